@@ -1,0 +1,479 @@
+//! The table of types, the `Element` trait that kernels are generic over, and
+//! `dispatch!`, the one place where a runtime type becomes a Rust type.
+//!
+//! Types of 2 and 4 bits are computed as 8-bit ones: `packed.rs` widens them
+//! before an operation and narrows the result, which is exact because integer
+//! arithmetic wraps.
+
+use num_complex::Complex;
+
+use crate::narrow::{BF16, F8, F8E4M3FN, F16};
+
+/// What a type can represent, which decides how it is computed and promoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Unsigned integers.
+    Unsigned,
+    /// Signed integers, two's complement.
+    Signed,
+    /// Floats that trade precision for the exponent of a 32-bit one.
+    BFloat,
+    /// All other floats.
+    Float,
+    /// Pairs of floats.
+    Complex,
+}
+
+macro_rules! dtypes {
+    ($($variant:ident, $name:literal, $tag:literal, $kind:ident, $bits:literal;)*) => {
+        /// A tensor's element type, named as Nx names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum DType {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl DType {
+            /// Every type, in the order of the table.
+            pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
+
+            /// The short name: `"f32"`.
+            ///
+            /// ```
+            /// assert_eq!(ferrox_core::DType::BF16.name(), "bf16");
+            /// ```
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// The first element of Nx's type tuple: `"f"` of `{:f, 32}`.
+            #[must_use]
+            pub const fn tag(self) -> &'static str {
+                match self { $(DType::$variant => $tag,)* }
+            }
+
+            /// Whether it is an integer, a float or complex.
+            #[must_use]
+            pub const fn kind(self) -> Kind {
+                match self { $(DType::$variant => Kind::$kind,)* }
+            }
+
+            /// The size of one element in bits.
+            #[must_use]
+            pub const fn bits(self) -> usize {
+                match self { $(DType::$variant => $bits,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    U2, "u2", "u", Unsigned, 2;
+    U4, "u4", "u", Unsigned, 4;
+    U8, "u8", "u", Unsigned, 8;
+    U16, "u16", "u", Unsigned, 16;
+    U32, "u32", "u", Unsigned, 32;
+    U64, "u64", "u", Unsigned, 64;
+    S2, "s2", "s", Signed, 2;
+    S4, "s4", "s", Signed, 4;
+    S8, "s8", "s", Signed, 8;
+    S16, "s16", "s", Signed, 16;
+    S32, "s32", "s", Signed, 32;
+    S64, "s64", "s", Signed, 64;
+    F8, "f8", "f", Float, 8;
+    F8E4M3FN, "f8_e4m3fn", "f8_e4m3fn", Float, 8;
+    F16, "f16", "f", Float, 16;
+    BF16, "bf16", "bf", BFloat, 16;
+    F32, "f32", "f", Float, 32;
+    F64, "f64", "f", Float, 64;
+    C64, "c64", "c", Complex, 64;
+    C128, "c128", "c", Complex, 128;
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl DType {
+    /// The type of Nx's tuple `{tag, bits}`, if there is one.
+    ///
+    /// ```
+    /// use ferrox_core::DType;
+    /// assert_eq!(DType::from_tag("s", 32), Some(DType::S32));
+    /// assert_eq!(DType::from_tag("s", 33), None);
+    /// ```
+    #[must_use]
+    pub fn from_tag(tag: &str, bits: usize) -> Option<Self> {
+        Self::ALL.iter().copied().find(|d| d.tag() == tag && d.bits() == bits)
+    }
+
+    /// The type whose arithmetic serves this one: itself, or 8 bits wide for
+    /// the types that pack several elements into a byte.
+    #[must_use]
+    pub const fn storage(self) -> Self {
+        match self {
+            DType::U2 | DType::U4 => DType::U8,
+            DType::S2 | DType::S4 => DType::S8,
+            other => other,
+        }
+    }
+
+    /// Whether several elements share a byte.
+    #[must_use]
+    pub const fn is_packed(self) -> bool {
+        self.bits() < 8
+    }
+
+    /// Bytes of one element of `storage()`.
+    #[must_use]
+    pub const fn width(self) -> usize {
+        self.storage().bits() / 8
+    }
+
+    /// Whether it is a signed or unsigned integer.
+    #[must_use]
+    pub const fn is_integer(self) -> bool {
+        matches!(self.kind(), Kind::Unsigned | Kind::Signed)
+    }
+
+    /// Whether it is a real float.
+    #[must_use]
+    pub const fn is_float(self) -> bool {
+        matches!(self.kind(), Kind::Float | Kind::BFloat)
+    }
+
+    /// Whether it is complex.
+    #[must_use]
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), Kind::Complex)
+    }
+
+    /// Bits of precision: those of the significand for floats (the implicit
+    /// one counted), of the magnitude for integers.
+    #[must_use]
+    pub const fn precision(self) -> usize {
+        match self {
+            DType::F8 => 3,
+            DType::F8E4M3FN => 4,
+            DType::F16 => 11,
+            DType::BF16 => 8,
+            DType::F32 | DType::C64 => 24,
+            DType::F64 | DType::C128 => 53,
+            integer => match integer.kind() {
+                Kind::Signed => integer.bits() - 1,
+                _ => integer.bits(),
+            },
+        }
+    }
+
+    /// Whether every value of `self`, an integer type, is a value of `other`.
+    #[must_use]
+    pub const fn embeds_in(self, other: DType) -> bool {
+        match (self.kind(), other.kind()) {
+            (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => self.bits() <= other.bits(),
+            (Kind::Unsigned, Kind::Signed) => self.bits() < other.bits(),
+            _ => false,
+        }
+    }
+}
+
+/// How an element converts to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Wraps around.
+    Integer,
+    /// Rounds to nearest, ties to even.
+    Float,
+    /// A pair of floats.
+    Complex,
+}
+
+/// A Rust type that kernels compute with.
+///
+/// Values are read and written through byte arrays, so that the data of a
+/// tensor may start at any address.
+pub trait Lane: Copy + Send + Sync + 'static {
+    /// The native-endian bytes of one value.
+    type Bytes: Copy + Send + Sync + 'static;
+
+    /// Reads a value.
+    fn load(bytes: Self::Bytes) -> Self;
+    /// Writes a value.
+    fn store(self) -> Self::Bytes;
+    /// Bytes as values; bytes short of a value are left out.
+    fn view(bytes: &[u8]) -> &[Self::Bytes];
+    /// The same, to write to.
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
+}
+
+/// A lane that tensors store: the Rust type of a `DType`.
+pub trait Element: Lane {
+    /// How it converts.
+    const CLASS: Class;
+    /// Whether every value is an `f32`.
+    const FITS_F32: bool;
+    /// Whether it has negative values.
+    const SIGNED: bool;
+
+    /// The value modulo 2^64; floats are truncated towards zero first.
+    /// Infinities and NaN follow `Nx.as_type/2`, see `cast`.
+    fn to_i64(self) -> i64;
+    /// The nearest `f32`.
+    fn to_f32(self) -> f32;
+    /// The nearest `f64`.
+    fn to_f64(self) -> f64;
+    /// The imaginary part, zero for reals.
+    fn imag(self) -> f64;
+
+    /// The low bits of an integer.
+    fn from_i64(value: i64) -> Self;
+    /// Rounds once.
+    fn from_f32(value: f32) -> Self;
+    /// Rounds once.
+    fn from_f64(value: f64) -> Self;
+    /// Rounds each part once; reals keep the real part.
+    fn from_parts(re: f64, im: f64) -> Self;
+    /// The bounds that infinities become, as Nx casts them; zero for floats.
+    fn bounds() -> (i64, i64);
+}
+
+macro_rules! lane {
+    ($t:ty, $width:literal, $load:expr, $store:expr) => {
+        impl Lane for $t {
+            type Bytes = [u8; $width];
+
+            #[inline(always)]
+            fn load(bytes: Self::Bytes) -> Self {
+                ($load)(bytes)
+            }
+            #[inline(always)]
+            fn store(self) -> Self::Bytes {
+                ($store)(self)
+            }
+            #[inline(always)]
+            fn view(bytes: &[u8]) -> &[Self::Bytes] {
+                bytes.as_chunks::<$width>().0
+            }
+            #[inline(always)]
+            fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+                bytes.as_chunks_mut::<$width>().0
+            }
+        }
+    };
+}
+
+macro_rules! integer {
+    ($($t:ty, $width:literal, $fits:literal;)*) => {$(
+        lane!($t, $width, <$t>::from_ne_bytes, <$t>::to_ne_bytes);
+
+        impl Element for $t {
+            const CLASS: Class = Class::Integer;
+            const FITS_F32: bool = $fits;
+            #[allow(unused_comparisons)]
+            const SIGNED: bool = <$t>::MIN < 0;
+
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self as i64 }
+            #[inline(always)]
+            fn to_f32(self) -> f32 { self as f32 }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn imag(self) -> f64 { 0.0 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { value as $t }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { Self::from_f64(f64::from(value)) }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { float_to_integer(value, Self::bounds()) as $t }
+            #[inline(always)]
+            fn from_parts(re: f64, _im: f64) -> Self { Self::from_f64(re) }
+            #[inline(always)]
+            fn bounds() -> (i64, i64) { (<$t>::MIN as i64, <$t>::MAX as i64) }
+        }
+    )*};
+}
+
+integer! {
+    u8, 1, true;
+    u16, 2, true;
+    u32, 4, false;
+    u64, 8, false;
+    i8, 1, true;
+    i16, 2, true;
+    i32, 4, false;
+    i64, 8, false;
+}
+
+/// Truncates towards zero and wraps, as `Nx.BinaryBackend` casts a float to an
+/// integer; NaN becomes zero and infinities the bounds of the type.
+#[inline(always)]
+fn float_to_integer(value: f64, (min, max): (i64, i64)) -> i64 {
+    // Below 2^63 in magnitude the cast is exact.
+    if value.abs() < 9_223_372_036_854_775_808.0 {
+        return value as i64;
+    }
+    if value.is_nan() {
+        return 0;
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { max } else { min };
+    }
+    // A finite value of this size is an integer: its significand shifted left.
+    let bits = value.to_bits();
+    let shift = ((bits >> 52) & 0x7ff) as u32 - 1075;
+    let significand = (bits & ((1 << 52) - 1)) | (1 << 52);
+    let magnitude = significand.checked_shl(shift).unwrap_or(0);
+    if value < 0.0 { magnitude.wrapping_neg() as i64 } else { magnitude as i64 }
+}
+
+macro_rules! float {
+    ($($t:ty, $width:literal, $fits:literal, $load:expr, $store:expr, $to_f32:expr, $to_f64:expr, $from_f32:expr, $from_f64:expr;)*) => {$(
+        lane!($t, $width, $load, $store);
+
+        impl Element for $t {
+            const CLASS: Class = Class::Float;
+            const FITS_F32: bool = $fits;
+            const SIGNED: bool = true;
+
+            #[inline(always)]
+            fn to_i64(self) -> i64 { float_to_integer(self.to_f64(), i64::bounds()) }
+            #[inline(always)]
+            fn to_f32(self) -> f32 { ($to_f32)(self) }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { ($to_f64)(self) }
+            #[inline(always)]
+            fn imag(self) -> f64 { 0.0 }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { Self::from_f64(value as f64) }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { ($from_f32)(value) }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { ($from_f64)(value) }
+            #[inline(always)]
+            fn from_parts(re: f64, _im: f64) -> Self { Self::from_f64(re) }
+            #[inline(always)]
+            fn bounds() -> (i64, i64) { (0, 0) }
+        }
+    )*};
+}
+
+float! {
+    f32, 4, true, f32::from_ne_bytes, f32::to_ne_bytes, |x| x, f64::from, |x| x, |x| x as f32;
+    f64, 8, false, f64::from_ne_bytes, f64::to_ne_bytes, |x| x as f32, |x| x, f64::from, |x| x;
+    F16, 2, true, |b| F16(u16::from_ne_bytes(b)), |x: F16| x.0.to_ne_bytes(),
+        F16::to_f32, |x: F16| f64::from(x.to_f32()), F16::from_f32, F16::from_f64;
+    BF16, 2, true, |b| BF16(u16::from_ne_bytes(b)), |x: BF16| x.0.to_ne_bytes(),
+        BF16::to_f32, |x: BF16| f64::from(x.to_f32()), BF16::from_f32, BF16::from_f64;
+    F8, 1, true, |b: [u8; 1]| F8(b[0]), |x: F8| [x.0],
+        F8::to_f32, |x: F8| f64::from(x.to_f32()), F8::from_f32, F8::from_f64;
+    F8E4M3FN, 1, true, |b: [u8; 1]| F8E4M3FN(b[0]), |x: F8E4M3FN| [x.0],
+        F8E4M3FN::to_f32, |x: F8E4M3FN| f64::from(x.to_f32()), F8E4M3FN::from_f32, F8E4M3FN::from_f64;
+}
+
+macro_rules! complex {
+    ($($t:ty, $width:literal, $half:literal;)*) => {$(
+        lane!(
+            Complex<$t>,
+            $width,
+            |bytes: [u8; $width]| {
+                let parts = bytes.as_chunks::<$half>().0;
+                Complex::new(<$t>::from_ne_bytes(parts[0]), <$t>::from_ne_bytes(parts[1]))
+            },
+            |value: Complex<$t>| {
+                let mut bytes = [0; $width];
+                let parts = bytes.as_chunks_mut::<$half>().0;
+                parts[0] = value.re.to_ne_bytes();
+                parts[1] = value.im.to_ne_bytes();
+                bytes
+            }
+        );
+
+        impl Element for Complex<$t> {
+            const CLASS: Class = Class::Complex;
+            const FITS_F32: bool = false;
+            const SIGNED: bool = true;
+
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self.re.to_i64() }
+            #[inline(always)]
+            fn to_f32(self) -> f32 { self.re as f32 }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { f64::from(self.re) }
+            #[inline(always)]
+            fn imag(self) -> f64 { f64::from(self.im) }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { Self::from_f64(value as f64) }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { Self::from_f64(f64::from(value)) }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { Complex::new(value as $t, 0.0) }
+            #[inline(always)]
+            fn from_parts(re: f64, im: f64) -> Self { Complex::new(re as $t, im as $t) }
+            #[inline(always)]
+            fn bounds() -> (i64, i64) { (0, 0) }
+        }
+    )*};
+}
+
+complex! {
+    f32, 8, 4;
+    f64, 16, 8;
+}
+
+lane!(i128, 16, i128::from_ne_bytes, i128::to_ne_bytes);
+
+/// Converts one element as `Nx.as_type/2` does: integers wrap, floats round to
+/// nearest even and truncate towards zero on their way to integers, reals gain
+/// a zero imaginary part and complex numbers lose theirs.
+#[inline(always)]
+pub fn cast<S: Element, D: Element>(value: S) -> D {
+    match (S::CLASS, D::CLASS) {
+        (Class::Integer, Class::Integer) => D::from_i64(value.to_i64()),
+        (Class::Complex, Class::Complex) => D::from_parts(value.to_f64(), value.imag()),
+        _ if S::FITS_F32 => D::from_f32(value.to_f32()),
+        _ => D::from_f64(value.to_f64()),
+    }
+}
+
+/// Runs an expression with `$T` bound to the Rust type of a `DType`.
+///
+/// `all` covers every type; `integer`, `real` and `float` a part of them, with
+/// the value of `else` for the rest. No other code matches on types to pick a
+/// Rust type.
+#[macro_export]
+macro_rules! dispatch {
+    (all $dtype:expr, $T:ident => $body:expr) => {
+        match $crate::DType::storage($dtype) {
+            $crate::DType::C64 => { type $T = num_complex::Complex<f32>; $body }
+            $crate::DType::C128 => { type $T = num_complex::Complex<f64>; $body }
+            real => $crate::dispatch!(real real, $T => $body, else => unreachable!("{real} is handled above")),
+        }
+    };
+    (real $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        match $crate::DType::storage($dtype) {
+            $crate::DType::F8 => { type $T = $crate::narrow::F8; $body }
+            $crate::DType::F8E4M3FN => { type $T = $crate::narrow::F8E4M3FN; $body }
+            $crate::DType::F16 => { type $T = $crate::narrow::F16; $body }
+            $crate::DType::BF16 => { type $T = $crate::narrow::BF16; $body }
+            $crate::DType::F32 => { type $T = f32; $body }
+            $crate::DType::F64 => { type $T = f64; $body }
+            integer => $crate::dispatch!(integer integer, $T => $body, else => $other),
+        }
+    };
+    (integer $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        match $crate::DType::storage($dtype) {
+            $crate::DType::U8 => { type $T = u8; $body }
+            $crate::DType::U16 => { type $T = u16; $body }
+            $crate::DType::U32 => { type $T = u32; $body }
+            $crate::DType::U64 => { type $T = u64; $body }
+            $crate::DType::S8 => { type $T = i8; $body }
+            $crate::DType::S16 => { type $T = i16; $body }
+            $crate::DType::S32 => { type $T = i32; $body }
+            $crate::DType::S64 => { type $T = i64; $body }
+            _ => $other,
+        }
+    };
+}

@@ -1,0 +1,105 @@
+//! What can go wrong, with the data that says why.
+
+use crate::DType;
+
+/// Why an operation could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The operation is not defined on these types.
+    #[error("{op} is not defined for {}", join(dtypes.iter()))]
+    UnsupportedType {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The operands' types.
+        dtypes: Vec<DType>,
+    },
+    /// Shapes that don't go together.
+    #[error("{op}: shapes {} {problem}", join(shapes.iter().map(|s| ShapeDisplay(s))))]
+    Shape {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The operands' shapes.
+        shapes: Vec<Vec<usize>>,
+        /// What is wrong with them.
+        problem: String,
+    },
+    /// The bytes of a tensor do not match its type and shape.
+    #[error(
+        "{op}: a tensor of type {dtype} and shape {} takes {expected} bytes, got {actual}",
+        ShapeDisplay(shape)
+    )]
+    DataSize {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The tensor's type.
+        dtype: DType,
+        /// The tensor's shape.
+        shape: Vec<usize>,
+        /// What type and shape ask for.
+        expected: usize,
+        /// What was given.
+        actual: usize,
+    },
+    /// The number of bytes of a tensor is not a `usize`.
+    #[error("{op}: a tensor of type {dtype} and shape {} does not fit into memory", ShapeDisplay(shape))]
+    TooLarge {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The tensor's type.
+        dtype: DType,
+        /// The tensor's shape.
+        shape: Vec<usize>,
+    },
+    /// An element that the operation is not defined on.
+    #[error("{op} on {}: {fault}", join(dtypes.iter()))]
+    Element {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The operands' types.
+        dtypes: Vec<DType>,
+        /// What is wrong with the element.
+        fault: Fault,
+    },
+    /// An option out of its range.
+    #[error("{op}: {problem}")]
+    Argument {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// What a kernel may find wrong with an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// An integer divided by zero.
+    #[error("integer division by zero")]
+    DivisionByZero,
+    /// An integer raised to a negative power.
+    #[error("an integer can't be raised to a negative exponent; cast the base to a float")]
+    NegativeExponent,
+    /// A shift by a negative number of bits.
+    #[error("can't shift by a negative number of bits")]
+    NegativeShift,
+}
+
+/// `a, b and c`
+fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>) -> String {
+    let items: Vec<String> = items.map(|i| i.to_string()).collect();
+    match items.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => "no operands".to_string(),
+    }
+}
+
+/// A shape as Elixir writes it: `{2, 3}`.
+struct ShapeDisplay<'a>(&'a [usize]);
+
+impl std::fmt::Display for ShapeDisplay<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dims: Vec<String> = self.0.iter().map(usize::to_string).collect();
+        write!(f, "{{{}}}", dims.join(", "))
+    }
+}

@@ -1,0 +1,185 @@
+//! What kernels compute with: the storage types, and lanes that hold what no
+//! storage type can.
+
+use num_complex::Complex;
+
+use crate::dtype::{Class, Element, Lane, cast};
+use crate::exec::elementwise::{Conversion, Convert};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::{DType, dispatch};
+
+/// The type a kernel computes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compute {
+    /// A storage type.
+    As(DType),
+    /// 128-bit integers: unsigned and signed 64-bit ones together.
+    Wide,
+    /// `Exact` values: 64-bit integers and floats together.
+    Exact,
+    /// One byte, 1 where the element is not zero.
+    Truth,
+}
+
+impl Compute {
+    /// Bytes of one value.
+    #[must_use]
+    pub fn width(self) -> usize {
+        match self {
+            Compute::As(dtype) => dtype.width(),
+            Compute::Wide | Compute::Exact => 16,
+            Compute::Truth => 1,
+        }
+    }
+
+    /// How elements of `dtype` become lanes; `None` if they are that already.
+    #[must_use]
+    pub fn load(self, dtype: DType) -> Option<Conversion> {
+        let convert: Convert = match self {
+            Compute::As(to) => {
+                return conversion(dtype, to).map(|convert| Conversion { lane: to.width(), convert });
+            }
+            Compute::Wide => {
+                dispatch!(integer dtype, T => convert::<T, i128, WideOf>, else => unreachable!("wide lanes are for integers"))
+            }
+            Compute::Exact => {
+                dispatch!(real dtype, T => convert::<T, Exact, ExactOf>, else => unreachable!("exact lanes are for reals"))
+            }
+            Compute::Truth => dispatch!(all dtype, T => convert::<T, u8, TruthOf>),
+        };
+        Some(Conversion { lane: self.width(), convert })
+    }
+
+    /// How lanes become elements of `dtype`; `None` if they are that already.
+    #[must_use]
+    pub fn store(self, dtype: DType) -> Option<Conversion> {
+        let convert: Convert = match self {
+            Compute::As(from) => conversion(from, dtype)?,
+            Compute::Wide => {
+                dispatch!(integer dtype, T => convert::<i128, T, LowBits>, else => unreachable!("wide lanes are for integers"))
+            }
+            Compute::Exact | Compute::Truth => return None,
+        };
+        Some(Conversion { lane: self.width(), convert })
+    }
+}
+
+/// Converts elements of one storage type to another as `cast` does; `None` if
+/// their bits are the same.
+#[must_use]
+pub fn conversion(from: DType, to: DType) -> Option<Convert> {
+    let (from, to) = (from.storage(), to.storage());
+    if from == to || from.is_integer() && to.is_integer() && from.width() == to.width() {
+        return None;
+    }
+    Some(dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)))
+}
+
+/// How one value becomes another.
+pub(crate) trait Map<S, D>: 'static {
+    /// The other value.
+    fn map(value: S) -> D;
+}
+
+/// By `cast`.
+pub(crate) struct CastOf;
+impl<S: Element, D: Element> Map<S, D> for CastOf {
+    #[inline(always)]
+    fn map(value: S) -> D {
+        cast(value)
+    }
+}
+
+struct WideOf;
+impl<S: Element> Map<S, i128> for WideOf {
+    #[inline(always)]
+    fn map(value: S) -> i128 {
+        if S::SIGNED { i128::from(value.to_i64()) } else { i128::from(value.to_i64() as u64) }
+    }
+}
+
+struct LowBits;
+impl<D: Element> Map<i128, D> for LowBits {
+    #[inline(always)]
+    fn map(value: i128) -> D {
+        D::from_i64(value as i64)
+    }
+}
+
+struct ExactOf;
+impl<S: Element> Map<S, Exact> for ExactOf {
+    #[inline(always)]
+    fn map(value: S) -> Exact {
+        let high = value.to_f64();
+        let low = match S::CLASS {
+            Class::Integer => (<WideOf as Map<S, i128>>::map(value) - high as i128) as f64,
+            _ => 0.0,
+        };
+        Exact { high, low }
+    }
+}
+
+/// 1 where the value is not zero.
+pub(crate) struct TruthOf;
+impl<S: Element> Map<S, u8> for TruthOf {
+    #[inline(always)]
+    fn map(value: S) -> u8 {
+        match S::CLASS {
+            Class::Integer => u8::from(value.to_i64() != 0),
+            Class::Float => u8::from(value.to_f64() != 0.0),
+            Class::Complex => u8::from(value.to_f64() != 0.0 || value.imag() != 0.0),
+        }
+    }
+}
+
+struct ConvertLoop<'a, S, D, M> {
+    from: &'a [u8],
+    to: &'a mut [u8],
+    map: std::marker::PhantomData<(S, D, M)>,
+}
+
+impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (to, &from) in D::view_mut(self.to).iter_mut().zip(S::view(self.from)) {
+            *to = M::map(S::load(from)).store();
+        }
+    }
+}
+
+fn convert<S: Lane, D: Lane, M: Map<S, D>>(from: &[u8], to: &mut [u8]) {
+    vectorize(ConvertLoop::<S, D, M> { from, to, map: std::marker::PhantomData });
+}
+
+/// A 64-bit integer or a float without rounding: the sum of `high`, the value
+/// rounded to an `f64`, and `low`, what is left of an integer. Ordered by
+/// `high`, then `low`.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Exact {
+    high: f64,
+    low: f64,
+}
+
+impl Lane for Exact {
+    type Bytes = [u8; 16];
+
+    #[inline(always)]
+    fn load(bytes: Self::Bytes) -> Self {
+        let Complex { re: high, im: low } = Complex::<f64>::load(bytes);
+        Exact { high, low }
+    }
+    #[inline(always)]
+    fn store(self) -> Self::Bytes {
+        Complex::new(self.high, self.low).store()
+    }
+    #[inline(always)]
+    fn view(bytes: &[u8]) -> &[Self::Bytes] {
+        bytes.as_chunks::<16>().0
+    }
+    #[inline(always)]
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+        bytes.as_chunks_mut::<16>().0
+    }
+}

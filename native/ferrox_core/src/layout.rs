@@ -1,0 +1,280 @@
+//! Shapes and strides: where the elements of a tensor lie.
+//!
+//! Strides count elements and may be zero (broadcast) or negative (reversed).
+//! Everything that only rearranges elements is a change of layout; `gather`
+//! reads any layout in row-major order.
+
+use smallvec::SmallVec;
+
+/// The sizes of the axes. Ranks are small, so they live on the stack.
+pub type Shape = SmallVec<[usize; 6]>;
+/// The distance between neighbours along each axis, in elements.
+pub type Strides = SmallVec<[isize; 6]>;
+
+/// The number of elements of a shape, unless it overflows.
+#[must_use]
+pub fn size(shape: &[usize]) -> Option<usize> {
+    // A zero anywhere makes the size zero, whatever the product of the rest.
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim))
+}
+
+/// Row-major strides of a dense shape.
+#[must_use]
+pub fn row_major(shape: &[usize]) -> Strides {
+    let mut strides: Strides = shape.iter().map(|_| 0).collect();
+    let mut step = 1isize;
+    for axis in (0..shape.len()).rev() {
+        strides[axis] = step;
+        step = step.saturating_mul(shape[axis] as isize);
+    }
+    strides
+}
+
+/// A shape, the strides of its axes and the place of its first element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The sizes of the axes.
+    pub shape: Shape,
+    /// The distance between neighbours along each axis.
+    pub strides: Strides,
+    /// The index of the first element.
+    pub offset: usize,
+}
+
+impl Layout {
+    /// The row-major dense layout of a shape.
+    #[must_use]
+    pub fn contiguous(shape: &[usize]) -> Self {
+        Layout { shape: shape.into(), strides: row_major(shape), offset: 0 }
+    }
+
+    /// The number of axes.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether its elements lie in row-major order without gaps, from wherever
+    /// it starts.
+    ///
+    /// ```
+    /// use ferrox_core::layout::Layout;
+    /// assert!(Layout::contiguous(&[2, 3]).is_contiguous());
+    /// assert!(!Layout::contiguous(&[2, 3]).transpose(&[1, 0]).is_contiguous());
+    /// ```
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        let mut step = 1isize;
+        self.shape.iter().zip(&self.strides).rev().all(|(&dim, &stride)| {
+            let fits = dim == 1 || stride == step;
+            step = step.wrapping_mul(dim as isize);
+            fits
+        }) || self.size() == 0
+    }
+
+    /// The axes in another order. `axes` must be a permutation.
+    #[must_use]
+    pub fn transpose(&self, axes: &[usize]) -> Self {
+        Layout {
+            shape: axes.iter().map(|&axis| self.shape[axis]).collect(),
+            strides: axes.iter().map(|&axis| self.strides[axis]).collect(),
+            offset: self.offset,
+        }
+    }
+
+    /// The layout seen as a larger shape: axis `i` becomes `axes[i]`, axes of
+    /// size one and new axes repeat. `None` if an axis does not fit.
+    #[must_use]
+    pub fn broadcast(&self, shape: &[usize], axes: &[usize]) -> Option<Self> {
+        let mut strides: Strides = shape.iter().map(|_| 0).collect();
+        for ((&axis, &dim), &stride) in axes.iter().zip(&self.shape).zip(&self.strides) {
+            if dim == *shape.get(axis)? {
+                strides[axis] = stride;
+            } else if dim != 1 {
+                return None;
+            }
+        }
+        Some(Layout { shape: shape.into(), strides, offset: self.offset })
+    }
+
+    /// `broadcast` with the axes aligned at the right, as binary operations do.
+    #[must_use]
+    pub fn broadcast_right(&self, shape: &[usize]) -> Option<Self> {
+        let lead = shape.len().checked_sub(self.rank())?;
+        let axes: Shape = (lead..shape.len()).collect();
+        self.broadcast(shape, &axes)
+    }
+
+    /// Every `steps[i]`-th element of each axis from `starts[i]`, `lengths[i]`
+    /// of them. The caller has checked the bounds.
+    #[must_use]
+    pub fn slice(&self, starts: &[usize], lengths: &[usize], steps: &[usize]) -> Self {
+        let offset: isize =
+            starts.iter().zip(&self.strides).map(|(&start, &stride)| start as isize * stride).sum();
+        Layout {
+            shape: lengths.into(),
+            strides: self.strides.iter().zip(steps).map(|(&stride, &step)| stride * step as isize).collect(),
+            offset: (self.offset as isize + offset) as usize,
+        }
+    }
+
+    /// The given axes in reverse order.
+    #[must_use]
+    pub fn reverse(&self, axes: &[usize]) -> Self {
+        let mut reversed = self.clone();
+        for &axis in axes {
+            let last = self.shape[axis].saturating_sub(1) as isize;
+            reversed.offset = (reversed.offset as isize + last * self.strides[axis]) as usize;
+            reversed.strides[axis] = -self.strides[axis];
+        }
+        reversed
+    }
+}
+
+/// Merges axes that all layouts traverse as one, and drops axes of size one.
+/// The layouts must have the same shape, of size at least one.
+#[must_use]
+pub fn collapse(shape: &[usize], strides: &[&[isize]]) -> (Shape, SmallVec<[Strides; 4]>) {
+    let mut dims = Shape::new();
+    let mut merged: SmallVec<[Strides; 4]> = strides.iter().map(|_| Strides::new()).collect();
+    for axis in 0..shape.len() {
+        if shape[axis] == 1 {
+            continue;
+        }
+        let dim = shape[axis] as isize;
+        let joins =
+            !dims.is_empty() && merged.iter().zip(strides).all(|(m, s)| m.last() == Some(&(s[axis] * dim)));
+        if joins {
+            *dims.last_mut().expect("not empty") *= shape[axis];
+            for (m, s) in merged.iter_mut().zip(strides) {
+                *m.last_mut().expect("as long as dims") = s[axis];
+            }
+        } else {
+            dims.push(shape[axis]);
+            for (m, s) in merged.iter_mut().zip(strides) {
+                m.push(s[axis]);
+            }
+        }
+    }
+    (dims, merged)
+}
+
+/// The index of the element that comes `position`-th in row-major order.
+#[inline]
+#[must_use]
+pub fn index_of(shape: &[usize], strides: &[isize], offset: usize, position: usize) -> isize {
+    let mut rest = position;
+    let mut index = offset as isize;
+    for axis in (0..shape.len()).rev() {
+        index += (rest % shape[axis]) as isize * strides[axis];
+        rest /= shape[axis];
+    }
+    index
+}
+
+/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
+    match width {
+        1 => gather_width::<1>(bytes, layout, start, out),
+        2 => gather_width::<2>(bytes, layout, start, out),
+        4 => gather_width::<4>(bytes, layout, start, out),
+        8 => gather_width::<8>(bytes, layout, start, out),
+        16 => gather_width::<16>(bytes, layout, start, out),
+        _ => unreachable!("no type is {width} bytes wide"),
+    }
+}
+
+fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
+    let source = bytes.as_chunks::<N>().0;
+    let mut out = out.as_chunks_mut::<N>().0;
+    let Layout { shape, strides, offset } = layout;
+    let Some(last) = shape.len().checked_sub(1) else {
+        out.fill(source[*offset]);
+        return;
+    };
+    let mut counts: Shape = shape.clone();
+    let mut rest = start;
+    for axis in (0..shape.len()).rev() {
+        counts[axis] = rest % shape[axis];
+        rest /= shape[axis];
+    }
+    let mut row: isize = *offset as isize + (0..last).map(|a| counts[a] as isize * strides[a]).sum::<isize>();
+    let mut column = counts[last];
+    let step = strides[last];
+    while !out.is_empty() {
+        let run = out.len().min(shape[last] - column);
+        let (head, tail) = out.split_at_mut(run);
+        let first = row + column as isize * step;
+        match step {
+            1 => head.copy_from_slice(&source[first as usize..first as usize + run]),
+            0 => head.fill(source[first as usize]),
+            _ => {
+                for (i, slot) in head.iter_mut().enumerate() {
+                    *slot = source[(first + i as isize * step) as usize];
+                }
+            }
+        }
+        out = tail;
+        column = 0;
+        // The next row: count up from the axis before the last.
+        for axis in (0..last).rev() {
+            counts[axis] += 1;
+            row += strides[axis];
+            if counts[axis] < shape[axis] {
+                break;
+            }
+            row -= counts[axis] as isize * strides[axis];
+            counts[axis] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collapse_joins_what_all_traverse_as_one() {
+        let a = row_major(&[2, 3, 4]);
+        let (dims, strides) = collapse(&[2, 3, 4], &[&a, &a]);
+        assert_eq!((dims.as_slice(), strides[0].as_slice()), (&[24][..], &[1][..]));
+        // A row broadcast against a matrix stays two-dimensional.
+        let (dims, strides) = collapse(&[2, 3, 4], &[&a, &[0, 4, 1]]);
+        assert_eq!(dims.as_slice(), &[2, 12]);
+        assert_eq!((strides[0].as_slice(), strides[1].as_slice()), (&[12, 1][..], &[0, 1][..]));
+        let (dims, _) = collapse(&[1, 1], &[&[0, 0]]);
+        assert!(dims.is_empty());
+    }
+
+    #[test]
+    fn gather_reads_every_layout_from_any_start() {
+        let data: Vec<u8> = (0..60).collect();
+        let base = Layout::contiguous(&[3, 4, 5]);
+        let layouts = [
+            base.clone(),
+            base.transpose(&[2, 0, 1]),
+            base.reverse(&[0, 2]),
+            base.slice(&[1, 0, 1], &[2, 2, 2], &[1, 2, 2]),
+            Layout::contiguous(&[4, 1]).broadcast(&[3, 4, 5], &[1, 2]).expect("fits"),
+        ];
+        for layout in layouts {
+            let expected: Vec<u8> = (0..layout.size())
+                .map(|i| data[index_of(&layout.shape, &layout.strides, layout.offset, i) as usize])
+                .collect();
+            for start in 0..layout.size() {
+                let mut out = vec![0; layout.size() - start];
+                gather(1, &data, &layout, start, &mut out);
+                assert_eq!(out, expected[start..], "{layout:?} from {start}");
+            }
+        }
+    }
+}

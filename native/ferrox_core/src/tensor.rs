@@ -1,0 +1,187 @@
+//! A borrowed tensor: bytes with a type and a layout, and the place for a result.
+
+use std::borrow::Cow;
+
+use crate::layout::{self, Layout};
+use crate::{DType, Error, packed};
+
+/// A tensor that an operation reads.
+///
+/// Types of 2 and 4 bits are widened when it is made, so that kernels see
+/// whole bytes.
+#[derive(Clone, Debug)]
+pub struct Tensor<'a> {
+    bytes: Cow<'a, [u8]>,
+    dtype: DType,
+    layout: Layout,
+}
+
+/// The bytes of a tensor of the given type and size, as Nx stores it.
+///
+/// # Errors
+///
+/// `Error::TooLarge` where the number overflows.
+pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usize, Error> {
+    layout::size(shape)
+        .and_then(|n| n.checked_mul(dtype.bits()))
+        .map(|bits| bits.div_ceil(8))
+        .filter(|&bytes| bytes <= isize::MAX as usize)
+        .ok_or_else(|| Error::TooLarge { op, dtype, shape: shape.to_vec() })
+}
+
+impl<'a> Tensor<'a> {
+    /// A dense tensor over `bytes`, which must be exactly as many as type and
+    /// shape ask for.
+    ///
+    /// # Errors
+    ///
+    /// `Error::DataSize` if they are not, `Error::TooLarge` if nothing could be.
+    pub fn new(op: &'static str, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Result<Self, Error> {
+        let expected = byte_size(op, dtype, shape)?;
+        if bytes.len() != expected {
+            let shape = shape.to_vec();
+            return Err(Error::DataSize { op, dtype, shape, expected, actual: bytes.len() });
+        }
+        let layout = Layout::contiguous(shape);
+        let bytes = if dtype.is_packed() {
+            Cow::Owned(packed::unpack(op, dtype, layout.size(), bytes)?)
+        } else {
+            Cow::Borrowed(bytes)
+        };
+        Ok(Tensor { bytes, dtype, layout })
+    }
+
+    /// A dense tensor over bytes that an operation has computed, in the
+    /// storage type of `dtype`.
+    pub(crate) fn computed(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Tensor<'static> {
+        let layout = Layout::contiguous(shape);
+        debug_assert_eq!(bytes.len(), layout.size() * dtype.width());
+        Tensor { bytes: Cow::Owned(bytes), dtype, layout }
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Where the elements are.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The sizes of the axes.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// The bytes that the layout points into, in the storage type.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same elements seen through another layout, which must stay within
+    /// the bytes.
+    #[must_use]
+    pub fn view(&self, layout: Layout) -> Tensor<'_> {
+        Tensor { bytes: Cow::Borrowed(&self.bytes), dtype: self.dtype, layout }
+    }
+
+    /// The elements in row-major order without gaps, without a copy where
+    /// they lie so already.
+    ///
+    /// # Errors
+    ///
+    /// `Error::TooLarge` if there is no memory for a copy.
+    pub fn dense(&self, op: &'static str) -> Result<Cow<'_, [u8]>, Error> {
+        let width = self.dtype.width();
+        let length = self.size() * width;
+        if self.layout.is_contiguous() {
+            let start = self.layout.offset * width;
+            return Ok(Cow::Borrowed(&self.bytes[start..start + length]));
+        }
+        let mut out = scratch(op, self.dtype, self.shape(), length)?;
+        layout::gather(width, &self.bytes, &self.layout, 0, &mut out);
+        Ok(Cow::Owned(out))
+    }
+
+    /// Its one element's bytes, if it has exactly one.
+    #[must_use]
+    pub fn scalar(&self) -> Option<&[u8]> {
+        let width = self.dtype.width();
+        (self.size() == 1).then(|| &self.bytes[self.layout.offset * width..(self.layout.offset + 1) * width])
+    }
+}
+
+/// Zeroed memory for an intermediate result, or an error where there is none.
+///
+/// # Errors
+///
+/// `Error::TooLarge`, naming the tensor that it is for.
+pub fn scratch(op: &'static str, dtype: DType, shape: &[usize], length: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
+
+/// The memory that a result is written to: exactly `byte_size` of its type and
+/// shape, whose contents an operation overwrites and never reads.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// The type of the result.
+    pub dtype: DType,
+    /// The shape of the result.
+    pub shape: &'a [usize],
+    /// Where it goes.
+    pub bytes: &'a mut [u8],
+}
+
+impl<'a> Output<'a> {
+    /// # Errors
+    ///
+    /// `Error::DataSize` if `bytes` is not as long as type and shape ask for.
+    pub fn new(
+        op: &'static str,
+        dtype: DType,
+        shape: &'a [usize],
+        bytes: &'a mut [u8],
+    ) -> Result<Self, Error> {
+        let expected = byte_size(op, dtype, shape)?;
+        if bytes.len() != expected {
+            let shape = shape.to_vec();
+            return Err(Error::DataSize { op, dtype, shape, expected, actual: bytes.len() });
+        }
+        Ok(Output { dtype, shape, bytes })
+    }
+
+    /// Lets `fill` write the elements in the storage type, and packs them
+    /// where several share a byte.
+    ///
+    /// # Errors
+    ///
+    /// Those of `fill`, or `Error::TooLarge`.
+    pub fn write(
+        self,
+        op: &'static str,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if !self.dtype.is_packed() {
+            return fill(self.bytes);
+        }
+        let length = self.shape.iter().product();
+        let mut wide = scratch(op, self.dtype, self.shape, length)?;
+        fill(&mut wide)?;
+        packed::pack(self.dtype, &wide, self.bytes);
+        Ok(())
+    }
+}
