@@ -1,0 +1,7 @@
+//! How loops run: over tiles, on how many threads, with which instructions.
+
+pub mod elementwise;
+pub mod fold;
+pub mod matmul;
+pub mod parallel;
+pub mod simd;

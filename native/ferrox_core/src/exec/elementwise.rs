@@ -1,0 +1,310 @@
+//! Drives a kernel over tiles of up to three operands.
+//!
+//! Problem: every mix of types and every broadcast, without compiling a loop
+//! for each. Technique: layouts are collapsed together; then each stretch of
+//! the output is handed to the kernel as contiguous slices or scalars.
+//! Operands that already lie so are passed on as they are, whole; the others
+//! are gathered and converted a tile at a time, into memory that stays in the
+//! first-level cache. Kernels and conversions are function pointers, called
+//! once a stretch.
+
+use smallvec::SmallVec;
+
+use super::parallel::{self, Cost};
+use crate::Fault;
+use crate::layout::{self, Layout};
+
+/// Elements of a tile: four buffers of 8-byte elements fill 32 KB.
+pub const TILE: usize = 1024;
+
+/// Rows at least this long are handed to the kernel one by one; shorter ones
+/// are gathered into tiles.
+const MIN_ROW: usize = 128;
+
+/// A pattern that repeats after at most this many elements is laid out once.
+const MAX_PERIOD: usize = 8192;
+
+/// What a kernel reads: as many elements as the output has, or one for all.
+#[derive(Clone, Copy, Debug)]
+pub enum Operand<'a> {
+    /// One element for each of the output.
+    Slice(&'a [u8]),
+    /// One element for all.
+    Scalar(&'a [u8]),
+}
+
+/// Computes a stretch of the output.
+pub type Kernel = fn(&mut [u8], &[Operand<'_>]) -> Result<(), Fault>;
+
+/// Converts elements of one type to another: from, to.
+pub type Convert = fn(&[u8], &mut [u8]);
+
+/// Converted to what the kernel computes with, unless it is that already.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion {
+    /// Bytes of an element before or after, the one in the kernel's type.
+    pub lane: usize,
+    /// How.
+    pub convert: Convert,
+}
+
+/// An operand, broadcast to the output's shape.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// The bytes that the layout points into.
+    pub bytes: &'a [u8],
+    /// Bytes of an element.
+    pub width: usize,
+    /// Where the elements are.
+    pub layout: Layout,
+    /// To the kernel's type.
+    pub load: Option<Conversion>,
+}
+
+/// Where the results go: dense, row-major.
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// Overwritten, never read.
+    pub bytes: &'a mut [u8],
+    /// From the kernel's type.
+    pub store: Option<Conversion>,
+}
+
+/// How an operand is brought before the kernel.
+enum Source<'a> {
+    /// Lies as the output does.
+    Dense { bytes: &'a [u8], width: usize, load: Option<Conversion> },
+    /// One element, converted.
+    Scalar(SmallVec<[u8; 16]>),
+    /// Repeats after `period` elements: that many, converted, and a tile more,
+    /// so that a tile may start anywhere.
+    Periodic { pattern: Vec<u8>, lane: usize, period: usize },
+    /// Anything else.
+    Strided { bytes: &'a [u8], width: usize, layout: Layout, load: Option<Conversion> },
+}
+
+/// Computes `target` by calling `kernel` on stretches of the inputs, which
+/// have its shape, in parallel if that pays.
+///
+/// # Errors
+///
+/// What the kernel found wrong with an element.
+pub fn run(
+    shape: &[usize],
+    target: Target<'_>,
+    inputs: &[Input<'_>],
+    kernel: Kernel,
+    cost: Cost,
+) -> Result<(), Fault> {
+    let size: usize = shape.iter().product();
+    if size == 0 {
+        return Ok(());
+    }
+    // By far the most frequent case, and the one where a microsecond counts.
+    if target.store.is_none() && inputs.iter().all(|i| i.load.is_none()) {
+        let operands: Option<SmallVec<[Operand<'_>; 3]>> = inputs.iter().map(|i| direct(i, size)).collect();
+        if let Some(operands) = operands {
+            return parallel::fill(target.bytes, size, cost, |start, out| {
+                let part: SmallVec<[Operand<'_>; 3]> = operands
+                    .iter()
+                    .zip(inputs)
+                    .map(|(operand, input)| match operand {
+                        Operand::Slice(bytes) => Operand::Slice(&bytes[start * input.width..]),
+                        scalar => *scalar,
+                    })
+                    .collect();
+                kernel(out, &part)
+            });
+        }
+    }
+    let strides: SmallVec<[&[isize]; 3]> = inputs.iter().map(|i| i.layout.strides.as_slice()).collect();
+    let (dims, strides) = layout::collapse(shape, &strides);
+    let sources: SmallVec<[Source<'_>; 3]> = inputs
+        .iter()
+        .zip(strides)
+        .map(|(input, strides)| {
+            let layout = Layout { shape: dims.clone(), strides, offset: input.layout.offset };
+            source(input, layout, size)
+        })
+        .collect();
+    let width = target.bytes.len() / size;
+    let plan = Plan::new(&dims, sources, width, target.store, kernel);
+    parallel::fill(target.bytes, size, cost, |start, out| plan.run(start, out))
+}
+
+/// The operand as it is, if it lies as a dense output does or is a scalar.
+fn direct<'a>(input: &Input<'a>, size: usize) -> Option<Operand<'a>> {
+    let start = input.layout.offset * input.width;
+    if input.layout.is_contiguous() {
+        Some(Operand::Slice(&input.bytes[start..start + size * input.width]))
+    } else if input.layout.strides.iter().all(|&s| s == 0) {
+        Some(Operand::Scalar(&input.bytes[start..start + input.width]))
+    } else {
+        None
+    }
+}
+
+/// `layout` is collapsed.
+fn source<'a>(input: &Input<'a>, layout: Layout, size: usize) -> Source<'a> {
+    let Input { bytes, width, load, .. } = *input;
+    let rank = layout.rank();
+    let converted = |raw: &[u8]| match load {
+        Some(Conversion { lane, convert }) => {
+            let mut out = vec![0; raw.len() / width * lane];
+            convert(raw, &mut out);
+            out
+        }
+        None => raw.to_vec(),
+    };
+    if layout.strides.iter().all(|&s| s == 0) {
+        let start = layout.offset * width;
+        return Source::Scalar(SmallVec::from_vec(converted(&bytes[start..start + width])));
+    }
+    if layout.is_contiguous() {
+        return Source::Dense { bytes: &bytes[layout.offset * width..][..size * width], width, load };
+    }
+    let repeated = layout.strides.iter().take_while(|&&s| s == 0).count();
+    let inner = Layout {
+        shape: layout.shape[repeated..].into(),
+        strides: layout.strides[repeated..].into(),
+        offset: layout.offset,
+    };
+    let period = inner.size();
+    if (1..rank).contains(&repeated) && period <= MAX_PERIOD && period + TILE <= size {
+        let mut raw = vec![0; (period + TILE) * width];
+        let mut whole = inner;
+        whole.shape.insert(0, TILE.div_ceil(period) + 1);
+        whole.strides.insert(0, 0);
+        layout::gather(width, bytes, &whole, 0, &mut raw);
+        let lane = load.map_or(width, |l| l.lane);
+        return Source::Periodic { pattern: converted(&raw), lane, period };
+    }
+    Source::Strided { bytes, width, layout, load }
+}
+
+struct Plan<'a> {
+    sources: SmallVec<[Source<'a>; 3]>,
+    width: usize,
+    store: Option<Conversion>,
+    kernel: Kernel,
+    /// The longest stretch: a tile, if anything has to be brought together.
+    longest: usize,
+    /// Stretches end with the rows of the collapsed shape, of this length.
+    row: Option<usize>,
+}
+
+/// Memory for one tile of an operand: gathered, then converted.
+#[derive(Default)]
+struct Buffers {
+    gathered: Vec<u8>,
+    converted: Vec<u8>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        dims: &[usize],
+        sources: SmallVec<[Source<'a>; 3]>,
+        width: usize,
+        store: Option<Conversion>,
+        kernel: Kernel,
+    ) -> Self {
+        let inner = dims.last().copied().unwrap_or(1);
+        let strided = sources.iter().any(|s| matches!(s, Source::Strided { .. }));
+        let row = (strided && inner >= MIN_ROW).then_some(inner);
+        let tiled = store.is_some()
+            || sources.iter().any(|source| match source {
+                Source::Dense { load, .. } => load.is_some(),
+                Source::Scalar(_) => false,
+                Source::Periodic { .. } => true,
+                Source::Strided { layout, load, .. } => {
+                    row.is_none()
+                        || load.is_some()
+                        || layout.strides.last().is_some_and(|&s| s != 0 && s != 1)
+                }
+            });
+        Plan { sources, width, store, kernel, longest: if tiled { TILE } else { usize::MAX }, row }
+    }
+
+    /// Computes the elements of the output from `start`, as many as fit `out`.
+    fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
+        let mut buffers: SmallVec<[Buffers; 3]> = self.sources.iter().map(|_| Buffers::default()).collect();
+        let mut result = Vec::new();
+        let mut position = start;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let in_row = self.row.map_or(usize::MAX, |row| row - position % row);
+            let length = (rest.len() / self.width).min(self.longest).min(in_row);
+            let (head, tail) = rest.split_at_mut(length * self.width);
+            let operands: SmallVec<[Operand<'_>; 3]> = self
+                .sources
+                .iter()
+                .zip(&mut buffers)
+                .map(|(source, buffers)| self.fetch(source, position, length, buffers))
+                .collect();
+            match self.store {
+                None => (self.kernel)(head, &operands)?,
+                Some(Conversion { lane, convert }) => {
+                    let computed = sized(&mut result, length * lane);
+                    (self.kernel)(computed, &operands)?;
+                    convert(computed, head);
+                }
+            }
+            position += length;
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// Brings `length` elements from `position` before the kernel.
+    fn fetch<'b>(
+        &self,
+        source: &'b Source<'a>,
+        position: usize,
+        length: usize,
+        buffers: &'b mut Buffers,
+    ) -> Operand<'b> {
+        match source {
+            Source::Scalar(bytes) => Operand::Scalar(bytes),
+            Source::Dense { bytes, width, load } => {
+                let raw = &bytes[position * width..][..length * width];
+                Operand::Slice(converted(raw, *width, *load, &mut buffers.converted))
+            }
+            Source::Periodic { pattern, lane, period } => {
+                Operand::Slice(&pattern[position % period * lane..][..length * lane])
+            }
+            Source::Strided { bytes, width, layout, load } => {
+                let step = if self.row.is_some() { layout.strides.last().copied() } else { None };
+                if let Some(step @ (0 | 1)) = step {
+                    let index = layout::index_of(&layout.shape, &layout.strides, layout.offset, position);
+                    let count = if step == 1 { length } else { 1 };
+                    let raw = &bytes[index as usize * width..][..count * width];
+                    let raw = converted(raw, *width, *load, &mut buffers.converted);
+                    return if step == 1 { Operand::Slice(raw) } else { Operand::Scalar(raw) };
+                }
+                let raw = sized(&mut buffers.gathered, length * width);
+                layout::gather(*width, bytes, layout, position, raw);
+                Operand::Slice(converted(raw, *width, *load, &mut buffers.converted))
+            }
+        }
+    }
+}
+
+/// `raw` itself, or converted into `buffer`.
+fn converted<'b>(raw: &'b [u8], width: usize, load: Option<Conversion>, buffer: &'b mut Vec<u8>) -> &'b [u8] {
+    match load {
+        None => raw,
+        Some(Conversion { lane, convert }) => {
+            let out = sized(buffer, raw.len() / width * lane);
+            convert(raw, out);
+            out
+        }
+    }
+}
+
+/// The first `length` bytes of a buffer that grows as needed.
+fn sized(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    &mut buffer[..length]
+}

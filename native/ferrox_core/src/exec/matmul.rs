@@ -1,0 +1,245 @@
+//! Products of matrices.
+//!
+//! Large products of floats are the gemm crate's. Integers, and products too
+//! small for gemm to pay, use a kernel that adds up each element of the result
+//! in order, as `Nx.BinaryBackend` does.
+
+use std::borrow::Cow;
+
+use gemm::Parallelism;
+use num_complex::Complex;
+
+use crate::dtype::Lane;
+use crate::exec::parallel::{self, Cost};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::{DType, Fault};
+
+/// A matrix in memory: the element at (row, column) is
+/// `row * strides[0] + column * strides[1]` elements from the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// From the first element on.
+    pub bytes: &'a [u8],
+    /// Of rows and of columns, in elements, not negative.
+    pub strides: [usize; 2],
+}
+
+impl Matrix<'_> {
+    /// Whether every element of `rows` by `columns` lies within the bytes.
+    fn holds(&self, rows: usize, columns: usize, width: usize) -> bool {
+        let last = (rows - 1).checked_mul(self.strides[0]).zip((columns - 1).checked_mul(self.strides[1]));
+        let last = last.and_then(|(r, c)| r.checked_add(c)?.checked_add(1)?.checked_mul(width));
+        last.is_some_and(|bytes| bytes <= self.bytes.len())
+    }
+}
+
+/// An element type of the gemm crate, plain data without invalid values.
+trait Gemm: Lane + Default {
+    const ONE: Self;
+    const ZERO: Self;
+}
+impl Gemm for f32 {
+    const ONE: Self = 1.0;
+    const ZERO: Self = 0.0;
+}
+impl Gemm for f64 {
+    const ONE: Self = 1.0;
+    const ZERO: Self = 0.0;
+}
+impl Gemm for Complex<f32> {
+    const ONE: Self = Complex::ONE;
+    const ZERO: Self = Complex::ZERO;
+}
+impl Gemm for Complex<f64> {
+    const ONE: Self = Complex::ONE;
+    const ZERO: Self = Complex::ZERO;
+}
+
+/// `out = left * right` for floats: `[m, k]` by `[k, n]`, `out` dense. All
+/// dimensions are at least one.
+pub fn float(dtype: DType, [m, k, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: &mut [u8]) {
+    match dtype {
+        DType::F32 => gemm_of::<f32>([m, k, n], left, right, out),
+        DType::F64 => gemm_of::<f64>([m, k, n], left, right, out),
+        DType::C64 => gemm_of::<Complex<f32>>([m, k, n], left, right, out),
+        DType::C128 => gemm_of::<Complex<f64>>([m, k, n], left, right, out),
+        other => unreachable!("{other} is converted before"),
+    }
+}
+
+fn gemm_of<T: Gemm>([m, k, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: &mut [u8]) {
+    let width = size_of::<T>();
+    assert!(left.holds(m, k, width) && right.holds(k, n, width) && out.len() == m * n * width);
+    let (lhs, rhs) = (aligned::<T>(left.bytes), aligned::<T>(right.bytes));
+    // One multiply-add takes about 20 ps at best.
+    let cost = 20 * (k * width / 4) as Cost;
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of
+    // `align_to_mut` is aligned.
+    let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
+    if before.is_empty() && after.is_empty() {
+        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), aligned, cost);
+    } else {
+        let mut own = vec![T::ZERO; m * n];
+        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), &mut own, cost);
+        for (bytes, value) in T::view_mut(out).iter_mut().zip(own) {
+            *bytes = value.store();
+        }
+    }
+}
+
+fn multiply<T: Gemm>(
+    [m, k, n]: [usize; 3],
+    (left, left_strides): (&[T], [usize; 2]),
+    (right, right_strides): (&[T], [usize; 2]),
+    out: &mut [T],
+    cost: Cost,
+) {
+    assert!(out.len() == m * n);
+    let (left, right, out) = (Shared(left.as_ptr()), Shared(right.as_ptr()), SharedMut(out.as_mut_ptr()));
+    parallel::install(m * n, cost, move |threads| {
+        let (left, right, out) = (left, right, out);
+        let parallelism = if threads > 1 { Parallelism::Rayon(threads) } else { Parallelism::None };
+        // SAFETY: the callers have checked that every element that the
+        // dimensions and strides reach lies within the slices, which outlive
+        // the call, and `out` is borrowed mutably, so that nothing else
+        // refers to it. `T` is one of the four types that gemm accepts.
+        unsafe {
+            gemm::gemm(
+                m,
+                n,
+                k,
+                out.0,
+                1,
+                n as isize,
+                false,
+                left.0,
+                left_strides[1] as isize,
+                left_strides[0] as isize,
+                right.0,
+                right_strides[1] as isize,
+                right_strides[0] as isize,
+                T::ZERO,
+                T::ONE,
+                false,
+                false,
+                false,
+                parallelism,
+            );
+        }
+    });
+}
+
+/// A pointer that `parallel::install` may take to another thread while this
+/// one waits for it.
+#[derive(Clone, Copy)]
+struct Shared<T>(*const T);
+struct SharedMut<T>(*mut T);
+
+// SAFETY: it stands for a `&[T]` that is alive during the call, and `T` is `Sync`.
+unsafe impl<T: Sync> Send for Shared<T> {}
+// SAFETY: it stands for a `&mut [T]` that is alive during the call, and `T` is `Send`.
+unsafe impl<T: Send> Send for SharedMut<T> {}
+
+/// The elements in place where they are aligned, else a copy.
+fn aligned<T: Gemm>(bytes: &[u8]) -> Cow<'_, [T]> {
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of
+    // `align_to` is aligned.
+    let (before, aligned, _) = unsafe { bytes.align_to::<T>() };
+    if before.is_empty() {
+        Cow::Borrowed(aligned)
+    } else {
+        Cow::Owned(T::view(bytes).iter().map(|&b| T::load(b)).collect())
+    }
+}
+
+/// A lane that `ordered` multiplies and adds up.
+pub trait Ring: Lane {
+    /// Zero.
+    const ZERO: Self;
+    /// `self + left * right`; the product is rounded first.
+    #[must_use]
+    fn add_product(self, left: Self, right: Self) -> Self;
+}
+
+macro_rules! ring {
+    ($($t:ty),* ; $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr) => {$(
+        impl Ring for $t {
+            const ZERO: Self = $zero;
+            #[inline(always)]
+            fn add_product(self, $a: Self, $b: Self) -> Self {
+                let $c = self;
+                $body
+            }
+        }
+    )*};
+}
+ring!(u8, u16, u32, u64; 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)));
+ring!(f64; 0.0, c, a, b => c + a * b);
+ring!(Complex<f64>; Complex::ZERO, c, a, b => c + a * b);
+
+/// `out = left * right` for dense matrices, each element added up in order.
+pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
+    let width = size_of::<T>();
+    let cost = (60 * k * n * width / 8) as Cost;
+    let done: Result<(), Fault> = parallel::fill(out, m, cost, |first, out| {
+        let left = &left[first * k * width..];
+        vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
+        Ok(())
+    });
+    debug_assert!(done.is_ok(), "products have no faults");
+}
+
+struct Ordered<'a, T> {
+    k: usize,
+    n: usize,
+    left: &'a [u8],
+    right: &'a [u8],
+    out: &'a mut [u8],
+    lane: std::marker::PhantomData<T>,
+}
+
+/// Rows and columns of the result that are kept in registers.
+const ROWS: usize = 4;
+const COLUMNS: usize = 16;
+
+impl<T: Ring> Vectorized for Ordered<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (k, n) = (self.k, self.n);
+        let (left, right) = (T::view(self.left), T::view(self.right));
+        for (group, out) in T::view_mut(self.out).chunks_mut(ROWS * n).enumerate() {
+            let left = &left[group * ROWS * k..];
+            let rows = out.len() / n;
+            let mut column = 0;
+            while rows == ROWS && column + COLUMNS <= n {
+                let mut sums = [[T::ZERO; COLUMNS]; ROWS];
+                for (step, b) in right.chunks_exact(n).enumerate() {
+                    let Some((b, _)) = b[column..].split_first_chunk::<COLUMNS>() else { unreachable!() };
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let a = T::load(left[row * k + step]);
+                        for (sum, &b) in sums.iter_mut().zip(b) {
+                            *sum = sum.add_product(a, T::load(b));
+                        }
+                    }
+                }
+                for (row, sums) in sums.iter().enumerate() {
+                    for (slot, sum) in out[row * n + column..].iter_mut().zip(sums) {
+                        *slot = sum.store();
+                    }
+                }
+                column += COLUMNS;
+            }
+            for row in 0..rows {
+                for column in column..n {
+                    let row_of = &left[row * k..(row + 1) * k];
+                    let sum = row_of.iter().enumerate().fold(T::ZERO, |sum, (step, &a)| {
+                        sum.add_product(T::load(a), T::load(right[step * n + column]))
+                    });
+                    out[row * n + column] = sum.store();
+                }
+            }
+        }
+    }
+}

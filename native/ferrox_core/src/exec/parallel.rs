@@ -1,0 +1,95 @@
+//! The pool of threads, and the one place that decides when to use it.
+//!
+//! Work is measured in picoseconds of one thread, estimated as elements times
+//! cost per element. How work is split never changes a result.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+/// Estimated picoseconds for one element.
+pub type Cost = u64;
+
+/// Work below this runs on the calling thread: waking others costs more. It is
+/// where two threads draw level with one in an f32 addition, 250,000 elements
+/// of 100 ps.
+const MIN_PARALLEL: u64 = 25_000_000;
+
+/// Chunks a thread: enough to even out threads that are late.
+const CHUNKS_PER_THREAD: usize = 4;
+
+/// Chunks of elements that cost less than this start at multiples of `ALIGN`.
+const SMALL: Cost = 20_000;
+const ALIGN: usize = 1024;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+
+/// Sets the number of threads; zero means one for each core. Without effect
+/// once the pool is in use.
+pub fn set_threads(threads: usize) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// The number of threads that large operations use.
+#[must_use]
+pub fn threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    }
+}
+
+/// The pool; none with one thread, or where threads can't be had.
+fn pool() -> Option<&'static ThreadPool> {
+    POOL.get_or_init(|| {
+        let builder =
+            rayon::ThreadPoolBuilder::new().num_threads(threads()).thread_name(|i| format!("ferrox-{i}"));
+        if threads() > 1 { builder.build().ok() } else { None }
+    })
+    .as_ref()
+}
+
+/// Whether an operation of that much work should use the pool.
+#[must_use]
+pub fn pays(elements: usize, cost: Cost) -> bool {
+    (elements as u64).saturating_mul(cost) >= MIN_PARALLEL && threads() > 1
+}
+
+/// Runs `work` on the pool if it pays: the number of threads that it may use
+/// is its argument, and rayon's functions inside it use Ferrox's pool.
+pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) -> R + Send) -> R {
+    match pool() {
+        Some(pool) if pays(elements, cost) => pool.install(|| work(pool.current_num_threads())),
+        _ => work(1),
+    }
+}
+
+/// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
+/// parts of it, in parallel if it pays.
+///
+/// # Errors
+///
+/// One of the errors of `fill`.
+pub fn fill<E: Send>(
+    out: &mut [u8],
+    size: usize,
+    cost: Cost,
+    fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    if size == 0 {
+        return Ok(());
+    }
+    let width = out.len() / size;
+    install(size, cost, |threads| {
+        if threads == 1 {
+            return fill(0, out);
+        }
+        let chunk = size.div_ceil(threads * CHUNKS_PER_THREAD);
+        // Chunks of small elements start where a tile does.
+        let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
+        out.par_chunks_mut(chunk * width).enumerate().try_for_each(|(i, part)| fill(i * chunk, part))
+    })
+}
