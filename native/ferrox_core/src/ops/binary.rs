@@ -1,0 +1,537 @@
+//! Elementwise operations on two tensors, broadcast together.
+//!
+//! The caller has chosen the result's type; here it decides what the operands
+//! are computed as, so that the result is rounded once, as if computed in
+//! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
+
+use num_complex::Complex;
+
+use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+use super::complex;
+use crate::dtype::Lane;
+use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::parallel::Cost;
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::{Compute, Exact};
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error, Fault, dispatch};
+
+macro_rules! binary_ops {
+    ($($variant:ident, $name:literal;)*) => {
+        /// A binary operation, named as Nx names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum BinaryOp {
+            $(#[doc = concat!("`Nx.", $name, "/2`")] $variant,)*
+        }
+
+        impl BinaryOp {
+            /// Every operation.
+            pub const ALL: &'static [BinaryOp] = &[$(BinaryOp::$variant,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(BinaryOp::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+binary_ops! {
+    Add, "add";
+    Subtract, "subtract";
+    Multiply, "multiply";
+    Divide, "divide";
+    Pow, "pow";
+    Remainder, "remainder";
+    Quotient, "quotient";
+    Atan2, "atan2";
+    Min, "min";
+    Max, "max";
+    BitwiseAnd, "bitwise_and";
+    BitwiseOr, "bitwise_or";
+    BitwiseXor, "bitwise_xor";
+    LeftShift, "left_shift";
+    RightShift, "right_shift";
+    Equal, "equal";
+    NotEqual, "not_equal";
+    Greater, "greater";
+    Less, "less";
+    GreaterEqual, "greater_equal";
+    LessEqual, "less_equal";
+    LogicalAnd, "logical_and";
+    LogicalOr, "logical_or";
+    LogicalXor, "logical_xor";
+}
+
+impl BinaryOp {
+    /// Whether the result is a truth value, 0 or 1.
+    #[must_use]
+    pub const fn is_predicate(self) -> bool {
+        use BinaryOp::*;
+        matches!(
+            self,
+            Equal
+                | NotEqual
+                | Greater
+                | Less
+                | GreaterEqual
+                | LessEqual
+                | LogicalAnd
+                | LogicalOr
+                | LogicalXor
+        )
+    }
+}
+
+/// Applies `op` to every pair of elements. The shapes must broadcast to that
+/// of `out`.
+///
+/// # Errors
+///
+/// `Error::Shape`, `Error::UnsupportedType`, or `Error::Element` for an
+/// integer division by zero, a negative exponent or a negative shift.
+pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
+    let dtypes = || vec![left.dtype(), right.dtype()];
+    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
+    let compute = compute(op, out.dtype, left, right).ok_or_else(unsupported)?;
+    let (kernel, result) = kernel(op, compute).ok_or_else(unsupported)?;
+    let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
+    let store = match result {
+        DType::U8 if op.is_predicate() => Compute::As(DType::U8).store(out.dtype),
+        _ => compute.store(out.dtype),
+    };
+    let cost = cost(op, compute, inputs.iter().any(|i| i.load.is_some()) || store.is_some());
+    let shape = out.shape;
+    out.write(op.name(), |bytes| {
+        let target = Target { bytes, store };
+        elementwise::run(shape, target, &inputs, kernel, cost).map_err(|fault| Error::Element {
+            op: op.name(),
+            dtypes: dtypes(),
+            fault,
+        })
+    })
+}
+
+/// A tensor broadcast to the shape of the result.
+fn input<'a>(
+    op: BinaryOp,
+    tensor: &'a Tensor<'_>,
+    shape: &[usize],
+    other: &Tensor<'_>,
+    compute: Compute,
+) -> Result<Input<'a>, Error> {
+    let layout = tensor.layout().broadcast_right(shape).ok_or_else(|| Error::Shape {
+        op: op.name(),
+        shapes: vec![tensor.shape().to_vec(), other.shape().to_vec()],
+        problem: "don't broadcast together: each axis, counted from the last, must be equal or one".into(),
+    })?;
+    let dtype = tensor.dtype();
+    Ok(Input { bytes: tensor.bytes(), width: dtype.width(), layout, load: compute.load(dtype) })
+}
+
+/// What the operands are computed as; `None` if the operation has no meaning
+/// for them.
+fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<Compute> {
+    use BinaryOp::*;
+    let (l, r) = (left.dtype(), right.dtype());
+    match op {
+        LogicalAnd | LogicalOr | LogicalXor => Some(Compute::Truth),
+        Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual => Some(compare::compute(l, r)),
+        // Modulo 2^n, so that the operands may be cut to the result's bits.
+        Add | Subtract | Multiply | BitwiseAnd | BitwiseOr | BitwiseXor if out.is_integer() => {
+            (l.is_integer() && r.is_integer()).then_some(Compute::As(out.storage()))
+        }
+        _ if out.is_integer() => {
+            let fits = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
+            let fits = fits(left) && fits(right);
+            let lane = if fits { Compute::As(out.storage()) } else { Compute::Wide };
+            (l.is_integer() && r.is_integer()).then_some(lane)
+        }
+        BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift | Quotient => None,
+        _ => Some(Compute::As(float(op, out, left, right)?)),
+    }
+}
+
+/// What a float or complex result is computed in.
+fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<DType> {
+    use BinaryOp::*;
+    let real = !left.dtype().is_complex() && !right.dtype().is_complex();
+    let single = |t: &Tensor<'_>, bits: usize| t.dtype().precision() <= bits || scalar_fits(t, out);
+    match out {
+        DType::C128 => Some(DType::C128),
+        // Sums round each part once in either precision.
+        DType::C64 if matches!(op, Add | Subtract) && single(left, 24) && single(right, 24) => {
+            Some(DType::C64)
+        }
+        DType::C64 => Some(DType::C128),
+        _ if !real => None,
+        DType::F64 => Some(DType::F64),
+        // pow and atan2 are evaluated in f64 and rounded once.
+        _ if matches!(op, Pow | Atan2) => Some(DType::F64),
+        // Twice the precision and two bits more make double rounding harmless
+        // (Figueroa, "When is double rounding innocuous?", 1995).
+        DType::F32 => Some(if single(left, 24) && single(right, 24) { DType::F32 } else { DType::F64 }),
+        _ => Some(if single(left, 11) && single(right, 11) { DType::F32 } else { DType::F64 }),
+    }
+}
+
+/// Whether a tensor of one element holds a value of the result's type, as the
+/// numbers in `Nx.add(tensor, 1)` do.
+fn scalar_fits(tensor: &Tensor<'_>, out: DType) -> bool {
+    let Some(bytes) = tensor.scalar() else { return false };
+    let dtype = tensor.dtype();
+    let there = match Compute::As(out.storage()).load(dtype) {
+        None => bytes.to_vec(),
+        Some(conversion) => {
+            let mut there = vec![0; conversion.lane];
+            (conversion.convert)(bytes, &mut there);
+            there
+        }
+    };
+    let wide = if dtype.is_integer() { Compute::Wide } else { Compute::As(DType::C128) };
+    if dtype.is_integer() != out.is_integer() {
+        // An integer in a float: exact up to the float's precision.
+        let exact = Compute::Exact;
+        return !out.is_complex()
+            && !dtype.is_complex()
+            && value(exact, dtype, bytes) == value(exact, out, &there);
+    }
+    value(wide, dtype, bytes) == value(wide, out, &there)
+}
+
+/// One element in a lane that holds every value of its class.
+fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> Vec<u8> {
+    let Some(conversion) = lane.load(dtype) else { return bytes.to_vec() };
+    let mut out = vec![0; conversion.lane];
+    (conversion.convert)(bytes, &mut out);
+    out
+}
+
+/// Picoseconds an element.
+fn cost(op: BinaryOp, compute: Compute, converts: bool) -> Cost {
+    use BinaryOp::*;
+    let width = compute.width() as Cost;
+    let base = match op {
+        Pow | Atan2 => 10_000,
+        Remainder if !matches!(compute, Compute::As(d) if d.is_integer()) => 10_000,
+        Quotient | Remainder => 1_000,
+        _ => 25 * width,
+    };
+    base + if converts { 50 * width } else { 0 }
+}
+
+/// What an operation does to two lanes.
+pub(super) trait Binary<T: Lane>: 'static {
+    type Out: Lane;
+    /// What `faulty` elements are.
+    const FAULT: Option<Fault> = None;
+
+    fn apply(left: T, right: T) -> Self::Out;
+
+    /// Whether the operation is undefined for this right operand.
+    #[inline(always)]
+    fn faulty(_right: T) -> bool {
+        false
+    }
+}
+
+struct BinaryLoop<'a, 'b, F, T> {
+    out: &'a mut [u8],
+    operands: &'a [Operand<'b>],
+    op: std::marker::PhantomData<(F, T)>,
+}
+
+impl<T: Lane, F: Binary<T>> Vectorized for BinaryLoop<'_, '_, F, T> {
+    type Output = Result<(), Fault>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let out = F::Out::view_mut(self.out);
+        let [left, right] = self.operands else { unreachable!("two operands") };
+        if let Some(fault) = F::FAULT {
+            let right = match right {
+                Operand::Slice(right) => &T::view(right)[..out.len()],
+                Operand::Scalar(right) => T::view(right),
+            };
+            // Without an early exit, so that it vectorizes.
+            if right.iter().fold(false, |any, &r| any | F::faulty(T::load(r))) {
+                return Err(fault);
+            }
+        }
+        match (left, right) {
+            (Operand::Slice(left), Operand::Slice(right)) => {
+                for ((out, &l), &r) in out.iter_mut().zip(T::view(left)).zip(T::view(right)) {
+                    *out = F::apply(T::load(l), T::load(r)).store();
+                }
+            }
+            (Operand::Slice(left), Operand::Scalar(right)) => {
+                let r = T::load(T::view(right)[0]);
+                for (out, &l) in out.iter_mut().zip(T::view(left)) {
+                    *out = F::apply(T::load(l), r).store();
+                }
+            }
+            (Operand::Scalar(left), Operand::Slice(right)) => {
+                let l = T::load(T::view(left)[0]);
+                for (out, &r) in out.iter_mut().zip(T::view(right)) {
+                    *out = F::apply(l, T::load(r)).store();
+                }
+            }
+            (Operand::Scalar(left), Operand::Scalar(right)) => {
+                let value = F::apply(T::load(T::view(left)[0]), T::load(T::view(right)[0]));
+                out.fill(value.store());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tile<F: Binary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    vectorize(BinaryLoop::<F, T> { out, operands, op: std::marker::PhantomData })
+}
+
+/// The kernel of an operation and the type of what it computes.
+fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
+    /// One kernel for signed and unsigned integers: their low bits are the same.
+    macro_rules! ring {
+        ($F:ident, $compute:expr) => {
+            match $compute.width() {
+                1 => tile::<$F, u8> as Kernel,
+                2 => tile::<$F, u16>,
+                4 => tile::<$F, u32>,
+                _ => tile::<$F, u64>,
+            }
+        };
+    }
+    macro_rules! integer {
+        ($F:ident, $dtype:expr) => {
+            dispatch!(integer $dtype, T => tile::<$F, T> as Kernel, else => return None)
+        };
+    }
+    macro_rules! wide {
+        ($F:ident) => {
+            match compute {
+                Compute::Wide => tile::<$F, i128> as Kernel,
+                Compute::As(dtype) => integer!($F, dtype),
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! number {
+        ($F:ident) => {
+            match compute {
+                Compute::As(DType::F32) => tile::<$F, f32> as Kernel,
+                Compute::As(DType::F64) => tile::<$F, f64>,
+                Compute::As(DType::C64) => tile::<$F, Complex<f32>>,
+                Compute::As(DType::C128) => tile::<$F, Complex<f64>>,
+                Compute::As(dtype) if dtype.is_integer() => ring!($F, dtype),
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! real {
+        ($F:ident) => {
+            match compute {
+                Compute::As(DType::F32) => tile::<$F, f32> as Kernel,
+                Compute::As(DType::F64) => tile::<$F, f64>,
+                _ => wide!($F),
+            }
+        };
+    }
+    macro_rules! equality {
+        ($F:ident) => {
+            match compute {
+                Compute::As(DType::C128) => tile::<$F, Complex<f64>> as Kernel,
+                Compute::Exact => tile::<$F, Exact>,
+                Compute::As(dtype) if dtype.is_integer() => ring!($F, dtype),
+                _ => real!($F),
+            }
+        };
+    }
+    macro_rules! order {
+        ($F:ident) => {
+            match compute {
+                Compute::Exact => tile::<$F, Exact> as Kernel,
+                _ => real!($F),
+            }
+        };
+    }
+    macro_rules! bits {
+        ($F:ident) => {
+            match compute {
+                Compute::As(dtype) if dtype.is_integer() => ring!($F, dtype),
+                _ => return None,
+            }
+        };
+    }
+    let result = match compute {
+        Compute::As(dtype) if !op.is_predicate() => dtype,
+        Compute::Wide if !op.is_predicate() => DType::S64,
+        _ => DType::U8,
+    };
+    let kernel = match op {
+        BinaryOp::Add => number!(Add),
+        BinaryOp::Subtract => number!(Subtract),
+        BinaryOp::Multiply => number!(Multiply),
+        BinaryOp::Divide => match compute {
+            Compute::As(DType::F32) => tile::<Divide, f32>,
+            Compute::As(DType::F64) => tile::<Divide, f64>,
+            Compute::As(DType::C128) => tile::<Divide, Complex<f64>>,
+            _ => return None,
+        },
+        BinaryOp::Pow => match compute {
+            Compute::As(DType::F64) => tile::<Pow, f64>,
+            Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
+            _ => wide!(Pow),
+        },
+        BinaryOp::Remainder => real!(Remainder),
+        BinaryOp::Quotient => wide!(Quotient),
+        BinaryOp::Atan2 => match compute {
+            Compute::As(DType::F64) => tile::<Atan2, f64>,
+            _ => return None,
+        },
+        BinaryOp::Min => real!(Min),
+        BinaryOp::Max => real!(Max),
+        BinaryOp::BitwiseAnd => bits!(BitwiseAnd),
+        BinaryOp::BitwiseOr => bits!(BitwiseOr),
+        BinaryOp::BitwiseXor => bits!(BitwiseXor),
+        BinaryOp::LeftShift => wide!(LeftShift),
+        BinaryOp::RightShift => wide!(RightShift),
+        BinaryOp::Equal => equality!(Equal),
+        BinaryOp::NotEqual => equality!(NotEqual),
+        BinaryOp::Greater => order!(Greater),
+        BinaryOp::Less => order!(Less),
+        BinaryOp::GreaterEqual => order!(GreaterEqual),
+        BinaryOp::LessEqual => order!(LessEqual),
+        BinaryOp::LogicalAnd => tile::<BitwiseAnd, u8>,
+        BinaryOp::LogicalOr => tile::<BitwiseOr, u8>,
+        BinaryOp::LogicalXor => tile::<BitwiseXor, u8>,
+    };
+    Some((kernel, result))
+}
+
+/// `impl Binary` for a list of lanes.
+macro_rules! meaning {
+    ($name:ident, $a:ident, $b:ident; $($t:ty),* => $body:expr) => {$(
+        impl Binary<$t> for $name {
+            type Out = $t;
+            #[inline(always)]
+            fn apply($a: $t, $b: $t) -> $t { $body }
+        }
+    )*};
+}
+
+struct Add;
+meaning!(Add, a, b; u8, u16, u32, u64 => a.wrapping_add(b));
+meaning!(Add, a, b; f32, f64, Complex<f32>, Complex<f64> => a + b);
+
+struct Subtract;
+meaning!(Subtract, a, b; u8, u16, u32, u64 => a.wrapping_sub(b));
+meaning!(Subtract, a, b; f32, f64, Complex<f32>, Complex<f64> => a - b);
+
+struct Multiply;
+meaning!(Multiply, a, b; u8, u16, u32, u64 => a.wrapping_mul(b));
+meaning!(Multiply, a, b; f32, f64, Complex<f32>, Complex<f64> => a * b);
+
+struct Divide;
+meaning!(Divide, a, b; f32, f64 => a / b);
+meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
+
+/// The larger, or the left one of two equal ones; NaN if either is.
+struct Max;
+meaning!(Max, a, b; f32, f64 => if b > a || b.is_nan() { b } else { a });
+meaning!(Max, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.max(b));
+
+/// The smaller, or the left one of two equal ones; NaN if either is.
+struct Min;
+meaning!(Min, a, b; f32, f64 => if b < a || b.is_nan() { b } else { a });
+meaning!(Min, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.min(b));
+
+struct BitwiseAnd;
+meaning!(BitwiseAnd, a, b; u8, u16, u32, u64 => a & b);
+struct BitwiseOr;
+meaning!(BitwiseOr, a, b; u8, u16, u32, u64 => a | b);
+struct BitwiseXor;
+meaning!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
+
+struct Atan2;
+meaning!(Atan2, a, b; f64 => a.atan2(b));
+
+/// Integer operations that some right operands have no result for.
+macro_rules! partial {
+    ($name:ident, $fault:expr, $r:ident => $faulty:expr; $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
+        impl Binary<$t> for $name {
+            type Out = $t;
+            const FAULT: Option<Fault> = Some($fault);
+            #[inline(always)]
+            fn apply($a: $t, $b: $t) -> $t { $body }
+            #[inline(always)]
+            fn faulty($r: $t) -> bool { $faulty }
+        }
+    )*};
+    ($name:ident, $fault:expr, $r:ident => $faulty:expr; $a:ident, $b:ident => $body:expr) => {
+        partial!($name, $fault, $r => $faulty; $a, $b => $body; u8, u16, u32, u64, i8, i16, i32, i64, i128);
+    };
+}
+
+/// Rounds towards zero.
+struct Quotient;
+partial!(Quotient, Fault::DivisionByZero, r => r == 0; a, b => a.wrapping_div(b));
+
+/// The sign is that of the left operand.
+struct Remainder;
+partial!(Remainder, Fault::DivisionByZero, r => r == 0; a, b => a.wrapping_rem(b));
+meaning!(Remainder, a, b; f32, f64 => a % b);
+
+struct Pow;
+meaning!(Pow, a, b; f64 => a.powf(b));
+meaning!(Pow, a, b; Complex<f64> => complex::pow(a, b));
+
+/// Powers modulo 2^n by squaring.
+macro_rules! integer_pow {
+    ($($t:ty),*) => {$(
+        partial!(Pow, Fault::NegativeExponent, r => is_negative(r); a, b => {
+            let (mut base, mut exponent, mut power) = (a, b, 1 as $t);
+            while exponent > 0 {
+                if exponent & 1 == 1 {
+                    power = power.wrapping_mul(base);
+                }
+                base = base.wrapping_mul(base);
+                exponent >>= 1;
+            }
+            power
+        }; $t);
+    )*};
+}
+integer_pow!(u8, u16, u32, u64, i8, i16, i32, i64, i128);
+
+/// Bits shifted out are lost.
+struct LeftShift;
+/// Signed integers keep their sign.
+struct RightShift;
+
+macro_rules! shifts {
+    ($($t:ty),*) => {$(
+        partial!(LeftShift, Fault::NegativeShift, r => is_negative(r); a, b => {
+            if in_width::<$t>(b, <$t>::BITS) { a.wrapping_shl(b as u32) } else { 0 }
+        }; $t);
+        partial!(RightShift, Fault::NegativeShift, r => is_negative(r); a, b => {
+            let count = if in_width::<$t>(b, <$t>::BITS) { b as u32 } else { <$t>::BITS - 1 };
+            let shifted = a.wrapping_shr(count);
+            // Past the width only the sign is left.
+            if in_width::<$t>(b, <$t>::BITS) || is_negative(a) { shifted } else { 0 }
+        }; $t);
+    )*};
+}
+shifts!(u8, u16, u32, u64, i8, i16, i32, i64, i128);
+
+#[inline(always)]
+fn is_negative<T: Default + PartialOrd>(value: T) -> bool {
+    value < T::default()
+}
+
+/// Whether a shift count, not negative, is below the width.
+#[inline(always)]
+fn in_width<T: TryInto<u32> + Copy>(count: T, width: u32) -> bool {
+    matches!(count.try_into(), Ok(count) if count < width)
+}

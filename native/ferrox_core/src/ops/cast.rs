@@ -1,0 +1,50 @@
+//! Conversion between types: `Nx.as_type/2`.
+
+use crate::exec::parallel;
+use crate::lane::conversion;
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error, Fault};
+
+/// Converts every element: integers wrap, floats round to nearest even, and
+/// truncate towards zero on their way to integers.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for an intermediate copy.
+pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    let dtype = out.dtype;
+    let size = input.size();
+    let bytes = input.dense("as_type")?;
+    out.write("as_type", |out| {
+        convert(input.dtype(), &bytes, dtype, size, out);
+        Ok(())
+    })
+}
+
+/// Converts `size` dense elements, in parallel if that pays.
+pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
+    let (width, lane) = (from.width(), to.width());
+    let cost = 40 * (width + lane) as u64;
+    let done: Result<(), Fault> = parallel::fill(out, size, cost, |start, part| {
+        let source = &bytes[start * width..][..part.len() / lane * width];
+        match conversion(from, to) {
+            Some(convert) => convert(source, part),
+            None => part.copy_from_slice(source),
+        }
+        Ok(())
+    });
+    debug_assert!(done.is_ok(), "conversions have no faults");
+}
+
+/// A tensor's elements converted, dense and row-major, in new memory.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is none.
+pub(crate) fn cast_tensor(op: &'static str, input: &Tensor<'_>, to: DType) -> Result<Tensor<'static>, Error> {
+    let bytes = input.dense(op)?;
+    let length = input.size() * to.width();
+    let mut out = crate::tensor::scratch(op, to, input.shape(), length)?;
+    convert(input.dtype(), &bytes, to, input.size(), &mut out);
+    Ok(Tensor::computed(to, input.shape(), out))
+}

@@ -1,0 +1,165 @@
+//! Complex functions in f64, by the formulas of Elixir's `complex` package,
+//! which `Nx.BinaryBackend` computes with.
+
+use num_complex::Complex;
+
+type C = Complex<f64>;
+
+/// The textbook quotient; where its denominator leaves the range of an f64,
+/// both operands are scaled first.
+#[inline(always)]
+pub fn divide(a: C, b: C) -> C {
+    let denominator = b.re * b.re + b.im * b.im;
+    if denominator.is_normal() || !(b.re.is_finite() && b.im.is_finite()) || b.re == 0.0 && b.im == 0.0 {
+        return quotient(a, b, denominator);
+    }
+    let scale = 1.0 / b.re.abs().max(b.im.abs());
+    let b = b * scale;
+    quotient(a * scale, b, b.re * b.re + b.im * b.im)
+}
+
+#[inline(always)]
+fn quotient(a: C, b: C, denominator: f64) -> C {
+    if b.re.is_infinite() && b.im == 0.0 && a.re.is_finite() && a.im.is_finite() {
+        return C::new(0.0, 0.0);
+    }
+    C::new((a.re * b.re + a.im * b.im) / denominator, (a.im * b.re - a.re * b.im) / denominator)
+}
+
+/// The magnitude, without overflow in between.
+#[inline]
+pub fn abs(z: C) -> f64 {
+    let (x, y) = (z.re.abs(), z.im.abs());
+    if x.is_infinite() || y.is_infinite() {
+        f64::INFINITY
+    } else if x == 0.0 {
+        y
+    } else if y == 0.0 {
+        x
+    } else if x > y {
+        x * (1.0 + y / x * (y / x)).sqrt()
+    } else {
+        y * (1.0 + x / y * (x / y)).sqrt()
+    }
+}
+
+/// The angle, from -pi to pi.
+#[inline]
+pub fn phase(z: C) -> f64 {
+    z.im.atan2(z.re)
+}
+
+/// The exponential.
+#[inline]
+pub fn exp(z: C) -> C {
+    if z.re == f64::NEG_INFINITY {
+        return C::new(0.0, 0.0);
+    }
+    let r = z.re.exp();
+    C::new(r * z.im.cos(), r * z.im.sin())
+}
+
+/// The exponential minus one.
+#[inline]
+pub fn expm1(z: C) -> C {
+    exp(z) - 1.0
+}
+
+/// The principal logarithm.
+#[inline]
+pub fn log(z: C) -> C {
+    C::new(abs(z).ln(), phase(z))
+}
+
+/// The principal logarithm of one plus the argument.
+#[inline]
+pub fn log1p(z: C) -> C {
+    log(z + 1.0)
+}
+
+/// The principal square root.
+pub fn sqrt(z: C) -> C {
+    let (x, y) = (z.re.abs(), z.im.abs());
+    if z.re.is_nan() || z.im.is_nan() {
+        return C::new(f64::NAN, f64::NAN);
+    }
+    if y.is_infinite() {
+        return C::new(f64::INFINITY, z.im);
+    }
+    if x.is_infinite() {
+        return if z.re > 0.0 { C::new(f64::INFINITY, 0.0) } else { C::new(0.0, f64::INFINITY) };
+    }
+    if x == 0.0 && y == 0.0 {
+        return z;
+    }
+    let w = if x >= y {
+        x.sqrt() * (0.5 * (1.0 + (1.0 + y / x * (y / x)).sqrt())).sqrt()
+    } else {
+        y.sqrt() * (0.5 * (x / y + (1.0 + x / y * (x / y)).sqrt())).sqrt()
+    };
+    if z.re >= 0.0 {
+        return C::new(w, z.im / (2.0 * w));
+    }
+    let w = if z.im >= 0.0 { w } else { -w };
+    C::new(z.im / (2.0 * w), w)
+}
+
+/// One over the square root.
+pub fn rsqrt(z: C) -> C {
+    divide(C::new(1.0, 0.0), sqrt(z))
+}
+
+/// The sine.
+pub fn sin(z: C) -> C {
+    C::new(z.re.sin() * z.im.cosh(), z.re.cos() * z.im.sinh())
+}
+
+/// The cosine.
+pub fn cos(z: C) -> C {
+    C::new(z.re.cos() * z.im.cosh(), -z.re.sin() * z.im.sinh())
+}
+
+/// The tangent.
+pub fn tan(z: C) -> C {
+    divide(sin(z), cos(z))
+}
+
+/// The hyperbolic tangent.
+pub fn tanh(z: C) -> C {
+    // Where the exponentials overflow, the limit is a unit.
+    if z.re.abs() > 350.0 {
+        return C::new(1f64.copysign(z.re), 0.0);
+    }
+    let (plus, minus) = (exp(z), exp(-z));
+    divide((plus - minus) / 2.0, (plus + minus) / 2.0)
+}
+
+/// The logistic function.
+pub fn sigmoid(z: C) -> C {
+    divide(C::new(1.0, 0.0), exp(-z) + 1.0)
+}
+
+/// The principal power.
+pub fn pow(x: C, y: C) -> C {
+    let zero = |z: C| z.re == 0.0 && z.im == 0.0;
+    if ![x.re, x.im, y.re, y.im].iter().all(|part| part.is_finite()) {
+        return if zero(x) && y.re == f64::INFINITY && y.im == 0.0 {
+            C::new(0.0, 0.0)
+        } else {
+            C::new(f64::NAN, f64::NAN)
+        };
+    }
+    if zero(x) {
+        return if zero(y) { C::new(1.0, 0.0) } else { C::new(0.0, 0.0) };
+    }
+    if y.im == 0.0 && y.re == 1.0 {
+        return x;
+    }
+    if y.im == 0.0 && y.re == -1.0 {
+        return divide(C::new(1.0, 0.0), x);
+    }
+    let (rho, theta) = (abs(x), phase(x));
+    let scale = rho.powf(y.re) * (-y.im * theta).exp();
+    let angle = y.re * theta + y.im * rho.ln();
+    C::new(scale * angle.cos(), scale * angle.sin())
+}

@@ -1,0 +1,239 @@
+//! The generalized dot product of `Nx.dot/6`: batched, over any axes.
+
+use std::borrow::Cow;
+
+use num_complex::Complex;
+
+use crate::exec::matmul::{self, Matrix};
+use crate::layout::{Layout, collapse};
+use crate::ops::cast::cast_tensor;
+use crate::tensor::{Output, Tensor, scratch};
+use crate::{DType, Error};
+
+const OP: &str = "dot";
+
+/// Products of at most this many multiplications are added up in order, in
+/// f64 for floats, and rounded once: gemm would not be faster.
+const SMALL: usize = 4096;
+
+/// One side of a product: its axes to sum over, in order, and those that are
+/// multiplied pairwise.
+#[derive(Clone, Copy, Debug)]
+pub struct Side<'a> {
+    /// The tensor.
+    pub tensor: &'a Tensor<'a>,
+    /// The axes to sum over.
+    pub contract: &'a [usize],
+    /// The axes of the batch.
+    pub batch: &'a [usize],
+}
+
+impl Side<'_> {
+    fn shape_of(&self, axes: &[usize]) -> Vec<usize> {
+        axes.iter().map(|&axis| self.tensor.shape()[axis]).collect()
+    }
+
+    fn free(&self) -> Vec<usize> {
+        let rank = self.tensor.layout().rank();
+        (0..rank).filter(|axis| !self.contract.contains(axis) && !self.batch.contains(axis)).collect()
+    }
+
+    /// Distinct axes within the rank.
+    fn check(&self) -> Result<(), Error> {
+        let rank = self.tensor.layout().rank();
+        let mut seen = vec![false; rank];
+        for &axis in self.contract.iter().chain(self.batch) {
+            match seen.get_mut(axis) {
+                Some(seen) if !*seen => *seen = true,
+                Some(_) => {
+                    return Err(Error::Argument { op: OP, problem: format!("axis {axis} is named twice") });
+                }
+                None => {
+                    let problem = format!("axis {axis} is out of range for rank {rank}");
+                    return Err(Error::Argument { op: OP, problem });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sums products over the contracted axes. The shape of `out` is that of the
+/// batch, then the other axes of the left side, then those of the right.
+///
+/// # Errors
+///
+/// `Error::Shape` or `Error::Argument` if the axes don't go together,
+/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for
+/// an intermediate copy.
+pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error> {
+    left.check()?;
+    right.check()?;
+    let shapes = || vec![left.tensor.shape().to_vec(), right.tensor.shape().to_vec()];
+    let mismatch = |problem: &str| Error::Shape { op: OP, shapes: shapes(), problem: problem.to_string() };
+    let (batch, contracted) = (left.shape_of(left.batch), left.shape_of(left.contract));
+    if batch != right.shape_of(right.batch) || contracted != right.shape_of(right.contract) {
+        return Err(mismatch("differ in the sizes of the axes to sum over or of the batch"));
+    }
+    let (left_free, right_free) = (left.shape_of(&left.free()), right.shape_of(&right.free()));
+    let expected: Vec<usize> = batch.iter().chain(&left_free).chain(&right_free).copied().collect();
+    if expected.iter().product::<usize>() != out.shape.iter().product() {
+        return Err(mismatch(&format!("give a product of shape {expected:?}, not {:?}", out.shape)));
+    }
+    let product = |dims: &[usize]| dims.iter().product::<usize>();
+    let sizes = [product(&left_free), product(&contracted), product(&right_free)];
+    let batches = product(&batch);
+    let dtype = out.dtype;
+    let dtypes = [left.tensor.dtype(), right.tensor.dtype()];
+    let Some(lane) = lane(dtype, dtypes, sizes) else {
+        return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
+    };
+    let left_order: Vec<usize> = [left.batch, &left.free(), left.contract].concat();
+    let right_order: Vec<usize> = [right.batch, right.contract, &right.free()].concat();
+    let left = Prepared::new(left.tensor, lane, &left_order, [left.batch.len(), left_free.len()])?;
+    let right = Prepared::new(right.tensor, lane, &right_order, [right.batch.len(), right.contract.len()])?;
+    let out_shape = out.shape;
+    out.write(OP, |bytes| {
+        if lane == dtype.storage() {
+            return products(lane, batches, sizes, &left, &right, bytes);
+        }
+        let length = out_shape.iter().product::<usize>() * lane.width();
+        let mut wide = scratch(OP, lane, out_shape, length)?;
+        products(lane, batches, sizes, &left, &right, &mut wide)?;
+        super::cast::convert(lane, &wide, dtype, out_shape.iter().product(), bytes);
+        Ok(())
+    })
+}
+
+/// What the operands are converted to and multiplied in.
+fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Option<DType> {
+    let complex = dtypes.iter().any(|d| d.is_complex());
+    let integers = dtypes.iter().all(|d| d.is_integer());
+    let small = m.saturating_mul(k).saturating_mul(n) <= SMALL;
+    match out {
+        _ if out.is_integer() => integers.then(|| match out.width() {
+            1 => DType::U8,
+            2 => DType::U16,
+            4 => DType::U32,
+            _ => DType::U64,
+        }),
+        _ if complex && !out.is_complex() => None,
+        DType::C64 if small => Some(DType::C128),
+        DType::C64 | DType::C128 | DType::F64 => Some(out),
+        _ if small || dtypes.iter().any(|d| d.precision() > 24) => Some(DType::F64),
+        _ => Some(DType::F32),
+    }
+}
+
+/// A side in its lane type, as batches of matrices.
+struct Prepared<'a> {
+    tensor: Cow<'a, Tensor<'a>>,
+    /// The offsets of the batches' first elements.
+    offsets: Vec<usize>,
+    /// Of rows and columns.
+    strides: [usize; 2],
+}
+
+impl<'a> Prepared<'a> {
+    /// `order` has the batch axes, then those of the rows, then of the columns.
+    fn new(
+        tensor: &'a Tensor<'a>,
+        lane: DType,
+        order: &[usize],
+        [batch, rows]: [usize; 2],
+    ) -> Result<Self, Error> {
+        let same = tensor.dtype().storage() == lane
+            || tensor.dtype().is_integer() && lane.is_integer() && tensor.dtype().width() == lane.width();
+        let tensor = if same { Cow::Borrowed(tensor) } else { Cow::Owned(cast_tensor(OP, tensor, lane)?) };
+        let layout = tensor.layout().transpose(order);
+        match matrix_strides(&layout, batch, batch + rows) {
+            Some(strides) => {
+                let offsets = offsets(&layout, batch);
+                Ok(Prepared { tensor, offsets, strides })
+            }
+            None => {
+                let view = tensor.view(layout);
+                let dense = view.dense(OP)?.into_owned();
+                let tensor = Tensor::computed(lane, view.shape(), dense);
+                let strides = matrix_strides(tensor.layout(), batch, batch + rows).unwrap_or([0, 0]);
+                let offsets = offsets(tensor.layout(), batch);
+                Ok(Prepared { tensor: Cow::Owned(tensor), offsets, strides })
+            }
+        }
+    }
+
+    fn matrix(&self, index: usize, width: usize) -> Matrix<'_> {
+        Matrix { bytes: &self.tensor.bytes()[self.offsets[index] * width..], strides: self.strides }
+    }
+}
+
+/// The strides of rows and columns, if each group of axes is one.
+fn matrix_strides(layout: &Layout, rows: usize, columns: usize) -> Option<[usize; 2]> {
+    let stride = |from: usize, to: usize| {
+        let (dims, strides) = collapse(&layout.shape[from..to], &[&layout.strides[from..to]]);
+        match dims.len() {
+            0 => Some(0),
+            1 => usize::try_from(strides[0][0]).ok(),
+            _ => None,
+        }
+    };
+    Some([stride(rows, columns)?, stride(columns, layout.rank())?])
+}
+
+fn offsets(layout: &Layout, batch: usize) -> Vec<usize> {
+    let (shape, strides) = (&layout.shape[..batch], &layout.strides[..batch]);
+    let count = shape.iter().product();
+    (0..count).map(|i| crate::layout::index_of(shape, strides, layout.offset, i) as usize).collect()
+}
+
+/// One product a batch.
+fn products(
+    lane: DType,
+    batches: usize,
+    [m, k, n]: [usize; 3],
+    left: &Prepared<'_>,
+    right: &Prepared<'_>,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let width = lane.width();
+    if m == 0 || n == 0 || k == 0 || batches == 0 {
+        // Sums of nothing.
+        out.fill(0);
+        return Ok(());
+    }
+    let small = m.saturating_mul(k).saturating_mul(n) <= SMALL;
+    for (index, out) in out.chunks_mut(m * n * width).enumerate() {
+        let (left, right) = (left.matrix(index, width), right.matrix(index, width));
+        if !lane.is_integer() && !small {
+            matmul::float(lane, [m, k, n], left, right, out);
+            continue;
+        }
+        let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);
+        match lane {
+            DType::U8 => matmul::ordered::<u8>([m, k, n], &left, &right, out),
+            DType::U16 => matmul::ordered::<u16>([m, k, n], &left, &right, out),
+            DType::U32 => matmul::ordered::<u32>([m, k, n], &left, &right, out),
+            DType::U64 => matmul::ordered::<u64>([m, k, n], &left, &right, out),
+            DType::C128 => matmul::ordered::<Complex<f64>>([m, k, n], &left, &right, out),
+            _ => matmul::ordered::<f64>([m, k, n], &left, &right, out),
+        }
+    }
+    Ok(())
+}
+
+/// A matrix row by row without gaps.
+fn dense<'a>(matrix: Matrix<'a>, rows: usize, columns: usize, lane: DType) -> Result<Cow<'a, [u8]>, Error> {
+    let length = rows * columns * lane.width();
+    let [row, column] = matrix.strides;
+    if (column == 1 || columns == 1) && (row == columns || rows == 1) {
+        return Ok(Cow::Borrowed(&matrix.bytes[..length]));
+    }
+    let layout = Layout {
+        shape: [rows, columns].as_slice().into(),
+        strides: [row as isize, column as isize].as_slice().into(),
+        offset: 0,
+    };
+    let mut out = scratch(OP, lane, &layout.shape, length)?;
+    crate::layout::gather(lane.width(), matrix.bytes, &layout, 0, &mut out);
+    Ok(Cow::Owned(out))
+}

@@ -1,0 +1,802 @@
+//! Unary functions, `pow` and `atan2` for the float types of 32 bits and fewer.
+//!
+//! The caller widens each element to f64, calls one of these functions and rounds the result
+//! once to the element's type. Results are within 2^-47 of the exact value, relatively, near
+//! zeros of the function and for subnormal arguments too, so that the rounding gives the correctly
+//! rounded value except about once in some million inputs (`examples/ulp.rs` counts). Past the
+//! point where f32 overflows or keeps its last value, only the rounded result is right. An
+//! argument must be an f32 value, and not merely of that range: `pow` needs its 24 bits, `erfc`
+//! an exact square.
+//!
+//! Everything here is plain arithmetic (`+ - * /`, square root, bit operations, selects), so a
+//! loop over one function vectorizes under whatever instruction set its caller is compiled for,
+//! and has the same bits under all of them. Hence no fused multiply-add, no call into libm, no
+//! `round` (a libm call without SSE4.1) and no branches; the exceptions are the `_any` forms of
+//! `sin`, `cos` and `tan`, which a caller uses where [`angle_is_small`] doesn't hold. The sign
+//! and payload of a NaN are unspecified.
+//!
+//! f64 elements don't belong here: they use the system libm.
+//!
+//! Coefficients are minimax fits made for this file: Remez exchange in 60-digit arithmetic, on
+//! the interval and for the relative error that the constant's comment states.
+
+#![allow(
+    clippy::excessive_precision,
+    clippy::unreadable_literal,
+    reason = "coefficients are written as the shortest digits that give back the same f64"
+)]
+#![allow(clippy::float_cmp, reason = "special cases are single values")]
+#![allow(
+    clippy::inline_always,
+    reason = "the callers' loops vectorize only when the whole function is in their body"
+)]
+
+use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI};
+
+const INF: f64 = f64::INFINITY;
+const F32_MAX: f64 = f32::MAX as f64;
+
+/// Adding this rounds to an integer, ties to even, which the low bits of the sum then hold in
+/// two's complement (1.5 * 2^52, good for integers of up to 51 bits).
+const SHIFT: f64 = 6755399441055744.0;
+
+/// An integer below this, written into its fraction bits, is added to it.
+const TWO_52: f64 = 4503599627370496.0;
+
+const FRACTION_BITS: u32 = 52;
+const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
+const ONE_BITS: u64 = 1.0_f64.to_bits();
+
+/// `c[0] + c[1] x + c[2] x^2 + ...`
+#[inline(always)]
+fn polynomial<const N: usize>(x: f64, c: [f64; N]) -> f64 {
+    let mut sum = c[N - 1];
+    for i in (0..N - 1).rev() {
+        sum = sum * x + c[i];
+    }
+    sum
+}
+
+/// Flips the sign of `x` if the lowest bit of `parity` is set.
+#[inline(always)]
+fn negate_if_odd(x: f64, parity: u64) -> f64 {
+    f64::from_bits(x.to_bits() ^ (parity << 63))
+}
+
+// Exponentials
+
+/// `ln(2)` in two parts; the first has 38 bits, so its product with an exponent is exact.
+const LN_2_HIGH: f64 = 0.6931471805582987;
+const LN_2_LOW: f64 = 1.6465949582897082e-12;
+
+/// `(expm1(r) - r) / r^2` for `|r| <= ln(2) / 2`; error 2^-49 of `expm1(r)`.
+const EXPM1: [f64; 9] = [
+    0.5000000000000008,
+    0.16666666666630295,
+    0.041666666666542874,
+    0.008333333362789163,
+    0.0013888888943170133,
+    0.00019841195746329594,
+    2.4801491478052732e-05,
+    2.7630736629586747e-06,
+    2.7631360494664737e-07,
+];
+
+/// `2^k`, where `shifted` is `k + SHIFT` and `-1022 <= k <= 1023`.
+#[inline(always)]
+fn power_of_two(shifted: f64) -> f64 {
+    f64::from_bits((shifted.to_bits() << FRACTION_BITS).wrapping_add(ONE_BITS))
+}
+
+/// `expm1(r)` for `|r| <= ln(2) / 2`.
+#[inline(always)]
+fn expm1_reduced(r: f64) -> f64 {
+    r + r * r * polynomial(r, EXPM1)
+}
+
+/// `(s, r)` with `exp(x) = s exp(r)`, `s` a power of two (plus `SHIFT` of its exponent) and
+/// `|r| <= ln(2) / 2`, for `|x| <= 700`.
+#[inline(always)]
+fn reduce_exp(x: f64) -> (f64, f64) {
+    let shifted = x * LOG2_E + SHIFT;
+    let k = shifted - SHIFT;
+    (shifted, (x - k * LN_2_HIGH) - k * LN_2_LOW)
+}
+
+/// `(s, q)` with `exp(x) = s + s q` and `q` small; `|x| <= 700`.
+#[inline(always)]
+fn exp_parts(x: f64) -> (f64, f64) {
+    let (shifted, r) = reduce_exp(x);
+    (power_of_two(shifted), expm1_reduced(r))
+}
+
+/// `e^x`: `2^k (1 + expm1(r))` with `x = k ln(2) + r`. Infinity above the range of f32, zero
+/// below that of its subnormals.
+#[inline(always)]
+#[must_use]
+pub fn exp(x: f64) -> f64 {
+    let (scale, q) = exp_parts(x.clamp(-110.0, 90.0));
+    scale + scale * q
+}
+
+/// `e^x - 1` without cancellation near zero: as `exp`, with `2^k - 1` formed first.
+#[inline(always)]
+#[must_use]
+pub fn expm1(x: f64) -> f64 {
+    let (scale, q) = exp_parts(x.clamp(-60.0, 90.0));
+    ((scale - 1.0) + scale * q).copysign(x)
+}
+
+/// `1 / (1 + e^-x)`.
+#[inline(always)]
+#[must_use]
+pub fn sigmoid(x: f64) -> f64 {
+    let (scale, q) = exp_parts((-x).clamp(-60.0, 120.0));
+    1.0 / (1.0 + (scale + scale * q))
+}
+
+/// Hyperbolic tangent: `e / (e + 2)` with `e = expm1(2 x)`.
+#[inline(always)]
+#[must_use]
+pub fn tanh(x: f64) -> f64 {
+    let (scale, q) = exp_parts((2.0 * x).clamp(-60.0, 60.0));
+    let e = (scale - 1.0) + scale * q;
+    (e / (e + 2.0)).copysign(x)
+}
+
+// Logarithms
+
+/// `(log((1 + s) / (1 - s)) / s - 2) / s^2` over `s^2`, for `|s| <= 3 - sqrt(8)`; error 2^-52 of
+/// the logarithm.
+const LOG: [f64; 6] = [
+    0.6666666666658734,
+    0.4000000005222439,
+    0.2857141713560367,
+    0.22223371422951704,
+    0.18123646559837464,
+    0.16819819595851623,
+];
+
+/// `(k, m)` with `x = 2^k m` and `m` from `sqrt(1/2)` to `sqrt(2)`, for positive normal `x`.
+#[inline(always)]
+fn split_exponent(x: f64) -> (f64, f64) {
+    const SQRT_HALF_BITS: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
+    // k is counted from -1024 to keep the shift logical: AVX2 has no arithmetic one.
+    let t = x.to_bits().wrapping_sub(SQRT_HALF_BITS).wrapping_add(1024 << FRACTION_BITS);
+    // 2^52 + k + 1024: an integer written into the fraction of 2^52.
+    let k = f64::from_bits((t >> FRACTION_BITS) | TWO_52.to_bits()) - (TWO_52 + 1024.0);
+    (k, f64::from_bits((t & FRACTION_MASK).wrapping_add(SQRT_HALF_BITS)))
+}
+
+/// `k ln(2) + log(1 + f)` for `1 + f` from `sqrt(1/2)` to `sqrt(2)`, by
+/// `log(1 + f) = 2 atanh(f / (2 + f))`.
+#[inline(always)]
+fn log_sum(k: f64, f: f64) -> f64 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    k * LN_2 + s * (2.0 + z * polynomial(z, LOG))
+}
+
+/// Natural logarithm of `1 + x` for any f64 `x` of at least 2^-1000 or zero in magnitude,
+/// without the special cases of [`log1p`]; takes infinity to infinity.
+#[inline(always)]
+fn log1p_regular(x: f64) -> f64 {
+    let (k, m) = split_exponent(1.0 + x);
+    // Where 1 + x needs no scaling, x itself is exact and the rounded 1 + x isn't.
+    let f = if k == 0.0 { x } else { m - 1.0 };
+    let result = log_sum(k, f);
+    if x < INF { result } else { x }
+}
+
+/// Natural logarithm of any positive normal f64.
+#[inline(always)]
+fn log_regular(x: f64) -> f64 {
+    let (k, m) = split_exponent(x);
+    log_sum(k, m - 1.0)
+}
+
+/// Natural logarithm; -infinity at zeros, NaN below.
+#[inline(always)]
+#[must_use]
+pub fn log(x: f64) -> f64 {
+    let result = log_regular(x);
+    // A comparison with infinity would become a test of bit patterns that vectorizes worse.
+    let result = if x > F32_MAX { INF } else { result };
+    let special = if x == 0.0 { -INF } else { f64::NAN };
+    if x > 0.0 { result } else { special }
+}
+
+/// Natural logarithm of `1 + x`, without cancellation near zero; -infinity at -1, NaN below.
+#[inline(always)]
+#[must_use]
+pub fn log1p(x: f64) -> f64 {
+    let result = log1p_regular(x).copysign(x);
+    let result = if x < -1.0 { f64::NAN } else { result };
+    if x == -1.0 { -INF } else { result }
+}
+
+// Roots
+
+/// Square root.
+#[inline(always)]
+#[must_use]
+pub fn sqrt(x: f64) -> f64 {
+    x.sqrt()
+}
+
+/// `1 / sqrt(x)`; infinity with the sign of `x` at zeros.
+#[inline(always)]
+#[must_use]
+pub fn rsqrt(x: f64) -> f64 {
+    1.0 / x.sqrt()
+}
+
+// Circular functions
+
+/// Largest magnitude that [`sin`], [`cos`] and [`tan`] accept.
+pub const SMALL_ANGLE: f64 = 67108864.0;
+
+/// Whether [`sin`], [`cos`] and [`tan`] accept `x`. A caller asks this of a whole tile, then runs
+/// the vector loop, or else a scalar loop of [`sin_any`], [`cos_any`] or [`tan_any`]; these have
+/// the same bits where both apply. NaN and infinities count as small.
+#[inline(always)]
+#[must_use]
+pub fn angle_is_small(x: f64) -> bool {
+    let magnitude = x.abs();
+    !(magnitude > SMALL_ANGLE && magnitude < INF)
+}
+
+/// `pi / 2` in three parts. The first two have 27 bits, so that their products with the quotients
+/// of small angles are exact, and what is left of an f32 after each subtraction is too.
+const HALF_PI: [f64; 3] = [1.570796325802803, 9.920935739593517e-10, 5.721188726109832e-18];
+
+/// `(sin(r) / r - 1) / r^2` over `r^2`, for `|r| <= pi / 2`; error 2^-52 of `sin(r)`.
+const SIN: [f64; 7] = [
+    -0.16666666666666186,
+    0.008333333333285552,
+    -0.00019841269825058568,
+    2.755731660073146e-06,
+    -2.5051880277199714e-08,
+    1.6048095251843936e-10,
+    -7.373339616527262e-13,
+];
+
+/// `tan(r) / r` over `r^2` as a quotient of polynomials, for `|r| <= pi / 4`; error 2^-55.
+const TAN_NUMERATOR: [f64; 4] = [1.0, -0.1282834779686127, 0.002805919083135288, -7.483643106285119e-06];
+const TAN_DENOMINATOR: [f64; 4] = [1.0, -0.4616168113019432, 0.02334485618371343, -0.00020844816503627481];
+
+/// `x - n pi / 2`, for `|n| < 2^26`.
+#[inline(always)]
+fn subtract_quarter_turns(x: f64, n: f64) -> f64 {
+    ((x - n * HALF_PI[0]) - n * HALF_PI[1]) - n * HALF_PI[2]
+}
+
+/// Sine of `|r| <= pi / 2`.
+#[inline(always)]
+fn sin_reduced(r: f64) -> f64 {
+    let z = r * r;
+    r * (1.0 + z * polynomial(z, SIN))
+}
+
+/// Tangent of `r` plus `quarter_turns` quarter turns, for `|r| <= pi / 4`.
+#[inline(always)]
+fn tan_reduced(r: f64, quarter_turns: u64) -> f64 {
+    let z = r * r;
+    let p = r * polynomial(z, TAN_NUMERATOR);
+    let q = polynomial(z, TAN_DENOMINATOR);
+    let odd = quarter_turns & 1 == 1;
+    let numerator = if odd { -q } else { p };
+    let denominator = if odd { p } else { q };
+    numerator / denominator
+}
+
+/// Sine of a small angle (see [`angle_is_small`]): `(-1)^n sin(x - n pi)`, reduced as Cody and
+/// Waite do.
+#[inline(always)]
+#[must_use]
+pub fn sin(x: f64) -> f64 {
+    let shifted = x * FRAC_1_PI + SHIFT;
+    let n = shifted - SHIFT;
+    negate_if_odd(sin_reduced(subtract_quarter_turns(x, n + n)), shifted.to_bits())
+}
+
+/// Cosine of a small angle (see [`angle_is_small`]): as `sin`, from the nearest zero of the
+/// cosine, an odd number of quarter turns away.
+#[inline(always)]
+#[must_use]
+pub fn cos(x: f64) -> f64 {
+    let shifted = (x * FRAC_1_PI - 0.5) + SHIFT;
+    let n = shifted - SHIFT;
+    let r = subtract_quarter_turns(x, n + n + 1.0);
+    negate_if_odd(sin_reduced(r), !shifted.to_bits())
+}
+
+/// Tangent of a small angle (see [`angle_is_small`]): `tan(r)` or `-1 / tan(r)`, `r` the distance
+/// from the nearest multiple of `pi / 2`.
+#[inline(always)]
+#[must_use]
+pub fn tan(x: f64) -> f64 {
+    let shifted = x * FRAC_2_PI + SHIFT;
+    let r = subtract_quarter_turns(x, shifted - SHIFT);
+    tan_reduced(r, shifted.to_bits())
+}
+
+/// Sine of any angle; branches.
+#[must_use]
+pub fn sin_any(x: f64) -> f64 {
+    if angle_is_small(x) {
+        return sin(x);
+    }
+    let magnitude = sin_of_turns(turns(x.abs()));
+    if x < 0.0 { -magnitude } else { magnitude }
+}
+
+/// Cosine of any angle; branches.
+#[must_use]
+pub fn cos_any(x: f64) -> f64 {
+    if angle_is_small(x) {
+        return cos(x);
+    }
+    sin_of_turns(turns(x.abs()).wrapping_add(1 << 126))
+}
+
+/// Tangent of any angle; branches.
+#[must_use]
+pub fn tan_any(x: f64) -> f64 {
+    if angle_is_small(x) {
+        return tan(x);
+    }
+    let turns = turns(x.abs());
+    let quarters = turns.wrapping_add(1 << 125) >> 126;
+    let r = fraction(turns << 2) * (FRAC_PI_2);
+    let magnitude = tan_reduced(r, quarters as u64);
+    if x < 0.0 { -magnitude } else { magnitude }
+}
+
+/// `x / (2 pi)` modulo 1, in units of 2^-128, for finite f32 `x > SMALL_ANGLE`. As Payne and Hanek
+/// do: only those bits of `1 / (2 pi)` are multiplied that don't make whole turns. The error is
+/// below 2^24 units, and no f32 is nearer than 2^90 units to a zero.
+fn turns(x: f64) -> u128 {
+    /// The first 256 bits of `2 / pi`.
+    const TWO_OVER_PI: [u64; 4] =
+        [0xa2f9_836e_4e44_1529, 0xfc27_57d1_f534_ddc0, 0xdb62_9599_3c43_9041, 0xfe51_63ab_debb_c561];
+    let bits = x.to_bits();
+    let significand = ((bits & FRACTION_MASK) | (1 << FRACTION_BITS)) >> 29;
+    // x = significand * 2^exponent, and 2 / pi is four times 1 / (2 pi).
+    let exponent = (bits >> FRACTION_BITS) as usize - 1023 - 23;
+    let skipped = exponent - 2;
+    let word = |i: usize| u128::from(TWO_OVER_PI.get(i).copied().unwrap_or(0));
+    let (first, offset) = (skipped / 64, skipped % 64);
+    let window = (word(first) << 64) | word(first + 1);
+    let window = (window << offset) | ((word(first + 2) << offset) >> 64);
+    window.wrapping_mul(u128::from(significand))
+}
+
+/// `x * 2^-128`, `x` read as a signed integer: from -1/2 to 1/2.
+#[allow(clippy::cast_precision_loss, reason = "the one rounding of the reduction")]
+fn fraction(x: u128) -> f64 {
+    const TWO_MINUS_128: f64 = f64::from_bits(ONE_BITS - (128 << FRACTION_BITS));
+    let numerator = x.cast_signed() as f64;
+    numerator * TWO_MINUS_128
+}
+
+/// Sine of an angle in units of 2^-128 turns.
+fn sin_of_turns(turns: u128) -> f64 {
+    let half_turns = turns.wrapping_add(1 << 126) >> 127;
+    negate_if_odd(sin_reduced(fraction(turns << 1) * PI), half_turns as u64)
+}
+
+// Hyperbolic functions
+
+/// `(sinh(r) / r - 1) / r^2` over `r^2`, for `|r| <= ln(2) / 2`; error 2^-49 of `sinh(r)`.
+const SINH: [f64; 4] =
+    [0.16666666666630212, 0.008333333362830129, 0.0001984119568706013, 2.7630762675402552e-06];
+
+/// `(cosh(r) - 1 - r^2 / 2) / r^4` over `r^2`, for `|r| <= ln(2) / 2`; error 2^-57 of `cosh(r)`.
+const COSH: [f64; 4] =
+    [0.041666666666603375, 0.0013888888927054129, 2.48015083432453e-05, 2.762532495032102e-07];
+
+/// `(sinh(k ln(2)), cosh(k ln(2)), sinh(r), cosh(r))` with `x = k ln(2) + r`.
+#[inline(always)]
+fn hyperbolic_parts(x: f64) -> (f64, f64, f64, f64) {
+    let (shifted, r) = reduce_exp(x.clamp(-100.0, 100.0));
+    let up = 0.5 * power_of_two(shifted);
+    let down = 0.5 * power_of_two(2.0 * SHIFT - shifted);
+    let z = r * r;
+    let sinh = r * (1.0 + z * polynomial(z, SINH));
+    let cosh = 1.0 + z * (0.5 + z * polynomial(z, COSH));
+    (up - down, up + down, sinh, cosh)
+}
+
+/// Hyperbolic sine, by the addition theorem from `k ln(2)` and `|r| <= ln(2) / 2`.
+#[inline(always)]
+#[must_use]
+pub fn sinh(x: f64) -> f64 {
+    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts(x);
+    (sinh_r * cosh_k + cosh_r * sinh_k).copysign(x)
+}
+
+/// Hyperbolic cosine, as `sinh`.
+#[inline(always)]
+#[must_use]
+pub fn cosh(x: f64) -> f64 {
+    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts(x);
+    cosh_r * cosh_k + sinh_r * sinh_k
+}
+
+/// Inverse hyperbolic sine: `log1p(a + a^2 / (1 + sqrt(1 + a^2)))` of the magnitude `a`; the
+/// squares of f32 values don't overflow.
+#[inline(always)]
+#[must_use]
+pub fn asinh(x: f64) -> f64 {
+    let a = x.abs();
+    let square = a * a;
+    let argument = a + square / (1.0 + (1.0 + square).sqrt());
+    log1p_regular(if a < INF { argument } else { a }).copysign(x)
+}
+
+/// Inverse hyperbolic cosine: `log1p(t + sqrt(t (x + 1)))` with `t = x - 1`; NaN below 1.
+#[inline(always)]
+#[must_use]
+pub fn acosh(x: f64) -> f64 {
+    let t = x - 1.0;
+    let result = log1p_regular(t + (t * (x + 1.0)).sqrt());
+    if x < 1.0 { f64::NAN } else { result }
+}
+
+/// Inverse hyperbolic tangent: `log1p(2 a / (1 - a)) / 2` of the magnitude `a`; infinities at -1
+/// and 1, NaN beyond.
+#[inline(always)]
+#[must_use]
+pub fn atanh(x: f64) -> f64 {
+    let a = x.abs();
+    let result = (0.5 * log1p_regular(2.0 * a / (1.0 - a))).copysign(x);
+    if a > 1.0 { f64::NAN } else { result }
+}
+
+// Inverse circular functions
+
+/// `(atan(t) / t - 1) / t^2` over `t^2`, for `|t| <= tan(pi / 8)`; error 2^-54 of `atan(t)`.
+const ATAN: [f64; 10] = [
+    -0.33333333333330156,
+    0.1999999999908953,
+    -0.14285714195285615,
+    0.11111106653923283,
+    -0.0909078240889762,
+    0.07690068126277012,
+    -0.06641118820557028,
+    0.05692522932762064,
+    -0.04359040115646044,
+    0.02125907896380275,
+];
+
+/// `atan(a / b)` for `a` and `b` not negative and neither both zero nor both infinite: the angle
+/// to the nearest of 0, `pi / 4` and `pi / 2`, by one division.
+#[inline(always)]
+fn first_quadrant(a: f64, b: f64) -> f64 {
+    const TAN_EIGHTH_PI: f64 = 0.41421356237309503;
+    const TAN_THREE_EIGHTHS_PI: f64 = 2.414213562373095;
+    let flat = a <= TAN_EIGHTH_PI * b;
+    let steep = a > TAN_THREE_EIGHTHS_PI * b;
+    let numerator = if steep { -b } else { a - b };
+    let numerator = if flat { a } else { numerator };
+    let denominator = if steep { a } else { a + b };
+    let denominator = if flat { b } else { denominator };
+    let start = if steep { FRAC_PI_2 } else { FRAC_PI_4 };
+    let start = if flat { 0.0 } else { start };
+    let t = numerator / denominator;
+    let z = t * t;
+    start + t * (1.0 + z * polynomial(z, ATAN))
+}
+
+/// Inverse tangent.
+#[inline(always)]
+#[must_use]
+pub fn atan(x: f64) -> f64 {
+    first_quadrant(x.abs(), 1.0).copysign(x)
+}
+
+/// Inverse sine: the angle with opposite side `x` and adjacent side `sqrt((1 - x) (1 + x))`; NaN
+/// beyond -1 and 1.
+#[inline(always)]
+#[must_use]
+pub fn asin(x: f64) -> f64 {
+    let a = x.abs();
+    first_quadrant(a, ((1.0 - a) * (1.0 + a)).sqrt()).copysign(x)
+}
+
+/// Inverse cosine, as `asin` with the sides exchanged; NaN beyond -1 and 1.
+#[inline(always)]
+#[must_use]
+pub fn acos(x: f64) -> f64 {
+    let angle = first_quadrant(((1.0 - x) * (1.0 + x)).sqrt(), x.abs());
+    if x < 0.0 { PI - angle } else { angle }
+}
+
+/// Angle of the point `(x, y)`, from `-pi` to `pi`, for f32 values of `y` and `x`. Signed zeros
+/// and infinities as IEEE 754 says: a zero `y` gives a zero or `pi`, two infinities an odd
+/// multiple of `pi / 4`.
+#[inline(always)]
+#[must_use]
+pub fn atan2(y: f64, x: f64) -> f64 {
+    let (a, b) = (y.abs(), x.abs());
+    let both_infinite = a == INF && b == INF;
+    let both_zero = a == 0.0 && b == 0.0;
+    let a = if both_infinite { 1.0 } else { a };
+    let b = if both_infinite || both_zero { 1.0 } else { b };
+    let angle = first_quadrant(a, b);
+    let angle = if x.is_sign_negative() { PI - angle } else { angle };
+    angle.copysign(y)
+}
+
+// Powers
+
+/// Cube root: `a w^2`, where `w`, the inverse cube root of the magnitude `a`, starts from a third
+/// of its exponent and fraction bits (3% off) and is refined twice by the first terms of
+/// `(1 - h)^(-1/3)` with `h = 1 - a w^3`.
+#[inline(always)]
+#[must_use]
+pub fn cbrt(x: f64) -> f64 {
+    /// `4 / 3` of the exponent bias, in the upper half of the bits, less what balances the error.
+    const START: f64 = 1430186364.0;
+    /// Binomial coefficients of `(1 - h)^(-1/3)`, after the first.
+    const REFINE: [f64; 3] = [1.0 / 3.0, 2.0 / 9.0, 14.0 / 81.0];
+    let a = x.abs();
+    let upper = f64::from_bits((a.to_bits() >> 32) | TWO_52.to_bits()) - TWO_52;
+    let start = (START - upper * (1.0 / 3.0)) + TWO_52;
+    let mut w = f64::from_bits(start.to_bits() << 32);
+    for _ in 0..2 {
+        let h = 1.0 - a * w * (w * w);
+        w += w * (h * polynomial(h, REFINE));
+    }
+    let root = (a * w * w).copysign(x);
+    if a > 0.0 && a < INF { root } else { x }
+}
+
+/// `(log((1 + s) / (1 - s)) / s - 2) / s^2` as [`LOG`], with error 2^-59.
+const LOG_FINE: [f64; 7] = [
+    0.6666666666666734,
+    0.3999999999941455,
+    0.2857142874243226,
+    0.2222219856735352,
+    0.18183564684493916,
+    0.15314040130007128,
+    0.1479606536723246,
+];
+
+/// `(expm1(r) - r) / r^2` as [`EXPM1`], with error 2^-55.
+const EXPM1_FINE: [f64; 10] = [
+    0.5000000000000006,
+    0.16666666666666685,
+    0.0416666666665741,
+    0.008333333333314659,
+    0.0013888888932255617,
+    0.00019841269902894326,
+    2.48015045699694e-05,
+    2.755722806853566e-06,
+    2.762628369344133e-07,
+    2.5114438838410817e-08,
+];
+
+/// `(high, low)` with `high + low = log2(x)` to 2^-58 of it and `high` of 29 bits, for positive
+/// finite f32 `x`. As `log`, with the leading product `2 / ln(2) * s` in two exact parts.
+#[inline(always)]
+fn log2_parts(x: f64) -> (f64, f64) {
+    const SCALE: f64 = 2.8853900817779268;
+    /// 26 bits of `SCALE`, and the rest.
+    const SCALE_HIGH: f64 = 2.885390043258667;
+    const SCALE_LOW: f64 = 3.851925982253235e-08;
+    let (k, m) = split_exponent(x);
+    let difference = m - 1.0;
+    let sum = m + 1.0;
+    let inverse = 1.0 / sum;
+    let s = difference * inverse;
+    let s_high = keep_bits(s, 26);
+    let s_low = (difference - s_high * sum) * inverse;
+    let square = s * s;
+    let exact = SCALE_HIGH * s_high;
+    let high = k + exact;
+    let low = (exact - (high - k))
+        + (SCALE_LOW * s_high + (SCALE * s_low + s * square * (polynomial(square, LOG_FINE) * LOG2_E)));
+    let short = keep_bits(high, 29);
+    (short, (high - short) + low)
+}
+
+/// The first `n` bits of the significand of `x`, rounded towards zero.
+#[inline(always)]
+fn keep_bits(x: f64, n: u32) -> f64 {
+    f64::from_bits(x.to_bits() & !((1 << (FRACTION_BITS + 1 - n)) - 1))
+}
+
+/// `x` to the power of `y`, for f32 values of both: `2^(y log2(x))`. Special cases as IEEE 754
+/// says: `pow(1, y)` and `pow(x, 0)` are 1 even for NaN; a negative finite `x` gives NaN unless
+/// `y` is an integer, and the sign of `x` is kept where `y` is odd.
+///
+/// A power that lies halfway between two f32 values (4097 squared, say) gives exactly that.
+#[inline(always)]
+#[must_use]
+pub fn pow(x: f64, y: f64) -> f64 {
+    /// Past this exponent of 2 the result is zero or infinite in f32.
+    const LIMIT: f64 = 200.0;
+    /// Past this exponent (2^65) the power of any f32 but 1 is one of these.
+    const LARGE: f64 = 36893488147419103232.0;
+    /// Stands for the logarithm of infinity: its product with any exponent passes `LIMIT`.
+    const LARGE_LOG2: f64 = 1e80;
+    let a = x.abs();
+    let (high, low) = log2_parts(a);
+    let endless = a == 0.0 || a == INF;
+    let high_at_end = if a == 0.0 { -LARGE_LOG2 } else { LARGE_LOG2 };
+    let high = if endless { high_at_end } else { high };
+    let low = if endless { 0.0 } else { low };
+
+    let exponent = y.clamp(-LARGE, LARGE);
+    let (high, low) = (exponent * high, exponent * low);
+    let product = high + low;
+    let limited = product.clamp(-LIMIT, LIMIT);
+    let high = if product == limited { high } else { limited };
+    let low = if product == limited { low } else { 0.0 };
+    let shifted = limited + SHIFT;
+    let r = (high - (shifted - SHIFT)) + low;
+    let scale = power_of_two(shifted);
+    let r = r * LN_2;
+    let magnitude = scale + scale * (r + r * r * polynomial(r, EXPM1_FINE));
+
+    // Rounds to 25 bits (2^28 + 1, as Veltkamp splits), which hold what is halfway, and takes
+    // that if the error of the power (1 ulp) could be what separates them.
+    let multiple = magnitude * 268435457.0;
+    let halfway = multiple - (multiple - magnitude);
+    let near = (magnitude - halfway).abs() <= magnitude * (1.5 * f64::EPSILON);
+    let magnitude = if near { halfway } else { magnitude };
+
+    // From 2^24 up every f32 is even.
+    let count = y.abs();
+    let count = if count > 33554432.0 { 33554432.0 } else { count };
+    let shifted = count + SHIFT;
+    let whole = shifted - SHIFT == count;
+    let odd = if whole { shifted.to_bits() & 1 } else { 0 };
+    let result = negate_if_odd(magnitude, odd & (x.to_bits() >> 63));
+    let result = if x < 0.0 && x > -INF && !whole { f64::NAN } else { result };
+    let result = if x.is_nan() { x } else { result };
+    if x == 1.0 || y == 0.0 { 1.0 } else { result }
+}
+
+// Error functions
+
+/// `erf(x) / x` over `x^2` as a quotient of polynomials, for `|x| <= 4`; error 2^-47. Interpolates
+/// at Chebyshev nodes, stretched to have the first at zero.
+const ERF_NUMERATOR: [f64; 11] = [
+    FRAC_2_SQRT_PI,
+    0.20376482490827882,
+    0.06183162234799493,
+    0.005726109330448047,
+    0.0006954239865123005,
+    3.879768327569093e-05,
+    2.4082928028796973e-06,
+    7.567821014738412e-08,
+    2.2260214714682426e-09,
+    1.6081666291899527e-11,
+    1.7448385620129447e-15,
+];
+const ERF_DENOMINATOR: [f64; 11] = [
+    1.0,
+    0.51391520762738,
+    0.12610191777644408,
+    0.01952660791376871,
+    0.0021214277125511808,
+    0.00016963065581872313,
+    1.0141206585138734e-05,
+    4.474418140915258e-07,
+    1.3751174135492104e-08,
+    2.480462477928905e-10,
+    4.743599490831073e-13,
+];
+
+/// `erfc(x) exp(x^2)` over `(x - 4) / (x + 4)`, for `0 <= x <= 10.2`; error 2^-48.
+const ERFC: [f64; 18] = [
+    0.1369994576250617,
+    -0.2590680487601678,
+    0.21871967891814384,
+    -0.16425781669774944,
+    0.10896317740678989,
+    -0.06310781562075957,
+    0.03129905633133518,
+    -0.012843946470847373,
+    0.004060265641755709,
+    -0.0007991211831142179,
+    -2.1771051258713574e-05,
+    7.894476405936165e-05,
+    -2.2553467342705922e-05,
+    -1.778943791098404e-06,
+    3.0615017442255227e-06,
+    -5.173793181752961e-07,
+    -5.516099831801575e-07,
+    -7.841206338034629e-08,
+];
+
+/// `erf_inv(x) / x` over `w - 3`, where `w = -log(1 - x^2)`, as a quotient of polynomials, for
+/// `0 <= w <= 6`; error 2^-48. Interpolates as that of `erf`.
+const ERF_INV_NUMERATOR: [f64; 9] = [
+    1.6235420064648298,
+    0.8828394499523754,
+    0.25516188397268136,
+    0.047832891209974214,
+    0.006206549078395039,
+    0.0005653442358136461,
+    3.501531142900713e-05,
+    1.3389526415690643e-06,
+    2.4087897587923654e-08,
+];
+const ERF_INV_DENOMINATOR: [f64; 9] = [
+    1.0,
+    0.394944536841652,
+    0.10191877418294955,
+    0.01620447357774906,
+    0.0018546261042354322,
+    0.00014233957621438093,
+    7.2086805250321945e-06,
+    2.0956594358777643e-07,
+    1.3903712392280841e-09,
+];
+
+/// The same over `sqrt(w) - 3.25`, for `6 <= w <= 16`.
+const ERF_INV_TAIL_NUMERATOR: [f64; 9] = [
+    3.0838856104922208,
+    5.469888232106405,
+    5.350916263183801,
+    3.454622916566099,
+    1.5884055194263476,
+    0.5221166405181654,
+    0.11859353159435179,
+    0.016760565684011224,
+    0.0011162125207937025,
+];
+const ERF_INV_TAIL_DENOMINATOR: [f64; 9] = [
+    1.0,
+    1.4477285568642217,
+    1.2614615862598824,
+    0.707712023845379,
+    0.28312844845166596,
+    0.07669270098406583,
+    0.01328831379099997,
+    0.0011005394485092159,
+    9.88718199475067e-07,
+];
+
+/// Error function; from `|x| = 4` on the nearest f32 is 1.
+#[inline(always)]
+#[must_use]
+pub fn erf(x: f64) -> f64 {
+    let x = x.clamp(-4.0, 4.0);
+    let z = x * x;
+    x * (polynomial(z, ERF_NUMERATOR) / polynomial(z, ERF_DENOMINATOR))
+}
+
+/// `1 - erf(x)` without cancellation: `exp(-x^2)` (the square of an f32 is exact) by a smooth
+/// factor, mirrored for negative `x`. Zero above 10.1.
+#[inline(always)]
+#[must_use]
+pub fn erfc(x: f64) -> f64 {
+    let a = x.abs();
+    let a = if a > 10.2 { 10.2 } else { a };
+    let (scale, q) = exp_parts(-(a * a));
+    let factor = polynomial((a - 4.0) / (a + 4.0), ERFC);
+    let tail = (scale + scale * q) * factor;
+    if x < 0.0 { 2.0 - tail } else { tail }
+}
+
+/// Inverse of `erf`; infinities at -1 and 1, NaN beyond.
+#[inline(always)]
+#[must_use]
+pub fn erf_inv(x: f64) -> f64 {
+    let w = -log_regular((1.0 - x) * (1.0 + x));
+    let central = w <= 6.0;
+    let t = if central { w - 3.0 } else { w.sqrt() - 3.25 };
+    let choose = |near: [f64; 9], far: [f64; 9]| -> [f64; 9] {
+        std::array::from_fn(|i| if central { near[i] } else { far[i] })
+    };
+    let numerator = choose(ERF_INV_NUMERATOR, ERF_INV_TAIL_NUMERATOR);
+    let denominator = choose(ERF_INV_DENOMINATOR, ERF_INV_TAIL_DENOMINATOR);
+    let result = x * (polynomial(t, numerator) / polynomial(t, denominator));
+    let result = if x.abs() < 1.0 { result } else { x * INF };
+    if x.abs() > 1.0 { f64::NAN } else { result }
+}

@@ -1,0 +1,490 @@
+//! Reductions over axes.
+//!
+//! Sums and products accumulate in 64 bits (128 for complex) and round once;
+//! minima and maxima propagate NaN.
+
+use num_complex::Complex;
+
+use crate::dtype::{Element, Lane};
+use crate::exec::elementwise::{Conversion, TILE};
+use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
+use crate::exec::parallel::{self, Cost};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::{CastOf, Compute, TruthOf, conversion};
+use crate::layout::Layout;
+use crate::tensor::{Output, Tensor, scratch};
+use crate::{DType, Error, Fault, dispatch};
+
+macro_rules! reduce_ops {
+    ($($variant:ident, $name:literal;)*) => {
+        /// A reduction, named as Nx names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ReduceOp {
+            $(#[doc = concat!("`Nx.", $name, "/2`")] $variant,)*
+        }
+
+        impl ReduceOp {
+            /// Every reduction.
+            pub const ALL: &'static [ReduceOp] = &[$(ReduceOp::$variant,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(ReduceOp::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+reduce_ops! {
+    Sum, "sum";
+    Product, "product";
+    ReduceMax, "reduce_max";
+    ReduceMin, "reduce_min";
+    All, "all";
+    Any, "any";
+}
+
+/// Folds the elements along `axes`, which are distinct; `out` has the other
+/// axes, with or without ones in the place of those.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType`, `Error::Argument` for an axis out of range, and
+/// `Error::TooLarge` if there is no memory for an intermediate result.
+pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    let name = op.name();
+    let dtype = input.dtype();
+    let kernels = Kernels::new(op, dtype)
+        .filter(|kernels| kernels.lane.is_complex() <= out.dtype.is_complex())
+        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
+    let view = split(name, input.layout(), axes)?;
+    check_size(name, &out, input, view.before * view.after)?;
+    let dims = view.dims();
+    let input = input.view(view.layout);
+    let bytes = input.dense(name)?;
+    let store =
+        conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
+    let result_dtype = out.dtype;
+    out.write(name, |out| {
+        let shape = View { store, ..View::of(&dims) };
+        fold_all(name, kernels, &bytes, dtype, shape, result_dtype, out)
+    })
+}
+
+fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usize) -> Result<(), Error> {
+    if out.shape.iter().product::<usize>() == size {
+        return Ok(());
+    }
+    let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
+    Err(Error::Shape { op, shapes, problem: "differ in the axes that are kept".into() })
+}
+
+/// A layout whose axes, collapsed, are `before` kept ones, `reduced` ones and
+/// `after` kept ones, in this order.
+struct Split {
+    layout: Layout,
+    before: usize,
+    reduced: usize,
+    after: usize,
+}
+
+impl Split {
+    fn dims(&self) -> [usize; 3] {
+        [self.before, self.reduced, self.after]
+    }
+}
+
+/// Brings the reduced axes together. Where kept axes lie between them, the
+/// kept ones come first, which a copy will have to arrange.
+fn split(op: &'static str, layout: &Layout, axes: &[usize]) -> Result<Split, Error> {
+    let rank = layout.rank();
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
+        return Err(Error::Argument { op, problem: format!("axis {axis} is out of range for rank {rank}") });
+    }
+    let dims = |range: &mut dyn Iterator<Item = usize>| range.map(|axis| layout.shape[axis]).product();
+    // Axes of size one are kept or reduced as it suits.
+    let reduced = |axis: &usize| axes.contains(axis) && layout.shape[*axis] != 1;
+    let kept = |axis: &usize| !axes.contains(axis) && layout.shape[*axis] != 1;
+    let first = (0..rank).find(reduced).unwrap_or(rank);
+    let last = (0..rank).rfind(reduced).map_or(first, |last| last + 1);
+    if !(first..last).any(|axis| kept(&axis)) {
+        return Ok(Split {
+            layout: layout.clone(),
+            before: dims(&mut (0..first)),
+            reduced: dims(&mut (first..last)),
+            after: dims(&mut (last..rank)),
+        });
+    }
+    let order: Vec<usize> = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
+    Ok(Split {
+        layout: layout.transpose(&order),
+        before: dims(&mut (0..rank).filter(|a| !axes.contains(a))),
+        reduced: dims(&mut axes.iter().copied()),
+        after: 1,
+    })
+}
+
+/// How many of which axes, and what becomes of the lanes.
+struct View {
+    before: usize,
+    reduced: usize,
+    after: usize,
+    store: Option<Conversion>,
+}
+
+impl View {
+    fn of(&[before, reduced, after]: &[usize; 3]) -> Self {
+        View { before, reduced, after, store: None }
+    }
+}
+
+/// The loops of an operation for a type, and the type of their lanes.
+#[derive(Clone, Copy)]
+struct Kernels {
+    rows: Rows,
+    columns: Columns,
+    lane: DType,
+    /// The loops that fold lanes further.
+    again: fn(DType) -> Option<(Rows, Columns)>,
+    cost: Cost,
+}
+
+impl Kernels {
+    fn new(op: ReduceOp, dtype: DType) -> Option<Self> {
+        let (lane, again): (DType, fn(DType) -> Option<(Rows, Columns)>) = match op {
+            ReduceOp::Sum => (total_lane(dtype), total::<Sum>),
+            ReduceOp::Product => (total_lane(dtype), total::<Product>),
+            ReduceOp::ReduceMax => (extreme_lane(dtype), extreme::<Largest>),
+            ReduceOp::ReduceMin => (extreme_lane(dtype), extreme::<Smallest>),
+            ReduceOp::All => (DType::U8, truth::<AllOf>),
+            ReduceOp::Any => (DType::U8, truth::<AnyOf>),
+        };
+        let (rows, columns) = again(dtype)?;
+        Some(Kernels { rows, columns, lane, again, cost: 15 * dtype.width() as Cost + 20 })
+    }
+
+    /// The loops that fold the lanes.
+    fn next(self) -> Self {
+        let (rows, columns) = (self.again)(self.lane).unwrap_or((self.rows, self.columns));
+        Kernels { rows, columns, ..self }
+    }
+}
+
+/// Folds `[before, reduced, after]` dense elements into `[before, after]`.
+fn fold_all(
+    op: &'static str,
+    kernels: Kernels,
+    bytes: &[u8],
+    dtype: DType,
+    view: View,
+    result: DType,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let View { before, reduced, after, store } = view;
+    let width = dtype.width();
+    let lane = kernels.lane.width();
+    let size = before * after;
+    let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
+    // Blocks of a fixed number of elements, whoever folds them.
+    let block = if after == 1 { BLOCK } else { (BLOCK / after).max(64) };
+    let blocks = reduced.div_ceil(block);
+    // Few results of many elements each: the blocks are the work to share.
+    if blocks > 1 && (after == 1 || after < TILE && before < 16) {
+        let partial = |bytes: &[u8], out: &mut [u8]| {
+            if after == 1 {
+                (kernels.rows)(bytes, bytes.len() / width, out)
+            } else {
+                (kernels.columns)(bytes, after, out)
+            }
+        };
+        let shape = [before, blocks, after];
+        let mut partials = scratch(op, kernels.lane, &shape, before * blocks * after * lane)?;
+        let chunk = after * lane;
+        share(&mut partials, before * blocks, chunk, cost / blocks as Cost * after as Cost, |start, part| {
+            for (i, lanes) in part.chunks_mut(chunk).enumerate() {
+                let (row, index) = ((start + i) / blocks, (start + i) % blocks);
+                let first = row * reduced + index * block;
+                let length = block.min(reduced - index * block);
+                partial(&bytes[first * after * width..][..length * after * width], lanes);
+            }
+        });
+        let view = View { before, reduced: blocks, after, store };
+        return fold_all(op, kernels.next(), &partials, kernels.lane, view, result, out);
+    }
+    let width_out = if size == 0 { 1 } else { out.len() / size };
+    share(out, size, width_out, cost, |start, part| {
+        let mut lanes = vec![0; TILE.min(size) * lane];
+        let mut position = start;
+        let mut rest = part;
+        while !rest.is_empty() {
+            // A tile of results, within one of the `before`s.
+            let column = position % after;
+            let length = if after == 1 { TILE } else { TILE.min(after - column) }.min(rest.len() / width_out);
+            let (head, tail) = rest.split_at_mut(length * width_out);
+            let computed = if store.is_some() { &mut lanes[..length * lane] } else { &mut *head };
+            if reduced == 0 {
+                // The neutral element: a column loop over no rows.
+                (kernels.columns)(&[], 1, computed);
+            } else if after == 1 {
+                (kernels.rows)(
+                    &bytes[position * reduced * width..][..length * reduced * width],
+                    reduced,
+                    computed,
+                );
+            } else {
+                let first = position / after * reduced * after + column;
+                let last = first + (reduced - 1) * after + length;
+                (kernels.columns)(&bytes[first * width..last * width], after, computed);
+            }
+            if let Some(Conversion { convert, .. }) = store {
+                convert(&lanes[..length * lane], head);
+            }
+            position += length;
+            rest = tail;
+        }
+    });
+    Ok(())
+}
+
+/// `parallel::fill` for work without faults, in units of `width` bytes.
+fn share(out: &mut [u8], size: usize, width: usize, cost: Cost, work: impl Fn(usize, &mut [u8]) + Sync) {
+    debug_assert_eq!(out.len(), size * width);
+    let done: Result<(), Fault> = parallel::fill(out, size, cost, |start, part| {
+        work(start, part);
+        Ok(())
+    });
+    debug_assert!(done.is_ok(), "reductions have no faults");
+}
+
+/// Integers are summed modulo 2^64, whose low bits are right for every type.
+fn total_lane(dtype: DType) -> DType {
+    match dtype {
+        _ if dtype.is_integer() => DType::U64,
+        _ if dtype.is_complex() => DType::C128,
+        _ => DType::F64,
+    }
+}
+
+fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<(Rows, Columns)> {
+    Some(match dtype {
+        DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
+        DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
+        real => dispatch!(real real, S => total_real::<S, F>(), else => return None),
+    })
+}
+
+fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (Rows, Columns) {
+    match S::CLASS {
+        crate::dtype::Class::Integer => loops::<S, u64, CastOf, F>(),
+        _ => loops::<S, f64, CastOf, F>(),
+    }
+}
+
+/// Narrow floats are compared as f32.
+fn extreme_lane(dtype: DType) -> DType {
+    match dtype.storage() {
+        DType::F8 | DType::F8E4M3FN | DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    }
+}
+
+/// A fold that is defined for every real lane.
+trait Extreme:
+    Fold<u8>
+    + Fold<u16>
+    + Fold<u32>
+    + Fold<u64>
+    + Fold<i8>
+    + Fold<i16>
+    + Fold<i32>
+    + Fold<i64>
+    + Fold<f32>
+    + Fold<f64>
+{
+}
+impl Extreme for Largest {}
+impl Extreme for Smallest {}
+
+fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
+    Some(match dtype.storage() {
+        DType::F64 => loops::<f64, f64, CastOf, F>(),
+        DType::F32 => loops::<f32, f32, CastOf, F>(),
+        DType::F16 => loops::<crate::narrow::F16, f32, CastOf, F>(),
+        DType::BF16 => loops::<crate::narrow::BF16, f32, CastOf, F>(),
+        DType::F8 => loops::<crate::narrow::F8, f32, CastOf, F>(),
+        DType::F8E4M3FN => loops::<crate::narrow::F8E4M3FN, f32, CastOf, F>(),
+        integer => dispatch!(integer integer, S => loops::<S, S, CastOf, F>(), else => return None),
+    })
+}
+
+fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
+    Some(dispatch!(all dtype, S => loops::<S, u8, TruthOf, F>()))
+}
+
+fn loops<S: Element, L: Lane, M: crate::lane::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
+    (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
+}
+
+macro_rules! meaning {
+    ($name:ident, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
+        impl Fold<$t> for $name {
+            #[inline(always)]
+            fn start() -> $t { $start.into() }
+            #[inline(always)]
+            fn fold($a: $t, $b: $t) -> $t { $body }
+        }
+    )*};
+}
+
+struct Sum;
+meaning!(Sum, 0u32, a, b => a.wrapping_add(b); u64);
+meaning!(Sum, 0.0, a, b => a + b; f64, Complex<f64>);
+struct Product;
+meaning!(Product, 1u32, a, b => a.wrapping_mul(b); u64);
+meaning!(Product, 1.0, a, b => a * b; f64, Complex<f64>);
+struct AllOf;
+meaning!(AllOf, 1u8, a, b => a & b; u8);
+struct AnyOf;
+meaning!(AnyOf, 0u8, a, b => a | b; u8);
+
+macro_rules! extremes {
+    ($($t:ty),*) => {$(
+        meaning!(Largest, <$t>::MIN, a, b => a.max(b); $t);
+        meaning!(Smallest, <$t>::MAX, a, b => a.min(b); $t);
+    )*};
+}
+struct Largest;
+struct Smallest;
+extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
+meaning!(Largest, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
+meaning!(Smallest, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);
+
+/// Which of several equal extremes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TieBreak {
+    /// The first.
+    Low,
+    /// The last.
+    High,
+}
+
+/// The index of the largest element along `axis`, or in all of the tensor; of
+/// the smallest for `ReduceOp::ReduceMin`. NaN counts as more extreme than
+/// any number, and the last NaN wins, as in `Nx.BinaryBackend`.
+///
+/// # Errors
+///
+/// As `reduce`.
+pub fn arg_reduce(
+    op: ReduceOp,
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    axis: Option<usize>,
+    tie_break: TieBreak,
+) -> Result<(), Error> {
+    let name = if op == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
+    let unsupported = || Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] };
+    let lane = extreme_lane(input.dtype());
+    let find: Find = match op {
+        _ if !out.dtype.is_integer() => return Err(unsupported()),
+        ReduceOp::ReduceMin => finder::<Smallest>(lane, tie_break).ok_or_else(unsupported)?,
+        _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
+    };
+    let axes: Vec<usize> = axis.map_or_else(|| (0..input.layout().rank()).collect(), |axis| vec![axis]);
+    let mut view = split(name, input.layout(), &axes)?;
+    if view.after > 1 {
+        // Rows are searched; bring the axis to the end.
+        let rank = input.layout().rank();
+        let order: Vec<usize> = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
+        let layout = input.layout().transpose(&order);
+        view = Split { layout, before: view.before * view.after, after: 1, ..view };
+    }
+    check_size(name, &out, input, view.before)?;
+    if view.reduced == 0 {
+        return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
+    }
+    let input = input.view(view.layout.clone());
+    let bytes = input.dense(name)?;
+    let load = conversion(input.dtype(), lane);
+    let (width, reduced) = (input.dtype().width(), view.reduced);
+    let result = out.dtype;
+    out.write(name, |out| {
+        let cost = 60 * reduced as Cost;
+        share(out, view.before, result.width(), cost, |start, part| {
+            let mut converted = vec![0; if load.is_some() { reduced * lane.width() } else { 0 }];
+            for (i, slot) in part.chunks_mut(result.width()).enumerate() {
+                let raw = &bytes[(start + i) * reduced * width..][..reduced * width];
+                let row = match load {
+                    Some(convert) => {
+                        convert(raw, &mut converted);
+                        &converted[..]
+                    }
+                    None => raw,
+                };
+                let index = (find(row) as u64).to_ne_bytes();
+                match Compute::As(DType::U64).store(result) {
+                    Some(Conversion { convert, .. }) => convert(&index, slot),
+                    None => slot.copy_from_slice(&index),
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// The index of the extreme of a row.
+type Find = fn(&[u8]) -> usize;
+
+fn finder<F: Extreme>(lane: DType, tie_break: TieBreak) -> Option<Find> {
+    let high = tie_break == TieBreak::High;
+    Some(match lane {
+        DType::F32 if high => find::<f32, F, true>,
+        DType::F32 => find::<f32, F, false>,
+        DType::F64 if high => find::<f64, F, true>,
+        DType::F64 => find::<f64, F, false>,
+        integer => {
+            dispatch!(integer integer, S => if high { find::<S, F, true> } else { find::<S, F, false> }, else => return None)
+        }
+    })
+}
+
+/// The extreme first, then where it is: two passes that vectorize.
+fn find<L: Element + PartialEq, F: Fold<L>, const HIGH: bool>(row: &[u8]) -> usize {
+    let mut extreme = [0; 16];
+    fold::rows::<L, L, CastOf, F>(row, row.len() / size_of::<L>(), &mut extreme[..size_of::<L>()]);
+    let extreme = L::load(L::view(&extreme)[0]);
+    vectorize(Search::<L, HIGH> { row, extreme })
+}
+
+struct Search<'a, L, const HIGH: bool> {
+    row: &'a [u8],
+    extreme: L,
+}
+
+impl<L: Lane + PartialEq, const HIGH: bool> Vectorized for Search<'_, L, HIGH> {
+    type Output = usize;
+
+    #[inline(always)]
+    #[allow(clippy::eq_op, reason = "NaN is what differs from itself")]
+    fn run(self) -> usize {
+        const CHUNK: usize = 64;
+        let elements = L::view(self.row);
+        let nan = self.extreme != self.extreme;
+        let hit = |&x: &L::Bytes| {
+            let x = L::load(x);
+            if nan { x != x } else { x == self.extreme }
+        };
+        // Whole chunks without an early exit, so that they vectorize.
+        let found = |chunk: &[L::Bytes]| chunk.iter().fold(false, |any, x| any | hit(x));
+        if HIGH || nan {
+            let chunk = elements.rchunks(CHUNK).position(found).unwrap_or(0);
+            let end = elements.len() - chunk * CHUNK;
+            let start = end.saturating_sub(CHUNK);
+            start + elements[start..end].iter().rposition(hit).unwrap_or(0)
+        } else {
+            let start = elements.chunks(CHUNK).position(found).unwrap_or(0) * CHUNK;
+            start + elements[start..].iter().position(hit).unwrap_or(0)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations that only move elements.
+
+use crate::exec::parallel;
+use crate::layout::{Layout, collapse, gather};
+use crate::tensor::{Output, Tensor};
+use crate::{Error, Fault};
+
+/// Writes a tensor's elements, seen through `layout`, in row-major order.
+fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layout) -> Result<(), Error> {
+    if out.shape != layout.shape.as_slice() {
+        let shapes = vec![layout.shape.to_vec(), out.shape.to_vec()];
+        return Err(Error::Shape { op, shapes, problem: "differ".into() });
+    }
+    let width = input.dtype().width();
+    let size = layout.size();
+    if size == 0 {
+        return Ok(());
+    }
+    let (shape, strides) = collapse(&layout.shape, &[&layout.strides]);
+    let layout = Layout { shape, strides: strides[0].clone(), offset: layout.offset };
+    out.write(op, |out| {
+        // Far reads cost more than near ones.
+        let cost =
+            if layout.strides.last().is_some_and(|&s| s.abs() > 1) { 1_500 } else { 50 * width as u64 };
+        let done: Result<(), Fault> = parallel::fill(out, size, cost, |start, part| {
+            gather(width, input.bytes(), &layout, start, part);
+            Ok(())
+        });
+        debug_assert!(done.is_ok(), "moving elements has no faults");
+        Ok(())
+    })
+}
+
+/// `Nx.transpose/2`: axis `i` of the result is axis `axes[i]` of the tensor.
+///
+/// # Errors
+///
+/// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out`
+/// has another shape.
+pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    let mut sorted = axes.to_vec();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq(0..input.layout().rank()) {
+        let problem = format!("{axes:?} is not a permutation of the axes of rank {}", input.layout().rank());
+        return Err(Error::Argument { op: "transpose", problem });
+    }
+    rearrange("transpose", out, input, input.layout().transpose(axes))
+}
+
+/// `Nx.broadcast/3`: axis `i` of the tensor becomes axis `axes[i]` of the result.
+///
+/// # Errors
+///
+/// `Error::Shape` if an axis fits neither its new size nor one.
+pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    let layout = (axes.len() == input.layout().rank())
+        .then(|| input.layout().broadcast(out.shape, axes))
+        .flatten()
+        .ok_or_else(|| Error::Shape {
+            op: "broadcast",
+            shapes: vec![input.shape().to_vec(), out.shape.to_vec()],
+            problem: format!("don't go together with axes {axes:?}"),
+        })?;
+    rearrange("broadcast", out, input, layout)
+}
+
+/// `Nx.reverse/2`.
+///
+/// # Errors
+///
+/// `Error::Argument` for an axis out of range.
+pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    let rank = input.layout().rank();
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
+        let problem = format!("axis {axis} is out of range for rank {rank}");
+        return Err(Error::Argument { op: "reverse", problem });
+    }
+    rearrange("reverse", out, input, input.layout().reverse(axes))
+}
+
+/// `Nx.slice/4`: `lengths[i]` elements of axis `i` from `starts[i]`, of which
+/// every `strides[i]`-th is kept.
+///
+/// # Errors
+///
+/// `Error::Argument` if they reach past an axis.
+pub fn slice(
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    starts: &[usize],
+    lengths: &[usize],
+    strides: &[usize],
+) -> Result<(), Error> {
+    let shape = input.shape();
+    let argument = |problem| Error::Argument { op: "slice", problem };
+    if [starts.len(), lengths.len(), strides.len()] != [shape.len(); 3] {
+        return Err(argument(format!("needs one start, length and stride for each of {} axes", shape.len())));
+    }
+    for (axis, &dim) in shape.iter().enumerate() {
+        let (start, length, stride) = (starts[axis], lengths[axis], strides[axis]);
+        if stride == 0 || start.checked_add(length).is_none_or(|end| end > dim) {
+            return Err(argument(format!(
+                "start {start} with length {length} and stride {stride} reaches past axis {axis} of size {dim}"
+            )));
+        }
+    }
+    let kept: Vec<usize> = lengths.iter().zip(strides).map(|(&l, &s)| l.div_ceil(s)).collect();
+    rearrange("slice", out, input, input.layout().slice(starts, &kept, strides))
+}
+
+/// `Nx.concatenate/2` of tensors of the result's type.
+///
+/// # Errors
+///
+/// `Error::Shape` if shapes differ in another axis than `axis`,
+/// `Error::UnsupportedType` if types differ.
+pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Result<(), Error> {
+    const OP: &str = "concatenate";
+    let rank = out.shape.len();
+    let total: usize = inputs.iter().filter_map(|t| t.shape().get(axis)).sum();
+    let fits = |t: &Tensor<'_>| {
+        t.shape().len() == rank && (0..rank).all(|a| a == axis || t.shape()[a] == out.shape[a])
+    };
+    if axis >= rank || !inputs.iter().all(fits) || out.shape[axis] != total {
+        let shapes = inputs.iter().map(|t| t.shape().to_vec()).collect();
+        let problem = format!("can't be joined along axis {axis} into {:?}", out.shape);
+        return Err(Error::Shape { op: OP, shapes, problem });
+    }
+    if inputs.iter().any(|t| t.dtype() != out.dtype) {
+        return Err(Error::UnsupportedType { op: OP, dtypes: inputs.iter().map(Tensor::dtype).collect() });
+    }
+    let width = out.dtype.width();
+    let outer: usize = out.shape[..axis].iter().product();
+    let inner: usize = out.shape[axis + 1..].iter().product::<usize>() * width;
+    let row = total * inner;
+    let parts = inputs
+        .iter()
+        .map(|t| Ok((t.dense(OP)?, t.shape()[axis] * inner)))
+        .collect::<Result<Vec<_>, Error>>()?;
+    out.write(OP, |out| {
+        if row == 0 {
+            return Ok(());
+        }
+        let done: Result<(), Fault> = parallel::fill(out, outer, 50 * row as u64, |first, out| {
+            for (i, row) in out.chunks_mut(row).enumerate() {
+                let mut rest = row;
+                for (bytes, length) in &parts {
+                    let (head, tail) = rest.split_at_mut(*length);
+                    head.copy_from_slice(&bytes[(first + i) * length..][..*length]);
+                    rest = tail;
+                }
+            }
+            Ok(())
+        });
+        debug_assert!(done.is_ok(), "moving elements has no faults");
+        Ok(())
+    })
+}

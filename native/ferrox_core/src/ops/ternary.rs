@@ -1,0 +1,202 @@
+//! Elementwise operations on three tensors: `select` and `clip`.
+
+use crate::dtype::Lane;
+use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::Compute;
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error, Fault, dispatch};
+
+fn input<'a>(
+    op: &'static str,
+    tensor: &'a Tensor<'_>,
+    shape: &[usize],
+    compute: Compute,
+) -> Result<Input<'a>, Error> {
+    let layout = tensor.layout().broadcast_right(shape).ok_or_else(|| Error::Shape {
+        op,
+        shapes: vec![tensor.shape().to_vec(), shape.to_vec()],
+        problem: "don't broadcast: each axis, counted from the last, must be equal or one".into(),
+    })?;
+    let dtype = tensor.dtype();
+    Ok(Input { bytes: tensor.bytes(), width: dtype.width(), layout, load: compute.load(dtype) })
+}
+
+/// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, of
+/// `on_false` elsewhere, cast to the type of `out`.
+///
+/// # Errors
+///
+/// `Error::Shape` if a shape does not broadcast to that of `out`.
+pub fn select(
+    out: Output<'_>,
+    predicate: &Tensor<'_>,
+    on_true: &Tensor<'_>,
+    on_false: &Tensor<'_>,
+) -> Result<(), Error> {
+    const OP: &str = "select";
+    let compute = Compute::As(out.dtype.storage());
+    let inputs = [
+        input(OP, predicate, out.shape, Compute::Truth)?,
+        input(OP, on_true, out.shape, compute)?,
+        input(OP, on_false, out.shape, compute)?,
+    ];
+    let kernel: Kernel = match out.dtype.width() {
+        1 => tile::<Choose<1>>,
+        2 => tile::<Choose<2>>,
+        4 => tile::<Choose<4>>,
+        8 => tile::<Choose<8>>,
+        _ => tile::<Choose<16>>,
+    };
+    let (shape, cost) = (out.shape, 80 * out.dtype.width() as u64);
+    out.write(OP, |bytes| {
+        elementwise::run(shape, Target { bytes, store: None }, &inputs, kernel, cost)
+            .map_err(|fault| Error::Element { op: OP, dtypes: vec![], fault })
+    })
+}
+
+/// `Nx.clip/3`: at least `min`, at most `max`; NaN stays NaN.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType` for complex numbers, `Error::Shape` if the bounds
+/// do not broadcast to the tensor.
+pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor<'_>) -> Result<(), Error> {
+    const OP: &str = "clip";
+    let dtypes = [tensor.dtype(), min.dtype(), max.dtype()];
+    let unsupported = || Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() };
+    let integers = dtypes.iter().all(|d| d.is_integer());
+    // Compared without rounding, then cast.
+    let compute = match out.dtype.storage() {
+        _ if out.dtype.is_complex() || dtypes.iter().any(|d| d.is_complex()) => return Err(unsupported()),
+        storage if integers && dtypes.iter().all(|d| d.embeds_in(storage)) => Compute::As(storage),
+        _ if integers => Compute::Wide,
+        DType::F32 if dtypes.iter().all(|d| d.precision() <= 24) => Compute::As(DType::F32),
+        _ => Compute::As(DType::F64),
+    };
+    let kernel: Kernel = match compute {
+        Compute::Wide => tile::<Clip<i128>>,
+        Compute::As(DType::F32) => tile::<Clip<f32>>,
+        Compute::As(DType::F64) => tile::<Clip<f64>>,
+        Compute::As(dtype) => {
+            dispatch!(integer dtype, T => tile::<Clip<T>> as Kernel, else => return Err(unsupported()))
+        }
+        _ => return Err(unsupported()),
+    };
+    let inputs = [
+        input(OP, tensor, out.shape, compute)?,
+        input(OP, min, out.shape, compute)?,
+        input(OP, max, out.shape, compute)?,
+    ];
+    let shape = out.shape;
+    let store = compute.store(out.dtype);
+    out.write(OP, |bytes| {
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, 200)
+            .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })
+    })
+}
+
+/// What an operation does to three lanes.
+trait Ternary: 'static {
+    type A: Lane;
+    type B: Lane;
+    fn apply(a: Self::A, b: Self::B, c: Self::B) -> Self::B;
+}
+
+/// Elements of `N` bytes, chosen by a truth value.
+struct Choose<const N: usize>;
+
+/// An element that is only moved.
+#[derive(Clone, Copy)]
+struct Opaque<const N: usize>([u8; N]);
+
+impl<const N: usize> Lane for Opaque<N> {
+    type Bytes = [u8; N];
+
+    #[inline(always)]
+    fn load(bytes: Self::Bytes) -> Self {
+        Opaque(bytes)
+    }
+    #[inline(always)]
+    fn store(self) -> Self::Bytes {
+        self.0
+    }
+    #[inline(always)]
+    fn view(bytes: &[u8]) -> &[Self::Bytes] {
+        bytes.as_chunks::<N>().0
+    }
+    #[inline(always)]
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+        bytes.as_chunks_mut::<N>().0
+    }
+}
+
+impl<const N: usize> Ternary for Choose<N> {
+    type A = u8;
+    type B = Opaque<N>;
+    #[inline(always)]
+    fn apply(a: u8, b: Opaque<N>, c: Opaque<N>) -> Opaque<N> {
+        if a == 0 { c } else { b }
+    }
+}
+
+struct Clip<T>(std::marker::PhantomData<T>);
+
+macro_rules! clip {
+    ($x:ident, $min:ident, $max:ident => $body:expr; $($t:ty),*) => {$(
+        impl Ternary for Clip<$t> {
+            type A = $t;
+            type B = $t;
+            #[inline(always)]
+            fn apply($x: $t, $min: $t, $max: $t) -> $t { $body }
+        }
+    )*};
+}
+clip!(x, min, max => x.max(min).min(max); u8, u16, u32, u64, i8, i16, i32, i64, i128);
+clip!(x, min, max => {
+    let raised = if min > x || min.is_nan() { min } else { x };
+    if max < raised || max.is_nan() { max } else { raised }
+}; f32, f64);
+
+struct TernaryLoop<'a, 'b, F> {
+    out: &'a mut [u8],
+    operands: &'a [Operand<'b>],
+    op: std::marker::PhantomData<F>,
+}
+
+impl<F: Ternary> Vectorized for TernaryLoop<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let out = F::B::view_mut(self.out);
+        let [a, b, c] = self.operands else { unreachable!("three operands") };
+        // A scalar is a slice that every index finds the same element of.
+        macro_rules! bind {
+            ($T:ty, $operand:expr, $get:ident => $body:expr) => {
+                match $operand {
+                    Operand::Slice(bytes) => {
+                        let elements = &<$T>::view(bytes)[..out.len()];
+                        let $get = |i: usize| <$T>::load(elements[i]);
+                        $body
+                    }
+                    Operand::Scalar(bytes) => {
+                        let element = <$T>::load(<$T>::view(bytes)[0]);
+                        let $get = |_: usize| element;
+                        $body
+                    }
+                }
+            };
+        }
+        bind!(F::A, a, a => bind!(F::B, b, b => bind!(F::B, c, c => {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = F::apply(a(i), b(i), c(i)).store();
+            }
+        })));
+    }
+}
+
+fn tile<F: Ternary>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    vectorize(TernaryLoop::<F> { out, operands, op: std::marker::PhantomData });
+    Ok(())
+}

@@ -1,0 +1,390 @@
+//! Elementwise operations on one tensor.
+//!
+//! Functions of f32 and narrower types are evaluated in f64 lanes by `math`
+//! and rounded once. Functions of f64 are the system's libm, by the formulas
+//! that Nx gives, as `Nx.BinaryBackend` computes them.
+
+use num_complex::Complex;
+
+use super::{complex, math};
+use crate::dtype::Lane;
+use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::parallel::Cost;
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::Compute;
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error, Fault, dispatch};
+
+/// `functions` have an f32 version in `math`, an f64 and a complex one.
+macro_rules! unary_ops {
+    (
+        operations { $($variant:ident, $name:literal;)* }
+        functions { $($function:ident, $fname:literal, $f32:path, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
+    ) => {
+        /// A unary operation, named as Nx names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum UnaryOp {
+            $(#[doc = concat!("`Nx.", $name, "/1`")] $variant,)*
+            $(#[doc = concat!("`Nx.", $fname, "/1`")] $function,)*
+        }
+
+        impl UnaryOp {
+            /// Every operation.
+            pub const ALL: &'static [UnaryOp] = &[$(UnaryOp::$variant,)* $(UnaryOp::$function,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(UnaryOp::$variant => $name,)* $(UnaryOp::$function => $fname,)* }
+            }
+        }
+
+        /// The kernel of a function of floats and its cost; `None` for operations.
+        fn function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+            $(
+                struct $function;
+                impl Unary<f64> for $function {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply($x: f64) -> f64 { $f64 }
+                }
+                impl Unary<Complex<f64>> for $function {
+                    type Out = Complex<f64>;
+                    #[inline(always)]
+                    fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
+                }
+                impl Unary<Single> for $function {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply(x: Single) -> f64 { $f32(x.0) }
+                }
+            )*
+            let lane = if out.is_complex() || input.is_complex() { DType::C128 } else { DType::F64 };
+            let single = !out.is_complex() && out.width() <= 4 && input.precision() <= 24;
+            match op {
+                $(UnaryOp::$function => {
+                    let (kernel, cost): (Kernel, Cost) = if lane == DType::C128 {
+                        (tile::<$function, Complex<f64>>, 40_000)
+                    } else if single {
+                        (tile::<$function, Single>, $ps)
+                    } else {
+                        (tile::<$function, f64>, 8_000)
+                    };
+                    Some((Compute::As(lane), kernel, Compute::As(lane), cost))
+                })*
+                _ => None,
+            }
+        }
+    };
+}
+
+unary_ops! {
+    operations {
+        Negate, "negate";
+        Abs, "abs";
+        Sign, "sign";
+        Floor, "floor";
+        Ceil, "ceil";
+        Round, "round";
+        IsNan, "is_nan";
+        IsInfinity, "is_infinity";
+        LogicalNot, "logical_not";
+        BitwiseNot, "bitwise_not";
+        Sin, "sin";
+        Cos, "cos";
+        Tan, "tan";
+    }
+    functions {
+        Exp, "exp", math::exp, |x| x.exp(), complex::exp, 1_000;
+        Expm1, "expm1", math::expm1, |x| x.exp() - 1.0, complex::expm1, 1_500;
+        Log, "log", math::log, |x| x.ln(), complex::log, 1_000;
+        Log1p, "log1p", math::log1p, |x| (x + 1.0).ln(), complex::log1p, 1_500;
+        Sqrt, "sqrt", math::sqrt, |x| x.sqrt(), complex::sqrt, 500;
+        Rsqrt, "rsqrt", math::rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 1_000;
+        Tanh, "tanh", math::tanh, |x| x.tanh(), complex::tanh, 2_000;
+        Sigmoid, "sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 1_500;
+    }
+}
+
+/// Applies `op` to every element. The shape of `out` is the tensor's.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
+/// intermediate result.
+pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    let dtype = input.dtype();
+    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] };
+    if input.shape() != out.shape {
+        let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
+        return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
+    }
+    let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
+    let inputs = [Input {
+        bytes: input.bytes(),
+        width: dtype.width(),
+        layout: input.layout().clone(),
+        load: lane.load(dtype),
+    }];
+    let (shape, store) = (out.shape, result.store(out.dtype));
+    let cost = cost + if store.is_some() || inputs[0].load.is_some() { 200 } else { 0 };
+    out.write(op.name(), |bytes| {
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
+            .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
+    })
+}
+
+/// What the operand is computed as, the kernel, what it computes, and what an
+/// element costs; `None` if the operation has no meaning for the types.
+fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+    use UnaryOp::*;
+    let storage = input.storage();
+    // Floats are computed in f32 where that is exact.
+    let lane = match storage {
+        _ if input.is_integer() || input.is_complex() => storage,
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    let same =
+        |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(lane), 25 * lane.width() as Cost));
+    let truth = |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(DType::U8), 100));
+    macro_rules! float {
+        ($F:ident) => {
+            match lane {
+                DType::F32 => tile::<$F, f32> as Kernel,
+                DType::F64 => tile::<$F, f64>,
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! integer_or_float {
+        ($F:ident) => {
+            dispatch!(integer lane, T => tile::<$F, T> as Kernel, else => float!($F))
+        };
+    }
+    match op {
+        LogicalNot => Some((Compute::Truth, tile::<TruthNot, u8>, Compute::As(DType::U8), 50)),
+        BitwiseNot if input.is_integer() => {
+            same(dispatch!(integer lane, T => tile::<BitNot, T> as Kernel, else => return None))
+        }
+        Negate => same(match lane {
+            DType::C64 => tile::<Minus, Complex<f32>>,
+            DType::C128 => tile::<Minus, Complex<f64>>,
+            _ => integer_or_float!(Minus),
+        }),
+        Abs if input.is_complex() => {
+            Some((Compute::As(DType::C128), tile::<Magnitude, Complex<f64>>, Compute::As(DType::F64), 3_000))
+        }
+        Abs => same(integer_or_float!(Magnitude)),
+        Sign => same(integer_or_float!(SignOf)),
+        Floor | Ceil | Round if input.is_integer() => {
+            same(dispatch!(integer lane, T => tile::<Same, T> as Kernel, else => return None))
+        }
+        Floor => same(float!(FloorOf)),
+        Ceil => same(float!(CeilOf)),
+        Round => same(float!(RoundOf)),
+        IsNan | IsInfinity if input.is_integer() => {
+            truth(dispatch!(integer lane, T => tile::<Never, T> as Kernel, else => return None))
+        }
+        IsNan => truth(match lane {
+            DType::C64 => tile::<NanIn, Complex<f32>>,
+            DType::C128 => tile::<NanIn, Complex<f64>>,
+            _ => float!(NanIn),
+        }),
+        IsInfinity => truth(match lane {
+            DType::C64 => tile::<InfinityIn, Complex<f32>>,
+            DType::C128 => tile::<InfinityIn, Complex<f64>>,
+            _ => float!(InfinityIn),
+        }),
+        Sin | Cos | Tan => trigonometric(op, out, input),
+        BitwiseNot => None,
+        _ if out.is_integer() => None,
+        function => self::function(function, out, input),
+    }
+}
+
+/// Sine, cosine and tangent: large angles need a reduction that does not
+/// vectorize, so a tile with one of them takes the slow loop.
+fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+    macro_rules! angle {
+        ($($variant:ident, $Fast:ident, $Slow:ident, $fast:path, $slow:path, |$x:ident| $f64:expr, $complex:path;)*) => {{
+            $(
+                struct $Fast;
+                impl Unary<Single> for $Fast {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply(x: Single) -> f64 { $fast(x.0) }
+                }
+                struct $Slow;
+                impl Unary<Single> for $Slow {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply(x: Single) -> f64 { $slow(x.0) }
+                }
+                impl Unary<f64> for $Slow {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply($x: f64) -> f64 { $f64 }
+                }
+                impl Unary<Complex<f64>> for $Slow {
+                    type Out = Complex<f64>;
+                    #[inline(always)]
+                    fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
+                }
+            )*
+            let lane = if out.is_complex() || input.is_complex() { DType::C128 } else { DType::F64 };
+            let single = !out.is_complex() && out.width() <= 4 && input.precision() <= 24;
+            let (kernel, cost): (Kernel, Cost) = match op {
+                _ if out.is_integer() => return None,
+                $(
+                    UnaryOp::$variant if lane == DType::C128 => (tile::<$Slow, Complex<f64>>, 40_000),
+                    UnaryOp::$variant if single => (angle_tile::<$Fast, $Slow>, 2_000),
+                    UnaryOp::$variant => (tile::<$Slow, f64>, 10_000),
+                )*
+                _ => return None,
+            };
+            Some((Compute::As(lane), kernel, Compute::As(lane), cost))
+        }};
+    }
+    angle! {
+        Sin, SinSmall, SinAny, math::sin, math::sin_any, |x| x.sin(), complex::sin;
+        Cos, CosSmall, CosAny, math::cos, math::cos_any, |x| x.cos(), complex::cos;
+        Tan, TanSmall, TanAny, math::tan, math::tan_any, |x| x.tan(), complex::tan;
+    }
+}
+
+fn angle_tile<Fast: Unary<Single>, Slow: Unary<Single>>(
+    out: &mut [u8],
+    operands: &[Operand<'_>],
+) -> Result<(), Fault> {
+    let (Operand::Slice(angles) | Operand::Scalar(angles)) = operands[0];
+    if vectorize(AllSmall(angles)) {
+        tile::<Fast, Single>(out, operands)
+    } else {
+        tile::<Slow, Single>(out, operands)
+    }
+}
+
+struct AllSmall<'a>(&'a [u8]);
+
+impl Vectorized for AllSmall<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        f64::view(self.0).iter().fold(true, |all, &x| all & math::angle_is_small(f64::load(x)))
+    }
+}
+
+/// An f64 lane that holds an f32.
+#[derive(Clone, Copy)]
+struct Single(f64);
+
+impl Lane for Single {
+    type Bytes = [u8; 8];
+
+    #[inline(always)]
+    fn load(bytes: Self::Bytes) -> Self {
+        Single(f64::from_ne_bytes(bytes))
+    }
+    #[inline(always)]
+    fn store(self) -> Self::Bytes {
+        self.0.to_ne_bytes()
+    }
+    #[inline(always)]
+    fn view(bytes: &[u8]) -> &[Self::Bytes] {
+        f64::view(bytes)
+    }
+    #[inline(always)]
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+        f64::view_mut(bytes)
+    }
+}
+
+/// What an operation does to a lane.
+trait Unary<T: Lane>: 'static {
+    type Out: Lane;
+    fn apply(x: T) -> Self::Out;
+}
+
+struct UnaryLoop<'a, 'b, F, T> {
+    out: &'a mut [u8],
+    operand: Operand<'b>,
+    op: std::marker::PhantomData<(F, T)>,
+}
+
+impl<T: Lane, F: Unary<T>> Vectorized for UnaryLoop<'_, '_, F, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let out = F::Out::view_mut(self.out);
+        match self.operand {
+            Operand::Slice(input) => {
+                for (out, &x) in out.iter_mut().zip(T::view(input)) {
+                    *out = F::apply(T::load(x)).store();
+                }
+            }
+            Operand::Scalar(input) => out.fill(F::apply(T::load(T::view(input)[0])).store()),
+        }
+    }
+}
+
+fn tile<F: Unary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    vectorize(UnaryLoop::<F, T> { out, operand: operands[0], op: std::marker::PhantomData });
+    Ok(())
+}
+
+/// `impl Unary` for a list of lanes.
+macro_rules! meaning {
+    ($name:ident -> $out:ty, $x:ident; $($t:ty),* => $body:expr) => {$(
+        impl Unary<$t> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn apply($x: $t) -> $out { $body }
+        }
+    )*};
+    ($name:ident, $x:ident; $($t:ty),* => $body:expr) => {
+        $(meaning!($name -> $t, $x; $t => $body);)*
+    };
+}
+
+struct Minus;
+meaning!(Minus, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.wrapping_neg());
+meaning!(Minus, x; f32, f64, Complex<f32>, Complex<f64> => -x);
+
+struct Magnitude;
+meaning!(Magnitude, x; u8, u16, u32, u64 => x);
+meaning!(Magnitude, x; i8, i16, i32, i64 => x.wrapping_abs());
+meaning!(Magnitude, x; f32, f64 => x.abs());
+meaning!(Magnitude -> f64, z; Complex<f64> => complex::abs(z));
+
+/// Zeros and NaN are their own sign.
+struct SignOf;
+meaning!(SignOf, x; u8, u16, u32, u64 => x.min(1));
+meaning!(SignOf, x; i8, i16, i32, i64 => x.signum());
+meaning!(SignOf, x; f32, f64 => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x });
+
+struct FloorOf;
+meaning!(FloorOf, x; f32, f64 => x.floor());
+struct CeilOf;
+meaning!(CeilOf, x; f32, f64 => x.ceil());
+/// Halves away from zero; never a negative zero, as Erlang rounds to an integer.
+struct RoundOf;
+meaning!(RoundOf, x; f32, f64 => x.round() + 0.0);
+
+struct Same;
+meaning!(Same, x; u8, u16, u32, u64, i8, i16, i32, i64 => x);
+struct BitNot;
+meaning!(BitNot, x; u8, u16, u32, u64, i8, i16, i32, i64 => !x);
+struct TruthNot;
+meaning!(TruthNot, x; u8 => x ^ 1);
+
+struct Never;
+meaning!(Never -> u8, _x; u8, u16, u32, u64, i8, i16, i32, i64 => 0);
+struct NanIn;
+meaning!(NanIn -> u8, x; f32, f64 => u8::from(x.is_nan()));
+meaning!(NanIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_nan() || z.im.is_nan()));
+struct InfinityIn;
+meaning!(InfinityIn -> u8, x; f32, f64 => u8::from(x.is_infinite()));
+meaning!(InfinityIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_infinite() || z.im.is_infinite()));
