@@ -1,0 +1,8 @@
+//! The NIF library of Ferrox: Elixir's terms in, `ferrox_core` called, terms out.
+
+mod families;
+mod nifs;
+mod promotion;
+mod term;
+
+rustler::init!("Elixir.Ferrox.Native", load = families::load);

@@ -1,0 +1,44 @@
+//! The NIFs: each family twice, for the normal and for the dirty CPU schedulers.
+//! `Ferrox.Native` chooses by the work that is to be done.
+
+use rustler::{Env, Term};
+
+use crate::families::{self, Binary, DotSide, Reduce, Unary};
+use crate::term::{Dims, Operand, Type};
+
+type Axes = Vec<usize>;
+type Axis = Option<usize>;
+type Operands<'a> = Vec<Operand<'a>>;
+
+macro_rules! nifs {
+    ($(fn $name:ident, $normal:ident, $dirty:ident($($arg:ident: $type:ident $(<$lifetime:lifetime>)?),*);)*) => {$(
+        #[rustler::nif]
+        fn $normal<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
+            families::$name(env, $($arg),*)
+        }
+
+        #[rustler::nif(schedule = "DirtyCpu")]
+        fn $dirty<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
+            families::$name(env, $($arg),*)
+        }
+    )*};
+}
+
+nifs! {
+    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Operand<'a>, right: Operand<'a>);
+    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, input: Operand<'a>);
+    fn as_type, as_type_normal, as_type_dirty(dtype: Type, input: Operand<'a>);
+    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'a>);
+    fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'a>);
+    fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>);
+    fn select, select_normal, select_dirty(dtype: Type, shape: Dims, predicate: Operand<'a>, on_true: Operand<'a>, on_false: Operand<'a>);
+    fn clip, clip_normal, clip_dirty(dtype: Type, shape: Dims, input: Operand<'a>, min: Operand<'a>, max: Operand<'a>);
+    fn transpose, transpose_normal, transpose_dirty(shape: Dims, axes: Axes, input: Operand<'a>);
+    fn broadcast, broadcast_normal, broadcast_dirty(shape: Dims, axes: Axes, input: Operand<'a>);
+    fn reverse, reverse_normal, reverse_dirty(shape: Dims, axes: Axes, input: Operand<'a>);
+    fn slice, slice_normal, slice_dirty(shape: Dims, starts: Axes, lengths: Axes, strides: Axes, input: Operand<'a>);
+    fn concatenate, concatenate_normal, concatenate_dirty(dtype: Type, shape: Dims, axis: usize, inputs: Operands<'a>);
+    fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
+    fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
+    fn panic, panic_normal, panic_dirty(message: String);
+}

@@ -1,0 +1,146 @@
+//! Elixir terms to the core's types and back.
+
+use ferrox_core::layout::Shape;
+use ferrox_core::{DType, Error, Output, Tensor, tensor};
+use rustler::types::tuple::get_tuple;
+use rustler::{Atom, Binary, Decoder, Encoder, Env, NewBinary, NifResult, OwnedBinary, Term};
+
+mod atoms {
+    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn, error }
+}
+
+/// A type as Nx writes it: `{:f, 32}`.
+#[derive(Clone, Copy)]
+pub struct Type(pub DType);
+
+impl<'a> Decoder<'a> for Type {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let (tag, bits): (Atom, usize) = term.decode()?;
+        // In the order of how common they are.
+        let dtype = match bits {
+            32 if tag == atoms::f() => DType::F32,
+            64 if tag == atoms::f() => DType::F64,
+            32 if tag == atoms::s() => DType::S32,
+            64 if tag == atoms::s() => DType::S64,
+            8 if tag == atoms::u() => DType::U8,
+            _ => return other(tag, bits).map(Type),
+        };
+        Ok(Type(dtype))
+    }
+}
+
+fn other(tag: Atom, bits: usize) -> NifResult<DType> {
+    let tags = [
+        (atoms::u(), "u"),
+        (atoms::s(), "s"),
+        (atoms::f(), "f"),
+        (atoms::bf(), "bf"),
+        (atoms::c(), "c"),
+        (atoms::f8_e4m3fn(), "f8_e4m3fn"),
+    ];
+    let name = tags.iter().find(|(atom, _)| *atom == tag).ok_or(rustler::Error::BadArg)?.1;
+    DType::from_tag(name, bits).ok_or(rustler::Error::BadArg)
+}
+
+impl Encoder for Type {
+    fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
+        let tag = match self.0.tag() {
+            "u" => atoms::u(),
+            "s" => atoms::s(),
+            "bf" => atoms::bf(),
+            "c" => atoms::c(),
+            "f8_e4m3fn" => atoms::f8_e4m3fn(),
+            _ => atoms::f(),
+        };
+        (tag, self.0.bits()).encode(env)
+    }
+}
+
+/// A shape, or another tuple of non-negative integers: `{2, 3}`.
+pub struct Dims(pub Shape);
+
+impl<'a> Decoder<'a> for Dims {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        // Small ranks without an allocation.
+        if let Ok((a, b)) = term.decode::<(usize, usize)>() {
+            return Ok(Dims(Shape::from_slice(&[a, b])));
+        }
+        if let Ok((a,)) = term.decode::<(usize,)>() {
+            return Ok(Dims(Shape::from_slice(&[a])));
+        }
+        get_tuple(term)?.into_iter().map(|dim| dim.decode()).collect::<NifResult<Shape>>().map(Dims)
+    }
+}
+
+/// `{type, shape, data}`, the data in whole bytes.
+pub struct Operand<'a> {
+    dtype: DType,
+    shape: Shape,
+    data: Binary<'a>,
+}
+
+impl<'a> Decoder<'a> for Operand<'a> {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let (Type(dtype), Dims(shape), data) = term.decode()?;
+        Ok(Operand { dtype, shape, data })
+    }
+}
+
+impl Operand<'_> {
+    /// Its type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its shape, as given.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The tensor, if the data are as many as type and shape ask for.
+    pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
+        Tensor::new(op, self.dtype, &self.shape, &self.data)
+    }
+}
+
+/// Results up to this size live on the heap of the calling process.
+const HEAP_BINARY: usize = 64;
+
+/// A binary of the VM that `fill` writes a result into, or `{:error, message}`.
+pub fn result<'a>(
+    env: Env<'a>,
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
+) -> Term<'a> {
+    allocate(env, op, dtype, shape, fill).unwrap_or_else(|e| error(env, &e))
+}
+
+fn allocate<'a>(
+    env: Env<'a>,
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
+) -> Result<Term<'a>, Error> {
+    let length = tensor::byte_size(op, dtype, shape)?;
+    if length <= HEAP_BINARY {
+        let mut binary = NewBinary::new(env, length);
+        fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
+        return Ok(binary.into());
+    }
+    // Allocating at once would take the VM down when there is no memory;
+    // growing from nothing answers false.
+    let mut binary = OwnedBinary::new(0);
+    if !binary.realloc(length) {
+        return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
+    }
+    fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
+    Ok(binary.release(env).into())
+}
+
+/// `{:error, message}`, which `Ferrox.Native.unwrap!/1` raises as an ArgumentError.
+pub fn error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
+    (atoms::error(), error.to_string()).encode(env)
+}
