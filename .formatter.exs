@@ -1,0 +1,6 @@
+[
+  inputs: [
+    "{mix,.formatter}.exs",
+    "{bench,config,examples,lib,test}/**/*.{ex,exs}"
+  ]
+]
