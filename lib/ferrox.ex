@@ -1,0 +1,1309 @@
+defmodule Ferrox do
+  @moduledoc """
+  Tensors on a native CPU backend, without any dependency.
+
+  This is the direct API: names, argument order and semantics are Nx's, so what
+  you know of `Nx` holds, but there is no `defn`, and no names or vectorized
+  axes. Where Nx is there, `Ferrox.Backend` runs Nx itself on the same native
+  code, and `from_nx/1` and `to_nx/1` go from one to the other without a copy.
+
+      iex> t = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.add(t, Ferrox.tensor([10, 20]))
+      #Ferrox.Tensor<
+        s32[2][2]
+        [
+          [11, 22],
+          [13, 24]
+        ]
+      >
+
+  ## Types
+
+  Types are written as in Nx, `{:f, 32}` or `:f32`; see `Ferrox.Type`. What type
+  results from two is asked of `Ferrox.Promotion`, under the system `:nx` unless
+  the option `:promotion` names another.
+
+  ## Numbers
+
+  Numbers, complex numbers, booleans and the atoms `:infinity`, `:neg_infinity`
+  and `:nan` are accepted in place of tensors. A number takes on the type that it
+  gives the result (`Ferrox.Type.merge_number/2`), so that nothing of it is lost:
+  Nx would round `0.1` to f32 before it is added to an f64 tensor.
+
+  ## Arithmetic
+
+    * Integers wrap around. Dividing one by zero, raising one to a negative power
+      and shifting one by a negative number of bits raise an `ArgumentError`;
+      shifting past the width gives 0, or -1 for negative numbers shifted right.
+    * Floats follow IEEE 754, and NaN is propagated. Types below 32 bits are
+      computed in f32 or f64 and rounded once, to nearest with ties to even.
+    * Comparisons are exact for every pair of types.
+
+  """
+
+  import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
+  import Ferrox.Numbers, only: [is_number_term: 1]
+
+  alias Ferrox.{Native, Numbers, Promotion, Shape, Tensor, Type}
+
+  @typedoc "A tensor, or a number in place of one."
+  @type operand :: Tensor.t() | Numbers.number_term()
+  @type shape :: tuple
+  @typedoc "An axis; negative ones count from the end."
+  @type axis :: integer
+
+  ## Creation
+
+  @doc """
+  A tensor from a number or from nested lists of numbers.
+
+  The type is inferred as in Nx, s32 for integers and f32 for floats, unless
+  given. A number that does not fit the type raises.
+
+  ## Options
+
+    * `:type` - the type of the tensor
+
+  ## Examples
+
+      iex> Ferrox.tensor([[1, 2, 3], [4, 5, 6]])
+      #Ferrox.Tensor<
+        s32[2][3]
+        [
+          [1, 2, 3],
+          [4, 5, 6]
+        ]
+      >
+
+      iex> Ferrox.tensor([1, 2.5, :infinity, :nan], type: :bf16)
+      #Ferrox.Tensor<
+        bf16[4]
+        [1.0, 2.5, Inf, NaN]
+      >
+
+      iex> Ferrox.tensor(300, type: :u8)
+      ** (ArgumentError) tensor: 300 does not fit u8; give a wider :type, or as_type/2 to wrap around
+
+      iex> Ferrox.tensor([[1, 2], [3]])
+      ** (ArgumentError) tensor: lists of different lengths: one of length 1 where others have 2
+
+  """
+  @spec tensor(operand | [term], keyword) :: Tensor.t()
+  def tensor(value, opts \\ []) do
+    opts = options!(opts, [:type], :tensor)
+    type = if given = opts[:type], do: Type.normalize!(given)
+
+    case value do
+      %Tensor{} ->
+        if type, do: as_type(value, type), else: value
+
+      list when is_list(list) ->
+        dims = list_dims(list)
+        numbers = flatten(list, dims, []) |> Enum.reverse()
+        type = type || infer(numbers)
+
+        %Tensor{
+          data: Numbers.encode(numbers, type, :tensor),
+          type: type,
+          shape: List.to_tuple(dims)
+        }
+
+      number when is_number_term(number) ->
+        type = type || Type.infer(number)
+        %Tensor{data: Numbers.encode([number], type, :tensor), type: type, shape: {}}
+
+      other ->
+        raise ArgumentError,
+              "tensor expects a number or nested lists of numbers, got: #{inspect(other)}"
+    end
+  end
+
+  defp infer(numbers) do
+    numbers |> Enum.map(&Type.infer/1) |> Enum.uniq() |> Enum.reduce(&Type.merge(&2, &1))
+  end
+
+  defp list_dims([]), do: raise(ArgumentError, "tensor: an empty list has no shape")
+  defp list_dims([first | _] = list) when is_list(first), do: [length(list) | list_dims(first)]
+  defp list_dims(list), do: [length(list)]
+
+  defp flatten(list, [dim | dims], acc) when is_list(list) do
+    if length(list) != dim do
+      raise ArgumentError,
+            "tensor: lists of different lengths: one of length #{length(list)} " <>
+              "where others have #{dim}"
+    end
+
+    Enum.reduce(list, acc, &flatten(&1, dims, &2))
+  end
+
+  defp flatten(number, [], acc) when is_number_term(number), do: [number | acc]
+
+  defp flatten(other, dims, _acc) do
+    expected = if dims == [], do: "a number", else: "a list of length #{hd(dims)}"
+    raise ArgumentError, "tensor: expected #{expected}, got: #{inspect(other)}"
+  end
+
+  @doc """
+  A one-dimensional tensor over the bits of a binary, in native byte order, which
+  is not copied.
+
+  ## Examples
+
+      iex> Ferrox.from_binary(<<1, 2, 3>>, :u8)
+      #Ferrox.Tensor<
+        u8[3]
+        [1, 2, 3]
+      >
+
+      iex> Ferrox.from_binary(<<1, 2, 3>>, :s16)
+      ** (ArgumentError) from_binary: 24 bits are no whole number of elements of s16, which take 16 each
+
+  """
+  @spec from_binary(bitstring, Type.t() | Type.short_t()) :: Tensor.t()
+  def from_binary(binary, type) when is_bitstring(binary) do
+    {_, bits} = type = Type.normalize!(type)
+    given = bit_size(binary)
+
+    if given == 0 or rem(given, bits) != 0 do
+      raise ArgumentError,
+            "from_binary: #{given} bits are no whole number of elements of " <>
+              "#{Type.to_string(type)}, which take #{bits} each"
+    end
+
+    %Tensor{data: binary, type: type, shape: {div(given, bits)}}
+  end
+
+  @doc """
+  A tensor that counts from zero, along `:axis` or through all of it.
+
+  ## Options
+
+    * `:type` - s32 by default
+    * `:axis` - the axis to count along
+
+  ## Examples
+
+      iex> Ferrox.iota({2, 3})
+      #Ferrox.Tensor<
+        s32[2][3]
+        [
+          [0, 1, 2],
+          [3, 4, 5]
+        ]
+      >
+
+      iex> Ferrox.iota({2, 2}, axis: 0, type: :f16)
+      #Ferrox.Tensor<
+        f16[2][2]
+        [
+          [0.0, 0.0],
+          [1.0, 1.0]
+        ]
+      >
+
+  """
+  @spec iota(shape, keyword) :: Tensor.t()
+  def iota(shape, opts \\ []) do
+    opts = options!(opts, [:type, :axis], :iota)
+    shape = Shape.validate!(shape, :iota)
+    type = Type.normalize!(opts[:type] || {:s, 32})
+    axis = opts[:axis] && Shape.axis!(shape, opts[:axis], :iota)
+    %Tensor{data: Native.iota(type, shape, axis), type: type, shape: shape}
+  end
+
+  @doc """
+  Ones where the last two indices are equal, zeros elsewhere. A number stands for
+  a square matrix.
+
+  ## Options
+
+    * `:type` - s32 by default
+
+  ## Examples
+
+      iex> Ferrox.eye(2)
+      #Ferrox.Tensor<
+        s32[2][2]
+        [
+          [1, 0],
+          [0, 1]
+        ]
+      >
+
+      iex> Ferrox.eye({3})
+      ** (ArgumentError) eye expects a shape of at least two axes, got: {3}
+
+  """
+  @spec eye(pos_integer | shape, keyword) :: Tensor.t()
+  def eye(shape, opts \\ [])
+  def eye(n, opts) when is_integer(n), do: eye({n, n}, opts)
+
+  def eye(shape, opts) do
+    opts = options!(opts, [:type], :eye)
+    shape = Shape.validate!(shape, :eye)
+    type = Type.normalize!(opts[:type] || {:s, 32})
+
+    if tuple_size(shape) < 2 do
+      raise ArgumentError, "eye expects a shape of at least two axes, got: #{inspect(shape)}"
+    end
+
+    %Tensor{data: Native.eye(type, shape), type: type, shape: shape}
+  end
+
+  @doc """
+  A tensor filled with one number.
+
+  ## Options
+
+    * `:type` - inferred from the number by default
+
+  ## Examples
+
+      iex> Ferrox.full({2, 2}, 0.5)
+      #Ferrox.Tensor<
+        f32[2][2]
+        [
+          [0.5, 0.5],
+          [0.5, 0.5]
+        ]
+      >
+
+  """
+  @spec full(shape, operand, keyword) :: Tensor.t()
+  def full(shape, number, opts \\ []), do: number |> tensor(opts) |> broadcast(shape)
+
+  ## Reading
+
+  @doc """
+  The data in native byte order, without a copy.
+
+  ## Examples
+
+      iex> Ferrox.to_binary(Ferrox.tensor([1, 2], type: :u8))
+      <<1, 2>>
+
+  """
+  @spec to_binary(Tensor.t()) :: bitstring
+  def to_binary(%Tensor{data: data}), do: data
+
+  @doc """
+  The elements in a flat list, as integers, floats (`:nan`, `:infinity` and
+  `:neg_infinity` for what floats can't be) or complex numbers.
+
+  ## Examples
+
+      iex> Ferrox.to_flat_list(Ferrox.tensor([[1, 2], [3, 4]]))
+      [1, 2, 3, 4]
+      iex> Ferrox.to_flat_list(Ferrox.divide(Ferrox.tensor([1.0, 0.0, -1.0]), 0))
+      [:infinity, :nan, :neg_infinity]
+
+  """
+  @spec to_flat_list(Tensor.t()) :: [Numbers.number_term()]
+  def to_flat_list(%Tensor{data: data, type: type, shape: shape}),
+    do: Numbers.decode(data, type, Native.size(shape))
+
+  @doc """
+  The elements in lists nested as the shape says.
+
+  ## Examples
+
+      iex> Ferrox.to_list(Ferrox.iota({2, 1, 3}))
+      [[[0, 1, 2]], [[3, 4, 5]]]
+
+      iex> Ferrox.to_list(Ferrox.tensor(1))
+      ** (ArgumentError) to_list expects a tensor with axes, got a scalar; use to_number/1
+
+  """
+  @spec to_list(Tensor.t()) :: list
+  def to_list(%Tensor{shape: {}}),
+    do: raise(ArgumentError, "to_list expects a tensor with axes, got a scalar; use to_number/1")
+
+  def to_list(%Tensor{shape: shape} = tensor) do
+    [_ | inner] = Tuple.to_list(shape)
+    inner |> Enum.reverse() |> Enum.reduce(to_flat_list(tensor), &Enum.chunk_every(&2, &1))
+  end
+
+  @doc """
+  The number that a scalar holds.
+
+  ## Examples
+
+      iex> Ferrox.to_number(Ferrox.tensor(5))
+      5
+
+      iex> Ferrox.to_number(Ferrox.tensor([5]))
+      ** (ArgumentError) to_number expects a scalar, got a tensor of shape {1}
+
+  """
+  @spec to_number(Tensor.t()) :: Numbers.number_term()
+  def to_number(%Tensor{shape: {}} = tensor), do: tensor |> to_flat_list() |> hd()
+
+  def to_number(%Tensor{shape: shape}) do
+    raise ArgumentError, "to_number expects a scalar, got a tensor of shape #{inspect(shape)}"
+  end
+
+  @doc """
+  The shape.
+
+  ## Examples
+
+      iex> Ferrox.shape(Ferrox.tensor([[1, 2, 3]]))
+      {1, 3}
+      iex> Ferrox.shape(1)
+      {}
+
+  """
+  @spec shape(operand) :: shape
+  def shape(tensor), do: to_tensor(tensor).shape
+
+  @doc """
+  The type.
+
+  ## Examples
+
+      iex> Ferrox.type(Ferrox.tensor([1.0]))
+      {:f, 32}
+
+  """
+  @spec type(operand) :: Type.t()
+  def type(tensor), do: to_tensor(tensor).type
+
+  @doc """
+  The number of elements.
+
+  ## Examples
+
+      iex> Ferrox.size(Ferrox.iota({2, 3}))
+      6
+
+  """
+  @spec size(operand) :: pos_integer
+  def size(tensor), do: tensor |> shape() |> Native.size()
+
+  @doc """
+  The number of axes.
+
+  ## Examples
+
+      iex> Ferrox.rank(Ferrox.iota({2, 3}))
+      2
+
+  """
+  @spec rank(operand) :: non_neg_integer
+  def rank(tensor), do: tensor |> shape() |> tuple_size()
+
+  @doc """
+  The number of bytes of the data, rounded up for types of 2 and 4 bits.
+
+  ## Examples
+
+      iex> Ferrox.byte_size(Ferrox.iota({2, 3}, type: :f64))
+      48
+
+  """
+  @spec byte_size(operand) :: pos_integer
+  def byte_size(tensor), do: Kernel.byte_size(to_tensor(tensor).data)
+
+  ## Files
+
+  @doc """
+  Reads a tensor from a `.npy` file; see `Ferrox.Npy`.
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_load_npy.npy")
+      iex> Ferrox.save_npy!(Ferrox.iota({2, 2}), path)
+      iex> Ferrox.to_list(Ferrox.load_npy!(path))
+      [[0, 1], [2, 3]]
+
+  """
+  @spec load_npy!(Path.t()) :: Tensor.t()
+  def load_npy!(path), do: path |> File.read!() |> Ferrox.Npy.decode!()
+
+  @doc """
+  Writes a tensor to a `.npy` file; see `Ferrox.Npy`.
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_save_npy.npy")
+      iex> Ferrox.save_npy!(Ferrox.tensor([1.5]), path)
+      :ok
+
+  """
+  @spec save_npy!(Tensor.t(), Path.t()) :: :ok
+  def save_npy!(%Tensor{} = tensor, path), do: File.write!(path, Ferrox.Npy.encode!(tensor))
+
+  ## Elementwise, two operands
+
+  binary_ops = [
+    add: {"The sum.", "Ferrox.add(Ferrox.tensor([1, 2]), 10)", [11, 12]},
+    subtract: {"The difference.", "Ferrox.subtract(Ferrox.tensor([1, 2]), 10)", [-9, -8]},
+    multiply: {"The product.", "Ferrox.multiply(Ferrox.tensor([1, 2]), 1.5)", [1.5, 3.0]},
+    pow:
+      {"""
+       The power. A negative exponent of an integer raises.
+       """, "Ferrox.pow(Ferrox.tensor([2, 3]), 3)", [8, 27]},
+    remainder:
+      {"""
+       The remainder of a division that rounds towards zero; it has the sign of the
+       left operand. Zero as the right operand raises for integers and gives NaN for
+       floats.
+       """, "Ferrox.remainder(Ferrox.tensor([7, -7]), 3)", [1, -1]},
+    quotient:
+      {"""
+       The quotient of integers, rounded towards zero. Zero as the right operand
+       raises.
+       """, "Ferrox.quotient(Ferrox.tensor([7, -7]), 2)", [3, -3]},
+    min: {"The smaller one; NaN if either is.", "Ferrox.min(Ferrox.tensor([1, 5]), 3)", [1, 3]},
+    max: {"The larger one; NaN if either is.", "Ferrox.max(Ferrox.tensor([1, 5]), 3)", [3, 5]},
+    bitwise_and:
+      {"The bits that both integers have.", "Ferrox.bitwise_and(Ferrox.tensor([5, 6]), 3)",
+       [1, 2]},
+    bitwise_or:
+      {"The bits that either integer has.", "Ferrox.bitwise_or(Ferrox.tensor([5, 6]), 3)", [7, 7]},
+    bitwise_xor:
+      {"The bits that one of two integers has.", "Ferrox.bitwise_xor(Ferrox.tensor([5, 6]), 3)",
+       [6, 5]},
+    left_shift:
+      {"""
+       The left integer shifted left by as many bits as the right one says. A
+       negative one raises; past the width the result is 0.
+       """, "Ferrox.left_shift(Ferrox.tensor([1, 3]), 2)", [4, 12]},
+    right_shift:
+      {"""
+       The left integer shifted right by as many bits as the right one says, keeping
+       its sign. A negative one raises; past the width only the sign is left.
+       """, "Ferrox.right_shift(Ferrox.tensor([4, -4]), 1)", [2, -2]}
+  ]
+
+  floating_ops = [
+    divide: {"The quotient, a float.", "Ferrox.divide(Ferrox.tensor([1, 2]), 4)", [0.25, 0.5]},
+    atan2:
+      {"""
+       The angle of the point whose ordinate is the left and whose abscissa the right
+       operand, in radians from -pi to pi.
+       """, "Ferrox.atan2(Ferrox.tensor([0.0, -0.0]), 1.0)", [0.0, -0.0]}
+  ]
+
+  predicates = [
+    equal: {"1 where both are equal, else 0.", "Ferrox.equal(Ferrox.tensor([1, 2]), 2)", [0, 1]},
+    not_equal:
+      {"1 where the operands differ, else 0.", "Ferrox.not_equal(Ferrox.tensor([1, 2]), 2)",
+       [1, 0]},
+    greater:
+      {"1 where the left one is greater, else 0.", "Ferrox.greater(Ferrox.tensor([1, 3]), 2)",
+       [0, 1]},
+    less:
+      {"1 where the left one is less, else 0.", "Ferrox.less(Ferrox.tensor([1, 3]), 2)", [1, 0]},
+    greater_equal:
+      {"1 where the left one is greater or equal, else 0.",
+       "Ferrox.greater_equal(Ferrox.tensor([1, 2]), 2)", [0, 1]},
+    less_equal:
+      {"1 where the left one is less or equal, else 0.",
+       "Ferrox.less_equal(Ferrox.tensor([2, 3]), 2)", [1, 0]},
+    logical_and:
+      {"1 where neither is zero, else 0.", "Ferrox.logical_and(Ferrox.tensor([0, 2]), 3)", [0, 1]},
+    logical_or:
+      {"1 where not both are zero, else 0.", "Ferrox.logical_or(Ferrox.tensor([0, 2]), 0)",
+       [0, 1]},
+    logical_xor:
+      {"1 where one of both is zero, else 0.", "Ferrox.logical_xor(Ferrox.tensor([0, 2]), 3)",
+       [1, 0]}
+  ]
+
+  example = fn code, result ->
+    "\n\n## Examples\n\n    iex> #{code} |> Ferrox.to_list()\n    #{inspect(result, charlists: :as_lists)}\n"
+  end
+
+  option = """
+
+  The operands are broadcast together.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+  """
+
+  for {name, {text, code, result}} <- binary_ops do
+    @doc String.trim(text) <> "\n" <> option <> example.(code, result)
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []) do
+      {left, right, type} = operands!(unquote(name), left, right, opts)
+      binary(unquote(name), type, left, right)
+    end
+  end
+
+  for {name, {text, code, result}} <- floating_ops do
+    @doc String.trim(text) <> "\n" <> option <> example.(code, result)
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []) do
+      {left, right, type} = operands!(unquote(name), left, right, opts)
+      binary(unquote(name), Type.to_floating(type), left, right)
+    end
+  end
+
+  for {name, {text, code, result}} <- predicates do
+    @doc String.trim(text) <>
+           "\n\nThe operands are broadcast together; the result is a u8." <>
+           example.(code, result)
+    @spec unquote(name)(operand, operand) :: Tensor.t()
+    def unquote(name)(left, right) do
+      {left, right, _type} = operands!(unquote(name), left, right, [])
+      binary(unquote(name), {:u, 8}, left, right)
+    end
+  end
+
+  # The operands as tensors, a number in the type that it gives the result, and
+  # that type.
+  defp operands!(op, left, right, opts) do
+    system = promotion!(opts, op)
+
+    case {left, right} do
+      {%Tensor{type: left_type}, %Tensor{type: right_type}} ->
+        {left, right, Promotion.merge(system, left_type, right_type)}
+
+      {%Tensor{type: type}, number} when is_number_term(number) ->
+        type = Promotion.merge_number(system, type, plain(number))
+        {left, scalar(number, type, op), type}
+
+      {number, %Tensor{type: type}} when is_number_term(number) ->
+        type = Promotion.merge_number(system, type, plain(number))
+        {scalar(number, type, op), right, type}
+
+      {left, right} ->
+        left = to_tensor(left)
+        right = to_tensor(right)
+        {left, right, Promotion.merge(system, left.type, right.type)}
+    end
+  end
+
+  defp promotion!([], _op), do: :nx
+  defp promotion!(opts, op), do: options!(opts, [:promotion], op)[:promotion] || :nx
+
+  # What promotion knows as a number.
+  defp plain(true), do: 1
+  defp plain(false), do: 0
+  defp plain(number) when is_atom(number), do: 0.0
+  defp plain(number), do: number
+
+  defp scalar(number, type, op),
+    do: %Tensor{data: Numbers.encode([number], type, op), type: type, shape: {}}
+
+  defp binary(op, type, left, right) do
+    %Tensor{type: left_type, shape: left_shape, data: left_data} = left
+    %Tensor{type: right_type, shape: right_shape, data: right_data} = right
+    shape = Shape.broadcast!(left_shape, right_shape, op, left_type, right_type)
+    left = {left_type, left_shape, left_data}
+    right = {right_type, right_shape, right_data}
+    %Tensor{data: Native.binary(op, type, shape, left, right), type: type, shape: shape}
+  end
+
+  ## Elementwise, one operand
+
+  same_type_ops = [
+    negate: {"The number with the other sign.", "Ferrox.negate(Ferrox.tensor([1, -2]))", [-1, 2]},
+    sign:
+      {"-1 for negative, 1 for positive numbers; zeros and NaN stay what they are.",
+       "Ferrox.sign(Ferrox.tensor([-5, 0, 5]))", [-1, 0, 1]},
+    floor:
+      {"The greatest integer that is not greater.", "Ferrox.floor(Ferrox.tensor([1.5, -1.5]))",
+       [1.0, -2.0]},
+    ceil:
+      {"The least integer that is not less.", "Ferrox.ceil(Ferrox.tensor([1.5, -1.5]))",
+       [2.0, -1.0]},
+    round:
+      {"The nearest integer, halves away from zero.", "Ferrox.round(Ferrox.tensor([1.5, -2.5]))",
+       [2.0, -3.0]},
+    bitwise_not:
+      {"The integer with every bit inverted.", "Ferrox.bitwise_not(Ferrox.tensor([0, 5]))",
+       [-1, -6]}
+  ]
+
+  floating_unary_ops = [
+    exp: {"The exponential.", "Ferrox.exp(Ferrox.tensor([0, 1]))", [1.0, 2.7182817459106445]},
+    expm1: {"The exponential minus one.", "Ferrox.expm1(Ferrox.tensor([0.0]))", [0.0]},
+    log: {"The natural logarithm.", "Ferrox.log(Ferrox.tensor([1, 0]))", [0.0, :neg_infinity]},
+    log1p:
+      {"The natural logarithm of one plus the number.", "Ferrox.log1p(Ferrox.tensor([0.0]))",
+       [0.0]},
+    sqrt: {"The square root.", "Ferrox.sqrt(Ferrox.tensor([4, -1]))", [2.0, :nan]},
+    rsqrt: {"One over the square root.", "Ferrox.rsqrt(Ferrox.tensor([4, 16]))", [0.5, 0.25]},
+    sin: {"The sine of an angle in radians.", "Ferrox.sin(Ferrox.tensor([0.0]))", [0.0]},
+    cos: {"The cosine of an angle in radians.", "Ferrox.cos(Ferrox.tensor([0.0]))", [1.0]},
+    tan: {"The tangent of an angle in radians.", "Ferrox.tan(Ferrox.tensor([0.0]))", [0.0]},
+    tanh: {"The hyperbolic tangent.", "Ferrox.tanh(Ferrox.tensor([0.0]))", [0.0]},
+    sigmoid: {"`1 / (1 + exp(-x))`", "Ferrox.sigmoid(Ferrox.tensor([0.0]))", [0.5]}
+  ]
+
+  unary_predicates = [
+    is_nan:
+      {"1 where the number is NaN, else 0.", "Ferrox.is_nan(Ferrox.tensor([:nan, 1.0]))", [1, 0]},
+    is_infinity:
+      {"1 where the number is infinite, else 0.",
+       "Ferrox.is_infinity(Ferrox.tensor([:infinity, 1.0]))", [1, 0]},
+    logical_not:
+      {"1 where the number is zero, else 0.", "Ferrox.logical_not(Ferrox.tensor([0, 2]))", [1, 0]}
+  ]
+
+  for {name, {text, code, result}} <- same_type_ops do
+    @doc text <> example.(code, result)
+    @spec unquote(name)(operand) :: Tensor.t()
+    def unquote(name)(tensor) do
+      tensor = to_tensor(tensor)
+      unary(unquote(name), tensor.type, tensor)
+    end
+  end
+
+  for {name, {text, code, result}} <- floating_unary_ops do
+    @doc text <> "\n\nThe result is a float, f32 for integers." <> example.(code, result)
+    @spec unquote(name)(operand) :: Tensor.t()
+    def unquote(name)(tensor) do
+      tensor = to_tensor(tensor)
+      unary(unquote(name), Type.to_floating(tensor.type), tensor)
+    end
+  end
+
+  for {name, {text, code, result}} <- unary_predicates do
+    @doc text <> "\n\nThe result is a u8." <> example.(code, result)
+    @spec unquote(name)(operand) :: Tensor.t()
+    def unquote(name)(tensor), do: unary(unquote(name), {:u, 8}, to_tensor(tensor))
+  end
+
+  @doc """
+  The absolute value; the magnitude, a real number, of a complex one. The least
+  signed integer wraps around to itself.
+
+  ## Examples
+
+      iex> Ferrox.abs(Ferrox.tensor([-1, 2])) |> Ferrox.to_list()
+      [1, 2]
+
+  """
+  @spec abs(operand) :: Tensor.t()
+  def abs(tensor) do
+    %Tensor{type: type} = tensor = to_tensor(tensor)
+    unary(:abs, if(Type.complex?(type), do: Type.to_real(type), else: type), tensor)
+  end
+
+  defp unary(op, type, %Tensor{shape: shape} = tensor),
+    do: %Tensor{data: Native.unary(op, type, operand(tensor)), type: type, shape: shape}
+
+  @doc """
+  Converts to another type. Integers wrap around, floats are rounded to nearest
+  with ties to even and truncated towards zero on their way to integers, complex
+  numbers lose their imaginary part on their way to reals.
+
+  ## Examples
+
+      iex> Ferrox.as_type(Ferrox.tensor([1.7, -1.7, 300.0]), :u8) |> Ferrox.to_list()
+      [1, 255, 44]
+      iex> Ferrox.as_type(Ferrox.tensor([1, 2]), :f64) |> Ferrox.to_list()
+      [1.0, 2.0]
+
+  """
+  @spec as_type(operand, Type.t() | Type.short_t()) :: Tensor.t()
+  def as_type(tensor, type) do
+    tensor = to_tensor(tensor)
+
+    case Type.normalize!(type) do
+      type when type == tensor.type -> tensor
+      type -> %{tensor | data: Native.as_type(type, operand(tensor)), type: type}
+    end
+  end
+
+  ## Elementwise, three operands
+
+  @doc """
+  Elements of `on_true` where `pred` is not zero, of `on_false` elsewhere.
+
+  The branches are broadcast to the shape of `pred`, unless it is a scalar; then
+  they are broadcast together.
+
+  ## Examples
+
+      iex> Ferrox.select(Ferrox.tensor([1, 0, 1]), Ferrox.tensor([1, 2, 3]), 0) |> Ferrox.to_list()
+      [1, 0, 3]
+
+  """
+  @spec select(operand, operand, operand, keyword) :: Tensor.t()
+  def select(pred, on_true, on_false, opts \\ []) do
+    pred = to_tensor(pred)
+    {on_true, on_false, type} = operands!(:select, on_true, on_false, opts)
+
+    shape =
+      if pred.shape == {},
+        do: Shape.broadcast!(on_true.shape, on_false.shape, :select, on_true.type, on_false.type),
+        else: pred.shape
+
+    data = Native.select(type, shape, operand(pred), operand(on_true), operand(on_false))
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  @doc """
+  At least `min` and at most `max`, which are scalars. NaN stays NaN.
+
+  ## Examples
+
+      iex> Ferrox.clip(Ferrox.tensor([1, 5, 9]), 2, 6) |> Ferrox.to_list()
+      [2, 5, 6]
+
+  """
+  @spec clip(operand, operand, operand, keyword) :: Tensor.t()
+  def clip(tensor, min, max, opts \\ []) do
+    tensor = to_tensor(tensor)
+    {_, min, min_type} = operands!(:clip, tensor, min, opts)
+    {_, max, max_type} = operands!(:clip, tensor, max, opts)
+
+    for {name, %Tensor{shape: shape}} <- [min: min, max: max], shape != {} do
+      raise ArgumentError,
+            "clip: #{name} must be a scalar, got a tensor of shape #{inspect(shape)}"
+    end
+
+    type = Promotion.merge(promotion!(opts, :clip), min_type, max_type)
+    data = Native.clip(type, tensor.shape, operand(tensor), operand(min), operand(max))
+    %Tensor{data: data, type: type, shape: tensor.shape}
+  end
+
+  ## Reductions
+
+  axes_options = """
+
+  ## Options
+
+    * `:axes` - the axes to reduce; all by default
+    * `:keep_axes` - whether they stay, with size one; `false` by default
+  """
+
+  reductions = [
+    sum:
+      {"The sum. Integers are summed in 32 bits, or in 64 if they have as many.",
+       "Ferrox.sum(Ferrox.tensor([[1, 2], [3, 4]]), axes: [0])", [4, 6]},
+    product:
+      {"The product. Integers are multiplied in 32 bits, or in 64 if they have as many.",
+       "Ferrox.product(Ferrox.tensor([[1, 2], [3, 4]]), axes: [1])", [2, 12]},
+    reduce_max:
+      {"The largest element; NaN if there is one.",
+       "Ferrox.reduce_max(Ferrox.tensor([[1, 2], [3, 4]]), axes: [1])", [2, 4]},
+    reduce_min:
+      {"The smallest element; NaN if there is one.",
+       "Ferrox.reduce_min(Ferrox.tensor([[1, 2], [3, 4]]), axes: [-1], keep_axes: true)",
+       [[1], [3]]},
+    all:
+      {"1 where no element is zero, else 0, a u8.",
+       "Ferrox.all(Ferrox.tensor([[0, 1], [1, 1]]), axes: [1])", [0, 1]},
+    any:
+      {"1 where some element is not zero, else 0, a u8.",
+       "Ferrox.any(Ferrox.tensor([[0, 0], [0, 1]]), axes: [1])", [0, 1]}
+  ]
+
+  for {name, {text, code, result}} <- reductions do
+    @doc text <> "\n" <> axes_options <> example.(code, result)
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []) do
+      tensor = to_tensor(tensor)
+      reduce(unquote(name), reduced_type(unquote(name), tensor.type), tensor, opts)
+    end
+  end
+
+  defp reduced_type(op, type) when op in [:sum, :product], do: Type.to_aggregate(type)
+  defp reduced_type(op, _type) when op in [:all, :any], do: {:u, 8}
+  defp reduced_type(_op, type), do: type
+
+  defp reduce(op, type, %Tensor{shape: input_shape} = tensor, opts) do
+    opts = options!(opts, [:axes, :keep_axes], op)
+    axes = Shape.axes!(input_shape, opts[:axes], op)
+    shape = Shape.reduce(input_shape, axes, opts[:keep_axes] || false)
+    data = Native.reduce(op, type, shape, axes, operand(tensor))
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  @doc """
+  The mean, a float: the sum divided by the number of elements.
+  #{axes_options}
+  ## Examples
+
+      iex> Ferrox.mean(Ferrox.tensor([[1, 2], [3, 4]])) |> Ferrox.to_number()
+      2.5
+
+  """
+  @spec mean(operand, keyword) :: Tensor.t()
+  def mean(tensor, opts \\ []) do
+    tensor = to_tensor(tensor)
+    sum = sum(tensor, opts)
+    divide(sum, div(size(tensor), size(sum)))
+  end
+
+  for {name, op, adjective, example} <- [
+        {:argmax, :reduce_max, "largest", [1, 0]},
+        {:argmin, :reduce_min, "smallest", [0, 1]}
+      ] do
+    @doc """
+    The index of the #{adjective} element, an s32. NaN counts as more extreme than any
+    number, and the last of several wins.
+
+    ## Options
+
+      * `:axis` - the axis to search; by default all of the tensor, in row-major order
+      * `:keep_axis` - whether the axis stays, with size one; `false` by default
+      * `:tie_break` - `:low` for the first, `:high` for the last of equal elements
+      * `:type` - the type of the index
+
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([[1, 2], [4, 3]]), axis: 1) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []) do
+      opts = options!(opts, [:axis, :keep_axis, :tie_break, :type], unquote(name))
+      %Tensor{shape: shape} = tensor = to_tensor(tensor)
+      type = Type.normalize!(opts[:type] || {:s, 32})
+      axis = opts[:axis] && Shape.axis!(shape, opts[:axis], unquote(name))
+      tie_break = opts[:tie_break] || :low
+
+      unless tie_break in [:low, :high] do
+        raise ArgumentError,
+              "#{unquote(name)}: :tie_break must be :low or :high, got: #{inspect(tie_break)}"
+      end
+
+      axes = if axis, do: [axis], else: Shape.all_axes(shape)
+      shape = Shape.reduce(shape, axes, (opts[:keep_axis] && axis != nil) || false)
+      data = Native.arg_reduce(unquote(op), type, shape, axis, tie_break, operand(tensor))
+      %Tensor{data: data, type: type, shape: shape}
+    end
+  end
+
+  ## Products
+
+  @doc """
+  The dot product: over the last axis of the left and the last but one (or the
+  only) axis of the right operand; a plain product if either is a scalar.
+
+  ## Examples
+
+      iex> Ferrox.dot(Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4])) |> Ferrox.to_number()
+      11
+
+      iex> a = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.dot(a, Ferrox.tensor([[0.0, 1.0], [1.0, 0.0]])) |> Ferrox.to_list()
+      [[2.0, 1.0], [4.0, 3.0]]
+
+  """
+  @spec dot(operand, operand) :: Tensor.t()
+  def dot(left, right) do
+    left = to_tensor(left)
+    right = to_tensor(right)
+
+    case {tuple_size(left.shape), tuple_size(right.shape)} do
+      {0, _} -> multiply(left, right)
+      {_, 0} -> multiply(left, right)
+      {m, n} -> dot(left, [m - 1], right, [Kernel.max(n - 2, 0)])
+    end
+  end
+
+  @doc """
+  The dot product over the given axes; see `dot/6`.
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.dot(a, [0], a, [0]) |> Ferrox.to_list()
+      [[10, 14], [14, 20]]
+
+  """
+  @spec dot(operand, [axis], operand, [axis]) :: Tensor.t()
+  def dot(left, left_axes, right, right_axes), do: dot(left, left_axes, [], right, right_axes, [])
+
+  @doc """
+  The dot product over the given axes, for each index of the axes of the batch.
+
+  The result has the axes of the batch, then the other axes of the left, then those
+  of the right operand.
+
+  ## Examples
+
+      iex> a = Ferrox.iota({2, 1, 3})
+      iex> b = Ferrox.iota({2, 3, 1})
+      iex> Ferrox.dot(a, [2], [0], b, [1], [0]) |> Ferrox.to_list()
+      [[[5]], [[50]]]
+
+  """
+  @spec dot(operand, [axis], [axis], operand, [axis], [axis]) :: Tensor.t()
+  def dot(left, left_axes, left_batch, right, right_axes, right_batch) do
+    left = to_tensor(left)
+    right = to_tensor(right)
+    type = Promotion.merge(:nx, left.type, right.type)
+
+    [left_axes, left_batch] =
+      Enum.map([left_axes, left_batch], &Shape.axes!(left.shape, &1, :dot))
+
+    [right_axes, right_batch] =
+      Enum.map([right_axes, right_batch], &Shape.axes!(right.shape, &1, :dot))
+
+    shape = Shape.dot!(left.shape, left_axes, left_batch, right.shape, right_axes, right_batch)
+    left = {operand(left), left_axes, left_batch}
+    right = {operand(right), right_axes, right_batch}
+    %Tensor{data: Native.dot(type, shape, left, right), type: type, shape: shape}
+  end
+
+  ## Shapes
+
+  @doc """
+  The same elements in another shape, without a copy. One axis may be `:auto`.
+
+  ## Examples
+
+      iex> Ferrox.reshape(Ferrox.iota({6}), {2, :auto}) |> Ferrox.to_list()
+      [[0, 1, 2], [3, 4, 5]]
+
+      iex> Ferrox.reshape(Ferrox.iota({6}), {4})
+      ** (ArgumentError) reshape: a tensor of shape {6} has 6 elements, which do not fill shape {4}
+
+  """
+  @spec reshape(operand, tuple) :: Tensor.t()
+  def reshape(tensor, shape) do
+    %Tensor{shape: old} = tensor = to_tensor(tensor)
+    %{tensor | shape: fill_auto(shape, old)}
+  end
+
+  defp fill_auto(shape, old) do
+    dims = if is_tuple(shape), do: Tuple.to_list(shape), else: []
+    size = Native.size(old)
+
+    filled =
+      case Enum.count(dims, &(&1 == :auto)) do
+        1 ->
+          known = Shape.validate!(List.to_tuple(List.delete(dims, :auto)), :reshape)
+          auto = Kernel.max(div(size, Native.size(known)), 1)
+          List.to_tuple(for dim <- dims, do: if(dim == :auto, do: auto, else: dim))
+
+        _ ->
+          shape
+      end
+
+    if Native.size(Shape.validate!(filled, :reshape)) != size do
+      raise ArgumentError,
+            "reshape: a tensor of shape #{inspect(old)} has #{size} elements, which do not fill " <>
+              "shape #{inspect(shape)}"
+    end
+
+    filled
+  end
+
+  @doc """
+  The axes in another order, by default reversed.
+
+  ## Options
+
+    * `:axes` - the axes of the tensor in the order of the result
+
+  ## Examples
+
+      iex> Ferrox.transpose(Ferrox.iota({2, 3})) |> Ferrox.to_list()
+      [[0, 3], [1, 4], [2, 5]]
+
+  """
+  @spec transpose(operand, keyword) :: Tensor.t()
+  def transpose(tensor, opts \\ []) do
+    opts = options!(opts, [:axes], :transpose)
+    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+
+    axes =
+      if opts[:axes],
+        do: Shape.axes!(old, opts[:axes], :transpose),
+        else: Enum.reverse(Shape.all_axes(old))
+
+    if length(axes) != tuple_size(old) do
+      raise ArgumentError,
+            "transpose: :axes must name each axis of shape #{inspect(old)} once, got: #{inspect(axes)}"
+    end
+
+    shape = axes |> Enum.map(&elem(old, &1)) |> List.to_tuple()
+    %Tensor{data: Native.transpose(shape, axes, operand(tensor)), type: type, shape: shape}
+  end
+
+  @doc """
+  Repeats a tensor to fill a larger shape. Its axes are aligned at the right, unless
+  `:axes` names where each goes; they keep their size or have size one.
+
+  ## Options
+
+    * `:axes` - the axis of the result for each axis of the tensor
+
+  ## Examples
+
+      iex> Ferrox.broadcast(Ferrox.tensor([1, 2]), {2, 2}) |> Ferrox.to_list()
+      [[1, 2], [1, 2]]
+      iex> Ferrox.broadcast(Ferrox.tensor([1, 2]), {2, 2}, axes: [0]) |> Ferrox.to_list()
+      [[1, 1], [2, 2]]
+
+  """
+  @spec broadcast(operand, shape, keyword) :: Tensor.t()
+  def broadcast(tensor, shape, opts \\ []) do
+    opts = options!(opts, [:axes], :broadcast)
+    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+    shape = Shape.validate!(shape, :broadcast)
+    lead = tuple_size(shape) - tuple_size(old)
+
+    axes =
+      cond do
+        opts[:axes] -> Shape.axes!(shape, opts[:axes], :broadcast)
+        lead >= 0 -> Enum.map(Shape.all_axes(old), &(&1 + lead))
+        true -> []
+      end
+
+    %Tensor{data: Native.broadcast(shape, axes, operand(tensor)), type: type, shape: shape}
+  end
+
+  @doc """
+  Removes axes of size one, all of them by default.
+
+  ## Options
+
+    * `:axes` - the axes to remove
+
+  ## Examples
+
+      iex> Ferrox.shape(Ferrox.squeeze(Ferrox.iota({1, 2, 1})))
+      {2}
+      iex> Ferrox.shape(Ferrox.squeeze(Ferrox.iota({1, 2, 1}), axes: [0]))
+      {2, 1}
+
+      iex> Ferrox.squeeze(Ferrox.iota({1, 2}), axes: [1])
+      ** (ArgumentError) squeeze: axis 1 of shape {1, 2} has size 2, not one
+
+  """
+  @spec squeeze(operand, keyword) :: Tensor.t()
+  def squeeze(tensor, opts \\ []) do
+    opts = options!(opts, [:axes], :squeeze)
+    %Tensor{shape: old} = tensor = to_tensor(tensor)
+
+    axes =
+      if opts[:axes],
+        do: Shape.axes!(old, opts[:axes], :squeeze),
+        else: Enum.filter(Shape.all_axes(old), &(elem(old, &1) == 1))
+
+    for axis <- axes, elem(old, axis) != 1 do
+      raise ArgumentError,
+            "squeeze: axis #{axis} of shape #{inspect(old)} has size #{elem(old, axis)}, not one"
+    end
+
+    %{tensor | shape: Shape.reduce(old, axes, false)}
+  end
+
+  @doc """
+  Adds an axis of size one.
+
+  ## Examples
+
+      iex> Ferrox.shape(Ferrox.new_axis(Ferrox.iota({2, 3}), 0))
+      {1, 2, 3}
+      iex> Ferrox.shape(Ferrox.new_axis(Ferrox.iota({2, 3}), -1))
+      {2, 3, 1}
+
+  """
+  @spec new_axis(operand, axis) :: Tensor.t()
+  def new_axis(tensor, axis) do
+    %Tensor{shape: old} = tensor = to_tensor(tensor)
+    # The axis is one of the result's.
+    axis = old |> Tuple.insert_at(0, 1) |> Shape.axis!(axis, :new_axis)
+    %{tensor | shape: Tuple.insert_at(old, axis, 1)}
+  end
+
+  @doc """
+  A part of a tensor: from each axis as many elements as `lengths` says, from the
+  index in `starts`. A start from which they would reach past the end is moved back.
+
+  ## Options
+
+    * `:strides` - of each axis only every n-th of those elements is kept
+
+  ## Examples
+
+      iex> t = Ferrox.iota({3, 4})
+      iex> Ferrox.slice(t, [1, 1], [2, 3]) |> Ferrox.to_list()
+      [[5, 6, 7], [9, 10, 11]]
+      iex> Ferrox.slice(t, [0, 0], [3, 4], strides: [2, 3]) |> Ferrox.to_list()
+      [[0, 3], [8, 11]]
+
+      iex> Ferrox.slice(Ferrox.iota({3}), [0], [4])
+      ** (ArgumentError) slice: length 4 is out of range for axis 0 of shape {3}
+
+  """
+  @spec slice(operand, [integer], [pos_integer], keyword) :: Tensor.t()
+  def slice(tensor, starts, lengths, opts \\ []) when is_list(starts) and is_list(lengths) do
+    opts = options!(opts, [:strides], :slice)
+    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+    rank = tuple_size(old)
+    strides = opts[:strides] || 1
+    strides = if is_list(strides), do: strides, else: List.duplicate(strides, rank)
+
+    for {name, list} <- [starts: starts, lengths: lengths, strides: strides],
+        length(list) != rank do
+      raise ArgumentError,
+            "slice: #{name} must have one entry for each axis of shape #{inspect(old)}, got: " <>
+              inspect(list)
+    end
+
+    {starts, dims} =
+      Enum.unzip(
+        for {axis, start, length, stride} <- zip4(Shape.all_axes(old), starts, lengths, strides) do
+          dim = elem(old, axis)
+          check = &check_slice!(&1, &2, axis, old)
+          check.(:length, if(is_integer(length) and length in 1..dim, do: :ok, else: length))
+          check.(:stride, if(is_integer(stride) and stride > 0, do: :ok, else: stride))
+          check.(:start, if(is_integer(start), do: :ok, else: start))
+          {start |> Kernel.max(0) |> Kernel.min(dim - length), div(length + stride - 1, stride)}
+        end
+      )
+
+    shape = List.to_tuple(dims)
+    data = Native.slice(shape, starts, lengths, strides, operand(tensor))
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  defp check_slice!(_name, :ok, _axis, _shape), do: :ok
+
+  defp check_slice!(name, value, axis, shape) do
+    raise ArgumentError,
+          "slice: #{name} #{inspect(value)} is out of range for axis #{axis} of shape #{inspect(shape)}"
+  end
+
+  defp zip4(a, b, c, d), do: Enum.zip([a, b, c, d])
+
+  @doc """
+  Joins tensors along an axis. The others must have the same sizes.
+
+  ## Options
+
+    * `:axis` - 0 by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([[1, 2]])
+      iex> Ferrox.concatenate([a, Ferrox.tensor([[3.0, 4.0]])]) |> Ferrox.to_list()
+      [[1.0, 2.0], [3.0, 4.0]]
+      iex> Ferrox.concatenate([a, a], axis: 1) |> Ferrox.to_list()
+      [[1, 2, 1, 2]]
+
+  """
+  @spec concatenate([operand], keyword) :: Tensor.t()
+  def concatenate(tensors, opts \\ []), do: join(:concatenate, tensors, opts)
+
+  @doc """
+  Joins tensors of one shape along a new axis.
+
+  ## Options
+
+    * `:axis` - where the new axis is; 0 by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.stack([Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4])]) |> Ferrox.to_list()
+      [[1, 2], [3, 4]]
+      iex> Ferrox.stack([1, 2, 3]) |> Ferrox.to_list()
+      [1, 2, 3]
+
+  """
+  @spec stack([operand], keyword) :: Tensor.t()
+  def stack(tensors, opts \\ []), do: join(:stack, tensors, opts)
+
+  defp join(op, [_ | _] = tensors, opts) do
+    opts = options!(opts, [:axis, :promotion], op)
+    system = opts[:promotion] || :nx
+    axis = opts[:axis] || 0
+    tensors = Enum.map(tensors, &to_tensor/1)
+    shapes = Enum.map(tensors, & &1.shape)
+    type = tensors |> Enum.map(& &1.type) |> Enum.reduce(&Promotion.merge(system, &2, &1))
+    tensors = Enum.map(tensors, &as_type(&1, type))
+    tensors = if op == :stack, do: Enum.map(tensors, &new_axis(&1, axis)), else: tensors
+    [%Tensor{shape: first} | _] = tensors
+    axis = Shape.axis!(first, axis, op)
+    rest = Tuple.delete_at(first, axis)
+
+    for %Tensor{shape: shape} <- tensors do
+      if tuple_size(shape) != tuple_size(first) or Tuple.delete_at(shape, axis) != rest or
+           (op == :stack and shape != first) do
+        raise ArgumentError,
+              "#{op}: shapes #{Enum.map_join(shapes, ", ", &inspect/1)} can't be joined along axis #{axis}"
+      end
+    end
+
+    shape = put_elem(first, axis, Enum.sum(Enum.map(tensors, &elem(&1.shape, axis))))
+    data = Native.concatenate(type, shape, axis, Enum.map(tensors, &operand/1))
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  defp join(op, other, _opts) do
+    raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
+  end
+
+  ## Nx
+
+  if Code.ensure_loaded?(Nx.Tensor) do
+    @doc """
+    The tensor of Nx as one of the direct API. Data of `Ferrox.Backend` and
+    `Nx.BinaryBackend` are not copied; names are dropped.
+
+    ## Examples
+
+        iex> Ferrox.from_nx(Nx.tensor([1, 2])) |> Ferrox.to_list()
+        [1, 2]
+
+    """
+    @spec from_nx(Nx.Tensor.t()) :: Tensor.t()
+    def from_nx(%Nx.Tensor{vectorized_axes: [_ | _] = axes}) do
+      raise ArgumentError,
+            "from_nx expects a tensor without vectorized axes, got: #{inspect(axes)}; use Nx.devectorize/1"
+    end
+
+    def from_nx(%Nx.Tensor{type: type, shape: shape} = tensor),
+      do: %Tensor{data: Nx.to_binary(tensor), type: type, shape: shape}
+
+    @doc """
+    The tensor as one of Nx, on `Ferrox.Backend`, without a copy.
+
+    ## Examples
+
+        iex> Ferrox.tensor([1, 2]) |> Ferrox.to_nx() |> Nx.to_flat_list()
+        [1, 2]
+
+    """
+    @spec to_nx(Tensor.t()) :: Nx.Tensor.t()
+    def to_nx(%Tensor{data: data, type: type, shape: shape}) do
+      names = List.duplicate(nil, tuple_size(shape))
+      %Nx.Tensor{data: %Ferrox.Backend{state: data}, type: type, shape: shape, names: names}
+    end
+  end
+
+  ## What all share
+
+  defp operand(%Tensor{type: type, shape: shape, data: data}), do: {type, shape, data}
+
+  defp to_tensor(%Tensor{} = tensor), do: tensor
+  defp to_tensor(number) when is_number_term(number), do: tensor(number)
+
+  defp to_tensor(other) do
+    raise ArgumentError, "expected a Ferrox.Tensor or a number, got: #{inspect(other)}"
+  end
+
+  defp options!([], _known, _op), do: []
+
+  defp options!(opts, known, op) do
+    unless Keyword.keyword?(opts) do
+      raise ArgumentError, "#{op} expects a keyword list of options, got: #{inspect(opts)}"
+    end
+
+    case Keyword.keys(opts) -- known do
+      [] ->
+        opts
+
+      [unknown | _] ->
+        raise ArgumentError,
+              "#{op}: unknown option #{inspect(unknown)}, known are #{Enum.map_join(known, ", ", &inspect/1)}"
+    end
+  end
+end

@@ -1,0 +1,330 @@
+defmodule Ferrox.Backend do
+  @moduledoc """
+  A backend of Nx on Ferrox's native code, for Nx 0.9.2 and 0.13.1.
+
+  Make it the default of an application or of a process:
+
+      config :nx, default_backend: Ferrox.Backend
+      Nx.global_default_backend(Ferrox.Backend)
+      Nx.default_backend(Ferrox.Backend)
+
+  A tensor's data are an ordinary binary, laid out as `Nx.BinaryBackend` lays it
+  out, so transfers between the two cost nothing, and the operands of an operation
+  may be on either.
+
+  Results are those of `Nx.BinaryBackend`, with these deliberate differences:
+
+    1. Floats follow IEEE 754 where Elixir's arithmetic raises: overflow gives an
+       infinity, division by zero an infinity or NaN.
+    2. bf16 and f8 results are rounded to nearest with ties to even; there they are
+       truncated. f8_e4m3fn rounds ties to even too.
+    3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
+       `Nx.clip/3` keeps NaN; there it becomes the lower bound.
+    4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
+       zero.
+    5. Integer division by zero, negative exponents of integers and negative shifts
+       raise an `ArgumentError` that says so.
+
+  ## Inspection
+
+  Tensors show `Ferrox.Backend` when inspected, unless configured off at compile
+  time:
+
+      config :ferrox, :add_backend_on_inspect, false
+
+  """
+
+  import Kernel, except: [inspect: 2]
+
+  alias Ferrox.{Native, Numbers}
+
+  if Code.ensure_loaded?(Nx.Backend), do: @behaviour(Nx.Backend)
+
+  @enforce_keys [:state]
+  defstruct [:state]
+
+  @typedoc "The data, as `Nx.to_binary/1` gives them."
+  @type t :: %__MODULE__{state: bitstring}
+
+  # Callbacks of either version of Nx that are not there yet.
+  @unsupported [
+    acos: 2,
+    acosh: 2,
+    argsort: 3,
+    asin: 2,
+    asinh: 2,
+    atan: 2,
+    atanh: 2,
+    cbrt: 2,
+    conjugate: 2,
+    conv: 4,
+    cosh: 2,
+    count_leading_zeros: 2,
+    erf: 2,
+    erf_inv: 2,
+    erfc: 2,
+    fft: 3,
+    from_pointer: 5,
+    gather: 4,
+    ifft: 3,
+    imag: 2,
+    indexed_add: 5,
+    indexed_put: 5,
+    lu: 3,
+    pad: 4,
+    population_count: 2,
+    put_slice: 4,
+    real: 2,
+    reduce: 5,
+    sinh: 2,
+    sort: 3,
+    to_pointer: 2,
+    triangular_solve: 4,
+    window_max: 4,
+    window_min: 4,
+    window_product: 4,
+    window_reduce: 6,
+    window_scatter_max: 6,
+    window_scatter_min: 6,
+    window_sum: 4
+  ]
+
+  for {name, arity} <- @unsupported do
+    args = Macro.generate_arguments(arity, __MODULE__)
+
+    @doc false
+    def unquote(name)(unquote_splicing(args)) do
+      _ = unquote(args)
+      raise "Ferrox.Backend does not support Nx.Backend.#{unquote(name)}/#{unquote(arity)} yet"
+    end
+  end
+
+  @doc false
+  def init([]), do: []
+
+  def init(opts) do
+    raise ArgumentError, "Ferrox.Backend takes no options, got: #{Kernel.inspect(opts)}"
+  end
+
+  ## Creation
+
+  @doc false
+  def constant(%{type: type, shape: shape} = out, number, _opts) do
+    scalar = Numbers.constant(number, type)
+    put(out, if(shape == {}, do: scalar, else: Native.broadcast(shape, [], {type, {}, scalar})))
+  end
+
+  @doc false
+  def from_binary(out, binary, _opts), do: put(out, binary)
+
+  @doc false
+  def iota(%{type: type, shape: shape} = out, axis, _opts),
+    do: put(out, Native.iota(type, shape, axis))
+
+  @doc false
+  def eye(%{type: type, shape: shape} = out, _opts), do: put(out, Native.eye(type, shape))
+
+  ## Transfer and reading
+
+  @doc false
+  def backend_copy(tensor, backend, _opts) when backend in [__MODULE__, Nx.Tensor], do: tensor
+
+  def backend_copy(%{data: %{state: state}} = tensor, backend, opts),
+    do: backend.from_binary(tensor, state, opts)
+
+  @doc false
+  def backend_transfer(tensor, backend, opts), do: backend_copy(tensor, backend, opts)
+
+  # The garbage collector knows the data; there is nothing to free by hand.
+  @doc false
+  def backend_deallocate(_tensor), do: :ok
+
+  @doc false
+  def to_binary(%{type: {_, bits}, data: %{state: state}}, limit) do
+    if limit * bits == bit_size(state), do: state, else: part(state, 0, limit * bits)
+  end
+
+  @doc false
+  def to_batched(%{shape: batch_shape, type: {_, bits}} = out, %{shape: shape} = tensor, opts) do
+    state = tensor.data.state
+    [size, available] = Enum.map([batch_shape, shape], &elem(&1, 0))
+    batch_bits = Native.size(batch_shape) * bits
+    full = for i <- 0..(div(available, size) - 1)//1, do: part(state, i * batch_bits, batch_bits)
+    rest = rem(bit_size(state), batch_bits)
+
+    # What is missing of the last batch is taken from the start.
+    last =
+      if rest != 0 and opts[:leftover] == :repeat do
+        tail = part(state, bit_size(state) - rest, rest)
+        [<<tail::bitstring, part(state, 0, batch_bits - rest)::bitstring>>]
+      else
+        []
+      end
+
+    Enum.map(full ++ last, &put(out, &1))
+  end
+
+  defp part(bits, start, length) do
+    <<_::bitstring-size(start), part::bitstring-size(length), _::bitstring>> = bits
+    part
+  end
+
+  @doc false
+  def inspect(%{shape: shape} = tensor, opts) do
+    size = Native.size(shape)
+    limit = if opts.limit == :infinity, do: size, else: min(opts.limit + 1, size)
+    sign(apply(Nx.Backend, :inspect, [tensor, to_binary(tensor, limit), opts]))
+  end
+
+  if Application.compile_env(:ferrox, :add_backend_on_inspect, true) do
+    defp sign(document),
+      do: Inspect.Algebra.concat(["Ferrox.Backend", Inspect.Algebra.line(), document])
+  else
+    defp sign(document), do: document
+  end
+
+  ## Type and shape
+
+  @doc false
+  def as_type(%{type: type} = out, %{type: type} = tensor), do: put(out, tensor.data.state)
+  def as_type(%{type: type} = out, tensor), do: put(out, Native.as_type(type, operand(tensor)))
+
+  # These only change how the data are read.
+  for {name, arity} <- [bitcast: 2, reshape: 2, squeeze: 3] do
+    rest = Macro.generate_arguments(arity - 2, __MODULE__)
+
+    @doc false
+    def unquote(name)(out, tensor, unquote_splicing(rest)) do
+      _ = unquote(rest)
+      put(out, tensor.data.state)
+    end
+  end
+
+  @doc false
+  def broadcast(out, tensor, shape, axes),
+    do: put(out, Native.broadcast(shape, axes, operand(tensor)))
+
+  @doc false
+  def transpose(%{shape: shape} = out, tensor, axes),
+    do: put(out, Native.transpose(shape, axes, operand(tensor)))
+
+  @doc false
+  def reverse(%{shape: shape} = out, tensor, axes),
+    do: put(out, Native.reverse(shape, axes, operand(tensor)))
+
+  @doc false
+  def slice(out, %{shape: {}} = tensor, [], [], _strides), do: put(out, tensor.data.state)
+
+  def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
+    starts =
+      for {start, length, axis} <- Enum.zip([starts, lengths, 0..(tuple_size(shape) - 1)]) do
+        start |> index() |> max(0) |> min(elem(tensor.shape, axis) - length)
+      end
+
+    put(out, Native.slice(shape, starts, lengths, strides, operand(tensor)))
+  end
+
+  # A start may be computed, and then is a tensor.
+  defp index(integer) when is_integer(integer), do: integer
+  defp index(%{type: type, data: %{state: state}}), do: hd(Numbers.decode(state, type, 1))
+
+  @doc false
+  def concatenate(%{type: type, shape: shape} = out, tensors, axis) do
+    put(out, Native.concatenate(type, shape, axis, Enum.map(tensors, &cast(&1, type))))
+  end
+
+  @doc false
+  def stack(%{type: type, shape: shape} = out, tensors, axis) do
+    operands =
+      for tensor <- tensors do
+        {type, shape, data} = cast(tensor, type)
+        {type, Tuple.insert_at(shape, axis, 1), data}
+      end
+
+    put(out, Native.concatenate(type, shape, axis, operands))
+  end
+
+  defp cast(%{type: type} = tensor, type), do: operand(tensor)
+  defp cast(tensor, type), do: {type, tensor.shape, Native.as_type(type, operand(tensor))}
+
+  ## Elementwise
+
+  @binary_ops [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max] ++
+                [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
+                [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
+                [:logical_and, :logical_or, :logical_xor]
+
+  for op <- @binary_ops do
+    @doc false
+    def unquote(op)(%{type: type, shape: shape} = out, left, right),
+      do: put(out, Native.binary(unquote(op), type, shape, operand(left), operand(right)))
+  end
+
+  @unary_ops [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
+               [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
+               [:is_nan, :is_infinity, :logical_not]
+
+  for op <- @unary_ops do
+    @doc false
+    def unquote(op)(%{type: type} = out, tensor),
+      do: put(out, Native.unary(unquote(op), type, operand(tensor)))
+  end
+
+  @doc false
+  def select(%{type: type, shape: shape} = out, pred, on_true, on_false) do
+    put(out, Native.select(type, shape, operand(pred), operand(on_true), operand(on_false)))
+  end
+
+  @doc false
+  def clip(%{type: type, shape: shape} = out, tensor, min, max),
+    do: put(out, Native.clip(type, shape, operand(tensor), operand(min), operand(max)))
+
+  ## Reductions and products
+
+  for op <- [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
+    @doc false
+    def unquote(op)(%{type: type, shape: shape} = out, tensor, opts) do
+      axes = opts[:axes] || Ferrox.Shape.all_axes(tensor.shape)
+      put(out, Native.reduce(unquote(op), type, shape, axes, operand(tensor)))
+    end
+  end
+
+  for {op, reduction} <- [argmax: :reduce_max, argmin: :reduce_min] do
+    @doc false
+    def unquote(op)(%{type: type, shape: shape} = out, tensor, opts) do
+      tie_break = opts[:tie_break] || :low
+
+      put(
+        out,
+        Native.arg_reduce(
+          unquote(reduction),
+          type,
+          shape,
+          opts[:axis],
+          tie_break,
+          operand(tensor)
+        )
+      )
+    end
+  end
+
+  @doc false
+  def dot(%{type: type, shape: shape} = out, left, axes, batch, right, right_axes, right_batch) do
+    left = {operand(left), axes, batch}
+    right = {operand(right), right_axes, right_batch}
+    put(out, Native.dot(type, shape, left, right))
+  end
+
+  ## Blocks: compound operations of Nx 0.12 and later
+
+  @doc false
+  def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
+  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
+
+  ## What all share
+
+  defp put(out, data), do: %{out | data: %__MODULE__{state: data}}
+
+  # Of this backend or of Nx.BinaryBackend, which holds data the same way.
+  defp operand(%{type: type, shape: shape, data: %{state: state}}), do: {type, shape, state}
+end

@@ -1,0 +1,222 @@
+defmodule Ferrox.Native do
+  @moduledoc false
+  # The native library: one function a family of operations, which picks the
+  # scheduler, hands over the data and raises what went wrong.
+  #
+  # Tensors are passed as `{type, shape, data}` and results come back as data.
+
+  @on_load :load
+
+  @typep type :: {atom, pos_integer}
+  @type operand :: {type, tuple, bitstring}
+
+  @doc false
+  def load do
+    path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
+    threads = Application.get_env(:ferrox, :threads, System.schedulers_online())
+
+    unless is_integer(threads) and threads > 0 do
+      raise ArgumentError,
+            "config :ferrox, :threads must be a positive integer, got: #{inspect(threads)}"
+    end
+
+    case :erlang.load_nif(path, threads) do
+      :ok -> :ok
+      {:error, {:upgrade, _}} -> :ok
+      {:error, {reason, text}} -> {:error, {reason, text}}
+    end
+  end
+
+  ## The NIFs
+
+  families = [
+    binary: 5,
+    unary: 3,
+    as_type: 2,
+    reduce: 5,
+    arg_reduce: 6,
+    dot: 4,
+    select: 5,
+    clip: 5,
+    transpose: 3,
+    broadcast: 3,
+    reverse: 3,
+    slice: 5,
+    concatenate: 4,
+    iota: 3,
+    eye: 2,
+    panic: 1
+  ]
+
+  stubs =
+    for({name, arity} <- families, kind <- [:normal, :dirty], do: {:"#{name}_#{kind}", arity}) ++
+      [merge: 3, merge_number: 3, promotion_systems: 0]
+
+  for {name, arity} <- stubs do
+    args = Macro.generate_arguments(arity, __MODULE__)
+    @doc false
+    def unquote(name)(unquote_splicing(args)) do
+      _ = unquote(args)
+      :erlang.nif_error(:ferrox_library_not_loaded)
+    end
+  end
+
+  ## The families
+
+  # A NIF on a normal scheduler should take well under a millisecond; moving to
+  # a dirty one costs 1 to 10 us. Costs are estimates in tenths of a nanosecond
+  # an element, on the slow side.
+  @longest_normal 2_000_000
+
+  defmacrop call(name, cost, args) do
+    {normal, dirty} = {:"#{name}_normal", :"#{name}_dirty"}
+
+    quote do
+      if unquote(cost) > @longest_normal,
+        do: unquote(dirty)(unquote_splicing(args)),
+        else: unquote(normal)(unquote_splicing(args))
+    end
+  end
+
+  @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
+  @spec binary(atom, type, tuple, operand, operand) :: bitstring
+  def binary(op, type, shape, left, right) do
+    cost = size(shape) * binary_cost(op)
+
+    call(:binary, cost, [op, type, shape, whole(left), whole(right)])
+    |> data(type, shape)
+  end
+
+  defp binary_cost(op) when op in [:pow, :atan2, :remainder], do: 300
+  defp binary_cost(:quotient), do: 50
+  defp binary_cost(_op), do: 5
+
+  @spec unary(atom, type, operand) :: bitstring
+  def unary(op, type, {_, shape, _} = input) do
+    call(:unary, size(shape) * unary_cost(op, type), [op, type, whole(input)])
+    |> data(type, shape)
+  end
+
+  defp unary_cost(op, _) when op in [:negate, :abs, :sign, :floor, :ceil, :round], do: 5
+  defp unary_cost(op, _) when op in [:is_nan, :is_infinity, :logical_not, :bitwise_not], do: 5
+  defp unary_cost(_op, {:c, _}), do: 800
+  defp unary_cost(_op, {_, 64}), do: 200
+  defp unary_cost(_op, _type), do: 20
+
+  @spec as_type(type, operand) :: bitstring
+  def as_type(type, {_, shape, _} = input) do
+    call(:as_type, size(shape) * 10, [type, whole(input)]) |> data(type, shape)
+  end
+
+  @doc "`shape` is that of the result."
+  @spec reduce(atom, type, tuple, [non_neg_integer], operand) :: bitstring
+  def reduce(op, type, shape, axes, {_, input_shape, _} = input) do
+    call(:reduce, size(input_shape) * 5, [op, type, shape, axes, whole(input)])
+    |> data(type, shape)
+  end
+
+  @doc "`op` is `:reduce_max` or `:reduce_min`, `axis` nil for all axes."
+  @spec arg_reduce(atom, type, tuple, non_neg_integer | nil, :low | :high, operand) :: bitstring
+  def arg_reduce(op, type, shape, axis, tie_break, {_, input_shape, _} = input) do
+    high? = tie_break == :high
+
+    call(:arg_reduce, size(input_shape) * 10, [op, type, shape, axis, high?, whole(input)])
+    |> data(type, shape)
+  end
+
+  @doc "Each side is `{operand, axes to sum over, axes of the batch}`."
+  @spec dot(type, tuple, side, side) :: bitstring
+        when side: {operand, [non_neg_integer], [non_neg_integer]}
+  def dot(type, shape, {{_, left_shape, _} = left, contract, batch}, {right, contract2, batch2}) do
+    summed = Enum.reduce(contract, 1, &(elem(left_shape, &1) * &2))
+    {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
+    call(:dot, size(shape) * summed * 3, [type, shape, left, right]) |> data(type, shape)
+  end
+
+  @spec select(type, tuple, operand, operand, operand) :: bitstring
+  def select(type, shape, pred, on_true, on_false) do
+    call(:select, size(shape) * 10, [type, shape, whole(pred), whole(on_true), whole(on_false)])
+    |> data(type, shape)
+  end
+
+  @spec clip(type, tuple, operand, operand, operand) :: bitstring
+  def clip(type, shape, input, min, max) do
+    call(:clip, size(shape) * 10, [type, shape, whole(input), whole(min), whole(max)])
+    |> data(type, shape)
+  end
+
+  @spec transpose(tuple, [non_neg_integer], operand) :: bitstring
+  def transpose(shape, axes, {type, _, _} = input) do
+    call(:transpose, size(shape) * 20, [shape, axes, whole(input)]) |> data(type, shape)
+  end
+
+  @spec broadcast(tuple, [non_neg_integer], operand) :: bitstring
+  def broadcast(shape, axes, {type, _, _} = input) do
+    call(:broadcast, size(shape) * 10, [shape, axes, whole(input)]) |> data(type, shape)
+  end
+
+  @spec reverse(tuple, [non_neg_integer], operand) :: bitstring
+  def reverse(shape, axes, {type, _, _} = input) do
+    call(:reverse, size(shape) * 20, [shape, axes, whole(input)]) |> data(type, shape)
+  end
+
+  @doc "`lengths` count elements before the strides leave some out."
+  @spec slice(tuple, [integer], [integer], [integer], operand) :: bitstring
+  def slice(shape, starts, lengths, strides, {type, _, _} = input) do
+    call(:slice, size(shape) * 20, [shape, starts, lengths, strides, whole(input)])
+    |> data(type, shape)
+  end
+
+  @doc "The operands have the type of the result."
+  @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
+  def concatenate(type, shape, axis, operands) do
+    operands = Enum.map(operands, &whole/1)
+    call(:concatenate, size(shape) * 5, [type, shape, axis, operands]) |> data(type, shape)
+  end
+
+  @spec iota(type, tuple, non_neg_integer | nil) :: bitstring
+  def iota(type, shape, axis) do
+    call(:iota, size(shape) * 20, [type, shape, axis]) |> data(type, shape)
+  end
+
+  @spec eye(type, tuple) :: bitstring
+  def eye(type, shape) do
+    call(:eye, size(shape) * 20, [type, shape]) |> data(type, shape)
+  end
+
+  @doc """
+  The answer of the library, or an ArgumentError with its message.
+  """
+  @spec unwrap!(term) :: term
+  def unwrap!({:error, message}), do: raise(ArgumentError, message)
+  def unwrap!(answer), do: answer
+
+  ## Bits and bytes
+
+  # Types of 2 and 4 bits may leave the last byte of their data unfilled, and
+  # NIFs only see whole bytes.
+  defp data(answer, {_, bits}, _shape) when is_binary(answer) and bits >= 8, do: answer
+
+  defp data(answer, {_, bits}, shape) when is_binary(answer) do
+    used = size(shape) * bits
+    <<data::bitstring-size(used), _::bitstring>> = answer
+    data
+  end
+
+  defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
+
+  defp whole({_, _, data} = operand) when is_binary(data), do: operand
+
+  defp whole({type, shape, data}) do
+    padding = 8 - rem(bit_size(data), 8)
+    {type, shape, <<data::bitstring, 0::size(padding)>>}
+  end
+
+  @doc "The number of elements of a shape."
+  @spec size(tuple) :: non_neg_integer
+  def size({}), do: 1
+  def size({a}), do: a
+  def size({a, b}), do: a * b
+  def size({a, b, c}), do: a * b * c
+  def size(shape), do: Tuple.product(shape)
+end
