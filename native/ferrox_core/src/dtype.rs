@@ -168,13 +168,25 @@ impl DType {
         }
     }
 
-    /// Whether every value of `self`, an integer type, is a value of `other`.
+    /// Bits of the exponent of a float; an integer needs none.
+    const fn exponent_bits(self) -> usize {
+        match self {
+            DType::F8E4M3FN => 4,
+            DType::F8 | DType::F16 => 5,
+            DType::BF16 | DType::F32 | DType::C64 => 8,
+            DType::F64 | DType::C128 => 11,
+            _ => 0,
+        }
+    }
+
+    /// Whether every value of `self`, a real type, is a value of `other`.
     #[must_use]
     pub const fn embeds_in(self, other: DType) -> bool {
         match (self.kind(), other.kind()) {
             (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => self.bits() <= other.bits(),
             (Kind::Unsigned, Kind::Signed) => self.bits() < other.bits(),
-            _ => false,
+            (Kind::Complex, _) | (_, Kind::Unsigned | Kind::Signed | Kind::Complex) => false,
+            _ => self.precision() <= other.precision() && self.exponent_bits() <= other.exponent_bits(),
         }
     }
 }
@@ -216,6 +228,8 @@ pub trait Element: Lane {
     const FITS_F32: bool;
     /// Whether it has negative values.
     const SIGNED: bool;
+    /// Whether it is an `f64` or two.
+    const DOUBLE: bool;
 
     /// The value modulo 2^64; floats are truncated towards zero first.
     /// Infinities and NaN follow `Nx.as_type/2`, see `cast`.
@@ -273,6 +287,7 @@ macro_rules! integer {
             const FITS_F32: bool = $fits;
             #[allow(unused_comparisons)]
             const SIGNED: bool = <$t>::MIN < 0;
+            const DOUBLE: bool = false;
 
             #[inline(always)]
             fn to_i64(self) -> i64 { self as i64 }
@@ -337,6 +352,7 @@ macro_rules! float {
             const CLASS: Class = Class::Float;
             const FITS_F32: bool = $fits;
             const SIGNED: bool = true;
+            const DOUBLE: bool = !$fits;
 
             #[inline(always)]
             fn to_i64(self) -> i64 { float_to_integer(self.to_f64(), i64::bounds()) }
@@ -395,6 +411,7 @@ macro_rules! complex {
             const CLASS: Class = Class::Complex;
             const FITS_F32: bool = false;
             const SIGNED: bool = true;
+            const DOUBLE: bool = $half == 8;
 
             #[inline(always)]
             fn to_i64(self) -> i64 { self.re.to_i64() }
@@ -434,8 +451,24 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
         (Class::Integer, Class::Integer) => D::from_i64(value.to_i64()),
         (Class::Complex, Class::Complex) => D::from_parts(value.to_f64(), value.imag()),
         _ if S::FITS_F32 => D::from_f32(value.to_f32()),
+        (Class::Integer, _) if !D::DOUBLE => D::from_f64(round_to_odd(value)),
         _ => D::from_f64(value.to_f64()),
     }
+}
+
+/// An integer as an `f64` rounded to odd, so that rounding that to at most 51
+/// bits gives the same result as rounding the integer once.
+#[inline(always)]
+fn round_to_odd<S: Element>(value: S) -> f64 {
+    const LOW: i64 = (1 << 11) - 1;
+    let nearest = value.to_f64();
+    if size_of::<S::Bytes>() < 8 || nearest.abs() < 9_007_199_254_740_992.0 {
+        return nearest;
+    }
+    let bits = value.to_i64();
+    // What is left fits into 53 bits, whose last tells whether all did.
+    let odd = bits & !LOW | i64::from(bits & LOW != 0) << 11;
+    if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
 }
 
 /// Runs an expression with `$T` bound to the Rust type of a `DType`.

@@ -6,13 +6,15 @@ use num_complex::Complex;
 use crate::dtype::{Class, Element, Lane, cast};
 use crate::exec::elementwise::{Conversion, Convert};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::{DType, dispatch};
+use crate::{DType, Kind, dispatch};
 
 /// The type a kernel computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
     /// A storage type.
     As(DType),
+    /// f64 lanes that hold values of f32, see `Single`.
+    Single,
     /// 128-bit integers: unsigned and signed 64-bit ones together.
     Wide,
     /// `Exact` values: 64-bit integers and floats together.
@@ -27,6 +29,7 @@ impl Compute {
     pub fn width(self) -> usize {
         match self {
             Compute::As(dtype) => dtype.width(),
+            Compute::Single => 8,
             Compute::Wide | Compute::Exact => 16,
             Compute::Truth => 1,
         }
@@ -36,9 +39,8 @@ impl Compute {
     #[must_use]
     pub fn load(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
-            Compute::As(to) => {
-                return conversion(dtype, to).map(|convert| Conversion { lane: to.width(), convert });
-            }
+            Compute::As(to) => conversion(dtype, to)?,
+            Compute::Single => conversion(dtype, DType::F64)?,
             Compute::Wide => {
                 dispatch!(integer dtype, T => convert::<T, i128, WideOf>, else => unreachable!("wide lanes are for integers"))
             }
@@ -55,6 +57,7 @@ impl Compute {
     pub fn store(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
             Compute::As(from) => conversion(from, dtype)?,
+            Compute::Single => conversion(DType::F64, dtype)?,
             Compute::Wide => {
                 dispatch!(integer dtype, T => convert::<i128, T, LowBits>, else => unreachable!("wide lanes are for integers"))
             }
@@ -68,6 +71,12 @@ impl Compute {
 /// their bits are the same.
 #[must_use]
 pub fn conversion(from: DType, to: DType) -> Option<Convert> {
+    if !from.is_integer() && to.kind() == Kind::Signed && to.is_packed() {
+        return Some(match to.bits() {
+            2 => dispatch!(all from, S => convert::<S, i8, Within<2>>),
+            _ => dispatch!(all from, S => convert::<S, i8, Within<4>>),
+        });
+    }
     let (from, to) = (from.storage(), to.storage());
     if from == to || from.is_integer() && to.is_integer() && from.width() == to.width() {
         return None;
@@ -87,6 +96,20 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
     #[inline(always)]
     fn map(value: S) -> D {
         cast(value)
+    }
+}
+
+/// By `cast`, but infinities become the bounds of a signed type of so many bits.
+struct Within<const BITS: u32>;
+impl<S: Element, const BITS: u32> Map<S, i8> for Within<BITS> {
+    #[inline(always)]
+    fn map(value: S) -> i8 {
+        let bound = 1 << (BITS - 1);
+        match value.to_f64() {
+            f64::INFINITY => bound - 1,
+            f64::NEG_INFINITY => -bound,
+            _ => cast(value),
+        }
     }
 }
 
@@ -181,5 +204,31 @@ impl Lane for Exact {
     #[inline(always)]
     fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
         bytes.as_chunks_mut::<16>().0
+    }
+}
+
+/// An f64 that holds a value of f32: an argument of the functions in
+/// `ops::math`, whose result is rounded to an f32 or a narrower type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Single(pub f64);
+
+impl Lane for Single {
+    type Bytes = [u8; 8];
+
+    #[inline(always)]
+    fn load(bytes: Self::Bytes) -> Self {
+        Single(f64::from_ne_bytes(bytes))
+    }
+    #[inline(always)]
+    fn store(self) -> Self::Bytes {
+        self.0.to_ne_bytes()
+    }
+    #[inline(always)]
+    fn view(bytes: &[u8]) -> &[Self::Bytes] {
+        f64::view(bytes)
+    }
+    #[inline(always)]
+    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+        f64::view_mut(bytes)
     }
 }

@@ -7,9 +7,9 @@
 use smallvec::SmallVec;
 
 /// The sizes of the axes. Ranks are small, so they live on the stack.
-pub type Shape = SmallVec<[usize; 6]>;
+pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
-pub type Strides = SmallVec<[isize; 6]>;
+pub type Strides = SmallVec<[isize; 4]>;
 
 /// The number of elements of a shape, unless it overflows.
 #[must_use]

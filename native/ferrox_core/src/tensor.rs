@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::exec::elementwise::{Access, Conversion, Input};
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
 
@@ -13,7 +14,16 @@ use crate::{DType, Error, packed};
 pub struct Tensor<'a> {
     bytes: Cow<'a, [u8]>,
     dtype: DType,
-    layout: Layout,
+    geometry: Geometry<'a>,
+}
+
+/// Most tensors are dense; a layout is only made for those that aren't, since
+/// making one costs as much as a small operation.
+#[derive(Clone, Debug)]
+enum Geometry<'a> {
+    /// Row-major, over all of the bytes.
+    Dense(&'a [usize]),
+    Strided(Box<Layout>),
 }
 
 /// The bytes of a tensor of the given type and size, as Nx stores it.
@@ -21,6 +31,7 @@ pub struct Tensor<'a> {
 /// # Errors
 ///
 /// `Error::TooLarge` where the number overflows.
+#[inline]
 pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usize, Error> {
     layout::size(shape)
         .and_then(|n| n.checked_mul(dtype.bits()))
@@ -36,19 +47,19 @@ impl<'a> Tensor<'a> {
     /// # Errors
     ///
     /// `Error::DataSize` if they are not, `Error::TooLarge` if nothing could be.
-    pub fn new(op: &'static str, dtype: DType, shape: &[usize], bytes: &'a [u8]) -> Result<Self, Error> {
+    #[inline]
+    pub fn new(op: &'static str, dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<Self, Error> {
         let expected = byte_size(op, dtype, shape)?;
         if bytes.len() != expected {
             let shape = shape.to_vec();
             return Err(Error::DataSize { op, dtype, shape, expected, actual: bytes.len() });
         }
-        let layout = Layout::contiguous(shape);
         let bytes = if dtype.is_packed() {
-            Cow::Owned(packed::unpack(op, dtype, layout.size(), bytes)?)
+            Cow::Owned(packed::unpack(op, dtype, shape.iter().product(), bytes)?)
         } else {
             Cow::Borrowed(bytes)
         };
-        Ok(Tensor { bytes, dtype, layout })
+        Ok(Tensor { bytes, dtype, geometry: Geometry::Dense(shape) })
     }
 
     /// A dense tensor over bytes that an operation has computed, in the
@@ -56,7 +67,7 @@ impl<'a> Tensor<'a> {
     pub(crate) fn computed(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Tensor<'static> {
         let layout = Layout::contiguous(shape);
         debug_assert_eq!(bytes.len(), layout.size() * dtype.width());
-        Tensor { bytes: Cow::Owned(bytes), dtype, layout }
+        Tensor { bytes: Cow::Owned(bytes), dtype, geometry: Geometry::Strided(Box::new(layout)) }
     }
 
     /// The type of the elements.
@@ -67,20 +78,32 @@ impl<'a> Tensor<'a> {
 
     /// Where the elements are.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn layout(&self) -> Cow<'_, Layout> {
+        match &self.geometry {
+            Geometry::Dense(shape) => Cow::Owned(Layout::contiguous(shape)),
+            Geometry::Strided(layout) => Cow::Borrowed(layout),
+        }
     }
 
     /// The sizes of the axes.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
-        &self.layout.shape
+        match &self.geometry {
+            Geometry::Dense(shape) => shape,
+            Geometry::Strided(layout) => &layout.shape,
+        }
+    }
+
+    /// The number of axes.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.shape().len()
     }
 
     /// The number of elements.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.layout.size()
+        self.shape().iter().product()
     }
 
     /// The bytes that the layout points into, in the storage type.
@@ -93,7 +116,26 @@ impl<'a> Tensor<'a> {
     /// the bytes.
     #[must_use]
     pub fn view(&self, layout: Layout) -> Tensor<'_> {
-        Tensor { bytes: Cow::Borrowed(&self.bytes), dtype: self.dtype, layout }
+        Tensor {
+            bytes: Cow::Borrowed(&self.bytes),
+            dtype: self.dtype,
+            geometry: Geometry::Strided(Box::new(layout)),
+        }
+    }
+
+    /// The bytes of its elements, if they lie in row-major order without gaps.
+    #[must_use]
+    pub fn contiguous(&self) -> Option<&[u8]> {
+        match &self.geometry {
+            Geometry::Dense(_) => Some(&self.bytes),
+            // The offset of a view of nothing may lie anywhere.
+            Geometry::Strided(layout) if layout.size() == 0 => Some(&[]),
+            Geometry::Strided(layout) if layout.is_contiguous() => {
+                let width = self.dtype.width();
+                Some(&self.bytes[layout.offset * width..][..layout.size() * width])
+            }
+            Geometry::Strided(_) => None,
+        }
     }
 
     /// The elements in row-major order without gaps, without a copy where
@@ -103,23 +145,55 @@ impl<'a> Tensor<'a> {
     ///
     /// `Error::TooLarge` if there is no memory for a copy.
     pub fn dense(&self, op: &'static str) -> Result<Cow<'_, [u8]>, Error> {
-        let width = self.dtype.width();
-        let length = self.size() * width;
-        if self.layout.is_contiguous() {
-            let start = self.layout.offset * width;
-            return Ok(Cow::Borrowed(&self.bytes[start..start + length]));
+        if let Some(bytes) = self.contiguous() {
+            return Ok(Cow::Borrowed(bytes));
         }
-        let mut out = scratch(op, self.dtype, self.shape(), length)?;
-        layout::gather(width, &self.bytes, &self.layout, 0, &mut out);
+        let width = self.dtype.width();
+        let mut out = scratch(op, self.dtype, self.shape(), self.size() * width)?;
+        layout::gather(width, &self.bytes, &self.layout(), 0, &mut out);
         Ok(Cow::Owned(out))
     }
 
     /// Its one element's bytes, if it has exactly one.
     #[must_use]
     pub fn scalar(&self) -> Option<&[u8]> {
+        if self.size() != 1 {
+            return None;
+        }
         let width = self.dtype.width();
-        (self.size() == 1).then(|| &self.bytes[self.layout.offset * width..(self.layout.offset + 1) * width])
+        let index = match &self.geometry {
+            Geometry::Dense(_) => 0,
+            Geometry::Strided(layout) => layout.offset,
+        };
+        Some(&self.bytes[index * width..(index + 1) * width])
     }
+
+    /// An operand of an elementwise operation with a result of the given
+    /// shape, if it broadcasts to that.
+    #[inline]
+    pub(crate) fn input(&self, shape: &[usize], load: Option<Conversion>) -> Option<Input<'_>> {
+        let width = self.dtype.width();
+        let (bytes, access) = if same_but_leading_ones(self.shape(), shape)
+            && let Some(bytes) = self.contiguous()
+        {
+            (bytes, Access::Dense)
+        } else if self.rank() <= shape.len()
+            && let Some(bytes) = self.scalar()
+        {
+            (bytes, Access::Scalar)
+        } else {
+            (self.bytes(), Access::Strided(Box::new(self.layout().broadcast_right(shape)?)))
+        };
+        Some(Input { bytes, width, access, load })
+    }
+}
+
+/// Whether `shape` is `inner` with any number of ones before it.
+#[inline]
+fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
+    shape.len().checked_sub(inner.len()).is_some_and(|lead| {
+        shape[..lead].iter().all(|&dim| dim == 1) && shape[lead..].iter().eq(inner)
+    })
 }
 
 /// Zeroed memory for an intermediate result, or an error where there is none.

@@ -30,27 +30,36 @@ impl<'a> Decoder<'a> for Type {
 }
 
 fn other(tag: Atom, bits: usize) -> NifResult<DType> {
-    let tags = [
-        (atoms::u(), "u"),
-        (atoms::s(), "s"),
-        (atoms::f(), "f"),
-        (atoms::bf(), "bf"),
-        (atoms::c(), "c"),
-        (atoms::f8_e4m3fn(), "f8_e4m3fn"),
-    ];
-    let name = tags.iter().find(|(atom, _)| *atom == tag).ok_or(rustler::Error::BadArg)?.1;
-    DType::from_tag(name, bits).ok_or(rustler::Error::BadArg)
+    let find = |dtypes: &[DType]| dtypes.iter().copied().find(|dtype| dtype.bits() == bits);
+    use DType::{BF16, C64, C128, F8, F8E4M3FN, F16, S2, S4, S8, S16, U2, U4, U16, U32, U64};
+    let dtype = if tag == atoms::u() {
+        find(&[U2, U4, U16, U32, U64])
+    } else if tag == atoms::s() {
+        find(&[S2, S4, S8, S16])
+    } else if tag == atoms::f() {
+        find(&[F8, F16])
+    } else if tag == atoms::bf() {
+        find(&[BF16])
+    } else if tag == atoms::c() {
+        find(&[C64, C128])
+    } else if tag == atoms::f8_e4m3fn() {
+        find(&[F8E4M3FN])
+    } else {
+        None
+    };
+    dtype.ok_or(rustler::Error::BadArg)
 }
 
 impl Encoder for Type {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
-        let tag = match self.0.tag() {
-            "u" => atoms::u(),
-            "s" => atoms::s(),
-            "bf" => atoms::bf(),
-            "c" => atoms::c(),
-            "f8_e4m3fn" => atoms::f8_e4m3fn(),
-            _ => atoms::f(),
+        use ferrox_core::Kind;
+        let tag = match self.0.kind() {
+            Kind::Unsigned => atoms::u(),
+            Kind::Signed => atoms::s(),
+            Kind::BFloat => atoms::bf(),
+            Kind::Complex => atoms::c(),
+            Kind::Float if self.0 == DType::F8E4M3FN => atoms::f8_e4m3fn(),
+            Kind::Float => atoms::f(),
         };
         (tag, self.0.bits()).encode(env)
     }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::parallel::{self, Cost};
 use crate::Fault;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, Strides};
 
 /// Elements of a tile: four buffers of 8-byte elements fill 32 KB.
 pub const TILE: usize = 1024;
@@ -51,14 +51,39 @@ pub struct Conversion {
 /// An operand, broadcast to the output's shape.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// The bytes that the layout points into.
+    /// The bytes that hold the elements.
     pub bytes: &'a [u8],
     /// Bytes of an element.
     pub width: usize,
     /// Where the elements are.
-    pub layout: Layout,
+    pub access: Access,
     /// To the kernel's type.
     pub load: Option<Conversion>,
+}
+
+/// Where the elements of an operand are, one for each of the output.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// In row-major order, from the first byte on.
+    Dense,
+    /// One element for all, the first.
+    Scalar,
+    /// By a layout of the output's shape.
+    Strided(Box<Layout>),
+}
+
+impl Input<'_> {
+    fn strides(&self, shape: &[usize]) -> Strides {
+        match &self.access {
+            Access::Dense => layout::row_major(shape),
+            Access::Scalar => shape.iter().map(|_| 0).collect(),
+            Access::Strided(layout) => layout.strides.clone(),
+        }
+    }
+
+    fn offset(&self) -> usize {
+        if let Access::Strided(layout) = &self.access { layout.offset } else { 0 }
+    }
 }
 
 /// Where the results go: dense, row-major.
@@ -101,29 +126,34 @@ pub fn run(
         return Ok(());
     }
     // By far the most frequent case, and the one where a microsecond counts.
-    if target.store.is_none() && inputs.iter().all(|i| i.load.is_none()) {
-        let operands: Option<SmallVec<[Operand<'_>; 3]>> = inputs.iter().map(|i| direct(i, size)).collect();
-        if let Some(operands) = operands {
-            return parallel::fill(target.bytes, size, cost, |start, out| {
-                let part: SmallVec<[Operand<'_>; 3]> = operands
-                    .iter()
-                    .zip(inputs)
-                    .map(|(operand, input)| match operand {
-                        Operand::Slice(bytes) => Operand::Slice(&bytes[start * input.width..]),
-                        scalar => *scalar,
-                    })
-                    .collect();
-                kernel(out, &part)
-            });
-        }
+    let mut operands = SmallVec::<[Operand<'_>; 3]>::new();
+    if target.store.is_none() {
+        operands.extend(inputs.iter().map_while(|input| direct(input, size)));
     }
-    let strides: SmallVec<[&[isize]; 3]> = inputs.iter().map(|i| i.layout.strides.as_slice()).collect();
+    if operands.len() == inputs.len() {
+        if !parallel::pays(size, cost) {
+            return kernel(target.bytes, &operands);
+        }
+        return parallel::fill(target.bytes, size, cost, |start, out| {
+            let part: SmallVec<[Operand<'_>; 3]> = operands
+                .iter()
+                .zip(inputs)
+                .map(|(operand, input)| match operand {
+                    Operand::Slice(bytes) => Operand::Slice(&bytes[start * input.width..]),
+                    scalar => *scalar,
+                })
+                .collect();
+            kernel(out, &part)
+        });
+    }
+    let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
+    let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
     let (dims, strides) = layout::collapse(shape, &strides);
     let sources: SmallVec<[Source<'_>; 3]> = inputs
         .iter()
         .zip(strides)
         .map(|(input, strides)| {
-            let layout = Layout { shape: dims.clone(), strides, offset: input.layout.offset };
+            let layout = Layout { shape: dims.clone(), strides, offset: input.offset() };
             source(input, layout, size)
         })
         .collect();
@@ -132,15 +162,15 @@ pub fn run(
     parallel::fill(target.bytes, size, cost, |start, out| plan.run(start, out))
 }
 
-/// The operand as it is, if it lies as a dense output does or is a scalar.
+/// The operand as it is, if it lies as a dense output does or is a scalar, and
+/// the kernel computes with its type.
+#[inline]
 fn direct<'a>(input: &Input<'a>, size: usize) -> Option<Operand<'a>> {
-    let start = input.layout.offset * input.width;
-    if input.layout.is_contiguous() {
-        Some(Operand::Slice(&input.bytes[start..start + size * input.width]))
-    } else if input.layout.strides.iter().all(|&s| s == 0) {
-        Some(Operand::Scalar(&input.bytes[start..start + input.width]))
-    } else {
-        None
+    match &input.access {
+        _ if input.load.is_some() => None,
+        Access::Dense => Some(Operand::Slice(&input.bytes[..size * input.width])),
+        Access::Scalar => Some(Operand::Scalar(&input.bytes[..input.width])),
+        Access::Strided(_) => None,
     }
 }
 

@@ -61,9 +61,12 @@ pub fn pays(elements: usize, cost: Cost) -> bool {
 /// Runs `work` on the pool if it pays: the number of threads that it may use
 /// is its argument, and rayon's functions inside it use Ferrox's pool.
 pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) -> R + Send) -> R {
+    if !pays(elements, cost) {
+        return work(1);
+    }
     match pool() {
-        Some(pool) if pays(elements, cost) => pool.install(|| work(pool.current_num_threads())),
-        _ => work(1),
+        Some(pool) => pool.install(|| work(pool.current_num_threads())),
+        None => work(1),
     }
 }
 

@@ -7,12 +7,12 @@
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use super::complex;
+use super::{complex, math};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::{Compute, Exact};
+use crate::lane::{Compute, Exact, Single};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
@@ -121,13 +121,11 @@ fn input<'a>(
     other: &Tensor<'_>,
     compute: Compute,
 ) -> Result<Input<'a>, Error> {
-    let layout = tensor.layout().broadcast_right(shape).ok_or_else(|| Error::Shape {
+    tensor.input(shape, compute.load(tensor.dtype())).ok_or_else(|| Error::Shape {
         op: op.name(),
         shapes: vec![tensor.shape().to_vec(), other.shape().to_vec()],
         problem: "don't broadcast together: each axis, counted from the last, must be equal or one".into(),
-    })?;
-    let dtype = tensor.dtype();
-    Ok(Input { bytes: tensor.bytes(), width: dtype.width(), layout, load: compute.load(dtype) })
+    })
 }
 
 /// What the operands are computed as; `None` if the operation has no meaning
@@ -149,31 +147,32 @@ fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> O
             (l.is_integer() && r.is_integer()).then_some(lane)
         }
         BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift | Quotient => None,
-        _ => Some(Compute::As(float(op, out, left, right)?)),
+        _ => float(op, out, left, right),
     }
 }
 
 /// What a float or complex result is computed in.
-fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<DType> {
+fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<Compute> {
     use BinaryOp::*;
     let real = !left.dtype().is_complex() && !right.dtype().is_complex();
-    let single = |t: &Tensor<'_>, bits: usize| t.dtype().precision() <= bits || scalar_fits(t, out);
-    match out {
-        DType::C128 => Some(DType::C128),
+    let single = |t: &Tensor<'_>| t.dtype().precision() <= 24 || scalar_fits(t, out);
+    let exact = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
+    let lane = match out {
+        DType::C128 => DType::C128,
         // Sums round each part once in either precision.
-        DType::C64 if matches!(op, Add | Subtract) && single(left, 24) && single(right, 24) => {
-            Some(DType::C64)
-        }
-        DType::C64 => Some(DType::C128),
-        _ if !real => None,
-        DType::F64 => Some(DType::F64),
-        // pow and atan2 are evaluated in f64 and rounded once.
-        _ if matches!(op, Pow | Atan2) => Some(DType::F64),
-        // Twice the precision and two bits more make double rounding harmless
-        // (Figueroa, "When is double rounding innocuous?", 1995).
-        DType::F32 => Some(if single(left, 24) && single(right, 24) { DType::F32 } else { DType::F64 }),
-        _ => Some(if single(left, 11) && single(right, 11) { DType::F32 } else { DType::F64 }),
-    }
+        DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
+        DType::C64 => DType::C128,
+        _ if !real => return None,
+        DType::F64 => DType::F64,
+        _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
+        _ if matches!(op, Pow | Atan2) => DType::F64,
+        // For operands that are values of the result's type, twice its
+        // precision and two bits more make double rounding harmless (Figueroa,
+        // "When is double rounding innocuous?", 1995).
+        _ if exact(left) && exact(right) => DType::F32,
+        _ => DType::F64,
+    };
+    Some(Compute::As(lane))
 }
 
 /// Whether a tensor of one element holds a value of the result's type, as the
@@ -213,6 +212,7 @@ fn cost(op: BinaryOp, compute: Compute, converts: bool) -> Cost {
     use BinaryOp::*;
     let width = compute.width() as Cost;
     let base = match op {
+        Pow | Atan2 if compute == Compute::Single => 2_500,
         Pow | Atan2 => 10_000,
         Remainder if !matches!(compute, Compute::As(d) if d.is_integer()) => 10_000,
         Quotient | Remainder => 1_000,
@@ -367,6 +367,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
     let result = match compute {
         Compute::As(dtype) if !op.is_predicate() => dtype,
         Compute::Wide if !op.is_predicate() => DType::S64,
+        Compute::Single => DType::F64,
         _ => DType::U8,
     };
     let kernel = match op {
@@ -380,6 +381,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
             _ => return None,
         },
         BinaryOp::Pow => match compute {
+            Compute::Single => tile::<Pow, Single>,
             Compute::As(DType::F64) => tile::<Pow, f64>,
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             _ => wide!(Pow),
@@ -387,6 +389,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
         BinaryOp::Remainder => real!(Remainder),
         BinaryOp::Quotient => wide!(Quotient),
         BinaryOp::Atan2 => match compute {
+            Compute::Single => tile::<Atan2, Single>,
             Compute::As(DType::F64) => tile::<Atan2, f64>,
             _ => return None,
         },
@@ -456,6 +459,7 @@ meaning!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
 
 struct Atan2;
 meaning!(Atan2, a, b; f64 => a.atan2(b));
+meaning!(Atan2, a, b; Single => Single(math::atan2(a.0, b.0)));
 
 /// Integer operations that some right operands have no result for.
 macro_rules! partial {
@@ -485,6 +489,7 @@ meaning!(Remainder, a, b; f32, f64 => a % b);
 
 struct Pow;
 meaning!(Pow, a, b; f64 => a.powf(b));
+meaning!(Pow, a, b; Single => Single(math::pow(a.0, b.0)));
 meaning!(Pow, a, b; Complex<f64> => complex::pow(a, b));
 
 /// Powers modulo 2^n by squaring.

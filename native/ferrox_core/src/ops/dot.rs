@@ -155,8 +155,8 @@ impl<'a> Prepared<'a> {
                 let view = tensor.view(layout);
                 let dense = view.dense(OP)?.into_owned();
                 let tensor = Tensor::computed(lane, view.shape(), dense);
-                let strides = matrix_strides(tensor.layout(), batch, batch + rows).unwrap_or([0, 0]);
-                let offsets = offsets(tensor.layout(), batch);
+                let strides = matrix_strides(&tensor.layout(), batch, batch + rows).unwrap_or([0, 0]);
+                let offsets = offsets(&tensor.layout(), batch);
                 Ok(Prepared { tensor: Cow::Owned(tensor), offsets, strides })
             }
         }

@@ -13,7 +13,7 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{CastOf, Compute, TruthOf, conversion};
 use crate::layout::Layout;
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, Fault, dispatch};
+use crate::{DType, Error, Fault, Kind, dispatch};
 
 macro_rules! reduce_ops {
     ($($variant:ident, $name:literal;)*) => {
@@ -58,7 +58,7 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
     let kernels = Kernels::new(op, dtype)
         .filter(|kernels| kernels.lane.is_complex() <= out.dtype.is_complex())
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
-    let view = split(name, input.layout(), axes)?;
+    let view = split(name, &input.layout(), axes)?;
     check_size(name, &out, input, view.before * view.after)?;
     let dims = view.dims();
     let input = input.view(view.layout);
@@ -185,6 +185,9 @@ fn fold_all(
     let width = dtype.width();
     let lane = kernels.lane.width();
     let size = before * after;
+    if size == 0 {
+        return Ok(());
+    }
     let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
     // Blocks of a fixed number of elements, whoever folds them.
     let block = if after == 1 { BLOCK } else { (BLOCK / after).max(64) };
@@ -212,7 +215,7 @@ fn fold_all(
         let view = View { before, reduced: blocks, after, store };
         return fold_all(op, kernels.next(), &partials, kernels.lane, view, result, out);
     }
-    let width_out = if size == 0 { 1 } else { out.len() / size };
+    let width_out = out.len() / size;
     share(out, size, width_out, cost, |start, part| {
         let mut lanes = vec![0; TILE.min(size) * lane];
         let mut position = start;
@@ -258,8 +261,10 @@ fn share(out: &mut [u8], size: usize, width: usize, cost: Cost, work: impl Fn(us
 }
 
 /// Integers are summed modulo 2^64, whose low bits are right for every type.
+/// The sign counts where the result is a float.
 fn total_lane(dtype: DType) -> DType {
     match dtype {
+        _ if dtype.kind() == Kind::Signed => DType::S64,
         _ if dtype.is_integer() => DType::U64,
         _ if dtype.is_complex() => DType::C128,
         _ => DType::F64,
@@ -392,7 +397,7 @@ pub fn arg_reduce(
         _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
     };
     let axes: Vec<usize> = axis.map_or_else(|| (0..input.layout().rank()).collect(), |axis| vec![axis]);
-    let mut view = split(name, input.layout(), &axes)?;
+    let mut view = split(name, &input.layout(), &axes)?;
     if view.after > 1 {
         // Rows are searched; bring the axis to the end.
         let rank = input.layout().rank();

@@ -11,6 +11,9 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
         let shapes = vec![layout.shape.to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op, shapes, problem: "differ".into() });
     }
+    if out.dtype != input.dtype() {
+        return Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] });
+    }
     let width = input.dtype().width();
     let size = layout.size();
     if size == 0 {

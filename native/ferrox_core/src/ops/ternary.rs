@@ -13,13 +13,11 @@ fn input<'a>(
     shape: &[usize],
     compute: Compute,
 ) -> Result<Input<'a>, Error> {
-    let layout = tensor.layout().broadcast_right(shape).ok_or_else(|| Error::Shape {
+    tensor.input(shape, compute.load(tensor.dtype())).ok_or_else(|| Error::Shape {
         op,
         shapes: vec![tensor.shape().to_vec(), shape.to_vec()],
         problem: "don't broadcast: each axis, counted from the last, must be equal or one".into(),
-    })?;
-    let dtype = tensor.dtype();
-    Ok(Input { bytes: tensor.bytes(), width: dtype.width(), layout, load: compute.load(dtype) })
+    })
 }
 
 /// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, of
@@ -35,7 +33,7 @@ pub fn select(
     on_false: &Tensor<'_>,
 ) -> Result<(), Error> {
     const OP: &str = "select";
-    let compute = Compute::As(out.dtype.storage());
+    let compute = Compute::As(out.dtype);
     let inputs = [
         input(OP, predicate, out.shape, Compute::Truth)?,
         input(OP, on_true, out.shape, compute)?,
@@ -69,8 +67,10 @@ pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor
     // Compared without rounding, then cast.
     let compute = match out.dtype.storage() {
         _ if out.dtype.is_complex() || dtypes.iter().any(|d| d.is_complex()) => return Err(unsupported()),
-        storage if integers && dtypes.iter().all(|d| d.embeds_in(storage)) => Compute::As(storage),
-        _ if integers => Compute::Wide,
+        storage if storage.is_integer() && dtypes.iter().all(|d| d.embeds_in(storage)) => {
+            Compute::As(storage)
+        }
+        storage if storage.is_integer() && integers => Compute::Wide,
         DType::F32 if dtypes.iter().all(|d| d.precision() <= 24) => Compute::As(DType::F32),
         _ => Compute::As(DType::F64),
     };

@@ -8,10 +8,10 @@ use num_complex::Complex;
 
 use super::{complex, math};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::elementwise::{self, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::Compute;
+use crate::lane::{Compute, Single};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
@@ -59,21 +59,18 @@ macro_rules! unary_ops {
                     fn apply(x: Single) -> f64 { $f32(x.0) }
                 }
             )*
-            let lane = if out.is_complex() || input.is_complex() { DType::C128 } else { DType::F64 };
-            let single = !out.is_complex() && out.width() <= 4 && input.precision() <= 24;
-            match op {
-                $(UnaryOp::$function => {
-                    let (kernel, cost): (Kernel, Cost) = if lane == DType::C128 {
+            let lane = function_lane(out, input);
+            let (kernel, cost): (Kernel, Cost) = match (op, lane) {
+                $(
+                    (UnaryOp::$function, Compute::Single) => (tile::<$function, Single>, $ps),
+                    (UnaryOp::$function, Compute::As(DType::C128)) => {
                         (tile::<$function, Complex<f64>>, 40_000)
-                    } else if single {
-                        (tile::<$function, Single>, $ps)
-                    } else {
-                        (tile::<$function, f64>, 8_000)
-                    };
-                    Some((Compute::As(lane), kernel, Compute::As(lane), cost))
-                })*
-                _ => None,
-            }
+                    }
+                    (UnaryOp::$function, _) => (tile::<$function, f64>, 8_000),
+                )*
+                _ => return None,
+            };
+            Some((lane, kernel, lane, cost))
         }
     };
 }
@@ -106,6 +103,17 @@ unary_ops! {
     }
 }
 
+/// What a function of floats is evaluated in.
+fn function_lane(out: DType, input: DType) -> Compute {
+    if out.is_complex() || input.is_complex() {
+        Compute::As(DType::C128)
+    } else if out.width() <= 4 && input.precision() <= 24 {
+        Compute::Single
+    } else {
+        Compute::As(DType::F64)
+    }
+}
+
 /// Applies `op` to every element. The shape of `out` is the tensor's.
 ///
 /// # Errors
@@ -115,17 +123,12 @@ unary_ops! {
 pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     let dtype = input.dtype();
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] };
-    if input.shape() != out.shape {
+    if !input.shape().iter().eq(out.shape) {
         let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
     }
     let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
-    let inputs = [Input {
-        bytes: input.bytes(),
-        width: dtype.width(),
-        layout: input.layout().clone(),
-        load: lane.load(dtype),
-    }];
+    let inputs = [input.input(out.shape, lane.load(dtype)).ok_or_else(unsupported)?];
     let (shape, store) = (out.shape, result.store(out.dtype));
     let cost = cost + if store.is_some() || inputs[0].load.is_some() { 200 } else { 0 };
     out.write(op.name(), |bytes| {
@@ -232,18 +235,19 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
                     fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
                 }
             )*
-            let lane = if out.is_complex() || input.is_complex() { DType::C128 } else { DType::F64 };
-            let single = !out.is_complex() && out.width() <= 4 && input.precision() <= 24;
-            let (kernel, cost): (Kernel, Cost) = match op {
+            let lane = function_lane(out, input);
+            let (kernel, cost): (Kernel, Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    UnaryOp::$variant if lane == DType::C128 => (tile::<$Slow, Complex<f64>>, 40_000),
-                    UnaryOp::$variant if single => (angle_tile::<$Fast, $Slow>, 2_000),
-                    UnaryOp::$variant => (tile::<$Slow, f64>, 10_000),
+                    (UnaryOp::$variant, Compute::Single) => (angle_tile::<$Fast, $Slow>, 1_000),
+                    (UnaryOp::$variant, Compute::As(DType::C128)) => {
+                        (tile::<$Slow, Complex<f64>>, 40_000)
+                    }
+                    (UnaryOp::$variant, _) => (tile::<$Slow, f64>, 10_000),
                 )*
                 _ => return None,
             };
-            Some((Compute::As(lane), kernel, Compute::As(lane), cost))
+            Some((lane, kernel, lane, cost))
         }};
     }
     angle! {
@@ -273,31 +277,6 @@ impl Vectorized for AllSmall<'_> {
     #[inline(always)]
     fn run(self) -> bool {
         f64::view(self.0).iter().fold(true, |all, &x| all & math::angle_is_small(f64::load(x)))
-    }
-}
-
-/// An f64 lane that holds an f32.
-#[derive(Clone, Copy)]
-struct Single(f64);
-
-impl Lane for Single {
-    type Bytes = [u8; 8];
-
-    #[inline(always)]
-    fn load(bytes: Self::Bytes) -> Self {
-        Single(f64::from_ne_bytes(bytes))
-    }
-    #[inline(always)]
-    fn store(self) -> Self::Bytes {
-        self.0.to_ne_bytes()
-    }
-    #[inline(always)]
-    fn view(bytes: &[u8]) -> &[Self::Bytes] {
-        f64::view(bytes)
-    }
-    #[inline(always)]
-    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
-        f64::view_mut(bytes)
     }
 }
 
