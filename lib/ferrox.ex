@@ -42,6 +42,7 @@ defmodule Ferrox do
   """
 
   import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
+  import Ferrox.Complex, only: [is_complex: 1]
   import Ferrox.Numbers, only: [is_number_term: 1]
 
   alias Ferrox.{Native, Numbers, Promotion, Shape, Tensor, Type}
@@ -563,11 +564,11 @@ defmodule Ferrox do
         {left, right, Promotion.merge(system, left_type, right_type)}
 
       {%Tensor{type: type}, number} when is_number_term(number) ->
-        type = Promotion.merge_number(system, type, plain(number))
+        type = merge_number(system, type, number)
         {left, scalar(number, type, op), type}
 
       {number, %Tensor{type: type}} when is_number_term(number) ->
-        type = Promotion.merge_number(system, type, plain(number))
+        type = merge_number(system, type, number)
         {scalar(number, type, op), right, type}
 
       {left, right} ->
@@ -580,11 +581,17 @@ defmodule Ferrox do
   defp promotion!([], _op), do: :nx
   defp promotion!(opts, op), do: options!(opts, [:promotion], op)[:promotion] || :nx
 
-  # What promotion knows as a number.
-  defp plain(true), do: 1
-  defp plain(false), do: 0
-  defp plain(number) when is_atom(number), do: 0.0
-  defp plain(number), do: number
+  # A complex number counts as a c64, an infinity or NaN as any other float.
+  defp merge_number(system, type, number) when is_complex(number),
+    do: Promotion.merge(system, type, {:c, 64})
+
+  defp merge_number(system, type, true), do: Promotion.merge_number(system, type, 1)
+  defp merge_number(system, type, false), do: Promotion.merge_number(system, type, 0)
+
+  defp merge_number(system, type, non_finite) when is_atom(non_finite),
+    do: Promotion.merge_number(system, type, 0.0)
+
+  defp merge_number(system, type, number), do: Promotion.merge_number(system, type, number)
 
   defp scalar(number, type, op),
     do: %Tensor{data: Numbers.encode([number], type, op), type: type, shape: {}}

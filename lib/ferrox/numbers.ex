@@ -17,6 +17,9 @@ defmodule Ferrox.Numbers do
 
   @doc "The data of numbers in a type; raises for one that the type can't hold."
   @spec encode([number_term], Type.t(), atom) :: bitstring
+  def encode([x], {:f, 32}, _op) when is_float(x) and abs(x) < 3.4e38, do: <<x::float-32-native>>
+  def encode([n], {:s, 32}, _op) when n in -0x8000_0000..0x7FFF_FFFF, do: <<n::32-native>>
+
   def encode(numbers, {kind, bits} = type, op) when kind in [:s, :u] do
     lane = if kind == :s, do: {:s, 64}, else: {:u, 64}
     max = Bitwise.bsl(1, if(kind == :s, do: bits - 1, else: bits)) - 1

@@ -1,0 +1,68 @@
+defmodule Ferrox.NativeTest do
+  use ExUnit.Case, async: true
+
+  alias Ferrox.Native
+
+  test "a panic in Rust reaches Elixir as an exception, and the library goes on" do
+    # rustler's message for a panic; Rust prints where it happened on stderr.
+    for nif <- [&Native.panic_normal/1, &Native.panic_dirty/1] do
+      assert_raise ErlangError, ~r/nif_panicked/, fn -> nif.("on purpose") end
+    end
+
+    assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
+  end
+
+  test "terms of the wrong kind are refused" do
+    operand = {{:f, 32}, {1}, <<0::32>>}
+
+    for bad <- [
+          fn -> Native.binary_normal(:no_such_op, {:f, 32}, {1}, operand, operand) end,
+          fn -> Native.binary_normal(:add, {:f, 31}, {1}, operand, operand) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, {-1}, operand, operand) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, [1], operand, operand) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, <<0::32>>) end,
+          fn ->
+            Native.binary_normal(:add, {:f, 32}, {1}, operand, {{:f, 32}, {1}, <<0::31>>})
+          end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, [-1], operand) end
+        ] do
+      assert_raise ArgumentError, bad
+    end
+  end
+
+  test "the library checks what its callers have computed" do
+    operand = {{:f, 32}, {2}, <<0::64>>}
+
+    for {answer, problem} <- [
+          {Native.binary_normal(:add, {:f, 32}, {3}, operand, operand), "don't broadcast"},
+          {Native.binary_normal(:add, {:s, 32}, {2}, operand, operand), "not defined"},
+          {Native.unary_normal(:exp, {:s, 32}, operand), "not defined"},
+          {Native.reduce_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
+          {Native.reduce_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
+          {Native.transpose_normal({2}, [1], operand), "not a permutation"},
+          {Native.transpose_normal({3}, [0], operand), "differ"},
+          {Native.slice_normal({2}, [1], [2], [1], operand), "reaches past axis 0"},
+          {Native.broadcast_normal({3}, [0], operand), "don't go together"},
+          {Native.concatenate_normal({:f, 32}, {3}, 0, [operand, operand]), "can't be joined"},
+          {Native.concatenate_normal({:f, 64}, {4}, 0, [operand, operand]), "not defined"},
+          {Native.dot_normal({:f, 32}, {2}, {operand, [0], []}, {operand, [0], []}),
+           "give a product"},
+          {Native.dot_normal({:f, 32}, {}, {operand, [1], []}, {operand, [0], []}),
+           "out of range"},
+          {Native.iota_normal({:f, 32}, {2}, 1), "axis 1 is out of range"},
+          {Native.eye_normal({:f, 32}, {2}), "at least two axes"}
+        ] do
+      assert {:error, message} = answer
+      assert message =~ problem
+    end
+  end
+
+  test "sizes that overflow are refused" do
+    max = 0xFFFF_FFFF_FFFF_FFFF
+    assert {:error, message} = Native.iota_normal({:f, 32}, {max, max}, nil)
+    assert message =~ "does not fit into memory"
+    operand = {{:f, 32}, {max, 2}, <<>>}
+    assert {:error, message} = Native.unary_normal(:exp, {:f, 32}, operand)
+    assert message =~ "does not fit into memory"
+  end
+end
