@@ -54,12 +54,14 @@ macro_rules! dtypes {
 
             /// Whether it is an integer, a float or complex.
             #[must_use]
+            #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(DType::$variant => Kind::$kind,)* }
             }
 
             /// The size of one element in bits.
             #[must_use]
+            #[inline]
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
@@ -112,6 +114,7 @@ impl DType {
     /// The type whose arithmetic serves this one: itself, or 8 bits wide for
     /// the types that pack several elements into a byte.
     #[must_use]
+    #[inline]
     pub const fn storage(self) -> Self {
         match self {
             DType::U2 | DType::U4 => DType::U8,
@@ -122,30 +125,35 @@ impl DType {
 
     /// Whether several elements share a byte.
     #[must_use]
+    #[inline]
     pub const fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
     /// Bytes of one element of `storage()`.
     #[must_use]
+    #[inline]
     pub const fn width(self) -> usize {
         self.storage().bits() / 8
     }
 
     /// Whether it is a signed or unsigned integer.
     #[must_use]
+    #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Unsigned | Kind::Signed)
     }
 
     /// Whether it is a real float.
     #[must_use]
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float | Kind::BFloat)
     }
 
     /// Whether it is complex.
     #[must_use]
+    #[inline]
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
@@ -153,6 +161,7 @@ impl DType {
     /// Bits of precision: those of the significand for floats (the implicit
     /// one counted), of the magnitude for integers.
     #[must_use]
+    #[inline]
     pub const fn precision(self) -> usize {
         match self {
             DType::F8 => 3,
@@ -169,6 +178,7 @@ impl DType {
     }
 
     /// Bits of the exponent of a float; an integer needs none.
+    #[inline]
     const fn exponent_bits(self) -> usize {
         match self {
             DType::F8E4M3FN => 4,
@@ -181,6 +191,7 @@ impl DType {
 
     /// Whether every value of `self`, a real type, is a value of `other`.
     #[must_use]
+    #[inline]
     pub const fn embeds_in(self, other: DType) -> bool {
         match (self.kind(), other.kind()) {
             (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => self.bits() <= other.bits(),

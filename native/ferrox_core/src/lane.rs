@@ -25,6 +25,7 @@ pub enum Compute {
 
 impl Compute {
     /// Bytes of one value.
+    #[inline]
     #[must_use]
     pub fn width(self) -> usize {
         match self {
@@ -36,6 +37,7 @@ impl Compute {
     }
 
     /// How elements of `dtype` become lanes; `None` if they are that already.
+    #[inline]
     #[must_use]
     pub fn load(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
@@ -53,6 +55,7 @@ impl Compute {
     }
 
     /// How lanes become elements of `dtype`; `None` if they are that already.
+    #[inline]
     #[must_use]
     pub fn store(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
@@ -69,19 +72,24 @@ impl Compute {
 
 /// Converts elements of one storage type to another as `cast` does; `None` if
 /// their bits are the same.
+#[inline]
 #[must_use]
 pub fn conversion(from: DType, to: DType) -> Option<Convert> {
+    let (source, target) = (from.storage(), to.storage());
+    let integers = from.is_integer() && to.is_integer();
+    let same = source as u8 == target as u8 || integers && source.width() == target.width();
+    if same { None } else { Some(convert_of(from, to)) }
+}
+
+fn convert_of(from: DType, to: DType) -> Convert {
+    // Infinities become the bounds of the type, not of its storage.
     if !from.is_integer() && to.kind() == Kind::Signed && to.is_packed() {
-        return Some(match to.bits() {
+        return match to.bits() {
             2 => dispatch!(all from, S => convert::<S, i8, Within<2>>),
             _ => dispatch!(all from, S => convert::<S, i8, Within<4>>),
-        });
+        };
     }
-    let (from, to) = (from.storage(), to.storage());
-    if from == to || from.is_integer() && to.is_integer() && from.width() == to.width() {
-        return None;
-    }
-    Some(dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)))
+    dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>))
 }
 
 /// How one value becomes another.

@@ -11,14 +11,17 @@ pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
-/// The number of elements of a shape, unless it overflows.
+/// The number of elements of a shape, unless it overflows. An empty axis does
+/// not hide that the others do, so that a product of any axes is safe later.
+#[inline]
 #[must_use]
 pub fn size(shape: &[usize]) -> Option<usize> {
-    // A zero anywhere makes the size zero, whatever the product of the rest.
-    if shape.contains(&0) {
-        return Some(0);
+    let (mut size, mut empty) = (1usize, false);
+    for &dim in shape {
+        empty |= dim == 0;
+        size = size.checked_mul(dim.max(1))?;
     }
-    shape.iter().try_fold(1usize, |n, &dim| n.checked_mul(dim))
+    Some(if empty { 0 } else { size })
 }
 
 /// Row-major strides of a dense shape.

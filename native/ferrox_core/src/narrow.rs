@@ -182,6 +182,6 @@ mod tests {
         assert_eq!(F16::from_f64(tie + 1e-12).to_f32(), 1.0 + 2.0f32.powi(-10));
         assert_eq!(BF16::from_f64(-(1.0 + 2.0f64.powi(-8) + 1e-13)).to_f32(), -(1.0 + 2.0f32.powi(-7)));
         assert_eq!(F16::from_f64(1e300).to_f32(), f32::INFINITY);
-        assert_eq!(F16::from_f64(5.9604644775390625e-8 * 0.5000001).to_f32(), 5.9604644775390625e-8);
+        assert_eq!(F16::from_f64(2f64.powi(-25) * 1.000_000_2).to_f32(), 2f32.powi(-24));
     }
 }

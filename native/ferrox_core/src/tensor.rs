@@ -71,6 +71,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The type of the elements.
+    #[inline]
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -86,6 +87,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The sizes of the axes.
+    #[inline]
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         match &self.geometry {
@@ -95,18 +97,21 @@ impl<'a> Tensor<'a> {
     }
 
     /// The number of axes.
+    #[inline]
     #[must_use]
     pub fn rank(&self) -> usize {
         self.shape().len()
     }
 
     /// The number of elements.
+    #[inline]
     #[must_use]
     pub fn size(&self) -> usize {
         self.shape().iter().product()
     }
 
     /// The bytes that the layout points into, in the storage type.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -124,6 +129,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// The bytes of its elements, if they lie in row-major order without gaps.
+    #[inline]
     #[must_use]
     pub fn contiguous(&self) -> Option<&[u8]> {
         match &self.geometry {
@@ -155,6 +161,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// Its one element's bytes, if it has exactly one.
+    #[inline]
     #[must_use]
     pub fn scalar(&self) -> Option<&[u8]> {
         if self.size() != 1 {
@@ -191,9 +198,10 @@ impl<'a> Tensor<'a> {
 /// Whether `shape` is `inner` with any number of ones before it.
 #[inline]
 fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
-    shape.len().checked_sub(inner.len()).is_some_and(|lead| {
-        shape[..lead].iter().all(|&dim| dim == 1) && shape[lead..].iter().eq(inner)
-    })
+    shape
+        .len()
+        .checked_sub(inner.len())
+        .is_some_and(|lead| shape[..lead].iter().all(|&dim| dim == 1) && shape[lead..].iter().eq(inner))
 }
 
 /// Zeroed memory for an intermediate result, or an error where there is none.
@@ -224,6 +232,7 @@ impl<'a> Output<'a> {
     /// # Errors
     ///
     /// `Error::DataSize` if `bytes` is not as long as type and shape ask for.
+    #[inline]
     pub fn new(
         op: &'static str,
         dtype: DType,
@@ -244,6 +253,7 @@ impl<'a> Output<'a> {
     /// # Errors
     ///
     /// Those of `fill`, or `Error::TooLarge`.
+    #[inline]
     pub fn write(
         self,
         op: &'static str,

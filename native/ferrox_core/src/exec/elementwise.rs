@@ -128,7 +128,10 @@ pub fn run(
     // By far the most frequent case, and the one where a microsecond counts.
     let mut operands = SmallVec::<[Operand<'_>; 3]>::new();
     if target.store.is_none() {
-        operands.extend(inputs.iter().map_while(|input| direct(input, size)));
+        for input in inputs {
+            let Some(operand) = direct(input, size) else { break };
+            operands.push(operand);
+        }
     }
     if operands.len() == inputs.len() {
         if !parallel::pays(size, cost) {

@@ -34,6 +34,7 @@ pub fn set_threads(threads: usize) {
 }
 
 /// The number of threads that large operations use.
+#[inline]
 #[must_use]
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
@@ -53,6 +54,7 @@ fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// Whether an operation of that much work should use the pool.
+#[inline]
 #[must_use]
 pub fn pays(elements: usize, cost: Cost) -> bool {
     (elements as u64).saturating_mul(cost) >= MIN_PARALLEL && threads() > 1

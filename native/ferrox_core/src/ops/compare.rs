@@ -17,8 +17,8 @@ pub(super) fn compute(left: DType, right: DType) -> Compute {
         _ => {
             let precision = left.precision().max(right.precision());
             match precision {
-                ..=24 => Compute::As(DType::F32),
-                ..=53 => Compute::As(DType::F64),
+                0..=24 => Compute::As(DType::F32),
+                25..=53 => Compute::As(DType::F64),
                 _ => Compute::Exact,
             }
         }

@@ -65,10 +65,9 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
     let bytes = input.dense(name)?;
     let store =
         conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
-    let result_dtype = out.dtype;
     out.write(name, |out| {
         let shape = View { store, ..View::of(&dims) };
-        fold_all(name, kernels, &bytes, dtype, shape, result_dtype, out)
+        fold_all(name, kernels, &bytes, dtype, shape, out)
     })
 }
 
@@ -139,6 +138,9 @@ impl View {
     }
 }
 
+/// The loops of an operation for a type, if it is defined for that.
+type Loops = fn(DType) -> Option<(Rows, Columns)>;
+
 /// The loops of an operation for a type, and the type of their lanes.
 #[derive(Clone, Copy)]
 struct Kernels {
@@ -146,13 +148,13 @@ struct Kernels {
     columns: Columns,
     lane: DType,
     /// The loops that fold lanes further.
-    again: fn(DType) -> Option<(Rows, Columns)>,
+    again: Loops,
     cost: Cost,
 }
 
 impl Kernels {
     fn new(op: ReduceOp, dtype: DType) -> Option<Self> {
-        let (lane, again): (DType, fn(DType) -> Option<(Rows, Columns)>) = match op {
+        let (lane, again): (DType, Loops) = match op {
             ReduceOp::Sum => (total_lane(dtype), total::<Sum>),
             ReduceOp::Product => (total_lane(dtype), total::<Product>),
             ReduceOp::ReduceMax => (extreme_lane(dtype), extreme::<Largest>),
@@ -178,7 +180,6 @@ fn fold_all(
     bytes: &[u8],
     dtype: DType,
     view: View,
-    result: DType,
     out: &mut [u8],
 ) -> Result<(), Error> {
     let View { before, reduced, after, store } = view;
@@ -213,7 +214,7 @@ fn fold_all(
             }
         });
         let view = View { before, reduced: blocks, after, store };
-        return fold_all(op, kernels.next(), &partials, kernels.lane, view, result, out);
+        return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
     }
     let width_out = out.len() / size;
     share(out, size, width_out, cost, |start, part| {

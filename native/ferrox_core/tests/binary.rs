@@ -1,0 +1,590 @@
+//! Binary operations: every operation on every pair of types and every mix of
+//! views, against one that computes element by element.
+
+mod common;
+
+use common::number::{Number, bounds, cast, to_floating};
+use common::{Bound, Random, Source, all_values, check, contiguous, indices, output, special, values, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::promotion::System;
+use ferrox_core::{Error, Fault};
+
+/// Whether Nx defines the operation on these types.
+fn defined(op: BinaryOp, left: DType, right: DType) -> bool {
+    use BinaryOp::*;
+    match op {
+        Quotient | BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift => {
+            left.is_integer() && right.is_integer()
+        }
+        Remainder | Atan2 | Min | Max | Greater | Less | GreaterEqual | LessEqual => {
+            !left.is_complex() && !right.is_complex()
+        }
+        _ => true,
+    }
+}
+
+/// The type that Nx gives the result.
+fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
+    let nx = System::named("nx").expect("the default system");
+    let merged = nx.merge(left, right).expect("every pair");
+    match op {
+        _ if op.is_predicate() => U8,
+        BinaryOp::Divide | BinaryOp::Atan2 => to_floating(merged),
+        _ => merged,
+    }
+}
+
+/// What an integer operation finds wrong with a right operand.
+fn fault(op: BinaryOp, out: DType, right: Number) -> Option<Fault> {
+    use BinaryOp::*;
+    let Number::Integer(right) = right else { return None };
+    match op {
+        _ if !out.is_integer() => None,
+        Quotient | Remainder if right == 0 => Some(Fault::DivisionByZero),
+        Pow if right < 0 => Some(Fault::NegativeExponent),
+        LeftShift | RightShift if right < 0 => Some(Fault::NegativeShift),
+        _ => None,
+    }
+}
+
+/// The result before it is rounded or cut to its type.
+fn expected(op: BinaryOp, left: Number, right: Number, out: DType) -> Number {
+    use BinaryOp::*;
+    let truth = |holds: bool| Number::Integer(i128::from(holds));
+    let order = compare(left, right);
+    match op {
+        Equal => truth(equal(left, right)),
+        NotEqual => truth(!equal(left, right)),
+        Greater => truth(order == Some(std::cmp::Ordering::Greater)),
+        Less => truth(order == Some(std::cmp::Ordering::Less)),
+        GreaterEqual => truth(order.is_some_and(|o| o.is_ge())),
+        LessEqual => truth(order.is_some_and(|o| o.is_le())),
+        LogicalAnd => truth(!left.is_zero() && !right.is_zero()),
+        LogicalOr => truth(!left.is_zero() || !right.is_zero()),
+        LogicalXor => truth(left.is_zero() != right.is_zero()),
+        _ if out.is_integer() => Number::Integer(integer(op, left.integer(), right.integer())),
+        _ if out.is_complex() => complex(op, [left.re(), left.im()], [right.re(), right.im()]),
+        _ => Number::Real(real(op, left.re(), right.re())),
+    }
+}
+
+fn integer(op: BinaryOp, left: i128, right: i128) -> i128 {
+    use BinaryOp::*;
+    match op {
+        Add => left + right,
+        Subtract => left - right,
+        Multiply => left.wrapping_mul(right),
+        Pow => (0..128).rev().fold(1i128, |power, bit| {
+            let square = power.wrapping_mul(power);
+            if right >> bit & 1 == 1 { square.wrapping_mul(left) } else { square }
+        }),
+        Remainder => left % right,
+        Quotient => left / right,
+        Min => left.min(right),
+        Max => left.max(right),
+        BitwiseAnd => left & right,
+        BitwiseOr => left | right,
+        BitwiseXor => left ^ right,
+        LeftShift if right >= 64 => 0,
+        LeftShift => left << right,
+        RightShift => left >> right.min(127),
+        other => panic!("{other:?} of integers is no integer"),
+    }
+}
+
+fn real(op: BinaryOp, left: f64, right: f64) -> f64 {
+    use BinaryOp::*;
+    match op {
+        Add => left + right,
+        Subtract => left - right,
+        Multiply => left * right,
+        Divide => left / right,
+        Pow => left.powf(right),
+        Remainder => left % right,
+        Atan2 => left.atan2(right),
+        Min | Max if left.is_nan() || right.is_nan() => f64::NAN,
+        // The left one of two equal ones, whatever the signs of zeros.
+        Min => {
+            if right < left {
+                right
+            } else {
+                left
+            }
+        }
+        Max => {
+            if right > left {
+                right
+            } else {
+                left
+            }
+        }
+        other => panic!("{other:?} of floats is no float"),
+    }
+}
+
+fn complex(op: BinaryOp, [a, b]: [f64; 2], [c, d]: [f64; 2]) -> Number {
+    use BinaryOp::*;
+    match op {
+        Add => Number::Complex(a + c, b + d),
+        Subtract => Number::Complex(a - c, b - d),
+        Multiply => Number::Complex(a * c - b * d, a * d + b * c),
+        // Smith's algorithm, unlike the crate's.
+        Divide if c.abs() >= d.abs() => {
+            let (ratio, scale) = (d / c, c + d * (d / c));
+            Number::Complex((a + b * ratio) / scale, (b - a * ratio) / scale)
+        }
+        Divide => {
+            let (ratio, scale) = (c / d, c * (c / d) + d);
+            Number::Complex((a * ratio + b) / scale, (b * ratio - a) / scale)
+        }
+        Pow => {
+            let (log, angle) = (a.hypot(b).ln(), b.atan2(a));
+            let (size, turn) = ((c * log - d * angle).exp(), d * log + c * angle);
+            Number::Complex(size * turn.cos(), size * turn.sin())
+        }
+        other => panic!("{other:?} of complex numbers is not complex"),
+    }
+}
+
+/// As complex numbers if one is, else by value.
+fn equal(left: Number, right: Number) -> bool {
+    match (left, right) {
+        (Number::Complex(..), _) | (_, Number::Complex(..)) => {
+            left.re() == right.re() && left.im() == right.im()
+        }
+        _ => compare(left, right) == Some(std::cmp::Ordering::Equal),
+    }
+}
+
+/// By value, without rounding integers to floats.
+fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
+    match (left, right) {
+        (Number::Integer(l), Number::Integer(r)) => Some(l.cmp(&r)),
+        (Number::Integer(_), Number::Real(_)) => compare(right, left).map(std::cmp::Ordering::reverse),
+        (Number::Real(l), Number::Integer(_)) if l.is_nan() || l.abs() > 2f64.powi(100) => {
+            l.partial_cmp(&0.0)
+        }
+        (Number::Real(l), Number::Integer(r)) => {
+            // The whole part decides, unless it is equal.
+            Some((l.floor() as i128).cmp(&r).then(l.partial_cmp(&l.floor())?))
+        }
+        _ => left.re().partial_cmp(&right.re()),
+    }
+}
+
+fn bound(op: BinaryOp, out: DType) -> Bound {
+    match op {
+        // The crate evaluates them in f64, and so does the oracle, by another way.
+        BinaryOp::Pow | BinaryOp::Atan2 if out.is_float() => Bound::Ulps(1),
+        BinaryOp::Divide if out == C128 => Bound::Relative(1e-14),
+        BinaryOp::Divide if out == C64 => Bound::Relative(2e-7),
+        BinaryOp::Pow if out == C128 => Bound::Relative(1e-12),
+        BinaryOp::Pow if out == C64 => Bound::Relative(2e-7),
+        _ => Bound::Bits,
+    }
+}
+
+/// Whether the formulas of complex division and powers say anything: they
+/// don't at zeros and infinities, nor where an intermediate result overflows.
+fn regular(op: BinaryOp, left: Number, right: Number, out: DType) -> bool {
+    if !out.is_complex() || !matches!(op, BinaryOp::Divide | BinaryOp::Pow) {
+        return true;
+    }
+    let limit = if op == BinaryOp::Pow { 1e2 } else { 1e30 };
+    [left, right].iter().all(|n| {
+        let magnitude = n.re().hypot(n.im());
+        (1.0 / limit..=limit).contains(&magnitude)
+    })
+}
+
+/// Runs the operation and compares it; returns the number of elements.
+fn run(op: BinaryOp, left: &Source, right: &Source, shape: &[usize]) -> usize {
+    let dtype = result_type(op, left.dtype, right.dtype);
+    let (l, r) = (left.buffer(), right.buffer());
+    let (l, r) = (left.see(&l), right.see(&r));
+    let what = || format!("{} of {left} and {right}", op.name());
+    let got =
+        output(dtype, shape, |out| binary(op, out, &l, &r)).unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let (l, r) = (left.broadcast_to(shape), right.broadcast_to(shape));
+    let what_at = |position: usize| (l[position], r[position]);
+    let expected = |position: usize| {
+        let (l, r) = what_at(position);
+        if regular(op, l, r, dtype) { cast(expected(op, l, r, dtype), dtype) } else { got[position] }
+    };
+    check(what, dtype, shape, &got, expected, bound(op, dtype))
+}
+
+/// Right operands without those that are errors.
+fn sound(op: BinaryOp, left: DType, right: DType, numbers: Vec<Number>) -> Vec<Number> {
+    let out = result_type(op, left, right);
+    numbers.into_iter().filter(|&n| fault(op, out, n).is_none()).collect()
+}
+
+#[test]
+fn every_operation_on_every_pair_of_types() {
+    let mut compared = 0;
+    for &op in BinaryOp::ALL {
+        for &left in DType::ALL {
+            for &right in DType::ALL {
+                if defined(op, left, right) {
+                    compared += pairs(op, left, right);
+                } else {
+                    refuses(op, left, right);
+                }
+            }
+        }
+    }
+    println!("binary, pairs of types: {compared} elements compared");
+    assert!(compared > 5_000_000, "{compared}");
+}
+
+/// Special and random values, all with all: broadcast together, then with a
+/// scalar on either side, which may take another path if it fits the result.
+fn pairs(op: BinaryOp, left: DType, right: DType) -> usize {
+    let mut random = Random(op as u64 * 400 + left as u64 * 20 + right as u64);
+    let mut mixed = |dtype| {
+        let mut numbers = special(dtype);
+        while numbers.len() > 20 {
+            numbers.swap_remove(random.below(numbers.len()));
+        }
+        numbers.extend(values(dtype, 12, &mut random));
+        numbers
+    };
+    let (lefts, rights) = (mixed(left), sound(op, left, right, mixed(right)));
+    let (rows, columns) = (lefts.len(), rights.len());
+    let column = Source::new(left, contiguous(&[rows, 1]), &lefts);
+    let row = Source::new(right, contiguous(&[columns]), &rights);
+    let mut compared = run(op, &column, &row, &[rows, columns]);
+    for number in &rights {
+        let scalar = Source::new(right, contiguous(&[]), &[*number]);
+        compared += run(op, &column, &scalar, &[rows, 1]);
+    }
+    for number in lefts.iter().step_by(2) {
+        let scalar = Source::new(left, contiguous(&[1, 1]), &[*number]);
+        compared += run(op, &scalar, &row, &[1, columns]);
+    }
+    compared
+}
+
+fn refuses(op: BinaryOp, left: DType, right: DType) {
+    let (l, r) = (
+        Source::new(left, contiguous(&[2]), &[Number::Integer(1)]),
+        Source::new(right, contiguous(&[]), &[Number::Integer(1)]),
+    );
+    let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
+    let result = output(result_type(op, left, right), &[2], |out| binary(op, out, &l_buffer, &r_buffer));
+    let error = Error::UnsupportedType { op: op.name(), dtypes: vec![left, right] };
+    assert_eq!(result, Err(error.clone()), "{} of {left} and {right}", op.name());
+    assert_eq!(error.to_string(), format!("{} is not defined for {left} and {right}", op.name()));
+}
+
+#[test]
+fn all_values_of_small_types() {
+    let mut compared = 0;
+    let types = [
+        (U8, U8),
+        (S8, S8),
+        (U8, S8),
+        (S4, U4),
+        (F8, F8),
+        (F8E4M3FN, F8E4M3FN),
+        (F8E4M3FN, F8),
+        (F8, F8E4M3FN),
+        (S8, F8E4M3FN),
+        (F8, U8),
+    ];
+    for (left, right) in types {
+        let (lefts, rights) = (all_values(left), all_values(right));
+        for &op in BinaryOp::ALL.iter().filter(|&&op| defined(op, left, right)) {
+            let rights = sound(op, left, right, rights.clone());
+            let column = Source::new(left, contiguous(&[lefts.len(), 1]), &lefts);
+            let row = Source::new(right, contiguous(&[rights.len()]), &rights);
+            compared += run(op, &column, &row, &[lefts.len(), rights.len()]);
+        }
+    }
+    println!("binary, all values: {compared} elements compared");
+}
+
+#[test]
+fn sixteen_bit_floats() {
+    let mut compared = 0;
+    let mut random = Random(16);
+    for (left, right) in
+        [(F16, F16), (BF16, BF16), (F16, BF16), (BF16, F16), (F8, BF16), (U8, F16), (BF16, U16)]
+    {
+        for &op in BinaryOp::ALL.iter().filter(|&&op| defined(op, left, right)) {
+            let l = Source::random(left, contiguous(&[40_009]), &mut random);
+            let r = Source::random(right, contiguous(&[40_009]), &mut random);
+            compared += run(op, &l, &r, &[40_009]);
+        }
+    }
+    println!("binary, 16-bit floats: {compared} elements compared");
+}
+
+/// Mixes of types that take different paths: none, one or both operands
+/// converted, the result too, packed types, 128-bit lanes.
+const MIXES: &[(DType, DType)] = &[
+    (F32, F32),
+    (F64, F64),
+    (S32, S32),
+    (U8, U8),
+    (U8, F32),
+    (F32, S64),
+    (S64, U64),
+    (F16, BF16),
+    (U4, S4),
+    (U2, U2),
+    (C64, F32),
+    (C128, C64),
+];
+
+/// An operand of moderate right values, none of them an error.
+fn operand(
+    op: BinaryOp,
+    types: (DType, DType),
+    is_right: bool,
+    view: common::View,
+    random: &mut Random,
+) -> Source {
+    let dtype = if is_right { types.1 } else { types.0 };
+    let count = view.base.iter().product::<usize>().clamp(4, 5003);
+    let numbers = values(dtype, count, random);
+    let numbers = if is_right { sound(op, types.0, types.1, numbers) } else { numbers };
+    let numbers = if numbers.is_empty() { vec![Number::Integer(1)] } else { numbers };
+    Source::new(dtype, view, &numbers)
+}
+
+#[test]
+fn every_view_with_every_view() {
+    let (mut compared, mut random) = (0, Random(1));
+    for &op in BinaryOp::ALL {
+        for &types in MIXES.iter().filter(|&&(l, r)| defined(op, l, r)) {
+            for shape in [&[][..], &[1], &[7], &[2, 3, 4], &[1, 5, 1], &[0, 3], &[2, 0, 4]] {
+                for left in views(shape) {
+                    for right in views(shape) {
+                        let l = operand(op, types, false, left.clone(), &mut random);
+                        let r = operand(op, types, true, right, &mut random);
+                        compared += run(op, &l, &r, shape);
+                    }
+                }
+            }
+        }
+    }
+    println!("binary, views: {compared} elements compared");
+}
+
+/// Tiles are 1024 elements, rows of 128 are handed over whole, patterns of
+/// 8192 are laid out once: shapes on both sides of each.
+#[test]
+fn views_past_tiles_rows_and_periods() {
+    let (mut compared, mut random) = (0, Random(2));
+    for &op in BinaryOp::ALL {
+        for shape in [
+            &[3, 1030][..],
+            &[1025],
+            &[9, 131],
+            &[127, 9],
+            &[9, 1700],
+            &[2, 9000],
+            &[11, 13, 17],
+            &[2, 129, 5],
+        ] {
+            for _ in 0..12 {
+                let types = *random.pick(MIXES);
+                if !defined(op, types.0, types.1) {
+                    continue;
+                }
+                let (left, right) = (random.pick(&views(shape)).clone(), random.pick(&views(shape)).clone());
+                let l = operand(op, types, false, left, &mut random);
+                let r = operand(op, types, true, right, &mut random);
+                compared += run(op, &l, &r, shape);
+            }
+        }
+    }
+    println!("binary, large views: {compared} elements compared");
+}
+
+/// A shape with ones in the places of the bits, without leading ones if asked.
+fn flattened(shape: &[usize], mask: usize, drop: bool) -> Vec<usize> {
+    let dims: Vec<usize> =
+        shape.iter().enumerate().map(|(a, &d)| if mask >> a & 1 == 1 { 1 } else { d }).collect();
+    let leading = if drop { dims.iter().take_while(|&&d| d == 1).count() } else { 0 };
+    dims[leading..].to_vec()
+}
+
+/// Scalars, rows, columns, matrices and planes of every sort on either side.
+#[test]
+fn every_broadcast_with_every_broadcast() {
+    let (mut compared, mut random) = (0, Random(3));
+    for &op in BinaryOp::ALL {
+        for (shape, keep) in [(&[3, 4, 5], 1), (&[2, 130, 9], 8), (&[3, 40, 150], 32)] {
+            for left in 0..8 {
+                for right in 0..8 {
+                    let types = *random.pick(MIXES);
+                    if !defined(op, types.0, types.1) || random.below(keep) != 0 {
+                        continue;
+                    }
+                    let (l, r) =
+                        (flattened(shape, left, random.below(2) == 0), flattened(shape, right, false));
+                    let (l, r) = (random.pick(&views(&l)).clone(), random.pick(&views(&r)).clone());
+                    let l = operand(op, types, false, l, &mut random);
+                    let r = operand(op, types, true, r, &mut random);
+                    // Axes that both have as one stay so.
+                    let out = flattened(shape, left & right, false);
+                    compared += run(op, &l, &r, &out);
+                }
+            }
+        }
+    }
+    println!("binary, broadcasts: {compared} elements compared");
+}
+
+/// Work for more than 25 us is split.
+#[test]
+fn large_enough_to_be_split() {
+    let (mut compared, mut random) = (0, Random(4));
+    let shape = [3, 100_003];
+    for (op, types, left, right) in [
+        (BinaryOp::Add, (F32, F32), 0, 0),
+        (BinaryOp::Subtract, (F32, F32), 0, 5),
+        (BinaryOp::Multiply, (U8, F32), 6, 4),
+        (BinaryOp::Quotient, (S64, U64), 9, 2),
+        (BinaryOp::Pow, (S32, U8), 3, 7),
+        (BinaryOp::LessEqual, (U64, F64), 0, 8),
+        (BinaryOp::BitwiseXor, (U4, U4), 0, 1),
+    ] {
+        let l = operand(op, types, false, views(&shape)[left].clone(), &mut random);
+        let r = operand(op, types, true, views(&shape)[right].clone(), &mut random);
+        compared += run(op, &l, &r, &shape);
+    }
+    println!("binary, split: {compared} elements compared");
+}
+
+#[test]
+fn a_single_faulty_element_is_found_wherever_it_is() {
+    let mut random = Random(5);
+    for op in
+        [BinaryOp::Quotient, BinaryOp::Remainder, BinaryOp::Pow, BinaryOp::LeftShift, BinaryOp::RightShift]
+    {
+        for &left in DType::ALL.iter().filter(|d| d.is_integer()) {
+            for &right in DType::ALL.iter().filter(|d| d.is_integer()) {
+                let zero = matches!(op, BinaryOp::Quotient | BinaryOp::Remainder);
+                let bad = Number::Integer(if zero { 0 } else { bounds(right).0 });
+                let Some(fault) = fault(op, result_type(op, left, right), bad) else { continue };
+                let size = *random.pick(&[1, 5, 1500, 3000]);
+                let mut numbers = vec![Number::Integer(1); size];
+                numbers[random.below(size)] = bad;
+                let l = Source::new(left, contiguous(&[size]), &[Number::Integer(1)]);
+                // Reversed and rotated views read the whole buffer, too.
+                let view = random.pick(&views(&[size])[..3]).clone();
+                let numbers = if view.name == "offset" { vec![bad] } else { numbers };
+                let r = Source::new(right, view, &numbers);
+                let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
+                let r_tensor = r.see(&r_buffer);
+                let result = output(result_type(op, left, right), &[size], |out| {
+                    binary(op, out, &l_buffer, &r_tensor)
+                });
+                let error = Error::Element { op: op.name(), dtypes: vec![left, right], fault };
+                assert_eq!(result, Err(error), "{} of {l} and {r}", op.name());
+            }
+        }
+    }
+    let message = |fault| Error::Element { op: "pow", dtypes: vec![S32, S8], fault }.to_string();
+    assert_eq!(
+        message(Fault::NegativeExponent),
+        "pow on s32 and s8: an integer can't be raised to a negative exponent; cast the base to a float"
+    );
+    assert_eq!(message(Fault::DivisionByZero), "pow on s32 and s8: integer division by zero");
+    assert_eq!(message(Fault::NegativeShift), "pow on s32 and s8: can't shift by a negative number of bits");
+}
+
+/// A faulty element that no pair contains is none.
+#[test]
+fn nothing_is_wrong_with_elements_that_are_not_used() {
+    let l = Source::new(S32, contiguous(&[0, 3]), &[]);
+    let zeros = Source::new(S32, contiguous(&[3]), &[Number::Integer(0)]);
+    let (l_buffer, zeros_buffer) = (l.buffer(), zeros.buffer());
+    assert_eq!(
+        output(S32, &[0, 3], |out| binary(BinaryOp::Quotient, out, &l_buffer, &zeros_buffer)),
+        Ok(vec![])
+    );
+    // The zero is skipped by the steps of the view.
+    let mixed = Source::new(S32, views(&[3])[3].clone(), &[Number::Integer(0), Number::Integer(2)]);
+    let buffer = mixed.buffer();
+    let ones = Source::new(S32, contiguous(&[3]), &[Number::Integer(7)]);
+    let ones = ones.buffer();
+    let result = output(S32, &[3], |out| binary(BinaryOp::Quotient, out, &ones, &mixed.see(&buffer)));
+    assert_eq!(result, Ok(vec![3; 3]), "{mixed}");
+}
+
+#[test]
+fn shapes_that_do_not_broadcast() {
+    for (left, right, out) in [
+        (&[2, 3][..], &[2, 4][..], &[2, 4][..]),
+        (&[3], &[2, 2], &[2, 2]),
+        (&[0], &[2], &[2]),
+        (&[2, 1, 1], &[3], &[1, 3]),
+    ] {
+        let (l, r) = (
+            Source::new(F32, contiguous(left), &[Number::Real(1.0)]),
+            Source::new(U8, contiguous(right), &[Number::Integer(1)]),
+        );
+        let (l, r) = (l.buffer(), r.buffer());
+        for &op in &[BinaryOp::Add, BinaryOp::Equal, BinaryOp::LogicalAnd] {
+            let dtype = result_type(op, F32, U8);
+            let error = output(dtype, out, |out| binary(op, out, &l, &r)).expect_err("shapes don't fit");
+            let shape = |shape: &[usize]| {
+                format!("{{{}}}", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+            };
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "{}: shapes {} and {} don't broadcast together: each axis, counted from the last, must be equal or one",
+                    op.name(),
+                    shape(left),
+                    shape(right)
+                )
+            );
+        }
+    }
+}
+
+/// Cases that a slip in the oracle could hide.
+#[test]
+fn known_answers() {
+    let cases: &[(BinaryOp, DType, i128, DType, i128, i128)] = &[
+        (BinaryOp::Add, U8, 200, U8, 100, 44),
+        (BinaryOp::Multiply, S64, i64::MAX as i128, S64, 3, i64::MAX as i128 - 2),
+        (BinaryOp::Pow, S32, -2, U8, 31, i32::MIN as i128),
+        (BinaryOp::Pow, U64, 3, U64, u64::MAX as i128, 0xaaaa_aaaa_aaaa_aaab),
+        (BinaryOp::Quotient, S8, -7, S8, 2, -3),
+        (BinaryOp::Quotient, S8, -128, S8, -1, -128),
+        (BinaryOp::Remainder, S8, -7, S8, 2, -1),
+        (BinaryOp::LeftShift, U8, 1, U8, 8, 0),
+        (BinaryOp::LeftShift, S64, 1, U64, u64::MAX as i128, 0),
+        (BinaryOp::RightShift, S8, -1, S8, 100, -1),
+        (BinaryOp::RightShift, S16, i16::MIN as i128, U8, 15, -1),
+        (BinaryOp::RightShift, U64, u64::MAX as i128, U64, 64, 0),
+        (BinaryOp::Less, S64, -1, U64, u64::MAX as i128, 1),
+        (BinaryOp::Equal, S64, -1, U64, u64::MAX as i128, 0),
+        (BinaryOp::Max, U2, 3, S2, -2, 3),
+    ];
+    for &(op, left, l, right, r, expected) in cases {
+        let (l, r) = (
+            Source::new(left, contiguous(&[2]), &[Number::Integer(l)]),
+            Source::new(right, contiguous(&[2]), &[Number::Integer(r)]),
+        );
+        let dtype = result_type(op, left, right);
+        let got = output(dtype, &[2], |out| binary(op, out, &l.buffer(), &r.buffer()));
+        assert_eq!(
+            got,
+            Ok(vec![cast(Number::Integer(expected), dtype); 2]),
+            "{} {l:?} {r:?}",
+            op.name(),
+            l = l.at(&[0]),
+            r = r.at(&[0])
+        );
+    }
+    assert_eq!(indices(&[2, 2]).collect::<Vec<_>>(), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+}

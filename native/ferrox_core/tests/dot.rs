@@ -1,0 +1,250 @@
+//! Generalized dot products against sums of products, one by one.
+
+mod common;
+
+use common::number::{Number, cast};
+use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::Error;
+use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::promotion::System;
+
+fn merge(left: DType, right: DType) -> DType {
+    System::named("nx").expect("the default system").merge(left, right).expect("every pair")
+}
+
+/// Axes of both sides: those to sum over and those of the batch.
+#[derive(Clone, Debug)]
+struct Axes {
+    contract: [Vec<usize>; 2],
+    batch: [Vec<usize>; 2],
+}
+
+fn axes(contract: [&[usize]; 2], batch: [&[usize]; 2]) -> Axes {
+    Axes { contract: contract.map(<[usize]>::to_vec), batch: batch.map(<[usize]>::to_vec) }
+}
+
+/// Whole numbers, so that every sum is exact in every float type that gemm
+/// multiplies in, but for the sign of a zero; integers are of any size.
+fn numbers(dtype: DType, random: &mut Random) -> Vec<Number> {
+    let mut one = || {
+        let mut whole = || (random.unit() * 4.0).round();
+        match dtype {
+            C64 | C128 => Number::Complex(whole(), whole()),
+            _ if dtype.is_integer() => common::number::value(random.bits(dtype), dtype),
+            _ => Number::Real(whole()),
+        }
+    };
+    (0..997).map(|_| one()).collect()
+}
+
+fn times_added(total: Number, a: Number, b: Number, out: DType) -> Number {
+    if out.is_integer() {
+        return Number::Integer(total.integer().wrapping_add(a.integer().wrapping_mul(b.integer())));
+    }
+    let (re, im) = (a.re() * b.re() - a.im() * b.im(), a.re() * b.im() + a.im() * b.re());
+    Number::Complex(total.re() + re, total.im() + im)
+}
+
+/// An index of one side, from those of the result and of the sum.
+fn own(
+    rank: usize,
+    contract: &[usize],
+    batch: &[usize],
+    sum: &[usize],
+    of_batch: &[usize],
+    free: &[usize],
+) -> Vec<usize> {
+    let mut index = vec![usize::MAX; rank];
+    contract.iter().zip(sum).chain(batch.iter().zip(of_batch)).for_each(|(&axis, &i)| index[axis] = i);
+    index.iter_mut().filter(|i| **i == usize::MAX).zip(free).for_each(|(slot, &i)| *slot = i);
+    index
+}
+
+fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> usize {
+    let (l_shape, r_shape) = (left.shape(), right.shape());
+    let free = |shape: &[usize], side: usize| -> Vec<usize> {
+        let named = [&axes.contract[side][..], &axes.batch[side]].concat();
+        (0..shape.len()).filter(|a| !named.contains(a)).map(|a| shape[a]).collect()
+    };
+    let batch: Vec<usize> = axes.batch[0].iter().map(|&a| l_shape[a]).collect();
+    let summed: Vec<usize> = axes.contract[0].iter().map(|&a| l_shape[a]).collect();
+    let (l_free, r_free) = (free(l_shape, 0), free(r_shape, 1));
+    let shape = [&batch[..], &l_free, &r_free].concat();
+    let (l_buffer, r_buffer) = (left.buffer(), right.buffer());
+    let (l, r) = (left.see(&l_buffer), right.see(&r_buffer));
+    let what = || format!("dot of {left} and {right}, {axes:?}");
+    let side =
+        |tensor, side: usize| Side { tensor, contract: &axes.contract[side], batch: &axes.batch[side] };
+    let got = output(out, &shape, |out| dot(out, side(&l, 0), side(&r, 1)));
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let result: Vec<Vec<usize>> = indices(&shape).collect();
+    let sums: Vec<Vec<usize>> = indices(&summed).collect();
+    let zero = if out.is_integer() { Number::Integer(0) } else { Number::Real(0.0) };
+    let expected = |position: usize| {
+        let (of_batch, rest) = result[position].split_at(batch.len());
+        let (of_left, of_right) = rest.split_at(l_free.len());
+        let total = sums.iter().fold(zero, |total, sum| {
+            let a = left.at(&own(l_shape.len(), &axes.contract[0], &axes.batch[0], sum, of_batch, of_left));
+            let b = right.at(&own(r_shape.len(), &axes.contract[1], &axes.batch[1], sum, of_batch, of_right));
+            times_added(total, a, b, out)
+        });
+        cast(if out.is_complex() || out.is_integer() { total } else { Number::Real(total.re()) }, out)
+    };
+    check(what, out, &shape, &got, expected, bound)
+}
+
+/// Shapes and axes of all sorts; products of at most 4096 take another path
+/// than larger ones.
+fn cases() -> Vec<([Vec<usize>; 2], Axes)> {
+    let none: [&[usize]; 2] = [&[], &[]];
+    let case = |left: &[usize], right: &[usize], contract, batch| {
+        ([left.to_vec(), right.to_vec()], axes(contract, batch))
+    };
+    vec![
+        case(&[], &[], none, none),
+        case(&[3], &[], none, none),
+        case(&[3], &[2], none, none),
+        case(&[5], &[5], [&[0], &[0]], none),
+        case(&[3, 4], &[4, 5], [&[1], &[0]], none),
+        case(&[4, 3], &[4, 5], [&[0], &[0]], none),
+        case(&[3, 4], &[5, 4], [&[1], &[1]], none),
+        case(&[1, 4], &[4, 1], [&[1], &[0]], none),
+        case(&[3, 0], &[0, 2], [&[1], &[0]], none),
+        case(&[0, 3], &[3, 2], [&[1], &[0]], none),
+        case(&[2, 3, 4], &[2, 4, 5], [&[2], &[1]], [&[0], &[0]]),
+        case(&[3, 2, 4], &[2, 5, 4], [&[2], &[2]], [&[1], &[0]]),
+        case(&[2, 3, 4, 5], &[4, 2, 3, 6], [&[2], &[0]], [&[0, 1], &[1, 2]]),
+        case(&[3, 2, 4], &[2, 3, 4], [&[2], &[2]], [&[1, 0], &[0, 1]]),
+        case(&[2, 3, 4], &[3, 4, 5], [&[1, 2], &[0, 1]], none),
+        case(&[2, 3, 4], &[4, 3, 5], [&[2, 1], &[0, 1]], none),
+        case(&[4, 2, 3], &[3, 5, 4], [&[0, 2], &[2, 0]], none),
+        case(&[3, 4, 5], &[3, 4, 5], [&[0, 1, 2], &[0, 1, 2]], none),
+        case(&[5, 3, 4], &[4, 5, 3], [&[1, 2, 0], &[2, 0, 1]], none),
+        case(&[17, 33], &[33, 19], [&[1], &[0]], none),
+        case(&[33, 17], &[19, 33], [&[0], &[1]], none),
+        case(&[40, 50], &[50], [&[1], &[0]], none),
+        case(&[5000], &[5000], [&[0], &[0]], none),
+        case(&[3, 20, 30], &[3, 30, 21], [&[2], &[1]], [&[0], &[0]]),
+        case(&[20, 3, 30], &[30, 21, 3], [&[2], &[0]], [&[1], &[2]]),
+        case(&[9, 7, 11], &[11, 13, 9], [&[0, 2], &[2, 0]], none),
+    ]
+}
+
+#[test]
+fn every_type_with_every_sort_of_axes() {
+    let (mut compared, mut random) = (0, Random(1));
+    for &dtype in DType::ALL {
+        for ([left, right], axes) in cases() {
+            for other in [dtype, *random.pick(DType::ALL)] {
+                let l = Source::new(dtype, contiguous(&left), &numbers(dtype, &mut random));
+                let r = Source::new(other, contiguous(&right), &numbers(other, &mut random));
+                // Large integers are no whole numbers of a float: see below.
+                if dtype.is_integer() == other.is_integer() {
+                    compared += run(&l, &r, &axes, merge(dtype, other), Bound::Value);
+                }
+            }
+        }
+    }
+    println!("dot, types: {compared} elements compared");
+}
+
+#[test]
+fn every_view_with_every_view() {
+    let (mut compared, mut random) = (0, Random(2));
+    let types = [F32, F64, C64, S32, U8, F16, S64];
+    for ([left, right], axes) in cases() {
+        for l_view in views(&left) {
+            for _ in 0..4 {
+                let dtype = *random.pick(&types);
+                let r_view = random.pick(&views(&right)).clone();
+                let l = Source::new(dtype, l_view.clone(), &numbers(dtype, &mut random));
+                let r = Source::new(dtype, r_view, &numbers(dtype, &mut random));
+                compared += run(&l, &r, &axes, dtype, Bound::Value);
+            }
+        }
+    }
+    println!("dot, views: {compared} elements compared");
+}
+
+/// Integers of one side are converted exactly or rounded as they would be
+/// elsewhere.
+#[test]
+fn integers_with_floats() {
+    let (mut compared, mut random) = (0, Random(3));
+    for (integer, float) in [(U8, F32), (S4, BF16), (S16, F16), (U32, F32), (S64, F64), (U2, C64)] {
+        for ([left, right], axes) in cases() {
+            let few: Vec<Number> = (0..97)
+                .map(|i| Number::Integer(i % 3 - i128::from(integer.kind() == ferrox_core::Kind::Signed)))
+                .collect();
+            let l = Source::new(integer, contiguous(&left), &few);
+            let r = Source::new(float, contiguous(&right), &numbers(float, &mut random));
+            compared += run(&l, &r, &axes, merge(integer, float), Bound::Value);
+        }
+    }
+    println!("dot, integers with floats: {compared} elements compared");
+}
+
+/// Small products are added up in order in f64 and rounded once.
+#[test]
+fn small_products_of_any_floats() {
+    let mut random = Random(4);
+    for dtype in [F8, F8E4M3FN, F16, BF16, F32, F64] {
+        for _ in 0..20 {
+            let fractions: Vec<Number> = (0..200).map(|_| Number::Real(random.unit())).collect();
+            let l = Source::new(dtype, contiguous(&[7, 11]), &fractions);
+            let r = Source::new(dtype, contiguous(&[11, 17]), &fractions[77..]);
+            run(&l, &r, &axes([&[1], &[0]], [&[], &[]]), dtype, Bound::Bits);
+        }
+    }
+}
+
+/// Large products of any floats, within what the order of the sum may change.
+#[test]
+fn large_products_of_any_floats() {
+    let mut random = Random(5);
+    for (dtype, bound) in [(F16, 1e-3), (BF16, 8e-3), (F32, 1e-5), (F64, 1e-13), (C64, 1e-5), (C128, 1e-13)] {
+        // Positive, so that the sums don't cancel.
+        let numbers: Vec<Number> =
+            (0..1000).map(|_| random.unit().abs() + 0.1).map(|x| Number::Complex(x, 0.0)).collect();
+        let l = Source::new(dtype, contiguous(&[45, 60]), &numbers);
+        let r = Source::new(dtype, contiguous(&[60, 50]), &numbers);
+        run(&l, &r, &axes([&[1], &[0]], [&[], &[]]), dtype, Bound::Relative(bound));
+    }
+}
+
+/// Large enough to be split between threads.
+#[test]
+fn large_enough_to_be_split() {
+    let mut random = Random(6);
+    for dtype in [S32, F32, U8] {
+        for view in [0, 2, 9] {
+            let l = Source::new(dtype, views(&[90, 130])[view].clone(), &numbers(dtype, &mut random));
+            let r = Source::new(dtype, views(&[130, 110])[view].clone(), &numbers(dtype, &mut random));
+            run(&l, &r, &axes([&[1], &[0]], [&[], &[]]), dtype, Bound::Bits);
+        }
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
+    let (a, b, c) = (one(F32, &[2, 3]), one(F32, &[4, 5]), one(C64, &[2, 3]));
+    let (a, b, c) = (a.buffer(), b.buffer(), c.buffer());
+    let message = |result: Result<Vec<u128>, Error>| result.expect_err("refused").to_string();
+    let try_dot = |out, shape: &[usize], (left, l): (_, &[usize]), (right, r): (_, &[usize])| {
+        let side = |tensor, contract| Side { tensor, contract, batch: &[] };
+        message(output(out, shape, |out| dot(out, side(left, l), side(right, r))))
+    };
+    let differ = "dot: shapes {2, 3} and {4, 5} differ in the sizes of the axes to sum over or of the batch";
+    assert_eq!(try_dot(F32, &[2, 5], (&a, &[1]), (&b, &[0])), differ);
+    assert_eq!(try_dot(F32, &[2, 5], (&a, &[1]), (&b, &[])), differ);
+    assert_eq!(try_dot(F32, &[2], (&a, &[2]), (&a, &[0])), "dot: axis 2 is out of range for rank 2");
+    assert_eq!(try_dot(F32, &[2], (&a, &[1, 1]), (&a, &[0])), "dot: axis 1 is named twice");
+    assert_eq!(
+        try_dot(F32, &[2, 3], (&a, &[1]), (&a, &[1])),
+        "dot: shapes {2, 3} and {2, 3} give a product of shape [2, 2], not [2, 3]"
+    );
+    assert_eq!(try_dot(F32, &[2, 2], (&a, &[1]), (&c, &[1])), "dot is not defined for f32 and c64");
+    assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");
+}

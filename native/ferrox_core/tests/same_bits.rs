@@ -1,0 +1,225 @@
+//! The same bits on every instruction set and with any number of threads, for
+//! everything but products that the gemm crate computes.
+//!
+//! One test alone in its process: the instruction set is chosen for all of it,
+//! and the number of threads once.
+
+mod common;
+
+use common::number::{Number, cast, from_bytes, to_bytes, value};
+use common::{Random, Source, output, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::exec::parallel;
+use ferrox_core::exec::simd::{self, Level};
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::cast::as_type;
+use ferrox_core::ops::create::iota;
+use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
+use ferrox_core::ops::shape::transpose;
+use ferrox_core::ops::ternary::{clip, select};
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{Error, Output, Tensor};
+
+/// Set for a process that only computes: the number of threads, and the file
+/// to write the results to.
+const THREADS: &str = "FERROX_TEST_THREADS";
+const FILE: &str = "FERROX_TEST_FILE";
+
+/// What was computed, and the bytes that came out, the same ones for every NaN.
+type Results = Vec<(String, DType, Vec<u8>)>;
+
+fn keep(
+    results: &mut Results,
+    what: String,
+    dtype: DType,
+    shape: &[usize],
+    op: impl FnOnce(Output<'_>) -> Result<(), Error>,
+) {
+    match output(dtype, shape, op) {
+        Ok(bits) => {
+            let nan = cast(Number::Complex(f64::NAN, f64::NAN), dtype);
+            let bits: Vec<u128> =
+                bits.into_iter().map(|b| if value(b, dtype).is_nan() { nan } else { b }).collect();
+            results.push((what, dtype, to_bytes(&bits, dtype)));
+        }
+        Err(Error::UnsupportedType { .. } | Error::Element { .. }) => {}
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+/// Operations of all families: all of them small, some large enough to be split.
+fn compute() -> Results {
+    let mut results = Results::new();
+    let mut random = Random(1);
+    for (shape, one_of) in [(&[1031][..], 1), (&[3, 100_003], 24), (&[700, 421], 24)] {
+        for &dtype in &[U8, S4, S32, U64, F8, F16, BF16, F32, F64, C64, C128] {
+            let mut chosen = || random.below(one_of) == 0;
+            let binaries: Vec<BinaryOp> = BinaryOp::ALL.iter().copied().filter(|_| chosen()).collect();
+            let unaries: Vec<UnaryOp> = UnaryOp::ALL.iter().copied().filter(|_| chosen()).collect();
+            let targets: Vec<DType> = DType::ALL.iter().copied().filter(|_| chosen()).collect();
+            let view = random.pick(&views(shape)).clone();
+            let source = Source::random(dtype, view, &mut random);
+            for op in binaries {
+                two(&mut results, op, &source, &mut random);
+            }
+            let buffer = source.buffer();
+            let tensor = source.see(&buffer);
+            for op in unaries {
+                for out in [dtype, F32, U8] {
+                    keep(&mut results, format!("{} of {source}", op.name()), out, shape, |out| {
+                        unary(op, out, &tensor)
+                    });
+                }
+            }
+            for to in targets {
+                keep(&mut results, format!("as_type of {source}"), to, shape, |out| as_type(out, &tensor));
+            }
+            // With an infinity or NaN among the elements, sums would not depend
+            // on the order.
+            let fractions: Vec<Number> = (0..5003).map(|_| Number::Real(random.unit() * 9.0)).collect();
+            let view = random.pick(&views(shape)[..5]).clone();
+            folds(&mut results, &Source::new(dtype, view, &fractions));
+            if random.below(one_of) < 2 {
+                moves(&mut results, &source, &tensor);
+            }
+        }
+    }
+    // Integers, and floats too few for gemm.
+    for (dtype, [m, k, n]) in [
+        (S32, [130, 70, 90]),
+        (U8, [33, 200, 65]),
+        (S64, [64, 64, 64]),
+        (F32, [16, 16, 16]),
+        (C64, [7, 31, 16]),
+    ] {
+        let (l, r) = (
+            Source::random(dtype, views(&[m, k])[0].clone(), &mut random),
+            Source::random(dtype, views(&[k, n])[0].clone(), &mut random),
+        );
+        let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
+        let left = Side { tensor: &l_buffer, contract: &[1], batch: &[] };
+        let right = Side { tensor: &r_buffer, contract: &[0], batch: &[] };
+        keep(&mut results, format!("dot of {l} and {r}"), dtype, &[m, n], |out| dot(out, left, right));
+    }
+    results
+}
+
+/// A binary operation with another operand, of the same type half of the time.
+fn two(results: &mut Results, op: BinaryOp, left: &Source, random: &mut Random) {
+    let (dtype, shape) = (left.dtype, left.shape());
+    let other = if random.below(2) == 0 { dtype } else { *random.pick(DType::ALL) };
+    let right = random.pick(&views(shape)).clone();
+    let right = Source::random(other, right, random);
+    let out = match (op.is_predicate(), dtype.is_integer() && other.is_integer()) {
+        (true, _) => U8,
+        (_, true) => S64,
+        _ if dtype.is_complex() || other.is_complex() => C64,
+        _ => *random.pick(&[F32, F64, BF16]),
+    };
+    let (l, r) = (left.buffer(), right.buffer());
+    let what = format!("{} of {left} and {right}", op.name());
+    keep(results, what, out, shape, |out| binary(op, out, &left.see(&l), &right.see(&r)));
+}
+
+/// Reductions along each axis and over all.
+fn folds(results: &mut Results, source: &Source) {
+    let (dtype, shape) = (source.dtype, source.shape());
+    let buffer = source.buffer();
+    let tensor = &source.see(&buffer);
+    for axis in 0..shape.len() {
+        let kept: Vec<usize> = (0..shape.len()).filter(|&a| a != axis).map(|a| shape[a]).collect();
+        for &op in ReduceOp::ALL {
+            let what = format!("{} of {source} over {axis}", op.name());
+            keep(results, what, dtype, &kept, |out| reduce(op, out, tensor, &[axis]));
+        }
+        for tie_break in [TieBreak::Low, TieBreak::High] {
+            let what = format!("argmax of {source} along {axis}, {tie_break:?}");
+            keep(results, what, S64, &kept, |out| {
+                arg_reduce(ReduceOp::ReduceMax, out, tensor, Some(axis), tie_break)
+            });
+        }
+    }
+    let all: Vec<usize> = (0..shape.len()).collect();
+    keep(results, format!("sum of {source}"), dtype, &[], |out| reduce(ReduceOp::Sum, out, tensor, &all));
+}
+
+fn moves(results: &mut Results, source: &Source, tensor: &Tensor<'_>) {
+    let (dtype, shape) = (source.dtype, source.shape());
+    let turned: Vec<usize> = shape.iter().rev().copied().collect();
+    let axes: Vec<usize> = (0..shape.len()).rev().collect();
+    keep(results, format!("transpose of {source}"), dtype, &turned, |out| transpose(out, tensor, &axes));
+    keep(results, format!("select by {source}"), F32, shape, |out| select(out, tensor, tensor, tensor));
+    keep(results, format!("clip of {source}"), dtype, shape, |out| clip(out, tensor, tensor, tensor));
+    keep(results, "iota".into(), dtype, shape, |out| iota(out, None));
+}
+
+fn compare(how: &str, expected: &Results, got: &Results) {
+    assert_eq!(expected.len(), got.len(), "{how}");
+    for ((what, dtype, expected), (_, _, got)) in expected.iter().zip(got) {
+        if expected == got {
+            continue;
+        }
+        let size = expected.len() * 8 / dtype.bits();
+        let (expected, got) = (from_bytes(expected, *dtype, size), from_bytes(got, *dtype, size));
+        let position = expected.iter().zip(&got).position(|(a, b)| a != b).expect("the bytes differ");
+        let show = |bits: u128| format!("{:?} ({bits:#x})", value(bits, *dtype));
+        let (expected, got) = (show(expected[position]), show(got[position]));
+        panic!("{how}, {what} -> {dtype}, element {position} of {size}: {expected} against {got}");
+    }
+}
+
+/// The results as another process, with this number of threads, computes them.
+fn with_threads(threads: usize, like: &Results) -> Results {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("same_bits_{threads}"));
+    // Else a process that computes nothing would pass with an old one.
+    let _ = std::fs::remove_file(&file);
+    let this = std::env::current_exe().expect("a test binary");
+    let child = std::process::Command::new(this)
+        .args(["--exact", "instruction_sets_and_threads_give_the_same_bits"])
+        .env(THREADS, threads.to_string())
+        .env(FILE, &file)
+        .output()
+        .expect("a process");
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let bytes = std::fs::read(&file).expect("its results");
+    std::fs::remove_file(&file).expect("a file that was just read");
+    let mut rest = &bytes[..];
+    let results = like.iter().map(|(what, dtype, bytes)| {
+        let (head, tail) = rest.split_at(bytes.len());
+        rest = tail;
+        (what.clone(), *dtype, head.to_vec())
+    });
+    let results = results.collect();
+    assert!(rest.is_empty(), "more results than expected");
+    results
+}
+
+#[test]
+fn instruction_sets_and_threads_give_the_same_bits() {
+    if let Ok(threads) = std::env::var(THREADS) {
+        let threads = threads.parse().expect("a number");
+        parallel::set_threads(threads);
+        assert_eq!(parallel::threads(), threads);
+        let bytes: Vec<u8> = compute().into_iter().flat_map(|(_, _, bytes)| bytes).collect();
+        let file = std::env::var(FILE).expect("set with the threads");
+        std::fs::write(file, bytes).expect("a file to write to");
+        return;
+    }
+    let best = simd::level();
+    let expected = compute();
+    let mut compared = 0;
+    for level in [Level::Baseline, Level::V3, Level::V4] {
+        simd::limit(level);
+        if level < best {
+            assert_eq!(simd::level(), level, "the test is of another level than it says");
+            compare(&format!("{best:?} against {level:?}"), &expected, &compute());
+            compared += 1;
+        }
+    }
+    let bytes: usize = expected.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    println!("same bits: {} results of {bytes} bytes, {compared} lower levels than {best:?}", expected.len());
+    for threads in [1, 3] {
+        compare(&format!("{threads} threads"), &expected, &with_threads(threads, &expected));
+    }
+}

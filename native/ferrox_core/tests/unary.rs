@@ -1,0 +1,246 @@
+//! Unary operations on every type and every view.
+
+mod common;
+
+use common::number::{Number, cast, to_floating};
+use common::{Bound, Random, Source, all_values, check, contiguous, output, special, values, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::Error;
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use num_complex::Complex;
+
+/// Whether Nx defines the operation on the type.
+fn defined(op: UnaryOp, dtype: DType) -> bool {
+    use UnaryOp::*;
+    match op {
+        BitwiseNot => dtype.is_integer(),
+        Sign | Floor | Ceil | Round => !dtype.is_complex(),
+        _ => true,
+    }
+}
+
+/// Whether it is a function such as `exp`, whose result is a float.
+fn is_function(op: UnaryOp) -> bool {
+    use UnaryOp::*;
+    !matches!(op, Negate | Abs | Sign | Floor | Ceil | Round | IsNan | IsInfinity | LogicalNot | BitwiseNot)
+}
+
+/// The type that Nx gives the result.
+fn result_type(op: UnaryOp, dtype: DType) -> DType {
+    use UnaryOp::*;
+    match op {
+        IsNan | IsInfinity | LogicalNot => U8,
+        Abs if dtype == C64 => F32,
+        Abs if dtype == C128 => F64,
+        _ if is_function(op) => to_floating(dtype),
+        _ => dtype,
+    }
+}
+
+/// The result before it is rounded or cut to its type, of type `out`.
+fn expected(op: UnaryOp, x: Number, out: DType) -> Number {
+    use UnaryOp::*;
+    let truth = |holds: bool| Number::Integer(i128::from(holds));
+    match (op, x) {
+        (IsNan, _) => truth(x.is_nan()),
+        (IsInfinity, _) => truth(x.re().is_infinite() || x.im().is_infinite()),
+        (LogicalNot, _) => truth(x.is_zero()),
+        (Abs, Number::Complex(re, im)) => Number::Real(re.hypot(im)),
+        (Negate, Number::Complex(re, im)) => Number::Complex(-re, -im),
+        (_, Number::Complex(re, im)) => complex(op, Complex::new(re, im)),
+        (_, Number::Integer(i)) if !is_function(op) => Number::Integer(match op {
+            Negate => -i,
+            Abs => i.abs(),
+            Sign => i.signum(),
+            BitwiseNot => !i,
+            _ => i,
+        }),
+        _ => Number::Real(real(op, x.re(), out)),
+    }
+}
+
+fn real(op: UnaryOp, x: f64, out: DType) -> f64 {
+    use UnaryOp::*;
+    match op {
+        Negate => -x,
+        Abs => x.abs(),
+        Sign if x.is_nan() || x == 0.0 => x,
+        Sign => x.signum(),
+        Floor => x.floor(),
+        Ceil => x.ceil(),
+        // No negative zeros, as Erlang rounds to an integer.
+        Round => x.round() + 0.0,
+        Sin => x.sin(),
+        Cos => x.cos(),
+        Tan => x.tan(),
+        Exp => x.exp(),
+        // Nx's own formulas in f64, which lose digits near zero.
+        Expm1 if out == F64 => x.exp() - 1.0,
+        Expm1 => x.exp_m1(),
+        Log => x.ln(),
+        Log1p if out == F64 => (x + 1.0).ln(),
+        Log1p => x.ln_1p(),
+        Sqrt => x.sqrt(),
+        Rsqrt => 1.0 / x.sqrt(),
+        Tanh => x.tanh(),
+        Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        other => panic!("{other:?} of floats is no float"),
+    }
+}
+
+fn complex(op: UnaryOp, z: Complex<f64>) -> Number {
+    use UnaryOp::*;
+    let one = Complex::ONE;
+    let w = match op {
+        Exp => z.exp(),
+        Expm1 => z.exp() - one,
+        Log => z.ln(),
+        Log1p => (z + one).ln(),
+        Sqrt => z.sqrt(),
+        Rsqrt => z.sqrt().inv(),
+        Sin => z.sin(),
+        Cos => z.cos(),
+        Tan => z.sin() / z.cos(),
+        Tanh => z.tanh(),
+        Sigmoid => (one + (-z).exp()).inv(),
+        other => panic!("{other:?} of complex numbers is not complex"),
+    };
+    Number::Complex(w.re, w.im)
+}
+
+fn bound(op: UnaryOp, dtype: DType) -> Bound {
+    match dtype {
+        C64 if is_function(op) => Bound::Relative(2e-7),
+        C128 if is_function(op) => Bound::Relative(1e-12),
+        C64 | C128 if op == UnaryOp::Abs => Bound::Ulps(2),
+        // Evaluated in f64 and rounded once, so that half an ulp of an f64
+        // decides in one of some million cases.
+        F64 => Bound::Bits,
+        _ if is_function(op) && dtype.bits() > 16 => Bound::Ulps(1),
+        _ => Bound::Bits,
+    }
+}
+
+/// Whether complex formulas say anything: they don't at infinities, nor far
+/// out, where the oracle's overflow earlier.
+fn regular(op: UnaryOp, x: Number) -> bool {
+    let Number::Complex(re, im) = x else { return true };
+    !is_function(op) || (1e-3..=20.0).contains(&re.hypot(im))
+}
+
+fn run(op: UnaryOp, source: &Source) -> usize {
+    let dtype = result_type(op, source.dtype);
+    let shape = source.shape();
+    let buffer = source.buffer();
+    let what = || format!("{} of {source}", op.name());
+    let got = output(dtype, shape, |out| unary(op, out, &source.see(&buffer)))
+        .unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let elements = source.elements();
+    let expected = |position: usize| {
+        let x = elements[position];
+        if regular(op, x) { cast(expected(op, x, dtype), dtype) } else { got[position] }
+    };
+    check(what, dtype, shape, &got, expected, bound(op, source.dtype))
+}
+
+#[test]
+fn every_operation_on_every_type() {
+    let (mut compared, mut random) = (0, Random(1));
+    for &dtype in DType::ALL {
+        let mut numbers = special(dtype);
+        if dtype.bits() <= 16 {
+            numbers.extend(all_values(dtype));
+        } else {
+            numbers.extend(values(dtype, 20_000, &mut random));
+        }
+        let source = Source::new(dtype, contiguous(&[numbers.len()]), &numbers);
+        for &op in UnaryOp::ALL {
+            if defined(op, dtype) {
+                compared += run(op, &source);
+                continue;
+            }
+            let buffer = source.buffer();
+            let error =
+                output(dtype, source.shape(), |out| unary(op, out, &buffer)).expect_err("not defined");
+            assert_eq!(error, Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] });
+            assert_eq!(error.to_string(), format!("{} is not defined for {dtype}", op.name()));
+        }
+    }
+    println!("unary, types: {compared} elements compared");
+}
+
+#[test]
+fn every_view() {
+    let (mut compared, mut random) = (0, Random(2));
+    for &op in UnaryOp::ALL {
+        for shape in [&[][..], &[1], &[2, 3, 4], &[1, 5, 1], &[0, 3], &[3, 1030], &[9, 131], &[127, 9]] {
+            for view in views(shape) {
+                for _ in 0..3 {
+                    let dtype = *random.pick(DType::ALL);
+                    if defined(op, dtype) {
+                        compared += run(op, &Source::random(dtype, view.clone(), &mut random));
+                    }
+                }
+            }
+        }
+    }
+    // Large enough to be split between threads.
+    for view in views(&[3, 100_003]) {
+        for (op, dtype) in
+            [(UnaryOp::Negate, F32), (UnaryOp::Exp, U8), (UnaryOp::Cos, BF16), (UnaryOp::LogicalNot, F64)]
+        {
+            compared += run(op, &Source::random(dtype, view.clone(), &mut random));
+        }
+    }
+    println!("unary, views: {compared} elements compared");
+}
+
+/// A tile with a large angle takes another loop.
+#[test]
+fn large_angles_between_small_ones() {
+    let mut random = Random(3);
+    for op in [UnaryOp::Sin, UnaryOp::Cos, UnaryOp::Tan] {
+        for exponent in [10, 20, 30, 60, 127] {
+            let mut angles: Vec<Number> = (0..3000).map(|_| Number::Real(random.unit() * 10.0)).collect();
+            angles[random.below(3000)] = Number::Real(random.unit() * 2f64.powi(exponent));
+            let view = random.pick(&views(&[3000])).clone();
+            run(op, &Source::new(F32, view, &angles));
+        }
+    }
+}
+
+#[test]
+fn shapes_must_be_the_same() {
+    let source = Source::new(F32, contiguous(&[2, 3]), &[Number::Real(1.0)]);
+    let buffer = source.buffer();
+    let error = output(F32, &[3, 2], |out| unary(UnaryOp::Exp, out, &buffer)).expect_err("another shape");
+    assert_eq!(error.to_string(), "exp: shapes {2, 3} and {3, 2} differ");
+}
+
+/// Cases that a slip in the oracle could hide.
+#[test]
+fn known_answers() {
+    let cases = [
+        (UnaryOp::Round, F32, Number::Real(2.5), Number::Real(3.0)),
+        (UnaryOp::Round, F32, Number::Real(-0.4), Number::Real(0.0)),
+        (UnaryOp::Ceil, F32, Number::Real(-0.4), Number::Real(-0.0)),
+        (UnaryOp::Abs, S8, Number::Integer(-128), Number::Integer(-128)),
+        (UnaryOp::Abs, C64, Number::Complex(3.0, -4.0), Number::Real(5.0)),
+        (UnaryOp::Negate, U8, Number::Integer(1), Number::Integer(255)),
+        (UnaryOp::Negate, S4, Number::Integer(-8), Number::Integer(-8)),
+        (UnaryOp::BitwiseNot, U2, Number::Integer(1), Number::Integer(2)),
+        (UnaryOp::Sqrt, C128, Number::Complex(-4.0, 0.0), Number::Complex(0.0, 2.0)),
+        (UnaryOp::Exp, F32, Number::Real(1000.0), Number::Real(f64::INFINITY)),
+        (UnaryOp::Exp, S32, Number::Integer(0), Number::Real(1.0)),
+        (UnaryOp::Log, U8, Number::Integer(0), Number::Real(f64::NEG_INFINITY)),
+        (UnaryOp::Rsqrt, F64, Number::Real(4.0), Number::Real(0.5)),
+        (UnaryOp::Sigmoid, F16, Number::Real(0.0), Number::Real(0.5)),
+        (UnaryOp::IsInfinity, F8E4M3FN, Number::Real(f64::INFINITY), Number::Integer(0)),
+    ];
+    for (op, dtype, x, expected) in cases {
+        let source = Source::new(dtype, contiguous(&[]), &[x]);
+        let out = result_type(op, dtype);
+        let got = output(out, &[], |out| unary(op, out, &source.buffer()));
+        assert_eq!(got, Ok(vec![cast(expected, out)]), "{} of {x:?} of {dtype}", op.name());
+    }
+}
