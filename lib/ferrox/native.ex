@@ -50,7 +50,7 @@ defmodule Ferrox.Native do
 
   stubs =
     for({name, arity} <- families, kind <- [:normal, :dirty], do: {:"#{name}_#{kind}", arity}) ++
-      [merge: 3, merge_number: 3, promotion_systems: 0]
+      [merge: 3, merge_number: 3, promotion_systems: 0, empty: 0]
 
   for {name, arity} <- stubs do
     args = Macro.generate_arguments(arity, __MODULE__)
@@ -83,7 +83,7 @@ defmodule Ferrox.Native do
   def binary(op, type, shape, left, right) do
     cost = size(shape) * binary_cost(op)
 
-    call(:binary, cost, [op, type, shape, whole(left), whole(right)])
+    call(:binary, cost, [op, type, shape, like(left, type, shape), like(right, type, shape)])
     |> data(type, shape)
   end
 
@@ -135,14 +135,14 @@ defmodule Ferrox.Native do
 
   @spec select(type, tuple, operand, operand, operand) :: bitstring
   def select(type, shape, pred, on_true, on_false) do
-    call(:select, size(shape) * 10, [type, shape, whole(pred), whole(on_true), whole(on_false)])
-    |> data(type, shape)
+    [pred, on_true, on_false] = Enum.map([pred, on_true, on_false], &like(&1, type, shape))
+    call(:select, size(shape) * 10, [type, shape, pred, on_true, on_false]) |> data(type, shape)
   end
 
   @spec clip(type, tuple, operand, operand, operand) :: bitstring
   def clip(type, shape, input, min, max) do
-    call(:clip, size(shape) * 10, [type, shape, whole(input), whole(min), whole(max)])
-    |> data(type, shape)
+    [input, min, max] = Enum.map([input, min, max], &like(&1, type, shape))
+    call(:clip, size(shape) * 10, [type, shape, input, min, max]) |> data(type, shape)
   end
 
   @spec transpose(tuple, [non_neg_integer], operand) :: bitstring
@@ -204,6 +204,11 @@ defmodule Ferrox.Native do
   end
 
   defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
+
+  # An operand of an elementwise operation that has the type and the shape of the
+  # result may be its data alone, which is the quickest to decode.
+  defp like({type, shape, data}, type, shape) when is_binary(data), do: data
+  defp like(operand, _type, _shape), do: whole(operand)
 
   defp whole({_, _, data} = operand) when is_binary(data), do: operand
 

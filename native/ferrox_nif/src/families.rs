@@ -12,7 +12,7 @@ use ferrox_core::ops::{self, cast};
 use ferrox_core::{Error, Output, Tensor};
 use rustler::{Atom, Decoder, Env, NifResult, Term};
 
-use crate::term::{Dims, Operand, Type, result};
+use crate::term::{Dims, Elementwise, Operand, Type, result};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -80,12 +80,13 @@ pub fn binary<'a>(
     op: Binary,
     dtype: Type,
     shape: Dims,
-    left: Operand<'a>,
-    right: Operand<'a>,
+    left: Elementwise<'a>,
+    right: Elementwise<'a>,
 ) -> Term<'a> {
-    let name = op.0.name();
-    result(env, name, dtype.0, &shape.0, |out| {
-        ops::binary::binary(op.0, out, &left.tensor(name)?, &right.tensor(name)?)
+    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+    result(env, name, dtype, shape, |out| {
+        let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
+        ops::binary::binary(op.0, out, &left, &right)
     })
 }
 
@@ -148,13 +149,15 @@ pub fn select<'a>(
     env: Env<'a>,
     dtype: Type,
     shape: Dims,
-    predicate: Operand<'a>,
-    on_true: Operand<'a>,
-    on_false: Operand<'a>,
+    predicate: Elementwise<'a>,
+    on_true: Elementwise<'a>,
+    on_false: Elementwise<'a>,
 ) -> Term<'a> {
     const OP: &str = "select";
-    result(env, OP, dtype.0, &shape.0, |out| {
-        ops::ternary::select(out, &predicate.tensor(OP)?, &on_true.tensor(OP)?, &on_false.tensor(OP)?)
+    let (dtype, shape) = (dtype.0, &shape.0);
+    result(env, OP, dtype, shape, |out| {
+        let (on_true, on_false) = (on_true.tensor(OP, dtype, shape)?, on_false.tensor(OP, dtype, shape)?);
+        ops::ternary::select(out, &predicate.tensor(OP, dtype, shape)?, &on_true, &on_false)
     })
 }
 
@@ -162,13 +165,15 @@ pub fn clip<'a>(
     env: Env<'a>,
     dtype: Type,
     shape: Dims,
-    input: Operand<'a>,
-    min: Operand<'a>,
-    max: Operand<'a>,
+    input: Elementwise<'a>,
+    min: Elementwise<'a>,
+    max: Elementwise<'a>,
 ) -> Term<'a> {
     const OP: &str = "clip";
-    result(env, OP, dtype.0, &shape.0, |out| {
-        ops::ternary::clip(out, &input.tensor(OP)?, &min.tensor(OP)?, &max.tensor(OP)?)
+    let (dtype, shape) = (dtype.0, &shape.0);
+    result(env, OP, dtype, shape, |out| {
+        let (min, max) = (min.tensor(OP, dtype, shape)?, max.tensor(OP, dtype, shape)?);
+        ops::ternary::clip(out, &input.tensor(OP, dtype, shape)?, &min, &max)
     })
 }
 

@@ -77,7 +77,11 @@ impl<'a> Decoder<'a> for Dims {
         if let Ok((a,)) = term.decode::<(usize,)>() {
             return Ok(Dims(Shape::from_slice(&[a])));
         }
-        get_tuple(term)?.into_iter().map(|dim| dim.decode()).collect::<NifResult<Shape>>().map(Dims)
+        let mut shape = Shape::new();
+        for dim in get_tuple(term)? {
+            shape.push(dim.decode()?);
+        }
+        Ok(Dims(shape))
     }
 }
 
@@ -109,6 +113,39 @@ impl Operand<'_> {
     /// The tensor, if the data are as many as type and shape ask for.
     pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
         Tensor::new(op, self.dtype, &self.shape, &self.data)
+    }
+}
+
+/// An operand of an elementwise operation. One of the result's type and shape,
+/// as most are, may be its data alone, which is the quickest to decode.
+pub enum Elementwise<'a> {
+    /// Of the result's type and shape.
+    Alike(Binary<'a>),
+    /// Of another.
+    Other(Operand<'a>),
+}
+
+impl<'a> Decoder<'a> for Elementwise<'a> {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        match term.decode() {
+            Ok(data) => Ok(Elementwise::Alike(data)),
+            Err(_) => term.decode().map(Elementwise::Other),
+        }
+    }
+}
+
+impl Elementwise<'_> {
+    /// The tensor, given the result's type and shape.
+    pub fn tensor<'b>(
+        &'b self,
+        op: &'static str,
+        dtype: DType,
+        shape: &'b [usize],
+    ) -> Result<Tensor<'b>, Error> {
+        match self {
+            Elementwise::Alike(data) => Tensor::new(op, dtype, shape, data),
+            Elementwise::Other(operand) => operand.tensor(op),
+        }
     }
 }
 
