@@ -81,15 +81,18 @@ defmodule Ferrox.Native do
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
-    cost = size(shape) * binary_cost(op)
+    left = like(left, type, shape)
+    right = like(right, type, shape)
 
-    call(:binary, cost, [op, type, shape, like(left, type, shape), like(right, type, shape)])
+    call(:binary, size(shape) * binary_cost(op, left, right), [op, type, shape, left, right])
     |> data(type, shape)
   end
 
-  defp binary_cost(op) when op in [:pow, :atan2, :remainder], do: 300
-  defp binary_cost(:quotient), do: 50
-  defp binary_cost(_op), do: 5
+  defp binary_cost(op, _, _) when op in [:pow, :atan2, :remainder], do: 300
+  defp binary_cost(:quotient, _, _), do: 50
+  # Nothing to convert or to gather.
+  defp binary_cost(_op, left, right) when is_binary(left) and is_binary(right), do: 2
+  defp binary_cost(_op, _, _), do: 10
 
   @spec unary(atom, type, operand) :: bitstring
   def unary(op, type, {_, shape, _} = input) do

@@ -96,6 +96,22 @@ fn convert_of(from: DType, to: DType) -> Convert {
 pub(crate) trait Map<S, D>: 'static {
     /// The other value.
     fn map(value: S) -> D;
+
+    /// Whether `map` has cases that keep it from being vectorized, and `plain`
+    /// values that are none of them.
+    const BRANCHES: bool = false;
+
+    /// Whether `map_plain` does what `map` does.
+    #[inline(always)]
+    fn plain(_value: S) -> bool {
+        true
+    }
+
+    /// `map` of a plain value.
+    #[inline(always)]
+    fn map_plain(value: S) -> D {
+        Self::map(value)
+    }
 }
 
 /// By `cast`.
@@ -104,6 +120,29 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
     #[inline(always)]
     fn map(value: S) -> D {
         cast(value)
+    }
+
+    const BRANCHES: bool = !matches!(S::CLASS, Class::Integer) && matches!(D::CLASS, Class::Integer);
+
+    /// Within 32 bits, where the truncated value needs no wrapping.
+    #[inline(always)]
+    fn plain(value: S) -> bool {
+        if S::FITS_F32 {
+            value.to_f32().abs() < 2_147_483_648.0
+        } else {
+            value.to_f64().abs() < 2_147_483_648.0
+        }
+    }
+
+    #[inline(always)]
+    fn map_plain(value: S) -> D {
+        if !<Self as Map<S, D>>::BRANCHES {
+            return cast(value);
+        }
+        // Adding 1.5 * 2^52 leaves an integer of 32 bits in the low bits of the
+        // sum; `as` would check bounds again, one element at a time.
+        let truncated = value.to_f64().trunc() + 6_755_399_441_055_744.0;
+        D::from_i64(i64::from(truncated.to_bits() as i32))
     }
 }
 
@@ -174,8 +213,25 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
 
     #[inline(always)]
     fn run(self) {
-        for (to, &from) in D::view_mut(self.to).iter_mut().zip(S::view(self.from)) {
-            *to = M::map(S::load(from)).store();
+        if !M::BRANCHES {
+            for (to, &from) in D::view_mut(self.to).iter_mut().zip(S::view(self.from)) {
+                *to = M::map(S::load(from)).store();
+            }
+            return;
+        }
+        const CHUNK: usize = 64;
+        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(S::view(self.from).chunks(CHUNK)) {
+            // Without an early exit, so that it vectorizes.
+            let plain = from.iter().fold(true, |all, &from| all & M::plain(S::load(from)));
+            if plain {
+                for (to, &from) in to.iter_mut().zip(from) {
+                    *to = M::map_plain(S::load(from)).store();
+                }
+            } else {
+                for (to, &from) in to.iter_mut().zip(from) {
+                    *to = M::map(S::load(from)).store();
+                }
+            }
         }
     }
 }

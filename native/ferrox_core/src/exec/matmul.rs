@@ -198,9 +198,12 @@ struct Ordered<'a, T> {
     lane: std::marker::PhantomData<T>,
 }
 
-/// Rows and columns of the result that are kept in registers.
-const ROWS: usize = 4;
-const COLUMNS: usize = 16;
+/// Columns of the result that are added up at a time, so that they stay in the
+/// first-level cache.
+const COLUMNS: usize = 1024;
+
+/// Rows of the right matrix that are added in one pass over those columns.
+const STEPS: usize = 4;
 
 impl<T: Ring> Vectorized for Ordered<'_, T> {
     type Output = ();
@@ -209,35 +212,30 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
     fn run(self) {
         let (k, n) = (self.k, self.n);
         let (left, right) = (T::view(self.left), T::view(self.right));
-        for (group, out) in T::view_mut(self.out).chunks_mut(ROWS * n).enumerate() {
-            let left = &left[group * ROWS * k..];
-            let rows = out.len() / n;
-            let mut column = 0;
-            while rows == ROWS && column + COLUMNS <= n {
-                let mut sums = [[T::ZERO; COLUMNS]; ROWS];
-                for (step, b) in right.chunks_exact(n).enumerate() {
-                    let Some((b, _)) = b[column..].split_first_chunk::<COLUMNS>() else { unreachable!() };
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let a = T::load(left[row * k + step]);
-                        for (sum, &b) in sums.iter_mut().zip(b) {
-                            *sum = sum.add_product(a, T::load(b));
-                        }
+        for (left, out) in left.chunks_exact(k).zip(T::view_mut(self.out).chunks_exact_mut(n)) {
+            for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
+                out.fill(T::ZERO.store());
+                let right = &right[block * COLUMNS..];
+                let columns = out.len();
+                let row = |step: usize| &right[step * n..][..columns];
+                let (steps, rest) = left.as_chunks::<STEPS>();
+                for (group, a) in steps.iter().enumerate() {
+                    let [a0, a1, a2, a3] = a.map(T::load);
+                    let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * STEPS + i));
+                    for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
+                        let total = T::load(*sum)
+                            .add_product(a0, T::load(b0))
+                            .add_product(a1, T::load(b1))
+                            .add_product(a2, T::load(b2))
+                            .add_product(a3, T::load(b3));
+                        *sum = total.store();
                     }
                 }
-                for (row, sums) in sums.iter().enumerate() {
-                    for (slot, sum) in out[row * n + column..].iter_mut().zip(sums) {
-                        *slot = sum.store();
+                for (step, &a) in rest.iter().enumerate() {
+                    let a = T::load(a);
+                    for (sum, &b) in out.iter_mut().zip(row(steps.len() * STEPS + step)) {
+                        *sum = T::load(*sum).add_product(a, T::load(b)).store();
                     }
-                }
-                column += COLUMNS;
-            }
-            for row in 0..rows {
-                for column in column..n {
-                    let row_of = &left[row * k..(row + 1) * k];
-                    let sum = row_of.iter().enumerate().fold(T::ZERO, |sum, (step, &a)| {
-                        sum.add_product(T::load(a), T::load(right[step * n + column]))
-                    });
-                    out[row * n + column] = sum.store();
                 }
             }
         }
