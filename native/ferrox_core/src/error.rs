@@ -95,7 +95,7 @@ fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>) -> String {
 }
 
 /// A shape as Elixir writes it: `{2, 3}`.
-struct ShapeDisplay<'a>(&'a [usize]);
+pub(crate) struct ShapeDisplay<'a>(pub &'a [usize]);
 
 impl std::fmt::Display for ShapeDisplay<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

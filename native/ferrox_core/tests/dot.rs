@@ -243,7 +243,7 @@ fn what_is_refused() {
     assert_eq!(try_dot(F32, &[2], (&a, &[1, 1]), (&a, &[0])), "dot: axis 1 is named twice");
     assert_eq!(
         try_dot(F32, &[2, 3], (&a, &[1]), (&a, &[1])),
-        "dot: shapes {2, 3} and {2, 3} give a product of shape [2, 2], not [2, 3]"
+        "dot: shapes {2, 3} and {2, 3} give a product of shape {2, 2}, not {2, 3}"
     );
     assert_eq!(try_dot(F32, &[2, 2], (&a, &[1]), (&c, &[1])), "dot is not defined for f32 and c64");
     assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");

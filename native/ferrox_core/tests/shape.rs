@@ -230,7 +230,7 @@ fn what_is_refused() {
     };
     assert_eq!(
         joined(&[5, 3], &[&a, &b], 0),
-        "concatenate: shapes {2, 3} and {3, 2} can't be joined along axis 0 into [5, 3]"
+        "concatenate: shapes {2, 3} and {3, 2} can't be joined along axis 0 into {5, 3}"
     );
     assert_eq!(
         joined(&[3, 3], &[&a, &a], 0),

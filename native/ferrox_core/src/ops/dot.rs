@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
+use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix};
 use crate::layout::{Layout, collapse};
 use crate::ops::cast::cast_tensor;
@@ -78,7 +79,8 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     let (left_free, right_free) = (left.shape_of(&left.free()), right.shape_of(&right.free()));
     let expected: Vec<usize> = batch.iter().chain(&left_free).chain(&right_free).copied().collect();
     if expected.iter().product::<usize>() != out.shape.iter().product() {
-        return Err(mismatch(&format!("give a product of shape {expected:?}, not {:?}", out.shape)));
+        let (expected, given) = (ShapeDisplay(&expected), ShapeDisplay(out.shape));
+        return Err(mismatch(&format!("give a product of shape {expected}, not {given}")));
     }
     let product = |dims: &[usize]| dims.iter().product::<usize>();
     let sizes = [product(&left_free), product(&contracted), product(&right_free)];

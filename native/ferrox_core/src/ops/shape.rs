@@ -1,5 +1,6 @@
 //! Operations that only move elements.
 
+use crate::error::ShapeDisplay;
 use crate::exec::parallel;
 use crate::layout::{Layout, collapse, gather};
 use crate::tensor::{Output, Tensor};
@@ -126,7 +127,7 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     };
     if axis >= rank || !inputs.iter().all(fits) || out.shape[axis] != total {
         let shapes = inputs.iter().map(|t| t.shape().to_vec()).collect();
-        let problem = format!("can't be joined along axis {axis} into {:?}", out.shape);
+        let problem = format!("can't be joined along axis {axis} into {}", ShapeDisplay(out.shape));
         return Err(Error::Shape { op: OP, shapes, problem });
     }
     if inputs.iter().any(|t| t.dtype() != out.dtype) {
