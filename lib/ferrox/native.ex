@@ -50,7 +50,7 @@ defmodule Ferrox.Native do
 
   stubs =
     for({name, arity} <- families, kind <- [:normal, :dirty], do: {:"#{name}_#{kind}", arity}) ++
-      [merge: 3, merge_number: 3, promotion_systems: 0, empty: 0]
+      [merge: 3, merge_number: 3, promotion_systems: 0, empty: 0, operations: 0]
 
   for {name, arity} <- stubs do
     args = Macro.generate_arguments(arity, __MODULE__)

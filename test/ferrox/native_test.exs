@@ -12,6 +12,24 @@ defmodule Ferrox.NativeTest do
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
   end
 
+  test "the direct API and the backend have every operation of the library" do
+    [binary, unary, reduce] = Native.operations()
+
+    assert {length(binary), :add in binary, :exp in unary, :sum in reduce} ==
+             {24, true, true, true}
+
+    Code.ensure_loaded!(Ferrox)
+    Code.ensure_loaded!(Ferrox.Backend)
+
+    for {ops, api_arity, backend_arity} <- [{binary, 2, 3}, {unary, 1, 2}, {reduce, 1, 3}],
+        op <- ops do
+      assert function_exported?(Ferrox, op, api_arity), "Ferrox.#{op}/#{api_arity} is missing"
+
+      assert function_exported?(Ferrox.Backend, op, backend_arity),
+             "Ferrox.Backend.#{op}/#{backend_arity} is missing"
+    end
+  end
+
   test "terms of the wrong kind are refused" do
     operand = {{:f, 32}, {1}, <<0::32>>}
 
@@ -20,7 +38,8 @@ defmodule Ferrox.NativeTest do
           fn -> Native.binary_normal(:add, {:f, 31}, {1}, operand, operand) end,
           fn -> Native.binary_normal(:add, {:f, 32}, {-1}, operand, operand) end,
           fn -> Native.binary_normal(:add, {:f, 32}, [1], operand, operand) end,
-          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, <<0::32>>) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, :data) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, <<0::31>>) end,
           fn ->
             Native.binary_normal(:add, {:f, 32}, {1}, operand, {{:f, 32}, {1}, <<0::31>>})
           end,
@@ -36,6 +55,7 @@ defmodule Ferrox.NativeTest do
     for {answer, problem} <- [
           {Native.binary_normal(:add, {:f, 32}, {3}, operand, operand), "don't broadcast"},
           {Native.binary_normal(:add, {:s, 32}, {2}, operand, operand), "not defined"},
+          {Native.binary_normal(:add, {:f, 32}, {2}, operand, <<0::32>>), "takes 8 bytes, got 4"},
           {Native.unary_normal(:exp, {:s, 32}, operand), "not defined"},
           {Native.reduce_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
           {Native.reduce_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},

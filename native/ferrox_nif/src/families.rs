@@ -51,6 +51,13 @@ static BINARY: Names<BinaryOp> = Names::new(BinaryOp::ALL, BinaryOp::name);
 static UNARY: Names<UnaryOp> = Names::new(UnaryOp::ALL, UnaryOp::name);
 static REDUCE: Names<ReduceOp> = Names::new(ReduceOp::ALL, ReduceOp::name);
 
+/// The names of the operations, one list a family that has several.
+pub fn operations() -> Vec<Vec<Atom>> {
+    [BINARY.atoms.get(), UNARY.atoms.get(), REDUCE.atoms.get()]
+        .map(|names| names.cloned().unwrap_or_default())
+        .into()
+}
+
 pub struct Binary(BinaryOp);
 
 impl<'a> Decoder<'a> for Binary {

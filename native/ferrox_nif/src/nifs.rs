@@ -1,7 +1,7 @@
 //! The NIFs: each family twice, for the normal and for the dirty CPU schedulers.
 //! `Ferrox.Native` chooses by the work that is to be done.
 
-use rustler::{Env, Term};
+use rustler::{Atom, Env, Term};
 
 use crate::families::{self, Binary, DotSide, Reduce, Unary};
 use crate::term::{Dims, Elementwise, Operand, Type};
@@ -41,6 +41,12 @@ nifs! {
     fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
     fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
     fn panic, panic_normal, panic_dirty(message: String);
+}
+
+/// The names of the binary, unary and reducing operations.
+#[rustler::nif]
+fn operations() -> Vec<Vec<Atom>> {
+    families::operations()
 }
 
 /// Does nothing, for measuring what a call costs.
