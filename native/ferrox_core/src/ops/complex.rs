@@ -5,17 +5,52 @@ use num_complex::Complex;
 
 type C = Complex<f64>;
 
-/// The textbook quotient; where its denominator leaves the range of an f64,
-/// both operands are scaled first.
+/// The textbook quotient; of finite numbers where something in between leaves
+/// the range of an f64, that of operands scaled by powers of two.
 #[inline(always)]
 pub fn divide(a: C, b: C) -> C {
     let denominator = b.re * b.re + b.im * b.im;
-    if denominator.is_normal() || !(b.re.is_finite() && b.im.is_finite()) || b.re == 0.0 && b.im == 0.0 {
-        return quotient(a, b, denominator);
+    let result = quotient(a, b, denominator);
+    if denominator.is_normal() && result.is_finite() {
+        return result;
     }
-    let scale = 1.0 / b.re.abs().max(b.im.abs());
-    let b = b * scale;
-    quotient(a * scale, b, b.re * b.re + b.im * b.im)
+    if !a.is_finite() || !b.is_finite() || b.re == 0.0 && b.im == 0.0 {
+        return result;
+    }
+    divide_scaled(a, b)
+}
+
+#[cold]
+#[inline(never)]
+fn divide_scaled(a: C, b: C) -> C {
+    let greatest = b.re.abs().max(b.im.abs());
+    // Subnormal numbers count as the smallest normal one.
+    let exponent = ((greatest.to_bits() >> 52) as i32 - 1023).max(-1022);
+    let b = scale(b, -exponent);
+    let denominator = b.re * b.re + b.im * b.im;
+    // Products of subnormal numbers would lose what precision they have.
+    let up = if a.re.abs().max(a.im.abs()) < 1e-280 { 200 } else { 0 };
+    let result = quotient(scale(a, up), b, denominator);
+    // A product of the greatest numbers and one less than two may overflow.
+    let small = quotient(scale(a, -4), b, denominator);
+    let part = |x: f64, small: f64| {
+        if x.is_finite() { scale_part(x, -exponent - up) } else { scale_part(small, 4 - exponent) }
+    };
+    C::new(part(result.re, small.re), part(result.im, small.im))
+}
+
+fn scale(z: C, exponent: i32) -> C {
+    C::new(scale_part(z.re, exponent), scale_part(z.im, exponent))
+}
+
+/// `x * 2^exponent`, in steps that are in range.
+fn scale_part(mut x: f64, mut exponent: i32) -> f64 {
+    while exponent.abs() > 1000 {
+        let step = 1000 * exponent.signum();
+        x *= 2f64.powi(step);
+        exponent -= step;
+    }
+    x * 2f64.powi(exponent)
 }
 
 #[inline(always)]
@@ -74,7 +109,8 @@ pub fn log(z: C) -> C {
 /// The principal logarithm of one plus the argument.
 #[inline]
 pub fn log1p(z: C) -> C {
-    log(z + 1.0)
+    // As a complex sum: a negative zero becomes a positive one.
+    log(z + C::new(1.0, 0.0))
 }
 
 /// The principal square root.

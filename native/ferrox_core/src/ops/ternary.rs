@@ -154,8 +154,9 @@ macro_rules! clip {
 }
 clip!(x, min, max => x.max(min).min(max); u8, u16, u32, u64, i8, i16, i32, i64, i128);
 clip!(x, min, max => {
-    let raised = if min > x || min.is_nan() { min } else { x };
-    if max < raised || max.is_nan() { max } else { raised }
+    // Of two zeros that of the bound.
+    let raised = if x > min || x.is_nan() { x } else { min };
+    if raised < max || raised.is_nan() { raised } else { max }
 }; f32, f64);
 
 struct TernaryLoop<'a, 'b, F> {
