@@ -14,16 +14,27 @@ defmodule Ferrox.Backend do
 
   Results are those of `Nx.BinaryBackend`, with these deliberate differences:
 
-    1. Floats follow IEEE 754 where Elixir's arithmetic raises: overflow gives an
-       infinity, division by zero an infinity or NaN.
-    2. bf16 and f8 results are rounded to nearest with ties to even; there they are
-       truncated. f8_e4m3fn rounds ties to even too.
+    1. Floats follow IEEE 754 where Elixir's arithmetic raises (overflow gives an
+       infinity, division by zero an infinity or NaN) and where it has rules of its
+       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`
+       and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
+       complex numbers with a NaN.
+    2. bf16, f8 and f16 results are rounded once, to nearest with ties to even; there
+       bf16 and f8 are truncated and f16 is rounded twice. f8_e4m3fn rounds ties to
+       even too.
     3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
        `Nx.clip/3` keeps NaN; there it becomes the lower bound.
     4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
-       zero.
+       zero. Other functions of them may differ in the last place.
     5. Integer division by zero, negative exponents of integers and negative shifts
-       raise an `ArgumentError` that says so.
+       raise an `ArgumentError` that says so, and so do `Nx.sign/1` and `Nx.atan2/2` of
+       complex numbers.
+    6. The subnormal numbers of f8, and up to Nx 0.9 its zeros, have their value;
+       there they are misread.
+    7. Complex zeros are false in `Nx.all/2` and `Nx.select/3`; there they are true.
+    8. Sums, products and `Nx.dot/2` of floats may add up in another order. Large
+       products of matrices of f32 and narrower types are computed in f32, and if one
+       part of a complex element is not finite the other may be NaN.
 
   ## Inspection
 

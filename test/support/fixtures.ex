@@ -1,0 +1,76 @@
+defmodule Ferrox.Fixtures do
+  @moduledoc """
+  The files of `test/fixtures/backend`: calls of a backend's callbacks with what
+  they gave, one Erlang term a line.
+
+      {Callback, Arguments, Result}.
+
+  A tensor is `{tensor, Type, Shape, Hex}`, and `{out, Type, Shape}` where only the
+  type and the shape count. Data are in hexadecimal, the lowest byte first, types of
+  2 and 4 bits filled up with zeros. A result is `{ok, Value}`, what Nx.BinaryBackend
+  gave, or `{differs, Classes, Value}`, what Ferrox gives and why (the classes of
+  `Ferrox.Differences`), or `{raises, argument_error}`.
+  """
+
+  @directory Path.expand("../fixtures/backend", __DIR__)
+
+  @doc "The terms of a file."
+  @spec read(String.t()) :: [term]
+  def read(name) do
+    {:ok, terms} = :file.consult(Path.join(@directory, name))
+    terms
+  end
+
+  @doc "Writes the terms of a file, below a comment."
+  @spec write(String.t(), String.t(), [term]) :: :ok
+  def write(name, comment, terms) do
+    File.mkdir_p!(@directory)
+    lines = for term <- terms, do: :io_lib.format("~0p.~n", [term])
+    File.write!(Path.join(@directory, name), ["%% ", comment, "\n" | lines])
+  end
+
+  @doc "The file of the callbacks that `Nx.Backend` requires in a version of Nx."
+  @spec callbacks_file(String.t()) :: String.t()
+  def callbacks_file(version), do: "callbacks_#{version}.txt"
+
+  @doc "A term with its tensors as they are written."
+  @spec dump(term) :: term
+  def dump(%{type: type, shape: shape, data: %{state: state}}),
+    do: {:tensor, type, shape, hex(state)}
+
+  def dump(%{type: type, shape: shape}), do: {:out, type, shape}
+  def dump(%{__struct__: module}), do: {:struct, module}
+  def dump(list) when is_list(list), do: Enum.map(list, &dump/1)
+  def dump(fun) when is_function(fun), do: :fun
+  def dump(data) when is_bitstring(data), do: {:data, bit_size(data), hex(data)}
+  def dump(term) when is_tuple(term), do: term |> Tuple.to_list() |> dump() |> List.to_tuple()
+  def dump(term), do: term
+
+  @doc "The term that was written, tensors as maps that Ferrox.Backend takes for tensors."
+  @spec load(term) :: term
+  def load({:tensor, {_, bits} = type, shape, hex}) do
+    data = bits(hex, Tuple.product(shape) * bits)
+    %{type: type, shape: shape, names: names(shape), data: %Ferrox.Backend{state: data}}
+  end
+
+  def load({:out, type, shape}), do: %{type: type, shape: shape, names: names(shape), data: nil}
+  def load({:struct, module}), do: %{__struct__: module}
+  def load({:data, size, hex}), do: bits(hex, size)
+  def load(list) when is_list(list), do: Enum.map(list, &load/1)
+  def load(term) when is_tuple(term), do: term |> Tuple.to_list() |> load() |> List.to_tuple()
+  def load(term), do: term
+
+  defp names(shape), do: List.duplicate(nil, tuple_size(shape))
+
+  defp hex(data) do
+    padding = rem(8 - rem(bit_size(data), 8), 8)
+    Base.encode16(<<data::bitstring, 0::size(padding)>>, case: :lower) |> String.to_charlist()
+  end
+
+  defp bits(hex, size) do
+    <<data::bitstring-size(size), _::bitstring>> =
+      hex |> List.to_string() |> Base.decode16!(case: :lower)
+
+    data
+  end
+end
