@@ -446,7 +446,7 @@ if Code.ensure_loaded?(Nx) do
       classes =
         [got, direct, 0..(length(got) - 1)]
         |> Enum.zip_with(fn [got, direct, i] ->
-          if got == direct or ((family != :shape and direct) && Oracle.same?(got, direct, type)),
+          if same?(family, got, direct, type),
             do: :equal,
             else: {explain.(i, type, got, direct), got, direct}
         end)
@@ -474,6 +474,11 @@ if Code.ensure_loaded?(Nx) do
           )
       end
     end
+
+    # What only moves elements moves the bits of a NaN too.
+    defp same?(_family, _got, nil, _type), do: false
+    defp same?(:shape, got, direct, _type), do: got == direct
+    defp same?(_family, got, direct, type), do: Oracle.same?(got, direct, type)
 
     defp show(nil, _), do: "raised"
     defp show(bits, type), do: inspect(Oracle.decode(bits, type))

@@ -176,8 +176,7 @@ defmodule Ferrox.Oracle do
   """
   @spec sum_of_products?(value, [[value]], {atom, pos_integer}, pos_integer) :: boolean
   def sum_of_products?(got, terms, type, precision) do
-    {finite, special} =
-      Enum.split_with(terms, fn factors -> Enum.all?(factors, &is_number/1) end)
+    {finite, special} = Enum.split_with(terms, fn factors -> Enum.all?(factors, &is_number/1) end)
 
     # In units of 2 ** -2148, which every product is a multiple of.
     exact = for factors <- finite, do: factors |> Enum.map(&units/1) |> scaled()
@@ -559,8 +558,7 @@ defmodule Ferrox.Oracle do
   def units(float) do
     <<sign::1, exponent::11, mantissa::52>> = <<float::float-64>>
 
-    magnitude =
-      if exponent == 0, do: mantissa, else: (mantissa + (1 <<< 52)) <<< (exponent - 1)
+    magnitude = if exponent == 0, do: mantissa, else: (mantissa + (1 <<< 52)) <<< (exponent - 1)
 
     if sign == 1, do: -magnitude, else: magnitude
   end

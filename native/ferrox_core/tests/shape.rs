@@ -234,11 +234,11 @@ fn what_is_refused() {
     );
     assert_eq!(
         joined(&[3, 3], &[&a, &a], 0),
-        "concatenate: shapes {2, 3} and {2, 3} can't be joined along axis 0 into [3, 3]"
+        "concatenate: shapes {2, 3} and {2, 3} can't be joined along axis 0 into {3, 3}"
     );
     assert_eq!(
         joined(&[4, 3], &[&a, &a], 2),
-        "concatenate: shapes {2, 3} and {2, 3} can't be joined along axis 2 into [4, 3]"
+        "concatenate: shapes {2, 3} and {2, 3} can't be joined along axis 2 into {4, 3}"
     );
     assert_eq!(joined(&[4, 3], &[&a, &c], 0), "concatenate is not defined for f32 and s32");
     // Elements are moved, not converted.

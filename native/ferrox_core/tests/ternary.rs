@@ -34,8 +34,9 @@ fn clipped(x: Number, low: Number, high: Number) -> Number {
     if x.is_nan() || low.is_nan() || high.is_nan() {
         return Number::Real(f64::NAN);
     }
-    let raised = if low > x { low } else { x };
-    Number::Real(if high < raised { high } else { raised })
+    // Of two zeros that of the bound, as Nx has it.
+    let raised = if x > low { x } else { low };
+    Number::Real(if raised < high { raised } else { high })
 }
 
 fn run_clip(dtype: DType, [tensor, low, high]: &[Source; 3]) -> usize {
