@@ -5,6 +5,7 @@
 //! in order, as `Nx.BinaryBackend` does.
 
 use std::borrow::Cow;
+use std::collections::TryReserveError;
 
 use gemm::Parallelism;
 use num_complex::Complex;
@@ -57,7 +58,17 @@ impl Gemm for Complex<f64> {
 
 /// `out = left * right` for floats: `[m, k]` by `[k, n]`, `out` dense. All
 /// dimensions are at least one.
-pub fn float(dtype: DType, [m, k, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: &mut [u8]) {
+///
+/// # Errors
+///
+/// If there is no memory for a copy of operands that are not aligned.
+pub fn float(
+    dtype: DType,
+    [m, k, n]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    out: &mut [u8],
+) -> Result<(), TryReserveError> {
     match dtype {
         DType::F32 => gemm_of::<f32>([m, k, n], left, right, out),
         DType::F64 => gemm_of::<f64>([m, k, n], left, right, out),
@@ -67,10 +78,15 @@ pub fn float(dtype: DType, [m, k, n]: [usize; 3], left: Matrix<'_>, right: Matri
     }
 }
 
-fn gemm_of<T: Gemm>([m, k, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, out: &mut [u8]) {
+fn gemm_of<T: Gemm>(
+    [m, k, n]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    out: &mut [u8],
+) -> Result<(), TryReserveError> {
     let width = size_of::<T>();
     assert!(left.holds(m, k, width) && right.holds(k, n, width) && out.len() == m * n * width);
-    let (lhs, rhs) = (aligned::<T>(left.bytes), aligned::<T>(right.bytes));
+    let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
     // One multiply-add takes about 20 ps at best.
     let cost = 20 * (k * width / 4) as Cost;
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
@@ -79,12 +95,15 @@ fn gemm_of<T: Gemm>([m, k, n]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, 
     if before.is_empty() && after.is_empty() {
         multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), aligned, cost);
     } else {
-        let mut own = vec![T::ZERO; m * n];
+        let mut own = Vec::new();
+        own.try_reserve_exact(m * n)?;
+        own.resize(m * n, T::ZERO);
         multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), &mut own, cost);
         for (bytes, value) in T::view_mut(out).iter_mut().zip(own) {
             *bytes = value.store();
         }
     }
+    Ok(())
 }
 
 fn multiply<T: Gemm>(
@@ -141,15 +160,18 @@ unsafe impl<T: Sync> Send for Shared<T> {}
 unsafe impl<T: Send> Send for SharedMut<T> {}
 
 /// The elements in place where they are aligned, else a copy.
-fn aligned<T: Gemm>(bytes: &[u8]) -> Cow<'_, [T]> {
+fn aligned<T: Gemm>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveError> {
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
     // `align_to` is aligned.
     let (before, aligned, _) = unsafe { bytes.align_to::<T>() };
     if before.is_empty() {
-        Cow::Borrowed(aligned)
-    } else {
-        Cow::Owned(T::view(bytes).iter().map(|&b| T::load(b)).collect())
+        return Ok(Cow::Borrowed(aligned));
     }
+    let elements = T::view(bytes);
+    let mut own = Vec::new();
+    own.try_reserve_exact(elements.len())?;
+    own.extend(elements.iter().map(|&b| T::load(b)));
+    Ok(Cow::Owned(own))
 }
 
 /// A lane that `ordered` multiplies and adds up.

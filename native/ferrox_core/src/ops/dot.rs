@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix};
-use crate::layout::{Layout, collapse};
+use crate::layout::{Layout, collapse, index_of};
 use crate::ops::cast::cast_tensor;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
@@ -130,8 +130,8 @@ fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Option<DType> 
 /// A side in its lane type, as batches of matrices.
 struct Prepared<'a> {
     tensor: Cow<'a, Tensor<'a>>,
-    /// The offsets of the batches' first elements.
-    offsets: Vec<usize>,
+    /// The axes of the batch.
+    batch: Layout,
     /// Of rows and columns.
     strides: [usize; 2],
 }
@@ -150,22 +150,24 @@ impl<'a> Prepared<'a> {
         let layout = tensor.layout().transpose(order);
         match matrix_strides(&layout, batch, batch + rows) {
             Some(strides) => {
-                let offsets = offsets(&layout, batch);
-                Ok(Prepared { tensor, offsets, strides })
+                let batch = leading(&layout, batch);
+                Ok(Prepared { tensor, batch, strides })
             }
             None => {
                 let view = tensor.view(layout);
                 let dense = view.dense(OP)?.into_owned();
                 let tensor = Tensor::computed(lane, view.shape(), dense);
                 let strides = matrix_strides(&tensor.layout(), batch, batch + rows).unwrap_or([0, 0]);
-                let offsets = offsets(&tensor.layout(), batch);
-                Ok(Prepared { tensor: Cow::Owned(tensor), offsets, strides })
+                let batch = leading(&tensor.layout(), batch);
+                Ok(Prepared { tensor: Cow::Owned(tensor), batch, strides })
             }
         }
     }
 
     fn matrix(&self, index: usize, width: usize) -> Matrix<'_> {
-        Matrix { bytes: &self.tensor.bytes()[self.offsets[index] * width..], strides: self.strides }
+        let Layout { shape, strides, offset } = &self.batch;
+        let first = index_of(shape, strides, *offset, index) as usize;
+        Matrix { bytes: &self.tensor.bytes()[first * width..], strides: self.strides }
     }
 }
 
@@ -182,10 +184,13 @@ fn matrix_strides(layout: &Layout, rows: usize, columns: usize) -> Option<[usize
     Some([stride(rows, columns)?, stride(columns, layout.rank())?])
 }
 
-fn offsets(layout: &Layout, batch: usize) -> Vec<usize> {
-    let (shape, strides) = (&layout.shape[..batch], &layout.strides[..batch]);
-    let count = shape.iter().product();
-    (0..count).map(|i| crate::layout::index_of(shape, strides, layout.offset, i) as usize).collect()
+/// The first axes of a layout.
+fn leading(layout: &Layout, axes: usize) -> Layout {
+    Layout {
+        shape: layout.shape[..axes].into(),
+        strides: layout.strides[..axes].into(),
+        offset: layout.offset,
+    }
 }
 
 /// One product a batch.
@@ -207,7 +212,8 @@ fn products(
     for (index, out) in out.chunks_mut(m * n * width).enumerate() {
         let (left, right) = (left.matrix(index, width), right.matrix(index, width));
         if !lane.is_integer() && !small {
-            matmul::float(lane, [m, k, n], left, right, out);
+            let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
+            matmul::float(lane, [m, k, n], left, right, out).map_err(too_large)?;
             continue;
         }
         let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);

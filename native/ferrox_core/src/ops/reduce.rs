@@ -393,7 +393,7 @@ pub fn arg_reduce(
     let unsupported = || Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] };
     let lane = extreme_lane(input.dtype());
     let find: Find = match op {
-        _ if !out.dtype.is_integer() => return Err(unsupported()),
+        _ if out.dtype.is_complex() => return Err(unsupported()),
         ReduceOp::ReduceMin => finder::<Smallest>(lane, tie_break).ok_or_else(unsupported)?,
         _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
     };
@@ -415,21 +415,28 @@ pub fn arg_reduce(
     let load = conversion(input.dtype(), lane);
     let (width, reduced) = (input.dtype().width(), view.reduced);
     let result = out.dtype;
+    let store = Compute::As(DType::U64).store(result);
     out.write(name, |out| {
         let cost = 60 * reduced as Cost;
         share(out, view.before, result.width(), cost, |start, part| {
-            let mut converted = vec![0; if load.is_some() { reduced * lane.width() } else { 0 }];
+            let mut converted = vec![0; if load.is_some() { BLOCK.min(reduced) * lane.width() } else { 0 }];
             for (i, slot) in part.chunks_mut(result.width()).enumerate() {
-                let raw = &bytes[(start + i) * reduced * width..][..reduced * width];
-                let row = match load {
-                    Some(convert) => {
-                        convert(raw, &mut converted);
-                        &converted[..]
-                    }
-                    None => raw,
-                };
-                let index = (find(row) as u64).to_ne_bytes();
-                match Compute::As(DType::U64).store(result) {
+                let row = &bytes[(start + i) * reduced * width..][..reduced * width];
+                let mut best = Best { value: [0; 16], index: 0 };
+                // A block at a time, so that a conversion needs little memory.
+                for (block, raw) in row.chunks(BLOCK * width).enumerate() {
+                    let block_of = match load {
+                        Some(convert) => {
+                            let converted = &mut converted[..raw.len() / width * lane.width()];
+                            convert(raw, converted);
+                            &*converted
+                        }
+                        None => raw,
+                    };
+                    find(block_of, block * BLOCK, &mut best);
+                }
+                let index = (best.index as u64).to_ne_bytes();
+                match store {
                     Some(Conversion { convert, .. }) => convert(&index, slot),
                     None => slot.copy_from_slice(&index),
                 }
@@ -439,8 +446,14 @@ pub fn arg_reduce(
     })
 }
 
-/// The index of the extreme of a row.
-type Find = fn(&[u8]) -> usize;
+/// The extreme of the blocks of a row that were searched, and its index.
+struct Best {
+    value: [u8; 16],
+    index: usize,
+}
+
+/// Searches a block of a row, given the index of its first element.
+type Find = fn(&[u8], usize, &mut Best);
 
 fn finder<F: Extreme>(lane: DType, tie_break: TieBreak) -> Option<Find> {
     let high = tie_break == TieBreak::High;
@@ -456,11 +469,22 @@ fn finder<F: Extreme>(lane: DType, tie_break: TieBreak) -> Option<Find> {
 }
 
 /// The extreme first, then where it is: two passes that vectorize.
-fn find<L: Element + PartialEq, F: Fold<L>, const HIGH: bool>(row: &[u8]) -> usize {
-    let mut extreme = [0; 16];
-    fold::rows::<L, L, CastOf, F>(row, row.len() / size_of::<L>(), &mut extreme[..size_of::<L>()]);
-    let extreme = L::load(L::view(&extreme)[0]);
-    vectorize(Search::<L, HIGH> { row, extreme })
+#[allow(clippy::eq_op, reason = "NaN is what differs from itself")]
+fn find<L: Element + PartialEq, F: Fold<L>, const HIGH: bool>(block: &[u8], first: usize, best: &mut Best) {
+    let mut value = [0; 16];
+    fold::rows::<L, L, CastOf, F>(block, block.len() / size_of::<L>(), &mut value[..size_of::<L>()]);
+    let extreme = L::load(L::view(&value)[0]);
+    let before = L::load(L::view(&best.value)[0]);
+    let better = if first == 0 || extreme != extreme {
+        true
+    } else if before != before {
+        false
+    } else {
+        extreme != before && F::fold(before, extreme) == extreme || extreme == before && HIGH
+    };
+    if better {
+        *best = Best { value, index: first + vectorize(Search::<L, HIGH> { row: block, extreme }) };
+    }
 }
 
 struct Search<'a, L, const HIGH: bool> {
