@@ -26,9 +26,10 @@ defmodule Ferrox do
   ## Numbers
 
   Numbers, complex numbers, booleans and the atoms `:infinity`, `:neg_infinity`
-  and `:nan` are accepted in place of tensors. A number takes on the type that it
-  gives the result (`Ferrox.Type.merge_number/2`), so that nothing of it is lost:
-  Nx would round `0.1` to f32 before it is added to an f64 tensor.
+  and `:nan` are accepted in place of tensors. The tensor's type and the number give
+  the type of the result, see `Ferrox.Type.merge_number/2`; the number itself enters
+  the operation as it is. Only floats beside tensors of less than 64 bits are rounded
+  to f32 first, as Nx rounds them beside all tensors: `0.1` equals an f32 of `0.1`.
 
   ## Arithmetic
 
@@ -593,8 +594,10 @@ defmodule Ferrox do
 
   defp merge_number(system, type, number), do: Promotion.merge_number(system, type, number)
 
-  defp scalar(number, type, op),
-    do: %Tensor{data: Numbers.encode([number], type, op), type: type, shape: {}}
+  defp scalar(number, type, op) do
+    {type, data} = Numbers.operand(number, type, op)
+    %Tensor{data: data, type: type, shape: {}}
+  end
 
   defp binary(op, type, left, right) do
     %Tensor{type: left_type, shape: left_shape, data: left_data} = left
@@ -808,7 +811,8 @@ defmodule Ferrox do
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []) do
       tensor = to_tensor(tensor)
-      reduce(unquote(name), reduced_type(unquote(name), tensor.type), tensor, opts)
+      type = reduced_type(unquote(name), tensor.type)
+      reduce(unquote(name), unquote(name), type, tensor, opts)
     end
   end
 
@@ -816,10 +820,11 @@ defmodule Ferrox do
   defp reduced_type(op, _type) when op in [:all, :any], do: {:u, 8}
   defp reduced_type(_op, type), do: type
 
-  defp reduce(op, type, %Tensor{shape: input_shape} = tensor, opts) do
-    opts = options!(opts, [:axes, :keep_axes], op)
-    axes = Shape.axes!(input_shape, opts[:axes], op)
-    shape = Shape.reduce(input_shape, axes, opts[:keep_axes] || false)
+  # `name` is what the caller called, for errors.
+  defp reduce(name, op, type, %Tensor{shape: input_shape} = tensor, opts) do
+    opts = options!(opts, [:axes, :keep_axes], name)
+    axes = Shape.axes!(input_shape, opts[:axes], name)
+    shape = Shape.reduce(input_shape, axes, boolean!(opts, :keep_axes, name))
     data = Native.reduce(op, type, shape, axes, operand(tensor))
     %Tensor{data: data, type: type, shape: shape}
   end
@@ -835,9 +840,12 @@ defmodule Ferrox do
   """
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []) do
+    {promotion, opts} =
+      opts |> options!([:axes, :keep_axes, :promotion], :mean) |> Keyword.split([:promotion])
+
     tensor = to_tensor(tensor)
-    sum = sum(tensor, opts)
-    divide(sum, div(size(tensor), size(sum)))
+    sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
+    divide(sum, div(size(tensor), size(sum)), promotion)
   end
 
   for {name, op, adjective, example} <- [
@@ -875,7 +883,8 @@ defmodule Ferrox do
       end
 
       axes = if axis, do: [axis], else: Shape.all_axes(shape)
-      shape = Shape.reduce(shape, axes, (opts[:keep_axis] && axis != nil) || false)
+      keep? = boolean!(opts, :keep_axis, unquote(name))
+      shape = Shape.reduce(shape, axes, keep? and axis != nil)
       data = Native.arg_reduce(unquote(op), type, shape, axis, tie_break, operand(tensor))
       %Tensor{data: data, type: type, shape: shape}
     end
@@ -887,6 +896,10 @@ defmodule Ferrox do
   The dot product: over the last axis of the left and the last but one (or the
   only) axis of the right operand; a plain product if either is a scalar.
 
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
   ## Examples
 
       iex> Ferrox.dot(Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4])) |> Ferrox.to_number()
@@ -897,20 +910,20 @@ defmodule Ferrox do
       [[2.0, 1.0], [4.0, 3.0]]
 
   """
-  @spec dot(operand, operand) :: Tensor.t()
-  def dot(left, right) do
+  @spec dot(operand, operand, keyword) :: Tensor.t()
+  def dot(left, right, opts \\ []) do
     left = to_tensor(left)
     right = to_tensor(right)
 
     case {tuple_size(left.shape), tuple_size(right.shape)} do
-      {0, _} -> multiply(left, right)
-      {_, 0} -> multiply(left, right)
-      {m, n} -> dot(left, [m - 1], right, [Kernel.max(n - 2, 0)])
+      {0, _} -> multiply(left, right, opts)
+      {_, 0} -> multiply(left, right, opts)
+      {m, n} -> dot(left, [m - 1], [], right, [Kernel.max(n - 2, 0)], [], opts)
     end
   end
 
   @doc """
-  The dot product over the given axes; see `dot/6`.
+  The dot product over the given axes; see `dot/7`.
 
   ## Examples
 
@@ -919,8 +932,9 @@ defmodule Ferrox do
       [[10, 14], [14, 20]]
 
   """
-  @spec dot(operand, [axis], operand, [axis]) :: Tensor.t()
-  def dot(left, left_axes, right, right_axes), do: dot(left, left_axes, [], right, right_axes, [])
+  @spec dot(operand, [axis], operand, [axis], keyword) :: Tensor.t()
+  def dot(left, left_axes, right, right_axes, opts \\ []),
+    do: dot(left, left_axes, [], right, right_axes, [], opts)
 
   @doc """
   The dot product over the given axes, for each index of the axes of the batch.
@@ -936,11 +950,11 @@ defmodule Ferrox do
       [[[5]], [[50]]]
 
   """
-  @spec dot(operand, [axis], [axis], operand, [axis], [axis]) :: Tensor.t()
-  def dot(left, left_axes, left_batch, right, right_axes, right_batch) do
+  @spec dot(operand, [axis], [axis], operand, [axis], [axis], keyword) :: Tensor.t()
+  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []) do
     left = to_tensor(left)
     right = to_tensor(right)
-    type = Promotion.merge(:nx, left.type, right.type)
+    type = Promotion.merge(promotion!(opts, :dot), left.type, right.type)
 
     [left_axes, left_batch] =
       Enum.map([left_axes, left_batch], &Shape.axes!(left.shape, &1, :dot))
@@ -1059,6 +1073,10 @@ defmodule Ferrox do
         lead >= 0 -> Enum.map(Shape.all_axes(old), &(&1 + lead))
         true -> []
       end
+
+    if axes != Enum.sort(axes) do
+      raise ArgumentError, "broadcast: :axes must be in ascending order, got: #{inspect(axes)}"
+    end
 
     %Tensor{data: Native.broadcast(shape, axes, operand(tensor)), type: type, shape: shape}
   end
@@ -1295,6 +1313,16 @@ defmodule Ferrox do
 
   defp to_tensor(other) do
     raise ArgumentError, "expected a Ferrox.Tensor or a number, got: #{inspect(other)}"
+  end
+
+  defp boolean!(opts, key, op) do
+    case Keyword.get(opts, key, false) do
+      boolean when is_boolean(boolean) ->
+        boolean
+
+      other ->
+        raise ArgumentError, "#{op}: #{inspect(key)} must be a boolean, got: #{inspect(other)}"
+    end
   end
 
   defp options!([], _known, _op), do: []

@@ -281,11 +281,48 @@ defmodule FerroxTest do
       assert Ferrox.to_list(Ferrox.add(s64, 2 ** 40)) == [2 ** 40 + 1]
     end
 
+    test "are compared and computed as they are" do
+      f32 = Ferrox.tensor([16_777_216.0])
+      assert Ferrox.to_list(Ferrox.equal(f32, 16_777_217)) == [0]
+      assert Ferrox.to_list(Ferrox.subtract(16_777_217, f32)) == [1.0]
+      bf16 = Ferrox.tensor([256.0], type: :bf16)
+      assert Ferrox.to_list(Ferrox.equal(bf16, 257)) == [0]
+      f16 = Ferrox.tensor([2048.0], type: :f16)
+      assert Ferrox.to_list(Ferrox.subtract(2049, f16)) == [1.0]
+      assert Ferrox.to_list(Ferrox.less(f16, 70_000)) == [1]
+      assert Ferrox.to_list(Ferrox.clip(f16, 0, 1_000_000)) == [2048.0]
+      assert Ferrox.to_list(Ferrox.equal(Ferrox.tensor([0.1]), 0.1)) == [1]
+      assert Ferrox.to_list(Ferrox.less(Ferrox.tensor([1.0]), 1.0e300)) == [1]
+      assert Ferrox.to_list(Ferrox.less(Ferrox.tensor([1]), 2 ** 64 - 1)) == [1]
+    end
+
     test "that no type holds raise" do
       raises("#{2 ** 70} does not fit s64", fn ->
         Ferrox.add(Ferrox.tensor([1], type: :s8), 2 ** 70)
       end)
     end
+  end
+
+  test "options of the wrong kind raise" do
+    t = Ferrox.iota({2, 3})
+    raises("sum: :keep_axes must be a boolean, got: :no", fn -> Ferrox.sum(t, keep_axes: :no) end)
+    raises("mean: :keep_axes must be a boolean", fn -> Ferrox.mean(t, keep_axes: 1) end)
+
+    raises("argmax: :keep_axis must be a boolean", fn ->
+      Ferrox.argmax(t, axis: 0, keep_axis: 0)
+    end)
+
+    raises("mean: unknown option :axis", fn -> Ferrox.mean(t, axis: 0) end)
+    raises("must be in ascending order", fn -> Ferrox.broadcast(t, {3, 2}, axes: [1, 0]) end)
+  end
+
+  test "products and means take a promotion system" do
+    f64 = Ferrox.tensor([1.0], type: :f64)
+    c64 = Ferrox.tensor([1.0], type: :c64)
+    assert Ferrox.type(Ferrox.dot(f64, c64)) == {:c, 128}
+    assert Ferrox.type(Ferrox.dot(f64, c64, promotion: :nx_0_9)) == {:c, 64}
+    assert Ferrox.type(Ferrox.dot(f64, [0], c64, [0], promotion: :nx_0_9)) == {:c, 64}
+    assert Ferrox.to_number(Ferrox.mean(Ferrox.tensor([1, 2]), promotion: :nx_0_9)) == 1.5
   end
 
   test "what is no operand raises" do
@@ -305,6 +342,14 @@ defmodule FerroxTest do
     raises("a tensor of type f32 and shape {2} takes 8 bytes, got 4", fn ->
       Ferrox.exp(%Ferrox.Tensor{type: {:f, 32}, shape: {2}, data: <<0::32>>})
     end)
+  end
+
+  test "elements are not read from data of another size" do
+    for {data, type, bits} <- [{<<1, 2, 3>>, {:u, 64}, 24}, {<<0::80>>, {:f, 64}, 80}] do
+      raises("2 elements of #{Ferrox.Type.to_string(type)} take 128 bits, got #{bits}", fn ->
+        Ferrox.to_flat_list(%Ferrox.Tensor{data: data, type: type, shape: {2}})
+      end)
+    end
   end
 
   test "data are not copied where they need not be" do

@@ -10,20 +10,36 @@ defmodule Ferrox.Native do
   @typep type :: {atom, pos_integer}
   @type operand :: {type, tuple, bitstring}
 
+  # More would be a mistake, and take the machine down.
+  @max_threads 256
+
+  # Loading again, as a recompilation in IEx or a hot upgrade does, is refused:
+  # the module and the library that are there go on.
   @doc false
   def load do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
-    threads = Application.get_env(:ferrox, :threads, System.schedulers_online())
 
-    unless is_integer(threads) and threads > 0 do
-      raise ArgumentError,
-            "config :ferrox, :threads must be a positive integer, got: #{inspect(threads)}"
-    end
-
-    case :erlang.load_nif(path, threads) do
+    case :erlang.load_nif(path, threads()) do
       :ok -> :ok
-      {:error, {:upgrade, _}} -> :ok
       {:error, {reason, text}} -> {:error, {reason, text}}
+    end
+  end
+
+  defp threads do
+    default = min(System.schedulers_online(), @max_threads)
+
+    case Application.get_env(:ferrox, :threads, default) do
+      threads when is_integer(threads) and threads in 1..@max_threads ->
+        threads
+
+      other ->
+        IO.warn(
+          "config :ferrox, :threads must be an integer from 1 to #{@max_threads}, " <>
+            "got: #{inspect(other)}; going on with #{default}",
+          []
+        )
+
+        default
     end
   end
 
@@ -50,7 +66,17 @@ defmodule Ferrox.Native do
 
   stubs =
     for({name, arity} <- families, kind <- [:normal, :dirty], do: {:"#{name}_#{kind}", arity}) ++
-      [merge: 3, merge_number: 3, promotion_systems: 0, empty: 0, operations: 0]
+      [
+        merge: 3,
+        merge_number: 3,
+        result_type: 2,
+        promotion_systems: 0,
+        promotion_types: 1,
+        promotion_lattice: 1,
+        promotion_concrete: 2,
+        empty: 0,
+        operations: 0
+      ]
 
   for {name, arity} <- stubs do
     args = Macro.generate_arguments(arity, __MODULE__)
@@ -81,18 +107,20 @@ defmodule Ferrox.Native do
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
+    cost = size(shape) * binary_cost(op, elem(left, 0), elem(right, 0))
     left = like(left, type, shape)
     right = like(right, type, shape)
-
-    call(:binary, size(shape) * binary_cost(op, left, right), [op, type, shape, left, right])
-    |> data(type, shape)
+    call(:binary, cost, [op, type, shape, left, right]) |> data(type, shape)
   end
 
+  defp binary_cost(:pow, {:c, _}, _), do: 1000
   defp binary_cost(op, _, _) when op in [:pow, :atan2, :remainder], do: 300
   defp binary_cost(:quotient, _, _), do: 50
-  # Nothing to convert or to gather.
-  defp binary_cost(_op, left, right) when is_binary(left) and is_binary(right), do: 2
-  defp binary_cost(_op, _, _), do: 10
+  defp binary_cost(_op, {:c, _}, _), do: 30
+  defp binary_cost(_op, {_, bits}, _) when bits < 8, do: 60
+  # Nothing to convert.
+  defp binary_cost(_op, {_, bits} = type, type), do: max(div(bits, 16), 2)
+  defp binary_cost(_op, _, _), do: 60
 
   @spec unary(atom, type, operand) :: bitstring
   def unary(op, type, {_, shape, _} = input) do
@@ -103,18 +131,19 @@ defmodule Ferrox.Native do
   defp unary_cost(op, _) when op in [:negate, :abs, :sign, :floor, :ceil, :round], do: 5
   defp unary_cost(op, _) when op in [:is_nan, :is_infinity, :logical_not, :bitwise_not], do: 5
   defp unary_cost(_op, {:c, _}), do: 800
+  defp unary_cost(op, _) when op in [:sin, :cos, :tan], do: 200
   defp unary_cost(_op, {_, 64}), do: 200
   defp unary_cost(_op, _type), do: 20
 
   @spec as_type(type, operand) :: bitstring
   def as_type(type, {_, shape, _} = input) do
-    call(:as_type, size(shape) * 10, [type, whole(input)]) |> data(type, shape)
+    call(:as_type, size(shape) * 30, [type, whole(input)]) |> data(type, shape)
   end
 
   @doc "`shape` is that of the result."
   @spec reduce(atom, type, tuple, [non_neg_integer], operand) :: bitstring
   def reduce(op, type, shape, axes, {_, input_shape, _} = input) do
-    call(:reduce, size(input_shape) * 5, [op, type, shape, axes, whole(input)])
+    call(:reduce, size(input_shape) * 30, [op, type, shape, axes, whole(input)])
     |> data(type, shape)
   end
 
@@ -123,7 +152,9 @@ defmodule Ferrox.Native do
   def arg_reduce(op, type, shape, axis, tie_break, {_, input_shape, _} = input) do
     high? = tie_break == :high
 
-    call(:arg_reduce, size(input_shape) * 10, [op, type, shape, axis, high?, whole(input)])
+    cost = size(input_shape) * 30 + size(shape) * 500
+
+    call(:arg_reduce, cost, [op, type, shape, axis, high?, whole(input)])
     |> data(type, shape)
   end
 
@@ -131,21 +162,25 @@ defmodule Ferrox.Native do
   @spec dot(type, tuple, side, side) :: bitstring
         when side: {operand, [non_neg_integer], [non_neg_integer]}
   def dot(type, shape, {{_, left_shape, _} = left, contract, batch}, {right, contract2, batch2}) do
+    # Multiplications, operands to gather and convert, and products of the batch.
     summed = Enum.reduce(contract, 1, &(elem(left_shape, &1) * &2))
+    batches = Enum.reduce(batch, 1, &(elem(left_shape, &1) * &2))
+    moved = size(left_shape) + size(elem(right, 1))
+    cost = size(shape) * summed * 3 + moved * 30 + batches * 1000
     {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
-    call(:dot, size(shape) * summed * 3, [type, shape, left, right]) |> data(type, shape)
+    call(:dot, cost, [type, shape, left, right]) |> data(type, shape)
   end
 
   @spec select(type, tuple, operand, operand, operand) :: bitstring
   def select(type, shape, pred, on_true, on_false) do
     [pred, on_true, on_false] = Enum.map([pred, on_true, on_false], &like(&1, type, shape))
-    call(:select, size(shape) * 10, [type, shape, pred, on_true, on_false]) |> data(type, shape)
+    call(:select, size(shape) * 30, [type, shape, pred, on_true, on_false]) |> data(type, shape)
   end
 
   @spec clip(type, tuple, operand, operand, operand) :: bitstring
   def clip(type, shape, input, min, max) do
     [input, min, max] = Enum.map([input, min, max], &like(&1, type, shape))
-    call(:clip, size(shape) * 10, [type, shape, input, min, max]) |> data(type, shape)
+    call(:clip, size(shape) * 60, [type, shape, input, min, max]) |> data(type, shape)
   end
 
   @spec transpose(tuple, [non_neg_integer], operand) :: bitstring
@@ -174,7 +209,7 @@ defmodule Ferrox.Native do
   @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
   def concatenate(type, shape, axis, operands) do
     operands = Enum.map(operands, &whole/1)
-    call(:concatenate, size(shape) * 5, [type, shape, axis, operands]) |> data(type, shape)
+    call(:concatenate, size(shape) * 10, [type, shape, axis, operands]) |> data(type, shape)
   end
 
   @spec iota(type, tuple, non_neg_integer | nil) :: bitstring

@@ -17,9 +17,6 @@ defmodule Ferrox.Numbers do
 
   @doc "The data of numbers in a type; raises for one that the type can't hold."
   @spec encode([number_term], Type.t(), atom) :: bitstring
-  def encode([x], {:f, 32}, _op) when is_float(x) and abs(x) < 3.4e38, do: <<x::float-32-native>>
-  def encode([n], {:s, 32}, _op) when n in -0x8000_0000..0x7FFF_FFFF, do: <<n::32-native>>
-
   def encode(numbers, {kind, bits} = type, op) when kind in [:s, :u] do
     lane = if kind == :s, do: {:s, 64}, else: {:u, 64}
     max = Bitwise.bsl(1, if(kind == :s, do: bits - 1, else: bits)) - 1
@@ -101,6 +98,46 @@ defmodule Ferrox.Numbers do
   defp hint(_number, _type), do: "; give a :type that holds it"
 
   @doc """
+  A number that is an operand of a result of a type: its own type and its data,
+  without loss but for floats beside tensors of at most 32 bits, which are an f32
+  as in Nx.
+  """
+  @spec operand(number_term, Type.t(), atom) :: {Type.t(), binary}
+  # What most numbers are, in the type of most tensors.
+  def operand(x, {:f, 32} = type, _op) when is_float(x) and abs(x) < 3.4e38,
+    do: {type, <<x::float-32-native>>}
+
+  def operand(n, {:f, 32} = type, _op) when is_integer(n) and abs(n) <= 0x100_0000,
+    do: {type, <<n::float-32-native>>}
+
+  def operand(n, {:s, 32} = type, _op) when is_integer(n) and n in -0x8000_0000..0x7FFF_FFFF,
+    do: {type, <<n::32-native>>}
+
+  def operand(n, {:f, 64} = type, _op) when is_float(n), do: {type, <<n::float-64-native>>}
+
+  def operand(integer, _type, _op)
+      when is_integer(integer) and integer in -0x8000_0000_0000_0000..0x7FFF_FFFF_FFFF_FFFF,
+      do: {{:s, 64}, <<integer::64-native>>}
+
+  def operand(integer, _type, _op)
+      when is_integer(integer) and integer in 0..0xFFFF_FFFF_FFFF_FFFF,
+      do: {{:u, 64}, <<integer::64-native>>}
+
+  def operand(number, {_, bits} = type, op) when is_complex(number) do
+    type = if type == {:c, 128} or bits == 128, do: {:c, 128}, else: {:c, 64}
+    {type, encode([number], type, op)}
+  end
+
+  def operand(number, {kind, _} = type, op) when kind in [:s, :u],
+    do: {type, encode([number], type, op)}
+
+  def operand(float, {_, bits}, _op)
+      when is_float(float) and (bits >= 64 or abs(float) >= 3.4e38),
+      do: {{:f, 64}, <<float::float-64-native>>}
+
+  def operand(number, _type, op), do: {{:f, 32}, encode([number], {:f, 32}, op)}
+
+  @doc """
   The data of one number in a type, as Nx makes constants: integers wrap around,
   floats past the range become infinite.
   """
@@ -118,6 +155,12 @@ defmodule Ferrox.Numbers do
 
   @doc "The numbers of data, integers, floats (and atoms for what floats can't be) or complex."
   @spec decode(bitstring, Type.t(), non_neg_integer) :: [number_term]
+  def decode(data, {_, bits} = type, count) when bit_size(data) != bits * count do
+    raise ArgumentError,
+          "#{count} elements of #{Type.to_string(type)} take #{bits * count} bits, " <>
+            "got #{bit_size(data)}"
+  end
+
   def decode(data, {kind, _} = type, count) when kind in [:s, :u] do
     lane = {kind, 64}
     data = if type == lane, do: data, else: Native.as_type(lane, {type, {count}, data})

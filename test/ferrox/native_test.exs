@@ -1,5 +1,5 @@
 defmodule Ferrox.NativeTest do
-  use ExUnit.Case, async: true
+  use ExUnit.Case, async: false
 
   alias Ferrox.Native
 
@@ -10,6 +10,48 @@ defmodule Ferrox.NativeTest do
     end
 
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
+  end
+
+  test "loading the module again is refused, and the library goes on" do
+    :code.purge(Native)
+
+    ExUnit.CaptureLog.capture_log(fn ->
+      assert {:error, :on_load_failure} = :code.load_file(Native)
+    end)
+
+    assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
+  end
+
+  test "memory that an operation needs in between can't take the VM down" do
+    # The limit leaves room for the tensors, not for copies of them.
+    script = """
+    data = fn bytes -> :binary.copy(<<0>>, bytes) end
+    big = fn type, n, bytes -> %Ferrox.Tensor{type: type, shape: {n}, data: data.(bytes)} end
+    0 = Ferrox.to_number(Ferrox.argmax(big.({:bf, 16}, 150_000_000, 300_000_000)))
+    <<_, unaligned::binary>> = data.(400_000_001)
+    vector = %Ferrox.Tensor{type: {:f, 32}, shape: {100_000_000}, data: unaligned}
+
+    try do
+      Ferrox.dot(vector, vector)
+      IO.puts("computed")
+    rescue
+      error in ArgumentError -> IO.puts(error.message)
+    end
+
+    3 = Ferrox.to_number(Ferrox.add(1, 2))
+    IO.puts("alive")
+    """
+
+    paths = Enum.flat_map(:code.get_path(), &["-pa", List.to_string(&1)])
+    limited = "ulimit -v $1; shift; exec \"$@\""
+
+    # The carriers of a VM reserve much address space of their own.
+    arguments = ["--erl", "+MIscs 64 +S 1 +SDcpu 1 +SDio 1 +A 1"] ++ paths ++ ["-e", script]
+    elixir = System.find_executable("elixir")
+    command = ["-c", limited, "sh", "2500000", elixir | arguments]
+    {output, status} = System.cmd("sh", command, stderr_to_stdout: true)
+    assert {String.ends_with?(output, "alive\n"), status} == {true, 0}, output
+    assert output =~ "dot: a tensor of type f32" or output =~ "computed"
   end
 
   test "the direct API and the backend have every operation of the library" do
