@@ -316,6 +316,13 @@ defmodule FerroxTest do
     raises("must be in ascending order", fn -> Ferrox.broadcast(t, {3, 2}, axes: [1, 0]) end)
   end
 
+  test "indices may have any real type" do
+    t = Ferrox.tensor([[1, 3, 2]])
+    assert Ferrox.to_list(Ferrox.argmax(t, axis: 1, type: :f32)) == [1.0]
+    assert Ferrox.to_list(Ferrox.argmin(t, axis: 1, type: :u8)) == [0]
+    raises("argmax is not defined", fn -> Ferrox.argmax(t, type: :c64) end)
+  end
+
   test "products and means take a promotion system" do
     f64 = Ferrox.tensor([1.0], type: :f64)
     c64 = Ferrox.tensor([1.0], type: :c64)
