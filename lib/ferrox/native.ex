@@ -14,7 +14,8 @@ defmodule Ferrox.Native do
   @max_threads 256
 
   # Loading again, as a recompilation in IEx or a hot upgrade does, is refused:
-  # the module and the library that are there go on.
+  # the module and the library that are there go on. Only anonymous functions of
+  # a module don't survive that, so this one has none.
   @doc false
   def load do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
@@ -163,8 +164,8 @@ defmodule Ferrox.Native do
         when side: {operand, [non_neg_integer], [non_neg_integer]}
   def dot(type, shape, {{_, left_shape, _} = left, contract, batch}, {right, contract2, batch2}) do
     # Multiplications, operands to gather and convert, and products of the batch.
-    summed = Enum.reduce(contract, 1, &(elem(left_shape, &1) * &2))
-    batches = Enum.reduce(batch, 1, &(elem(left_shape, &1) * &2))
+    summed = size_of(contract, left_shape)
+    batches = size_of(batch, left_shape)
     moved = size(left_shape) + size(elem(right, 1))
     cost = size(shape) * summed * 3 + moved * 30 + batches * 1000
     {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
@@ -173,13 +174,17 @@ defmodule Ferrox.Native do
 
   @spec select(type, tuple, operand, operand, operand) :: bitstring
   def select(type, shape, pred, on_true, on_false) do
-    [pred, on_true, on_false] = Enum.map([pred, on_true, on_false], &like(&1, type, shape))
+    pred = like(pred, type, shape)
+    on_true = like(on_true, type, shape)
+    on_false = like(on_false, type, shape)
     call(:select, size(shape) * 30, [type, shape, pred, on_true, on_false]) |> data(type, shape)
   end
 
   @spec clip(type, tuple, operand, operand, operand) :: bitstring
   def clip(type, shape, input, min, max) do
-    [input, min, max] = Enum.map([input, min, max], &like(&1, type, shape))
+    input = like(input, type, shape)
+    min = like(min, type, shape)
+    max = like(max, type, shape)
     call(:clip, size(shape) * 60, [type, shape, input, min, max]) |> data(type, shape)
   end
 
@@ -208,7 +213,7 @@ defmodule Ferrox.Native do
   @doc "The operands have the type of the result."
   @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
   def concatenate(type, shape, axis, operands) do
-    operands = Enum.map(operands, &whole/1)
+    operands = all_whole(operands)
     call(:concatenate, size(shape) * 10, [type, shape, axis, operands]) |> data(type, shape)
   end
 
@@ -248,12 +253,19 @@ defmodule Ferrox.Native do
   defp like({type, shape, data}, type, shape) when is_binary(data), do: data
   defp like(operand, _type, _shape), do: whole(operand)
 
+  defp all_whole([]), do: []
+  defp all_whole([operand | operands]), do: [whole(operand) | all_whole(operands)]
+
   defp whole({_, _, data} = operand) when is_binary(data), do: operand
 
   defp whole({type, shape, data}) do
     padding = 8 - rem(bit_size(data), 8)
     {type, shape, <<data::bitstring, 0::size(padding)>>}
   end
+
+  # The number of elements along some of the axes.
+  defp size_of([], _shape), do: 1
+  defp size_of([axis | axes], shape), do: elem(shape, axis) * size_of(axes, shape)
 
   @doc "The number of elements of a shape."
   @spec size(tuple) :: non_neg_integer

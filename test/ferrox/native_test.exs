@@ -19,6 +19,12 @@ defmodule Ferrox.NativeTest do
       assert {:error, :on_load_failure} = :code.load_file(Native)
     end)
 
+    a = Ferrox.iota({2, 2}, type: :u4)
+    assert Ferrox.to_list(Ferrox.concatenate([a, a])) == [[0, 1], [2, 3], [0, 1], [2, 3]]
+    assert Ferrox.to_list(Ferrox.select(a, 1, a)) == [[0, 1], [1, 1]]
+    assert Ferrox.to_list(Ferrox.clip(a, 1, 2)) == [[1, 1], [2, 2]]
+    assert Ferrox.to_list(Ferrox.dot(a, a)) == [[2, 3], [6, 11]]
+
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
   end
 
