@@ -4,6 +4,7 @@ defmodule Ferrox.PromotionTest do
   alias Ferrox.{Golden, Promotion, Type}
 
   doctest Ferrox.Promotion
+  doctest Ferrox.PromotionError
 
   @golden [nx: "0.13.1", nx_0_9: "0.9.2"]
 
@@ -30,8 +31,13 @@ defmodule Ferrox.PromotionTest do
     end
   end
 
+  @systems [:nx, :nx_0_9, :jax, :numpy, :array_api, :ivy] ++
+             [:ivy_torch, :ivy_paddle, :ivy_numpy, :ivy_jax, :ivy_onnx, :ivy_mxnet] ++
+             [:ivy_tensorflow]
+  @nx [:nx, :nx_0_9]
+
   test "systems/0 lists what Rust has" do
-    assert Promotion.systems() == [:nx, :nx_0_9]
+    assert Promotion.systems() == @systems
     assert length(Promotion.types()) == 20
     assert Promotion.types(:nx) -- Promotion.types(:nx_0_9) == [{:f8_e4m3fn, 8}]
   end
@@ -45,7 +51,9 @@ defmodule Ferrox.PromotionTest do
   describe "laws" do
     # merge/3 counts on the first one where operands have one type.
     test "a type with itself stays" do
-      for system <- Promotion.systems(), type <- Promotion.types(system) do
+      for system <- Promotion.systems(),
+          type <- Promotion.types(system),
+          not Promotion.weak?(type) do
         assert Promotion.lookup(system, type, type) == type, "#{inspect(type)} under #{system}"
       end
     end
@@ -70,7 +78,7 @@ defmodule Ferrox.PromotionTest do
     end
 
     test "the result absorbs its operands" do
-      for system <- Promotion.systems(),
+      for system <- @nx,
           a <- Promotion.types(system),
           b <- Promotion.types(system) do
         merged = Promotion.merge(system, a, b)
@@ -105,7 +113,7 @@ defmodule Ferrox.PromotionTest do
 
   describe "numbers" do
     test "beyond 64 bits are no wider" do
-      for system <- Promotion.systems(),
+      for system <- @nx,
           type <- Promotion.types(system),
           n <- [2 ** 64, 2 ** 100] do
         assert Promotion.merge_number(system, type, n) ==
@@ -117,7 +125,7 @@ defmodule Ferrox.PromotionTest do
     end
 
     test "never make an integer type narrower" do
-      for system <- Promotion.systems(),
+      for system <- @nx,
           {kind, size} = type <- Promotion.types(system),
           kind in [:s, :u],
           power <- 0..70,
@@ -131,7 +139,10 @@ defmodule Ferrox.PromotionTest do
 
   describe "bad input" do
     test "an unknown system" do
-      message = "unknown promotion system :ny, expected one of: :nx, :nx_0_9"
+      message =
+        "unknown promotion system :ny, expected one of: " <>
+          Enum.map_join(@systems, ", ", &inspect/1)
+
       assert_raise ArgumentError, message, fn -> Promotion.promote(:u8, :s8, system: :ny) end
       assert_raise ArgumentError, message, fn -> Promotion.types(:ny) end
       assert_raise ArgumentError, message, fn -> Promotion.merge(:ny, {:u, 8}, {:u, 8}) end
@@ -164,23 +175,137 @@ defmodule Ferrox.PromotionTest do
     end
 
     test "an unknown option" do
-      assert_raise ArgumentError, "unknown option :strict, expected: :system", fn ->
+      assert_raise ArgumentError, "unknown option :strict of :nx, expected: :system", fn ->
         Promotion.promote(:u8, :s8, system: :nx, strict: true)
       end
 
-      assert_raise ArgumentError, "expected a keyword list of options, got: :nx", fn ->
-        Promotion.promote(:u8, :s8, :nx)
+      assert_raise ArgumentError, "expected a keyword list of options, got: [1]", fn ->
+        Promotion.promote(:u8, :s8, [1])
+      end
+
+      message = "invalid value for option :scalar: :new, expected :nep50 or :legacy"
+
+      assert_raise ArgumentError, message, fn ->
+        Promotion.promote(:u8, :s8, system: :numpy, scalar: :new)
+      end
+
+      assert_raise ArgumentError, ~r/the system is given twice/, fn ->
+        Promotion.types({:jax, system: :nx})
       end
     end
 
     test "a pair that the system leaves open names both types" do
       assert_raise ArgumentError,
-                   "nx_0_9 does not define the promotion of s8 with f8_e4m3fn: it has no type f8_e4m3fn",
+                   ~r/^nx_0_9 does not define the promotion of s8 with f8_e4m3fn: it has no type f8_e4m3fn, only u2, /,
                    fn -> Promotion.promote(:s8, :f8_e4m3fn, system: :nx_0_9) end
 
-      assert_raise ArgumentError,
-                   "nx does not define the promotion of f32 with a number that is not real",
-                   fn -> Promotion.merge_number(:nx, {:f, 32}, Ferrox.Complex.new(1)) end
+      error =
+        assert_raise Ferrox.PromotionError, fn ->
+          Promotion.result_type([:u64, 1, :s8], system: :array_api)
+        end
+
+      assert error.operands == [{:u, 64}, :int, {:s, 8}]
+      assert error.promotion == [system: :array_api]
+      assert error.message =~ "u64, int* and s8 have no implicit promotion"
+    end
+
+    test "no operands, and what is none" do
+      for system <- @systems do
+        assert_raise ArgumentError, "expected at least one operand", fn ->
+          Promotion.result_type([], system: system)
+        end
+      end
+
+      assert_raise ArgumentError, "expected a list of operands, got: :u8", fn ->
+        Promotion.result_type(:u8)
+      end
+
+      assert_raise ArgumentError, ~r/^unknown type "uint7"/, fn ->
+        Promotion.result_type([1, "uint7"])
+      end
+
+      assert_raise ArgumentError, "nil stands for no type under system: :nx", fn ->
+        Promotion.result_type([:u8, nil], system: :nx)
+      end
+
+      assert_raise ArgumentError, ~r/^no type holds 1 under system: :array_api/, fn ->
+        Promotion.result_type([1], system: :array_api)
+      end
+    end
+
+    test "a number that no type holds" do
+      for {system, number} <- [
+            jax: 2 ** 63,
+            jax: -(2 ** 100),
+            numpy: 2 ** 64,
+            ivy: 2 ** 64,
+            array_api: 256
+          ] do
+        message = ~r/#{number} (is out of the range|under)/
+
+        assert_raise ArgumentError, message, fn ->
+          Promotion.result_type([:u8, number], system: system)
+        end
+      end
+
+      assert Promotion.result_type([:u8, 256], system: :jax) == {:u, 8}
+      assert Promotion.result_type([:u8, 2 ** 64], system: :nx) == {:u, 64}
+    end
+
+    test "with/2 takes a function" do
+      assert_raise ArgumentError, "expected a function without arguments, got: 1", fn ->
+        Promotion.with(:jax, 1)
+      end
+
+      assert_raise ArgumentError, ~r/unknown promotion system/, fn ->
+        Promotion.with(:jacks, fn -> 1 end)
+      end
+    end
+  end
+
+  describe "what is in effect" do
+    test "nests, refines and is restored after a raise" do
+      assert Promotion.current() == [system: :nx]
+
+      Promotion.with([system: :jax, x64: false], fn ->
+        assert Promotion.promote(:u32, :s32) == {:s, 32}
+
+        catch_error(
+          Promotion.with([strict: true], fn ->
+            assert Promotion.current() == [system: :jax, strict: true, x64: false]
+            Promotion.promote(:u32, :s32)
+          end)
+        )
+
+        assert Promotion.current() == [system: :jax, x64: false]
+        assert Promotion.promote(:u32, :s32, x64: true) == {:s, 64}
+        assert Promotion.with([x64: true], &Promotion.current/0) == [system: :jax]
+
+        assert Promotion.with({:ivy, precise: false}, fn -> Promotion.promote(:s32, :f32) end) ==
+                 {:f, 32}
+
+        catch_throw(Promotion.with(:numpy, fn -> throw(:out) end))
+        assert Promotion.promote(:s32, :f32, system: :nx) == {:f, 32}
+        assert Task.await(Task.async(&Promotion.current/0)) == [system: :nx]
+      end)
+
+      assert Promotion.current() == [system: :nx]
+    end
+  end
+
+  describe "strict" do
+    test "names the types in order, the mode and both remedies" do
+      error =
+        assert_raise Ferrox.PromotionError, fn ->
+          Promotion.result_type([:s32, 1.0, :u8], system: :jax, strict: true)
+        end
+
+      assert error.operands == [{:s, 32}, :float, {:u, 8}]
+      assert error.promotion == [system: :jax, strict: true]
+
+      assert error.message ==
+               "s32, float* and u8 have no implicit promotion under system: :jax, strict: true. " <>
+                 "Cast the operands to the type you want, or set strict: false"
     end
   end
 end

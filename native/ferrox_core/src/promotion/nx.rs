@@ -7,7 +7,10 @@
 //! rank; then the left operand wins, which is why Nx does not commute where
 //! `f8_e4m3fn` meets another float.
 
-use super::{DType, Number, System, TYPES, Table};
+use super::node::{NODES, Node, Number};
+use super::table::{EMPTY, Table};
+use super::{Absent, Fit, Fold, Mode, System};
+use crate::DType;
 
 /// Types of one sort.
 struct Ladder {
@@ -69,24 +72,47 @@ const LADDERS_0_9: &[Ladder] = &[UNSIGNED, SIGNED, BFLOAT, Ladder { doubled_on: 
 /// Nx 0.13.1.
 pub(super) const NX: System = System {
     name: "nx",
-    table: table(LADDERS),
-    numbers: |dtype, number| merge_number(LADDERS, dtype, number),
+    options: &[],
+    modes: &[mode(table(LADDERS), |_, node, number| merge_number(LADDERS, node, number))],
 };
 
 /// Nx 0.9.0 to 0.9.2.
 pub(super) const NX_0_9: System = System {
     name: "nx_0_9",
-    table: table(LADDERS_0_9),
-    numbers: |dtype, number| merge_number(LADDERS_0_9, dtype, number),
+    options: &[],
+    modes: &[mode(table(LADDERS_0_9), |_, node, number| merge_number(LADDERS_0_9, node, number))],
 };
 
+const fn mode(table: Table, numbers: fn(&Mode, Node, Number) -> Option<Node>) -> Mode {
+    Mode {
+        table,
+        lattice: None,
+        fold: Fold::Left,
+        numbers,
+        alone: |number| {
+            Some(Node::Type(match number {
+                Number::Integer(_) => DType::S32,
+                Number::Float(_) => DType::F32,
+                Number::Complex(..) => DType::C64,
+            }))
+        },
+        defaults: [DType::S32, DType::F32, DType::C64],
+        fit: Fit::Any,
+        absent: Absent::Refused,
+    }
+}
+
 const fn table(ladders: &[Ladder]) -> Table {
-    let mut table = [[None; TYPES]; TYPES];
+    let mut table = EMPTY;
     let mut left = 0;
-    while left < TYPES {
+    while left < NODES {
         let mut right = 0;
-        while right < TYPES {
-            table[left][right] = merge(ladders, DType::ALL[left], DType::ALL[right]);
+        while right < NODES {
+            if let (Node::Type(l), Node::Type(r)) = (Node::ALL[left], Node::ALL[right])
+                && let Some(merged) = merge(ladders, l, r)
+            {
+                table[left][right] = Some(Node::Type(merged));
+            }
             right += 1;
         }
         left += 1;
@@ -115,21 +141,23 @@ const fn merge(ladders: &[Ladder], left: DType, right: DType) -> Option<DType> {
     }
 }
 
-fn merge_number(ladders: &[Ladder], dtype: DType, number: Number) -> Option<DType> {
+fn merge_number(ladders: &[Ladder], node: Node, number: Number) -> Option<Node> {
+    let Node::Type(dtype) = node else { return None };
     let ladder = &ladders[find(ladders, dtype)?];
-    match (ladder.number, number) {
+    Some(Node::Type(match (ladder.number, number) {
         (OnNumber::Fit { signed }, Number::Integer(integer)) => {
             if integer < 0 && !signed {
                 let signed = &ladders[ladder.doubled_on?];
-                Some(climb(signed, needed(integer, true).max(dtype.bits() * 2)))
+                climb(signed, needed(integer, true).max(dtype.bits() * 2))
             } else {
-                Some(climb(ladder, needed(integer, signed).max(dtype.bits())))
+                climb(ladder, needed(integer, signed).max(dtype.bits()))
             }
         }
-        (OnNumber::Fit { .. } | OnNumber::F32, Number::Integer(_) | Number::Float) => Some(DType::F32),
-        (OnNumber::Keep, Number::Integer(_) | Number::Float) | (OnNumber::KeepAny, _) => Some(dtype),
-        (_, Number::Complex) => None,
-    }
+        (OnNumber::Fit { .. } | OnNumber::F32, Number::Integer(_) | Number::Float(_)) => DType::F32,
+        (OnNumber::Keep, Number::Integer(_) | Number::Float(_)) | (OnNumber::KeepAny, _) => dtype,
+        // Nx gives such a number its own type first.
+        (_, Number::Complex(..)) => merge(ladders, dtype, DType::C64)?,
+    }))
 }
 
 /// The bits that Nx finds an integer to need. Its count knows no sizes between

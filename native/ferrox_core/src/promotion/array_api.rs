@@ -1,0 +1,43 @@
+//! The Python array API standard. It leaves open what mixes kinds of types, and
+//! what `u64` gives with signed types; libraries may answer, or refuse.
+
+use super::table::{Table, grid};
+use super::{Absent, Fit, Fold, Mode, System};
+use crate::DType::{C128, F64, S64};
+
+const TABLE: Table = grid(
+    "
+        b1  u1  u2  u4  u8  i1  i2  i4  i8  f4  f8  c8  c16 i*  f*  c*
+    b1  b1  --  --  --  --  --  --  --  --  --  --  --  --  --  --  --
+    u1  --  u1  u2  u4  u8  i2  i2  i4  i8  --  --  --  --  u1  --  --
+    u2  --  u2  u2  u4  u8  i4  i4  i4  i8  --  --  --  --  u2  --  --
+    u4  --  u4  u4  u4  u8  i8  i8  i8  i8  --  --  --  --  u4  --  --
+    u8  --  u8  u8  u8  u8  --  --  --  --  --  --  --  --  u8  --  --
+    i1  --  i2  i4  i8  --  i1  i2  i4  i8  --  --  --  --  i1  --  --
+    i2  --  i2  i4  i8  --  i2  i2  i4  i8  --  --  --  --  i2  --  --
+    i4  --  i4  i4  i8  --  i4  i4  i4  i8  --  --  --  --  i4  --  --
+    i8  --  i8  i8  i8  --  i8  i8  i8  i8  --  --  --  --  i8  --  --
+    f4  --  --  --  --  --  --  --  --  --  f4  f8  c8  c16 f4  f4  c8
+    f8  --  --  --  --  --  --  --  --  --  f8  f8  c16 c16 f8  f8  c16
+    c8  --  --  --  --  --  --  --  --  --  c8  c16 c8  c16 c8  c8  c8
+    c16 --  --  --  --  --  --  --  --  --  c16 c16 c16 c16 c16 c16 c16
+    i*  --  u1  u2  u4  u8  i1  i2  i4  i8  f4  f8  c8  c16 --  --  --
+    f*  --  --  --  --  --  --  --  --  --  f4  f8  c8  c16 --  --  --
+    c*  --  --  --  --  --  --  --  --  --  c8  c16 c8  c16 --  --  --
+",
+);
+
+pub(super) const ARRAY_API: System = System {
+    name: "array_api",
+    options: &[],
+    modes: &[Mode {
+        table: TABLE,
+        lattice: None,
+        fold: Fold::KindsDown,
+        numbers: Mode::weak,
+        alone: |_| None,
+        defaults: [S64, F64, C128],
+        fit: Fit::Result,
+        absent: Absent::Refused,
+    }],
+};

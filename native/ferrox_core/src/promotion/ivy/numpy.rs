@@ -1,0 +1,30 @@
+//! NumPy, with the little that it says of `bf16`: `bool` on the left of it, not on the right.
+
+use super::super::table::{Table, grid};
+use super::super::{Mode, System};
+use super::{frontend, frontend_mode};
+
+const TABLE: Table = grid(
+    "
+        b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    u1  u1  u1  u2  u4  u8  i2  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    u2  u2  u2  u2  u4  u8  i4  i4  i4  i8  --  f4  f4  f8  c8  c16
+    u4  u4  u4  u4  u4  u8  i8  i8  i8  i8  --  f8  f8  f8  c16 c16
+    u8  u8  u8  u8  u8  u8  f8  f8  f8  f8  --  f8  f8  f8  c16 c16
+    i1  i1  i2  i4  i8  f8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    i2  i2  i2  i4  i8  f8  i2  i2  i4  i8  --  f4  f4  f8  c8  c16
+    i4  i4  i4  i4  i8  f8  i4  i4  i4  i8  --  f8  f8  f8  c16 c16
+    i8  i8  i8  i8  i8  f8  i8  i8  i8  i8  --  f8  f8  f8  c16 c16
+    bf  --  bf  --  --  --  bf  --  --  --  bf  --  f4  f8  c8  c16
+    f2  f2  f2  f4  f8  f8  f2  f4  f8  f8  --  f2  f4  f8  c8  c16
+    f4  f4  f4  f4  f8  f8  f4  f4  f8  f8  f4  f4  f4  f8  c8  c16
+    f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  c16 c16
+    c8  c8  c8  c8  c16 c16 c8  c8  c16 c16 c8  c8  c8  c16 c8  c16
+    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
+",
+);
+
+const MODES: &[Mode] = &[frontend_mode(TABLE)];
+
+pub(in super::super) const IVY_NUMPY: System = frontend("ivy_numpy", MODES);

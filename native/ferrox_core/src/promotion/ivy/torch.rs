@@ -1,0 +1,27 @@
+//! PyTorch: the highest kind wins, then the widest type of it.
+
+use super::super::table::{Table, grid};
+use super::super::{Mode, System};
+use super::{frontend, frontend_mode};
+
+pub(super) const TABLE: Table = grid(
+    "
+        b1  u1  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    b1  b1  u1  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    u1  u1  u1  i2  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    i1  i1  i2  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    i2  i2  i2  i2  i2  i4  i8  bf  f2  f4  f8  c8  c16
+    i4  i4  i4  i4  i4  i4  i8  bf  f2  f4  f8  c8  c16
+    i8  i8  i8  i8  i8  i8  i8  bf  f2  f4  f8  c8  c16
+    bf  bf  bf  bf  bf  bf  bf  bf  f4  f4  f8  c8  c16
+    f2  f2  f2  f2  f2  f2  f2  f4  f2  f4  f8  c8  c16
+    f4  f4  f4  f4  f4  f4  f4  f4  f4  f4  f8  c8  c16
+    f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  c16 c16
+    c8  c8  c8  c8  c8  c8  c8  c8  c8  c8  c16 c8  c16
+    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
+",
+);
+
+const MODES: &[Mode] = &[frontend_mode(TABLE)];
+
+pub(in super::super) const IVY_TORCH: System = frontend("ivy_torch", MODES);

@@ -1,0 +1,159 @@
+//! JAX: the joins of a lattice in which the types of plain numbers are nodes of
+//! their own, and a second, sparser one for strict promotion.
+
+use super::node::Node;
+use super::table::{EMPTY, Lattice, Table};
+use super::{Absent, Fit, Fold, Mode, Switch, System};
+use crate::DType::{self, BF16, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
+
+use Node::{Bool, Complex, Float, Int, Type};
+
+const LATTICE: Lattice = Lattice {
+    edges: &[
+        (Bool, &[Int]),
+        (Int, &[Type(U8), Type(S8)]),
+        (Type(U8), &[Type(U16), Type(S16)]),
+        (Type(U16), &[Type(U32), Type(S32)]),
+        (Type(U32), &[Type(U64), Type(S64)]),
+        (Type(U64), &[Float]),
+        (Type(S8), &[Type(S16)]),
+        (Type(S16), &[Type(S32)]),
+        (Type(S32), &[Type(S64)]),
+        (Type(S64), &[Float]),
+        (Float, &[Type(BF16), Type(F16), Complex]),
+        (Type(BF16), &[Type(F32)]),
+        (Type(F16), &[Type(F32)]),
+        (Type(F32), &[Type(F64), Type(C64)]),
+        (Type(F64), &[Type(C128)]),
+        (Complex, &[Type(C64)]),
+        (Type(C64), &[Type(C128)]),
+        (Type(C128), &[]),
+    ],
+    positions: POSITIONS,
+};
+
+/// Without 64-bit types `u32` has nothing wider to meet `s32` in.
+const LATTICE_X32: Lattice = Lattice {
+    edges: &[
+        LATTICE.edges[0],
+        LATTICE.edges[1],
+        LATTICE.edges[2],
+        LATTICE.edges[3],
+        (Type(U32), &[Type(U64), Type(S32)]),
+        LATTICE.edges[5],
+        LATTICE.edges[6],
+        LATTICE.edges[7],
+        LATTICE.edges[8],
+        LATTICE.edges[9],
+        LATTICE.edges[10],
+        LATTICE.edges[11],
+        LATTICE.edges[12],
+        LATTICE.edges[13],
+        LATTICE.edges[14],
+        LATTICE.edges[15],
+        LATTICE.edges[16],
+        LATTICE.edges[17],
+    ],
+    positions: POSITIONS,
+};
+
+/// Only a number gives way, and only to a type that holds its kind.
+const STRICT: Lattice = Lattice {
+    edges: &[
+        (Bool, &[]),
+        (Int, &[Type(U8), Type(U16), Type(U32), Type(U64), Type(S8), Type(S16), Type(S32), Type(S64), Float]),
+        (Float, &[Type(BF16), Type(F16), Type(F32), Type(F64), Complex]),
+        (Complex, &[Type(C64), Type(C128)]),
+        (Type(U8), &[]),
+        (Type(U16), &[]),
+        (Type(U32), &[]),
+        (Type(U64), &[]),
+        (Type(S8), &[]),
+        (Type(S16), &[]),
+        (Type(S32), &[]),
+        (Type(S64), &[]),
+        (Type(BF16), &[]),
+        (Type(F16), &[]),
+        (Type(F32), &[]),
+        (Type(F64), &[]),
+        (Type(C64), &[]),
+        (Type(C128), &[]),
+    ],
+    positions: POSITIONS,
+};
+
+const POSITIONS: &[(Node, f64, f64)] = &[
+    (Bool, 0.0, 0.0),
+    (Type(U8), 2.0, 0.0),
+    (Type(U16), 3.0, 0.0),
+    (Type(U32), 4.0, 0.0),
+    (Type(U64), 5.0, 0.0),
+    (Int, 1.0, 1.0),
+    (Type(S8), 2.0, 2.0),
+    (Type(S16), 3.0, 2.0),
+    (Type(S32), 4.0, 2.0),
+    (Type(S64), 5.0, 2.0),
+    (Float, 6.0, 1.0),
+    (Type(BF16), 7.5, 0.6),
+    (Type(F16), 7.5, 1.4),
+    (Type(F32), 9.0, 1.0),
+    (Type(F64), 10.0, 1.0),
+    (Complex, 7.0, 2.0),
+    (Type(C64), 10.0, 2.0),
+    (Type(C128), 11.0, 2.0),
+];
+
+/// Types of 64 bits become those of 32 before anything else is asked.
+const fn narrowed(wide: &Table) -> Table {
+    let mut table = EMPTY;
+    let mut left = 0;
+    while left < Node::ALL.len() {
+        let mut right = 0;
+        while right < Node::ALL.len() {
+            table[left][right] = wide[narrow(Node::ALL[left]).index()][narrow(Node::ALL[right]).index()];
+            right += 1;
+        }
+        left += 1;
+    }
+    table
+}
+
+const fn narrow(node: Node) -> Node {
+    match node {
+        Type(U64) => Type(U32),
+        Type(S64) => Type(S32),
+        Type(F64) => Type(F32),
+        Type(C128) => Type(C64),
+        other => other,
+    }
+}
+
+const fn mode(lattice: &'static Lattice, table: Table, defaults: [DType; 3]) -> Mode {
+    Mode {
+        table,
+        lattice: Some(lattice),
+        fold: Fold::Left,
+        numbers: Mode::weak,
+        alone: |number| Some(number.weak()),
+        defaults,
+        fit: Fit::Default,
+        absent: Absent::Float,
+    }
+}
+
+const X64: [DType; 3] = [S64, F64, C128];
+const X32: [DType; 3] = [S32, F32, C64];
+
+pub(super) const JAX: System = System {
+    name: "jax",
+    options: &[
+        Switch { flag: "strict", key: "strict", values: ["false", "true"] },
+        Switch { flag: "x32", key: "x64", values: ["true", "false"] },
+    ],
+    modes: &[
+        mode(&LATTICE, LATTICE.joins(), X64),
+        mode(&STRICT, STRICT.joins(), X64),
+        mode(&LATTICE_X32, narrowed(&LATTICE_X32.joins()), X32),
+        mode(&STRICT, narrowed(&STRICT.joins()), X32),
+    ],
+};

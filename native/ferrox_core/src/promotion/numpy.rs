@@ -1,0 +1,130 @@
+//! NumPy, which avoids the loss of precision at any price. Its table is no
+//! lattice: `u8` and `s8` give `s16`, which with `f16` is `f32`, while `f16`
+//! holds each of the two. So the order of the operands is fixed otherwise.
+
+use super::node::{Node, Number};
+use super::table::{Table, grid};
+use super::{Absent, Fit, Fold, Mode, Switch, System};
+use crate::DType::{self, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
+
+const NEP50: Table = grid(
+    "
+        b1  u1  u2  u4  u8  i1  i2  i4  i8  f2  f4  f8  c8  c16 i*  f*  c*
+    b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  f2  f4  f8  c8  c16 i8  f8  c16
+    u1  u1  u1  u2  u4  u8  i2  i2  i4  i8  f2  f4  f8  c8  c16 u1  f8  c16
+    u2  u2  u2  u2  u4  u8  i4  i4  i4  i8  f4  f4  f8  c8  c16 u2  f8  c16
+    u4  u4  u4  u4  u4  u8  i8  i8  i8  i8  f8  f8  f8  c16 c16 u4  f8  c16
+    u8  u8  u8  u8  u8  u8  f8  f8  f8  f8  f8  f8  f8  c16 c16 u8  f8  c16
+    i1  i1  i2  i4  i8  f8  i1  i2  i4  i8  f2  f4  f8  c8  c16 i1  f8  c16
+    i2  i2  i2  i4  i8  f8  i2  i2  i4  i8  f4  f4  f8  c8  c16 i2  f8  c16
+    i4  i4  i4  i4  i8  f8  i4  i4  i4  i8  f8  f8  f8  c16 c16 i4  f8  c16
+    i8  i8  i8  i8  i8  f8  i8  i8  i8  i8  f8  f8  f8  c16 c16 i8  f8  c16
+    f2  f2  f2  f4  f8  f8  f2  f4  f8  f8  f2  f4  f8  c8  c16 f2  f2  c8
+    f4  f4  f4  f4  f8  f8  f4  f4  f8  f8  f4  f4  f8  c8  c16 f4  f4  c8
+    f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  f8  c16 c16 f8  f8  c16
+    c8  c8  c8  c8  c16 c16 c8  c8  c16 c16 c8  c8  c16 c8  c16 c8  c8  c8
+    c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
+    i*  i8  u1  u2  u4  u8  i1  i2  i4  i8  f2  f4  f8  c8  c16 i8  f8  c16
+    f*  f8  f8  f8  f8  f8  f8  f8  f8  f8  f2  f4  f8  c8  c16 f8  f8  c16
+    c*  c16 c16 c16 c16 c16 c16 c16 c16 c16 c8  c8  c16 c8  c16 c16 c16 c16
+",
+);
+
+/// Before NumPy 2 a number is of its default type, unless there is an array,
+/// which is `Fold::Values`.
+const LEGACY: Table = {
+    let mut table = NEP50;
+    let mut i = 0;
+    while i < Node::ALL.len() {
+        let mut j = 0;
+        while j < Node::ALL.len() {
+            table[i][j] = NEP50[strong(Node::ALL[i]).index()][strong(Node::ALL[j]).index()];
+            j += 1;
+        }
+        i += 1;
+    }
+    table
+};
+
+const fn strong(node: Node) -> Node {
+    match node {
+        Node::Int => Node::Type(S64),
+        Node::Float => Node::Type(F64),
+        Node::Complex => Node::Type(C128),
+        other => other,
+    }
+}
+
+const DEFAULTS: [DType; 3] = [S64, F64, C128];
+
+pub(super) const NUMPY: System = System {
+    name: "numpy",
+    options: &[Switch { flag: "legacy", key: "scalar", values: ["nep50", "legacy"] }],
+    modes: &[
+        Mode {
+            table: NEP50,
+            lattice: None,
+            fold: Fold::KindsDown,
+            numbers: Mode::weak,
+            alone: |number| Some(strong(number.weak())),
+            defaults: DEFAULTS,
+            fit: Fit::Result,
+            absent: Absent::Float,
+        },
+        Mode {
+            table: LEGACY,
+            lattice: None,
+            fold: Fold::Values(smallest),
+            numbers: legacy,
+            alone: legacy_alone,
+            defaults: DEFAULTS,
+            fit: Fit::Result,
+            absent: Absent::Float,
+        },
+    ],
+};
+
+fn legacy(mode: &Mode, node: Node, number: Number) -> Option<Node> {
+    mode.table[node.index()][legacy_alone(number)?.index()]
+}
+
+/// Integers go on in `u64`.
+fn legacy_alone(number: Number) -> Option<Node> {
+    match number {
+        Number::Integer(integer) if i64::try_from(integer).is_err() => {
+            u64::try_from(integer).is_ok().then_some(Node::Type(U64))
+        }
+        number => Some(strong(number.weak())),
+    }
+}
+
+/// The smallest type that holds the number; a non-negative one is signed where
+/// that costs no width, if its partner is.
+fn smallest(number: Number, signed: bool) -> Option<Node> {
+    let dtype = match number {
+        Number::Integer(n) => {
+            let fits = |bits: u32| {
+                if n < 0 || signed { -(1 << (bits - 1)) <= n && n < 1 << (bits - 1) } else { n < 1 << bits }
+            };
+            let signed_types = [(8, S8), (16, S16), (32, S32), (64, S64)];
+            let unsigned_types = [(8, U8), (16, U16), (32, U32), (64, U64)];
+            let types = if n < 0 || signed { signed_types } else { unsigned_types };
+            let found = types.into_iter().find(|&(bits, _)| fits(bits)).map(|(_, dtype)| dtype);
+            match found {
+                Some(dtype) => dtype,
+                None if n >= 0 && n <= i128::from(u64::MAX) => U64,
+                None => return None,
+            }
+        }
+        Number::Float(float) => match float.abs() {
+            x if x < 65000.0 || !x.is_finite() => F16,
+            x if x < 3.4e38 => F32,
+            _ => F64,
+        },
+        Number::Complex(re, im) => {
+            let small = |x: f64| x.abs() < 3.4e38 || !x.is_finite();
+            if small(re) && small(im) { C64 } else { C128 }
+        }
+    };
+    Some(Node::Type(dtype))
+}
