@@ -52,7 +52,8 @@ defmodule Bench.Add do
       b = Ferrox.subtract(1, a)
       ask(peer, "setup a = (np.arange(#{n}) / 3).astype(np.float32); b = 1 - a")
       check!(peer, Ferrox.add(a, b))
-      count = max(div(20_000_000, n), 5) |> min(100_000)
+      # Enough calls that the first ones, into cold memory, do not count.
+      count = max(div(200_000_000, n), 20) |> min(100_000)
 
       rounds =
         for _ <- 1..@rounds do

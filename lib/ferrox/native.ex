@@ -95,6 +95,9 @@ defmodule Ferrox.Native do
   # an element, on the slow side.
   @longest_normal 2_000_000
 
+  # So few elements need no estimate: the dearest cost 100 ns each.
+  @small 2_000
+
   defmacrop call(name, cost, args) do
     {normal, dirty} = {:"#{name}_normal", :"#{name}_dirty"}
 
@@ -108,10 +111,17 @@ defmodule Ferrox.Native do
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
-    cost = size(shape) * binary_cost(op, elem(left, 0), elem(right, 0))
-    left = like(left, type, shape)
-    right = like(right, type, shape)
-    call(:binary, cost, [op, type, shape, left, right]) |> data(type, shape)
+    size = size(shape)
+
+    if size <= @small do
+      binary_normal(op, type, shape, like(left, type, shape), like(right, type, shape))
+    else
+      cost = size * binary_cost(op, elem(left, 0), elem(right, 0))
+      left = like(left, type, shape)
+      right = like(right, type, shape)
+      call(:binary, cost, [op, type, shape, left, right])
+    end
+    |> data(type, shape)
   end
 
   defp binary_cost(:pow, {:c, _}, _), do: 1000

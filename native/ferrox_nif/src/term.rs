@@ -121,15 +121,15 @@ impl Operand<'_> {
 pub enum Elementwise<'a> {
     /// Of the result's type and shape.
     Alike(Binary<'a>),
-    /// Of another.
-    Other(Operand<'a>),
+    /// Of another; boxed, so that the frequent case is small to move.
+    Other(Box<Operand<'a>>),
 }
 
 impl<'a> Decoder<'a> for Elementwise<'a> {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         match term.decode() {
             Ok(data) => Ok(Elementwise::Alike(data)),
-            Err(_) => term.decode().map(Elementwise::Other),
+            Err(_) => term.decode().map(|operand| Elementwise::Other(Box::new(operand))),
         }
     }
 }
