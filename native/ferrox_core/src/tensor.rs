@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::exec::elementwise::{Access, Conversion, Input};
+use crate::exec::elementwise::{Access, Conversion, Input, Operand};
+use crate::lane::Compute;
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
 
@@ -173,6 +174,19 @@ impl<'a> Tensor<'a> {
             Geometry::Strided(layout) => layout.offset,
         };
         Some(&self.bytes[index * width..(index + 1) * width])
+    }
+
+    /// What a kernel reads for a result of the given shape, if that is all of the
+    /// elements or the only one, and it computes with them as they are.
+    #[inline]
+    pub(crate) fn operand(&self, shape: &[usize], compute: Compute) -> Option<Operand<'_>> {
+        if compute.load(self.dtype).is_some() {
+            return None;
+        }
+        if same_but_leading_ones(self.shape(), shape) {
+            return self.contiguous().map(Operand::Slice);
+        }
+        if self.rank() <= shape.len() { self.scalar().map(Operand::Scalar) } else { None }
     }
 
     /// An operand of an elementwise operation with a result of the given

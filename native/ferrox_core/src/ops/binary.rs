@@ -84,6 +84,10 @@ impl BinaryOp {
     }
 }
 
+/// Results of at most this many bytes go to the kernel at once, if their
+/// operands are what it computes with.
+const FEW_BYTES: usize = 4096;
+
 /// Applies `op` to every pair of elements. The shapes must broadcast to that
 /// of `out`.
 ///
@@ -96,11 +100,20 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
     let compute = compute(op, out.dtype, left, right).ok_or_else(unsupported)?;
     let (kernel, result) = kernel(op, compute).ok_or_else(unsupported)?;
-    let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
     let store = match result {
         DType::U8 if op.is_predicate() => Compute::As(DType::U8).store(out.dtype),
         _ => compute.store(out.dtype),
     };
+    // For a few elements, bringing the operands together would take most of the time.
+    let few = store.is_none() && !out.dtype.is_packed() && out.bytes.len() <= FEW_BYTES;
+    if few
+        && let Some(left) = left.operand(out.shape, compute)
+        && let Some(right) = right.operand(out.shape, compute)
+    {
+        let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
+        return kernel(out.bytes, &[left, right]).map_err(error);
+    }
+    let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
     let cost = cost(op, compute, inputs.iter().any(|i| i.load.is_some()) || store.is_some());
     let shape = out.shape;
     out.write(op.name(), |bytes| {
