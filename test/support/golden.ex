@@ -20,6 +20,19 @@ defmodule Ferrox.Golden do
     end
   end
 
+  @doc "The rows of a list of `fixtures/promotion`, without its header."
+  @spec rows(String.t()) :: [[String.t()]]
+  def rows(file) do
+    [_header | rows] =
+      @promotion |> Path.join(file) |> File.read!() |> String.split("\n", trim: true)
+
+    Enum.map(rows, &String.split(&1, ","))
+  end
+
+  @doc "The text of a file of `fixtures/promotion`."
+  @spec read(String.t()) :: String.t()
+  def read(file), do: @promotion |> Path.join(file) |> File.read!()
+
   @doc "A JSON document of `fixtures/promotion`, objects as maps."
   @spec json(String.t()) :: term
   def json(file) do
@@ -72,7 +85,14 @@ defmodule Ferrox.Golden do
       "true" <> rest -> {true, rest}
       "false" <> rest -> {false, rest}
       "null" <> rest -> {nil, rest}
-      digits -> Integer.parse(digits)
+      digits -> number(digits)
+    end
+  end
+
+  defp number(digits) do
+    case Integer.parse(digits) do
+      {_, "." <> _} -> Float.parse(digits)
+      integer -> integer
     end
   end
 

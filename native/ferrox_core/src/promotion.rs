@@ -83,8 +83,16 @@ enum Fold {
     /// Types first, those of the highest kind before the others, then numbers.
     KindsDown,
     /// As `KindsDown`, but where an array is of a kind as high as the scalars',
-    /// these count as the smallest type that holds their value.
-    Values(fn(Number, bool) -> Option<Node>),
+    /// from left to right, and a number is of the smallest type that holds it.
+    Values(fn(Number) -> Option<Smallest>),
+}
+
+/// The smallest type that holds a number.
+#[derive(Clone, Copy, Debug)]
+struct Smallest {
+    node: Node,
+    /// The signed type of the same size, where that holds it too.
+    signed: Option<Node>,
 }
 
 /// Which integers are too large.
@@ -383,39 +391,56 @@ impl Mode {
     fn values(
         &self,
         operands: impl Iterator<Item = Operand> + Clone,
-        smallest: fn(Number, bool) -> Option<Node>,
+        smallest: fn(Number) -> Option<Smallest>,
     ) -> Result<Node, Refusal> {
-        let arrays = operands.clone().filter_map(|operand| match operand {
-            Operand::Array(node) => Some(node),
-            _ => None,
-        });
-        let scalars = operands.clone().filter_map(|operand| match operand {
-            Operand::Array(_) | Operand::Absent => None,
-            Operand::Type(node) => Some(node),
-            Operand::Number(number) => Some(number.weak()),
-        });
         // Floats and complex numbers count as one kind here.
         let kind = |node: Node| level(node).min(2);
-        let by_value = match (arrays.clone().map(kind).max(), scalars.map(kind).max()) {
-            (Some(array), Some(scalar)) => array >= scalar,
-            _ => false,
-        };
-        let signed = by_value
-            && matches!(self.strong(arrays)?, Some(Node::Type(dtype)) if dtype.kind() == Kind::Signed);
-        let types = operands.filter_map(|operand| match operand {
-            Operand::Array(node) => Some(Ok(node)),
-            Operand::Absent => None,
-            Operand::Type(_) if by_value => None,
-            Operand::Type(node) => Some(Ok(self.concrete(node))),
-            Operand::Number(number) => {
-                let found = if by_value { smallest(number, signed) } else { (self.alone)(number) };
-                Some(found.ok_or(Refusal::Alone(number)))
+        let (mut array, mut scalar) = (None, None);
+        for operand in operands.clone() {
+            match operand {
+                Operand::Array(node) => array = array.max(Some(kind(node))),
+                Operand::Type(node) => scalar = scalar.max(Some(kind(node))),
+                Operand::Number(number) => scalar = scalar.max(Some(kind(number.weak()))),
+                Operand::Absent => {}
             }
-        });
-        if let Some(Err(refusal)) = types.clone().find(Result::is_err) {
-            return Err(refusal);
         }
-        self.strong(types.filter_map(Result::ok))?.ok_or(Refusal::Empty)
+        let by_value = scalar.is_some() && array >= scalar;
+        if let Some(Operand::Number(number)) = operands
+            .clone()
+            .find(|operand| matches!(operand, Operand::Number(number) if (self.alone)(*number).is_none()))
+        {
+            return Err(Refusal::Alone(number));
+        }
+        if !by_value {
+            let types = operands.filter_map(|operand| match operand {
+                Operand::Array(node) | Operand::Type(node) => Some(self.concrete(node)),
+                Operand::Number(number) => (self.alone)(number),
+                Operand::Absent => None,
+            });
+            return self.strong(types)?.ok_or(Refusal::Empty);
+        }
+        let types = operands.filter_map(|operand| match operand {
+            Operand::Array(node) | Operand::Type(node @ Node::Bool) => {
+                Some(Ok(Smallest { node, signed: None }))
+            }
+            Operand::Number(number) => smallest(number).map(Ok),
+            Operand::Type(_) | Operand::Absent => None,
+        });
+        let folded = types.reduce(|left, right| {
+            let (left, right) = (left?, right?);
+            let (l, r) = match (left.signed, right.signed) {
+                (Some(signed), _) if !unsigned(right.node) => (signed, right.node),
+                (None, Some(signed)) if !unsigned(left.node) => (left.node, signed),
+                _ => (left.node, right.node),
+            };
+            let node = self.merge(l, r)?;
+            let signed = match (left.signed, right.signed) {
+                (Some(left), Some(right)) => Some(self.merge(left, right)?),
+                _ => None,
+            };
+            Ok(Smallest { node, signed })
+        });
+        self.known(folded.ok_or(Refusal::Empty)??.node)
     }
 
     /// A number has its weak type: the default for `numbers`.
@@ -465,6 +490,15 @@ fn level(node: Node) -> u8 {
             Kind::BFloat | Kind::Float => 2,
             Kind::Complex => 3,
         },
+    }
+}
+
+/// Whether it leaves a number beside it unsigned.
+fn unsigned(node: Node) -> bool {
+    match node {
+        Node::Bool => true,
+        Node::Type(dtype) => dtype.kind() == Kind::Unsigned,
+        _ => false,
     }
 }
 

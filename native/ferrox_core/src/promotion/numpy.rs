@@ -4,7 +4,7 @@
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};
-use super::{Absent, Fit, Fold, Mode, Switch, System};
+use super::{Absent, Fit, Fold, Mode, Smallest, Switch, System};
 use crate::DType::{self, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 const NEP50: Table = grid(
@@ -98,33 +98,29 @@ fn legacy_alone(number: Number) -> Option<Node> {
     }
 }
 
-/// The smallest type that holds the number; a non-negative one is signed where
-/// that costs no width, if its partner is.
-fn smallest(number: Number, signed: bool) -> Option<Node> {
-    let dtype = match number {
+/// A non-negative integer is of an unsigned type, if need be of a signed one.
+fn smallest(number: Number) -> Option<Smallest> {
+    const SIZES: [(u32, DType, DType); 4] = [(8, U8, S8), (16, U16, S16), (32, U32, S32), (64, U64, S64)];
+    let only = |dtype| Some(Smallest { node: Node::Type(dtype), signed: None });
+    match number {
+        Number::Integer(n) if n < 0 => SIZES
+            .into_iter()
+            .find(|(bits, _, _)| n >= -(1 << (bits - 1)))
+            .and_then(|(_, _, signed)| only(signed)),
         Number::Integer(n) => {
-            let fits = |bits: u32| {
-                if n < 0 || signed { -(1 << (bits - 1)) <= n && n < 1 << (bits - 1) } else { n < 1 << bits }
-            };
-            let signed_types = [(8, S8), (16, S16), (32, S32), (64, S64)];
-            let unsigned_types = [(8, U8), (16, U16), (32, U32), (64, U64)];
-            let types = if n < 0 || signed { signed_types } else { unsigned_types };
-            let found = types.into_iter().find(|&(bits, _)| fits(bits)).map(|(_, dtype)| dtype);
-            match found {
-                Some(dtype) => dtype,
-                None if n >= 0 && n <= i128::from(u64::MAX) => U64,
-                None => return None,
-            }
+            SIZES.into_iter().find(|(bits, _, _)| n < 1 << bits).map(|(bits, unsigned, signed)| {
+                let signed = (n < 1 << (bits - 1)).then_some(Node::Type(signed));
+                Smallest { node: Node::Type(unsigned), signed }
+            })
         }
         Number::Float(float) => match float.abs() {
-            x if x < 65000.0 || !x.is_finite() => F16,
-            x if x < 3.4e38 => F32,
-            _ => F64,
+            x if x < 65000.0 || !x.is_finite() => only(F16),
+            x if x < 3.4e38 => only(F32),
+            _ => only(F64),
         },
         Number::Complex(re, im) => {
             let small = |x: f64| x.abs() < 3.4e38 || !x.is_finite();
-            if small(re) && small(im) { C64 } else { C128 }
+            only(if small(re) && small(im) { C64 } else { C128 })
         }
-    };
-    Some(Node::Type(dtype))
+    }
 }

@@ -1,0 +1,183 @@
+defmodule Mix.Tasks.Ferrox.Promote do
+  @shortdoc "Tells which type results from operands of several types"
+
+  @moduledoc """
+  Tells which type results from operands of several types.
+
+      $ mix ferrox.promote --system jax uint8 int8 float16
+      float16
+      $ mix ferrox.promote --system jax,x32 uint8 1.0
+      float*
+      $ mix ferrox.promote u8 -- -1
+      s16
+
+  Operands are NumPy's names of types or Nx's short ones, `bool`, the weak types
+  `int*`, `float*` and `complex*`, and numbers (`1`, `1.0`, `1j`, `True`).
+  `int16[]` is an array where NumPy's legacy rule tells arrays from scalars.
+  Nx's systems answer with Nx's names, the others with NumPy's; a weak result
+  ends in a star. A promotion that is refused prints one line on standard error,
+  and the exit status is 1.
+
+  ## Options
+
+    * `--system` - one of `Ferrox.Promotion.systems/0`, `nx` by default, with
+      its options after commas: `strict` and `x32` for `jax`, `legacy` for
+      `numpy`, `nonprecise` and `array_api` for `ivy`
+    * `--stdin` - answer one query a line, `SYSTEM[,option...]<TAB>TYPE TYPE ...`,
+      each with one line, the result or `error`
+    * `--table SYSTEM` - print the table of all pairs
+    * `--lattice SYSTEM` - draw the lattice
+    * `--format` - `text` (default), `markdown`, `html` or `csv` for a table,
+      `svg` (default) or `dot` for a lattice
+    * `--differ` - with `--table` and `--format csv`: 1 for the cells that differ
+      from NumPy's, 0 for the others
+
+  """
+
+  use Mix.Task
+
+  alias Ferrox.Promotion.{Query, Table}
+
+  @switches [
+    system: :string,
+    stdin: :boolean,
+    table: :string,
+    lattice: :string,
+    format: :string,
+    differ: :boolean
+  ]
+
+  @impl true
+  def run(args) do
+    Mix.Task.run("compile")
+    Mix.Task.run("loadpaths")
+
+    # Options come first, so that a negative number is an operand.
+    case OptionParser.parse(args, strict: @switches) do
+      {opts, operands, []} -> answer(opts, operands)
+      {opts, operands, invalid} -> answer(opts, operands ++ numbers(invalid))
+    end
+  end
+
+  # `-1` looks like an option.
+  defp numbers(invalid) do
+    for {name, value} <- invalid do
+      with nil <- value, false <- Query.operand(name) == :error do
+        name
+      else
+        _ -> refuse("unknown option #{name}, see mix help ferrox.promote")
+      end
+    end
+  end
+
+  defp answer(opts, operands) do
+    case Keyword.take(opts, [:stdin, :table, :lattice]) do
+      [] -> query(opts, operands)
+      [stdin: true] when operands == [] -> stdin()
+      [table: system] when operands == [] -> table(system, opts)
+      [lattice: system] when operands == [] -> lattice(system, opts)
+      _ -> refuse("give operands, --stdin, --table or --lattice, one of them")
+    end
+  end
+
+  defp query(opts, operands) do
+    case Query.ask(mode!(Keyword.get(opts, :system, "nx")), operands) do
+      {:ok, name} -> IO.puts(name)
+      {:error, message} -> refuse(message)
+    end
+  end
+
+  defp table(system, opts) do
+    format = one_of!(Keyword.get(opts, :format, "text"), [:text, :markdown, :html, :csv])
+    IO.write(Table.format(mode!(system), format, differ: Keyword.get(opts, :differ, false)))
+  end
+
+  defp lattice(system, opts) do
+    format = one_of!(Keyword.get(opts, :format, "svg"), [:svg, :dot])
+    IO.write(Table.lattice(mode!(system), format))
+  rescue
+    error in ArgumentError -> refuse(Exception.message(error))
+  end
+
+  defp mode!(text) do
+    case Query.mode(text) do
+      {:ok, mode} -> mode
+      {:error, message} -> refuse(message)
+    end
+  end
+
+  defp one_of!(text, formats) do
+    Enum.find(formats, &(Atom.to_string(&1) == text)) ||
+      refuse("unknown format #{inspect(text)}, expected one of: #{Enum.join(formats, ", ")}")
+  end
+
+  # Each line read and each answer written is a message to another process and
+  # back. So one process reads ahead, and one writes what has been answered while
+  # it wrote: fast for a file, and without delay for a line typed.
+  defp stdin do
+    :io.setopts(:standard_io, binary: true, encoding: :latin1)
+    answerer = self()
+    reader = spawn_link(fn -> read(answerer) end)
+    writer = spawn_link(fn -> write(answerer) end)
+    answer_lines(reader, writer, [], :idle, :open)
+  end
+
+  defp read(answerer) do
+    case IO.binread(:stdio, :line) do
+      line when is_binary(line) ->
+        send(answerer, {self(), line})
+        read(answerer)
+
+      _eof ->
+        send(answerer, {self(), :eof})
+    end
+  end
+
+  defp write(answerer) do
+    receive do
+      answers ->
+        IO.binwrite(Enum.reverse(answers))
+        send(answerer, {self(), :written})
+        write(answerer)
+    end
+  end
+
+  defp answer_lines(_reader, _writer, [], :idle, :eof), do: :ok
+
+  defp answer_lines(reader, writer, [_ | _] = answers, :idle, input) do
+    send(writer, answers)
+    answer_lines(reader, writer, [], :busy, input)
+  end
+
+  defp answer_lines(reader, writer, answers, state, input) do
+    receive do
+      {^reader, :eof} -> answer_lines(reader, writer, answers, state, :eof)
+      {^reader, line} -> answer_lines(reader, writer, [answer_line(line) | answers], state, input)
+      {^writer, :written} -> answer_lines(reader, writer, answers, :idle, input)
+    end
+  end
+
+  defp answer_line(line) do
+    case Query.line(line |> trim("\n") |> trim("\r")) do
+      {:ok, name} -> [name, ?\n]
+      {:error, _message} -> "error\n"
+    end
+  end
+
+  defp trim("", _ending), do: ""
+
+  defp trim(line, ending) do
+    size = byte_size(line) - 1
+
+    case line do
+      <<line::binary-size(size), ^ending::binary>> -> line
+      line -> line
+    end
+  end
+
+  @spec refuse(String.t()) :: no_return
+  defp refuse(message) do
+    IO.puts(:stderr, message)
+    exit({:shutdown, 1})
+  end
+end
