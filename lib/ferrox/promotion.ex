@@ -258,7 +258,7 @@ defmodule Ferrox.Promotion do
       {:f, 32}
 
   """
-  @spec with(promotion, (-> result)) :: result when result: var
+  @spec with(promotion, fun) :: term
   def with(options, fun) when is_function(fun, 0) do
     mode = mode(options)
     before = Process.put(__MODULE__, mode)
