@@ -7,6 +7,9 @@ defmodule Ferrox.Native do
 
   @on_load :load
 
+  # What each call passes through.
+  @compile {:inline, like: 3, data: 3, flat: 4, size: 1}
+
   @typep type :: {atom, pos_integer}
   @type operand :: {type, tuple, bitstring}
 
@@ -112,17 +115,21 @@ defmodule Ferrox.Native do
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
     size = size(shape)
+    cost = if size <= @small, do: 0, else: size * binary_cost(op, elem(left, 0), elem(right, 0))
+    left = like(left, type, shape)
+    right = like(right, type, shape)
 
-    if size <= @small do
-      binary_normal(op, type, shape, like(left, type, shape), like(right, type, shape))
-    else
-      cost = size * binary_cost(op, elem(left, 0), elem(right, 0))
-      left = like(left, type, shape)
-      right = like(right, type, shape)
-      call(:binary, cost, [op, type, shape, left, right])
-    end
+    call(:binary, cost, [op, type, flat(shape, size, left, right), left, right])
     |> data(type, shape)
   end
+
+  # The shape of two operands that are as the result doesn't matter, and a size is
+  # quicker to decode.
+  defp flat(_shape, size, left, right)
+       when is_binary(left) and is_binary(right) and size <= @small,
+       do: size
+
+  defp flat(shape, _size, _left, _right), do: shape
 
   defp binary_cost(:pow, {:c, _}, _), do: 1000
   defp binary_cost(op, _, _) when op in [:pow, :atan2, :remainder], do: 300

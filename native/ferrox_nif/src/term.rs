@@ -65,11 +65,15 @@ impl Encoder for Type {
     }
 }
 
-/// A shape, or another tuple of non-negative integers: `{2, 3}`.
+/// A shape, or another tuple of non-negative integers: `{2, 3}`. A size stands
+/// for one axis.
 pub struct Dims(pub Shape);
 
 impl<'a> Decoder<'a> for Dims {
     fn decode(term: Term<'a>) -> NifResult<Self> {
+        if let Ok(size) = term.decode::<usize>() {
+            return Ok(Dims(Shape::from_slice(&[size])));
+        }
         // Small ranks without an allocation.
         if let Ok((a, b)) = term.decode::<(usize, usize)>() {
             return Ok(Dims(Shape::from_slice(&[a, b])));
