@@ -1,14 +1,14 @@
 defmodule Ferrox.Native do
   @moduledoc false
-  # The native library: one function a family of operations, which picks the
-  # scheduler, hands over the data and raises what went wrong.
+  # The native library: one function a family of operations, which hands over the
+  # data and raises what went wrong.
   #
   # Tensors are passed as `{type, shape, data}` and results come back as data.
 
   @on_load :load
 
   # What each call passes through.
-  @compile {:inline, like: 3, data: 3, flat: 4, size: 1}
+  @compile {:inline, like: 3, data: 3, flat: 3, size: 1}
 
   @typep type :: {atom, pos_integer}
   @type operand :: {type, tuple, bitstring}
@@ -93,100 +93,59 @@ defmodule Ferrox.Native do
 
   ## The families
 
-  # A NIF on a normal scheduler should take well under a millisecond; moving to
-  # a dirty one costs 1 to 10 us. Costs are estimates in tenths of a nanosecond
-  # an element, on the slow side.
-  @longest_normal 2_000_000
-
-  # So few elements need no estimate: the dearest cost 100 ns each.
-  @small 2_000
-
-  defmacrop call(name, cost, args) do
+  # The library estimates the work, and does none where it is too much for the
+  # scheduler that the process runs on.
+  defmacrop call(name, args) do
     {normal, dirty} = {:"#{name}_normal", :"#{name}_dirty"}
 
     quote do
-      if unquote(cost) > @longest_normal,
-        do: unquote(dirty)(unquote_splicing(args)),
-        else: unquote(normal)(unquote_splicing(args))
+      case unquote(normal)(unquote_splicing(args)) do
+        :dirty -> unquote(dirty)(unquote_splicing(args))
+        answer -> answer
+      end
     end
   end
 
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
-    size = size(shape)
-    cost = if size <= @small, do: 0, else: size * binary_cost(op, elem(left, 0), elem(right, 0))
     left = like(left, type, shape)
     right = like(right, type, shape)
-
-    call(:binary, cost, [op, type, flat(shape, size, left, right), left, right])
-    |> data(type, shape)
+    call(:binary, [op, type, flat(shape, left, right), left, right]) |> data(type, shape)
   end
 
-  # The shape of two operands that are as the result doesn't matter, and a size is
+  # The shape of two operands that are as the result does not matter, and a size is
   # quicker to decode.
-  defp flat(_shape, size, left, right)
-       when is_binary(left) and is_binary(right) and size <= @small,
-       do: size
-
-  defp flat(shape, _size, _left, _right), do: shape
-
-  defp binary_cost(:pow, {:c, _}, _), do: 1000
-  defp binary_cost(op, _, _) when op in [:pow, :atan2, :remainder], do: 300
-  defp binary_cost(:quotient, _, _), do: 50
-  defp binary_cost(_op, {:c, _}, _), do: 30
-  defp binary_cost(_op, {_, bits}, _) when bits < 8, do: 60
-  # Nothing to convert.
-  defp binary_cost(_op, {_, bits} = type, type), do: max(div(bits, 16), 2)
-  defp binary_cost(_op, _, _), do: 60
+  defp flat({size}, left, right) when is_binary(left) and is_binary(right), do: size
+  defp flat({}, left, right) when is_binary(left) and is_binary(right), do: 1
+  defp flat(shape, _left, _right), do: shape
 
   @spec unary(atom, type, operand) :: bitstring
-  def unary(op, type, {_, shape, _} = input) do
-    call(:unary, size(shape) * unary_cost(op, type), [op, type, whole(input)])
-    |> data(type, shape)
-  end
-
-  defp unary_cost(op, _) when op in [:negate, :abs, :sign, :floor, :ceil, :round], do: 5
-  defp unary_cost(op, _) when op in [:is_nan, :is_infinity, :logical_not, :bitwise_not], do: 5
-  defp unary_cost(_op, {:c, _}), do: 800
-  defp unary_cost(op, _) when op in [:sin, :cos, :tan], do: 200
-  defp unary_cost(_op, {_, 64}), do: 200
-  defp unary_cost(_op, _type), do: 20
+  def unary(op, type, {_, shape, _} = input),
+    do: call(:unary, [op, type, whole(input)]) |> data(type, shape)
 
   @spec as_type(type, operand) :: bitstring
-  def as_type(type, {_, shape, _} = input) do
-    call(:as_type, size(shape) * 30, [type, whole(input)]) |> data(type, shape)
-  end
+  def as_type(type, {_, shape, _} = input),
+    do: call(:as_type, [type, whole(input)]) |> data(type, shape)
 
   @doc "`shape` is that of the result."
   @spec reduce(atom, type, tuple, [non_neg_integer], operand) :: bitstring
-  def reduce(op, type, shape, axes, {_, input_shape, _} = input) do
-    call(:reduce, size(input_shape) * 30, [op, type, shape, axes, whole(input)])
-    |> data(type, shape)
-  end
+  def reduce(op, type, shape, axes, input),
+    do: call(:reduce, [op, type, shape, axes, whole(input)]) |> data(type, shape)
 
   @doc "`op` is `:reduce_max` or `:reduce_min`, `axis` nil for all axes."
   @spec arg_reduce(atom, type, tuple, non_neg_integer | nil, :low | :high, operand) :: bitstring
-  def arg_reduce(op, type, shape, axis, tie_break, {_, input_shape, _} = input) do
+  def arg_reduce(op, type, shape, axis, tie_break, input) do
     high? = tie_break == :high
-
-    cost = size(input_shape) * 30 + size(shape) * 500
-
-    call(:arg_reduce, cost, [op, type, shape, axis, high?, whole(input)])
-    |> data(type, shape)
+    call(:arg_reduce, [op, type, shape, axis, high?, whole(input)]) |> data(type, shape)
   end
 
   @doc "Each side is `{operand, axes to sum over, axes of the batch}`."
   @spec dot(type, tuple, side, side) :: bitstring
         when side: {operand, [non_neg_integer], [non_neg_integer]}
-  def dot(type, shape, {{_, left_shape, _} = left, contract, batch}, {right, contract2, batch2}) do
-    # Multiplications, operands to gather and convert, and products of the batch.
-    summed = size_of(contract, left_shape)
-    batches = size_of(batch, left_shape)
-    moved = size(left_shape) + size(elem(right, 1))
-    cost = size(shape) * summed * 3 + moved * 30 + batches * 1000
+  def dot(type, shape, {left, contract, batch}, {right, contract2, batch2}) do
     {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
-    call(:dot, cost, [type, shape, left, right]) |> data(type, shape)
+    call(:dot, [type, shape, left, right]) |> data(type, shape)
   end
 
   @spec select(type, tuple, operand, operand, operand) :: bitstring
@@ -194,7 +153,7 @@ defmodule Ferrox.Native do
     pred = like(pred, type, shape)
     on_true = like(on_true, type, shape)
     on_false = like(on_false, type, shape)
-    call(:select, size(shape) * 30, [type, shape, pred, on_true, on_false]) |> data(type, shape)
+    call(:select, [type, shape, pred, on_true, on_false]) |> data(type, shape)
   end
 
   @spec clip(type, tuple, operand, operand, operand) :: bitstring
@@ -202,47 +161,40 @@ defmodule Ferrox.Native do
     input = like(input, type, shape)
     min = like(min, type, shape)
     max = like(max, type, shape)
-    call(:clip, size(shape) * 60, [type, shape, input, min, max]) |> data(type, shape)
+    call(:clip, [type, shape, input, min, max]) |> data(type, shape)
   end
 
   @spec transpose(tuple, [non_neg_integer], operand) :: bitstring
-  def transpose(shape, axes, {type, _, _} = input) do
-    call(:transpose, size(shape) * 20, [shape, axes, whole(input)]) |> data(type, shape)
-  end
+  def transpose(shape, axes, {type, _, _} = input),
+    do: call(:transpose, [shape, axes, whole(input)]) |> data(type, shape)
 
   @spec broadcast(tuple, [non_neg_integer], operand) :: bitstring
-  def broadcast(shape, axes, {type, _, _} = input) do
-    call(:broadcast, size(shape) * 10, [shape, axes, whole(input)]) |> data(type, shape)
-  end
+  def broadcast(shape, axes, {type, _, _} = input),
+    do: call(:broadcast, [shape, axes, whole(input)]) |> data(type, shape)
 
   @spec reverse(tuple, [non_neg_integer], operand) :: bitstring
-  def reverse(shape, axes, {type, _, _} = input) do
-    call(:reverse, size(shape) * 20, [shape, axes, whole(input)]) |> data(type, shape)
-  end
+  def reverse(shape, axes, {type, _, _} = input),
+    do: call(:reverse, [shape, axes, whole(input)]) |> data(type, shape)
 
   @doc "`lengths` count elements before the strides leave some out."
   @spec slice(tuple, [integer], [integer], [integer], operand) :: bitstring
-  def slice(shape, starts, lengths, strides, {type, _, _} = input) do
-    call(:slice, size(shape) * 20, [shape, starts, lengths, strides, whole(input)])
-    |> data(type, shape)
-  end
+  def slice(shape, starts, lengths, strides, {type, _, _} = input),
+    do: call(:slice, [shape, starts, lengths, strides, whole(input)]) |> data(type, shape)
 
   @doc "The operands have the type of the result."
   @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
   def concatenate(type, shape, axis, operands) do
     operands = all_whole(operands)
-    call(:concatenate, size(shape) * 10, [type, shape, axis, operands]) |> data(type, shape)
+    call(:concatenate, [type, shape, axis, operands]) |> data(type, shape)
   end
 
   @spec iota(type, tuple, non_neg_integer | nil) :: bitstring
-  def iota(type, shape, axis) do
-    call(:iota, size(shape) * 20, [type, shape, axis]) |> data(type, shape)
-  end
+  def iota(type, shape, axis),
+    do: call(:iota, [type, shape, axis]) |> data(type, shape)
 
   @spec eye(type, tuple) :: bitstring
-  def eye(type, shape) do
-    call(:eye, size(shape) * 20, [type, shape]) |> data(type, shape)
-  end
+  def eye(type, shape),
+    do: call(:eye, [type, shape]) |> data(type, shape)
 
   @doc """
   The answer of the library, or an ArgumentError with its message.
@@ -279,10 +231,6 @@ defmodule Ferrox.Native do
     padding = 8 - rem(bit_size(data), 8)
     {type, shape, <<data::bitstring, 0::size(padding)>>}
   end
-
-  # The number of elements along some of the axes.
-  defp size_of([], _shape), do: 1
-  defp size_of([axis | axes], shape), do: elem(shape, axis) * size_of(axes, shape)
 
   @doc "The number of elements of a shape."
   @spec size(tuple) :: non_neg_integer

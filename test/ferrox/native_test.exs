@@ -3,6 +3,19 @@ defmodule Ferrox.NativeTest do
 
   alias Ferrox.Native
 
+  test "long work is left to a dirty scheduler, short work is not" do
+    data = fn size -> :binary.copy(<<0.5::float-32-native>>, size) end
+    few = {{:f, 32}, {1000}, data.(1000)}
+    many = {{:f, 32}, {1_000_000}, data.(1_000_000)}
+    assert is_binary(Native.unary_normal(:exp, {:f, 32}, few))
+    assert Native.unary_normal(:exp, {:f, 32}, many) == :dirty
+    assert Native.unary(:exp, {:f, 32}, many) == Native.unary_dirty(:exp, {:f, 32}, many)
+    matrix = put_elem(many, 1, {1000, 1000})
+
+    assert Native.dot_normal({:f, 32}, {1000, 1000}, {matrix, [1], []}, {matrix, [0], []}) ==
+             :dirty
+  end
+
   test "a panic in Rust reaches Elixir as an exception, and the library goes on" do
     # rustler's message for a panic; Rust prints where it happened on stderr.
     for nif <- [&Native.panic_normal/1, &Native.panic_dirty/1] do
@@ -129,10 +142,10 @@ defmodule Ferrox.NativeTest do
 
   test "sizes that overflow are refused" do
     max = 0xFFFF_FFFF_FFFF_FFFF
-    assert {:error, message} = Native.iota_normal({:f, 32}, {max, max}, nil)
+    assert {:error, message} = Native.iota_dirty({:f, 32}, {max, max}, nil)
     assert message =~ "does not fit into memory"
     operand = {{:f, 32}, {max, 2}, <<>>}
-    assert {:error, message} = Native.unary_normal(:exp, {:f, 32}, operand)
+    assert {:error, message} = Native.unary_dirty(:exp, {:f, 32}, operand)
     assert message =~ "does not fit into memory"
   end
 end

@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 macro_rules! dtypes {
-    ($($variant:ident, $name:literal, $tag:literal, $kind:ident, $bits:literal;)*) => {
+    ($($variant:ident, $name:literal, $kind:ident, $bits:literal;)*) => {
         /// A tensor's element type, named as Nx names it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum DType {
@@ -46,12 +46,6 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// The first element of Nx's type tuple: `"f"` of `{:f, 32}`.
-            #[must_use]
-            pub const fn tag(self) -> &'static str {
-                match self { $(DType::$variant => $tag,)* }
-            }
-
             /// Whether it is an integer, a float or complex.
             #[must_use]
             #[inline]
@@ -70,26 +64,26 @@ macro_rules! dtypes {
 }
 
 dtypes! {
-    U2, "u2", "u", Unsigned, 2;
-    U4, "u4", "u", Unsigned, 4;
-    U8, "u8", "u", Unsigned, 8;
-    U16, "u16", "u", Unsigned, 16;
-    U32, "u32", "u", Unsigned, 32;
-    U64, "u64", "u", Unsigned, 64;
-    S2, "s2", "s", Signed, 2;
-    S4, "s4", "s", Signed, 4;
-    S8, "s8", "s", Signed, 8;
-    S16, "s16", "s", Signed, 16;
-    S32, "s32", "s", Signed, 32;
-    S64, "s64", "s", Signed, 64;
-    F8, "f8", "f", Float, 8;
-    F8E4M3FN, "f8_e4m3fn", "f8_e4m3fn", Float, 8;
-    F16, "f16", "f", Float, 16;
-    BF16, "bf16", "bf", BFloat, 16;
-    F32, "f32", "f", Float, 32;
-    F64, "f64", "f", Float, 64;
-    C64, "c64", "c", Complex, 64;
-    C128, "c128", "c", Complex, 128;
+    U2, "u2", Unsigned, 2;
+    U4, "u4", Unsigned, 4;
+    U8, "u8", Unsigned, 8;
+    U16, "u16", Unsigned, 16;
+    U32, "u32", Unsigned, 32;
+    U64, "u64", Unsigned, 64;
+    S2, "s2", Signed, 2;
+    S4, "s4", Signed, 4;
+    S8, "s8", Signed, 8;
+    S16, "s16", Signed, 16;
+    S32, "s32", Signed, 32;
+    S64, "s64", Signed, 64;
+    F8, "f8", Float, 8;
+    F8E4M3FN, "f8_e4m3fn", Float, 8;
+    F16, "f16", Float, 16;
+    BF16, "bf16", BFloat, 16;
+    F32, "f32", Float, 32;
+    F64, "f64", Float, 64;
+    C64, "c64", Complex, 64;
+    C128, "c128", Complex, 128;
 }
 
 impl std::fmt::Display for DType {
@@ -99,18 +93,6 @@ impl std::fmt::Display for DType {
 }
 
 impl DType {
-    /// The type of Nx's tuple `{tag, bits}`, if there is one.
-    ///
-    /// ```
-    /// use ferrox_core::DType;
-    /// assert_eq!(DType::from_tag("s", 32), Some(DType::S32));
-    /// assert_eq!(DType::from_tag("s", 33), None);
-    /// ```
-    #[must_use]
-    pub fn from_tag(tag: &str, bits: usize) -> Option<Self> {
-        Self::ALL.iter().copied().find(|d| d.tag() == tag && d.bits() == bits)
-    }
-
     /// The type whose arithmetic serves this one: itself, or 8 bits wide for
     /// the types that pack several elements into a byte.
     #[must_use]

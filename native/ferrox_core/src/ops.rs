@@ -1,6 +1,28 @@
 //! What each family of operations means, one file a family of Nx's
 //! documentation. Each takes tensors and writes into the memory it is handed.
 
+/// Operations of a family, and their names.
+macro_rules! named {
+    ($(#[$doc:meta])* pub enum $Op:ident { $($variant:ident, $name:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $Op {
+            $(#[doc = concat!("`", $name, "`")] $variant,)*
+        }
+
+        impl $Op {
+            /// Every operation.
+            pub const ALL: &'static [$Op] = &[$($Op::$variant,)*];
+
+            /// The name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $($Op::$variant => $name,)* }
+            }
+        }
+    };
+}
+
 pub mod binary;
 pub mod cast;
 mod compare;

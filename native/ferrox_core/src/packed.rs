@@ -1,6 +1,7 @@
 //! Types of 2 and 4 bits, several to a byte, the first in the highest bits, as
 //! an Erlang bitstring holds them.
 
+use crate::exec::parallel::Cost;
 use crate::tensor::scratch;
 use crate::{DType, Error};
 
@@ -32,6 +33,11 @@ pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
         *byte =
             elements.iter().enumerate().fold(0, |byte, (i, &e)| byte | (e & mask) << (8 - bits * (i + 1)));
     }
+}
+
+/// What widening and packing an element of each type costs.
+pub(crate) fn cost(dtypes: &[DType]) -> Cost {
+    1_000 * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
 }
 
 #[cfg(test)]

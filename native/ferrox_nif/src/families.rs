@@ -3,7 +3,8 @@
 
 use std::sync::OnceLock;
 
-use ferrox_core::exec::parallel;
+use ferrox_core::exec::parallel::{self, Cost, Work};
+use ferrox_core::layout;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::dot::Side;
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
@@ -12,7 +13,8 @@ use ferrox_core::ops::{self, cast};
 use ferrox_core::{Error, Output, Tensor};
 use rustler::{Atom, Decoder, Env, NifResult, Term};
 
-use crate::term::{Dims, Elementwise, Operand, Type, result};
+use crate::call::Call;
+use crate::term::{Dims, Elementwise, Operand, Type};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -82,8 +84,13 @@ impl<'a> Decoder<'a> for Reduce {
     }
 }
 
+/// The work of computing every element of a shape.
+fn work(shape: &[usize], cost: Cost) -> Work {
+    parallel::work(layout::size(shape).unwrap_or(usize::MAX), cost)
+}
+
 pub fn binary<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     op: Binary,
     dtype: Type,
     shape: Dims,
@@ -91,23 +98,27 @@ pub fn binary<'a>(
     right: Elementwise<'a>,
 ) -> Term<'a> {
     let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
-    result(env, name, dtype, shape, |out| {
+    let work = work(shape, ops::binary::cost(op.0, dtype, [left.dtype(dtype), right.dtype(dtype)]));
+    call.tensor(work, name, dtype, shape, |out| {
         let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
         ops::binary::binary(op.0, out, &left, &right)
     })
 }
 
-pub fn unary<'a>(env: Env<'a>, op: Unary, dtype: Type, input: Operand<'a>) -> Term<'a> {
-    let name = op.0.name();
-    result(env, name, dtype.0, input.shape(), |out| ops::unary::unary(op.0, out, &input.tensor(name)?))
+pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, input: Operand<'a>) -> Term<'a> {
+    let (name, dtype) = (op.0.name(), dtype.0);
+    let work = work(input.shape(), ops::unary::cost(op.0, dtype, input.dtype()));
+    call.tensor(work, name, dtype, input.shape(), |out| ops::unary::unary(op.0, out, &input.tensor(name)?))
 }
 
-pub fn as_type<'a>(env: Env<'a>, dtype: Type, input: Operand<'a>) -> Term<'a> {
-    result(env, "as_type", dtype.0, input.shape(), |out| cast::as_type(out, &input.tensor("as_type")?))
+pub fn as_type<'a>(call: Call<'a>, dtype: Type, input: Operand<'a>) -> Term<'a> {
+    const OP: &str = "as_type";
+    let work = work(input.shape(), cast::cost(input.dtype(), dtype.0));
+    call.tensor(work, OP, dtype.0, input.shape(), |out| cast::as_type(out, &input.tensor(OP)?))
 }
 
 pub fn reduce<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     op: Reduce,
     dtype: Type,
     shape: Dims,
@@ -115,12 +126,15 @@ pub fn reduce<'a>(
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = op.0.name();
-    result(env, name, dtype.0, &shape.0, |out| ops::reduce::reduce(op.0, out, &input.tensor(name)?, &axes))
+    let work = work(input.shape(), ops::reduce::cost(input.dtype()));
+    call.tensor(work, name, dtype.0, &shape.0, |out| {
+        ops::reduce::reduce(op.0, out, &input.tensor(name)?, &axes)
+    })
 }
 
 /// `axis` is nil for all of the tensor.
 pub fn arg_reduce<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     op: Reduce,
     dtype: Type,
     shape: Dims,
@@ -128,9 +142,11 @@ pub fn arg_reduce<'a>(
     high: bool,
     input: Operand<'a>,
 ) -> Term<'a> {
+    let name = if op.0 == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
     let tie_break = if high { TieBreak::High } else { TieBreak::Low };
-    result(env, "argmax", dtype.0, &shape.0, |out| {
-        ops::reduce::arg_reduce(op.0, out, &input.tensor("argmax")?, axis, tie_break)
+    let work = ops::reduce::arg_work(input.size(), layout::size(&shape.0).unwrap_or(usize::MAX));
+    call.tensor(work, name, dtype.0, &shape.0, |out| {
+        ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, axis, tie_break)
     })
 }
 
@@ -138,112 +154,126 @@ pub fn arg_reduce<'a>(
 pub type DotSide<'a> = (Operand<'a>, Vec<usize>, Vec<usize>);
 
 pub fn dot<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     dtype: Type,
     shape: Dims,
     (left, left_contract, left_batch): DotSide<'a>,
     (right, right_contract, right_batch): DotSide<'a>,
 ) -> Term<'a> {
-    result(env, "dot", dtype.0, &shape.0, |out| {
-        let (left, right) = (left.tensor("dot")?, right.tensor("dot")?);
+    const OP: &str = "dot";
+    let along = |axes: &[usize]| axes.iter().filter_map(|&axis| left.shape().get(axis)).product::<usize>();
+    let elements = layout::size(&shape.0).unwrap_or(usize::MAX);
+    let read = left.size().saturating_add(right.size());
+    let work = ops::dot::work(dtype.0, elements, along(&left_contract), read, along(&left_batch));
+    call.tensor(work, OP, dtype.0, &shape.0, |out| {
+        let (left, right) = (left.tensor(OP)?, right.tensor(OP)?);
         let left = Side { tensor: &left, contract: &left_contract, batch: &left_batch };
         let right = Side { tensor: &right, contract: &right_contract, batch: &right_batch };
         ops::dot::dot(out, left, right)
     })
 }
 
+/// `select` and `clip`.
+fn ternary<'a>(
+    call: Call<'a>,
+    (op, cost): (&'static str, Cost),
+    (dtype, shape): (Type, Dims),
+    operands: [Elementwise<'a>; 3],
+    run: fn(Output<'_>, &Tensor<'_>, &Tensor<'_>, &Tensor<'_>) -> Result<(), Error>,
+) -> Term<'a> {
+    let (dtype, shape) = (dtype.0, &shape.0);
+    call.tensor(work(shape, cost), op, dtype, shape, |out| {
+        let [a, b, c] = operands.each_ref().map(|operand| operand.tensor(op, dtype, shape));
+        run(out, &a?, &b?, &c?)
+    })
+}
+
 pub fn select<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     dtype: Type,
     shape: Dims,
     predicate: Elementwise<'a>,
     on_true: Elementwise<'a>,
     on_false: Elementwise<'a>,
 ) -> Term<'a> {
-    const OP: &str = "select";
-    let (dtype, shape) = (dtype.0, &shape.0);
-    result(env, OP, dtype, shape, |out| {
-        let (on_true, on_false) = (on_true.tensor(OP, dtype, shape)?, on_false.tensor(OP, dtype, shape)?);
-        ops::ternary::select(out, &predicate.tensor(OP, dtype, shape)?, &on_true, &on_false)
-    })
+    let op = ("select", ops::ternary::select_cost(dtype.0));
+    ternary(call, op, (dtype, shape), [predicate, on_true, on_false], ops::ternary::select)
 }
 
 pub fn clip<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     dtype: Type,
     shape: Dims,
     input: Elementwise<'a>,
     min: Elementwise<'a>,
     max: Elementwise<'a>,
 ) -> Term<'a> {
-    const OP: &str = "clip";
-    let (dtype, shape) = (dtype.0, &shape.0);
-    result(env, OP, dtype, shape, |out| {
-        let (min, max) = (min.tensor(OP, dtype, shape)?, max.tensor(OP, dtype, shape)?);
-        ops::ternary::clip(out, &input.tensor(OP, dtype, shape)?, &min, &max)
-    })
+    ternary(call, ("clip", ops::ternary::CLIP_COST), (dtype, shape), [input, min, max], ops::ternary::clip)
 }
 
 /// The result has the type of the tensor.
 fn rearranged<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     op: &'static str,
     shape: &[usize],
     input: &Operand<'a>,
     run: impl FnOnce(Output<'_>, &Tensor<'_>) -> Result<(), Error>,
 ) -> Term<'a> {
-    result(env, op, input.dtype(), shape, |out| run(out, &input.tensor(op)?))
+    call.tensor(work(shape, ops::shape::FAR_COST), op, input.dtype(), shape, |out| {
+        run(out, &input.tensor(op)?)
+    })
 }
 
-pub fn transpose<'a>(env: Env<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
-    rearranged(env, "transpose", &shape.0, &input, |out, input| ops::shape::transpose(out, input, &axes))
+pub fn transpose<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+    rearranged(call, "transpose", &shape.0, &input, |out, input| ops::shape::transpose(out, input, &axes))
 }
 
-pub fn broadcast<'a>(env: Env<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
-    rearranged(env, "broadcast", &shape.0, &input, |out, input| ops::shape::broadcast(out, input, &axes))
+pub fn broadcast<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+    rearranged(call, "broadcast", &shape.0, &input, |out, input| ops::shape::broadcast(out, input, &axes))
 }
 
-pub fn reverse<'a>(env: Env<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
-    rearranged(env, "reverse", &shape.0, &input, |out, input| ops::shape::reverse(out, input, &axes))
+pub fn reverse<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+    rearranged(call, "reverse", &shape.0, &input, |out, input| ops::shape::reverse(out, input, &axes))
 }
 
 pub fn slice<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     shape: Dims,
     starts: Vec<usize>,
     lengths: Vec<usize>,
     strides: Vec<usize>,
     input: Operand<'a>,
 ) -> Term<'a> {
-    rearranged(env, "slice", &shape.0, &input, |out, input| {
+    rearranged(call, "slice", &shape.0, &input, |out, input| {
         ops::shape::slice(out, input, &starts, &lengths, &strides)
     })
 }
 
 /// The tensors have the type of the result.
 pub fn concatenate<'a>(
-    env: Env<'a>,
+    call: Call<'a>,
     dtype: Type,
     shape: Dims,
     axis: usize,
     inputs: Vec<Operand<'a>>,
 ) -> Term<'a> {
     const OP: &str = "concatenate";
-    result(env, OP, dtype.0, &shape.0, |out| {
+    call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), OP, dtype.0, &shape.0, |out| {
         let tensors = inputs.iter().map(|input| input.tensor(OP)).collect::<Result<Vec<_>, _>>()?;
         ops::shape::concatenate(out, &tensors, axis)
     })
 }
 
-pub fn iota<'a>(env: Env<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -> Term<'a> {
-    result(env, "iota", dtype.0, &shape.0, |out| ops::create::iota(out, axis))
+pub fn iota<'a>(call: Call<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -> Term<'a> {
+    let work = work(&shape.0, ops::create::COST);
+    call.tensor(work, "iota", dtype.0, &shape.0, |out| ops::create::iota(out, axis))
 }
 
-pub fn eye<'a>(env: Env<'a>, dtype: Type, shape: Dims) -> Term<'a> {
-    result(env, "eye", dtype.0, &shape.0, ops::create::eye)
+pub fn eye<'a>(call: Call<'a>, dtype: Type, shape: Dims) -> Term<'a> {
+    call.tensor(work(&shape.0, ops::create::COST), "eye", dtype.0, &shape.0, ops::create::eye)
 }
 
 /// Panics, for the test that a panic reaches Elixir as an exception.
-pub fn panic<'a>(_env: Env<'a>, message: String) -> Term<'a> {
+pub fn panic<'a>(_call: Call<'a>, message: String) -> Term<'a> {
     std::panic::panic_any(message)
 }

@@ -1,5 +1,6 @@
 //! The NIF library of Ferrox: Elixir's terms in, `ferrox_core` called, terms out.
 
+mod call;
 mod families;
 mod nifs;
 mod promotion;

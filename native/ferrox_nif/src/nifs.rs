@@ -1,8 +1,9 @@
 //! The NIFs: each family twice, for the normal and for the dirty CPU schedulers.
-//! `Ferrox.Native` chooses by the work that is to be done.
+//! The first answers `:dirty` where the work is too long for it.
 
 use rustler::{Atom, Env, Term};
 
+use crate::call::{Call, Scheduler};
 use crate::families::{self, Binary, DotSide, Reduce, Unary};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
@@ -14,12 +15,12 @@ macro_rules! nifs {
     ($(fn $name:ident, $normal:ident, $dirty:ident($($arg:ident: $type:ident $(<$lifetime:lifetime>)?),*);)*) => {$(
         #[rustler::nif]
         fn $normal<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
-            families::$name(env, $($arg),*)
+            families::$name(Call::new(env, Scheduler::Normal), $($arg),*)
         }
 
         #[rustler::nif(schedule = "DirtyCpu")]
         fn $dirty<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
-            families::$name(env, $($arg),*)
+            families::$name(Call::new(env, Scheduler::Dirty), $($arg),*)
         }
     )*};
 }

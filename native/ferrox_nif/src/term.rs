@@ -1,12 +1,12 @@
 //! Elixir terms to the core's types and back.
 
-use ferrox_core::layout::Shape;
-use ferrox_core::{DType, Error, Output, Tensor, tensor};
+use ferrox_core::layout::{self, Shape};
+use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::types::tuple::get_tuple;
-use rustler::{Atom, Binary, Decoder, Encoder, Env, NewBinary, NifResult, OwnedBinary, Term};
+use rustler::{Atom, Binary, Decoder, Encoder, Env, NifResult, Term};
 
 mod atoms {
-    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn, error }
+    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
 }
 
 /// A type as Nx writes it: `{:f, 32}`.
@@ -30,38 +30,25 @@ impl<'a> Decoder<'a> for Type {
 }
 
 fn other(tag: Atom, bits: usize) -> NifResult<DType> {
-    let find = |dtypes: &[DType]| dtypes.iter().copied().find(|dtype| dtype.bits() == bits);
-    use DType::{BF16, C64, C128, F8, F8E4M3FN, F16, S2, S4, S8, S16, U2, U4, U16, U32, U64};
-    let dtype = if tag == atoms::u() {
-        find(&[U2, U4, U16, U32, U64])
-    } else if tag == atoms::s() {
-        find(&[S2, S4, S8, S16])
-    } else if tag == atoms::f() {
-        find(&[F8, F16])
-    } else if tag == atoms::bf() {
-        find(&[BF16])
-    } else if tag == atoms::c() {
-        find(&[C64, C128])
-    } else if tag == atoms::f8_e4m3fn() {
-        find(&[F8E4M3FN])
-    } else {
-        None
-    };
-    dtype.ok_or(rustler::Error::BadArg)
+    let found = DType::ALL.iter().find(|dtype| dtype.bits() == bits && atom(**dtype) == tag);
+    found.copied().ok_or(rustler::Error::BadArg)
+}
+
+/// The first element of the tuple.
+fn atom(dtype: DType) -> Atom {
+    match dtype.kind() {
+        Kind::Unsigned => atoms::u(),
+        Kind::Signed => atoms::s(),
+        Kind::BFloat => atoms::bf(),
+        Kind::Complex => atoms::c(),
+        Kind::Float if dtype == DType::F8E4M3FN => atoms::f8_e4m3fn(),
+        Kind::Float => atoms::f(),
+    }
 }
 
 impl Encoder for Type {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
-        use ferrox_core::Kind;
-        let tag = match self.0.kind() {
-            Kind::Unsigned => atoms::u(),
-            Kind::Signed => atoms::s(),
-            Kind::BFloat => atoms::bf(),
-            Kind::Complex => atoms::c(),
-            Kind::Float if self.0 == DType::F8E4M3FN => atoms::f8_e4m3fn(),
-            Kind::Float => atoms::f(),
-        };
-        (tag, self.0.bits()).encode(env)
+        (atom(self.0), self.0.bits()).encode(env)
     }
 }
 
@@ -109,6 +96,11 @@ impl Operand<'_> {
         self.dtype
     }
 
+    /// The number of its elements, as its shape has it.
+    pub fn size(&self) -> usize {
+        layout::size(&self.shape).unwrap_or(usize::MAX)
+    }
+
     /// Its shape, as given.
     pub fn shape(&self) -> &[usize] {
         &self.shape
@@ -139,6 +131,14 @@ impl<'a> Decoder<'a> for Elementwise<'a> {
 }
 
 impl Elementwise<'_> {
+    /// Its type, given the result's.
+    pub fn dtype(&self, result: DType) -> DType {
+        match self {
+            Elementwise::Alike(_) => result,
+            Elementwise::Other(operand) => operand.dtype(),
+        }
+    }
+
     /// The tensor, given the result's type and shape.
     pub fn tensor<'b>(
         &'b self,
@@ -151,46 +151,4 @@ impl Elementwise<'_> {
             Elementwise::Other(operand) => operand.tensor(op),
         }
     }
-}
-
-/// Results up to this size live on the heap of the calling process.
-const HEAP_BINARY: usize = 64;
-
-/// A binary of the VM that `fill` writes a result into, or `{:error, message}`.
-pub fn result<'a>(
-    env: Env<'a>,
-    op: &'static str,
-    dtype: DType,
-    shape: &[usize],
-    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
-) -> Term<'a> {
-    allocate(env, op, dtype, shape, fill).unwrap_or_else(|e| error(env, &e))
-}
-
-fn allocate<'a>(
-    env: Env<'a>,
-    op: &'static str,
-    dtype: DType,
-    shape: &[usize],
-    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
-) -> Result<Term<'a>, Error> {
-    let length = tensor::byte_size(op, dtype, shape)?;
-    if length <= HEAP_BINARY {
-        let mut binary = NewBinary::new(env, length);
-        fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
-        return Ok(binary.into());
-    }
-    // Allocating at once would take the VM down when there is no memory;
-    // growing from nothing answers false.
-    let mut binary = OwnedBinary::new(0);
-    if !binary.realloc(length) {
-        return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
-    }
-    fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
-    Ok(binary.release(env).into())
-}
-
-/// `{:error, message}`, which `Ferrox.Native.unwrap!/1` raises as an ArgumentError.
-pub fn error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
-    (atoms::error(), error.to_string()).encode(env)
 }

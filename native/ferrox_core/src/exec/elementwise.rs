@@ -137,7 +137,7 @@ pub fn run(
         if !parallel::pays(size, cost) {
             return kernel(target.bytes, &operands);
         }
-        return parallel::fill(target.bytes, size, cost, |start, out| {
+        return parallel::try_fill(target.bytes, size, cost, |start, out| {
             let part: SmallVec<[Operand<'_>; 3]> = operands
                 .iter()
                 .zip(inputs)
@@ -162,7 +162,7 @@ pub fn run(
         .collect();
     let width = target.bytes.len() / size;
     let plan = Plan::new(&dims, sources, width, target.store, kernel);
-    parallel::fill(target.bytes, size, cost, |start, out| plan.run(start, out))
+    parallel::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
 }
 
 /// The operand as it is, if it lies as a dense output does or is a scalar, and

@@ -1,8 +1,10 @@
-//! The pool of threads, and the one place that decides when to use it.
+//! The pool of threads, and the one place that decides when to use it, and when
+//! work is too long for a scheduler that others wait for.
 //!
 //! Work is measured in picoseconds of one thread, estimated as elements times
 //! cost per element. How work is split never changes a result.
 
+use std::convert::Infallible;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,10 +14,17 @@ use rayon::prelude::*;
 /// Estimated picoseconds for one element.
 pub type Cost = u64;
 
+/// Estimated picoseconds of one thread.
+pub type Work = u64;
+
+/// Work above this is long: 100 us here, and not yet a millisecond, which is
+/// what the VM asks of a call, on a machine several times slower.
+const MAX_SHORT: Work = 100_000_000;
+
 /// Work below this runs on the calling thread: waking others costs more. It is
 /// where two threads draw level with one in an f32 addition, 250,000 elements
 /// of 100 ps.
-const MIN_PARALLEL: u64 = 25_000_000;
+const MIN_PARALLEL: Work = 25_000_000;
 
 /// Chunks a thread: enough to even out threads that are late.
 const CHUNKS_PER_THREAD: usize = 4;
@@ -53,11 +62,25 @@ fn pool() -> Option<&'static ThreadPool> {
     .as_ref()
 }
 
+/// The work of an operation on so many elements.
+#[inline]
+#[must_use]
+pub fn work(elements: usize, cost: Cost) -> Work {
+    (elements as Work).saturating_mul(cost)
+}
+
+/// Whether work should not be done where others wait for the thread.
+#[inline]
+#[must_use]
+pub fn is_long(work: Work) -> bool {
+    work > MAX_SHORT
+}
+
 /// Whether an operation of that much work should use the pool.
 #[inline]
 #[must_use]
 pub fn pays(elements: usize, cost: Cost) -> bool {
-    (elements as u64).saturating_mul(cost) >= MIN_PARALLEL && threads() > 1
+    work(elements, cost) >= MIN_PARALLEL && threads() > 1
 }
 
 /// Runs `work` on the pool if it pays: the number of threads that it may use
@@ -74,11 +97,20 @@ pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) ->
 
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
 /// parts of it, in parallel if it pays.
+pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
+    let filled: Result<(), Infallible> = try_fill(out, size, cost, |start, part| {
+        fill(start, part);
+        Ok(())
+    });
+    let Ok(()) = filled;
+}
+
+/// `fill` with parts that may fail.
 ///
 /// # Errors
 ///
 /// One of the errors of `fill`.
-pub fn fill<E: Send>(
+pub fn try_fill<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,

@@ -14,54 +14,36 @@ use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact, Single};
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, Fault, dispatch};
+use crate::{DType, Error, Fault, dispatch, packed};
 
-macro_rules! binary_ops {
-    ($($variant:ident, $name:literal;)*) => {
-        /// A binary operation, named as Nx names it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum BinaryOp {
-            $(#[doc = concat!("`Nx.", $name, "/2`")] $variant,)*
-        }
-
-        impl BinaryOp {
-            /// Every operation.
-            pub const ALL: &'static [BinaryOp] = &[$(BinaryOp::$variant,)*];
-
-            /// The name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(BinaryOp::$variant => $name,)* }
-            }
-        }
-    };
-}
-
-binary_ops! {
-    Add, "add";
-    Subtract, "subtract";
-    Multiply, "multiply";
-    Divide, "divide";
-    Pow, "pow";
-    Remainder, "remainder";
-    Quotient, "quotient";
-    Atan2, "atan2";
-    Min, "min";
-    Max, "max";
-    BitwiseAnd, "bitwise_and";
-    BitwiseOr, "bitwise_or";
-    BitwiseXor, "bitwise_xor";
-    LeftShift, "left_shift";
-    RightShift, "right_shift";
-    Equal, "equal";
-    NotEqual, "not_equal";
-    Greater, "greater";
-    Less, "less";
-    GreaterEqual, "greater_equal";
-    LessEqual, "less_equal";
-    LogicalAnd, "logical_and";
-    LogicalOr, "logical_or";
-    LogicalXor, "logical_xor";
+named! {
+    /// A binary operation, named as Nx names it.
+    pub enum BinaryOp {
+        Add, "add";
+        Subtract, "subtract";
+        Multiply, "multiply";
+        Divide, "divide";
+        Pow, "pow";
+        Remainder, "remainder";
+        Quotient, "quotient";
+        Atan2, "atan2";
+        Min, "min";
+        Max, "max";
+        BitwiseAnd, "bitwise_and";
+        BitwiseOr, "bitwise_or";
+        BitwiseXor, "bitwise_xor";
+        LeftShift, "left_shift";
+        RightShift, "right_shift";
+        Equal, "equal";
+        NotEqual, "not_equal";
+        Greater, "greater";
+        Less, "less";
+        GreaterEqual, "greater_equal";
+        LessEqual, "less_equal";
+        LogicalAnd, "logical_and";
+        LogicalOr, "logical_or";
+        LogicalXor, "logical_xor";
+    }
 }
 
 impl BinaryOp {
@@ -114,7 +96,7 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
         return kernel(out.bytes, &[left, right]).map_err(error);
     }
     let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
-    let cost = cost(op, compute, inputs.iter().any(|i| i.load.is_some()) || store.is_some());
+    let cost = cost(op, out.dtype, [left.dtype(), right.dtype()]);
     let shape = out.shape;
     out.write(op.name(), |bytes| {
         let target = Target { bytes, store };
@@ -220,18 +202,22 @@ fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Picoseconds an element.
-fn cost(op: BinaryOp, compute: Compute, converts: bool) -> Cost {
+/// What an element costs.
+#[must_use]
+pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
-    let width = compute.width() as Cost;
+    let width = left.width().max(right.width()).max(out.width()) as Cost;
+    let converts = left != right || left != out && !op.is_predicate() || left.is_float() && left.width() < 4;
     let base = match op {
-        Pow | Atan2 if compute == Compute::Single => 2_500,
+        Pow | Atan2 if out.is_complex() => 100_000,
+        Pow | Atan2 if width <= 4 => 2_500,
         Pow | Atan2 => 10_000,
-        Remainder if !matches!(compute, Compute::As(d) if d.is_integer()) => 10_000,
+        Remainder if !out.is_integer() => 10_000,
         Quotient | Remainder => 1_000,
+        Multiply | Divide if out.is_complex() => 500,
         _ => 25 * width,
     };
-    base + if converts { 50 * width } else { 0 }
+    base + if converts { 50 * width } else { 0 } + packed::cost(&[left, right, out])
 }
 
 /// What an operation does to two lanes.

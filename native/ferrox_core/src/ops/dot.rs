@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix};
+use crate::exec::parallel::{self, Cost, Work};
 use crate::layout::{Layout, collapse, index_of};
 use crate::ops::cast::cast_tensor;
 use crate::tensor::{Output, Tensor, scratch};
@@ -57,6 +58,20 @@ impl Side<'_> {
         }
         Ok(())
     }
+}
+
+/// The work of a product of `elements`, each the sum of `summed` products, of
+/// operands of `read` elements together.
+#[must_use]
+pub fn work(out: DType, elements: usize, summed: usize, read: usize, batches: usize) -> Work {
+    /// What an element costs that has to be moved or converted first, and a batch.
+    const MOVED: Cost = 2_000;
+    const BATCH: Cost = 100_000;
+    /// And what an element of the result costs that has to be written.
+    const WRITTEN: Cost = 200;
+    parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(WRITTEN))
+        .saturating_add(parallel::work(read, MOVED))
+        .saturating_add(parallel::work(batches, BATCH))
 }
 
 /// Sums products over the contracted axes. The shape of `out` is that of the

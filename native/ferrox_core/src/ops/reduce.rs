@@ -8,41 +8,39 @@ use num_complex::Complex;
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{Conversion, TILE};
 use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
-use crate::exec::parallel::{self, Cost};
+use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{CastOf, Compute, TruthOf, conversion};
 use crate::layout::Layout;
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, Fault, Kind, dispatch};
+use crate::{DType, Error, Kind, dispatch, packed};
 
-macro_rules! reduce_ops {
-    ($($variant:ident, $name:literal;)*) => {
-        /// A reduction, named as Nx names it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum ReduceOp {
-            $(#[doc = concat!("`Nx.", $name, "/2`")] $variant,)*
-        }
-
-        impl ReduceOp {
-            /// Every reduction.
-            pub const ALL: &'static [ReduceOp] = &[$(ReduceOp::$variant,)*];
-
-            /// The name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(ReduceOp::$variant => $name,)* }
-            }
-        }
-    };
+named! {
+    /// A reduction, named as Nx names it.
+    pub enum ReduceOp {
+        Sum, "sum";
+        Product, "product";
+        ReduceMax, "reduce_max";
+        ReduceMin, "reduce_min";
+        All, "all";
+        Any, "any";
+    }
 }
 
-reduce_ops! {
-    Sum, "sum";
-    Product, "product";
-    ReduceMax, "reduce_max";
-    ReduceMin, "reduce_min";
-    All, "all";
-    Any, "any";
+/// What folding an element costs.
+#[must_use]
+pub fn cost(dtype: DType) -> Cost {
+    15 * dtype.width() as Cost + 20 + packed::cost(&[dtype])
+}
+
+/// What searching an element for an extreme costs, and a row of them.
+const ARG_COST: Cost = 60;
+const ARG_ROW: Cost = 30_000;
+
+/// The work of `arg_reduce`, of so many elements to so many.
+#[must_use]
+pub fn arg_work(elements: usize, rows: usize) -> Work {
+    parallel::work(elements, ARG_COST).saturating_add(parallel::work(rows, ARG_ROW))
 }
 
 /// Folds the elements along `axes`, which are distinct; `out` has the other
@@ -163,7 +161,7 @@ impl Kernels {
             ReduceOp::Any => (DType::U8, truth::<AnyOf>),
         };
         let (rows, columns) = again(dtype)?;
-        Some(Kernels { rows, columns, lane, again, cost: 15 * dtype.width() as Cost + 20 })
+        Some(Kernels { rows, columns, lane, again, cost: cost(dtype) })
     }
 
     /// The loops that fold the lanes.
@@ -205,19 +203,24 @@ fn fold_all(
         let shape = [before, blocks, after];
         let mut partials = scratch(op, kernels.lane, &shape, before * blocks * after * lane)?;
         let chunk = after * lane;
-        share(&mut partials, before * blocks, chunk, cost / blocks as Cost * after as Cost, |start, part| {
-            for (i, lanes) in part.chunks_mut(chunk).enumerate() {
-                let (row, index) = ((start + i) / blocks, (start + i) % blocks);
-                let first = row * reduced + index * block;
-                let length = block.min(reduced - index * block);
-                partial(&bytes[first * after * width..][..length * after * width], lanes);
-            }
-        });
+        parallel::fill(
+            &mut partials,
+            before * blocks,
+            cost / blocks as Cost * after as Cost,
+            |start, part| {
+                for (i, lanes) in part.chunks_mut(chunk).enumerate() {
+                    let (row, index) = ((start + i) / blocks, (start + i) % blocks);
+                    let first = row * reduced + index * block;
+                    let length = block.min(reduced - index * block);
+                    partial(&bytes[first * after * width..][..length * after * width], lanes);
+                }
+            },
+        );
         let view = View { before, reduced: blocks, after, store };
         return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
     }
     let width_out = out.len() / size;
-    share(out, size, width_out, cost, |start, part| {
+    parallel::fill(out, size, cost, |start, part| {
         let mut lanes = vec![0; TILE.min(size) * lane];
         let mut position = start;
         let mut rest = part;
@@ -249,16 +252,6 @@ fn fold_all(
         }
     });
     Ok(())
-}
-
-/// `parallel::fill` for work without faults, in units of `width` bytes.
-fn share(out: &mut [u8], size: usize, width: usize, cost: Cost, work: impl Fn(usize, &mut [u8]) + Sync) {
-    debug_assert_eq!(out.len(), size * width);
-    let done: Result<(), Fault> = parallel::fill(out, size, cost, |start, part| {
-        work(start, part);
-        Ok(())
-    });
-    debug_assert!(done.is_ok(), "reductions have no faults");
 }
 
 /// Integers are summed modulo 2^64, whose low bits are right for every type.
@@ -417,8 +410,8 @@ pub fn arg_reduce(
     let result = out.dtype;
     let store = Compute::As(DType::U64).store(result);
     out.write(name, |out| {
-        let cost = 60 * reduced as Cost;
-        share(out, view.before, result.width(), cost, |start, part| {
+        let cost = ARG_COST * reduced as Cost + ARG_ROW;
+        parallel::fill(out, view.before, cost, |start, part| {
             let mut converted = vec![0; if load.is_some() { BLOCK.min(reduced) * lane.width() } else { 0 }];
             for (i, slot) in part.chunks_mut(result.width()).enumerate() {
                 let row = &bytes[(start + i) * reduced * width..][..reduced * width];

@@ -2,6 +2,7 @@
 
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::Compute;
 use crate::tensor::{Output, Tensor};
@@ -19,6 +20,15 @@ fn input<'a>(
         problem: "don't broadcast: each axis, counted from the last, must be equal or one".into(),
     })
 }
+
+/// What an element of `select` costs.
+#[must_use]
+pub fn select_cost(out: DType) -> Cost {
+    80 * out.width() as Cost
+}
+
+/// What an element of `clip` costs.
+pub const CLIP_COST: Cost = 300;
 
 /// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, of
 /// `on_false` elsewhere, cast to the type of `out`.
@@ -46,7 +56,7 @@ pub fn select(
         8 => tile::<Choose<8>>,
         _ => tile::<Choose<16>>,
     };
-    let (shape, cost) = (out.shape, 80 * out.dtype.width() as u64);
+    let (shape, cost) = (out.shape, select_cost(out.dtype));
     out.write(OP, |bytes| {
         elementwise::run(shape, Target { bytes, store: None }, &inputs, kernel, cost)
             .map_err(|fault| Error::Element { op: OP, dtypes: vec![], fault })
@@ -91,7 +101,7 @@ pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor
     let shape = out.shape;
     let store = compute.store(out.dtype);
     out.write(OP, |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, 200)
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, CLIP_COST)
             .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })
     })
 }

@@ -13,7 +13,7 @@ use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Single};
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, Fault, dispatch};
+use crate::{DType, Error, Fault, dispatch, packed};
 
 /// `functions` have an f32 version in `math`, an f64 and a complex one.
 macro_rules! unary_ops {
@@ -21,21 +21,11 @@ macro_rules! unary_ops {
         operations { $($variant:ident, $name:literal;)* }
         functions { $($function:ident, $fname:literal, $f32:path, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
     ) => {
-        /// A unary operation, named as Nx names it.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum UnaryOp {
-            $(#[doc = concat!("`Nx.", $name, "/1`")] $variant,)*
-            $(#[doc = concat!("`Nx.", $fname, "/1`")] $function,)*
-        }
-
-        impl UnaryOp {
-            /// Every operation.
-            pub const ALL: &'static [UnaryOp] = &[$(UnaryOp::$variant,)* $(UnaryOp::$function,)*];
-
-            /// The name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(UnaryOp::$variant => $name,)* $(UnaryOp::$function => $fname,)* }
+        named! {
+            /// A unary operation, named as Nx names it.
+            pub enum UnaryOp {
+                $($variant, $name;)*
+                $($function, $fname;)*
             }
         }
 
@@ -114,6 +104,15 @@ fn function_lane(out: DType, input: DType) -> Compute {
     }
 }
 
+/// What converting an element before or after an operation costs.
+const CONVERSION: Cost = 200;
+
+/// What an element costs.
+#[must_use]
+pub fn cost(op: UnaryOp, out: DType, input: DType) -> Cost {
+    kernel(op, out, input).map_or(0, |(.., cost)| cost + CONVERSION + packed::cost(&[input, out]))
+}
+
 /// Applies `op` to every element. The shape of `out` is the tensor's.
 ///
 /// # Errors
@@ -130,7 +129,7 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let inputs = [input.input(out.shape, lane.load(dtype)).ok_or_else(unsupported)?];
     let (shape, store) = (out.shape, result.store(out.dtype));
-    let cost = cost + if store.is_some() || inputs[0].load.is_some() { 200 } else { 0 };
+    let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
     out.write(op.name(), |bytes| {
         elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
             .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })

@@ -1,0 +1,80 @@
+//! One call of a NIF: the scheduler it runs on, and what it answers.
+
+use ferrox_core::exec::parallel::{self, Work};
+use ferrox_core::{DType, Error, Output, tensor};
+use rustler::{Encoder, Env, NewBinary, OwnedBinary, Term};
+
+mod atoms {
+    rustler::atoms! { dirty, error }
+}
+
+/// The schedulers of the VM that a NIF may run on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scheduler {
+    /// One that other processes wait for.
+    Normal,
+    /// One for long work; getting there costs 1 to 10 us.
+    Dirty,
+}
+
+/// Where the terms of a call live, and where it runs.
+#[derive(Clone, Copy)]
+pub struct Call<'a> {
+    env: Env<'a>,
+    on: Scheduler,
+}
+
+/// Results up to this size live on the heap of the calling process.
+const HEAP_BINARY: usize = 64;
+
+impl<'a> Call<'a> {
+    pub fn new(env: Env<'a>, on: Scheduler) -> Self {
+        Call { env, on }
+    }
+
+    /// What `run` answers; `{:error, message}`, which `Ferrox.Native` raises as an
+    /// ArgumentError; or `:dirty` where that is too much work for this scheduler,
+    /// and nothing has been done.
+    pub fn run(self, work: Work, run: impl FnOnce(Env<'a>) -> Result<Term<'a>, Error>) -> Term<'a> {
+        if self.on == Scheduler::Normal && parallel::is_long(work) {
+            return atoms::dirty().encode(self.env);
+        }
+        run(self.env).unwrap_or_else(|error| (atoms::error(), error.to_string()).encode(self.env))
+    }
+
+    /// `run` with one tensor as the answer: `fill` writes its data.
+    pub fn tensor(
+        self,
+        work: Work,
+        op: &'static str,
+        dtype: DType,
+        shape: &[usize],
+        fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
+    ) -> Term<'a> {
+        self.run(work, |env| data(env, op, dtype, shape, fill))
+    }
+}
+
+/// A binary of the VM that `fill` writes the data of a tensor into.
+pub fn data<'a>(
+    env: Env<'a>,
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
+) -> Result<Term<'a>, Error> {
+    let length = tensor::byte_size(op, dtype, shape)?;
+    if length <= HEAP_BINARY {
+        let mut binary = NewBinary::new(env, length);
+        fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
+        return Ok(binary.into());
+    }
+    // Allocating at once would take the VM down when there is no memory;
+    // growing from nothing answers false.
+    let mut binary = OwnedBinary::new(0);
+    if !binary.realloc(length) {
+        return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
+    }
+    fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
+    Ok(binary.release(env).into())
+}
