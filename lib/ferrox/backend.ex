@@ -27,8 +27,8 @@ defmodule Ferrox.Backend do
     4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
        zero. Other functions of them may differ in the last place.
     5. Integer division by zero, negative exponents of integers and negative shifts
-       raise an `ArgumentError` that says so, and so do `Nx.sign/1` and `Nx.atan2/2` of
-       complex numbers.
+       raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
+       and `Nx.atan2/2` of numbers with an imaginary part.
     6. The subnormal numbers of f8, and up to Nx 0.9 its zeros, have their value;
        there they are misread.
     7. Complex zeros are false in `Nx.all/2` and `Nx.select/3`; there they are true.

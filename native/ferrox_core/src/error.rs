@@ -79,6 +79,9 @@ pub enum Fault {
     /// An integer raised to a negative power.
     #[error("an integer can't be raised to a negative exponent; cast the base to a float")]
     NegativeExponent,
+    /// The angle of a point with an imaginary coordinate.
+    #[error("the operands must be real: one has an imaginary part")]
+    ImaginaryAngle,
     /// A shift by a negative number of bits.
     #[error("can't shift by a negative number of bits")]
     NegativeShift,

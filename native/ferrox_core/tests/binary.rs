@@ -229,6 +229,8 @@ fn every_operation_on_every_pair_of_types() {
             for &right in DType::ALL {
                 if defined(op, left, right) {
                     compared += pairs(op, left, right);
+                } else if op == BinaryOp::Atan2 {
+                    angles(left, right);
                 } else {
                     refuses(op, left, right);
                 }
@@ -265,6 +267,29 @@ fn pairs(op: BinaryOp, left: DType, right: DType) -> usize {
         compared += run(op, &scalar, &row, &[1, columns]);
     }
     compared
+}
+
+/// The angle of complex numbers is that of their real parts, if they have no other.
+fn angles(left: DType, right: DType) {
+    let out = result_type(BinaryOp::Atan2, left, right);
+    let numbers = |dtype, re: f64, im: f64| {
+        let number =
+            if DType::is_complex(dtype) { Number::Complex(re, im) } else { Number::Integer(re as i128) };
+        Source::new(dtype, contiguous(&[]), &[number])
+    };
+    let angle = |left: &Source, right: &Source| {
+        let (l, r) = (left.buffer(), right.buffer());
+        output(out, &[], |out| binary(BinaryOp::Atan2, out, &left.see(&l), &right.see(&r)))
+    };
+    let got = angle(&numbers(left, 1.0, 0.0), &numbers(right, 1.0, 0.0));
+    assert_eq!(
+        got,
+        Ok(vec![cast(Number::Complex(std::f64::consts::FRAC_PI_4, 0.0), out)]),
+        "{left}, {right}"
+    );
+    let fault = Fault::ImaginaryAngle;
+    let error = Err(Error::Element { op: "atan2", dtypes: vec![left, right], fault });
+    assert_eq!(angle(&numbers(left, 1.0, 1.0), &numbers(right, 1.0, 1.0)), error);
 }
 
 fn refuses(op: BinaryOp, left: DType, right: DType) {

@@ -228,11 +228,14 @@ pub(super) trait Binary<T: Lane>: 'static {
 
     fn apply(left: T, right: T) -> Self::Out;
 
-    /// Whether the operation is undefined for this right operand.
+    /// Whether the operation is undefined for this right operand, or, where
+    /// `LEFT_TOO`, for this operand on either side.
     #[inline(always)]
-    fn faulty(_right: T) -> bool {
+    fn faulty(_operand: T) -> bool {
         false
     }
+    /// Whether left operands may be `faulty`.
+    const LEFT_TOO: bool = false;
 }
 
 struct BinaryLoop<'a, 'b, F, T> {
@@ -249,13 +252,16 @@ impl<T: Lane, F: Binary<T>> Vectorized for BinaryLoop<'_, '_, F, T> {
         let out = F::Out::view_mut(self.out);
         let [left, right] = self.operands else { unreachable!("two operands") };
         if let Some(fault) = F::FAULT {
-            let right = match right {
-                Operand::Slice(right) => &T::view(right)[..out.len()],
-                Operand::Scalar(right) => T::view(right),
-            };
-            // Without an early exit, so that it vectorizes.
-            if right.iter().fold(false, |any, &r| any | F::faulty(T::load(r))) {
-                return Err(fault);
+            let operands = [right, left];
+            for operand in &operands[..if F::LEFT_TOO { 2 } else { 1 }] {
+                let elements = match operand {
+                    Operand::Slice(elements) => &T::view(elements)[..out.len()],
+                    Operand::Scalar(element) => T::view(element),
+                };
+                // Without an early exit, so that it vectorizes.
+                if elements.iter().fold(false, |any, &x| any | F::faulty(T::load(x))) {
+                    return Err(fault);
+                }
             }
         }
         match (left, right) {
@@ -390,6 +396,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
         BinaryOp::Atan2 => match compute {
             Compute::Single => tile::<Atan2, Single>,
             Compute::As(DType::F64) => tile::<Atan2, f64>,
+            Compute::As(DType::C128) => tile::<Atan2, Complex<f64>>,
             _ => return None,
         },
         BinaryOp::Min => real!(Min),
@@ -459,6 +466,21 @@ meaning!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
 struct Atan2;
 meaning!(Atan2, a, b; f64 => a.atan2(b));
 meaning!(Atan2, a, b; Single => Single(math::atan2(a.0, b.0)));
+
+/// Complex numbers only stand for real ones here.
+impl Binary<Complex<f64>> for Atan2 {
+    type Out = Complex<f64>;
+    const FAULT: Option<Fault> = Some(Fault::ImaginaryAngle);
+    const LEFT_TOO: bool = true;
+    #[inline(always)]
+    fn apply(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+        Complex::new(a.re.atan2(b.re), 0.0)
+    }
+    #[inline(always)]
+    fn faulty(operand: Complex<f64>) -> bool {
+        operand.im != 0.0
+    }
+}
 
 /// Integer operations that some right operands have no result for.
 macro_rules! partial {

@@ -163,7 +163,7 @@ pub fn tan(z: C) -> C {
 /// The hyperbolic tangent.
 pub fn tanh(z: C) -> C {
     // Where the exponentials overflow, the limit is a unit.
-    if z.re.abs() > 350.0 {
+    if z.re.abs() > 350.0 && z.im.is_finite() {
         return C::new(1f64.copysign(z.re), 0.0);
     }
     let (plus, minus) = (exp(z), exp(-z));

@@ -244,6 +244,7 @@ fn fold_all(
                 let last = first + (reduced - 1) * after + length;
                 (kernels.columns)(&bytes[first * width..last * width], after, computed);
             }
+            positive_nan(kernels.lane, computed);
             if let Some(Conversion { convert, .. }) = store {
                 convert(&lanes[..length * lane], head);
             }
@@ -252,6 +253,25 @@ fn fold_all(
         }
     });
     Ok(())
+}
+
+/// The sign of a NaN that arithmetic makes differs among processors; results
+/// are few enough to give them all the one that Nx writes.
+fn positive_nan(lane: DType, results: &mut [u8]) {
+    macro_rules! lanes {
+        ($t:ty) => {
+            for slot in <$t>::view_mut(results) {
+                if <$t>::load(*slot).is_nan() {
+                    *slot = <$t>::NAN.store();
+                }
+            }
+        };
+    }
+    match lane {
+        DType::F64 | DType::C128 => lanes!(f64),
+        DType::F32 => lanes!(f32),
+        _ => (),
+    }
 }
 
 /// Integers are summed modulo 2^64, whose low bits are right for every type.
