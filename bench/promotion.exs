@@ -2,6 +2,8 @@
 #
 #     MIX_ENV=prod mix run bench/promotion.exs
 
+Code.require_file("measure.exs", __DIR__)
+
 defmodule Bench.Promotion do
   alias Ferrox.Promotion
 
@@ -25,31 +27,11 @@ defmodule Bench.Promotion do
       {"result_type/2 of three", fn -> Promotion.result_type([:u8, :s8, :f16], system: :jax) end}
     ]
 
-    rounds = for _ <- 1..@rounds, do: for({_, fun} <- cases, do: time(fun) / @count)
-    medians = rounds |> Enum.zip_with(& &1) |> Enum.map(&Enum.at(Enum.sort(&1), div(@rounds, 2)))
+    medians =
+      Bench.medians(@rounds, fn -> for {_, fun} <- cases, do: Bench.time(fun, @count) / @count end)
+
     IO.puts("ns a call (median of #{@rounds} rounds):\n")
-
-    for {{name, _}, ns} <- Enum.zip(cases, medians) do
-      figure = :erlang.float_to_binary(ns, decimals: 1)
-      IO.puts("  #{String.pad_trailing(name, 34)}#{String.pad_leading(figure, 8)}")
-    end
-  end
-
-  defp time(fun) do
-    Task.async(fn ->
-      repeat(fun, div(@count, 10))
-      start = System.monotonic_time(:nanosecond)
-      repeat(fun, @count)
-      System.monotonic_time(:nanosecond) - start
-    end)
-    |> Task.await(:infinity)
-  end
-
-  defp repeat(_fun, 0), do: :ok
-
-  defp repeat(fun, n) do
-    fun.()
-    repeat(fun, n - 1)
+    for {{name, _}, time} <- Enum.zip(cases, medians), do: Bench.row(name, [time * 1.0e9])
   end
 end
 

@@ -1,0 +1,89 @@
+# What the benchmarks share: timing round by round, and a NumPy to be timed beside.
+#
+#     Code.require_file("measure.exs", __DIR__)
+
+defmodule Bench do
+  @doc "Seconds for `count` calls, after a tenth as many that don't count."
+  def time(fun, count) do
+    # The process dies young, so that garbage of one measurement does not burden
+    # the next.
+    Task.async(fn ->
+      repeat(fun, div(count, 10) + 1)
+      start = System.monotonic_time(:nanosecond)
+      repeat(fun, count)
+      (System.monotonic_time(:nanosecond) - start) / 1.0e9
+    end)
+    |> Task.await(:infinity)
+  end
+
+  defp repeat(_fun, 0), do: :ok
+
+  defp repeat(fun, n) do
+    fun.()
+    repeat(fun, n - 1)
+  end
+
+  @doc "The medians of the columns of rounds that are timed one after the other."
+  def medians(rounds, measure) do
+    for(_ <- 1..rounds, do: measure.()) |> Enum.zip_with(&median/1)
+  end
+
+  def median(list), do: list |> Enum.sort() |> Enum.at(div(length(list), 2))
+
+  @doc "A line of a table: a name, then numbers."
+  def row(name, numbers) do
+    [String.pad_trailing(name, 34) | Enum.map(numbers, &pad/1)] |> IO.puts()
+  end
+
+  def pad(number),
+    do: String.pad_leading(:erlang.float_to_binary(number * 1.0, decimals: 2), 12)
+
+  ## NumPy, in a process of its own
+
+  @doc "NumPy of the `python3` on the PATH, or of PYTHON; nil where it isn't."
+  def peer do
+    python = System.find_executable(System.get_env("PYTHON", "python3"))
+
+    with path when path != nil <- python,
+         {_, 0} <- System.cmd(path, ["-c", "import numpy"], stderr_to_stdout: true) do
+      script = Path.join(__DIR__, "peer.py")
+      port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: [script]])
+      %{port: port, name: answer(port)}
+    else
+      _ -> nil
+    end
+  end
+
+  @doc "Runs a statement."
+  def setup(peer, statement), do: ask(peer, "setup " <> statement)
+
+  @doc "The value of an expression, as text."
+  def value(peer, expression), do: ask(peer, "value " <> expression)
+
+  @doc "Seconds for `count` runs of a statement."
+  def peer_time(peer, statement, count),
+    do: String.to_float(ask(peer, "time #{count} #{statement}"))
+
+  @doc "Raises unless an expression of NumPy has the bytes of a tensor."
+  def check!(peer, expression, tensor) do
+    ours = :crypto.hash(:md5, Ferrox.to_binary(tensor)) |> Base.encode16(case: :lower)
+    setup(peer, "import hashlib")
+
+    if ours != value(peer, "hashlib.md5((#{expression}).tobytes()).hexdigest()") do
+      raise "the answers differ: #{expression}"
+    end
+  end
+
+  defp ask(%{port: port}, line) do
+    Port.command(port, line <> "\n")
+    answer(port)
+  end
+
+  defp answer(port) do
+    receive do
+      {^port, {:data, {:eol, line}}} -> line
+    after
+      120_000 -> raise "NumPy's process does not answer"
+    end
+  end
+end
