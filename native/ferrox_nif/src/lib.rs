@@ -1,5 +1,7 @@
 //! The NIF library of Ferrox: Elixir's terms in, `ferrox_core` called, terms out.
 
+#![allow(unsafe_code, reason = "what the macros of rustler expand to")]
+
 mod call;
 mod families;
 mod nifs;

@@ -4,6 +4,8 @@
 //! small for gemm to pay, use a kernel that adds up each element of the result
 //! in order, as `Nx.BinaryBackend` does.
 
+#![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
+
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 

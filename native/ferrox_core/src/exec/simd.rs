@@ -4,6 +4,8 @@
 //! baseline they are compiled for. Loops only use operations whose result
 //! IEEE 754 fixes, so that every level gives the same bits.
 
+#![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
+
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A loop to compile for each level. `run` must be `#[inline(always)]`, and so
