@@ -13,6 +13,29 @@ defmodule FerroxTest do
     assert Exception.message(error) =~ message
   end
 
+  # Whoever adds a type and forgets one of the tables in Elixir fails here.
+  test "every type can be made, computed with, printed and saved" do
+    for type <- Ferrox.Promotion.types(:nx), is_tuple(type) do
+      tensor = Ferrox.tensor([0, 1], type: type)
+      name = Ferrox.Type.to_string(type)
+      assert Ferrox.to_flat_list(Ferrox.add(tensor, tensor)) |> length() == 2
+      assert Ferrox.Type.normalize!(String.to_existing_atom(name)) == type
+      assert inspect(tensor) =~ ~r/^#Ferrox.Tensor<\s+#{name}\[2\]\s+\[0(.0)?/
+
+      assert_raise ArgumentError, ~r/tensor: .* does not fit #{name}/, fn ->
+        Ferrox.tensor(Integer.pow(10, 400), type: type)
+      end
+
+      try do
+        Ferrox.Npy.encode!(tensor)
+      rescue
+        error in ArgumentError -> assert error.message =~ "npy: NumPy has no #{name}"
+      else
+        file -> assert file |> IO.iodata_to_binary() |> Ferrox.Npy.decode!() == tensor
+      end
+    end
+  end
+
   describe "tensor/2" do
     test "infers the type as Nx does" do
       assert Ferrox.type(Ferrox.tensor(1)) == {:s, 32}

@@ -36,7 +36,7 @@ defmodule Ferrox.Numbers do
   def encode(numbers, {:c, _} = type, op) do
     data =
       for number <- numbers, into: <<>> do
-        {re, im} = number |> integer() |> Complex.parts()
+        {re, im} = parts(number)
         <<float(re, number, type, op)::binary, float(im, number, type, op)::binary>>
       end
 
@@ -50,6 +50,10 @@ defmodule Ferrox.Numbers do
 
   defp cast(data, type, type, _count), do: data
   defp cast(data, lane, type, count), do: Native.as_type(type, {lane, {count}, data})
+
+  # Integers may be larger than any float.
+  defp parts(%{re: re, im: im} = number) when is_complex(number), do: {re, im}
+  defp parts(number), do: {integer(number), 0.0}
 
   defp integer(true), do: 1
   defp integer(false), do: 0
@@ -146,11 +150,15 @@ defmodule Ferrox.Numbers do
     do: cast(<<integer::64-native>>, {:s, 64}, type, 1)
 
   def constant(number, type) do
-    {re, im} = number |> integer() |> Complex.parts()
+    {re, im} = parts(number)
     cast(<<float_bits(re)::binary, float_bits(im)::binary>>, {:c, 128}, type, 1)
   end
 
-  defp float_bits(float) when is_float(float), do: <<float::float-64-native>>
+  @max_float 1.7976931348623157e308
+
+  defp float_bits(n) when is_number(n) and n > @max_float, do: float_bits(:infinity)
+  defp float_bits(n) when is_number(n) and n < -@max_float, do: float_bits(:neg_infinity)
+  defp float_bits(n) when is_number(n), do: <<n::float-64-native>>
   defp float_bits(atom), do: float(atom, atom, {:f, 64}, :constant)
 
   @doc "The numbers of data, integers, floats (and atoms for what floats can't be) or complex."
