@@ -16,6 +16,12 @@ defmodule Bench do
     |> Task.await(:infinity)
   end
 
+  @doc "Seconds for one call, the first."
+  def time_once(fun) do
+    {us, _} = :timer.tc(fun)
+    us / 1.0e6
+  end
+
   defp repeat(_fun, 0), do: :ok
 
   defp repeat(fun, n) do
