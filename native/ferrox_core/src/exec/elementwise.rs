@@ -116,7 +116,7 @@ enum Source<'a> {
 /// What the kernel found wrong with an element.
 pub fn run(
     shape: &[usize],
-    target: Target<'_>,
+    mut target: Target<'_>,
     inputs: &[Input<'_>],
     kernel: Kernel,
     cost: Cost,
@@ -149,6 +149,11 @@ pub fn run(
             kernel(out, &part)
         });
     }
+    if size <= FEW
+        && let Some(done) = few(size, &mut target, inputs, kernel)
+    {
+        return done;
+    }
     let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
     let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
     let (dims, strides) = layout::collapse(shape, &strides);
@@ -163,6 +168,46 @@ pub fn run(
     let width = target.bytes.len() / size;
     let plan = Plan::new(&dims, sources, width, target.store, kernel);
     parallel::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
+}
+
+/// So few elements fit a buffer on the stack.
+const FEW: usize = 32;
+type Buffer = SmallVec<[u8; 16 * FEW]>;
+
+/// `run` for few elements that lie as the output does: converted at once, since
+/// planning would take longer than the work.
+fn few(
+    size: usize,
+    target: &mut Target<'_>,
+    inputs: &[Input<'_>],
+    kernel: Kernel,
+) -> Option<Result<(), Fault>> {
+    let mut buffers: [Buffer; 3] = Default::default();
+    let mut operands = SmallVec::<[Operand<'_>; 3]>::new();
+    for (input, buffer) in inputs.iter().zip(&mut buffers) {
+        let (count, slice) = match input.access {
+            Access::Dense => (size, true),
+            Access::Scalar => (1, false),
+            Access::Strided(_) => return None,
+        };
+        let raw = &input.bytes[..count * input.width];
+        let elements = match input.load {
+            None => raw,
+            Some(Conversion { lane, convert }) => {
+                buffer.resize(count * lane, 0);
+                convert(raw, buffer);
+                &*buffer
+            }
+        };
+        operands.push(if slice { Operand::Slice(elements) } else { Operand::Scalar(elements) });
+    }
+    Some(match target.store {
+        None => kernel(target.bytes, &operands),
+        Some(Conversion { lane, convert }) => {
+            let mut computed: Buffer = SmallVec::from_elem(0, size * lane);
+            kernel(&mut computed, &operands).map(|()| convert(&computed, target.bytes))
+        }
+    })
 }
 
 /// The operand as it is, if it lies as a dense output does or is a scalar, and

@@ -3,6 +3,8 @@
 //! Sums and products accumulate in 64 bits (128 for complex) and round once;
 //! minima and maxima propagate NaN.
 
+use std::borrow::Cow;
+
 use num_complex::Complex;
 
 use crate::dtype::{Element, Lane};
@@ -11,7 +13,6 @@ use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{CastOf, Compute, TruthOf, conversion};
-use crate::layout::Layout;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch, packed};
 
@@ -56,17 +57,13 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
     let kernels = Kernels::new(op, dtype)
         .filter(|kernels| kernels.lane.is_complex() <= out.dtype.is_complex())
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
-    let view = split(name, &input.layout(), axes)?;
-    check_size(name, &out, input, view.before * view.after)?;
-    let dims = view.dims();
-    let input = input.view(view.layout);
-    let bytes = input.dense(name)?;
+    let split = Split::new(name, input.shape(), axes, false)?;
+    let Split { before, reduced, after, .. } = split;
+    check_size(name, &out, input, before * after)?;
+    let bytes = split.dense(name, input)?;
     let store =
         conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
-    out.write(name, |out| {
-        let shape = View { store, ..View::of(&dims) };
-        fold_all(name, kernels, &bytes, dtype, shape, out)
-    })
+    out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { before, reduced, after, store }, out))
 }
 
 fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usize) -> Result<(), Error> {
@@ -77,49 +74,56 @@ fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usiz
     Err(Error::Shape { op, shapes, problem: "differ in the axes that are kept".into() })
 }
 
-/// A layout whose axes, collapsed, are `before` kept ones, `reduced` ones and
-/// `after` kept ones, in this order.
+/// The axes in an order where, collapsed, they are `before` kept ones, `reduced`
+/// ones and `after` kept ones.
 struct Split {
-    layout: Layout,
+    /// None for the order they are in.
+    order: Option<Vec<usize>>,
     before: usize,
     reduced: usize,
     after: usize,
 }
 
 impl Split {
-    fn dims(&self) -> [usize; 3] {
-        [self.before, self.reduced, self.after]
+    /// Brings the reduced axes together. Where kept axes lie between them, or
+    /// after them if `rows` are wanted, the kept ones come first.
+    fn new(op: &'static str, shape: &[usize], axes: &[usize], rows: bool) -> Result<Self, Error> {
+        let rank = shape.len();
+        if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
+            let problem = format!("axis {axis} is out of range for rank {rank}");
+            return Err(Error::Argument { op, problem });
+        }
+        // Axes of size one are kept or reduced as it suits.
+        let reduced = |axis: &usize| axes.contains(axis) && shape[*axis] != 1;
+        let kept = |axis: &usize| !axes.contains(axis) && shape[*axis] != 1;
+        let first = (0..rank).find(reduced).unwrap_or(rank);
+        let last = (0..rank).rfind(reduced).map_or(first, |last| last + 1);
+        let [before, between, after] =
+            [0..first, first..last, last..rank].map(|axes| shape[axes].iter().product::<usize>());
+        if (first..last).any(|axis| kept(&axis)) || rows && after != 1 {
+            let rest = (0..rank).filter(|a| !axes.contains(a));
+            let order: Vec<usize> = rest.chain(axes.iter().copied()).collect();
+            let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
+            let (rest, along) = order.split_at(rank.saturating_sub(axes.len()));
+            return Ok(Split {
+                before: product(rest),
+                reduced: product(along),
+                after: 1,
+                order: Some(order),
+            });
+        }
+        Ok(Split { order: None, before, reduced: between, after })
     }
-}
 
-/// Brings the reduced axes together. Where kept axes lie between them, the
-/// kept ones come first, which a copy will have to arrange.
-fn split(op: &'static str, layout: &Layout, axes: &[usize]) -> Result<Split, Error> {
-    let rank = layout.rank();
-    if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
-        return Err(Error::Argument { op, problem: format!("axis {axis} is out of range for rank {rank}") });
+    /// The elements in that order.
+    fn dense<'a>(&self, op: &'static str, input: &'a Tensor<'_>) -> Result<Cow<'a, [u8]>, Error> {
+        match &self.order {
+            None => input.dense(op),
+            Some(order) => {
+                Ok(Cow::Owned(input.view(input.layout().transpose(order)).dense(op)?.into_owned()))
+            }
+        }
     }
-    let dims = |range: &mut dyn Iterator<Item = usize>| range.map(|axis| layout.shape[axis]).product();
-    // Axes of size one are kept or reduced as it suits.
-    let reduced = |axis: &usize| axes.contains(axis) && layout.shape[*axis] != 1;
-    let kept = |axis: &usize| !axes.contains(axis) && layout.shape[*axis] != 1;
-    let first = (0..rank).find(reduced).unwrap_or(rank);
-    let last = (0..rank).rfind(reduced).map_or(first, |last| last + 1);
-    if !(first..last).any(|axis| kept(&axis)) {
-        return Ok(Split {
-            layout: layout.clone(),
-            before: dims(&mut (0..first)),
-            reduced: dims(&mut (first..last)),
-            after: dims(&mut (last..rank)),
-        });
-    }
-    let order: Vec<usize> = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
-    Ok(Split {
-        layout: layout.transpose(&order),
-        before: dims(&mut (0..rank).filter(|a| !axes.contains(a))),
-        reduced: dims(&mut axes.iter().copied()),
-        after: 1,
-    })
 }
 
 /// How many of which axes, and what becomes of the lanes.
@@ -128,12 +132,6 @@ struct View {
     reduced: usize,
     after: usize,
     store: Option<Conversion>,
-}
-
-impl View {
-    fn of(&[before, reduced, after]: &[usize; 3]) -> Self {
-        View { before, reduced, after, store: None }
-    }
 }
 
 /// The loops of an operation for a type, if it is defined for that.
@@ -410,28 +408,21 @@ pub fn arg_reduce(
         ReduceOp::ReduceMin => finder::<Smallest>(lane, tie_break).ok_or_else(unsupported)?,
         _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
     };
-    let axes: Vec<usize> = axis.map_or_else(|| (0..input.layout().rank()).collect(), |axis| vec![axis]);
-    let mut view = split(name, &input.layout(), &axes)?;
-    if view.after > 1 {
-        // Rows are searched; bring the axis to the end.
-        let rank = input.layout().rank();
-        let order: Vec<usize> = (0..rank).filter(|a| !axes.contains(a)).chain(axes.iter().copied()).collect();
-        let layout = input.layout().transpose(&order);
-        view = Split { layout, before: view.before * view.after, after: 1, ..view };
-    }
-    check_size(name, &out, input, view.before)?;
-    if view.reduced == 0 {
+    let axes: Vec<usize> = axis.map_or_else(|| (0..input.rank()).collect(), |axis| vec![axis]);
+    let split = Split::new(name, input.shape(), &axes, true)?;
+    let Split { before, reduced, .. } = split;
+    check_size(name, &out, input, before)?;
+    if reduced == 0 {
         return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
     }
-    let input = input.view(view.layout.clone());
-    let bytes = input.dense(name)?;
+    let bytes = split.dense(name, input)?;
     let load = conversion(input.dtype(), lane);
-    let (width, reduced) = (input.dtype().width(), view.reduced);
+    let width = input.dtype().width();
     let result = out.dtype;
     let store = Compute::As(DType::U64).store(result);
     out.write(name, |out| {
         let cost = ARG_COST * reduced as Cost + ARG_ROW;
-        parallel::fill(out, view.before, cost, |start, part| {
+        parallel::fill(out, before, cost, |start, part| {
             let mut converted = vec![0; if load.is_some() { BLOCK.min(reduced) * lane.width() } else { 0 }];
             for (i, slot) in part.chunks_mut(result.width()).enumerate() {
                 let row = &bytes[(start + i) * reduced * width..][..reduced * width];
