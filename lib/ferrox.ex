@@ -20,14 +20,34 @@ defmodule Ferrox do
   ## Types
 
   Types are written as in Nx, `{:f, 32}` or `:f32`; see `Ferrox.Type`. What type
-  results from two is asked of `Ferrox.Promotion`, under the system `:nx` unless
-  the option `:promotion` names another.
+  results from several is asked of `Ferrox.Promotion`, under the system `:nx`
+  unless another is in effect, or is named by the option `:promotion`, which
+  every function takes whose result's type depends on it:
+
+      iex> Ferrox.add(Ferrox.tensor([1]), Ferrox.tensor([0.5])) |> Ferrox.type()
+      {:f, 32}
+      iex> Ferrox.add(Ferrox.tensor([1]), Ferrox.tensor([0.5]), promotion: :numpy) |> Ferrox.type()
+      {:f, 64}
+
+  There is `:bool` too, which all systems have but Nx's. As in Nx, comparisons
+  give a u8 there, and `true` is a 1:
+
+      iex> Ferrox.less(Ferrox.tensor([1, 3]), 2)
+      #Ferrox.Tensor<
+        u8[2]
+        [1, 0]
+      >
+      iex> Ferrox.less(Ferrox.tensor([1, 3]), 2, promotion: :numpy)
+      #Ferrox.Tensor<
+        bool[2]
+        [true, false]
+      >
 
   ## Numbers
 
   Numbers, complex numbers, booleans and the atoms `:infinity`, `:neg_infinity`
   and `:nan` are accepted in place of tensors. The tensor's type and the number give
-  the type of the result, see `Ferrox.Type.merge_number/2`; the number itself enters
+  the type of the result, see `Ferrox.Promotion`; the number itself enters
   the operation as it is. Only floats beside tensors of less than 64 bits are rounded
   to f32 first, as Nx rounds them beside all tensors: `0.1` equals an f32 of `0.1`.
 
@@ -46,7 +66,10 @@ defmodule Ferrox do
   import Ferrox.Complex, only: [is_complex: 1]
   import Ferrox.Numbers, only: [is_number_term: 1]
 
-  alias Ferrox.{Native, Numbers, Promotion, Shape, Tensor, Type}
+  import Ferrox.Operands, only: [boolean!: 3, mode!: 2, native: 1, options!: 3, promotion!: 2]
+
+  alias Ferrox.{Native, Numbers, Operands, Promoted, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Promotion.Results
 
   @typedoc "A tensor, or a number in place of one."
   @type operand :: Tensor.t() | Numbers.number_term()
@@ -60,11 +83,14 @@ defmodule Ferrox do
   A tensor from a number or from nested lists of numbers.
 
   The type is inferred as in Nx, s32 for integers and f32 for floats, unless
-  given. A number that does not fit the type raises.
+  given or unless another promotion system is in effect: each has default types
+  of its own, and under JAX a scalar without a type is weak. A number that does
+  not fit the type raises.
 
   ## Options
 
     * `:type` - the type of the tensor
+    * `:promotion` - the system that infers the type, see `Ferrox.Promotion`
 
   ## Examples
 
@@ -83,6 +109,12 @@ defmodule Ferrox do
         [1.0, 2.5, Inf, NaN]
       >
 
+      iex> Ferrox.tensor([true, false], type: :bool)
+      #Ferrox.Tensor<
+        bool[2]
+        [true, false]
+      >
+
       iex> Ferrox.tensor(300, type: :u8)
       ** (ArgumentError) tensor: 300 does not fit u8; give a wider :type, or as_type/2 to wrap around
 
@@ -92,17 +124,18 @@ defmodule Ferrox do
   """
   @spec tensor(operand | [term], keyword) :: Tensor.t()
   def tensor(value, opts \\ []) do
-    opts = options!(opts, [:type], :tensor)
-    type = if given = opts[:type], do: Type.normalize!(given)
+    opts = options!(opts, [:type, :promotion], :tensor)
+    mode = promotion!(opts, :tensor)
+    type = given_type(opts, mode, :tensor)
 
     case value do
       %Tensor{} ->
-        if type, do: as_type(value, type), else: value
+        if type, do: Promoted.cast(value, type), else: value
 
       list when is_list(list) ->
         dims = list_dims(list)
         numbers = flatten(list, dims, []) |> Enum.reverse()
-        type = type || infer(numbers)
+        type = type || Promoted.infer(mode, numbers)
 
         %Tensor{
           data: Numbers.encode(numbers, type, :tensor),
@@ -110,8 +143,10 @@ defmodule Ferrox do
           shape: List.to_tuple(dims)
         }
 
+      number when is_number_term(number) and type == nil ->
+        Operands.tensor!(number, mode, :tensor)
+
       number when is_number_term(number) ->
-        type = type || Type.infer(number)
         %Tensor{data: Numbers.encode([number], type, :tensor), type: type, shape: {}}
 
       other ->
@@ -120,16 +155,31 @@ defmodule Ferrox do
     end
   end
 
-  defp infer(numbers) do
-    numbers |> Enum.map(&Type.infer/1) |> Enum.uniq() |> Enum.reduce(&Type.merge(&2, &1))
+  # The type that is asked for, as far as the system has types of that size.
+  defp given_type(opts, mode, op) do
+    if given = opts[:type], do: Results.narrow(mode, Operands.type!(given, op))
   end
 
+  defp given_type(opts, mode, op, default),
+    do: given_type(opts, mode, op) || Map.fetch!(Promotion.facts(mode), default)
+
   defp list_dims([]), do: raise(ArgumentError, "tensor: an empty list has no shape")
-  defp list_dims([first | _] = list) when is_list(first), do: [length(list) | list_dims(first)]
-  defp list_dims(list), do: [length(list)]
+
+  defp list_dims([first | _] = list) when is_list(first),
+    do: [list_length(list) | list_dims(first)]
+
+  defp list_dims(list), do: [list_length(list)]
+
+  defp list_length(list) do
+    if List.improper?(list) do
+      raise ArgumentError, "tensor: the list is improper, got: #{inspect(list)}"
+    end
+
+    length(list)
+  end
 
   defp flatten(list, [dim | dims], acc) when is_list(list) do
-    if length(list) != dim do
+    if list_length(list) != dim do
       raise ArgumentError,
             "tensor: lists of different lengths: one of length #{length(list)} " <>
               "where others have #{dim}"
@@ -161,18 +211,29 @@ defmodule Ferrox do
       ** (ArgumentError) from_binary: 24 bits are no whole number of elements of s16, which take 16 each
 
   """
-  @spec from_binary(bitstring, Type.t() | Type.short_t()) :: Tensor.t()
+  @spec from_binary(bitstring, Type.t() | Type.short_t() | :bool) :: Tensor.t()
   def from_binary(binary, type) when is_bitstring(binary) do
-    {_, bits} = type = Type.normalize!(type)
+    type = Operands.type!(type, :from_binary)
+    {_, bits} = storage = Operands.storage(type)
     given = bit_size(binary)
 
     if given == 0 or rem(given, bits) != 0 do
       raise ArgumentError,
             "from_binary: #{given} bits are no whole number of elements of " <>
-              "#{Type.to_string(type)}, which take #{bits} each"
+              "#{Promotion.Names.short(type)}, which take #{bits} each"
     end
 
-    %Tensor{data: binary, type: type, shape: {div(given, bits)}}
+    tensor = %Tensor{data: binary, type: storage, shape: {div(given, bits)}}
+
+    if type == :bool and tensor |> reduce_max(promotion: :nx) |> to_number() > 1 do
+      raise ArgumentError, "from_binary: the bytes of bool are 0 and 1, others were given"
+    end
+
+    %{tensor | type: type}
+  end
+
+  def from_binary(other, _type) do
+    raise ArgumentError, "from_binary expects a binary or bitstring, got: #{inspect(other)}"
   end
 
   @doc """
@@ -180,8 +241,9 @@ defmodule Ferrox do
 
   ## Options
 
-    * `:type` - s32 by default
+    * `:type` - the default integer type of the system by default, s32 under Nx's
     * `:axis` - the axis to count along
+    * `:promotion` - the system, see `Ferrox.Promotion`
 
   ## Examples
 
@@ -206,10 +268,14 @@ defmodule Ferrox do
   """
   @spec iota(shape, keyword) :: Tensor.t()
   def iota(shape, opts \\ []) do
-    opts = options!(opts, [:type, :axis], :iota)
+    opts = options!(opts, [:type, :axis, :promotion], :iota)
     shape = Shape.validate!(shape, :iota)
-    type = Type.normalize!(opts[:type] || {:s, 32})
+    type = given_type(opts, promotion!(opts, :iota), :iota, :int)
     axis = opts[:axis] && Shape.axis!(shape, opts[:axis], :iota)
+
+    if type == :bool,
+      do: raise(ArgumentError, "iota: bool does not count past 1; give a number type")
+
     %Tensor{data: Native.iota(type, shape, axis), type: type, shape: shape}
   end
 
@@ -219,7 +285,8 @@ defmodule Ferrox do
 
   ## Options
 
-    * `:type` - s32 by default
+    * `:type` - s32 by default, under other systems than Nx's the default float
+    * `:promotion` - the system, see `Ferrox.Promotion`
 
   ## Examples
 
@@ -241,15 +308,17 @@ defmodule Ferrox do
   def eye(n, opts) when is_integer(n), do: eye({n, n}, opts)
 
   def eye(shape, opts) do
-    opts = options!(opts, [:type], :eye)
+    opts = options!(opts, [:type, :promotion], :eye)
     shape = Shape.validate!(shape, :eye)
-    type = Type.normalize!(opts[:type] || {:s, 32})
+    mode = promotion!(opts, :eye)
+    nx? = Promotion.facts(mode).column == :nx
+    type = given_type(opts, mode, :eye, if(nx?, do: :int, else: :float))
 
     if tuple_size(shape) < 2 do
       raise ArgumentError, "eye expects a shape of at least two axes, got: #{inspect(shape)}"
     end
 
-    %Tensor{data: Native.eye(type, shape), type: type, shape: shape}
+    %Tensor{data: Native.eye(Operands.storage(type), shape), type: type, shape: shape}
   end
 
   @doc """
@@ -258,6 +327,7 @@ defmodule Ferrox do
   ## Options
 
     * `:type` - inferred from the number by default
+    * `:promotion` - the system that infers it, see `Ferrox.Promotion`
 
   ## Examples
 
@@ -272,7 +342,10 @@ defmodule Ferrox do
 
   """
   @spec full(shape, operand, keyword) :: Tensor.t()
-  def full(shape, number, opts \\ []), do: number |> tensor(opts) |> broadcast(shape)
+  def full(shape, number, opts \\ []) do
+    opts = options!(opts, [:type, :promotion], :full)
+    number |> tensor(opts) |> broadcast(shape)
+  end
 
   ## Reading
 
@@ -287,10 +360,11 @@ defmodule Ferrox do
   """
   @spec to_binary(Tensor.t()) :: bitstring
   def to_binary(%Tensor{data: data}), do: data
+  def to_binary(other), do: not_a_tensor!(other, :to_binary)
 
   @doc """
   The elements in a flat list, as integers, floats (`:nan`, `:infinity` and
-  `:neg_infinity` for what floats can't be) or complex numbers.
+  `:neg_infinity` for what floats can't be), complex numbers or booleans.
 
   ## Examples
 
@@ -303,6 +377,8 @@ defmodule Ferrox do
   @spec to_flat_list(Tensor.t()) :: [Numbers.number_term()]
   def to_flat_list(%Tensor{data: data, type: type, shape: shape}),
     do: Numbers.decode(data, type, Native.size(shape))
+
+  def to_flat_list(other), do: not_a_tensor!(other, :to_flat_list)
 
   @doc """
   The elements in lists nested as the shape says.
@@ -325,6 +401,8 @@ defmodule Ferrox do
     inner |> Enum.reverse() |> Enum.reduce(to_flat_list(tensor), &Enum.chunk_every(&2, &1))
   end
 
+  def to_list(other), do: not_a_tensor!(other, :to_list)
+
   @doc """
   The number that a scalar holds.
 
@@ -344,6 +422,13 @@ defmodule Ferrox do
     raise ArgumentError, "to_number expects a scalar, got a tensor of shape #{inspect(shape)}"
   end
 
+  def to_number(other), do: not_a_tensor!(other, :to_number)
+
+  @spec not_a_tensor!(term, atom) :: no_return
+  defp not_a_tensor!(other, op) do
+    raise ArgumentError, "#{op} expects a Ferrox.Tensor, got: #{inspect(other)}"
+  end
+
   @doc """
   The shape.
 
@@ -356,7 +441,7 @@ defmodule Ferrox do
 
   """
   @spec shape(operand) :: shape
-  def shape(tensor), do: to_tensor(tensor).shape
+  def shape(tensor), do: to_tensor(tensor, :shape).shape
 
   @doc """
   The type.
@@ -365,10 +450,14 @@ defmodule Ferrox do
 
       iex> Ferrox.type(Ferrox.tensor([1.0]))
       {:f, 32}
+      iex> Ferrox.type(1, promotion: :jax)
+      {:s, 64}
 
   """
-  @spec type(operand) :: Type.t()
-  def type(tensor), do: to_tensor(tensor).type
+  @spec type(operand, keyword) :: Type.t() | :bool
+  def type(tensor, opts \\ [])
+  def type(%Tensor{type: type}, []), do: type
+  def type(tensor, opts), do: Operands.tensor!(tensor, mode!(opts, :type), :type).type
 
   @doc """
   The number of elements.
@@ -404,12 +493,17 @@ defmodule Ferrox do
 
   """
   @spec byte_size(operand) :: pos_integer
-  def byte_size(tensor), do: Kernel.byte_size(to_tensor(tensor).data)
+  def byte_size(tensor), do: Kernel.byte_size(to_tensor(tensor, :byte_size).data)
 
   ## Files
 
   @doc """
   Reads a tensor from a `.npy` file; see `Ferrox.Npy`.
+
+  ## Options
+
+    * `:promotion` - the system, see `Ferrox.Promotion`: booleans are u8 under Nx's,
+      bool under others
 
   ## Examples
 
@@ -419,8 +513,8 @@ defmodule Ferrox do
       [[0, 1], [2, 3]]
 
   """
-  @spec load_npy!(Path.t()) :: Tensor.t()
-  def load_npy!(path), do: path |> File.read!() |> Ferrox.Npy.decode!()
+  @spec load_npy!(Path.t(), keyword) :: Tensor.t()
+  def load_npy!(path, opts \\ []), do: path |> File.read!() |> Ferrox.Npy.decode!(opts)
 
   @doc """
   Writes a tensor to a `.npy` file; see `Ferrox.Npy`.
@@ -434,6 +528,7 @@ defmodule Ferrox do
   """
   @spec save_npy!(Tensor.t(), Path.t()) :: :ok
   def save_npy!(%Tensor{} = tensor, path), do: File.write!(path, Ferrox.Npy.encode!(tensor))
+  def save_npy!(other, _path), do: not_a_tensor!(other, :save_npy!)
 
   ## Elementwise, two operands
 
@@ -530,8 +625,14 @@ defmodule Ferrox do
     @doc String.trim(text) <> "\n" <> option <> example.(code, result)
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []) do
-      {left, right, type} = operands!(unquote(name), left, right, opts)
-      binary(unquote(name), type, left, right)
+      case mode!(opts, unquote(name)) do
+        :nx ->
+          {left, right, type} = operands!(unquote(name), left, right)
+          binary(unquote(name), type, left, right)
+
+        mode ->
+          Promoted.binary(mode, unquote(name), left, right)
+      end
     end
   end
 
@@ -539,60 +640,76 @@ defmodule Ferrox do
     @doc String.trim(text) <> "\n" <> option <> example.(code, result)
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []) do
-      {left, right, type} = operands!(unquote(name), left, right, opts)
-      binary(unquote(name), Type.to_floating(type), left, right)
+      case mode!(opts, unquote(name)) do
+        :nx ->
+          {left, right, type} = operands!(unquote(name), left, right)
+          binary(unquote(name), Type.to_floating(type), left, right)
+
+        mode ->
+          Promoted.binary(mode, unquote(name), left, right)
+      end
     end
   end
 
   for {name, {text, code, result}} <- predicates do
     @doc String.trim(text) <>
-           "\n\nThe operands are broadcast together; the result is a u8." <>
-           example.(code, result)
-    @spec unquote(name)(operand, operand) :: Tensor.t()
-    def unquote(name)(left, right) do
-      {left, right, _type} = operands!(unquote(name), left, right, [])
-      binary(unquote(name), {:u, 8}, left, right)
+           "\n\nThe result is a u8, under other systems than Nx's a bool." <>
+           option <> example.(code, result)
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []) do
+      case mode!(opts, unquote(name)) do
+        :nx ->
+          {left, right, _type} = operands!(unquote(name), left, right)
+          binary(unquote(name), {:u, 8}, left, right)
+
+        mode ->
+          Promoted.binary(mode, unquote(name), left, right)
+      end
     end
   end
 
   # The operands as tensors, a number in the type that it gives the result, and
-  # that type.
-  defp operands!(op, left, right, opts) do
-    system = promotion!(opts, op)
+  # that type, under Nx's own system. All others are `Ferrox.Promoted`'s.
+  defp operands!(_op, %Tensor{type: {_, _} = type} = left, %Tensor{type: type} = right),
+    do: {left, right, type}
 
+  defp operands!(op, %Tensor{type: :bool} = left, right),
+    do: operands!(op, %{left | type: {:u, 8}}, right)
+
+  defp operands!(op, left, %Tensor{type: :bool} = right),
+    do: operands!(op, left, %{right | type: {:u, 8}})
+
+  defp operands!(op, left, right) do
     case {left, right} do
       {%Tensor{type: left_type}, %Tensor{type: right_type}} ->
-        {left, right, Promotion.merge(system, left_type, right_type)}
+        {left, right, Promotion.merge(:nx, left_type, right_type)}
 
       {%Tensor{type: type}, number} when is_number_term(number) ->
-        type = merge_number(system, type, number)
+        type = merge_number(type, number)
         {left, scalar(number, type, op), type}
 
       {number, %Tensor{type: type}} when is_number_term(number) ->
-        type = merge_number(system, type, number)
+        type = merge_number(type, number)
         {scalar(number, type, op), right, type}
 
       {left, right} ->
-        left = to_tensor(left)
-        right = to_tensor(right)
-        {left, right, Promotion.merge(system, left.type, right.type)}
+        left = Operands.tensor!(left, :nx, op)
+        right = Operands.tensor!(right, :nx, op)
+        {left, right, Promotion.merge(:nx, left.type, right.type)}
     end
   end
 
-  defp promotion!([], _op), do: :nx
-  defp promotion!(opts, op), do: options!(opts, [:promotion], op)[:promotion] || :nx
-
   # A complex number counts as a c64, an infinity or NaN as any other float.
-  defp merge_number(system, type, number) when is_complex(number),
-    do: Promotion.merge(system, type, {:c, 64})
+  defp merge_number(type, number) when is_complex(number),
+    do: Promotion.merge(:nx, type, {:c, 64})
 
-  defp merge_number(system, type, true), do: Promotion.merge_number(system, type, 1)
-  defp merge_number(system, type, false), do: Promotion.merge_number(system, type, 0)
+  defp merge_number(type, true), do: Promotion.merge_number(:nx, type, 1)
+  defp merge_number(type, false), do: Promotion.merge_number(:nx, type, 0)
 
-  defp merge_number(system, type, non_finite) when is_atom(non_finite),
-    do: Promotion.merge_number(system, type, 0.0)
+  defp merge_number(type, non_finite) when is_atom(non_finite),
+    do: Promotion.merge_number(:nx, type, 0.0)
 
-  defp merge_number(system, type, number), do: Promotion.merge_number(system, type, number)
+  defp merge_number(type, number), do: Promotion.merge_number(:nx, type, number)
 
   defp scalar(number, type, op) do
     {type, data} = Numbers.operand(number, type, op)
@@ -655,53 +772,96 @@ defmodule Ferrox do
       {"1 where the number is zero, else 0.", "Ferrox.logical_not(Ferrox.tensor([0, 2]))", [1, 0]}
   ]
 
+  promotion = """
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+  """
+
   for {name, {text, code, result}} <- same_type_ops do
-    @doc text <> example.(code, result)
-    @spec unquote(name)(operand) :: Tensor.t()
-    def unquote(name)(tensor) do
-      tensor = to_tensor(tensor)
-      unary(unquote(name), tensor.type, tensor)
+    @doc text <> "\n" <> promotion <> example.(code, result)
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []) do
+      case mode!(opts, unquote(name)) do
+        :nx ->
+          tensor = nx_tensor(tensor, unquote(name))
+          unary(unquote(name), tensor.type, tensor)
+
+        mode ->
+          Promoted.unary(mode, unquote(name), tensor)
+      end
     end
   end
 
   for {name, {text, code, result}} <- floating_unary_ops do
-    @doc text <> "\n\nThe result is a float, f32 for integers." <> example.(code, result)
-    @spec unquote(name)(operand) :: Tensor.t()
-    def unquote(name)(tensor) do
-      tensor = to_tensor(tensor)
-      unary(unquote(name), Type.to_floating(tensor.type), tensor)
+    @doc text <>
+           "\n\nThe result is a float, f32 for integers or what the system says." <>
+           "\n" <> promotion <> example.(code, result)
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []) do
+      case mode!(opts, unquote(name)) do
+        :nx ->
+          tensor = nx_tensor(tensor, unquote(name))
+          unary(unquote(name), Type.to_floating(tensor.type), tensor)
+
+        mode ->
+          Promoted.unary(mode, unquote(name), tensor)
+      end
     end
   end
 
   for {name, {text, code, result}} <- unary_predicates do
-    @doc text <> "\n\nThe result is a u8." <> example.(code, result)
-    @spec unquote(name)(operand) :: Tensor.t()
-    def unquote(name)(tensor), do: unary(unquote(name), {:u, 8}, to_tensor(tensor))
+    @doc text <>
+           "\n\nThe result is a u8, under other systems than Nx's a bool." <>
+           "\n" <> promotion <> example.(code, result)
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []) do
+      case mode!(opts, unquote(name)) do
+        :nx -> unary(unquote(name), {:u, 8}, nx_tensor(tensor, unquote(name)))
+        mode -> Promoted.unary(mode, unquote(name), tensor)
+      end
+    end
   end
 
   @doc """
   The absolute value; the magnitude, a real number, of a complex one. The least
   signed integer wraps around to itself.
-
+  #{promotion}
   ## Examples
 
       iex> Ferrox.abs(Ferrox.tensor([-1, 2])) |> Ferrox.to_list()
       [1, 2]
 
   """
-  @spec abs(operand) :: Tensor.t()
-  def abs(tensor) do
-    %Tensor{type: type} = tensor = to_tensor(tensor)
-    unary(:abs, if(Type.complex?(type), do: Type.to_real(type), else: type), tensor)
+  @spec abs(operand, keyword) :: Tensor.t()
+  def abs(tensor, opts \\ []) do
+    case mode!(opts, :abs) do
+      :nx ->
+        %Tensor{type: type} = tensor = nx_tensor(tensor, :abs)
+        unary(:abs, if(Type.complex?(type), do: Type.to_real(type), else: type), tensor)
+
+      mode ->
+        Promoted.unary(mode, :abs, tensor)
+    end
   end
 
   defp unary(op, type, %Tensor{shape: shape} = tensor),
-    do: %Tensor{data: Native.unary(op, type, operand(tensor)), type: type, shape: shape}
+    do: %Tensor{data: Native.unary(op, type, native(tensor)), type: type, shape: shape}
+
+  # Under Nx's own system a bool is the u8 that holds it.
+  defp nx_tensor(%Tensor{type: :bool} = tensor, _op), do: %{tensor | type: {:u, 8}}
+  defp nx_tensor(tensor, op), do: Operands.tensor!(tensor, :nx, op)
 
   @doc """
   Converts to another type. Integers wrap around, floats are rounded to nearest
   with ties to even and truncated towards zero on their way to integers, complex
-  numbers lose their imaginary part on their way to reals.
+  numbers lose their imaginary part on their way to reals. What is not zero is
+  true as a bool. The result is never weak.
+
+  ## Options
+
+    * `:promotion` - the system; JAX's without types of 64 bits takes those of 32
 
   ## Examples
 
@@ -709,16 +869,15 @@ defmodule Ferrox do
       [1, 255, 44]
       iex> Ferrox.as_type(Ferrox.tensor([1, 2]), :f64) |> Ferrox.to_list()
       [1.0, 2.0]
+      iex> Ferrox.as_type(Ferrox.tensor([0.0, 0.5, :nan]), :bool) |> Ferrox.to_list()
+      [false, true, true]
 
   """
-  @spec as_type(operand, Type.t() | Type.short_t()) :: Tensor.t()
-  def as_type(tensor, type) do
-    tensor = to_tensor(tensor)
-
-    case Type.normalize!(type) do
-      type when type == tensor.type -> tensor
-      type -> %{tensor | data: Native.as_type(type, operand(tensor)), type: type}
-    end
+  @spec as_type(operand, Type.t() | Type.short_t() | :bool, keyword) :: Tensor.t()
+  def as_type(tensor, type, opts \\ []) do
+    mode = mode!(opts, :as_type)
+    tensor = Operands.tensor!(tensor, mode, :as_type)
+    Promoted.cast(tensor, Results.narrow(mode, Operands.type!(type, :as_type)))
   end
 
   ## Elementwise, three operands
@@ -728,7 +887,7 @@ defmodule Ferrox do
 
   The branches are broadcast to the shape of `pred`, unless it is a scalar; then
   they are broadcast together.
-
+  #{promotion}
   ## Examples
 
       iex> Ferrox.select(Ferrox.tensor([1, 0, 1]), Ferrox.tensor([1, 2, 3]), 0) |> Ferrox.to_list()
@@ -737,21 +896,30 @@ defmodule Ferrox do
   """
   @spec select(operand, operand, operand, keyword) :: Tensor.t()
   def select(pred, on_true, on_false, opts \\ []) do
-    pred = to_tensor(pred)
-    {on_true, on_false, type} = operands!(:select, on_true, on_false, opts)
+    mode = mode!(opts, :select)
+    pred = Operands.tensor!(pred, mode, :select)
+
+    {on_true, on_false, make} =
+      case mode do
+        :nx ->
+          {on_true, on_false, type} = operands!(:select, on_true, on_false)
+          {on_true, on_false, &%Tensor{data: &2.(type), type: type, shape: &1}}
+
+        mode ->
+          Promoted.operands(mode, :select, on_true, on_false)
+      end
 
     shape =
       if pred.shape == {},
         do: Shape.broadcast!(on_true.shape, on_false.shape, :select, on_true.type, on_false.type),
         else: pred.shape
 
-    data = Native.select(type, shape, operand(pred), operand(on_true), operand(on_false))
-    %Tensor{data: data, type: type, shape: shape}
+    make.(shape, &Native.select(&1, shape, native(pred), native(on_true), native(on_false)))
   end
 
   @doc """
   At least `min` and at most `max`, which are scalars. NaN stays NaN.
-
+  #{promotion}
   ## Examples
 
       iex> Ferrox.clip(Ferrox.tensor([1, 5, 9]), 2, 6) |> Ferrox.to_list()
@@ -760,18 +928,25 @@ defmodule Ferrox do
   """
   @spec clip(operand, operand, operand, keyword) :: Tensor.t()
   def clip(tensor, min, max, opts \\ []) do
-    tensor = to_tensor(tensor)
-    {_, min, min_type} = operands!(:clip, tensor, min, opts)
-    {_, max, max_type} = operands!(:clip, tensor, max, opts)
+    mode = mode!(opts, :clip)
 
     for {name, %Tensor{shape: shape}} <- [min: min, max: max], shape != {} do
       raise ArgumentError,
             "clip: #{name} must be a scalar, got a tensor of shape #{inspect(shape)}"
     end
 
-    type = Promotion.merge(promotion!(opts, :clip), min_type, max_type)
-    data = Native.clip(type, tensor.shape, operand(tensor), operand(min), operand(max))
-    %Tensor{data: data, type: type, shape: tensor.shape}
+    case mode do
+      :nx ->
+        tensor = nx_tensor(tensor, :clip)
+        {_, min, min_type} = operands!(:clip, tensor, min)
+        {_, max, max_type} = operands!(:clip, tensor, max)
+        type = Promotion.merge(:nx, min_type, max_type)
+        data = Native.clip(type, tensor.shape, native(tensor), native(min), native(max))
+        %Tensor{data: data, type: type, shape: tensor.shape}
+
+      mode ->
+        Promoted.clip(mode, tensor, min, max)
+    end
   end
 
   ## Reductions
@@ -782,6 +957,7 @@ defmodule Ferrox do
 
     * `:axes` - the axes to reduce; all by default
     * `:keep_axes` - whether they stay, with size one; `false` by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
   """
 
   reductions = [
@@ -810,10 +986,25 @@ defmodule Ferrox do
     @doc text <> "\n" <> axes_options <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []) do
-      tensor = to_tensor(tensor)
-      type = reduced_type(unquote(name), tensor.type)
-      reduce(unquote(name), unquote(name), type, tensor, opts)
+      {mode, opts} = reduce_options!(opts, unquote(name))
+
+      case mode do
+        :nx ->
+          tensor = nx_tensor(tensor, unquote(name))
+          type = reduced_type(unquote(name), tensor.type)
+          reduce(unquote(name), unquote(name), type, tensor, opts)
+
+        mode ->
+          Promoted.reduce(mode, unquote(name), tensor, opts)
+      end
     end
+  end
+
+  defp reduce_options!([], _op), do: {Promotion.mode([]), []}
+
+  defp reduce_options!(opts, op) do
+    opts = options!(opts, [:axes, :keep_axes, :promotion], op)
+    {promotion!(opts, op), Keyword.delete(opts, :promotion)}
   end
 
   defp reduced_type(op, type) when op in [:sum, :product], do: Type.to_aggregate(type)
@@ -822,10 +1013,8 @@ defmodule Ferrox do
 
   # `name` is what the caller called, for errors.
   defp reduce(name, op, type, %Tensor{shape: input_shape} = tensor, opts) do
-    opts = options!(opts, [:axes, :keep_axes], name)
-    axes = Shape.axes!(input_shape, opts[:axes], name)
-    shape = Shape.reduce(input_shape, axes, boolean!(opts, :keep_axes, name))
-    data = Native.reduce(op, type, shape, axes, operand(tensor))
+    {axes, shape} = Shape.reduction!(input_shape, opts, name)
+    data = Native.reduce(op, type, shape, axes, native(tensor))
     %Tensor{data: data, type: type, shape: shape}
   end
 
@@ -840,12 +1029,15 @@ defmodule Ferrox do
   """
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []) do
-    {promotion, opts} =
-      opts |> options!([:axes, :keep_axes, :promotion], :mean) |> Keyword.split([:promotion])
+    case reduce_options!(opts, :mean) do
+      {:nx, opts} ->
+        tensor = nx_tensor(tensor, :mean)
+        sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
+        divide(sum, div(size(tensor), size(sum)), promotion: :nx)
 
-    tensor = to_tensor(tensor)
-    sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
-    divide(sum, div(size(tensor), size(sum)), promotion)
+      {mode, opts} ->
+        Promoted.mean(mode, tensor, opts)
+    end
   end
 
   for {name, op, adjective, example} <- [
@@ -853,7 +1045,7 @@ defmodule Ferrox do
         {:argmin, :reduce_min, "smallest", [0, 1]}
       ] do
     @doc """
-    The index of the #{adjective} element, an s32. NaN counts as more extreme than any
+    The index of the #{adjective} element. NaN counts as more extreme than any
     number, and the last of several wins.
 
     ## Options
@@ -861,7 +1053,8 @@ defmodule Ferrox do
       * `:axis` - the axis to search; by default all of the tensor, in row-major order
       * `:keep_axis` - whether the axis stays, with size one; `false` by default
       * `:tie_break` - `:low` for the first, `:high` for the last of equal elements
-      * `:type` - the type of the index
+      * `:type` - the type of the index; s32 by default, and s64 under most other systems
+      * `:promotion` - the system that chooses it, see `Ferrox.Promotion`
 
     ## Examples
 
@@ -871,9 +1064,11 @@ defmodule Ferrox do
     """
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []) do
-      opts = options!(opts, [:axis, :keep_axis, :tie_break, :type], unquote(name))
-      %Tensor{shape: shape} = tensor = to_tensor(tensor)
-      type = Type.normalize!(opts[:type] || {:s, 32})
+      opts = options!(opts, [:axis, :keep_axis, :tie_break, :type, :promotion], unquote(name))
+      mode = promotion!(opts, unquote(name))
+      %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, unquote(name))
+      Promoted.check_order!(mode, unquote(name), tensor)
+      type = given_type(opts, mode, unquote(name), :index)
       axis = opts[:axis] && Shape.axis!(shape, opts[:axis], unquote(name))
       tie_break = opts[:tie_break] || :low
 
@@ -885,7 +1080,12 @@ defmodule Ferrox do
       axes = if axis, do: [axis], else: Shape.all_axes(shape)
       keep? = boolean!(opts, :keep_axis, unquote(name))
       shape = Shape.reduce(shape, axes, keep? and axis != nil)
-      data = Native.arg_reduce(unquote(op), type, shape, axis, tie_break, operand(tensor))
+
+      if type == :bool do
+        raise ArgumentError, "#{unquote(name)}: an index is no bool; give a number type"
+      end
+
+      data = Native.arg_reduce(unquote(op), type, shape, axis, tie_break, native(tensor))
       %Tensor{data: data, type: type, shape: shape}
     end
   end
@@ -912,8 +1112,9 @@ defmodule Ferrox do
   """
   @spec dot(operand, operand, keyword) :: Tensor.t()
   def dot(left, right, opts \\ []) do
-    left = to_tensor(left)
-    right = to_tensor(right)
+    mode = mode!(opts, :dot)
+    left = Operands.tensor!(left, mode, :dot)
+    right = Operands.tensor!(right, mode, :dot)
 
     case {tuple_size(left.shape), tuple_size(right.shape)} do
       {0, _} -> multiply(left, right, opts)
@@ -952,9 +1153,9 @@ defmodule Ferrox do
   """
   @spec dot(operand, [axis], [axis], operand, [axis], [axis], keyword) :: Tensor.t()
   def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []) do
-    left = to_tensor(left)
-    right = to_tensor(right)
-    type = Promotion.merge(promotion!(opts, :dot), left.type, right.type)
+    mode = mode!(opts, :dot)
+    left = Operands.tensor!(left, mode, :dot)
+    right = Operands.tensor!(right, mode, :dot)
 
     [left_axes, left_batch] =
       Enum.map([left_axes, left_batch], &Shape.axes!(left.shape, &1, :dot))
@@ -963,9 +1164,13 @@ defmodule Ferrox do
       Enum.map([right_axes, right_batch], &Shape.axes!(right.shape, &1, :dot))
 
     shape = Shape.dot!(left.shape, left_axes, left_batch, right.shape, right_axes, right_batch)
-    left = {operand(left), left_axes, left_batch}
-    right = {operand(right), right_axes, right_batch}
-    %Tensor{data: Native.dot(type, shape, left, right), type: type, shape: shape}
+
+    Promoted.dot(
+      mode,
+      shape,
+      {left, left_axes, left_batch},
+      {right, right_axes, right_batch}
+    )
   end
 
   ## Shapes
@@ -984,7 +1189,7 @@ defmodule Ferrox do
   """
   @spec reshape(operand, tuple) :: Tensor.t()
   def reshape(tensor, shape) do
-    %Tensor{shape: old} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :reshape)
     %{tensor | shape: fill_auto(shape, old)}
   end
 
@@ -1028,7 +1233,7 @@ defmodule Ferrox do
   @spec transpose(operand, keyword) :: Tensor.t()
   def transpose(tensor, opts \\ []) do
     opts = options!(opts, [:axes], :transpose)
-    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :transpose)
 
     axes =
       if opts[:axes],
@@ -1041,7 +1246,7 @@ defmodule Ferrox do
     end
 
     shape = axes |> Enum.map(&elem(old, &1)) |> List.to_tuple()
-    %Tensor{data: Native.transpose(shape, axes, operand(tensor)), type: type, shape: shape}
+    %{tensor | data: Native.transpose(shape, axes, native(tensor)), shape: shape}
   end
 
   @doc """
@@ -1063,7 +1268,7 @@ defmodule Ferrox do
   @spec broadcast(operand, shape, keyword) :: Tensor.t()
   def broadcast(tensor, shape, opts \\ []) do
     opts = options!(opts, [:axes], :broadcast)
-    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :broadcast)
     shape = Shape.validate!(shape, :broadcast)
     lead = tuple_size(shape) - tuple_size(old)
 
@@ -1078,7 +1283,7 @@ defmodule Ferrox do
       raise ArgumentError, "broadcast: :axes must be in ascending order, got: #{inspect(axes)}"
     end
 
-    %Tensor{data: Native.broadcast(shape, axes, operand(tensor)), type: type, shape: shape}
+    %{tensor | data: Native.broadcast(shape, axes, native(tensor)), shape: shape}
   end
 
   @doc """
@@ -1102,7 +1307,7 @@ defmodule Ferrox do
   @spec squeeze(operand, keyword) :: Tensor.t()
   def squeeze(tensor, opts \\ []) do
     opts = options!(opts, [:axes], :squeeze)
-    %Tensor{shape: old} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :squeeze)
 
     axes =
       if opts[:axes],
@@ -1130,7 +1335,7 @@ defmodule Ferrox do
   """
   @spec new_axis(operand, axis) :: Tensor.t()
   def new_axis(tensor, axis) do
-    %Tensor{shape: old} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :new_axis)
     # The axis is one of the result's.
     axis = old |> Tuple.insert_at(0, 1) |> Shape.axis!(axis, :new_axis)
     %{tensor | shape: Tuple.insert_at(old, axis, 1)}
@@ -1157,17 +1362,17 @@ defmodule Ferrox do
 
   """
   @spec slice(operand, [integer], [pos_integer], keyword) :: Tensor.t()
-  def slice(tensor, starts, lengths, opts \\ []) when is_list(starts) and is_list(lengths) do
+  def slice(tensor, starts, lengths, opts \\ []) do
     opts = options!(opts, [:strides], :slice)
-    %Tensor{shape: old, type: type} = tensor = to_tensor(tensor)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :slice)
     rank = tuple_size(old)
-    strides = opts[:strides] || 1
-    strides = if is_list(strides), do: strides, else: List.duplicate(strides, rank)
+    strides = Keyword.get(opts, :strides, 1)
+    strides = if is_integer(strides), do: List.duplicate(strides, rank), else: strides
 
     for {name, list} <- [starts: starts, lengths: lengths, strides: strides],
-        length(list) != rank do
+        not is_list(list) or List.improper?(list) or length(list) != rank do
       raise ArgumentError,
-            "slice: #{name} must have one entry for each axis of shape #{inspect(old)}, got: " <>
+            "slice: #{name} must have one entry for each axis of shape #{inspect(old)}, in a list, got: " <>
               inspect(list)
     end
 
@@ -1184,8 +1389,7 @@ defmodule Ferrox do
       )
 
     shape = List.to_tuple(dims)
-    data = Native.slice(shape, starts, lengths, strides, operand(tensor))
-    %Tensor{data: data, type: type, shape: shape}
+    %{tensor | data: Native.slice(shape, starts, lengths, strides, native(tensor)), shape: shape}
   end
 
   defp check_slice!(_name, :ok, _axis, _shape), do: :ok
@@ -1238,12 +1442,16 @@ defmodule Ferrox do
 
   defp join(op, [_ | _] = tensors, opts) do
     opts = options!(opts, [:axis, :promotion], op)
-    system = opts[:promotion] || :nx
-    axis = opts[:axis] || 0
-    tensors = Enum.map(tensors, &to_tensor/1)
+    mode = promotion!(opts, op)
+    axis = Keyword.get(opts, :axis, 0)
+
+    if List.improper?(tensors) do
+      raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
+    end
+
+    {tensors, weak} = Promoted.alike(mode, op, tensors)
+    %Tensor{type: type} = hd(tensors)
     shapes = Enum.map(tensors, & &1.shape)
-    type = tensors |> Enum.map(& &1.type) |> Enum.reduce(&Promotion.merge(system, &2, &1))
-    tensors = Enum.map(tensors, &as_type(&1, type))
     tensors = if op == :stack, do: Enum.map(tensors, &new_axis(&1, axis)), else: tensors
     [%Tensor{shape: first} | _] = tensors
     axis = Shape.axis!(first, axis, op)
@@ -1258,8 +1466,8 @@ defmodule Ferrox do
     end
 
     shape = put_elem(first, axis, Enum.sum(Enum.map(tensors, &elem(&1.shape, axis))))
-    data = Native.concatenate(type, shape, axis, Enum.map(tensors, &operand/1))
-    %Tensor{data: data, type: type, shape: shape}
+    data = Native.concatenate(Operands.storage(type), shape, axis, Enum.map(tensors, &native/1))
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
   end
 
   defp join(op, other, _opts) do
@@ -1288,8 +1496,13 @@ defmodule Ferrox do
     def from_nx(%Nx.Tensor{type: type, shape: shape} = tensor),
       do: %Tensor{data: Nx.to_binary(tensor), type: type, shape: shape}
 
+    def from_nx(other) do
+      raise ArgumentError, "from_nx expects an Nx.Tensor, got: #{inspect(other)}"
+    end
+
     @doc """
-    The tensor as one of Nx, on `Ferrox.Backend`, without a copy.
+    The tensor as one of Nx, on `Ferrox.Backend`, without a copy. A bool becomes
+    a u8.
 
     ## Examples
 
@@ -1300,45 +1513,16 @@ defmodule Ferrox do
     @spec to_nx(Tensor.t()) :: Nx.Tensor.t()
     def to_nx(%Tensor{data: data, type: type, shape: shape}) do
       names = List.duplicate(nil, tuple_size(shape))
+      type = Operands.storage(type)
       %Nx.Tensor{data: %Ferrox.Backend{state: data}, type: type, shape: shape, names: names}
     end
+
+    def to_nx(other), do: not_a_tensor!(other, :to_nx)
   end
 
   ## What all share
 
-  defp operand(%Tensor{type: type, shape: shape, data: data}), do: {type, shape, data}
-
-  defp to_tensor(%Tensor{} = tensor), do: tensor
-  defp to_tensor(number) when is_number_term(number), do: tensor(number)
-
-  defp to_tensor(other) do
-    raise ArgumentError, "expected a Ferrox.Tensor or a number, got: #{inspect(other)}"
-  end
-
-  defp boolean!(opts, key, op) do
-    case Keyword.get(opts, key, false) do
-      boolean when is_boolean(boolean) ->
-        boolean
-
-      other ->
-        raise ArgumentError, "#{op}: #{inspect(key)} must be a boolean, got: #{inspect(other)}"
-    end
-  end
-
-  defp options!([], _known, _op), do: []
-
-  defp options!(opts, known, op) do
-    unless Keyword.keyword?(opts) do
-      raise ArgumentError, "#{op} expects a keyword list of options, got: #{inspect(opts)}"
-    end
-
-    case Keyword.keys(opts) -- known do
-      [] ->
-        opts
-
-      [unknown | _] ->
-        raise ArgumentError,
-              "#{op}: unknown option #{inspect(unknown)}, known are #{Enum.map_join(known, ", ", &inspect/1)}"
-    end
-  end
+  # Where the type doesn't matter.
+  defp to_tensor(%Tensor{} = tensor, _op), do: tensor
+  defp to_tensor(number, op), do: Operands.tensor!(number, Promotion.mode([]), op)
 end

@@ -23,7 +23,8 @@ defmodule Ferrox.Inspect do
 
   @doc "The elements up to `opts.limit` in nested lists, `...` standing for the rest."
   @spec data(Tensor.t(), Inspect.Opts.t()) :: Inspect.Algebra.t()
-  def data(%Tensor{data: data, type: {_, bits} = type, shape: shape}, opts) do
+  def data(%Tensor{data: data, type: type, shape: shape}, opts) do
+    bits = if type == :bool, do: 8, else: elem(type, 1)
     count = min(shown(shape, opts.limit), Native.size(shape)) * bits
     <<data::bitstring-size(count), _::bitstring>> = data
 
@@ -63,6 +64,9 @@ defmodule Ferrox.Inspect do
     {docs, rest} = rows(dim - 1, dims, elements, signs)
     {[doc | docs], rest}
   end
+
+  defp elements(data, :bool),
+    do: for(<<n <- data>>, do: if(n == 0, do: "false", else: "true"))
 
   defp elements(data, {:s, bits}),
     do: for(<<n::signed-native-size(bits) <- data>>, do: Integer.to_string(n))
@@ -204,8 +208,10 @@ defimpl Inspect, for: Ferrox.Tensor do
     open = color("[", :list, opts)
     close = color("]", :list, opts)
     dims = for dim <- Tuple.to_list(shape), do: concat([open, Integer.to_string(dim), close])
-    type = color(Ferrox.Type.to_string(type), :atom, opts)
-    inner = concat([line(), type, concat(dims), line(), Ferrox.Inspect.data(tensor, opts)])
+    type = color(Ferrox.Promotion.Names.short(type), :atom, opts)
+    weak = if tensor.weak, do: ", weak: true", else: ""
+    data = Ferrox.Inspect.data(tensor, opts)
+    inner = concat([line(), type, concat(dims), weak, line(), data])
 
     force_unfit(
       concat([

@@ -21,14 +21,15 @@ defmodule Ferrox.Npy do
   ## Types
 
   Integers of 8 to 64 bits, f16, f32, f64, c64 and c128 are the same in both.
-  NumPy's booleans are read as u8. NumPy has no other types of Ferrox (bf16, the
+  NumPy's booleans are bool, and u8 under the Nx systems, which have no bool
+  (see `Ferrox.Promotion`). NumPy has no other types of Ferrox (bf16, the
   two of f8, integers of 2 and 4 bits), and Ferrox none of NumPy's strings,
   dates, objects, structures and extended-precision floats.
 
   Files are not trusted: whatever is wrong with one raises an `ArgumentError`.
   """
 
-  alias Ferrox.{Native, Shape, Tensor, Type}
+  alias Ferrox.{Native, Operands, Promoted, Promotion, Shape, Tensor, Type}
 
   @magic "\x93NUMPY"
   @keys ["descr", "fortran_order", "shape"]
@@ -52,7 +53,7 @@ defmodule Ferrox.Npy do
     "c8" => {:c, 64},
     "c16" => {:c, 128}
   }
-  @codes Map.new(@types, fn {code, type} -> {type, code} end)
+  @codes @types |> Map.new(fn {code, type} -> {type, code} end) |> Map.put(:bool, "b1")
   @readable Map.put(@types, "b1", {:u, 8})
 
   @doc """
@@ -61,21 +62,41 @@ defmodule Ferrox.Npy do
   The data of files in row-major order and in the machine's byte order, which
   nearly all are, aren't copied: they are a part of the binary.
 
+  ## Options
+
+    * `:promotion` - the system that says whether there is a bool, see
+      `Ferrox.Promotion`
+
   ## Examples
 
       iex> Ferrox.Npy.decode!("PNG")
       ** (ArgumentError) npy: not a .npy file: it does not begin with the magic string
 
   """
-  @spec decode!(binary) :: Tensor.t()
-  def decode!(file) when is_binary(file) do
+  @spec decode!(binary, keyword) :: Tensor.t()
+  def decode!(file, opts \\ [])
+
+  def decode!(file, opts) when is_binary(file) do
+    facts = opts |> Operands.mode!(:npy) |> Promotion.facts()
     {header, data} = split!(file)
     {descr, fortran?, shape} = header |> literal!() |> fields!()
     {type, swapped} = type!(descr)
     shape = shape!(shape, type, data)
     data = if swapped > 1, do: swap(data, swapped), else: data
-    if fortran?, do: rows(data, type, shape), else: %Tensor{data: data, type: type, shape: shape}
+
+    tensor =
+      if fortran?,
+        do: rows(data, type, shape),
+        else: %Tensor{data: data, type: type, shape: shape}
+
+    # NumPy takes any byte but 0 for true.
+    if facts.bool && String.ends_with?(descr, "b1"),
+      do: Promoted.cast(tensor, :bool),
+      else: tensor
   end
+
+  def decode!(other, _opts),
+    do: malformed!("expected the contents of a file, got: #{show(other)}")
 
   @doc """
   The contents of a `.npy` file, with the data of the tensor as they are.
@@ -111,6 +132,9 @@ defmodule Ferrox.Npy do
     [header, data]
   end
 
+  def encode!(other),
+    do: raise(ArgumentError, "npy: expected a Ferrox.Tensor, got: #{inspect(other)}")
+
   @spec raise_not_in_numpy!(Type.t()) :: no_return
   defp raise_not_in_numpy!({kind, bits} = type) do
     wider =
@@ -125,6 +149,7 @@ defmodule Ferrox.Npy do
             "Ferrox.as_type(tensor, :#{Type.to_string(wider)}), which holds all of its values"
   end
 
+  defp order(:bool), do: "|"
   defp order({_, 8}), do: "|"
   defp order(_type), do: if(System.endianness() == :little, do: "<", else: ">")
 

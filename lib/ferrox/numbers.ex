@@ -7,6 +7,7 @@ defmodule Ferrox.Numbers do
 
   import Ferrox.Complex, only: [is_complex: 1]
   alias Ferrox.{Complex, Native, Type}
+  alias Ferrox.Promotion.Names
 
   @type number_term :: number | boolean | Complex.t() | Complex.non_finite()
 
@@ -16,7 +17,16 @@ defmodule Ferrox.Numbers do
            when is_number(term) or is_complex(term) or term in @non_finite or is_boolean(term)
 
   @doc "The data of numbers in a type; raises for one that the type can't hold."
-  @spec encode([number_term], Type.t(), atom) :: bitstring
+  @spec encode([number_term], Type.t() | :bool, atom) :: bitstring
+  def encode(numbers, :bool, op) do
+    for number <- numbers, into: <<>> do
+      case integer(number) do
+        bit when bit in [0, 1] -> <<bit>>
+        _ -> raise_misfit!(number, :bool, op)
+      end
+    end
+  end
+
   def encode(numbers, {kind, bits} = type, op) when kind in [:s, :u] do
     lane = if kind == :s, do: {:s, 64}, else: {:u, 64}
     max = Bitwise.bsl(1, if(kind == :s, do: bits - 1, else: bits)) - 1
@@ -90,8 +100,10 @@ defmodule Ferrox.Numbers do
   @spec raise_misfit!(term, Type.t(), atom) :: no_return
   defp raise_misfit!(number, type, op) do
     raise ArgumentError,
-          "#{op}: #{inspect(number)} does not fit #{Type.to_string(type)}" <> hint(number, type)
+          "#{op}: #{inspect(number)} does not fit #{Names.short(type)}" <> hint(number, type)
   end
+
+  defp hint(_number, :bool), do: "; as_type/2 makes true of what is not zero"
 
   defp hint(number, {kind, _}) when is_integer(number) and kind in [:s, :u],
     do: "; give a wider :type, or as_type/2 to wrap around"
@@ -162,7 +174,9 @@ defmodule Ferrox.Numbers do
   defp float_bits(atom), do: float(atom, atom, {:f, 64}, :constant)
 
   @doc "The numbers of data, integers, floats (and atoms for what floats can't be) or complex."
-  @spec decode(bitstring, Type.t(), non_neg_integer) :: [number_term]
+  @spec decode(bitstring, Type.t() | :bool, non_neg_integer) :: [number_term]
+  def decode(data, :bool, count), do: for(n <- decode(data, {:u, 8}, count), do: n != 0)
+
   def decode(data, {_, bits} = type, count) when bit_size(data) != bits * count do
     raise ArgumentError,
           "#{count} elements of #{Type.to_string(type)} take #{bits * count} bits, " <>

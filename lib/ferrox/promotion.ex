@@ -60,6 +60,20 @@ defmodule Ferrox.Promotion do
 
       config :ferrox, promotion: [system: :jax, x64: false]
 
+  The configuration is read once, at the first promotion. `global_default/1`
+  changes what is in effect while the system runs.
+
+  The functions of `Ferrox` ask the same: each takes `:promotion`, a system or a
+  system with options, and goes by what is in effect without it.
+
+      iex> Ferrox.Promotion.with(:numpy, fn -> Ferrox.add(Ferrox.tensor([1]), 0.5) |> Ferrox.type() end)
+      {:f, 64}
+      iex> Ferrox.add(Ferrox.tensor([1]), 0.5, promotion: {:jax, x64: false}) |> Ferrox.type()
+      {:f, 32}
+
+  Beyond promotion, `Ferrox.Promotion.Results` has what else of an operation's
+  type depends on the system.
+
   ## Order
 
   Under `:nx`, operands commute and can be grouped at will, but for
@@ -99,7 +113,7 @@ defmodule Ferrox.Promotion do
   import Ferrox.Complex, only: [is_complex: 1]
 
   alias Ferrox.{Native, PromotionError, Tensor, Type}
-  alias Ferrox.Promotion.Names
+  alias Ferrox.Promotion.{Names, Results, Scalars}
 
   @typedoc "A name out of `systems/0`."
   @type system :: atom
@@ -112,6 +126,8 @@ defmodule Ferrox.Promotion do
 
   @typedoc "A system, or a system with options."
   @type promotion :: system | {system, keyword} | keyword
+
+  @default {__MODULE__, :default}
 
   # A system, or one with the bits of the options that are not at their default.
   @typedoc false
@@ -205,7 +221,16 @@ defmodule Ferrox.Promotion do
       raise ArgumentError, "expected a list of operands, got: #{inspect(operands)}"
     end
 
-    result(mode(opts), Enum.map(operands, &operand!/1))
+    result_of(mode(opts), operands)
+  end
+
+  # What operations ask: a system that has no bool or no weak results sees the
+  # types that stand for them.
+  @doc false
+  @spec result_of(mode, list) :: t
+  def result_of(mode, operands) do
+    facts = facts(mode)
+    result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
   end
 
   @doc """
@@ -288,13 +313,55 @@ defmodule Ferrox.Promotion do
   @spec current() :: keyword
   def current, do: describe(mode([]))
 
+  @doc """
+  Sets what is in effect in all processes where `with/2` has set nothing, and
+  returns what was before.
+
+  Without a system the options refine the application's configuration, so `[]`
+  reads that anew. Like any use of `:persistent_term`, a change makes
+  every process collect its garbage: it is meant for the start of a system.
+
+  ## Examples
+
+      Ferrox.Promotion.global_default({:jax, x64: false})
+      #=> [system: :nx]
+
+  """
+  @spec global_default(promotion) :: keyword
+  def global_default(promotion) do
+    before = describe(default())
+    configured = configured()
+
+    mode =
+      cond do
+        promotion in [[], nil] ->
+          configured
+
+        Keyword.keyword?(promotion) and not Keyword.has_key?(promotion, :system) ->
+          promotion |> Enum.reduce(split(configured), &switch!/2) |> join()
+
+        true ->
+          mode(promotion)
+      end
+
+    :persistent_term.put(@default, mode)
+    before
+  end
+
   # What all other functions take: a system, or one with the bits of its options.
   # Asked once an operation, so the frequent forms come first.
   @doc false
   @spec mode(promotion | nil) :: mode
   def mode(promotion)
   def mode(:nx), do: :nx
-  def mode(empty) when empty in [[], nil], do: Process.get(__MODULE__) || default()
+
+  def mode(empty) when empty in [[], nil] do
+    case :erlang.get(__MODULE__) do
+      :undefined -> default()
+      mode -> mode
+    end
+  end
+
   def mode(system: :nx), do: :nx
   def mode(system) when is_atom(system), do: resolve!(system, [])
   def mode(system: system), do: resolve!(system, [])
@@ -318,6 +385,18 @@ defmodule Ferrox.Promotion do
   end
 
   defp default do
+    case :persistent_term.get(@default, nil) do
+      nil ->
+        mode = configured()
+        :persistent_term.put(@default, mode)
+        mode
+
+      mode ->
+        mode
+    end
+  end
+
+  defp configured do
     case Application.get_env(:ferrox, :promotion) do
       nil -> :nx
       [] -> :nx
@@ -327,8 +406,22 @@ defmodule Ferrox.Promotion do
     end
   end
 
+  # What operations ask about a mode, see `Results`.
+  @doc false
+  def facts(mode) do
+    case :persistent_term.get({__MODULE__, mode}, nil) do
+      nil ->
+        facts = Results.facts(mode)
+        :persistent_term.put({__MODULE__, mode}, facts)
+        facts
+
+      facts ->
+        facts
+    end
+  end
+
   defp resolve!(system, opts) do
-    unless is_map_key(switches(), system) do
+    unless is_atom(system) and is_map_key(switches(), system) do
       raise ArgumentError, unknown_system(system)
     end
 
@@ -456,25 +549,25 @@ defmodule Ferrox.Promotion do
   defp finite(part) when is_float(part), do: part
   defp finite(_non_finite), do: 0.0
 
-  defp operand!(number) when is_number(number) or is_complex(number), do: number
+  defp operand!(number, _facts) when is_number(number) or is_complex(number), do: number
 
-  defp operand!(atom) when atom in [nil, true, false, :nan, :infinity, :neg_infinity], do: atom
+  defp operand!(atom, _facts) when atom in [nil, true, false, :nan, :infinity, :neg_infinity],
+    do: atom
 
-  defp operand!(%Tensor{type: type, shape: shape} = tensor) do
-    cond do
-      Map.get(tensor, :weak, false) -> weak(type)
-      shape == {} -> type
-      true -> {:array, type}
-    end
-  end
+  defp operand!(%Tensor{type: :bool}, %{bool: nil}), do: {:u, 8}
+  defp operand!(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
+  defp operand!(%Tensor{type: type, shape: {}}, _facts), do: type
+  defp operand!(%Tensor{type: type}, _facts), do: {:array, type}
+  defp operand!({:array, type}, _facts), do: {:array, type!(type)}
+  defp operand!(type, _facts), do: type!(type)
 
-  defp operand!({:array, type}), do: {:array, type!(type)}
-  defp operand!(type), do: type!(type)
-
-  defp weak({kind, _}) when kind in [:s, :u], do: :int
-  defp weak({:c, _}), do: :complex
-  defp weak({_, _}), do: :float
-  defp weak(:bool), do: :bool
+  # The weak type of a type's kind.
+  @doc false
+  @spec kind(t) :: t
+  def kind({kind, _}) when kind in [:s, :u], do: :int
+  def kind({:c, _}), do: :complex
+  def kind({_, _}), do: :float
+  def kind(weak_or_bool), do: weak_or_bool
 
   @doc false
   @spec fetch(term) :: t | nil
@@ -561,7 +654,9 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  defp name(mode) do
+  @doc false
+  @spec name(mode) :: String.t()
+  def name(mode) do
     Enum.map_join(describe(mode), ", ", fn {key, value} -> "#{key}: #{inspect(value)}" end)
   end
 

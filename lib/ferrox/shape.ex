@@ -3,6 +3,8 @@ defmodule Ferrox.Shape do
   # Shapes and axes: what an operation's result looks like, and errors that
   # name the operation and the shapes.
 
+  alias Ferrox.Operands
+
   @type t :: tuple
 
   # Shapes of more elements than this have no data in any memory.
@@ -51,8 +53,8 @@ defmodule Ferrox.Shape do
 
   defp raise_broadcast!(left, right, op, left_type, right_type) do
     raise ArgumentError,
-          "#{op}: shapes #{inspect(left)} of #{Ferrox.Type.to_string(left_type)} and " <>
-            "#{inspect(right)} of #{Ferrox.Type.to_string(right_type)} don't broadcast together: " <>
+          "#{op}: shapes #{inspect(left)} of #{Ferrox.Promotion.Names.short(left_type)} and " <>
+            "#{inspect(right)} of #{Ferrox.Promotion.Names.short(right_type)} don't broadcast together: " <>
             "each axis, counted from the last, must be equal or one"
   end
 
@@ -80,7 +82,8 @@ defmodule Ferrox.Shape do
   @spec axes!(t, term, atom) :: [non_neg_integer]
   def axes!(shape, nil, _op), do: all_axes(shape)
 
-  def axes!(shape, axes, op) when is_list(axes) do
+  def axes!(shape, [_ | _] = axes, op) do
+    if List.improper?(axes), do: raise_axes!(axes, op)
     axes = Enum.map(axes, &axis!(shape, &1, op))
 
     if Enum.uniq(axes) != axes do
@@ -91,7 +94,11 @@ defmodule Ferrox.Shape do
     axes
   end
 
-  def axes!(_shape, axes, op) do
+  def axes!(_shape, [], _op), do: []
+  def axes!(_shape, axes, op), do: raise_axes!(axes, op)
+
+  @spec raise_axes!(term, atom) :: no_return
+  defp raise_axes!(axes, op) do
     raise ArgumentError, "#{op}: :axes must be a list of axes, got: #{inspect(axes)}"
   end
 
@@ -113,6 +120,14 @@ defmodule Ferrox.Shape do
       end
     end)
     |> List.to_tuple()
+  end
+
+  @doc "The axes that the options of a reduction name, and the shape of its result."
+  @spec reduction!(t, keyword, atom) :: {[non_neg_integer], t}
+  def reduction!(shape, opts, op) do
+    opts = Operands.options!(opts, [:axes, :keep_axes], op)
+    axes = axes!(shape, opts[:axes], op)
+    {axes, reduce(shape, axes, Operands.boolean!(opts, :keep_axes, op))}
   end
 
   @doc "The shape of a product over axes."
