@@ -626,12 +626,8 @@ defmodule Ferrox do
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []) do
       case mode!(opts, unquote(name)) do
-        :nx ->
-          {left, right, type} = operands!(unquote(name), left, right)
-          binary(unquote(name), type, left, right)
-
-        mode ->
-          Promoted.binary(mode, unquote(name), left, right)
+        :nx -> nx_binary(unquote(name), left, right)
+        mode -> Promoted.binary(mode, unquote(name), left, right)
       end
     end
   end
@@ -666,6 +662,22 @@ defmodule Ferrox do
           Promoted.binary(mode, unquote(name), left, right)
       end
     end
+  end
+
+  # The most frequent case comes first, and without detours.
+  defp nx_binary(
+         op,
+         %Tensor{type: {_, _} = type, shape: left_shape, data: left},
+         %Tensor{type: type, shape: right_shape, data: right}
+       ) do
+    shape = Shape.broadcast!(left_shape, right_shape, op, type, type)
+    data = Native.binary(op, type, shape, {type, left_shape, left}, {type, right_shape, right})
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  defp nx_binary(op, left, right) do
+    {left, right, type} = operands!(op, left, right)
+    binary(op, type, left, right)
   end
 
   # The operands as tensors, a number in the type that it gives the result, and

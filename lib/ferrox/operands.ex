@@ -10,7 +10,7 @@ defmodule Ferrox.Operands do
 
   @doc "The promotion that the options ask for, else what is in effect."
   @spec mode!(term, atom) :: Promotion.mode()
-  def mode!([], _op), do: Promotion.mode([])
+  def mode!([], _op), do: Promotion.in_effect()
   def mode!(opts, op), do: opts |> options!([:promotion], op) |> promotion!(op)
 
   @doc "The same where the options have been looked at."

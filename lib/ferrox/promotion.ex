@@ -127,7 +127,8 @@ defmodule Ferrox.Promotion do
   @typedoc "A system, or a system with options."
   @type promotion :: system | {system, keyword} | keyword
 
-  @default {__MODULE__, :default}
+  # An atom is looked up sooner than a tuple.
+  @default __MODULE__.Default
 
   # A system, or one with the bits of the options that are not at their default.
   @typedoc false
@@ -354,14 +355,7 @@ defmodule Ferrox.Promotion do
   @spec mode(promotion | nil) :: mode
   def mode(promotion)
   def mode(:nx), do: :nx
-
-  def mode(empty) when empty in [[], nil] do
-    case :erlang.get(__MODULE__) do
-      :undefined -> default()
-      mode -> mode
-    end
-  end
-
+  def mode(empty) when empty in [[], nil], do: in_effect()
   def mode(system: :nx), do: :nx
   def mode(system) when is_atom(system), do: resolve!(system, [])
   def mode(system: system), do: resolve!(system, [])
@@ -381,6 +375,15 @@ defmodule Ferrox.Promotion do
     case Keyword.pop(opts, :system) do
       {nil, opts} -> opts |> Enum.reduce(split(mode([])), &switch!/2) |> join()
       {system, opts} -> resolve!(system, opts)
+    end
+  end
+
+  @doc false
+  @spec in_effect() :: mode
+  def in_effect do
+    case :erlang.get(__MODULE__) do
+      :undefined -> default()
+      mode -> mode
     end
   end
 
