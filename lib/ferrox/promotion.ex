@@ -359,7 +359,16 @@ defmodule Ferrox.Promotion do
   def mode(system: :nx), do: :nx
   def mode(system) when is_atom(system), do: resolve!(system, [])
   def mode(system: system), do: resolve!(system, [])
-  def mode({system, bits} = mode) when is_atom(system) and is_integer(bits), do: mode
+
+  def mode({system, bits} = mode) when is_atom(system) and is_integer(bits) do
+    known = Map.get(switches(), system, [])
+
+    if bits in 1..(2 ** length(known) - 1)//1 do
+      mode
+    else
+      raise ArgumentError, "expected a keyword list of options, got: #{inspect(bits)}"
+    end
+  end
 
   def mode({system, opts}) do
     if is_list(opts) and Keyword.has_key?(opts, :system) do

@@ -1,0 +1,97 @@
+defmodule Ferrox.PromotionResultsTest do
+  # What operations give in live libraries, operation by operation.
+  use ExUnit.Case, async: true
+
+  alias Ferrox.{Golden, Promotion}
+  alias Ferrox.Promotion.Names
+
+  doctest Ferrox.Promotion.Results
+
+  @modes %{
+    "numpy" => :numpy,
+    "array_api" => :array_api,
+    "jax" => :jax,
+    "jax-x32" => {:jax, x64: false}
+  }
+
+  @predicates ~w(equal not_equal less less_equal greater greater_equal is_nan is_infinity)
+
+  @ordered ~w(sign floor ceil round min max reduce_max reduce_min argmax argmin clip) ++
+             ~w(less less_equal greater greater_equal remainder)
+
+  for {system, promotion} <- @modes do
+    test "under #{system}" do
+      promotion = unquote(Macro.escape(promotion))
+      rows = for [unquote(system) | row] <- Golden.rows("results.csv"), do: row
+      assert length(rows) > 700
+
+      wrong =
+        for [op, type, expected] <- rows,
+            expected = expected(unquote(system), op, type, expected),
+            got = run(op, Names.from_numpy(type), promotion),
+            got != expected,
+            do: "#{op} of #{type} is #{expected}, got #{got}"
+
+      assert wrong == []
+    end
+  end
+
+  # Where Ferrox differs, each for a reason.
+  defp expected(system, op, type, live) do
+    cond do
+      # As in Nx, a quotient is one of integers, and a complex number has no angle
+      # with another.
+      op == "quotient" and type =~ "float" -> "error"
+      op == "atan2" and type =~ "complex" -> "error"
+      # Ferrox has no order of complex numbers, nor have most of these libraries.
+      op in @ordered and type =~ "complex" -> "error"
+      # A bool is never weak, though comparisons of weak values carry the flag there.
+      op in @predicates -> String.trim_trailing(live, "*")
+      # An integer power loses the flag there, unlike all other elementwise operations.
+      system =~ "jax" and op == "pow" and type == "int*" -> live <> "*"
+      true -> live
+    end
+  end
+
+  @two ~w(add subtract multiply pow remainder quotient min max divide atan2 bitwise_and) ++
+         ~w(bitwise_or bitwise_xor left_shift right_shift equal not_equal less less_equal) ++
+         ~w(greater greater_equal logical_and logical_or logical_xor dot)
+
+  defp run(op, type, promotion) do
+    Promotion.with(promotion, fn ->
+      x =
+        if Promotion.weak?(type),
+          do: Ferrox.full({2}, literal(type)),
+          else: Ferrox.full({2}, 1, type: type)
+
+      result = apply_op(op, x)
+      assert bit_size(result.data) == Ferrox.size(result) * bits(result.type)
+      Names.numpy(result.type) <> if(result.weak, do: "*", else: "")
+    end)
+  rescue
+    error in ArgumentError ->
+      assert error.message =~ "is not defined for"
+      "error"
+  end
+
+  defp bits(:bool), do: 8
+  defp bits({_, bits}), do: bits
+
+  defp literal(:int), do: 1
+  defp literal(:float), do: 1.0
+  defp literal(:complex), do: Ferrox.Complex.new(1, 0)
+
+  defp apply_op(op, x) when op in @two, do: apply(Ferrox, String.to_existing_atom(op), [x, x])
+  defp apply_op("concatenate", x), do: Ferrox.concatenate([x, x])
+  defp apply_op("stack", x), do: Ferrox.stack([x, x])
+  defp apply_op("select", x), do: Ferrox.select(Ferrox.tensor([true, true]), x, x)
+
+  defp apply_op("clip", x) do
+    first = x |> Ferrox.slice([0], [1]) |> Ferrox.squeeze()
+    Ferrox.clip(x, first, first)
+  end
+
+  defp apply_op("reshape", x), do: Ferrox.reshape(x, {1, 2})
+  defp apply_op("broadcast", x), do: Ferrox.broadcast(x, {2, 2})
+  defp apply_op(op, x), do: apply(Ferrox, String.to_existing_atom(op), [x])
+end
