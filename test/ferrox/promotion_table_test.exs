@@ -67,6 +67,20 @@ defmodule Ferrox.PromotionTableTest do
     assert svg =~ ~s(viewBox="0 0 800 260")
   end
 
+  test "Nx's types keep their names, of which some are codes of others" do
+    [header | _] = :nx |> Table.format(:csv) |> String.split("\n")
+    names = header |> String.split(",") |> tl()
+    assert Enum.uniq(names) == names
+    assert Enum.take(names, 3) == ["u2", "u4", "u8"]
+  end
+
+  test "arrows go around nodes" do
+    svg = Table.lattice([system: :jax, strict: true], :svg)
+    # f* to f8 past f4, and c* to c16 past c8.
+    assert length(Regex.scan(~r/<path d="M[^"]*C/, svg)) == 2
+    assert length(Regex.scan(~r/<line /, svg)) == 14
+  end
+
   test "lattices under the options" do
     assert Table.lattice([system: :jax, x64: false], :dot) =~ ~s("u4" -> "i4")
     strict = Table.lattice([system: :jax, strict: true], :dot)

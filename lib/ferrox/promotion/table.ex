@@ -85,19 +85,31 @@ defmodule Ferrox.Promotion.Table do
   @spec format(Promotion.promotion(), :text | :markdown | :html | :csv, keyword) :: String.t()
   def format(promotion, format, opts \\ []) do
     rows = rows(promotion)
-    header = for {type, _cells} <- rows, do: Names.code(type)
+    name = naming(rows)
+    header = for {type, _cells} <- rows, do: name.(type)
     mark = mark(format, Keyword.get(opts, :differ, false))
 
     lines =
       for {type, cells} <- rows do
-        [Names.code(type) | Enum.map(cells, fn {_, result, d} -> mark.(code(result), d) end)]
+        [
+          name.(type)
+          | Enum.map(cells, fn {_, result, d} ->
+              mark.(if(result, do: name.(result), else: "-"), d)
+            end)
+        ]
       end
 
     layout(format, [["" | header] | lines])
   end
 
-  defp code(nil), do: "-"
-  defp code(type), do: Names.code(type)
+  # The code `u2` is a u16, which would stand beside Nx's u2.
+  defp naming(rows) do
+    coded = for {type, _, _} <- Names.all(), do: type
+
+    if Enum.all?(rows, fn {type, _} -> type in coded end),
+      do: &Names.code/1,
+      else: &Names.short/1
+  end
 
   defp mark(:csv, true), do: fn _code, different? -> if different?, do: "1", else: "0" end
   defp mark(:csv, false), do: fn code, _ -> code end
@@ -142,7 +154,8 @@ defmodule Ferrox.Promotion.Table do
 
     """
     <style>
-    #types table { border-collapse: collapse; font: 14px sans-serif; }
+    #types { overflow-x: auto; }
+    #types table { border-collapse: collapse; font: 14px sans-serif; color: #111; background: #fff; }
     #types th, #types td { border: 1px solid #bbb; padding: 2px 6px; text-align: center; }
     #types th { background: #eee; }
     #types td.d { background: #ccf2cc; }
@@ -199,7 +212,7 @@ defmodule Ferrox.Promotion.Table do
     """
     // neato -n lays the nodes out where they are given.
     digraph lattice {
-      graph [inputscale=72];
+      graph [inputscale=72, splines=true];
       node [shape=circle, style=filled, fillcolor=lightgray, color=lightgray, fontname="sans-serif"];
     #{nodes}#{arrows}}
     """
@@ -222,7 +235,15 @@ defmodule Ferrox.Promotion.Table do
           @height - @margin - y / top * (@height - 2 * @margin)}}
       end)
 
-    arrows = Enum.map_join(edges, fn {from, to} -> arrow(at[from], at[to]) end)
+    arrows =
+      Enum.map_join(edges, fn {from, to} ->
+        others = at |> Map.drop([from, to]) |> Map.values()
+
+        case Enum.find(others, &between?(&1, at[from], at[to])) do
+          nil -> arrow(at[from], at[to])
+          node -> arrow_around(node, at[from], at[to])
+        end
+      end)
 
     nodes =
       Enum.map_join(positions, fn {code, _, _} ->
@@ -241,12 +262,39 @@ defmodule Ferrox.Promotion.Table do
     """
   end
 
-  # From rim to rim.
-  defp arrow({x1, y1}, {x2, y2}) do
-    length = :math.sqrt((x2 - x1) ** 2 + (y2 - y1) ** 2)
-    {dx, dy} = {(x2 - x1) / length * @radius, (y2 - y1) / length * @radius}
+  # Whether a straight arrow would run through the node.
+  defp between?({x, y}, {x1, y1}, {x2, y2}) do
+    {dx, dy} = {x2 - x1, y2 - y1}
+    squared = dx * dx + dy * dy
+    along = ((x - x1) * dx + (y - y1) * dy) / squared
+    aside = abs((x - x1) * dy - (y - y1) * dx) / :math.sqrt(squared)
+    along > 0 and along < 1 and aside < @radius + 2
+  end
 
-    ~s(  <line x1="#{px(x1 + dx)}" y1="#{px(y1 + dy)}" x2="#{px(x2 - dx)}" y2="#{px(y2 - dy)}" ) <>
+  # An arc past it, on the side where the figure has room: towards the middle.
+  @aside 70
+  defp arrow_around({x, y}, {x1, y1}, {x2, y2}) do
+    turn = if y < @height / 2, do: @aside, else: -@aside
+    {x3, y3} = {(x1 + x2) / 2, (y1 + y2) / 2}
+    {start_x, start_y} = rim({x1, y1}, {x3, y3})
+    {end_x, end_y} = rim({x2, y2}, {x, y + turn})
+
+    ~s(  <path d="M#{px(start_x)} #{px(start_y)}C#{px(x3)} #{px(y3)} #{px(x)} #{px(y + turn)} ) <>
+      ~s[#{px(end_x)} #{px(end_y)}" fill="none" stroke="black" marker-end="url(#arrow)"/>\n]
+  end
+
+  # The point of a node's rim in the direction of another point.
+  defp rim({x, y}, {to_x, to_y}) do
+    length = :math.sqrt((to_x - x) ** 2 + (to_y - y) ** 2)
+    {x + (to_x - x) / length * @radius, y + (to_y - y) / length * @radius}
+  end
+
+  # From rim to rim.
+  defp arrow(from, to) do
+    {x1, y1} = rim(from, to)
+    {x2, y2} = rim(to, from)
+
+    ~s(  <line x1="#{px(x1)}" y1="#{px(y1)}" x2="#{px(x2)}" y2="#{px(y2)}" ) <>
       ~s[stroke="black" marker-end="url(#arrow)"/>\n]
   end
 

@@ -49,14 +49,45 @@ defmodule Mix.Tasks.Ferrox.Promote do
 
   @impl true
   def run(args) do
-    Mix.Task.run("compile")
-    Mix.Task.run("loadpaths")
+    compile()
 
     # Options come first, so that a negative number is an operand.
     case OptionParser.parse(args, strict: @switches) do
       {opts, operands, []} -> answer(opts, operands)
       {opts, operands, invalid} -> answer(opts, operands ++ numbers(invalid))
     end
+  end
+
+  # What the compiler says must not get between the answers.
+  defp compile do
+    shell = Mix.shell()
+    Mix.shell(__MODULE__.Shell)
+    Mix.Task.run("compile")
+    Mix.Task.run("loadpaths")
+    Mix.shell(shell)
+  end
+
+  defmodule Shell do
+    @moduledoc false
+    @behaviour Mix.Shell
+
+    @impl true
+    def info(message), do: error(message)
+
+    @impl true
+    def error(message), do: IO.puts(:stderr, IO.ANSI.format(message, false))
+
+    @impl true
+    defdelegate print_app(), to: Mix.Shell.Quiet
+
+    @impl true
+    defdelegate prompt(message), to: Mix.Shell.IO
+
+    @impl true
+    defdelegate yes?(message, options \\ []), to: Mix.Shell.IO
+
+    @impl true
+    defdelegate cmd(command, options \\ []), to: Mix.Shell.IO
   end
 
   # `-1` looks like an option.
