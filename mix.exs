@@ -175,12 +175,31 @@ defmodule Ferrox.MixProject do
       name: "Ferrox",
       description: "A native CPU backend for Nx, written in Rust",
       package: package(),
-      docs: [main: "readme", extras: ["README.md", "CHANGELOG.md", "LICENSE"]]
+      docs: docs()
     ]
   end
 
   def application do
     if hex?(), do: [], else: [extra_applications: [nx: :optional, complex: :optional]]
+  end
+
+  defp docs do
+    [
+      main: "readme",
+      extras: [
+        "README.md",
+        "guides/promotion.md",
+        "guides/promotion_tables.md",
+        "CHANGELOG.md",
+        "LICENSE"
+      ],
+      assets: %{"guides/assets" => "assets"},
+      groups_for_extras: [Guides: ~r"^guides/"],
+      groups_for_modules: [
+        Promotion: [~r"^Ferrox\.Promotion"],
+        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy]
+      ]
+    ]
   end
 
   defp elixirc_paths(:test), do: ["lib", "test/support"]
@@ -223,7 +242,8 @@ defmodule Ferrox.MixProject do
     [
       licenses: ["Apache-2.0"],
       links: %{},
-      files: ~w(.cargo Cargo.lock Cargo.toml native lib mix.exs README.md CHANGELOG.md LICENSE)
+      files:
+        ~w(.cargo Cargo.lock Cargo.toml native lib guides mix.exs README.md CHANGELOG.md LICENSE)
     ]
   end
 end

@@ -14,6 +14,8 @@ defmodule Bench.Promotion do
     {:f, 16} = Promotion.result_type([:u8, :s8, :f16], system: :jax)
     {:f, 64} = Promotion.promote(:s32, :f32, system: :numpy)
 
+    a = Ferrox.tensor(1.0)
+
     cases = [
       {"an empty NIF", fn -> Ferrox.Native.empty() end},
       {"merge/3, one type (inside)", fn -> Promotion.merge(:nx, {:f, 32}, {:f, 32}) end},
@@ -24,6 +26,9 @@ defmodule Bench.Promotion do
       {"promote/3, system", fn -> Promotion.promote(:s32, :f32, system: :jax) end},
       {"promote/3, system and option",
        fn -> Promotion.promote(:s32, :int, system: :jax, strict: true) end},
+      {"Ferrox.add under nx", fn -> Ferrox.add(a, a) end},
+      {"Ferrox.add under jax", fn -> Ferrox.add(a, a, promotion: :jax) end},
+      {"Ferrox.add of a number under jax", fn -> Ferrox.add(a, 1.0, promotion: :jax) end},
       {"result_type/2 of three", fn -> Promotion.result_type([:u8, :s8, :f16], system: :jax) end}
     ]
 
