@@ -226,9 +226,16 @@ defmodule Ferrox.Promotion do
   end
 
   # What operations ask: a system that has no bool or no weak results sees the
-  # types that stand for them.
+  # types that stand for them. The usual case needs no list to be gone through.
   @doc false
   @spec result_of(mode, list) :: t
+  def result_of(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
+    case facts(mode) do
+      %{scalars: :types} = facts -> lookup(mode, type_of(left, facts), type_of(right, facts))
+      facts -> result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
+    end
+  end
+
   def result_of(mode, operands) do
     facts = facts(mode)
     result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
@@ -566,12 +573,19 @@ defmodule Ferrox.Promotion do
   defp operand!(atom, _facts) when atom in [nil, true, false, :nan, :infinity, :neg_infinity],
     do: atom
 
-  defp operand!(%Tensor{type: :bool}, %{bool: nil}), do: {:u, 8}
-  defp operand!(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
-  defp operand!(%Tensor{type: type, shape: {}}, _facts), do: type
-  defp operand!(%Tensor{type: type}, _facts), do: {:array, type}
+  defp operand!(%Tensor{} = tensor, facts) do
+    case type_of(tensor, facts) do
+      type when tensor.shape == {} or type in [:int, :float, :complex] -> type
+      type -> {:array, type}
+    end
+  end
+
   defp operand!({:array, type}, _facts), do: {:array, type!(type)}
   defp operand!(type, _facts), do: type!(type)
+
+  defp type_of(%Tensor{type: :bool}, %{bool: nil}), do: {:u, 8}
+  defp type_of(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
+  defp type_of(%Tensor{type: type}, _facts), do: type
 
   # The weak type of a type's kind.
   @doc false

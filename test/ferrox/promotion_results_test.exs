@@ -39,10 +39,8 @@ defmodule Ferrox.PromotionResultsTest do
   # Where Ferrox differs, each for a reason.
   defp expected(system, op, type, live) do
     cond do
-      # As in Nx, a quotient is one of integers, and a complex number has no angle
-      # with another.
+      # As in Nx, a quotient is one of integers.
       op == "quotient" and type =~ "float" -> "error"
-      op == "atan2" and type =~ "complex" -> "error"
       # Ferrox has no order of complex numbers, nor have most of these libraries.
       op in @ordered and type =~ "complex" -> "error"
       # A bool is never weak, though comparisons of weak values carry the flag there.

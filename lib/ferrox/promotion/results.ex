@@ -13,6 +13,7 @@ defmodule Ferrox.Promotion.Results do
   | integers: `mean` | f32 | as above | f64 | refused | the default float |
   | integers: `sum` | 32 bits, of 64 bits 64 | the default size | 64 bits | 64 bits | stay |
   | integers: `product` | as `sum` | as `sum` | as `sum` | as `sum` | at least 32 bits |
+  | complex numbers: `atan2`, where they are real | stay | stay | refused | refused | refused |
   | bool: `add`, `max`; `multiply`, `min` | | or; and | or; and | refused | or; and |
   | bool: `subtract`, `negate`, `sign` | | refused | refused | refused | refused |
   | bool: `pow`, `remainder`, `quotient`, shifts | | s32 | s8 | refused | s8 |
@@ -106,7 +107,12 @@ defmodule Ferrox.Promotion.Results do
   end
 
   def binary(facts, :divide, type), do: op(:divide, quotient(facts.column, facts, type))
-  def binary(facts, :atan2, type), do: op(:atan2, floating(facts, type))
+
+  def binary(%{column: column} = facts, :atan2, type) do
+    if column not in [:nx, :jax] and Promotion.kind(type) == :complex,
+      do: :error,
+      else: op(:atan2, floating(facts, type))
+  end
 
   def binary(%{column: :array_api}, op, :bool)
       when op not in [:bitwise_and, :bitwise_or, :bitwise_xor],
