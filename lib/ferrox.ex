@@ -66,10 +66,12 @@ defmodule Ferrox do
   import Ferrox.Complex, only: [is_complex: 1]
   import Ferrox.Numbers, only: [is_number_term: 1]
 
-  import Ferrox.Operands, only: [boolean!: 3, mode!: 2, native: 1, options!: 3, promotion!: 2]
+  import Ferrox.Operands, only: [boolean!: 3, native: 1, options!: 3, promotion!: 2]
 
   alias Ferrox.{Native, Numbers, Operands, Promoted, Promotion, Shape, Tensor, Type}
   alias Ferrox.Promotion.Results
+
+  @compile {:inline, mode!: 2}
 
   @typedoc "A tensor, or a number in place of one."
   @type operand :: Tensor.t() | Numbers.number_term()
@@ -1533,6 +1535,10 @@ defmodule Ferrox do
   end
 
   ## What all share
+
+  # Asked first by every operation, so that no options cost nothing.
+  defp mode!([], _op), do: Promotion.in_effect()
+  defp mode!(opts, op), do: Operands.mode!(opts, op)
 
   # Where the type doesn't matter.
   defp to_tensor(%Tensor{} = tensor, _op), do: tensor

@@ -115,6 +115,8 @@ defmodule Ferrox.Promotion do
   alias Ferrox.{Native, PromotionError, Tensor, Type}
   alias Ferrox.Promotion.{Names, Results, Scalars}
 
+  @compile {:inline, default: 0}
+
   @typedoc "A name out of `systems/0`."
   @type system :: atom
 
