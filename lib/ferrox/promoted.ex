@@ -51,6 +51,7 @@ defmodule Ferrox.Promoted do
   def binary(mode, op, left, right) do
     {left, right, node} = meet(mode, op, left, right)
     facts = Promotion.facts(mode)
+    node = angle(mode, facts, op, node, left, right)
     {native_op, result} = defined!(Results.binary(facts, op, node), mode, op, node)
     # Numbers are encoded beside what they are computed with.
     beside = if op in @predicates, do: node, else: result
@@ -66,6 +67,21 @@ defmodule Ferrox.Promoted do
       &Native.binary(native_op, storage(&1), shape, native(left), native(right))
     )
   end
+
+  # NumPy has the least float that either integer fits, where all others ask for
+  # that of the integer that holds both.
+  defp angle(mode, %{column: :numpy} = facts, :atan2, node, %Tensor{} = left, %Tensor{} = right) do
+    if Promotion.kind(node) == :int,
+      do:
+        Promotion.lookup(
+          mode,
+          Results.floating(facts, left.type),
+          Results.floating(facts, right.type)
+        ),
+      else: node
+  end
+
+  defp angle(_mode, _facts, _op, node, _left, _right), do: node
 
   # The operands, of which one is a tensor, and their type. Comparisons take
   # numbers of any size.
