@@ -78,6 +78,7 @@ defmodule Ferrox.Native do
         promotion_types: 1,
         promotion_lattice: 1,
         promotion_concrete: 2,
+        supports: 3,
         empty: 0,
         operations: 0
       ]

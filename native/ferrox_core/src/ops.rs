@@ -32,5 +32,6 @@ pub mod dot;
 pub mod math;
 pub mod reduce;
 pub mod shape;
+pub mod support;
 pub mod ternary;
 pub mod unary;

@@ -6,6 +6,7 @@ mod call;
 mod families;
 mod nifs;
 mod promotion;
+mod support;
 mod term;
 
 rustler::init!("Elixir.Ferrox.Native", load = families::load);
