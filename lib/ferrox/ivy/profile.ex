@@ -1,0 +1,395 @@
+defmodule Ferrox.Ivy.Profile do
+  @moduledoc """
+  What a backend has: a library in a version, its data types and its devices.
+
+  Ivy's `set_backend` replaces types and lists in its own module. Here a backend
+  is a struct that is asked, and which one is meant is an argument, or what
+  `with_backend/2` has set for the process, or the application's configuration:
+
+      config :ferrox, ivy: [backend: {:torch, "2.2"}]
+
+  The backends are `:numpy`, `:torch`, `:jax`, `:tensorflow`, `:paddle` and
+  `:mxnet`, with the data types that Ivy 1.0.0.5 lists for them, and `:ferrox`
+  itself, whose types are asked of its kernels. Without a version the latest is
+  meant that Ivy knows. `nil` stands for no backend: every data type is valid.
+
+      iex> Ferrox.Ivy.Profile.fetch_dtype(:torch, "uint16")
+      :error
+      iex> Ferrox.Ivy.Profile.fetch_dtype(:jax, "uint16")
+      {:ok, {:u, 16}}
+      iex> Ferrox.Ivy.Profile.with_backend(:torch, fn -> Ferrox.Ivy.Profile.fetch_dtype("uint16") end)
+      :error
+
+  """
+
+  alias Ferrox.Ivy.{Dtype, Kernels, Scope, Version}
+
+  @enforce_keys [:name, :version]
+  defstruct [:name, :version, valid: %{}, invalid: %{}, closest: %{}, valid_devices: []]
+
+  @type class :: :all | :numeric | :int | :uint | :float | :complex
+
+  @typedoc """
+  The lists are by class, `:all` for all types; `closest` holds what takes the
+  place of invalid types.
+  """
+  @type t :: %__MODULE__{
+          name: atom,
+          version: String.t(),
+          valid: %{class => [Dtype.t()]},
+          invalid: %{class => [Dtype.t()]},
+          closest: %{Dtype.t() => Dtype.t()},
+          valid_devices: [device]
+        }
+
+  @type device :: :cpu | :gpu | :tpu
+
+  @typedoc "A backend's name, its name and version, its profile, or nil for none."
+  @type backend :: atom | {atom, String.t()} | t | nil
+
+  @all_devices [:cpu, :gpu, :tpu]
+  @classes [:all, :numeric, :int, :uint, :float, :complex]
+
+  wide_uints = [u: 16, u: 32, u: 64]
+
+  # The invalid types by version, and the lists that don't follow from them.
+  @backends [
+    ferrox: %{devices: [:cpu]},
+    numpy: %{
+      version: "1.26.3",
+      invalid: [{"1.26.3 and below", [bf: 16]}],
+      closest: %{{:bf, 16} => {:f, 16}},
+      devices: [:cpu]
+    },
+    torch: %{
+      version: "2.2",
+      invalid: [{"2.2 and below", wide_uints}],
+      closest: Map.new(wide_uints, &{&1, {:u, 8}}),
+      devices: [:cpu, :gpu]
+    },
+    jax: %{version: "0.4.25", invalid: [{"0.4.25 and below", []}], devices: [:cpu, :gpu]},
+    tensorflow: %{version: "2.15.0", invalid: [{"2.15.0 and below", []}], devices: [:cpu, :gpu]},
+    paddle: %{
+      version: "2.6.0",
+      invalid: [{"2.4.2 and below", wide_uints ++ [bf: 16]}, {"2.5.0 and above", wide_uints}],
+      closest: wide_uints |> Map.new(&{&1, {:u, 8}}) |> Map.put({:bf, 16}, {:f, 16}),
+      numeric: [:bool],
+      devices: [:cpu, :gpu]
+    },
+    # Ivy calls bfloat16 valid and its class not, and complex numbers neither.
+    mxnet: %{
+      version: "1.9.1",
+      invalid: [{"1.9.1 and below", [s: 16, u: 16, u: 32, u: 64]}],
+      neither: [c: 64, c: 128],
+      closest: %{},
+      invalid_class: %{float: [bf: 16], complex: [c: 64, c: 128]},
+      valid_class: %{float: [f: 16, f: 32, f: 64], complex: []},
+      devices: [:cpu, :gpu]
+    }
+  ]
+
+  @doc """
+  The names of the backends.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.backends()
+      [:ferrox, :numpy, :torch, :jax, :tensorflow, :paddle, :mxnet]
+
+  """
+  @spec backends() :: [atom]
+  def backends, do: unquote(Keyword.keys(@backends))
+
+  @doc """
+  Every device, whether a backend has it or not: Ivy's `all_devices`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.all_devices()
+      [:cpu, :gpu, :tpu]
+
+  """
+  @spec all_devices() :: [device]
+  def all_devices, do: @all_devices
+
+  @doc """
+  The profile of a backend, of the one in effect by default; nil if there is none.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.fetch!({:paddle, "2.4.2"}).invalid.float
+      [{:bf, 16}]
+      iex> Ferrox.Ivy.Profile.fetch!({:paddle, "2.5.1"}).invalid.float
+      []
+      iex> Ferrox.Ivy.Profile.fetch!()
+      nil
+
+      iex> Ferrox.Ivy.Profile.fetch!(:cupy)
+      ** (ArgumentError) unknown backend :cupy, expected one of :ferrox, :numpy, :torch, :jax, :tensorflow, :paddle, :mxnet, {name, version}, or nil for none
+
+  """
+  @spec fetch!(backend) :: t | nil
+  def fetch!(backend \\ current())
+  def fetch!(nil), do: nil
+  def fetch!(%__MODULE__{} = profile), do: profile
+  def fetch!({name, version}), do: build(name, version)
+
+  def fetch!(:ferrox), do: build(:ferrox, to_string(Application.spec(:ferrox, :vsn)))
+  def fetch!(name) when is_atom(name), do: build(name, @backends[name][:version] || "")
+  def fetch!(other), do: unknown!(other)
+
+  @doc """
+  The backend in effect, nil if there is none: Ivy's `current_backend_str`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.with_backend(:torch, &Ferrox.Ivy.Profile.current/0).version
+      "2.2"
+
+  """
+  @spec current() :: t | nil
+  def current do
+    case Scope.fetch(:backend, &fetch!/1) do
+      {:ok, profile} -> profile
+      :error -> nil
+    end
+  end
+
+  @doc """
+  Runs the function with a backend in effect for the calling process.
+
+  What was in effect before is restored at the end, and when the function raises.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.with_backend(:torch, fn -> Ferrox.Ivy.invalid_dtypes() end)
+      [{:u, 16}, {:u, 32}, {:u, 64}]
+      iex> Ferrox.Ivy.invalid_dtypes()
+      []
+
+  """
+  @spec with_backend(backend, fun) :: term
+  def with_backend(backend, fun), do: Scope.run(:backend, fetch!(backend), fun)
+
+  @doc """
+  Puts a backend on the calling process's stack, until `unset_backend/0`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.set_backend(:numpy)
+      iex> Ferrox.Ivy.Profile.current().name
+      :numpy
+      iex> Ferrox.Ivy.Profile.unset_backend()
+      iex> Ferrox.Ivy.Profile.current()
+      nil
+
+  """
+  @spec set_backend(backend) :: :ok
+  def set_backend(backend), do: Scope.push(:backend, fetch!(backend))
+
+  @doc """
+  Takes the last backend off the stack; harmless where there is none.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.unset_backend()
+      :ok
+
+  """
+  @spec unset_backend() :: :ok
+  def unset_backend, do: Scope.pop(:backend)
+
+  @doc """
+  The data type of that name, unless the backend doesn't have it: what Ivy does
+  by taking names out of its module.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.fetch_dtype(:numpy, "bfloat16")
+      :error
+      iex> Ferrox.Ivy.Profile.fetch_dtype(:numpy, :f16)
+      {:ok, {:f, 16}}
+      iex> Ferrox.Ivy.Profile.fetch_dtype(:numpy, "int7")
+      :error
+
+  """
+  @spec fetch_dtype(backend, Dtype.name()) :: {:ok, Dtype.t()} | :error
+  def fetch_dtype(backend \\ current(), name) do
+    profile = fetch!(backend)
+
+    case Dtype.parse(name) do
+      nil -> :error
+      type -> if profile == nil or type in profile.valid.all, do: {:ok, type}, else: :error
+    end
+  end
+
+  @doc """
+  The valid types of a class; all of them where there is no backend.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.valid(:torch, :uint)
+      [{:u, 8}]
+
+  """
+  @spec valid(backend, class) :: [Dtype.t()]
+  def valid(backend, class \\ :all), do: list(backend, class, :valid, Dtype.all(class!(class)))
+
+  @doc """
+  The invalid types of a class; none where there is no backend.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.invalid(:numpy, :float)
+      [{:bf, 16}]
+      iex> Ferrox.Ivy.Profile.invalid(nil, :float)
+      []
+
+      iex> Ferrox.Ivy.Profile.invalid(:numpy, :floats)
+      ** (ArgumentError) unknown class of data types :floats, expected one of :all, :numeric, :int, :uint, :float, :complex
+
+  """
+  @spec invalid(backend, class) :: [Dtype.t()]
+  def invalid(backend, class \\ :all), do: list(backend, class, :invalid, [])
+
+  defp list(backend, class, key, default) do
+    class = class!(class)
+
+    case fetch!(backend) do
+      nil -> default
+      profile -> profile |> Map.fetch!(key) |> Map.fetch!(class)
+    end
+  end
+
+  defp class!(class) when class in @classes, do: class
+
+  defp class!(other) do
+    raise ArgumentError,
+          "unknown class of data types #{inspect(other)}, expected one of " <>
+            Enum.map_join(@classes, ", ", &inspect/1)
+  end
+
+  @doc """
+  The devices of a backend: Ivy's `valid_devices`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.valid_devices(:torch)
+      [:cpu, :gpu]
+      iex> Ferrox.Ivy.Profile.valid_devices(:ferrox)
+      [:cpu]
+
+  """
+  @spec valid_devices(backend) :: [device]
+  def valid_devices(backend \\ current()) do
+    case fetch!(backend) do
+      nil -> [:cpu, :gpu]
+      profile -> profile.valid_devices
+    end
+  end
+
+  @doc """
+  The devices that a backend doesn't have: Ivy's `invalid_devices`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Profile.invalid_devices(:numpy)
+      [:gpu, :tpu]
+
+  """
+  @spec invalid_devices(backend) :: [device]
+  def invalid_devices(backend \\ current()), do: @all_devices -- valid_devices(backend)
+
+  @doc """
+  The backend's own name of a data type: Ivy's `native_float32` and its kin.
+  Without a backend that is Ivy's, and Ferrox's own are its tuples.
+
+  ## Examples
+
+      iex> for backend <- [nil, :torch, :jax, :ferrox], do: Ferrox.Ivy.Profile.native_dtype(backend, "float32")
+      ["float32", "torch.float32", "jax.numpy.float32", {:f, 32}]
+
+      iex> Ferrox.Ivy.Profile.native_dtype(:torch, "uint16")
+      ** (ArgumentError) torch 2.2 has no data type uint16, only int8, int16, int32, int64, uint8, bfloat16, float16, float32, float64, complex64, complex128, bool
+
+  """
+  @spec native_dtype(backend, Dtype.name()) :: String.t() | Dtype.t()
+  def native_dtype(backend \\ current(), type) do
+    profile = fetch!(backend)
+    type = Dtype.known!(type)
+    check!(profile, type)
+
+    case profile && profile.name do
+      nil -> Dtype.name(type)
+      :ferrox -> type
+      :jax -> "jax.numpy." <> Dtype.name(type)
+      library -> "#{library}." <> Dtype.name(type)
+    end
+  end
+
+  @doc false
+  @spec check!(t | nil, Dtype.t()) :: Dtype.t()
+  def check!(nil, type), do: type
+
+  def check!(profile, type) do
+    if type in profile.valid.all do
+      type
+    else
+      raise ArgumentError,
+            "#{profile.name} #{profile.version} has no data type #{Dtype.name(type)}, only " <>
+              Enum.map_join(profile.valid.all, ", ", &Dtype.name/1)
+    end
+  end
+
+  defp build(name, version) when is_atom(name) and is_binary(version) do
+    case @backends[name] do
+      nil -> unknown!(name)
+      data -> profile(name, version, data)
+    end
+  end
+
+  defp build(name, version), do: unknown!({name, version})
+
+  defp profile(name, version, data) do
+    invalid =
+      if name == :ferrox,
+        do: Enum.reject(Dtype.all(), &Kernels.dtype?/1),
+        else: Version.resolve(data.invalid, version)
+
+    missing = invalid ++ Map.get(data, :neither, [])
+
+    %__MODULE__{
+      name: name,
+      version: version,
+      valid:
+        for class <- @classes, into: %{} do
+          {class,
+           data[:valid_class][class] || (Dtype.all(class) ++ extra(data, class)) -- missing}
+        end,
+      invalid:
+        for class <- @classes, into: %{} do
+          {class, data[:invalid_class][class] || Enum.filter(Dtype.all(class), &(&1 in invalid))}
+        end,
+      closest: Map.get(data, :closest, %{}),
+      valid_devices: data.devices
+    }
+    |> numeric(data)
+  end
+
+  defp extra(data, :numeric), do: Map.get(data, :numeric, [])
+  defp extra(_data, _class), do: []
+
+  # Of numbers, the classes decide.
+  defp numeric(profile, %{valid_class: _}) do
+    valid = profile.valid.int ++ profile.valid.float ++ profile.valid.complex
+    put_in(profile.valid[:numeric], valid)
+  end
+
+  defp numeric(profile, _data), do: profile
+
+  defp unknown!(other) do
+    raise ArgumentError,
+          "unknown backend #{inspect(other)}, expected one of " <>
+            Enum.map_join(backends(), ", ", &inspect/1) <> ", {name, version}, or nil for none"
+  end
+end
