@@ -480,8 +480,8 @@ defmodule Ferrox.Ivy do
 
       iex> Ferrox.Ivy.promotion()
       [system: :ivy, precise: true]
-      iex> Ferrox.add(Ferrox.tensor([1]), Ferrox.tensor([1.5]), promotion: Ferrox.Ivy.promotion()).type
-      {:f, 64}
+      iex> Ferrox.Promotion.promote(:s32, :f32, Ferrox.Ivy.promotion(precise: false))
+      {:f, 32}
 
   """
   @spec promotion(keyword) :: keyword
@@ -638,17 +638,12 @@ defmodule Ferrox.Ivy do
 
   ## Examples
 
-      iex> for number <- [1, 1.0], do: elem(Ferrox.Ivy.promote_types_of_inputs(Ferrox.tensor([1], type: :s8), number), 1)
-      [
-        #Ferrox.Tensor<
-          s8
-          1
-        >,
-        #Ferrox.Tensor<
-          f64
-          1.0
-        >
-      ]
+      iex> int8 = Ferrox.tensor([1], type: :s8)
+      iex> for number <- [1, 1.0, Ferrox.Complex.new(1)] do
+      ...>   {left, right} = Ferrox.Ivy.promote_types_of_inputs(int8, number)
+      ...>   {left.type, right.type}
+      ...> end
+      [{{:s, 8}, {:s, 8}}, {{:f, 64}, {:f, 64}}, {{:c, 128}, {:c, 128}}]
 
       iex> Ferrox.Ivy.promote_types_of_inputs(Ferrox.tensor([1], type: :u8), -1)
       ** (ArgumentError) -1 is out of the range of uint8, 0 to 255

@@ -63,6 +63,7 @@ defmodule Ferrox.Ivy.Dtype do
 
       iex> Ferrox.Ivy.Dtype.new!("int8", :uint)
       ** (ArgumentError) int8 is no unsigned integer type, expected one of uint8, uint16, uint32, uint64
+
       iex> Ferrox.Ivy.Dtype.new!(" float32")
       ** (ArgumentError) unknown data type " float32", expected one of int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, float16, float32, float64, complex64, complex128, bool
 

@@ -36,6 +36,7 @@ defmodule Ferrox.Ivy.Version do
 
       iex> Ferrox.Ivy.Version.resolve([{"2.0.1 and below", :a}], "2.0.0rc1")
       ** (ArgumentError) invalid version "2.0.0rc1", expected numbers with dots between them, such as "2.0.1"
+
       iex> Ferrox.Ivy.Version.resolve([], "2.0")
       ** (ArgumentError) expected at least one range of versions, got an empty list
 

@@ -7,4 +7,7 @@ defmodule Ferrox.IvyTest do
   doctest Ferrox.Ivy.Default
   doctest Ferrox.Ivy.Version
   doctest Ferrox.Ivy.Kernels
+  doctest Ferrox.Ivy.Support
+  doctest Ferrox.Ivy.Casting
+  doctest Ferrox.Ivy.Functions
 end

@@ -1,0 +1,434 @@
+defmodule Ferrox.Ivy.Functions do
+  @moduledoc """
+  Functions of Ivy that have a rule of their own about data types, on Ferrox's
+  tensors.
+
+  Operands promote as Ivy's do, `dtype:` is worked out by `Ferrox.Ivy.Default`, and
+  what a backend doesn't support is declared with `Ferrox.Ivy.Support`: under the
+  backend `:torch`, say, these functions take and refuse what Ivy's do with torch,
+  although it is always Ferrox that computes. `Ferrox.Ivy.Casting` says how a
+  refused type can be cast.
+
+      iex> x = Ferrox.tensor([1, 2], type: :s32)
+      iex> Ferrox.Ivy.Functions.add(x, Ferrox.tensor([0.5, 1.5])).type
+      {:f, 64}
+      iex> Ferrox.Ivy.Functions.cos(x).type
+      {:f, 32}
+
+  """
+
+  import Kernel, except: [abs: 1]
+
+  use Ferrox.Ivy.Support
+
+  alias Ferrox.Ivy
+  alias Ferrox.Ivy.{Default, Dtype}
+  alias Ferrox.Tensor
+
+  ## Creation
+
+  @doc """
+  Zeros: of type `dtype:`, else the global default.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.zeros({2})
+      #Ferrox.Tensor<
+        f32[2]
+        [0.0, 0.0]
+      >
+
+  """
+  @spec zeros(tuple, keyword) :: Tensor.t()
+  def zeros(shape, opts \\ []), do: filled(0, shape, Default.infer_dtype([shape], opts))
+
+  @doc """
+  Ones: of type `dtype:`, else the global default.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.ones({2}, dtype: "int8")
+      #Ferrox.Tensor<
+        s8[2]
+        [1, 1]
+      >
+
+  """
+  @spec ones(tuple, keyword) :: Tensor.t()
+  def ones(shape, opts \\ []), do: filled(1, shape, Default.infer_dtype([shape], opts))
+
+  @doc """
+  One number everywhere: of type `dtype:`, else of the number's default.
+
+  ## Examples
+
+      iex> for number <- [1, 1.0, 2 ** 40], do: Ferrox.Ivy.Functions.full({2}, number).type
+      [{:s, 32}, {:f, 32}, {:s, 64}]
+
+  """
+  @spec full(tuple, Ivy.input(), keyword) :: Tensor.t()
+  def full(shape, number, opts \\ []),
+    do: filled(number, shape, Default.default_dtype(dtype: opts[:dtype], item: number))
+
+  @doc """
+  Numbers from `start` up to `stop`, which is left out, by `step`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.arange(0, 3).type
+      {:s, 32}
+      iex> Ferrox.Ivy.Functions.arange(0, 1, 0.25) |> Ferrox.to_list()
+      [0.0, 0.25, 0.5, 0.75]
+
+      iex> Ferrox.Ivy.Functions.arange(3, 0)
+      ** (ArgumentError) arange from 3 to 0 by 1 has no elements
+
+  """
+  @spec arange(number, number, number, keyword) :: Tensor.t()
+  def arange(start, stop, step \\ 1, opts \\ [])
+
+  def arange(start, stop, step, opts)
+      when is_number(start) and is_number(stop) and is_number(step) do
+    count = if step == 0, do: 0, else: ceil((stop - start) / step)
+
+    if count < 1 do
+      raise ArgumentError, "arange from #{start} to #{stop} by #{step} has no elements"
+    end
+
+    type = Default.default_dtype(dtype: opts[:dtype], item: [start, stop, step])
+    Ivy.number(for(i <- 0..(count - 1), do: start + i * step), type)
+  end
+
+  def arange(start, stop, step, _opts) do
+    raise ArgumentError,
+          "arange expects numbers, got: #{inspect(start)}, #{inspect(stop)} and #{inspect(step)}"
+  end
+
+  defp filled(number, shape, type), do: number |> Ivy.number(type) |> Ferrox.broadcast(shape)
+
+  ## Elementwise
+
+  @doc """
+  Absolute values. Unsigned integers are given back as they are, for the backends
+  that have no kernel for them.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.abs(Ferrox.tensor([-1, 2])) |> Ferrox.to_list()
+      [1, 2]
+
+  """
+  @spec abs(Tensor.t()) :: Tensor.t()
+  @kernel :abs
+  def abs(%Tensor{type: {:u, _}} = x), do: x
+  def abs(x), do: Ferrox.abs(x)
+
+  @doc """
+  The sum of two.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.add(Ferrox.tensor([1], type: :s8), 1).type
+      {:s, 8}
+
+  """
+  @spec add(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :add
+  def add(x1, x2), do: binary(&Ferrox.add/2, x1, x2)
+
+  @doc """
+  The bits that two have in common.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.bitwise_and(Ferrox.tensor([6]), 3) |> Ferrox.to_list()
+      [2]
+
+      iex> Ferrox.Ivy.Profile.with_backend(:jax, fn ->
+      ...>   Ferrox.Ivy.Functions.bitwise_and(Ferrox.tensor([1], type: :c64), 1)
+      ...> end)
+      ** (ArgumentError) Ferrox.Ivy.Functions.bitwise_and/2 doesn't support complex64 under jax 0.4.25, only int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, float16, float32, float64, bool; cast it, or let Ferrox.Ivy.Casting.with_casting/2 do so
+
+  """
+  @spec bitwise_and(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :bitwise_and
+  @unsupported_dtypes [
+    numpy: [{"1.26.3 and below", ["complex"]}],
+    jax: [{"0.4.25 and below", ["complex"]}]
+  ]
+  def bitwise_and(x1, x2), do: binary(&Ferrox.bitwise_and/2, x1, x2)
+
+  @doc """
+  The values within bounds.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.clip(Ferrox.tensor([1, 5, 9]), 2, 8) |> Ferrox.to_list()
+      [2, 5, 8]
+
+  """
+  @spec clip(Tensor.t(), Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :clip
+  def clip(x, x_min, x_max) do
+    {x, x_min} = Ivy.promote_types_of_inputs(x, x_min)
+    {x, x_max} = Ivy.promote_types_of_inputs(x, x_max)
+    Ferrox.clip(x, Ivy.astype(x_min, x.type), x_max)
+  end
+
+  @doc """
+  Cosines. Integers become the default float first, whatever the backend.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.cos(Ferrox.tensor([0], type: :u8))
+      #Ferrox.Tensor<
+        f32[1]
+        [1.0]
+      >
+
+  """
+  @spec cos(Tensor.t()) :: Tensor.t()
+  def cos(x), do: x |> float() |> Ferrox.cos()
+
+  @doc """
+  The exponential of x, less one.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.expm1(Ferrox.tensor([0.0])) |> Ferrox.to_list()
+      [0.0]
+
+  """
+  @spec expm1(Tensor.t()) :: Tensor.t()
+  @unsupported_dtypes [torch: [{"2.0.1 and below", ["float16", "complex"]}]]
+  def expm1(x), do: x |> float() |> Ferrox.expm1()
+
+  @doc """
+  The smaller of two values. A NaN gives way to a number.
+
+  ## Examples
+
+      iex> x = Ferrox.tensor([1.0, :nan, 3.0, :nan])
+      iex> Ferrox.Ivy.Functions.fmin(x, Ferrox.tensor([2.0, 2.0, :nan, :nan])) |> Ferrox.to_list()
+      [1.0, 2.0, 3.0, :nan]
+
+  """
+  @spec fmin(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :min
+  @supported_dtypes [tensorflow: [{"2.13.0 and below", ["float"]}]]
+  def fmin(x1, x2) do
+    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
+    left = Ferrox.select(Ferrox.is_nan(x1), x2, x1)
+    Ferrox.min(left, Ferrox.select(Ferrox.is_nan(x2), left, x2))
+  end
+
+  @doc """
+  Quotients, rounded down.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.floor_divide(Ferrox.tensor([7, -7]), 2) |> Ferrox.to_list()
+      [3, -4]
+      iex> Ferrox.Ivy.Functions.floor_divide(Ferrox.tensor([7.0, -7.0]), 2) |> Ferrox.to_list()
+      [3.0, -4.0]
+
+  """
+  @spec floor_divide(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @unsupported_dtypes [
+    numpy: [{"1.26.3 and below", ["complex"]}],
+    jax: [{"0.4.25 and below", ["complex"]}],
+    tensorflow: [{"2.13.0 and below", ["complex"]}],
+    ferrox: ["complex"]
+  ]
+  def floor_divide(x1, x2) do
+    case Ivy.promote_types_of_inputs(x1, x2) do
+      {%Tensor{type: {kind, _}} = x1, x2} when kind in [:s, :u] ->
+        quotient = Ferrox.quotient(x1, x2)
+        rest = Ferrox.subtract(x1, Ferrox.multiply(quotient, x2))
+        signs = Ferrox.not_equal(Ferrox.less(rest, 0), Ferrox.less(x2, 0))
+        below = Ferrox.logical_and(Ferrox.not_equal(rest, 0), signs)
+        Ferrox.subtract(quotient, Ferrox.as_type(below, x1.type))
+
+      {x1, x2} ->
+        Ferrox.floor(Ferrox.divide(x1, x2))
+    end
+  end
+
+  @doc """
+  Greatest common divisors.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.gcd(Ferrox.tensor([12, -18, 0]), Ferrox.tensor([8, 12, 5])) |> Ferrox.to_list()
+      [4, 6, 5]
+
+  """
+  @spec gcd(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :remainder
+  @unsupported_dtypes [ferrox: ["float", "complex"]]
+  @unsupported_device_and_dtypes [
+    paddle: [{"2.6.0 and below", [cpu: ["int8", "int16", "uint8"]]}]
+  ]
+  def gcd(x1, x2) do
+    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
+    Ferrox.abs(euclid(x1, x2))
+  end
+
+  # All pairs at once, until the last one has come to its end.
+  defp euclid(a, b) do
+    if b |> Ferrox.not_equal(0) |> Ferrox.any() |> Ferrox.to_number() == 0 do
+      a
+    else
+      rest = Ferrox.remainder(a, Ferrox.select(Ferrox.equal(b, 0), 1, b))
+      done = Ferrox.equal(b, 0)
+      type = a.type
+
+      euclid(
+        Ferrox.as_type(Ferrox.select(done, a, b), type),
+        Ferrox.as_type(Ferrox.select(done, b, rest), type)
+      )
+    end
+  end
+
+  @doc """
+  Least common multiples.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.lcm(Ferrox.tensor([4, 0]), Ferrox.tensor([6, 5])) |> Ferrox.to_list()
+      [12, 0]
+
+  No float is supported under torch, so that crosscasting takes the default integer:
+
+      iex> x = Ferrox.tensor([4.0], type: :f16)
+      iex> Ferrox.Ivy.Profile.with_backend({:torch, "2.0.1"}, fn ->
+      ...>   Ferrox.Ivy.Casting.with_casting(:cross, fn -> Ferrox.Ivy.Functions.lcm(x, x).type end)
+      ...> end)
+      {:s, 32}
+
+  """
+  @spec lcm(Ivy.input(), Ivy.input()) :: Tensor.t()
+  @kernel :remainder
+  @unsupported_dtypes [
+    torch: [{"2.0.1 and below", ["float"]}],
+    ferrox: ["float", "complex"]
+  ]
+  def lcm(x1, x2) do
+    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
+    divisor = Ferrox.abs(euclid(x1, x2))
+    divisor = Ferrox.as_type(Ferrox.select(Ferrox.equal(divisor, 0), 1, divisor), x1.type)
+    Ferrox.abs(Ferrox.multiply(Ferrox.quotient(x1, divisor), x2))
+  end
+
+  @doc """
+  Whether elements are zero. They are cast to bool first, so every type is supported.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.logical_not(Ferrox.tensor([0.0, 0.5])) |> Ferrox.to_flat_list()
+      [1, 0]
+
+  """
+  @spec logical_not(Tensor.t()) :: Tensor.t()
+  @kernel :logical_not
+  def logical_not(x), do: Ferrox.logical_not(x)
+
+  ## Reductions and products
+
+  @doc """
+  The sum of all elements, in their type or in `dtype:`.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.sum(Ferrox.tensor([1, 2], type: :s8))
+      #Ferrox.Tensor<
+        s8
+        3
+      >
+      iex> Ferrox.Ivy.Functions.sum(Ferrox.tensor([1, 2], type: :s8), dtype: "float64").type
+      {:f, 64}
+
+  """
+  @spec sum(Tensor.t(), keyword) :: Tensor.t()
+  @kernel :sum
+  def sum(x, opts \\ []) do
+    type = Default.infer_dtype([x], opts)
+    x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type)
+  end
+
+  @doc """
+  The product of all elements, in `dtype:`, else in the default type of their kind
+  where that is wider.
+
+  ## Examples
+
+      iex> for type <- [:u8, :s64, :f16], do: Ferrox.Ivy.Functions.prod(Ferrox.tensor([2, 3], type: type)).type
+      [{:u, 32}, {:s, 64}, {:f, 32}]
+
+  """
+  @spec prod(Tensor.t(), keyword) :: Tensor.t()
+  @kernel :product
+  @unsupported_dtypes [torch: ["uint8"]]
+  def prod(x, opts \\ []) do
+    type = if opts[:dtype], do: Dtype.new!(opts[:dtype]), else: widened(Ivy.dtype(x))
+    x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type)
+  end
+
+  # What the array API standard asks of products, so that they overflow less.
+  defp widened(type) do
+    default = Default.infer_default_dtype(type)
+    if Dtype.bits(type) < Dtype.bits(default), do: default, else: type
+  end
+
+  @doc """
+  The product of two matrices, or of vectors.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.matmul(Ferrox.iota({2, 2}), Ferrox.eye(2)) |> Ferrox.to_list()
+      [[0, 1], [2, 3]]
+
+  """
+  @spec matmul(Tensor.t(), Tensor.t()) :: Tensor.t()
+  @kernel :dot
+  @unsupported_dtypes [
+    numpy: [{"1.26.3 and below", ["float16"]}],
+    jax: [{"0.4.25 and below", ["bfloat16", "float16", "complex"]}]
+  ]
+  def matmul(x1, x2), do: binary(&Ferrox.dot/2, x1, x2)
+
+  @doc """
+  The product of two tensors, summed over axes.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Functions.tensordot(Ferrox.iota({2, 3}), Ferrox.iota({2, 3}), {[0, 1], [0, 1]}) |> Ferrox.to_number()
+      55
+
+  """
+  @spec tensordot(Tensor.t(), Tensor.t(), {[integer], [integer]}) :: Tensor.t()
+  @kernel :dot
+  @unsupported_dtypes [
+    numpy: [{"1.26.3 and below", ["float16"]}],
+    jax: [{"0.4.25 and below", ["complex"]}],
+    torch: [{"2.0.1 and below", ["int32"]}]
+  ]
+  def tensordot(x1, x2, {left_axes, right_axes}) do
+    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
+    Ferrox.dot(x1, left_axes, x2, right_axes)
+  end
+
+  ## What all share
+
+  defp binary(fun, x1, x2) do
+    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
+    fun.(x1, x2)
+  end
+
+  # Integers and bools as the default float.
+  defp float(%Tensor{type: type} = x) do
+    if type == :bool or type in Dtype.all(:int),
+      do: Ferrox.as_type(x, Default.default_float_dtype()),
+      else: x
+  end
+end
