@@ -23,7 +23,7 @@ defmodule Ferrox.Ivy.Functions do
 
   alias Ferrox.Ivy
   alias Ferrox.Ivy.{Default, Dtype}
-  alias Ferrox.Tensor
+  alias Ferrox.{Promotion, Tensor}
 
   ## Creation
 
@@ -121,7 +121,7 @@ defmodule Ferrox.Ivy.Functions do
   @spec abs(Tensor.t()) :: Tensor.t()
   @kernel :abs
   def abs(%Tensor{type: {:u, _}} = x), do: x
-  def abs(x), do: Ferrox.abs(x)
+  def abs(x), do: ivy(fn -> Ferrox.abs(x) end)
 
   @doc """
   The sum of two.
@@ -134,7 +134,7 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec add(Ivy.input(), Ivy.input()) :: Tensor.t()
   @kernel :add
-  def add(x1, x2), do: binary(&Ferrox.add/2, x1, x2)
+  def add(x1, x2), do: binary(x1, x2, &Ferrox.add/2)
 
   @doc """
   The bits that two have in common.
@@ -156,7 +156,7 @@ defmodule Ferrox.Ivy.Functions do
     numpy: [{"1.26.3 and below", ["complex"]}],
     jax: [{"0.4.25 and below", ["complex"]}]
   ]
-  def bitwise_and(x1, x2), do: binary(&Ferrox.bitwise_and/2, x1, x2)
+  def bitwise_and(x1, x2), do: binary(x1, x2, &Ferrox.bitwise_and/2)
 
   @doc """
   The values within bounds.
@@ -172,7 +172,7 @@ defmodule Ferrox.Ivy.Functions do
   def clip(x, x_min, x_max) do
     {x, x_min} = Ivy.promote_types_of_inputs(x, x_min)
     {x, x_max} = Ivy.promote_types_of_inputs(x, x_max)
-    Ferrox.clip(x, Ivy.astype(x_min, x.type), x_max)
+    ivy(fn -> Ferrox.clip(x, Ivy.astype(x_min, x.type), x_max) end)
   end
 
   @doc """
@@ -188,7 +188,7 @@ defmodule Ferrox.Ivy.Functions do
 
   """
   @spec cos(Tensor.t()) :: Tensor.t()
-  def cos(x), do: x |> float() |> Ferrox.cos()
+  def cos(x), do: ivy(fn -> x |> float() |> Ferrox.cos() end)
 
   @doc """
   The exponential of x, less one.
@@ -201,7 +201,7 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec expm1(Tensor.t()) :: Tensor.t()
   @unsupported_dtypes [torch: [{"2.0.1 and below", ["float16", "complex"]}]]
-  def expm1(x), do: x |> float() |> Ferrox.expm1()
+  def expm1(x), do: ivy(fn -> x |> float() |> Ferrox.expm1() end)
 
   @doc """
   The smaller of two values. A NaN gives way to a number.
@@ -217,9 +217,10 @@ defmodule Ferrox.Ivy.Functions do
   @kernel :min
   @supported_dtypes [tensorflow: [{"2.13.0 and below", ["float"]}]]
   def fmin(x1, x2) do
-    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    left = Ferrox.select(Ferrox.is_nan(x1), x2, x1)
-    Ferrox.min(left, Ferrox.select(Ferrox.is_nan(x2), left, x2))
+    binary(x1, x2, fn x1, x2 ->
+      left = Ferrox.select(Ferrox.is_nan(x1), x2, x1)
+      Ferrox.min(left, Ferrox.select(Ferrox.is_nan(x2), left, x2))
+    end)
   end
 
   @doc """
@@ -241,17 +242,17 @@ defmodule Ferrox.Ivy.Functions do
     ferrox: ["complex"]
   ]
   def floor_divide(x1, x2) do
-    case Ivy.promote_types_of_inputs(x1, x2) do
-      {%Tensor{type: {kind, _}} = x1, x2} when kind in [:s, :u] ->
+    binary(x1, x2, fn
+      %Tensor{type: {kind, _}} = x1, x2 when kind in [:s, :u] ->
         quotient = Ferrox.quotient(x1, x2)
         rest = Ferrox.subtract(x1, Ferrox.multiply(quotient, x2))
         signs = Ferrox.not_equal(Ferrox.less(rest, 0), Ferrox.less(x2, 0))
         below = Ferrox.logical_and(Ferrox.not_equal(rest, 0), signs)
         Ferrox.subtract(quotient, Ferrox.as_type(below, x1.type))
 
-      {x1, x2} ->
+      x1, x2 ->
         Ferrox.floor(Ferrox.divide(x1, x2))
-    end
+    end)
   end
 
   @doc """
@@ -270,23 +271,18 @@ defmodule Ferrox.Ivy.Functions do
     paddle: [{"2.6.0 and below", [cpu: ["int8", "int16", "uint8"]]}]
   ]
   def gcd(x1, x2) do
-    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    Ferrox.abs(euclid(x1, x2))
+    binary(x1, x2, &Ferrox.abs(euclid(&1, &2)))
   end
 
   # All pairs at once, until the last one has come to its end.
   defp euclid(a, b) do
-    if b |> Ferrox.not_equal(0) |> Ferrox.any() |> Ferrox.to_number() == 0 do
+    done = Ferrox.equal(b, 0)
+
+    if Ferrox.to_number(Ferrox.all(done)) in [1, true] do
       a
     else
-      rest = Ferrox.remainder(a, Ferrox.select(Ferrox.equal(b, 0), 1, b))
-      done = Ferrox.equal(b, 0)
-      type = a.type
-
-      euclid(
-        Ferrox.as_type(Ferrox.select(done, a, b), type),
-        Ferrox.as_type(Ferrox.select(done, b, rest), type)
-      )
+      rest = Ferrox.remainder(a, Ferrox.select(done, 1, b))
+      euclid(Ferrox.select(done, a, b), Ferrox.select(done, b, rest))
     end
   end
 
@@ -314,10 +310,11 @@ defmodule Ferrox.Ivy.Functions do
     ferrox: ["float", "complex"]
   ]
   def lcm(x1, x2) do
-    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    divisor = Ferrox.abs(euclid(x1, x2))
-    divisor = Ferrox.as_type(Ferrox.select(Ferrox.equal(divisor, 0), 1, divisor), x1.type)
-    Ferrox.abs(Ferrox.multiply(Ferrox.quotient(x1, divisor), x2))
+    binary(x1, x2, fn x1, x2 ->
+      divisor = Ferrox.abs(euclid(x1, x2))
+      divisor = Ferrox.select(Ferrox.equal(divisor, 0), 1, divisor)
+      Ferrox.abs(Ferrox.multiply(Ferrox.quotient(x1, divisor), x2))
+    end)
   end
 
   @doc """
@@ -325,13 +322,13 @@ defmodule Ferrox.Ivy.Functions do
 
   ## Examples
 
-      iex> Ferrox.Ivy.Functions.logical_not(Ferrox.tensor([0.0, 0.5])) |> Ferrox.to_flat_list()
+      iex> Ferrox.Ivy.Functions.logical_not(Ferrox.tensor([0.0, 0.5])) |> Ferrox.as_type(:u8) |> Ferrox.to_list()
       [1, 0]
 
   """
   @spec logical_not(Tensor.t()) :: Tensor.t()
   @kernel :logical_not
-  def logical_not(x), do: Ferrox.logical_not(x)
+  def logical_not(x), do: ivy(fn -> Ferrox.logical_not(x) end)
 
   ## Reductions and products
 
@@ -353,7 +350,7 @@ defmodule Ferrox.Ivy.Functions do
   @kernel :sum
   def sum(x, opts \\ []) do
     type = Default.infer_dtype([x], opts)
-    x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type)
+    ivy(fn -> x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type) end)
   end
 
   @doc """
@@ -371,7 +368,7 @@ defmodule Ferrox.Ivy.Functions do
   @unsupported_dtypes [torch: ["uint8"]]
   def prod(x, opts \\ []) do
     type = if opts[:dtype], do: Dtype.new!(opts[:dtype]), else: widened(Ivy.dtype(x))
-    x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type)
+    ivy(fn -> x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type) end)
   end
 
   # What the array API standard asks of products, so that they overflow less.
@@ -395,7 +392,7 @@ defmodule Ferrox.Ivy.Functions do
     numpy: [{"1.26.3 and below", ["float16"]}],
     jax: [{"0.4.25 and below", ["bfloat16", "float16", "complex"]}]
   ]
-  def matmul(x1, x2), do: binary(&Ferrox.dot/2, x1, x2)
+  def matmul(x1, x2), do: binary(x1, x2, &Ferrox.dot/2)
 
   @doc """
   The product of two tensors, summed over axes.
@@ -414,16 +411,18 @@ defmodule Ferrox.Ivy.Functions do
     torch: [{"2.0.1 and below", ["int32"]}]
   ]
   def tensordot(x1, x2, {left_axes, right_axes}) do
-    {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    Ferrox.dot(x1, left_axes, x2, right_axes)
+    binary(x1, x2, &Ferrox.dot(&1, left_axes, &2, right_axes))
   end
 
   ## What all share
 
-  defp binary(fun, x1, x2) do
+  defp binary(x1, x2, fun) do
     {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    fun.(x1, x2)
+    ivy(fn -> fun.(x1, x2) end)
   end
+
+  # What Ferrox computes for Ivy, it promotes as Ivy, which knows bools.
+  defp ivy(fun), do: Promotion.with(Ivy.promotion(), fun)
 
   # Integers and bools as the default float.
   defp float(%Tensor{type: type} = x) do

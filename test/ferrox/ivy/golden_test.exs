@@ -108,7 +108,13 @@ defmodule Ferrox.Ivy.GoldenTest do
 
       compared =
         for {name, class} <- classes, {text, expected} <- golden["dtype_constructor"][name] do
-          assert answer(fn -> Dtype.new!(object(text), class) end) == error(expected), "#{name}(#{text})"
+          # Ivy's ComplexDtype alone doesn't take Python's class of its kind.
+          expected =
+            if {name, text} == {"ComplexDtype", "complex (object)"},
+              do: "complex64",
+              else: error(expected)
+
+          assert answer(fn -> Dtype.new!(object(text), class) end) == expected, "#{name}(#{text})"
         end
 
       assert length(compared) == 5 * 17
@@ -259,7 +265,7 @@ defmodule Ferrox.Ivy.GoldenTest do
         assert answer(fn -> default(text) end) == expected, text
       end
 
-      assert map_size(cases) == 69
+      assert map_size(cases) == 73
     end
 
     test "infer_dtype", %{golden: golden} do
@@ -638,11 +644,16 @@ defmodule Ferrox.Ivy.GoldenTest do
       [text] ->
         if text =~ ~r/^[a-z]+[0-9]*$/,
           do: text,
-          else: text |> String.replace(~r/(\d)e/, "\\1.0e") |> fix() |> Golden.term()
+          else: text |> elixir() |> Golden.term()
     end
   end
 
-  defp fix(text), do: String.replace(text, ~r/(\.\d+)\.0e/, "\\1e")
+  # A minus binds less than a power in Python, and a float needs no point.
+  defp elixir(text) do
+    text
+    |> String.replace(~r/-(\d+\*\*\d+)/, "-(\\1)")
+    |> String.replace(~r/(?<![.\d])(\d+)e/, "\\1.0e")
+  end
 
   defp tensor(name), do: Ferrox.as_type(Ferrox.tensor([1, 0]), Dtype.new!(name))
 
