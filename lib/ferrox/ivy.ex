@@ -44,7 +44,7 @@ defmodule Ferrox.Ivy do
   | `with_supported_dtypes` and its kin, `function_supported_dtypes` and its kin | `Ferrox.Ivy.Support` |
   | `upcast_data_types` and its kin | `Ferrox.Ivy.Casting` |
   | `ivy.abs`, `ivy.zeros` and others with a rule of their own about types | `Ferrox.Ivy.Functions` |
-  | `promote_types_torch` and its kin | `frontend_promote_types/3`, `promote_types_of_frontend_inputs/3` |
+  | `promote_types_torch` and its kin | `Ferrox.Ivy.Frontend.promote_types/3`, `promote_types_of_inputs/3` |
 
   ## What is left out, and why
 
@@ -387,7 +387,8 @@ defmodule Ferrox.Ivy do
 
   @doc """
   Whether the precise mode is on: what is set for the process, else what
-  `Ferrox.Promotion.with/2` says under `:ivy`, else what is configured, else true.
+  `Ferrox.Promotion.current/0` says if it is `:ivy`, else what is configured, else
+  true.
 
   In it an integer beside a float makes the float wide enough to hold the integer,
   as far as one can be; without it the float stays what it is.
@@ -402,15 +403,13 @@ defmodule Ferrox.Ivy do
   """
   @spec precise_mode() :: boolean
   def precise_mode do
-    with [] <- Scope.stack(:precise),
-         options when options != nil <- Process.get(Promotion) && Promotion.current(),
-         :ivy <- options[:system] do
-      Keyword.get(options, :precise, true)
+    with [] <- Scope.stack(:precise), :ivy <- Promotion.current()[:system] do
+      Keyword.get(Promotion.current(), :precise, true)
     else
       [mode | _] ->
         mode
 
-      _ ->
+      _another_system ->
         case Scope.fetch(:precise, &boolean!/1) do
           {:ok, mode} -> mode
           :error -> true
@@ -749,86 +748,5 @@ defmodule Ferrox.Ivy do
               "broadcast_arrays: shapes #{inspect(left)} and #{inspect(right)} don't broadcast together"
     end)
     |> List.to_tuple()
-  end
-
-  ## Frontends
-
-  @frontends ~w(torch paddle numpy jax onnx mxnet tensorflow)a
-
-  @doc """
-  The type of an operation on two under the rules of the library that a frontend
-  stands for: Ivy's `promote_types_torch` and its kin. TensorFlow takes equal
-  types only.
-
-  ## Examples
-
-      iex> for frontend <- [:torch, :numpy, :jax], do: Ferrox.Ivy.frontend_promote_types("int32", "float16", frontend)
-      [{:f, 16}, {:f, 64}, {:f, 16}]
-
-      iex> Ferrox.Ivy.frontend_promote_types("int32", "int8", :tensorflow)
-      ** (Ferrox.PromotionError) s32 and s8 have no implicit promotion under system: :ivy_tensorflow. Cast the operands to the type you want, or choose a system that defines it, such as system: :nx
-
-      iex> Ferrox.Ivy.frontend_promote_types("int32", "int8", :scipy)
-      ** (ArgumentError) unknown frontend :scipy, expected one of :torch, :paddle, :numpy, :jax, :onnx, :mxnet, :tensorflow
-
-  """
-  @spec frontend_promote_types(Dtype.name(), Dtype.name(), atom) :: Dtype.t()
-  def frontend_promote_types(left, right, frontend),
-    do: Promotion.promote(Dtype.known!(left), Dtype.known!(right), system: frontend!(frontend))
-
-  @doc """
-  Two operands, as tensors of the type that they promote to under the rules of a
-  frontend. A number adopts the type of a tensor of its own kind; so does any
-  tensor without axes under `:torch` and `:numpy`.
-
-  ## Examples
-
-      iex> {left, _right} = Ferrox.Ivy.promote_types_of_frontend_inputs(Ferrox.tensor([1], type: :s8), 1, :torch)
-      iex> left.type
-      {:s, 8}
-      iex> {left, _right} = Ferrox.Ivy.promote_types_of_frontend_inputs(Ferrox.tensor([1], type: :s8), Ferrox.tensor(1, type: :s64), :numpy)
-      iex> left.type
-      {:s, 8}
-
-  """
-  @spec promote_types_of_frontend_inputs(input, input, atom) :: {Tensor.t(), Tensor.t()}
-  def promote_types_of_frontend_inputs(left, right, frontend) do
-    system = frontend!(frontend)
-
-    type =
-      frontend_type(system, left, right) || Promotion.result_type([left, right], system: system)
-
-    {cast(left, type), cast(right, type)}
-  end
-
-  # A tensor without axes that is of the other's kind.
-  defp frontend_type(system, left, right) when system in [:ivy_torch, :ivy_numpy] do
-    case {left, right} do
-      {%Tensor{shape: {}, type: {kind, _}}, %Tensor{shape: shape, type: {other, _} = type}}
-      when shape != {} ->
-        if same_kind?(kind, other), do: type
-
-      {%Tensor{shape: shape, type: {other, _} = type}, %Tensor{shape: {}, type: {kind, _}}}
-      when shape != {} ->
-        if same_kind?(kind, other), do: type
-
-      _ ->
-        nil
-    end
-  end
-
-  defp frontend_type(_system, _left, _right), do: nil
-
-  defp same_kind?(kind, other), do: kind == other or (kind in [:s, :u] and other in [:s, :u])
-
-  defp cast(%Tensor{} = tensor, type), do: Ferrox.as_type(tensor, type)
-  defp cast(number, type), do: number(number, type)
-
-  defp frontend!(frontend) when frontend in @frontends, do: :"ivy_#{frontend}"
-
-  defp frontend!(other) do
-    raise ArgumentError,
-          "unknown frontend #{inspect(other)}, expected one of " <>
-            Enum.map_join(@frontends, ", ", &inspect/1)
   end
 end

@@ -218,7 +218,15 @@ defmodule Ferrox.Ivy.Default do
     def unquote(:"set_#{setting}")(type),
       do: Scope.push(unquote(setting), Dtype.new!(type, unquote(kind)))
 
-    @doc "Takes the last default type of #{plural} off the stack; harmless where there is none."
+    @doc """
+    Takes the last default type of #{plural} off the stack; harmless where there is none.
+
+    ## Examples
+
+        iex> Ferrox.Ivy.Default.unset_#{setting}()
+        :ok
+
+    """
     @spec unquote(:"unset_#{setting}")() :: :ok
     def unquote(:"unset_#{setting}")(), do: Scope.pop(unquote(setting))
 
@@ -263,7 +271,15 @@ defmodule Ferrox.Ivy.Default do
   @spec set_default_dtype(Dtype.name()) :: :ok
   def set_default_dtype(type), do: Scope.push(:default_dtype, Dtype.new!(type))
 
-  @doc "Takes the last global default off the stack; harmless where there is none."
+  @doc """
+  Takes the last global default off the stack; harmless where there is none.
+
+  ## Examples
+
+      iex> Ferrox.Ivy.Default.unset_default_dtype()
+      :ok
+
+  """
   @spec unset_default_dtype() :: :ok
   def unset_default_dtype, do: Scope.pop(:default_dtype)
 

@@ -63,7 +63,7 @@ defmodule Ferrox.Ivy.Support do
 
   """
 
-  alias Ferrox.Ivy.{Dtype, Kernels, Profile, Version}
+  alias Ferrox.Ivy.{Declaration, Dtype, Kernels, Profile, Version}
 
   @typedoc "A function that is asked about."
   @type function_ref :: fun | {module, atom, arity}
@@ -73,7 +73,6 @@ defmodule Ferrox.Ivy.Support do
   @both [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
   @attributes @dtypes ++ @devices ++ @both
   @others [:calls, :kernel, :compositional, :ret_dtype_target]
-  @classes ~w(valid numeric float integer unsigned complex)
 
   # The versions that Ivy's frontends are written for.
   @frontends [
@@ -112,12 +111,35 @@ defmodule Ferrox.Ivy.Support do
     end
   end
 
-  for attribute <- @attributes do
+  for {attribute, declaration, ask, answer} <- [
+        {:supported_dtypes, ~s(["float64"]), "dtypes", "[{:f, 64}]"},
+        {:unsupported_dtypes, ~s(["numeric"]), "dtypes", "[:bool]"},
+        {:supported_devices, "[:gpu]", "devices", "[:gpu]"},
+        {:unsupported_devices, "[:gpu]", "devices", "[:cpu]"},
+        {:supported_device_and_dtypes, ~s([cpu: ["bool"]]), "devices_and_dtypes",
+         "%{cpu: [:bool]}"},
+        {:unsupported_device_and_dtypes, ~s([cpu: ["numeric"], gpu: ["valid"]]),
+         "devices_and_dtypes", "%{cpu: [:bool]}"}
+      ] do
+    name = "Block" <> Macro.camelize("#{attribute}")
+
     @doc """
     Gives every definition in the block the attribute `@#{attribute}`.
 
     Those before the block stay as they are. A definition that declares the same by
     itself is refused.
+
+    ## Examples
+
+        iex> defmodule #{name} do
+        ...>   use Ferrox.Ivy.Support
+        ...>   with_#{attribute} #{declaration} do
+        ...>     def f(x), do: x
+        ...>   end
+        ...> end
+        iex> Ferrox.Ivy.Support.function_supported_#{ask}(&#{name}.f/1)
+        #{answer}
+
     """
     defmacro unquote(:"with_#{attribute}")(declaration, block)
 
@@ -163,7 +185,10 @@ defmodule Ferrox.Ivy.Support do
 
     if own != [] or (blocks != [] and not is_map_key(functions, function)) do
       declared = merge!(own ++ blocks, module, function)
-      declared = Map.new(declared, fn {key, value} -> {key, check!(key, value, module)} end)
+
+      declared =
+        Map.new(declared, fn {key, value} -> {key, Declaration.check!(key, value, module)} end)
+
       declared = Map.put(declared, :visibility, kind)
       Module.put_attribute(module, :ivy_functions, Map.put(functions, function, declared))
     end
@@ -217,123 +242,6 @@ defmodule Ferrox.Ivy.Support do
       @doc false
       def __ivy__, do: {@ivy_version, unquote(Macro.escape(functions))}
     end
-  end
-
-  ## Checking what is declared
-
-  defp check!(key, value, _module) when key in @attributes, do: declaration!(key, value)
-
-  defp check!(key, value, module) when key in [:calls, :compositional] do
-    functions =
-      for function <- List.wrap(value) do
-        case function do
-          {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
-          {_, _, _} = function -> function
-          function -> reference!(function)
-        end
-      end
-
-    if key == :compositional, do: hd(functions), else: functions
-  end
-
-  # Which kernels there are, the native library is asked when types are.
-  defp check!(:kernel, op, _module) when is_atom(op), do: op
-
-  defp check!(:kernel, other, _module) do
-    raise ArgumentError, "@kernel is the name of an operation, got: #{inspect(other)}"
-  end
-
-  defp check!(:ret_dtype_target, positions, _module) do
-    positions = List.wrap(positions)
-
-    unless Enum.all?(positions, &(is_integer(&1) and &1 >= 0)) do
-      raise ArgumentError,
-            "@ret_dtype_target is a list of positions of arguments, got: #{inspect(positions)}"
-    end
-
-    positions
-  end
-
-  # {:always, list}, {:versions, [{range, list}]} or {:backends, [{backend, one of those}]}.
-  defp declaration!(key, value) when is_map(value) do
-    raise ArgumentError,
-          "@#{key} is a list of pairs, since the order of the ranges counts, got: #{inspect(value)}"
-  end
-
-  defp declaration!(key, value) do
-    backends = Profile.backends()
-
-    cond do
-      not is_list(value) ->
-        raise ArgumentError, "@#{key} is a list, got: #{inspect(value)}"
-
-      value != [] and Enum.all?(value, &match?({range, _} when is_binary(range), &1)) ->
-        {:versions,
-         for {range, names} <- value do
-           Version.validate!(range)
-           {range, content!(key, names)}
-         end}
-
-      value != [] and Enum.all?(value, &match?({name, _} when is_atom(name), &1)) and
-          Enum.any?(Keyword.keys(value), &(&1 in backends)) ->
-        {:backends,
-         for {backend, inner} <- value do
-           unless backend in backends do
-             raise ArgumentError,
-                   "unknown backend #{inspect(backend)} in @#{key}, expected one of " <>
-                     Enum.map_join(backends, ", ", &inspect/1)
-           end
-
-           {backend, declaration!(key, inner)}
-         end}
-
-      true ->
-        {:always, content!(key, value)}
-    end
-  end
-
-  defp content!(key, names) when key in @dtypes, do: Enum.map(names!(key, names), &dtype!/1)
-
-  defp content!(key, names) when key in @devices do
-    for name <- names!(key, names) do
-      if name in Profile.all_devices(), do: name, else: device!(name)
-    end
-  end
-
-  # "all" stands for each device, beside what is said of it, in whatever order.
-  defp content!(key, by_device) do
-    for {device, names} <- names!(key, by_device), reduce: %{} do
-      merged ->
-        devices = if device in [:all, "all"], do: Profile.all_devices(), else: [device]
-        types = Enum.map(names!(key, names), &dtype!/1)
-
-        for device <- devices, reduce: merged do
-          merged ->
-            unless device in Profile.all_devices(), do: device!(device)
-            Map.update(merged, device, types, &(&1 ++ types))
-        end
-    end
-  end
-
-  defp names!(_key, names) when is_list(names), do: names
-
-  defp names!(key, other),
-    do: raise(ArgumentError, "expected a list in @#{key}, got: #{inspect(other)}")
-
-  defp device!(other) do
-    raise ArgumentError,
-          "unknown device #{inspect(other)}, expected one of " <>
-            Enum.map_join(Profile.all_devices(), ", ", &inspect/1)
-  end
-
-  defp dtype!(class) when class in @classes, do: class
-
-  defp dtype!(name) do
-    Dtype.parse(name) ||
-      raise ArgumentError,
-            "unknown data type #{inspect(name)}, expected one of " <>
-              Enum.map_join(Dtype.all(), ", ", &Dtype.name/1) <>
-              ", or a class of them: " <> Enum.join(@classes, ", ")
   end
 
   ## Asking
@@ -430,7 +338,7 @@ defmodule Ferrox.Ivy.Support do
   # Everything is worked out as what is supported; the rest is its complement.
   defp ask(function, opts, what, complement?) do
     {recurse, profile} = options!(opts)
-    function = reference!(function)
+    function = Declaration.reference!(function)
     {_version, declared} = declared(function)
 
     answer = fn function ->
@@ -622,29 +530,5 @@ defmodule Ferrox.Ivy.Support do
     true
   rescue
     ArgumentError -> false
-  end
-
-  defp reference!({module, name, arity} = function)
-       when is_atom(module) and is_atom(name) and is_integer(arity),
-       do: function
-
-  defp reference!(function) when is_function(function) do
-    case Function.info(function, :type) do
-      {:type, :external} ->
-        {:module, module} = Function.info(function, :module)
-        {:name, name} = Function.info(function, :name)
-        {:arity, arity} = Function.info(function, :arity)
-        {module, name, arity}
-
-      {:type, :local} ->
-        raise ArgumentError,
-              "expected a function of a module, such as &Ferrox.add/2, got: #{inspect(function)}"
-    end
-  end
-
-  defp reference!(other) do
-    raise ArgumentError,
-          "expected a function such as &Ferrox.add/2, or {module, name, arity}, got: " <>
-            inspect(other)
   end
 end

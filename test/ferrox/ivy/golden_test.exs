@@ -216,7 +216,7 @@ defmodule Ferrox.Ivy.GoldenTest do
             [left, right] = operands
 
             result =
-              Profile.with_backend(String.to_existing_atom(backend), fn ->
+              Profile.with_backend(String.to_atom(backend), fn ->
                 Ivy.with_precise_mode(mode == "precise", fn ->
                   answer(fn ->
                     {left, right} = Ivy.promote_types_of_inputs(left, right)
@@ -302,7 +302,7 @@ defmodule Ferrox.Ivy.GoldenTest do
 
       compared =
         for {backend, sets} <- golden["typesets"], {class, expected} <- sets do
-          valid = Profile.valid(String.to_existing_atom(backend), classes[class])
+          valid = Profile.valid(String.to_atom(backend), classes[class])
           assert names(valid) == expected, "#{backend}: #{class}"
         end
 
@@ -365,7 +365,7 @@ defmodule Ferrox.Ivy.GoldenTest do
             is_map(versions),
             [validity, class] = String.split(list, "_", parts: 2),
             {range, expected} <- versions do
-          backend = {String.to_existing_atom(name), hd(String.split(range, " "))}
+          backend = {String.to_atom(name), hd(String.split(range, " "))}
           types = apply(Ivy, :"#{validity}_#{class}", [backend])
           assert names(types) == Enum.sort(expected), "#{name} #{range}: #{list}"
         end
@@ -373,7 +373,7 @@ defmodule Ferrox.Ivy.GoldenTest do
       assert length(compared) == 78
 
       for {name, %{"valid_devices" => valid, "invalid_devices" => invalid}} <- golden["backends"] do
-        backend = String.to_existing_atom(name)
+        backend = String.to_atom(name)
         assert Enum.map(Profile.valid_devices(backend), &to_string/1) == valid
         assert Enum.map(Profile.invalid_devices(backend), &to_string/1) == List.wrap(invalid)
       end
@@ -381,7 +381,7 @@ defmodule Ferrox.Ivy.GoldenTest do
 
     test "what changes when a backend is set", %{golden: golden} do
       for {name, live} <- golden["live"] do
-        backend = String.to_existing_atom(name)
+        backend = String.to_atom(name)
 
         Profile.with_backend(backend, fn ->
           for list <- @lists do
@@ -424,7 +424,7 @@ defmodule Ferrox.Ivy.GoldenTest do
               for name <- ~w(default_dtype default_int_dtype default_uint_dtype
                              default_float_dtype default_complex_dtype),
                   into: %{} do
-                {name, Ivy.as_ivy_dtype(apply(Default, String.to_existing_atom(name), []))}
+                {name, Ivy.as_ivy_dtype(apply(Default, String.to_atom(name), []))}
               end
             end)
 
@@ -491,7 +491,7 @@ defmodule Ferrox.Ivy.GoldenTest do
           "unsupported" => &Support.function_unsupported_dtypes/2
         }
 
-        assert names(ask[key].(&Composed.attribute/1, backend: String.to_existing_atom(backend))) ==
+        assert names(ask[key].(&Composed.attribute/1, backend: String.to_atom(backend))) ==
                  expected
       end
 
@@ -581,7 +581,7 @@ defmodule Ferrox.Ivy.GoldenTest do
     rows = Golden.rows("ivy_frontend_promotion.csv")
 
     for [frontend, left, right, expected] <- rows do
-      result = Ivy.frontend_promote_types(left, right, String.to_existing_atom(frontend))
+      result = Ivy.Frontend.promote_types(left, right, String.to_atom(frontend))
       assert Dtype.name(result) == expected, "#{frontend}: #{left} with #{right}"
     end
 
@@ -619,7 +619,7 @@ defmodule Ferrox.Ivy.GoldenTest do
     case String.split(text, " (object)") do
       ["8", ""] -> 8
       ["None", ""] -> nil
-      [kind, ""] -> String.to_existing_atom(kind)
+      [kind, ""] -> String.to_atom(kind)
       [name] -> name
     end
   end
@@ -670,12 +670,12 @@ defmodule Ferrox.Ivy.GoldenTest do
 
   defp default(call) do
     [_, name, argument] = Regex.run(~r/^(\w+)\((.*)\)$/, call)
-    function = String.to_existing_atom(name)
+    function = String.to_atom(name)
 
     case String.split(argument, "=") do
       [type] -> apply(Default, function, [type])
       ["input", text] -> apply(Default, function, [[input: input(text)]])
-      [key, type] -> apply(Default, function, [[{String.to_existing_atom(key), type}]])
+      [key, type] -> apply(Default, function, [[{String.to_atom(key), type}]])
     end
   end
 
@@ -712,12 +712,12 @@ defmodule Ferrox.Ivy.GoldenTest do
 
   defp set("Default" <> _ = manager) do
     [_, name, type] = Regex.run(~r/^(\w+)\((\w+)\)$/, manager)
-    apply(Default, String.to_existing_atom("set_" <> Macro.underscore(name)), [type])
+    apply(Default, String.to_atom("set_" <> Macro.underscore(name)), [type])
   end
 
   defp set(setting) do
     [_, name, type] = Regex.run(~r/^(\w+)\((\w+)\)$/, setting)
-    apply(Default, String.to_existing_atom(name), [type])
+    apply(Default, String.to_atom(name), [type])
   end
 
   # Maps have no order; the file's rows are told by their text.
@@ -744,7 +744,7 @@ defmodule Ferrox.Ivy.GoldenTest do
   end
 
   defp function(name) do
-    name = String.to_existing_atom(name)
+    name = String.to_atom(name)
     [arity | _] = for {^name, arity} <- Functions.__info__(:functions), do: arity
     arity = if name in [:prod, :clip], do: Keyword.fetch!([prod: 2, clip: 3], name), else: arity
     {Functions, name, arity}
@@ -752,7 +752,7 @@ defmodule Ferrox.Ivy.GoldenTest do
 
   defp casting("none"), do: []
   defp casting("cast"), do: :all
-  defp casting(modes), do: modes |> String.split("+") |> Enum.map(&String.to_existing_atom/1)
+  defp casting(modes), do: modes |> String.split("+") |> Enum.map(&String.to_atom/1)
 
   defp group(text) do
     Enum.flat_map(String.split(text, "+"), fn

@@ -5,6 +5,7 @@ defmodule Ferrox.IvyTest do
   doctest Ferrox.Ivy.Dtype
   doctest Ferrox.Ivy.Profile
   doctest Ferrox.Ivy.Default
+  doctest Ferrox.Ivy.Frontend
   doctest Ferrox.Ivy.Version
   doctest Ferrox.Ivy.Kernels
   doctest Ferrox.Ivy.Support
@@ -186,15 +187,15 @@ defmodule Ferrox.IvyTest do
           {:torch, Ferrox.tensor(1.0, type: :f16), {:f, 16}}
         ] do
       assert {%{type: ^type}, %{type: ^type}} =
-               Ivy.promote_types_of_frontend_inputs(int8, other, frontend)
+               Ivy.Frontend.promote_types_of_inputs(int8, other, frontend)
 
       assert {%{type: ^type}, %{type: ^type}} =
-               Ivy.promote_types_of_frontend_inputs(other, int8, frontend)
+               Ivy.Frontend.promote_types_of_inputs(other, int8, frontend)
     end
 
     # bfloat16 is a kind of its own.
     assert {%{type: {:f, 32}}, _} =
-             Ivy.promote_types_of_frontend_inputs(
+             Ivy.Frontend.promote_types_of_inputs(
                Ferrox.tensor([1.0], type: :bf16),
                Ferrox.tensor(1.0, type: :f16),
                :torch
@@ -252,7 +253,8 @@ defmodule Ferrox.IvyTest do
           {fn -> Default.default_dtype("int8") end, ~r/keyword list/},
           {fn -> Default.set_default_int_dtype("float32") end, ~r/float32 is no integer type/},
           {fn -> Dtype.new!("int8", :integer) end, ~r/unknown class of data types :integer/},
-          {fn -> Ivy.broadcast_arrays([Ferrox.iota({2}), Ferrox.iota({3})]) end, ~r/\{2\} and \{3\}/},
+          {fn -> Ivy.broadcast_arrays([Ferrox.iota({2}), Ferrox.iota({3})]) end,
+           ~r/\{2\} and \{3\}/},
           {fn -> Functions.arange(0, :ten) end, ~r/arange expects numbers/},
           {fn -> Ivy.int_dtype?("int9") end, ~r/unknown data type "int9"/}
         ] do

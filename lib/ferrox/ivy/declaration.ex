@@ -1,0 +1,154 @@
+defmodule Ferrox.Ivy.Declaration do
+  @moduledoc false
+  # What `Ferrox.Ivy.Support` is told, checked when the function is defined and
+  # brought to one form.
+
+  alias Ferrox.Ivy.{Dtype, Profile, Version}
+
+  @dtypes [:supported_dtypes, :unsupported_dtypes]
+  @devices [:supported_devices, :unsupported_devices]
+  @both [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
+  @attributes @dtypes ++ @devices ++ @both
+  @classes ~w(valid numeric float integer unsigned complex)
+
+  @spec check!(atom, term, module) :: term
+  def check!(key, value, _module) when key in @attributes, do: declaration!(key, value)
+
+  def check!(key, value, module) when key in [:calls, :compositional] do
+    functions =
+      for function <- List.wrap(value) do
+        case function do
+          {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
+          {_, _, _} = function -> function
+          function -> reference!(function)
+        end
+      end
+
+    if key == :compositional, do: hd(functions), else: functions
+  end
+
+  # Which kernels there are, the native library is asked when types are.
+  def check!(:kernel, op, _module) when is_atom(op), do: op
+
+  def check!(:kernel, other, _module) do
+    raise ArgumentError, "@kernel is the name of an operation, got: #{inspect(other)}"
+  end
+
+  def check!(:ret_dtype_target, positions, _module) do
+    positions = List.wrap(positions)
+
+    unless Enum.all?(positions, &(is_integer(&1) and &1 >= 0)) do
+      raise ArgumentError,
+            "@ret_dtype_target is a list of positions of arguments, got: #{inspect(positions)}"
+    end
+
+    positions
+  end
+
+  # {:always, list}, {:versions, [{range, list}]} or {:backends, [{backend, one of those}]}.
+  defp declaration!(key, value) when is_map(value) do
+    raise ArgumentError,
+          "@#{key} is a list of pairs, since the order of the ranges counts, got: #{inspect(value)}"
+  end
+
+  defp declaration!(key, value) do
+    backends = Profile.backends()
+
+    cond do
+      not is_list(value) ->
+        raise ArgumentError, "@#{key} is a list, got: #{inspect(value)}"
+
+      value != [] and Enum.all?(value, &match?({range, _} when is_binary(range), &1)) ->
+        {:versions,
+         for {range, names} <- value do
+           Version.validate!(range)
+           {range, content!(key, names)}
+         end}
+
+      value != [] and Enum.all?(value, &match?({name, _} when is_atom(name), &1)) and
+          Enum.any?(Keyword.keys(value), &(&1 in backends)) ->
+        {:backends,
+         for {backend, inner} <- value do
+           unless backend in backends do
+             raise ArgumentError,
+                   "unknown backend #{inspect(backend)} in @#{key}, expected one of " <>
+                     Enum.map_join(backends, ", ", &inspect/1)
+           end
+
+           {backend, declaration!(key, inner)}
+         end}
+
+      true ->
+        {:always, content!(key, value)}
+    end
+  end
+
+  defp content!(key, names) when key in @dtypes, do: Enum.map(names!(key, names), &dtype!/1)
+
+  defp content!(key, names) when key in @devices do
+    for name <- names!(key, names) do
+      if name in Profile.all_devices(), do: name, else: device!(name)
+    end
+  end
+
+  # "all" stands for each device, beside what is said of it, in whatever order.
+  defp content!(key, by_device) do
+    for {device, names} <- names!(key, by_device), reduce: %{} do
+      merged ->
+        devices = if device in [:all, "all"], do: Profile.all_devices(), else: [device]
+        types = Enum.map(names!(key, names), &dtype!/1)
+
+        for device <- devices, reduce: merged do
+          merged ->
+            unless device in Profile.all_devices(), do: device!(device)
+            Map.update(merged, device, types, &(&1 ++ types))
+        end
+    end
+  end
+
+  defp names!(_key, names) when is_list(names), do: names
+
+  defp names!(key, other),
+    do: raise(ArgumentError, "expected a list in @#{key}, got: #{inspect(other)}")
+
+  defp device!(other) do
+    raise ArgumentError,
+          "unknown device #{inspect(other)}, expected one of " <>
+            Enum.map_join(Profile.all_devices(), ", ", &inspect/1)
+  end
+
+  defp dtype!(class) when class in @classes, do: class
+
+  defp dtype!(name) do
+    Dtype.parse(name) ||
+      raise ArgumentError,
+            "unknown data type #{inspect(name)}, expected one of " <>
+              Enum.map_join(Dtype.all(), ", ", &Dtype.name/1) <>
+              ", or a class of them: " <> Enum.join(@classes, ", ")
+  end
+
+  @spec reference!(term) :: {module, atom, arity}
+  def reference!({module, name, arity} = function)
+      when is_atom(module) and is_atom(name) and is_integer(arity),
+      do: function
+
+  def reference!(function) when is_function(function) do
+    case Function.info(function, :type) do
+      {:type, :external} ->
+        {:module, module} = Function.info(function, :module)
+        {:name, name} = Function.info(function, :name)
+        {:arity, arity} = Function.info(function, :arity)
+        {module, name, arity}
+
+      {:type, :local} ->
+        raise ArgumentError,
+              "expected a function of a module, such as &Ferrox.add/2, got: #{inspect(function)}"
+    end
+  end
+
+  def reference!(other) do
+    raise ArgumentError,
+          "expected a function such as &Ferrox.add/2, or {module, name, arity}, got: " <>
+            inspect(other)
+  end
+end

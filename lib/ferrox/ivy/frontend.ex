@@ -1,0 +1,92 @@
+defmodule Ferrox.Ivy.Frontend do
+  @moduledoc """
+  Promotion as the libraries do it that Ivy's frontends stand for.
+
+  Ivy's functions take operands together by its own table, but those of a frontend
+  by that of the library: `:torch`, `:paddle`, `:numpy`, `:jax`, `:onnx`, `:mxnet`
+  and `:tensorflow`.
+  """
+
+  alias Ferrox.Ivy
+  alias Ferrox.Ivy.Dtype
+  alias Ferrox.{Promotion, Tensor}
+
+  @frontends ~w(torch paddle numpy jax onnx mxnet tensorflow)a
+
+  @doc """
+  The type of an operation on two under the rules of the library that a frontend
+  stands for: Ivy's `promote_types_torch` and its kin. TensorFlow takes equal
+  types only.
+
+  ## Examples
+
+      iex> for frontend <- [:torch, :numpy, :jax], do: Ferrox.Ivy.Frontend.promote_types("int32", "float16", frontend)
+      [{:f, 16}, {:f, 64}, {:f, 16}]
+
+      iex> Ferrox.Ivy.Frontend.promote_types("int32", "int8", :tensorflow)
+      ** (Ferrox.PromotionError) s32 and s8 have no implicit promotion under system: :ivy_tensorflow. Cast the operands to the type you want, or choose a system that defines it, such as system: :nx
+
+      iex> Ferrox.Ivy.Frontend.promote_types("int32", "int8", :scipy)
+      ** (ArgumentError) unknown frontend :scipy, expected one of :torch, :paddle, :numpy, :jax, :onnx, :mxnet, :tensorflow
+
+  """
+  @spec promote_types(Dtype.name(), Dtype.name(), atom) :: Dtype.t()
+  def promote_types(left, right, frontend),
+    do: Promotion.promote(Dtype.known!(left), Dtype.known!(right), system: frontend!(frontend))
+
+  @doc """
+  Two operands, as tensors of the type that they promote to under the rules of a
+  frontend. A number adopts the type of a tensor of its own kind; so does any
+  tensor without axes under `:torch` and `:numpy`.
+
+  ## Examples
+
+      iex> {left, _right} = Ferrox.Ivy.Frontend.promote_types_of_inputs(Ferrox.tensor([1], type: :s8), 1, :torch)
+      iex> left.type
+      {:s, 8}
+      iex> {left, _right} = Ferrox.Ivy.Frontend.promote_types_of_inputs(Ferrox.tensor([1], type: :s8), Ferrox.tensor(1, type: :s64), :numpy)
+      iex> left.type
+      {:s, 8}
+
+  """
+  @spec promote_types_of_inputs(Ivy.input(), Ivy.input(), atom) :: {Tensor.t(), Tensor.t()}
+  def promote_types_of_inputs(left, right, frontend) do
+    system = frontend!(frontend)
+
+    type =
+      frontend_type(system, left, right) || Promotion.result_type([left, right], system: system)
+
+    {cast(left, type), cast(right, type)}
+  end
+
+  # A tensor without axes that is of the other's kind.
+  defp frontend_type(system, left, right) when system in [:ivy_torch, :ivy_numpy] do
+    case {left, right} do
+      {%Tensor{shape: {}, type: {kind, _}}, %Tensor{shape: shape, type: {other, _} = type}}
+      when shape != {} ->
+        if same_kind?(kind, other), do: type
+
+      {%Tensor{shape: shape, type: {other, _} = type}, %Tensor{shape: {}, type: {kind, _}}}
+      when shape != {} ->
+        if same_kind?(kind, other), do: type
+
+      _ ->
+        nil
+    end
+  end
+
+  defp frontend_type(_system, _left, _right), do: nil
+
+  defp same_kind?(kind, other), do: kind == other or (kind in [:s, :u] and other in [:s, :u])
+
+  defp cast(%Tensor{} = tensor, type), do: Ferrox.as_type(tensor, type)
+  defp cast(number, type), do: Ivy.number(number, type)
+
+  defp frontend!(frontend) when frontend in @frontends, do: :"ivy_#{frontend}"
+
+  defp frontend!(other) do
+    raise ArgumentError,
+          "unknown frontend #{inspect(other)}, expected one of " <>
+            Enum.map_join(@frontends, ", ", &inspect/1)
+  end
+end
