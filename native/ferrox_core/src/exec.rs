@@ -5,3 +5,4 @@ pub mod fold;
 pub mod matmul;
 pub mod parallel;
 pub mod simd;
+pub mod window;

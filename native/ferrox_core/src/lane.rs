@@ -249,6 +249,14 @@ pub struct Exact {
     low: f64,
 }
 
+impl Exact {
+    /// Whether it is not a number.
+    #[must_use]
+    pub fn is_nan(self) -> bool {
+        self.high.is_nan()
+    }
+}
+
 impl Lane for Exact {
     type Bytes = [u8; 16];
 

@@ -35,3 +35,5 @@ pub mod shape;
 pub mod support;
 pub mod ternary;
 pub mod unary;
+pub mod window;
+pub mod window_scatter;

@@ -1,0 +1,368 @@
+//! Folds the windows that slide along one axis.
+//!
+//! Problem: a window of `k` elements in each of several axes, without `k`
+//! operations an element for long ones. Technique: axes are folded one after
+//! the other, so that a window costs the sum of its sides and not their
+//! product. Short windows are folded place by place, a whole stretch of the
+//! result at a time. Long ones are cut at multiples of their length: what is
+//! before a cut is a fold from the left, what is behind it one from the right,
+//! and a window is one of each (van Herk, 1992), three operations however long
+//! it is. Cuts lie at fixed places of the axis, so that the bits do not depend on
+//! how the work is split. Padding is never stored: it is neutral, and left out.
+
+use crate::dtype::Lane;
+use crate::exec::fold::Fold;
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+
+/// Windows shorter than this are folded place by place.
+const LONG: usize = 8;
+
+/// Elements of a result that are folded at a time, so that they stay in the
+/// first-level cache.
+const TILE: usize = 1024;
+
+/// The windows along an axis, cut to where any of them meets an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Elements along the axis.
+    pub size: usize,
+    /// Windows along the axis.
+    pub windows: usize,
+    /// Places of a window; none if no window meets an element.
+    pub places: usize,
+    /// From one window to the next.
+    pub stride: usize,
+    /// From one place of a window to the next.
+    pub dilation: usize,
+    /// Padding before the first element, negative where elements are left out.
+    pub low: isize,
+}
+
+impl Axis {
+    /// Leaves out the places of the windows that only meet padding.
+    #[must_use]
+    pub fn trimmed(self) -> Self {
+        let Axis { size, windows, places, stride, dilation, low } = self;
+        if size == 0 || windows == 0 {
+            return Axis { places: 0, ..self };
+        }
+        // With one window, or one place, any distance to the next is as good.
+        let stride = if windows == 1 { 1 } else { stride };
+        let dilation = if places == 1 { 1 } else { dilation };
+        let step = dilation as isize;
+        let last_start = ((windows - 1) * stride) as isize;
+        let first = (low - last_start).max(0).cast_unsigned().div_ceil(dilation);
+        let end = match size as isize - 1 + low {
+            last @ 0.. => (last / step) as usize + 1,
+            _ => 0,
+        };
+        let places = end.min(places).saturating_sub(first);
+        let low = if places == 0 { 0 } else { low - first as isize * step };
+        Axis { size, windows, places, stride, dilation: if places <= 1 { 1 } else { dilation }, low }
+    }
+
+    /// Elements from the first place of a window to its last.
+    #[must_use]
+    pub fn extent(&self) -> usize {
+        self.places.saturating_sub(1) * self.dilation
+    }
+
+    /// Elements that a run of windows reaches over.
+    #[must_use]
+    pub fn reach(&self, windows: usize) -> usize {
+        (windows - 1) * self.stride + self.extent() + 1
+    }
+
+    /// Whether each window is the element at its own place.
+    #[must_use]
+    pub fn is_trivial(&self) -> bool {
+        self.size == self.windows && self.places == 1 && self.stride == 1 && self.low == 0
+    }
+
+    /// Whether windows are cut; a choice for all of the axis.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        let reach = self.reach(self.windows.max(1));
+        self.places >= LONG
+            && reach / 4 <= self.size + self.windows
+            && self.windows.saturating_mul(self.places) / 4 > reach
+    }
+
+    /// The elements that windows `from..to` meet.
+    #[must_use]
+    pub fn elements(&self, from: usize, to: usize) -> (usize, usize) {
+        let bound = |index: isize| index.clamp(0, self.size as isize) as usize;
+        if self.places == 0 {
+            return (0, 0);
+        }
+        let first = bound((from * self.stride) as isize - self.low);
+        let end = bound(((to - 1) * self.stride + self.extent()) as isize + 1 - self.low);
+        (first, end.max(first))
+    }
+}
+
+/// One axis of dense elements: any number of times `[rows, after]` lanes are
+/// read, and `[windows, after]` written.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// The axis. Its size is that of all of it.
+    pub axis: Axis,
+    /// Elements that are there, and the first of them.
+    pub rows: (usize, usize),
+    /// Windows to fold, and the first of them.
+    pub windows: (usize, usize),
+    /// The axes after.
+    pub after: usize,
+    /// The lane that stands for padding.
+    pub neutral: [u8; 16],
+}
+
+impl Pass {
+    /// The row of the first place of the first window.
+    fn shift(&self) -> isize {
+        (self.windows.1 * self.axis.stride) as isize - self.axis.low - self.rows.1 as isize
+    }
+
+    /// Lanes that `Folder::long` needs to work with.
+    #[must_use]
+    pub fn workspace(&self) -> usize {
+        if self.axis.is_long() { 2 * self.axis.reach(self.windows.0) * self.after } else { 0 }
+    }
+}
+
+/// The loops of an operation for a lane: the pass, what is read, what is
+/// written, and memory to work with.
+pub type Folder = fn(&Pass, &[u8], &mut [u8], &mut [u8]);
+
+/// Folds windows by `F`.
+pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut [u8], memory: &mut [u8]) {
+    let neutral = L::load(L::view(&pass.neutral)[0]);
+    let (from, to) = (pass.rows.0 * pass.after, pass.windows.0 * pass.after);
+    let (source, target) = (L::view(source), L::view_mut(target));
+    if from == 0 || pass.axis.places == 0 {
+        target.fill(neutral.store());
+        return;
+    }
+    let memory = L::view_mut(memory);
+    let kind = std::marker::PhantomData::<F>;
+    for (source, target) in source.chunks_exact(from).zip(target.chunks_exact_mut(to)) {
+        if pass.axis.is_long() {
+            vectorize(Long { pass, source, target, memory, neutral, kind });
+        } else if pass.axis.stride == 1 {
+            vectorize(Dense { pass, source, target, neutral, kind });
+        } else {
+            vectorize(Strided { pass, source, target, neutral, kind });
+        }
+    }
+}
+
+/// Folds `right` into `left`, element by element.
+#[inline(always)]
+fn fold_into<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
+    for (a, &b) in left.iter_mut().zip(right) {
+        *a = F::fold(L::load(*a), L::load(b)).store();
+    }
+}
+
+/// Windows at every element: the axis and those after it are one stretch.
+struct Dense<'a, L: Lane, F> {
+    pass: &'a Pass,
+    source: &'a [L::Bytes],
+    target: &'a mut [L::Bytes],
+    neutral: L,
+    kind: std::marker::PhantomData<F>,
+}
+
+impl<L: Lane, F: Fold<L>> Vectorized for Dense<'_, L, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Axis { places, dilation, .. } = self.pass.axis;
+        let (after, shift) = (self.pass.after as isize, self.pass.shift());
+        let end = self.source.len() as isize;
+        for (tile, target) in self.target.chunks_mut(TILE).enumerate() {
+            target.fill(self.neutral.store());
+            let (first, length) = ((tile * TILE) as isize, target.len() as isize);
+            for place in 0..places {
+                // The element that meets the first of the tile.
+                let start = first + (shift + (place * dilation) as isize) * after;
+                let (from, to) = ((-start).clamp(0, length), (end - start).clamp(0, length));
+                if from < to {
+                    let source = &self.source[(start + from) as usize..(start + to) as usize];
+                    fold_into::<L, F>(&mut target[from as usize..to as usize], source);
+                }
+            }
+        }
+    }
+}
+
+/// Windows some elements apart.
+struct Strided<'a, L: Lane, F> {
+    pass: &'a Pass,
+    source: &'a [L::Bytes],
+    target: &'a mut [L::Bytes],
+    neutral: L,
+    kind: std::marker::PhantomData<F>,
+}
+
+impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Axis { places, dilation, stride, .. } = self.pass.axis;
+        let (after, shift, rows) = (self.pass.after, self.pass.shift(), self.pass.rows.0 as isize);
+        // Windows that lie within the elements.
+        let inner = (-shift).max(0).cast_unsigned().div_ceil(stride);
+        let last = rows - 1 - shift - self.pass.axis.extent() as isize;
+        let inner = inner..if last < 0 { 0 } else { last as usize / stride + 1 };
+        for (window, target) in self.target.chunks_exact_mut(after).enumerate() {
+            let start = (window * stride) as isize + shift;
+            let (from, to) = if inner.contains(&window) {
+                (0, places)
+            } else {
+                let from = (-start).max(0).cast_unsigned().div_ceil(dilation);
+                let room = rows - 1 - start;
+                let to = if room < 0 { 0 } else { room as usize / dilation + 1 };
+                (from.min(places), to.min(places))
+            };
+            if from >= to {
+                target.fill(self.neutral.store());
+                continue;
+            }
+            let first = (start + (from * dilation) as isize) as usize;
+            if after == 1 {
+                let met = self.source[first..].iter().step_by(dilation).take(to - from);
+                let total = met.fold(self.neutral, |total, &x| F::fold(total, L::load(x)));
+                target[0] = total.store();
+                continue;
+            }
+            target.fill(self.neutral.store());
+            for place in 0..to - from {
+                fold_into::<L, F>(target, &self.source[(first + place * dilation) * after..][..after]);
+            }
+        }
+    }
+}
+
+/// Windows cut in two.
+struct Long<'a, L: Lane, F> {
+    pass: &'a Pass,
+    source: &'a [L::Bytes],
+    target: &'a mut [L::Bytes],
+    memory: &'a mut [L::Bytes],
+    neutral: L,
+    kind: std::marker::PhantomData<F>,
+}
+
+/// Counts along the axis: the place within a stretch from one cut to the next,
+/// and the element within that place.
+#[derive(Clone, Copy)]
+struct Cursor {
+    place: usize,
+    within: usize,
+    places: usize,
+    dilation: usize,
+}
+
+impl Cursor {
+    #[inline(always)]
+    fn new(index: usize, axis: &Axis) -> Self {
+        let Axis { places, dilation, .. } = *axis;
+        Cursor { place: index / dilation % places, within: index % dilation, places, dilation }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, by: usize) {
+        self.within += by;
+        while self.within >= self.dilation {
+            self.within -= self.dilation;
+            self.place = if self.place + 1 == self.places { 0 } else { self.place + 1 };
+        }
+    }
+}
+
+impl<L: Lane, F: Fold<L>> Vectorized for Long<'_, L, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Axis { stride, dilation, places, .. } = self.pass.axis;
+        let (after, shift) = (self.pass.after, self.pass.shift());
+        let (count, first) = self.pass.windows;
+        let reach = self.pass.axis.reach(count);
+        let rows = self.pass.rows.0 as isize;
+        let start = first * stride;
+        // Elements without padding, by their place along the reach.
+        let there = |index: usize| {
+            let row = index as isize + shift;
+            (0..rows).contains(&row).then(|| &self.source[row as usize * after..][..after])
+        };
+        let (lefts, rest) = self.memory.split_at_mut(reach * after);
+        let rights = &mut rest[..reach * after];
+        let mut cursor = Cursor::new(start, &self.pass.axis);
+        for index in 0..reach {
+            let (done, left) = lefts.split_at_mut(index * after);
+            let left = &mut left[..after];
+            if cursor.place == 0 || index < dilation {
+                left.fill(self.neutral.store());
+            } else {
+                left.copy_from_slice(&done[(index - dilation) * after..][..after]);
+            }
+            if let Some(elements) = there(index) {
+                fold_into::<L, F>(left, elements);
+            }
+            cursor.advance(1);
+        }
+        let mut ends = Cursor::new(start + reach - 1, &self.pass.axis);
+        for index in (0..reach).rev() {
+            let (right, done) = rights[index * after..].split_at_mut(after);
+            match there(index) {
+                Some(elements) => right.copy_from_slice(elements),
+                None => right.fill(self.neutral.store()),
+            }
+            if ends.place != places - 1 && index + dilation < reach {
+                fold_into::<L, F>(right, &done[(dilation - 1) * after..][..after]);
+            }
+            // One back.
+            if ends.within > 0 {
+                ends.within -= 1;
+            } else {
+                ends.within = dilation - 1;
+                ends.place = if ends.place == 0 { places - 1 } else { ends.place - 1 };
+            }
+        }
+        let mut cursor = Cursor::new(start, &self.pass.axis);
+        for (window, target) in self.target.chunks_exact_mut(after).enumerate() {
+            let index = window * stride;
+            let left = &lefts[(index + (places - 1) * dilation) * after..][..after];
+            if cursor.place == 0 {
+                target.copy_from_slice(left);
+            } else {
+                target.copy_from_slice(&rights[index * after..][..after]);
+                fold_into::<L, F>(target, left);
+            }
+            cursor.advance(stride);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trimming_keeps_the_places_that_meet_elements() {
+        let axis = Axis { size: 3, windows: 5, places: 9, stride: 1, dilation: 1, low: 5 };
+        let trimmed = axis.trimmed();
+        assert_eq!((trimmed.places, trimmed.low), (7, 4));
+        // Far more padding than elements.
+        let far = Axis { size: 2, windows: 1, places: 1 << 40, stride: 7, dilation: 1, low: 1 << 39 };
+        assert_eq!(far.trimmed(), Axis { places: 2, stride: 1, low: 0, ..far });
+        let none = Axis { size: 4, windows: 2, places: 2, stride: 10, dilation: 1, low: 5 };
+        // Places 0 and 10 of the padded axis are before and behind the elements.
+        assert_eq!(Axis { places: 1, ..none }.trimmed().places, 1);
+        assert_eq!(Axis { low: -9, windows: 1, ..none }.trimmed().places, 0);
+    }
+}
