@@ -68,7 +68,6 @@ defmodule Ferrox.Backend do
     atanh: 2,
     cbrt: 2,
     conjugate: 2,
-    conv: 4,
     cosh: 2,
     count_leading_zeros: 2,
     erf: 2,
@@ -91,13 +90,7 @@ defmodule Ferrox.Backend do
     sort: 3,
     to_pointer: 2,
     triangular_solve: 4,
-    window_max: 4,
-    window_min: 4,
-    window_product: 4,
-    window_reduce: 6,
-    window_scatter_max: 6,
-    window_scatter_min: 6,
-    window_sum: 4
+    window_reduce: 6
   ]
 
   for {name, arity} <- @unsupported do
@@ -324,6 +317,35 @@ defmodule Ferrox.Backend do
     left = {operand(left), axes, batch}
     right = {operand(right), right_axes, right_batch}
     put(out, Native.dot(type, shape, left, right))
+  end
+
+  ## Windows and convolution
+
+  for op <- [:window_sum, :window_product, :window_max, :window_min] do
+    @doc false
+    def unquote(op)(%{type: type, shape: shape} = out, tensor, window, opts) do
+      over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
+      put(out, Native.window(unquote(op), type, shape, over, operand(tensor)))
+    end
+  end
+
+  for op <- [:window_scatter_max, :window_scatter_min] do
+    @doc false
+    def unquote(op)(%{type: type} = out, tensor, source, init, window, opts) do
+      over = {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
+      [tensor, source, init] = Enum.map([tensor, source, init], &operand/1)
+      put(out, Native.window_scatter(unquote(op), type, over, tensor, source, init))
+    end
+  end
+
+  @doc false
+  def conv(%{type: type, shape: shape} = out, tensor, kernel, opts) do
+    options =
+      {opts[:strides], opts[:padding], opts[:input_dilation], opts[:kernel_dilation],
+       {opts[:feature_group_size], opts[:batch_group_size]},
+       {opts[:input_permutation], opts[:kernel_permutation], opts[:output_permutation]}}
+
+    put(out, Native.conv(type, shape, operand(tensor), operand(kernel), options))
   end
 
   ## Blocks: compound operations of Nx 0.12 and later

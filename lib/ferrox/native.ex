@@ -56,6 +56,9 @@ defmodule Ferrox.Native do
     reduce: 5,
     arg_reduce: 6,
     dot: 4,
+    window: 5,
+    window_scatter: 6,
+    conv: 5,
     select: 5,
     clip: 5,
     transpose: 3,
@@ -148,6 +151,28 @@ defmodule Ferrox.Native do
     {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
     call(:dot, [type, shape, left, right]) |> data(type, shape)
   end
+
+  @doc "`over` is `{window shape, padding, strides, dilations}`."
+  @spec window(atom, type, tuple, over, operand) :: bitstring
+        when over: {tuple, [{integer, integer}], [pos_integer], [pos_integer]}
+  def window(op, type, shape, over, input),
+    do: call(:window, [op, type, shape, over, whole(input)]) |> data(type, shape)
+
+  @doc "`over` is as for `window/5`; the result has the shape of `input`."
+  @spec window_scatter(atom, type, tuple, operand, operand, operand) :: bitstring
+  def window_scatter(op, type, over, {_, shape, _} = input, source, init) do
+    call(:window_scatter, [op, type, over, whole(input), whole(source), whole(init)])
+    |> data(type, shape)
+  end
+
+  @doc """
+  `options` is `{strides, padding, input_dilation, kernel_dilation, groups,
+  permutations}`, groups of features and of the batch, permutations of the input, the
+  kernel and the result.
+  """
+  @spec conv(type, tuple, operand, operand, tuple) :: bitstring
+  def conv(type, shape, input, kernel, options),
+    do: call(:conv, [type, shape, whole(input), whole(kernel), options]) |> data(type, shape)
 
   @spec select(type, tuple, operand, operand, operand) :: bitstring
   def select(type, shape, pred, on_true, on_false) do

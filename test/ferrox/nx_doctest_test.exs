@@ -26,7 +26,6 @@ if Code.ensure_loaded?(Nx) do
       "atanh/2" => %{Nx => [atanh: 1]},
       "cbrt/2" => %{Nx => [cbrt: 1]},
       "conjugate/2" => %{Nx => [conjugate: 1, irfft: 2], Nx.LinAlg => [adjoint: 1, cholesky: 1]},
-      "conv/4" => %{Nx => [conv: 3]},
       "cosh/2" => %{Nx => [cosh: 1]},
       "count_leading_zeros/2" => %{Nx => [count_leading_zeros: 1]},
       "erf/2" => %{Nx => [erf: 1]},
@@ -88,13 +87,7 @@ if Code.ensure_loaded?(Nx) do
       "sinh/2" => %{Nx => [sinh: 1]},
       "sort/3" => %{Nx => [median: 2, mode: 2, sort: 2]},
       "triangular_solve/4" => %{Nx.LinAlg => [triangular_solve: 3]},
-      "window_max/4" => %{Nx => [window_max: 3]},
-      "window_min/4" => %{Nx => [window_min: 3]},
-      "window_product/4" => %{Nx => [window_product: 3]},
-      "window_reduce/6" => %{Nx => [window_reduce: 5]},
-      "window_scatter_max/6" => %{Nx => [window_scatter_max: 5]},
-      "window_scatter_min/6" => %{Nx => [window_scatter_min: 5]},
-      "window_sum/4" => %{Nx => [window_mean: 3, window_sum: 3]}
+      "window_reduce/6" => %{Nx => [window_reduce: 5]}
     }
 
     @modules [Nx, Nx.LinAlg, Nx.Random]

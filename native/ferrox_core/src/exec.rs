@@ -1,5 +1,6 @@
 //! How loops run: over tiles, on how many threads, with which instructions.
 
+pub mod conv;
 pub mod elementwise;
 pub mod fold;
 pub mod matmul;

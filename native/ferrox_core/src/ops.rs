@@ -27,6 +27,7 @@ pub mod binary;
 pub mod cast;
 mod compare;
 mod complex;
+pub mod conv;
 pub mod create;
 pub mod dot;
 pub mod math;

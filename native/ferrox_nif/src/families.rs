@@ -6,9 +6,12 @@ use std::sync::OnceLock;
 use ferrox_core::exec::parallel::{self, Cost, Work};
 use ferrox_core::layout;
 use ferrox_core::ops::binary::BinaryOp;
+use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::dot::Side;
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
+use ferrox_core::ops::window::{WindowOp, Windows};
+use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
 use ferrox_core::{Error, Output, Tensor};
 use rustler::{Atom, Decoder, Env, NifResult, Term};
@@ -20,7 +23,7 @@ use crate::term::{Dims, Elementwise, Operand, Type};
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
     let Ok(threads) = threads.decode::<usize>() else { return false };
     parallel::set_threads(threads);
-    BINARY.fill(env) && UNARY.fill(env) && REDUCE.fill(env)
+    BINARY.fill(env) && UNARY.fill(env) && REDUCE.fill(env) && WINDOW.fill(env) && SCATTER.fill(env)
 }
 
 /// Operations by the atoms of their names.
@@ -52,6 +55,8 @@ impl<T: Copy> Names<T> {
 static BINARY: Names<BinaryOp> = Names::new(BinaryOp::ALL, BinaryOp::name);
 static UNARY: Names<UnaryOp> = Names::new(UnaryOp::ALL, UnaryOp::name);
 static REDUCE: Names<ReduceOp> = Names::new(ReduceOp::ALL, ReduceOp::name);
+static WINDOW: Names<WindowOp> = Names::new(WindowOp::ALL, WindowOp::name);
+static SCATTER: Names<Choice> = Names::new(Choice::ALL, Choice::name);
 
 /// The names of the operations, one list a family that has several.
 pub fn operations() -> Vec<Vec<Atom>> {
@@ -81,6 +86,22 @@ pub struct Reduce(ReduceOp);
 impl<'a> Decoder<'a> for Reduce {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         REDUCE.decode(term).map(Reduce)
+    }
+}
+
+pub struct Window(WindowOp);
+
+impl<'a> Decoder<'a> for Window {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        WINDOW.decode(term).map(Window)
+    }
+}
+
+pub struct Scatter(Choice);
+
+impl<'a> Decoder<'a> for Scatter {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        SCATTER.decode(term).map(Scatter)
     }
 }
 
@@ -170,6 +191,97 @@ pub fn dot<'a>(
         let left = Side { tensor: &left, contract: &left_contract, batch: &left_batch };
         let right = Side { tensor: &right, contract: &right_contract, batch: &right_batch };
         ops::dot::dot(out, left, right)
+    })
+}
+
+type Padding = Vec<(i64, i64)>;
+
+/// `{window shape, padding, strides, dilations}`
+pub struct Over {
+    shape: Dims,
+    padding: Padding,
+    strides: Vec<usize>,
+    dilations: Vec<usize>,
+}
+
+impl<'a> Decoder<'a> for Over {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let (shape, padding, strides, dilations) = term.decode()?;
+        Ok(Over { shape, padding, strides, dilations })
+    }
+}
+
+impl Over {
+    fn windows(&self) -> Windows<'_> {
+        let Over { shape, padding, strides, dilations } = self;
+        Windows { shape: &shape.0, padding, strides, dilations }
+    }
+}
+
+pub fn window<'a>(
+    call: Call<'a>,
+    op: Window,
+    dtype: Type,
+    shape: Dims,
+    over: Over,
+    input: Operand<'a>,
+) -> Term<'a> {
+    let (name, windows) = (op.0.name(), over.windows());
+    let work = ops::window::work(op.0, dtype.0, input.shape(), windows);
+    call.tensor(work, name, dtype.0, &shape.0, |out| {
+        ops::window::window(op.0, out, &input.tensor(name)?, windows)
+    })
+}
+
+/// The result has the shape of the tensor.
+pub fn window_scatter<'a>(
+    call: Call<'a>,
+    op: Scatter,
+    dtype: Type,
+    over: Over,
+    input: Operand<'a>,
+    source: Operand<'a>,
+    init: Operand<'a>,
+) -> Term<'a> {
+    let (name, windows) = (op.0.name(), over.windows());
+    let work = ops::window_scatter::work(op.0, input.dtype(), input.shape(), windows);
+    call.tensor(work, name, dtype.0, input.shape(), |out| {
+        let [input, source, init] = [&input, &source, &init].map(|operand| operand.tensor(name));
+        ops::window_scatter::window_scatter(op.0, out, &input?, &source?, &init?, windows)
+    })
+}
+
+/// `{strides, padding, input dilation, kernel dilation, {feature groups, batch
+/// groups}, {input, kernel and output permutation}}`
+pub type ConvOptions =
+    (Vec<usize>, Padding, Vec<usize>, Vec<usize>, (usize, usize), (Vec<usize>, Vec<usize>, Vec<usize>));
+
+pub fn conv<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    shape: Dims,
+    input: Operand<'a>,
+    kernel: Operand<'a>,
+    (strides, padding, input_dilation, kernel_dilation, groups, permutations): ConvOptions,
+) -> Term<'a> {
+    const OP: &str = "conv";
+    let options = Options {
+        strides: &strides,
+        padding: &padding,
+        input_dilation: &input_dilation,
+        kernel_dilation: &kernel_dilation,
+        feature_groups: groups.0,
+        batch_groups: groups.1,
+        input_permutation: &permutations.0,
+        kernel_permutation: &permutations.1,
+        output_permutation: &permutations.2,
+    };
+    let filters = permutations.1.first().and_then(|&axis| kernel.shape().get(axis));
+    let depth = kernel.size() / filters.map_or(1, |&filters| filters.max(1));
+    let results = layout::size(&shape.0).unwrap_or(usize::MAX);
+    let work = ops::conv::work(dtype.0, results, depth, input.size().saturating_add(kernel.size()));
+    call.tensor(work, OP, dtype.0, &shape.0, |out| {
+        ops::conv::conv(out, &input.tensor(OP)?, &kernel.tensor(OP)?, options)
     })
 }
 

@@ -4,7 +4,7 @@
 use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
-use crate::families::{self, Binary, DotSide, Reduce, Unary};
+use crate::families::{self, Binary, ConvOptions, DotSide, Over, Reduce, Scatter, Unary, Window};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
 type Axes = Vec<usize>;
@@ -32,6 +32,9 @@ nifs! {
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'a>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'a>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>);
+    fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'a>);
+    fn window_scatter, window_scatter_normal, window_scatter_dirty(op: Scatter, dtype: Type, over: Over, input: Operand<'a>, source: Operand<'a>, init: Operand<'a>);
+    fn conv, conv_normal, conv_dirty(dtype: Type, shape: Dims, input: Operand<'a>, kernel: Operand<'a>, options: ConvOptions);
     fn select, select_normal, select_dirty(dtype: Type, shape: Dims, predicate: Elementwise<'a>, on_true: Elementwise<'a>, on_false: Elementwise<'a>);
     fn clip, clip_normal, clip_dirty(dtype: Type, shape: Dims, input: Elementwise<'a>, min: Elementwise<'a>, max: Elementwise<'a>);
     fn transpose, transpose_normal, transpose_dirty(shape: Dims, axes: Axes, input: Operand<'a>);

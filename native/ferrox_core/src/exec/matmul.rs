@@ -41,9 +41,14 @@ pub struct Matrix<'a> {
 impl Matrix<'_> {
     /// Whether every element of `rows` by `columns` lies within the bytes.
     fn holds(&self, rows: usize, columns: usize, width: usize) -> bool {
-        let last = (rows - 1).checked_mul(self.strides[0]).zip((columns - 1).checked_mul(self.strides[1]));
-        let last = last.and_then(|(r, c)| r.checked_add(c)?.checked_add(1)?.checked_mul(width));
-        last.is_some_and(|bytes| bytes <= self.bytes.len())
+        let bytes = self.extent(rows, columns).and_then(|elements| elements.checked_mul(width));
+        bytes.is_some_and(|bytes| bytes <= self.bytes.len())
+    }
+
+    /// Elements from the first to the last of `rows` by `columns`.
+    fn extent(&self, rows: usize, columns: usize) -> Option<usize> {
+        let last = (rows - 1).checked_mul(self.strides[0])?;
+        last.checked_add((columns - 1).checked_mul(self.strides[1])?)?.checked_add(1)
     }
 }
 
@@ -69,8 +74,19 @@ impl Gemm for Complex<f64> {
     const ZERO: Self = Complex::ZERO;
 }
 
-/// `out = left * right` for floats: `[m, k]` by `[k, n]`, `out` dense. All
-/// dimensions are at least one.
+/// Where a product goes, as a `Matrix` to write to.
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// From the first element on. What lies between elements is left alone.
+    pub bytes: &'a mut [u8],
+    /// Of rows and of columns; no two elements may be the same.
+    pub strides: [usize; 2],
+    /// Whether to keep to the calling thread, which is one of several.
+    pub alone: bool,
+}
+
+/// `out = left * right` for floats: `[m, k]` by `[k, n]`. All dimensions are
+/// at least one.
 ///
 /// # Errors
 ///
@@ -80,7 +96,7 @@ pub fn float(
     [m, k, n]: [usize; 3],
     left: Matrix<'_>,
     right: Matrix<'_>,
-    out: &mut [u8],
+    out: Target<'_>,
 ) -> Result<(), TryReserveError> {
     match dtype {
         DType::F32 => gemm_of::<f32>([m, k, n], left, right, out),
@@ -95,24 +111,28 @@ fn gemm_of<T: Gemm>(
     [m, k, n]: [usize; 3],
     left: Matrix<'_>,
     right: Matrix<'_>,
-    out: &mut [u8],
+    out: Target<'_>,
 ) -> Result<(), TryReserveError> {
     let width = size_of::<T>();
-    assert!(left.holds(m, k, width) && right.holds(k, n, width) && out.len() == m * n * width);
+    assert!(left.holds(m, k, width) && right.holds(k, n, width));
+    let Target { bytes: out, strides, alone } = out;
     let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
-    let cost = FLOAT * (k * width / 4) as Cost;
+    let cost = if alone { 0 } else { FLOAT * (k * width / 4) as Cost };
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
     // `align_to_mut` is aligned.
     let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
     if before.is_empty() && after.is_empty() {
-        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), aligned, cost);
+        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), (aligned, strides), cost);
     } else {
         let mut own = Vec::new();
         own.try_reserve_exact(m * n)?;
         own.resize(m * n, T::ZERO);
-        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), &mut own, cost);
-        for (bytes, value) in T::view_mut(out).iter_mut().zip(own) {
-            *bytes = value.store();
+        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), (&mut own, [n, 1]), cost);
+        let out = T::view_mut(out);
+        for (row, values) in own.chunks_exact(n).enumerate() {
+            for (column, value) in values.iter().enumerate() {
+                out[row * strides[0] + column * strides[1]] = value.store();
+            }
         }
     }
     Ok(())
@@ -122,10 +142,14 @@ fn multiply<T: Gemm>(
     [m, k, n]: [usize; 3],
     (left, left_strides): (&[T], [usize; 2]),
     (right, right_strides): (&[T], [usize; 2]),
-    out: &mut [T],
+    (out, out_strides): (&mut [T], [usize; 2]),
     cost: Cost,
 ) {
-    assert!(out.len() == m * n);
+    let elements = Matrix { bytes: &[], strides: out_strides }.extent(m, n);
+    assert!(elements.is_some_and(|elements| elements <= out.len()));
+    let [row, column] = out_strides;
+    let distinct = (m == 1 || row > 0) && (n == 1 || column > 0);
+    assert!(distinct && (m == 1 || n == 1 || row > (n - 1) * column || column > (m - 1) * row));
     let (left, right, out) = (Shared(left.as_ptr()), Shared(right.as_ptr()), SharedMut(out.as_mut_ptr()));
     parallel::install(m * n, cost, move |threads| {
         let (left, right, out) = (left, right, out);
@@ -133,15 +157,15 @@ fn multiply<T: Gemm>(
         // SAFETY: the callers have checked that every element that the
         // dimensions and strides reach lies within the slices, which outlive
         // the call, and `out` is borrowed mutably, so that nothing else
-        // refers to it. `T` is one of the four types that gemm accepts.
+        // refers to it; its elements are distinct. `T` is one of the four types that gemm accepts.
         unsafe {
             gemm::gemm(
                 m,
                 n,
                 k,
                 out.0,
-                1,
-                n as isize,
+                out_strides[1] as isize,
+                out_strides[0] as isize,
                 false,
                 left.0,
                 left_strides[1] as isize,
@@ -193,6 +217,8 @@ pub trait Ring: Lane {
     /// `self + left * right`; the product is rounded first.
     #[must_use]
     fn add_product(self, left: Self, right: Self) -> Self;
+    /// Whether it is zero; NaN is not.
+    fn is_zero(self) -> bool;
 }
 
 macro_rules! ring {
@@ -204,12 +230,16 @@ macro_rules! ring {
                 let $c = self;
                 $body
             }
+            #[inline(always)]
+            fn is_zero(self) -> bool {
+                self == <Self as Ring>::ZERO
+            }
         }
     )*};
 }
 ring!(u8, u16, u32, u64; 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)));
-ring!(f64; 0.0, c, a, b => c + a * b);
-ring!(Complex<f64>; Complex::ZERO, c, a, b => c + a * b);
+ring!(f32, f64; 0.0, c, a, b => c + a * b);
+ring!(Complex<f32>, Complex<f64>; Complex::ZERO, c, a, b => c + a * b);
 
 /// `out = left * right` for dense matrices, each element added up in order.
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
-use crate::exec::matmul::{self, Matrix};
+use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::layout::{Layout, collapse, index_of};
 use crate::ops::cast::cast_tensor;
@@ -16,7 +16,7 @@ const OP: &str = "dot";
 
 /// Products of at most this many multiplications are added up in order, in
 /// f64 for floats, and rounded once: gemm would not be faster.
-const SMALL: usize = 4096;
+pub(crate) const SMALL: usize = 4096;
 
 /// One side of a product: its axes to sum over, in order, and those that are
 /// multiplied pairwise.
@@ -123,7 +123,7 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
 }
 
 /// What the operands are converted to and multiplied in.
-fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Option<DType> {
+pub(crate) fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Option<DType> {
     let complex = dtypes.iter().any(|d| d.is_complex());
     let integers = dtypes.iter().all(|d| d.is_integer());
     let small = m.saturating_mul(k).saturating_mul(n) <= SMALL;
@@ -228,6 +228,7 @@ fn products(
         let (left, right) = (left.matrix(index, width), right.matrix(index, width));
         if !lane.is_integer() && !small {
             let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
+            let out = Target { bytes: out, strides: [n, 1], alone: false };
             matmul::float(lane, [m, k, n], left, right, out).map_err(too_large)?;
             continue;
         }

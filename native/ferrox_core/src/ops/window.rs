@@ -12,7 +12,7 @@ use num_complex::Complex;
 use crate::error::ShapeDisplay;
 use crate::exec::elementwise::Convert;
 use crate::exec::fold::Fold;
-use crate::exec::parallel::{self, Cost};
+use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::window::{self, Axis, Folder, Pass};
 use crate::lane::conversion;
 use crate::tensor::{Output, Tensor, scratch};
@@ -122,6 +122,15 @@ pub(crate) fn check_shape(
     let shapes = vec![input.to_vec(), given.to_vec()];
     let problem = format!("differ from windows of shape {}", ShapeDisplay(&expected));
     Err(Error::Shape { op, shapes, problem })
+}
+
+/// The work of folding windows over a shape; none where they don't fit.
+#[must_use]
+pub fn work(op: WindowOp, dtype: DType, shape: &[usize], windows: Windows<'_>) -> Work {
+    let Some((lane, folder)) = folder(op, dtype) else { return 0 };
+    let Ok(axes) = windows.axes(op.name(), shape) else { return 0 };
+    let load = conversion(dtype, lane).map_or(Load::Same, Load::Convert);
+    Plan::new(op.name(), &axes, lane, folder, [0; 16]).work(load, dtype.width())
 }
 
 /// Folds each window of a tensor. `out` has its type.
@@ -323,6 +332,11 @@ impl Plan {
         total / self.axes[0].windows.max(1) as Cost + 1
     }
 
+    /// The work of all rows.
+    pub(crate) fn work(&self, load: Load, width: usize) -> Work {
+        parallel::work(self.before, self.cost(load, width).saturating_mul(self.axes[0].windows as Cost))
+    }
+
     /// Folds dense elements of `width` bytes, and hands the lanes to `store`.
     pub(crate) fn run(
         &self,
@@ -346,10 +360,10 @@ impl Plan {
         // Rows that a thread takes need the elements next to them as well.
         let apart = first.extent().saturating_mul(8 * parallel::threads()) <= first.windows * first.stride;
         if apart {
-            return parallel::fill(out, size, cost, |start, part| job.run(start, part));
+            return parallel::try_fill(out, size, cost, |start, part| job.run(start, part));
         }
         let cost = cost.saturating_mul(first.windows as Cost);
-        parallel::fill(out, self.before, cost, |start, part| job.run(start * first.windows, part))
+        parallel::try_fill(out, self.before, cost, |start, part| job.run(start * first.windows, part))
     }
 }
 

@@ -13,14 +13,14 @@
 use crate::dtype::{Class, Element, Lane};
 use crate::error::ShapeDisplay;
 use crate::exec::fold::Fold;
-use crate::exec::parallel;
+use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::window::{self, Axis};
 use crate::lane::{Compute, Exact, conversion};
 use crate::layout::row_major;
 use crate::ops::window::{Load, Plan, Windows, check_shape};
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, Fault, dispatch};
+use crate::{DType, Error, dispatch};
 
 /// Which element of a window is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +45,29 @@ impl Choice {
     }
 }
 
+/// As wide as the lanes are.
+const LANE: DType = DType::C128;
+
 /// Marks a window whose value is dropped; and the lane of NaN.
 const NOWHERE: u64 = u64::MAX;
 const NONE: i128 = i128::MIN;
+
+/// Finding the place of a window, and adding its value.
+const PLACE: Cost = 5_000;
+const ADD: Cost = 2_000;
+
+/// The work of a scatter over a shape; none where windows don't fit.
+#[must_use]
+pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: Windows<'_>) -> Work {
+    let Ok(axes) = windows.axes(choice.name(), shape) else { return 0 };
+    let size =
+        |dim: fn(&Axis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
+    let plan = Plan::new(choice.name(), &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
+    let load = Load::Numbered(number::<u8, false>);
+    plan.work(load, dtype.width())
+        .saturating_add(parallel::work(size(|axis| axis.windows), PLACE + ADD))
+        .saturating_add(parallel::work(size(|axis| axis.size), ADD))
+}
 
 /// Adds each element of `source` to where its window of `input` has its
 /// extreme, `init` being everywhere before. `out` has the shape of `input`.
@@ -83,7 +103,7 @@ pub fn window_scatter(
         return Err(Error::Argument { op, problem });
     };
     let elements = input.dense(op)?;
-    let plan = Plan::new(op, &axes, DType::C128, window::fold::<i128, Greatest>, NONE.store());
+    let plan = Plan::new(op, &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
     let number = match choice {
@@ -101,11 +121,9 @@ pub fn window_scatter(
         smallest: choice == Choice::Min,
     };
     let mut places = scratch(op, DType::U64, source.shape(), count * 8)?;
-    let done: Result<(), Fault> = parallel::fill(&mut places, count, 5_000, |start, part| {
+    parallel::fill(&mut places, count, PLACE, |start, part| {
         dispatch!(real input.dtype(), T => resolve.run::<T>(start, &chosen[start * 16..], part), else => {});
-        Ok(())
     });
-    debug_assert!(done.is_ok(), "choosing has no faults");
     drop(chosen);
 
     let lane = if out.dtype.is_integer() { DType::U64 } else { DType::F64 };
@@ -117,20 +135,17 @@ pub fn window_scatter(
     let slabs = plan.before().max(1);
     let (size, count) = (input.size() / slabs, count / slabs);
     if size > 0 {
-        let done: Result<(), Fault> =
-            parallel::fill(&mut total, slabs, 2_000 * count as u64, |start, part| {
-                for (slab, part) in part.chunks_mut(size * 8).enumerate() {
-                    let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
-                    let places = &u64::view(&places)[range.clone()];
-                    let source = &u64::view(&source)[range];
-                    match lane {
-                        DType::U64 => add::<u64>(places, source, slab * size, part),
-                        _ => add::<f64>(places, source, slab * size, part),
-                    }
+        parallel::fill(&mut total, slabs, ADD * count as Cost, |start, part| {
+            for (slab, part) in part.chunks_mut(size * 8).enumerate() {
+                let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
+                let places = &u64::view(&places)[range.clone()];
+                let source = &u64::view(&source)[range];
+                match lane {
+                    DType::U64 => add::<u64>(places, source, slab * size, part),
+                    _ => add::<f64>(places, source, slab * size, part),
                 }
-                Ok(())
-            });
-        debug_assert!(done.is_ok(), "sums have no faults");
+            }
+        });
     }
     let dtype = out.dtype;
     out.write(op, |out| {
