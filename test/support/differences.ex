@@ -26,6 +26,8 @@ if Code.ensure_loaded?(Nx) do
       near_zero: "expm1 and log1p of f32 and narrower types are accurate near zero",
       accumulated: "sums and products in another order or precision, within its error bound",
       nan_kept: "clip keeps NaN; there it becomes the lower bound",
+      scattered:
+        "window scatters compare and add up exactly; there as 32-bit numbers, one by one",
       refused: "ArgumentError for complex operands of atan2 and sign"
     }
 
