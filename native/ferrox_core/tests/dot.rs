@@ -248,3 +248,15 @@ fn what_is_refused() {
     assert_eq!(try_dot(F32, &[2, 2], (&a, &[1]), (&c, &[1])), "dot is not defined for f32 and c64");
     assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");
 }
+
+/// Products of a batch that are shared out, too small to be shared themselves.
+#[test]
+fn many_products() {
+    let (mut compared, mut random) = (0, Random(7));
+    for (dtype, [batch, m, k, n]) in [(F32, [80, 16, 16, 28]), (S64, [300, 12, 12, 8])] {
+        let l = Source::new(dtype, contiguous(&[batch, m, k]), &numbers(dtype, &mut random));
+        let r = Source::new(dtype, contiguous(&[batch, k, n]), &numbers(dtype, &mut random));
+        compared += run(&l, &r, &axes([&[2], &[1]], [&[0], &[0]]), dtype, Bound::Value);
+    }
+    println!("dot, many products: {compared} elements compared");
+}

@@ -4,11 +4,15 @@
 //! operations an element for long ones. Technique: axes are folded one after
 //! the other, so that a window costs the sum of its sides and not their
 //! product. Short windows are folded place by place, a whole stretch of the
-//! result at a time. Long ones are cut at multiples of their length: what is
+//! result at a time. Of long ones those of twice, four times and eight times the
+//! length are folded from one another, and a window from those that its length is
+//! the sum of. That takes passes over whole stretches, a few more where the
+//! length doubles; where axes after this one make stretches anyway, or lengths
+//! are extreme, windows are cut at multiples of their length instead: what is
 //! before a cut is a fold from the left, what is behind it one from the right,
 //! and a window is one of each (van Herk, 1992), three operations however long
 //! it is. Cuts lie at fixed places of the axis, so that the bits do not depend on
-//! how the work is split. Padding is never stored: it is neutral, and left out.
+//! how the work is split. Padding is neutral, and left out.
 
 use crate::dtype::Lane;
 use crate::exec::fold::Fold;
@@ -16,6 +20,11 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 /// Windows shorter than this are folded place by place.
 const LONG: usize = 8;
+
+/// Long windows of up to so many places are doubled where stretches after the
+/// axis are shorter than `NARROW`.
+const DOUBLED: usize = 1 << 12;
+const NARROW: usize = 16;
 
 /// Elements of a result that are folded at a time, so that they stay in the
 /// first-level cache.
@@ -123,10 +132,15 @@ impl Pass {
         (self.windows.1 * self.axis.stride) as isize - self.axis.low - self.rows.1 as isize
     }
 
-    /// Lanes that `Folder::long` needs to work with.
+    /// Lanes of one stretch that is read, and of one that is written.
+    fn stretches(&self) -> (usize, usize) {
+        (self.rows.0 * self.after, self.windows.0 * self.after)
+    }
+
+    /// Lanes that the loops need to work with.
     #[must_use]
     pub fn workspace(&self) -> usize {
-        if self.axis.is_long() { 2 * self.axis.reach(self.windows.0) * self.after } else { 0 }
+        if self.axis.is_long() { 3 * self.axis.reach(self.windows.0) * self.after } else { 0 }
     }
 }
 
@@ -137,22 +151,23 @@ pub type Folder = fn(&Pass, &[u8], &mut [u8], &mut [u8]);
 /// Folds windows by `F`.
 pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut [u8], memory: &mut [u8]) {
     let neutral = L::load(L::view(&pass.neutral)[0]);
-    let (from, to) = (pass.rows.0 * pass.after, pass.windows.0 * pass.after);
+    let (from, to) = pass.stretches();
     let (source, target) = (L::view(source), L::view_mut(target));
-    if from == 0 || pass.axis.places == 0 {
+    if from == 0 || to == 0 || pass.axis.places == 0 {
         target.fill(neutral.store());
         return;
     }
     let memory = L::view_mut(memory);
     let kind = std::marker::PhantomData::<F>;
-    for (source, target) in source.chunks_exact(from).zip(target.chunks_exact_mut(to)) {
-        if pass.axis.is_long() {
-            vectorize(Long { pass, source, target, memory, neutral, kind });
-        } else if pass.axis.stride == 1 {
-            vectorize(Dense { pass, source, target, neutral, kind });
-        } else {
-            vectorize(Strided { pass, source, target, neutral, kind });
-        }
+    let Axis { places, stride, .. } = pass.axis;
+    if pass.axis.is_long() && pass.after < NARROW && places <= DOUBLED {
+        vectorize(Doubled { pass, source, target, memory, neutral, kind });
+    } else if pass.axis.is_long() {
+        vectorize(Cut { pass, source, target, memory, neutral, kind });
+    } else if stride == 1 && to >= NARROW {
+        vectorize(Dense { pass, source, target, neutral, kind });
+    } else {
+        vectorize(Strided { pass, source, target, neutral, kind });
     }
 }
 
@@ -180,17 +195,20 @@ impl<L: Lane, F: Fold<L>> Vectorized for Dense<'_, L, F> {
     fn run(self) {
         let Axis { places, dilation, .. } = self.pass.axis;
         let (after, shift) = (self.pass.after as isize, self.pass.shift());
-        let end = self.source.len() as isize;
-        for (tile, target) in self.target.chunks_mut(TILE).enumerate() {
-            target.fill(self.neutral.store());
-            let (first, length) = ((tile * TILE) as isize, target.len() as isize);
-            for place in 0..places {
-                // The element that meets the first of the tile.
-                let start = first + (shift + (place * dilation) as isize) * after;
-                let (from, to) = ((-start).clamp(0, length), (end - start).clamp(0, length));
-                if from < to {
-                    let source = &self.source[(start + from) as usize..(start + to) as usize];
-                    fold_into::<L, F>(&mut target[from as usize..to as usize], source);
+        let (from, to) = self.pass.stretches();
+        let end = from as isize;
+        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
+            for (tile, target) in target.chunks_mut(TILE).enumerate() {
+                target.fill(self.neutral.store());
+                let (first, length) = ((tile * TILE) as isize, target.len() as isize);
+                for place in 0..places {
+                    // The element that meets the first of the tile.
+                    let start = first + (shift + (place * dilation) as isize) * after;
+                    let (from, to) = ((-start).clamp(0, length), (end - start).clamp(0, length));
+                    if from < to {
+                        let source = &source[(start + from) as usize..(start + to) as usize];
+                        fold_into::<L, F>(&mut target[from as usize..to as usize], source);
+                    }
                 }
             }
         }
@@ -217,37 +235,40 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
         let inner = (-shift).max(0).cast_unsigned().div_ceil(stride);
         let last = rows - 1 - shift - self.pass.axis.extent() as isize;
         let inner = inner..if last < 0 { 0 } else { last as usize / stride + 1 };
-        for (window, target) in self.target.chunks_exact_mut(after).enumerate() {
-            let start = (window * stride) as isize + shift;
-            let (from, to) = if inner.contains(&window) {
-                (0, places)
-            } else {
-                let from = (-start).max(0).cast_unsigned().div_ceil(dilation);
-                let room = rows - 1 - start;
-                let to = if room < 0 { 0 } else { room as usize / dilation + 1 };
-                (from.min(places), to.min(places))
-            };
-            if from >= to {
+        let (from, to) = self.pass.stretches();
+        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
+            for (window, target) in target.chunks_exact_mut(after).enumerate() {
+                let start = (window * stride) as isize + shift;
+                let (from, to) = if inner.contains(&window) {
+                    (0, places)
+                } else {
+                    let from = (-start).max(0).cast_unsigned().div_ceil(dilation);
+                    let room = rows - 1 - start;
+                    let to = if room < 0 { 0 } else { room as usize / dilation + 1 };
+                    (from.min(places), to.min(places))
+                };
+                if from >= to {
+                    target.fill(self.neutral.store());
+                    continue;
+                }
+                let first = (start + (from * dilation) as isize) as usize;
+                if after == 1 {
+                    let met = source[first..].iter().step_by(dilation).take(to - from);
+                    let total = met.fold(self.neutral, |total, &x| F::fold(total, L::load(x)));
+                    target[0] = total.store();
+                    continue;
+                }
                 target.fill(self.neutral.store());
-                continue;
-            }
-            let first = (start + (from * dilation) as isize) as usize;
-            if after == 1 {
-                let met = self.source[first..].iter().step_by(dilation).take(to - from);
-                let total = met.fold(self.neutral, |total, &x| F::fold(total, L::load(x)));
-                target[0] = total.store();
-                continue;
-            }
-            target.fill(self.neutral.store());
-            for place in 0..to - from {
-                fold_into::<L, F>(target, &self.source[(first + place * dilation) * after..][..after]);
+                for place in 0..to - from {
+                    fold_into::<L, F>(target, &source[(first + place * dilation) * after..][..after]);
+                }
             }
         }
     }
 }
 
 /// Windows cut in two.
-struct Long<'a, L: Lane, F> {
+struct Cut<'a, L: Lane, F> {
     pass: &'a Pass,
     source: &'a [L::Bytes],
     target: &'a mut [L::Bytes],
@@ -283,7 +304,7 @@ impl Cursor {
     }
 }
 
-impl<L: Lane, F: Fold<L>> Vectorized for Long<'_, L, F> {
+impl<L: Lane, F: Fold<L>> Vectorized for Cut<'_, L, F> {
     type Output = ();
 
     #[inline(always)]
@@ -294,56 +315,118 @@ impl<L: Lane, F: Fold<L>> Vectorized for Long<'_, L, F> {
         let reach = self.pass.axis.reach(count);
         let rows = self.pass.rows.0 as isize;
         let start = first * stride;
-        // Elements without padding, by their place along the reach.
-        let there = |index: usize| {
-            let row = index as isize + shift;
-            (0..rows).contains(&row).then(|| &self.source[row as usize * after..][..after])
-        };
-        let (lefts, rest) = self.memory.split_at_mut(reach * after);
-        let rights = &mut rest[..reach * after];
-        let mut cursor = Cursor::new(start, &self.pass.axis);
-        for index in 0..reach {
-            let (done, left) = lefts.split_at_mut(index * after);
-            let left = &mut left[..after];
-            if cursor.place == 0 || index < dilation {
-                left.fill(self.neutral.store());
-            } else {
-                left.copy_from_slice(&done[(index - dilation) * after..][..after]);
+        let (from, to) = self.pass.stretches();
+        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
+            // Elements without padding, by their place along the reach.
+            let there = |index: usize| {
+                let row = index as isize + shift;
+                (0..rows).contains(&row).then(|| &source[row as usize * after..][..after])
+            };
+            let (lefts, rest) = self.memory.split_at_mut(reach * after);
+            let rights = &mut rest[..reach * after];
+            let mut cursor = Cursor::new(start, &self.pass.axis);
+            for index in 0..reach {
+                let (done, left) = lefts.split_at_mut(index * after);
+                let left = &mut left[..after];
+                if cursor.place == 0 || index < dilation {
+                    left.fill(self.neutral.store());
+                } else {
+                    left.copy_from_slice(&done[(index - dilation) * after..][..after]);
+                }
+                if let Some(elements) = there(index) {
+                    fold_into::<L, F>(left, elements);
+                }
+                cursor.advance(1);
             }
-            if let Some(elements) = there(index) {
-                fold_into::<L, F>(left, elements);
+            let mut ends = Cursor::new(start + reach - 1, &self.pass.axis);
+            for index in (0..reach).rev() {
+                let (right, done) = rights[index * after..].split_at_mut(after);
+                match there(index) {
+                    Some(elements) => right.copy_from_slice(elements),
+                    None => right.fill(self.neutral.store()),
+                }
+                if ends.place != places - 1 && index + dilation < reach {
+                    fold_into::<L, F>(right, &done[(dilation - 1) * after..][..after]);
+                }
+                // One back.
+                if ends.within > 0 {
+                    ends.within -= 1;
+                } else {
+                    ends.within = dilation - 1;
+                    ends.place = if ends.place == 0 { places - 1 } else { ends.place - 1 };
+                }
             }
-            cursor.advance(1);
+            let mut cursor = Cursor::new(start, &self.pass.axis);
+            for (window, target) in target.chunks_exact_mut(after).enumerate() {
+                let index = window * stride;
+                let left = &lefts[(index + (places - 1) * dilation) * after..][..after];
+                if cursor.place == 0 {
+                    target.copy_from_slice(left);
+                } else {
+                    target.copy_from_slice(&rights[index * after..][..after]);
+                    fold_into::<L, F>(target, left);
+                }
+                cursor.advance(stride);
+            }
         }
-        let mut ends = Cursor::new(start + reach - 1, &self.pass.axis);
-        for index in (0..reach).rev() {
-            let (right, done) = rights[index * after..].split_at_mut(after);
-            match there(index) {
-                Some(elements) => right.copy_from_slice(elements),
-                None => right.fill(self.neutral.store()),
+    }
+}
+
+/// Windows made of shorter ones.
+struct Doubled<'a, L: Lane, F> {
+    pass: &'a Pass,
+    source: &'a [L::Bytes],
+    target: &'a mut [L::Bytes],
+    memory: &'a mut [L::Bytes],
+    neutral: L,
+    kind: std::marker::PhantomData<F>,
+}
+
+impl<L: Lane, F: Fold<L>> Vectorized for Doubled<'_, L, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Axis { stride, dilation, places, .. } = self.pass.axis;
+        let (after, shift) = (self.pass.after, self.pass.shift());
+        let count = self.pass.windows.0;
+        let reach = self.pass.axis.reach(count) * after;
+        let (from, to) = self.pass.stretches();
+        // Elements that are left of the padding, and the first one behind it.
+        let lead = (-shift).clamp(0, (reach / after) as isize) as usize * after;
+        let first = shift.max(0) as usize * after;
+        let (padded, rest) = self.memory.split_at_mut(reach);
+        let (spare, rest) = rest.split_at_mut(reach);
+        let totals = &mut rest[..((count - 1) * stride + 1) * after];
+        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
+            let (mut folds, mut next) = (&mut *padded, &mut *spare);
+            let there = from.saturating_sub(first).min(reach - lead);
+            folds.fill(self.neutral.store());
+            if there > 0 {
+                folds[lead..lead + there].copy_from_slice(&source[first..first + there]);
             }
-            if ends.place != places - 1 && index + dilation < reach {
-                fold_into::<L, F>(right, &done[(dilation - 1) * after..][..after]);
+            totals.fill(self.neutral.store());
+            // Places that each fold is made of, and each total so far.
+            let (mut length, mut done) = (1, 0);
+            loop {
+                if places & length != 0 {
+                    fold_into::<L, F>(totals, &folds[done * dilation * after..]);
+                    done += length;
+                }
+                if done == places {
+                    break;
+                }
+                let distance = length * dilation * after;
+                for ((next, &a), &b) in next.iter_mut().zip(&*folds).zip(&folds[distance..]) {
+                    *next = F::fold(L::load(a), L::load(b)).store();
+                }
+                std::mem::swap(&mut folds, &mut next);
+                length *= 2;
             }
-            // One back.
-            if ends.within > 0 {
-                ends.within -= 1;
-            } else {
-                ends.within = dilation - 1;
-                ends.place = if ends.place == 0 { places - 1 } else { ends.place - 1 };
+            let totals = totals.chunks_exact(after).step_by(stride);
+            for (target, total) in target.chunks_exact_mut(after).zip(totals) {
+                target.copy_from_slice(total);
             }
-        }
-        let mut cursor = Cursor::new(start, &self.pass.axis);
-        for (window, target) in self.target.chunks_exact_mut(after).enumerate() {
-            let index = window * stride;
-            let left = &lefts[(index + (places - 1) * dilation) * after..][..after];
-            if cursor.place == 0 {
-                target.copy_from_slice(left);
-            } else {
-                target.copy_from_slice(&rights[index * after..][..after]);
-                fold_into::<L, F>(target, left);
-            }
-            cursor.advance(stride);
         }
     }
 }

@@ -223,24 +223,42 @@ fn products(
         out.fill(0);
         return Ok(());
     }
-    let small = m.saturating_mul(k).saturating_mul(n) <= SMALL;
-    for (index, out) in out.chunks_mut(m * n * width).enumerate() {
-        let (left, right) = (left.matrix(index, width), right.matrix(index, width));
-        if !lane.is_integer() && !small {
-            let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
-            let out = Target { bytes: out, strides: [n, 1], alone: false };
-            matmul::float(lane, [m, k, n], left, right, out).map_err(too_large)?;
-            continue;
-        }
-        let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);
-        match lane {
-            DType::U8 => matmul::ordered::<u8>([m, k, n], &left, &right, out),
-            DType::U16 => matmul::ordered::<u16>([m, k, n], &left, &right, out),
-            DType::U32 => matmul::ordered::<u32>([m, k, n], &left, &right, out),
-            DType::U64 => matmul::ordered::<u64>([m, k, n], &left, &right, out),
-            DType::C128 => matmul::ordered::<Complex<f64>>([m, k, n], &left, &right, out),
-            _ => matmul::ordered::<f64>([m, k, n], &left, &right, out),
-        }
+    let one = |index: usize, out: &mut [u8], alone: bool| {
+        product(lane, [m, k, n], left.matrix(index, width), right.matrix(index, width), out, alone)
+    };
+    // Many products are shared out; of few, each is.
+    if batches >= 2 * parallel::threads() {
+        let cost = matmul::cost(lane).saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
+        return parallel::try_fill(out, batches, cost, |first, out| {
+            let mut products = out.chunks_mut(m * n * width).enumerate();
+            products.try_for_each(|(i, out)| one(first + i, out, true))
+        });
+    }
+    out.chunks_mut(m * n * width).enumerate().try_for_each(|(index, out)| one(index, out, false))
+}
+
+/// One product of matrices; `alone` if others run beside it.
+fn product(
+    lane: DType,
+    [m, k, n]: [usize; 3],
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+    out: &mut [u8],
+    alone: bool,
+) -> Result<(), Error> {
+    if !lane.is_integer() && m.saturating_mul(k).saturating_mul(n) > SMALL {
+        let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
+        let out = Target { bytes: out, strides: [n, 1], alone };
+        return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
+    }
+    let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);
+    match lane {
+        DType::U8 => matmul::ordered::<u8>([m, k, n], &left, &right, out),
+        DType::U16 => matmul::ordered::<u16>([m, k, n], &left, &right, out),
+        DType::U32 => matmul::ordered::<u32>([m, k, n], &left, &right, out),
+        DType::U64 => matmul::ordered::<u64>([m, k, n], &left, &right, out),
+        DType::C128 => matmul::ordered::<Complex<f64>>([m, k, n], &left, &right, out),
+        _ => matmul::ordered::<f64>([m, k, n], &left, &right, out),
     }
     Ok(())
 }
