@@ -32,9 +32,14 @@ defmodule Ferrox.Backend do
     6. The subnormal numbers of f8, and up to Nx 0.9 its zeros, have their value;
        there they are misread.
     7. Complex zeros are false in `Nx.all/2` and `Nx.select/3`; there they are true.
-    8. Sums, products and `Nx.dot/2` of floats may add up in another order. Large
-       products of matrices of f32 and narrower types are computed in f32, and if one
-       part of a complex element is not finite the other may be NaN.
+    8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and windows of floats may add up in
+       another order, windows along their last axis first. Large products of matrices
+       and convolutions of f32 and narrower types are computed in f32, and if one part
+       of a complex element is not finite the other may be NaN.
+    9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add
+       up values exactly; there both go through 32-bit numbers. With padding they put
+       values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
+       larger than the padded tensor raise an `ArgumentError`.
 
   ## Inspection
 

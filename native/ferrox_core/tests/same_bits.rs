@@ -19,6 +19,8 @@ use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::transpose;
 use ferrox_core::ops::ternary::{clip, select};
 use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::ops::window::{WindowOp, Windows, window};
+use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{Error, Output, Tensor};
 
 /// Set for a process that only computes: the number of threads, and the file
@@ -102,7 +104,45 @@ fn compute() -> Results {
         let right = Side { tensor: &r_buffer, contract: &[0], batch: &[] };
         keep(&mut results, format!("dot of {l} and {r}"), dtype, &[m, n], |out| dot(out, left, right));
     }
+    slide(&mut results, &mut random);
     results
+}
+
+/// Windows short and long, and scatters; long axes are split.
+fn slide(results: &mut Results, random: &mut Random) {
+    for (shape, size, strides) in [
+        (vec![80_003], vec![3], vec![1]),
+        (vec![40_003], vec![50], vec![1]),
+        (vec![300, 121], vec![3, 20], vec![1, 2]),
+        (vec![4, 60, 100], vec![1, 9, 2], vec![1, 1, 1]),
+    ] {
+        let ones = vec![1; shape.len()];
+        let padding = vec![(1, 2); shape.len()];
+        let over = Windows { shape: &size, padding: &padding, strides: &strides, dilations: &ones };
+        let windows: Vec<usize> =
+            (0..shape.len()).map(|a| (shape[a] + 3 - size[a]) / strides[a] + 1).collect();
+        for (op, dtype) in [
+            (WindowOp::Sum, F32),
+            (WindowOp::Sum, F64),
+            (WindowOp::Product, U16),
+            (WindowOp::Max, F32),
+            (WindowOp::Min, BF16),
+        ] {
+            let fractions: Vec<Number> = (0..5003).map(|_| Number::Real(random.unit() * 9.0)).collect();
+            let source = Source::new(dtype, views(&shape)[0].clone(), &fractions);
+            let tensor = source.buffer();
+            keep(results, format!("{} of {source}", op.name()), dtype, &windows, |out| {
+                window(op, out, &tensor, over)
+            });
+        }
+        let input = Source::random(F32, views(&shape)[0].clone(), random);
+        let source = Source::random(S16, views(&windows)[0].clone(), random);
+        let init = Source::random(F32, views(&[])[0].clone(), random);
+        let (input, source, init) = (input.buffer(), source.buffer(), init.buffer());
+        keep(results, format!("scatter over {shape:?}"), F32, &shape, |out| {
+            window_scatter(Choice::Max, out, &input, &source, &init, over)
+        });
+    }
 }
 
 /// A binary operation with another operand, of the same type half of the time.
