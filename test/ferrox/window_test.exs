@@ -145,13 +145,13 @@ defmodule Ferrox.WindowTest do
       @missing List.first(missing) || false
 
       # BinaryBackend adds up what it scatters in f32.
-      defp same_gradient(shapes, fun) do
+      defp same_gradient(shapes, type \\ :f64, fun) do
         tensors =
           for {shape, i} <- Enum.with_index(shapes) do
             # Without ties, and with little to round.
             size = Tuple.product(shape)
             numbers = for k <- 0..(size - 1), do: rem(k * (7 + 4 * i) + 3, size) / 4 - i
-            Nx.tensor(numbers, type: :f64, backend: Nx.BinaryBackend) |> Nx.reshape(shape)
+            Nx.tensor(numbers, type: type, backend: Nx.BinaryBackend) |> Nx.reshape(shape)
           end
 
         wrt = fn tensors ->
@@ -176,10 +176,12 @@ defmodule Ferrox.WindowTest do
         end
       end
 
+      # 0.9 can't scatter f64, and not rightly where there is padding.
+      @padded if Code.ensure_loaded?(Nx.Floating), do: [[padding: [{1, 0}, {0, 1}]]], else: []
+
       test "through window_max and window_min" do
-        for op <- [:window_max, :window_min],
-            opts <- [[], [strides: [2, 1]], [padding: [{1, 0}, {0, 1}]]] do
-          same_gradient([{5, 4}], fn [t] -> apply(Nx, op, [t, {2, 2}, opts]) end)
+        for op <- [:window_max, :window_min], opts <- [[], [strides: [2, 1]] | @padded] do
+          same_gradient([{5, 4}], :f32, fn [t] -> apply(Nx, op, [t, {2, 2}, opts]) end)
         end
       end
 
@@ -193,7 +195,7 @@ defmodule Ferrox.WindowTest do
 
       @tag skip: @missing
       test "through window scatters" do
-        same_gradient([{4, 4}, {2, 2}], fn [t, source] ->
+        same_gradient([{4, 4}, {2, 2}], :f32, fn [t, source] ->
           Nx.window_scatter_max(t, source, 0, {2, 2}, strides: [2, 2])
         end)
       end
