@@ -60,6 +60,9 @@ pub enum Error {
         /// What is wrong with the element.
         fault: Fault,
     },
+    /// A system of equations without a solution, or with several.
+    #[error("can't solve for singular matrix")]
+    Singular,
     /// An option out of its range.
     #[error("{op}: {problem}")]
     Argument {

@@ -30,6 +30,8 @@ mod complex;
 pub mod conv;
 pub mod create;
 pub mod dot;
+pub mod fft;
+pub mod linalg;
 pub mod math;
 pub mod reduce;
 pub mod shape;

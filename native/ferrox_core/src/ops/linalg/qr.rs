@@ -1,0 +1,220 @@
+//! The QR factorization by Householder's reflections.
+//!
+//! Signs are those of Nx: a real diagonal of R is positive, except where nothing
+//! was left to eliminate; a complex one is opposite to what it comes from.
+
+use super::eigh::{exponent, half_power};
+use super::matrix::{Matrix, add_rows, add_scaled, noise, norm, reflector};
+use super::scalar::{Precision, Scalar};
+use crate::Error;
+
+/// `Q`, of as many columns as asked for, and `R`, of as many rows.
+pub type Qr<T> = (Matrix<T>, Matrix<T>);
+
+/// Applies `I - tau v vᴴ` from the left to the columns from `first` on of the
+/// rows from `top` on.
+pub fn apply_left<T: Scalar>(a: &mut Matrix<T>, v: &[T], tau: T, top: usize, first: usize, work: &mut [T]) {
+    let n = a.columns;
+    if first >= n {
+        return;
+    }
+    let work = &mut work[..n - first];
+    work.fill(T::ZERO);
+    let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
+    add_rows(work, &conjugates, &a.data[top * n + first..], n);
+    for (row, &v) in a.data[top * n..].chunks_exact_mut(n).zip(v) {
+        add_scaled(&mut row[first..], work, -(tau * v));
+    }
+}
+
+/// Factors a matrix; `columns` is how many columns of `Q` are wanted: all, or
+/// the smaller of both sizes.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, Error> {
+    const OP: &str = "qr";
+    let (m, n) = (a.rows, a.columns);
+    let mut r = a.copy(OP)?;
+    let mut q = Matrix::eye(OP, m, columns)?;
+    // Scaled by a power of two, so that no square over- or underflows.
+    let greatest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let scaling = if greatest > 0.0 && greatest.is_finite() { exponent(greatest) } else { 0 };
+    let (down, up) = (half_power(-scaling), half_power(scaling));
+    r.map(|value| value.scale(down.0).scale(down.1));
+    let mut work = vec![T::ZERO; m.max(n)];
+    let mut reflectors = Vec::with_capacity(m.min(n));
+    // A complex column is turned even where nothing is left below, unless the
+    // matrix is square.
+    let last = if T::COMPLEX && m != n { m.min(n) } else { m.min(n.min(m.saturating_sub(1))) };
+    for i in 0..last {
+        let mut v: Vec<T> = (i..m).map(|row| r.at(row, i)).collect();
+        let below = norm(&v[1..]) * up.0 * up.1;
+        let beta = |first: T, norm: f64| {
+            if T::COMPLEX {
+                let size = first.abs();
+                return if size == 0.0 { T::real(-norm) } else { -first.scale(norm / size) };
+            }
+            T::real(if below * below < eps && first.re() < 0.0 { -norm } else { norm })
+        };
+        let nothing = v[1..].iter().all(|&v| v == T::ZERO);
+        if !T::COMPLEX && nothing {
+            continue;
+        }
+        if let Some((tau, beta)) = reflector(&mut v, beta) {
+            apply_left(&mut r, &v, tau, i, i + 1, &mut work);
+            *r.at_mut(i, i) = beta;
+            for row in i + 1..m {
+                *r.at_mut(row, i) = T::ZERO;
+            }
+            reflectors.push((i, v, tau));
+        }
+    }
+    for (i, v, tau) in reflectors.iter().rev() {
+        apply_left(&mut q, v, *tau, *i, *i, &mut work);
+    }
+    // What rounding has left of zeros.
+    let noise = noise(m, m.max(n));
+    q.map(|value| value.clean(eps.min(noise)));
+    let noise = noise * a.norm();
+    r.map(|value| value.scale(up.0).scale(up.1));
+    if noise.is_finite() {
+        r.map(|value| value.clean(eps.min(noise)));
+    }
+    r.data.truncate(columns * n);
+    r.rows = columns.min(m);
+    Ok((q, r))
+}
+
+/// How reflections are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// As corrections of Q and R, as Nx has done since 0.10.
+    Updates,
+    /// As products with the matrices of reflections, as Nx did before.
+    Products,
+}
+
+/// `Q H` and `H R` for the reflection `H = I - scale v vᴴ` in the rows from `top` on.
+fn products<T: Scalar>(
+    q: Matrix<T>,
+    r: Matrix<T>,
+    v: &[T],
+    scale: T,
+    top: usize,
+    precision: Precision,
+) -> Result<Qr<T>, Error> {
+    const OP: &str = "qr";
+    let mut h = Matrix::<T>::eye(OP, v.len(), v.len())?;
+    for (i, &a) in v.iter().enumerate().skip(top) {
+        for (value, &b) in h.row_mut(i)[top..].iter_mut().zip(&v[top..]) {
+            *value = precision.round(*value - precision.round(scale * precision.round(a * b.conj())));
+        }
+    }
+    let (mut q, mut r) = (in_order(&q, &h)?, in_order(&h, &r)?);
+    q.map(|value| precision.round(value));
+    r.map(|value| precision.round(value));
+    Ok((q, r))
+}
+
+/// The product, every sum added up in order.
+fn in_order<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Result<Matrix<T>, Error> {
+    let mut product = Matrix::zeros("qr", a.rows, b.columns)?;
+    for i in 0..a.rows {
+        for j in 0..b.columns {
+            *product.at_mut(i, j) =
+                a.row(i).iter().enumerate().fold(T::ZERO, |sum, (k, &a)| a * b.at(k, j) + sum);
+        }
+    }
+    Ok(product)
+}
+
+/// The same in Nx's own steps, each rounded as Nx rounds it, for the few rows
+/// and columns whose last digits its documentation shows.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn stepwise<T: Scalar>(
+    a: &Matrix<T>,
+    columns: usize,
+    eps: f64,
+    precision: Precision,
+    steps: Steps,
+) -> Result<Qr<T>, Error> {
+    const OP: &str = "qr";
+    let round = |value: T| precision.round(value);
+    let (m, n) = (a.rows, a.columns);
+    // A wide matrix is filled up to a square one.
+    let size = m.max(n);
+    let side = if m < n { n } else { m };
+    let mut r = Matrix::zeros(OP, side, n)?;
+    r.data[..m * n].copy_from_slice(&a.data);
+    let mut q = Matrix::<T>::eye(OP, side, side)?;
+    let last = if m == n { n.saturating_sub(1) } else { n };
+    let eps = precision.round(eps);
+    for i in 0..last {
+        let x: Vec<T> = (0..side).map(|row| if row < i { T::ZERO } else { r.at(row, i) }).collect();
+        let square = |v: &[T]| precision.round(v.iter().fold(0.0, |sum, v| v.abs_sq() + sum));
+        let (norm_sq, first) = (square(&x), x[i]);
+        let norm = precision.round(norm_sq.sqrt());
+        let mut v = x;
+        let scale = if T::COMPLEX {
+            let size = first.abs();
+            let phase = if size == 0.0 { T::ONE } else { first.scale(1.0 / size) };
+            v[i] = round(first + round(round(phase).scale(norm)));
+            let u_sq = square(&v);
+            if u_sq < eps {
+                continue;
+            }
+            let u = T::real(precision.round(u_sq.sqrt()));
+            v.iter_mut().for_each(|v| *v = round(v.over(u)));
+            T::real(2.0)
+        } else {
+            let first = first.re();
+            let below = precision.round(norm_sq - precision.round(first * first));
+            if below < eps {
+                continue;
+            }
+            let v0 = if first <= 0.0 {
+                precision.round(first - norm)
+            } else {
+                precision.round(-below / precision.round(first + norm))
+            };
+            v[i] = T::real(v0);
+            v.iter_mut().for_each(|v| *v = round(v.over(T::real(v0))));
+            T::real(precision.round(2.0 / square(&v)))
+        };
+        let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
+        if steps == Steps::Products {
+            (q, r) = products(q, r, &v, scale, i, precision)?;
+            continue;
+        }
+        let along: Vec<T> = (0..n)
+            .map(|j| round((0..side).fold(T::ZERO, |sum, k| conjugates[k] * r.at(k, j) + sum)))
+            .collect();
+        for (row, &v) in v.iter().enumerate() {
+            for (value, &w) in r.row_mut(row).iter_mut().zip(&along) {
+                *value = round(*value - round(scale * round(v * w)));
+            }
+        }
+        for row in 0..side {
+            let row = q.row_mut(row);
+            let qv = round(row.iter().zip(&v).fold(T::ZERO, |sum, (&q, &v)| q * v + sum));
+            for (value, &v) in row.iter_mut().zip(&conjugates) {
+                *value = round(*value - round(scale * round(qv * v)));
+            }
+        }
+    }
+    let cleaned = |matrix: &Matrix<T>, rows: usize, columns: usize| -> Result<Matrix<T>, Error> {
+        let mut part = Matrix::zeros(OP, rows, columns)?;
+        for row in 0..rows {
+            part.row_mut(row).copy_from_slice(&matrix.row(row)[..columns]);
+        }
+        part.map(|value| value.clean(eps));
+        Ok(part)
+    };
+    debug_assert!(size == side);
+    Ok((cleaned(&q, m, columns)?, cleaned(&r, columns.min(m), n)?))
+}

@@ -1,0 +1,151 @@
+//! What factorizations compute with: f64 and complex numbers of it.
+
+use num_complex::Complex;
+use std::ops::{Add, Mul, Neg, Sub};
+
+use crate::DType;
+use crate::dtype::Lane;
+use crate::ops::complex;
+
+/// A number that matrices hold while they are computed with.
+pub trait Scalar:
+    Lane + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+{
+    /// The type that tensors are converted to.
+    const DTYPE: DType;
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Whether it has an imaginary part.
+    const COMPLEX: bool;
+
+    /// A real number.
+    fn real(value: f64) -> Self;
+    /// The real part.
+    fn re(self) -> f64;
+    /// The complex conjugate.
+    fn conj(self) -> Self;
+    /// The magnitude.
+    fn abs(self) -> f64;
+    /// The square of the magnitude.
+    fn abs_sq(self) -> f64;
+    /// The quotient, as Nx divides.
+    fn over(self, by: Self) -> Self;
+    /// Times a real number.
+    fn scale(self, by: f64) -> Self;
+    /// Rounded to single precision, each part.
+    fn single(self) -> Self;
+    /// Whether every part is finite.
+    fn is_finite(self) -> bool;
+    /// The number with the parts that are no greater than `eps` set to zero, or
+    /// all of it if its magnitude isn't.
+    fn clean(self, eps: f64) -> Self {
+        if self.abs() <= eps { Self::ZERO } else { self }
+    }
+}
+
+impl Scalar for f64 {
+    const DTYPE: DType = DType::F64;
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    const COMPLEX: bool = false;
+
+    #[inline(always)]
+    fn real(value: f64) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn re(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn conj(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn abs(self) -> f64 {
+        f64::abs(self)
+    }
+    #[inline(always)]
+    fn abs_sq(self) -> f64 {
+        self * self
+    }
+    #[inline(always)]
+    fn over(self, by: Self) -> Self {
+        self / by
+    }
+    #[inline(always)]
+    fn scale(self, by: f64) -> Self {
+        self * by
+    }
+    #[inline(always)]
+    fn single(self) -> Self {
+        f64::from(self as f32)
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        f64::is_finite(self)
+    }
+}
+
+impl Scalar for Complex<f64> {
+    const DTYPE: DType = DType::C128;
+    const ZERO: Self = Complex::ZERO;
+    const ONE: Self = Complex::ONE;
+    const COMPLEX: bool = true;
+
+    #[inline(always)]
+    fn real(value: f64) -> Self {
+        Complex::new(value, 0.0)
+    }
+    #[inline(always)]
+    fn re(self) -> f64 {
+        self.re
+    }
+    #[inline(always)]
+    fn conj(self) -> Self {
+        Complex::new(self.re, -self.im)
+    }
+    #[inline(always)]
+    fn abs(self) -> f64 {
+        self.re.hypot(self.im)
+    }
+    #[inline(always)]
+    fn abs_sq(self) -> f64 {
+        self.re * self.re + self.im * self.im
+    }
+    #[inline(always)]
+    fn over(self, by: Self) -> Self {
+        complex::divide(self, by)
+    }
+    #[inline(always)]
+    fn scale(self, by: f64) -> Self {
+        Complex::new(self.re * by, self.im * by)
+    }
+    #[inline(always)]
+    fn single(self) -> Self {
+        Complex::new(self.re.single(), self.im.single())
+    }
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.re.is_finite() && self.im.is_finite()
+    }
+}
+
+/// In what steps results are rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// In f64 throughout, and once at the end.
+    Double,
+    /// To single precision after each step, as Nx's own implementation does.
+    Single,
+}
+
+impl Precision {
+    /// The number as it is after a step.
+    #[inline(always)]
+    pub fn round<T: Scalar>(self, value: T) -> T {
+        if self == Precision::Single { value.single() } else { value }
+    }
+}
