@@ -68,6 +68,9 @@ defmodule Ferrox.Native do
     concatenate: 4,
     iota: 3,
     eye: 2,
+    fourier: 6,
+    solve: 4,
+    factor: 4,
     panic: 1
   ]
 
@@ -222,6 +225,22 @@ defmodule Ferrox.Native do
   def eye(type, shape),
     do: call(:eye, [type, shape]) |> data(type, shape)
 
+  @doc "`axes` has one `{axis, length}`, or two."
+  @spec fourier(atom, type, tuple, [{non_neg_integer, pos_integer}], number, operand) :: bitstring
+  def fourier(op, type, shape, axes, eps, input),
+    do: call(:fourier, [op, type, shape, axes, eps * 1.0, whole(input)]) |> data(type, shape)
+
+  @doc "`how` is `:lu`, `:qr` or `{lower, left_side, transform_a}`; the shape is that of `b`."
+  @spec solve(:lu | :qr | {boolean, boolean, atom}, type, operand, operand) :: bitstring
+  def solve(how, type, a, {_, shape, _} = b),
+    do: call(:solve, [how, type, whole(a), whole(b)]) |> data(type, shape)
+
+  @doc "`results` are the types and shapes of what `op` gives."
+  @spec factor(atom, [{type, tuple}], number, operand) :: [bitstring]
+  def factor(op, results, eps, input) do
+    call(:factor, [op, results, eps * 1.0, whole(input)]) |> unwrap!() |> all_data(results)
+  end
+
   @doc """
   The answer of the library, or an ArgumentError with its message.
   """
@@ -242,6 +261,11 @@ defmodule Ferrox.Native do
   end
 
   defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
+
+  defp all_data([], []), do: []
+
+  defp all_data([answer | answers], [{type, shape} | results]),
+    do: [data(answer, type, shape) | all_data(answers, results)]
 
   # An operand of an elementwise operation that has the type and the shape of the
   # result may be its data alone, which is the quickest to decode.

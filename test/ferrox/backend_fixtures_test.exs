@@ -5,7 +5,8 @@ defmodule Ferrox.BackendFixturesTest do
 
   alias Ferrox.{Backend, Fixtures, Oracle}
 
-  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "window.txt", "conv.txt"]
+  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "window.txt", "conv.txt"] ++
+           ["fourier.txt", "linalg.txt"]
   @versions ["0.9.2", "0.13.1"]
 
   # Their results come from the system's libm, which isn't the same everywhere.
@@ -13,7 +14,7 @@ defmodule Ferrox.BackendFixturesTest do
                     [:rsqrt, :pow, :atan2]
 
   # Covered by the tests below, or by backend_test.exs where there is an Nx.
-  @by_hand [:init, :inspect, :backend_copy, :backend_transfer, :backend_deallocate]
+  @by_hand [:lu, :init, :inspect, :backend_copy, :backend_transfer, :backend_deallocate]
 
   # The data are in the byte order of the machine that recorded them.
   @moduletag skip: System.endianness() == :big and "recorded on a little-endian machine"
@@ -83,6 +84,21 @@ defmodule Ferrox.BackendFixturesTest do
     for {[{:struct, Nx.Block.LogicalNot}, out, [tensor], :fun], expected} <- calls do
       assert agree?(:logical_not, outcome(:logical_not, [out, tensor]), expected)
     end
+  end
+
+  test "lu, a required callback of 0.9 and a block of 0.13" do
+    tensor = fn numbers ->
+      data = for x <- numbers, into: <<>>, do: <<x * 1.0::float-64-native>>
+      %{type: {:f, 64}, shape: {2, 2}, names: [nil, nil], data: %Backend{state: data}}
+    end
+
+    out = %{tensor.([]) | data: nil}
+    {p, l, u} = Backend.lu({out, out, out}, tensor.([1, 3, 2, 4]), eps: 1.0e-10)
+    assert {p, l, u} == {tensor.([0, 1, 1, 0]), tensor.([1, 0, 0.5, 1]), tensor.([2, 4, 0, 1])}
+    module = Nx.Block.LinAlg.LU
+
+    assert Backend.block(%{__struct__: module}, {out, out, out}, [tensor.([1, 3, 2, 4])], nil) ==
+             {p, l, u}
   end
 
   for version <- @versions do

@@ -53,6 +53,31 @@ impl<'a> Call<'a> {
     ) -> Term<'a> {
         self.run(work, |env| data(env, op, dtype, shape, fill))
     }
+
+    /// `run` with a list of tensors as the answer: `fill` writes the data of all.
+    pub fn tensors<const N: usize>(
+        self,
+        work: Work,
+        op: &'static str,
+        results: [(DType, &[usize]); N],
+        fill: impl FnOnce([Output<'_>; N]) -> Result<(), Error>,
+    ) -> Term<'a> {
+        self.run(work, |env| {
+            let mut binaries: [OwnedBinary; N] = std::array::from_fn(|_| OwnedBinary::new(0));
+            let mut outs = Vec::with_capacity(N);
+            for (binary, (dtype, shape)) in binaries.iter_mut().zip(results) {
+                if !binary.realloc(tensor::byte_size(op, dtype, shape)?) {
+                    return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
+                }
+                outs.push(Output::new(op, dtype, shape, binary.as_mut_slice())?);
+            }
+            let Ok(outs) = outs.try_into() else { unreachable!("one for each result") };
+            fill(outs)?;
+            let terms: Vec<Term<'_>> =
+                binaries.into_iter().map(|binary| binary.release(env).into()).collect();
+            Ok(terms.encode(env))
+        })
+    }
 }
 
 /// A binary of the VM that `fill` writes the data of a tensor into.

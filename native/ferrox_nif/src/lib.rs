@@ -4,6 +4,7 @@
 
 mod call;
 mod families;
+mod linalg;
 mod nifs;
 mod promotion;
 mod support;

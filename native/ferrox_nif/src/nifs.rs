@@ -5,27 +5,30 @@ use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
 use crate::families::{self, Binary, ConvOptions, DotSide, Over, Reduce, Scatter, Unary, Window};
+use crate::linalg::{self, Factorization, Fourier, Solver};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
 type Axes = Vec<usize>;
+type Lengths = Vec<(usize, usize)>;
+type Results = Vec<(Type, Dims)>;
 type Axis = Option<usize>;
 type Operands<'a> = Vec<Operand<'a>>;
 
 macro_rules! nifs {
-    ($(fn $name:ident, $normal:ident, $dirty:ident($($arg:ident: $type:ident $(<$lifetime:lifetime>)?),*);)*) => {$(
+    ($module:ident: $(fn $name:ident, $normal:ident, $dirty:ident($($arg:ident: $type:ident $(<$lifetime:lifetime>)?),*);)*) => {$(
         #[rustler::nif]
         fn $normal<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
-            families::$name(Call::new(env, Scheduler::Normal), $($arg),*)
+            $module::$name(Call::new(env, Scheduler::Normal), $($arg),*)
         }
 
         #[rustler::nif(schedule = "DirtyCpu")]
         fn $dirty<'a>(env: Env<'a>, $($arg: $type $(<$lifetime>)?),*) -> Term<'a> {
-            families::$name(Call::new(env, Scheduler::Dirty), $($arg),*)
+            $module::$name(Call::new(env, Scheduler::Dirty), $($arg),*)
         }
     )*};
 }
 
-nifs! {
+nifs! { families:
     fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Elementwise<'a>, right: Elementwise<'a>);
     fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, input: Operand<'a>);
     fn as_type, as_type_normal, as_type_dirty(dtype: Type, input: Operand<'a>);
@@ -45,6 +48,12 @@ nifs! {
     fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
     fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
     fn panic, panic_normal, panic_dirty(message: String);
+}
+
+nifs! { linalg:
+    fn fourier, fourier_normal, fourier_dirty(transform: Fourier, dtype: Type, shape: Dims, axes: Lengths, eps: f64, input: Operand<'a>);
+    fn solve, solve_normal, solve_dirty(solver: Solver, dtype: Type, a: Operand<'a>, b: Operand<'a>);
+    fn factor, factor_normal, factor_dirty(op: Factorization, results: Results, eps: f64, input: Operand<'a>);
 }
 
 /// The names of the binary, unary and reducing operations.

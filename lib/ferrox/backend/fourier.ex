@@ -1,0 +1,28 @@
+defmodule Ferrox.Backend.Fourier do
+  @moduledoc false
+  # Fourier transforms: the callbacks and blocks of Nx as calls of the library.
+  # Each function takes the template of the result and gives its data.
+
+  alias Ferrox.Native
+
+  @typep data :: bitstring
+  @typep template :: %{type: {atom, pos_integer}, shape: tuple}
+
+  @doc "`op` is `:fft`, `:ifft`, `:rfft` or `:irfft`."
+  @spec transform(atom, template, Native.operand(), keyword) :: data
+  def transform(op, %{type: type, shape: shape}, input, opts) do
+    axis = opts[:axis]
+    length = opts[:length] || elem(shape, axis)
+    Native.fourier(op, type, shape, [{axis, length}], eps(opts), input)
+  end
+
+  @doc "`op` is `:fft2` or `:ifft2`."
+  @spec transform2(atom, template, Native.operand(), keyword) :: data
+  def transform2(op, %{type: type, shape: shape}, input, opts) do
+    axes = Enum.zip(opts[:axes], opts[:lengths])
+    op = if op == :fft2, do: :fft, else: :ifft
+    Native.fourier(op, type, shape, axes, eps(opts), input)
+  end
+
+  defp eps(opts), do: opts[:eps] || 0.0
+end

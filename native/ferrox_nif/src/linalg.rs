@@ -1,0 +1,158 @@
+//! Fourier transforms and linear algebra: `families.rs` for operations that have
+//! options or several results.
+
+use ferrox_core::ops::fft::{self, Transform};
+use ferrox_core::ops::linalg::{self, Method, Problem, Steps, Triangular};
+use rustler::{Atom, Decoder, NifResult, Term};
+
+use crate::call::Call;
+use crate::term::{Dims, Operand, Type};
+
+mod atoms {
+    rustler::atoms! {
+        fft, ifft, rfft, irfft, lu, qr, qr_by_products, none, transpose, conjugate, cholesky, determinant, eigh, svd
+    }
+}
+
+/// A transform by the atom of its name.
+pub struct Fourier(Transform);
+
+impl<'a> Decoder<'a> for Fourier {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let name: Atom = term.decode()?;
+        let transforms = [
+            (atoms::fft(), Transform::Forward),
+            (atoms::ifft(), Transform::Inverse),
+            (atoms::rfft(), Transform::RealForward),
+            (atoms::irfft(), Transform::RealInverse),
+        ];
+        find(name, &transforms).map(Fourier)
+    }
+}
+
+fn find<T: Copy>(name: Atom, all: &[(Atom, T)]) -> NifResult<T> {
+    all.iter().find(|(atom, _)| *atom == name).map(|&(_, value)| value).ok_or(rustler::Error::BadArg)
+}
+
+/// `axes` has one `{axis, length}`, or two.
+pub fn fourier<'a>(
+    call: Call<'a>,
+    transform: Fourier,
+    dtype: Type,
+    shape: Dims,
+    axes: Vec<(usize, usize)>,
+    eps: f64,
+    input: Operand<'a>,
+) -> Term<'a> {
+    let (transform, op) = (transform.0, transform.0.name());
+    let lengths: Vec<usize> = axes.iter().map(|axis| axis.1).collect();
+    let size = shape.0.iter().fold(1, |n: usize, &size| n.saturating_mul(size));
+    let work = fft::work(size.max(input.size()), &lengths);
+    call.tensor(work, op, dtype.0, &shape.0, |out| {
+        let input = input.tensor(op)?;
+        match axes[..] {
+            [axis] => fft::fft(transform, out, &input, axis, eps),
+            [first, second] => fft::fft2(transform, out, &input, [first, second], eps),
+            _ => {
+                let problem = format!("needs one axis or two, not {}", axes.len());
+                Err(ferrox_core::Error::Argument { op, problem })
+            }
+        }
+    })
+}
+
+/// How a system is solved: `:lu`, `:qr`, or `{lower, left_side, transform_a}` of a
+/// triangular one.
+pub enum Solver {
+    General(Method),
+    Triangular(Triangular),
+}
+
+impl<'a> Decoder<'a> for Solver {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        if let Ok((lower, left_side, transform)) = term.decode::<(bool, bool, Atom)>() {
+            let transforms = [
+                (atoms::none(), linalg::Transform::None),
+                (atoms::transpose(), linalg::Transform::Transpose),
+                (atoms::conjugate(), linalg::Transform::Conjugate),
+            ];
+            let transform = find(transform, &transforms)?;
+            return Ok(Solver::Triangular(Triangular { lower, left_side, transform }));
+        }
+        let methods = [(atoms::lu(), Method::Lu), (atoms::qr(), Method::Qr)];
+        find(term.decode()?, &methods).map(Solver::General)
+    }
+}
+
+/// The result has the shape of `b`.
+pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b: Operand<'a>) -> Term<'a> {
+    let batch: usize = a.shape().iter().rev().skip(2).product();
+    let right = b.size() / batch.max(1);
+    let (op, problem) = match solver {
+        Solver::General(_) => ("solve", Problem::Solve(right)),
+        Solver::Triangular(_) => ("triangular_solve", Problem::Triangular(right)),
+    };
+    call.tensor(problem.work(a.shape()), op, dtype.0, b.shape(), |out| {
+        let (a, b) = (a.tensor(op)?, b.tensor(op)?);
+        match solver {
+            Solver::General(method) => linalg::solve(out, &a, &b, method),
+            Solver::Triangular(how) => linalg::triangular_solve(out, &a, &b, how),
+        }
+    })
+}
+
+/// A factorization by the atom of its name.
+pub struct Factorization(Problem, Steps);
+
+impl<'a> Decoder<'a> for Factorization {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let problems = [
+            (atoms::cholesky(), Problem::Cholesky),
+            (atoms::determinant(), Problem::Determinant),
+            (atoms::lu(), Problem::Lu),
+            (atoms::qr(), Problem::Qr),
+            (atoms::qr_by_products(), Problem::Qr),
+            (atoms::eigh(), Problem::Eigh),
+            (atoms::svd(), Problem::Svd),
+        ];
+        let name: Atom = term.decode()?;
+        let steps = if name == atoms::qr_by_products() { Steps::Products } else { Steps::Updates };
+        find(name, &problems).map(|problem| Factorization(problem, steps))
+    }
+}
+
+/// The results' types and shapes, which are as many as the factorization has.
+pub fn factor<'a>(
+    call: Call<'a>,
+    op: Factorization,
+    results: Vec<(Type, Dims)>,
+    eps: f64,
+    input: Operand<'a>,
+) -> Term<'a> {
+    let work = op.0.work(input.shape());
+    let results: Vec<_> = results.iter().map(|(dtype, shape)| (dtype.0, &shape.0[..])).collect();
+    match (op.0, &results[..]) {
+        (Problem::Cholesky, &[l]) => {
+            call.tensors(work, "cholesky", [l], |[out]| linalg::cholesky(out, &input.tensor("cholesky")?))
+        }
+        (Problem::Determinant, &[d]) => call.tensors(work, "determinant", [d], |[out]| {
+            linalg::determinant(out, &input.tensor("determinant")?)
+        }),
+        (Problem::Lu, &[p, l, u]) => {
+            call.tensors(work, "lu", [p, l, u], |outs| linalg::lu(outs, &input.tensor("lu")?))
+        }
+        (Problem::Qr, &[q, r]) => {
+            call.tensors(work, "qr", [q, r], |outs| linalg::qr(outs, &input.tensor("qr")?, eps, op.1))
+        }
+        (Problem::Eigh, &[w, v]) => {
+            call.tensors(work, "eigh", [w, v], |outs| linalg::eigh(outs, &input.tensor("eigh")?))
+        }
+        (Problem::Svd, &[u, s, vt]) => {
+            call.tensors(work, "svd", [u, s, vt], |outs| linalg::svd(outs, &input.tensor("svd")?))
+        }
+        (_, other) => call.run(0, |_| {
+            let problem = format!("has another number of results than {}", other.len());
+            Err(ferrox_core::Error::Argument { op: "factor", problem })
+        }),
+    }
+}
