@@ -60,6 +60,18 @@ pub enum Error {
         /// What is wrong with the element.
         fault: Fault,
     },
+    /// An index past the end of its axis, as Nx says it.
+    #[error("index {index} is out of bounds for axis {axis} in shape {}", ShapeDisplay(shape))]
+    Index {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The index.
+        index: i128,
+        /// The axis that it is for.
+        axis: usize,
+        /// The shape of the tensor that it is for.
+        shape: Vec<usize>,
+    },
     /// An option out of its range.
     #[error("{op}: {problem}")]
     Argument {
