@@ -66,7 +66,6 @@ defmodule Ferrox.Backend do
   @unsupported [
     acos: 2,
     acosh: 2,
-    argsort: 3,
     asin: 2,
     asinh: 2,
     atan: 2,
@@ -80,19 +79,13 @@ defmodule Ferrox.Backend do
     erfc: 2,
     fft: 3,
     from_pointer: 5,
-    gather: 4,
     ifft: 3,
     imag: 2,
-    indexed_add: 5,
-    indexed_put: 5,
     lu: 3,
-    pad: 4,
     population_count: 2,
-    put_slice: 4,
     real: 2,
     reduce: 5,
     sinh: 2,
-    sort: 3,
     to_pointer: 2,
     triangular_solve: 4,
     window_reduce: 6
@@ -225,12 +218,14 @@ defmodule Ferrox.Backend do
   def slice(out, %{shape: {}} = tensor, [], [], _strides), do: put(out, tensor.data.state)
 
   def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
-    starts =
-      for {start, length, axis} <- Enum.zip([starts, lengths, 0..(tuple_size(shape) - 1)]) do
-        start |> index() |> max(0) |> min(elem(tensor.shape, axis) - length)
-      end
-
+    starts = starts(starts, tensor.shape, lengths)
     put(out, Native.slice(shape, starts, lengths, strides, operand(tensor)))
+  end
+
+  # Moved so that what is sliced is within the shape.
+  defp starts(starts, shape, lengths) do
+    for {start, dim, length} <- Enum.zip([starts, Tuple.to_list(shape), lengths]),
+        do: start |> index() |> max(0) |> min(dim - length)
   end
 
   # A start may be computed, and then is a tensor.
@@ -287,6 +282,52 @@ defmodule Ferrox.Backend do
   @doc false
   def clip(%{type: type, shape: shape} = out, tensor, min, max),
     do: put(out, Native.clip(type, shape, operand(tensor), operand(min), operand(max)))
+
+  ## Indices, sorts and padding
+
+  @doc false
+  def pad(%{type: type, shape: shape} = out, tensor, value, paddings),
+    do: put(out, Native.pad(type, shape, paddings, operand(tensor), operand(value)))
+
+  @doc false
+  def put_slice(%{type: type} = out, tensor, starts, slice) do
+    starts = starts(starts, tensor.shape, Tuple.to_list(slice.shape))
+    put(out, Native.put_slice(type, starts, operand(tensor), operand(slice)))
+  end
+
+  @doc false
+  def gather(%{shape: shape} = out, tensor, indices, opts),
+    do: put(out, Native.gather(shape, opts[:axes], operand(tensor), operand(indices)))
+
+  for op <- [:indexed_add, :indexed_put] do
+    @doc false
+    def unquote(op)(%{type: type} = out, target, indices, updates, opts) do
+      [target, indices, updates] = Enum.map([target, indices, updates], &operand/1)
+      put(out, Native.indexed(unquote(op), type, opts[:axes], target, indices, updates))
+    end
+  end
+
+  @doc false
+  def take(%{shape: shape} = out, tensor, indices, opts),
+    do: put(out, Native.take(shape, opts[:axis], operand(tensor), operand(indices)))
+
+  @doc false
+  def take_along_axis(out, tensor, indices, opts),
+    do: put(out, Native.take_along_axis(opts[:axis], operand(tensor), operand(indices)))
+
+  @doc false
+  def sort(out, tensor, opts),
+    do: put(out, Native.sort(opts[:axis], opts[:direction] == :desc, operand(tensor)))
+
+  @doc false
+  def argsort(%{type: type} = out, tensor, opts),
+    do: put(out, Native.argsort(type, opts[:axis], opts[:direction] == :desc, operand(tensor)))
+
+  @doc false
+  def top_k({values, %{type: type, shape: shape} = indices}, tensor, _opts) do
+    indices = put(indices, Native.top_k(type, shape, operand(tensor)))
+    {take_along_axis(values, tensor, indices, axis: tuple_size(shape) - 1), indices}
+  end
 
   ## Reductions and products
 
@@ -357,6 +398,13 @@ defmodule Ferrox.Backend do
 
   @doc false
   def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
+
+  for {block, op} <- [{Nx.Block.Take, :take}, {Nx.Block.TakeAlongAxis, :take_along_axis}] do
+    def block(%{__struct__: unquote(block), axis: axis}, out, [tensor, indices], _fun),
+      do: unquote(op)(out, tensor, indices, axis: axis)
+  end
+
+  def block(%{__struct__: Nx.Block.TopK, k: k}, out, [tensor], _fun), do: top_k(out, tensor, k: k)
   def block(struct, _out, args, fun), do: apply(fun, [struct | args])
 
   ## What all share

@@ -68,6 +68,15 @@ defmodule Ferrox.Native do
     concatenate: 4,
     iota: 3,
     eye: 2,
+    pad: 5,
+    sort: 3,
+    argsort: 4,
+    top_k: 3,
+    gather: 4,
+    take: 4,
+    take_along_axis: 3,
+    indexed: 6,
+    put_slice: 4,
     panic: 1
   ]
 
@@ -221,6 +230,49 @@ defmodule Ferrox.Native do
   @spec eye(type, tuple) :: bitstring
   def eye(type, shape),
     do: call(:eye, [type, shape]) |> data(type, shape)
+
+  @doc "`paddings` are `{low, high, interior}` for each axis."
+  @spec pad(type, tuple, [{integer, integer, non_neg_integer}], operand, operand) :: bitstring
+  def pad(type, shape, paddings, input, value),
+    do: call(:pad, [type, shape, paddings, whole(input), whole(value)]) |> data(type, shape)
+
+  @spec sort(non_neg_integer, boolean, operand) :: bitstring
+  def sort(axis, descending?, {type, shape, _} = input),
+    do: call(:sort, [axis, descending?, whole(input)]) |> data(type, shape)
+
+  @spec argsort(type, non_neg_integer, boolean, operand) :: bitstring
+  def argsort(type, axis, descending?, {_, shape, _} = input),
+    do: call(:argsort, [type, axis, descending?, whole(input)]) |> data(type, shape)
+
+  @doc "The places of the largest along the last axis, which is so many long in `shape`."
+  @spec top_k(type, tuple, operand) :: bitstring
+  def top_k(type, shape, input),
+    do: call(:top_k, [type, shape, whole(input)]) |> data(type, shape)
+
+  @spec gather(tuple, [non_neg_integer], operand, operand) :: bitstring
+  def gather(shape, axes, {type, _, _} = input, indices),
+    do: call(:gather, [shape, axes, whole(input), whole(indices)]) |> data(type, shape)
+
+  @spec take(tuple, non_neg_integer, operand, operand) :: bitstring
+  def take(shape, axis, {type, _, _} = input, indices),
+    do: call(:take, [shape, axis, whole(input), whole(indices)]) |> data(type, shape)
+
+  @spec take_along_axis(non_neg_integer, operand, operand) :: bitstring
+  def take_along_axis(axis, {type, _, _} = input, {_, shape, _} = indices),
+    do: call(:take_along_axis, [axis, whole(input), whole(indices)]) |> data(type, shape)
+
+  @doc "`indexed_add`, or `indexed_put`."
+  @spec indexed(:indexed_add | :indexed_put, type, [non_neg_integer], operand, operand, operand) ::
+          bitstring
+  def indexed(op, type, axes, {_, shape, _} = target, indices, updates) do
+    [target, indices, updates] = all_whole([target, indices, updates])
+    add? = op == :indexed_add
+    call(:indexed, [add?, type, axes, target, indices, updates]) |> data(type, shape)
+  end
+
+  @spec put_slice(type, [non_neg_integer], operand, operand) :: bitstring
+  def put_slice(type, starts, {_, shape, _} = input, slice),
+    do: call(:put_slice, [type, starts, whole(input), whole(slice)]) |> data(type, shape)
 
   @doc """
   The answer of the library, or an ArgumentError with its message.

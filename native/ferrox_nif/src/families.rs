@@ -1,6 +1,8 @@
 //! One function a family of operations: the core called on decoded terms, and
 //! its result as a term.
 
+mod indexed;
+
 use std::sync::OnceLock;
 
 use ferrox_core::exec::parallel::{self, Cost, Work};
@@ -16,6 +18,9 @@ use ferrox_core::ops::{self, cast};
 use ferrox_core::{Error, Output, Tensor};
 use rustler::{Atom, Decoder, Env, NifResult, Term};
 
+pub use self::indexed::{
+    Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
+};
 use crate::call::Call;
 use crate::term::{Dims, Elementwise, Operand, Type};
 

@@ -4,7 +4,7 @@
 use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
-use crate::families::{self, Binary, ConvOptions, DotSide, Over, Reduce, Scatter, Unary, Window};
+use crate::families::{self, Binary, ConvOptions, DotSide, Over, Paddings, Reduce, Scatter, Unary, Window};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
 type Axes = Vec<usize>;
@@ -44,6 +44,15 @@ nifs! {
     fn concatenate, concatenate_normal, concatenate_dirty(dtype: Type, shape: Dims, axis: usize, inputs: Operands<'a>);
     fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
     fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
+    fn pad, pad_normal, pad_dirty(dtype: Type, shape: Dims, paddings: Paddings, input: Operand<'a>, value: Operand<'a>);
+    fn sort, sort_normal, sort_dirty(axis: usize, descending: bool, input: Operand<'a>);
+    fn argsort, argsort_normal, argsort_dirty(dtype: Type, axis: usize, descending: bool, input: Operand<'a>);
+    fn top_k, top_k_normal, top_k_dirty(dtype: Type, shape: Dims, input: Operand<'a>);
+    fn gather, gather_normal, gather_dirty(shape: Dims, axes: Axes, input: Operand<'a>, indices: Operand<'a>);
+    fn take, take_normal, take_dirty(shape: Dims, axis: usize, input: Operand<'a>, indices: Operand<'a>);
+    fn take_along_axis, take_along_axis_normal, take_along_axis_dirty(axis: usize, input: Operand<'a>, indices: Operand<'a>);
+    fn indexed, indexed_normal, indexed_dirty(add: bool, dtype: Type, axes: Axes, target: Operand<'a>, indices: Operand<'a>, updates: Operand<'a>);
+    fn put_slice, put_slice_normal, put_slice_dirty(dtype: Type, starts: Axes, input: Operand<'a>, slice: Operand<'a>);
     fn panic, panic_normal, panic_dirty(message: String);
 }
 

@@ -11,16 +11,40 @@ use num_complex::Complex;
 
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::TILE;
-use crate::exec::parallel;
+use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::radix::{self, Indexed};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
-use crate::ops::cast::convert;
+use crate::ops::cast::{self, convert};
+use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error, Kind, dispatch};
 
-/// Offsets counted in elements; the work of a random read or write.
-const FAR: parallel::Cost = 2_000;
+/// A read or write anywhere in memory, with what finds the place.
+const FAR: Cost = 2_500;
+
+/// Adding up an update with others of its element, which have to be found.
+const ADDED: Cost = 12_000;
+
+/// A row of so many bytes.
+fn row_cost(bytes: usize) -> Cost {
+    FAR.saturating_add(50 * bytes as Cost)
+}
+
+/// The work of reading so many elements of a type by so many rows of indices.
+#[must_use]
+pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
+    parallel::work(rows, FAR).saturating_add(parallel::work(elements, shape::cost(dtype)))
+}
+
+/// The work of `indexed` and `put_slice`: so many elements of a target and of
+/// updates become those of a type.
+#[must_use]
+pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
+    let added = if update == Update::Add && !dtype.is_integer() { ADDED } else { FAR };
+    let cast = |(from, size): (DType, usize)| parallel::work(size, cast::cost(from, dtype));
+    cast(target).saturating_add(cast(updates)).saturating_add(parallel::work(updates.1, added))
+}
 
 /// What is at each offset: the axes that are not indexed.
 #[derive(Clone, Debug)]
@@ -282,10 +306,10 @@ fn read_windows(
         if out.is_empty() {
             return Ok(());
         }
-        parallel::fill(out, offsets.len(), FAR + 50 * row as u64, |start, part| {
+        parallel::fill(out, offsets.len(), row_cost(row), |start, part| {
             window.read(width, input.bytes(), offsets[start..].iter().copied(), part);
-            Ok(())
-        })
+        });
+        Ok(())
     })
 }
 
@@ -318,7 +342,7 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
         }
         let count = offsets.len();
         let rows = out.len() / row;
-        parallel::fill(out, rows, FAR + 50 * row as u64, |start, part| {
+        parallel::fill(out, rows, row_cost(row), |start, part| {
             let mut rest = part;
             let mut position = start;
             while !rest.is_empty() {
@@ -331,8 +355,8 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
                 position += run;
                 rest = tail;
             }
-            Ok(())
-        })
+        });
+        Ok(())
     })
 }
 
@@ -366,7 +390,7 @@ pub fn take_along_axis(
     let size = rows.count;
     out.write(OP, |out| {
         let index_width = rows.dtype.width();
-        let picked = parallel::fill(out, size, FAR, |start, part| {
+        let picked = parallel::try_fill(out, size, FAR, |start, part| {
             let indices = &rows.bytes[start * index_width..];
             let mut pick = || {
                 dispatch!(integer rows.dtype, I => match width {

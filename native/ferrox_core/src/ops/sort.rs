@@ -13,8 +13,21 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
 use crate::layout::{Layout, gather, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
+use crate::ops::shape::FAR_COST;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
-use crate::{DType, Error, dispatch};
+use crate::{DType, Error, dispatch, packed};
+
+/// What sorting an element costs, in a long row; in a short one less.
+#[must_use]
+pub fn cost(dtype: DType) -> Cost {
+    2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
+}
+
+/// What an element costs of which the largest are looked for.
+#[must_use]
+pub fn top_cost(dtype: DType) -> Cost {
+    2_000 + packed::cost(&[dtype])
+}
 
 /// Which elements come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,9 +203,9 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Picoseconds to sort a row.
-    fn cost<T: Sortable>(&self) -> Cost {
-        (self.length as Cost).saturating_mul(2_000 + 2_000 * T::Key::BYTES as Cost)
+    /// What a row costs.
+    fn cost(&self) -> Cost {
+        parallel::work(self.length, cost(self.dtype))
     }
 
     /// Sorts rows of `T` as `E` and lets `finish` write each into `kept`
@@ -205,7 +218,7 @@ impl<'a> Rows<'a> {
         let (length, bytes) = (self.length, E::bytes());
         let threads = parallel::threads();
         let alone = self.count >= threads;
-        self.write(out, length, self.cost::<T>(), |first, part, row_bytes| {
+        self.write(out, length, self.cost(), |first, part, row_bytes| {
             let memory = |length| scratch_of::<E::Entry>(self.op, self.dtype, &[length], length);
             let mut entries = memory(length)?;
             let mut spare = memory(if alone { radix::spare(length, &bytes) } else { length })?;
@@ -216,7 +229,7 @@ impl<'a> Rows<'a> {
                     radix::sort(&mut entries, &mut spare, bytes.clone());
                 } else {
                     let (entries, spare) = (&mut entries, &mut spare);
-                    parallel::install(length, self.cost::<T>() / length as Cost, |threads| {
+                    parallel::install(length, cost(self.dtype), |threads| {
                         radix::sort_parallel(entries, spare, &bytes, threads);
                     });
                 }
@@ -242,7 +255,7 @@ impl<'a> Rows<'a> {
             if count < parallel::threads() {
                 run(0, bytes, row_bytes)
             } else {
-                parallel::fill(bytes, count, cost, |first, part| run(first, part, row_bytes))
+                parallel::try_fill(bytes, count, cost, |first, part| run(first, part, row_bytes))
             }
         };
         out.write(self.op, |bytes| {
@@ -259,10 +272,10 @@ impl<'a> Rows<'a> {
             let mut back = vec![0; order.len()];
             order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
             let layout = Layout::contiguous(&moved).transpose(&back);
-            parallel::fill(bytes, count * kept, 1_500, |start, part| {
+            parallel::fill(bytes, count * kept, FAR_COST, |start, part| {
                 gather(width, &sorted, &layout, start, part);
-                Ok(())
-            })
+            });
+            Ok(())
         })
     }
 }
@@ -453,7 +466,7 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
     let dtype = out.dtype;
     if k > rows.length / 4 {
         // Most of the row has to be sorted anyway.
-        return rows.write(out, k, rows.cost::<T>(), |first, part, row_bytes| {
+        return rows.write(out, k, rows.cost(), |first, part, row_bytes| {
             let length = rows.length;
             let mut entries = scratch_of::<C>(rows.op, rows.dtype, &[length], length)?;
             for (i, out) in part.chunks_mut(row_bytes).enumerate() {
@@ -469,7 +482,7 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
     }
     // Entries that may be among the first, and the last one that still is.
     let capacity = (2 * k).max(256).min(rows.length);
-    rows.write(out, k, 2_000 * rows.length as Cost, |first, part, row_bytes| {
+    rows.write(out, k, parallel::work(rows.length, top_cost(rows.dtype)), |first, part, row_bytes| {
         let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
