@@ -323,6 +323,144 @@ if Code.ensure_loaded?(Nx) do
       report()
     end
 
+    test "indices, padding and slices", context do
+      for type <- @types, round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:indexed, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {1, 3, 2, 2}, {33, 34}])
+        rank = tuple_size(shape)
+        tensor = tensor(type, shape)
+        axis = :rand.uniform(rank) - 1
+        axes = Enum.filter(0..(rank - 1), fn _ -> :rand.uniform(2) == 1 end)
+        axes = if axes == [], do: [axis], else: axes
+        batch = Generators.pick([[1], [5], [2, 3]])
+
+        rows = indices(batch ++ [length(axes)], Enum.map(axes, &elem(shape, &1)))
+        places = indices(batch, [elem(shape, axis)])
+        along = shape |> put_elem(axis, 5) |> Tuple.to_list() |> indices([elem(shape, axis)])
+        # Without cutting off more than there is, where BinaryBackend fails.
+        paddings =
+          for dim <- Tuple.to_list(shape) do
+            Generators.pick([
+              {0, 0, 0},
+              {:rand.uniform(3), :rand.uniform(3) - 1, :rand.uniform(3) - 1},
+              {1 - min(dim, 2), 2, :rand.uniform(3) - 1},
+              {2, 1 - min(dim, 2), :rand.uniform(3) - 1}
+            ])
+          end
+
+        lengths = for dim <- Tuple.to_list(shape), do: :rand.uniform(dim)
+        starts = for dim <- Tuple.to_list(shape), do: :rand.uniform(dim + 4) - 3
+        slice = tensor(type, List.to_tuple(lengths))
+        computed = Enum.map(starts, &Nx.tensor(&1, type: :s8))
+
+        for {name, tensors, call} <- [
+              {:gather, [tensor, rows], fn [t, i] -> Nx.gather(t, i, axes: axes) end},
+              {:take, [tensor, places], fn [t, i] -> Nx.take(t, i, axis: axis) end},
+              {:take_along_axis, [tensor, along],
+               fn [t, i] -> Nx.take_along_axis(t, i, axis: axis) end},
+              {:pad, [tensor, tensor(type, {})], fn [t, v] -> Nx.pad(t, v, paddings) end},
+              {:put_slice, [tensor, slice], fn [t, s] -> Nx.put_slice(t, starts, s) end},
+              {:put_slice, [tensor, slice], fn [t, s] -> Nx.put_slice(t, computed, s) end}
+            ] do
+          moved(context, :shape, name, tensors, call)
+        end
+      end
+
+      report()
+    end
+
+    test "updates by indices", context do
+      for type <- @types, op <- [:indexed_add, :indexed_put], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {op, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {33, 34}])
+        rank = tuple_size(shape)
+        axes = Enum.filter(0..(rank - 1), fn _ -> :rand.uniform(2) == 1 end)
+        axes = if axes == [], do: [0], else: axes
+        rows = :rand.uniform(20)
+        rest = for axis <- Enum.to_list(0..(rank - 1)) -- axes, do: elem(shape, axis)
+        indices = indices([rows, length(axes)], Enum.map(axes, &elem(shape, &1)))
+        only = if op == :indexed_add, do: :everyday, else: :any
+
+        [target, updates] =
+          for shape <- [shape, List.to_tuple([rows | rest])],
+              do: tensor(type, shape, Generators.data(type, Nx.size(shape), only: only))
+
+        updated(context, op, [target, indices, updates], axes)
+      end
+
+      report()
+    end
+
+    # Indices of any integer type, each below one of the sizes in turn.
+    defp indices(shape, dims) do
+      count = Enum.product(shape)
+      {_, bits} = type = Generators.pick(u: 8, u: 64, s: 8, s: 32, s: 64, u: 4, s: 2)
+      largest = Integer.pow(2, bits - 1) - 1
+
+      data =
+        for {dim, _} <- Enum.zip(Stream.cycle(dims), 1..count),
+            into: <<>>,
+            do: Oracle.encode(min(:rand.uniform(dim) - 1, largest), type)
+
+      tensor(type, List.to_tuple(shape), data)
+    end
+
+    # Floats narrower than 32 bits as in 64, rounded once.
+    defp updated(context, op, [%{type: type} = target, indices, updates], axes) do
+      narrow? = type in [{:f, 8}, {:f8_e4m3fn, 8}, {:bf, 16}, {:f, 16}]
+
+      wide =
+        &tensor(
+          {:f, 64},
+          &1.shape,
+          for(x <- values(&1), into: <<>>, do: Oracle.encode(x, {:f, 64}))
+        )
+
+      call = fn [t, i, u] -> apply(Nx, op, [t, i, u, [axes: axes]]) end
+
+      expected =
+        if narrow? do
+          result = call.([wide.(target), indices, wide.(updates)])
+          data = for x <- values(result), into: <<>>, do: Oracle.encode(x, type)
+          {:ok, tensor(type, target.shape, data)}
+        else
+          {:ok, call.([target, indices, updates])}
+        end
+
+      got = call.(Enum.map([target, indices, updates], &on_ferrox/1))
+
+      check(context, {:indexed, op}, [target, indices, updates], expected, got, fn _, _, _, _ ->
+        nil
+      end)
+    end
+
+    test "sorts", context do
+      # BinaryBackend misreads f8, so that it sorts them otherwise.
+      for {kind, bits} = type when kind != :c and {kind, bits} != {:f, 8} <- @types,
+          round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:sort, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {40}, {300}, {12, 34}])
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape)))
+        axis = :rand.uniform(tuple_size(shape)) - 1
+        direction = Generators.pick([:asc, :desc])
+        opts = [axis: axis, direction: direction]
+        k = :rand.uniform(elem(shape, tuple_size(shape) - 1))
+        place_type = Generators.pick(s: 32, u: 8, s: 64, f: 32, u: 2)
+
+        for {name, call} <- [
+              sort: &Nx.sort(&1, opts),
+              argsort: &Nx.argsort(&1, opts),
+              argsort: &Nx.argsort(&1, [type: place_type] ++ opts),
+              top_k: &elem(Nx.top_k(&1, k: k), 0),
+              top_k: &elem(Nx.top_k(&1, k: k), 1)
+            ] do
+          moved(context, :shape, name, [tensor], &call.(hd(&1)))
+        end
+      end
+
+      report()
+    end
+
     test "concatenate and stack of two types", context do
       for left <- @types, right <- @types, round <- 1..@cases, op <- [:concatenate, :stack] do
         Generators.seed(context.seed, {op, left, right, round})

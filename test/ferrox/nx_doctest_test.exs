@@ -19,8 +19,19 @@ if Code.ensure_loaded?(Nx) do
       "asinh/2" => %{Nx => [asinh: 1]},
       "atan/2" => %{Nx => [atan: 1]},
       "atanh/2" => %{Nx => [atanh: 1]},
-      "cbrt/2" => %{Nx => [cbrt: 1]},
-      "conjugate/2" => %{Nx => [conjugate: 1, irfft: 2], Nx.LinAlg => [adjoint: 1, cholesky: 1]},
+      "cbrt/2" => %{
+        Nx => [cbrt: 1],
+        # Nx 0.9 decomposes matrices in other ways.
+        Nx.LinAlg =>
+          if(Code.ensure_loaded?(Nx.Block.TopK),
+            do: [svd: 2],
+            else: [least_squares: 3, matrix_rank: 2, norm: 2, pinv: 2, svd: 2]
+          )
+      },
+      "conjugate/2" => %{
+        Nx => [conjugate: 1, irfft: 2],
+        Nx.LinAlg => [adjoint: 1, cholesky: 1, determinant: 1]
+      },
       "cosh/2" => %{Nx => [cosh: 1]},
       "count_leading_zeros/2" => %{Nx => [count_leading_zeros: 1]},
       "erf/2" => %{Nx => [erf: 1]},
@@ -34,7 +45,16 @@ if Code.ensure_loaded?(Nx) do
       "real/2" => %{Nx => [real: 1]},
       "reduce/5" => %{Nx => [reduce: 4]},
       "sinh/2" => %{Nx => [sinh: 1]},
-      "triangular_solve/4" => %{Nx.LinAlg => [triangular_solve: 3]},
+      "triangular_solve/4" => %{
+        Nx.LinAlg => [
+          invert: 1,
+          least_squares: 3,
+          matrix_power: 2,
+          pinv: 2,
+          solve: 2,
+          triangular_solve: 3
+        ]
+      },
       "window_reduce/6" => %{Nx => [window_reduce: 5]}
     }
 
