@@ -5,7 +5,8 @@ defmodule Ferrox.BackendFixturesTest do
 
   alias Ferrox.{Backend, Fixtures, Oracle}
 
-  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "window.txt", "conv.txt"]
+  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "indexed.txt", "sort.txt"] ++
+           ["window.txt", "conv.txt"]
   @versions ["0.9.2", "0.13.1"]
 
   # Their results come from the system's libm, which isn't the same everywhere.
