@@ -302,7 +302,7 @@ defmodule Ferrox.Backend do
   for op <- [:indexed_add, :indexed_put] do
     @doc false
     def unquote(op)(%{type: type} = out, target, indices, updates, opts) do
-      [target, indices, updates] = Enum.map([target, indices, updates], &operand/1)
+      {target, indices, updates} = {operand(target), operand(indices), operand(updates)}
       put(out, Native.indexed(unquote(op), type, opts[:axes], target, indices, updates))
     end
   end

@@ -265,9 +265,8 @@ defmodule Ferrox.Native do
   @spec indexed(:indexed_add | :indexed_put, type, [non_neg_integer], operand, operand, operand) ::
           bitstring
   def indexed(op, type, axes, {_, shape, _} = target, indices, updates) do
-    [target, indices, updates] = all_whole([target, indices, updates])
-    add? = op == :indexed_add
-    call(:indexed, [add?, type, axes, target, indices, updates]) |> data(type, shape)
+    {target, indices, updates} = {whole(target), whole(indices), whole(updates)}
+    call(:indexed, [op == :indexed_add, type, axes, target, indices, updates]) |> data(type, shape)
   end
 
   @spec put_slice(type, [non_neg_integer], operand, operand) :: bitstring

@@ -18,13 +18,23 @@ use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, i
 use crate::ops::cast::{self, convert};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
-use crate::{DType, Error, Kind, dispatch};
+use crate::{DType, Error, dispatch};
 
 /// A read or write anywhere in memory, with what finds the place.
 const FAR: Cost = 2_500;
 
 /// Adding up an update with others of its element, which have to be found.
 const ADDED: Cost = 12_000;
+
+/// Rows of indices whose offsets are computed at once.
+const ROWS: usize = 256;
+
+/// Totals that are added to elements at once.
+const TOTALS: usize = 512;
+
+/// Up to so many elements of the target for each of the updates, `indexed_add`
+/// keeps a total for all of them; from there on, it sorts the updates.
+const DENSE: usize = 4;
 
 /// A row of so many bytes.
 fn row_cost(bytes: usize) -> Cost {
@@ -178,60 +188,73 @@ impl<'a> Indices<'a> {
     /// out of bounds.
     fn offsets(&self, first: usize) -> Result<Vec<isize>, Error> {
         let mut offsets = scratch_of::<isize>(self.op, self.dtype, &[self.count], self.count)?;
-        let (depth, width) = (self.axes.len(), self.dtype.width());
-        if depth == 0 {
-            offsets.fill(first as isize);
-            return Ok(offsets);
-        }
-        let mut wide = vec![0; TILE.min(self.count) * depth * 8];
-        let rows = self.bytes.chunks(TILE * depth * width);
-        for (tile, (offsets, bytes)) in offsets.chunks_mut(TILE).zip(rows).enumerate() {
-            let lanes = match conversion(self.dtype, DType::S64) {
-                Some(convert) => {
-                    let wide = &mut wide[..bytes.len() / width * 8];
-                    convert(bytes, wide);
-                    &*wide
-                }
-                None => bytes,
-            };
-            offsets.fill(first as isize);
-            let mut inside = true;
-            for (i, (&axis, &stride)) in self.axes.iter().zip(&self.strides).enumerate() {
-                let dim = self.shape[axis] as u64;
-                for (offset, index) in offsets.iter_mut().zip(i64::view(lanes).chunks_exact(depth)) {
-                    let index = i64::load(index[i]);
-                    // A negative index is a large number.
-                    inside &= (index as u64) < dim;
-                    *offset = offset.wrapping_add((index as isize).wrapping_mul(stride));
-                }
-            }
-            if !inside {
-                return Err(self.outside(i64::view(lanes), tile));
+        for (tile, offsets) in offsets.chunks_mut(ROWS).enumerate() {
+            if !self.tile(first, tile * ROWS, offsets) {
+                return Err(self.outside(tile * ROWS));
             }
         }
         Ok(offsets)
     }
 
-    #[cold]
-    fn outside(&self, indices: &[[u8; 8]], tile: usize) -> Error {
-        let index = |i: usize| {
-            let index = i64::load(indices[i]);
-            if self.dtype.kind() == Kind::Unsigned { i128::from(index as u64) } else { i128::from(index) }
-        };
-        let depth = self.axes.len();
-        let fault = (0..indices.len()).find(|&i| {
-            let dim = self.shape[self.axes[i % depth]];
-            usize::try_from(index(i)).map_or(true, |index| index >= dim)
-        });
-        match fault {
-            Some(i) => {
-                let shape = self.shape.to_vec();
-                Error::Index { op: self.op, index: index(i), axis: self.axes[i % depth], shape }
-            }
-            None => {
-                Error::Argument { op: self.op, problem: format!("an index of tile {tile} is out of bounds") }
+    /// The offsets of up to `ROWS` rows from one on, and whether all are in bounds.
+    fn tile(&self, first: usize, start: usize, offsets: &mut [isize]) -> bool {
+        offsets.fill(first as isize);
+        let (depth, width) = (self.axes.len(), self.dtype.width());
+        let load = conversion(self.dtype, DType::S64);
+        let mut lanes = [0; ROWS * 8];
+        let mut inside = true;
+        if depth == 0 {
+            return inside;
+        }
+        // As many rows at once as have their indices in the lanes.
+        let step = (ROWS / depth).max(1);
+        for (i, offsets) in offsets.chunks_mut(step).enumerate() {
+            let count = offsets.len() * depth;
+            let bytes = &self.bytes[(start + i * step) * depth * width..][..count * width];
+            let mut deep = Vec::new();
+            let lanes = match load {
+                Some(convert) if count <= ROWS => {
+                    convert(bytes, &mut lanes[..count * 8]);
+                    &lanes[..count * 8]
+                }
+                // A rank past all reason.
+                Some(convert) => {
+                    deep.resize(count * 8, 0);
+                    convert(bytes, &mut deep);
+                    &deep[..]
+                }
+                None => bytes,
+            };
+            let lanes = i64::view(lanes);
+            for (axis, (&of, &stride)) in self.axes.iter().zip(&self.strides).enumerate() {
+                let dim = self.shape[of] as u64;
+                for (offset, &index) in offsets.iter_mut().zip(lanes[axis..].iter().step_by(depth)) {
+                    let index = i64::load(index);
+                    // A negative index is a large number.
+                    inside &= (index as u64) < dim;
+                    *offset = offset.wrapping_add((index as isize).wrapping_mul(stride));
+                }
             }
         }
+        inside
+    }
+
+    /// What is wrong with the first index that is out of bounds, from a row on.
+    #[cold]
+    fn outside(&self, row: usize) -> Error {
+        let (depth, width) = (self.axes.len().max(1), self.dtype.width());
+        let bytes = &self.bytes[row * depth * width..];
+        for (i, index) in bytes.chunks_exact(width).enumerate() {
+            let index = dispatch!(integer self.dtype, I => {
+                let index = I::load(I::view(index)[0]).to_i64();
+                if I::SIGNED { i128::from(index) } else { i128::from(index as u64) }
+            }, else => unreachable!("indices are integers"));
+            let axis = self.axes[i % depth];
+            if usize::try_from(index).map_or(true, |index| index >= self.shape[axis]) {
+                return Error::Index { op: self.op, index, axis, shape: self.shape.to_vec() };
+            }
+        }
+        Error::Argument { op: self.op, problem: "an index is out of bounds".into() }
     }
 }
 
@@ -284,32 +307,40 @@ pub fn gather(
         return Err(shapes(OP, &given, &format!("don't go together with axes {axes:?}")));
     }
     let window = Window::new(&of(&layout.shape, &rest), &of(&layout.strides, &rest));
-    let offsets = rows.offsets(layout.offset)?;
-    read_windows(OP, out, input, &window, &offsets)
+    read_windows(out, input, &window, &rows)
 }
 
 fn depth_of(indices: &Tensor<'_>) -> usize {
     indices.shape().last().copied().unwrap_or(0)
 }
 
-/// Writes the windows at some offsets as the result.
+/// Writes the windows at rows of indices as the result.
 fn read_windows(
-    op: &'static str,
     out: Output<'_>,
     input: &Tensor<'_>,
     window: &Window,
-    offsets: &[isize],
+    rows: &Indices<'_>,
 ) -> Result<(), Error> {
     let width = input.dtype().width();
     let row = window.size * width;
-    out.write(op, |out| {
+    let first = input.layout().offset;
+    out.write(rows.op, |out| {
         if out.is_empty() {
             return Ok(());
         }
-        parallel::fill(out, offsets.len(), row_cost(row), |start, part| {
-            window.read(width, input.bytes(), offsets[start..].iter().copied(), part);
+        let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
+            let mut offsets = [0; ROWS];
+            for (i, slots) in part.chunks_mut(ROWS * row).enumerate() {
+                let offsets = &mut offsets[..slots.len() / row];
+                if !rows.tile(first, start + i * ROWS, offsets) {
+                    return Err(());
+                }
+                window.read(width, input.bytes(), offsets.iter().copied(), slots);
+            }
+            Ok(())
         });
-        Ok(())
+        // The first index that is out of bounds, whichever thread has met one.
+        read.map_err(|()| rows.outside(0))
     })
 }
 
@@ -330,10 +361,10 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
         return Err(shapes(OP, &given, &format!("don't go together along axis {axis}")));
     }
     let window = Window::new(after, &strides[axis + 1..]);
-    let offsets = rows.offsets(*offset)?;
     if axis == 0 {
-        return read_windows(OP, out, input, &window, &offsets);
+        return read_windows(out, input, &window, &rows);
     }
+    let offsets = rows.offsets(*offset)?;
     let width = input.dtype().width();
     let row = window.size * width;
     out.write(OP, |out| {
@@ -404,7 +435,7 @@ pub fn take_along_axis(
             if pick() { Ok(()) } else { Err(()) }
         });
         // The first index that is out of bounds, whichever thread has met one.
-        picked.or_else(|()| rows.offsets(0).map(|_| ()))
+        picked.map_err(|()| rows.outside(0))
     })
 }
 
@@ -545,36 +576,38 @@ fn elements<'a>(op: &'static str, tensor: &'a Tensor<'_>, dtype: DType) -> Resul
     Ok(Cow::Owned(out))
 }
 
-/// Sums of integers wrap, so that their order doesn't matter.
-fn add_integers<T: Element>(window: &Window, offsets: &[isize], updates: &[u8], out: &mut [u8]) {
-    let out = T::view_mut(out);
-    let add = |slot: &mut T::Bytes, update: T::Bytes| {
-        *slot = T::from_i64(T::load(*slot).to_i64().wrapping_add(T::load(update).to_i64())).store();
-    };
-    let updates = T::view(updates);
+/// Calls `update(place, index)` for every element of the updates in turn.
+#[inline(always)]
+fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
     if window.size == 1 {
-        for (&update, &offset) in updates.iter().zip(offsets) {
-            add(&mut out[offset as usize], update);
+        for (i, &offset) in offsets.iter().enumerate() {
+            update(offset as usize, i);
         }
-    } else {
-        let Layout { shape, strides, .. } = &window.layout;
-        // Rows along the last of the window's axes.
-        let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
-        let step = strides.last().copied().unwrap_or(1);
-        for (updates, &offset) in updates.chunks(window.size).zip(offsets) {
-            for (i, updates) in updates.chunks(run).enumerate() {
-                let first = index_of(outer, strides, offset as usize, i);
-                if step == 1 {
-                    let slots = &mut out[first as usize..][..run];
-                    slots.iter_mut().zip(updates).for_each(|(slot, &update)| add(slot, update));
-                } else {
-                    for (j, &update) in updates.iter().enumerate() {
-                        add(&mut out[(first + j as isize * step) as usize], update);
-                    }
-                }
+        return;
+    }
+    let Layout { shape, strides, .. } = &window.layout;
+    // Rows along the last of the window's axes.
+    let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
+    let step = strides.last().copied().unwrap_or(1);
+    let mut i = 0;
+    for &offset in offsets {
+        for row in 0..window.size / run {
+            let first = index_of(outer, strides, offset as usize, row);
+            for j in 0..run as isize {
+                update((first + j * step) as usize, i);
+                i += 1;
             }
         }
     }
+}
+
+/// Sums of integers wrap, so that their order doesn't matter.
+fn add_integers<T: Element>(window: &Window, offsets: &[isize], updates: &[u8], out: &mut [u8]) {
+    let (updates, out) = (T::view(updates), T::view_mut(out));
+    each_update(window, offsets, |place, i| {
+        let sum = T::load(out[place]).to_i64().wrapping_add(T::load(updates[i]).to_i64());
+        out[place] = T::from_i64(sum).store();
+    });
 }
 
 /// Where `indexed_add` of floats takes elements from, and what they become.
@@ -617,6 +650,9 @@ impl Target<'_> {
     ) -> Result<(), Error> {
         let updates = elements(self.op, updates, lane)?;
         let updates = L::view(&updates);
+        if self.source.len() / self.from.width() <= DENSE * updates.len() {
+            return self.add_dense::<L>(offsets, updates, lane, out);
+        }
         let size = self.window.size;
         let tile = (TILE / size).clamp(1, offsets.len());
         let memory = |dtype: DType| scratch(self.op, dtype, &[tile, size], tile * size * dtype.width());
@@ -655,6 +691,62 @@ impl Target<'_> {
             convert(lane, &lanes[..count * lane.width()], self.to, count, to);
             self.window.write(self.to.width(), to, places.iter().copied(), out);
         }
+        Ok(())
+    }
+
+    /// `add` with a total for every element of the target.
+    fn add_dense<L: Total>(
+        &self,
+        offsets: &[isize],
+        updates: &[L::Bytes],
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let (from, to, wide) = (self.from.width(), self.to.width(), lane.width());
+        let size = self.source.len() / from;
+        let mut totals = scratch(self.op, lane, &[size], size * wide)?;
+        let mut touched = scratch_of::<bool>(self.op, DType::U8, &[size], size)?;
+        {
+            let totals = L::view_mut(&mut totals);
+            each_update(self.window, offsets, |place, i| {
+                let (update, total) = (L::load(updates[i]), L::load(totals[place]));
+                let first = !std::mem::replace(&mut touched[place], true);
+                totals[place] = if first { update.first() } else { total + update }.store();
+            });
+        }
+        let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
+        parallel::fill(out, size, cost, |start, part| {
+            let mut lanes = [0; TOTALS * 16];
+            let mut rounded = [0; TOTALS * 16];
+            for (i, slots) in part.chunks_mut(TOTALS * to).enumerate() {
+                let (first, count) = (start + i * TOTALS, slots.len() / to);
+                let touched = &touched[first..first + count];
+                if !touched.contains(&true) {
+                    continue;
+                }
+                let (lanes, rounded) = (&mut lanes[..count * wide], &mut rounded[..count * to]);
+                let source = &self.source[first * from..][..count * from];
+                match conversion(self.from, lane) {
+                    Some(convert) => convert(source, lanes),
+                    None => lanes.copy_from_slice(source),
+                }
+                let totals = L::view(&totals[first * wide..]);
+                for (lane, &total) in L::view_mut(lanes).iter_mut().zip(totals) {
+                    *lane = (L::load(*lane) + L::load(total)).store();
+                }
+                match conversion(lane, self.to) {
+                    Some(convert) => convert(lanes, rounded),
+                    None => rounded.copy_from_slice(lanes),
+                }
+                for ((slot, rounded), &touched) in
+                    slots.chunks_exact_mut(to).zip(rounded.chunks_exact(to)).zip(touched)
+                {
+                    if touched {
+                        slot.copy_from_slice(rounded);
+                    }
+                }
+            }
+        });
         Ok(())
     }
 
