@@ -40,6 +40,12 @@ defmodule Ferrox.Backend do
        up values exactly; there both go through 32-bit numbers. With padding they put
        values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
        larger than the padded tensor raise an `ArgumentError`.
+   10. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
+       merged, and may cut off more than an axis has; there the tensor's type stays,
+       whatever the padding, and cutting off too much raises.
+   11. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
+       axes of the target are for the start of each of these axes; there they are for as
+       many elements in a row.
 
   ## Inspection
 
