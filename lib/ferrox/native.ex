@@ -266,7 +266,9 @@ defmodule Ferrox.Native do
           bitstring
   def indexed(op, type, axes, {_, shape, _} = target, indices, updates) do
     {target, indices, updates} = {whole(target), whole(indices), whole(updates)}
-    call(:indexed, [op == :indexed_add, type, axes, target, indices, updates]) |> data(type, shape)
+
+    call(:indexed, [op == :indexed_add, type, axes, target, indices, updates])
+    |> data(type, shape)
   end
 
   @spec put_slice(type, [non_neg_integer], operand, operand) :: bitstring

@@ -53,7 +53,9 @@ if Code.ensure_loaded?(Nx) do
     end
 
     test "k is at most the size of the last axis" do
-      assert_raise ArgumentError, ~r/got size=2 and k=3/, fn -> Nx.top_k(Nx.tensor([1, 2]), k: 3) end
+      assert_raise ArgumentError, ~r/got size=2 and k=3/, fn ->
+        Nx.top_k(Nx.tensor([1, 2]), k: 3)
+      end
 
       # As a backend of 0.9 is called.
       out = %{Nx.tensor([0, 0, 0]) | data: nil}
@@ -145,7 +147,12 @@ if Code.ensure_loaded?(Nx) do
       {values, places} = Nx.Defn.jit(&Nx.top_k(&1, k: 2)).(t)
       assert {Nx.to_list(values), Nx.to_list(places)} == {[[3, 2], [6, 5]], [[0, 2], [0, 1]]}
       assert backend(values) == Backend
-      assert Nx.to_list(Nx.Defn.jit(&Nx.take(&1, Nx.tensor([2, 0]), axis: :y)).(t)) == [[2, 3], [4, 6]]
+
+      assert Nx.to_list(Nx.Defn.jit(&Nx.take(&1, Nx.tensor([2, 0]), axis: :y)).(t)) == [
+               [2, 3],
+               [4, 6]
+             ]
+
       sorted = t |> Nx.vectorize(:x) |> Nx.sort() |> Nx.devectorize()
       assert Nx.to_list(sorted) == [[1, 2, 3], [4, 5, 6]]
       along = Nx.take_along_axis(t, Nx.argsort(t, axis: 1), axis: 1)
