@@ -48,9 +48,7 @@ if Code.ensure_loaded?(Nx) do
       "triangular_solve/4" => %{
         Nx.LinAlg => [
           invert: 1,
-          least_squares: 3,
           matrix_power: 2,
-          pinv: 2,
           solve: 2,
           triangular_solve: 3
         ]
