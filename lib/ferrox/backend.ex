@@ -52,6 +52,7 @@ defmodule Ferrox.Backend do
 
   import Kernel, except: [inspect: 2]
 
+  alias Ferrox.Backend.{Default, Fold}
   alias Ferrox.{Native, Numbers}
 
   if Code.ensure_loaded?(Nx.Backend), do: @behaviour(Nx.Backend)
@@ -64,38 +65,17 @@ defmodule Ferrox.Backend do
 
   # Callbacks of either version of Nx that are not there yet.
   @unsupported [
-    acos: 2,
-    acosh: 2,
     argsort: 3,
-    asin: 2,
-    asinh: 2,
-    atan: 2,
-    atanh: 2,
-    cbrt: 2,
-    conjugate: 2,
-    cosh: 2,
-    count_leading_zeros: 2,
-    erf: 2,
-    erf_inv: 2,
-    erfc: 2,
     fft: 3,
-    from_pointer: 5,
     gather: 4,
     ifft: 3,
-    imag: 2,
     indexed_add: 5,
     indexed_put: 5,
     lu: 3,
     pad: 4,
-    population_count: 2,
     put_slice: 4,
-    real: 2,
-    reduce: 5,
-    sinh: 2,
     sort: 3,
-    to_pointer: 2,
-    triangular_solve: 4,
-    window_reduce: 6
+    triangular_solve: 4
   ]
 
   for {name, arity} <- @unsupported do
@@ -143,6 +123,17 @@ defmodule Ferrox.Backend do
 
   @doc false
   def backend_transfer(tensor, backend, opts), do: backend_copy(tensor, backend, opts)
+
+  @pointers "Ferrox.Backend has no pointers: the data of a tensor are a binary that the VM " <>
+              "moves and frees as it sees fit, so that no address of it stays valid, and memory " <>
+              "at an address from elsewhere can't be checked; use Nx.to_binary/1 and Nx.from_binary/3"
+
+  @doc false
+  def from_pointer(_pointer, _type, _shape, _backend_opts, _opts),
+    do: raise(ArgumentError, @pointers)
+
+  @doc false
+  def to_pointer(_tensor, _opts), do: raise(ArgumentError, @pointers)
 
   # The garbage collector knows the data; there is nothing to free by hand.
   @doc false
@@ -270,8 +261,10 @@ defmodule Ferrox.Backend do
   end
 
   @unary_ops [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
+               [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
+               [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
                [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-               [:is_nan, :is_infinity, :logical_not]
+               [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
 
   for op <- @unary_ops do
     @doc false
@@ -353,11 +346,51 @@ defmodule Ferrox.Backend do
     put(out, Native.conv(type, shape, operand(tensor), operand(kernel), options))
   end
 
-  ## Blocks: compound operations of Nx 0.12 and later
+  ## Folds with a function
+
+  @doc false
+  def reduce(out, tensor, acc, opts, fun), do: put(out, Fold.reduce(out, tensor, acc, opts, fun))
+
+  @doc false
+  def window_reduce(out, tensor, acc, window, opts, fun),
+    do: put(out, Fold.window_reduce(out, tensor, acc, window, opts, fun))
+
+  ## Compound operations: optional callbacks of Nx 0.9, blocks of 0.12 and later
+
+  for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
+    @doc false
+    def unquote(op)(out, tensor, opts),
+      do: put(out, Native.cumulative(unquote(op), opts[:axis], opts[:reverse], operand(tensor)))
+  end
+
+  @doc false
+  def all_close(%{shape: shape} = out, left, right, opts) do
+    tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, opts[:equal_nan]}
+    put(out, Native.all_close(shape, tolerances, operand(left), operand(right)))
+  end
+
+  @doc false
+  def optional(_name, args, fun), do: Default.run(fun, args)
 
   @doc false
   def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
-  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
+  def block(%{__struct__: Nx.Block.Phase}, out, [tensor], _fun), do: phase(out, tensor)
+
+  def block(%{__struct__: Nx.Block.AllClose, rtol: rtol, atol: atol} = close, out, [a, b], _fun)
+      when is_number(rtol) and is_number(atol),
+      do: all_close(out, a, b, Map.to_list(close))
+
+  for {module, op} <- [
+        {Nx.Block.CumulativeSum, :cumulative_sum},
+        {Nx.Block.CumulativeProduct, :cumulative_product},
+        {Nx.Block.CumulativeMin, :cumulative_min},
+        {Nx.Block.CumulativeMax, :cumulative_max}
+      ] do
+    def block(%{__struct__: unquote(module)} = cumulative, out, [tensor], _fun),
+      do: unquote(op)(out, tensor, Map.to_list(cumulative))
+  end
+
+  def block(struct, _out, args, fun), do: Default.run(fun, [struct | args])
 
   ## What all share
 

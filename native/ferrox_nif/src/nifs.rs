@@ -4,7 +4,10 @@
 use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
-use crate::families::{self, Binary, ConvOptions, DotSide, Over, Reduce, Scatter, Unary, Window};
+use crate::families::{
+    self, Binary, ConvOptions, Cumulative, DotSide, Over, Reduce, Scatter, Tolerances, Unary, Window,
+    WindowOptions,
+};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
 type Axes = Vec<usize>;
@@ -44,10 +47,13 @@ nifs! {
     fn concatenate, concatenate_normal, concatenate_dirty(dtype: Type, shape: Dims, axis: usize, inputs: Operands<'a>);
     fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
     fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
+    fn cumulative, cumulative_normal, cumulative_dirty(op: Cumulative, axis: usize, reverse: bool, input: Operand<'a>);
+    fn all_close, all_close_normal, all_close_dirty(shape: Dims, tolerances: Tolerances, left: Operand<'a>, right: Operand<'a>);
+    fn window_elements, window_elements_normal, window_elements_dirty(shape: Dims, windows: WindowOptions, input: Operand<'a>, pad: Operand<'a>);
     fn panic, panic_normal, panic_dirty(message: String);
 }
 
-/// The names of the binary, unary and reducing operations.
+/// The names of the binary, unary, reducing and cumulative operations.
 #[rustler::nif]
 fn operations() -> Vec<Vec<Atom>> {
     families::operations()
