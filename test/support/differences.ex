@@ -268,6 +268,19 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    @doc "The places of the elements up to each along an axis, in the order that they come."
+    def prefixes(shape, axis, reverse) do
+      inner = shape |> Tuple.to_list() |> Enum.drop(axis + 1) |> Enum.product()
+      dim = elem(shape, axis)
+
+      for place <- 0..(Tuple.product(shape) - 1) do
+        index = place |> div(inner) |> rem(dim)
+        first = place - index * inner
+        indices = if reverse, do: (dim - 1)..index//-1, else: 0..index
+        for i <- indices, do: first + i * inner
+      end
+    end
+
     @doc "Whether values are close to each other, by exact distances and in IEEE 754."
     def close?(a, b, opts) do
       {{ar, ai}, {br, bi}} = {Oracle.parts(a), Oracle.parts(b)}
