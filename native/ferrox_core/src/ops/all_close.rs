@@ -5,7 +5,7 @@ use num_complex::Complex;
 use super::complex;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, Access, Input, Kernel, Operand, Target};
-use crate::exec::parallel::Cost;
+use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::Compute;
 use crate::layout::{Shape, size};
@@ -25,10 +25,16 @@ pub struct Tolerance {
     pub equal_nan: bool,
 }
 
-/// What a pair of elements costs.
+/// The work of comparing tensors of these types and shapes.
 #[must_use]
-pub fn cost(left: DType, right: DType) -> Cost {
-    1_000 + packed::cost(&[left, right])
+pub fn work(dtypes: [DType; 2], left: &[usize], right: &[usize]) -> Work {
+    let pairs = broadcast(left, right).and_then(|shape| size(&shape));
+    parallel::work(pairs.unwrap_or(0), cost(dtypes))
+}
+
+/// What a pair of elements costs.
+fn cost(dtypes: [DType; 2]) -> Cost {
+    1_000 + packed::cost(&dtypes)
 }
 
 /// Writes 1 if all pairs of elements, broadcast to one shape, are close to
@@ -75,14 +81,8 @@ pub fn all_close(
         Input { bytes: parameters, width: parameters.len(), access: Access::Scalar, load: None },
     ];
     let mut close = scratch(OP, DType::U8, &shape, size)?;
-    elementwise::run(
-        &shape,
-        Target { bytes: &mut close, store: None },
-        &inputs,
-        kernel,
-        cost(dtypes[0], dtypes[1]),
-    )
-    .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })?;
+    elementwise::run(&shape, Target { bytes: &mut close, store: None }, &inputs, kernel, cost(dtypes))
+        .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })?;
     out.bytes.fill(vectorize(AllOf(&close)));
     Ok(())
 }
