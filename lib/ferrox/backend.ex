@@ -16,8 +16,8 @@ defmodule Ferrox.Backend do
 
     1. Floats follow IEEE 754 where Elixir's arithmetic raises (overflow gives an
        infinity, division by zero an infinity or NaN) and where it has rules of its
-       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`
-       and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
+       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`,
+       `phase` and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
        complex numbers with a NaN.
     2. bf16, f8 and f16 results are rounded once, to nearest with ties to even; there
        bf16 and f8 are truncated and f16 is rounded twice. f8_e4m3fn rounds ties to
@@ -25,7 +25,9 @@ defmodule Ferrox.Backend do
     3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
        `Nx.clip/3` keeps NaN; there it becomes the lower bound.
     4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
-       zero. Other functions of them may differ in the last place.
+       zero. Other functions of them may differ in the last place. Those of f64 are the
+       C library's, as there; the error functions and the inverse hyperbolic ones are
+       computed as glibc does.
     5. Integer division by zero, negative exponents of integers and negative shifts
        raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
        and `Nx.atan2/2` of numbers with an imaginary part.
@@ -35,11 +37,25 @@ defmodule Ferrox.Backend do
     8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and windows of floats may add up in
        another order, windows along their last axis first. Large products of matrices
        and convolutions of f32 and narrower types are computed in f32, and if one part
-       of a complex element is not finite the other may be NaN.
+       of a complex element is not finite the other may be NaN. Cumulative sums and
+       products are accumulated from left to right in 64 bits and rounded once an
+       element, where Nx adds up pairs in the type of the tensor; sums of f64 carry along
+       what is rounded off. Of zeros of either sign, cumulative minima and maxima keep
+       the first.
     9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add
        up values exactly; there both go through 32-bit numbers. With padding they put
        values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
        larger than the padded tensor raise an `ArgumentError`.
+    10. `Nx.all_close/3` compares exact distances of integers, which wrap around there,
+        and distances of floats in f64.
+    11. The function of `Nx.window_reduce/5` is given scalar tensors, as Nx says; there it
+        is given numbers. The accumulator, which is also what lies outside of the tensor,
+        must be a value of the tensor's type.
+    12. Operations on types of 2 and 4 bits work where they fail there: counting leading
+        zeros, and the cumulative operations.
+
+  Reductions with an Elixir function call it once an element. Pointers are refused, as
+  there: the VM moves and frees the data of a tensor as it sees fit.
 
   ## Inspection
 

@@ -78,7 +78,7 @@ fn views_that_broadcast() {
     for (left, right, shape) in shapes {
         for view in views(left) {
             for dtype in [F32, S8, C64] {
-                let numbers: Vec<Number> = (0..7).map(|i| Number::Integer(i)).collect();
+                let numbers: Vec<Number> = (0..7).map(Number::Integer).collect();
                 let a = if dtype == S8 {
                     Source::new(dtype, view.clone(), &numbers)
                 } else {
