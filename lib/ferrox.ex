@@ -899,7 +899,7 @@ defmodule Ferrox do
   """
   @spec conjugate(operand) :: Tensor.t()
   def conjugate(tensor) do
-    %Tensor{type: type} = tensor = to_tensor(tensor)
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :conjugate)
     unary(:conjugate, Type.to_complex(type), tensor)
   end
 
@@ -914,7 +914,7 @@ defmodule Ferrox do
   """
   @spec real(operand) :: Tensor.t()
   def real(tensor) do
-    %Tensor{type: type} = tensor = to_tensor(tensor)
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :real)
 
     if Type.complex?(type),
       do: unary(:real, Type.to_real(type), tensor),
@@ -932,7 +932,7 @@ defmodule Ferrox do
   """
   @spec imag(operand) :: Tensor.t()
   def imag(tensor) do
-    %Tensor{type: type, shape: shape} = tensor = to_tensor(tensor)
+    %Tensor{type: type, shape: shape} = tensor = nx_tensor(tensor, :imag)
 
     if Type.complex?(type),
       do: unary(:imag, Type.to_real(type), tensor),
@@ -950,7 +950,7 @@ defmodule Ferrox do
   """
   @spec phase(operand) :: Tensor.t()
   def phase(tensor) do
-    %Tensor{type: type} = tensor = to_tensor(tensor)
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :phase)
     unary(:phase, Type.to_real(type), tensor)
   end
 
