@@ -138,7 +138,10 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_flat_list(result) == [3, 5, 9, 11]
 
         there = Nx.tensor([1, 2, 3])
-        assert Nx.to_list(Nx.window_reduce(there, on_ferrox(0), {2}, &Nx.add/2)) == [3, 5]
+
+        # Before, Nx asks the backend of the tensor alone.
+        if Version.match?("#{Application.spec(:nx, :vsn)}", ">= 0.13.1"),
+          do: assert(Nx.to_list(Nx.window_reduce(there, on_ferrox(0), {2}, &Nx.add/2)) == [3, 5])
       end
 
       # As many as the sum of the windows' sizes, not as the square of the tensor's.

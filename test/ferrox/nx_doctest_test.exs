@@ -16,7 +16,7 @@ if Code.ensure_loaded?(Nx) do
       "argsort/3" => %{
         Nx => [argsort: 2, take_along_axis: 3, top_k: 2],
         Nx.LinAlg => [cholesky: 1],
-        Nx.Random => [shuffle: 3]
+        Nx.Random => [multivariate_normal: 4, shuffle: 3]
       },
       "fft/3" => %{Nx => [fft2: 2, fft: 2, rfft: 2]},
       "gather/4" => %{
