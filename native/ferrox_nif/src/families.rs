@@ -213,8 +213,7 @@ pub fn all_close<'a>(
     right: Operand<'a>,
 ) -> Term<'a> {
     const OP: &str = "all_close";
-    let pairs = left.size().max(right.size());
-    let work = parallel::work(pairs, ops::all_close::cost(left.dtype(), right.dtype()));
+    let work = ops::all_close::work([left.dtype(), right.dtype()], left.shape(), right.shape());
     call.tensor(work, OP, DType::U8, &shape.0, |out| {
         let tolerance = Tolerance { relative, absolute, equal_nan };
         ops::all_close::all_close(out, &left.tensor(OP)?, &right.tensor(OP)?, tolerance)
