@@ -16,8 +16,8 @@ defmodule Ferrox.Backend do
 
     1. Floats follow IEEE 754 where Elixir's arithmetic raises (overflow gives an
        infinity, division by zero an infinity or NaN) and where it has rules of its
-       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`
-       and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
+       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`,
+       `phase` and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
        complex numbers with a NaN.
     2. bf16, f8 and f16 results are rounded once, to nearest with ties to even; there
        bf16 and f8 are truncated and f16 is rounded twice. f8_e4m3fn rounds ties to
@@ -25,7 +25,9 @@ defmodule Ferrox.Backend do
     3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
        `Nx.clip/3` keeps NaN; there it becomes the lower bound.
     4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
-       zero. Other functions of them may differ in the last place.
+       zero. Other functions of them may differ in the last place. Those of f64 are the
+       C library's, as there; the error functions and the inverse hyperbolic ones are
+       computed as glibc does.
     5. Integer division by zero, negative exponents of integers and negative shifts
        raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
        and `Nx.atan2/2` of numbers with an imaginary part.
@@ -35,17 +37,31 @@ defmodule Ferrox.Backend do
     8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and windows of floats may add up in
        another order, windows along their last axis first. Large products of matrices
        and convolutions of f32 and narrower types are computed in f32, and if one part
-       of a complex element is not finite the other may be NaN.
+       of a complex element is not finite the other may be NaN. Cumulative sums and
+       products are accumulated from left to right in 64 bits and rounded once an
+       element, where Nx adds up pairs in the type of the tensor; sums of f64 carry along
+       what is rounded off. Of zeros of either sign, cumulative minima and maxima keep
+       the first.
     9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add
        up values exactly; there both go through 32-bit numbers. With padding they put
        values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
        larger than the padded tensor raise an `ArgumentError`.
-   10. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
-       merged, and may cut off more than an axis has; there the tensor's type stays,
-       whatever the padding, and cutting off too much raises.
-   11. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
-       axes of the target are for the start of each of these axes; there they are for as
-       many elements in a row.
+    10. `Nx.all_close/3` compares exact distances of integers, which wrap around there,
+        and distances of floats in f64.
+    11. The function of `Nx.window_reduce/5` is given scalar tensors, as Nx says; there it
+        is given numbers. The accumulator, which is also what lies outside of the tensor,
+        must be a value of the tensor's type.
+    12. Operations on types of 2 and 4 bits work where they fail there: counting leading
+        zeros, and the cumulative operations.
+    13. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
+        merged, and may cut off more than an axis has; there the tensor's type stays,
+        whatever the padding, and cutting off too much raises.
+    14. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
+        axes of the target are for the start of each of these axes; there they are for as
+        many elements in a row.
+
+  Reductions with an Elixir function call it once an element. Pointers are refused, as
+  there: the VM moves and frees the data of a tensor as it sees fit.
 
   ## Inspection
 
@@ -58,6 +74,7 @@ defmodule Ferrox.Backend do
 
   import Kernel, except: [inspect: 2]
 
+  alias Ferrox.Backend.{Default, Fold}
   alias Ferrox.{Native, Numbers}
 
   if Code.ensure_loaded?(Nx.Backend), do: @behaviour(Nx.Backend)
@@ -70,31 +87,10 @@ defmodule Ferrox.Backend do
 
   # Callbacks of either version of Nx that are not there yet.
   @unsupported [
-    acos: 2,
-    acosh: 2,
-    asin: 2,
-    asinh: 2,
-    atan: 2,
-    atanh: 2,
-    cbrt: 2,
-    conjugate: 2,
-    cosh: 2,
-    count_leading_zeros: 2,
-    erf: 2,
-    erf_inv: 2,
-    erfc: 2,
     fft: 3,
-    from_pointer: 5,
     ifft: 3,
-    imag: 2,
     lu: 3,
-    population_count: 2,
-    real: 2,
-    reduce: 5,
-    sinh: 2,
-    to_pointer: 2,
-    triangular_solve: 4,
-    window_reduce: 6
+    triangular_solve: 4
   ]
 
   for {name, arity} <- @unsupported do
@@ -142,6 +138,17 @@ defmodule Ferrox.Backend do
 
   @doc false
   def backend_transfer(tensor, backend, opts), do: backend_copy(tensor, backend, opts)
+
+  @pointers "Ferrox.Backend has no pointers: the data of a tensor are a binary that the VM " <>
+              "moves and frees as it sees fit, so that no address of it stays valid, and memory " <>
+              "at an address from elsewhere can't be checked; use Nx.to_binary/1 and Nx.from_binary/3"
+
+  @doc false
+  def from_pointer(_pointer, _type, _shape, _backend_opts, _opts),
+    do: raise(ArgumentError, @pointers)
+
+  @doc false
+  def to_pointer(_tensor, _opts), do: raise(ArgumentError, @pointers)
 
   # The garbage collector knows the data; there is nothing to free by hand.
   @doc false
@@ -271,8 +278,10 @@ defmodule Ferrox.Backend do
   end
 
   @unary_ops [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
+               [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
+               [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
                [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-               [:is_nan, :is_infinity, :logical_not]
+               [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
 
   for op <- @unary_ops do
     @doc false
@@ -400,7 +409,31 @@ defmodule Ferrox.Backend do
     put(out, Native.conv(type, shape, operand(tensor), operand(kernel), options))
   end
 
-  ## Blocks: compound operations of Nx 0.12 and later
+  ## Folds with a function
+
+  @doc false
+  def reduce(out, tensor, acc, opts, fun), do: put(out, Fold.reduce(out, tensor, acc, opts, fun))
+
+  @doc false
+  def window_reduce(out, tensor, acc, window, opts, fun),
+    do: put(out, Fold.window_reduce(out, tensor, acc, window, opts, fun))
+
+  ## Compound operations: optional callbacks of Nx 0.9, blocks of 0.12 and later
+
+  for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
+    @doc false
+    def unquote(op)(out, tensor, opts),
+      do: put(out, Native.cumulative(unquote(op), opts[:axis], opts[:reverse], operand(tensor)))
+  end
+
+  @doc false
+  def all_close(%{shape: shape} = out, left, right, opts) do
+    tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, opts[:equal_nan]}
+    put(out, Native.all_close(shape, tolerances, operand(left), operand(right)))
+  end
+
+  @doc false
+  def optional(_name, args, fun), do: Default.run(fun, args)
 
   @doc false
   def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
@@ -411,7 +444,23 @@ defmodule Ferrox.Backend do
   end
 
   def block(%{__struct__: Nx.Block.TopK, k: k}, out, [tensor], _fun), do: top_k(out, tensor, k: k)
-  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
+  def block(%{__struct__: Nx.Block.Phase}, out, [tensor], _fun), do: phase(out, tensor)
+
+  def block(%{__struct__: Nx.Block.AllClose, rtol: rtol, atol: atol} = close, out, [a, b], _fun)
+      when is_number(rtol) and is_number(atol),
+      do: all_close(out, a, b, Map.to_list(close))
+
+  for {module, op} <- [
+        {Nx.Block.CumulativeSum, :cumulative_sum},
+        {Nx.Block.CumulativeProduct, :cumulative_product},
+        {Nx.Block.CumulativeMin, :cumulative_min},
+        {Nx.Block.CumulativeMax, :cumulative_max}
+      ] do
+    def block(%{__struct__: unquote(module)} = cumulative, out, [tensor], _fun),
+      do: unquote(op)(out, tensor, Map.to_list(cumulative))
+  end
+
+  def block(struct, _out, args, fun), do: Default.run(fun, [struct | args])
 
   ## What all share
 

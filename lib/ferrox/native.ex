@@ -77,6 +77,9 @@ defmodule Ferrox.Native do
     take_along_axis: 3,
     indexed: 6,
     put_slice: 4,
+    cumulative: 4,
+    all_close: 4,
+    window_elements: 4,
     panic: 1
   ]
 
@@ -274,6 +277,27 @@ defmodule Ferrox.Native do
   @spec put_slice(type, [non_neg_integer], operand, operand) :: bitstring
   def put_slice(type, starts, {_, shape, _} = input, slice),
     do: call(:put_slice, [type, starts, whole(input), whole(slice)]) |> data(type, shape)
+
+  @doc "The result has the type and the shape of the operand."
+  @spec cumulative(atom, non_neg_integer, boolean, operand) :: bitstring
+  def cumulative(op, axis, reverse, {type, shape, _} = input),
+    do: call(:cumulative, [op, axis, reverse, whole(input)]) |> data(type, shape)
+
+  @doc "The tolerances are `{relative, absolute, whether NaN equals NaN}`."
+  @spec all_close(tuple, {float, float, boolean}, operand, operand) :: binary
+  def all_close(shape, tolerances, left, right),
+    do: call(:all_close, [shape, tolerances, whole(left), whole(right)]) |> data({:u, 8}, shape)
+
+  @doc """
+  The elements of each window; `pad`, of the same type, is outside of the tensor.
+
+  The windows are `{sizes, strides, dilations, padding}`, the shape is that of their
+  places followed by the sizes.
+  """
+  @spec window_elements(tuple, {list, list, list, list}, operand, operand) :: bitstring
+  def window_elements(shape, windows, {type, _, _} = input, pad) do
+    call(:window_elements, [shape, windows, whole(input), whole(pad)]) |> data(type, shape)
+  end
 
   @doc """
   The answer of the library, or an ArgumentError with its message.

@@ -31,7 +31,8 @@ if Code.ensure_loaded?(Nx) do
     @kept Differences.kept()
 
     @unary [:sqrt, :abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-             [:is_nan, :is_infinity, :logical_not] ++ @transcendental
+             [:is_nan, :is_infinity, :logical_not, :conjugate, :real, :imag, :phase] ++
+             [:population_count, :count_leading_zeros] ++ @transcendental
 
     @shapes [
       {{}, {}},
@@ -136,8 +137,11 @@ if Code.ensure_loaded?(Nx) do
     end
 
     for op <- @unary do
+      # Of reals it is made by Nx, on the default backend.
+      types = if op == :imag, do: [c: 64, c: 128], else: @types
+
       test "#{op}", context do
-        for type <- @types, round <- 1..(4 * @cases) do
+        for type <- unquote(types), round <- 1..(4 * @cases) do
           Generators.seed(context.seed, {unquote(op), type, round})
 
           elementwise(context, :unary, unquote(op), [
@@ -247,6 +251,131 @@ if Code.ensure_loaded?(Nx) do
 
         report()
       end
+    end
+
+    for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
+      test "#{op}", context do
+        for type <- @types, round <- 1..(6 * @cases) do
+          Generators.seed(context.seed, {unquote(op), type, round})
+          shape = Generators.pick([{1}, {2}, {7}, {40}, {3, 5}, {2, 3, 4}, {2, 200}, {200, 2}])
+          axis = Generators.pick(Enum.to_list(0..(tuple_size(shape) - 1)))
+          opts = [axis: axis, reverse: Generators.pick([true, false])]
+
+          only =
+            if unquote(op) == :cumulative_product,
+              do: :everyday,
+              else: Generators.pick([:everyday, :any])
+
+          # The product of more may overflow on the way.
+          most = if unquote(op) == :cumulative_product, do: 24, else: 400
+          shape = if Nx.size(shape) > most, do: {3, 5}, else: shape
+          axis = min(axis, tuple_size(shape) - 1)
+          tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: only))
+          scan(context, unquote(op), tensor, Keyword.put(opts, :axis, axis))
+        end
+
+        report()
+      end
+    end
+
+    test "all_close", context do
+      for left <- @types, right <- @types, round <- 1..@cases do
+        Generators.seed(context.seed, {:all_close, left, right, round})
+        {left_shape, right_shape} = Generators.pick(@shapes)
+        a = tensor(left, left_shape)
+
+        b =
+          if Generators.pick([true, false]) and left == right and left_shape == right_shape,
+            do: nudged(a),
+            else: tensor(right, right_shape)
+
+        opts = [
+          equal_nan: Generators.pick([true, false]),
+          rtol: Generators.pick([1.0e-5, 0.0, 0.3]),
+          atol: Generators.pick([1.0e-8, 0, 2.5, 300])
+        ]
+
+        close(context, a, b, opts)
+      end
+
+      report()
+    end
+
+    # The same elements, but for one that may be its neighbour.
+    defp nudged(%{type: {_, bits}} = tensor) do
+      [first | rest] = chunks(tensor.data.state, bits)
+      <<n::size(bits)-native>> = first
+      data = Enum.into([<<n + :rand.uniform(2) - 1::size(bits)-native>> | rest], <<>>)
+      tensor(tensor.type, tensor.shape, data)
+    end
+
+    # Functions that round nothing, or round as BinaryBackend does.
+    defp functions({kind, bits}) do
+      exact? = kind in [:s, :u] or {kind, bits} in [f: 32, f: 64]
+
+      [{:second, fn x, _ -> x end}] ++
+        if(kind == :c, do: [], else: [{:max, &Nx.max/2}, {:min, &Nx.min/2}]) ++
+        if(exact?, do: [{:add, &Nx.add/2}, {:subtract, &Nx.subtract/2}], else: [])
+    end
+
+    test "reduce", context do
+      for type <- @types -- [f: 8], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:reduce, type, round})
+        shape = Generators.pick([{}, {1}, {9}, {3, 5}, {2, 3, 4}, {2, 1, 3, 2}])
+        axes = Generators.pick([nil | axes(shape)])
+        opts = [axes: axes, keep_axes: Generators.pick([true, false])]
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: :everyday))
+        acc = Nx.tensor(1, type: type)
+        {_, fun} = Generators.pick(functions(type))
+        moved(context, :function, :reduce, [tensor], &Nx.reduce(hd(&1), acc, opts, fun))
+      end
+
+      report()
+    end
+
+    # BinaryBackend hands numbers to the function.
+    test "window_reduce", context do
+      for type <- @types -- [f: 8], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:window_reduce, type, round})
+        shape = Generators.pick([{9}, {5, 4}, {3, 4, 3}])
+        some = fn choices -> for _ <- Tuple.to_list(shape), do: Generators.pick(choices) end
+        padding = Enum.zip(some.([0, 1, 2]), some.([0, 1, 2]))
+
+        opts = [
+          strides: some.([1, 2, 3]),
+          window_dilations: some.([1, 2]),
+          padding: Generators.pick([:valid, :same, padding])
+        ]
+
+        window = List.to_tuple(some.([1, 2]))
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: :everyday))
+        acc = Nx.tensor(1, type: type)
+        {_, fun} = Generators.pick(functions(type))
+        typed = fn x -> if is_struct(x, Nx.Tensor), do: x, else: Nx.tensor(x, type: type) end
+        fun = fn x, acc -> fun.(typed.(x), typed.(acc)) end
+
+        moved(
+          context,
+          :function,
+          :window_reduce,
+          [tensor],
+          &Nx.window_reduce(hd(&1), acc, window, opts, fun)
+        )
+      end
+
+      report()
+    end
+
+    test "bitcast", context do
+      for {_, bits} = from <- @types,
+          {kind, ^bits} = to when kind != :c <- @types,
+          elem(from, 0) != :c do
+        Generators.seed(context.seed, {:bitcast, from, to})
+        tensor = tensor(from, Generators.pick([{}, {7}, {3, 5}]))
+        moved(context, :shape, :bitcast, [tensor], &Nx.bitcast(hd(&1), to))
+      end
+
+      report()
     end
 
     # Every set of axes but the empty one, for which Nx does nothing.
@@ -639,6 +768,55 @@ if Code.ensure_loaded?(Nx) do
           check(context, {:reduction, op}, [tensor], expected, got, fn i, type, got, _direct ->
             group = groups |> Enum.at(i) |> Enum.map(&elem(values, &1))
             {Differences.folded(op, tensor.type, type, group, got), group}
+          end)
+      end
+    end
+
+    defp scan(context, op, tensor, opts) do
+      call = fn tensor -> apply(Nx, op, [tensor, opts]) end
+      values = tensor |> values() |> List.to_tuple()
+      places = Differences.prefixes(tensor.shape, opts[:axis], opts[:reverse])
+
+      case {attempt(fn -> call.(tensor) end), attempt(fn -> call.(on_ferrox(tensor)) end)} do
+        {{:raised, %ArgumentError{}}, {:raised, %ArgumentError{}}} ->
+          count(context, :cumulative, :both_raise, 1)
+
+        # Nx does nothing along an axis of one.
+        {_, {:raised, %ArgumentError{}}}
+        when op in [:cumulative_min, :cumulative_max] and elem(tensor.type, 0) == :c and
+               elem(tensor.shape, 0) == 1 ->
+          count(context, :cumulative, :refused, 1)
+
+        {_, {:raised, error}} ->
+          fail(context, op, [tensor], "Ferrox raised #{inspect(error)}")
+
+        {expected, {:ok, got}} ->
+          check(context, {:cumulative, op}, [tensor], expected, got, fn i, type, got, _direct ->
+            prefix = places |> Enum.at(i) |> Enum.map(&elem(values, &1))
+            {Differences.accumulated(op, type, prefix, got), prefix}
+          end)
+      end
+    end
+
+    defp close(context, a, b, opts) do
+      {expected, got} =
+        {attempt(fn -> Nx.all_close(a, b, opts) end),
+         attempt(fn -> Nx.all_close(on_ferrox(a), on_ferrox(b), opts) end)}
+
+      case got do
+        {:raised, error} ->
+          fail(context, :all_close, [a, b], "Ferrox raised #{inspect(error)}")
+
+        {:ok, got} ->
+          check(context, {:all_close, :all_close}, [a, b], expected, got, fn _, type, got, _ ->
+            shape = Nx.shape(Nx.add(Nx.iota(a.shape), Nx.iota(b.shape)))
+            [left, right] = for t <- [a, b], do: Oracle.broadcast(values(t), t.shape, shape)
+
+            close? =
+              Enum.zip(left, right) |> Enum.all?(fn {x, y} -> Differences.close?(x, y, opts) end)
+
+            same? = got == Oracle.encode(if(close?, do: 1, else: 0), type)
+            {if(same?, do: :closer, else: :wrong), opts}
           end)
       end
     end

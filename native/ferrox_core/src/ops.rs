@@ -23,13 +23,16 @@ macro_rules! named {
     };
 }
 
+pub mod all_close;
 pub mod binary;
 pub mod cast;
 mod compare;
 mod complex;
 pub mod conv;
 pub mod create;
+pub mod cumulative;
 pub mod dot;
+pub mod double;
 pub mod indexed;
 pub mod math;
 pub mod pad;
@@ -40,4 +43,5 @@ pub mod support;
 pub mod ternary;
 pub mod unary;
 pub mod window;
+pub mod window_elements;
 pub mod window_scatter;

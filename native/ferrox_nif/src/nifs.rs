@@ -4,7 +4,10 @@
 use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
-use crate::families::{self, Binary, ConvOptions, DotSide, Over, Paddings, Reduce, Scatter, Unary, Window};
+use crate::families::{
+    self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
+    Window, WindowOptions,
+};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
 type Axes = Vec<usize>;
@@ -53,10 +56,13 @@ nifs! {
     fn take_along_axis, take_along_axis_normal, take_along_axis_dirty(axis: usize, input: Operand<'a>, indices: Operand<'a>);
     fn indexed, indexed_normal, indexed_dirty(add: bool, dtype: Type, axes: Axes, target: Operand<'a>, indices: Operand<'a>, updates: Operand<'a>);
     fn put_slice, put_slice_normal, put_slice_dirty(dtype: Type, starts: Axes, input: Operand<'a>, slice: Operand<'a>);
+    fn cumulative, cumulative_normal, cumulative_dirty(op: Cumulative, axis: usize, reverse: bool, input: Operand<'a>);
+    fn all_close, all_close_normal, all_close_dirty(shape: Dims, tolerances: Tolerances, left: Operand<'a>, right: Operand<'a>);
+    fn window_elements, window_elements_normal, window_elements_dirty(shape: Dims, windows: WindowOptions, input: Operand<'a>, pad: Operand<'a>);
     fn panic, panic_normal, panic_dirty(message: String);
 }
 
-/// The names of the binary, unary and reducing operations.
+/// The names of the binary, unary, reducing and cumulative operations.
 #[rustler::nif]
 fn operations() -> Vec<Vec<Atom>> {
     families::operations()
