@@ -757,7 +757,13 @@ defmodule Ferrox do
        [2.0, -3.0]},
     bitwise_not:
       {"The integer with every bit inverted.", "Ferrox.bitwise_not(Ferrox.tensor([0, 5]))",
-       [-1, -6]}
+       [-1, -6]},
+    population_count:
+      {"How many bits of the integer are set.",
+       "Ferrox.population_count(Ferrox.tensor([0, 7, -1]))", [0, 3, 32]},
+    count_leading_zeros:
+      {"How many bits of the integer are zero before the first that is set.",
+       "Ferrox.count_leading_zeros(Ferrox.tensor([0, 7, -1]))", [32, 29, 0]}
   ]
 
   floating_unary_ops = [
@@ -773,7 +779,26 @@ defmodule Ferrox do
     cos: {"The cosine of an angle in radians.", "Ferrox.cos(Ferrox.tensor([0.0]))", [1.0]},
     tan: {"The tangent of an angle in radians.", "Ferrox.tan(Ferrox.tensor([0.0]))", [0.0]},
     tanh: {"The hyperbolic tangent.", "Ferrox.tanh(Ferrox.tensor([0.0]))", [0.0]},
-    sigmoid: {"`1 / (1 + exp(-x))`", "Ferrox.sigmoid(Ferrox.tensor([0.0]))", [0.5]}
+    sigmoid: {"`1 / (1 + exp(-x))`", "Ferrox.sigmoid(Ferrox.tensor([0.0]))", [0.5]},
+    cbrt: {"The cube root.", "Ferrox.cbrt(Ferrox.tensor([8, -1]))", [2.0, -1.0]},
+    asin: {"The inverse sine.", "Ferrox.asin(Ferrox.tensor([0, 2]))", [0.0, :nan]},
+    acos: {"The inverse cosine.", "Ferrox.acos(Ferrox.tensor([1, 2]))", [0.0, :nan]},
+    atan:
+      {"The inverse tangent.", "Ferrox.atan(Ferrox.tensor([0, :infinity]))",
+       [0.0, 1.5707963705062866]},
+    sinh: {"The hyperbolic sine.", "Ferrox.sinh(Ferrox.tensor([0.0]))", [0.0]},
+    cosh: {"The hyperbolic cosine.", "Ferrox.cosh(Ferrox.tensor([0.0]))", [1.0]},
+    asinh: {"The inverse hyperbolic sine.", "Ferrox.asinh(Ferrox.tensor([0.0]))", [0.0]},
+    acosh: {"The inverse hyperbolic cosine.", "Ferrox.acosh(Ferrox.tensor([1, 0]))", [0.0, :nan]},
+    atanh:
+      {"The inverse hyperbolic tangent.", "Ferrox.atanh(Ferrox.tensor([0, 1]))", [0.0, :infinity]},
+    erf: {"The error function.", "Ferrox.erf(Ferrox.tensor([0, 1]))", [0.0, 0.8427007794380188]},
+    erfc:
+      {"One minus the error function, accurate where that is small.",
+       "Ferrox.erfc(Ferrox.tensor([0, 3]))", [1.0, 2.2090496713644825e-5]},
+    erf_inv:
+      {"The inverse error function, by the same approximation as Nx's, good to about 6 digits.",
+       "Ferrox.erf_inv(Ferrox.tensor([0.0, 0.5, 1.0]))", [0.0, 0.4769362807273865, :infinity]}
   ]
 
   unary_predicates = [
@@ -858,6 +883,75 @@ defmodule Ferrox do
       mode ->
         Promoted.unary(mode, :abs, tensor)
     end
+  end
+
+  @doc """
+  The complex number mirrored at the real axis, c64 or, for 64-bit floats, c128.
+
+  ## Examples
+
+      iex> Ferrox.conjugate(Ferrox.tensor([1, 2])).type
+      {:c, 64}
+      iex> tensor = Ferrox.from_binary(<<1.0::float-32-native, 2.0::float-32-native>>, :c64)
+      iex> tensor |> Ferrox.conjugate() |> Ferrox.imag() |> Ferrox.to_list()
+      [-2.0]
+
+  """
+  @spec conjugate(operand) :: Tensor.t()
+  def conjugate(tensor) do
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :conjugate)
+    unary(:conjugate, Type.to_complex(type), tensor)
+  end
+
+  @doc """
+  The real part of complex numbers; reals as floats.
+
+  ## Examples
+
+      iex> Ferrox.real(Ferrox.tensor([1, 2])) |> Ferrox.to_list()
+      [1.0, 2.0]
+
+  """
+  @spec real(operand) :: Tensor.t()
+  def real(tensor) do
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :real)
+
+    if Type.complex?(type),
+      do: unary(:real, Type.to_real(type), tensor),
+      else: as_type(tensor, Type.to_floating(type))
+  end
+
+  @doc """
+  The imaginary part of complex numbers; zeros for reals.
+
+  ## Examples
+
+      iex> Ferrox.imag(Ferrox.tensor([1, 2])) |> Ferrox.to_list()
+      [0.0, 0.0]
+
+  """
+  @spec imag(operand) :: Tensor.t()
+  def imag(tensor) do
+    %Tensor{type: type, shape: shape} = tensor = nx_tensor(tensor, :imag)
+
+    if Type.complex?(type),
+      do: unary(:imag, Type.to_real(type), tensor),
+      else: broadcast(tensor(0.0, type: Type.to_floating(type)), shape)
+  end
+
+  @doc """
+  The angle of complex numbers, from -pi to pi.
+
+  ## Examples
+
+      iex> Ferrox.phase(Ferrox.tensor([1, -1])) |> Ferrox.to_list()
+      [0.0, 3.1415927410125732]
+
+  """
+  @spec phase(operand) :: Tensor.t()
+  def phase(tensor) do
+    %Tensor{type: type} = tensor = nx_tensor(tensor, :phase)
+    unary(:phase, Type.to_real(type), tensor)
   end
 
   defp unary(op, type, %Tensor{shape: shape} = tensor),

@@ -16,8 +16,8 @@ defmodule Ferrox.Backend do
 
     1. Floats follow IEEE 754 where Elixir's arithmetic raises (overflow gives an
        infinity, division by zero an infinity or NaN) and where it has rules of its
-       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`
-       and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
+       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`,
+       `phase` and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
        complex numbers with a NaN.
     2. bf16, f8 and f16 results are rounded once, to nearest with ties to even; there
        bf16 and f8 are truncated and f16 is rounded twice. f8_e4m3fn rounds ties to
@@ -25,7 +25,9 @@ defmodule Ferrox.Backend do
     3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
        `Nx.clip/3` keeps NaN; there it becomes the lower bound.
     4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
-       zero. Other functions of them may differ in the last place.
+       zero. Other functions of them may differ in the last place. Those of f64 are the
+       C library's, as there; the error functions and the inverse hyperbolic ones are
+       computed as glibc does.
     5. Integer division by zero, negative exponents of integers and negative shifts
        raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
        and `Nx.atan2/2` of numbers with an imaginary part.
@@ -35,23 +37,43 @@ defmodule Ferrox.Backend do
     8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and windows of floats may add up in
        another order, windows along their last axis first. Large products of matrices
        and convolutions of f32 and narrower types are computed in f32, and if one part
-       of a complex element is not finite the other may be NaN.
+       of a complex element is not finite the other may be NaN. Cumulative sums and
+       products are accumulated from left to right in 64 bits and rounded once an
+       element, where Nx adds up pairs in the type of the tensor; sums of f64 carry along
+       what is rounded off. Of zeros of either sign, cumulative minima and maxima keep
+       the first.
     9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add
        up values exactly; there both go through 32-bit numbers. With padding they put
        values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
        larger than the padded tensor raise an `ArgumentError`.
-    10. Fourier transforms are right along every axis, and of length one; there those
-       of real tensors of length one fail, and the axes before the last two are mixed
-       up. Transforms along two axes round once.
-    11. Factorizations are as accurate as LAPACK's, whatever `:eps` and `:max_iter`: values
-       below `:eps` become zero only where they are rounding errors, singular
-       values don't lose half of their digits, and the vectors of zero ones are
-       orthonormal. Signs of eigenvectors and singular vectors: the largest component
-       of each eigenvector, or right singular vector, is positive. Matrices of f32
-       with up to 4 rows and columns whose condition number is at most 100 are
-       decomposed by `Nx.LinAlg`'s own algorithms, with its digits and signs.
-    12. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
-       values and QR factors of a matrix that isn't finite are NaN.
+    10. `Nx.all_close/3` compares exact distances of integers, which wrap around there,
+        and distances of floats in f64.
+    11. The function of `Nx.window_reduce/5` is given scalar tensors, as Nx says; there it
+        is given numbers. The accumulator, which is also what lies outside of the tensor,
+        must be a value of the tensor's type.
+    12. Operations on types of 2 and 4 bits work where they fail there: counting leading
+        zeros, and the cumulative operations.
+    13. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
+        merged, and may cut off more than an axis has; there the tensor's type stays,
+        whatever the padding, and cutting off too much raises.
+    14. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
+        axes of the target are for the start of each of these axes; there they are for as
+        many elements in a row.
+    15. Fourier transforms are right along every axis, and of length one; there those
+        of real tensors of length one fail, and the axes before the last two are mixed
+        up. Transforms along two axes round once.
+    16. Factorizations are as accurate as LAPACK's, whatever `:eps` and `:max_iter`: values
+        below `:eps` become zero only where they are rounding errors, singular
+        values don't lose half of their digits, and the vectors of zero ones are
+        orthonormal. Signs of eigenvectors and singular vectors: the largest component
+        of each eigenvector, or right singular vector, is positive. Matrices of f32
+        with up to 4 rows and columns whose condition number is at most 100 are
+        decomposed by `Nx.LinAlg`'s own algorithms, with its digits and signs.
+    17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
+        values and QR factors of a matrix that isn't finite are NaN.
+
+  Reductions with an Elixir function call it once an element. Pointers are refused, as
+  there: the VM moves and frees the data of a tensor as it sees fit.
 
   ## Inspection
 
@@ -64,7 +86,7 @@ defmodule Ferrox.Backend do
 
   import Kernel, except: [inspect: 2]
 
-  alias Ferrox.Backend.{Fourier, LinAlg}
+  alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg}
   alias Ferrox.{Native, Numbers}
 
   if Code.ensure_loaded?(Nx.Backend), do: @behaviour(Nx.Backend)
@@ -74,48 +96,6 @@ defmodule Ferrox.Backend do
 
   @typedoc "The data, as `Nx.to_binary/1` gives them."
   @type t :: %__MODULE__{state: bitstring}
-
-  # Callbacks of either version of Nx that are not there yet.
-  @unsupported [
-    acos: 2,
-    acosh: 2,
-    argsort: 3,
-    asin: 2,
-    asinh: 2,
-    atan: 2,
-    atanh: 2,
-    cbrt: 2,
-    conjugate: 2,
-    cosh: 2,
-    count_leading_zeros: 2,
-    erf: 2,
-    erf_inv: 2,
-    erfc: 2,
-    from_pointer: 5,
-    gather: 4,
-    imag: 2,
-    indexed_add: 5,
-    indexed_put: 5,
-    pad: 4,
-    population_count: 2,
-    put_slice: 4,
-    real: 2,
-    reduce: 5,
-    sinh: 2,
-    sort: 3,
-    to_pointer: 2,
-    window_reduce: 6
-  ]
-
-  for {name, arity} <- @unsupported do
-    args = Macro.generate_arguments(arity, __MODULE__)
-
-    @doc false
-    def unquote(name)(unquote_splicing(args)) do
-      _ = unquote(args)
-      raise "Ferrox.Backend does not support Nx.Backend.#{unquote(name)}/#{unquote(arity)} yet"
-    end
-  end
 
   @doc false
   def init([]), do: []
@@ -152,6 +132,17 @@ defmodule Ferrox.Backend do
 
   @doc false
   def backend_transfer(tensor, backend, opts), do: backend_copy(tensor, backend, opts)
+
+  @pointers "Ferrox.Backend has no pointers: the data of a tensor are a binary that the VM " <>
+              "moves and frees as it sees fit, so that no address of it stays valid, and memory " <>
+              "at an address from elsewhere can't be checked; use Nx.to_binary/1 and Nx.from_binary/3"
+
+  @doc false
+  def from_pointer(_pointer, _type, _shape, _backend_opts, _opts),
+    do: raise(ArgumentError, @pointers)
+
+  @doc false
+  def to_pointer(_tensor, _opts), do: raise(ArgumentError, @pointers)
 
   # The garbage collector knows the data; there is nothing to free by hand.
   @doc false
@@ -234,12 +225,14 @@ defmodule Ferrox.Backend do
   def slice(out, %{shape: {}} = tensor, [], [], _strides), do: put(out, tensor.data.state)
 
   def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
-    starts =
-      for {start, length, axis} <- Enum.zip([starts, lengths, 0..(tuple_size(shape) - 1)]) do
-        start |> index() |> max(0) |> min(elem(tensor.shape, axis) - length)
-      end
-
+    starts = starts(starts, tensor.shape, lengths)
     put(out, Native.slice(shape, starts, lengths, strides, operand(tensor)))
+  end
+
+  # Moved so that what is sliced is within the shape.
+  defp starts(starts, shape, lengths) do
+    for {start, dim, length} <- Enum.zip([starts, Tuple.to_list(shape), lengths]),
+        do: start |> index() |> max(0) |> min(dim - length)
   end
 
   # A start may be computed, and then is a tensor.
@@ -279,8 +272,10 @@ defmodule Ferrox.Backend do
   end
 
   @unary_ops [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
+               [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
+               [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
                [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-               [:is_nan, :is_infinity, :logical_not]
+               [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
 
   for op <- @unary_ops do
     @doc false
@@ -296,6 +291,52 @@ defmodule Ferrox.Backend do
   @doc false
   def clip(%{type: type, shape: shape} = out, tensor, min, max),
     do: put(out, Native.clip(type, shape, operand(tensor), operand(min), operand(max)))
+
+  ## Indices, sorts and padding
+
+  @doc false
+  def pad(%{type: type, shape: shape} = out, tensor, value, paddings),
+    do: put(out, Native.pad(type, shape, paddings, operand(tensor), operand(value)))
+
+  @doc false
+  def put_slice(%{type: type} = out, tensor, starts, slice) do
+    starts = starts(starts, tensor.shape, Tuple.to_list(slice.shape))
+    put(out, Native.put_slice(type, starts, operand(tensor), operand(slice)))
+  end
+
+  @doc false
+  def gather(%{shape: shape} = out, tensor, indices, opts),
+    do: put(out, Native.gather(shape, opts[:axes], operand(tensor), operand(indices)))
+
+  for op <- [:indexed_add, :indexed_put] do
+    @doc false
+    def unquote(op)(%{type: type} = out, target, indices, updates, opts) do
+      {target, indices, updates} = {operand(target), operand(indices), operand(updates)}
+      put(out, Native.indexed(unquote(op), type, opts[:axes], target, indices, updates))
+    end
+  end
+
+  @doc false
+  def take(%{shape: shape} = out, tensor, indices, opts),
+    do: put(out, Native.take(shape, opts[:axis], operand(tensor), operand(indices)))
+
+  @doc false
+  def take_along_axis(out, tensor, indices, opts),
+    do: put(out, Native.take_along_axis(opts[:axis], operand(tensor), operand(indices)))
+
+  @doc false
+  def sort(out, tensor, opts),
+    do: put(out, Native.sort(opts[:axis], opts[:direction] == :desc, operand(tensor)))
+
+  @doc false
+  def argsort(%{type: type} = out, tensor, opts),
+    do: put(out, Native.argsort(type, opts[:axis], opts[:direction] == :desc, operand(tensor)))
+
+  @doc false
+  def top_k({values, %{type: type, shape: shape} = indices}, tensor, _opts) do
+    indices = put(indices, Native.top_k(type, shape, operand(tensor)))
+    {take_along_axis(values, tensor, indices, axis: tuple_size(shape) - 1), indices}
+  end
 
   ## Reductions and products
 
@@ -429,7 +470,31 @@ defmodule Ferrox.Backend do
     put(out, data)
   end
 
-  ## Blocks: compound operations of Nx 0.12 and later
+  ## Folds with a function
+
+  @doc false
+  def reduce(out, tensor, acc, opts, fun), do: put(out, Fold.reduce(out, tensor, acc, opts, fun))
+
+  @doc false
+  def window_reduce(out, tensor, acc, window, opts, fun),
+    do: put(out, Fold.window_reduce(out, tensor, acc, window, opts, fun))
+
+  ## Compound operations: optional callbacks of Nx 0.9, blocks of 0.12 and later
+
+  for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
+    @doc false
+    def unquote(op)(out, tensor, opts),
+      do: put(out, Native.cumulative(unquote(op), opts[:axis], opts[:reverse], operand(tensor)))
+  end
+
+  @doc false
+  def all_close(%{shape: shape} = out, left, right, opts) do
+    tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, opts[:equal_nan]}
+    put(out, Native.all_close(shape, tolerances, operand(left), operand(right)))
+  end
+
+  @doc false
+  def optional(_name, args, fun), do: Default.run(fun, args)
 
   @doc false
   def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
@@ -472,7 +537,29 @@ defmodule Ferrox.Backend do
     end
   end
 
-  def block(struct, _out, args, fun), do: apply(fun, [struct | args])
+  for {block, op} <- [{Nx.Block.Take, :take}, {Nx.Block.TakeAlongAxis, :take_along_axis}] do
+    def block(%{__struct__: unquote(block), axis: axis}, out, [tensor, indices], _fun),
+      do: unquote(op)(out, tensor, indices, axis: axis)
+  end
+
+  def block(%{__struct__: Nx.Block.TopK, k: k}, out, [tensor], _fun), do: top_k(out, tensor, k: k)
+  def block(%{__struct__: Nx.Block.Phase}, out, [tensor], _fun), do: phase(out, tensor)
+
+  def block(%{__struct__: Nx.Block.AllClose, rtol: rtol, atol: atol} = close, out, [a, b], _fun)
+      when is_number(rtol) and is_number(atol),
+      do: all_close(out, a, b, Map.to_list(close))
+
+  for {module, op} <- [
+        {Nx.Block.CumulativeSum, :cumulative_sum},
+        {Nx.Block.CumulativeProduct, :cumulative_product},
+        {Nx.Block.CumulativeMin, :cumulative_min},
+        {Nx.Block.CumulativeMax, :cumulative_max}
+      ] do
+    def block(%{__struct__: unquote(module)} = cumulative, out, [tensor], _fun),
+      do: unquote(op)(out, tensor, Map.to_list(cumulative))
+  end
+
+  def block(struct, _out, args, fun), do: Default.run(fun, [struct | args])
 
   ## What all share
 

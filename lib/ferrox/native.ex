@@ -68,6 +68,18 @@ defmodule Ferrox.Native do
     concatenate: 4,
     iota: 3,
     eye: 2,
+    pad: 5,
+    sort: 3,
+    argsort: 4,
+    top_k: 3,
+    gather: 4,
+    take: 4,
+    take_along_axis: 3,
+    indexed: 6,
+    put_slice: 4,
+    cumulative: 4,
+    all_close: 4,
+    window_elements: 4,
     fourier: 6,
     solve: 4,
     factor: 4,
@@ -239,6 +251,71 @@ defmodule Ferrox.Native do
   @spec factor(atom, [{type, tuple}], number, operand) :: [bitstring]
   def factor(op, results, eps, input) do
     call(:factor, [op, results, eps * 1.0, whole(input)]) |> unwrap!() |> all_data(results)
+  end
+
+  @doc "`paddings` are `{low, high, interior}` for each axis."
+  @spec pad(type, tuple, [{integer, integer, non_neg_integer}], operand, operand) :: bitstring
+  def pad(type, shape, paddings, input, value),
+    do: call(:pad, [type, shape, paddings, whole(input), whole(value)]) |> data(type, shape)
+
+  @spec sort(non_neg_integer, boolean, operand) :: bitstring
+  def sort(axis, descending?, {type, shape, _} = input),
+    do: call(:sort, [axis, descending?, whole(input)]) |> data(type, shape)
+
+  @spec argsort(type, non_neg_integer, boolean, operand) :: bitstring
+  def argsort(type, axis, descending?, {_, shape, _} = input),
+    do: call(:argsort, [type, axis, descending?, whole(input)]) |> data(type, shape)
+
+  @doc "The places of the largest along the last axis, which is so many long in `shape`."
+  @spec top_k(type, tuple, operand) :: bitstring
+  def top_k(type, shape, input),
+    do: call(:top_k, [type, shape, whole(input)]) |> data(type, shape)
+
+  @spec gather(tuple, [non_neg_integer], operand, operand) :: bitstring
+  def gather(shape, axes, {type, _, _} = input, indices),
+    do: call(:gather, [shape, axes, whole(input), whole(indices)]) |> data(type, shape)
+
+  @spec take(tuple, non_neg_integer, operand, operand) :: bitstring
+  def take(shape, axis, {type, _, _} = input, indices),
+    do: call(:take, [shape, axis, whole(input), whole(indices)]) |> data(type, shape)
+
+  @spec take_along_axis(non_neg_integer, operand, operand) :: bitstring
+  def take_along_axis(axis, {type, _, _} = input, {_, shape, _} = indices),
+    do: call(:take_along_axis, [axis, whole(input), whole(indices)]) |> data(type, shape)
+
+  @doc "`indexed_add`, or `indexed_put`."
+  @spec indexed(:indexed_add | :indexed_put, type, [non_neg_integer], operand, operand, operand) ::
+          bitstring
+  def indexed(op, type, axes, {_, shape, _} = target, indices, updates) do
+    {target, indices, updates} = {whole(target), whole(indices), whole(updates)}
+
+    call(:indexed, [op == :indexed_add, type, axes, target, indices, updates])
+    |> data(type, shape)
+  end
+
+  @spec put_slice(type, [non_neg_integer], operand, operand) :: bitstring
+  def put_slice(type, starts, {_, shape, _} = input, slice),
+    do: call(:put_slice, [type, starts, whole(input), whole(slice)]) |> data(type, shape)
+
+  @doc "The result has the type and the shape of the operand."
+  @spec cumulative(atom, non_neg_integer, boolean, operand) :: bitstring
+  def cumulative(op, axis, reverse, {type, shape, _} = input),
+    do: call(:cumulative, [op, axis, reverse, whole(input)]) |> data(type, shape)
+
+  @doc "The tolerances are `{relative, absolute, whether NaN equals NaN}`."
+  @spec all_close(tuple, {float, float, boolean}, operand, operand) :: binary
+  def all_close(shape, tolerances, left, right),
+    do: call(:all_close, [shape, tolerances, whole(left), whole(right)]) |> data({:u, 8}, shape)
+
+  @doc """
+  The elements of each window; `pad`, of the same type, is outside of the tensor.
+
+  The windows are `{sizes, strides, dilations, padding}`, the shape is that of their
+  places followed by the sizes.
+  """
+  @spec window_elements(tuple, {list, list, list, list}, operand, operand) :: bitstring
+  def window_elements(shape, windows, {type, _, _} = input, pad) do
+    call(:window_elements, [shape, windows, whole(input), whole(pad)]) |> data(type, shape)
   end
 
   @doc """

@@ -5,16 +5,19 @@ defmodule Ferrox.BackendFixturesTest do
 
   alias Ferrox.{Backend, Fixtures, Oracle}
 
-  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "window.txt", "conv.txt"] ++
+  @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "indexed.txt", "sort.txt"] ++
+           ["window.txt", "conv.txt", "functions.txt", "blocks.txt", "folds.txt"] ++
            ["fourier.txt", "linalg.txt"]
   @versions ["0.9.2", "0.13.1"]
 
   # Their results come from the system's libm, which isn't the same everywhere.
   @transcendental [:exp, :expm1, :log, :log1p, :sigmoid, :sin, :cos, :tan, :tanh] ++
-                    [:rsqrt, :pow, :atan2]
+                    [:rsqrt, :pow, :atan2, :asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh] ++
+                    [:atanh, :cbrt, :erf, :erfc, :erf_inv, :block]
 
   # Covered by the tests below, or by backend_test.exs where there is an Nx.
-  @by_hand [:lu, :init, :inspect, :backend_copy, :backend_transfer, :backend_deallocate]
+  @by_hand [:init, :inspect, :backend_copy, :backend_transfer, :backend_deallocate] ++
+             [:from_pointer, :to_pointer, :lu]
 
   # The data are in the byte order of the machine that recorded them.
   @moduletag skip: System.endianness() == :big and "recorded on a little-endian machine"
@@ -99,6 +102,37 @@ defmodule Ferrox.BackendFixturesTest do
 
     assert Backend.block(%{__struct__: module}, {out, out, out}, [tensor.([1, 3, 2, 4])], nil) ==
              {p, l, u}
+  end
+
+  test "blocks of 0.13 that are optional callbacks of 0.9" do
+    calls =
+      for {:block, [{:struct, module, fields}, out, operands, :fun], expected} <-
+            Fixtures.read("blocks.txt"),
+          do: {module, [out | operands] ++ [fields], expected}
+
+    assert calls != []
+
+    for {module, args, expected} <- calls do
+      op = module |> Module.split() |> List.last() |> Macro.underscore() |> String.to_atom()
+      assert agree?(:block, outcome(op, args), expected)
+    end
+
+    for {:block, [{:struct, Nx.Block.Phase}, out, [tensor], :fun], expected} <-
+          Fixtures.read("blocks.txt"),
+        do: assert(agree?(:block, outcome(:phase, [out, tensor]), expected))
+  end
+
+  test "pointers are refused with the reason" do
+    tensor = %{type: {:u, 8}, shape: {1}, names: [nil], data: %Backend{state: <<1>>}}
+
+    for call <- [
+          fn -> Backend.to_pointer(tensor, kind: :local) end,
+          fn -> Backend.from_pointer(%{address: 1}, {:u, 8}, {1}, [], names: [nil]) end
+        ] do
+      assert_raise ArgumentError,
+                   ~r/^Ferrox.Backend has no pointers: the data .* no address/,
+                   call
+    end
   end
 
   for version <- @versions do

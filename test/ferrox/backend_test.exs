@@ -325,12 +325,6 @@ if Code.ensure_loaded?(Nx) do
           end
         end
       end
-
-      test "of callbacks that are not there name them" do
-        assert_raise RuntimeError, "Ferrox.Backend does not support Nx.Backend.sort/3 yet", fn ->
-          Nx.sort(on_ferrox([2, 1]))
-        end
-      end
     end
 
     test "fifty processes at once get right answers" do

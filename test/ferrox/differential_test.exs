@@ -31,7 +31,8 @@ if Code.ensure_loaded?(Nx) do
     @kept Differences.kept()
 
     @unary [:sqrt, :abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-             [:is_nan, :is_infinity, :logical_not] ++ @transcendental
+             [:is_nan, :is_infinity, :logical_not, :conjugate, :real, :imag, :phase] ++
+             [:population_count, :count_leading_zeros] ++ @transcendental
 
     @shapes [
       {{}, {}},
@@ -136,8 +137,11 @@ if Code.ensure_loaded?(Nx) do
     end
 
     for op <- @unary do
+      # Of reals it is made by Nx, on the default backend.
+      types = if op == :imag, do: [c: 64, c: 128], else: @types
+
       test "#{op}", context do
-        for type <- @types, round <- 1..(4 * @cases) do
+        for type <- unquote(types), round <- 1..(4 * @cases) do
           Generators.seed(context.seed, {unquote(op), type, round})
 
           elementwise(context, :unary, unquote(op), [
@@ -249,6 +253,131 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
+      test "#{op}", context do
+        for type <- @types, round <- 1..(6 * @cases) do
+          Generators.seed(context.seed, {unquote(op), type, round})
+          shape = Generators.pick([{1}, {2}, {7}, {40}, {3, 5}, {2, 3, 4}, {2, 200}, {200, 2}])
+          axis = Generators.pick(Enum.to_list(0..(tuple_size(shape) - 1)))
+          opts = [axis: axis, reverse: Generators.pick([true, false])]
+
+          only =
+            if unquote(op) == :cumulative_product,
+              do: :everyday,
+              else: Generators.pick([:everyday, :any])
+
+          # The product of more may overflow on the way.
+          most = if unquote(op) == :cumulative_product, do: 24, else: 400
+          shape = if Nx.size(shape) > most, do: {3, 5}, else: shape
+          axis = min(axis, tuple_size(shape) - 1)
+          tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: only))
+          scan(context, unquote(op), tensor, Keyword.put(opts, :axis, axis))
+        end
+
+        report()
+      end
+    end
+
+    test "all_close", context do
+      for left <- @types, right <- @types, round <- 1..@cases do
+        Generators.seed(context.seed, {:all_close, left, right, round})
+        {left_shape, right_shape} = Generators.pick(@shapes)
+        a = tensor(left, left_shape)
+
+        b =
+          if Generators.pick([true, false]) and left == right and left_shape == right_shape,
+            do: nudged(a),
+            else: tensor(right, right_shape)
+
+        opts = [
+          equal_nan: Generators.pick([true, false]),
+          rtol: Generators.pick([1.0e-5, 0.0, 0.3]),
+          atol: Generators.pick([1.0e-8, 0, 2.5, 300])
+        ]
+
+        close(context, a, b, opts)
+      end
+
+      report()
+    end
+
+    # The same elements, but for one that may be its neighbour.
+    defp nudged(%{type: {_, bits}} = tensor) do
+      [first | rest] = chunks(tensor.data.state, bits)
+      <<n::size(bits)-native>> = first
+      data = Enum.into([<<n + :rand.uniform(2) - 1::size(bits)-native>> | rest], <<>>)
+      tensor(tensor.type, tensor.shape, data)
+    end
+
+    # Functions that round nothing, or round as BinaryBackend does.
+    defp functions({kind, bits}) do
+      exact? = kind in [:s, :u] or {kind, bits} in [f: 32, f: 64]
+
+      [{:second, fn x, _ -> x end}] ++
+        if(kind == :c, do: [], else: [{:max, &Nx.max/2}, {:min, &Nx.min/2}]) ++
+        if(exact?, do: [{:add, &Nx.add/2}, {:subtract, &Nx.subtract/2}], else: [])
+    end
+
+    test "reduce", context do
+      for type <- @types -- [f: 8], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:reduce, type, round})
+        shape = Generators.pick([{}, {1}, {9}, {3, 5}, {2, 3, 4}, {2, 1, 3, 2}])
+        axes = Generators.pick([nil | axes(shape)])
+        opts = [axes: axes, keep_axes: Generators.pick([true, false])]
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: :everyday))
+        acc = Nx.tensor(1, type: type)
+        {_, fun} = Generators.pick(functions(type))
+        moved(context, :function, :reduce, [tensor], &Nx.reduce(hd(&1), acc, opts, fun))
+      end
+
+      report()
+    end
+
+    # BinaryBackend hands numbers to the function.
+    test "window_reduce", context do
+      for type <- @types -- [f: 8], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:window_reduce, type, round})
+        shape = Generators.pick([{9}, {5, 4}, {3, 4, 3}])
+        some = fn choices -> for _ <- Tuple.to_list(shape), do: Generators.pick(choices) end
+        padding = Enum.zip(some.([0, 1, 2]), some.([0, 1, 2]))
+
+        opts = [
+          strides: some.([1, 2, 3]),
+          window_dilations: some.([1, 2]),
+          padding: Generators.pick([:valid, :same, padding])
+        ]
+
+        window = List.to_tuple(some.([1, 2]))
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape), only: :everyday))
+        acc = Nx.tensor(1, type: type)
+        {_, fun} = Generators.pick(functions(type))
+        typed = fn x -> if is_struct(x, Nx.Tensor), do: x, else: Nx.tensor(x, type: type) end
+        fun = fn x, acc -> fun.(typed.(x), typed.(acc)) end
+
+        moved(
+          context,
+          :function,
+          :window_reduce,
+          [tensor],
+          &Nx.window_reduce(hd(&1), acc, window, opts, fun)
+        )
+      end
+
+      report()
+    end
+
+    test "bitcast", context do
+      for {_, bits} = from <- @types,
+          {kind, ^bits} = to when kind != :c <- @types,
+          elem(from, 0) != :c do
+        Generators.seed(context.seed, {:bitcast, from, to})
+        tensor = tensor(from, Generators.pick([{}, {7}, {3, 5}]))
+        moved(context, :shape, :bitcast, [tensor], &Nx.bitcast(hd(&1), to))
+      end
+
+      report()
+    end
+
     # Every set of axes but the empty one, for which Nx does nothing.
     defp axes(shape) do
       all = Enum.to_list(0..(tuple_size(shape) - 1)//1)
@@ -317,6 +446,144 @@ if Code.ensure_loaded?(Nx) do
               stack: &Nx.stack([&1, Nx.reverse(&1)], axis: new)
             ] do
           moved(context, :shape, name, [tensor], &fun.(hd(&1)))
+        end
+      end
+
+      report()
+    end
+
+    test "indices, padding and slices", context do
+      for type <- @types, round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:indexed, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {1, 3, 2, 2}, {33, 34}])
+        rank = tuple_size(shape)
+        tensor = tensor(type, shape)
+        axis = :rand.uniform(rank) - 1
+        axes = Enum.filter(0..(rank - 1), fn _ -> :rand.uniform(2) == 1 end)
+        axes = if axes == [], do: [axis], else: axes
+        batch = Generators.pick([[1], [5], [2, 3]])
+
+        rows = indices(batch ++ [length(axes)], Enum.map(axes, &elem(shape, &1)))
+        places = indices(batch, [elem(shape, axis)])
+        along = shape |> put_elem(axis, 5) |> Tuple.to_list() |> indices([elem(shape, axis)])
+        # Without cutting off more than there is, where BinaryBackend fails.
+        paddings =
+          for dim <- Tuple.to_list(shape) do
+            Generators.pick([
+              {0, 0, 0},
+              {:rand.uniform(3), :rand.uniform(3) - 1, :rand.uniform(3) - 1},
+              {1 - min(dim, 2), 2, :rand.uniform(3) - 1},
+              {2, 1 - min(dim, 2), :rand.uniform(3) - 1}
+            ])
+          end
+
+        lengths = for dim <- Tuple.to_list(shape), do: :rand.uniform(dim)
+        starts = for dim <- Tuple.to_list(shape), do: :rand.uniform(dim + 4) - 3
+        slice = tensor(type, List.to_tuple(lengths))
+        computed = Enum.map(starts, &Nx.tensor(&1, type: :s8))
+
+        for {name, tensors, call} <- [
+              {:gather, [tensor, rows], fn [t, i] -> Nx.gather(t, i, axes: axes) end},
+              {:take, [tensor, places], fn [t, i] -> Nx.take(t, i, axis: axis) end},
+              {:take_along_axis, [tensor, along],
+               fn [t, i] -> Nx.take_along_axis(t, i, axis: axis) end},
+              {:pad, [tensor, tensor(type, {})], fn [t, v] -> Nx.pad(t, v, paddings) end},
+              {:put_slice, [tensor, slice], fn [t, s] -> Nx.put_slice(t, starts, s) end},
+              {:put_slice, [tensor, slice], fn [t, s] -> Nx.put_slice(t, computed, s) end}
+            ] do
+          moved(context, :shape, name, tensors, call)
+        end
+      end
+
+      report()
+    end
+
+    test "updates by indices", context do
+      for type <- @types, op <- [:indexed_add, :indexed_put], round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {op, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {33, 34}])
+        rank = tuple_size(shape)
+        axes = Enum.filter(0..(rank - 1), fn _ -> :rand.uniform(2) == 1 end)
+        axes = if axes == [], do: [0], else: axes
+        rows = :rand.uniform(20)
+        rest = for axis <- Enum.to_list(0..(rank - 1)) -- axes, do: elem(shape, axis)
+        indices = indices([rows, length(axes)], Enum.map(axes, &elem(shape, &1)))
+        only = if op == :indexed_add, do: :everyday, else: :any
+
+        [target, updates] =
+          for shape <- [shape, List.to_tuple([rows | rest])],
+              do: tensor(type, shape, Generators.data(type, Nx.size(shape), only: only))
+
+        updated(context, op, [target, indices, updates], axes)
+      end
+
+      report()
+    end
+
+    # Indices of any integer type, each below one of the sizes in turn.
+    defp indices(shape, dims) do
+      count = Enum.product(shape)
+      {_, bits} = type = Generators.pick(u: 8, u: 64, s: 8, s: 32, s: 64, u: 4, s: 2)
+      largest = Integer.pow(2, bits - 1) - 1
+
+      data =
+        for {dim, _} <- Enum.zip(Stream.cycle(dims), 1..count),
+            into: <<>>,
+            do: Oracle.encode(min(:rand.uniform(dim) - 1, largest), type)
+
+      tensor(type, List.to_tuple(shape), data)
+    end
+
+    # Floats narrower than 32 bits as in 64, rounded once.
+    defp updated(context, op, [%{type: type} = target, indices, updates], axes) do
+      narrow? = type in [{:f, 8}, {:f8_e4m3fn, 8}, {:bf, 16}, {:f, 16}]
+
+      wide =
+        &tensor(
+          {:f, 64},
+          &1.shape,
+          for(x <- values(&1), into: <<>>, do: Oracle.encode(x, {:f, 64}))
+        )
+
+      call = fn [t, i, u] -> apply(Nx, op, [t, i, u, [axes: axes]]) end
+
+      expected =
+        if narrow? do
+          result = call.([wide.(target), indices, wide.(updates)])
+          data = for x <- values(result), into: <<>>, do: Oracle.encode(x, type)
+          {:ok, tensor(type, target.shape, data)}
+        else
+          {:ok, call.([target, indices, updates])}
+        end
+
+      got = call.(Enum.map([target, indices, updates], &on_ferrox/1))
+
+      check(context, {:indexed, op}, [target, indices, updates], expected, got, fn _, _, _, _ ->
+        nil
+      end)
+    end
+
+    test "sorts", context do
+      # BinaryBackend misreads f8, so that it sorts them otherwise.
+      for {kind, bits} = type when kind != :c and {kind, bits} != {:f, 8} <- @types,
+          round <- 1..(4 * @cases) do
+        Generators.seed(context.seed, {:sort, type, round})
+        shape = Generators.pick([{1}, {7}, {3, 4}, {2, 3, 2}, {40}, {300}, {12, 34}])
+        tensor = tensor(type, shape, Generators.data(type, Nx.size(shape)))
+        axis = :rand.uniform(tuple_size(shape)) - 1
+        direction = Generators.pick([:asc, :desc])
+        opts = [axis: axis, direction: direction]
+        k = :rand.uniform(elem(shape, tuple_size(shape) - 1))
+        place_type = Generators.pick(s: 32, u: 8, s: 64, f: 32, u: 2)
+
+        for {name, call} <- [
+              sort: &Nx.sort(&1, opts),
+              argsort: &Nx.argsort(&1, opts),
+              argsort: &Nx.argsort(&1, [type: place_type] ++ opts),
+              top_k: &elem(Nx.top_k(&1, k: k), 0),
+              top_k: &elem(Nx.top_k(&1, k: k), 1)
+            ] do
+          moved(context, :shape, name, [tensor], &call.(hd(&1)))
         end
       end
 
@@ -501,6 +768,55 @@ if Code.ensure_loaded?(Nx) do
           check(context, {:reduction, op}, [tensor], expected, got, fn i, type, got, _direct ->
             group = groups |> Enum.at(i) |> Enum.map(&elem(values, &1))
             {Differences.folded(op, tensor.type, type, group, got), group}
+          end)
+      end
+    end
+
+    defp scan(context, op, tensor, opts) do
+      call = fn tensor -> apply(Nx, op, [tensor, opts]) end
+      values = tensor |> values() |> List.to_tuple()
+      places = Differences.prefixes(tensor.shape, opts[:axis], opts[:reverse])
+
+      case {attempt(fn -> call.(tensor) end), attempt(fn -> call.(on_ferrox(tensor)) end)} do
+        {{:raised, %ArgumentError{}}, {:raised, %ArgumentError{}}} ->
+          count(context, :cumulative, :both_raise, 1)
+
+        # Nx does nothing along an axis of one.
+        {_, {:raised, %ArgumentError{}}}
+        when op in [:cumulative_min, :cumulative_max] and elem(tensor.type, 0) == :c and
+               elem(tensor.shape, 0) == 1 ->
+          count(context, :cumulative, :refused, 1)
+
+        {_, {:raised, error}} ->
+          fail(context, op, [tensor], "Ferrox raised #{inspect(error)}")
+
+        {expected, {:ok, got}} ->
+          check(context, {:cumulative, op}, [tensor], expected, got, fn i, type, got, _direct ->
+            prefix = places |> Enum.at(i) |> Enum.map(&elem(values, &1))
+            {Differences.accumulated(op, type, prefix, got), prefix}
+          end)
+      end
+    end
+
+    defp close(context, a, b, opts) do
+      {expected, got} =
+        {attempt(fn -> Nx.all_close(a, b, opts) end),
+         attempt(fn -> Nx.all_close(on_ferrox(a), on_ferrox(b), opts) end)}
+
+      case got do
+        {:raised, error} ->
+          fail(context, :all_close, [a, b], "Ferrox raised #{inspect(error)}")
+
+        {:ok, got} ->
+          check(context, {:all_close, :all_close}, [a, b], expected, got, fn _, type, got, _ ->
+            shape = Nx.shape(Nx.add(Nx.iota(a.shape), Nx.iota(b.shape)))
+            [left, right] = for t <- [a, b], do: Oracle.broadcast(values(t), t.shape, shape)
+
+            close? =
+              Enum.zip(left, right) |> Enum.all?(fn {x, y} -> Differences.close?(x, y, opts) end)
+
+            same? = got == Oracle.encode(if(close?, do: 1, else: 0), type)
+            {if(same?, do: :closer, else: :wrong), opts}
           end)
       end
     end

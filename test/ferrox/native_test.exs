@@ -76,7 +76,7 @@ defmodule Ferrox.NativeTest do
   end
 
   test "the direct API and the backend have every operation of the library" do
-    [binary, unary, reduce] = Native.operations()
+    [binary, unary, reduce, cumulative] = Native.operations()
 
     assert {length(binary), :add in binary, :exp in unary, :sum in reduce} ==
              {24, true, true, true}
@@ -91,6 +91,9 @@ defmodule Ferrox.NativeTest do
       assert function_exported?(Ferrox.Backend, op, backend_arity),
              "Ferrox.Backend.#{op}/#{backend_arity} is missing"
     end
+
+    # The direct API has none of these yet.
+    for op <- cumulative, do: assert(function_exported?(Ferrox.Backend, op, 3))
   end
 
   test "terms of the wrong kind are refused" do

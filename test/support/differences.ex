@@ -28,12 +28,17 @@ if Code.ensure_loaded?(Nx) do
       nan_kept: "clip keeps NaN; there it becomes the lower bound",
       scattered:
         "window scatters compare and add up exactly; there as 32-bit numbers, one by one",
+      zero_sign: "which of two zeros is the less or the greater",
+      narrow_bits: "of 2 and 4 bits what BinaryBackend can't count or concatenate",
+      closer: "all_close compares exact distances; there they are rounded or wrap around",
       refused: "ArgumentError for complex operands of atan2 and sign"
     }
 
     @narrow [{:f, 8}, {:f8_e4m3fn, 8}, {:bf, 16}, {:f, 16}]
 
-    @transcendental [:exp, :expm1, :log, :log1p, :sigmoid, :sin, :cos, :tan, :tanh, :rsqrt]
+    @transcendental [:exp, :expm1, :log, :log1p, :sigmoid, :sin, :cos, :tan, :tanh, :rsqrt] ++
+                      [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
+                      [:erf, :erfc, :erf_inv]
 
     @doc "The differences that are kept on purpose, with their reasons."
     @spec kept() :: %{atom => String.t()}
@@ -79,6 +84,26 @@ if Code.ensure_loaded?(Nx) do
         from == {:f, 8} -> :f8_read
         value == {0, 0} -> :complex_truth
         true -> :differs
+      end
+    end
+
+    def explain(:count_leading_zeros, {_, bits} = type, _types, [value], _direct, got)
+        when bits < 8 do
+      <<magnitude::size(bits)>> = <<value::size(bits)>>
+      zeros = bits - length(Enum.drop_while(Integer.digits(magnitude, 2), &(&1 == 0)))
+      if got == Oracle.encode(zeros, type), do: :narrow_bits, else: {:should_be, zeros}
+    end
+
+    def explain(:phase, type, [from], [value], _direct, got) do
+      {re, im} = Oracle.parts(value)
+      angle = Oracle.encode(Oracle.ieee(:atan2, im, re), type)
+
+      cond do
+        from == {:f, 8} and got == angle -> :f8_read
+        type in @narrow and got == angle -> :rounded
+        got == angle -> :ieee
+        narrower?(type) and Oracle.ulps(got, angle, type) == 1 -> :last_place
+        true -> {:should_be, angle}
       end
     end
 
@@ -206,6 +231,83 @@ if Code.ensure_loaded?(Nx) do
          do: Oracle.encode(apply(Oracle, :ieee, [op | values]), type)
 
     defp ieee(_, _, _), do: nil
+
+    @doc "Why a result of a cumulative operation differs, given the values up to it."
+    def accumulated(op, {kind, bits} = type, values, got) when kind in [:s, :u] and bits < 8 do
+      total =
+        case op do
+          :cumulative_sum -> Enum.sum(values)
+          :cumulative_product -> Enum.product(values)
+          :cumulative_min -> Enum.min(values)
+          :cumulative_max -> Enum.max(values)
+        end
+
+      if got == Oracle.encode(total, type), do: :narrow_bits, else: {:should_be, total}
+    end
+
+    def accumulated(op, type, values, got) do
+      case {op, type} do
+        {:cumulative_sum, _} ->
+          folded(:sum, type, type, values, got)
+
+        {:cumulative_product, _} ->
+          folded(:product, type, type, values, got)
+
+        {_, {:f, 8}} ->
+          folded(
+            if(op == :cumulative_max, do: :reduce_max, else: :reduce_min),
+            type,
+            type,
+            values,
+            got
+          )
+
+        _ ->
+          zeros = Enum.filter(values, &(&1 == 0))
+          if zeros != [] and Oracle.decode(got, type) == [0.0], do: :zero_sign, else: :differs
+      end
+    end
+
+    @doc "The places of the elements up to each along an axis, in the order that they come."
+    def prefixes(shape, axis, reverse) do
+      inner = shape |> Tuple.to_list() |> Enum.drop(axis + 1) |> Enum.product()
+      dim = elem(shape, axis)
+
+      for place <- 0..(Tuple.product(shape) - 1) do
+        index = place |> div(inner) |> rem(dim)
+        first = place - index * inner
+        indices = if reverse, do: (dim - 1)..index//-1, else: 0..index
+        for i <- indices, do: first + i * inner
+      end
+    end
+
+    @doc "Whether values are close to each other, by exact distances and in IEEE 754."
+    def close?(a, b, opts) do
+      {{ar, ai}, {br, bi}} = {Oracle.parts(a), Oracle.parts(b)}
+      special? = fn kinds -> fn parts -> Enum.any?(parts, &(&1 in kinds)) end end
+      nan? = special?.([:nan])
+      infinite? = special?.([:infinity, :neg_infinity])
+
+      cond do
+        nan?.([ar, ai]) and nan?.([br, bi]) ->
+          opts[:equal_nan]
+
+        infinite?.([ar, ai]) or infinite?.([br, bi]) ->
+          ar == br and ai == bi
+
+        nan?.([ar, ai, br, bi]) ->
+          false
+
+        true ->
+          distance = Oracle.modulus({minus(ar, br), minus(ai, bi)})
+          limit = Oracle.ieee(:multiply, opts[:rtol], Oracle.modulus({1.0 * br, bi}))
+          limit = Oracle.ieee(:add, opts[:atol], limit)
+          limit == :infinity or (is_number(distance) and distance <= limit)
+      end
+    end
+
+    defp minus(a, b) when is_integer(a) and is_integer(b), do: 1.0 * (a - b)
+    defp minus(a, b), do: Oracle.ieee(:subtract, a, b)
 
     @doc "Why a reduction of values differs."
     def folded(:sum, _, type, values, got), do: added(Enum.map(values, &[&1]), type, got, 53)

@@ -9,7 +9,8 @@ defmodule Ferrox.Fixtures do
   type and the shape count. Data are in hexadecimal, the lowest byte first, types of
   2 and 4 bits filled up with zeros. A result is `{ok, Value}`, what Nx.BinaryBackend
   gave, or `{differs, Classes, Value}`, what Ferrox gives and why (the classes of
-  `Ferrox.Differences`), or `{raises, argument_error}`.
+  `Ferrox.Differences`), or `{raises, argument_error}`. A function of scalars is
+  `{fun, Name}`.
   """
 
   @directory Path.expand("../fixtures/backend", __DIR__)
@@ -39,7 +40,14 @@ defmodule Ferrox.Fixtures do
     do: {:tensor, type, shape, hex(state)}
 
   def dump(%{type: type, shape: shape}), do: {:out, type, shape}
-  def dump(%{__struct__: module}), do: {:struct, module}
+
+  def dump(%{__struct__: module} = struct) do
+    case struct |> Map.delete(:__struct__) |> Enum.sort() do
+      [] -> {:struct, module}
+      fields -> {:struct, module, fields}
+    end
+  end
+
   def dump(list) when is_list(list), do: Enum.map(list, &dump/1)
   def dump(fun) when is_function(fun), do: :fun
   def dump(data) when is_bitstring(data), do: {:data, bit_size(data), hex(data)}
@@ -55,10 +63,17 @@ defmodule Ferrox.Fixtures do
 
   def load({:out, type, shape}), do: %{type: type, shape: shape, names: names(shape), data: nil}
   def load({:struct, module}), do: %{__struct__: module}
+  def load({:struct, module, fields}), do: Map.merge(load({:struct, module}), Map.new(fields))
+  def load({:fun, name}), do: fun(name)
   def load({:data, size, hex}), do: bits(hex, size)
   def load(list) when is_list(list), do: Enum.map(list, &load/1)
   def load(term) when is_tuple(term), do: term |> Tuple.to_list() |> load() |> List.to_tuple()
   def load(term), do: term
+
+  # What Nx's functions do with scalars.
+  defp fun(:second), do: fn x, _acc -> x end
+  defp fun(:zero), do: fn _x, _acc -> 0 end
+  defp fun(op), do: fn x, acc -> apply(Ferrox.Backend, op, [acc, x, acc]) end
 
   defp names(shape), do: List.duplicate(nil, tuple_size(shape))
 

@@ -362,6 +362,29 @@ defmodule Ferrox.Oracle do
   def ieee(:sigmoid, x), do: ieee(:divide, 1.0, ieee(:add, 1.0, ieee(:exp, negate(x))))
   def ieee(:tanh, x) when is_infinite(x), do: 1.0 * sign(x)
   def ieee(:tanh, x), do: :math.tanh(x)
+  def ieee(op, x) when op in [:asin, :acos] and (is_infinite(x) or abs(x) > 1), do: :nan
+  def ieee(op, x) when op in [:asin, :acos], do: apply(:math, op, [x])
+  def ieee(:atan, x) when is_infinite(x), do: 1.5707963267948966 * sign(x)
+  def ieee(:cosh, x) when is_infinite(x), do: :infinity
+  def ieee(:cosh, x), do: finite_or(fn -> :math.cosh(x) end, :infinity)
+  def ieee(op, x) when op in [:sinh, :asinh, :cbrt] and is_infinite(x), do: x
+  def ieee(:sinh, x), do: finite_or(fn -> :math.sinh(x) end, infinity_like(sign(x)))
+  def ieee(:acosh, :infinity), do: :infinity
+  def ieee(:acosh, x) when x == :neg_infinity or x < 1, do: :nan
+  def ieee(:atanh, x) when is_infinite(x) or abs(x) > 1, do: :nan
+  def ieee(op, x) when op in [:atanh, :erf_inv] and abs(x) == 1, do: infinity_like(sign(x))
+  def ieee(:erf, x) when is_infinite(x), do: 1.0 * sign(x)
+  def ieee(:erfc, x) when is_infinite(x), do: 1.0 - sign(x)
+  def ieee(:erf_inv, x) when is_infinite(x) or abs(x) > 1, do: :nan
+
+  # As Nx approximates it.
+  def ieee(:erf_inv, x), do: 1.0 * Complex.erf_inv(x)
+  def ieee(:cbrt, x) when x < 0, do: -:math.pow(-x, 1 / 3)
+  def ieee(:cbrt, x), do: :math.pow(x, 1 / 3)
+
+  def ieee(op, x) when op in [:atan, :asinh, :acosh, :atanh, :erf, :erfc],
+    do: apply(:math, op, [x])
+
   def ieee(op, x) when op in [:sin, :cos, :tan] and is_infinite(x), do: :nan
   def ieee(op, x) when op in [:sin, :cos, :tan], do: apply(:math, op, [x])
   def ieee(op, x) when op in [:floor, :ceil, :round] and is_infinite(x), do: x
@@ -417,6 +440,12 @@ defmodule Ferrox.Oracle do
       true ->
         [textbook]
     end
+  end
+
+  # Far out on the branch cut rounding decides about the sign.
+  def complex(:atanh, [z]) do
+    {re, im} = formula(:atanh, [parts(z)])
+    if is_number(im) and abs(im) > 1.57079632679489, do: [{re, im}, {re, -im}], else: [{re, im}]
   end
 
   def complex(op, values), do: [formula(op, Enum.map(values, &parts/1))]
@@ -496,7 +525,59 @@ defmodule Ferrox.Oracle do
     formula(:divide, [{1.0, 0.0}, {add(re, 1.0), im}])
   end
 
+  defp formula(op, [{a, b} = z]) when op in [:sinh, :cosh] do
+    fold = if op == :sinh, do: :subtract, else: :add
+    {re, im} = formula(fold, [formula(:exp, [z]), formula(:exp, [{negate(a), negate(b)}])])
+    {divide(re, 2.0), divide(im, 2.0)}
+  end
+
+  defp formula(op, [{a, b}]) when op in [:asin, :acos] and not (is_number(a) and is_number(b)),
+    do: {:nan, :nan}
+
+  defp formula(:asin, [z]) do
+    root = formula(:sqrt, [formula(:subtract, [{1.0, 0.0}, square(z)])])
+    formula(:multiply, [{-0.0, -1.0}, formula(:log, [formula(:add, [turned(z), root])])])
+  end
+
+  defp formula(:acos, [z]) do
+    root = formula(:sqrt, [formula(:subtract, [square(z), {1.0, 0.0}])])
+    formula(:multiply, [{-0.0, -1.0}, formula(:log, [formula(:add, [z, root])])])
+  end
+
+  defp formula(:atan, [z]) do
+    minus = formula(:log, [formula(:subtract, [{1.0, 0.0}, turned(z)])])
+    plus = formula(:log, [formula(:add, [{1.0, 0.0}, turned(z)])])
+    formula(:multiply, [{0.0, 0.5}, formula(:subtract, [minus, plus])])
+  end
+
+  defp formula(op, [z]) when op in [:asinh, :acosh] do
+    fold = if op == :asinh, do: :add, else: :subtract
+    root = formula(:sqrt, [formula(fold, [square(z), {1.0, 0.0}])])
+    formula(:log, [formula(:add, [z, root])])
+  end
+
+  defp formula(:atanh, [z]) do
+    ratio =
+      formula(:divide, [
+        formula(:add, [{1.0, 0.0}, z]),
+        formula(:subtract, [{1.0, 0.0}, z])
+      ])
+
+    formula(:multiply, [{0.5, 0.0}, formula(:log, [ratio])])
+  end
+
+  defp formula(:cbrt, [{a, b} = z]) do
+    {r, angle} = {ieee(:cbrt, modulus(z)), divide(ieee(:atan2, b, a), 3.0)}
+
+    if angle == 0,
+      do: {r, 0.0},
+      else: formula(:multiply, [{r, 0.0}, {ieee(:cos, angle), ieee(:sin, angle)}])
+  end
+
   defp formula(_, _), do: {:unknown, :unknown}
+
+  defp square(z), do: formula(:multiply, [z, z])
+  defp turned(z), do: formula(:multiply, [{0.0, 1.0}, z])
 
   # Scaled so that the magnitude neither overflows nor vanishes.
   defp root({a, b}) do

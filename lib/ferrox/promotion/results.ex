@@ -139,6 +139,8 @@ defmodule Ferrox.Promotion.Results do
 
   defp quotient(_column, facts, type), do: floating(facts, type)
 
+  @bit_counts [:population_count, :count_leading_zeros]
+
   @doc false
   # The same for an operation on one.
   def unary(%{column: :array_api}, :logical_not, type) when type != :bool, do: :error
@@ -155,12 +157,15 @@ defmodule Ferrox.Promotion.Results do
   def unary(%{column: column}, :round, :bool) when column in [:numpy, :ivy],
     do: {:round, {:f, 16}}
 
-  def unary(_facts, op, :bool) when op in [:negate, :sign, :round], do: :error
+  def unary(_facts, op, :bool) when op in [:negate, :sign, :round] or op in @bit_counts,
+    do: :error
+
   def unary(_facts, :abs, :complex), do: {:abs, :float}
   def unary(_facts, :abs, {:c, bits}), do: {:abs, {:f, div(bits, 2)}}
 
-  def unary(_facts, op, type) when op in [:negate, :sign, :floor, :ceil, :round, :abs],
-    do: {op, type}
+  def unary(_facts, op, type)
+      when op in [:negate, :sign, :floor, :ceil, :round, :abs] or op in @bit_counts,
+      do: {op, type}
 
   def unary(_facts, :bitwise_not, type), do: {:bitwise_not, type}
   def unary(facts, op, type), do: op(op, floating(facts, type))

@@ -18,7 +18,7 @@
     reason = "indices become bit patterns, counts become percentages"
 )]
 
-use ferrox_core::ops::math;
+use ferrox_core::ops::{double, math};
 use rayon::prelude::*;
 
 /// Two arguments; unary functions ignore the second.
@@ -69,7 +69,7 @@ const ENTRIES: [Entry; 25] = [
     unary!(log1p, math::log1p, f64::ln_1p),
     unary!(sqrt, math::sqrt, f64::sqrt),
     unary!(rsqrt, math::rsqrt, |x: f64| 1.0 / x.sqrt()),
-    unary!(cbrt, math::cbrt, f64::cbrt),
+    unary!(cbrt, math::cbrt, |x: f64| x.cbrt() + 0.0),
     unary!(sin, math::sin_any, f64::sin),
     unary!(cos, math::cos_any, f64::cos),
     unary!(tan, math::tan_any, f64::tan),
@@ -85,7 +85,7 @@ const ENTRIES: [Entry; 25] = [
     unary!(sigmoid, math::sigmoid, |x: f64| 1.0 / (1.0 + (-x).exp())),
     unary!(erf, math::erf, erf),
     unary!(erfc, math::erfc, erfc),
-    unary!(erf_inv, math::erf_inv, erf_inv),
+    unary!(erf_inv, math::erf_inv, double::erf_inv),
     binary!(pow, power_input, f64::powf),
     binary!(atan2, any_input, f64::atan2),
 ];
@@ -200,19 +200,6 @@ fn erfc(x: f64) -> f64 {
     let depth = (200.0 / (x * x)) as u32 + 20;
     let tail = (1..=depth).rev().fold(x, |tail, k| x + 0.5 * f64::from(k) / tail);
     0.5 * erf_slope(x) / tail
-}
-
-/// Two Newton steps from our own result, so that its error is gone but for f64's rounding.
-fn erf_inv(x: f64) -> f64 {
-    let a = x.abs();
-    let mut y = math::erf_inv(a);
-    if y.is_finite() && a > 0.0 {
-        for _ in 0..2 {
-            let above = if a > 0.5 { (1.0 - a) - erfc(y) } else { erf(y) - a };
-            y -= above / erf_slope(y);
-        }
-    }
-    y.copysign(x)
 }
 
 /// What is known about a function after some inputs.

@@ -479,6 +479,9 @@ macro_rules! dispatch {
         }
     };
     (real $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        $crate::dispatch!(float $dtype, $T => $body, else => $crate::dispatch!(integer $dtype, $T => $body, else => $other))
+    };
+    (float $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
         match $crate::DType::storage($dtype) {
             $crate::DType::F8 => { type $T = $crate::narrow::F8; $body }
             $crate::DType::F8E4M3FN => { type $T = $crate::narrow::F8E4M3FN; $body }
@@ -486,7 +489,7 @@ macro_rules! dispatch {
             $crate::DType::BF16 => { type $T = $crate::narrow::BF16; $body }
             $crate::DType::F32 => { type $T = f32; $body }
             $crate::DType::F64 => { type $T = f64; $body }
-            integer => $crate::dispatch!(integer integer, $T => $body, else => $other),
+            _ => $other,
         }
     };
     (integer $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {

@@ -63,6 +63,18 @@ pub enum Error {
     /// A system of equations without a solution, or with several.
     #[error("can't solve for singular matrix")]
     Singular,
+    /// An index past the end of its axis, as Nx says it.
+    #[error("index {index} is out of bounds for axis {axis} in shape {}", ShapeDisplay(shape))]
+    Index {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The index.
+        index: i128,
+        /// The axis that it is for.
+        axis: usize,
+        /// The shape of the tensor that it is for.
+        shape: Vec<usize>,
+    },
     /// An option out of its range.
     #[error("{op}: {problem}")]
     Argument {

@@ -5,5 +5,6 @@ pub mod elementwise;
 pub mod fold;
 pub mod matmul;
 pub mod parallel;
+pub mod radix;
 pub mod simd;
 pub mod window;

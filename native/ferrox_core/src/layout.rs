@@ -196,6 +196,50 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
     }
 }
 
+/// The opposite: writes elements, in row-major order, where a layout has them.
+pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
+    match width {
+        1 => scatter_width::<1>(elements, out, layout),
+        2 => scatter_width::<2>(elements, out, layout),
+        4 => scatter_width::<4>(elements, out, layout),
+        8 => scatter_width::<8>(elements, out, layout),
+        16 => scatter_width::<16>(elements, out, layout),
+        _ => unreachable!("no type is {width} bytes wide"),
+    }
+}
+
+fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layout) {
+    let mut elements = elements.as_chunks::<N>().0;
+    let out = out.as_chunks_mut::<N>().0;
+    let Layout { shape, strides, offset } = layout;
+    let Some(last) = shape.len().checked_sub(1) else {
+        out[*offset] = elements[0];
+        return;
+    };
+    let mut counts: Shape = shape.iter().map(|_| 0).collect();
+    let mut row = *offset as isize;
+    while !elements.is_empty() {
+        let (head, tail) = elements.split_at(shape[last]);
+        if strides[last] == 1 {
+            out[row as usize..row as usize + head.len()].copy_from_slice(head);
+        } else {
+            for (i, element) in head.iter().enumerate() {
+                out[(row + i as isize * strides[last]) as usize] = *element;
+            }
+        }
+        elements = tail;
+        for axis in (0..last).rev() {
+            counts[axis] += 1;
+            row += strides[axis];
+            if counts[axis] < shape[axis] {
+                break;
+            }
+            row -= counts[axis] as isize * strides[axis];
+            counts[axis] = 0;
+        }
+    }
+}
+
 fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
     let source = bytes.as_chunks::<N>().0;
     let mut out = out.as_chunks_mut::<N>().0;
@@ -277,6 +321,14 @@ mod tests {
                 let mut out = vec![0; layout.size() - start];
                 gather(1, &data, &layout, start, &mut out);
                 assert_eq!(out, expected[start..], "{layout:?} from {start}");
+            }
+            // What is scattered is gathered again, where no two elements are one.
+            if !layout.strides.contains(&0) {
+                let elements: Vec<u8> = (100..).take(layout.size()).collect();
+                let (mut out, mut back) = (vec![0; data.len()], vec![0; layout.size()]);
+                scatter(1, &elements, &mut out, &layout);
+                gather(1, &out, &layout, 0, &mut back);
+                assert_eq!(back, elements, "{layout:?}");
             }
         }
     }

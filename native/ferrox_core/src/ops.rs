@@ -23,20 +23,27 @@ macro_rules! named {
     };
 }
 
+pub mod all_close;
 pub mod binary;
 pub mod cast;
 mod compare;
 mod complex;
 pub mod conv;
 pub mod create;
+pub mod cumulative;
 pub mod dot;
+pub mod double;
 pub mod fft;
+pub mod indexed;
 pub mod linalg;
 pub mod math;
+pub mod pad;
 pub mod reduce;
 pub mod shape;
+pub mod sort;
 pub mod support;
 pub mod ternary;
 pub mod unary;
 pub mod window;
+pub mod window_elements;
 pub mod window_scatter;

@@ -224,10 +224,24 @@ fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
 ///
 /// `Error::TooLarge`, naming the tensor that it is for.
 pub fn scratch(op: &'static str, dtype: DType, shape: &[usize], length: usize) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
-    bytes.resize(length, 0);
-    Ok(bytes)
+    scratch_of(op, dtype, shape, length)
+}
+
+/// `scratch` of other values than bytes.
+///
+/// # Errors
+///
+/// `Error::TooLarge`, naming the tensor that they are for.
+pub(crate) fn scratch_of<T: Copy + Default>(
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    length: usize,
+) -> Result<Vec<T>, Error> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(length).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
+    values.resize(length, T::default());
+    Ok(values)
 }
 
 /// The memory that a result is written to: exactly `byte_size` of its type and

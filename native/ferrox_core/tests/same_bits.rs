@@ -11,9 +11,11 @@ use common::{Random, Source, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::parallel;
 use ferrox_core::exec::simd::{self, Level};
+use ferrox_core::ops::all_close::{Tolerance, all_close};
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::create::iota;
+use ferrox_core::ops::cumulative::{CumulativeOp, cumulative};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::transpose;
@@ -181,6 +183,17 @@ fn folds(results: &mut Results, source: &Source) {
         }
     }
     let all: Vec<usize> = (0..shape.len()).collect();
+    // Of large tensors one, which takes long enough.
+    let operations = if shape.len() == 1 { CumulativeOp::ALL } else { &[CumulativeOp::Sum] };
+    for &op in operations {
+        for (axis, reverse) in [(0, true), (shape.len() - 1, false)] {
+            keep(results, format!("{} of {source} along {axis}", op.name()), dtype, shape, |out| {
+                cumulative(op, out, tensor, axis, reverse)
+            });
+        }
+    }
+    let tolerance = Tolerance { relative: 1e-5, absolute: 1e-8, equal_nan: true };
+    keep(results, format!("all_close of {source}"), U8, &[], |out| all_close(out, tensor, tensor, tolerance));
     keep(results, format!("sum of {source}"), dtype, &[], |out| reduce(ReduceOp::Sum, out, tensor, &all));
 }
 

@@ -1,21 +1,29 @@
 //! One function a family of operations: the core called on decoded terms, and
 //! its result as a term.
 
+mod indexed;
+
 use std::sync::OnceLock;
 
 use ferrox_core::exec::parallel::{self, Cost, Work};
 use ferrox_core::layout;
+use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
+use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{WindowOp, Windows};
+use ferrox_core::ops::window_elements;
 use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
-use ferrox_core::{Error, Output, Tensor};
+use ferrox_core::{DType, Error, Output, Tensor};
 use rustler::{Atom, Decoder, Env, NifResult, Term};
 
+pub use self::indexed::{
+    Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
+};
 use crate::call::Call;
 use crate::term::{Dims, Elementwise, Operand, Type};
 
@@ -23,7 +31,12 @@ use crate::term::{Dims, Elementwise, Operand, Type};
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
     let Ok(threads) = threads.decode::<usize>() else { return false };
     parallel::set_threads(threads);
-    BINARY.fill(env) && UNARY.fill(env) && REDUCE.fill(env) && WINDOW.fill(env) && SCATTER.fill(env)
+    BINARY.fill(env)
+        && UNARY.fill(env)
+        && REDUCE.fill(env)
+        && CUMULATIVE.fill(env)
+        && WINDOW.fill(env)
+        && SCATTER.fill(env)
 }
 
 /// Operations by the atoms of their names.
@@ -57,10 +70,11 @@ static UNARY: Names<UnaryOp> = Names::new(UnaryOp::ALL, UnaryOp::name);
 static REDUCE: Names<ReduceOp> = Names::new(ReduceOp::ALL, ReduceOp::name);
 static WINDOW: Names<WindowOp> = Names::new(WindowOp::ALL, WindowOp::name);
 static SCATTER: Names<Choice> = Names::new(Choice::ALL, Choice::name);
+static CUMULATIVE: Names<CumulativeOp> = Names::new(CumulativeOp::ALL, CumulativeOp::name);
 
 /// The names of the operations, one list a family that has several.
 pub fn operations() -> Vec<Vec<Atom>> {
-    [BINARY.atoms.get(), UNARY.atoms.get(), REDUCE.atoms.get()]
+    [BINARY.atoms.get(), UNARY.atoms.get(), REDUCE.atoms.get(), CUMULATIVE.atoms.get()]
         .map(|names| names.cloned().unwrap_or_default())
         .into()
 }
@@ -102,6 +116,14 @@ pub struct Scatter(Choice);
 impl<'a> Decoder<'a> for Scatter {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         SCATTER.decode(term).map(Scatter)
+    }
+}
+
+pub struct Cumulative(CumulativeOp);
+
+impl<'a> Decoder<'a> for Cumulative {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        CUMULATIVE.decode(term).map(Cumulative)
     }
 }
 
@@ -168,6 +190,62 @@ pub fn arg_reduce<'a>(
     let work = ops::reduce::arg_work(input.size(), layout::size(&shape.0).unwrap_or(usize::MAX));
     call.tensor(work, name, dtype.0, &shape.0, |out| {
         ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, axis, tie_break)
+    })
+}
+
+pub fn cumulative<'a>(
+    call: Call<'a>,
+    op: Cumulative,
+    axis: usize,
+    reverse: bool,
+    input: Operand<'a>,
+) -> Term<'a> {
+    let (name, dtype) = (op.0.name(), input.dtype());
+    let work = work(input.shape(), ops::cumulative::cost(dtype));
+    call.tensor(work, name, dtype, input.shape(), |out| {
+        ops::cumulative::cumulative(op.0, out, &input.tensor(name)?, axis, reverse)
+    })
+}
+
+/// Relative, absolute, and whether NaN equals NaN.
+pub type Tolerances = (f64, f64, bool);
+
+pub fn all_close<'a>(
+    call: Call<'a>,
+    shape: Dims,
+    (relative, absolute, equal_nan): Tolerances,
+    left: Operand<'a>,
+    right: Operand<'a>,
+) -> Term<'a> {
+    const OP: &str = "all_close";
+    let work = ops::all_close::work([left.dtype(), right.dtype()], left.shape(), right.shape());
+    call.tensor(work, OP, DType::U8, &shape.0, |out| {
+        let tolerance = Tolerance { relative, absolute, equal_nan };
+        ops::all_close::all_close(out, &left.tensor(OP)?, &right.tensor(OP)?, tolerance)
+    })
+}
+
+/// Sizes, strides, dilations and padding of windows, one for each axis.
+pub type WindowOptions = (Vec<usize>, Vec<usize>, Vec<usize>, Vec<(isize, isize)>);
+
+pub fn window_elements<'a>(
+    call: Call<'a>,
+    shape: Dims,
+    (sizes, strides, dilations, padding): WindowOptions,
+    input: Operand<'a>,
+    pad: Operand<'a>,
+) -> Term<'a> {
+    const OP: &str = "window_reduce";
+    let dtype = input.dtype();
+    let work = work(&shape.0, ops::window_elements::cost(dtype));
+    call.tensor(work, OP, dtype, &shape.0, |out| {
+        let windows = window_elements::Windows {
+            sizes: &sizes,
+            strides: &strides,
+            dilations: &dilations,
+            padding: &padding,
+        };
+        ops::window_elements::window_elements(out, &input.tensor(OP)?, &pad.tensor(OP)?, windows)
     })
 }
 

@@ -4,7 +4,10 @@
 use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
-use crate::families::{self, Binary, ConvOptions, DotSide, Over, Reduce, Scatter, Unary, Window};
+use crate::families::{
+    self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
+    Window, WindowOptions,
+};
 use crate::linalg::{self, Factorization, Fourier, Solver};
 use crate::term::{Dims, Elementwise, Operand, Type};
 
@@ -47,6 +50,18 @@ nifs! { families:
     fn concatenate, concatenate_normal, concatenate_dirty(dtype: Type, shape: Dims, axis: usize, inputs: Operands<'a>);
     fn iota, iota_normal, iota_dirty(dtype: Type, shape: Dims, axis: Axis);
     fn eye, eye_normal, eye_dirty(dtype: Type, shape: Dims);
+    fn pad, pad_normal, pad_dirty(dtype: Type, shape: Dims, paddings: Paddings, input: Operand<'a>, value: Operand<'a>);
+    fn sort, sort_normal, sort_dirty(axis: usize, descending: bool, input: Operand<'a>);
+    fn argsort, argsort_normal, argsort_dirty(dtype: Type, axis: usize, descending: bool, input: Operand<'a>);
+    fn top_k, top_k_normal, top_k_dirty(dtype: Type, shape: Dims, input: Operand<'a>);
+    fn gather, gather_normal, gather_dirty(shape: Dims, axes: Axes, input: Operand<'a>, indices: Operand<'a>);
+    fn take, take_normal, take_dirty(shape: Dims, axis: usize, input: Operand<'a>, indices: Operand<'a>);
+    fn take_along_axis, take_along_axis_normal, take_along_axis_dirty(axis: usize, input: Operand<'a>, indices: Operand<'a>);
+    fn indexed, indexed_normal, indexed_dirty(add: bool, dtype: Type, axes: Axes, target: Operand<'a>, indices: Operand<'a>, updates: Operand<'a>);
+    fn put_slice, put_slice_normal, put_slice_dirty(dtype: Type, starts: Axes, input: Operand<'a>, slice: Operand<'a>);
+    fn cumulative, cumulative_normal, cumulative_dirty(op: Cumulative, axis: usize, reverse: bool, input: Operand<'a>);
+    fn all_close, all_close_normal, all_close_dirty(shape: Dims, tolerances: Tolerances, left: Operand<'a>, right: Operand<'a>);
+    fn window_elements, window_elements_normal, window_elements_dirty(shape: Dims, windows: WindowOptions, input: Operand<'a>, pad: Operand<'a>);
     fn panic, panic_normal, panic_dirty(message: String);
 }
 
@@ -56,7 +71,7 @@ nifs! { linalg:
     fn factor, factor_normal, factor_dirty(op: Factorization, results: Results, eps: f64, input: Operand<'a>);
 }
 
-/// The names of the binary, unary and reducing operations.
+/// The names of the binary, unary, reducing and cumulative operations.
 #[rustler::nif]
 fn operations() -> Vec<Vec<Atom>> {
     families::operations()

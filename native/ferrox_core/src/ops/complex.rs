@@ -3,6 +3,8 @@
 
 use num_complex::Complex;
 
+use super::double;
+
 type C = Complex<f64>;
 
 /// The textbook quotient; of finite numbers where something in between leaves
@@ -168,6 +170,60 @@ pub fn tanh(z: C) -> C {
     }
     let (plus, minus) = (exp(z), exp(-z));
     divide((plus - minus) / 2.0, (plus + minus) / 2.0)
+}
+
+/// The hyperbolic sine.
+pub fn sinh(z: C) -> C {
+    (exp(z) - exp(-z)) / 2.0
+}
+
+/// The hyperbolic cosine.
+pub fn cosh(z: C) -> C {
+    (exp(z) + exp(-z)) / 2.0
+}
+
+const I: C = C::new(0.0, 1.0);
+const MINUS_I: C = C::new(-0.0, -1.0);
+const ONE: C = C::new(1.0, 0.0);
+const NAN: C = C::new(f64::NAN, f64::NAN);
+
+/// The principal inverse sine.
+pub fn asin(z: C) -> C {
+    if z.is_finite() { MINUS_I * log(I * z + sqrt(ONE - z * z)) } else { NAN }
+}
+
+/// The inverse cosine.
+pub fn acos(z: C) -> C {
+    if z.is_finite() { MINUS_I * log(z + sqrt(z * z - ONE)) } else { NAN }
+}
+
+/// The principal inverse tangent.
+pub fn atan(z: C) -> C {
+    C::new(0.0, 0.5) * (log(ONE - I * z) - log(ONE + I * z))
+}
+
+/// The inverse hyperbolic sine.
+pub fn asinh(z: C) -> C {
+    log(z + sqrt(z * z + ONE))
+}
+
+/// The inverse hyperbolic cosine.
+pub fn acosh(z: C) -> C {
+    log(z + sqrt(z * z - ONE))
+}
+
+/// The inverse hyperbolic tangent.
+pub fn atanh(z: C) -> C {
+    C::new(0.5, 0.0) * log(divide(ONE + z, ONE - z))
+}
+
+/// The principal cube root.
+pub fn cbrt(z: C) -> C {
+    let (r, angle) = (double::cbrt(abs(z)), phase(z) / 3.0);
+    if angle == 0.0 {
+        return C::new(r, 0.0);
+    }
+    C::new(r, 0.0) * C::new(angle.cos(), angle.sin())
 }
 
 /// The logistic function.

@@ -1,7 +1,8 @@
 //! Unary functions, `pow` and `atan2` for the float types of 32 bits and fewer.
 //!
 //! The caller widens each element to f64, calls one of these functions and rounds the result
-//! once to the element's type. Results are within 2^-47 of the exact value, relatively, near
+//! once to the element's type. Results (but those of `erf_inv`, which has a formula of Nx's to
+//! follow) are within 2^-47 of the exact value, relatively, near
 //! zeros of the function and for subnormal arguments too, so that the rounding gives the correctly
 //! rounded value except about once in some million inputs (`examples/ulp.rs` counts). Past the
 //! point where f32 overflows or keeps its last value, only the rounded result is right. An
@@ -32,6 +33,8 @@
 )]
 
 use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI};
+
+use super::double;
 
 const INF: f64 = f64::INFINITY;
 const F32_MAX: f64 = f32::MAX as f64;
@@ -533,7 +536,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
 
 /// Cube root: `a w^2`, where `w`, the inverse cube root of the magnitude `a`, starts from a third
 /// of its exponent and fraction bits (3% off) and is refined twice by the first terms of
-/// `(1 - h)^(-1/3)` with `h = 1 - a w^3`.
+/// `(1 - h)^(-1/3)` with `h = 1 - a w^3`. Of a negative zero positive, as `double::cbrt`.
 #[inline(always)]
 #[must_use]
 pub fn cbrt(x: f64) -> f64 {
@@ -550,7 +553,7 @@ pub fn cbrt(x: f64) -> f64 {
         w += w * (h * polynomial(h, REFINE));
     }
     let root = (a * w * w).copysign(x);
-    if a > 0.0 && a < INF { root } else { x }
+    if a > 0.0 && a < INF { root } else { x + 0.0 }
 }
 
 /// `(log((1 + s) / (1 - s)) / s - 2) / s^2` as [`LOG`], with error 2^-59.
@@ -713,55 +716,6 @@ const ERFC: [f64; 18] = [
     -7.841206338034629e-08,
 ];
 
-/// `erf_inv(x) / x` over `w - 3`, where `w = -log(1 - x^2)`, as a quotient of polynomials, for
-/// `0 <= w <= 6`; error 2^-48. Interpolates as that of `erf`.
-const ERF_INV_NUMERATOR: [f64; 9] = [
-    1.6235420064648298,
-    0.8828394499523754,
-    0.25516188397268136,
-    0.047832891209974214,
-    0.006206549078395039,
-    0.0005653442358136461,
-    3.501531142900713e-05,
-    1.3389526415690643e-06,
-    2.4087897587923654e-08,
-];
-const ERF_INV_DENOMINATOR: [f64; 9] = [
-    1.0,
-    0.394944536841652,
-    0.10191877418294955,
-    0.01620447357774906,
-    0.0018546261042354322,
-    0.00014233957621438093,
-    7.2086805250321945e-06,
-    2.0956594358777643e-07,
-    1.3903712392280841e-09,
-];
-
-/// The same over `sqrt(w) - 3.25`, for `6 <= w <= 16`.
-const ERF_INV_TAIL_NUMERATOR: [f64; 9] = [
-    3.0838856104922208,
-    5.469888232106405,
-    5.350916263183801,
-    3.454622916566099,
-    1.5884055194263476,
-    0.5221166405181654,
-    0.11859353159435179,
-    0.016760565684011224,
-    0.0011162125207937025,
-];
-const ERF_INV_TAIL_DENOMINATOR: [f64; 9] = [
-    1.0,
-    1.4477285568642217,
-    1.2614615862598824,
-    0.707712023845379,
-    0.28312844845166596,
-    0.07669270098406583,
-    0.01328831379099997,
-    0.0011005394485092159,
-    9.88718199475067e-07,
-];
-
 /// Error function; from `|x| = 4` on the nearest f32 is 1.
 #[inline(always)]
 #[must_use]
@@ -784,19 +738,10 @@ pub fn erfc(x: f64) -> f64 {
     if x < 0.0 { 2.0 - tail } else { tail }
 }
 
-/// Inverse of `erf`; infinities at -1 and 1, NaN beyond.
+/// Inverse of `erf`, by the formula that `double::erf_inv` has, so that random numbers are those
+/// of other backends; infinities at -1 and 1, NaN beyond.
 #[inline(always)]
 #[must_use]
 pub fn erf_inv(x: f64) -> f64 {
-    let w = -log_regular((1.0 - x) * (1.0 + x));
-    let central = w <= 6.0;
-    let t = if central { w - 3.0 } else { w.sqrt() - 3.25 };
-    let choose = |near: [f64; 9], far: [f64; 9]| -> [f64; 9] {
-        std::array::from_fn(|i| if central { near[i] } else { far[i] })
-    };
-    let numerator = choose(ERF_INV_NUMERATOR, ERF_INV_TAIL_NUMERATOR);
-    let denominator = choose(ERF_INV_DENOMINATOR, ERF_INV_TAIL_DENOMINATOR);
-    let result = x * (polynomial(t, numerator) / polynomial(t, denominator));
-    let result = if x.abs() < 1.0 { result } else { x * INF };
-    if x.abs() > 1.0 { f64::NAN } else { result }
+    double::erf_inv_by(x, -log_regular((1.0 - x) * (1.0 + x)))
 }

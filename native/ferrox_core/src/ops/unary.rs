@@ -6,7 +6,7 @@
 
 use num_complex::Complex;
 
-use super::{complex, math};
+use super::{complex, double, math};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
@@ -15,17 +15,20 @@ use crate::lane::{Compute, Single};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
 
-/// `functions` have an f32 version in `math`, an f64 and a complex one.
+/// `functions` have an f32 version in `math`, an f64 and a complex one; those
+/// of `real` numbers have no complex one.
 macro_rules! unary_ops {
     (
         operations { $($variant:ident, $name:literal;)* }
         functions { $($function:ident, $fname:literal, $f32:path, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
+        real { $($real:ident, $rname:literal, $rf32:path, $rf64:path, $rps:literal;)* }
     ) => {
         named! {
             /// A unary operation, named as Nx names it.
             pub enum UnaryOp {
                 $($variant, $name;)*
                 $($function, $fname;)*
+                $($real, $rname;)*
             }
         }
 
@@ -49,8 +52,25 @@ macro_rules! unary_ops {
                     fn apply(x: Single) -> f64 { $f32(x.0) }
                 }
             )*
+            $(
+                struct $real;
+                impl Unary<f64> for $real {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply(x: f64) -> f64 { $rf64(x) }
+                }
+                impl Unary<Single> for $real {
+                    type Out = f64;
+                    #[inline(always)]
+                    fn apply(x: Single) -> f64 { $rf32(x.0) }
+                }
+            )*
             let lane = function_lane(out, input);
             let (kernel, cost): (Kernel, Cost) = match (op, lane) {
+                $(
+                    (UnaryOp::$real, Compute::Single) => (tile::<$real, Single>, $rps),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => (tile::<$real, f64>, 20_000),
+                )*
                 $(
                     (UnaryOp::$function, Compute::Single) => (tile::<$function, Single>, $ps),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
@@ -77,6 +97,12 @@ unary_ops! {
         IsInfinity, "is_infinity";
         LogicalNot, "logical_not";
         BitwiseNot, "bitwise_not";
+        Conjugate, "conjugate";
+        Real, "real";
+        Imag, "imag";
+        Phase, "phase";
+        PopulationCount, "population_count";
+        CountLeadingZeros, "count_leading_zeros";
         Sin, "sin";
         Cos, "cos";
         Tan, "tan";
@@ -90,6 +116,20 @@ unary_ops! {
         Rsqrt, "rsqrt", math::rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 1_000;
         Tanh, "tanh", math::tanh, |x| x.tanh(), complex::tanh, 2_000;
         Sigmoid, "sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 1_500;
+        Cbrt, "cbrt", math::cbrt, |x| double::cbrt(x), complex::cbrt, 1_500;
+        Asin, "asin", math::asin, |x| x.asin(), complex::asin, 1_500;
+        Acos, "acos", math::acos, |x| x.acos(), complex::acos, 1_500;
+        Atan, "atan", math::atan, |x| x.atan(), complex::atan, 1_500;
+        Sinh, "sinh", math::sinh, |x| x.sinh(), complex::sinh, 1_500;
+        Cosh, "cosh", math::cosh, |x| x.cosh(), complex::cosh, 1_500;
+        Asinh, "asinh", math::asinh, |x| double::asinh(x), complex::asinh, 2_000;
+        Acosh, "acosh", math::acosh, |x| double::acosh(x), complex::acosh, 2_000;
+        Atanh, "atanh", math::atanh, |x| double::atanh(x), complex::atanh, 2_000;
+    }
+    real {
+        Erf, "erf", math::erf, double::erf, 1_500;
+        Erfc, "erfc", math::erfc, double::erfc, 2_500;
+        ErfInv, "erf_inv", math::erf_inv, double::erf_inv, 2_500;
     }
 }
 
@@ -198,11 +238,54 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             DType::C128 => tile::<InfinityIn, Complex<f64>>,
             _ => float!(InfinityIn),
         }),
+        Conjugate | Real | Imag | Phase => parts(op, out, input),
+        PopulationCount | CountLeadingZeros if input.is_integer() => same(bits(op, input)?),
         Sin | Cos | Tan => trigonometric(op, out, input),
-        BitwiseNot => None,
+        BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
         function => self::function(function, out, input),
     }
+}
+
+/// What takes complex numbers apart, of which reals have an imaginary part of zero.
+fn parts(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+    use UnaryOp::*;
+    let [real, complex] = [DType::F64, DType::C128].map(Compute::As);
+    let (load, kernel, store, cost): (_, Kernel, _, Cost) = match (op, input) {
+        (Conjugate, _) if !out.is_complex() => return None,
+        (Conjugate, DType::C64) => {
+            (Compute::As(input), tile::<Mirror, Complex<f32>>, Compute::As(input), 200)
+        }
+        (Conjugate, DType::C128) => (complex, tile::<Mirror, Complex<f64>>, complex, 400),
+        (Conjugate, _) => (real, tile::<Mirror, f64>, complex, 400),
+        _ if !out.is_float() => return None,
+        (Real, DType::C64) => {
+            (Compute::As(input), tile::<RealPart, Complex<f32>>, Compute::As(DType::F32), 100)
+        }
+        (Real, DType::C128) => (complex, tile::<RealPart, Complex<f64>>, real, 200),
+        (Imag, DType::C64) => {
+            (Compute::As(input), tile::<ImaginaryPart, Complex<f32>>, Compute::As(DType::F32), 100)
+        }
+        (Imag, DType::C128) => (complex, tile::<ImaginaryPart, Complex<f64>>, real, 200),
+        (Phase, DType::C64 | DType::C128) => (complex, tile::<Angle, Complex<f64>>, real, 20_000),
+        (Phase, _) => (real, tile::<Angle, f64>, real, 200),
+        _ => return None,
+    };
+    Some((load, kernel, store, cost))
+}
+
+/// Bits are counted in the width of the type, which for the types that share
+/// a byte is less than that of the lane.
+fn bits(op: UnaryOp, input: DType) -> Option<Kernel> {
+    let zeros = op == UnaryOp::CountLeadingZeros;
+    Some(match (input.bits(), zeros) {
+        (2, false) => tile::<OnesIn<2>, u8>,
+        (4, false) => tile::<OnesIn<4>, u8>,
+        (2, true) => tile::<ZerosIn<2>, u8>,
+        (4, true) => tile::<ZerosIn<4>, u8>,
+        (_, false) => dispatch!(integer input, T => tile::<Ones, T> as Kernel, else => return None),
+        (_, true) => dispatch!(integer input, T => tile::<Zeros, T> as Kernel, else => return None),
+    })
 }
 
 /// Sine, cosine and tangent: large angles need a reduction that does not
@@ -366,3 +449,43 @@ meaning!(NanIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_nan() ||
 struct InfinityIn;
 meaning!(InfinityIn -> u8, x; f32, f64 => u8::from(x.is_infinite()));
 meaning!(InfinityIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_infinite() || z.im.is_infinite()));
+
+/// A finite real becomes a number below the real axis.
+struct Mirror;
+meaning!(Mirror, z; Complex<f32>, Complex<f64> => z.conj());
+meaning!(Mirror -> Complex<f64>, x; f64 => Complex::new(x, if x.is_finite() { -0.0 } else { 0.0 }));
+struct RealPart;
+meaning!(RealPart -> f32, z; Complex<f32> => z.re);
+meaning!(RealPart -> f64, z; Complex<f64> => z.re);
+struct ImaginaryPart;
+meaning!(ImaginaryPart -> f32, z; Complex<f32> => z.im);
+meaning!(ImaginaryPart -> f64, z; Complex<f64> => z.im);
+struct Angle;
+meaning!(Angle -> f64, z; Complex<f64> => complex::phase(z));
+meaning!(Angle, x; f64 => {
+    let angle = if x.is_sign_negative() { std::f64::consts::PI } else { 0.0 };
+    if x.is_nan() { x } else { angle }
+});
+
+struct Ones;
+meaning!(Ones, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.count_ones() as _);
+struct Zeros;
+meaning!(Zeros, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.leading_zeros() as _);
+
+/// Of the low bits alone.
+struct OnesIn<const BITS: u32>;
+impl<const BITS: u32> Unary<u8> for OnesIn<BITS> {
+    type Out = u8;
+    #[inline(always)]
+    fn apply(x: u8) -> u8 {
+        (x << (8 - BITS)).count_ones() as u8
+    }
+}
+struct ZerosIn<const BITS: u32>;
+impl<const BITS: u32> Unary<u8> for ZerosIn<BITS> {
+    type Out = u8;
+    #[inline(always)]
+    fn apply(x: u8) -> u8 {
+        (x << (8 - BITS)).leading_zeros().min(BITS) as u8
+    }
+}

@@ -1,0 +1,456 @@
+//! Elements by their indices: `Nx.gather/3`, `Nx.take/3`, `Nx.take_along_axis/3`,
+//! `Nx.indexed_add/4`, `Nx.indexed_put/4` and `Nx.put_slice/3`.
+//!
+//! Indices first become offsets, whose bounds are checked on the way; then
+//! windows, which are what remains of a tensor where some of its axes are fixed,
+//! are copied from or to these offsets.
+
+mod update;
+
+use std::borrow::Cow;
+
+pub use self::update::{Update, indexed, put_slice, write_work};
+use crate::dtype::{Element, Lane};
+use crate::exec::parallel::{self, Cost, Work};
+use crate::lane::conversion;
+use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
+use crate::ops::shape;
+use crate::tensor::{Output, Tensor, scratch_of};
+use crate::{DType, Error, dispatch};
+
+/// A read or write anywhere in memory, with what finds the place.
+const FAR: Cost = 2_500;
+
+/// Rows of indices whose offsets are computed at once.
+const ROWS: usize = 256;
+
+/// A row of so many bytes.
+fn row_cost(bytes: usize) -> Cost {
+    FAR.saturating_add(50 * bytes as Cost)
+}
+
+/// The work of reading so many elements of a type by so many rows of indices.
+#[must_use]
+pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
+    parallel::work(rows, FAR).saturating_add(parallel::work(elements, shape::cost(dtype)))
+}
+
+/// What is at each offset: the axes that are not indexed.
+#[derive(Clone, Debug)]
+struct Window {
+    layout: Layout,
+    size: usize,
+}
+
+impl Window {
+    fn new(shape: &[usize], strides: &[isize]) -> Self {
+        let size = shape.iter().product();
+        let (shape, strides) = if size == 0 {
+            (Shape::from_slice(&[0]), Strides::from_slice(&[1]))
+        } else {
+            let (shape, mut strides) = collapse(shape, &[strides]);
+            (shape, strides.swap_remove(0))
+        };
+        Window { layout: Layout { shape, strides, offset: 0 }, size }
+    }
+
+    /// Whether its elements are next to each other.
+    fn is_dense(&self) -> bool {
+        self.layout.is_contiguous()
+    }
+
+    /// Copies the windows at some offsets, one after the other.
+    fn read(&self, width: usize, source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+        let bytes = self.size * width;
+        if self.size == 1 {
+            read_each(width, source, offsets, out);
+        } else if self.is_dense() {
+            for (slots, offset) in out.chunks_mut(bytes).zip(offsets) {
+                slots.copy_from_slice(&source[offset as usize * width..][..bytes]);
+            }
+        } else {
+            let mut layout = self.layout.clone();
+            for (slots, offset) in out.chunks_mut(bytes).zip(offsets) {
+                layout.offset = offset as usize;
+                gather_layout(width, source, &layout, 0, slots);
+            }
+        }
+    }
+
+    /// Writes windows to some offsets, one after the other.
+    fn write(&self, width: usize, elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+        let bytes = self.size * width;
+        if self.size == 1 {
+            write_each(width, elements, offsets, out);
+        } else if self.is_dense() {
+            for (elements, offset) in elements.chunks(bytes).zip(offsets) {
+                out[offset as usize * width..][..bytes].copy_from_slice(elements);
+            }
+        } else {
+            let mut layout = self.layout.clone();
+            for (elements, offset) in elements.chunks(bytes).zip(offsets) {
+                layout.offset = offset as usize;
+                scatter(width, elements, out, &layout);
+            }
+        }
+    }
+}
+
+fn read_each(width: usize, source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+    fn of<const N: usize>(source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+        let source = source.as_chunks::<N>().0;
+        for (slot, offset) in out.as_chunks_mut::<N>().0.iter_mut().zip(offsets) {
+            *slot = source[offset as usize];
+        }
+    }
+    match width {
+        1 => of::<1>(source, offsets, out),
+        2 => of::<2>(source, offsets, out),
+        4 => of::<4>(source, offsets, out),
+        8 => of::<8>(source, offsets, out),
+        _ => of::<16>(source, offsets, out),
+    }
+}
+
+fn write_each(width: usize, elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+    fn of<const N: usize>(elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+        let out = out.as_chunks_mut::<N>().0;
+        for (&element, offset) in elements.as_chunks::<N>().0.iter().zip(offsets) {
+            out[offset as usize] = element;
+        }
+    }
+    match width {
+        1 => of::<1>(elements, offsets, out),
+        2 => of::<2>(elements, offsets, out),
+        4 => of::<4>(elements, offsets, out),
+        8 => of::<8>(elements, offsets, out),
+        _ => of::<16>(elements, offsets, out),
+    }
+}
+
+/// A tensor of indices, and what they index: some axes of a tensor.
+struct Indices<'a> {
+    op: &'static str,
+    dtype: DType,
+    bytes: Cow<'a, [u8]>,
+    /// Of the tensor that they index.
+    shape: &'a [usize],
+    axes: &'a [usize],
+    strides: Strides,
+    /// How many rows of one index for each of the axes.
+    count: usize,
+}
+
+impl<'a> Indices<'a> {
+    fn new(
+        op: &'static str,
+        tensor: &'a Tensor<'_>,
+        shape: &'a [usize],
+        axes: &'a [usize],
+        strides: &[isize],
+        count: usize,
+    ) -> Result<Self, Error> {
+        let dtype = tensor.dtype();
+        if !dtype.is_integer() {
+            let problem = format!("indices must be integers, got {dtype}");
+            return Err(Error::Argument { op, problem });
+        }
+        if !axes.is_sorted_by(|a, b| a < b) || axes.iter().any(|&axis| axis >= shape.len()) {
+            let problem = format!("axes {axes:?} must ascend and be less than the rank, {}", shape.len());
+            return Err(Error::Argument { op, problem });
+        }
+        let strides = axes.iter().map(|&axis| strides[axis]).collect();
+        Ok(Indices { op, dtype, bytes: tensor.dense(op)?, shape, axes, strides, count })
+    }
+
+    /// The offset of each row from the first element, or the first index that is
+    /// out of bounds.
+    fn offsets(&self, first: usize) -> Result<Vec<isize>, Error> {
+        let mut offsets = scratch_of::<isize>(self.op, self.dtype, &[self.count], self.count)?;
+        for (tile, offsets) in offsets.chunks_mut(ROWS).enumerate() {
+            if !self.tile(first, tile * ROWS, offsets) {
+                return Err(self.outside(tile * ROWS));
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// The offsets of up to `ROWS` rows from one on, and whether all are in bounds.
+    fn tile(&self, first: usize, start: usize, offsets: &mut [isize]) -> bool {
+        offsets.fill(first as isize);
+        let (depth, width) = (self.axes.len(), self.dtype.width());
+        let load = conversion(self.dtype, DType::S64);
+        let mut lanes = [0; ROWS * 8];
+        let mut inside = true;
+        if depth == 0 {
+            return inside;
+        }
+        // As many rows at once as have their indices in the lanes.
+        let step = (ROWS / depth).max(1);
+        for (i, offsets) in offsets.chunks_mut(step).enumerate() {
+            let count = offsets.len() * depth;
+            let bytes = &self.bytes[(start + i * step) * depth * width..][..count * width];
+            let mut deep = Vec::new();
+            let lanes = match load {
+                Some(convert) if count <= ROWS => {
+                    convert(bytes, &mut lanes[..count * 8]);
+                    &lanes[..count * 8]
+                }
+                // A rank past all reason.
+                Some(convert) => {
+                    deep.resize(count * 8, 0);
+                    convert(bytes, &mut deep);
+                    &deep[..]
+                }
+                None => bytes,
+            };
+            let lanes = i64::view(lanes);
+            for (axis, (&of, &stride)) in self.axes.iter().zip(&self.strides).enumerate() {
+                let dim = self.shape[of] as u64;
+                for (offset, &index) in offsets.iter_mut().zip(lanes[axis..].iter().step_by(depth)) {
+                    let index = i64::load(index);
+                    // A negative index is a large number.
+                    inside &= (index as u64) < dim;
+                    *offset = offset.wrapping_add((index as isize).wrapping_mul(stride));
+                }
+            }
+        }
+        inside
+    }
+
+    /// What is wrong with the first index that is out of bounds, from a row on.
+    #[cold]
+    fn outside(&self, row: usize) -> Error {
+        let (depth, width) = (self.axes.len().max(1), self.dtype.width());
+        let bytes = &self.bytes[row * depth * width..];
+        for (i, index) in bytes.chunks_exact(width).enumerate() {
+            let index = dispatch!(integer self.dtype, I => {
+                let index = I::load(I::view(index)[0]).to_i64();
+                if I::SIGNED { i128::from(index) } else { i128::from(index as u64) }
+            }, else => unreachable!("indices are integers"));
+            let axis = self.axes[i % depth];
+            if usize::try_from(index).map_or(true, |index| index >= self.shape[axis]) {
+                return Error::Index { op: self.op, index, axis, shape: self.shape.to_vec() };
+            }
+        }
+        Error::Argument { op: self.op, problem: "an index is out of bounds".into() }
+    }
+}
+
+/// The axes of a shape that are not among some.
+fn other(rank: usize, axes: &[usize]) -> Shape {
+    (0..rank).filter(|axis| !axes.contains(axis)).collect()
+}
+
+fn of<T: Copy>(values: &[T], axes: &[usize]) -> smallvec::SmallVec<[T; 4]> {
+    axes.iter().map(|&axis| values[axis]).collect()
+}
+
+fn same_type(op: &'static str, out: &Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    if out.dtype == input.dtype() {
+        return Ok(());
+    }
+    Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] })
+}
+
+fn shapes(op: &'static str, shapes: &[&[usize]], problem: &str) -> Error {
+    Error::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), problem: problem.into() }
+}
+
+/// `Nx.gather/3`: for each row along the last axis of `indices`, the elements at
+/// these indices of `axes`. The shape of the result is that of the rows, then that
+/// of the other axes.
+///
+/// # Errors
+///
+/// `Error::Index` for an index out of bounds, `Error::Shape` if shapes don't go
+/// together, `Error::UnsupportedType` if `out` has another type than the tensor,
+/// `Error::Argument` for axes that don't ascend or indices that aren't integers.
+pub fn gather(
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    indices: &Tensor<'_>,
+    axes: &[usize],
+) -> Result<(), Error> {
+    const OP: &str = "gather";
+    same_type(OP, &out, input)?;
+    let layout = input.layout();
+    let count = indices.shape().iter().rev().skip(1).product();
+    let rows = Indices::new(OP, indices, input.shape(), axes, &layout.strides, count)?;
+    let rest = other(input.rank(), axes);
+    let fits = indices.shape().split_last().is_some_and(|(&depth, batch)| {
+        depth == axes.len() && batch.iter().chain(&of(&layout.shape, &rest)).eq(out.shape)
+    });
+    if !fits {
+        let given = [input.shape(), indices.shape(), out.shape];
+        return Err(shapes(OP, &given, &format!("don't go together with axes {axes:?}")));
+    }
+    let window = Window::new(&of(&layout.shape, &rest), &of(&layout.strides, &rest));
+    read_windows(out, input, &window, &rows)
+}
+
+fn depth_of(indices: &Tensor<'_>) -> usize {
+    indices.shape().last().copied().unwrap_or(0)
+}
+
+/// Writes the windows at rows of indices as the result.
+fn read_windows(
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    window: &Window,
+    rows: &Indices<'_>,
+) -> Result<(), Error> {
+    let width = input.dtype().width();
+    let row = window.size * width;
+    let first = input.layout().offset;
+    out.write(rows.op, |out| {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
+            let mut offsets = [0; ROWS];
+            for (i, slots) in part.chunks_mut(ROWS * row).enumerate() {
+                let offsets = &mut offsets[..slots.len() / row];
+                if !rows.tile(first, start + i * ROWS, offsets) {
+                    return Err(());
+                }
+                window.read(width, input.bytes(), offsets.iter().copied(), slots);
+            }
+            Ok(())
+        });
+        // The first index that is out of bounds, whichever thread has met one.
+        read.map_err(|()| rows.outside(0))
+    })
+}
+
+/// `Nx.take/3`: the axis becomes those of `indices`, with the elements at them.
+///
+/// # Errors
+///
+/// As `gather`.
+pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usize) -> Result<(), Error> {
+    const OP: &str = "take";
+    same_type(OP, &out, input)?;
+    let Layout { shape, strides, offset } = &*input.layout();
+    let axes = [axis];
+    let rows = Indices::new(OP, indices, input.shape(), &axes, strides, indices.size())?;
+    let (before, after) = (&shape[..axis], &shape[axis + 1..]);
+    if !before.iter().chain(indices.shape()).chain(after).eq(out.shape) {
+        let given = [input.shape(), indices.shape(), out.shape];
+        return Err(shapes(OP, &given, &format!("don't go together along axis {axis}")));
+    }
+    let window = Window::new(after, &strides[axis + 1..]);
+    if axis == 0 {
+        return read_windows(out, input, &window, &rows);
+    }
+    let offsets = rows.offsets(*offset)?;
+    let width = input.dtype().width();
+    let row = window.size * width;
+    out.write(OP, |out| {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let count = offsets.len();
+        let rows = out.len() / row;
+        parallel::fill(out, rows, row_cost(row), |start, part| {
+            let mut rest = part;
+            let mut position = start;
+            while !rest.is_empty() {
+                // To the end of the indices, for one place on the axes before.
+                let skipped = position % count;
+                let run = (count - skipped).min(rest.len() / row);
+                let base = index_of(before, &strides[..axis], 0, position / count);
+                let (head, tail) = rest.split_at_mut(run * row);
+                window.read(width, input.bytes(), offsets[skipped..].iter().map(|o| o + base), head);
+                position += run;
+                rest = tail;
+            }
+        });
+        Ok(())
+    })
+}
+
+/// `Nx.take_along_axis/3`: each element of the result is at the same place of the
+/// tensor, but for the axis, where it is at its index.
+///
+/// # Errors
+///
+/// As `gather`.
+pub fn take_along_axis(
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    indices: &Tensor<'_>,
+    axis: usize,
+) -> Result<(), Error> {
+    const OP: &str = "take_along_axis";
+    same_type(OP, &out, input)?;
+    let shape = input.shape();
+    let axes = [axis];
+    let rows = Indices::new(OP, indices, shape, &axes, &input.layout().strides, indices.size())?;
+    let wanted = indices.shape();
+    let fits = wanted.len() == shape.len() && (0..shape.len()).all(|a| a == axis || wanted[a] == shape[a]);
+    if !fits || out.shape != wanted {
+        let given = [shape, wanted, out.shape];
+        return Err(shapes(OP, &given, &format!("differ in another axis than {axis}")));
+    }
+    let (dim, after) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+    let (width, picked) = (input.dtype().width(), wanted[axis]);
+    let bytes = input.dense(OP)?;
+    let job = Along { source: &bytes, dim, after, picked };
+    let size = rows.count;
+    out.write(OP, |out| {
+        let index_width = rows.dtype.width();
+        let picked = parallel::try_fill(out, size, FAR, |start, part| {
+            let indices = &rows.bytes[start * index_width..];
+            let mut pick = || {
+                dispatch!(integer rows.dtype, I => match width {
+                    1 => job.pick::<1, I>(start, indices, part),
+                    2 => job.pick::<2, I>(start, indices, part),
+                    4 => job.pick::<4, I>(start, indices, part),
+                    8 => job.pick::<8, I>(start, indices, part),
+                    _ => job.pick::<16, I>(start, indices, part),
+                }, else => unreachable!("indices are integers"))
+            };
+            if pick() { Ok(()) } else { Err(()) }
+        });
+        // The first index that is out of bounds, whichever thread has met one.
+        picked.map_err(|()| rows.outside(0))
+    })
+}
+
+/// What `take_along_axis` reads from.
+struct Along<'a> {
+    source: &'a [u8],
+    dim: usize,
+    after: usize,
+    picked: usize,
+}
+
+impl Along<'_> {
+    /// Whether all indices are within bounds.
+    fn pick<const N: usize, I: Element>(&self, start: usize, indices: &[u8], out: &mut [u8]) -> bool {
+        let source = self.source.as_chunks::<N>().0;
+        let (mut indices, mut slots) = (I::view(indices), out.as_chunks_mut::<N>().0);
+        let mut position = start;
+        while !slots.is_empty() {
+            // A run of places that share all but the last of the axes.
+            let (row, column) = (position / self.after, position % self.after);
+            let base = row / self.picked * self.dim * self.after;
+            let (run, same) =
+                if self.after == 1 { (self.picked - row % self.picked, 0) } else { (self.after - column, 1) };
+            let run = run.min(slots.len());
+            let (head, tail) = slots.split_at_mut(run);
+            for (i, (slot, &index)) in head.iter_mut().zip(indices).enumerate() {
+                let index = I::load(index).to_i64() as u64;
+                if index >= self.dim as u64 {
+                    return false;
+                }
+                *slot = source[base + index as usize * self.after + column + i * same];
+            }
+            indices = &indices[run..];
+            position += run;
+            slots = tail;
+        }
+        true
+    }
+}

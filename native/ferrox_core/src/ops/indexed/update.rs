@@ -1,0 +1,385 @@
+//! Operations that write at indices.
+
+use std::borrow::Cow;
+
+use num_complex::Complex;
+
+use super::{FAR, Indices, Window, depth_of, of, other, shapes};
+use crate::dtype::Element;
+use crate::exec::elementwise::TILE;
+use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::radix::{self, Indexed};
+use crate::lane::conversion;
+use crate::layout::{Layout, index_of};
+use crate::ops::cast::{self, convert};
+use crate::tensor::{Output, Tensor, scratch, scratch_of};
+use crate::{DType, Error, dispatch};
+
+/// Adding up an update with others of its element, which have to be found.
+const ADDED: Cost = 12_000;
+
+/// Totals that are added to elements at once.
+const TOTALS: usize = 512;
+
+/// Up to so many elements of the target for each of the updates, `indexed_add`
+/// keeps a total for all of them; from there on, it sorts the updates.
+const DENSE: usize = 4;
+
+/// The work of `indexed` and `put_slice`: so many elements of a target and of
+/// updates become those of a type.
+#[must_use]
+pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
+    let added = if update == Update::Add && !dtype.is_integer() { ADDED } else { FAR };
+    let cast = |(from, size): (DType, usize)| parallel::work(size, cast::cost(from, dtype));
+    cast(target).saturating_add(cast(updates)).saturating_add(parallel::work(updates.1, added))
+}
+
+/// What becomes of the elements that are indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// The sum of the updates is added to them: `Nx.indexed_add/4`.
+    Add,
+    /// The last update replaces them: `Nx.indexed_put/4`.
+    Put,
+}
+
+impl Update {
+    /// The name of the operation.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Update::Add => "indexed_add",
+            Update::Put => "indexed_put",
+        }
+    }
+}
+
+/// `Nx.indexed_add/4` and `Nx.indexed_put/4`: for each row of `indices`, a row of
+/// `updates` for the elements at these indices of `axes`. Updates smaller than the
+/// other axes are for their first elements.
+///
+/// Updates of one element are added up in their order in 64 bits (128 for complex
+/// numbers), then to the element, and rounded once.
+///
+/// # Errors
+///
+/// As `gather`, but the types may differ: they become that of the result.
+pub fn indexed(
+    update: Update,
+    out: Output<'_>,
+    target: &Tensor<'_>,
+    indices: &Tensor<'_>,
+    updates: &Tensor<'_>,
+    axes: &[usize],
+) -> Result<(), Error> {
+    let op = update.name();
+    let shape = target.shape();
+    let layout = Layout::contiguous(shape);
+    let count = indices.shape().first().copied().unwrap_or(0);
+    let rows = Indices::new(op, indices, shape, axes, &layout.strides, count)?;
+    let rest = other(shape.len(), axes);
+    let fits = out.shape == shape
+        && indices.rank() == 2
+        && depth_of(indices) == axes.len()
+        && updates.rank() == rest.len() + 1
+        && updates.shape()[0] == indices.shape()[0]
+        && updates.shape()[1..].iter().zip(&rest).all(|(&dim, &axis)| dim <= shape[axis]);
+    if !fits {
+        let given = [shape, indices.shape(), updates.shape(), out.shape];
+        return Err(shapes(op, &given, &format!("don't go together with axes {axes:?}")));
+    }
+    let complex = target.dtype().is_complex() || updates.dtype().is_complex();
+    if complex && !out.dtype.is_complex() {
+        let dtypes = vec![target.dtype(), updates.dtype(), out.dtype];
+        return Err(Error::UnsupportedType { op, dtypes });
+    }
+    let window = Window::new(&updates.shape()[1..], &of(&layout.strides, &rest));
+    let offsets = rows.offsets(0)?;
+    let source = target.dense(op)?;
+    let dtype = out.dtype;
+    let size = target.size();
+    out.write(op, |out| {
+        convert(target.dtype(), &source, dtype, size, out);
+        if window.size == 0 || offsets.is_empty() {
+            return Ok(());
+        }
+        let target = Target { op, source: &source, from: target.dtype(), to: dtype, window: &window };
+        match update {
+            Update::Put => {
+                let updates = elements(op, updates, dtype)?;
+                window.write(dtype.width(), &updates, offsets.iter().copied(), out);
+                Ok(())
+            }
+            Update::Add if dtype.is_integer() => {
+                let updates = elements(op, updates, dtype)?;
+                dispatch!(integer dtype, T => add_integers::<T>(&window, &offsets, &updates, out), else => ());
+                Ok(())
+            }
+            Update::Add if dtype.is_complex() => {
+                target.add::<Complex<f64>>(&offsets, updates, DType::C128, out)
+            }
+            Update::Add => target.add::<f64>(&offsets, updates, DType::F64, out),
+        }
+    })
+}
+
+/// The elements of a tensor as another type, dense.
+fn elements<'a>(op: &'static str, tensor: &'a Tensor<'_>, dtype: DType) -> Result<Cow<'a, [u8]>, Error> {
+    let dense = tensor.dense(op)?;
+    if tensor.dtype() == dtype {
+        return Ok(dense);
+    }
+    let mut out = scratch(op, dtype, tensor.shape(), tensor.size() * dtype.width())?;
+    convert(tensor.dtype(), &dense, dtype, tensor.size(), &mut out);
+    Ok(Cow::Owned(out))
+}
+
+/// Calls `update(place, index)` for every element of the updates in turn.
+#[inline(always)]
+fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
+    if window.size == 1 {
+        for (i, &offset) in offsets.iter().enumerate() {
+            update(offset as usize, i);
+        }
+        return;
+    }
+    let Layout { shape, strides, .. } = &window.layout;
+    // Rows along the last of the window's axes.
+    let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
+    let step = strides.last().copied().unwrap_or(1);
+    let mut i = 0;
+    for &offset in offsets {
+        for row in 0..window.size / run {
+            let first = index_of(outer, strides, offset as usize, row);
+            for j in 0..run as isize {
+                update((first + j * step) as usize, i);
+                i += 1;
+            }
+        }
+    }
+}
+
+/// Sums of integers wrap, so that their order doesn't matter.
+fn add_integers<T: Element>(window: &Window, offsets: &[isize], updates: &[u8], out: &mut [u8]) {
+    let (updates, out) = (T::view(updates), T::view_mut(out));
+    each_update(window, offsets, |place, i| {
+        let sum = T::load(out[place]).to_i64().wrapping_add(T::load(updates[i]).to_i64());
+        out[place] = T::from_i64(sum).store();
+    });
+}
+
+/// Where `indexed_add` of floats takes elements from, and what they become.
+struct Target<'a> {
+    op: &'static str,
+    source: &'a [u8],
+    from: DType,
+    to: DType,
+    window: &'a Window,
+}
+
+/// What updates are added up in.
+trait Total: Element + std::ops::Add<Output = Self> {
+    /// A number plus zero, which is no negative zero.
+    fn first(self) -> Self;
+}
+
+impl Total for f64 {
+    #[inline(always)]
+    fn first(self) -> Self {
+        self + 0.0
+    }
+}
+
+impl Total for Complex<f64> {
+    #[inline(always)]
+    fn first(self) -> Self {
+        Complex::new(self.re + 0.0, self.im)
+    }
+}
+
+impl Target<'_> {
+    /// Adds up updates in lanes of `L`, those of one offset after the other.
+    fn add<L: Total>(
+        &self,
+        offsets: &[isize],
+        updates: &Tensor<'_>,
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let updates = elements(self.op, updates, lane)?;
+        let updates = L::view(&updates);
+        if self.source.len() / self.from.width() <= DENSE * updates.len() {
+            return self.add_dense::<L>(offsets, updates, lane, out);
+        }
+        let size = self.window.size;
+        let tile = (TILE / size).clamp(1, offsets.len());
+        let memory = |dtype: DType| scratch(self.op, dtype, &[tile, size], tile * size * dtype.width());
+        let (mut sums, mut lanes) = (memory(lane)?, memory(lane)?);
+        let (mut from, mut to) = (memory(self.from)?, memory(self.to)?);
+        let mut places: Vec<isize> = Vec::with_capacity(tile);
+        let order = self.order(offsets)?;
+        let mut rows = order.iter().copied().peekable();
+        while rows.peek().is_some() {
+            places.clear();
+            while let Some(&row) = rows.peek() {
+                let offset = offsets[row];
+                let update = &updates[row * size..][..size];
+                let next = places.last() != Some(&offset);
+                if next {
+                    if places.len() == tile {
+                        break;
+                    }
+                    places.push(offset);
+                }
+                let sums = &mut L::view_mut(&mut sums)[(places.len() - 1) * size..][..size];
+                for (sum, &update) in sums.iter_mut().zip(update) {
+                    let update = L::load(update);
+                    *sum = if next { update.first() } else { L::load(*sum) + update }.store();
+                }
+                rows.next();
+            }
+            let count = places.len() * size;
+            let from = &mut from[..count * self.from.width()];
+            self.window.read(self.from.width(), self.source, places.iter().copied(), from);
+            convert(self.from, from, lane, count, &mut lanes[..count * lane.width()]);
+            for (lane, &sum) in L::view_mut(&mut lanes)[..count].iter_mut().zip(L::view(&sums)) {
+                *lane = (L::load(*lane) + L::load(sum)).store();
+            }
+            let to = &mut to[..count * self.to.width()];
+            convert(lane, &lanes[..count * lane.width()], self.to, count, to);
+            self.window.write(self.to.width(), to, places.iter().copied(), out);
+        }
+        Ok(())
+    }
+
+    /// `add` with a total for every element of the target.
+    fn add_dense<L: Total>(
+        &self,
+        offsets: &[isize],
+        updates: &[L::Bytes],
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let (from, to, wide) = (self.from.width(), self.to.width(), lane.width());
+        let size = self.source.len() / from;
+        let mut totals = scratch(self.op, lane, &[size], size * wide)?;
+        let mut touched = scratch_of::<bool>(self.op, DType::U8, &[size], size)?;
+        {
+            let totals = L::view_mut(&mut totals);
+            each_update(self.window, offsets, |place, i| {
+                let (update, total) = (L::load(updates[i]), L::load(totals[place]));
+                let first = !std::mem::replace(&mut touched[place], true);
+                totals[place] = if first { update.first() } else { total + update }.store();
+            });
+        }
+        let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
+        parallel::fill(out, size, cost, |start, part| {
+            let mut lanes = [0; TOTALS * 16];
+            let mut rounded = [0; TOTALS * 16];
+            for (i, slots) in part.chunks_mut(TOTALS * to).enumerate() {
+                let (first, count) = (start + i * TOTALS, slots.len() / to);
+                let touched = &touched[first..first + count];
+                if !touched.contains(&true) {
+                    continue;
+                }
+                let (lanes, rounded) = (&mut lanes[..count * wide], &mut rounded[..count * to]);
+                let source = &self.source[first * from..][..count * from];
+                match conversion(self.from, lane) {
+                    Some(convert) => convert(source, lanes),
+                    None => lanes.copy_from_slice(source),
+                }
+                let totals = L::view(&totals[first * wide..]);
+                for (lane, &total) in L::view_mut(lanes).iter_mut().zip(totals) {
+                    *lane = (L::load(*lane) + L::load(total)).store();
+                }
+                match conversion(lane, self.to) {
+                    Some(convert) => convert(lanes, rounded),
+                    None => rounded.copy_from_slice(lanes),
+                }
+                for ((slot, rounded), &touched) in
+                    slots.chunks_exact_mut(to).zip(rounded.chunks_exact(to)).zip(touched)
+                {
+                    if touched {
+                        slot.copy_from_slice(rounded);
+                    }
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The rows in the order of their offsets, those of one in their own order.
+    fn order(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
+        let short = |n: usize| u32::try_from(n).is_ok();
+        if offsets.is_sorted() {
+            let mut order = scratch_of::<usize>(self.op, DType::U64, &[offsets.len()], offsets.len())?;
+            order.iter_mut().enumerate().for_each(|(i, row)| *row = i);
+            Ok(order)
+        } else if short(offsets.len()) && offsets.iter().all(|&offset| short(offset as usize)) {
+            self.order_by::<u64>(offsets)
+        } else {
+            self.order_by::<u128>(offsets)
+        }
+    }
+
+    fn order_by<C: Indexed>(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
+        let bytes = C::BYTES / 2..C::BYTES;
+        let length = offsets.len();
+        let memory = |length| scratch_of::<C>(self.op, DType::U64, &[length], length);
+        let mut entries = memory(length)?;
+        for (i, (entry, &offset)) in entries.iter_mut().zip(offsets).enumerate() {
+            *entry = C::join(offset as u64, i);
+        }
+        radix::sort(&mut entries, &mut memory(radix::spare(length, &bytes))?, bytes);
+        let mut order = scratch_of::<usize>(self.op, DType::U64, &[length], length)?;
+        order.iter_mut().zip(entries).for_each(|(row, entry)| *row = entry.index() as usize);
+        Ok(order)
+    }
+}
+
+/// `Nx.put_slice/3`: the elements of a slice, from an index of each axis, in the
+/// place of those that are there. Types become that of the result.
+///
+/// # Errors
+///
+/// `Error::Argument` if the slice reaches past an axis, `Error::Shape` if ranks or
+/// the shape of `out` differ, `Error::TooLarge` if there is no memory for an
+/// intermediate copy.
+pub fn put_slice(
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    starts: &[usize],
+    slice: &Tensor<'_>,
+) -> Result<(), Error> {
+    const OP: &str = "put_slice";
+    let shape = input.shape();
+    if out.shape != shape || slice.rank() != shape.len() || starts.len() != shape.len() {
+        let given = [shape, slice.shape(), out.shape];
+        return Err(shapes(OP, &given, "must have one rank, a start for each axis, and the result's shape"));
+    }
+    for (axis, ((&dim, &length), &start)) in shape.iter().zip(slice.shape()).zip(starts).enumerate() {
+        if start.checked_add(length).is_none_or(|end| end > dim) {
+            let problem =
+                format!("start {start} with length {length} reaches past axis {axis} of size {dim}");
+            return Err(Error::Argument { op: OP, problem });
+        }
+    }
+    if (input.dtype().is_complex() || slice.dtype().is_complex()) && !out.dtype.is_complex() {
+        let dtypes = vec![input.dtype(), slice.dtype(), out.dtype];
+        return Err(Error::UnsupportedType { op: OP, dtypes });
+    }
+    let layout = Layout::contiguous(shape);
+    let window = Window::new(slice.shape(), &layout.strides);
+    let offset: isize =
+        starts.iter().zip(&layout.strides).map(|(&start, &stride)| start as isize * stride).sum();
+    let source = input.dense(OP)?;
+    let (dtype, size) = (out.dtype, input.size());
+    let slice = elements(OP, slice, dtype)?;
+    out.write(OP, |out| {
+        convert(input.dtype(), &source, dtype, size, out);
+        if window.size > 0 {
+            window.write(dtype.width(), &slice, std::iter::once(offset), out);
+        }
+        Ok(())
+    })
+}

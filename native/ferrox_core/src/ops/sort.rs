@@ -1,0 +1,518 @@
+//! Sorting along an axis: `Nx.sort/2`, `Nx.argsort/2` and `Nx.top_k/2`.
+//!
+//! Elements become unsigned integers in the same order, so that no comparison
+//! looks at a type: NaN above infinity, and all zeros and all NaN alike. For a
+//! descending order the keys are inverted, and equal elements keep their order
+//! in both. Where a result tells equal elements apart (zeros of either sign, the
+//! bits of NaN), they are put back in the order in which they came.
+
+use crate::dtype::{Element, Lane};
+use crate::exec::parallel::{self, Cost};
+use crate::exec::radix::{self, Digits, Indexed};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::conversion;
+use crate::layout::{Layout, gather, index_of};
+use crate::narrow::{BF16, F8, F8E4M3FN, F16};
+use crate::ops::shape::FAR_COST;
+use crate::tensor::{Output, Tensor, scratch, scratch_of};
+use crate::{DType, Error, dispatch, packed};
+
+/// What sorting an element costs, in a long row; in a short one less.
+#[must_use]
+pub fn cost(dtype: DType) -> Cost {
+    2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
+}
+
+/// What an element costs of which the largest are looked for.
+#[must_use]
+pub fn top_cost(dtype: DType) -> Cost {
+    2_000 + packed::cost(&[dtype])
+}
+
+/// Which elements come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The smallest.
+    Ascending,
+    /// The largest.
+    Descending,
+}
+
+/// An element in the order of an unsigned integer.
+trait Sortable: Element {
+    type Key: Digits + std::ops::BitXor<Output = Self::Key> + Into<u64>;
+    /// What inverts the order.
+    const ALL: Self::Key;
+    /// What zero becomes.
+    const ZERO: Self::Key;
+    /// Whether a key and a 32-bit index take more than 64 bits.
+    const WIDE: bool = Self::Key::BYTES > 4;
+
+    fn key(self) -> Self::Key;
+    /// An element of that key.
+    fn from_key(key: Self::Key) -> Self;
+    /// Whether another element has the same key, and this one isn't `from_key`'s.
+    fn is_odd(self) -> bool;
+}
+
+macro_rules! integers {
+    ($($t:ty, $key:ty;)*) => {$(
+        impl Sortable for $t {
+            type Key = $key;
+            const ALL: $key = <$key>::MAX;
+            const ZERO: $key = <$t>::MIN as $key;
+
+            #[inline(always)]
+            fn key(self) -> $key { self as $key ^ <$t>::MIN as $key }
+            #[inline(always)]
+            fn from_key(key: $key) -> Self { (key ^ <$t>::MIN as $key) as $t }
+            #[inline(always)]
+            fn is_odd(self) -> bool { false }
+        }
+    )*};
+}
+
+integers! { u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64; }
+
+macro_rules! floats {
+    ($($t:ty, $key:ty, $sign:literal, $largest:literal, $bits:expr, $value:expr;)*) => {$(
+        impl Sortable for $t {
+            type Key = $key;
+            const ALL: $key = <$key>::MAX;
+            const ZERO: $key = $sign;
+
+            #[inline(always)]
+            fn key(self) -> $key {
+                let bits: $key = ($bits)(self);
+                let ordered = if bits >= $sign { !bits } else { bits | $sign };
+                let zero_or = if bits == $sign { $sign } else { ordered };
+                if bits & !$sign > $largest { <$key>::MAX } else { zero_or }
+            }
+            #[inline(always)]
+            fn from_key(key: $key) -> Self {
+                ($value)(if key >= $sign { key & !$sign } else { !key })
+            }
+            #[inline(always)]
+            fn is_odd(self) -> bool {
+                let bits: $key = ($bits)(self);
+                bits == $sign || bits & !$sign > $largest
+            }
+        }
+    )*};
+}
+
+// The sign, and the largest magnitude that is no NaN.
+floats! {
+    f32, u32, 0x8000_0000, 0x7f80_0000, f32::to_bits, f32::from_bits;
+    f64, u64, 0x8000_0000_0000_0000, 0x7ff0_0000_0000_0000, f64::to_bits, f64::from_bits;
+    F16, u16, 0x8000, 0x7c00, |x: F16| x.0, F16;
+    BF16, u16, 0x8000, 0x7f80, |x: BF16| x.0, BF16;
+    F8, u8, 0x80, 0x7c, |x: F8| x.0, F8;
+    F8E4M3FN, u8, 0x80, 0x7e, |x: F8E4M3FN| x.0, F8E4M3FN;
+}
+
+/// What is sorted: the keys themselves, or keys with the places of their elements.
+trait Entries<T: Sortable>: 'static {
+    type Entry: Digits;
+    /// The lowest byte of the key.
+    const LOW: usize;
+    fn entry(key: T::Key, index: usize) -> Self::Entry;
+
+    /// The bytes that have to be sorted.
+    fn bytes() -> std::ops::Range<usize> {
+        Self::LOW..Self::LOW + T::Key::BYTES
+    }
+}
+
+struct Values;
+impl<T: Sortable> Entries<T> for Values {
+    type Entry = T::Key;
+    const LOW: usize = 0;
+
+    #[inline(always)]
+    fn entry(key: T::Key, _index: usize) -> T::Key {
+        key
+    }
+}
+
+struct Places<C>(std::marker::PhantomData<C>);
+impl<T: Sortable, C: Indexed> Entries<T> for Places<C> {
+    type Entry = C;
+    const LOW: usize = C::BYTES / 2;
+
+    #[inline(always)]
+    fn entry(key: T::Key, index: usize) -> C {
+        C::join(key.into(), index)
+    }
+}
+
+/// The rows to sort: elements of a tensor along an axis, for every index of the
+/// other axes.
+struct Rows<'a> {
+    op: &'static str,
+    dtype: DType,
+    bytes: &'a [u8],
+    /// Of the tensor, the axis last.
+    layout: Layout,
+    axis: usize,
+    count: usize,
+    length: usize,
+    descending: bool,
+}
+
+impl<'a> Rows<'a> {
+    fn new(
+        op: &'static str,
+        input: &'a Tensor<'_>,
+        axis: usize,
+        direction: Direction,
+    ) -> Result<Self, Error> {
+        let (dtype, rank) = (input.dtype(), input.rank());
+        if dtype.is_complex() {
+            return Err(Error::UnsupportedType { op, dtypes: vec![dtype] });
+        }
+        if axis >= rank.max(1) {
+            let problem = format!("axis {axis} is out of range for rank {rank}");
+            return Err(Error::Argument { op, problem });
+        }
+        let layout = if rank == 0 {
+            Layout { offset: input.layout().offset, ..Layout::contiguous(&[1]) }
+        } else {
+            input.layout().transpose(&last(axis, rank))
+        };
+        let length = *layout.shape.last().unwrap_or(&1);
+        let count = layout.shape.iter().rev().skip(1).product();
+        let descending = direction == Direction::Descending;
+        Ok(Rows { op, dtype, bytes: input.bytes(), layout, axis, count, length, descending })
+    }
+
+    /// Whether indices fit into 32 bits.
+    fn is_short(&self) -> bool {
+        u32::try_from(self.length).is_ok()
+    }
+
+    fn row<T: Sortable>(&self, row: usize) -> Row<'_, T> {
+        let Layout { shape, strides, offset } = &self.layout;
+        let outer = shape.len() - 1;
+        Row {
+            elements: T::view(self.bytes),
+            first: index_of(&shape[..outer], &strides[..outer], *offset, row),
+            step: strides[outer],
+            length: self.length,
+            flip: if self.descending { T::ALL } else { T::Key::default() },
+        }
+    }
+
+    /// What a row costs.
+    fn cost(&self) -> Cost {
+        parallel::work(self.length, cost(self.dtype))
+    }
+
+    /// Sorts rows of `T` as `E` and lets `finish` write each into `kept`
+    /// elements of the result.
+    fn sort<T: Sortable, E: Entries<T>>(
+        &self,
+        out: Output<'_>,
+        finish: impl Fn(&Row<'_, T>, &[E::Entry], bool, &mut [u8]) + Sync,
+    ) -> Result<(), Error> {
+        let (length, bytes) = (self.length, E::bytes());
+        let threads = parallel::threads();
+        let alone = self.count >= threads;
+        self.write(out, length, self.cost(), |first, part, row_bytes| {
+            let memory = |length| scratch_of::<E::Entry>(self.op, self.dtype, &[length], length);
+            let mut entries = memory(length)?;
+            let mut spare = memory(if alone { radix::spare(length, &bytes) } else { length })?;
+            for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+                let row = self.row::<T>(first + i);
+                let odd = row.load::<E>(&mut entries);
+                if alone {
+                    radix::sort(&mut entries, &mut spare, bytes.clone());
+                } else {
+                    let (entries, spare) = (&mut entries, &mut spare);
+                    parallel::install(length, cost(self.dtype), |threads| {
+                        radix::sort_parallel(entries, spare, &bytes, threads);
+                    });
+                }
+                finish(&row, &entries, odd, out);
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `run(first row, part of the result, bytes of a row)` for parts of the
+    /// result, `kept` elements a row, and moves the axis back to its place.
+    fn write(
+        &self,
+        out: Output<'_>,
+        kept: usize,
+        cost: Cost,
+        run: impl Fn(usize, &mut [u8], usize) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (dtype, shape) = (out.dtype, out.shape);
+        let (width, count) = (dtype.width(), self.count);
+        let row_bytes = kept * width;
+        let all = |bytes: &mut [u8]| {
+            if count < parallel::threads() {
+                run(0, bytes, row_bytes)
+            } else {
+                parallel::try_fill(bytes, count, cost, |first, part| run(first, part, row_bytes))
+            }
+        };
+        out.write(self.op, |bytes| {
+            if bytes.is_empty() {
+                return Ok(());
+            }
+            if shape.iter().skip(self.axis + 1).all(|&dim| dim == 1) {
+                return all(bytes);
+            }
+            let mut sorted = scratch(self.op, dtype, shape, bytes.len())?;
+            all(&mut sorted)?;
+            let order = last(self.axis, shape.len());
+            let moved: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+            let mut back = vec![0; order.len()];
+            order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
+            let layout = Layout::contiguous(&moved).transpose(&back);
+            parallel::fill(bytes, count * kept, FAR_COST, |start, part| {
+                gather(width, &sorted, &layout, start, part);
+            });
+            Ok(())
+        })
+    }
+}
+
+/// The axes of a tensor, one of them moved to the end.
+fn last(axis: usize, rank: usize) -> Vec<usize> {
+    (0..rank).filter(|&a| a != axis).chain([axis]).collect()
+}
+
+/// One row: where its elements are.
+struct Row<'a, T: Sortable> {
+    elements: &'a [T::Bytes],
+    first: isize,
+    step: isize,
+    length: usize,
+    /// What turns the keys around for a descending order.
+    flip: T::Key,
+}
+
+impl<T: Sortable> Row<'_, T> {
+    fn elements(&self) -> impl Iterator<Item = T> {
+        (0..self.length as isize).map(|i| T::load(self.elements[(self.first + i * self.step) as usize]))
+    }
+
+    /// Fills in the entries; whether any element is odd.
+    fn load<E: Entries<T>>(&self, entries: &mut [E::Entry]) -> bool {
+        if self.step == 1 {
+            let elements = &self.elements[self.first as usize..][..self.length];
+            return vectorize(Load::<T, E> { elements, flip: self.flip, entries });
+        }
+        let mut odd = false;
+        for ((i, element), entry) in self.elements().enumerate().zip(entries) {
+            odd |= element.is_odd();
+            *entry = E::entry(element.key() ^ self.flip, i);
+        }
+        odd
+    }
+
+    /// Puts elements that are equal but not the same into the sorted ones, in the
+    /// order in which they are in the row.
+    fn restore(&self, keys: &[T::Key], sorted: &mut [T::Bytes]) {
+        for key in [T::ZERO, T::ALL] {
+            let first = keys.partition_point(|&k| k < key ^ self.flip);
+            let alike = self.elements().filter(|element| element.key() == key);
+            for (slot, element) in sorted[first..].iter_mut().zip(alike) {
+                *slot = element.store();
+            }
+        }
+    }
+}
+
+struct Load<'a, T: Sortable, E: Entries<T>> {
+    elements: &'a [T::Bytes],
+    flip: T::Key,
+    entries: &'a mut [E::Entry],
+}
+
+impl<T: Sortable, E: Entries<T>> Vectorized for Load<'_, T, E> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let mut odd = false;
+        for (i, (&element, entry)) in self.elements.iter().zip(self.entries).enumerate() {
+            let element = T::load(element);
+            odd |= element.is_odd();
+            *entry = E::entry(element.key() ^ self.flip, i);
+        }
+        odd
+    }
+}
+
+/// `Nx.sort/2`: the elements along an axis in order, NaN above infinity. Equal
+/// elements keep their order.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType` for complex numbers or if `out` has another type,
+/// `Error::Shape` if it has another shape, `Error::Argument` for an axis out of
+/// range, `Error::TooLarge` if there is no memory to sort in.
+pub fn sort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Direction) -> Result<(), Error> {
+    const OP: &str = "sort";
+    let rows = Rows::new(OP, input, axis, direction)?;
+    check_shape(OP, &out, input, input.shape())?;
+    if out.dtype != input.dtype() {
+        return Err(Error::UnsupportedType { op: OP, dtypes: vec![input.dtype(), out.dtype] });
+    }
+    dispatch!(real input.dtype(), T => sort_values::<T>(out, &rows), else => unsupported(OP, input))
+}
+
+fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
+    rows.sort::<T, Values>(out, |row, keys, odd, out| {
+        let sorted = T::view_mut(out);
+        vectorize(Store::<T> { keys, flip: row.flip, sorted });
+        if odd {
+            row.restore(keys, sorted);
+        }
+    })
+}
+
+struct Store<'a, T: Sortable> {
+    keys: &'a [T::Key],
+    flip: T::Key,
+    sorted: &'a mut [T::Bytes],
+}
+
+impl<T: Sortable> Vectorized for Store<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (slot, &key) in self.sorted.iter_mut().zip(self.keys) {
+            *slot = T::from_key(key ^ self.flip).store();
+        }
+    }
+}
+
+/// `Nx.argsort/2`: the places along an axis that sorted elements come from, as
+/// numbers of the result's type.
+///
+/// # Errors
+///
+/// Those of `sort`, but for the type of `out`.
+pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Direction) -> Result<(), Error> {
+    const OP: &str = "argsort";
+    let rows = Rows::new(OP, input, axis, direction)?;
+    check_shape(OP, &out, input, input.shape())?;
+    dispatch!(real input.dtype(), T => {
+        if T::WIDE || !rows.is_short() {
+            sort_places::<T, u128>(out, &rows)
+        } else {
+            sort_places::<T, u64>(out, &rows)
+        }
+    }, else => unsupported(OP, input))
+}
+
+fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
+    let dtype = out.dtype;
+    rows.sort::<T, Places<C>>(out, |_row, entries, _odd, out| write_places(entries, dtype, out))
+}
+
+/// Writes the places of entries as elements of a type.
+fn write_places<C: Indexed>(entries: &[C], dtype: DType, out: &mut [u8]) {
+    const TILE: usize = 512;
+    let width = dtype.width();
+    let mut places = [0; TILE * 8];
+    for (entries, out) in entries.chunks(TILE).zip(out.chunks_mut(TILE * width)) {
+        let places = &mut places[..entries.len() * 8];
+        for (place, entry) in u64::view_mut(places).iter_mut().zip(entries) {
+            *place = entry.index().store();
+        }
+        match conversion(DType::U64, dtype) {
+            Some(convert) => convert(places, out),
+            None => out.copy_from_slice(places),
+        }
+    }
+}
+
+/// The places of the `k` largest elements along the last axis, the largest first:
+/// the start of a descending `argsort`. `Nx.top_k/2` gives them and their elements.
+///
+/// # Errors
+///
+/// Those of `argsort`, and `Error::Argument` if there are fewer than `k`.
+pub fn top_k(out: Output<'_>, input: &Tensor<'_>, k: usize) -> Result<(), Error> {
+    const OP: &str = "top_k";
+    let axis = input.rank().saturating_sub(1);
+    let rows = Rows::new(OP, input, axis, Direction::Descending)?;
+    if k > rows.length {
+        let problem = format!("k is {k}, but the last axis has a size of {}", rows.length);
+        return Err(Error::Argument { op: OP, problem });
+    }
+    let mut shape = input.shape().to_vec();
+    if let Some(dim) = shape.last_mut() {
+        *dim = k;
+    }
+    check_shape(OP, &out, input, &shape)?;
+    dispatch!(real input.dtype(), T => {
+        if T::WIDE || !rows.is_short() {
+            top_places::<T, u128>(out, &rows, k)
+        } else {
+            top_places::<T, u64>(out, &rows, k)
+        }
+    }, else => unsupported(OP, input))
+}
+
+fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usize) -> Result<(), Error> {
+    let dtype = out.dtype;
+    if k > rows.length / 4 {
+        // Most of the row has to be sorted anyway.
+        return rows.write(out, k, rows.cost(), |first, part, row_bytes| {
+            let length = rows.length;
+            let mut entries = scratch_of::<C>(rows.op, rows.dtype, &[length], length)?;
+            for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+                rows.row::<T>(first + i).load::<Places<C>>(&mut entries);
+                if k < length {
+                    entries.select_nth_unstable(k - 1);
+                }
+                entries[..k].sort_unstable();
+                write_places(&entries[..k], dtype, out);
+            }
+            Ok(())
+        });
+    }
+    // Entries that may be among the first, and the last one that still is.
+    let capacity = (2 * k).max(256).min(rows.length);
+    rows.write(out, k, parallel::work(rows.length, top_cost(rows.dtype)), |first, part, row_bytes| {
+        let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;
+        for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+            let row = rows.row::<T>(first + i);
+            let (mut filled, mut limit) = (0, None);
+            for (index, element) in row.elements().enumerate() {
+                let entry = <Places<C> as Entries<T>>::entry(element.key() ^ row.flip, index);
+                if limit.is_none_or(|limit| entry < limit) {
+                    best[filled] = entry;
+                    filled += 1;
+                    if filled == capacity {
+                        limit = Some(*best.select_nth_unstable(k - 1).1);
+                        filled = k;
+                    }
+                }
+            }
+            best[..filled].sort_unstable();
+            write_places(&best[..k], dtype, out);
+        }
+        Ok(())
+    })
+}
+
+fn unsupported(op: &'static str, input: &Tensor<'_>) -> Result<(), Error> {
+    Err(Error::UnsupportedType { op, dtypes: vec![input.dtype()] })
+}
+
+fn check_shape(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, shape: &[usize]) -> Result<(), Error> {
+    if out.shape == shape {
+        return Ok(());
+    }
+    let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
+    Err(Error::Shape { op, shapes, problem: "differ".into() })
+}

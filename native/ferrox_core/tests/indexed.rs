@@ -1,0 +1,365 @@
+//! Operations on indices against naive walks over the result.
+
+mod common;
+
+use common::number::{Number, cast};
+use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::Error;
+use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_along_axis};
+
+const SHAPES: &[&[usize]] = &[&[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[9, 131]];
+const INDICES: [DType; 12] = [U2, U4, U8, U16, U32, U64, S2, S4, S8, S16, S32, S64];
+
+/// A tensor of indices, each for an axis of the given sizes in turn.
+fn random_indices(shape: &[usize], dims: &[usize], random: &mut Random) -> Source {
+    let dtype = *random.pick(&INDICES);
+    let largest = common::number::bounds(dtype).1;
+    let count = shape.iter().product::<usize>().max(1);
+    let index = |i: usize, random: &mut Random| {
+        let dim = dims.get(i % dims.len().max(1)).copied().unwrap_or(1);
+        Number::Integer((random.below(dim) as i128).min(largest))
+    };
+    let numbers: Vec<Number> = (0..count).map(|i| index(i, random)).collect();
+    Source::new(dtype, contiguous(shape), &numbers)
+}
+
+fn some_axes(rank: usize, random: &mut Random) -> Vec<usize> {
+    (0..rank).filter(|_| random.below(2) == 0).collect()
+}
+
+fn each_view(random: &mut Random, mut test: impl FnMut(&Source, &mut Random) -> usize) -> usize {
+    let mut compared = 0;
+    for shape in SHAPES {
+        for view in views(shape) {
+            for dtype in [*random.pick(DType::ALL), *random.pick(&[U8, F16, F32, C64, C128, S4])] {
+                compared += test(&Source::random(dtype, view.clone(), random), random);
+            }
+        }
+    }
+    compared
+}
+
+fn own(places: &Source, index: &[usize]) -> usize {
+    places.at(index).integer() as usize
+}
+
+fn run_gather(source: &Source, batch: &[usize], axes: &[usize], random: &mut Random) -> usize {
+    let shape = source.shape();
+    let dims: Vec<usize> = axes.iter().map(|&axis| shape[axis]).collect();
+    let places = random_indices(&[batch, &[axes.len()]].concat(), &dims, random);
+    let rest: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+    let whole: Vec<usize> = batch.iter().copied().chain(rest.iter().map(|&axis| shape[axis])).collect();
+    let (buffer, place_buffer) = (source.buffer(), places.buffer());
+    let got = output(source.dtype, &whole, |out| gather(out, &source.see(&buffer), &place_buffer, axes));
+    let what = || format!("gather of {source} by {places} along {axes:?}");
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let expected: Vec<u128> = indices(&whole)
+        .map(|index| {
+            let (row, inner) = index.split_at(batch.len());
+            let mut from = vec![0; shape.len()];
+            for (i, &axis) in axes.iter().enumerate() {
+                from[axis] = own(&places, &[row, &[i]].concat());
+            }
+            rest.iter().zip(inner).for_each(|(&axis, &i)| from[axis] = i);
+            cast(source.at(&from), source.dtype)
+        })
+        .collect();
+    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+}
+
+#[test]
+fn gathers() {
+    let mut compared = each_view(&mut Random(1), |source, random| {
+        let batch = *random.pick(&[&[][..], &[5], &[2, 3], &[0], &[300]]);
+        let axes = some_axes(source.shape().len(), random);
+        run_gather(source, batch, &axes, random)
+    });
+    // Large enough to be split between threads.
+    let mut random = Random(2);
+    for axes in [&[0][..], &[1], &[0, 1]] {
+        let source = Source::random(F32, contiguous(&[100, 30]), &mut random);
+        compared += run_gather(&source, &[20_000], axes, &mut random);
+    }
+    println!("gather: {compared} elements compared");
+}
+
+fn run_take(source: &Source, batch: &[usize], axis: usize, random: &mut Random) -> usize {
+    let shape = source.shape();
+    let places = random_indices(batch, &shape[axis..=axis], random);
+    let whole = [&shape[..axis], batch, &shape[axis + 1..]].concat();
+    let (buffer, place_buffer) = (source.buffer(), places.buffer());
+    let got = output(source.dtype, &whole, |out| take(out, &source.see(&buffer), &place_buffer, axis));
+    let what = || format!("take of {source} by {places} along {axis}");
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let expected: Vec<u128> = indices(&whole)
+        .map(|index| {
+            let (before, rest) = index.split_at(axis);
+            let (row, after) = rest.split_at(batch.len());
+            cast(source.at(&[before, &[own(&places, row)], after].concat()), source.dtype)
+        })
+        .collect();
+    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+}
+
+#[test]
+fn takes() {
+    let mut compared = each_view(&mut Random(3), |source, random| {
+        let batch = *random.pick(&[&[][..], &[5], &[2, 3], &[0], &[300]]);
+        let axis = random.below(source.shape().len());
+        run_take(source, batch, axis, random)
+    });
+    let mut random = Random(4);
+    for (shape, axis) in [(&[100, 30][..], 0), (&[100, 30], 1), (&[30, 40, 50], 1), (&[30, 40, 50], 2)] {
+        let source = Source::random(F16, contiguous(shape), &mut random);
+        compared += run_take(&source, &[300], axis, &mut random);
+    }
+    println!("take: {compared} elements compared");
+}
+
+fn run_take_along(source: &Source, picked: usize, axis: usize, random: &mut Random) -> usize {
+    let mut whole = source.shape().to_vec();
+    let dim = std::mem::replace(&mut whole[axis], picked);
+    let places = random_indices(&whole, &[dim], random);
+    let (buffer, place_buffer) = (source.buffer(), places.buffer());
+    let got =
+        output(source.dtype, &whole, |out| take_along_axis(out, &source.see(&buffer), &place_buffer, axis));
+    let what = || format!("take_along_axis of {source} by {places} along {axis}");
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let expected: Vec<u128> = indices(&whole)
+        .map(|mut index| {
+            index[axis] = own(&places, &index);
+            cast(source.at(&index), source.dtype)
+        })
+        .collect();
+    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+}
+
+#[test]
+fn takes_along_an_axis() {
+    let mut compared = each_view(&mut Random(5), |source, random| {
+        let axis = random.below(source.shape().len());
+        let picked = *random.pick(&[0, 1, 3, 40]);
+        run_take_along(source, picked, axis, random)
+    });
+    let mut random = Random(6);
+    for axis in 0..3 {
+        let source = Source::random(F64, contiguous(&[40, 30, 50]), &mut random);
+        compared += run_take_along(&source, 60, axis, &mut random);
+    }
+    println!("take_along_axis: {compared} elements compared");
+}
+
+/// The sum of two in 64 bits, or modulo.
+fn plus(a: Number, b: Number) -> Number {
+    match (a, b) {
+        (Number::Integer(a), Number::Integer(b)) => Number::Integer(a + b),
+        (Number::Complex(..), _) | (_, Number::Complex(..)) => {
+            Number::Complex(a.re() + b.re(), a.im() + b.im())
+        }
+        _ => Number::Real(a.re() + b.re()),
+    }
+}
+
+fn run_indexed(
+    update: Update,
+    types: [DType; 3],
+    (shape, rows, axes): (&[usize], usize, &[usize]),
+    smaller: bool,
+    random: &mut Random,
+) -> usize {
+    let [target_type, updates_type, dtype] = types;
+    let view = random.pick(&views(shape)).clone();
+    let target = Source::random(target_type, view, random);
+    let dims: Vec<usize> = axes.iter().map(|&axis| shape[axis]).collect();
+    let places = random_indices(&[rows, axes.len()], &dims, random);
+    let rest: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
+    let window: Vec<usize> =
+        rest.iter().map(|&axis| if smaller { 1 + random.below(shape[axis]) } else { shape[axis] }).collect();
+    let updates_shape = [&[rows], &window[..]].concat();
+    let view = random.pick(&views(&updates_shape)).clone();
+    let updates = Source::random(updates_type, view, random);
+    let (target_buffer, place_buffer, updates_buffer) = (target.buffer(), places.buffer(), updates.buffer());
+    let got = output(dtype, shape, |out| {
+        let (target, updates) = (target.see(&target_buffer), updates.see(&updates_buffer));
+        indexed(update, out, &target, &place_buffer, &updates, axes)
+    });
+    let what = || format!("{} to {target} at {places} along {axes:?} of {updates}", update.name());
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    // The sum of the updates of an element, or the last of them.
+    let mut totals = std::collections::HashMap::new();
+    for row in 0..rows {
+        for inner in indices(&window) {
+            let mut to = vec![0; shape.len()];
+            for (i, &axis) in axes.iter().enumerate() {
+                to[axis] = own(&places, &[row, i]);
+            }
+            rest.iter().zip(&inner).for_each(|(&axis, &i)| to[axis] = i);
+            let new = wide(updates.at(&[&[row], &inner[..]].concat()), dtype);
+            totals
+                .entry(to)
+                .and_modify(|total| *total = if update == Update::Add { plus(*total, new) } else { new })
+                .or_insert(new);
+        }
+    }
+    let expected: Vec<u128> = indices(shape)
+        .map(|index| {
+            let old = target.at(&index);
+            match (totals.get(&index), update) {
+                (None, _) => cast(old, dtype),
+                (Some(&new), Update::Put) => cast(new, dtype),
+                (Some(&new), Update::Add) => cast(plus(wide(old, dtype), new), dtype),
+            }
+        })
+        .collect();
+    // Zeros of complex numbers are counted as one.
+    check(what, dtype, shape, &got, |i| expected[i], Bound::Value)
+}
+
+/// As numbers of the sort that a type is.
+fn wide(number: Number, dtype: DType) -> Number {
+    if dtype.is_integer() || dtype.is_complex() { number } else { Number::Real(number.re()) }
+}
+
+#[test]
+fn updates_elements() {
+    let (mut compared, mut random) = (0, Random(7));
+    let shapes: &[&[usize]] = &[&[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[40, 31]];
+    for update in [Update::Add, Update::Put] {
+        for &dtype in DType::ALL {
+            for shape in shapes {
+                let axes = some_axes(shape.len(), &mut random);
+                let rows = 1 + random.below(60);
+                let given = (*shape, rows, &axes[..]);
+                compared += run_indexed(update, [dtype; 3], given, random.below(2) == 0, &mut random);
+            }
+        }
+        let types = [[S32, F32, F32], [F32, S32, F32], [U8, S32, S32], [C64, F32, C64], [F64, C64, C128]];
+        for types in types.into_iter().chain([[BF16, F32, F32], [S4, U8, S16], [U8, U2, U8]]) {
+            for shape in shapes {
+                let axes = some_axes(shape.len(), &mut random);
+                compared += run_indexed(update, types, (shape, 9, &axes), false, &mut random);
+            }
+        }
+        // More than a tile, and enough to sort by radix.
+        for (shape, axes) in [(&[500][..], &[0][..]), (&[70, 3], &[0]), (&[70, 3], &[1]), (&[9, 8], &[0, 1])]
+        {
+            for dtype in [F32, F64, S16, C64, BF16] {
+                compared += run_indexed(update, [dtype; 3], (shape, 3000, axes), false, &mut random);
+            }
+        }
+        compared += run_indexed(update, [F32; 3], (&[4], 0, &[0]), false, &mut random);
+    }
+    println!("indexed: {compared} elements compared");
+}
+
+#[test]
+fn puts_slices() {
+    let compared = each_view(&mut Random(8), |source, random| {
+        let shape = source.shape();
+        let lengths: Vec<usize> = shape.iter().map(|&dim| random.below(dim + 1)).collect();
+        let starts: Vec<usize> =
+            shape.iter().zip(&lengths).map(|(&dim, &length)| random.below(dim - length + 1)).collect();
+        let view = random.pick(&views(&lengths)).clone();
+        let other = *random.pick(DType::ALL);
+        let slice = Source::random(other, view, random);
+        let dtype = match (source.dtype.is_complex(), other.is_complex()) {
+            (false, true) => other,
+            _ => source.dtype,
+        };
+        let (buffer, slice_buffer) = (source.buffer(), slice.buffer());
+        let got = output(dtype, shape, |out| {
+            put_slice(out, &source.see(&buffer), &starts, &slice.see(&slice_buffer))
+        });
+        let what = || format!("put_slice of {slice} to {source} at {starts:?}");
+        let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+        let expected: Vec<u128> = indices(shape)
+            .map(|index| {
+                let inner: Option<Vec<usize>> = index
+                    .iter()
+                    .zip(&starts)
+                    .zip(&lengths)
+                    .map(|((&i, &start), &length)| i.checked_sub(start).filter(|&i| i < length))
+                    .collect();
+                cast(inner.map_or_else(|| source.at(&index), |inner| slice.at(&inner)), dtype)
+            })
+            .collect();
+        check(what, dtype, shape, &got, |i| expected[i], Bound::Bits)
+    });
+    println!("put_slice: {compared} elements compared");
+}
+
+#[test]
+fn scalars() {
+    let one = |n: i128| Source::new(F32, contiguous(&[]), &[Number::Integer(n)]);
+    let (a, b) = (one(3), one(5));
+    let (a, b) = (a.buffer(), b.buffer());
+    let five = cast(Number::Real(5.0), F32);
+    assert_eq!(output(F32, &[], |out| put_slice(out, &a, &[], &b)), Ok(vec![five]));
+}
+
+#[test]
+fn what_is_refused() {
+    let numbers = |n: &[i128]| n.iter().map(|&n| Number::Integer(n)).collect::<Vec<_>>();
+    let source = |dtype, shape: &[usize], n: &[i128]| Source::new(dtype, contiguous(shape), &numbers(n));
+    let tensor = source(F32, &[2, 3], &[1]);
+    let tensor = tensor.buffer();
+    let error = |dtype, n: &[i128], op: &dyn Fn(&ferrox_core::Tensor<'_>) -> Error| {
+        let places = source(dtype, &[n.len(), 1], n);
+        op(&places.buffer()).to_string()
+    };
+    let gathered = |places: &ferrox_core::Tensor<'_>| {
+        output(F32, &[places.shape()[0], 2], |out| gather(out, &tensor, places, &[1])).expect_err("refused")
+    };
+    assert_eq!(error(S32, &[2, 1, 3, 4], &gathered), "index 3 is out of bounds for axis 1 in shape {2, 3}");
+    assert_eq!(error(S8, &[0, -1], &gathered), "index -1 is out of bounds for axis 1 in shape {2, 3}");
+    let largest = i128::from(u64::MAX);
+    assert_eq!(
+        error(U64, &[largest], &gathered),
+        "index 18446744073709551615 is out of bounds for axis 1 in shape {2, 3}"
+    );
+    assert_eq!(error(F32, &[1], &gathered), "gather: indices must be integers, got f32");
+    // The first in order, however many threads look.
+    let along = |places: &ferrox_core::Tensor<'_>| {
+        let column = source(F32, &[3, 1], &[1]);
+        output(F32, places.shape(), |out| take_along_axis(out, &column.buffer(), places, 0))
+            .expect_err("refused")
+    };
+    let mut many = vec![0; 100_000];
+    (many[777], many[99_999]) = (-5, 7);
+    assert_eq!(error(S64, &many, &along), "index -5 is out of bounds for axis 0 in shape {3, 1}");
+    let taken = |places: &ferrox_core::Tensor<'_>| {
+        let shape = [2, places.shape()[0], 1];
+        output(F32, &shape, |out| take(out, &tensor, places, 1)).expect_err("refused")
+    };
+    assert_eq!(error(U8, &[0, 5], &taken), "index 5 is out of bounds for axis 1 in shape {2, 3}");
+    for update in [Update::Add, Update::Put] {
+        let updated = |places: &ferrox_core::Tensor<'_>| {
+            let updates = source(F32, &[2, 3], &[1]);
+            output(F32, &[2, 3], |out| indexed(update, out, &tensor, places, &updates.buffer(), &[0]))
+                .expect_err("refused")
+        };
+        assert_eq!(error(S32, &[0, 2], &updated), "index 2 is out of bounds for axis 0 in shape {2, 3}");
+        assert_eq!(
+            error(S32, &[0], &updated),
+            format!(
+                "{}: shapes {{2, 3}}, {{1, 1}}, {{2, 3}} and {{2, 3}} don't go together with axes [0]",
+                update.name()
+            )
+        );
+    }
+    let places = source(S32, &[1, 2], &[0, 0]);
+    let places = places.buffer();
+    let axes = output(F32, &[1], |out| gather(out, &tensor, &places, &[1, 0])).expect_err("refused");
+    assert_eq!(axes.to_string(), "gather: axes [1, 0] must ascend and be less than the rank, 2");
+    let axes = output(F32, &[1], |out| take(out, &tensor, &places, 2)).expect_err("refused");
+    assert_eq!(axes.to_string(), "take: axes [2] must ascend and be less than the rank, 2");
+    let slice = source(F32, &[2, 2], &[1]);
+    let past = output(F32, &[2, 3], |out| put_slice(out, &tensor, &[0, 2], &slice.buffer()));
+    assert_eq!(
+        past.expect_err("refused").to_string(),
+        "put_slice: start 2 with length 2 reaches past axis 1 of size 3"
+    );
+    let other = output(S32, &[1], |out| gather(out, &tensor, &places, &[0, 1])).expect_err("refused");
+    assert_eq!(other.to_string(), "gather is not defined for f32 and s32");
+}

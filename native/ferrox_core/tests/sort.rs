@@ -1,0 +1,205 @@
+//! Sorts against an insertion sort of decoded values.
+
+mod common;
+
+use std::cmp::Ordering;
+
+use common::number::{Number, cast};
+use common::{Bound, Random, Source, all_values, check, contiguous, indices, output, views};
+use ferrox_core::DType::{self, *};
+use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
+
+const SHAPES: &[&[usize]] =
+    &[&[], &[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[0, 3], &[2, 0, 4], &[3, 131], &[131, 3]];
+
+fn reals() -> impl Iterator<Item = DType> {
+    DType::ALL.iter().copied().filter(|dtype| !dtype.is_complex())
+}
+
+/// NaN above everything, zeros alike.
+fn order(a: Number, b: Number) -> Ordering {
+    if let (Number::Integer(a), Number::Integer(b)) = (a, b) {
+        return a.cmp(&b);
+    }
+    let (a, b) = (a.re(), b.re());
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
+
+/// The places of a row in order, equal ones as they come.
+fn sorted(row: &[Number], direction: Direction) -> Vec<usize> {
+    let mut places: Vec<usize> = Vec::new();
+    for (i, &x) in row.iter().enumerate() {
+        let after = |&j: &usize| match direction {
+            Direction::Ascending => order(row[j], x).is_le(),
+            Direction::Descending => order(row[j], x).is_ge(),
+        };
+        // Those that come before are a prefix.
+        let place = places.partition_point(after);
+        places.insert(place, i);
+    }
+    places
+}
+
+fn run(source: &Source, axis: usize, direction: Direction, place_type: DType) -> usize {
+    let shape = source.shape();
+    let dtype = source.dtype;
+    let buffer = source.buffer();
+    let tensor = source.see(&buffer);
+    let what = |op: &str| format!("{op} {direction:?} along {axis} of {source}");
+    let values = output(dtype, shape, |out| sort(out, &tensor, axis, direction)).expect("sorted");
+    let places = output(place_type, shape, |out| argsort(out, &tensor, axis, direction)).expect("sorted");
+    let length = shape.get(axis).copied().unwrap_or(1);
+    // By the other axes, then along this one.
+    let mut rows = std::collections::HashMap::new();
+    let expected: Vec<(u128, u128)> = indices(shape)
+        .map(|mut index| {
+            let along = if index.is_empty() { 0 } else { std::mem::take(&mut index[axis]) };
+            let (row, places) = rows.entry(index.clone()).or_insert_with(|| {
+                let at = |i: usize| {
+                    let mut index = index.clone();
+                    if let Some(own) = index.get_mut(axis) {
+                        *own = i;
+                    }
+                    source.at(&index)
+                };
+                let row: Vec<Number> = (0..length).map(at).collect();
+                let places = sorted(&row, direction);
+                (row, places)
+            });
+            let place = places[along];
+            (cast(row[place], dtype), cast(Number::Integer(place as i128), place_type))
+        })
+        .collect();
+    check(|| what("sort"), dtype, shape, &values, |i| expected[i].0, Bound::Bits)
+        + check(|| what("argsort"), place_type, shape, &places, |i| expected[i].1, Bound::Bits)
+}
+
+const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
+
+#[test]
+fn sorts_every_type_and_view() {
+    let (mut compared, mut random) = (0, Random(1));
+    for dtype in reals() {
+        for shape in SHAPES {
+            for view in views(shape) {
+                let source = Source::random(dtype, view, &mut random);
+                let axis = random.below(shape.len().max(1));
+                let place_type = *random.pick(&[S32, S32, S64, U8, U2, F32, BF16, C64]);
+                compared += run(&source, axis, *random.pick(&DIRECTIONS), place_type);
+            }
+        }
+    }
+    println!("sort: {compared} elements compared");
+}
+
+#[test]
+fn sorts_long_rows() {
+    let (mut compared, mut random) = (0, Random(2));
+    for dtype in reals() {
+        for direction in DIRECTIONS {
+            for shape in [&[1000_usize][..], &[5003], &[40, 500], &[500, 40], &[3, 500, 7]] {
+                let source = Source::random(dtype, contiguous(shape), &mut random);
+                compared += run(&source, random.below(shape.len()), direction, S32);
+            }
+        }
+    }
+    println!("sort of long rows: {compared} elements compared");
+}
+
+#[test]
+fn sorts_rows_that_are_split_between_threads() {
+    // Values in a pseudo-random order of a known result.
+    let length = 1 << 18;
+    for dtype in [U8, S16, F32, F64, S64, BF16] {
+        let step = 40_503_usize;
+        let numbers: Vec<Number> =
+            (0..length).map(|i| Number::Integer((i * step % length) as i128 % 251 - 125)).collect();
+        let source = Source::new(dtype, contiguous(&[length]), &numbers);
+        let buffer = source.buffer();
+        for direction in DIRECTIONS {
+            let mut expected: Vec<(Number, usize)> =
+                source.elements().into_iter().enumerate().map(|(i, x)| (x, i)).collect();
+            expected.sort_by(|a, b| match direction {
+                Direction::Ascending => order(a.0, b.0),
+                Direction::Descending => order(b.0, a.0),
+            });
+            let values = output(dtype, &[length], |out| sort(out, &buffer, 0, direction)).expect("sorted");
+            let places = output(S64, &[length], |out| argsort(out, &buffer, 0, direction)).expect("sorted");
+            for (i, (value, place)) in expected.iter().enumerate() {
+                assert_eq!(values[i], cast(*value, dtype), "{dtype} {direction:?} {i}");
+                assert_eq!(places[i], *place as u128, "{dtype} {direction:?} {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sorts_all_values_of_narrow_types() {
+    for dtype in reals().filter(|dtype| (4..=16).contains(&dtype.bits())) {
+        let numbers = all_values(dtype);
+        let source = Source::new(dtype, contiguous(&[numbers.len()]), &numbers);
+        for direction in DIRECTIONS {
+            run(&source, 0, direction, S32);
+        }
+    }
+}
+
+#[test]
+fn keeps_the_bits_and_the_order_of_equal_elements() {
+    let nans = [0x7fc0_0001_u32, 0xff80_0003, 0x7f80_0002];
+    let bits = [nans[0], 0x8000_0000, 0, nans[1], 0x3f80_0000, 0x8000_0000, nans[2], 0xff80_0000];
+    let bytes: Vec<u8> = bits.iter().flat_map(|b| b.to_ne_bytes()).collect();
+    let tensor = ferrox_core::Tensor::new("test", F32, &[8], &bytes).expect("a tensor");
+    let sorted = |direction| output(F32, &[8], |out| sort(out, &tensor, 0, direction)).expect("sorted");
+    let zeros = [0x8000_0000, 0, 0x8000_0000];
+    let expected = |parts: &[&[u32]]| parts.concat().into_iter().map(u128::from).collect::<Vec<_>>();
+    assert_eq!(sorted(Direction::Ascending), expected(&[&[0xff80_0000], &zeros, &[0x3f80_0000], &nans]));
+    assert_eq!(sorted(Direction::Descending), expected(&[&nans, &[0x3f80_0000], &zeros, &[0xff80_0000]]));
+}
+
+#[test]
+fn finds_the_top_k() {
+    let (mut compared, mut random) = (0, Random(3));
+    for dtype in reals() {
+        for shape in [&[1_usize][..], &[9], &[3, 40], &[2, 3, 5], &[5003], &[0, 4], &[30, 700]] {
+            for view in views(shape) {
+                let source = Source::random(dtype, view, &mut random);
+                let length = *shape.last().expect("a last axis");
+                let most = if random.below(2) == 0 { length } else { 5.min(length) };
+                let k = 1 + random.below(most);
+                let mut kept = shape.to_vec();
+                *kept.last_mut().expect("a last axis") = k;
+                let buffer = source.buffer();
+                let tensor = source.see(&buffer);
+                let got = output(S32, &kept, |out| top_k(out, &tensor, k)).expect("found");
+                let elements = source.elements();
+                let expected: Vec<usize> = elements
+                    .chunks(length)
+                    .flat_map(|row| sorted(row, Direction::Descending).into_iter().take(k))
+                    .collect();
+                let what = || format!("top {k} of {source}");
+                compared += check(what, S32, &kept, &got, |i| expected[i] as u128, Bound::Bits);
+            }
+        }
+    }
+    println!("top_k: {compared} elements compared");
+}
+
+#[test]
+fn what_is_refused() {
+    let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
+    let (real, complex) = (one(F32, &[2, 3]), one(C64, &[2, 3]));
+    let (real, complex) = (real.buffer(), complex.buffer());
+    let refused = |dtype, shape: &[usize], input: &_, axis| {
+        let error = output(dtype, shape, |out| sort(out, input, axis, Direction::Ascending));
+        error.expect_err("refused").to_string()
+    };
+    assert_eq!(refused(C64, &[2, 3], &complex, 0), "sort is not defined for c64");
+    assert_eq!(refused(F32, &[2, 3], &real, 2), "sort: axis 2 is out of range for rank 2");
+    assert_eq!(refused(F32, &[3, 2], &real, 0), "sort: shapes {2, 3} and {3, 2} differ");
+    assert_eq!(refused(F64, &[2, 3], &real, 0), "sort is not defined for f32 and f64");
+    let error = output(S32, &[2, 4], |out| top_k(out, &real, 4)).expect_err("refused");
+    assert_eq!(error.to_string(), "top_k: k is 4, but the last axis has a size of 3");
+    let none = output(S32, &[2, 0], |out| top_k(out, &real, 0));
+    assert_eq!(none, Ok(vec![]));
+}
