@@ -9,6 +9,8 @@
 
 use std::ops::Range;
 
+use super::parallel::{self, Cost};
+
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
 
@@ -114,8 +116,13 @@ pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
     }
 }
 
-/// `sort` of one long row by several threads; `spare` is as long as `keys`.
-pub fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
+/// `sort` of one long row, by several threads if it pays; `spare` is as long as
+/// `keys`.
+pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
+    parallel::install(keys.len(), cost, |threads| sort_parallel(keys, spare, bytes, threads));
+}
+
+fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
     let length = keys.len();
     if threads < 2 || length < 2 * MERGED {
         sort(keys, spare, bytes.clone());
@@ -125,7 +132,7 @@ pub fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<u
     {
         let (low, high) = keys.split_at_mut(middle);
         let (spare_low, spare_high) = spare[..length].split_at_mut(middle);
-        rayon::join(
+        parallel::join(
             || sort_parallel(low, spare_low, bytes, threads / 2),
             || sort_parallel(high, spare_high, bytes, threads - threads / 2),
         );
@@ -148,7 +155,7 @@ fn merge_parallel<K: Digits>(left: &[K], right: &[K], out: &mut [K], threads: us
     let (left, left_rest) = left.split_at(from_left);
     let (right, right_rest) = right.split_at(first - from_left);
     let (out, out_rest) = out.split_at_mut(first);
-    rayon::join(
+    parallel::join(
         || merge_parallel(left, right, out, threads / 2),
         || merge_parallel(left_rest, right_rest, out_rest, threads - threads / 2),
     );

@@ -228,10 +228,7 @@ impl<'a> Rows<'a> {
                 if alone {
                     radix::sort(&mut entries, &mut spare, bytes.clone());
                 } else {
-                    let (entries, spare) = (&mut entries, &mut spare);
-                    parallel::install(length, cost(self.dtype), |threads| {
-                        radix::sort_parallel(entries, spare, &bytes, threads);
-                    });
+                    radix::sort_long(&mut entries, &mut spare, &bytes, cost(self.dtype));
                 }
                 finish(&row, &entries, odd, out);
             }
