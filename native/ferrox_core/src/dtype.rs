@@ -467,7 +467,8 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
 /// Runs an expression with `$T` bound to the Rust type of a `DType`.
 ///
 /// `all` covers every type; `integer`, `real` and `float` a part of them, with
-/// the value of `else` for the rest. No other code matches on types to pick a
+/// the value of `else` for the rest; `bits` gives integers the unsigned type of
+/// their width, where nothing but their bits counts. No other code matches on types to pick a
 /// Rust type.
 #[macro_export]
 macro_rules! dispatch {
@@ -502,6 +503,15 @@ macro_rules! dispatch {
             $crate::DType::S16 => { type $T = i16; $body }
             $crate::DType::S32 => { type $T = i32; $body }
             $crate::DType::S64 => { type $T = i64; $body }
+            _ => $other,
+        }
+    };
+    (bits $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
+        match $crate::DType::storage($dtype) {
+            $crate::DType::U8 | $crate::DType::S8 => { type $T = u8; $body }
+            $crate::DType::U16 | $crate::DType::S16 => { type $T = u16; $body }
+            $crate::DType::U32 | $crate::DType::S32 => { type $T = u32; $body }
+            $crate::DType::U64 | $crate::DType::S64 => { type $T = u64; $body }
             _ => $other,
         }
     };

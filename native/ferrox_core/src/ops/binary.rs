@@ -297,15 +297,9 @@ fn tile<F: Binary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Resu
 
 /// The kernel of an operation and the type of what it computes.
 fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
-    /// One kernel for signed and unsigned integers: their low bits are the same.
     macro_rules! ring {
-        ($F:ident, $compute:expr) => {
-            match $compute.width() {
-                1 => tile::<$F, u8> as Kernel,
-                2 => tile::<$F, u16>,
-                4 => tile::<$F, u32>,
-                _ => tile::<$F, u64>,
-            }
+        ($F:ident, $dtype:expr) => {
+            dispatch!(bits $dtype, T => tile::<$F, T> as Kernel, else => return None)
         };
     }
     macro_rules! integer {

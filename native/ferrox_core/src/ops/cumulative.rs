@@ -94,10 +94,10 @@ fn scan_of(op: CumulativeOp, dtype: DType) -> Option<Scan> {
         (Product, DType::C128) => scan::<Complex<f64>, Products>,
         (_, DType::C64 | DType::C128) => return None,
         (Sum, _) if dtype.is_integer() => {
-            dispatch!(integer dtype, S => scan::<S, WrappingSums>, else => return None)
+            dispatch!(bits dtype, S => scan::<S, WrappingSums>, else => return None)
         }
         (Product, _) if dtype.is_integer() => {
-            dispatch!(integer dtype, S => scan::<S, WrappingProducts>, else => return None)
+            dispatch!(bits dtype, S => scan::<S, WrappingProducts>, else => return None)
         }
         (Min, _) if dtype.is_integer() => {
             dispatch!(integer dtype, S => scan::<S, Least>, else => return None)

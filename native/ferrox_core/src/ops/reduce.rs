@@ -336,7 +336,12 @@ fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
 }
 
 fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
-    Some(dispatch!(all dtype, S => loops::<S, u8, TruthOf, F>()))
+    Some(dispatch!(bits dtype, S => loops::<S, u8, TruthOf, F>(), else => {
+        dispatch!(float dtype, S => loops::<S, u8, TruthOf, F>(), else => match dtype {
+            DType::C64 => loops::<Complex<f32>, u8, TruthOf, F>(),
+            _ => loops::<Complex<f64>, u8, TruthOf, F>(),
+        })
+    }))
 }
 
 fn loops<S: Element, L: Lane, M: crate::lane::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
