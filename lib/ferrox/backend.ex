@@ -484,12 +484,12 @@ defmodule Ferrox.Backend do
   for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
     @doc false
     def unquote(op)(out, tensor, opts),
-      do: put(out, Native.cumulative(unquote(op), opts[:axis], opts[:reverse], operand(tensor)))
+      do: put(out, Native.cumulative(unquote(op), opts[:axis], !!opts[:reverse], operand(tensor)))
   end
 
   @doc false
   def all_close(%{shape: shape} = out, left, right, opts) do
-    tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, opts[:equal_nan]}
+    tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, !!opts[:equal_nan]}
     put(out, Native.all_close(shape, tolerances, operand(left), operand(right)))
   end
 

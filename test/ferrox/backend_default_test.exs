@@ -112,6 +112,12 @@ if Code.ensure_loaded?(Nx) do
             do: assert(Nx.to_number(call.(tensor)) == 1)
       end
 
+      test "options that are nil are off, as whoever passes options on has them" do
+        nan = on_ferrox([:nan])
+        assert Nx.to_number(Nx.all_close(nan, nan, equal_nan: nil)) == 0
+        assert Nx.to_list(Nx.cumulative_sum(on_ferrox([1, 2]), reverse: nil)) == [1, 3]
+      end
+
       test "of operands on BinaryBackend, names and vectorized axes" do
         there = Nx.tensor([1, 2])
 
