@@ -158,19 +158,19 @@ defmodule Ferrox.Backend do
     state = tensor.data.state
     [size, available] = Enum.map([batch_shape, shape], &elem(&1, 0))
     batch_bits = Native.size(batch_shape) * bits
-    full = for i <- 0..(div(available, size) - 1)//1, do: part(state, i * batch_bits, batch_bits)
-    rest = rem(bit_size(state), batch_bits)
+    full = div(available, size)
+    repeats? = rem(available, size) != 0 and opts[:leftover] == :repeat
 
-    # What is missing of the last batch is taken from the start.
-    last =
-      if rest != 0 and opts[:leftover] == :repeat do
-        tail = part(state, bit_size(state) - rest, rest)
-        [<<tail::bitstring, part(state, 0, batch_bits - rest)::bitstring>>]
-      else
-        []
-      end
+    Stream.map(0..if(repeats?, do: full, else: full - 1)//1, fn
+      ^full ->
+        # What is missing of the last batch is taken from the start.
+        rest = bit_size(state) - full * batch_bits
+        tail = part(state, full * batch_bits, rest)
+        put(out, <<tail::bitstring, part(state, 0, batch_bits - rest)::bitstring>>)
 
-    Enum.map(full ++ last, &put(out, &1))
+      i ->
+        put(out, part(state, i * batch_bits, batch_bits))
+    end)
   end
 
   defp part(bits, start, length) do

@@ -192,6 +192,7 @@ if Code.ensure_loaded?(Nx) do
     describe "to_batched" do
       test "repeats from the start, or discards, what is left over" do
         tensor = Nx.iota({5, 2}, backend: Backend)
+        refute is_list(Nx.to_batched(tensor, 2))
         lists = fn opts -> tensor |> Nx.to_batched(2, opts) |> Enum.map(&Nx.to_flat_list/1) end
         assert lists.([]) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
         assert lists.(leftover: :discard) == [[0, 1, 2, 3], [4, 5, 6, 7]]

@@ -15,6 +15,17 @@ defmodule Ferrox.WindowTest do
 
   defp out(type, shape), do: %{type: type, shape: shape, names: [], data: nil}
 
+  test "a NaN that arithmetic makes has the bits that Nx writes" do
+    infinite = tensor({:f, 32}, {2}, [:infinity, :neg_infinity])
+    opts = [padding: [{0, 0}], strides: [1], window_dilations: [1]]
+    sum = Backend.window_sum(out({:f, 32}, {1}), infinite, {2}, opts)
+    assert sum.data.state == Ferrox.Type.nan_binary({:f, 32})
+
+    zero = tensor({:f, 64}, {2}, [:infinity, 0])
+    product = Backend.window_product(out({:f, 64}, {1}), zero, {2}, opts)
+    assert product.data.state == Ferrox.Type.nan_binary({:f, 64})
+  end
+
   describe "what is refused, without Nx" do
     @good [padding: [{0, 0}, {0, 0}], strides: [1, 1], window_dilations: [1, 1]]
 

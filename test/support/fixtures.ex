@@ -40,6 +40,7 @@ defmodule Ferrox.Fixtures do
     do: {:tensor, type, shape, hex(state)}
 
   def dump(%{type: type, shape: shape}), do: {:out, type, shape}
+  def dump(%Stream{} = batches), do: batches |> Enum.to_list() |> dump()
 
   def dump(%{__struct__: module} = struct) do
     case struct |> Map.delete(:__struct__) |> Enum.sort() do

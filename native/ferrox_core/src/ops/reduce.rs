@@ -253,9 +253,9 @@ fn fold_all(
     Ok(())
 }
 
-/// The sign of a NaN that arithmetic makes differs among processors; results
-/// are few enough to give them all the one that Nx writes.
-fn positive_nan(lane: DType, results: &mut [u8]) {
+/// The sign of a NaN that arithmetic makes differs among processors: what has
+/// been folded gets the one that Nx writes.
+pub(super) fn positive_nan(lane: DType, results: &mut [u8]) {
     macro_rules! lanes {
         ($t:ty) => {
             for slot in <$t>::view_mut(results) {

@@ -15,6 +15,7 @@ use crate::exec::fold::Fold;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::window::{self, Axis, Folder, Pass};
 use crate::lane::conversion;
+use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch};
 
@@ -475,8 +476,12 @@ impl Job<'_> {
             memory.push(work);
             after *= axis.windows;
         }
-        if let Some(convert) = self.store {
-            convert(&current, out);
+        match self.store {
+            Some(convert) => {
+                positive_nan(lane, current.to_mut());
+                convert(&current, out);
+            }
+            None => positive_nan(lane, out),
         }
         if let Cow::Owned(used) = current {
             memory.push(used);
