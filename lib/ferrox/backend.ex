@@ -222,7 +222,8 @@ defmodule Ferrox.Backend do
     do: put(out, Native.reverse(shape, axes, operand(tensor)))
 
   @doc false
-  def slice(out, %{shape: {}} = tensor, [], [], _strides), do: put(out, tensor.data.state)
+  def slice(%{shape: shape} = out, %{shape: shape} = tensor, _starts, _lengths, _strides),
+    do: put(out, tensor.data.state)
 
   def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
     starts = starts(starts, tensor.shape, lengths)
@@ -343,8 +344,7 @@ defmodule Ferrox.Backend do
   for op <- [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
     @doc false
     def unquote(op)(%{type: type, shape: shape} = out, tensor, opts) do
-      axes = opts[:axes] || Ferrox.Shape.all_axes(tensor.shape)
-      put(out, Native.reduce(unquote(op), type, shape, axes, operand(tensor)))
+      put(out, Native.reduce(unquote(op), type, shape, opts[:axes], operand(tensor)))
     end
   end
 

@@ -51,8 +51,8 @@ defmodule Ferrox.Native do
 
   families = [
     binary: 5,
-    unary: 3,
-    as_type: 2,
+    unary: 4,
+    as_type: 3,
     reduce: 5,
     arg_reduce: 6,
     dot: 4,
@@ -125,6 +125,9 @@ defmodule Ferrox.Native do
     end
   end
 
+  # Of what `like` gives: has the shape of the result.
+  defguardp has_shape(operand) when is_binary(operand) or tuple_size(operand) == 2
+
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
@@ -133,27 +136,46 @@ defmodule Ferrox.Native do
     call(:binary, [op, type, flat(shape, left, right), left, right]) |> data(type, shape)
   end
 
-  # The shape of two operands that are as the result does not matter, and a size is
+  # Where every operand has the result's shape it doesn't matter, and a size is
   # quicker to decode.
-  defp flat({size}, left, right) when is_binary(left) and is_binary(right), do: size
-  defp flat({}, left, right) when is_binary(left) and is_binary(right), do: 1
+  defp flat({size}, left, right) when has_shape(left) and has_shape(right), do: size
+  defp flat({}, left, right) when has_shape(left) and has_shape(right), do: 1
   defp flat(shape, _left, _right), do: shape
 
   @spec unary(atom, type, operand) :: bitstring
-  def unary(op, type, {_, shape, _} = input),
-    do: call(:unary, [op, type, whole(input)]) |> data(type, shape)
+  def unary(op, type, {_, shape, _} = input) do
+    input = like(input, type, shape)
+    call(:unary, [op, type, flat(shape, input, input), input]) |> data(type, shape)
+  end
 
   @spec as_type(type, operand) :: bitstring
-  def as_type(type, {_, shape, _} = input),
-    do: call(:as_type, [type, whole(input)]) |> data(type, shape)
+  def as_type(type, {_, shape, _} = input) do
+    input = like(input, type, shape)
+    call(:as_type, [type, flat(shape, input, input), input]) |> data(type, shape)
+  end
 
-  @doc "`shape` is that of the result."
-  @spec reduce(atom, type, tuple, [non_neg_integer], operand) :: bitstring
+  @doc "`shape` is that of the result, `axes` nil for all axes."
+  @spec reduce(atom, type, tuple, [non_neg_integer] | nil, operand) :: bitstring
+  def reduce(op, type, shape, axes, {_, from, _} = input)
+      when is_nil(axes) or length(axes) == tuple_size(from),
+      do: call(:reduce, [op, type, 1, [0], line(input)]) |> data(type, shape)
+
   def reduce(op, type, shape, axes, input),
     do: call(:reduce, [op, type, shape, axes, whole(input)]) |> data(type, shape)
 
+  # All elements as one axis.
+  defp line(input) do
+    {type, shape, data} = whole(input)
+    {type, size(shape), data}
+  end
+
   @doc "`op` is `:reduce_max` or `:reduce_min`, `axis` nil for all axes."
   @spec arg_reduce(atom, type, tuple, non_neg_integer | nil, :low | :high, operand) :: bitstring
+  def arg_reduce(op, type, shape, nil, tie_break, input) do
+    high? = tie_break == :high
+    call(:arg_reduce, [op, type, 1, nil, high?, line(input)]) |> data(type, shape)
+  end
+
   def arg_reduce(op, type, shape, axis, tie_break, input) do
     high? = tie_break == :high
     call(:arg_reduce, [op, type, shape, axis, high?, whole(input)]) |> data(type, shape)
@@ -209,7 +231,12 @@ defmodule Ferrox.Native do
   def transpose(shape, axes, {type, _, _} = input),
     do: call(:transpose, [shape, axes, whole(input)]) |> data(type, shape)
 
+  # As many elements as before are the same ones, in the same order.
   @spec broadcast(tuple, [non_neg_integer], operand) :: bitstring
+  def broadcast(shape, _axes, {{_, bits}, _, data})
+      when (shape == {} or shape == {1} or shape == {1, 1}) and bit_size(data) == bits,
+      do: data
+
   def broadcast(shape, axes, {type, _, _} = input),
     do: call(:broadcast, [shape, axes, whole(input)]) |> data(type, shape)
 
@@ -229,6 +256,7 @@ defmodule Ferrox.Native do
     call(:concatenate, [type, shape, axis, operands]) |> data(type, shape)
   end
 
+  @doc "`axis` is nil for all axes."
   @spec iota(type, tuple, non_neg_integer | nil) :: bitstring
   def iota(type, shape, axis),
     do: call(:iota, [type, shape, axis]) |> data(type, shape)
@@ -344,9 +372,10 @@ defmodule Ferrox.Native do
   defp all_data([answer | answers], [{type, shape} | results]),
     do: [data(answer, type, shape) | all_data(answers, results)]
 
-  # An operand of an elementwise operation that has the type and the shape of the
-  # result may be its data alone, which is the quickest to decode.
+  # An operand of an elementwise operation may leave out what is as in the result:
+  # the less there is, the quicker it is decoded.
   defp like({type, shape, data}, type, shape) when is_binary(data), do: data
+  defp like({type, shape, data}, _type, shape) when is_binary(data), do: {type, data}
   defp like(operand, _type, _shape), do: whole(operand)
 
   defp all_whole([]), do: []

@@ -153,20 +153,28 @@ defmodule Ferrox.Numbers do
 
   def operand(number, _type, op), do: {{:f, 32}, encode([number], {:f, 32}, op)}
 
+  @max_float 1.7976931348623157e308
+  @max_single 3.4028234663852886e38
+
   @doc """
   The data of one number in a type, as Nx makes constants: integers wrap around,
   floats past the range become infinite.
   """
   @spec constant(number_term, Type.t()) :: bitstring
-  def constant(integer, {kind, _} = type) when is_integer(integer) and kind in [:s, :u],
-    do: cast(<<integer::64-native>>, {:s, 64}, type, 1)
+  def constant(integer, {kind, bits}) when is_integer(integer) and kind in [:s, :u],
+    do: <<integer::size(bits)-native>>
+
+  # The two that are most frequent, without a call of the library.
+  def constant(number, {:f, 32}) when is_number(number) and abs(number) <= @max_single,
+    do: <<number::float-32-native>>
+
+  def constant(number, {:f, 64}) when is_number(number) and abs(number) <= @max_float,
+    do: <<number::float-64-native>>
 
   def constant(number, type) do
     {re, im} = parts(number)
     cast(<<float_bits(re)::binary, float_bits(im)::binary>>, {:c, 128}, type, 1)
   end
-
-  @max_float 1.7976931348623157e308
 
   defp float_bits(n) when is_number(n) and n > @max_float, do: float_bits(:infinity)
   defp float_bits(n) when is_number(n) and n < -@max_float, do: float_bits(:neg_infinity)

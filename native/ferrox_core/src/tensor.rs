@@ -32,7 +32,7 @@ enum Geometry<'a> {
 /// # Errors
 ///
 /// `Error::TooLarge` where the number overflows.
-#[inline]
+#[inline(always)]
 pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usize, Error> {
     layout::size(shape)
         .and_then(|n| n.checked_mul(dtype.bits()))
@@ -48,7 +48,7 @@ impl<'a> Tensor<'a> {
     /// # Errors
     ///
     /// `Error::DataSize` if they are not, `Error::TooLarge` if nothing could be.
-    #[inline]
+    #[inline(always)]
     pub fn new(op: &'static str, dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<Self, Error> {
         let expected = byte_size(op, dtype, shape)?;
         if bytes.len() != expected {
@@ -260,7 +260,7 @@ impl<'a> Output<'a> {
     /// # Errors
     ///
     /// `Error::DataSize` if `bytes` is not as long as type and shape ask for.
-    #[inline]
+    #[inline(always)]
     pub fn new(
         op: &'static str,
         dtype: DType,

@@ -35,6 +35,7 @@ impl<'a> Call<'a> {
     /// What `run` answers; `{:error, message}`, which `Ferrox.Native` raises as an
     /// ArgumentError; or `:dirty` where that is too much work for this scheduler,
     /// and nothing has been done.
+    #[inline(always)]
     pub fn run(self, work: Work, run: impl FnOnce(Env<'a>) -> Result<Term<'a>, Error>) -> Term<'a> {
         if self.on == Scheduler::Normal && parallel::is_long(work) {
             return atoms::dirty().encode(self.env);
@@ -43,6 +44,7 @@ impl<'a> Call<'a> {
     }
 
     /// `run` with one tensor as the answer: `fill` writes its data.
+    #[inline(always)]
     pub fn tensor(
         self,
         work: Work,
@@ -81,6 +83,7 @@ impl<'a> Call<'a> {
 }
 
 /// A binary of the VM that `fill` writes the data of a tensor into.
+#[inline(always)]
 pub fn data<'a>(
     env: Env<'a>,
     op: &'static str,

@@ -25,7 +25,7 @@ pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::call::Call;
-use crate::term::{Dims, Elementwise, Operand, Type};
+use crate::term::{Axes, Dims, Elementwise, Operand, Type};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -148,16 +148,19 @@ pub fn binary<'a>(
     })
 }
 
-pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, input: Operand<'a>) -> Term<'a> {
-    let (name, dtype) = (op.0.name(), dtype.0);
-    let work = work(input.shape(), ops::unary::cost(op.0, dtype, input.dtype()));
-    call.tensor(work, name, dtype, input.shape(), |out| ops::unary::unary(op.0, out, &input.tensor(name)?))
+pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
+    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+    let work = work(shape, ops::unary::cost(op.0, dtype, input.dtype(dtype)));
+    call.tensor(work, name, dtype, shape, |out| {
+        ops::unary::unary(op.0, out, &input.tensor(name, dtype, shape)?)
+    })
 }
 
-pub fn as_type<'a>(call: Call<'a>, dtype: Type, input: Operand<'a>) -> Term<'a> {
+pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
     const OP: &str = "as_type";
-    let work = work(input.shape(), cast::cost(input.dtype(), dtype.0));
-    call.tensor(work, OP, dtype.0, input.shape(), |out| cast::as_type(out, &input.tensor(OP)?))
+    let (dtype, shape) = (dtype.0, &shape.0);
+    let work = work(shape, cast::cost(input.dtype(dtype), dtype));
+    call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }
 
 pub fn reduce<'a>(
@@ -165,7 +168,7 @@ pub fn reduce<'a>(
     op: Reduce,
     dtype: Type,
     shape: Dims,
-    axes: Vec<usize>,
+    axes: Axes,
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = op.0.name();
@@ -226,7 +229,7 @@ pub fn all_close<'a>(
 }
 
 /// Sizes, strides, dilations and padding of windows, one for each axis.
-pub type WindowOptions = (Vec<usize>, Vec<usize>, Vec<usize>, Vec<(isize, isize)>);
+pub type WindowOptions = (Axes, Axes, Axes, Vec<(isize, isize)>);
 
 pub fn window_elements<'a>(
     call: Call<'a>,
@@ -250,7 +253,7 @@ pub fn window_elements<'a>(
 }
 
 /// `{tensor, axes to sum over, axes of the batch}`
-pub type DotSide<'a> = (Operand<'a>, Vec<usize>, Vec<usize>);
+pub type DotSide<'a> = (Operand<'a>, Axes, Axes);
 
 pub fn dot<'a>(
     call: Call<'a>,
@@ -278,8 +281,8 @@ type Padding = Vec<(i64, i64)>;
 pub struct Over {
     shape: Dims,
     padding: Padding,
-    strides: Vec<usize>,
-    dilations: Vec<usize>,
+    strides: Axes,
+    dilations: Axes,
 }
 
 impl<'a> Decoder<'a> for Over {
@@ -331,8 +334,7 @@ pub fn window_scatter<'a>(
 
 /// `{strides, padding, input dilation, kernel dilation, {feature groups, batch
 /// groups}, {input, kernel and output permutation}}`
-pub type ConvOptions =
-    (Vec<usize>, Padding, Vec<usize>, Vec<usize>, (usize, usize), (Vec<usize>, Vec<usize>, Vec<usize>));
+pub type ConvOptions = (Axes, Padding, Axes, Axes, (usize, usize), (Axes, Axes, Axes));
 
 pub fn conv<'a>(
     call: Call<'a>,
@@ -414,24 +416,24 @@ fn rearranged<'a>(
     })
 }
 
-pub fn transpose<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+pub fn transpose<'a>(call: Call<'a>, shape: Dims, axes: Axes, input: Operand<'a>) -> Term<'a> {
     rearranged(call, "transpose", &shape.0, &input, |out, input| ops::shape::transpose(out, input, &axes))
 }
 
-pub fn broadcast<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+pub fn broadcast<'a>(call: Call<'a>, shape: Dims, axes: Axes, input: Operand<'a>) -> Term<'a> {
     rearranged(call, "broadcast", &shape.0, &input, |out, input| ops::shape::broadcast(out, input, &axes))
 }
 
-pub fn reverse<'a>(call: Call<'a>, shape: Dims, axes: Vec<usize>, input: Operand<'a>) -> Term<'a> {
+pub fn reverse<'a>(call: Call<'a>, shape: Dims, axes: Axes, input: Operand<'a>) -> Term<'a> {
     rearranged(call, "reverse", &shape.0, &input, |out, input| ops::shape::reverse(out, input, &axes))
 }
 
 pub fn slice<'a>(
     call: Call<'a>,
     shape: Dims,
-    starts: Vec<usize>,
-    lengths: Vec<usize>,
-    strides: Vec<usize>,
+    starts: Axes,
+    lengths: Axes,
+    strides: Axes,
     input: Operand<'a>,
 ) -> Term<'a> {
     rearranged(call, "slice", &shape.0, &input, |out, input| {

@@ -9,9 +9,8 @@ use crate::families::{
     Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
-use crate::term::{Dims, Elementwise, Operand, Type};
+use crate::term::{Axes, Dims, Elementwise, Operand, Type};
 
-type Axes = Vec<usize>;
 type Lengths = Vec<(usize, usize)>;
 type Results = Vec<(Type, Dims)>;
 type Axis = Option<usize>;
@@ -33,8 +32,8 @@ macro_rules! nifs {
 
 nifs! { families:
     fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Elementwise<'a>, right: Elementwise<'a>);
-    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, input: Operand<'a>);
-    fn as_type, as_type_normal, as_type_dirty(dtype: Type, input: Operand<'a>);
+    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>);
+    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Dims, input: Elementwise<'a>);
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'a>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'a>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>);

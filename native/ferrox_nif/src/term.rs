@@ -1,9 +1,11 @@
 //! Elixir terms to the core's types and back.
 
+use std::ops::Deref;
+
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::types::tuple::get_tuple;
-use rustler::{Atom, Binary, Decoder, Encoder, Env, NifResult, Term};
+use rustler::{Atom, Binary, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
@@ -14,6 +16,7 @@ mod atoms {
 pub struct Type(pub DType);
 
 impl<'a> Decoder<'a> for Type {
+    #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let (tag, bits): (Atom, usize) = term.decode()?;
         // In the order of how common they are.
@@ -29,6 +32,7 @@ impl<'a> Decoder<'a> for Type {
     }
 }
 
+#[cold]
 fn other(tag: Atom, bits: usize) -> NifResult<DType> {
     let found = DType::ALL.iter().find(|dtype| dtype.bits() == bits && atom(**dtype) == tag);
     found.copied().ok_or(rustler::Error::BadArg)
@@ -57,6 +61,7 @@ impl Encoder for Type {
 pub struct Dims(pub Shape);
 
 impl<'a> Decoder<'a> for Dims {
+    #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         if let Ok(size) = term.decode::<usize>() {
             return Ok(Dims(Shape::from_slice(&[size])));
@@ -76,6 +81,25 @@ impl<'a> Decoder<'a> for Dims {
     }
 }
 
+/// A list of non-negative integers, such as axes.
+pub struct Axes(Shape);
+
+impl<'a> Decoder<'a> for Axes {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let axes: ListIterator<'a> = term.decode()?;
+        axes.map(|axis| axis.decode()).collect::<NifResult<Shape>>().map(Axes)
+    }
+}
+
+impl Deref for Axes {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+
 /// `{type, shape, data}`, the data in whole bytes.
 pub struct Operand<'a> {
     dtype: DType,
@@ -84,6 +108,7 @@ pub struct Operand<'a> {
 }
 
 impl<'a> Decoder<'a> for Operand<'a> {
+    #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let (Type(dtype), Dims(shape), data) = term.decode()?;
         Ok(Operand { dtype, shape, data })
@@ -107,26 +132,34 @@ impl Operand<'_> {
     }
 
     /// The tensor, if the data are as many as type and shape ask for.
+    #[inline(always)]
     pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
         Tensor::new(op, self.dtype, &self.shape, &self.data)
     }
 }
 
 /// An operand of an elementwise operation. One of the result's type and shape,
-/// as most are, may be its data alone, which is the quickest to decode.
+/// as most are, may be its data alone, and one of its shape `{type, data}`: the
+/// less there is, the quicker it is decoded.
 pub enum Elementwise<'a> {
     /// Of the result's type and shape.
     Alike(Binary<'a>),
-    /// Of another; boxed, so that the frequent case is small to move.
+    /// Of the result's shape.
+    Typed(DType, Binary<'a>),
+    /// Of another; boxed, so that the frequent cases are small to move.
     Other(Box<Operand<'a>>),
 }
 
 impl<'a> Decoder<'a> for Elementwise<'a> {
+    #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        match term.decode() {
-            Ok(data) => Ok(Elementwise::Alike(data)),
-            Err(_) => term.decode().map(|operand| Elementwise::Other(Box::new(operand))),
+        if let Ok(data) = term.decode() {
+            return Ok(Elementwise::Alike(data));
         }
+        if let Ok((Type(dtype), data)) = term.decode() {
+            return Ok(Elementwise::Typed(dtype, data));
+        }
+        term.decode().map(|operand| Elementwise::Other(Box::new(operand)))
     }
 }
 
@@ -135,11 +168,13 @@ impl Elementwise<'_> {
     pub fn dtype(&self, result: DType) -> DType {
         match self {
             Elementwise::Alike(_) => result,
+            Elementwise::Typed(dtype, _) => *dtype,
             Elementwise::Other(operand) => operand.dtype(),
         }
     }
 
     /// The tensor, given the result's type and shape.
+    #[inline(always)]
     pub fn tensor<'b>(
         &'b self,
         op: &'static str,
@@ -148,6 +183,7 @@ impl Elementwise<'_> {
     ) -> Result<Tensor<'b>, Error> {
         match self {
             Elementwise::Alike(data) => Tensor::new(op, dtype, shape, data),
+            Elementwise::Typed(dtype, data) => Tensor::new(op, *dtype, shape, data),
             Elementwise::Other(operand) => operand.tensor(op),
         }
     }

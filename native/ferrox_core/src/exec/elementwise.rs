@@ -24,6 +24,10 @@ const MIN_ROW: usize = 128;
 /// A pattern that repeats after at most this many elements is laid out once.
 const MAX_PERIOD: usize = 8192;
 
+/// Results of at most this many bytes may go to the kernel without planning, if
+/// their operands are what it computes with.
+pub const FEW_BYTES: usize = 4096;
+
 /// What a kernel reads: as many elements as the output has, or one for all.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {

@@ -9,7 +9,7 @@ use num_complex::Complex;
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use super::{complex, math};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::elementwise::{self, FEW_BYTES, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact, Single};
@@ -65,10 +65,6 @@ impl BinaryOp {
         )
     }
 }
-
-/// Results of at most this many bytes go to the kernel at once, if their
-/// operands are what it computes with.
-const FEW_BYTES: usize = 4096;
 
 /// Applies `op` to every pair of elements. The shapes must broadcast to that
 /// of `out`.

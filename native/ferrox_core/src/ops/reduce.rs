@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use num_complex::Complex;
+use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{Conversion, TILE};
@@ -219,7 +220,7 @@ fn fold_all(
     }
     let width_out = out.len() / size;
     parallel::fill(out, size, cost, |start, part| {
-        let mut lanes = vec![0; TILE.min(size) * lane];
+        let mut lanes: SmallVec<[u8; 64]> = smallvec![0; TILE.min(size) * lane];
         let mut position = start;
         let mut rest = part;
         while !rest.is_empty() {

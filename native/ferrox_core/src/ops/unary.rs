@@ -8,7 +8,7 @@ use num_complex::Complex;
 
 use super::{complex, double, math};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{self, Kernel, Operand, Target};
+use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Single};
@@ -167,12 +167,21 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
         return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
     }
     let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
-    let inputs = [input.input(out.shape, lane.load(dtype)).ok_or_else(unsupported)?];
-    let (shape, store) = (out.shape, result.store(out.dtype));
+    let fault = |fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault };
+    let (load, store) = (lane.load(dtype), result.store(out.dtype));
+    // For a few elements, planning would take most of the time.
+    let few = load.is_none() && store.is_none() && out.bytes.len() <= FEW_BYTES;
+    if few
+        && !out.dtype.is_packed()
+        && let Some(bytes) = input.contiguous()
+    {
+        return kernel(out.bytes, &[Operand::Slice(bytes)]).map_err(fault);
+    }
+    let inputs = [input.input(out.shape, load).ok_or_else(unsupported)?];
+    let shape = out.shape;
     let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
     out.write(op.name(), |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
-            .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost).map_err(fault)
     })
 }
 

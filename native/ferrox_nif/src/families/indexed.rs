@@ -8,7 +8,7 @@ use rustler::Term;
 
 use super::work;
 use crate::call::Call;
-use crate::term::{Dims, Operand, Type};
+use crate::term::{Axes, Dims, Operand, Type};
 
 /// `{low, high, interior}` of each axis.
 pub type Paddings = Vec<(i64, i64, usize)>;
@@ -69,7 +69,7 @@ pub fn top_k<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Operand<'a>) -
 pub fn gather<'a>(
     call: Call<'a>,
     shape: Dims,
-    axes: Vec<usize>,
+    axes: Axes,
     input: Operand<'a>,
     indices: Operand<'a>,
 ) -> Term<'a> {
@@ -113,7 +113,7 @@ pub fn indexed<'a>(
     call: Call<'a>,
     add: bool,
     dtype: Type,
-    axes: Vec<usize>,
+    axes: Axes,
     target: Operand<'a>,
     indices: Operand<'a>,
     updates: Operand<'a>,
@@ -131,7 +131,7 @@ pub fn indexed<'a>(
 pub fn put_slice<'a>(
     call: Call<'a>,
     dtype: Type,
-    starts: Vec<usize>,
+    starts: Axes,
     input: Operand<'a>,
     slice: Operand<'a>,
 ) -> Term<'a> {
