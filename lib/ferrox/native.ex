@@ -249,9 +249,18 @@ defmodule Ferrox.Native do
   def slice(shape, starts, lengths, strides, {type, _, _} = input),
     do: call(:slice, [shape, starts, lengths, strides, whole(input)]) |> data(type, shape)
 
+  # Few enough for the VM to put one after the other itself: 64 KB.
+  @few_bits 8 * 65_536
+
   @doc "The operands have the type of the result."
   @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
-  def concatenate(type, shape, axis, operands) do
+  def concatenate({_, bits} = type, shape, axis, operands) do
+    if axis == 0 and bits >= 8 and size(shape) * bits <= @few_bits,
+      do: IO.iodata_to_binary(for({_, _, data} <- operands, do: data)),
+      else: join(type, shape, axis, operands)
+  end
+
+  defp join(type, shape, axis, operands) do
     operands = all_whole(operands)
     call(:concatenate, [type, shape, axis, operands]) |> data(type, shape)
   end

@@ -7,9 +7,12 @@ defmodule Ferrox.NativeTest do
     data = fn size -> :binary.copy(<<0.5::float-32-native>>, size) end
     few = {{:f, 32}, {1000}, data.(1000)}
     many = {{:f, 32}, {1_000_000}, data.(1_000_000)}
-    assert is_binary(Native.unary_normal(:exp, {:f, 32}, few))
-    assert Native.unary_normal(:exp, {:f, 32}, many) == :dirty
-    assert Native.unary(:exp, {:f, 32}, many) == Native.unary_dirty(:exp, {:f, 32}, many)
+    assert is_binary(Native.unary_normal(:exp, {:f, 32}, {1000}, few))
+    assert Native.unary_normal(:exp, {:f, 32}, {1_000_000}, many) == :dirty
+
+    assert Native.unary(:exp, {:f, 32}, many) ==
+             Native.unary_dirty(:exp, {:f, 32}, {1_000_000}, many)
+
     matrix = put_elem(many, 1, {1000, 1000})
 
     assert Native.dot_normal({:f, 32}, {1000, 1000}, {matrix, [1], []}, {matrix, [0], []}) ==
@@ -122,7 +125,10 @@ defmodule Ferrox.NativeTest do
           {Native.binary_normal(:add, {:f, 32}, {3}, operand, operand), "don't broadcast"},
           {Native.binary_normal(:add, {:s, 32}, {2}, operand, operand), "not defined"},
           {Native.binary_normal(:add, {:f, 32}, {2}, operand, <<0::32>>), "takes 8 bytes, got 4"},
-          {Native.unary_normal(:exp, {:s, 32}, operand), "not defined"},
+          {Native.unary_normal(:exp, {:s, 32}, {2}, operand), "not defined"},
+          {Native.unary_normal(:exp, {:f, 32}, {3}, operand), "differ"},
+          {Native.unary_normal(:exp, {:f, 32}, {3}, <<0::64>>), "takes 12 bytes, got 8"},
+          {Native.as_type_normal({:f, 64}, {3}, operand), "differ"},
           {Native.reduce_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
           {Native.reduce_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
           {Native.transpose_normal({2}, [1], operand), "not a permutation"},
@@ -148,7 +154,7 @@ defmodule Ferrox.NativeTest do
     assert {:error, message} = Native.iota_dirty({:f, 32}, {max, max}, nil)
     assert message =~ "does not fit into memory"
     operand = {{:f, 32}, {max, 2}, <<>>}
-    assert {:error, message} = Native.unary_dirty(:exp, {:f, 32}, operand)
+    assert {:error, message} = Native.unary_dirty(:exp, {:f, 32}, {max, 2}, operand)
     assert message =~ "does not fit into memory"
   end
 end

@@ -10,8 +10,13 @@ use crate::{DType, Error, packed};
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for an intermediate copy.
+/// `Error::TooLarge` if there is no memory for an intermediate copy,
+/// `Error::Shape` if the shapes differ.
 pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    if input.shape() != out.shape {
+        let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
+        return Err(Error::Shape { op: "as_type", shapes, problem: "differ".into() });
+    }
     let dtype = out.dtype;
     let size = input.size();
     let bytes = input.dense("as_type")?;

@@ -9,7 +9,7 @@ use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::{Element, Lane};
-use crate::exec::elementwise::{Conversion, TILE};
+use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
 use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -58,12 +58,28 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
     let kernels = Kernels::new(op, dtype)
         .filter(|kernels| kernels.lane.is_complex() <= out.dtype.is_complex())
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
+    let store =
+        conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
+    // For a few elements, planning would take most of the time.
+    if let (&[length], [0], Some(bytes)) = (input.shape(), axes, input.contiguous())
+        && (1..=FEW_BYTES).contains(&bytes.len())
+        && out.shape.iter().all(|&dim| dim == 1)
+        && !out.dtype.is_packed()
+    {
+        let mut lanes = [0; 16];
+        let computed = &mut lanes[..kernels.lane.width()];
+        (kernels.rows)(bytes, length, computed);
+        positive_nan(kernels.lane, computed);
+        match store {
+            Some(Conversion { convert, .. }) => convert(computed, out.bytes),
+            None => out.bytes.copy_from_slice(computed),
+        }
+        return Ok(());
+    }
     let split = Split::new(name, input.shape(), axes, false)?;
     let Split { before, reduced, after, .. } = split;
     check_size(name, &out, input, before * after)?;
     let bytes = split.dense(name, input)?;
-    let store =
-        conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
     out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { before, reduced, after, store }, out))
 }
 
