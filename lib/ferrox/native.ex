@@ -256,9 +256,12 @@ defmodule Ferrox.Native do
   @spec concatenate(type, tuple, non_neg_integer, [operand]) :: bitstring
   def concatenate({_, bits} = type, shape, axis, operands) do
     if axis == 0 and bits >= 8 and size(shape) * bits <= @few_bits,
-      do: IO.iodata_to_binary(for({_, _, data} <- operands, do: data)),
+      do: operands |> data_of() |> IO.iodata_to_binary(),
       else: join(type, shape, axis, operands)
   end
+
+  defp data_of([]), do: []
+  defp data_of([{_, _, data} | operands]), do: [data | data_of(operands)]
 
   defp join(type, shape, axis, operands) do
     operands = all_whole(operands)
