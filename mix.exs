@@ -188,6 +188,7 @@ defmodule Ferrox.MixProject do
       main: "readme",
       extras: [
         "README.md",
+        "guides/backend.md",
         "guides/promotion.md",
         "guides/promotion_tables.md",
         "CHANGELOG.md",
