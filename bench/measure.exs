@@ -44,16 +44,25 @@ defmodule Bench do
   def pad(number),
     do: String.pad_leading(:erlang.float_to_binary(number * 1.0, decimals: 2), 12)
 
-  ## NumPy, in a process of its own
+  ## The peers, in a process of their own
 
-  @doc "NumPy of the `python3` on the PATH, or of PYTHON; nil where it isn't."
-  def peer do
+  @doc """
+  The peers of the `python3` on the PATH, or of PYTHON; nil where NumPy isn't.
+
+  ## Options
+
+    * `:modules` - what to bring beside NumPy, if it is there: `["jax"]`
+    * `:threads` - how many threads they may use; by default it is up to them
+
+  """
+  def peer(opts \\ []) do
     python = System.find_executable(System.get_env("PYTHON", "python3"))
 
     with path when path != nil <- python,
          {_, 0} <- System.cmd(path, ["-c", "import numpy"], stderr_to_stdout: true) do
-      script = Path.join(__DIR__, "peer.py")
-      port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: [script]])
+      args = [Path.join(__DIR__, "peer.py") | opts[:modules] || []]
+      env = if n = opts[:threads], do: [{~c"THREADS", ~c"#{n}"}], else: []
+      port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: args, env: env])
       %{port: port, name: answer(port)}
     else
       _ -> nil
@@ -80,16 +89,21 @@ defmodule Bench do
     end
   end
 
-  defp ask(%{port: port}, line) do
+  @doc "Sends a line to a program that answers each with one; raises what it answers with `error`."
+  def ask(%{port: port}, line) do
     Port.command(port, line <> "\n")
-    answer(port)
+
+    case answer(port) do
+      "error " <> message -> raise message
+      answer -> answer
+    end
   end
 
   defp answer(port) do
     receive do
       {^port, {:data, {:eol, line}}} -> line
     after
-      120_000 -> raise "NumPy's process does not answer"
+      300_000 -> raise "the peers' process does not answer"
     end
   end
 end
