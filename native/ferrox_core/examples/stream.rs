@@ -5,10 +5,7 @@
 //! line each, and answers with the seconds that so many passes took. It runs beside what is
 //! compared with it, so that both have the machine as it is at the time.
 
-#![allow(
-    unsafe_code,
-    reason = "no safe function stores past the cache, which is what this program is for"
-)]
+#![allow(unsafe_code, reason = "no safe function stores past the cache, which is what this program is for")]
 
 use std::io::{self, BufRead, Write};
 use std::time::Instant;
