@@ -539,8 +539,7 @@ defmodule Bench.Cases do
       row(
         "top_k #{type}, k = #{k}",
         inputs,
-        {:nx, &Nx.top_k(&1, k: k),
-         {[{type, {k}}, {:s32, {k}}], &Native.top_k({:s, 32}, {k}, &1)}},
+        {:nx, &Nx.top_k(&1, k: k), {[{type, {k}}, {:s32, {k}}], &native_top_k(&1, k)}},
         "lax.top_k(a, #{k})",
         numpy:
           "(lambda i: (lambda j: (a[j], j))(i[np.argsort(a[i])[::-1]]))" <>
@@ -550,6 +549,11 @@ defmodule Bench.Cases do
     ]
   end
 
+  defp native_top_k(input, k) do
+    places = Native.top_k({:s, 32}, {k}, input)
+    [Native.take_along_axis(0, input, {{:s, 32}, {k}, places}), places]
+  end
+
   defp fft(sizes, types) do
     for type <- types, n <- sizes do
       eps = if type == :c64, do: 1.0e-5, else: 1.0e-10
@@ -557,7 +561,8 @@ defmodule Bench.Cases do
       row(
         "fft #{type}",
         [a: {type, {n}, {-1, 1}}],
-        {:nx, &Nx.fft(&1, eps: eps)},
+        {:nx, &Nx.fft(&1, eps: eps),
+         {[{type, {n}}], &Native.fourier(:fft, type(type), {n}, [{0, n}], eps, &1)}},
         "np.fft.fft(a)",
         bound: {:whole, if(type == :c64, do: 1.0e-4, else: 1.0e-10)},
         panel: "fft"
@@ -579,7 +584,7 @@ defmodule Bench.Cases do
       inputs = [a: {type, {side, side}, kind}]
       inputs = if name == "solve", do: inputs ++ [b: {type, {side}, {-1, 1}}], else: inputs
 
-      row("#{name} #{type}", inputs, {:nx, call}, python,
+      row("#{name} #{type}", inputs, {:nx, call, factor(name, type, side)}, python,
         bound: {:whole, if(type == :f32, do: 1.0e-4, else: 1.0e-11)},
         # Signs are free, and Nx puts the largest eigenvalue first.
         through: through,
@@ -589,6 +594,24 @@ defmodule Bench.Cases do
         panel: "linear algebra"
       )
     end
+  end
+
+  defp factor("solve", type, n),
+    do: {[{type, {n}}], &Native.solve(:lu, type(type), &1, &2)}
+
+  defp factor(name, type, n) do
+    shapes =
+      case name do
+        "cholesky" -> [{n, n}]
+        "qr" -> [{n, n}, {n, n}]
+        "svd" -> [{n, n}, {n}, {n, n}]
+        "eigh" -> [{n}, {n, n}]
+      end
+
+    results = for shape <- shapes, do: {type(type), shape}
+
+    {for(shape <- shapes, do: {type, shape}),
+     &Native.factor(String.to_atom(name), results, 0, &1)}
   end
 
   ## Parts of rows
