@@ -2,9 +2,49 @@
 #
 #     Code.require_file("measure.exs", __DIR__)
 
+#
+# With BENCHEE=1, where Benchee is a dependency or in ERL_LIBS, every call of Elixir is
+# timed by it. Otherwise a loop is: Benchee reads the clock for every call, which is
+# felt where one takes a tenth of a microsecond.
+
 defmodule Bench do
+  @compile {:no_warn_undefined, [Benchee]}
+
   @doc "Seconds for `count` calls, after a tenth as many that don't count."
-  def time(fun, count) do
+  def time(fun, count), do: if(benchee?(), do: benchee(fun, count), else: loop(fun, count))
+
+  defp benchee? do
+    System.get_env("BENCHEE", "") not in ["", "0"] and
+      (Code.ensure_loaded?(Benchee) or benchee_in_libs?() or
+         raise("BENCHEE is set, but Benchee is neither a dependency nor in ERL_LIBS"))
+  end
+
+  # Mix takes from the code path what the project doesn't name.
+  defp benchee_in_libs? do
+    for libs <- String.split(System.get_env("ERL_LIBS", ""), ":", trim: true),
+        path <- Path.wildcard(libs <> "/{benchee,statistex,deep_merge}*/ebin"),
+        do: Code.append_path(path)
+
+    Code.ensure_loaded?(Benchee)
+  end
+
+  # Its median, from the time that so many calls take.
+  defp benchee(fun, count) do
+    seconds = time_once(fun) * count
+    quiet = [benchmarking: false, configuration: false, fast_warning: false]
+
+    suite =
+      [time: seconds, warmup: seconds / 10, print: quiet]
+      |> Benchee.init()
+      |> Benchee.benchmark("call", fun)
+      |> Benchee.collect()
+      |> Benchee.statistics()
+
+    [%{run_time_data: %{statistics: %{median: nanoseconds}}}] = suite.scenarios
+    nanoseconds * count / 1.0e9
+  end
+
+  defp loop(fun, count) do
     # The process dies young, so that garbage of one measurement does not burden
     # the next.
     Task.async(fn ->
@@ -44,16 +84,25 @@ defmodule Bench do
   def pad(number),
     do: String.pad_leading(:erlang.float_to_binary(number * 1.0, decimals: 2), 12)
 
-  ## NumPy, in a process of its own
+  ## The peers, in a process of their own
 
-  @doc "NumPy of the `python3` on the PATH, or of PYTHON; nil where it isn't."
-  def peer do
+  @doc """
+  The peers of the `python3` on the PATH, or of PYTHON; nil where NumPy isn't.
+
+  ## Options
+
+    * `:modules` - what to bring beside NumPy, if it is there: `["jax"]`
+    * `:threads` - how many threads they may use; by default it is up to them
+
+  """
+  def peer(opts \\ []) do
     python = System.find_executable(System.get_env("PYTHON", "python3"))
 
     with path when path != nil <- python,
          {_, 0} <- System.cmd(path, ["-c", "import numpy"], stderr_to_stdout: true) do
-      script = Path.join(__DIR__, "peer.py")
-      port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: [script]])
+      args = [Path.join(__DIR__, "peer.py") | opts[:modules] || []]
+      env = if n = opts[:threads], do: [{~c"THREADS", ~c"#{n}"}], else: []
+      port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: args, env: env])
       %{port: port, name: answer(port)}
     else
       _ -> nil
@@ -72,7 +121,7 @@ defmodule Bench do
 
   @doc "Raises unless an expression of NumPy has the bytes of a tensor."
   def check!(peer, expression, tensor) do
-    ours = :crypto.hash(:md5, Ferrox.to_binary(tensor)) |> Base.encode16(case: :lower)
+    ours = Ferrox.to_binary(tensor) |> :erlang.md5() |> Base.encode16(case: :lower)
     setup(peer, "import hashlib")
 
     if ours != value(peer, "hashlib.md5((#{expression}).tobytes()).hexdigest()") do
@@ -80,16 +129,21 @@ defmodule Bench do
     end
   end
 
-  defp ask(%{port: port}, line) do
+  @doc "Sends a line to a program that answers each with one; raises what it answers with `error`."
+  def ask(%{port: port}, line) do
     Port.command(port, line <> "\n")
-    answer(port)
+
+    case answer(port) do
+      "error " <> message -> raise message
+      answer -> answer
+    end
   end
 
   defp answer(port) do
     receive do
       {^port, {:data, {:eol, line}}} -> line
     after
-      120_000 -> raise "NumPy's process does not answer"
+      300_000 -> raise "the peers' process does not answer"
     end
   end
 end

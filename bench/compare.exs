@@ -1,0 +1,510 @@
+# Ferrox beside NumPy, jax (XLA's CPU compiler, which EXLA runs) and, where Nx is there,
+# Nx.BinaryBackend: the same work in one run, round by round. Answers are compared
+# before times. bin/bench brings the peers and starts this:
+#
+#     bin/bench [--group NAME]... [--quick] [--threads N]
+#
+# What is compared is in compare/cases.exs, a row for each case.
+
+Code.require_file("measure.exs", __DIR__)
+
+for part <- ["report.exs", "chart.exs", "cases.exs"],
+    do: Code.require_file("compare/" <> part, __DIR__)
+
+defmodule Bench.Compare do
+  @compile {:no_warn_undefined, Nx}
+
+  alias Bench.{Cases, Chart, Report}
+
+  # Seconds for all calls of a system in a cell, in how many rounds.
+  @full %{budget: 0.2, rounds: 9}
+  @quick %{budget: 0.01, rounds: 3}
+
+  # Seconds a call of a peer may take, and one of BinaryBackend, as its last size
+  # predicts. Ferrox is always called.
+  @patience %{numpy: 4.0, jax: 4.0, binary: 0.3}
+  # Of work that BinaryBackend is asked for without a smaller size before.
+  @untried 10_000
+
+  # Where the limit of memory is measured, and how many bytes that moves.
+  @large 10_000_000
+  @streamed 3 * 4 * @large
+
+  def run(args) do
+    {opts, [], []} =
+      OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean])
+
+    if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
+  end
+
+  defp help do
+    IO.puts("bin/bench [--group NAME]... [--quick] [--threads N]\n\nGroups:\n")
+
+    for {name, title} <- Cases.groups(),
+        do: IO.puts("  #{String.pad_trailing("#{name}", 11)}#{title}")
+  end
+
+  defp groups(opts) do
+    known = Keyword.keys(Cases.groups())
+
+    for name <- Keyword.get_values(opts, :group), name not in Enum.map(known, &"#{&1}") do
+      IO.puts(:stderr, "there is no group #{name}: #{Enum.join(known, " ")}")
+      System.halt(2)
+    end
+
+    case Keyword.get_values(opts, :group) do
+      [] -> known
+      names -> Enum.filter(known, &("#{&1}" in names))
+    end
+  end
+
+  defp compare(groups, quick?) do
+    nx? = Code.ensure_loaded?(Nx)
+    if nx?, do: Nx.global_default_backend(Ferrox.Backend)
+    threads = Application.get_env(:ferrox, :threads, System.schedulers_online())
+    peer = Bench.peer(modules: ["jax"], threads: threads)
+    machine = machine(peer, threads, nx?)
+    introduce(machine)
+
+    run = %{
+      peer: peer,
+      peers: peers(peer),
+      nx?: nx?,
+      stream: stream(threads),
+      plan: if(quick?, do: @quick, else: @full),
+      directory: directory()
+    }
+
+    # From system and case to what its last size took, and the inputs at hand.
+    state = %{last: %{}, inputs: %{}}
+
+    {cells, _} =
+      Enum.flat_map_reduce(groups, state, fn group, state ->
+        rows = Enum.filter(Cases.rows(group, quick: quick?), &runnable?(&1, nx?))
+        IO.puts("\n#{Cases.groups()[group]}\n\n#{Report.heading()}")
+        {cells, state} = Enum.map_reduce(rows, state, &cell(&1, &2, run))
+        mean = Report.number(Report.summary(cells).geometric_mean)
+        IO.puts("geometric mean of best peer / Ferrox: #{mean}")
+        {cells, state}
+      end)
+
+    File.rm_rf!(run.directory)
+    finish(cells, groups, machine, quick?)
+  end
+
+  # Without Nx, what only the backend has is called by its native function, if at all.
+  defp runnable?(%{call: {:nx, _}}, nx?), do: nx?
+  defp runnable?(_, _), do: true
+
+  defp peers(nil), do: []
+  defp peers(peer), do: if(peer.name =~ "jax", do: [:numpy, :jax], else: [:numpy])
+
+  # Files that carry tensors to the peers; in memory where that is a directory.
+  defp directory do
+    base = if File.dir?("/dev/shm"), do: "/dev/shm", else: System.tmp_dir!()
+    path = Path.join(base, "ferrox_bench_#{System.pid()}")
+    File.mkdir_p!(path)
+    path
+  end
+
+  ## A cell
+
+  defp cell(row, state, run) do
+    {given, state} = inputs(row, state, run)
+    systems = systems(row, given, state, run)
+    {error, systems} = check(systems, row, run)
+    {us, state} = if error, do: {%{}, state}, else: measure(systems, row, state, run)
+
+    cell = %{
+      group: row.group,
+      panel: row.panel,
+      name: row.name,
+      shape: Enum.map_join(Tuple.to_list(row.shape), "x", &Integer.to_string/1) |> scalar(),
+      elements: row.elements,
+      us: Map.delete(us, :stream),
+      error: error,
+      limit: limit(us[:stream], systems)
+    }
+
+    IO.puts(Report.line(cell))
+    {cell, state}
+  end
+
+  defp scalar(""), do: "1"
+  defp scalar(shape), do: shape |> String.split("x") |> thousands()
+
+  defp thousands([n]), do: Report.thousands(n)
+  defp thousands(dims), do: Enum.join(dims, "x")
+
+  # The tensors of a row, made and sent to the peers unless they are there already.
+  defp inputs(row, state, run) do
+    keys = for {{_, spec}, seed} <- Enum.with_index(row.inputs, 1), do: {spec, seed}
+
+    inputs =
+      Map.new(keys, fn {spec, seed} = key ->
+        {key, Map.get_lazy(state.inputs, key, fn -> Cases.input(spec, seed) end)}
+      end)
+
+    if run.peer do
+      named = Enum.zip_with(row.inputs, keys, fn {name, _}, key -> {name, key(key)} end)
+      dict = Enum.map_join(named, ", ", fn {name, key} -> "'#{name}': '#{key}'" end)
+      list = Enum.map_join(keys, ", ", &"'#{key(&1)}'")
+      Bench.setup(run.peer, "case([#{list}], {#{dict}})")
+
+      for key <- Enum.uniq(keys), not Map.has_key?(state.inputs, key) do
+        file = file(run, "input", inputs[key])
+        Bench.setup(run.peer, "store('#{key(key)}', *#{file})")
+      end
+    end
+
+    {Enum.map(keys, &inputs[&1]), %{state | inputs: inputs}}
+  end
+
+  defp key({{type, shape, range}, seed}),
+    do: inspect({type, shape, range, seed}) |> String.replace("'", "")
+
+  # A tensor in a file, as Python's tuple of path, type and shape.
+  defp file(run, name, %{type: {kind, bits}, shape: shape} = tensor) do
+    path = Path.join(run.directory, name)
+    File.write!(path, data(tensor))
+    dims = Enum.map_join(Tuple.to_list(shape), "", &"#{&1},")
+    "('#{path}', '#{kind}#{bits}', (#{dims}))"
+  end
+
+  defp data(%Ferrox.Tensor{data: data}), do: data
+  defp data(tensor), do: Nx.to_binary(tensor)
+
+  # Who takes part, with the first answer and the seconds a call takes.
+  defp systems(row, given, state, run) do
+    ours = {:ferrox, ferrox(row.call, given, run)}
+    binary = if run.nx?, do: {:binary, binary(row.call, given)}
+    peers = for system <- run.peers, expression = row[system], do: {system, expression}
+
+    for {system, call} <- [ours, binary | peers] |> Enum.reject(&is_nil/1),
+        call != nil,
+        patient?(system, row, state),
+        do: {system, call}
+  end
+
+  defp patient?(:ferrox, _, _), do: true
+
+  defp patient?(system, row, state) do
+    case state.last[{system, row.group, row.name}] do
+      nil -> system != :binary or row.work <= @untried
+      {seconds, work} -> seconds * max(row.work / work, 1) <= @patience[system]
+    end
+  end
+
+  defp ferrox({:nx, fun, _}, given, %{nx?: true}), do: ferrox({:nx, fun}, given, nil)
+  defp ferrox({:nx, fun}, given, _), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
+
+  defp ferrox({:nx, _, {results, fun}}, given, _) do
+    results = for {type, shape} <- results, do: {Cases.type(type), shape}
+    native = call(fun, for(t <- given, do: {t.type, t.shape, t.data}))
+    fn -> tensors(native.(), results) end
+  end
+
+  defp ferrox(call, given, _), do: direct(Ferrox, call, given)
+
+  defp tensors(data, results) do
+    for {data, {type, shape}} <- Enum.zip(List.wrap(untuple(data)), results),
+        do: %Ferrox.Tensor{data: data, type: type, shape: shape}
+  end
+
+  defp binary(call, given) do
+    given = Enum.map(given, &Nx.backend_transfer(Ferrox.to_nx(&1), Nx.BinaryBackend))
+
+    fun =
+      case call do
+        {:nx, fun} -> call(fun, given)
+        {:nx, fun, _} -> call(fun, given)
+        call -> direct(Nx, call, given)
+      end
+
+    fn -> Nx.with_default_backend(Nx.BinaryBackend, fun) end
+  end
+
+  # Captured once, so that a call costs what it costs in a program.
+  defp direct(module, {op, more}, given) do
+    args = given ++ more
+    fun = Function.capture(module, op, length(args))
+    call(fun, args)
+  end
+
+  defp direct(module, fun, given), do: call(fun, [module | given])
+
+  defp call(fun, [a]), do: fn -> fun.(a) end
+  defp call(fun, [a, b]), do: fn -> fun.(a, b) end
+  defp call(fun, [a, b, c]), do: fn -> fun.(a, b, c) end
+  defp call(fun, args), do: fn -> apply(fun, args) end
+
+  ## Answers
+
+  # Every answer beside Ferrox's: nil, or what differs. Also how long a call takes.
+  defp check([{:ferrox, ours} | others], row, run) do
+    answer = results(ours.())
+    seconds = min(Bench.time_once(ours), Bench.time_once(ours))
+    bytes = Enum.reduce(answer, 0, &(byte_size(data(&1)) + &2))
+    files = files(run, "ours", answer)
+
+    checked =
+      for {system, call} <- others do
+        {seconds, verdict} = verdict(system, call, files, row, run)
+        if verdict != "ok", do: throw({:differs, verdict})
+        {system, call, seconds}
+      end
+
+    {nil, [{:ferrox, ours, seconds}] ++ checked ++ [{:bytes, bytes, nil}]}
+  rescue
+    error -> {Exception.message(error) |> String.split("\n") |> hd(), []}
+  catch
+    {:differs, verdict} -> {verdict, []}
+  end
+
+  defp verdict(:binary, call, files, row, run) do
+    {micros, answer} = :timer.tc(call)
+    expected = files(run, "binary", results(answer))
+    verdict = if run.peer, do: ask_check(:binary, files, expected, row, run), else: "ok"
+    {micros / 1.0e6, verdict}
+  end
+
+  defp verdict(system, expression, files, row, run) do
+    seconds = number(run, "prepare('#{system}', #{python(expression)})")
+    {seconds, ask_check(system, files, "None", row, run)}
+  end
+
+  defp ask_check(system, files, expected, row, run) do
+    bound =
+      case (system == :binary && row.binary_bound) || row.bound do
+        :exact -> "('exact', 0)"
+        {kind, bound} -> "('#{kind}', #{bound})"
+      end
+
+    through = if row.through, do: python(row.through), else: "None"
+    title = Report.title(system)
+
+    verdict =
+      Bench.value(run.peer, "check('#{system}', #{files}, #{expected}, #{through}, #{bound})")
+
+    String.replace(verdict, "#{system}", title)
+  end
+
+  defp python(text), do: [?", String.replace(text, "\"", "\\\""), ?"] |> IO.iodata_to_binary()
+
+  defp results(answer), do: answer |> untuple() |> List.wrap()
+
+  defp untuple(answer) when is_tuple(answer), do: Tuple.to_list(answer)
+  defp untuple(answer), do: answer
+
+  defp files(run, name, tensors) do
+    files = for {tensor, k} <- Enum.with_index(tensors), do: file(run, "#{name}#{k}", tensor)
+    "[#{Enum.join(files, ", ")}]"
+  end
+
+  ## Times
+
+  defp measure(systems, row, state, run) do
+    {[{:bytes, _, _}], systems} = Enum.split_with(systems, &(elem(&1, 0) == :bytes))
+
+    timed =
+      for {system, call, seconds} <- systems ++ limits(row, run) do
+        %{budget: budget, rounds: rounds} = run.plan
+        seconds = max(seconds, 1.0e-8)
+        count = max(trunc(budget / rounds / seconds), 1)
+        {system, call, count, rounds(seconds * count, run.plan)}
+      end
+
+    rounds = timed |> Enum.map(&elem(&1, 3)) |> Enum.max()
+
+    samples =
+      for round <- 1..rounds, {system, call, count, own} <- timed, round <= own do
+        {system, time(system, call, count, run) / count * 1.0e6}
+      end
+
+    us =
+      samples
+      |> Enum.group_by(&elem(&1, 0), &elem(&1, 1))
+      |> Map.new(fn {system, samples} -> {system, Bench.median(samples)} end)
+
+    last =
+      for {system, us} <- us,
+          into: state.last,
+          do: {{system, row.group, row.name}, {us / 1.0e6, row.work}}
+
+    {us, %{state | last: last}}
+  end
+
+  # Fewer where a single call takes more than its share.
+  defp rounds(seconds, %{budget: budget, rounds: rounds}) do
+    least = if seconds < 0.5, do: 3, else: 1
+    (budget / seconds) |> trunc() |> max(least) |> min(rounds)
+  end
+
+  defp time(system, call, count, _run) when system in [:ferrox, :binary],
+    do: Bench.time(call, count)
+
+  defp time(:stream, stream, count, _run), do: String.to_float(Bench.ask(stream, "#{count}"))
+
+  defp time(system, _, count, run),
+    do: number(run, "bench('#{system}', #{count}, #{div(count, 10) + 1})")
+
+  defp number(run, expression) do
+    {number, ""} = Float.parse(Bench.value(run.peer, expression))
+    number
+  end
+
+  ## What memory allows
+
+  defp limits(%{group: group, elements: @large}, %{stream: stream})
+       when group in [:binary, :unary] and stream != nil,
+       do: [{:stream, stream, @streamed / 50.0e9}]
+
+  defp limits(_, _), do: []
+
+  # For as many bytes as the case reads and writes.
+  defp limit(nil, _), do: nil
+
+  defp limit(us, systems) do
+    {:bytes, bytes, _} = List.keyfind(systems, :bytes, 0)
+    us * bytes / @streamed
+  end
+
+  defp stream(threads) do
+    target = Path.expand(System.get_env("CARGO_TARGET_DIR", "target"))
+
+    path =
+      Path.join([target, System.get_env("CARGO_BUILD_TARGET", ""), "release/examples/stream"])
+
+    if File.exists?(path) do
+      args = ["#{threads}", "#{@large}"]
+      stream = %{port: Port.open({:spawn_executable, path}, [:binary, line: 100, args: args])}
+      Bench.ask(stream, "3")
+      stream
+    end
+  end
+
+  ## The machine
+
+  defp machine(peer, threads, nx?) do
+    versions = if peer, do: String.split(peer.name, ", "), else: []
+
+    %{
+      cpu: cpu(),
+      cores: :erlang.system_info(:logical_processors_available) |> known(),
+      threads: threads,
+      system: to_string(:erlang.system_info(:system_architecture)),
+      date: Date.to_iso8601(Date.utc_today()),
+      versions:
+        for version <- ours(nx?) ++ versions, into: %{} do
+          [name, version] = String.split(version, " ", parts: 2)
+          {name, version}
+        end
+    }
+  end
+
+  defp known(:unknown), do: System.schedulers_online()
+  defp known(n), do: n
+
+  defp ours(nx?) do
+    Enum.concat([
+      ["ferrox #{version(:ferrox)}", "elixir #{System.version()}", "otp #{System.otp_release()}"],
+      if(nx?, do: ["nx #{version(:nx)}"], else: []),
+      case System.find_executable("rustc") && System.cmd("rustc", ["--version"]) do
+        {"rustc " <> version, 0} -> ["rustc " <> hd(String.split(version))]
+        _ -> []
+      end
+    ])
+  end
+
+  defp version(app) do
+    Application.load(app)
+    Application.spec(app, :vsn) || "unknown"
+  end
+
+  defp cpu do
+    with {:ok, info} <- File.read("/proc/cpuinfo"),
+         [_, model] <- Regex.run(~r/^model name\s*:\s*(.*)$/m, info) do
+      model
+    else
+      _ ->
+        case System.find_executable("sysctl") &&
+               System.cmd("sysctl", ["-n", "machdep.cpu.brand_string"]) do
+          {model, 0} -> String.trim(model)
+          _ -> "unknown"
+        end
+    end
+  end
+
+  defp introduce(machine) do
+    Enum.each(described(machine), &IO.puts/1)
+    unless machine.versions["numpy"], do: IO.puts("NumPy isn't there: nothing to compare with")
+    unless machine.versions["jax"], do: IO.puts("jax isn't there: XLA is left out")
+    unless machine.versions["nx"], do: IO.puts("Nx isn't there: what needs it is left out")
+  end
+
+  defp described(machine) do
+    versions =
+      for name <- ~w(ferrox numpy jax nx elixir otp rustc), version = machine.versions[name] do
+        "#{name} #{version}"
+      end
+
+    [
+      "#{machine.cpu}, #{machine.cores} cores; #{machine.threads} threads each; #{machine.date}",
+      Enum.join(versions, ", ")
+    ]
+  end
+
+  ## Results
+
+  defp finish(cells, groups, machine, quick?) do
+    titles = Cases.groups()
+    by_group = Enum.group_by(cells, & &1.group)
+    summaries = for group <- groups, do: {group, Report.summary(by_group[group] || [])}
+    IO.puts("")
+    named = for {group, summary} <- summaries, do: {titles[group], summary}
+    Enum.each(Report.summaries(named), &IO.puts/1)
+
+    base = Path.join([__DIR__, "results", name(groups, quick?)])
+    File.mkdir_p!(Path.dirname(base))
+
+    File.write!(
+      base <> ".json",
+      Report.json(%{
+        machine: machine,
+        quick: quick?,
+        groups: for({group, summary} <- summaries, do: Map.put(summary, :group, group)),
+        cells: cells
+      })
+    )
+
+    panels =
+      for panel <- cells |> Enum.map(& &1.panel) |> Enum.uniq() do
+        cells = Enum.filter(cells, &(&1.panel == panel))
+        mean = Report.summary(cells).geometric_mean
+        {panel, mean && "#{Report.number(mean)} ×", cells}
+      end
+
+    title = "Time per element against number of elements"
+    legend = "The figures: the best peer's time / Ferrox's, geometric mean over cells and sizes."
+    File.write!(base <> ".svg", Chart.svg(title, described(machine) ++ [legend], panels))
+    IO.puts("\nwrote #{Path.relative_to_cwd(base)}.json and .svg")
+
+    case Enum.count(cells, & &1.error) do
+      0 ->
+        :ok
+
+      n ->
+        IO.puts("in #{n} cells the answers differ, or there is none")
+        System.halt(1)
+    end
+  end
+
+  # The same for every run of the same groups.
+  defp name(groups, quick?) do
+    all? = groups == Keyword.keys(Cases.groups())
+    name = if all?, do: "full", else: Enum.join(groups, "-")
+    if quick?, do: name <> "-quick", else: name
+  end
+end
+
+Bench.Compare.run(System.argv())

@@ -1,0 +1,169 @@
+# What the comparison says of its measurements, without taking any: the table, its
+# means, and JSON.
+#
+# A cell is a map: `group` and `panel` (where it is drawn), `name`, `shape`, `elements`,
+# `us` (a map from system to median microseconds, nil where it wasn't run), `error`
+# (nil if all answers agreed) and `limit` (what memory allows, in us, or nil).
+
+defmodule Bench.Report do
+  @systems [:ferrox, :numpy, :jax, :binary]
+  @peers [:numpy, :jax]
+  @titles %{ferrox: "Ferrox", numpy: "NumPy", jax: "jax", binary: "BinaryBackend"}
+
+  # What no cell may be below.
+  @floor 0.8
+
+  @doc "What is compared, in the order of the columns."
+  def systems, do: @systems
+
+  def title(system), do: Map.fetch!(@titles, system)
+
+  @doc """
+  The best peer's time over Ferrox's; nil where either is missing, or an answer differs.
+
+  BinaryBackend is no peer, unless it is the only one.
+  """
+  def ratio(%{error: error}) when error != nil, do: nil
+
+  def ratio(%{us: us}) do
+    peers = for peer <- @peers, time = us[peer], do: time
+    best = Enum.min(peers, fn -> us[:binary] end)
+    if us[:ferrox] && best, do: best / us.ferrox
+  end
+
+  @doc "The geometric mean; nil of none."
+  def geometric_mean([]), do: nil
+
+  def geometric_mean(numbers) do
+    :math.exp(Enum.sum(Enum.map(numbers, &:math.log/1)) / length(numbers))
+  end
+
+  @doc "Mean, least and count of the ratios of some cells, and how many are below the floor."
+  def summary(cells) do
+    ratios = for cell <- cells, ratio = ratio(cell), do: ratio
+    limits = for %{limit: limit, us: %{ferrox: us}} when limit != nil <- cells, do: us / limit
+
+    %{
+      cells: length(cells),
+      geometric_mean: geometric_mean(ratios),
+      least: Enum.min(ratios, fn -> nil end),
+      below: Enum.count(ratios, &(&1 < @floor)),
+      errors: Enum.count(cells, & &1.error),
+      over_limit: Enum.max(limits, fn -> nil end)
+    }
+  end
+
+  ## The table
+
+  @name 30
+  @shape 16
+  @column 14
+
+  @doc "The heading of the table."
+  def heading do
+    columns = Enum.map(@systems, &title/1) ++ ["best/Ferrox"]
+    name = String.pad_trailing("us a call", @name) <> String.pad_leading("size", @shape)
+    name <> Enum.map_join(columns, &String.pad_leading(&1, @column))
+  end
+
+  @doc "A cell's line: times, ratio, `<` where that is below 0.8, and what differs."
+  def line(cell) do
+    times = for system <- @systems, do: number(cell.us[system])
+    ratio = ratio(cell)
+    mark = if ratio && ratio < @floor, do: " <", else: "  "
+    columns = Enum.map_join(times ++ [number(ratio)], &String.pad_leading(&1, @column))
+    name = String.pad_trailing(cell.name, @name) <> String.pad_leading(cell.shape, @shape)
+    String.trim_trailing(name <> columns <> mark <> remark(cell))
+  end
+
+  defp remark(%{error: error}) when error != nil, do: " ERROR: " <> error
+  defp remark(%{limit: nil}), do: ""
+
+  defp remark(%{limit: limit, us: us}),
+    do: " #{number(us.ferrox / limit)} x the memory limit of #{number(limit)}"
+
+  @doc "The table of the groups: a heading and lines."
+  def summaries(groups) do
+    columns = ["cells", "mean", "least", "below #{@floor}", "errors", "x memory"]
+    heading = String.pad_trailing("best peer / Ferrox", @name) <> Enum.map_join(columns, &pad/1)
+
+    lines =
+      for {group, summary} <- groups do
+        columns = [
+          "#{summary.cells}",
+          number(summary.geometric_mean),
+          number(summary.least),
+          "#{summary.below}",
+          "#{summary.errors}",
+          number(summary.over_limit)
+        ]
+
+        String.pad_trailing(group, @name) <> Enum.map_join(columns, &pad/1)
+      end
+
+    [heading | lines]
+  end
+
+  defp pad(text), do: String.pad_leading(text, 11)
+
+  @doc "Two figures or more, `-` for nil."
+  def number(nil), do: "-"
+  def number(number) when number < 0.1, do: float(number, 4)
+  def number(number) when number < 10, do: float(number, 2)
+  def number(number) when number < 100, do: float(number, 1)
+  def number(number), do: number |> round() |> Integer.to_string() |> thousands()
+
+  defp float(number, decimals), do: :erlang.float_to_binary(number * 1.0, decimals: decimals)
+
+  @doc "An integer's digits with commas."
+  def thousands(digits), do: Regex.replace(~r/(?<=\d)(?=(\d{3})+$)/, digits, ",")
+
+  ## JSON
+
+  @doc """
+  A term as JSON: maps (in the order of their keys), lists, strings, numbers, true,
+  false and nil; other atoms as strings. OTP has an encoder from release 27 only.
+  """
+  def json(term), do: IO.iodata_to_binary([encode(term, "\n"), "\n"])
+
+  defp encode(nil, _), do: "null"
+  defp encode(flag, _) when is_boolean(flag), do: Atom.to_string(flag)
+  defp encode(atom, indent) when is_atom(atom), do: encode(Atom.to_string(atom), indent)
+  defp encode(number, _) when is_integer(number), do: Integer.to_string(number)
+  # Its shortest form, `1.0e-5`, is JSON's too.
+  defp encode(number, _) when is_float(number), do: Float.to_string(number)
+  defp encode(text, _) when is_binary(text), do: [?", escape(text), ?"]
+
+  defp encode(list, indent) when is_list(list),
+    do: enclose("[", Enum.map(list, &encode(&1, indent <> "  ")), "]", indent)
+
+  defp encode(map, indent) when is_map(map) do
+    members =
+      for {key, value} <- Enum.sort_by(map, fn {key, _} -> "#{key}" end),
+          do: [?", escape("#{key}"), "\": ", encode(value, indent <> "  ")]
+
+    enclose("{", members, "}", indent)
+  end
+
+  defp enclose(open, [], close, _), do: [open, close]
+
+  # What is short stays on a line.
+  defp enclose(open, items, close, indent) do
+    line = IO.iodata_to_binary([open, Enum.intersperse(items, ", "), close])
+
+    if byte_size(line) < 100 and not String.contains?(line, "\n"),
+      do: line,
+      else: [open, indent, "  ", Enum.intersperse(items, [",", indent, "  "]), indent, close]
+  end
+
+  defp escape(text) do
+    for <<char::utf8 <- text>>, into: "" do
+      case char do
+        ?" -> "\\\""
+        ?\\ -> "\\\\"
+        char when char < 32 -> "\\u" <> String.pad_leading(Integer.to_string(char, 16), 4, "0")
+        char -> <<char::utf8>>
+      end
+    end
+  end
+end

@@ -1,0 +1,96 @@
+//! Kernels by themselves, without the VM: one or two of each main family, over sizes in the cache
+//! and out of it. `cargo bench -p ferrox_core [-- FILTER]`; bench/compare.exs has the peers.
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use ferrox_core::exec::parallel;
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::reduce::{ReduceOp, reduce};
+use ferrox_core::ops::shape::transpose;
+use ferrox_core::ops::sort::{Direction, sort};
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{DType, Error, Output, Tensor};
+
+const SIZES: [usize; 4] = [16, 1_000, 100_000, 10_000_000];
+const SIDES: [usize; 4] = [16, 64, 256, 1_024];
+
+fn main() {
+    // As the library does when it is loaded: to ask the system for each call costs 25 us.
+    parallel::set_threads(std::thread::available_parallelism().map_or(1, usize::from));
+    divan::main();
+}
+
+/// Numbers between 1 and 2 without an order, the same in every run.
+fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        1.0 + f64::from(state >> 8) / f64::from(1_u32 << 24)
+    };
+    let count = shape.iter().product::<usize>();
+    if dtype == DType::F64 {
+        (0..count).flat_map(|_| next().to_ne_bytes()).collect()
+    } else {
+        #[expect(clippy::cast_possible_truncation, reason = "24 bits fit")]
+        (0..count).flat_map(|_| (next() as f32).to_ne_bytes()).collect()
+    }
+}
+
+/// Times what fills a tensor of a type and shape from those of some shapes.
+fn run(
+    bencher: Bencher,
+    dtype: DType,
+    (shape, inputs): (&[usize], &[&[usize]]),
+    mut call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
+) {
+    let data: Vec<Vec<u8>> = inputs.iter().map(|shape| numbers(dtype, shape)).collect();
+    let tensors: Vec<Tensor<'_>> = (inputs.iter().zip(&data))
+        .map(|(shape, bytes)| Tensor::new("bench", dtype, shape, bytes).expect("sound"))
+        .collect();
+    let mut bytes = numbers(dtype, shape);
+    let elements = inputs.iter().map(|shape| shape.iter().product::<usize>()).max();
+    bencher.counter(ItemsCount::new(elements.unwrap_or(0))).bench_local(|| {
+        let out = Output::new("bench", dtype, shape, black_box(&mut bytes)).expect("sound");
+        call(out, black_box(&tensors)).expect("supported");
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn add_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
+}
+
+#[divan::bench(args = SIZES)]
+fn add_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
+}
+
+#[divan::bench(args = SIZES)]
+fn exp_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn sum_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn sort_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
+}
+
+#[divan::bench(args = SIDES)]
+fn transpose_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| transpose(out, &x[0], &[1, 0]));
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n, n], &[&[n, n], &[n, n]]), |out, x| {
+        let [left, right] =
+            [(&x[0], &[1]), (&x[1], &[0])].map(|(tensor, contract)| Side { tensor, contract, batch: &[] });
+        dot(out, left, right)
+    });
+}
