@@ -554,7 +554,8 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
     expect(OP, &u, &shaped(a, &[m, u_columns]))?;
     expect(OP, &s, &shaped(a, &[k]))?;
     expect(OP, &vt, &shaped(a, &[v_rows, n]))?;
-    let precision = precision(s.dtype, m.max(n));
+    let dtype = s.dtype;
+    let precision = precision(dtype, m.max(n));
     each::<f64, 3>(OP, batch.count, Problem::Svd.cost(m, n), [u, s, vt], |i| {
         let mut a = batch.matrix::<f64>(OP, i)?;
         if !a.is_finite() {
@@ -574,7 +575,7 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
         let small = if precision == Precision::Single { steps::svd(&a, columns, steps)? } else { None };
         let svd::Svd { u, s, v } = match small {
             Some(found) => found,
-            None => signed(svd::svd(&a, columns)?, wide),
+            None => signed(svd::svd(&a, columns)?, wide, dtype),
         };
         let s = Matrix { rows: 1, columns: k, data: s };
         if wide { Ok([v.transpose(OP)?, s, u]) } else { Ok([u.transpose(OP)?, s, v]) }
@@ -582,14 +583,20 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
 }
 
 /// With signs that make the largest component of each right vector positive; those are
-/// in `u` if the matrix was wide.
-fn signed(mut svd: svd::Svd, wide: bool) -> svd::Svd {
+/// in `u` if the matrix was wide. What the rounding of a matrix to f32 has left of
+/// singular values is zero, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't
+/// divide by it.
+fn signed(mut svd: svd::Svd, wide: bool, dtype: DType) -> svd::Svd {
     let noise = noise(svd.u.columns, svd.v.columns);
     for row in 0..svd.s.len() {
         let sign = largest(if wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
         for row in [svd.u.row_mut(row), svd.v.row_mut(row)] {
             row.iter_mut().for_each(|x| *x = (*x * sign).clean(noise));
         }
+    }
+    if dtype == DType::F32 {
+        let limit = 4.0 * f64::from(f32::EPSILON) * svd.s.first().copied().unwrap_or_default();
+        svd.s.iter_mut().for_each(|s| *s = s.clean(limit));
     }
     svd
 }

@@ -58,7 +58,7 @@ pub fn eigh(a: &Matrix<f64>, eps: f64) -> (Vec<f64>, Matrix<f64>) {
     let limit = (eps * eps) as f32;
     for _ in 0..SWEEPS {
         let (all, off) = norms(&rest, 2 * half);
-        if !(off > limit * all) {
+        if off <= limit * all {
             break;
         }
         for _ in 0..n {
@@ -95,9 +95,9 @@ fn round(rest: &mut Square, vectors: &mut Square, half: usize) {
     });
     for (i, pair) in pairs.iter().enumerate().take(half) {
         for matrix in [&mut *rest, &mut *vectors] {
-            for column in 0..2 * half {
-                (matrix[i][column], matrix[i + half][column]) =
-                    pair.turn(matrix[i][column], matrix[i + half][column]);
+            let (above, below) = matrix.split_at_mut(i + half);
+            for (a, b) in above[i].iter_mut().zip(&mut below[0]) {
+                (*a, *b) = pair.turn(*a, *b);
             }
         }
     }
