@@ -66,9 +66,10 @@ defmodule Ferrox.Backend do
         below `:eps` become zero only where they are rounding errors, singular
         values don't lose half of their digits, and the vectors of zero ones are
         orthonormal. Signs of eigenvectors and singular vectors: the largest component
-        of each eigenvector, or right singular vector, is positive. Matrices of f32
-        with up to 4 rows and columns whose condition number is at most 100 are
-        decomposed by `Nx.LinAlg`'s own algorithms, with its digits and signs.
+        of each eigenvector, or right singular vector, is positive. Well-conditioned
+        matrices of f32 no larger than those in Nx's documentation (eigenvectors and
+        singular vectors up to 3, or 4 of the longer side) go through the steps of
+        `Nx.LinAlg` of the same release, natively, and have its digits and signs.
     17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
         values and QR factors of a matrix that isn't finite are NaN.
 
@@ -435,28 +436,10 @@ defmodule Ferrox.Backend do
     as_type(out, wide)
   end
 
-  @doc false
-  def qr(outs, tensor, opts), do: factor(:qr_by_products, outs, tensor, opts)
-
-  for op <- [:lu, :eigh, :svd] do
+  for op <- [:lu, :qr, :eigh, :svd] do
     @doc false
-    def unquote(op)(outs, tensor, opts) do
-      found = factor(unquote(op), outs, tensor, opts)
-
-      if LinAlg.as_nx?(unquote(op), found),
-        do: on_binary_backend(outs, tensor, &LinAlg.before(unquote(op), outs, &1, opts)),
-        else: found
-    end
-  end
-
-  # What `run` gives of a tensor that is on Nx.BinaryBackend, as everything else is.
-  defp on_binary_backend(outs, %{data: %{state: state}} = tensor, run) do
-    there = %{tensor | data: struct(Nx.BinaryBackend, state: state)}
-    found = Tuple.to_list(LinAlg.on_binary_backend(fn -> run.(there) end))
-
-    Tuple.to_list(outs)
-    |> Enum.zip_with(found, fn out, found -> as_type(out, found) end)
-    |> List.to_tuple()
+    def unquote(op)(outs, tensor, opts),
+      do: factor(unquote(:"#{op}_0_9"), outs, tensor, opts)
   end
 
   defp factor(op, outs, tensor, opts) when is_tuple(outs) do
@@ -512,30 +495,19 @@ defmodule Ferrox.Backend do
   def block(%{__struct__: Nx.Block.LinAlg.Solve}, out, [a, b], _fun),
     do: put(out, LinAlg.solve(:lu, out, operand(a), operand(b)))
 
-  for {module, op} <- [Cholesky: :cholesky, Determinant: :determinant, LU: :lu, QR: :qr] do
-    def block(
-          %{__struct__: unquote(Module.concat(Nx.Block.LinAlg, module))} = struct,
-          out,
-          [tensor],
-          _fun
-        ),
-        do: factor(unquote(op), out, tensor, Map.to_list(struct))
+  for {module, op} <- [
+        {Nx.Block.LinAlg.Cholesky, :cholesky},
+        {Nx.Block.LinAlg.Determinant, :determinant},
+        {Nx.Block.LinAlg.LU, :lu},
+        {Nx.Block.LinAlg.QR, :qr},
+        {Nx.Block.LinAlg.Eigh, :eigh}
+      ] do
+    def block(%{__struct__: unquote(module)} = struct, out, [tensor], _fun),
+      do: factor(unquote(op), out, tensor, Map.to_list(struct))
   end
 
-  for {module, op} <- [Eigh: :eigh, SVD: :svd] do
-    def block(
-          %{__struct__: unquote(Module.concat(Nx.Block.LinAlg, module))} = struct,
-          outs,
-          [tensor],
-          fun
-        ) do
-      found = factor(unquote(op), outs, tensor, [])
-
-      if LinAlg.as_nx?(unquote(op), found),
-        do: on_binary_backend(outs, tensor, &fun.(struct, &1)),
-        else: found
-    end
-  end
+  def block(%{__struct__: Nx.Block.LinAlg.SVD, full_matrices?: full?}, outs, [tensor], _fun),
+    do: factor(if(full?, do: :svd, else: :thin_svd), outs, tensor, [])
 
   for {block, op} <- [{Nx.Block.Take, :take}, {Nx.Block.TakeAlongAxis, :take_along_axis}] do
     def block(%{__struct__: unquote(block), axis: axis}, out, [tensor, indices], _fun),

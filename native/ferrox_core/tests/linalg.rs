@@ -161,7 +161,8 @@ fn lu_multiplies_to_the_matrix() {
             let source = source(dtype, &shape, &drawn);
             let out = floating(dtype);
             let specs = [(dtype, &shape[..]), (out, &shape[..]), (out, &shape[..])];
-            let [p, l, u] = outputs(specs, |outs| linalg::lu(outs, &source.buffer())).expect("an LU");
+            let [p, l, u] =
+                outputs(specs, |outs| linalg::lu(outs, &source.buffer(), Steps::Current)).expect("an LU");
             let ps = decoded(&p, dtype, n, n);
             let (ls, us) = (decoded(&l, out, n, n), decoded(&u, out, n, n));
             for (i, a) in matrices(&source, n, n).iter().enumerate() {
@@ -218,7 +219,7 @@ fn qr_multiplies_to_the_matrix() {
                 let out = floating(dtype);
                 let shapes = [[2, m, columns], [2, columns, n]];
                 let specs = [(out, &shapes[0][..]), (out, &shapes[1][..])];
-                let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, Steps::Updates))
+                let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, Steps::Current))
                     .expect("a QR");
                 let (qs, rs) = (decoded(&q, out, m, columns), decoded(&r, out, columns, n));
                 for (i, a) in matrices(&source, m, n).iter().enumerate() {
@@ -250,7 +251,8 @@ fn eigenvectors_are_stretched_by_their_values() {
             let a = &matrices(&source, n, n)[0];
             let out = floating(dtype);
             let specs = [(out, &[n][..]), (out, &[n, n][..])];
-            let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer())).expect("values");
+            let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+                .expect("values");
             let (w, v) = (&decoded(&w, out, 1, n)[0], &decoded(&v, out, n, n)[0]);
             let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
             close("A V - V D", out, a.dot(v).minus(&stretched).norm(), 2.0 * a.norm() + 1e-300, n);
@@ -268,27 +270,79 @@ fn singular_vectors_multiply_to_the_matrix() {
         for (m, n) in
             [(1, 1), (2, 2), (3, 2), (2, 3), (4, 4), (7, 3), (3, 7), (9, 4), (20, 20), (50, 17), (17, 50)]
         {
-            for full in [true, false] {
+            for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
                 let drawn: Vec<M> = (0..2).map(|_| random(dtype, m, n, &mut draw)).collect();
                 let source = source(dtype, &[2, m, n], &drawn);
                 let (out, k) = (floating(dtype), m.min(n));
                 let (c, r) = if full { (m, n) } else { (k, k) };
                 let shapes = [vec![2, m, c], vec![2, k], vec![2, r, n]];
                 let specs = [(out, &shapes[0][..]), (out, &shapes[1][..]), (out, &shapes[2][..])];
-                let [u, s, vt] = outputs(specs, |outs| linalg::svd(outs, &source.buffer())).expect("values");
+                let [u, s, vt] =
+                    outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
                 let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
+                // Small ones are found by way of squares.
+                let scale = if steps == Steps::Thin && out == F32 && k <= 3 { 16.0 } else { 2.0 };
                 for (i, a) in matrices(&source, m, n).iter().enumerate() {
                     let diagonal =
                         M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
                     let product = us[i].dot(&diagonal).dot(&vts[i]);
-                    close("U S Vᵀ", out, product.minus(a).norm(), a.norm() + 1e-300, m.max(n));
-                    close("Uᵀ U", out, us[i].adjoint().dot(&us[i]).minus(&M::eye(c, c)).norm(), 2.0, m);
-                    close("V Vᵀ", out, vts[i].dot(&vts[i].adjoint()).minus(&M::eye(r, r)).norm(), 2.0, n);
+                    close("U S Vᵀ", out, product.minus(a).norm(), a.norm() + 1e-300, m + n);
+                    let (ut, v) = (us[i].adjoint(), vts[i].adjoint());
+                    close("Uᵀ U", out, ut.dot(&us[i]).minus(&M::eye(c, c)).norm(), scale, m);
+                    close("V Vᵀ", out, vts[i].dot(&v).minus(&M::eye(r, r)).norm(), scale, n);
                     assert!(ss[i].data.is_sorted_by(|a, b| a.0 >= b.0) && ss[i].data[k - 1].0 >= 0.0);
                 }
             }
         }
     }
+}
+
+/// Nx 0.9 stops early; what it gives is taken only for few rows and columns.
+#[test]
+fn the_steps_of_nx_0_9_are_near() {
+    let mut draw = Random(11);
+    for (n, most) in [(2, 4e-3), (3, 4e-3), (4, 1e-6), (9, 2e-6)] {
+        for _ in 0..200 {
+            let root = random(F32, n, n, &mut draw);
+            let a = M::from(n, n, |i, j| root.at(i.max(j), i.min(j)));
+            let source = source(F32, &[n, n], &[a]);
+            let a = &matrices(&source, n, n)[0];
+            let specs = [(F32, &[n][..]), (F32, &[n, n][..])];
+            let [w, v] =
+                outputs(specs, |o| linalg::eigh(o, &source.buffer(), 1e-4, Steps::Former)).expect("values");
+            let (w, v) = (&decoded(&w, F32, 1, n)[0], &decoded(&v, F32, n, n)[0]);
+            let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
+            assert!(a.dot(v).minus(&stretched).norm() <= 2.0 * most * a.norm(), "{a:?} {w:?} {v:?}");
+            let specs = [(F32, &[n, n][..]), (F32, &[n][..]), (F32, &[n, n][..])];
+            let [u, s, vt] =
+                outputs(specs, |o| linalg::svd(o, &source.buffer(), Steps::Former)).expect("values");
+            let (u, s) = (&decoded(&u, F32, n, n)[0], &decoded(&s, F32, 1, n)[0]);
+            let diagonal = M::from(n, n, |i, j| if i == j { s.at(0, i) } else { (0.0, 0.0) });
+            let product = u.dot(&diagonal).dot(&decoded(&vt, F32, n, n)[0]);
+            assert!(product.minus(a).norm() <= 2.0 * most * a.norm(), "{a:?} {s:?}");
+        }
+    }
+}
+
+/// The pivots of Nx 0.9 come from the matrix itself, and not from what is left of it.
+#[test]
+fn other_pivots_are_taken_where_those_of_nx_0_9_grow() {
+    let matrix = |rows: [[f64; 3]; 3]| M::from(3, 3, |i, j| (rows[i][j], 0.0));
+    let pivots = |a: &M, steps: Steps| {
+        let source = source(F32, &[3, 3], std::slice::from_ref(a));
+        let specs = [(U8, &[3, 3][..]), (F32, &[3, 3][..]), (F32, &[3, 3][..])];
+        let [p, l, u] = outputs(specs, |o| linalg::lu(o, &source.buffer(), steps)).expect("an LU");
+        let p = &decoded(&p, U8, 3, 3)[0];
+        let product = p.dot(&decoded(&l, F32, 3, 3)[0]).dot(&decoded(&u, F32, 3, 3)[0]);
+        close("P L U", F32, product.minus(a).norm(), a.norm(), 3);
+        p.data.iter().map(|z| z.0 as u8).collect::<Vec<u8>>()
+    };
+    let counting = matrix([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]);
+    assert_eq!(pivots(&counting, Steps::Former), [0, 0, 1, 0, 1, 0, 1, 0, 0]);
+    assert_eq!(pivots(&counting, Steps::Current), [0, 1, 0, 0, 0, 1, 1, 0, 0]);
+    // Here they would divide by zero.
+    let vanishing = matrix([[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.0, 1.0, 1.0]]);
+    assert_eq!(pivots(&vanishing, Steps::Former), pivots(&vanishing, Steps::Current));
 }
 
 /// Rank-deficient, graded, zero and one-sided matrices, and of huge and tiny
@@ -323,14 +377,16 @@ fn awkward_matrices_decompose_too() {
         let scaled = over(a);
         let bound = 1e-13 * scaled.norm().max(1.0) + if scale < 1e-300 { 1e-8 } else { 0.0 };
         let specs = [(F64, &[n][..]), (F64, &[n, n][..])];
-        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer())).expect("values");
+        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+            .expect("values");
         let (w, v) = (over(&decoded(&w, F64, 1, n)[0]), &decoded(&v, F64, n, n)[0]);
         let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
         let residual = scaled.dot(v).minus(&stretched).norm();
         assert!(residual <= bound, "eigh: {residual:e} is more than {bound:e}: {w:?} of {a:?}");
         assert!(v.adjoint().dot(v).minus(&M::eye(n, n)).norm() <= 1e-13, "eigh of {a:?}");
         let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
-        let [u, s, vt] = outputs(specs, |outs| linalg::svd(outs, &source.buffer())).expect("values");
+        let [u, s, vt] =
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
         let (u, s, vt) =
             (&decoded(&u, F64, n, n)[0], over(&decoded(&s, F64, 1, n)[0]), &decoded(&vt, F64, n, n)[0]);
         let us = M::from(n, n, |i, j| times(u.at(i, j), s.at(0, j)));
@@ -339,7 +395,7 @@ fn awkward_matrices_decompose_too() {
         assert!(vt.adjoint().dot(vt).minus(&M::eye(n, n)).norm() <= 1e-13, "svd of {a:?}");
         let specs = [(F64, &[n, n][..]), (F64, &[n, n][..])];
         let [q, r] =
-            outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, Steps::Updates)).expect("a QR");
+            outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, Steps::Current)).expect("a QR");
         let (q, r) = (&decoded(&q, F64, n, n)[0], over(&decoded(&r, F64, n, n)[0]));
         assert!(q.dot(&r).minus(&scaled).norm() <= bound, "qr of {a:?}");
         assert!(q.adjoint().dot(q).minus(&M::eye(n, n)).norm() <= 1e-13, "qr of {a:?}");
@@ -354,16 +410,18 @@ fn what_is_not_finite_stays_so() {
         let source = source(F32, &[5, 5], &[a]);
         let buffer = source.buffer();
         let square = &[5, 5][..];
-        let [w, v] = outputs([(F32, &[5][..]), (F32, square)], |o| linalg::eigh(o, &buffer)).expect("NaN");
+        let [w, v] =
+            outputs([(F32, &[5][..]), (F32, square)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
+                .expect("NaN");
         let specs = [(F32, square), (F32, &[5][..]), (F32, square)];
-        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer)).expect("NaN");
+        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer, Steps::Current)).expect("NaN");
         let [q, r] =
-            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, Steps::Updates))
+            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, Steps::Current))
                 .expect("NaN");
         for bits in [w, v, u, s, vt, q, r] {
             assert!(bits.iter().all(|&b| value(b, F32).is_nan()));
         }
-        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer)).expect("an answer");
+        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("an answer");
         output(F32, square, |o| linalg::cholesky(o, &buffer)).expect("an answer");
         output(F32, square, |o| linalg::solve(o, &buffer, &buffer, Method::Lu)).expect("an answer");
         output(F32, &[], |o| linalg::determinant(o, &buffer)).expect("an answer");
@@ -477,7 +535,7 @@ fn every_view_is_read_as_it_is() {
         let seen = Source::new(F64, view, &numbers);
         let shape = [2, 3, 3];
         let run = |tensor: &Tensor<'_>| {
-            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor)).expect("an LU")
+            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor, Steps::Current)).expect("an LU")
         };
         let buffer = seen.buffer();
         let dense = source(F64, &shape, &matrices(&seen, 3, 3));
@@ -490,11 +548,14 @@ fn batches_of_none_and_matrices_of_nothing() {
     for shape in [[0, 3, 3], [2, 0, 0]] {
         let source = source(F32, &shape, &[M::eye(1, 1)]);
         let buffer = source.buffer();
-        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer)).expect("nothing");
-        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, Steps::Updates)).expect("nothing");
-        outputs([(F32, &shape[..2]), (F32, &shape)], |o| linalg::eigh(o, &buffer)).expect("nothing");
-        outputs([(F32, &shape[..]), (F32, &shape[..2]), (F32, &shape)], |o| linalg::svd(o, &buffer))
+        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("nothing");
+        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, Steps::Current)).expect("nothing");
+        outputs([(F32, &shape[..2]), (F32, &shape)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
             .expect("nothing");
+        outputs([(F32, &shape[..]), (F32, &shape[..2]), (F32, &shape)], |o| {
+            linalg::svd(o, &buffer, Steps::Current)
+        })
+        .expect("nothing");
         output(F32, &shape, |o| linalg::cholesky(o, &buffer)).expect("nothing");
         output(F32, &shape, |o| linalg::solve(o, &buffer, &buffer, Method::Lu)).expect("nothing");
         output(F32, &shape[..1], |o| linalg::determinant(o, &buffer)).expect("nothing");
@@ -521,9 +582,10 @@ fn bad_arguments_are_errors() {
     shapes(output(F32, &[], |o| linalg::determinant(o, &wide)));
     shapes(output(F32, &[2, 3], |o| linalg::triangular_solve(o, &wide, &wide, how)));
     shapes(output(F32, &[3, 2], |o| linalg::solve(o, &zero, &wide, Method::Lu)));
-    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, Steps::Updates));
+    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, Steps::Current));
     assert!(matches!(bad, Err(Error::Shape { .. })));
-    let bad = outputs([(C64, square), (C64, &[2]), (C64, square)], |o| linalg::svd(o, &complex));
+    let bad =
+        outputs([(C64, square), (C64, &[2]), (C64, square)], |o| linalg::svd(o, &complex, Steps::Current));
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
     let bad = output(S32, square, |o| linalg::cholesky(o, &zero));
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));

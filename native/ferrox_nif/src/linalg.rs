@@ -10,7 +10,7 @@ use crate::term::{Dims, Operand, Type};
 
 mod atoms {
     rustler::atoms! {
-        fft, ifft, rfft, irfft, lu, qr, qr_by_products, none, transpose, conjugate, cholesky, determinant, eigh, svd
+        fft, ifft, rfft, irfft, lu, lu_0_9, qr, qr_0_9, eigh, eigh_0_9, svd, thin_svd, svd_0_9, none, transpose, conjugate, cholesky, determinant
     }
 }
 
@@ -101,23 +101,27 @@ pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b:
     })
 }
 
-/// A factorization by the atom of its name.
+/// A factorization by the atom of its name, in Nx's present steps or those of Nx 0.9.
+#[derive(Clone, Copy)]
 pub struct Factorization(Problem, Steps);
 
 impl<'a> Decoder<'a> for Factorization {
     fn decode(term: Term<'a>) -> NifResult<Self> {
+        let (current, former) = (Steps::Current, Steps::Former);
         let problems = [
-            (atoms::cholesky(), Problem::Cholesky),
-            (atoms::determinant(), Problem::Determinant),
-            (atoms::lu(), Problem::Lu),
-            (atoms::qr(), Problem::Qr),
-            (atoms::qr_by_products(), Problem::Qr),
-            (atoms::eigh(), Problem::Eigh),
-            (atoms::svd(), Problem::Svd),
+            (atoms::cholesky(), Factorization(Problem::Cholesky, current)),
+            (atoms::determinant(), Factorization(Problem::Determinant, current)),
+            (atoms::lu(), Factorization(Problem::Lu, current)),
+            (atoms::lu_0_9(), Factorization(Problem::Lu, former)),
+            (atoms::qr(), Factorization(Problem::Qr, current)),
+            (atoms::qr_0_9(), Factorization(Problem::Qr, former)),
+            (atoms::eigh(), Factorization(Problem::Eigh, current)),
+            (atoms::eigh_0_9(), Factorization(Problem::Eigh, former)),
+            (atoms::svd(), Factorization(Problem::Svd, current)),
+            (atoms::thin_svd(), Factorization(Problem::Svd, Steps::Thin)),
+            (atoms::svd_0_9(), Factorization(Problem::Svd, former)),
         ];
-        let name: Atom = term.decode()?;
-        let steps = if name == atoms::qr_by_products() { Steps::Products } else { Steps::Updates };
-        find(name, &problems).map(|problem| Factorization(problem, steps))
+        find(term.decode()?, &problems)
     }
 }
 
@@ -139,16 +143,16 @@ pub fn factor<'a>(
             linalg::determinant(out, &input.tensor("determinant")?)
         }),
         (Problem::Lu, &[p, l, u]) => {
-            call.tensors(work, "lu", [p, l, u], |outs| linalg::lu(outs, &input.tensor("lu")?))
+            call.tensors(work, "lu", [p, l, u], |outs| linalg::lu(outs, &input.tensor("lu")?, op.1))
         }
         (Problem::Qr, &[q, r]) => {
             call.tensors(work, "qr", [q, r], |outs| linalg::qr(outs, &input.tensor("qr")?, eps, op.1))
         }
         (Problem::Eigh, &[w, v]) => {
-            call.tensors(work, "eigh", [w, v], |outs| linalg::eigh(outs, &input.tensor("eigh")?))
+            call.tensors(work, "eigh", [w, v], |outs| linalg::eigh(outs, &input.tensor("eigh")?, eps, op.1))
         }
         (Problem::Svd, &[u, s, vt]) => {
-            call.tensors(work, "svd", [u, s, vt], |outs| linalg::svd(outs, &input.tensor("svd")?))
+            call.tensors(work, "svd", [u, s, vt], |outs| linalg::svd(outs, &input.tensor("svd")?, op.1))
         }
         (_, other) => call.run(0, |_| {
             let problem = format!("has another number of results than {}", other.len());

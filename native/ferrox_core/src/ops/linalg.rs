@@ -11,6 +11,7 @@ mod lu;
 mod matrix;
 mod qr;
 mod scalar;
+mod steps;
 mod svd;
 mod triangular;
 
@@ -18,7 +19,7 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-pub use self::qr::Steps;
+pub use self::steps::Steps;
 pub use self::triangular::{Transform, Triangular};
 
 use self::matrix::{Matrix, noise};
@@ -320,7 +321,7 @@ pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) ->
             if method == Method::Lu {
                 return Ok([lu::lu(a, precision).solve(&b, precision)?]);
             }
-            let (q, r) = factor_qr(&a, n, 1e-10, precision, Steps::Products)?;
+            let (q, r) = factor_qr(&a, n, 1e-10, precision, Steps::Former)?;
             b = q.adjoint(OP)?.times(OP, &b)?;
             b.map(|value| precision.round(value));
             triangular::backward(r, &mut b)?;
@@ -379,7 +380,7 @@ pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
 /// # Errors
 ///
 /// `Error::Shape`, and `Error::TooLarge` if there is no memory.
-pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>) -> Result<(), Error> {
+pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Error> {
     const OP: &str = "lu";
     for out in &outs {
         expect(OP, out, a.shape())?;
@@ -391,7 +392,9 @@ pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>) -> Result<(), Error> {
         let n = batch.rows;
         let precision = precision(dtype, n);
         each::<T, 3>(OP, batch.count, Problem::Lu.cost(n, n), outs, |i| {
-            let lu = lu::lu(batch.matrix::<T>(OP, i)?, precision);
+            let a = batch.matrix::<T>(OP, i)?;
+            let small = if precision == Precision::Single { steps::lu(&a, steps)? } else { None };
+            let lu = small.unwrap_or_else(|| lu::lu(a, precision));
             let mut p = Matrix::zeros(OP, n, n)?;
             for (column, &row) in lu.rows.iter().enumerate() {
                 *p.at_mut(row, column) = T::ONE;
@@ -449,8 +452,7 @@ fn factor_qr<T: Scalar>(
     }
     if precision == Precision::Single {
         let (q, r) = qr::stepwise(a, columns, eps, precision, steps)?;
-        // A few roundings for each row: what any algorithm leaves.
-        let bound = f64::from(f32::EPSILON) * 4.0 * (a.rows + a.columns) as f64;
+        let bound = steps::roundings(a);
         if distance(&q.times(OP, &r)?, a) <= bound * a.norm() && triangular_below(&r) <= bound * a.norm() {
             return Ok((q, r));
         }
@@ -473,20 +475,23 @@ fn triangular_below<T: Scalar>(a: &Matrix<T>) -> f64 {
 /// `Nx.LinAlg.eigh/2`: the eigenvalues, descending by magnitude, and the
 /// eigenvectors as columns, of the Hermitian part; NaN for what isn't finite.
 ///
-/// The largest component of each vector is real and positive.
+/// The largest component of each vector is real and positive, except where Nx's steps
+/// give another.
 ///
 /// # Errors
 ///
 /// `Error::Shape`, `Error::TooLarge` if there is no memory, and
 /// `Error::Argument` if the algorithm does not converge.
-pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>) -> Result<(), Error> {
+pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps: Steps) -> Result<(), Error> {
     const OP: &str = "eigh";
     floating(OP, values.dtype)?;
+    let dtype = vectors.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let n = batch.rows;
         expect(OP, &values, &shaped(a, &[n]))?;
         expect(OP, &vectors, a.shape())?;
+        let precision = precision(dtype, n);
         each::<T, 2>(OP, batch.count, Problem::Eigh.cost(n, n), [values, vectors], |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let (mut values, mut vectors) = (Matrix::zeros(OP, 1, n)?, Matrix::zeros(OP, n, n)?);
@@ -494,6 +499,9 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>) -> Result<(), Er
                 values.map(|_| T::real(f64::NAN));
                 vectors.map(|_| T::real(f64::NAN));
                 return Ok([values, vectors]);
+            }
+            if precision == Precision::Single && let Some(found) = steps::eigh(&a, eps, steps)? {
+                return Ok(found);
             }
             let (d, mut rows) = eigh::eigh(&a)?;
             let mut order: Vec<usize> = (0..n).collect();
@@ -524,12 +532,13 @@ fn largest<T: Scalar>(row: &[T]) -> T {
 /// `Nx.LinAlg.svd/2` of real matrices: `U`, `S` and `Vᵀ`, full or thin as the shape
 /// of `U` asks for; NaN for what isn't finite.
 ///
-/// The largest component of each right vector is positive.
+/// The largest component of each right vector is positive, except where Nx's steps give
+/// another.
 ///
 /// # Errors
 ///
 /// `Error::UnsupportedType` for complex ones, and as those of `eigh`.
-pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>) -> Result<(), Error> {
+pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Error> {
     const OP: &str = "svd";
     floating(OP, s.dtype)?;
     if a.dtype().is_complex() {
@@ -545,6 +554,8 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>) -> Result<(), Error> {
     expect(OP, &u, &shaped(a, &[m, u_columns]))?;
     expect(OP, &s, &shaped(a, &[k]))?;
     expect(OP, &vt, &shaped(a, &[v_rows, n]))?;
+    let dtype = s.dtype;
+    let precision = precision(dtype, m.max(n));
     each::<f64, 3>(OP, batch.count, Problem::Svd.cost(m, n), [u, s, vt], |i| {
         let mut a = batch.matrix::<f64>(OP, i)?;
         if !a.is_finite() {
@@ -560,15 +571,32 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>) -> Result<(), Error> {
         if wide {
             a = a.transpose(OP)?;
         }
-        let svd::Svd { mut u, s, mut v } = svd::svd(&a, if wide { v_rows } else { u_columns })?;
-        for row in 0..k {
-            // The vectors of Vᵀ, which are those of U if the matrix is wide.
-            let sign = largest(if wide { u.row(row) } else { v.row(row) }).signum();
-            for row in [u.row_mut(row), v.row_mut(row)] {
-                row.iter_mut().for_each(|x| *x = (*x * sign).clean(noise(m, n)));
-            }
-        }
+        let columns = if wide { v_rows } else { u_columns };
+        let small = if precision == Precision::Single { steps::svd(&a, columns, steps)? } else { None };
+        let svd::Svd { u, s, v } = match small {
+            Some(found) => found,
+            None => signed(svd::svd(&a, columns)?, wide, dtype),
+        };
         let s = Matrix { rows: 1, columns: k, data: s };
         if wide { Ok([v.transpose(OP)?, s, u]) } else { Ok([u.transpose(OP)?, s, v]) }
     })
+}
+
+/// With signs that make the largest component of each right vector positive; those are
+/// in `u` if the matrix was wide. What the rounding of a matrix to f32 has left of
+/// singular values is zero, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't
+/// divide by it.
+fn signed(mut svd: svd::Svd, wide: bool, dtype: DType) -> svd::Svd {
+    let noise = noise(svd.u.columns, svd.v.columns);
+    for row in 0..svd.s.len() {
+        let sign = largest(if wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
+        for row in [svd.u.row_mut(row), svd.v.row_mut(row)] {
+            row.iter_mut().for_each(|x| *x = (*x * sign).clean(noise));
+        }
+    }
+    if dtype == DType::F32 {
+        let limit = 4.0 * f64::from(f32::EPSILON) * svd.s.first().copied().unwrap_or_default();
+        svd.s.iter_mut().for_each(|s| *s = s.clean(limit));
+    }
+    svd
 }

@@ -1,6 +1,6 @@
 //! Gaussian elimination with row exchanges, and what follows from it.
 
-use super::matrix::{Matrix, add_rows};
+use super::matrix::{Matrix, add_rows, noise};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{backward, forward};
 use crate::Error;
@@ -55,6 +55,33 @@ pub fn lu<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Lu<T> {
         }
         if end < n {
             update(&mut a, start, end, precision);
+        }
+    }
+    Lu { rows, packed: a, odd }
+}
+
+/// The same, with the largest elements of the columns of the matrix itself as pivots,
+/// in the order of Nx 0.9; they may be zero.
+pub fn by_columns<T: Scalar>(mut a: Matrix<T>) -> Lu<T> {
+    let n = a.rows;
+    let mut rows: Vec<usize> = (0..n).collect();
+    let mut odd = false;
+    for k in 0..n {
+        let larger = |pivot: usize, i: usize| if a.at(i, k).abs() > a.at(pivot, k).abs() { i } else { pivot };
+        let pivot = (k..n).fold(k, larger);
+        if pivot != k {
+            a.swap_rows(k, pivot);
+            rows.swap(k, pivot);
+            odd = !odd;
+        }
+    }
+    let noise = noise(n, n) * a.norm();
+    for i in 0..n {
+        for j in 0..n {
+            let count = i.min(j);
+            let sum = (0..count).fold(T::ZERO, |sum, k| a.at(k, j) * a.at(i, k) + sum);
+            let rest = (a.at(i, j) - sum).clean(noise);
+            *a.at_mut(i, j) = if j < i { rest.over(a.at(j, j)) } else { rest };
         }
     }
     Lu { rows, packed: a, odd }

@@ -6,6 +6,7 @@
 use super::eigh::{exponent, half_power};
 use super::matrix::{Matrix, add_rows, add_scaled, noise, norm, reflector};
 use super::scalar::{Precision, Scalar};
+use super::steps::Steps;
 use crate::Error;
 
 /// `Q`, of as many columns as asked for, and `R`, of as many rows.
@@ -85,15 +86,6 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     r.data.truncate(columns * n);
     r.rows = columns.min(m);
     Ok((q, r))
-}
-
-/// How reflections are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Steps {
-    /// As corrections of Q and R, as Nx has done since 0.10.
-    Updates,
-    /// As products with the matrices of reflections, as Nx did before.
-    Products,
 }
 
 /// `Q H` and `H R` for the reflection `H = I - scale v vᴴ` in the rows from `top` on.
@@ -187,7 +179,7 @@ pub fn stepwise<T: Scalar>(
             T::real(precision.round(2.0 / square(&v)))
         };
         let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
-        if steps == Steps::Products {
+        if steps == Steps::Former {
             (q, r) = products(q, r, &v, scale, i, precision)?;
             continue;
         }

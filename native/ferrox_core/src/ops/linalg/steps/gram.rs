@@ -1,0 +1,35 @@
+//! Singular values from the eigenvalues of `AᵀA`, as Nx finds those of thin
+//! decompositions since 0.11: `Nx.LinAlg.SVD`. Small ones lose half of their digits.
+
+use super::super::matrix::Matrix;
+use super::super::svd::Svd;
+use super::{EPS, jacobi, single, times};
+use crate::Error;
+
+/// `A = U S Vᵀ` of a matrix at least as high as wide, of two columns or more.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn svd(a: &Matrix<f64>) -> Result<Svd, Error> {
+    const OP: &str = "svd";
+    let n = a.columns;
+    let (squares, vectors) = jacobi::eigh(&times(&a.transpose(OP)?, a)?, EPS);
+    let roots: Vec<f64> = squares.iter().map(|&square| single(square.max(0.0).sqrt())).collect();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by(|&a, &b| roots[b].total_cmp(&roots[a]));
+    let s: Vec<f64> = order.iter().map(|&i| roots[i]).collect();
+    let mut v = Matrix::zeros(OP, n, n)?;
+    for (row, &from) in order.iter().enumerate() {
+        for j in 0..n {
+            *v.at_mut(row, j) = vectors.at(j, from);
+        }
+    }
+    let zero = single(single(n as f64 * f64::from(f32::EPSILON)) * s[0]);
+    let mut u = times(a, &v.transpose(OP)?)?.transpose(OP)?;
+    for (i, &s) in s.iter().enumerate() {
+        let inverse = if s > zero { single(1.0 / s) } else { 0.0 };
+        u.row_mut(i).iter_mut().for_each(|u| *u = single(*u * inverse));
+    }
+    Ok(Svd { u, s, v })
+}
