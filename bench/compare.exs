@@ -112,7 +112,7 @@ defmodule Bench.Compare do
   defp cell(row, state, run) do
     {given, state} = inputs(row, state, run)
     systems = systems(row, given, state, run)
-    {error, systems} = check(systems, row, run)
+    {error, systems} = check(systems, given, row, run)
     {us, state} = if error, do: {%{}, state}, else: measure(systems, row, state, run)
 
     cell = %{
@@ -241,10 +241,10 @@ defmodule Bench.Compare do
   ## Answers
 
   # Every answer beside Ferrox's: nil, or what differs. Also how long a call takes.
-  defp check([{:ferrox, ours} | others], row, run) do
+  defp check([{:ferrox, ours} | others], given, row, run) do
     answer = results(ours.())
     seconds = min(Bench.time_once(ours), Bench.time_once(ours))
-    bytes = Enum.reduce(answer, 0, &(byte_size(data(&1)) + &2))
+    bytes = Enum.reduce(given ++ answer, 0, &(byte_size(data(&1)) + &2))
     files = files(run, "ours", answer)
 
     checked =
