@@ -31,10 +31,20 @@ defmodule Bench.Compare do
   @streamed 3 * 4 * @large
 
   def run(args) do
-    {opts, [], []} =
-      OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean])
+    case OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean]) do
+      {opts, [], []} ->
+        if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
 
-    if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
+      {_, rest, unknown} ->
+        refuse(
+          "bin/bench doesn't take #{Enum.join(Enum.map(unknown, &elem(&1, 0)) ++ rest, " ")}"
+        )
+    end
+  end
+
+  defp refuse(message) do
+    IO.puts(:stderr, message)
+    System.halt(2)
   end
 
   defp help do
@@ -48,8 +58,7 @@ defmodule Bench.Compare do
     known = Keyword.keys(Cases.groups())
 
     for name <- Keyword.get_values(opts, :group), name not in Enum.map(known, &"#{&1}") do
-      IO.puts(:stderr, "there is no group #{name}: #{Enum.join(known, " ")}")
-      System.halt(2)
+      refuse("there is no group #{name}: #{Enum.join(known, " ")}")
     end
 
     case Keyword.get_values(opts, :group) do
@@ -449,7 +458,7 @@ defmodule Bench.Compare do
       end
 
     [
-      "#{machine.cpu}, #{machine.cores} cores; #{machine.threads} threads each; #{machine.date}",
+      "#{machine.cpu}, #{machine.cores} cores; threads of each system: #{machine.threads}; #{machine.date}",
       Enum.join(versions, ", ")
     ]
   end
