@@ -31,10 +31,20 @@ defmodule Bench.Compare do
   @streamed 3 * 4 * @large
 
   def run(args) do
-    {opts, [], []} =
-      OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean])
+    case OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean]) do
+      {opts, [], []} ->
+        if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
 
-    if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
+      {_, rest, unknown} ->
+        refuse(
+          "bin/bench doesn't take #{Enum.join(Enum.map(unknown, &elem(&1, 0)) ++ rest, " ")}"
+        )
+    end
+  end
+
+  defp refuse(message) do
+    IO.puts(:stderr, message)
+    System.halt(2)
   end
 
   defp help do
@@ -48,8 +58,7 @@ defmodule Bench.Compare do
     known = Keyword.keys(Cases.groups())
 
     for name <- Keyword.get_values(opts, :group), name not in Enum.map(known, &"#{&1}") do
-      IO.puts(:stderr, "there is no group #{name}: #{Enum.join(known, " ")}")
-      System.halt(2)
+      refuse("there is no group #{name}: #{Enum.join(known, " ")}")
     end
 
     case Keyword.get_values(opts, :group) do
@@ -112,7 +121,7 @@ defmodule Bench.Compare do
   defp cell(row, state, run) do
     {given, state} = inputs(row, state, run)
     systems = systems(row, given, state, run)
-    {error, systems} = check(systems, row, run)
+    {error, systems} = check(systems, given, row, run)
     {us, state} = if error, do: {%{}, state}, else: measure(systems, row, state, run)
 
     cell = %{
@@ -241,10 +250,10 @@ defmodule Bench.Compare do
   ## Answers
 
   # Every answer beside Ferrox's: nil, or what differs. Also how long a call takes.
-  defp check([{:ferrox, ours} | others], row, run) do
+  defp check([{:ferrox, ours} | others], given, row, run) do
     answer = results(ours.())
     seconds = min(Bench.time_once(ours), Bench.time_once(ours))
-    bytes = Enum.reduce(answer, 0, &(byte_size(data(&1)) + &2))
+    bytes = Enum.reduce(given ++ answer, 0, &(byte_size(data(&1)) + &2))
     files = files(run, "ours", answer)
 
     checked =
@@ -449,7 +458,7 @@ defmodule Bench.Compare do
       end
 
     [
-      "#{machine.cpu}, #{machine.cores} cores; #{machine.threads} threads each; #{machine.date}",
+      "#{machine.cpu}, #{machine.cores} cores; threads of each system: #{machine.threads}; #{machine.date}",
       Enum.join(versions, ", ")
     ]
   end

@@ -53,7 +53,7 @@ defmodule Bench.Chart do
 
   Ferrox's is the geometric mean of its cells of a size. A peer's stands as far above
   it as the mean of the ratios says, over the cells that both have: so a peer isn't
-  faster for what it leaves out.
+  faster for what it leaves out, and is left out itself where it has less than half.
   """
   def lines(cells) do
     sizes = cells |> Enum.filter(&us(&1, :ferrox)) |> Enum.group_by(& &1.elements) |> Enum.sort()
@@ -67,7 +67,7 @@ defmodule Bench.Chart do
   defp mean(cells, elements, system) do
     ours = for cell <- cells, do: us(cell, :ferrox) * 1.0e3 / elements
     ratios = for cell <- cells, us = us(cell, system), do: us / us(cell, :ferrox)
-    ratio = Report.geometric_mean(ratios)
+    ratio = if 2 * length(ratios) >= length(cells), do: Report.geometric_mean(ratios)
     ratio && Report.geometric_mean(ours) * ratio
   end
 
