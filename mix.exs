@@ -18,13 +18,13 @@ defmodule Mix.Tasks.Compile.FerroxNative do
 
     # The directory is named even where it is cargo's default, so that a
     # `build.target-dir` in the user's own configuration can't move the library.
-    args = ["build", "--release", "-p", "ferrox_nif", "--target-dir", target_dir]
+    args = ["build", "--profile", "native", "-p", "ferrox_nif", "--target-dir", target_dir]
 
     if cargo(cargo, args) != 0 do
       Mix.raise("Ferrox's native library could not be built: cargo's own message is above")
     end
 
-    built = Path.join([target_dir, target || "", "release", built_name(target)])
+    built = Path.join([target_dir, target || "", "native", built_name(target)])
 
     case install(built, installed(target)) do
       :same ->
