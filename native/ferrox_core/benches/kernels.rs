@@ -94,3 +94,12 @@ fn dot_f32(bencher: Bencher, n: usize) {
         dot(out, left, right)
     });
 }
+
+#[divan::bench(args = SIDES)]
+fn dot_with_vector_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n, n], &[n]]), |out, x| {
+        let [left, right] =
+            [(&x[0], &[1]), (&x[1], &[0])].map(|(tensor, contract)| Side { tensor, contract, batch: &[] });
+        dot(out, left, right)
+    });
+}

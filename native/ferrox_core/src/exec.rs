@@ -4,6 +4,7 @@ pub mod conv;
 pub mod elementwise;
 pub mod fold;
 pub mod matmul;
+pub mod matvec;
 pub mod parallel;
 pub mod radix;
 pub mod simd;

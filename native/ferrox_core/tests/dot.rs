@@ -226,6 +226,30 @@ fn large_enough_to_be_split() {
     }
 }
 
+/// A matrix with a vector on either side: more columns than stripes and steps, rows and
+/// columns that lie densely or not.
+#[test]
+fn with_a_vector() {
+    let (mut compared, mut random) = (0, Random(8));
+    for dtype in [U8, S16, U32, S64, F16, F32, F64, C64, C128] {
+        for [m, k] in [[70, 203], [203, 70], [5, 2600], [2600, 5]] {
+            for view in 0..views(&[m, k]).len() {
+                let matrix = Source::new(dtype, views(&[m, k])[view].clone(), &numbers(dtype, &mut random));
+                for (side, contract) in [(k, 1), (m, 0)] {
+                    let vectors = views(&[side]);
+                    let vector = vectors[view % vectors.len()].clone();
+                    let vector = Source::new(dtype, vector, &numbers(dtype, &mut random));
+                    let (right, left) =
+                        (axes([&[contract], &[0]], [&[], &[]]), axes([&[0], &[contract]], [&[], &[]]));
+                    compared += run(&matrix, &vector, &right, dtype, Bound::Value);
+                    compared += run(&vector, &matrix, &left, dtype, Bound::Value);
+                }
+            }
+        }
+    }
+    println!("dot, with a vector: {compared} elements compared");
+}
+
 #[test]
 fn what_is_refused() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);

@@ -89,13 +89,15 @@ fn compute() -> Results {
             }
         }
     }
-    // Integers, and floats too few for gemm.
+    // Integers, floats too few for gemm, and vectors.
     for (dtype, [m, k, n]) in [
         (S32, [130, 70, 90]),
         (U8, [33, 200, 65]),
         (S64, [64, 64, 64]),
         (F32, [16, 16, 16]),
         (C64, [7, 31, 16]),
+        (F32, [300, 1111, 1]),
+        (F64, [1, 700, 333]),
     ] {
         let (l, r) = (
             Source::random(dtype, views(&[m, k])[0].clone(), &mut random),

@@ -39,6 +39,13 @@ pub struct Matrix<'a> {
 }
 
 impl Matrix<'_> {
+    /// The same elements with rows for columns.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        let [row, column] = self.strides;
+        Matrix { strides: [column, row], ..self }
+    }
+
     /// Whether every element of `rows` by `columns` lies within the bytes.
     fn holds(&self, rows: usize, columns: usize, width: usize) -> bool {
         let bytes = self.extent(rows, columns).and_then(|elements| elements.checked_mul(width));
@@ -217,12 +224,15 @@ pub trait Ring: Lane {
     /// `self + left * right`; the product is rounded first.
     #[must_use]
     fn add_product(self, left: Self, right: Self) -> Self;
+    /// The sum.
+    #[must_use]
+    fn add(self, other: Self) -> Self;
     /// Whether it is zero; NaN is not.
     fn is_zero(self) -> bool;
 }
 
 macro_rules! ring {
-    ($($t:ty),* ; $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr) => {$(
+    ($($t:ty),* ; $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr, $sum:expr) => {$(
         impl Ring for $t {
             const ZERO: Self = $zero;
             #[inline(always)]
@@ -231,15 +241,20 @@ macro_rules! ring {
                 $body
             }
             #[inline(always)]
+            fn add(self, $a: Self) -> Self {
+                let $c = self;
+                $sum
+            }
+            #[inline(always)]
             fn is_zero(self) -> bool {
                 self == <Self as Ring>::ZERO
             }
         }
     )*};
 }
-ring!(u8, u16, u32, u64; 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)));
-ring!(f32, f64; 0.0, c, a, b => c + a * b);
-ring!(Complex<f32>, Complex<f64>; Complex::ZERO, c, a, b => c + a * b);
+ring!(u8, u16, u32, u64; 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
+ring!(f32, f64; 0.0, c, a, b => c + a * b, c + a);
+ring!(Complex<f32>, Complex<f64>; Complex::ZERO, c, a, b => c + a * b, c + a);
 
 /// `out = left * right` for dense matrices, each element added up in order.
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
@@ -267,6 +282,10 @@ const COLUMNS: usize = 1024;
 /// Rows of the right matrix that are added in one pass over those columns.
 const STEPS: usize = 4;
 
+/// Rows of the left matrix that are multiplied with a vector side by side: enough
+/// to hide the latency of an addition.
+const ROWS: usize = 8;
+
 impl<T: Ring> Vectorized for Ordered<'_, T> {
     type Output = ();
 
@@ -274,6 +293,9 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
     fn run(self) {
         let (k, n) = (self.k, self.n);
         let (left, right) = (T::view(self.left), T::view(self.right));
+        if n == 1 {
+            return with_vector::<T>(left, &right[..k], T::view_mut(self.out));
+        }
         for (left, out) in left.chunks_exact(k).zip(T::view_mut(self.out).chunks_exact_mut(n)) {
             for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
                 out.fill(T::ZERO.store());
@@ -300,6 +322,32 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
                     }
                 }
             }
+        }
+    }
+}
+
+/// `Ordered` for a right matrix of one column.
+#[inline(always)]
+fn with_vector<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], out: &mut [T::Bytes]) {
+    let k = vector.len();
+    for (matrix, out) in matrix.chunks(ROWS * k).zip(out.chunks_mut(ROWS)) {
+        let mut sums = [T::ZERO; ROWS];
+        if out.len() == ROWS {
+            let rows: [&[T::Bytes]; ROWS] = std::array::from_fn(|i| &matrix[i * k..][..k]);
+            for (j, &x) in vector.iter().enumerate() {
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = sum.add_product(T::load(row[j]), T::load(x));
+                }
+            }
+        } else {
+            for (sum, row) in sums.iter_mut().zip(matrix.chunks_exact(k)) {
+                for (&a, &x) in row.iter().zip(vector) {
+                    *sum = sum.add_product(T::load(a), T::load(x));
+                }
+            }
+        }
+        for (slot, sum) in out.iter_mut().zip(sums) {
+            *slot = sum.store();
         }
     }
 }

@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix, Target};
+use crate::exec::matvec;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::layout::{Layout, collapse, index_of};
 use crate::ops::cast::cast_tensor;
@@ -246,7 +247,17 @@ fn product(
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), Error> {
-    if !lane.is_integer() && m.saturating_mul(k).saturating_mul(n) > SMALL {
+    let large = m.saturating_mul(k).saturating_mul(n) > SMALL;
+    if large && n == 1 && with_vector(lane, [m, k], left, right, out, alone)? {
+        return Ok(());
+    }
+    if large && m == 1 {
+        let [left, right] = [left, right].map(Matrix::transposed);
+        if with_vector(lane, [n, k], right, left, out, alone)? {
+            return Ok(());
+        }
+    }
+    if large && !lane.is_integer() {
         let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
         let out = Target { bytes: out, strides: [n, 1], alone };
         return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
@@ -261,6 +272,48 @@ fn product(
         _ => matmul::ordered::<f64>([m, k, n], &left, &right, out),
     }
     Ok(())
+}
+
+/// The product of a matrix of `[m, k]` with a vector, if the elements of its rows or
+/// of its columns lie densely.
+fn with_vector(
+    lane: DType,
+    [m, k]: [usize; 2],
+    matrix: Matrix<'_>,
+    vector: Matrix<'_>,
+    out: &mut [u8],
+    alone: bool,
+) -> Result<bool, Error> {
+    macro_rules! lanes {
+        ($rows:ident, $stride:expr, $vector:expr) => {{
+            let (bytes, stride, vector) = (matrix.bytes, $stride, $vector);
+            match lane {
+                DType::U8 => matvec::$rows::<u8>(stride, bytes, vector, out, alone),
+                DType::U16 => matvec::$rows::<u16>(stride, bytes, vector, out, alone),
+                DType::U32 => matvec::$rows::<u32>(stride, bytes, vector, out, alone),
+                DType::U64 => matvec::$rows::<u64>(stride, bytes, vector, out, alone),
+                DType::F32 => matvec::$rows::<f32>(stride, bytes, vector, out, alone),
+                DType::F64 => matvec::$rows::<f64>(stride, bytes, vector, out, alone),
+                DType::C64 => matvec::$rows::<Complex<f32>>(stride, bytes, vector, out, alone),
+                _ => matvec::$rows::<Complex<f64>>(stride, bytes, vector, out, alone),
+            }
+        }};
+    }
+    let [row, column] = matrix.strides;
+    // A row of one element, or a single row, may have any stride.
+    let (by_rows, by_columns) = (column == 1 || k == 1, row == 1 || m == 1);
+    if !by_rows && !by_columns {
+        return Ok(false);
+    }
+    let vector = dense(vector, k, 1, lane)?;
+    if by_rows && (row >= k || m == 1) {
+        lanes!(rows, row.max(k), &vector);
+    } else if by_columns && (column >= m || k == 1) {
+        lanes!(columns, column.max(m), &vector);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
 }
 
 /// A matrix row by row without gaps.
