@@ -38,9 +38,6 @@ defmodule Bench.Callbacks do
     results =
       Enum.reduce_while(@sizes, [], fn n, acc ->
         case measure(make, n) do
-          nil ->
-            {:halt, acc}
-
           {theirs, _ours} = pair when is_float(theirs) and theirs > @longest ->
             {:halt, [{n, pair} | acc]}
 

@@ -10,7 +10,7 @@ Code.require_file("measure.exs", __DIR__)
 
 defmodule Bench.LinAlg do
   @rounds 3
-  @sizes [16, 64, 256, 512]
+  @sizes [8, 32, 128, 512]
 
   # What is left over, in units of rounding, and how the peer computes the same. The
   # second figure is how far from orthogonal the factors are.
@@ -19,6 +19,10 @@ defmodule Bench.LinAlg do
     lu: "p, l, u = sl.lu(A); r = [norm(p @ l @ u - A) / norm(A)]",
     qr: "q, t = np.linalg.qr(A); r = [norm(q @ t - A) / norm(A), norm(q.T @ q - np.eye(n))]",
     solve: "x = np.linalg.solve(A, b); r = [norm(A @ x - b) / (norm(A) * norm(x))]",
+    triangular_solve: "x = triangular(T, b); r = [norm(T @ x - b) / (norm(T) * norm(x))]",
+    invert: "x = np.linalg.inv(D); r = [norm(D @ x - np.eye(n)) / (norm(D) * norm(x))]",
+    determinant:
+      "x = np.linalg.det(D); y = np.linalg.det(D.astype(np.float64)); r = [abs(x - y) / abs(y)]",
     eigh:
       "w, v = np.linalg.eigh(S); r = [norm(S @ v - v * w) / norm(S), norm(v.T @ v - np.eye(n))]",
     svd:
@@ -31,6 +35,9 @@ defmodule Bench.LinAlg do
     lu: "sl.lu(A)",
     qr: "np.linalg.qr(A)",
     solve: "np.linalg.solve(A, b)",
+    triangular_solve: "triangular(T, b)",
+    invert: "np.linalg.inv(D)",
+    determinant: "np.linalg.det(D)",
     eigh: "np.linalg.eigh(S)",
     svd: "np.linalg.svd(A)"
   ]
@@ -42,6 +49,12 @@ defmodule Bench.LinAlg do
     Bench.setup(
       peer,
       "exec('try:\\n  import scipy.linalg as sl\\nexcept ImportError:\\n  sl = None'); norm = np.linalg.norm"
+    )
+
+    Bench.setup(
+      peer,
+      "triangular = lambda a, b: np.linalg.solve(a, b) if sl is None else " <>
+        "sl.solve_triangular(a, b, lower=True)"
     )
 
     scipy? = Bench.value(peer, "sl is not None") == "True"
@@ -57,16 +70,19 @@ defmodule Bench.LinAlg do
       Bench.setup(peer, "n = #{n}; i, j = np.indices((n, n)); A = #{formula(kind)}")
       Bench.setup(peer, "A = A.astype(#{dtype}); S = (A + A.T) / 2; b = A[:, :3] + 1")
       Bench.setup(peer, "P = (A @ A.T + n * np.eye(n)).astype(#{dtype})")
+      Bench.setup(peer, "D = (P / n).astype(#{dtype}); T = np.tril(P)")
 
-      for {problem, theirs} <- problems, solvable?(problem, kind) do
+      for {problem, theirs} <- problems, solvable?(problem, kind, n) do
         compare(peer, {problem, kind, n, type}, matrices, theirs)
       end
     end
   end
 
-  # Where a pivot vanishes there is nothing to compare.
-  defp solvable?(:solve, kind), do: kind == :random
-  defp solvable?(_, _), do: true
+  # Where a pivot vanishes there is nothing to compare, nor where a determinant of f32
+  # overflows.
+  defp solvable?(:determinant, kind, n), do: kind == :random and n <= 128
+  defp solvable?(problem, kind, _) when problem in [:solve, :invert], do: kind == :random
+  defp solvable?(_, _, _), do: true
 
   defp formula(:random), do: "np.sin(12.9898 * i + 78.233 * j + i * j * 0.7391)"
   defp formula(:hilbert), do: "1.0 / (i + j + 1)"
@@ -89,11 +105,15 @@ defmodule Bench.LinAlg do
 
     a = data |> Nx.from_binary(:f64) |> Nx.reshape({n, n}) |> Nx.as_type(type)
 
+    p = Nx.add(Nx.dot(a, Nx.transpose(a)), Nx.multiply(n, Nx.eye(n, type: type)))
+
     %{
       a: a,
       s: Nx.divide(Nx.add(a, Nx.transpose(a)), 2),
       b: Nx.add(a[[.., 0..2]], 1),
-      p: Nx.add(Nx.dot(a, Nx.transpose(a)), Nx.multiply(n, Nx.eye(n, type: type)))
+      p: p,
+      t: Nx.tril(p),
+      d: Nx.divide(p, n)
     }
   end
 
@@ -138,6 +158,9 @@ defmodule Bench.LinAlg do
   defp call(:solve, m), do: Nx.LinAlg.solve(m.a, m.b)
   defp call(:cholesky, m), do: Nx.LinAlg.cholesky(m.p)
   defp call(:eigh, m), do: Nx.LinAlg.eigh(m.s)
+  defp call(:triangular_solve, m), do: Nx.LinAlg.triangular_solve(m.t, m.b)
+  defp call(:invert, m), do: Nx.LinAlg.invert(m.d)
+  defp call(:determinant, m), do: Nx.LinAlg.determinant(m.d)
   defp call(problem, m), do: apply(Nx.LinAlg, problem, [m.a])
 
   defp residuals(:cholesky, l, m), do: [distance(dot(l, t(l)), m.p)]
@@ -147,6 +170,23 @@ defmodule Bench.LinAlg do
   defp residuals(:solve, x, m) do
     rest = Nx.subtract(dot(m.a, x), wide(m.b))
     [norm(rest) / (norm(wide(m.a)) * norm(wide(x)))]
+  end
+
+  defp residuals(:triangular_solve, x, m) do
+    a = wide(m.t)
+    rest = Nx.subtract(dot(a, x), wide(m.b))
+    [norm(rest) / (norm(a) * norm(wide(x)))]
+  end
+
+  defp residuals(:invert, x, m) do
+    rest = Nx.subtract(dot(m.d, x), Nx.eye(Nx.shape(x), type: :f64))
+    [norm(rest) / (norm(wide(m.d)) * norm(wide(x)))]
+  end
+
+  # Of a matrix of f32 beside the same in f64.
+  defp residuals(:determinant, x, m) do
+    y = Nx.LinAlg.determinant(wide(m.d))
+    [Nx.to_number(Nx.divide(Nx.abs(Nx.subtract(wide(x), y)), Nx.abs(y)))]
   end
 
   defp residuals(:eigh, {w, v}, m) do

@@ -595,8 +595,16 @@ fn signed(mut svd: svd::Svd, wide: bool, dtype: DType) -> svd::Svd {
         }
     }
     if dtype == DType::F32 {
-        let limit = 4.0 * f64::from(f32::EPSILON) * svd.s.first().copied().unwrap_or_default();
-        svd.s.iter_mut().for_each(|s| *s = s.clean(limit));
+        // All together, so that many small ones are not lost.
+        let limit = 2.0 * f64::from(f32::EPSILON) * svd.s.first().copied().unwrap_or_default();
+        let mut lost = 0.0f64;
+        for s in svd.s.iter_mut().rev() {
+            lost = lost.hypot(*s);
+            if lost > limit {
+                break;
+            }
+            *s = 0.0;
+        }
     }
     svd
 }

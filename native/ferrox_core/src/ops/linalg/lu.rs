@@ -124,7 +124,8 @@ impl<T: Scalar> Lu<T> {
         let n = self.rows.len();
         let diagonal = || (0..n).map(|i| self.packed.at(i, i));
         if diagonal().any(|value| value == T::ZERO) {
-            return T::ZERO;
+            // Whatever the order, a product that overflows doesn't matter.
+            return if self.packed.is_finite() { T::ZERO } else { T::real(f64::NAN) };
         }
         let product = precision.round(diagonal().fold(T::ONE, |product, value| product * value));
         if self.odd { -product } else { product }
