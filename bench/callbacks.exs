@@ -63,15 +63,12 @@ defmodule Bench.Callbacks do
         {fun, args} = make.(n)
         args = Enum.map(args, &Nx.backend_copy(&1, backend))
 
-        call = fn ->
-          Nx.default_backend(backend)
-          apply(fun, args)
-        end
-
+        call = fn -> apply(fun, args) end
+        Nx.global_default_backend(backend)
         once = time_once(backend, call)
         count = trunc(0.02 / max(once || 1.0, 1.0e-7)) |> max(1) |> min(20_000)
         rounds = if once && once > 0.5, do: 1, else: 5
-        {if(once, do: call), count, rounds}
+        {backend, if(once, do: call), count, rounds}
       end
       |> interleaved()
 
@@ -89,10 +86,13 @@ defmodule Bench.Callbacks do
   defp time_once(_backend, call), do: Bench.time_once(call)
 
   defp interleaved(calls) do
-    rounds = calls |> Enum.map(&elem(&1, 2)) |> Enum.min()
+    rounds = calls |> Enum.map(&elem(&1, 3)) |> Enum.min()
 
     Bench.medians(rounds, fn ->
-      for {call, count, _} <- calls, do: call && Bench.time(call, count) / count
+      for {backend, call, count, _} <- calls do
+        Nx.global_default_backend(backend)
+        call && Bench.time(call, count) / count
+      end
     end)
   end
 
