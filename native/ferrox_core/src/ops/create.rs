@@ -3,25 +3,24 @@
 use crate::exec::elementwise::TILE;
 use crate::exec::parallel::{self, Cost};
 use crate::lane::conversion;
+use crate::ops::cast::convert;
 use crate::tensor::Output;
 use crate::{DType, Error};
 
 /// What an element costs.
-pub const COST: Cost = 2_000;
+pub const COST: Cost = 400;
 
-/// Fills `out` with integers, the element at `position` being `value(position)`.
-fn integers(op: &'static str, out: Output<'_>, value: impl Fn(usize) -> u64 + Sync) -> Result<(), Error> {
+/// Fills `out` with integers: `count` writes those from a position on.
+fn integers(out: Output<'_>, count: impl Fn(usize, &mut [[u8; 8]]) + Sync) -> Result<(), Error> {
     let (dtype, size) = (out.dtype, out.shape.iter().product());
     let width = dtype.width();
     let convert = conversion(DType::U64, dtype);
-    out.write(op, |out| {
+    out.write("iota", |out| {
         parallel::fill(out, size, COST, |start, part| {
             let mut lanes = [[0; 8]; TILE];
             for (tile, part) in part.chunks_mut(TILE * width).enumerate() {
                 let lanes = &mut lanes[..part.len() / width];
-                for (i, lane) in lanes.iter_mut().enumerate() {
-                    *lane = value(start + tile * TILE + i).to_ne_bytes();
-                }
+                count(start + tile * TILE, lanes);
                 match convert {
                     Some(convert) => convert(lanes.as_flattened(), part),
                     None => part.copy_from_slice(lanes.as_flattened()),
@@ -32,6 +31,13 @@ fn integers(op: &'static str, out: Output<'_>, value: impl Fn(usize) -> u64 + Sy
     })
 }
 
+/// `first`, `first + 1` and so on.
+fn count_up(first: usize, lanes: &mut [[u8; 8]]) {
+    for (i, lane) in lanes.iter_mut().enumerate() {
+        *lane = ((first + i) as u64).to_ne_bytes();
+    }
+}
+
 /// `Nx.iota/2`: counts along `axis`, or through the whole tensor.
 ///
 /// # Errors
@@ -39,14 +45,29 @@ fn integers(op: &'static str, out: Output<'_>, value: impl Fn(usize) -> u64 + Sy
 /// `Error::Argument` if the axis is out of range.
 pub fn iota(out: Output<'_>, axis: Option<usize>) -> Result<(), Error> {
     let Some(axis) = axis else {
-        return integers("iota", out, |position| position as u64);
+        return integers(out, count_up);
     };
     let Some(&dim) = out.shape.get(axis) else {
         let problem = format!("axis {axis} is out of range for rank {}", out.shape.len());
         return Err(Error::Argument { op: "iota", problem });
     };
     let inner: usize = out.shape[axis + 1..].iter().product();
-    integers("iota", out, |position| (position / inner % dim) as u64)
+    integers(out, |position, mut lanes| {
+        let (mut value, mut done) = (position / inner % dim, position % inner);
+        while !lanes.is_empty() {
+            // Up to the end of the axis, or of the elements that share an index.
+            let run = if inner == 1 { dim - value } else { inner - done };
+            let (part, rest) = lanes.split_at_mut(run.min(lanes.len()));
+            if inner == 1 {
+                count_up(value, part);
+                value = 0;
+            } else {
+                part.fill((value as u64).to_ne_bytes());
+                value = (value + 1) % dim;
+            }
+            (lanes, done) = (rest, 0);
+        }
+    })
 }
 
 /// `Nx.eye/2`: ones where the last two indices are equal, else zeros.
@@ -59,5 +80,19 @@ pub fn eye(out: Output<'_>) -> Result<(), Error> {
         let problem = format!("needs at least two axes, got {}", out.shape.len());
         return Err(Error::Argument { op: "eye", problem });
     };
-    integers("eye", out, |position| u64::from(position / columns % rows == position % columns))
+    let width = out.dtype.width();
+    let mut one = [0; 16];
+    let one = &mut one[..width];
+    convert(DType::U64, &1u64.to_ne_bytes(), out.dtype, 1, one);
+    out.write("eye", |out| {
+        // Nothing is zero in every type.
+        out.fill(0);
+        // An empty matrix has no chunks.
+        for matrix in out.chunks_exact_mut((rows * columns * width).max(1)) {
+            for row in 0..rows.min(columns) {
+                matrix[row * (columns + 1) * width..][..width].copy_from_slice(one);
+            }
+        }
+        Ok(())
+    })
 }
