@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use num_complex::Complex;
+use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
 use crate::exec::parallel::{self, Cost, Work};
-use crate::layout::{Layout, collapse, index_of};
+use crate::layout::{Layout, Shape, collapse, index_of};
 use crate::ops::cast::cast_tensor;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
@@ -32,19 +33,19 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn shape_of(&self, axes: &[usize]) -> Vec<usize> {
+    fn shape_of(&self, axes: &[usize]) -> Shape {
         axes.iter().map(|&axis| self.tensor.shape()[axis]).collect()
     }
 
-    fn free(&self) -> Vec<usize> {
-        let rank = self.tensor.layout().rank();
+    fn free(&self) -> Shape {
+        let rank = self.tensor.rank();
         (0..rank).filter(|axis| !self.contract.contains(axis) && !self.batch.contains(axis)).collect()
     }
 
     /// Distinct axes within the rank.
     fn check(&self) -> Result<(), Error> {
-        let rank = self.tensor.layout().rank();
-        let mut seen = vec![false; rank];
+        let rank = self.tensor.rank();
+        let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, rank);
         for &axis in self.contract.iter().chain(self.batch) {
             match seen.get_mut(axis) {
                 Some(seen) if !*seen => *seen = true,
@@ -66,7 +67,7 @@ impl Side<'_> {
 #[must_use]
 pub fn work(out: DType, elements: usize, summed: usize, read: usize, batches: usize) -> Work {
     /// What an element costs that has to be moved or converted first, and a batch.
-    const MOVED: Cost = 2_000;
+    const MOVED: Cost = 500;
     const BATCH: Cost = 100_000;
     /// And what an element of the result costs that has to be written.
     const WRITTEN: Cost = 200;
@@ -92,9 +93,11 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     if batch != right.shape_of(right.batch) || contracted != right.shape_of(right.contract) {
         return Err(mismatch("differ in the sizes of the axes to sum over or of the batch"));
     }
-    let (left_free, right_free) = (left.shape_of(&left.free()), right.shape_of(&right.free()));
-    let expected: Vec<usize> = batch.iter().chain(&left_free).chain(&right_free).copied().collect();
-    if expected.iter().product::<usize>() != out.shape.iter().product() {
+    let (left_axes, right_axes) = (left.free(), right.free());
+    let (left_free, right_free) = (left.shape_of(&left_axes), right.shape_of(&right_axes));
+    let expected = || batch.iter().chain(&left_free).chain(&right_free).copied();
+    if expected().product::<usize>() != out.shape.iter().product() {
+        let expected: Vec<usize> = expected().collect();
         let (expected, given) = (ShapeDisplay(&expected), ShapeDisplay(out.shape));
         return Err(mismatch(&format!("give a product of shape {expected}, not {given}")));
     }
@@ -106,8 +109,9 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     let Some(lane) = lane(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
-    let left_order: Vec<usize> = [left.batch, &left.free(), left.contract].concat();
-    let right_order: Vec<usize> = [right.batch, right.contract, &right.free()].concat();
+    let order = |axes: [&[usize]; 3]| -> Shape { axes.into_iter().flatten().copied().collect() };
+    let left_order = order([left.batch, &left_axes, left.contract]);
+    let right_order = order([right.batch, right.contract, &right_axes]);
     let left = Prepared::new(left.tensor, lane, &left_order, [left.batch.len(), left_free.len()])?;
     let right = Prepared::new(right.tensor, lane, &right_order, [right.batch.len(), right.contract.len()])?;
     let out_shape = out.shape;
@@ -190,6 +194,9 @@ impl<'a> Prepared<'a> {
 /// The strides of rows and columns, if each group of axes is one.
 fn matrix_strides(layout: &Layout, rows: usize, columns: usize) -> Option<[usize; 2]> {
     let stride = |from: usize, to: usize| {
+        if to <= from + 1 {
+            return layout.strides[from..to].first().map_or(Some(0), |&stride| usize::try_from(stride).ok());
+        }
         let (dims, strides) = collapse(&layout.shape[from..to], &[&layout.strides[from..to]]);
         match dims.len() {
             0 => Some(0),
@@ -228,7 +235,7 @@ fn products(
         product(lane, [m, k, n], left.matrix(index, width), right.matrix(index, width), out, alone)
     };
     // Many products are shared out; of few, each is.
-    if batches >= 2 * parallel::threads() {
+    if batches > 1 && batches >= 2 * parallel::threads() {
         let cost = matmul::cost(lane).saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
         return parallel::try_fill(out, batches, cost, |first, out| {
             let mut products = out.chunks_mut(m * n * width).enumerate();
