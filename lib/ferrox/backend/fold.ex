@@ -8,20 +8,22 @@ defmodule Ferrox.Backend.Fold do
   @doc "The data of `Nx.reduce/4`."
   @spec reduce(map, map, term, keyword, fun) :: bitstring
   def reduce(out, %{type: type, shape: shape} = tensor, acc, opts, fun) do
-    all = Shape.all_axes(shape)
-    axes = Enum.sort(opts[:axes] || all)
+    {rows, count} = rows({type, shape, tensor.data.state}, opts[:axes])
+    fold(:reduce, rows, count, scalar(tensor), acc, out, fun)
+  end
+
+  # The data with the axes to reduce last, and how many elements they have.
+  defp rows({_type, shape, data}, nil), do: {data, Tuple.product(shape)}
+
+  defp rows({_type, shape, data} = operand, axes) do
+    {all, axes} = {Shape.all_axes(shape), Enum.sort(axes)}
     kept = all -- axes
-    data = tensor.data.state
+    order = kept ++ axes
 
-    rows =
-      if axes == Enum.drop(all, length(kept)) do
-        data
-      else
-        order = kept ++ axes
-        Native.transpose(pick(shape, order), order, {type, shape, data})
-      end
+    data =
+      if order == all, do: data, else: Native.transpose(pick(shape, order), order, operand)
 
-    fold(:reduce, rows, Tuple.product(pick(shape, axes)), scalar(tensor), acc, out, fun)
+    {data, Tuple.product(pick(shape, axes))}
   end
 
   @doc "The data of `Nx.window_reduce/5`, whose padding is the accumulator."
