@@ -22,9 +22,9 @@ pub type Work = u64;
 const MAX_SHORT: Work = 100_000_000;
 
 /// Work below this runs on the calling thread: waking others costs more. It is
-/// where two threads draw level with one in an f32 addition, 250,000 elements
-/// of 100 ps.
-const MIN_PARALLEL: Work = 25_000_000;
+/// where two threads draw level with one, in `exp` and `erfc` of f32 between 30
+/// and 80 us.
+const MIN_PARALLEL: Work = 60_000_000;
 
 /// Chunks a thread: enough to even out threads that are late.
 const CHUNKS_PER_THREAD: usize = 4;
@@ -34,6 +34,8 @@ const SMALL: Cost = 20_000;
 const ALIGN: usize = 1024;
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Asking the system takes longer than many an operation.
+static CORES: OnceLock<usize> = OnceLock::new();
 static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
 
 /// Sets the number of threads; zero means one for each core. Without effect
@@ -47,7 +49,7 @@ pub fn set_threads(threads: usize) {
 #[must_use]
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
         n => n,
     }
 }
