@@ -19,12 +19,12 @@ defmodule Ferrox.Backend.Fold do
     {all, axes} = {Shape.all_axes(shape), Enum.sort(axes)}
     kept = all -- axes
     order = kept ++ axes
-
-    data =
-      if order == all, do: data, else: Native.transpose(pick(shape, order), order, operand)
-
+    data = if order == all, do: data, else: transpose(order, operand)
     {data, Tuple.product(pick(shape, axes))}
   end
+
+  defp transpose(order, {_type, shape, _data} = operand),
+    do: Native.transpose(pick(shape, order), order, operand)
 
   @doc "The data of `Nx.window_reduce/5`, whose padding is the accumulator."
   @spec window_reduce(map, map, term, tuple, keyword, fun) :: bitstring
