@@ -9,6 +9,8 @@ defmodule Ferrox.Oracle do
 
   import Bitwise
 
+  @compile {:no_warn_undefined, [Complex]}
+
   @type value :: number | :infinity | :neg_infinity | :nan | {value, value}
 
   # Bits of precision and the exponent of the smallest normal number.
@@ -377,7 +379,7 @@ defmodule Ferrox.Oracle do
   def ieee(:erfc, x) when is_infinite(x), do: 1.0 - sign(x)
   def ieee(:erf_inv, x) when is_infinite(x) or abs(x) > 1, do: :nan
 
-  # As Nx approximates it.
+  # As Nx approximates it; only asked where Nx is.
   def ieee(:erf_inv, x), do: 1.0 * Complex.erf_inv(x)
   def ieee(:cbrt, x) when x < 0, do: -:math.pow(-x, 1 / 3)
   def ieee(:cbrt, x), do: :math.pow(x, 1 / 3)
@@ -474,6 +476,8 @@ defmodule Ferrox.Oracle do
       true -> root(z)
     end
   end
+
+  defp formula(:atan2, [{a, _}, {b, _}]), do: {ieee(:atan2, a, b), 0.0}
 
   defp formula(:pow, [{a, b}, {:infinity, d}]) when a == 0 and b == 0 and d == 0, do: {0.0, 0.0}
 
