@@ -3,6 +3,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
+use ferrox_core::exec::memory::Recycler;
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
@@ -11,6 +12,10 @@ use ferrox_core::ops::shape::transpose;
 use ferrox_core::ops::sort::{Direction, sort};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
+
+/// As in the library.
+#[global_allocator]
+static MEMORY: Recycler = Recycler::new();
 
 const SIZES: [usize; 4] = [16, 1_000, 100_000, 10_000_000];
 const SIDES: [usize; 4] = [16, 64, 256, 1_024];

@@ -5,6 +5,7 @@ pub mod elementwise;
 pub mod fold;
 pub mod matmul;
 pub mod matvec;
+pub mod memory;
 pub mod parallel;
 pub mod radix;
 pub mod simd;

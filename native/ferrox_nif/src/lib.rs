@@ -10,4 +10,7 @@ mod promotion;
 mod support;
 mod term;
 
+#[global_allocator]
+static MEMORY: ferrox_core::exec::memory::Recycler = ferrox_core::exec::memory::Recycler::new();
+
 rustler::init!("Elixir.Ferrox.Native", load = families::load);
