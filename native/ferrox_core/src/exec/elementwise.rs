@@ -153,10 +153,8 @@ pub fn run(
             kernel(out, &part)
         });
     }
-    if size <= FEW
-        && let Some(done) = few(size, &mut target, inputs, kernel)
-    {
-        return done;
+    if size <= FEW {
+        return few(size, &mut target, inputs, kernel);
     }
     let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
     let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
@@ -178,23 +176,23 @@ pub fn run(
 const FEW: usize = 32;
 type Buffer = SmallVec<[u8; 16 * FEW]>;
 
-/// `run` for few elements that lie as the output does: converted at once, since
-/// planning would take longer than the work.
-fn few(
-    size: usize,
-    target: &mut Target<'_>,
-    inputs: &[Input<'_>],
-    kernel: Kernel,
-) -> Option<Result<(), Fault>> {
-    let mut buffers: [Buffer; 3] = Default::default();
+/// `run` for few elements: gathered and converted at once, since planning would take
+/// longer than the work.
+fn few(size: usize, target: &mut Target<'_>, inputs: &[Input<'_>], kernel: Kernel) -> Result<(), Fault> {
+    let mut buffers: [[Buffer; 2]; 3] = Default::default();
     let mut operands = SmallVec::<[Operand<'_>; 3]>::new();
-    for (input, buffer) in inputs.iter().zip(&mut buffers) {
+    for (input, [gathered, buffer]) in inputs.iter().zip(&mut buffers) {
         let (count, slice) = match input.access {
-            Access::Dense => (size, true),
             Access::Scalar => (1, false),
-            Access::Strided(_) => return None,
+            Access::Dense | Access::Strided(_) => (size, true),
         };
-        let raw = &input.bytes[..count * input.width];
+        let raw = if let Access::Strided(layout) = &input.access {
+            gathered.resize(count * input.width, 0);
+            layout::gather(input.width, input.bytes, layout, 0, gathered);
+            &*gathered
+        } else {
+            &input.bytes[..count * input.width]
+        };
         let elements = match input.load {
             None => raw,
             Some(Conversion { lane, convert }) => {
@@ -205,13 +203,13 @@ fn few(
         };
         operands.push(if slice { Operand::Slice(elements) } else { Operand::Scalar(elements) });
     }
-    Some(match target.store {
+    match target.store {
         None => kernel(target.bytes, &operands),
         Some(Conversion { lane, convert }) => {
             let mut computed: Buffer = SmallVec::from_elem(0, size * lane);
             kernel(&mut computed, &operands).map(|()| convert(&computed, target.bytes))
         }
-    })
+    }
 }
 
 /// The operand as it is, if it lies as a dense output does or is a scalar, and
