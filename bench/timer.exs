@@ -1,0 +1,61 @@
+# How late another process's timers of 1 ms are while a large operation runs.
+#
+#     MIX_ENV=prod mix run bench/timer.exs [SECONDS]
+#
+# Prints the median, the 99th percentile and the greatest lateness of each operation,
+# run again and again for SECONDS, 5 by default, and of nothing at all beside them.
+
+defmodule Bench.Timer do
+  def run(args) do
+    seconds = args |> List.first("5") |> String.to_integer()
+    IO.puts([String.pad_trailing("ms late", 34), "      median         99%        most"])
+    for {name, fun} <- operations(), do: measure(name, fun, seconds)
+  end
+
+  defp operations do
+    large = Ferrox.divide(Ferrox.iota({10_000_000}, type: :f32), 1.0e7)
+    matrix = Ferrox.divide(Ferrox.iota({2_048, 2_048}, type: :f32), 4.0e6)
+    small = Ferrox.divide(Ferrox.iota({10_000}, type: :f32), 1.0e4)
+
+    [
+      {"nothing", fn -> Process.sleep(10) end},
+      {"exp of 10,000 f32", fn -> Ferrox.exp(small) end},
+      {"add of 10,000,000 f32", fn -> Ferrox.add(large, large) end},
+      {"exp of 10,000,000 f32", fn -> Ferrox.exp(large) end},
+      {"sum of 10,000,000 f32", fn -> Ferrox.sum(large) end},
+      {"dot of 2048 by 2048 f32", fn -> Ferrox.dot(matrix, matrix) end}
+    ]
+  end
+
+  defp measure(name, fun, seconds) do
+    stop = System.monotonic_time(:millisecond) + seconds * 1_000
+    watcher = Task.async(fn -> watch(stop, []) end)
+    busy(fun, stop)
+    late = watcher |> Task.await(:infinity) |> Enum.sort()
+    count = length(late)
+    columns = for part <- [0.5, 0.99, 1.0], do: Enum.at(late, min(trunc(count * part), count - 1))
+    IO.puts([String.pad_trailing(name, 34) | Enum.map(columns, &column/1)])
+  end
+
+  defp column(us), do: String.pad_leading(:erlang.float_to_binary(us / 1_000, decimals: 2), 12)
+
+  defp busy(fun, stop) do
+    fun.()
+    if System.monotonic_time(:millisecond) < stop, do: busy(fun, stop)
+  end
+
+  # Microseconds past the one millisecond that was asked for.
+  defp watch(stop, late) do
+    start = System.monotonic_time(:microsecond)
+
+    receive do
+    after
+      1 -> :ok
+    end
+
+    late = [System.monotonic_time(:microsecond) - start - 1_000 | late]
+    if System.monotonic_time(:millisecond) < stop, do: watch(stop, late), else: late
+  end
+end
+
+Bench.Timer.run(System.argv())
