@@ -17,7 +17,7 @@ defmodule Bench.Compare do
   alias Bench.{Cases, Chart, Report}
 
   # Seconds for all calls of a system in a cell, in how many rounds.
-  @full %{budget: 0.2, rounds: 9}
+  @full %{budget: 0.06, rounds: 7}
   @quick %{budget: 0.01, rounds: 3}
 
   # Seconds a call of a peer may take, and one of BinaryBackend, as its last size
