@@ -1227,7 +1227,7 @@ defmodule Ferrox do
     case {tuple_size(left.shape), tuple_size(right.shape)} do
       {0, _} -> multiply(left, right, opts)
       {_, 0} -> multiply(left, right, opts)
-      {m, n} -> dot(left, [m - 1], [], right, [Kernel.max(n - 2, 0)], [], opts)
+      {m, n} -> contract(mode, {left, [m - 1], []}, {right, [Kernel.max(n - 2, 0)], []})
     end
   end
 
@@ -1271,14 +1271,12 @@ defmodule Ferrox do
     [right_axes, right_batch] =
       Enum.map([right_axes, right_batch], &Shape.axes!(right.shape, &1, :dot))
 
-    shape = Shape.dot!(left.shape, left_axes, left_batch, right.shape, right_axes, right_batch)
+    contract(mode, {left, left_axes, left_batch}, {right, right_axes, right_batch})
+  end
 
-    Promoted.dot(
-      mode,
-      shape,
-      {left, left_axes, left_batch},
-      {right, right_axes, right_batch}
-    )
+  defp contract(mode, {left, axes, batch} = one, {right, right_axes, right_batch} = other) do
+    shape = Shape.dot!(left.shape, axes, batch, right.shape, right_axes, right_batch)
+    Promoted.dot(mode, shape, one, other)
   end
 
   ## Shapes
@@ -1353,7 +1351,7 @@ defmodule Ferrox do
             "transpose: :axes must name each axis of shape #{inspect(old)} once, got: #{inspect(axes)}"
     end
 
-    shape = axes |> Enum.map(&elem(old, &1)) |> List.to_tuple()
+    shape = List.to_tuple(for axis <- axes, do: elem(old, axis))
     %{tensor | data: Native.transpose(shape, axes, native(tensor)), shape: shape}
   end
 
@@ -1484,30 +1482,32 @@ defmodule Ferrox do
               inspect(list)
     end
 
-    {starts, dims} =
-      Enum.unzip(
-        for {axis, start, length, stride} <- zip4(Shape.all_axes(old), starts, lengths, strides) do
-          dim = elem(old, axis)
-          check = &check_slice!(&1, &2, axis, old)
-          check.(:length, if(is_integer(length) and length in 1..dim, do: :ok, else: length))
-          check.(:stride, if(is_integer(stride) and stride > 0, do: :ok, else: stride))
-          check.(:start, if(is_integer(start), do: :ok, else: start))
-          {start |> Kernel.max(0) |> Kernel.min(dim - length), div(length + stride - 1, stride)}
-        end
-      )
-
+    {starts, dims} = slice_axes(starts, lengths, strides, 0, old)
     shape = List.to_tuple(dims)
     %{tensor | data: Native.slice(shape, starts, lengths, strides, native(tensor)), shape: shape}
   end
 
-  defp check_slice!(_name, :ok, _axis, _shape), do: :ok
+  # Where each axis starts within the tensor, and its size in the result.
+  defp slice_axes([], [], [], _axis, _shape), do: {[], []}
 
-  defp check_slice!(name, value, axis, shape) do
+  defp slice_axes([start | starts], [length | lengths], [stride | strides], axis, shape) do
+    dim = elem(shape, axis)
+
+    unless is_integer(length) and length > 0 and length <= dim,
+      do: bad_slice!(:length, length, axis, shape)
+
+    unless is_integer(stride) and stride > 0, do: bad_slice!(:stride, stride, axis, shape)
+    unless is_integer(start), do: bad_slice!(:start, start, axis, shape)
+    {starts, dims} = slice_axes(starts, lengths, strides, axis + 1, shape)
+    start = start |> Kernel.max(0) |> Kernel.min(dim - length)
+    {[start | starts], [div(length + stride - 1, stride) | dims]}
+  end
+
+  @spec bad_slice!(atom, term, non_neg_integer, tuple) :: no_return
+  defp bad_slice!(name, value, axis, shape) do
     raise ArgumentError,
           "slice: #{name} #{inspect(value)} is out of range for axis #{axis} of shape #{inspect(shape)}"
   end
-
-  defp zip4(a, b, c, d), do: Enum.zip([a, b, c, d])
 
   @doc """
   Joins tensors along an axis. The others must have the same sizes.

@@ -86,7 +86,7 @@ defmodule Ferrox.Shape do
     if List.improper?(axes), do: raise_axes!(axes, op)
     axes = Enum.map(axes, &axis!(shape, &1, op))
 
-    if Enum.uniq(axes) != axes do
+    unless distinct?(axes) do
       raise ArgumentError,
             "#{op}: axes #{inspect(axes)} of shape #{inspect(shape)} name an axis twice"
     end
@@ -97,6 +97,10 @@ defmodule Ferrox.Shape do
   def axes!(_shape, [], _op), do: []
   def axes!(_shape, axes, op), do: raise_axes!(axes, op)
 
+  # Axes are few.
+  defp distinct?([axis | rest]), do: axis not in rest and distinct?(rest)
+  defp distinct?([]), do: true
+
   @spec raise_axes!(term, atom) :: no_return
   defp raise_axes!(axes, op) do
     raise ArgumentError, "#{op}: :axes must be a list of axes, got: #{inspect(axes)}"
@@ -104,22 +108,23 @@ defmodule Ferrox.Shape do
 
   @doc "The axes of a shape."
   @spec all_axes(t) :: [non_neg_integer]
-  def all_axes(shape), do: Enum.to_list(0..(tuple_size(shape) - 1)//1)
+  def all_axes(shape), do: :lists.seq(0, tuple_size(shape) - 1)
 
   @doc "The shape without `axes`, or with ones in their place."
   @spec reduce(t, [non_neg_integer], boolean) :: t
-  def reduce(shape, axes, keep?) do
-    shape
-    |> Tuple.to_list()
-    |> Enum.with_index()
-    |> Enum.flat_map(fn {dim, axis} ->
+  def reduce(shape, axes, keep?), do: reduce(shape, tuple_size(shape) - 1, axes, keep?, [])
+
+  defp reduce(_shape, -1, _axes, _keep?, dims), do: List.to_tuple(dims)
+
+  defp reduce(shape, axis, axes, keep?, dims) do
+    dims =
       cond do
-        axis not in axes -> [dim]
-        keep? -> [1]
-        true -> []
+        axis not in axes -> [elem(shape, axis) | dims]
+        keep? -> [1 | dims]
+        true -> dims
       end
-    end)
-    |> List.to_tuple()
+
+    reduce(shape, axis - 1, axes, keep?, dims)
   end
 
   @doc "The axes that the options of a reduction name, and the shape of its result."
