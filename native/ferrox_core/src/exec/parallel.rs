@@ -57,11 +57,26 @@ pub fn threads() -> usize {
 /// The pool; none with one thread, or where threads can't be had.
 fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
-        let builder =
-            rayon::ThreadPoolBuilder::new().num_threads(threads()).thread_name(|i| format!("ferrox-{i}"));
+        let builder = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads())
+            .thread_name(|i| format!("ferrox-{i}"))
+            .start_handler(|_| yield_to_others());
         if threads() > 1 { builder.build().ok() } else { None }
     })
     .as_ref()
+}
+
+/// Lets the VM's schedulers go first, who have timers to keep and messages to pass: with
+/// as many threads as cores, another process's timers were served when a product ended.
+/// Elsewhere than on Linux niceness is the process's, not the thread's.
+fn yield_to_others() {
+    #[cfg(target_os = "linux")]
+    {
+        /// From 5 on, timers of 1 ms are kept as they are with idle cores.
+        const NICE: i32 = 5;
+        // Where it is refused, threads go on as they are.
+        let _ = rustix::process::nice(NICE);
+    }
 }
 
 /// The work of an operation on so many elements.
