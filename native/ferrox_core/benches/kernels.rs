@@ -9,7 +9,7 @@ use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::reduce::{ReduceOp, reduce};
 use ferrox_core::ops::shape::transpose;
-use ferrox_core::ops::sort::{Direction, sort};
+use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
 
@@ -84,6 +84,34 @@ fn sum_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIZES)]
 fn sort_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
+}
+
+#[divan::bench(args = SIZES)]
+fn sort_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
+}
+
+#[divan::bench(args = SIZES)]
+fn argsort_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| {
+        let out = Output::new("bench", DType::S32, out.shape, out.bytes).expect("as wide");
+        argsort(out, &x[0], 0, Direction::Ascending)
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn argsort_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| {
+        let out = Output::new("bench", DType::S64, out.shape, out.bytes).expect("as wide");
+        argsort(out, &x[0], 0, Direction::Ascending)
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn top_k_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[10], &[&[n]]), |out, x| {
+        top_k(Output::new("bench", DType::S32, out.shape, out.bytes).expect("as wide"), &x[0], 10)
+    });
 }
 
 #[divan::bench(args = SIDES)]

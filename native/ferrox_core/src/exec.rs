@@ -7,6 +7,8 @@ pub mod matmul;
 pub mod matvec;
 pub mod memory;
 pub mod parallel;
+#[cfg(target_arch = "x86_64")]
+mod quick;
 pub mod radix;
 pub mod simd;
 pub mod window;

@@ -107,6 +107,21 @@ fn sorts_long_rows() {
 }
 
 #[test]
+fn sorts_numbers_that_differ_in_their_last_bits() {
+    let far = [i64::MIN, i64::MAX];
+    for dtype in [S64, F64] {
+        for length in [300_usize, 5_000] {
+            let near = (0..length as i64).map(|i| (i * 40_503 % 997) % 61 - 30 + (1 << 52));
+            let all: Vec<Number> = near.chain(far).map(|x| Number::Integer(i128::from(x))).collect();
+            let source = Source::new(dtype, contiguous(&[all.len()]), &all);
+            for direction in DIRECTIONS {
+                run(&source, 0, direction, S64);
+            }
+        }
+    }
+}
+
+#[test]
 fn sorts_rows_that_are_split_between_threads() {
     // Values in a pseudo-random order of a known result.
     let length = 1 << 18;

@@ -10,6 +10,8 @@
 use std::ops::Range;
 
 use super::parallel::{self, Cost};
+#[cfg(target_arch = "x86_64")]
+use super::{quick, simd::Wide};
 
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
@@ -23,10 +25,20 @@ pub trait Digits: Copy + Ord + Default + Send + Sync + 'static {
     const BYTES: usize;
     /// One of them.
     fn digit(self, byte: usize) -> u8;
+
+    /// How many keys `by_vectors` sorts without any to spare, if the processor has
+    /// the vectors.
+    #[inline]
+    fn vectors() -> Option<usize> {
+        None
+    }
+    /// Sorts keys where there are `vectors`.
+    #[inline]
+    fn by_vectors(_keys: &mut [Self], _spare: &mut [Self], _threads: usize) {}
 }
 
 macro_rules! digits {
-    ($($t:ty),*) => {$(
+    ($($t:ty $({$($vectors:item)*})?),*) => {$(
         impl Digits for $t {
             const BYTES: usize = size_of::<$t>();
 
@@ -35,11 +47,30 @@ macro_rules! digits {
             fn digit(self, byte: usize) -> u8 {
                 (self >> (8 * byte)) as u8
             }
+
+            $($(#[cfg(target_arch = "x86_64")] $vectors)*)?
         }
     )*};
 }
 
-digits!(u8, u16, u32, u64, u128);
+macro_rules! vector_digits {
+    ($($t:ty),*) => {
+        digits!($($t {
+            #[inline]
+            fn vectors() -> Option<usize> {
+                Wide::detect().map(|_| quick::base::<$t>())
+            }
+            fn by_vectors(keys: &mut [Self], spare: &mut [Self], threads: usize) {
+                if let Some(wide) = Wide::detect() {
+                    quick::sort(wide, keys, spare, threads);
+                }
+            }
+        }),*);
+    };
+}
+
+digits!(u8, u16, u128);
+vector_digits!(u32, u64);
 
 /// A key in the upper half and an index in the lower, so that equal keys stay in
 /// the order of their indices.
@@ -48,6 +79,8 @@ pub trait Indexed: Digits {
     fn join(key: u64, index: usize) -> Self;
     /// The index.
     fn index(self) -> u64;
+    /// The key.
+    fn key(self) -> u64;
 }
 
 impl Indexed for u64 {
@@ -58,6 +91,10 @@ impl Indexed for u64 {
     #[inline(always)]
     fn index(self) -> u64 {
         self & 0xffff_ffff
+    }
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self >> 32
     }
 }
 
@@ -70,18 +107,31 @@ impl Indexed for u128 {
     fn index(self) -> u64 {
         self as u64
     }
+    #[inline(always)]
+    fn key(self) -> u64 {
+        (self >> 64) as u64
+    }
 }
 
 /// How many keys `sort` needs to spare for so many, whose `bytes` count.
 #[must_use]
-pub fn spare(length: usize, bytes: &Range<usize>) -> usize {
-    if length < SHORT * bytes.len() { 0 } else { length }
+pub fn spare<K: Digits>(length: usize, bytes: &Range<usize>) -> usize {
+    if length <= K::vectors().unwrap_or(SHORT * bytes.len() - 1) { 0 } else { length }
 }
 
 /// Sorts keys whose bytes below `bytes` ascend among those that are alike in
 /// `bytes`, and whose bytes above are zero. `spare` is as long as `spare()`
 /// says, or longer.
 pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
+    if K::vectors().is_some() {
+        K::by_vectors(keys, spare, 1);
+    } else {
+        sort_digits(keys, spare, bytes);
+    }
+}
+
+/// `sort` by the digits.
+pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
     let length = keys.len();
     if length < SHORT * bytes.len() {
         keys.sort_unstable();
@@ -119,13 +169,19 @@ pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
 /// `sort` of one long row, by several threads if it pays; `spare` is as long as
 /// `keys`.
 pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
-    parallel::install(keys.len(), cost, |threads| sort_parallel(keys, spare, bytes, threads));
+    parallel::install(keys.len(), cost, |threads| {
+        if K::vectors().is_some() {
+            K::by_vectors(keys, spare, threads);
+        } else {
+            sort_parallel(keys, spare, bytes, threads);
+        }
+    });
 }
 
 fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
     let length = keys.len();
     if threads < 2 || length < 2 * MERGED {
-        sort(keys, spare, bytes.clone());
+        sort_digits(keys, spare, bytes.clone());
         return;
     }
     let middle = length / 2;
@@ -209,7 +265,7 @@ mod tests {
             let mut expected = keys.clone();
             expected.sort_unstable();
             let mut alone = keys.clone();
-            sort(&mut alone, &mut vec![K::default(); spare(length, bytes)], bytes.clone());
+            sort(&mut alone, &mut vec![K::default(); spare::<K>(length, bytes)], bytes.clone());
             assert_eq!(alone, expected, "{length}");
             for threads in 1..6 {
                 let mut shared = keys.clone();

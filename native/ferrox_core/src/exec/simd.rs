@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A loop to compile for each level. `run` must be `#[inline(always)]`, and so
@@ -114,3 +116,240 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     v.run()
 }
+
+/// Proof that the processor has `Level::V4`, which lets safe code compute with
+/// its vectors.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct Wide(());
+
+#[cfg(target_arch = "x86_64")]
+impl Wide {
+    /// Where loops run at that level.
+    #[inline]
+    #[must_use]
+    pub fn detect() -> Option<Wide> {
+        (level() == Level::V4).then_some(Wide(()))
+    }
+}
+
+/// Unsigned integers in vectors of 64 bytes. A mask has a bit for each lane, the
+/// lowest for the first.
+#[cfg(target_arch = "x86_64")]
+pub trait Lanes: Copy + Ord + Default + Send + Sync + 'static {
+    /// As many as a vector holds.
+    type Array: Copy;
+    /// The vector.
+    type Vector: Copy;
+    /// How many it holds.
+    const LANES: usize;
+    /// The largest.
+    const LAST: Self;
+
+    /// The array that a slice starts with; panics if the slice is shorter.
+    fn load(wide: Wide, from: &[Self]) -> Self::Vector;
+    /// Writes the first lanes of a slice; panics if it is shorter.
+    fn store(wide: Wide, vector: Self::Vector, to: &mut [Self]);
+    /// At most a vector of keys, and `LAST` in the lanes after them; panics if
+    /// there are more.
+    fn load_part(wide: Wide, from: &[Self]) -> Self::Vector;
+    /// Fills a slice with the first lanes; panics if it has more.
+    fn store_part(wide: Wide, vector: Self::Vector, to: &mut [Self]);
+    /// The same in all lanes.
+    fn splat(wide: Wide, value: Self) -> Self::Vector;
+    /// The smaller of each pair.
+    fn smaller(wide: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The larger of each pair.
+    fn larger(wide: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The larger of each pair where the mask says so, else the smaller.
+    fn min_or_max(wide: Wide, larger: u16, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// Where `a < b`.
+    fn less(wide: Wide, a: Self::Vector, b: Self::Vector) -> u16;
+    /// The lanes of the mask, moved to the front.
+    fn compress(wide: Wide, mask: u16, vector: Self::Vector) -> Self::Vector;
+    /// Lane `i` is lane `from[i]` of `a`, or of `b` from `LANES` on.
+    fn pick(wide: Wide, a: Self::Vector, b: Self::Vector, from: &Self::Array) -> Self::Vector;
+    /// Lane `i` is lane `from[i]`.
+    fn permute(wide: Wide, vector: Self::Vector, from: &Self::Array) -> Self::Vector;
+
+    /// The next larger key.
+    fn next(self) -> Option<Self>;
+    /// In row `i`, the number of each lane with the bits of `i` flipped.
+    const FLIPPED: [Self::Array; 16];
+    /// What `pick` takes for the first and for the second of two vectors, so that
+    /// lanes with a bit in their number go to the one and from the other: in row
+    /// `i`, of bit `i`.
+    const TURNED: [[Self::Array; 2]; 4];
+    /// In row `i`, the number of each lane with its lowest `i` bits at the top.
+    const ROTATED: [Self::Array; 4];
+    /// Which lanes have a bit in their number.
+    #[inline(always)]
+    fn lanes_with(bit: usize) -> u16 {
+        const { assert!(Self::LANES <= 16) };
+        match bit {
+            1 => 0xaaaa,
+            2 => 0xcccc,
+            4 => 0xf0f0,
+            _ => 0xff00,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! lanes {
+    ($t:ty, $lanes:literal, $mask:ty, $splat:ident, $int:ty, $min:ident, $max:ident, $mask_max:ident, $less:ident,
+     $compress:ident, $pick:ident, $permute:ident, $load_part:ident, $store_part:ident) => {
+        // SAFETY, of each call: a `Wide` is only made where the processor has the
+        // instructions. Loads and stores are of arrays that are borrowed.
+        impl Lanes for $t {
+            type Array = [$t; $lanes];
+            type Vector = arch::__m512i;
+            const LANES: usize = $lanes;
+            const LAST: $t = <$t>::MAX;
+
+            #[inline(always)]
+            fn next(self) -> Option<$t> {
+                self.checked_add(1)
+            }
+            const FLIPPED: [[$t; $lanes]; 16] = {
+                let mut table = [[0; $lanes]; 16];
+                let mut i = 0;
+                while i < 16 * $lanes {
+                    table[i / $lanes][i % $lanes] = (i % $lanes ^ i / $lanes % $lanes) as $t;
+                    i += 1;
+                }
+                table
+            };
+            const TURNED: [[[$t; $lanes]; 2]; 4] = {
+                let mut table = [[[0; $lanes]; 2]; 4];
+                let mut i = 0;
+                while i < 4 * $lanes {
+                    let (bit, lane) = (1 << (i / $lanes), i % $lanes);
+                    let other = (lane ^ bit) % $lanes;
+                    let (first, second) =
+                        if lane & bit == 0 { (lane, other) } else { ($lanes + other, $lanes + lane) };
+                    table[i / $lanes][0][lane] = first as $t;
+                    table[i / $lanes][1][lane] = second as $t;
+                    i += 1;
+                }
+                table
+            };
+            const ROTATED: [[$t; $lanes]; 4] = {
+                let mut table = [[0; $lanes]; 4];
+                let mut i = 0;
+                while i < 4 * $lanes {
+                    let (by, lane) = (i / $lanes, i % $lanes);
+                    table[by][lane] = ((lane >> by | lane << ($lanes as usize).ilog2() >> by) % $lanes) as $t;
+                    i += 1;
+                }
+                table
+            };
+
+            #[inline(always)]
+            fn load(_: Wide, from: &[$t]) -> arch::__m512i {
+                let from = &from[..$lanes];
+                // SAFETY: as above.
+                unsafe { arch::_mm512_loadu_si512(from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn store(_: Wide, vector: arch::__m512i, to: &mut [$t]) {
+                let to = &mut to[..$lanes];
+                // SAFETY: as above.
+                unsafe { arch::_mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
+            }
+            #[inline(always)]
+            fn load_part(wide: Wide, from: &[$t]) -> arch::__m512i {
+                assert!(from.len() <= $lanes);
+                let mask = ((1u32 << from.len()) - 1) as $mask;
+                let last = <$t>::splat(wide, <$t>::MAX);
+                // SAFETY: as above; what the mask leaves out isn't read.
+                unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn store_part(_: Wide, vector: arch::__m512i, to: &mut [$t]) {
+                assert!(to.len() <= $lanes);
+                let mask = ((1u32 << to.len()) - 1) as $mask;
+                // SAFETY: as above; what the mask leaves out isn't written.
+                unsafe { arch::$store_part(to.as_mut_ptr().cast(), mask, vector) }
+            }
+            #[inline(always)]
+            fn splat(_: Wide, value: $t) -> arch::__m512i {
+                // SAFETY: as above.
+                unsafe { arch::$splat(value as $int) }
+            }
+            #[inline(always)]
+            fn smaller(_: Wide, a: arch::__m512i, b: arch::__m512i) -> arch::__m512i {
+                // SAFETY: as above.
+                unsafe { arch::$min(a, b) }
+            }
+            #[inline(always)]
+            fn larger(_: Wide, a: arch::__m512i, b: arch::__m512i) -> arch::__m512i {
+                // SAFETY: as above.
+                unsafe { arch::$max(a, b) }
+            }
+            #[inline(always)]
+            fn min_or_max(_: Wide, larger: u16, a: arch::__m512i, b: arch::__m512i) -> arch::__m512i {
+                // SAFETY: as above.
+                unsafe { arch::$mask_max(arch::$min(a, b), larger as $mask, a, b) }
+            }
+            #[inline(always)]
+            #[allow(clippy::useless_conversion, reason = "one of the masks has 16 bits")]
+            fn less(_: Wide, a: arch::__m512i, b: arch::__m512i) -> u16 {
+                // SAFETY: as above.
+                u16::from(unsafe { arch::$less(a, b) })
+            }
+            #[inline(always)]
+            fn compress(_: Wide, mask: u16, vector: arch::__m512i) -> arch::__m512i {
+                // SAFETY: as above.
+                unsafe { arch::$compress(mask as $mask, vector) }
+            }
+            #[inline(always)]
+            fn pick(wide: Wide, a: arch::__m512i, b: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
+                let from = <$t>::load(wide, from);
+                // SAFETY: as above.
+                unsafe { arch::$pick(a, from, b) }
+            }
+            #[inline(always)]
+            fn permute(wide: Wide, vector: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
+                let from = <$t>::load(wide, from);
+                // SAFETY: as above.
+                unsafe { arch::$permute(from, vector) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+lanes!(
+    u32,
+    16,
+    u16,
+    _mm512_set1_epi32,
+    i32,
+    _mm512_min_epu32,
+    _mm512_max_epu32,
+    _mm512_mask_max_epu32,
+    _mm512_cmplt_epu32_mask,
+    _mm512_maskz_compress_epi32,
+    _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32,
+    _mm512_mask_loadu_epi32,
+    _mm512_mask_storeu_epi32
+);
+#[cfg(target_arch = "x86_64")]
+lanes!(
+    u64,
+    8,
+    u8,
+    _mm512_set1_epi64,
+    i64,
+    _mm512_min_epu64,
+    _mm512_max_epu64,
+    _mm512_mask_max_epu64,
+    _mm512_cmplt_epu64_mask,
+    _mm512_maskz_compress_epi64,
+    _mm512_permutex2var_epi64,
+    _mm512_permutexvar_epi64,
+    _mm512_mask_loadu_epi64,
+    _mm512_mask_storeu_epi64
+);

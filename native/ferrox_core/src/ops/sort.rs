@@ -6,6 +6,8 @@
 //! in both. Where a result tells equal elements apart (zeros of either sign, the
 //! bits of NaN), they are put back in the order in which they came.
 
+use std::ops::Range;
+
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::radix::{self, Digits, Indexed};
@@ -40,7 +42,7 @@ pub enum Direction {
 
 /// An element in the order of an unsigned integer.
 trait Sortable: Element {
-    type Key: Digits + std::ops::BitXor<Output = Self::Key> + Into<u64>;
+    type Key: Digits + std::ops::BitXor<Output = Self::Key> + Into<u64> + TryFrom<u64>;
     /// What inverts the order.
     const ALL: Self::Key;
     /// What zero becomes.
@@ -119,7 +121,7 @@ trait Entries<T: Sortable>: 'static {
     fn entry(key: T::Key, index: usize) -> Self::Entry;
 
     /// The bytes that have to be sorted.
-    fn bytes() -> std::ops::Range<usize> {
+    fn bytes() -> Range<usize> {
         Self::LOW..Self::LOW + T::Key::BYTES
     }
 }
@@ -132,6 +134,18 @@ impl<T: Sortable> Entries<T> for Values {
     #[inline(always)]
     fn entry(key: T::Key, _index: usize) -> T::Key {
         key
+    }
+}
+
+/// The keys, in 64 bits.
+struct Widened;
+impl<T: Sortable> Entries<T> for Widened {
+    type Entry = u64;
+    const LOW: usize = 0;
+
+    #[inline(always)]
+    fn entry(key: T::Key, _index: usize) -> u64 {
+        key.into()
     }
 }
 
@@ -216,24 +230,37 @@ impl<'a> Rows<'a> {
         finish: impl Fn(&Row<'_, T>, &[E::Entry], bool, &mut [u8]) + Sync,
     ) -> Result<(), Error> {
         let (length, bytes) = (self.length, E::bytes());
-        let threads = parallel::threads();
-        let alone = self.count >= threads;
         self.write(out, length, self.cost(), |first, part, row_bytes| {
             let memory = |length| scratch_of::<E::Entry>(self.op, self.dtype, &[length], length);
             let mut entries = memory(length)?;
-            let mut spare = memory(if alone { radix::spare(length, &bytes) } else { length })?;
+            let mut spare = memory(self.spare::<E::Entry>(&bytes))?;
             for (i, out) in part.chunks_mut(row_bytes).enumerate() {
                 let row = self.row::<T>(first + i);
                 let odd = row.load::<E>(&mut entries);
-                if alone {
-                    radix::sort(&mut entries, &mut spare, bytes.clone());
-                } else {
-                    radix::sort_long(&mut entries, &mut spare, &bytes, cost(self.dtype));
-                }
+                self.sort_row(&mut entries, &mut spare, &bytes);
                 finish(&row, &entries, odd, out);
             }
             Ok(())
         })
+    }
+
+    /// Whether threads have rows of their own.
+    fn are_many(&self) -> bool {
+        self.count >= parallel::threads()
+    }
+
+    /// What `sort_row` needs to spare.
+    fn spare<K: Digits>(&self, bytes: &Range<usize>) -> usize {
+        let spare = radix::spare::<K>(self.length, bytes);
+        if self.are_many() || spare == 0 { spare } else { self.length }
+    }
+
+    fn sort_row<K: Digits>(&self, entries: &mut [K], spare: &mut [K], bytes: &Range<usize>) {
+        if self.are_many() || spare.is_empty() {
+            radix::sort(entries, spare, bytes.clone());
+        } else {
+            radix::sort_long(entries, spare, bytes, cost(self.dtype));
+        }
     }
 
     /// Calls `run(first row, part of the result, bytes of a row)` for parts of the
@@ -249,7 +276,7 @@ impl<'a> Rows<'a> {
         let (width, count) = (dtype.width(), self.count);
         let row_bytes = kept * width;
         let all = |bytes: &mut [u8]| {
-            if count < parallel::threads() {
+            if !self.are_many() {
                 run(0, bytes, row_bytes)
             } else {
                 parallel::try_fill(bytes, count, cost, |first, part| run(first, part, row_bytes))
@@ -293,8 +320,22 @@ struct Row<'a, T: Sortable> {
 }
 
 impl<T: Sortable> Row<'_, T> {
+    fn element(&self, place: usize) -> T {
+        T::load(self.elements[(self.first + place as isize * self.step) as usize])
+    }
+
     fn elements(&self) -> impl Iterator<Item = T> {
-        (0..self.length as isize).map(|i| T::load(self.elements[(self.first + i * self.step) as usize]))
+        (0..self.length).map(|place| self.element(place))
+    }
+
+    /// How many elements, from a place on, no key is below a limit among, if they
+    /// are next to each other; a multiple of `BLOCK`.
+    fn above(&self, start: usize, limit: T::Key) -> usize {
+        if self.step != 1 {
+            return 0;
+        }
+        let elements = &self.elements[self.first as usize..][start..self.length];
+        vectorize(Above::<T> { elements, flip: self.flip, limit })
     }
 
     /// Fills in the entries; whether any element is odd.
@@ -321,6 +362,28 @@ impl<T: Sortable> Row<'_, T> {
                 *slot = element.store();
             }
         }
+    }
+}
+
+/// Elements that are compared at once.
+const BLOCK: usize = 64;
+
+struct Above<'a, T: Sortable> {
+    elements: &'a [T::Bytes],
+    flip: T::Key,
+    limit: T::Key,
+}
+
+impl<T: Sortable> Vectorized for Above<'_, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let blocks = self.elements.chunks_exact(BLOCK).take_while(|block| {
+            let below = |&element: &T::Bytes| T::load(element).key() ^ self.flip < self.limit;
+            !block.iter().fold(false, |any, element| any | below(element))
+        });
+        blocks.count() * BLOCK
     }
 }
 
@@ -401,8 +464,10 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
     let rows = Rows::new(OP, input, axis, direction)?;
     check_shape(OP, &out, input, input.shape())?;
     dispatch!(real input.dtype(), T => {
-        if T::WIDE || !rows.is_short() {
+        if !rows.is_short() {
             sort_places::<T, u128>(out, &rows)
+        } else if T::WIDE {
+            sort_prefixes::<T>(out, &rows)
         } else {
             sort_places::<T, u64>(out, &rows)
         }
@@ -411,18 +476,58 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
 
 fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
     let dtype = out.dtype;
-    rows.sort::<T, Places<C>>(out, |_row, entries, _odd, out| write_places(entries, dtype, out))
+    rows.sort::<T, Places<C>>(out, |_row, entries, _odd, out| {
+        write_places(entries, C::index, dtype, out);
+    })
+}
+
+/// `sort_places` of 64-bit keys: of as much of a key as fits beside an index, from
+/// the highest bit in which any differ; then of those alike in that by the rest.
+fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
+    let (dtype, length) = (out.dtype, rows.length);
+    let index_bits = usize::BITS - length.saturating_sub(1).leading_zeros();
+    let places = (1 << index_bits) - 1;
+    let bytes = index_bits as usize / 8..8;
+    rows.write(out, length, rows.cost(), |first, part, row_bytes| {
+        let memory = |length| scratch_of::<u64>(rows.op, rows.dtype, &[length], length);
+        let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<u64>(&bytes))?);
+        let mut alike = Vec::new();
+        for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+            let row = rows.row::<T>(first + i);
+            row.load::<Widened>(&mut entries);
+            let least = entries.iter().fold(u64::MAX, |least, &key| least.min(key));
+            let most = entries.iter().fold(0, |most, &key| most.max(key));
+            let up = (most - least).leading_zeros().min(63);
+            for (i, entry) in entries.iter_mut().enumerate() {
+                *entry = ((*entry - least) << up) & !places | i as u64;
+            }
+            rows.sort_row(&mut entries, &mut spare, &bytes);
+            if up < index_bits {
+                for run in entries.chunk_by_mut(|a, b| (a ^ b) & !places == 0).filter(|run| run.len() > 1) {
+                    alike.clear();
+                    alike.extend(
+                        run.iter()
+                            .map(|&entry| (row.element((entry & places) as usize).key() ^ row.flip, entry)),
+                    );
+                    alike.sort_unstable();
+                    run.iter_mut().zip(&alike).for_each(|(entry, &(_, sorted))| *entry = sorted);
+                }
+            }
+            write_places(&entries, |entry| entry & places, dtype, out);
+        }
+        Ok(())
+    })
 }
 
 /// Writes the places of entries as elements of a type.
-fn write_places<C: Indexed>(entries: &[C], dtype: DType, out: &mut [u8]) {
+fn write_places<C: Copy>(entries: &[C], place: impl Fn(C) -> u64, dtype: DType, out: &mut [u8]) {
     const TILE: usize = 512;
     let width = dtype.width();
     let mut places = [0; TILE * 8];
     for (entries, out) in entries.chunks(TILE).zip(out.chunks_mut(TILE * width)) {
         let places = &mut places[..entries.len() * 8];
-        for (place, entry) in u64::view_mut(places).iter_mut().zip(entries) {
-            *place = entry.index().store();
+        for (slot, &entry) in u64::view_mut(places).iter_mut().zip(entries) {
+            *slot = place(entry).store();
         }
         match conversion(DType::U64, dtype) {
             Some(convert) => convert(places, out),
@@ -472,7 +577,7 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
                     entries.select_nth_unstable(k - 1);
                 }
                 entries[..k].sort_unstable();
-                write_places(&entries[..k], dtype, out);
+                write_places(&entries[..k], C::index, dtype, out);
             }
             Ok(())
         });
@@ -483,20 +588,28 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
         let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
-            let (mut filled, mut limit) = (0, None);
-            for (index, element) in row.elements().enumerate() {
-                let entry = <Places<C> as Entries<T>>::entry(element.key() ^ row.flip, index);
-                if limit.is_none_or(|limit| entry < limit) {
-                    best[filled] = entry;
-                    filled += 1;
-                    if filled == capacity {
-                        limit = Some(*best.select_nth_unstable(k - 1).1);
-                        filled = k;
+            let (mut filled, mut limit, mut start) = (0, None, 0);
+            while start < rows.length {
+                // Of equal keys the first counts, so that the limit's own is none.
+                if let Some(limit) = limit.map(C::key).and_then(|key| T::Key::try_from(key).ok()) {
+                    start += row.above(start, limit);
+                }
+                let end = (start + BLOCK).min(rows.length);
+                for index in start..end {
+                    let entry = <Places<C> as Entries<T>>::entry(row.element(index).key() ^ row.flip, index);
+                    if limit.is_none_or(|limit| entry < limit) {
+                        best[filled] = entry;
+                        filled += 1;
+                        if filled == capacity {
+                            limit = Some(*best.select_nth_unstable(k - 1).1);
+                            filled = k;
+                        }
                     }
                 }
+                start = end;
             }
             best[..filled].sort_unstable();
-            write_places(&best[..k], dtype, out);
+            write_places(&best[..k], C::index, dtype, out);
         }
         Ok(())
     })

@@ -1,0 +1,331 @@
+//! Quicksort of 32- and 64-bit keys with vectors of 64 bytes.
+//!
+//! Problem: a radix sort moves each key four to eight times, one after the other.
+//! Technique: each step compares a vector of keys with a pivot, and packs those
+//! below and the others into two rows; short rows go through a sorting
+//! network of whole vectors. What is still long after many steps is left to the
+//! radix sort, so that no order of keys takes quadratic time.
+
+use super::parallel;
+use super::radix::{Digits, sort_digits};
+use super::simd::{Lanes, Vectorized, Wide, dispatch};
+
+/// Vectors that a network sorts: of more, the registers don't hold all.
+const VECTORS: usize = 8;
+
+/// Rows shorter than this are sorted by one thread.
+const SHARED: usize = 1 << 13;
+
+/// Rows up to this length are sorted by a network, without any to spare.
+pub const fn base<K: Lanes>() -> usize {
+    VECTORS * K::LANES
+}
+
+/// Sorts keys; `spare` is as long, unless they are no more than `base`.
+pub fn sort<K: Lanes + Digits>(wide: Wide, keys: &mut [K], spare: &mut [K], threads: usize) {
+    let spare = if keys.len() <= base::<K>() { spare } else { &mut spare[..keys.len()] };
+    let steps = 2 * keys.len().max(1).ilog2();
+    quick(wide, keys, spare, true, (steps, threads));
+}
+
+/// Sorts `keys` in their place if they stay, or else into `other`; both are
+/// overwritten.
+fn quick<'a, K: Lanes + Digits>(
+    wide: Wide,
+    mut keys: &'a mut [K],
+    mut other: &'a mut [K],
+    mut stay: bool,
+    (steps, threads): (u32, usize),
+) {
+    let mut length = keys.len();
+    let mut low;
+    loop {
+        if length <= base::<K>() {
+            dispatch(Network { wide, keys, to: if stay { None } else { Some(other) } });
+            return;
+        }
+        if steps == 0 {
+            sort_digits(keys, other, 0..K::BYTES);
+            if !stay {
+                other.copy_from_slice(keys);
+            }
+            return;
+        }
+        let pivot = dispatch(Pivot { wide, keys });
+        low = dispatch(Partition { wide, keys, other, pivot, low_stays: stay });
+        if low > 0 {
+            break;
+        }
+        // None is below the pivot: what equals it comes first.
+        if stay {
+            (keys, other) = (other, keys);
+        }
+        let Some(above) = pivot.next() else {
+            other.copy_from_slice(keys);
+            return;
+        };
+        let equal = dispatch(Partition { wide, keys, other, pivot: above, low_stays: false });
+        length -= equal;
+        (keys, other, stay) = (&mut keys[..length], &mut other[equal..], false);
+    }
+    // What has stayed and what has moved are at the starts of their rows, and each
+    // goes on with what the other has left free.
+    let kept = if stay { low } else { length - low };
+    let (kept, free) = keys.split_at_mut(kept);
+    let (moved, left) = other.split_at_mut(free.len());
+    let steps = steps - 1;
+    if threads > 1 && length >= SHARED {
+        // As many threads for each as it has of the keys.
+        let share = (threads * kept.len() / length).clamp(1, threads - 1);
+        parallel::join(
+            || quick(wide, kept, left, stay, (steps, share)),
+            || quick(wide, moved, free, !stay, (steps, threads - share)),
+        );
+    } else {
+        quick(wide, kept, left, stay, (steps, 1));
+        quick(wide, moved, free, !stay, (steps, 1));
+    }
+}
+
+/// A key near the middle: the median of three medians of three.
+struct Pivot<'a, K> {
+    wide: Wide,
+    keys: &'a [K],
+}
+
+impl<K: Lanes> Vectorized for Pivot<'_, K> {
+    type Output = K;
+
+    #[inline(always)]
+    fn run(self) -> K {
+        let Pivot { wide, keys } = self;
+        let step = (keys.len() - K::LANES) / 8;
+        let mut at = [K::splat(wide, K::LAST); 9];
+        for (i, at) in at.iter_mut().enumerate() {
+            *at = K::load(wide, &keys[i * step..]);
+        }
+        for i in 0..3 {
+            at[i] = middle::<K>(wide, at[i], at[i + 3], at[i + 6]);
+        }
+        let mut medians = [K::default(); 16];
+        K::store(wide, middle::<K>(wide, at[0], at[1], at[2]), &mut medians);
+        let (a, b, c) = (medians[0], medians[3], medians[6]);
+        a.min(b).max(a.max(b).min(c))
+    }
+}
+
+/// The median of each three.
+#[inline(always)]
+fn middle<K: Lanes>(wide: Wide, a: K::Vector, b: K::Vector, c: K::Vector) -> K::Vector {
+    let (low, high) = (K::smaller(wide, a, b), K::larger(wide, a, b));
+    K::larger(wide, low, K::smaller(wide, high, c))
+}
+
+/// Moves the keys below the pivot, or those that aren't, to the start of the other
+/// row, and the rest to the start of their own; how many are below.
+struct Partition<'a, K> {
+    wide: Wide,
+    keys: &'a mut [K],
+    other: &'a mut [K],
+    pivot: K,
+    low_stays: bool,
+}
+
+impl<K: Lanes> Vectorized for Partition<'_, K> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Partition { wide, keys, other, pivot, low_stays } = self;
+        let length = keys.len();
+        let other = &mut other[..length];
+        let pivots = K::splat(wide, pivot);
+        let all = u16::MAX >> (16 - K::LANES);
+        let turn = if low_stays { 0 } else { all };
+        // What has been read but has not stayed has moved.
+        let (mut read, mut kept) = (0, 0);
+        while read + K::LANES <= length {
+            let vector = K::load(wide, &keys[read..]);
+            let stays = K::less(wide, vector, pivots) ^ turn;
+            K::store(wide, K::compress(wide, stays, vector), &mut keys[kept..]);
+            K::store(wide, K::compress(wide, stays ^ all, vector), &mut other[read - kept..]);
+            kept += stays.count_ones() as usize;
+            read += K::LANES;
+        }
+        // The rest, less than a vector.
+        let rest = (1 << (length - read)) - 1;
+        let vector = K::load_part(wide, &keys[read..]);
+        let stays = (K::less(wide, vector, pivots) ^ turn) & rest;
+        let more = stays.count_ones() as usize;
+        K::store_part(wide, K::compress(wide, stays, vector), &mut keys[kept..kept + more]);
+        K::store_part(
+            wide,
+            K::compress(wide, stays ^ rest, vector),
+            &mut other[read - kept..length - kept - more],
+        );
+        kept += more;
+        if low_stays { kept } else { length - kept }
+    }
+}
+
+/// Sorts at most `base` keys, into another row if there is one.
+struct Network<'a, K> {
+    wide: Wide,
+    keys: &'a mut [K],
+    to: Option<&'a mut [K]>,
+}
+
+impl<K: Lanes> Vectorized for Network<'_, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Network { wide, keys, to } = self;
+        if keys.len() < 2 {
+            if let Some(to) = to {
+                to.copy_from_slice(keys);
+            }
+            return;
+        }
+        match keys.len().div_ceil(K::LANES) {
+            ..=4 => network::<K, 4>(wide, keys, to),
+            _ => network::<K, VECTORS>(wide, keys, to),
+        }
+    }
+}
+
+/// Bitonic merges of columns, first within them, then of one with the next: a
+/// step over a distance within a column takes whole vectors, and one over columns
+/// permutes their lanes. In the end, columns become rows.
+#[inline(always)]
+fn network<K: Lanes, const ROWS: usize>(wide: Wide, keys: &mut [K], to: Option<&mut [K]>) {
+    let mut v = [K::splat(wide, K::LAST); ROWS];
+    for (v, keys) in v.iter_mut().zip(keys.chunks(K::LANES)) {
+        *v = K::load_part(wide, keys);
+    }
+    let mut size = 2;
+    while size <= ROWS {
+        for row in 0..ROWS {
+            let mirrored = row ^ (size - 1);
+            if row < mirrored {
+                (v[row], v[mirrored]) =
+                    (K::smaller(wide, v[row], v[mirrored]), K::larger(wide, v[row], v[mirrored]));
+            }
+        }
+        clean::<K, ROWS>(wide, &mut v, size / 4);
+        size *= 2;
+    }
+    let mut columns = 2;
+    while columns <= K::LANES {
+        let mirror = &K::FLIPPED[columns - 1];
+        let larger = K::lanes_with(columns / 2);
+        for row in 0..ROWS / 2 {
+            let (a, b) = (v[row], v[ROWS - 1 - row]);
+            v[row] = K::min_or_max(wide, larger, a, K::permute(wide, b, mirror));
+            v[ROWS - 1 - row] = K::min_or_max(wide, larger, b, K::permute(wide, a, mirror));
+        }
+        let mut distance = columns / 4;
+        while distance > 0 {
+            let (swap, larger) = (&K::FLIPPED[distance], K::lanes_with(distance));
+            for v in &mut v {
+                *v = K::min_or_max(wide, larger, *v, K::permute(wide, *v, swap));
+            }
+            distance /= 2;
+        }
+        clean::<K, ROWS>(wide, &mut v, ROWS / 2);
+        columns *= 2;
+    }
+    turn::<K, ROWS>(wide, &mut v);
+    let to = to.unwrap_or(keys);
+    for (&vector, to) in v.iter().zip(to.chunks_mut(K::LANES)) {
+        K::store_part(wide, vector, to);
+    }
+}
+
+/// The rest of a merge, whose steps are over fewer rows each.
+#[inline(always)]
+fn clean<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS], mut distance: usize) {
+    while distance > 0 {
+        for row in 0..ROWS {
+            if row & distance == 0 {
+                let (a, b) = (v[row], v[row + distance]);
+                (v[row], v[row + distance]) = (K::smaller(wide, a, b), K::larger(wide, a, b));
+            }
+        }
+        distance /= 2;
+    }
+}
+
+/// Turns columns into rows: bits of a row's number and of a lane's change places.
+#[inline(always)]
+fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
+    const { assert!(ROWS <= K::LANES) };
+    let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
+    for bit in 1..=rows {
+        let by = 1 << (rows - bit);
+        let [first, second] = &K::TURNED[(lanes - bit) as usize];
+        for row in 0..ROWS {
+            if row & by == 0 {
+                let (a, b) = (v[row], v[row + by]);
+                v[row] = K::pick(wide, a, b, first);
+                v[row + by] = K::pick(wide, a, b, second);
+            }
+        }
+    }
+    if rows < lanes {
+        // The bits of rows come to be the lowest.
+        let order = &K::ROTATED[rows as usize];
+        for v in v {
+            *v = K::permute(wide, *v, order);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<K: Lanes + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
+        let Some(wide) = Wide::detect() else { return };
+        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, 70_001]);
+        for length in lengths {
+            let mut state = 1u64;
+            let mut next = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state >> 20 ^ state << 44
+            };
+            let keys: Vec<K> = (0..length).map(|_| key(next())).collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            for threads in 1..4 {
+                let mut sorted = keys.clone();
+                sort(wide, &mut sorted, &mut keys.clone(), threads);
+                assert_eq!(sorted, expected, "{length}");
+            }
+            // Left to the radix sort, in either row.
+            for (steps, stay) in [(0, true), (0, false), (1, true), (1, false)] {
+                let (mut sorted, mut other) = (keys.clone(), keys.clone());
+                quick(wide, &mut sorted, &mut other, stay, (steps, 1));
+                assert_eq!(if stay { sorted } else { other }, expected, "{length} {steps} {stay}");
+            }
+            expected.reverse();
+            let mut sorted = expected.clone();
+            sort(wide, &mut sorted, &mut keys.clone(), 1);
+            expected.reverse();
+            assert_eq!(sorted, expected, "{length} from the end");
+            sort(wide, &mut sorted, &mut keys.clone(), 1);
+            assert_eq!(sorted, expected, "{length} sorted");
+        }
+    }
+
+    #[test]
+    fn sorts_any_keys() {
+        check(|x| x as u32);
+        check(|x| x);
+        check(|x| (x % 3) as u32);
+        check(|x| u64::MAX - x % 2);
+        check(|_| 7u64);
+        check(|_| u32::MAX);
+        check(|x| if x.is_multiple_of(10) { x as u32 } else { 1 << 31 });
+    }
+}
