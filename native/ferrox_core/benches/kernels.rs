@@ -8,7 +8,7 @@ use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::reduce::{ReduceOp, reduce};
-use ferrox_core::ops::shape::transpose;
+use ferrox_core::ops::shape::{reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
@@ -58,6 +58,21 @@ fn run(
     bencher.counter(ItemsCount::new(elements.unwrap_or(0))).bench_local(|| {
         let out = Output::new("bench", dtype, shape, black_box(&mut bytes)).expect("sound");
         call(out, black_box(&tensors)).expect("supported");
+    });
+}
+
+/// `run` with a tensor of bytes.
+fn run_bytes(
+    bencher: Bencher,
+    (shape, input): (&[usize], &[usize]),
+    mut call: impl FnMut(Output<'_>, &Tensor<'_>) -> Result<(), Error>,
+) {
+    let data: Vec<u8> = (0..input.iter().product::<usize>()).map(|i| i.to_le_bytes()[0]).collect();
+    let tensor = Tensor::new("bench", DType::U8, input, &data).expect("sound");
+    let mut bytes = vec![0; shape.iter().product()];
+    bencher.counter(ItemsCount::new(data.len())).bench_local(|| {
+        let out = Output::new("bench", DType::U8, shape, black_box(&mut bytes)).expect("sound");
+        call(out, black_box(&tensor)).expect("supported");
     });
 }
 
@@ -117,6 +132,35 @@ fn top_k_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIDES)]
 fn transpose_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| transpose(out, &x[0], &[1, 0]));
+}
+
+#[divan::bench(args = SIDES)]
+fn transpose_u8(bencher: Bencher, n: usize) {
+    run_bytes(bencher, (&[n, n], &[n, n]), |out, x| transpose(out, x, &[1, 0]));
+}
+
+#[divan::bench(args = SIDES)]
+fn reverse_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| reverse(out, &x[0], &[0, 1]));
+}
+
+#[divan::bench(args = SIDES)]
+fn reverse_u8(bencher: Bencher, n: usize) {
+    run_bytes(bencher, (&[n, n], &[n, n]), |out, x| reverse(out, x, &[0, 1]));
+}
+
+#[divan::bench(args = SIDES)]
+fn slice_with_strides_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n.div_ceil(2), n.div_ceil(3)], &[&[n, n]]), |out, x| {
+        slice(out, &x[0], &[0, 0], &[n, n], &[2, 3])
+    });
+}
+
+#[divan::bench(args = SIDES)]
+fn slice_with_strides_u8(bencher: Bencher, n: usize) {
+    run_bytes(bencher, (&[n.div_ceil(2), n.div_ceil(3)], &[n, n]), |out, x| {
+        slice(out, x, &[0, 0], &[n, n], &[2, 3])
+    });
 }
 
 #[divan::bench(args = SIDES)]

@@ -1,6 +1,7 @@
 //! How loops run: over tiles, on how many threads, with which instructions.
 
 pub mod conv;
+pub mod copy;
 pub mod elementwise;
 pub mod fold;
 pub mod matmul;

@@ -6,6 +6,8 @@
 
 use smallvec::SmallVec;
 
+use crate::exec::copy::{self, Plane};
+
 /// The sizes of the axes. Ranks are small, so they live on the stack.
 pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
@@ -240,9 +242,65 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
     }
 }
 
+/// Planes smaller than this are read in rows.
+const PLANE: usize = 32;
+
+/// The axis whose neighbours are nearest, if that isn't the last one and those of
+/// the last one are far away: with that, it makes a plane to turn.
+fn turned(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
+    let (&step, outer) = strides.split_last()?;
+    if step.unsigned_abs() <= copy::NEAR {
+        return None;
+    }
+    let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
+    let axis = (0..outer.len()).filter(|axis| !repeated(axis)).min_by_key(|&a| strides[a].unsigned_abs())?;
+    let size = shape[axis] * shape[outer.len()];
+    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= PLANE).then_some(axis)
+}
+
+/// How many elements of a layout are best read together: all that share the
+/// axes before and on which planes are.
+#[must_use]
+pub fn unit(layout: &Layout) -> usize {
+    turned(layout).map_or(1, |axis| layout.shape[axis + 1..].iter().product())
+}
+
 fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
-    let source = bytes.as_chunks::<N>().0;
-    let mut out = out.as_chunks_mut::<N>().0;
+    let (source, mut out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let Some(axis) = turned(layout) else {
+        gather_rows(source, layout, start, out);
+        return;
+    };
+    let Layout { shape, strides, offset } = layout;
+    let last = shape.len() - 1;
+    let inner: usize = shape[axis + 1..].iter().product();
+    // To the first whole row of the axis.
+    let head = (start.next_multiple_of(inner) - start).min(out.len());
+    let (rows, rest) = out.split_at_mut(head);
+    gather_rows(source, layout, start, rows);
+    out = rest;
+    let mut row = (start + head) / inner;
+    while out.len() >= inner {
+        let (place, block) = (row % shape[axis], row / shape[axis]);
+        let rows = (shape[axis] - place).min(out.len() / inner);
+        let first =
+            index_of(&shape[..axis], &strides[..axis], *offset, block) + place as isize * strides[axis];
+        for (i, left) in (0..inner).step_by(shape[last]).enumerate() {
+            let between = index_of(&shape[axis + 1..last], &strides[axis + 1..last], 0, i);
+            let shape = (rows, shape[last]);
+            let plane = Plane { shape, first: first + between, row: strides[axis], column: strides[last] };
+            copy::plane(source, plane, &mut out[left..], inner);
+        }
+        out = &mut out[rows * inner..];
+        row += rows;
+    }
+    gather_rows(source, layout, row * inner, out);
+}
+
+fn gather_rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, mut out: &mut [[u8; N]]) {
+    if out.is_empty() {
+        return;
+    }
     let Layout { shape, strides, offset } = layout;
     let Some(last) = shape.len().checked_sub(1) else {
         out.fill(source[*offset]);
@@ -261,15 +319,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
         let run = out.len().min(shape[last] - column);
         let (head, tail) = out.split_at_mut(run);
         let first = row + column as isize * step;
-        match step {
-            1 => head.copy_from_slice(&source[first as usize..first as usize + run]),
-            0 => head.fill(source[first as usize]),
-            _ => {
-                for (i, slot) in head.iter_mut().enumerate() {
-                    *slot = source[(first + i as isize * step) as usize];
-                }
-            }
-        }
+        copy::row(source, first as usize, step, head);
         out = tail;
         column = 0;
         // The next row: count up from the axis before the last.
@@ -329,6 +379,41 @@ mod tests {
                 scatter(1, &elements, &mut out, &layout);
                 gather(1, &out, &layout, 0, &mut back);
                 assert_eq!(back, elements, "{layout:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gather_turns_planes_of_every_width() {
+        let base = Layout::contiguous(&[5, 70, 133]);
+        let matrix = Layout::contiguous(&[70, 133]);
+        let layouts = [
+            matrix.transpose(&[1, 0]),
+            matrix.reverse(&[0]).transpose(&[1, 0]),
+            matrix.reverse(&[1]).transpose(&[1, 0]),
+            matrix.slice(&[1, 2], &[30, 60], &[2, 2]).transpose(&[1, 0]),
+            Layout::contiguous(&[133, 3]).transpose(&[1, 0]),
+            Layout::contiguous(&[3, 133]).transpose(&[1, 0]),
+            base.transpose(&[0, 2, 1]),
+            base.transpose(&[2, 1, 0]),
+            base.transpose(&[1, 2, 0]),
+            base.transpose(&[2, 0, 1]),
+            base.slice(&[0, 3, 2], &[5, 22, 40], &[1, 3, 3]),
+            base.reverse(&[2]).slice(&[0, 3, 2], &[5, 60, 25], &[1, 1, 4]),
+        ];
+        for width in [1, 2, 4, 8, 16] {
+            let data: Vec<u8> = (0..base.size() * width).map(|i| (i * 31 % 251) as u8).collect();
+            for layout in &layouts {
+                let size = layout.size();
+                let expected: Vec<u8> = (0..size)
+                    .map(|i| index_of(&layout.shape, &layout.strides, layout.offset, i) as usize * width)
+                    .flat_map(|place| data[place..place + width].iter().copied())
+                    .collect();
+                for (start, end) in [(0, size), (0, size / 2), (size / 3, size - 1), (7, 9)] {
+                    let mut out = vec![0; (end - start) * width];
+                    gather(width, &data, layout, start, &mut out);
+                    assert_eq!(out, expected[start * width..end * width], "{width} {layout:?} from {start}");
+                }
             }
         }
     }

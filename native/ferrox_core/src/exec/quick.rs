@@ -258,7 +258,7 @@ fn clean<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS], mut
 
 /// Turns columns into rows: bits of a row's number and of a lane's change places.
 #[inline(always)]
-fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
+pub(super) fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
     const { assert!(ROWS <= K::LANES) };
     let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
     for bit in 1..=rows {

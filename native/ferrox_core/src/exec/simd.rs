@@ -139,6 +139,8 @@ impl Wide {
 pub trait Lanes: Copy + Ord + Default + Send + Sync + 'static {
     /// As many as a vector holds.
     type Array: Copy;
+    /// One, as bytes at any address.
+    type Bytes;
     /// The vector.
     type Vector: Copy;
     /// How many it holds.
@@ -155,6 +157,10 @@ pub trait Lanes: Copy + Ord + Default + Send + Sync + 'static {
     fn load_part(wide: Wide, from: &[Self]) -> Self::Vector;
     /// Fills a slice with the first lanes; panics if it has more.
     fn store_part(wide: Wide, vector: Self::Vector, to: &mut [Self]);
+    /// `load_part` of bytes.
+    fn read(wide: Wide, from: &[Self::Bytes]) -> Self::Vector;
+    /// `store_part` of bytes.
+    fn write(wide: Wide, vector: Self::Vector, to: &mut [Self::Bytes]);
     /// The same in all lanes.
     fn splat(wide: Wide, value: Self) -> Self::Vector;
     /// The smaller of each pair.
@@ -203,6 +209,7 @@ macro_rules! lanes {
         // instructions. Loads and stores are of arrays that are borrowed.
         impl Lanes for $t {
             type Array = [$t; $lanes];
+            type Bytes = [u8; 64 / $lanes];
             type Vector = arch::__m512i;
             const LANES: usize = $lanes;
             const LAST: $t = <$t>::MAX;
@@ -268,6 +275,29 @@ macro_rules! lanes {
             #[inline(always)]
             fn store_part(_: Wide, vector: arch::__m512i, to: &mut [$t]) {
                 assert!(to.len() <= $lanes);
+                let mask = ((1u32 << to.len()) - 1) as $mask;
+                // SAFETY: as above; what the mask leaves out isn't written.
+                unsafe { arch::$store_part(to.as_mut_ptr().cast(), mask, vector) }
+            }
+            #[inline(always)]
+            fn read(wide: Wide, from: &[Self::Bytes]) -> arch::__m512i {
+                if from.len() == $lanes {
+                    // SAFETY: as above.
+                    return unsafe { arch::_mm512_loadu_si512(from.as_ptr().cast()) };
+                }
+                assert!(from.len() < $lanes);
+                let mask = ((1u32 << from.len()) - 1) as $mask;
+                let last = <$t>::splat(wide, <$t>::MAX);
+                // SAFETY: as above; what the mask leaves out isn't read.
+                unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn write(_: Wide, vector: arch::__m512i, to: &mut [Self::Bytes]) {
+                if to.len() == $lanes {
+                    // SAFETY: as above.
+                    return unsafe { arch::_mm512_storeu_si512(to.as_mut_ptr().cast(), vector) };
+                }
+                assert!(to.len() < $lanes);
                 let mask = ((1u32 << to.len()) - 1) as $mask;
                 // SAFETY: as above; what the mask leaves out isn't written.
                 unsafe { arch::$store_part(to.as_mut_ptr().cast(), mask, vector) }
