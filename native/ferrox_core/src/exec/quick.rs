@@ -21,10 +21,64 @@ pub const fn base<K: Lanes>() -> usize {
     VECTORS * K::LANES
 }
 
-/// Sorts keys; `spare` is as long, unless they are no more than `base`.
+/// Rows longer than this are partitioned in their place, so that what is spared
+/// for the rest stays in the cache.
+const LONG: usize = 1 << 16;
+
+/// How many keys `sort` needs to spare for so many.
+pub fn spare<K: Lanes>(length: usize, threads: usize) -> usize {
+    match length {
+        _ if length <= base::<K>() => 0,
+        ..=LONG => length,
+        _ => LONG.saturating_mul(threads),
+    }
+}
+
+/// Sorts keys; `spare` is as long as `spare()` says, or longer; on fewer threads if
+/// it is only long enough for them.
 pub fn sort<K: Lanes + Digits>(wide: Wide, keys: &mut [K], spare: &mut [K], threads: usize) {
+    let threads = if keys.len() <= LONG { threads } else { threads.min(spare.len() / LONG).max(1) };
+    long(wide, keys, spare, (2 * keys.len().max(1).ilog2(), threads));
+}
+
+/// Sorts `keys` with little to spare: `LONG` for each thread.
+fn long<K: Lanes + Digits>(
+    wide: Wide,
+    mut keys: &mut [K],
+    spare: &mut [K],
+    (mut steps, threads): (u32, usize),
+) {
+    while keys.len() > LONG {
+        if steps == 0 {
+            keys.sort_unstable();
+            return;
+        }
+        steps -= 1;
+        let pivot = dispatch(Pivot { wide, keys });
+        let low = dispatch(Split { wide, keys, pivot });
+        if low == 0 {
+            // None is below the pivot: what equals it comes first.
+            let Some(above) = pivot.next() else { return };
+            let equal = dispatch(Split { wide, keys, pivot: above });
+            keys = &mut keys[equal..];
+            continue;
+        }
+        let length = keys.len();
+        let (below, above) = keys.split_at_mut(low);
+        if threads > 1 {
+            // As many threads for each as it has of the keys.
+            let share = (threads * low / length).clamp(1, threads - 1);
+            let (spare, rest) = spare.split_at_mut(spare.len() / threads * share);
+            parallel::join(
+                || long(wide, below, spare, (steps, share)),
+                || long(wide, above, rest, (steps, threads - share)),
+            );
+            return;
+        }
+        long(wide, below, spare, (steps, 1));
+        keys = above;
+    }
     let spare = if keys.len() <= base::<K>() { spare } else { &mut spare[..keys.len()] };
-    let steps = 2 * keys.len().max(1).ilog2();
     quick(wide, keys, spare, true, (steps, threads));
 }
 
@@ -168,6 +222,80 @@ impl<K: Lanes> Vectorized for Partition<'_, K> {
     }
 }
 
+/// Moves the keys below the pivot to the start of the row, and the rest to its
+/// end; how many are below.
+///
+/// A block at either end is read ahead. From then on, the next block is read at
+/// the end that has less room between what is read and what is written: that is
+/// at most a block, so that the other end has room for a whole one.
+struct Split<'a, K> {
+    wide: Wide,
+    keys: &'a mut [K],
+    pivot: K,
+}
+
+/// Keys that are read at once: a whole number of vectors.
+const BLOCK: usize = 128;
+
+impl<K: Lanes> Vectorized for Split<'_, K> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Split { wide, keys, pivot } = self;
+        let length = keys.len();
+        if length < 2 * BLOCK {
+            // Nothing as short is split here.
+            keys.sort_unstable();
+            return keys.partition_point(|&key| key < pivot);
+        }
+        let pivots = K::splat(wide, pivot);
+        let all = u16::MAX >> (16 - K::LANES);
+        let mut ahead = [K::default(); 3 * BLOCK];
+        ahead[..BLOCK].copy_from_slice(&keys[..BLOCK]);
+        ahead[BLOCK..2 * BLOCK].copy_from_slice(&keys[length - BLOCK..]);
+        // What is left to be read, and to be written.
+        let (mut from, mut to) = (BLOCK, length - BLOCK);
+        let (mut low, mut high) = (0, length);
+        while to - from >= BLOCK {
+            let start = if from - low <= high - to {
+                from += BLOCK;
+                from - BLOCK
+            } else {
+                to -= BLOCK;
+                to
+            };
+            // From the low end on, vectors are read upwards, from the other downwards.
+            let upwards = start < from;
+            for i in 0..BLOCK / K::LANES {
+                let i = if upwards { i } else { BLOCK / K::LANES - 1 - i };
+                let vector = K::load(wide, &keys[start + i * K::LANES..]);
+                let below = K::less(wide, vector, pivots);
+                let count = below.count_ones() as usize;
+                let rest = K::LANES - count;
+                K::store_part(wide, K::compress(wide, below, vector), &mut keys[low..low + count]);
+                K::store_part(wide, K::compress(wide, below ^ all, vector), &mut keys[high - rest..high]);
+                low += count;
+                high -= rest;
+            }
+        }
+        let left = to - from;
+        ahead[2 * BLOCK..2 * BLOCK + left].copy_from_slice(&keys[from..to]);
+        for keys_ahead in ahead[..2 * BLOCK + left].chunks(K::LANES) {
+            let vector = K::load_part(wide, keys_ahead);
+            let valid = all >> (K::LANES - keys_ahead.len());
+            let below = K::less(wide, vector, pivots) & valid;
+            let count = below.count_ones() as usize;
+            let rest = keys_ahead.len() - count;
+            K::store_part(wide, K::compress(wide, below, vector), &mut keys[low..low + count]);
+            K::store_part(wide, K::compress(wide, below ^ valid, vector), &mut keys[high - rest..high]);
+            low += count;
+            high -= rest;
+        }
+        low
+    }
+}
+
 /// Sorts at most `base` keys, into another row if there is one.
 struct Network<'a, K> {
     wide: Wide,
@@ -287,7 +415,7 @@ mod tests {
 
     fn check<K: Lanes + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
         let Some(wide) = Wide::detect() else { return };
-        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, 70_001]);
+        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, LONG + 1, 3 * LONG + 77]);
         for length in lengths {
             let mut state = 1u64;
             let mut next = || {

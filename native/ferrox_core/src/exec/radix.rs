@@ -26,10 +26,10 @@ pub trait Digits: Copy + Ord + Default + Send + Sync + 'static {
     /// One of them.
     fn digit(self, byte: usize) -> u8;
 
-    /// How many keys `by_vectors` sorts without any to spare, if the processor has
-    /// the vectors.
+    /// How many keys `by_vectors` needs to spare for so many, on so many threads, if
+    /// the processor has the vectors.
     #[inline]
-    fn vectors() -> Option<usize> {
+    fn vectors(_length: usize, _threads: usize) -> Option<usize> {
         None
     }
     /// Sorts keys where there are `vectors`.
@@ -57,8 +57,8 @@ macro_rules! vector_digits {
     ($($t:ty),*) => {
         digits!($($t {
             #[inline]
-            fn vectors() -> Option<usize> {
-                Wide::detect().map(|_| quick::base::<$t>())
+            fn vectors(length: usize, threads: usize) -> Option<usize> {
+                Wide::detect().map(|_| quick::spare::<$t>(length, threads))
             }
             fn by_vectors(keys: &mut [Self], spare: &mut [Self], threads: usize) {
                 if let Some(wide) = Wide::detect() {
@@ -113,17 +113,19 @@ impl Indexed for u128 {
     }
 }
 
-/// How many keys `sort` needs to spare for so many, whose `bytes` count.
+/// How many keys `sort` needs to spare for so many, whose `bytes` count, and
+/// `sort_long` on so many threads.
 #[must_use]
-pub fn spare<K: Digits>(length: usize, bytes: &Range<usize>) -> usize {
-    if length <= K::vectors().unwrap_or(SHORT * bytes.len() - 1) { 0 } else { length }
+pub fn spare<K: Digits>(length: usize, bytes: &Range<usize>, threads: usize) -> usize {
+    let digits = || if length < SHORT * bytes.len() { 0 } else { length };
+    K::vectors(length, threads).unwrap_or_else(digits)
 }
 
 /// Sorts keys whose bytes below `bytes` ascend among those that are alike in
 /// `bytes`, and whose bytes above are zero. `spare` is as long as `spare()`
 /// says, or longer.
 pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
-    if K::vectors().is_some() {
+    if K::vectors(0, 1).is_some() {
         K::by_vectors(keys, spare, 1);
     } else {
         sort_digits(keys, spare, bytes);
@@ -166,11 +168,11 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
     }
 }
 
-/// `sort` of one long row, by several threads if it pays; `spare` is as long as
-/// `keys`.
+/// `sort` of one long row, by several threads if it pays and there is enough to
+/// spare.
 pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
     parallel::install(keys.len(), cost, |threads| {
-        if K::vectors().is_some() {
+        if K::vectors(0, 1).is_some() {
             K::by_vectors(keys, spare, threads);
         } else {
             sort_parallel(keys, spare, bytes, threads);
@@ -180,7 +182,7 @@ pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize
 
 fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
     let length = keys.len();
-    if threads < 2 || length < 2 * MERGED {
+    if threads < 2 || length < 2 * MERGED || spare.len() < length {
         sort_digits(keys, spare, bytes.clone());
         return;
     }
@@ -265,7 +267,7 @@ mod tests {
             let mut expected = keys.clone();
             expected.sort_unstable();
             let mut alone = keys.clone();
-            sort(&mut alone, &mut vec![K::default(); spare::<K>(length, bytes)], bytes.clone());
+            sort(&mut alone, &mut vec![K::default(); spare::<K>(length, bytes, 1)], bytes.clone());
             assert_eq!(alone, expected, "{length}");
             for threads in 1..6 {
                 let mut shared = keys.clone();

@@ -13,7 +13,7 @@ use crate::exec::parallel::{self, Cost};
 use crate::exec::radix::{self, Digits, Indexed};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
-use crate::layout::{Layout, gather, index_of};
+use crate::layout::{Layout, Shape, gather, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
 use crate::ops::shape::FAR_COST;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
@@ -251,8 +251,8 @@ impl<'a> Rows<'a> {
 
     /// What `sort_row` needs to spare.
     fn spare<K: Digits>(&self, bytes: &Range<usize>) -> usize {
-        let spare = radix::spare::<K>(self.length, bytes);
-        if self.are_many() || spare == 0 { spare } else { self.length }
+        let threads = if self.are_many() { 1 } else { parallel::threads() };
+        radix::spare::<K>(self.length, bytes, threads)
     }
 
     fn sort_row<K: Digits>(&self, entries: &mut [K], spare: &mut [K], bytes: &Range<usize>) {
@@ -305,7 +305,7 @@ impl<'a> Rows<'a> {
 }
 
 /// The axes of a tensor, one of them moved to the end.
-fn last(axis: usize, rank: usize) -> Vec<usize> {
+fn last(axis: usize, rank: usize) -> Shape {
     (0..rank).filter(|&a| a != axis).chain([axis]).collect()
 }
 
@@ -423,6 +423,12 @@ pub fn sort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Directi
     if out.dtype != input.dtype() {
         return Err(Error::UnsupportedType { op: OP, dtypes: vec![input.dtype(), out.dtype] });
     }
+    if rows.length == 1 {
+        return out.write(OP, |out| {
+            out.copy_from_slice(&input.dense(OP)?);
+            Ok(())
+        });
+    }
     dispatch!(real input.dtype(), T => sort_values::<T>(out, &rows), else => unsupported(OP, input))
 }
 
@@ -463,6 +469,11 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
     const OP: &str = "argsort";
     let rows = Rows::new(OP, input, axis, direction)?;
     check_shape(OP, &out, input, input.shape())?;
+    if rows.length == 1 {
+        // Zero has no bits in any type.
+        out.bytes.fill(0);
+        return Ok(());
+    }
     dispatch!(real input.dtype(), T => {
         if !rows.is_short() {
             sort_places::<T, u128>(out, &rows)

@@ -330,7 +330,7 @@ impl Target<'_> {
         for (i, (entry, &offset)) in entries.iter_mut().zip(offsets).enumerate() {
             *entry = C::join(offset as u64, i);
         }
-        radix::sort(&mut entries, &mut memory(radix::spare::<C>(length, &bytes))?, bytes);
+        radix::sort(&mut entries, &mut memory(radix::spare::<C>(length, &bytes, 1))?, bytes);
         let mut order = scratch_of::<usize>(self.op, DType::U64, &[length], length)?;
         order.iter_mut().zip(entries).for_each(|(row, entry)| *row = entry.index() as usize);
         Ok(order)
