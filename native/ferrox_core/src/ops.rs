@@ -35,6 +35,7 @@ pub mod dot;
 pub mod double;
 pub mod fft;
 pub mod indexed;
+mod libm;
 pub mod linalg;
 pub mod math;
 pub mod pad;

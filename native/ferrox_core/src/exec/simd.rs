@@ -82,6 +82,13 @@ fn detect() -> Level {
     Level::Baseline
 }
 
+/// Whether `mul_add` is one instruction in the loops that [`dispatch`] runs, and not a call.
+#[inline]
+#[must_use]
+pub fn fuses() -> bool {
+    if cfg!(target_arch = "x86_64") { level() >= Level::V3 } else { cfg!(target_arch = "aarch64") }
+}
+
 /// Runs a loop with the best instructions that the processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline]

@@ -2,11 +2,11 @@
 //!
 //! Functions of f32 and narrower types are evaluated in f64 lanes by `math`
 //! and rounded once. Functions of f64 are the system's libm, by the formulas
-//! that Nx gives, as `Nx.BinaryBackend` computes them.
+//! that Nx gives, as `Nx.BinaryBackend` computes them; `libm` has loops of some.
 
 use num_complex::Complex;
 
-use super::{complex, double, math};
+use super::{complex, double, libm, math};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
@@ -252,7 +252,15 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         Sin | Cos | Tan => trigonometric(op, out, input),
         BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
-        function => self::function(function, out, input),
+        function => {
+            let plain = self::function(function, out, input)?;
+            match libm::unary(function) {
+                Some((kernel, cost)) if plain.0 == Compute::As(DType::F64) => {
+                    Some((plain.0, kernel, plain.2, cost))
+                }
+                _ => Some(plain),
+            }
+        }
     }
 }
 
