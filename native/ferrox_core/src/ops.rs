@@ -37,6 +37,7 @@ pub mod fft;
 pub mod indexed;
 mod libm;
 pub mod linalg;
+mod lookup;
 pub mod math;
 pub mod pad;
 pub mod reduce;

@@ -64,6 +64,7 @@ fn same(what: &str, arguments: &[f64], expected: f64, got: &[u8]) {
 }
 
 type Function = fn(f64) -> f64;
+type Binary = fn(f64, f64) -> f64;
 
 const LENGTHS: [usize; 8] = [0, 1, 31, 32, 255, 256, 257, 20_011];
 
@@ -95,9 +96,11 @@ fn unary_functions() {
 }
 
 #[test]
-fn powers() {
+fn binary_functions() {
     let mut random = Random(2);
-    for length in LENGTHS {
+    let functions: [(BinaryOp, Binary); 2] =
+        [(BinaryOp::Pow, f64::powf), (BinaryOp::Remainder, |x, y| x % y)];
+    for (length, (op, function)) in LENGTHS.iter().flat_map(|&n| functions.map(|f| (n, f))) {
         for scalar in [None, Some(0), Some(1)] {
             let [x, y] = [0, 1].map(|side| {
                 if scalar == Some(side) {
@@ -117,9 +120,9 @@ fn powers() {
             });
             let mut out = vec![0; 8 * length];
             let output = Output::new("test", F64, &shape, &mut out).expect("sound");
-            binary(BinaryOp::Pow, output, &left, &right).expect("supported");
+            binary(op, output, &left, &right).expect("supported");
             for ((&x, &y), got) in x.iter().zip(&y).zip(out.chunks(8)) {
-                same("pow", &[x, y], x.powf(y), got);
+                same(op.name(), &[x, y], function(x, y), got);
             }
         }
     }

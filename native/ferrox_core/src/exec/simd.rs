@@ -15,6 +15,15 @@ pub trait Vectorized {
     type Output;
     /// Runs the loop.
     fn run(self) -> Self::Output;
+
+    /// The same where `mul_add` would be a call.
+    #[inline(always)]
+    fn run_unfused(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run()
+    }
 }
 
 /// An instruction set, each including the ones before.
@@ -106,7 +115,7 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     }
 
     match level() {
-        Level::Baseline => v.run(),
+        Level::Baseline => v.run_unfused(),
         // SAFETY: `level` is never above `detect`, which has found every
         // feature that the function is compiled with.
         Level::V3 => unsafe { v3(v) },
@@ -119,5 +128,5 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
-    v.run()
+    if fuses() { v.run() } else { v.run_unfused() }
 }

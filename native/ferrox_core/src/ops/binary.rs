@@ -11,7 +11,7 @@ use super::{complex, libm, math};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact, Single};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
@@ -157,6 +157,10 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         DType::F64 => DType::F64,
         _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
+        // A remainder of values of f32 is one, and comes from faster loops in f64.
+        _ if op == Remainder && single(left) && single(right) && simd::fuses() => {
+            return Some(Compute::Single);
+        }
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
@@ -209,7 +213,7 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Pow if out.is_integer() => 200 * width,
         Pow | Atan2 if width <= 4 => 2_500,
         Pow | Atan2 => 10_000,
-        Remainder if !out.is_integer() => 10_000,
+        Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
         Multiply | Divide if out.is_complex() => 500,
         _ => 25 * width,
@@ -386,7 +390,10 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
             }
             _ => return None,
         },
-        BinaryOp::Remainder => real!(Remainder),
+        BinaryOp::Remainder => match compute {
+            Compute::Single | Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Remainder, f64>),
+            _ => real!(Remainder),
+        },
         BinaryOp::Quotient => wide!(Quotient),
         BinaryOp::Atan2 => match compute {
             Compute::Single => tile::<Atan2, Single>,
