@@ -92,6 +92,48 @@ fn exp_f32(bencher: Bencher, n: usize) {
 }
 
 #[divan::bench(args = SIZES)]
+fn exp_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn tanh_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn tanh_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
+}
+
+/// Of what the bits of f32 are in bf16, half of it noise.
+#[divan::bench(args = SIZES)]
+fn tanh_bf16(bencher: Bencher, n: usize) {
+    let data = numbers(DType::F32, &[n.div_ceil(2)]);
+    let (shape, mut bytes) = ([n], vec![0; 2 * n]);
+    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+        let x = Tensor::new("bench", DType::BF16, &shape, black_box(&data[..2 * n])).expect("sound");
+        let out = Output::new("bench", DType::BF16, &shape, black_box(&mut bytes)).expect("sound");
+        unary(UnaryOp::Tanh, out, &x).expect("supported");
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn pow_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Pow, out, &x[0], &x[1]));
+}
+
+#[divan::bench(args = SIZES)]
+fn pow_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Pow, out, &x[0], &x[1]));
+}
+
+#[divan::bench(args = SIZES)]
+fn remainder_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Remainder, out, &x[0], &x[1]));
+}
+
+#[divan::bench(args = SIZES)]
 fn sum_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
 }

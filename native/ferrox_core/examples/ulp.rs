@@ -18,6 +18,7 @@
     reason = "indices become bit patterns, counts become percentages"
 )]
 
+use ferrox_core::ops::math::Fused;
 use ferrox_core::ops::{double, math};
 use rayon::prelude::*;
 
@@ -63,29 +64,29 @@ macro_rules! binary {
 }
 
 const ENTRIES: [Entry; 25] = [
-    unary!(exp, math::exp, f64::exp),
-    unary!(expm1, math::expm1, f64::exp_m1),
-    unary!(log, math::log, f64::ln),
-    unary!(log1p, math::log1p, f64::ln_1p),
-    unary!(sqrt, math::sqrt, f64::sqrt),
-    unary!(rsqrt, math::rsqrt, |x: f64| 1.0 / x.sqrt()),
-    unary!(cbrt, math::cbrt, |x: f64| x.cbrt() + 0.0),
-    unary!(sin, math::sin_any, f64::sin),
-    unary!(cos, math::cos_any, f64::cos),
-    unary!(tan, math::tan_any, f64::tan),
-    unary!(asin, math::asin, f64::asin),
-    unary!(acos, math::acos, f64::acos),
-    unary!(atan, math::atan, f64::atan),
-    unary!(sinh, math::sinh, f64::sinh),
-    unary!(cosh, math::cosh, f64::cosh),
-    unary!(tanh, math::tanh, f64::tanh),
-    unary!(asinh, math::asinh, asinh),
-    unary!(acosh, math::acosh, acosh),
-    unary!(atanh, math::atanh, atanh),
-    unary!(sigmoid, math::sigmoid, |x: f64| 1.0 / (1.0 + (-x).exp())),
-    unary!(erf, math::erf, erf),
-    unary!(erfc, math::erfc, erfc),
-    unary!(erf_inv, math::erf_inv, double::erf_inv),
+    unary!(exp, math::exp::<Fused>, f64::exp),
+    unary!(expm1, math::expm1::<Fused>, f64::exp_m1),
+    unary!(log, math::log::<Fused>, f64::ln),
+    unary!(log1p, math::log1p::<Fused>, f64::ln_1p),
+    unary!(sqrt, math::sqrt::<Fused>, f64::sqrt),
+    unary!(rsqrt, math::rsqrt::<Fused>, |x: f64| 1.0 / x.sqrt()),
+    unary!(cbrt, math::cbrt::<Fused>, |x: f64| x.cbrt() + 0.0),
+    unary!(sin, math::sin_any::<Fused>, f64::sin),
+    unary!(cos, math::cos_any::<Fused>, f64::cos),
+    unary!(tan, math::tan_any::<Fused>, f64::tan),
+    unary!(asin, math::asin::<Fused>, f64::asin),
+    unary!(acos, math::acos::<Fused>, f64::acos),
+    unary!(atan, math::atan::<Fused>, f64::atan),
+    unary!(sinh, math::sinh::<Fused>, f64::sinh),
+    unary!(cosh, math::cosh::<Fused>, f64::cosh),
+    unary!(tanh, math::tanh::<Fused>, f64::tanh),
+    unary!(asinh, math::asinh::<Fused>, asinh),
+    unary!(acosh, math::acosh::<Fused>, acosh),
+    unary!(atanh, math::atanh::<Fused>, atanh),
+    unary!(sigmoid, math::sigmoid::<Fused>, |x: f64| 1.0 / (1.0 + (-x).exp())),
+    unary!(erf, math::erf::<Fused>, erf),
+    unary!(erfc, math::erfc::<Fused>, erfc),
+    unary!(erf_inv, math::erf_inv::<Fused>, double::erf_inv),
     binary!(pow, power_input, f64::powf),
     binary!(atan2, any_input, f64::atan2),
 ];

@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::number::{Number, cast, to_floating};
+use common::number::{Number, cast, to_floating, value};
 use common::{Bound, Random, Source, all_values, check, contiguous, output, special, values, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::Error;
 use ferrox_core::ops::double;
 use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{Error, Output, Tensor};
 use num_complex::Complex;
 
 /// Whether Nx defines the operation on the type.
@@ -326,6 +326,37 @@ fn every_view() {
 }
 
 /// A tile with a large angle takes another loop.
+#[test]
+fn sixteen_bits_by_table_as_without() {
+    let arguments: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect();
+    let compute = |op, dtype, bytes: &[u8]| {
+        let mut out = vec![0; bytes.len()];
+        let shape = [bytes.len() / 2];
+        let tensor = Tensor::new("test", dtype, &shape, bytes).expect("sound");
+        unary(op, Output::new("test", dtype, &shape, &mut out).expect("sound"), &tensor).expect("supported");
+        out
+    };
+    for &op in UnaryOp::ALL.iter().filter(|&&op| is_function(op)) {
+        for dtype in [F16, BF16] {
+            // Half of them a few at a time.
+            let apart: Vec<u8> =
+                arguments.chunks(1_000).step_by(2).flat_map(|part| compute(op, dtype, part)).collect();
+            let whole = compute(op, dtype, &arguments);
+            let again: Vec<u8> = whole.chunks(1_000).step_by(2).flatten().copied().collect();
+            for (k, (apart, whole)) in apart.chunks(2).zip(again.chunks(2)).enumerate() {
+                let [apart, whole] = [apart, whole].map(|b| u128::from(u16::from_ne_bytes([b[0], b[1]])));
+                let nan = [apart, whole].map(|bits| value(bits, dtype).is_nan());
+                assert!(apart == whole || nan == [true, true], "{} of {dtype}, {k}", op.name());
+            }
+        }
+    }
+    // Views that are not contiguous.
+    let mut random = Random(5);
+    for view in views(&[300, 230]) {
+        run(UnaryOp::Tanh, &Source::random(BF16, view, &mut random));
+    }
+}
+
 #[test]
 fn large_angles_between_small_ones() {
     let mut random = Random(3);

@@ -17,6 +17,15 @@ pub trait Vectorized {
     type Output;
     /// Runs the loop.
     fn run(self) -> Self::Output;
+
+    /// The same where `mul_add` would be a call.
+    #[inline(always)]
+    fn run_unfused(self) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run()
+    }
 }
 
 /// An instruction set, each including the ones before.
@@ -84,6 +93,13 @@ fn detect() -> Level {
     Level::Baseline
 }
 
+/// Whether `mul_add` is one instruction in the loops that [`dispatch`] runs, and not a call.
+#[inline]
+#[must_use]
+pub fn fuses() -> bool {
+    if cfg!(target_arch = "x86_64") { level() >= Level::V3 } else { cfg!(target_arch = "aarch64") }
+}
+
 /// Runs a loop with the best instructions that the processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -101,7 +117,7 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     }
 
     match level() {
-        Level::Baseline => v.run(),
+        Level::Baseline => v.run_unfused(),
         // SAFETY: `level` is never above `detect`, which has found every
         // feature that the function is compiled with.
         Level::V3 => unsafe { v3(v) },
@@ -114,7 +130,7 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
-    v.run()
+    if fuses() { v.run() } else { v.run_unfused() }
 }
 
 /// Proof that the processor has `Level::V4`, which lets safe code compute with

@@ -7,11 +7,11 @@
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use super::{complex, math};
+use super::{complex, libm, math};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact, Single};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
@@ -157,6 +157,10 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         DType::F64 => DType::F64,
         _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
+        // A remainder of values of f32 is one, and comes from faster loops in f64.
+        _ if op == Remainder && single(left) && single(right) && simd::fuses() => {
+            return Some(Compute::Single);
+        }
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
@@ -206,9 +210,10 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     let converts = left != right || left != out && !op.is_predicate() || left.is_float() && left.width() < 4;
     let base = match op {
         Pow | Atan2 if out.is_complex() => 100_000,
+        Pow if out.is_integer() => 200 * width,
         Pow | Atan2 if width <= 4 => 2_500,
         Pow | Atan2 => 10_000,
-        Remainder if !out.is_integer() => 10_000,
+        Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
         Multiply | Divide if out.is_complex() => 500,
         _ => 25 * width,
@@ -377,11 +382,18 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
         },
         BinaryOp::Pow => match compute {
             Compute::Single => tile::<Pow, Single>,
-            Compute::As(DType::F64) => tile::<Pow, f64>,
+            Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Pow, f64>),
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
-            _ => wide!(Pow),
+            Compute::Wide => tile::<Pow, i128>,
+            Compute::As(dtype) => {
+                dispatch!(integer dtype, T => pow_tile::<T> as Kernel, else => return None)
+            }
+            _ => return None,
         },
-        BinaryOp::Remainder => real!(Remainder),
+        BinaryOp::Remainder => match compute {
+            Compute::Single | Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Remainder, f64>),
+            _ => real!(Remainder),
+        },
         BinaryOp::Quotient => wide!(Quotient),
         BinaryOp::Atan2 => match compute {
             Compute::Single => tile::<Atan2, Single>,
@@ -519,7 +531,69 @@ macro_rules! integer_pow {
         }; $t);
     )*};
 }
-integer_pow!(u8, u16, u32, u64, i8, i16, i32, i64, i128);
+integer_pow!(i128);
+
+/// Powers modulo 2^n of integers, a chunk at a time: as many squarings for all as the largest
+/// exponent needs.
+struct PowLoop<'a, 'b, T> {
+    out: &'a mut [u8],
+    operands: &'a [Operand<'b>],
+    lane: std::marker::PhantomData<T>,
+}
+
+macro_rules! pow_loop {
+    ($($t:ty as $unsigned:ty),*) => {$(
+        impl Vectorized for PowLoop<'_, '_, $t> {
+            type Output = Result<(), Fault>;
+
+            #[inline(always)]
+            fn run(self) -> Self::Output {
+                const CHUNK: usize = 128;
+                let [mut bases, mut exponents, mut powers] = [[0 as $unsigned; CHUNK]; 3];
+                for (k, out) in <$t>::view_mut(self.out).chunks_mut(CHUNK).enumerate() {
+                    let n = out.len();
+                    let (bases, exponents) = (&mut bases[..n], &mut exponents[..n]);
+                    for (operand, to) in self.operands.iter().zip([&mut *bases, &mut *exponents]) {
+                        match operand {
+                            Operand::Slice(from) => {
+                                for (to, &from) in to.iter_mut().zip(&<$t>::view(from)[k * CHUNK..]) {
+                                    *to = <$t>::load(from) as $unsigned;
+                                }
+                            }
+                            Operand::Scalar(from) => to.fill(<$t>::load(<$t>::view(from)[0]) as $unsigned),
+                        }
+                    }
+                    let any = exponents.iter().fold(0, |any, &exponent| any | exponent);
+                    if is_negative(any as $t) {
+                        return Err(Fault::NegativeExponent);
+                    }
+                    let powers = &mut powers[..n];
+                    powers.fill(1);
+                    for bit in 0..<$unsigned>::BITS - any.leading_zeros() {
+                        for ((power, base), &exponent) in powers.iter_mut().zip(&mut *bases).zip(&*exponents) {
+                            // The base where the bit is set, and else one.
+                            let mask = ((exponent >> bit) & 1).wrapping_neg();
+                            *power = power.wrapping_mul((*base & mask) | (!mask & 1));
+                            *base = base.wrapping_mul(*base);
+                        }
+                    }
+                    for (out, &power) in out.iter_mut().zip(&*powers) {
+                        *out = (power as $t).store();
+                    }
+                }
+                Ok(())
+            }
+        }
+    )*};
+}
+pow_loop!(u8 as u8, u16 as u16, u32 as u32, u64 as u64, i8 as u8, i16 as u16, i32 as u32, i64 as u64);
+
+fn pow_tile<T>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
+where
+    for<'a, 'b> PowLoop<'a, 'b, T>: Vectorized<Output = Result<(), Fault>>,
+{
+    vectorize(PowLoop::<T> { out, operands, lane: std::marker::PhantomData })
+}
 
 /// Bits shifted out are lost.
 struct LeftShift;

@@ -9,12 +9,17 @@
 //! argument must be an f32 value, and not merely of that range: `pow` needs its 24 bits, `erfc`
 //! an exact square.
 //!
-//! Everything here is plain arithmetic (`+ - * /`, square root, bit operations, selects), so a
-//! loop over one function vectorizes under whatever instruction set its caller is compiled for,
-//! and has the same bits under all of them. Hence no fused multiply-add, no call into libm, no
-//! `round` (a libm call without SSE4.1) and no branches; the exceptions are the `_any` forms of
-//! `sin`, `cos` and `tan`, which a caller uses where [`angle_is_small`] doesn't hold. The sign
-//! and payload of a NaN are unspecified.
+//! Everything here is plain arithmetic (`+ - * /`, square root, bit operations, selects) and
+//! multiply-add with one rounding, so a loop over one function vectorizes under whatever
+//! instruction set its caller is compiled for, and has the same bits under all of them. Hence no
+//! call into libm, no `round` (a libm call without SSE4.1) and no branches; the exceptions are the
+//! `_any` forms of `sin`, `cos` and `tan`, which a caller uses where [`angle_is_small`] doesn't
+//! hold. The sign and payload of a NaN are unspecified.
+//!
+//! Multiply-add takes a third off the work, and is [`Fused`] for instruction sets that have it. For
+//! others the caller computes with [`Separate`] roundings, and where the result is not [`settled`]
+//! by that, which is one time in some hundred thousand, again with [`Software`]. `pow` and `atan2`
+//! do without.
 //!
 //! f64 elements don't belong here: they use the system libm.
 //!
@@ -50,12 +55,100 @@ const FRACTION_BITS: u32 = 52;
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
 const ONE_BITS: u64 = 1.0_f64.to_bits();
 
+/// How a product and a sum are rounded once.
+pub trait Arithmetic: 'static {
+    /// `a * b + c`, rounded once.
+    fn fma(a: f64, b: f64, c: f64) -> f64;
+}
+
+/// By an instruction, where the loop is compiled for a set that has it, and else by a slow call.
+#[derive(Debug)]
+pub struct Fused;
+
+impl Arithmetic for Fused {
+    #[inline(always)]
+    fn fma(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
+}
+
+/// Rounded twice, which gives results within 2^-45 of the others'.
+#[derive(Debug)]
+pub struct Separate;
+
+impl Arithmetic for Separate {
+    #[inline(always)]
+    fn fma(a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+}
+
+/// By some 40 operations; exact unless the product is below 2^-960 or above 2^960.
+#[derive(Debug)]
+pub struct Software;
+
+impl Arithmetic for Software {
+    /// As Boldo and Melquiond show ("Emulation of a FMA and correctly rounded sums", 2008): the
+    /// exact product and sum as three parts, of which the lesser two are added with rounding to
+    /// odd, so that the last sum rounds as if it were the only one.
+    #[inline(always)]
+    fn fma(a: f64, b: f64, c: f64) -> f64 {
+        let product = a * b;
+        let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
+        let rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high + a_low * b_low;
+        let (upper, lower) = two_sum(c, rest);
+        let (high, middle) = two_sum(product, upper);
+        let (sum, error) = two_sum(middle, lower);
+        // Towards the error, if the last bit is even.
+        let away = (error > 0.0) == (sum > 0.0);
+        let odd = if away { sum.to_bits().wrapping_add(1) } else { sum.to_bits().wrapping_sub(1) };
+        let exact = error == 0.0 || sum.to_bits() & 1 == 1;
+        let result = high + if exact { sum } else { f64::from_bits(odd) };
+        // The sign of a zero, infinities and NaN.
+        let plain = product + c;
+        if plain.abs() < INF && result != 0.0 { result } else { plain }
+    }
+}
+
+/// Whether everything within 2^-44 of `y` rounds to the same f32, bf16, f16 and f8 as `y`: `y` is
+/// far from all of 25 bits, among which is what lies halfway between two of these, or at one of
+/// three bits, which doesn't unless it is small.
+#[inline(always)]
+#[must_use]
+pub fn settled(y: f64) -> bool {
+    const NEAR: f64 = f64::from_bits(ONE_BITS - (44 << FRACTION_BITS));
+    const SMALL: f64 = f64::from_bits(ONE_BITS - (14 << FRACTION_BITS));
+    // Rounds to 25 bits, as Veltkamp splits.
+    let multiple = y * 268435457.0;
+    let short = multiple - (multiple - y);
+    let a = y.abs();
+    let far = (y - short).abs() > NEAR * a;
+    let simple = short.to_bits() & (FRACTION_MASK >> 2) == 0 && a >= SMALL;
+    far || simple || a == 0.0 || a == INF || a.is_nan()
+}
+
+/// 26 bits of `x`, and the rest.
+#[inline(always)]
+fn halves(x: f64) -> (f64, f64) {
+    let multiple = x * 134217729.0;
+    let high = multiple - (multiple - x);
+    (high, x - high)
+}
+
+/// The sum of `a` and `b`, and what it lacks.
+#[inline(always)]
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let b_there = sum - a;
+    (sum, (a - (sum - b_there)) + (b - b_there))
+}
+
 /// `c[0] + c[1] x + c[2] x^2 + ...`
 #[inline(always)]
-fn polynomial<const N: usize>(x: f64, c: [f64; N]) -> f64 {
+fn polynomial<A: Arithmetic, const N: usize>(x: f64, c: [f64; N]) -> f64 {
     let mut sum = c[N - 1];
     for i in (0..N - 1).rev() {
-        sum = sum * x + c[i];
+        sum = A::fma(sum, x, c[i]);
     }
     sum
 }
@@ -93,57 +186,57 @@ fn power_of_two(shifted: f64) -> f64 {
 
 /// `expm1(r)` for `|r| <= ln(2) / 2`.
 #[inline(always)]
-fn expm1_reduced(r: f64) -> f64 {
-    r + r * r * polynomial(r, EXPM1)
+fn expm1_reduced<A: Arithmetic>(r: f64) -> f64 {
+    A::fma(r * r, polynomial::<A, _>(r, EXPM1), r)
 }
 
 /// `(s, r)` with `exp(x) = s exp(r)`, `s` a power of two (plus `SHIFT` of its exponent) and
 /// `|r| <= ln(2) / 2`, for `|x| <= 700`.
 #[inline(always)]
-fn reduce_exp(x: f64) -> (f64, f64) {
-    let shifted = x * LOG2_E + SHIFT;
+fn reduce_exp<A: Arithmetic>(x: f64) -> (f64, f64) {
+    let shifted = A::fma(x, LOG2_E, SHIFT);
     let k = shifted - SHIFT;
-    (shifted, (x - k * LN_2_HIGH) - k * LN_2_LOW)
+    (shifted, A::fma(-k, LN_2_LOW, A::fma(-k, LN_2_HIGH, x)))
 }
 
 /// `(s, q)` with `exp(x) = s + s q` and `q` small; `|x| <= 700`.
 #[inline(always)]
-fn exp_parts(x: f64) -> (f64, f64) {
-    let (shifted, r) = reduce_exp(x);
-    (power_of_two(shifted), expm1_reduced(r))
+fn exp_parts<A: Arithmetic>(x: f64) -> (f64, f64) {
+    let (shifted, r) = reduce_exp::<A>(x);
+    (power_of_two(shifted), expm1_reduced::<A>(r))
 }
 
 /// `e^x`: `2^k (1 + expm1(r))` with `x = k ln(2) + r`. Infinity above the range of f32, zero
 /// below that of its subnormals.
 #[inline(always)]
 #[must_use]
-pub fn exp(x: f64) -> f64 {
-    let (scale, q) = exp_parts(x.clamp(-110.0, 90.0));
-    scale + scale * q
+pub fn exp<A: Arithmetic>(x: f64) -> f64 {
+    let (scale, q) = exp_parts::<A>(x.clamp(-110.0, 90.0));
+    A::fma(scale, q, scale)
 }
 
 /// `e^x - 1` without cancellation near zero: as `exp`, with `2^k - 1` formed first.
 #[inline(always)]
 #[must_use]
-pub fn expm1(x: f64) -> f64 {
-    let (scale, q) = exp_parts(x.clamp(-60.0, 90.0));
-    ((scale - 1.0) + scale * q).copysign(x)
+pub fn expm1<A: Arithmetic>(x: f64) -> f64 {
+    let (scale, q) = exp_parts::<A>(x.clamp(-60.0, 90.0));
+    A::fma(scale, q, scale - 1.0).copysign(x)
 }
 
 /// `1 / (1 + e^-x)`.
 #[inline(always)]
 #[must_use]
-pub fn sigmoid(x: f64) -> f64 {
-    let (scale, q) = exp_parts((-x).clamp(-60.0, 120.0));
-    1.0 / (1.0 + (scale + scale * q))
+pub fn sigmoid<A: Arithmetic>(x: f64) -> f64 {
+    let (scale, q) = exp_parts::<A>((-x).clamp(-60.0, 120.0));
+    1.0 / (1.0 + A::fma(scale, q, scale))
 }
 
 /// Hyperbolic tangent: `e / (e + 2)` with `e = expm1(2 x)`.
 #[inline(always)]
 #[must_use]
-pub fn tanh(x: f64) -> f64 {
-    let (scale, q) = exp_parts((2.0 * x).clamp(-60.0, 60.0));
-    let e = (scale - 1.0) + scale * q;
+pub fn tanh<A: Arithmetic>(x: f64) -> f64 {
+    let (scale, q) = exp_parts::<A>((2.0 * x).clamp(-60.0, 60.0));
+    let e = A::fma(scale, q, scale - 1.0);
     (e / (e + 2.0)).copysign(x)
 }
 
@@ -174,35 +267,35 @@ fn split_exponent(x: f64) -> (f64, f64) {
 /// `k ln(2) + log(1 + f)` for `1 + f` from `sqrt(1/2)` to `sqrt(2)`, by
 /// `log(1 + f) = 2 atanh(f / (2 + f))`.
 #[inline(always)]
-fn log_sum(k: f64, f: f64) -> f64 {
+fn log_sum<A: Arithmetic>(k: f64, f: f64) -> f64 {
     let s = f / (2.0 + f);
     let z = s * s;
-    k * LN_2 + s * (2.0 + z * polynomial(z, LOG))
+    A::fma(k, LN_2, s * A::fma(z, polynomial::<A, _>(z, LOG), 2.0))
 }
 
 /// Natural logarithm of `1 + x` for any f64 `x` of at least 2^-1000 or zero in magnitude,
 /// without the special cases of [`log1p`]; takes infinity to infinity.
 #[inline(always)]
-fn log1p_regular(x: f64) -> f64 {
+fn log1p_regular<A: Arithmetic>(x: f64) -> f64 {
     let (k, m) = split_exponent(1.0 + x);
     // Where 1 + x needs no scaling, x itself is exact and the rounded 1 + x isn't.
     let f = if k == 0.0 { x } else { m - 1.0 };
-    let result = log_sum(k, f);
+    let result = log_sum::<A>(k, f);
     if x < INF { result } else { x }
 }
 
 /// Natural logarithm of any positive normal f64.
 #[inline(always)]
-fn log_regular(x: f64) -> f64 {
+fn log_regular<A: Arithmetic>(x: f64) -> f64 {
     let (k, m) = split_exponent(x);
-    log_sum(k, m - 1.0)
+    log_sum::<A>(k, m - 1.0)
 }
 
 /// Natural logarithm; -infinity at zeros, NaN below.
 #[inline(always)]
 #[must_use]
-pub fn log(x: f64) -> f64 {
-    let result = log_regular(x);
+pub fn log<A: Arithmetic>(x: f64) -> f64 {
+    let result = log_regular::<A>(x);
     // A comparison with infinity would become a test of bit patterns that vectorizes worse.
     let result = if x > F32_MAX { INF } else { result };
     let special = if x == 0.0 { -INF } else { f64::NAN };
@@ -212,8 +305,8 @@ pub fn log(x: f64) -> f64 {
 /// Natural logarithm of `1 + x`, without cancellation near zero; -infinity at -1, NaN below.
 #[inline(always)]
 #[must_use]
-pub fn log1p(x: f64) -> f64 {
-    let result = log1p_regular(x).copysign(x);
+pub fn log1p<A: Arithmetic>(x: f64) -> f64 {
+    let result = log1p_regular::<A>(x).copysign(x);
     let result = if x < -1.0 { f64::NAN } else { result };
     if x == -1.0 { -INF } else { result }
 }
@@ -223,14 +316,14 @@ pub fn log1p(x: f64) -> f64 {
 /// Square root.
 #[inline(always)]
 #[must_use]
-pub fn sqrt(x: f64) -> f64 {
+pub fn sqrt<A: Arithmetic>(x: f64) -> f64 {
     x.sqrt()
 }
 
 /// `1 / sqrt(x)`; infinity with the sign of `x` at zeros.
 #[inline(always)]
 #[must_use]
-pub fn rsqrt(x: f64) -> f64 {
+pub fn rsqrt<A: Arithmetic>(x: f64) -> f64 {
     1.0 / x.sqrt()
 }
 
@@ -270,23 +363,24 @@ const TAN_DENOMINATOR: [f64; 4] = [1.0, -0.4616168113019432, 0.02334485618371343
 
 /// `x - n pi / 2`, for `|n| < 2^26`.
 #[inline(always)]
-fn subtract_quarter_turns(x: f64, n: f64) -> f64 {
-    ((x - n * HALF_PI[0]) - n * HALF_PI[1]) - n * HALF_PI[2]
+fn subtract_quarter_turns<A: Arithmetic>(x: f64, n: f64) -> f64 {
+    A::fma(-n, HALF_PI[2], A::fma(-n, HALF_PI[1], A::fma(-n, HALF_PI[0], x)))
 }
 
 /// Sine of `|r| <= pi / 2`.
 #[inline(always)]
-fn sin_reduced(r: f64) -> f64 {
+fn sin_reduced<A: Arithmetic>(r: f64) -> f64 {
     let z = r * r;
-    r * (1.0 + z * polynomial(z, SIN))
+    // Which keeps the sign of a zero.
+    r * A::fma(z, polynomial::<A, _>(z, SIN), 1.0)
 }
 
 /// Tangent of `r` plus `quarter_turns` quarter turns, for `|r| <= pi / 4`.
 #[inline(always)]
-fn tan_reduced(r: f64, quarter_turns: u64) -> f64 {
+fn tan_reduced<A: Arithmetic>(r: f64, quarter_turns: u64) -> f64 {
     let z = r * r;
-    let p = r * polynomial(z, TAN_NUMERATOR);
-    let q = polynomial(z, TAN_DENOMINATOR);
+    let p = r * polynomial::<A, _>(z, TAN_NUMERATOR);
+    let q = polynomial::<A, _>(z, TAN_DENOMINATOR);
     let odd = quarter_turns & 1 == 1;
     let numerator = if odd { -q } else { p };
     let denominator = if odd { p } else { q };
@@ -297,62 +391,65 @@ fn tan_reduced(r: f64, quarter_turns: u64) -> f64 {
 /// Waite do.
 #[inline(always)]
 #[must_use]
-pub fn sin(x: f64) -> f64 {
-    let shifted = x * FRAC_1_PI + SHIFT;
+pub fn sin<A: Arithmetic>(x: f64) -> f64 {
+    let shifted = A::fma(x, FRAC_1_PI, SHIFT);
     let n = shifted - SHIFT;
-    negate_if_odd(sin_reduced(subtract_quarter_turns(x, n + n)), shifted.to_bits())
+    negate_if_odd(sin_reduced::<A>(subtract_quarter_turns::<A>(x, n + n)), shifted.to_bits())
 }
 
 /// Cosine of a small angle (see [`angle_is_small`]): as `sin`, from the nearest zero of the
 /// cosine, an odd number of quarter turns away.
 #[inline(always)]
 #[must_use]
-pub fn cos(x: f64) -> f64 {
-    let shifted = (x * FRAC_1_PI - 0.5) + SHIFT;
+pub fn cos<A: Arithmetic>(x: f64) -> f64 {
+    let shifted = A::fma(x, FRAC_1_PI, -0.5) + SHIFT;
     let n = shifted - SHIFT;
-    let r = subtract_quarter_turns(x, n + n + 1.0);
-    negate_if_odd(sin_reduced(r), !shifted.to_bits())
+    let r = subtract_quarter_turns::<A>(x, n + n + 1.0);
+    negate_if_odd(sin_reduced::<A>(r), !shifted.to_bits())
 }
 
 /// Tangent of a small angle (see [`angle_is_small`]): `tan(r)` or `-1 / tan(r)`, `r` the distance
 /// from the nearest multiple of `pi / 2`.
 #[inline(always)]
 #[must_use]
-pub fn tan(x: f64) -> f64 {
-    let shifted = x * FRAC_2_PI + SHIFT;
-    let r = subtract_quarter_turns(x, shifted - SHIFT);
-    tan_reduced(r, shifted.to_bits())
+pub fn tan<A: Arithmetic>(x: f64) -> f64 {
+    let shifted = A::fma(x, FRAC_2_PI, SHIFT);
+    let r = subtract_quarter_turns::<A>(x, shifted - SHIFT);
+    tan_reduced::<A>(r, shifted.to_bits())
 }
 
 /// Sine of any angle; branches.
+#[inline(always)]
 #[must_use]
-pub fn sin_any(x: f64) -> f64 {
+pub fn sin_any<A: Arithmetic>(x: f64) -> f64 {
     if angle_is_small(x) {
-        return sin(x);
+        return sin::<A>(x);
     }
-    let magnitude = sin_of_turns(turns(x.abs()));
+    let magnitude = sin_of_turns::<A>(turns(x.abs()));
     if x < 0.0 { -magnitude } else { magnitude }
 }
 
 /// Cosine of any angle; branches.
+#[inline(always)]
 #[must_use]
-pub fn cos_any(x: f64) -> f64 {
+pub fn cos_any<A: Arithmetic>(x: f64) -> f64 {
     if angle_is_small(x) {
-        return cos(x);
+        return cos::<A>(x);
     }
-    sin_of_turns(turns(x.abs()).wrapping_add(1 << 126))
+    sin_of_turns::<A>(turns(x.abs()).wrapping_add(1 << 126))
 }
 
 /// Tangent of any angle; branches.
+#[inline(always)]
 #[must_use]
-pub fn tan_any(x: f64) -> f64 {
+pub fn tan_any<A: Arithmetic>(x: f64) -> f64 {
     if angle_is_small(x) {
-        return tan(x);
+        return tan::<A>(x);
     }
     let turns = turns(x.abs());
     let quarters = turns.wrapping_add(1 << 125) >> 126;
     let r = fraction(turns << 2) * (FRAC_PI_2);
-    let magnitude = tan_reduced(r, quarters as u64);
+    let magnitude = tan_reduced::<A>(r, quarters as u64);
     if x < 0.0 { -magnitude } else { magnitude }
 }
 
@@ -384,9 +481,9 @@ fn fraction(x: u128) -> f64 {
 }
 
 /// Sine of an angle in units of 2^-128 turns.
-fn sin_of_turns(turns: u128) -> f64 {
+fn sin_of_turns<A: Arithmetic>(turns: u128) -> f64 {
     let half_turns = turns.wrapping_add(1 << 126) >> 127;
-    negate_if_odd(sin_reduced(fraction(turns << 1) * PI), half_turns as u64)
+    negate_if_odd(sin_reduced::<A>(fraction(turns << 1) * PI), half_turns as u64)
 }
 
 // Hyperbolic functions
@@ -401,49 +498,49 @@ const COSH: [f64; 4] =
 
 /// `(sinh(k ln(2)), cosh(k ln(2)), sinh(r), cosh(r))` with `x = k ln(2) + r`.
 #[inline(always)]
-fn hyperbolic_parts(x: f64) -> (f64, f64, f64, f64) {
-    let (shifted, r) = reduce_exp(x.clamp(-100.0, 100.0));
+fn hyperbolic_parts<A: Arithmetic>(x: f64) -> (f64, f64, f64, f64) {
+    let (shifted, r) = reduce_exp::<A>(x.clamp(-100.0, 100.0));
     let up = 0.5 * power_of_two(shifted);
     let down = 0.5 * power_of_two(2.0 * SHIFT - shifted);
     let z = r * r;
-    let sinh = r * (1.0 + z * polynomial(z, SINH));
-    let cosh = 1.0 + z * (0.5 + z * polynomial(z, COSH));
+    let sinh = r * A::fma(z, polynomial::<A, _>(z, SINH), 1.0);
+    let cosh = A::fma(z, A::fma(z, polynomial::<A, _>(z, COSH), 0.5), 1.0);
     (up - down, up + down, sinh, cosh)
 }
 
 /// Hyperbolic sine, by the addition theorem from `k ln(2)` and `|r| <= ln(2) / 2`.
 #[inline(always)]
 #[must_use]
-pub fn sinh(x: f64) -> f64 {
-    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts(x);
-    (sinh_r * cosh_k + cosh_r * sinh_k).copysign(x)
+pub fn sinh<A: Arithmetic>(x: f64) -> f64 {
+    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts::<A>(x);
+    A::fma(sinh_r, cosh_k, cosh_r * sinh_k).copysign(x)
 }
 
 /// Hyperbolic cosine, as `sinh`.
 #[inline(always)]
 #[must_use]
-pub fn cosh(x: f64) -> f64 {
-    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts(x);
-    cosh_r * cosh_k + sinh_r * sinh_k
+pub fn cosh<A: Arithmetic>(x: f64) -> f64 {
+    let (sinh_k, cosh_k, sinh_r, cosh_r) = hyperbolic_parts::<A>(x);
+    A::fma(cosh_r, cosh_k, sinh_r * sinh_k)
 }
 
 /// Inverse hyperbolic sine: `log1p(a + a^2 / (1 + sqrt(1 + a^2)))` of the magnitude `a`; the
 /// squares of f32 values don't overflow.
 #[inline(always)]
 #[must_use]
-pub fn asinh(x: f64) -> f64 {
+pub fn asinh<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
     let square = a * a;
     let argument = a + square / (1.0 + (1.0 + square).sqrt());
-    log1p_regular(if a < INF { argument } else { a }).copysign(x)
+    log1p_regular::<A>(if a < INF { argument } else { a }).copysign(x)
 }
 
 /// Inverse hyperbolic cosine: `log1p(t + sqrt(t (x + 1)))` with `t = x - 1`; NaN below 1.
 #[inline(always)]
 #[must_use]
-pub fn acosh(x: f64) -> f64 {
+pub fn acosh<A: Arithmetic>(x: f64) -> f64 {
     let t = x - 1.0;
-    let result = log1p_regular(t + (t * (x + 1.0)).sqrt());
+    let result = log1p_regular::<A>(t + (t * (x + 1.0)).sqrt());
     if x < 1.0 { f64::NAN } else { result }
 }
 
@@ -451,9 +548,9 @@ pub fn acosh(x: f64) -> f64 {
 /// and 1, NaN beyond.
 #[inline(always)]
 #[must_use]
-pub fn atanh(x: f64) -> f64 {
+pub fn atanh<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
-    let result = (0.5 * log1p_regular(2.0 * a / (1.0 - a))).copysign(x);
+    let result = (0.5 * log1p_regular::<A>(2.0 * a / (1.0 - a))).copysign(x);
     if a > 1.0 { f64::NAN } else { result }
 }
 
@@ -476,7 +573,7 @@ const ATAN: [f64; 10] = [
 /// `atan(a / b)` for `a` and `b` not negative and neither both zero nor both infinite: the angle
 /// to the nearest of 0, `pi / 4` and `pi / 2`, by one division.
 #[inline(always)]
-fn first_quadrant(a: f64, b: f64) -> f64 {
+fn first_quadrant<A: Arithmetic>(a: f64, b: f64) -> f64 {
     const TAN_EIGHTH_PI: f64 = 0.41421356237309503;
     const TAN_THREE_EIGHTHS_PI: f64 = 2.414213562373095;
     let flat = a <= TAN_EIGHTH_PI * b;
@@ -489,30 +586,30 @@ fn first_quadrant(a: f64, b: f64) -> f64 {
     let start = if flat { 0.0 } else { start };
     let t = numerator / denominator;
     let z = t * t;
-    start + t * (1.0 + z * polynomial(z, ATAN))
+    start + A::fma(t * z, polynomial::<A, _>(z, ATAN), t)
 }
 
 /// Inverse tangent.
 #[inline(always)]
 #[must_use]
-pub fn atan(x: f64) -> f64 {
-    first_quadrant(x.abs(), 1.0).copysign(x)
+pub fn atan<A: Arithmetic>(x: f64) -> f64 {
+    first_quadrant::<A>(x.abs(), 1.0).copysign(x)
 }
 
 /// Inverse sine: the angle with opposite side `x` and adjacent side `sqrt((1 - x) (1 + x))`; NaN
 /// beyond -1 and 1.
 #[inline(always)]
 #[must_use]
-pub fn asin(x: f64) -> f64 {
+pub fn asin<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
-    first_quadrant(a, ((1.0 - a) * (1.0 + a)).sqrt()).copysign(x)
+    first_quadrant::<A>(a, ((1.0 - a) * (1.0 + a)).sqrt()).copysign(x)
 }
 
 /// Inverse cosine, as `asin` with the sides exchanged; NaN beyond -1 and 1.
 #[inline(always)]
 #[must_use]
-pub fn acos(x: f64) -> f64 {
-    let angle = first_quadrant(((1.0 - x) * (1.0 + x)).sqrt(), x.abs());
+pub fn acos<A: Arithmetic>(x: f64) -> f64 {
+    let angle = first_quadrant::<A>(((1.0 - x) * (1.0 + x)).sqrt(), x.abs());
     if x < 0.0 { PI - angle } else { angle }
 }
 
@@ -527,7 +624,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     let both_zero = a == 0.0 && b == 0.0;
     let a = if both_infinite { 1.0 } else { a };
     let b = if both_infinite || both_zero { 1.0 } else { b };
-    let angle = first_quadrant(a, b);
+    let angle = first_quadrant::<Separate>(a, b);
     let angle = if x.is_sign_negative() { PI - angle } else { angle };
     angle.copysign(y)
 }
@@ -539,7 +636,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
 /// `(1 - h)^(-1/3)` with `h = 1 - a w^3`. Of a negative zero positive, as `double::cbrt`.
 #[inline(always)]
 #[must_use]
-pub fn cbrt(x: f64) -> f64 {
+pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
     /// `4 / 3` of the exponent bias, in the upper half of the bits, less what balances the error.
     const START: f64 = 1430186364.0;
     /// Binomial coefficients of `(1 - h)^(-1/3)`, after the first.
@@ -549,8 +646,8 @@ pub fn cbrt(x: f64) -> f64 {
     let start = (START - upper * (1.0 / 3.0)) + TWO_52;
     let mut w = f64::from_bits(start.to_bits() << 32);
     for _ in 0..2 {
-        let h = 1.0 - a * w * (w * w);
-        w += w * (h * polynomial(h, REFINE));
+        let h = A::fma(-(a * w), w * w, 1.0);
+        w = A::fma(w * h, polynomial::<A, _>(h, REFINE), w);
     }
     let root = (a * w * w).copysign(x);
     if a > 0.0 && a < INF { root } else { x + 0.0 }
@@ -600,7 +697,8 @@ fn log2_parts(x: f64) -> (f64, f64) {
     let exact = SCALE_HIGH * s_high;
     let high = k + exact;
     let low = (exact - (high - k))
-        + (SCALE_LOW * s_high + (SCALE * s_low + s * square * (polynomial(square, LOG_FINE) * LOG2_E)));
+        + (SCALE_LOW * s_high
+            + (SCALE * s_low + s * square * (polynomial::<Separate, _>(square, LOG_FINE) * LOG2_E)));
     let short = keep_bits(high, 29);
     (short, (high - short) + low)
 }
@@ -642,7 +740,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
     let r = (high - (shifted - SHIFT)) + low;
     let scale = power_of_two(shifted);
     let r = r * LN_2;
-    let magnitude = scale + scale * (r + r * r * polynomial(r, EXPM1_FINE));
+    let magnitude = scale + scale * (r + r * r * polynomial::<Separate, _>(r, EXPM1_FINE));
 
     // Rounds to 25 bits (2^28 + 1, as Veltkamp splits), which hold what is halfway, and takes
     // that if the error of the power (1 ulp) could be what separates them.
@@ -719,22 +817,22 @@ const ERFC: [f64; 18] = [
 /// Error function; from `|x| = 4` on the nearest f32 is 1.
 #[inline(always)]
 #[must_use]
-pub fn erf(x: f64) -> f64 {
+pub fn erf<A: Arithmetic>(x: f64) -> f64 {
     let x = x.clamp(-4.0, 4.0);
     let z = x * x;
-    x * (polynomial(z, ERF_NUMERATOR) / polynomial(z, ERF_DENOMINATOR))
+    x * (polynomial::<A, _>(z, ERF_NUMERATOR) / polynomial::<A, _>(z, ERF_DENOMINATOR))
 }
 
 /// `1 - erf(x)` without cancellation: `exp(-x^2)` (the square of an f32 is exact) by a smooth
 /// factor, mirrored for negative `x`. Zero above 10.1.
 #[inline(always)]
 #[must_use]
-pub fn erfc(x: f64) -> f64 {
+pub fn erfc<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
     let a = if a > 10.2 { 10.2 } else { a };
-    let (scale, q) = exp_parts(-(a * a));
-    let factor = polynomial((a - 4.0) / (a + 4.0), ERFC);
-    let tail = (scale + scale * q) * factor;
+    let (scale, q) = exp_parts::<A>(-(a * a));
+    let factor = polynomial::<A, _>((a - 4.0) / (a + 4.0), ERFC);
+    let tail = A::fma(scale, q, scale) * factor;
     if x < 0.0 { 2.0 - tail } else { tail }
 }
 
@@ -742,6 +840,6 @@ pub fn erfc(x: f64) -> f64 {
 /// of other backends; infinities at -1 and 1, NaN beyond.
 #[inline(always)]
 #[must_use]
-pub fn erf_inv(x: f64) -> f64 {
-    double::erf_inv_by(x, -log_regular((1.0 - x) * (1.0 + x)))
+pub fn erf_inv<A: Arithmetic>(x: f64) -> f64 {
+    double::erf_inv_by(x, -log_regular::<A>((1.0 - x) * (1.0 + x)))
 }

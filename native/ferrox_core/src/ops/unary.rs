@@ -2,26 +2,53 @@
 //!
 //! Functions of f32 and narrower types are evaluated in f64 lanes by `math`
 //! and rounded once. Functions of f64 are the system's libm, by the formulas
-//! that Nx gives, as `Nx.BinaryBackend` computes them.
+//! that Nx gives, as `Nx.BinaryBackend` computes them; `libm` has loops of some.
+//! Many elements of f16 and bf16 are looked up.
 
 use num_complex::Complex;
 
-use super::{complex, double, math};
+use super::math::{self, Fused, Separate, Software};
+use super::{complex, double, libm, lookup};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Single};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::{self, Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
+
+/// A function of `math`, in each of its arithmetics.
+macro_rules! single {
+    ($name:ident, $function:ident) => {
+        impl Unary<Single> for $name {
+            type Out = f64;
+            const FUSES: bool = true;
+            #[inline(always)]
+            fn apply(x: Single) -> f64 {
+                math::$function::<Fused>(x.0)
+            }
+            #[inline(always)]
+            fn apply_apart(x: Single) -> f64 {
+                math::$function::<Separate>(x.0)
+            }
+            #[inline(always)]
+            fn settled(result: f64) -> bool {
+                math::settled(result)
+            }
+            fn apply_exactly(x: Single) -> f64 {
+                math::$function::<Software>(x.0)
+            }
+        }
+    };
+}
 
 /// `functions` have an f32 version in `math`, an f64 and a complex one; those
 /// of `real` numbers have no complex one.
 macro_rules! unary_ops {
     (
         operations { $($variant:ident, $name:literal;)* }
-        functions { $($function:ident, $fname:literal, $f32:path, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
-        real { $($real:ident, $rname:literal, $rf32:path, $rf64:path, $rps:literal;)* }
+        functions { $($function:ident, $fname:literal, $f32:ident, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
+        real { $($real:ident, $rname:literal, $rf32:ident, $rf64:path, $rps:literal;)* }
     ) => {
         named! {
             /// A unary operation, named as Nx names it.
@@ -46,11 +73,7 @@ macro_rules! unary_ops {
                     #[inline(always)]
                     fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
                 }
-                impl Unary<Single> for $function {
-                    type Out = f64;
-                    #[inline(always)]
-                    fn apply(x: Single) -> f64 { $f32(x.0) }
-                }
+                single!($function, $f32);
             )*
             $(
                 struct $real;
@@ -59,11 +82,7 @@ macro_rules! unary_ops {
                     #[inline(always)]
                     fn apply(x: f64) -> f64 { $rf64(x) }
                 }
-                impl Unary<Single> for $real {
-                    type Out = f64;
-                    #[inline(always)]
-                    fn apply(x: Single) -> f64 { $rf32(x.0) }
-                }
+                single!($real, $rf32);
             )*
             let lane = function_lane(out, input);
             let (kernel, cost): (Kernel, Cost) = match (op, lane) {
@@ -108,28 +127,28 @@ unary_ops! {
         Tan, "tan";
     }
     functions {
-        Exp, "exp", math::exp, |x| x.exp(), complex::exp, 1_000;
-        Expm1, "expm1", math::expm1, |x| x.exp() - 1.0, complex::expm1, 1_500;
-        Log, "log", math::log, |x| x.ln(), complex::log, 1_000;
-        Log1p, "log1p", math::log1p, |x| (x + 1.0).ln(), complex::log1p, 1_500;
-        Sqrt, "sqrt", math::sqrt, |x| x.sqrt(), complex::sqrt, 500;
-        Rsqrt, "rsqrt", math::rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 1_000;
-        Tanh, "tanh", math::tanh, |x| x.tanh(), complex::tanh, 2_000;
-        Sigmoid, "sigmoid", math::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 1_500;
-        Cbrt, "cbrt", math::cbrt, |x| double::cbrt(x), complex::cbrt, 1_500;
-        Asin, "asin", math::asin, |x| x.asin(), complex::asin, 1_500;
-        Acos, "acos", math::acos, |x| x.acos(), complex::acos, 1_500;
-        Atan, "atan", math::atan, |x| x.atan(), complex::atan, 1_500;
-        Sinh, "sinh", math::sinh, |x| x.sinh(), complex::sinh, 1_500;
-        Cosh, "cosh", math::cosh, |x| x.cosh(), complex::cosh, 1_500;
-        Asinh, "asinh", math::asinh, |x| double::asinh(x), complex::asinh, 2_000;
-        Acosh, "acosh", math::acosh, |x| double::acosh(x), complex::acosh, 2_000;
-        Atanh, "atanh", math::atanh, |x| double::atanh(x), complex::atanh, 2_000;
+        Exp, "exp", exp, |x| x.exp(), complex::exp, 1_000;
+        Expm1, "expm1", expm1, |x| x.exp() - 1.0, complex::expm1, 1_500;
+        Log, "log", log, |x| x.ln(), complex::log, 1_000;
+        Log1p, "log1p", log1p, |x| (x + 1.0).ln(), complex::log1p, 1_500;
+        Sqrt, "sqrt", sqrt, |x| x.sqrt(), complex::sqrt, 500;
+        Rsqrt, "rsqrt", rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 1_000;
+        Tanh, "tanh", tanh, |x| x.tanh(), complex::tanh, 2_000;
+        Sigmoid, "sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 1_500;
+        Cbrt, "cbrt", cbrt, |x| double::cbrt(x), complex::cbrt, 1_500;
+        Asin, "asin", asin, |x| x.asin(), complex::asin, 1_500;
+        Acos, "acos", acos, |x| x.acos(), complex::acos, 1_500;
+        Atan, "atan", atan, |x| x.atan(), complex::atan, 1_500;
+        Sinh, "sinh", sinh, |x| x.sinh(), complex::sinh, 1_500;
+        Cosh, "cosh", cosh, |x| x.cosh(), complex::cosh, 1_500;
+        Asinh, "asinh", asinh, |x| double::asinh(x), complex::asinh, 2_000;
+        Acosh, "acosh", acosh, |x| double::acosh(x), complex::acosh, 2_000;
+        Atanh, "atanh", atanh, |x| double::atanh(x), complex::atanh, 2_000;
     }
     real {
-        Erf, "erf", math::erf, double::erf, 1_500;
-        Erfc, "erfc", math::erfc, double::erfc, 2_500;
-        ErfInv, "erf_inv", math::erf_inv, double::erf_inv, 2_500;
+        Erf, "erf", erf, double::erf, 1_500;
+        Erfc, "erfc", erfc, double::erfc, 2_500;
+        ErfInv, "erf_inv", erf_inv, double::erf_inv, 2_500;
     }
 }
 
@@ -177,12 +196,42 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     {
         return kernel(out.bytes, &[Operand::Slice(bytes)]).map_err(fault);
     }
-    let inputs = [input.input(out.shape, load).ok_or_else(unsupported)?];
     let shape = out.shape;
+    if lane == Compute::Single
+        && out.dtype as u8 == dtype as u8
+        && let Some(table) =
+            lookup::table(op, dtype, shape.iter().product(), |arguments| compute_all(op, dtype, arguments))
+    {
+        let inputs = [input.input(shape, None).ok_or_else(unsupported)?, table];
+        return out.write(op.name(), |bytes| {
+            let target = Target { bytes, store: None };
+            elementwise::run(shape, target, &inputs, lookup::tile, lookup::COST).map_err(fault)
+        });
+    }
+    let inputs = [input.input(shape, load).ok_or_else(unsupported)?];
     let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
     out.write(op.name(), |bytes| {
         elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost).map_err(fault)
     })
+}
+
+/// A function of elements in memory, whatever there is for them.
+fn compute_all(op: UnaryOp, dtype: DType, elements: &[u8]) -> Result<Vec<u8>, Error> {
+    let shape = [elements.len() / dtype.width()];
+    let mut bytes = tensor::scratch(op.name(), dtype, &shape, elements.len())?;
+    let tensor = Tensor::new(op.name(), dtype, &shape, elements)?;
+    let input = tensor.input(&shape, None);
+    let (Some(mut input), Some((lane, kernel, result, cost))) = (input, kernel(op, dtype, dtype)) else {
+        return Err(Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] });
+    };
+    input.load = lane.load(dtype);
+    let target = Target { bytes: &mut bytes, store: result.store(dtype) };
+    elementwise::run(&shape, target, &[input], kernel, cost).map_err(|fault| Error::Element {
+        op: op.name(),
+        dtypes: vec![dtype],
+        fault,
+    })?;
+    Ok(bytes)
 }
 
 /// What the operand is computed as, the kernel, what it computes, and what an
@@ -232,6 +281,10 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             same(dispatch!(integer lane, T => tile::<Same, T> as Kernel, else => return None))
         }
         Floor => same(float!(FloorOf)),
+        // A root has twice the digits of f16 and bf16 or is that of f32: no need for more.
+        Sqrt if out as u8 == input as u8 && input.is_float() && storage != DType::F64 => {
+            same(tile::<Root, f32>)
+        }
         Ceil => same(float!(CeilOf)),
         Round => same(float!(RoundOf)),
         IsNan | IsInfinity if input.is_integer() => {
@@ -252,7 +305,15 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         Sin | Cos | Tan => trigonometric(op, out, input),
         BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
-        function => self::function(function, out, input),
+        function => {
+            let plain = self::function(function, out, input)?;
+            match libm::unary(function) {
+                Some((kernel, cost)) if plain.0 == Compute::As(DType::F64) => {
+                    Some((plain.0, kernel, plain.2, cost))
+                }
+                _ => Some(plain),
+            }
+        }
     }
 }
 
@@ -301,20 +362,12 @@ fn bits(op: UnaryOp, input: DType) -> Option<Kernel> {
 /// vectorize, so a tile with one of them takes the slow loop.
 fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     macro_rules! angle {
-        ($($variant:ident, $Fast:ident, $Slow:ident, $fast:path, $slow:path, |$x:ident| $f64:expr, $complex:path;)*) => {{
+        ($($variant:ident, $Fast:ident, $Slow:ident, $fast:ident, $slow:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
             $(
                 struct $Fast;
-                impl Unary<Single> for $Fast {
-                    type Out = f64;
-                    #[inline(always)]
-                    fn apply(x: Single) -> f64 { $fast(x.0) }
-                }
+                single!($Fast, $fast);
                 struct $Slow;
-                impl Unary<Single> for $Slow {
-                    type Out = f64;
-                    #[inline(always)]
-                    fn apply(x: Single) -> f64 { $slow(x.0) }
-                }
+                single!($Slow, $slow);
                 impl Unary<f64> for $Slow {
                     type Out = f64;
                     #[inline(always)]
@@ -342,9 +395,9 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
         }};
     }
     angle! {
-        Sin, SinSmall, SinAny, math::sin, math::sin_any, |x| x.sin(), complex::sin;
-        Cos, CosSmall, CosAny, math::cos, math::cos_any, |x| x.cos(), complex::cos;
-        Tan, TanSmall, TanAny, math::tan, math::tan_any, |x| x.tan(), complex::tan;
+        Sin, SinSmall, SinAny, sin, sin_any, |x| x.sin(), complex::sin;
+        Cos, CosSmall, CosAny, cos, cos_any, |x| x.cos(), complex::cos;
+        Tan, TanSmall, TanAny, tan, tan_any, |x| x.tan(), complex::tan;
     }
 }
 
@@ -375,6 +428,25 @@ impl Vectorized for AllSmall<'_> {
 trait Unary<T: Lane>: 'static {
     type Out: Lane;
     fn apply(x: T) -> Self::Out;
+
+    /// Whether `apply` fuses multiply-adds, so that without an instruction for them the following
+    /// are better.
+    const FUSES: bool = false;
+
+    /// With multiply-adds in two steps.
+    #[inline(always)]
+    fn apply_apart(x: T) -> Self::Out {
+        Self::apply(x)
+    }
+    /// Whether that makes no difference to the element that the result becomes.
+    #[inline(always)]
+    fn settled(_result: Self::Out) -> bool {
+        true
+    }
+    /// If it may: what `apply` gives, in many steps.
+    fn apply_exactly(x: T) -> Self::Out {
+        Self::apply(x)
+    }
 }
 
 struct UnaryLoop<'a, 'b, F, T> {
@@ -383,19 +455,42 @@ struct UnaryLoop<'a, 'b, F, T> {
     op: std::marker::PhantomData<(F, T)>,
 }
 
+impl<T: Lane, F: Unary<T>> UnaryLoop<'_, '_, F, T> {
+    #[inline(always)]
+    fn run_by(self, f: impl Fn(T) -> F::Out) {
+        let out = F::Out::view_mut(self.out);
+        match self.operand {
+            Operand::Slice(input) => {
+                for (out, &x) in out.iter_mut().zip(T::view(input)) {
+                    *out = f(T::load(x)).store();
+                }
+            }
+            Operand::Scalar(input) => out.fill(f(T::load(T::view(input)[0])).store()),
+        }
+    }
+}
+
 impl<T: Lane, F: Unary<T>> Vectorized for UnaryLoop<'_, '_, F, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let out = F::Out::view_mut(self.out);
-        match self.operand {
-            Operand::Slice(input) => {
-                for (out, &x) in out.iter_mut().zip(T::view(input)) {
-                    *out = F::apply(T::load(x)).store();
-                }
+        self.run_by(F::apply);
+    }
+
+    #[inline(always)]
+    fn run_unfused(self) {
+        if !F::FUSES {
+            return self.run_by(F::apply);
+        }
+        let UnaryLoop { out, operand, op } = self;
+        UnaryLoop::<F, T> { out: &mut *out, operand, op }.run_by(F::apply_apart);
+        let (Operand::Slice(input) | Operand::Scalar(input)) = operand;
+        let step = usize::from(matches!(operand, Operand::Slice(_)));
+        for (i, out) in F::Out::view_mut(out).iter_mut().enumerate() {
+            if !F::settled(F::Out::load(*out)) {
+                *out = F::apply_exactly(T::load(T::view(input)[i * step])).store();
             }
-            Operand::Scalar(input) => out.fill(F::apply(T::load(T::view(input)[0])).store()),
         }
     }
 }
@@ -434,6 +529,9 @@ struct SignOf;
 meaning!(SignOf, x; u8, u16, u32, u64 => x.min(1));
 meaning!(SignOf, x; i8, i16, i32, i64 => x.signum());
 meaning!(SignOf, x; f32, f64 => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x });
+
+struct Root;
+meaning!(Root, x; f32 => x.sqrt());
 
 struct FloorOf;
 meaning!(FloorOf, x; f32, f64 => x.floor());

@@ -1,0 +1,607 @@
+//! Functions of f64 with the bits that glibc gives, in loops that vectorize; of f32 too, where the
+//! result is exact.
+//!
+//! Problem: functions of f64 must be those of the C library, which `:math` calls, but a call an
+//! element takes ten times as long as NumPy or XLA. Technique: the algorithms of glibc, with the
+//! same steps in the same order and fused where it fuses, on a chunk of elements at a time: a
+//! vector loop finds the rows of a table, a scalar one copies them, a vector loop computes.
+//! Arguments that need a branch there come out as NaN, and are asked of the C library one by one.
+//!
+//! Fused multiply-add is what glibc has from x86-64-v3 on. Below that, and where the C library
+//! turns out to be another one ([`agrees`] compares results once), `kernel` gives none and the
+//! caller asks the C library for each element, so that results are the library's in any case.
+//!
+//! `exp`, `log` and `pow` are derived from `exp.c`, `log.c` and `pow.c` of Arm's Optimized
+//! Routines, from which glibc has them:
+//!
+//! Copyright (c) 2018-2026, Arm Limited.
+//! SPDX-License-Identifier: MIT OR Apache-2.0 WITH LLVM-exception
+//!
+//! `tanh` is derived from `s_tanh.c` and `s_expm1.c` of fdlibm:
+//!
+//! Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved.
+//! Developed at SunPro, a Sun Microsystems, Inc. business.
+//! Permission to use, copy, modify, and distribute this software is freely
+//! granted, provided that this notice is preserved.
+
+#![allow(
+    clippy::excessive_precision,
+    clippy::unreadable_literal,
+    reason = "coefficients are written as the shortest digits that give back the same f64"
+)]
+#![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
+
+mod tables;
+
+use std::sync::OnceLock;
+
+use self::tables::{EXP, LOG, LOG_FINE};
+use super::binary::BinaryOp;
+use super::double;
+use super::unary::UnaryOp;
+use crate::Fault;
+use crate::dtype::Lane;
+use crate::exec::elementwise::{Kernel, Operand};
+use crate::exec::parallel::Cost;
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
+
+/// Elements that are computed together; what they need fits the first-level cache.
+const CHUNK: usize = 256;
+
+/// For fewer, calls are faster.
+const FEW: usize = 32;
+
+/// An f64 as tensors hold it.
+type Bytes = <f64 as Lane>::Bytes;
+
+/// A function of one or two f64; the second argument of the former is ignored.
+trait Function: 'static {
+    /// Where the arguments lie that are compared with the C library's.
+    const SAMPLES: [(f64, f64); 2];
+
+    /// By the C library.
+    fn one(x: f64, y: f64) -> f64;
+
+    /// The same for up to a chunk; NaN where `one` has to say.
+    fn many(x: &[Bytes], y: &[Bytes], out: &mut [Bytes], scratch: &mut Scratch);
+}
+
+/// What lies between the loops over a chunk.
+struct Scratch {
+    indices: [u32; CHUNK],
+    pairs: [[u64; 2]; CHUNK],
+}
+
+struct Loop<'a, 'b, F> {
+    out: &'a mut [u8],
+    operands: &'a [Operand<'b>],
+    function: std::marker::PhantomData<F>,
+}
+
+impl<F: Function> Vectorized for Loop<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let out = f64::view_mut(self.out);
+        let [left, .., right] = [self.operands[0], self.operands[self.operands.len() - 1]];
+        let [x, y] = [left, right].map(|operand| match operand {
+            Operand::Slice(bytes) => f64::view(bytes),
+            Operand::Scalar(_) => &[],
+        });
+        let all = [left, right].map(|operand| match operand {
+            Operand::Slice(_) => [[0; 8]; CHUNK],
+            Operand::Scalar(bytes) => [f64::view(bytes)[0]; CHUNK],
+        });
+        let one = |x: Bytes, y: Bytes| F::one(f64::load(x), f64::load(y)).store();
+        if x.is_empty() && y.is_empty() {
+            out.fill(one(all[0][0], all[1][0]));
+            return;
+        }
+        if out.len() < FEW {
+            for (i, out) in out.iter_mut().enumerate() {
+                let [x, y] = [(x, &all[0]), (y, &all[1])].map(|(x, all)| x.get(i).unwrap_or(&all[0]));
+                *out = one(*x, *y);
+            }
+            return;
+        }
+        let mut scratch = Scratch { indices: [0; CHUNK], pairs: [[0; 2]; CHUNK] };
+        for (k, out) in out.chunks_mut(CHUNK).enumerate() {
+            let start = k * CHUNK;
+            let [x, y] = [(x, &all[0]), (y, &all[1])]
+                .map(|(x, all)| x.get(start..start + out.len()).unwrap_or(&all[..out.len()]));
+            F::many(x, y, out, &mut scratch);
+            // Without an early exit, so that it vectorizes.
+            if out.iter().fold(false, |any, &out| any | f64::load(out).is_nan()) {
+                for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+                    if f64::load(*out).is_nan() {
+                        *out = one(x, y);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn tile<F: Function>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    vectorize(Loop::<F> { out, operands, function: std::marker::PhantomData });
+    Ok(())
+}
+
+/// Whether the C library gives the same bits: with another glibc, without fused multiply-add, or
+/// in another library, some of the samples differ.
+fn agrees<F: Function>() -> bool {
+    const CHUNKS: usize = 16;
+    /// Whose logarithms differ if nothing is fused, which is rare.
+    const RARE: [f64; 3] = [1.0815401457372928, 1.2899388999846302, 1.5119848685780752];
+    let mut state = 1_u64;
+    let mut next = |(low, high): (f64, f64)| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        low + (high - low) * ((state >> 11) as f64 / (1_u64 << 53) as f64)
+    };
+    (0..CHUNKS).all(|_| {
+        let mut bytes = [[0; 8 * CHUNK]; 3];
+        let [out, left, right] = &mut bytes;
+        for (x, y) in f64::view_mut(left).iter_mut().zip(f64::view_mut(right)) {
+            (*x, *y) = (next(F::SAMPLES[0]).store(), next(F::SAMPLES[1]).store());
+        }
+        for (x, &rare) in f64::view_mut(left).iter_mut().zip(&RARE) {
+            *x = rare.store();
+        }
+        vectorize(Loop::<F> {
+            out,
+            operands: &[Operand::Slice(left), Operand::Slice(right)],
+            function: std::marker::PhantomData,
+        });
+        let [out, left, right] = [out, left, right].map(|bytes| f64::view(bytes));
+        out.iter().zip(left).zip(right).all(|((&out, &x), &y)| {
+            let (out, expected) = (f64::load(out), F::one(f64::load(x), f64::load(y)));
+            out.to_bits() == expected.to_bits() || out.is_nan() && expected.is_nan()
+        })
+    })
+}
+
+/// Whether loops made of the one for `exp` can be had here; the same for others.
+macro_rules! known {
+    ($($name:ident, $F:ident;)*) => {$(
+        fn $name() -> bool {
+            static AGREES: OnceLock<bool> = OnceLock::new();
+            simd::fuses() && *AGREES.get_or_init(agrees::<$F>)
+        }
+    )*};
+}
+known! {
+    knows_exp, Exp;
+    knows_log, Log;
+    knows_tanh, Tanh;
+    knows_pow, Pow;
+}
+
+/// The kernel of a unary function of f64 and what an element costs; none where the C library
+/// must be asked.
+pub(super) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
+    let (known, kernel, cost): (_, Kernel, _) = match op {
+        UnaryOp::Exp => (knows_exp(), tile::<Exp>, 700),
+        UnaryOp::Expm1 => (knows_exp(), tile::<Expm1>, 700),
+        UnaryOp::Sigmoid => (knows_exp(), tile::<Sigmoid>, 900),
+        UnaryOp::Log => (knows_log(), tile::<Log>, 900),
+        UnaryOp::Log1p => (knows_log(), tile::<Log1p>, 900),
+        UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_700),
+        UnaryOp::Cbrt => (knows_pow(), tile::<Cbrt>, 2_100),
+        _ => return None,
+    };
+    known.then_some((kernel, cost))
+}
+
+/// The same of a binary one.
+pub(super) fn binary(op: BinaryOp) -> Option<Kernel> {
+    match op {
+        BinaryOp::Pow => knows_pow().then_some(tile::<Pow>),
+        // Exact in any library.
+        BinaryOp::Remainder => simd::fuses().then_some(tile::<Remainder>),
+        _ => None,
+    }
+}
+
+macro_rules! function {
+    (
+        $name:ident, $samples:expr, |$x:ident, $y:ident| $one:expr,
+        |$xs:ident, $ys:ident, $out:ident, $scratch:ident| $many:expr
+    ) => {
+        struct $name;
+        impl Function for $name {
+            const SAMPLES: [(f64, f64); 2] = $samples;
+            #[inline(always)]
+            fn one($x: f64, $y: f64) -> f64 {
+                $one
+            }
+            #[inline(always)]
+            fn many($xs: &[Bytes], $ys: &[Bytes], $out: &mut [Bytes], $scratch: &mut Scratch) {
+                $many
+            }
+        }
+    };
+}
+
+const ANY: (f64, f64) = (0.0, 1.0);
+
+function!(Exp, [(-30.0, 30.0), ANY], |x, _y| x.exp(), |x, _y, out, scratch| {
+    exp(x, |x| x, out, |e| e, scratch);
+});
+function!(Expm1, [(-30.0, 30.0), ANY], |x, _y| x.exp() - 1.0, |x, _y, out, scratch| {
+    exp(x, |x| x, out, |e| e - 1.0, scratch);
+});
+function!(Sigmoid, [(-30.0, 30.0), ANY], |x, _y| 1.0 / (1.0 + (-x).exp()), |x, _y, out, scratch| {
+    exp(x, |x| -x, out, |e| 1.0 / (1.0 + e), scratch);
+});
+function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |x, _y, out, scratch| log(x, |x| x, out, scratch));
+function!(Log1p, [(-0.99, 2.0), ANY], |x, _y| (x + 1.0).ln(), |x, _y, out, scratch| {
+    log(x, |x| x + 1.0, out, scratch);
+});
+function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |x, _y, out, _scratch| {
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = tanh(f64::load(x)).store();
+    }
+});
+function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |x, y, out, scratch| {
+    pow(x, |x| x, y, |y| y, out, scratch);
+});
+function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |x, _y, out, scratch| {
+    pow(x, f64::abs, x, |_| 1.0 / 3.0, out, scratch);
+    for (out, &x) in out.iter_mut().zip(x) {
+        let root = f64::load(*out);
+        *out = if f64::load(x) < 0.0 { -root } else { root }.store();
+    }
+});
+
+function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |x, y, out, _scratch| {
+    for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+        *out = remainder(f64::load(x), f64::load(y)).store();
+    }
+});
+
+/// The row of the table that each argument needs, by the low bits of its index.
+#[inline(always)]
+fn look_up<R: Copy>(
+    table: &[R; 128],
+    x: &[Bytes],
+    index: impl Fn(f64) -> u64,
+    indices: &mut [u32],
+    rows: &mut [R],
+) {
+    for (to, &x) in indices.iter_mut().zip(x) {
+        *to = (index(f64::load(x)) % 128) as u32;
+    }
+    for (row, &i) in rows.iter_mut().zip(&*indices) {
+        *row = table[i as usize % 128];
+    }
+}
+
+// Exponentials
+
+/// Adding this rounds to an integer, which the low bits of the sum then hold (1.5 * 2^52).
+const SHIFT: f64 = 6755399441055744.0;
+
+/// `128 / ln(2)`, and `ln(2) / 128` in two parts.
+const PARTS: f64 = 184.6649652337873;
+const PART_HIGH: f64 = 0.005415212348111709;
+const PART_LOW: f64 = 1.2864023111638346e-14;
+
+/// `(expm1(r) - r) / r^2` for `|r| < ln(2) / 256`.
+const EXPM1: [f64; 4] = [0.49999999999996786, 0.16666666666665886, 0.0416666808410674, 0.008333335853059549];
+
+/// Beyond this, the result or its scale may leave the range.
+const EXP_LIMIT: f64 = 512.0;
+
+/// The nearest whole multiple of `ln(2) / 128`, plus `SHIFT`.
+#[inline(always)]
+fn parts(x: f64) -> f64 {
+    x.mul_add(PARTS, SHIFT)
+}
+
+/// `e^(x + tail)`, given the row for `parts(x)`.
+#[inline(always)]
+fn exp_by(x: f64, tail: Option<f64>, [missing, scale]: [u64; 2]) -> f64 {
+    let shifted = parts(x);
+    let k = shifted - SHIFT;
+    let r = k.mul_add(-PART_LOW, k.mul_add(-PART_HIGH, x));
+    let r = tail.map_or(r, |tail| r + tail);
+    let scale = f64::from_bits(scale.wrapping_add(shifted.to_bits() << 45));
+    let square = r * r;
+    let low = r.mul_add(EXPM1[1], EXPM1[0]);
+    let high = r.mul_add(EXPM1[3], EXPM1[2]);
+    let sum = square.mul_add(low, f64::from_bits(missing) + r);
+    let sum = (square * square).mul_add(high, sum);
+    let result = scale.mul_add(sum, scale);
+    if x.abs() < EXP_LIMIT { result } else { f64::NAN }
+}
+
+/// `after` of the exponential of `before` of each element.
+#[inline(always)]
+fn exp(
+    x: &[Bytes],
+    before: impl Fn(f64) -> f64,
+    out: &mut [Bytes],
+    after: impl Fn(f64) -> f64,
+    scratch: &mut Scratch,
+) {
+    let (indices, rows) = (&mut scratch.indices[..x.len()], &mut scratch.pairs[..x.len()]);
+    look_up(&EXP, x, |x| parts(before(x)).to_bits(), indices, rows);
+    for ((out, &x), &row) in out.iter_mut().zip(x).zip(&*rows) {
+        *out = after(exp_by(before(f64::load(x)), None, row)).store();
+    }
+}
+
+// Logarithms
+
+/// `ln(2)` in two parts.
+const LN_2_HIGH: f64 = 0.6931471805598903;
+const LN_2_LOW: f64 = 5.497923018708371e-14;
+
+/// `(log1p(r) - r) / r^2` for small `r`, and to more digits for `|r| < 0.07`.
+const LOG1P: [f64; 5] = [
+    -0.5000000000000001,
+    0.33333333331825593,
+    -0.2499999999622955,
+    0.20000304511814496,
+    -0.16667054827627667,
+];
+const LOG1P_NEAR: [f64; 11] = [
+    -0.5,
+    0.3333333333333352,
+    -0.24999999999998432,
+    0.19999999999320328,
+    -0.16666666669929706,
+    0.14285715076560868,
+    -0.12499997863982555,
+    0.11110712032936046,
+    -0.10000486757818193,
+    0.09181994006195467,
+    -0.08328363062289341,
+];
+
+/// Arguments from here on, up to the second, are near one.
+const NEAR: [f64; 2] = [0.9375, 1.064697265625];
+
+/// The least significands for `LOG` and `LOG_FINE`.
+const LEAST: u64 = 0.6875_f64.to_bits();
+const LEAST_FINE: u64 = 0x3fe6_9555_0000_0000;
+
+const FRACTION_BITS: u32 = 52;
+const TWO_52: f64 = 4503599627370496.0;
+
+/// The index of the row for `x`, in the low bits.
+#[inline(always)]
+fn part(x: f64, least: u64) -> u64 {
+    x.to_bits().wrapping_sub(least) >> (FRACTION_BITS - 7)
+}
+
+/// `(k, z)` with `x = 2^k z` and `z` from the least significand to twice that, for normal `x`.
+#[inline(always)]
+fn split(x: f64, least: u64) -> (f64, f64) {
+    let t = x.to_bits().wrapping_sub(least);
+    // k is counted from -1024 to keep the shift logical, and written into the fraction of 2^52.
+    let k = t.wrapping_add(1024 << FRACTION_BITS) >> FRACTION_BITS;
+    let k = f64::from_bits(k | TWO_52.to_bits()) - (TWO_52 + 1024.0);
+    (k, f64::from_bits(x.to_bits().wrapping_sub(t & (0xfff << FRACTION_BITS))))
+}
+
+#[inline(always)]
+fn is_positive_normal(x: f64) -> bool {
+    (f64::MIN_POSITIVE..=f64::MAX).contains(&x)
+}
+
+/// The logarithm, given the row for `x`.
+#[inline(always)]
+fn log_by(x: f64, inverse: f64, log: f64) -> f64 {
+    let c = LOG1P;
+    let (k, z) = split(x, LEAST);
+    let r = z.mul_add(inverse, -1.0);
+    let w = k.mul_add(LN_2_HIGH, log);
+    let high = w + r;
+    let low = k.mul_add(LN_2_LOW, w - high + r);
+    let square = r * r;
+    let p = square.mul_add(r.mul_add(c[4], c[3]), r.mul_add(c[2], c[1]));
+    let result = (r * square).mul_add(p, square.mul_add(c[0], low)) + high;
+    if is_positive_normal(x) { result } else { f64::NAN }
+}
+
+/// The logarithm near one.
+#[inline(always)]
+fn log_near(x: f64) -> f64 {
+    const SPLIT: f64 = 134217728.0;
+    let c = LOG1P_NEAR;
+    let r = x - 1.0;
+    let (square, cube) = (r * r, r * (r * r));
+    let p = cube.mul_add(c[10], square.mul_add(c[9], r.mul_add(c[8], c[7])));
+    let p = cube.mul_add(p, square.mul_add(c[6], r.mul_add(c[5], c[4])));
+    let p = cube.mul_add(p, square.mul_add(c[3], r.mul_add(c[2], c[1])));
+    // Half of the square, exactly.
+    let w = r * SPLIT;
+    let r_high = r + w - w;
+    let r_low = r - r_high;
+    let w = r_high * r_high * c[0];
+    let high = r + w;
+    let low = (c[0] * r_low).mul_add(r_high + r, r - high + w);
+    cube.mul_add(p, low) + high
+}
+
+#[inline(always)]
+fn is_near_one(x: f64) -> bool {
+    (NEAR[0]..NEAR[1]).contains(&x)
+}
+
+/// The logarithm of `before` of each element.
+#[inline(always)]
+fn log(x: &[Bytes], before: impl Fn(f64) -> f64, out: &mut [Bytes], scratch: &mut Scratch) {
+    let (indices, rows) = (&mut scratch.indices[..x.len()], &mut scratch.pairs[..x.len()]);
+    look_up(&LOG, x, |x| part(before(x), LEAST), indices, rows);
+    let mut any_near = false;
+    for ((out, &x), &[inverse, log]) in out.iter_mut().zip(x).zip(&*rows) {
+        let x = before(f64::load(x));
+        any_near |= is_near_one(x);
+        *out = log_by(x, f64::from_bits(inverse), f64::from_bits(log)).store();
+    }
+    if any_near {
+        for (out, &x) in out.iter_mut().zip(x) {
+            let x = before(f64::load(x));
+            let (near, far) = (log_near(x), f64::load(*out));
+            *out = if is_near_one(x) { near } else { far }.store();
+        }
+    }
+}
+
+// Powers
+
+/// `(log1p(r) - r) / r^2` over `-r / 2` where that is squared.
+const LOG1P_FINE: [f64; 7] = [
+    -0.5,
+    -0.6666666666666679,
+    0.5000000000000007,
+    0.7999999995323976,
+    -0.6666666663487739,
+    -1.142909628459501,
+    1.0000415263675542,
+];
+
+/// Exponents from here on, up to the second, in magnitude, and powers of theirs.
+const EXPONENTS: [f64; 2] = [2.710505431213761e-20, 9223372036854775808.0];
+
+/// `y log(x)` in two parts, given the row for `x`; NaN where `x` or `y` needs a branch.
+#[inline(always)]
+fn log_times(x: f64, y: f64, [inverse, log, log_low, _]: [f64; 4]) -> (f64, f64) {
+    let c = LOG1P_FINE;
+    let (k, z) = split(x, LEAST_FINE);
+    let r = z.mul_add(inverse, -1.0);
+    let w = k.mul_add(LN_2_HIGH, log);
+    let sum = w + r;
+    let low = k.mul_add(LN_2_LOW, log_low) + (w - sum + r);
+    let half = c[0] * r;
+    let square = r * half;
+    let high = sum + square;
+    let p = square.mul_add(r.mul_add(c[6], c[5]), r.mul_add(c[4], c[3]));
+    let p = square.mul_add(p, r.mul_add(c[2], c[1]));
+    let low = low + half.mul_add(r, -square) + (sum - high + square);
+    let low = (r * square).mul_add(p, low);
+    let log = high + low;
+    let log_low = high - log + low;
+    let product = y * log;
+    let regular = is_positive_normal(x) & (y.abs() >= EXPONENTS[0]) & (y.abs() < EXPONENTS[1]);
+    (if regular { product } else { f64::NAN }, y.mul_add(log_low, y.mul_add(log, -product)))
+}
+
+/// `before` of each element to the power of `exponent` of the other.
+#[inline(always)]
+fn pow(
+    x: &[Bytes],
+    before: impl Fn(f64) -> f64,
+    y: &[Bytes],
+    exponent: impl Fn(f64) -> f64,
+    out: &mut [Bytes],
+    scratch: &mut Scratch,
+) {
+    let n = x.len();
+    let (indices, rows) = (&mut scratch.indices[..n], &mut scratch.pairs[..n]);
+    // Of its own, so that they are known not to overlap.
+    let (mut fours, mut high, mut low) = ([[0.0; 4]; CHUNK], [[0; 8]; CHUNK], [0.0; CHUNK]);
+    let (fours, high, low) = (&mut fours[..n], &mut high[..n], &mut low[..n]);
+    look_up(&LOG_FINE, x, |x| part(before(x), LEAST_FINE), indices, fours);
+    for ((((high, low), &x), &y), &row) in high.iter_mut().zip(&mut *low).zip(x).zip(y).zip(&*fours) {
+        let (product, rest) = log_times(before(f64::load(x)), exponent(f64::load(y)), row);
+        (*high, *low) = (product.store(), rest);
+    }
+    look_up(&EXP, high, |x| parts(x).to_bits(), indices, rows);
+    for (((out, &high), &low), &row) in out.iter_mut().zip(&*high).zip(&*low).zip(&*rows) {
+        *out = exp_by(f64::load(high), Some(low), row).store();
+    }
+}
+
+// Hyperbolic tangent
+
+/// `ln(2)` in two parts, as fdlibm has it, and one over it.
+const LN_2_LONG: f64 = 0.6931471803691238;
+const LN_2_REST: f64 = 1.9082149292705877e-10;
+const LOG2_E: f64 = std::f64::consts::LOG2_E;
+
+/// Over `r^2 / 2`, of the quotient that `expm1` is made of.
+const QUOTIENT: [f64; 5] = [
+    -0.03333333333333313,
+    0.0015873015872548146,
+    -7.93650757867488e-05,
+    4.008217827329362e-06,
+    -2.0109921818362437e-07,
+];
+
+/// From here on, the result is one.
+const TANH_LIMIT: f64 = 22.0;
+
+/// `ln(2) / 2` and `3 ln(2) / 2` in the bits that fdlibm looks at.
+const HALF: f64 = 0.3465733528137207;
+const THREE_HALVES: f64 = 1.0397205352783203;
+
+/// `2^k`
+#[inline(always)]
+fn power_of_two(k: f64) -> f64 {
+    f64::from_bits(((k + SHIFT).to_bits() << FRACTION_BITS).wrapping_add(1.0_f64.to_bits()))
+}
+
+/// `expm1(y)` for `-2 < y <= 0` and `2 <= y <= 44`.
+#[inline(always)]
+fn expm1(y: f64) -> f64 {
+    // y = k ln(2) + r + rest
+    let a = f64::from_bits(y.abs().to_bits() & !0xffff_ffff);
+    let k = y.mul_add(LOG2_E, 0.5_f64.copysign(y)).trunc();
+    let k = if a < THREE_HALVES { -1.0 } else { k };
+    let reduced = a > HALF;
+    let k = if reduced { k } else { 0.0 };
+    let high = (-k).mul_add(LN_2_LONG, y);
+    let low = k * LN_2_REST;
+    let r = high - low;
+    let rest = (high - r) - low;
+    let half = 0.5 * r;
+    let square = r * half;
+    let fourth = square * square;
+    let c = QUOTIENT;
+    let sum = square.mul_add(c[0], 1.0);
+    let sum = fourth.mul_add(square.mul_add(c[2], c[1]), sum);
+    let sum = (fourth * fourth).mul_add(square.mul_add(c[4], c[3]), sum);
+    let t = (-sum).mul_add(half, 3.0);
+    let e = square * ((sum - t) / (-r).mul_add(t, 6.0));
+    let whole = r - r.mul_add(e, -square);
+    let e = r.mul_add(e - rest, -rest) - square;
+    let (up, down) = (power_of_two(k), power_of_two(-k));
+    let once = 0.5_f64.mul_add(r - e, -0.5);
+    let small = (1.0 - (e - r)) * up - 1.0;
+    let middle = ((1.0 - down) - (e - r)) * up;
+    let large = ((r - (e + down)) + 1.0) * up;
+    let result = if k >= 20.0 { large } else { middle };
+    let result = if k <= -2.0 || k > 56.0 { small } else { result };
+    let result = if k == -1.0 { once } else { result };
+    if reduced { result } else { whole }
+}
+
+#[inline(always)]
+fn tanh(x: f64) -> f64 {
+    let a = x.abs();
+    let a = if a < TANH_LIMIT { a } else { TANH_LIMIT };
+    let large = a >= 1.0;
+    let t = expm1(if large { a + a } else { -(a + a) });
+    let quotient = (if large { 2.0 } else { -t }) / (t + 2.0);
+    let result = if large { 1.0 - quotient } else { quotient };
+    let result = if a < TANH_LIMIT { result } else { 1.0 };
+    if x.is_nan() { x } else { result.copysign(x) }
+}
+
+// Remainder
+
+/// What is left of `x` after whole multiples of `y`, exactly; NaN where these don't fit an f64.
+#[inline(always)]
+fn remainder(x: f64, y: f64) -> f64 {
+    let (a, b) = (x.abs(), y.abs());
+    // One too many, if the quotient was rounded up to it.
+    let count = (a / b).trunc();
+    let rest = (-count).mul_add(b, a);
+    let rest = if rest < 0.0 { rest + b } else { rest };
+    let rest = if a < b { a } else { rest };
+    if count < TWO_52 { rest.copysign(x) } else { f64::NAN }
+}

@@ -1,0 +1,129 @@
+//! Functions of f64 give what the C library gives, bit for bit, however many there are and
+//! whichever loop computes them.
+
+mod common;
+
+use common::Random;
+use ferrox_core::DType::F64;
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{Output, Tensor};
+
+const SPECIAL: [f64; 24] = [
+    0.0,
+    -0.0,
+    0.5,
+    1.0,
+    -1.0,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    22.0,
+    512.0,
+    -512.0,
+    1e-9,
+    1e300,
+    0.9375,
+    1.064_697_265_625,
+    f64::MAX,
+    f64::MIN_POSITIVE,
+    5e-324,
+    -5e-324,
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    f64::NAN,
+    f64::EPSILON,
+];
+
+/// Any bits, some range of numbers, or what has its own rules.
+fn number(random: &mut Random) -> f64 {
+    let unit = random.unit();
+    match random.below(6) {
+        0 => f64::from_bits(random.next()),
+        1 => *random.pick(&SPECIAL),
+        2 => 0.9 + 0.2 * unit,
+        3 => 1500.0 * unit - 750.0,
+        4 => (unit - 0.5) * 2_f64.powi(-(random.below(60) as i32)),
+        _ => 20.0 * unit - 10.0,
+    }
+}
+
+fn numbers(count: usize, random: &mut Random) -> Vec<f64> {
+    (0..count).map(|_| number(random)).collect()
+}
+
+fn bytes(numbers: &[f64]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_ne_bytes()).collect()
+}
+
+fn same(what: &str, arguments: &[f64], expected: f64, got: &[u8]) {
+    let got = f64::from_ne_bytes(got.try_into().expect("eight bytes"));
+    let equal = got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan();
+    assert!(equal, "{what} of {arguments:?}: {got:e} for {expected:e}");
+}
+
+type Function = fn(f64) -> f64;
+type Binary = fn(f64, f64) -> f64;
+
+const LENGTHS: [usize; 8] = [0, 1, 31, 32, 255, 256, 257, 20_011];
+
+#[test]
+fn unary_functions() {
+    let functions: [(UnaryOp, Function); 6] = [
+        (UnaryOp::Exp, f64::exp),
+        (UnaryOp::Expm1, |x| x.exp() - 1.0),
+        (UnaryOp::Log, f64::ln),
+        (UnaryOp::Log1p, |x| (x + 1.0).ln()),
+        (UnaryOp::Tanh, f64::tanh),
+        (UnaryOp::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
+    ];
+    let mut random = Random(1);
+    for (op, function) in functions {
+        for length in LENGTHS {
+            let x = numbers(length, &mut random);
+            let mut out = vec![0; 8 * length];
+            let shape = [length];
+            let data = bytes(&x);
+            let tensor = Tensor::new("test", F64, &shape, &data).expect("sound");
+            unary(op, Output::new("test", F64, &shape, &mut out).expect("sound"), &tensor)
+                .expect("supported");
+            for (&x, got) in x.iter().zip(out.chunks(8)) {
+                same(op.name(), &[x], function(x), got);
+            }
+        }
+    }
+}
+
+#[test]
+fn binary_functions() {
+    let mut random = Random(2);
+    let functions: [(BinaryOp, Binary); 2] =
+        [(BinaryOp::Pow, f64::powf), (BinaryOp::Remainder, |x, y| x % y)];
+    for (length, (op, function)) in LENGTHS.iter().flat_map(|&n| functions.map(|f| (n, f))) {
+        for scalar in [None, Some(0), Some(1)] {
+            let [x, y] = [0, 1].map(|side| {
+                if scalar == Some(side) {
+                    vec![number(&mut random); length]
+                } else {
+                    numbers(length, &mut random)
+                }
+            });
+            let shape = [length];
+            let data = [&x, &y].map(|numbers| bytes(numbers));
+            let [left, right] = [0, 1].map(|side| {
+                if scalar == Some(side) && length > 0 {
+                    Tensor::new("test", F64, &[], &data[side][..8]).expect("sound")
+                } else {
+                    Tensor::new("test", F64, &shape, &data[side]).expect("sound")
+                }
+            });
+            let mut out = vec![0; 8 * length];
+            let output = Output::new("test", F64, &shape, &mut out).expect("sound");
+            binary(op, output, &left, &right).expect("supported");
+            for ((&x, &y), got) in x.iter().zip(&y).zip(out.chunks(8)) {
+                same(op.name(), &[x, y], function(x, y), got);
+            }
+        }
+    }
+}
