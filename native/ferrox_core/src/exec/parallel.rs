@@ -5,11 +5,10 @@
 //! cost per element. How work is split never changes a result.
 
 use std::convert::Infallible;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 /// Estimated picoseconds for one element.
 pub type Cost = u64;
@@ -155,14 +154,34 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     if size == 0 {
         return Ok(());
     }
-    let width = out.len() / size;
-    install(size, cost, |threads| {
-        if threads == 1 {
-            return fill(0, out);
+    let Some(pool) = pays(size, cost).then(pool).flatten() else {
+        return fill(0, out);
+    };
+    let (threads, width) = (pool.current_num_threads(), out.len() / size);
+    let chunk = size.div_ceil(threads * CHUNKS_PER_THREAD);
+    // Chunks of small elements start where a tile does.
+    let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
+    let parts = Mutex::new(out.chunks_mut(chunk * width).enumerate());
+    let failure = Mutex::new(None);
+    let work = || {
+        // The lock is released before the part is filled.
+        while let Some((i, part)) = { lock(&parts).next() } {
+            if let Err(error) = fill(i * chunk, part) {
+                *lock(&failure) = Some(error);
+                return;
+            }
         }
-        let chunk = size.div_ceil(threads * CHUNKS_PER_THREAD);
-        // Chunks of small elements start where a tile does.
-        let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
-        out.par_chunks_mut(chunk * width).enumerate().try_for_each(|(i, part)| fill(i * chunk, part))
-    })
+    };
+    // The calling thread works as well: it is awake already.
+    pool.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
