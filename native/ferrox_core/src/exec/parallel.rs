@@ -16,9 +16,10 @@ pub type Cost = u64;
 /// Estimated picoseconds of one thread.
 pub type Work = u64;
 
-/// Work above this is long: 100 us here, and not yet a millisecond, which is
-/// what the VM asks of a call, on a machine several times slower.
-const MAX_SHORT: Work = 100_000_000;
+/// Work above this is long: 200 us here, and not yet a millisecond, which is
+/// what the VM asks of a call, on a machine several times slower. To change the
+/// scheduler and come back takes up to 50 us.
+const MAX_SHORT: Work = 200_000_000;
 
 /// Work below this runs on the calling thread: waking others costs more. It is
 /// where two threads draw level with one, in `exp` and `erfc` of f32 between 30

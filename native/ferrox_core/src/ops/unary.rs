@@ -88,7 +88,7 @@ macro_rules! unary_ops {
             let (kernel, cost): (Kernel, Cost) = match (op, lane) {
                 $(
                     (UnaryOp::$real, Compute::Single) => (tile::<$real, Single>, $rps),
-                    (UnaryOp::$real, Compute::As(DType::F64)) => (tile::<$real, f64>, 20_000),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => (tile::<$real, f64>, 6_000),
                 )*
                 $(
                     (UnaryOp::$function, Compute::Single) => (tile::<$function, Single>, $ps),
@@ -127,28 +127,28 @@ unary_ops! {
         Tan, "tan";
     }
     functions {
-        Exp, "exp", exp, |x| x.exp(), complex::exp, 1_000;
-        Expm1, "expm1", expm1, |x| x.exp() - 1.0, complex::expm1, 1_500;
-        Log, "log", log, |x| x.ln(), complex::log, 1_000;
-        Log1p, "log1p", log1p, |x| (x + 1.0).ln(), complex::log1p, 1_500;
-        Sqrt, "sqrt", sqrt, |x| x.sqrt(), complex::sqrt, 500;
-        Rsqrt, "rsqrt", rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 1_000;
-        Tanh, "tanh", tanh, |x| x.tanh(), complex::tanh, 2_000;
-        Sigmoid, "sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 1_500;
-        Cbrt, "cbrt", cbrt, |x| double::cbrt(x), complex::cbrt, 1_500;
-        Asin, "asin", asin, |x| x.asin(), complex::asin, 1_500;
-        Acos, "acos", acos, |x| x.acos(), complex::acos, 1_500;
-        Atan, "atan", atan, |x| x.atan(), complex::atan, 1_500;
-        Sinh, "sinh", sinh, |x| x.sinh(), complex::sinh, 1_500;
-        Cosh, "cosh", cosh, |x| x.cosh(), complex::cosh, 1_500;
-        Asinh, "asinh", asinh, |x| double::asinh(x), complex::asinh, 2_000;
-        Acosh, "acosh", acosh, |x| double::acosh(x), complex::acosh, 2_000;
-        Atanh, "atanh", atanh, |x| double::atanh(x), complex::atanh, 2_000;
+        Exp, "exp", exp, |x| x.exp(), complex::exp, 450;
+        Expm1, "expm1", expm1, |x| x.exp() - 1.0, complex::expm1, 500;
+        Log, "log", log, |x| x.ln(), complex::log, 500;
+        Log1p, "log1p", log1p, |x| (x + 1.0).ln(), complex::log1p, 650;
+        Sqrt, "sqrt", sqrt, |x| x.sqrt(), complex::sqrt, 100;
+        Rsqrt, "rsqrt", rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 500;
+        Tanh, "tanh", tanh, |x| x.tanh(), complex::tanh, 600;
+        Sigmoid, "sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 550;
+        Cbrt, "cbrt", cbrt, |x| double::cbrt(x), complex::cbrt, 650;
+        Asin, "asin", asin, |x| x.asin(), complex::asin, 950;
+        Acos, "acos", acos, |x| x.acos(), complex::acos, 900;
+        Atan, "atan", atan, |x| x.atan(), complex::atan, 600;
+        Sinh, "sinh", sinh, |x| x.sinh(), complex::sinh, 600;
+        Cosh, "cosh", cosh, |x| x.cosh(), complex::cosh, 550;
+        Asinh, "asinh", asinh, |x| double::asinh(x), complex::asinh, 1_100;
+        Acosh, "acosh", acosh, |x| double::acosh(x), complex::acosh, 900;
+        Atanh, "atanh", atanh, |x| double::atanh(x), complex::atanh, 850;
     }
     real {
-        Erf, "erf", erf, double::erf, 1_500;
-        Erfc, "erfc", erfc, double::erfc, 2_500;
-        ErfInv, "erf_inv", erf_inv, double::erf_inv, 2_500;
+        Erf, "erf", erf, double::erf, 600;
+        Erfc, "erfc", erfc, double::erfc, 1_000;
+        ErfInv, "erf_inv", erf_inv, double::erf_inv, 1_800;
     }
 }
 
