@@ -66,6 +66,11 @@ fn pool() -> Option<&'static ThreadPool> {
     .as_ref()
 }
 
+/// The pool, where an operation of that much work should use it.
+fn pool_for(elements: usize, cost: Cost) -> Option<&'static ThreadPool> {
+    pays(elements, cost).then(pool).flatten()
+}
+
 /// Lets the VM's schedulers go first, who have timers to keep and messages to pass: with
 /// as many threads as cores, another process's timers were served when a product ended.
 /// Elsewhere than on Linux niceness is the process's, not the thread's.
@@ -103,10 +108,7 @@ pub fn pays(elements: usize, cost: Cost) -> bool {
 /// Runs `work` on the pool if it pays: the number of threads that it may use
 /// is its argument, and rayon's functions inside it use Ferrox's pool.
 pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) -> R + Send) -> R {
-    if !pays(elements, cost) {
-        return work(1);
-    }
-    match pool() {
+    match pool_for(elements, cost) {
         Some(pool) => pool.install(|| work(pool.current_num_threads())),
         None => work(1),
     }
@@ -155,7 +157,7 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     if size == 0 {
         return Ok(());
     }
-    let Some(pool) = pays(size, cost).then(pool).flatten() else {
+    let Some(pool) = pool_for(size, cost) else {
         return fill(0, out);
     };
     let (threads, width) = (pool.current_num_threads(), out.len() / size);
