@@ -75,7 +75,7 @@ fn block(layout: Layout) -> Option<Layout> {
     if !(LEAST..=MOST).contains(&size) || layout.align() > ALIGN {
         return None;
     }
-    let step = (size.next_power_of_two() / 8).max(1);
+    let step = size.next_power_of_two() / 8;
     Layout::from_size_align(size.next_multiple_of(step), ALIGN).ok()
 }
 
