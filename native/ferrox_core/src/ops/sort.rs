@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::radix::{self, Digits, Indexed};
-use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, gather, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
@@ -22,8 +22,8 @@ use crate::{DType, Error, dispatch, packed};
 /// What sorting an element costs, in a long row; in a short one less.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    // Where `quick` sorts the keys.
-    if simd::level() == Level::V4 && matches!(dtype.width(), 4 | 8) {
+    // Where vectors sort the keys.
+    if u64::vectors(0, 1).is_some() && matches!(dtype.width(), 4 | 8) {
         return 1_000 + 600 * dtype.width() as Cost;
     }
     2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
