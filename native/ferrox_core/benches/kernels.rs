@@ -205,9 +205,8 @@ fn slice_with_strides_u8(bencher: Bencher, n: usize) {
     });
 }
 
-#[divan::bench(args = SIDES)]
-fn dot_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n, n], &[&[n, n], &[n, n]]), |out, x| {
+fn product(bencher: Bencher, left: &[usize], right: &[usize], out: &[usize]) {
+    run(bencher, DType::F32, (out, &[left, right]), |out, x| {
         let [left, right] =
             [(&x[0], &[1]), (&x[1], &[0])].map(|(tensor, contract)| Side { tensor, contract, batch: &[] });
         dot(out, left, right)
@@ -215,10 +214,19 @@ fn dot_f32(bencher: Bencher, n: usize) {
 }
 
 #[divan::bench(args = SIDES)]
-fn dot_with_vector_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n, n], &[n]]), |out, x| {
-        let [left, right] =
-            [(&x[0], &[1]), (&x[1], &[0])].map(|(tensor, contract)| Side { tensor, contract, batch: &[] });
+fn dot_f32(bencher: Bencher, n: usize) {
+    product(bencher, &[n, n], &[n, n], &[n, n]);
+}
+
+#[divan::bench(args = SIDES)]
+fn vector_with_matrix_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n], &[n, n]]), |out, x| {
+        let [left, right] = [&x[0], &x[1]].map(|tensor| Side { tensor, contract: &[0], batch: &[] });
         dot(out, left, right)
     });
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_with_vector_f32(bencher: Bencher, n: usize) {
+    product(bencher, &[n, n], &[n], &[n]);
 }

@@ -297,30 +297,42 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
             return with_vector::<T>(left, &right[..k], T::view_mut(self.out));
         }
         for (left, out) in left.chunks_exact(k).zip(T::view_mut(self.out).chunks_exact_mut(n)) {
-            for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
-                out.fill(T::ZERO.store());
-                let right = &right[block * COLUMNS..];
-                let columns = out.len();
-                let row = |step: usize| &right[step * n..][..columns];
-                let (steps, rest) = left.as_chunks::<STEPS>();
-                for (group, a) in steps.iter().enumerate() {
-                    let [a0, a1, a2, a3] = a.map(T::load);
-                    let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * STEPS + i));
-                    for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
-                        let total = T::load(*sum)
-                            .add_product(a0, T::load(b0))
-                            .add_product(a1, T::load(b1))
-                            .add_product(a2, T::load(b2))
-                            .add_product(a3, T::load(b3));
-                        *sum = total.store();
-                    }
-                }
-                for (step, &a) in rest.iter().enumerate() {
-                    let a = T::load(a);
-                    for (sum, &b) in out.iter_mut().zip(row(steps.len() * STEPS + step)) {
-                        *sum = T::load(*sum).add_product(a, T::load(b)).store();
-                    }
-                }
+            add_rows::<T>(left, right, n, out);
+        }
+    }
+}
+
+/// The sum of the rows of a matrix, which begin `stride` elements apart, each times its
+/// factor; added up in order.
+#[inline(always)]
+pub(super) fn add_rows<T: Ring>(
+    factors: &[T::Bytes],
+    matrix: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
+        out.fill(T::ZERO.store());
+        let matrix = &matrix[block * COLUMNS..];
+        let columns = out.len();
+        let row = |step: usize| &matrix[step * stride..][..columns];
+        let (steps, rest) = factors.as_chunks::<STEPS>();
+        for (group, a) in steps.iter().enumerate() {
+            let [a0, a1, a2, a3] = a.map(T::load);
+            let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * STEPS + i));
+            for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
+                let total = T::load(*sum)
+                    .add_product(a0, T::load(b0))
+                    .add_product(a1, T::load(b1))
+                    .add_product(a2, T::load(b2))
+                    .add_product(a3, T::load(b3));
+                *sum = total.store();
+            }
+        }
+        for (step, &a) in rest.iter().enumerate() {
+            let a = T::load(a);
+            for (sum, &b) in out.iter_mut().zip(row(steps.len() * STEPS + step)) {
+                *sum = T::load(*sum).add_product(a, T::load(b)).store();
             }
         }
     }

@@ -9,7 +9,7 @@
 
 use std::marker::PhantomData;
 
-use crate::exec::matmul::Ring;
+use crate::exec::matmul::{self, Ring};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
@@ -22,69 +22,31 @@ const BYTE: Cost = 10;
 /// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
 /// densely, `stride` elements apart. `alone` if others run beside it.
 pub fn rows<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
-    let width = size_of::<T>();
-    let (k, m) = (vector.len() / width, out.len() / width);
-    let cost = if alone { 0 } else { BYTE * (k * width) as Cost };
-    parallel::fill(out, m, cost, |first, out| {
-        let matrix = &matrix[first * stride * width..];
-        vectorize(Rows::<T> { stride, matrix, vector, out, lane: PhantomData });
-    });
-}
-
-struct Rows<'a, T> {
-    stride: usize,
-    matrix: &'a [u8],
-    vector: &'a [u8],
-    out: &'a mut [u8],
-    lane: PhantomData<T>,
-}
-
-impl<T: Ring> Vectorized for Rows<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
-        let (chunks, rest) = vector.as_chunks::<STRIPES>();
-        for (slot, row) in T::view_mut(self.out).iter_mut().zip(matrix.chunks(self.stride)) {
-            let (row_chunks, row_rest) = row[..vector.len()].as_chunks::<STRIPES>();
-            let mut sums = [T::ZERO; STRIPES];
-            for (row, vector) in row_chunks.iter().zip(chunks) {
-                for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(vector) {
-                    *sum = sum.add_product(T::load(a), T::load(b));
-                }
-            }
-            // Halved, so that the stripes are added in a few steps, and from memory: the
-            // compiler would keep them in pairs otherwise, which makes the loop slow.
-            let mut sums = std::hint::black_box(sums);
-            let mut half = STRIPES / 2;
-            while half > 0 {
-                for i in 0..half {
-                    sums[i] = sums[i].add(sums[i + half]);
-                }
-                half /= 2;
-            }
-            let mut total = sums[0];
-            for (&a, &b) in row_rest.iter().zip(rest) {
-                total = total.add_product(T::load(a), T::load(b));
-            }
-            *slot = total.store();
-        }
-    }
+    multiply::<T, true>(stride, matrix, vector, out, alone);
 }
 
 /// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
 pub fn columns<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
+    multiply::<T, false>(stride, matrix, vector, out, alone);
+}
+
+fn multiply<T: Ring, const BY_ROWS: bool>(
+    stride: usize,
+    matrix: &[u8],
+    vector: &[u8],
+    out: &mut [u8],
+    alone: bool,
+) {
     let width = size_of::<T>();
     let (k, m) = (vector.len() / width, out.len() / width);
     let cost = if alone { 0 } else { BYTE * (k * width) as Cost };
     parallel::fill(out, m, cost, |first, out| {
-        let matrix = &matrix[first * width..];
-        vectorize(Columns::<T> { stride, matrix, vector, out, lane: PhantomData });
+        let matrix = &matrix[first * if BY_ROWS { stride } else { 1 } * width..];
+        vectorize(Product::<T, BY_ROWS> { stride, matrix, vector, out, lane: PhantomData });
     });
 }
 
-struct Columns<'a, T> {
+struct Product<'a, T, const BY_ROWS: bool> {
     stride: usize,
     matrix: &'a [u8],
     vector: &'a [u8],
@@ -92,42 +54,46 @@ struct Columns<'a, T> {
     lane: PhantomData<T>,
 }
 
-/// Elements of the result that are added up at a time, so that they stay in the
-/// first-level cache.
-const TILE: usize = 2048;
-
-/// Columns that are added in one pass over them.
-const STEPS: usize = 8;
-
-impl<T: Ring> Vectorized for Columns<'_, T> {
+impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
-        for (tile, out) in T::view_mut(self.out).chunks_mut(TILE).enumerate() {
-            let length = out.len();
-            let column = |j: usize| &matrix[j * self.stride + tile * TILE..][..length];
-            let (steps, rest) = vector.as_chunks::<STEPS>();
-            let mut columns = steps.iter().enumerate();
-            out.fill(T::ZERO.store());
-            for (group, x) in columns.by_ref() {
-                let x = x.map(T::load);
-                let a: [&[T::Bytes]; STEPS] = std::array::from_fn(|i| column(group * STEPS + i));
-                for (i, slot) in out.iter_mut().enumerate() {
-                    let mut total = T::load(*slot);
-                    for (a, &x) in a.iter().zip(&x) {
-                        total = total.add_product(T::load(a[i]), x);
-                    }
-                    *slot = total.store();
-                }
-            }
-            for (j, &x) in rest.iter().enumerate() {
-                let x = T::load(x);
-                for (slot, &a) in out.iter_mut().zip(column(steps.len() * STEPS + j)) {
-                    *slot = T::load(*slot).add_product(T::load(a), x).store();
-                }
+        let out = T::view_mut(self.out);
+        if BY_ROWS {
+            fold_rows::<T>(matrix, vector, self.stride, out);
+        } else {
+            matmul::add_rows::<T>(vector, matrix, self.stride, out);
+        }
+    }
+}
+
+#[inline(always)]
+fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+    let (chunks, rest) = vector.as_chunks::<STRIPES>();
+    for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
+        let (row_chunks, row_rest) = row[..vector.len()].as_chunks::<STRIPES>();
+        let mut sums = [T::ZERO; STRIPES];
+        for (row, vector) in row_chunks.iter().zip(chunks) {
+            for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(vector) {
+                *sum = sum.add_product(T::load(a), T::load(b));
             }
         }
+        // Halved, so that the stripes are added in a few steps, and from memory: the
+        // compiler would keep them in pairs otherwise, which makes the loop slow.
+        let mut sums = std::hint::black_box(sums);
+        let mut half = STRIPES / 2;
+        while half > 0 {
+            for i in 0..half {
+                sums[i] = sums[i].add(sums[i + half]);
+            }
+            half /= 2;
+        }
+        let mut total = sums[0];
+        for (&a, &b) in row_rest.iter().zip(rest) {
+            total = total.add_product(T::load(a), T::load(b));
+        }
+        *slot = total.store();
     }
 }
