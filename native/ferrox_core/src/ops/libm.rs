@@ -89,22 +89,22 @@ impl<F: Function> Vectorized for Loop<'_, '_, F> {
             Operand::Slice(bytes) => f64::view(bytes),
             Operand::Scalar(_) => &[],
         });
-        let all = [left, right].map(|operand| match operand {
-            Operand::Slice(_) => [[0; 8]; CHUNK],
-            Operand::Scalar(bytes) => [f64::view(bytes)[0]; CHUNK],
+        let scalar = [left, right].map(|operand| match operand {
+            Operand::Slice(_) => [0; 8],
+            Operand::Scalar(bytes) => f64::view(bytes)[0],
         });
         let one = |x: Bytes, y: Bytes| F::one(f64::load(x), f64::load(y)).store();
         if x.is_empty() && y.is_empty() {
-            out.fill(one(all[0][0], all[1][0]));
+            out.fill(one(scalar[0], scalar[1]));
             return;
         }
         if out.len() < FEW {
             for (i, out) in out.iter_mut().enumerate() {
-                let [x, y] = [(x, &all[0]), (y, &all[1])].map(|(x, all)| x.get(i).unwrap_or(&all[0]));
-                *out = one(*x, *y);
+                *out = one(*x.get(i).unwrap_or(&scalar[0]), *y.get(i).unwrap_or(&scalar[1]));
             }
             return;
         }
+        let all = scalar.map(|value| [value; CHUNK]);
         let mut scratch = Scratch { indices: [0; CHUNK], pairs: [[0; 2]; CHUNK] };
         for (k, out) in out.chunks_mut(CHUNK).enumerate() {
             let start = k * CHUNK;
