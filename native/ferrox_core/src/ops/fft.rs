@@ -211,17 +211,8 @@ impl Job {
         eps: f64,
     ) -> Result<Self, Error> {
         let op = transform.name();
-        // The tables of a plan take up to about this much, and can't fail.
-        let probe = length.checked_mul(8 * size_of::<Complex<f64>>());
-        let probe = probe.ok_or_else(|| Error::TooLarge { op, dtype: to, shape: vec![length] })?;
-        let mut memory: Vec<u8> = Vec::new();
-        memory.try_reserve_exact(probe).map_err(|_| Error::TooLarge {
-            op,
-            dtype: to,
-            shape: vec![length],
-        })?;
-        drop(memory);
         let plan = plan(length, transform.direction());
+        let plan = plan.ok_or_else(|| Error::TooLarge { op, dtype: to, shape: vec![length] })?;
         Ok(Job { transform, from: input.dtype(), to, size, length, eps, plan })
     }
 
@@ -316,21 +307,24 @@ fn mirror(line: &mut [Complex<f64>]) {
     }
 }
 
-/// A plan, kept for the next call unless it is large.
-fn plan(length: usize, direction: FftDirection) -> Arc<dyn Fft<f64>> {
+/// A plan, kept for the next call unless it is large; `None` if memory for it can't be had.
+fn plan(length: usize, direction: FftDirection) -> Option<Arc<dyn Fft<f64>>> {
     /// The planner, and the lengths and directions that it knows.
     type Known = (FftPlanner<f64>, SmallVec<[(usize, bool); 16]>);
     static PLANNER: Mutex<Option<Known>> = Mutex::new(None);
 
     let mut kept = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
     let (planner, lengths) = kept.get_or_insert_with(|| (FftPlanner::new(), SmallVec::new()));
-    let plan = planner.plan_fft(length, direction);
     let key = (length, direction == FftDirection::Forward);
     if !lengths.contains(&key) {
+        // A plan's tables take up to about this much, and to make them can't fail.
+        let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
+        Vec::<u8>::new().try_reserve_exact(tables).ok()?;
         lengths.push(key);
     }
+    let plan = planner.plan_fft(length, direction);
     if lengths.len() > 64 || lengths.iter().fold(0, |sum: usize, l| sum.saturating_add(l.0)) > KEPT {
         *kept = None;
     }
-    plan
+    Some(plan)
 }
