@@ -185,7 +185,7 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
         let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
     }
-    let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
+    let (lane, kernel, result, _) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let fault = |fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault };
     let (load, store) = (lane.load(dtype), result.store(out.dtype));
     // For a few elements, planning would take most of the time.
@@ -198,7 +198,7 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     }
     let shape = out.shape;
     if lane == Compute::Single
-        && out.dtype as u8 == dtype as u8
+        && out.dtype == dtype
         && let Some(table) =
             lookup::table(op, dtype, shape.iter().product(), |arguments| compute_all(op, dtype, arguments))
     {
@@ -208,30 +208,30 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
             elementwise::run(shape, target, &inputs, lookup::tile, lookup::COST).map_err(fault)
         });
     }
-    let inputs = [input.input(shape, load).ok_or_else(unsupported)?];
-    let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
-    out.write(op.name(), |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost).map_err(fault)
-    })
+    compute(op, out, input)
 }
 
 /// A function of elements in memory, whatever there is for them.
 fn compute_all(op: UnaryOp, dtype: DType, elements: &[u8]) -> Result<Vec<u8>, Error> {
     let shape = [elements.len() / dtype.width()];
     let mut bytes = tensor::scratch(op.name(), dtype, &shape, elements.len())?;
-    let tensor = Tensor::new(op.name(), dtype, &shape, elements)?;
-    let input = tensor.input(&shape, None);
-    let (Some(mut input), Some((lane, kernel, result, cost))) = (input, kernel(op, dtype, dtype)) else {
-        return Err(Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] });
-    };
-    input.load = lane.load(dtype);
-    let target = Target { bytes: &mut bytes, store: result.store(dtype) };
-    elementwise::run(&shape, target, &[input], kernel, cost).map_err(|fault| Error::Element {
-        op: op.name(),
-        dtypes: vec![dtype],
-        fault,
-    })?;
+    let out = Output::new(op.name(), dtype, &shape, &mut bytes)?;
+    compute(op, out, &Tensor::new(op.name(), dtype, &shape, elements)?)?;
     Ok(bytes)
+}
+
+/// Runs the kernel on each element.
+fn compute(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    let (dtype, shape) = (input.dtype(), out.shape);
+    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] };
+    let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
+    let (load, store) = (lane.load(dtype), result.store(out.dtype));
+    let inputs = [input.input(shape, load).ok_or_else(unsupported)?];
+    let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
+    out.write(op.name(), |bytes| {
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
+            .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
+    })
 }
 
 /// What the operand is computed as, the kernel, what it computes, and what an
@@ -282,9 +282,7 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         }
         Floor => same(float!(FloorOf)),
         // A root has twice the digits of f16 and bf16 or is that of f32: no need for more.
-        Sqrt if out as u8 == input as u8 && input.is_float() && storage != DType::F64 => {
-            same(tile::<Root, f32>)
-        }
+        Sqrt if out == input && input.is_float() && storage != DType::F64 => same(tile::<Root, f32>),
         Ceil => same(float!(CeilOf)),
         Round => same(float!(RoundOf)),
         IsNan | IsInfinity if input.is_integer() => {
