@@ -26,7 +26,7 @@ fn main() {
     divan::main();
 }
 
-/// Numbers between 1 and 2 without an order, the same in every run.
+/// Numbers between 1 and 2 without an order, the same in every run; their bits for integers.
 fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -34,11 +34,11 @@ fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
         1.0 + f64::from(state >> 8) / f64::from(1_u32 << 24)
     };
     let count = shape.iter().product::<usize>();
-    if dtype == DType::F64 {
-        (0..count).flat_map(|_| next().to_ne_bytes()).collect()
-    } else {
-        #[expect(clippy::cast_possible_truncation, reason = "24 bits fit")]
-        (0..count).flat_map(|_| (next() as f32).to_ne_bytes()).collect()
+    #[expect(clippy::cast_possible_truncation, reason = "24 bits fit, and any byte will do")]
+    match dtype.width() {
+        8 => (0..count).flat_map(|_| next().to_ne_bytes()).collect(),
+        4 => (0..count).flat_map(|_| (next() as f32).to_ne_bytes()).collect(),
+        _ => (0..count * dtype.width()).map(|_| (next() * 256.0) as u32 as u8).collect(),
     }
 }
 
@@ -205,8 +205,8 @@ fn slice_with_strides_u8(bencher: Bencher, n: usize) {
     });
 }
 
-fn product(bencher: Bencher, left: &[usize], right: &[usize], out: &[usize]) {
-    run(bencher, DType::F32, (out, &[left, right]), |out, x| {
+fn product(bencher: Bencher, dtype: DType, left: &[usize], right: &[usize], out: &[usize]) {
+    run(bencher, dtype, (out, &[left, right]), |out, x| {
         let [left, right] =
             [(&x[0], &[1]), (&x[1], &[0])].map(|(tensor, contract)| Side { tensor, contract, batch: &[] });
         dot(out, left, right)
@@ -215,7 +215,17 @@ fn product(bencher: Bencher, left: &[usize], right: &[usize], out: &[usize]) {
 
 #[divan::bench(args = SIDES)]
 fn dot_f32(bencher: Bencher, n: usize) {
-    product(bencher, &[n, n], &[n, n], &[n, n]);
+    product(bencher, DType::F32, &[n, n], &[n, n], &[n, n]);
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_s32(bencher: Bencher, n: usize) {
+    product(bencher, DType::S32, &[n, n], &[n, n], &[n, n]);
+}
+
+#[divan::bench(args = [128, 2_048, 32_768])]
+fn dot_of_tall_s8(bencher: Bencher, n: usize) {
+    product(bencher, DType::S8, &[n, 32], &[32, 32], &[n, 32]);
 }
 
 #[divan::bench(args = SIDES)]
@@ -228,5 +238,5 @@ fn vector_with_matrix_f32(bencher: Bencher, n: usize) {
 
 #[divan::bench(args = SIDES)]
 fn dot_with_vector_f32(bencher: Bencher, n: usize) {
-    product(bencher, &[n, n], &[n], &[n]);
+    product(bencher, DType::F32, &[n, n], &[n], &[n]);
 }

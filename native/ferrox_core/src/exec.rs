@@ -12,4 +12,6 @@ pub mod parallel;
 mod quick;
 pub mod radix;
 pub mod simd;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 pub mod window;

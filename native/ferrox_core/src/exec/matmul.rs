@@ -16,6 +16,8 @@ use crate::DType;
 use crate::dtype::Lane;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::tiles;
 
 /// What a multiplication and addition of four bytes costs in `float`, and one of
 /// eight in `ordered`.
@@ -229,10 +231,29 @@ pub trait Ring: Lane {
     fn add(self, other: Self) -> Self;
     /// Whether it is zero; NaN is not.
     fn is_zero(self) -> bool;
+
+    /// `ordered` for several rows with the vectors that the processor has; `false` if it has none
+    /// for them.
+    fn tiles(_sizes: [usize; 2], _left: &[u8], _right: &[u8], _out: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// `Ring::tiles` with the module's vectors, or without.
+macro_rules! tiled {
+    () => {
+        #[cfg(target_arch = "x86_64")]
+        fn tiles(sizes: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
+            tiles::multiply::<Self>(sizes, left, right, out)
+        }
+    };
+}
+macro_rules! untiled {
+    () => {};
 }
 
 macro_rules! ring {
-    ($($t:ty),* ; $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr, $sum:expr) => {$(
+    ($($t:ty),* ; $tiles:ident, $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr, $sum:expr) => {$(
         impl Ring for $t {
             const ZERO: Self = $zero;
             #[inline(always)]
@@ -249,12 +270,14 @@ macro_rules! ring {
             fn is_zero(self) -> bool {
                 self == <Self as Ring>::ZERO
             }
+            $tiles!();
         }
     )*};
 }
-ring!(u8, u16, u32, u64; 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
-ring!(f32, f64; 0.0, c, a, b => c + a * b, c + a);
-ring!(Complex<f32>, Complex<f64>; Complex::ZERO, c, a, b => c + a * b, c + a);
+ring!(u8, u16, u32, u64; tiled, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
+ring!(f64; tiled, 0.0, c, a, b => c + a * b, c + a);
+ring!(f32; untiled, 0.0, c, a, b => c + a * b, c + a);
+ring!(Complex<f32>, Complex<f64>; untiled, Complex::ZERO, c, a, b => c + a * b, c + a);
 
 /// `out = left * right` for dense matrices, each element added up in order.
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
@@ -262,6 +285,9 @@ pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &
     let cost = ORDERED * (k * n * width / 8) as Cost;
     parallel::fill(out, m, cost, |first, out| {
         let left = &left[first * k * width..];
+        if n > 1 && T::tiles([k, n], left, right, out) {
+            return;
+        }
         vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
     });
 }

@@ -284,7 +284,7 @@ macro_rules! lanes {
             fn load_part(wide: Wide, from: &[$t]) -> arch::__m512i {
                 assert!(from.len() <= $lanes);
                 let mask = ((1u32 << from.len()) - 1) as $mask;
-                let last = <$t>::splat(wide, <$t>::MAX);
+                let last = <$t as Lanes>::splat(wide, <$t>::MAX);
                 // SAFETY: as above; what the mask leaves out isn't read.
                 unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
             }
@@ -303,7 +303,7 @@ macro_rules! lanes {
                 }
                 assert!(from.len() < $lanes);
                 let mask = ((1u32 << from.len()) - 1) as $mask;
-                let last = <$t>::splat(wide, <$t>::MAX);
+                let last = <$t as Lanes>::splat(wide, <$t>::MAX);
                 // SAFETY: as above; what the mask leaves out isn't read.
                 unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
             }
@@ -351,13 +351,13 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn pick(wide: Wide, a: arch::__m512i, b: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
-                let from = <$t>::load(wide, from);
+                let from = <$t as Lanes>::load(wide, from);
                 // SAFETY: as above.
                 unsafe { arch::$pick(a, from, b) }
             }
             #[inline(always)]
             fn permute(wide: Wide, vector: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
-                let from = <$t>::load(wide, from);
+                let from = <$t as Lanes>::load(wide, from);
                 // SAFETY: as above.
                 unsafe { arch::$permute(from, vector) }
             }
@@ -399,3 +399,63 @@ lanes!(
     _mm512_mask_loadu_epi64,
     _mm512_mask_storeu_epi64
 );
+
+/// Numbers that are multiplied and added up in vectors of 64 bytes.
+#[cfg(target_arch = "x86_64")]
+pub trait Products: Copy + Default + Send + Sync + 'static {
+    /// The vector.
+    type Vector: Copy;
+    /// How many it holds.
+    const LANES: usize;
+
+    /// The lanes that a slice starts with; panics if it is shorter.
+    fn load(wide: Wide, from: &[Self]) -> Self::Vector;
+    /// Writes the first lanes of a slice; panics if it is shorter.
+    fn store(wide: Wide, vector: Self::Vector, to: &mut [Self]);
+    /// The same in all lanes.
+    fn splat(wide: Wide, value: Self) -> Self::Vector;
+    /// `sum + a * b`: integers wrap, floats round the product first.
+    fn add_product(wide: Wide, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! products {
+    ($($t:ty, $lanes:literal, $vector:ident, $load:ident, $store:ident, $splat:ident, $multiply:ident, $add:ident;)*) => {$(
+        // SAFETY, of each call: a `Wide` is only made where the processor has the
+        // instructions. Loads and stores are of arrays that are borrowed.
+        impl Products for $t {
+            type Vector = arch::$vector;
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            fn load(_: Wide, from: &[$t]) -> arch::$vector {
+                let from = &from[..$lanes];
+                // SAFETY: as above.
+                unsafe { arch::$load(from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn store(_: Wide, vector: arch::$vector, to: &mut [$t]) {
+                let to = &mut to[..$lanes];
+                // SAFETY: as above.
+                unsafe { arch::$store(to.as_mut_ptr().cast(), vector) }
+            }
+            #[inline(always)]
+            fn splat(_: Wide, value: $t) -> arch::$vector {
+                // SAFETY: as above.
+                unsafe { arch::$splat(value as _) }
+            }
+            #[inline(always)]
+            fn add_product(_: Wide, sum: arch::$vector, a: arch::$vector, b: arch::$vector) -> arch::$vector {
+                // SAFETY: as above.
+                unsafe { arch::$add(sum, arch::$multiply(a, b)) }
+            }
+        }
+    )*};
+}
+#[cfg(target_arch = "x86_64")]
+products! {
+    u16, 32, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi16, _mm512_mullo_epi16, _mm512_add_epi16;
+    u32, 16, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32;
+    u64, 8, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi64, _mm512_mullo_epi64, _mm512_add_epi64;
+    f64, 8, __m512d, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_mul_pd, _mm512_add_pd;
+}
