@@ -1,12 +1,16 @@
-//! Checks the functions of `ops::math`, the unary ones on all 2^32 f32 values.
+//! How far the functions of elements are from the exact result, through the operations that a
+//! tensor goes through.
 //!
-//! `cargo run --release --example ulp -- [--step N] [function ...]` compares each result, rounded
-//! to f32, with that of a reference in f64, and prints: how many inputs were tried, how many gave
-//! another f32 than the reference, the share that agree, the largest error in units in the last
-//! place of f32 (of the rounded result, so 0.5 is the best there is), the largest relative error
-//! of the result before rounding as a power of two, and the inputs where these two occur. With
-//! `--step N` every Nth input is tried. `pow` and `atan2` are tried on 2^32 pairs of f32 values,
-//! which a hash makes and which meet every pair of special values.
+//! `cargo run --release --example ulp -- [--step N] [--type T] [function ...]` compares each result
+//! with that of a reference in f64, and prints a line for each function and type: how many inputs
+//! were tried, how many gave another value than the reference rounded to the type, the share that
+//! agree, the largest error in units in the last place (of the rounded result, so 0.5 is the best
+//! there is), and the input where it occurs.
+//!
+//! Types of 8 and 16 bits are tried on all inputs, `f32` on all 2^32, or every Nth with `--step N`.
+//! `pow` and `atan2` of f32 are tried on 2^32 pairs, which a hash makes and which meet every pair of
+//! special values. For f64 and complex types, whose reference needs more than f64, there is
+//! `bench/ulp.exs`.
 //!
 //! The references are the system libm or, where std has no such function, formulas kept to about
 //! two f64 ulps. That makes a few hundred of 2^32 inputs differ for no fault of ours: their exact
@@ -18,78 +22,54 @@
     reason = "indices become bit patterns, counts become percentages"
 )]
 
-use ferrox_core::ops::math::Fused;
-use ferrox_core::ops::{double, math};
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::cast::as_type;
+use ferrox_core::ops::double;
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{DType, Error, Output, Tensor};
 use rayon::prelude::*;
 
 /// Two arguments; unary functions ignore the second.
 type Pair = (f32, f32);
 
-/// A function, where its inputs come from, and what it should give.
-struct Entry {
-    name: &'static str,
-    block: fn(&[Pair], &mut [f64]),
-    input: fn(u32) -> Pair,
-    reference: fn(f64, f64) -> f64,
-}
+/// A function of one element, and what it should give.
+type Function = (UnaryOp, fn(f64) -> f64);
 
-macro_rules! unary {
-    ($name:ident, $function:expr, $reference:expr) => {
-        Entry {
-            name: stringify!($name),
-            block: |x, y| {
-                for (&(x, _), y) in x.iter().zip(y) {
-                    *y = $function(f64::from(x));
-                }
-            },
-            input: |index| (f32::from_bits(index), 0.0),
-            reference: |x, _| $reference(x),
-        }
-    };
-}
-
-macro_rules! binary {
-    ($name:ident, $input:expr, $reference:expr) => {
-        Entry {
-            name: stringify!($name),
-            block: |x, y| {
-                for (&(x0, x1), y) in x.iter().zip(y) {
-                    *y = math::$name(f64::from(x0), f64::from(x1));
-                }
-            },
-            input: $input,
-            reference: $reference,
-        }
-    };
-}
-
-const ENTRIES: [Entry; 25] = [
-    unary!(exp, math::exp::<Fused>, f64::exp),
-    unary!(expm1, math::expm1::<Fused>, f64::exp_m1),
-    unary!(log, math::log::<Fused>, f64::ln),
-    unary!(log1p, math::log1p::<Fused>, f64::ln_1p),
-    unary!(sqrt, math::sqrt::<Fused>, f64::sqrt),
-    unary!(rsqrt, math::rsqrt::<Fused>, |x: f64| 1.0 / x.sqrt()),
-    unary!(cbrt, math::cbrt::<Fused>, |x: f64| x.cbrt() + 0.0),
-    unary!(sin, math::sin_any::<Fused>, f64::sin),
-    unary!(cos, math::cos_any::<Fused>, f64::cos),
-    unary!(tan, math::tan_any::<Fused>, f64::tan),
-    unary!(asin, math::asin::<Fused>, f64::asin),
-    unary!(acos, math::acos::<Fused>, f64::acos),
-    unary!(atan, math::atan::<Fused>, f64::atan),
-    unary!(sinh, math::sinh::<Fused>, f64::sinh),
-    unary!(cosh, math::cosh::<Fused>, f64::cosh),
-    unary!(tanh, math::tanh::<Fused>, f64::tanh),
-    unary!(asinh, math::asinh::<Fused>, asinh),
-    unary!(acosh, math::acosh::<Fused>, acosh),
-    unary!(atanh, math::atanh::<Fused>, atanh),
-    unary!(sigmoid, math::sigmoid::<Fused>, |x: f64| 1.0 / (1.0 + (-x).exp())),
-    unary!(erf, math::erf::<Fused>, erf),
-    unary!(erfc, math::erfc::<Fused>, erfc),
-    unary!(erf_inv, math::erf_inv::<Fused>, double::erf_inv),
-    binary!(pow, power_input, f64::powf),
-    binary!(atan2, any_input, f64::atan2),
+const FUNCTIONS: [Function; 23] = [
+    (UnaryOp::Exp, f64::exp),
+    (UnaryOp::Expm1, f64::exp_m1),
+    (UnaryOp::Log, f64::ln),
+    (UnaryOp::Log1p, f64::ln_1p),
+    (UnaryOp::Sqrt, f64::sqrt),
+    (UnaryOp::Rsqrt, |x| 1.0 / x.sqrt()),
+    (UnaryOp::Cbrt, |x| x.cbrt() + 0.0),
+    (UnaryOp::Sin, f64::sin),
+    (UnaryOp::Cos, f64::cos),
+    (UnaryOp::Tan, f64::tan),
+    (UnaryOp::Asin, f64::asin),
+    (UnaryOp::Acos, f64::acos),
+    (UnaryOp::Atan, f64::atan),
+    (UnaryOp::Sinh, f64::sinh),
+    (UnaryOp::Cosh, f64::cosh),
+    (UnaryOp::Tanh, f64::tanh),
+    (UnaryOp::Asinh, asinh),
+    (UnaryOp::Acosh, acosh),
+    (UnaryOp::Atanh, atanh),
+    (UnaryOp::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
+    (UnaryOp::Erf, erf),
+    (UnaryOp::Erfc, erfc),
+    (UnaryOp::ErfInv, double::erf_inv),
 ];
+
+/// One of two elements, and where its arguments come from.
+type Function2 = (BinaryOp, fn(f64, f64) -> f64, fn(u32) -> Pair);
+
+const FUNCTIONS_OF_TWO: [Function2; 2] =
+    [(BinaryOp::Pow, f64::powf, power_input), (BinaryOp::Atan2, f64::atan2, any_input)];
+
+/// The types, each with the exponent of its smallest normal number.
+const TYPES: [(DType, i32); 5] =
+    [(DType::F8, -14), (DType::F8E4M3FN, -6), (DType::F16, -14), (DType::BF16, -126), (DType::F32, -126)];
 
 /// Mixes the bits of an index (the finalizer of splitmix64).
 fn hash(index: u32) -> u64 {
@@ -208,112 +188,167 @@ fn erfc(x: f64) -> f64 {
 struct Tally {
     inputs: u64,
     different: u64,
-    ulps: Worst,
-    relative: Worst,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Worst {
-    error: f64,
-    input: Pair,
-}
-
-impl Worst {
-    /// NaN, from a result that is infinite or NaN out of place, counts as infinite.
-    fn new(error: f64, input: Pair) -> Self {
-        let error = if error.is_nan() { f64::INFINITY } else { error };
-        Self { error, input }
-    }
-
-    fn max(self, other: Self) -> Self {
-        if other.error > self.error { other } else { self }
-    }
+    /// The largest error, infinite for a result that is infinite or NaN out of place.
+    ulps: f64,
+    at: (f64, f64),
 }
 
 impl Tally {
     fn merge(self, other: Self) -> Self {
-        Self {
-            inputs: self.inputs + other.inputs,
-            different: self.different + other.different,
-            ulps: self.ulps.max(other.ulps),
-            relative: self.relative.max(other.relative),
-        }
-    }
-
-    fn add(&mut self, input: Pair, result: f64, expected: f64) {
-        self.inputs += 1;
-        let (rounded, best) = (result as f32, expected as f32);
-        let same = rounded.to_bits() == best.to_bits() || rounded.is_nan() && best.is_nan();
-        self.different += u64::from(!same);
-        // Past the range of f32 only the rounded result counts.
-        if same && (!best.is_normal() || best.abs() == f32::MAX) {
-            return;
-        }
-        let ulps = (f64::from(rounded) - expected).abs() / ulp(best);
-        let relative = ((result - expected) / expected).abs();
-        self.ulps = self.ulps.max(Worst::new(ulps, input));
-        self.relative = self.relative.max(Worst::new(relative, input));
+        let worse = if other.ulps > self.ulps { other } else { self };
+        Self { inputs: self.inputs + other.inputs, different: self.different + other.different, ..worse }
     }
 }
 
-/// The distance from `x` to the next f32 away from zero.
-fn ulp(x: f32) -> f64 {
-    let magnitude = x.abs().min(f32::MAX.next_down());
-    f64::from(magnitude.next_up()) - f64::from(magnitude)
+/// Elements of a type, native-endian.
+struct Elements {
+    dtype: DType,
+    bytes: Vec<u8>,
 }
 
-fn check(entry: &Entry, step: usize) -> Tally {
-    const BLOCK: usize = 1 << 12;
-    let inputs = (1_usize << 32).div_ceil(step);
+impl Elements {
+    fn of_f64(values: &[f64]) -> Self {
+        Elements { dtype: DType::F64, bytes: values.iter().flat_map(|x| x.to_ne_bytes()).collect() }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.width()
+    }
+
+    fn tensor<'a>(&'a self, shape: &'a [usize; 1]) -> Result<Tensor<'a>, Error> {
+        Tensor::new("ulp", self.dtype, shape, &self.bytes)
+    }
+
+    /// What an operation gives for as many elements.
+    fn filled(
+        dtype: DType,
+        length: usize,
+        fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut bytes = vec![0; length * dtype.width()];
+        fill(Output::new("ulp", dtype, &[length], &mut bytes)?)?;
+        Ok(Elements { dtype, bytes })
+    }
+
+    fn cast(&self, to: DType) -> Result<Self, Error> {
+        let shape = [self.len()];
+        Self::filled(to, self.len(), |out| as_type(out, &self.tensor(&shape)?))
+    }
+
+    fn values(&self) -> Result<Vec<f64>, Error> {
+        let wide = self.cast(DType::F64)?;
+        Ok(wide.bytes.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect())
+    }
+}
+
+/// Compares results with those expected for pairs of arguments.
+fn compare(least: i32, arguments: &[(f64, f64)], results: &Elements, exact: &[f64]) -> Result<Tally, Error> {
+    let best = Elements::of_f64(exact).cast(results.dtype)?.values()?;
+    let precision = results.dtype.precision() as i32;
+    let overflow = Elements::of_f64(&[f64::MAX]).cast(results.dtype)?.values()?[0];
+    let mut tally = Tally { inputs: arguments.len() as u64, ..Tally::default() };
+    for (((&at, &exact), best), result) in arguments.iter().zip(exact).zip(best).zip(results.values()?) {
+        let same = result.to_bits() == best.to_bits() || result.is_nan() && best.is_nan();
+        tally.different += u64::from(!same);
+        // Past the range of the type only the rounded result counts.
+        if same && (!best.is_finite() || best.abs() == overflow || best == 0.0) {
+            continue;
+        }
+        let exponent = exact.abs().log2().floor().max(f64::from(least)) as i32;
+        let ulps = (result - exact).abs() / 2f64.powi(exponent + 1 - precision);
+        let ulps = if ulps.is_nan() { f64::INFINITY } else { ulps };
+        if ulps > tally.ulps {
+            (tally.ulps, tally.at) = (ulps, at);
+        }
+    }
+    Ok(tally)
+}
+
+/// Elements that are compared together.
+const BLOCK: usize = 1 << 16;
+
+/// Adds up what `check` finds for blocks of every `step`th of `count` indices.
+fn tally(
+    count: usize,
+    step: usize,
+    check: impl Fn(&[u32]) -> Result<Tally, Error> + Sync,
+) -> Result<Tally, Error> {
+    let inputs = count.div_ceil(step);
     (0..inputs.div_ceil(BLOCK))
         .into_par_iter()
         .map(|block| {
             let indices = block * BLOCK..inputs.min((block + 1) * BLOCK);
-            let x: Vec<Pair> = indices.map(|i| (entry.input)((i * step) as u32)).collect();
-            let mut y = vec![0.0; x.len()];
-            (entry.block)(&x, &mut y);
-            let mut tally = Tally::default();
-            for (&x, &y) in x.iter().zip(&y) {
-                tally.add(x, y, (entry.reference)(f64::from(x.0), f64::from(x.1)));
-            }
-            tally
+            check(&indices.map(|i| (i * step) as u32).collect::<Vec<u32>>())
         })
-        .reduce(Tally::default, Tally::merge)
+        .try_reduce(Tally::default, |a, b| Ok(a.merge(b)))
 }
 
-fn main() {
-    let mut step = 1;
-    let mut names = Vec::new();
+fn one((op, reference): Function, (dtype, least): (DType, i32), step: usize) -> Result<Tally, Error> {
+    let bits = 8 * dtype.width();
+    let step = if bits < 32 { 1 } else { step };
+    tally(1 << bits, step, |indices| {
+        let bytes = indices.iter().flat_map(|i| i.to_le_bytes().into_iter().take(dtype.width()));
+        let inputs = Elements { dtype, bytes: bytes.collect() };
+        let shape = [indices.len()];
+        let results = Elements::filled(dtype, indices.len(), |out| unary(op, out, &inputs.tensor(&shape)?))?;
+        let arguments: Vec<(f64, f64)> = inputs.values()?.into_iter().map(|x| (x, 0.0)).collect();
+        let exact: Vec<f64> = arguments.iter().map(|&(x, _)| reference(x)).collect();
+        compare(least, &arguments, &results, &exact)
+    })
+}
+
+fn two((op, reference, pair): Function2, (dtype, least): (DType, i32), step: usize) -> Result<Tally, Error> {
+    tally(1 << 32, step, |indices| {
+        let pairs: Vec<Pair> = indices.iter().map(|&i| pair(i)).collect();
+        let side = |value: fn(&Pair) -> f32| Elements {
+            dtype,
+            bytes: pairs.iter().flat_map(|pair| value(pair).to_ne_bytes()).collect(),
+        };
+        let (left, right, shape) = (side(|pair| pair.0), side(|pair| pair.1), [indices.len()]);
+        let results = Elements::filled(dtype, indices.len(), |out| {
+            binary(op, out, &left.tensor(&shape)?, &right.tensor(&shape)?)
+        })?;
+        let arguments: Vec<(f64, f64)> = pairs.iter().map(|&(x, y)| (x.into(), y.into())).collect();
+        let exact: Vec<f64> = arguments.iter().map(|&(x, y)| reference(x, y)).collect();
+        compare(least, &arguments, &results, &exact)
+    })
+}
+
+fn report(name: &str, dtype: DType, tally: Tally) {
+    let Tally { inputs, different, ulps, at: (x, y) } = tally;
+    let share = 100.0 * (1.0 - different as f64 / inputs as f64);
+    println!("{name:8} {dtype:9} {inputs:10} {different:9} {share:12.7} {ulps:9.6}  {x:e} {y:e}");
+}
+
+fn main() -> Result<(), Error> {
+    let (mut step, mut only, mut names) = (1, None, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        if argument == "--step" {
-            let value = arguments.next().and_then(|value| value.parse().ok());
-            step = value.expect("--step takes a number");
-        } else {
-            names.push(argument);
+        match argument.as_str() {
+            "--step" => {
+                let value = arguments.next().and_then(|value| value.parse().ok());
+                step = value.filter(|&step| step > 0).expect("--step takes a number");
+            }
+            "--type" => only = Some(arguments.next().expect("--type takes a type")),
+            _ => names.push(argument),
         }
     }
+    let asked = |name: &str| names.is_empty() || names.iter().any(|asked| asked == name);
     println!(
-        "{:8} {:>10} {:>9} {:>12} {:>9} {:>9}  worst ulp, worst relative",
-        "function", "inputs", "different", "identical %", "max ulp", "log2 rel"
+        "{:8} {:9} {:>10} {:>9} {:>12} {:>9}  worst at",
+        "function", "type", "inputs", "different", "identical %", "max ulp"
     );
-    for entry in &ENTRIES {
-        if !names.is_empty() && !names.iter().any(|name| name == entry.name) {
-            continue;
+    for target in
+        TYPES.into_iter().filter(|(dtype, _)| only.as_ref().is_none_or(|only| *only == dtype.to_string()))
+    {
+        for function in FUNCTIONS.into_iter().filter(|(op, _)| asked(op.name())) {
+            report(function.0.name(), target.0, one(function, target, step)?);
         }
-        let tally = check(entry, step);
-        println!(
-            "{:8} {:10} {:9} {:12.7} {:9.6} {:9.2}  {:e} {:e}, {:e} {:e}",
-            entry.name,
-            tally.inputs,
-            tally.different,
-            100.0 * (1.0 - tally.different as f64 / tally.inputs as f64),
-            tally.ulps.error,
-            tally.relative.error.log2(),
-            tally.ulps.input.0,
-            tally.ulps.input.1,
-            tally.relative.input.0,
-            tally.relative.input.1,
-        );
+        for function in
+            FUNCTIONS_OF_TWO.into_iter().filter(|(op, ..)| target.0 == DType::F32 && asked(op.name()))
+        {
+            report(function.0.name(), target.0, two(function, target, step)?);
+        }
     }
+    Ok(())
 }
