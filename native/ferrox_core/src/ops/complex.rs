@@ -157,15 +157,22 @@ pub fn cos(z: C) -> C {
     C::new(z.re.cos() * z.im.cosh(), -z.re.sin() * z.im.sinh())
 }
 
+/// From here on, squares of what exponentials give overflow, and tangents are their limit.
+const OVERFLOWING: f64 = 350.0;
+
 /// The tangent.
 pub fn tan(z: C) -> C {
+    // Where both overflow, the limit is an imaginary unit.
+    if z.im.abs() > OVERFLOWING && z.re.is_finite() {
+        return C::new(0.0, 1f64.copysign(z.im));
+    }
     divide(sin(z), cos(z))
 }
 
 /// The hyperbolic tangent.
 pub fn tanh(z: C) -> C {
     // Where the exponentials overflow, the limit is a unit.
-    if z.re.abs() > 350.0 && z.im.is_finite() {
+    if z.re.abs() > OVERFLOWING && z.im.is_finite() {
         return C::new(1f64.copysign(z.re), 0.0);
     }
     let (plus, minus) = (exp(z), exp(-z));
@@ -228,6 +235,10 @@ pub fn cbrt(z: C) -> C {
 
 /// The logistic function.
 pub fn sigmoid(z: C) -> C {
+    // Where the exponential overflows, its inverse is all that is left.
+    if z.re < -700.0 && z.im.is_finite() {
+        return exp(z);
+    }
     divide(C::new(1.0, 0.0), exp(-z) + 1.0)
 }
 
