@@ -1112,7 +1112,7 @@ defmodule Ferrox do
 
   defp reduce_options!(opts, op) do
     opts = options!(opts, [:axes, :keep_axes, :promotion], op)
-    {promotion!(opts, op), Keyword.delete(opts, :promotion)}
+    {promotion!(opts, op), opts}
   end
 
   defp reduced_type(op, type) when op in [:sum, :product], do: Type.to_aggregate(type)
@@ -1141,7 +1141,8 @@ defmodule Ferrox do
       {:nx, opts} ->
         tensor = nx_tensor(tensor, :mean)
         sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
-        divide(sum, div(size(tensor), size(sum)), promotion: :nx)
+        count = div(Native.size(tensor.shape), Native.size(sum.shape))
+        binary(:divide, Type.to_floating(sum.type), sum, scalar(count, sum.type, :mean))
 
       {mode, opts} ->
         Promoted.mean(mode, tensor, opts)
@@ -1265,18 +1266,26 @@ defmodule Ferrox do
     left = Operands.tensor!(left, mode, :dot)
     right = Operands.tensor!(right, mode, :dot)
 
-    [left_axes, left_batch] =
-      Enum.map([left_axes, left_batch], &Shape.axes!(left.shape, &1, :dot))
-
-    [right_axes, right_batch] =
-      Enum.map([right_axes, right_batch], &Shape.axes!(right.shape, &1, :dot))
-
+    left_axes = Shape.axes!(left.shape, left_axes, :dot)
+    left_batch = Shape.axes!(left.shape, left_batch, :dot)
+    right_axes = Shape.axes!(right.shape, right_axes, :dot)
+    right_batch = Shape.axes!(right.shape, right_batch, :dot)
     contract(mode, {left, left_axes, left_batch}, {right, right_axes, right_batch})
   end
 
   defp contract(mode, {left, axes, batch} = one, {right, right_axes, right_batch} = other) do
     shape = Shape.dot!(left.shape, axes, batch, right.shape, right_axes, right_batch)
-    Promoted.dot(mode, shape, one, other)
+
+    case mode do
+      :nx ->
+        {left, right, type} = operands!(:dot, left, right)
+        left = {native(left), axes, batch}
+        right = {native(right), right_axes, right_batch}
+        %Tensor{data: Native.dot(type, shape, left, right), type: type, shape: shape}
+
+      mode ->
+        Promoted.dot(mode, shape, one, other)
+    end
   end
 
   ## Shapes
@@ -1475,16 +1484,20 @@ defmodule Ferrox do
     strides = Keyword.get(opts, :strides, 1)
     strides = if is_integer(strides), do: List.duplicate(strides, rank), else: strides
 
-    for {name, list} <- [starts: starts, lengths: lengths, strides: strides],
-        not is_list(list) or List.improper?(list) or length(list) != rank do
-      raise ArgumentError,
-            "slice: #{name} must have one entry for each axis of shape #{inspect(old)}, in a list, got: " <>
-              inspect(list)
-    end
-
+    one_an_axis!(:starts, starts, old)
+    one_an_axis!(:lengths, lengths, old)
+    one_an_axis!(:strides, strides, old)
     {starts, dims} = slice_axes(starts, lengths, strides, 0, old)
     shape = List.to_tuple(dims)
     %{tensor | data: Native.slice(shape, starts, lengths, strides, native(tensor)), shape: shape}
+  end
+
+  defp one_an_axis!(_name, list, shape) when length(list) == tuple_size(shape), do: :ok
+
+  defp one_an_axis!(name, list, shape) do
+    raise ArgumentError,
+          "slice: #{name} must have one entry for each axis of shape #{inspect(shape)}, in a list, got: " <>
+            inspect(list)
   end
 
   # Where each axis starts within the tensor, and its size in the result.
@@ -1557,29 +1570,33 @@ defmodule Ferrox do
       raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
     end
 
-    {tensors, weak} = Promoted.alike(mode, op, tensors)
-    %Tensor{type: type} = hd(tensors)
-    shapes = Enum.map(tensors, & &1.shape)
-    tensors = if op == :stack, do: Enum.map(tensors, &new_axis(&1, axis)), else: tensors
-    [%Tensor{shape: first} | _] = tensors
+    {given, weak} = Promoted.alike(mode, op, tensors)
+    tensors = if op == :stack, do: Enum.map(given, &new_axis(&1, axis)), else: given
+    [%Tensor{type: type, shape: first} | _] = tensors
     axis = Shape.axis!(first, axis, op)
-    rest = Tuple.delete_at(first, axis)
+    dim = joined_dim(tensors, axis, put_elem(first, axis, 1), 0)
 
-    for %Tensor{shape: shape} <- tensors do
-      if tuple_size(shape) != tuple_size(first) or Tuple.delete_at(shape, axis) != rest or
-           (op == :stack and shape != first) do
-        raise ArgumentError,
-              "#{op}: shapes #{Enum.map_join(shapes, ", ", &inspect/1)} can't be joined along axis #{axis}"
-      end
+    unless dim do
+      shapes = Enum.map_join(given, ", ", &inspect(&1.shape))
+      raise ArgumentError, "#{op}: shapes #{shapes} can't be joined along axis #{axis}"
     end
 
-    shape = put_elem(first, axis, Enum.sum(Enum.map(tensors, &elem(&1.shape, axis))))
+    shape = put_elem(first, axis, dim)
     data = Native.concatenate(Operands.storage(type), shape, axis, Enum.map(tensors, &native/1))
     %Tensor{data: data, type: type, shape: shape, weak: weak}
   end
 
   defp join(op, other, _opts) do
     raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
+  end
+
+  # The size of the axis they are joined along; nil where another axis differs from
+  # that of `row`, in which this one has size one.
+  defp joined_dim([], _axis, _row, sum), do: sum
+
+  defp joined_dim([%Tensor{shape: shape} | tensors], axis, row, sum) do
+    if tuple_size(shape) == tuple_size(row) and put_elem(shape, axis, 1) == row,
+      do: joined_dim(tensors, axis, row, sum + elem(shape, axis))
   end
 
   ## Nx

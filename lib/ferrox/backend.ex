@@ -223,19 +223,16 @@ defmodule Ferrox.Backend do
     do: put(out, Native.reverse(shape, axes, operand(tensor)))
 
   @doc false
-  def slice(%{shape: shape} = out, %{shape: shape} = tensor, _starts, _lengths, _strides),
-    do: put(out, tensor.data.state)
-
   def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
-    starts = starts(starts, tensor.shape, lengths)
+    starts = starts(starts, Tuple.to_list(tensor.shape), lengths)
     put(out, Native.slice(shape, starts, lengths, strides, operand(tensor)))
   end
 
   # Moved so that what is sliced is within the shape.
-  defp starts(starts, shape, lengths) do
-    for {start, dim, length} <- Enum.zip([starts, Tuple.to_list(shape), lengths]),
-        do: start |> index() |> max(0) |> min(dim - length)
-  end
+  defp starts([start | starts], [dim | dims], [length | lengths]),
+    do: [start |> index() |> max(0) |> min(dim - length) | starts(starts, dims, lengths)]
+
+  defp starts([], [], []), do: []
 
   # A start may be computed, and then is a tensor.
   defp index(integer) when is_integer(integer), do: integer
@@ -302,7 +299,7 @@ defmodule Ferrox.Backend do
 
   @doc false
   def put_slice(%{type: type} = out, tensor, starts, slice) do
-    starts = starts(starts, tensor.shape, Tuple.to_list(slice.shape))
+    starts = starts(starts, Tuple.to_list(tensor.shape), Tuple.to_list(slice.shape))
     put(out, Native.put_slice(type, starts, operand(tensor), operand(slice)))
   end
 

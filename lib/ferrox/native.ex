@@ -227,7 +227,10 @@ defmodule Ferrox.Native do
     call(:clip, [type, shape, input, min, max]) |> data(type, shape)
   end
 
+  # A single element stays where it is, here and below.
   @spec transpose(tuple, [non_neg_integer], operand) :: bitstring
+  def transpose(_shape, _axes, {{_, bits}, _, data}) when bit_size(data) == bits, do: data
+
   def transpose(shape, axes, {type, _, _} = input),
     do: call(:transpose, [shape, axes, whole(input)]) |> data(type, shape)
 
@@ -241,11 +244,15 @@ defmodule Ferrox.Native do
     do: call(:broadcast, [shape, axes, whole(input)]) |> data(type, shape)
 
   @spec reverse(tuple, [non_neg_integer], operand) :: bitstring
+  def reverse(_shape, _axes, {{_, bits}, _, data}) when bit_size(data) == bits, do: data
+
   def reverse(shape, axes, {type, _, _} = input),
     do: call(:reverse, [shape, axes, whole(input)]) |> data(type, shape)
 
   @doc "`lengths` count elements before the strides leave some out."
   @spec slice(tuple, [integer], [integer], [integer], operand) :: bitstring
+  def slice(shape, _starts, _lengths, _strides, {_, shape, data}), do: data
+
   def slice(shape, starts, lengths, strides, {type, _, _} = input),
     do: call(:slice, [shape, starts, lengths, strides, whole(input)]) |> data(type, shape)
 

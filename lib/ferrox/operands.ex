@@ -24,21 +24,26 @@ defmodule Ferrox.Operands do
 
   @doc "The options, if all of them are known."
   @spec options!(term, [atom], atom) :: keyword
-  def options!([], _known, _op), do: []
+  def options!(opts, known, op),
+    do: if(known?(opts, known), do: opts, else: refuse_options!(opts, known, op))
 
-  def options!(opts, known, op) do
+  defp known?([], _known), do: true
+
+  defp known?([{key, _value} | opts], known),
+    do: :lists.member(key, known) and known?(opts, known)
+
+  defp known?(_opts, _known), do: false
+
+  @spec refuse_options!(term, [atom], atom) :: no_return
+  defp refuse_options!(opts, known, op) do
     unless Keyword.keyword?(opts) do
       raise ArgumentError, "#{op} expects a keyword list of options, got: #{inspect(opts)}"
     end
 
-    case Enum.find(opts, fn {key, _value} -> key not in known end) do
-      nil ->
-        opts
+    {unknown, _value} = Enum.find(opts, fn {key, _value} -> key not in known end)
 
-      {unknown, _value} ->
-        raise ArgumentError,
-              "#{op}: unknown option #{inspect(unknown)}, known are #{Enum.map_join(known, ", ", &inspect/1)}"
-    end
+    raise ArgumentError,
+          "#{op}: unknown option #{inspect(unknown)}, known are #{Enum.map_join(known, ", ", &inspect/1)}"
   end
 
   @spec boolean!(keyword, atom, atom) :: boolean

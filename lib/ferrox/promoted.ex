@@ -241,7 +241,7 @@ defmodule Ferrox.Promoted do
   @doc "The tensors in the type that they have together, and whether that is weak."
   @spec alike(Promotion.mode(), atom, [term]) :: {[Tensor.t()], boolean}
   def alike(mode, op, tensors) do
-    tensors = Enum.map(tensors, &Operands.tensor!(&1, mode, op))
+    tensors = for tensor <- tensors, do: Operands.tensor!(tensor, mode, op)
     node = Promotion.result_of(mode, tensors)
     facts = Promotion.facts(mode)
     type = Results.concrete(facts, node)

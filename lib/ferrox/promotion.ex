@@ -228,17 +228,26 @@ defmodule Ferrox.Promotion do
   end
 
   # What operations ask: a system that has no bool or no weak results sees the
-  # types that stand for them. The usual case needs no list to be gone through.
+  # types that stand for them. Tensors of one type need none of it under Nx's.
   @doc false
   @spec result_of(mode, list) :: t
-  def result_of(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
+  def result_of(:nx, [%Tensor{type: {_, _} = type} | rest] = operands),
+    do: if(all_of?(rest, type), do: type, else: result_of_each(:nx, operands))
+
+  def result_of(mode, operands), do: result_of_each(mode, operands)
+
+  defp all_of?([], _type), do: true
+  defp all_of?([%Tensor{type: type} | rest], type), do: all_of?(rest, type)
+  defp all_of?(_operands, _type), do: false
+
+  defp result_of_each(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
     case facts(mode) do
       %{scalars: :types} = facts -> lookup(mode, type_of(left, facts), type_of(right, facts))
       facts -> result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
     end
   end
 
-  def result_of(mode, operands) do
+  defp result_of_each(mode, operands) do
     facts = facts(mode)
     result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
   end

@@ -35,27 +35,34 @@ defmodule Ferrox.Shape do
   def broadcast!(shape, {}, _op, _left_type, _right_type), do: shape
 
   def broadcast!(left, right, op, left_type, right_type) do
-    {short, long} =
-      if tuple_size(left) < tuple_size(right), do: {left, right}, else: {right, left}
+    dims = joined(left, tuple_size(left), right, tuple_size(right), [])
 
-    {lead, rest} = Enum.split(Tuple.to_list(long), tuple_size(long) - tuple_size(short))
+    unless dims do
+      raise ArgumentError,
+            "#{op}: shapes #{inspect(left)} of #{Ferrox.Promotion.Names.short(left_type)} and " <>
+              "#{inspect(right)} of #{Ferrox.Promotion.Names.short(right_type)} don't broadcast together: " <>
+              "each axis, counted from the last, must be equal or one"
+    end
 
-    joined =
-      Enum.zip_with(rest, Tuple.to_list(short), fn
-        dim, dim -> dim
-        1, dim -> dim
-        dim, 1 -> dim
-        _, _ -> raise_broadcast!(left, right, op, left_type, right_type)
-      end)
-
-    List.to_tuple(lead ++ joined)
+    List.to_tuple(dims)
   end
 
-  defp raise_broadcast!(left, right, op, left_type, right_type) do
-    raise ArgumentError,
-          "#{op}: shapes #{inspect(left)} of #{Ferrox.Promotion.Names.short(left_type)} and " <>
-            "#{inspect(right)} of #{Ferrox.Promotion.Names.short(right_type)} don't broadcast together: " <>
-            "each axis, counted from the last, must be equal or one"
+  # The first axes of both, joined from the last one on, before those that are.
+  defp joined(_left, 0, _right, 0, dims), do: dims
+
+  defp joined(left, i, right, 0, dims),
+    do: joined(left, i - 1, right, 0, [elem(left, i - 1) | dims])
+
+  defp joined(left, 0, right, j, dims),
+    do: joined(left, 0, right, j - 1, [elem(right, j - 1) | dims])
+
+  defp joined(left, i, right, j, dims) do
+    case {elem(left, i - 1), elem(right, j - 1)} do
+      {dim, dim} -> joined(left, i - 1, right, j - 1, [dim | dims])
+      {1, dim} -> joined(left, i - 1, right, j - 1, [dim | dims])
+      {dim, 1} -> joined(left, i - 1, right, j - 1, [dim | dims])
+      _ -> nil
+    end
   end
 
   @doc "The axis counted from zero; negative ones count from the end."
@@ -82,9 +89,9 @@ defmodule Ferrox.Shape do
   @spec axes!(t, term, atom) :: [non_neg_integer]
   def axes!(shape, nil, _op), do: all_axes(shape)
 
-  def axes!(shape, [_ | _] = axes, op) do
-    if List.improper?(axes), do: raise_axes!(axes, op)
-    axes = Enum.map(axes, &axis!(shape, &1, op))
+  # The guard fails where it is no proper list.
+  def axes!(shape, axes, op) when length(axes) >= 0 do
+    axes = counted(axes, shape, op)
 
     unless distinct?(axes) do
       raise ArgumentError,
@@ -94,43 +101,50 @@ defmodule Ferrox.Shape do
     axes
   end
 
-  def axes!(_shape, [], _op), do: []
-  def axes!(_shape, axes, op), do: raise_axes!(axes, op)
-
-  # Axes are few.
-  defp distinct?([axis | rest]), do: axis not in rest and distinct?(rest)
-  defp distinct?([]), do: true
-
-  @spec raise_axes!(term, atom) :: no_return
-  defp raise_axes!(axes, op) do
+  def axes!(_shape, axes, op) do
     raise ArgumentError, "#{op}: :axes must be a list of axes, got: #{inspect(axes)}"
   end
 
+  # Plain recursion, here and below: axes are few, and every call has some.
+  defp counted([], _shape, _op), do: []
+  defp counted([axis | axes], shape, op), do: [axis!(shape, axis, op) | counted(axes, shape, op)]
+
+  defp distinct?([axis | rest]), do: not :lists.member(axis, rest) and distinct?(rest)
+  defp distinct?([]), do: true
+
   @doc "The axes of a shape."
   @spec all_axes(t) :: [non_neg_integer]
+  def all_axes({}), do: []
+  def all_axes({_}), do: [0]
+  def all_axes({_, _}), do: [0, 1]
   def all_axes(shape), do: :lists.seq(0, tuple_size(shape) - 1)
 
   @doc "The shape without `axes`, or with ones in their place."
   @spec reduce(t, [non_neg_integer], boolean) :: t
-  def reduce(shape, axes, keep?), do: reduce(shape, tuple_size(shape) - 1, axes, keep?, [])
+  def reduce(shape, axes, keep?), do: List.to_tuple(kept(shape, axes, keep?, []))
 
-  defp reduce(_shape, -1, _axes, _keep?, dims), do: List.to_tuple(dims)
+  # The sizes that remain, before others.
+  defp kept(shape, axes, keep?, dims), do: kept(shape, tuple_size(shape) - 1, axes, keep?, dims)
 
-  defp reduce(shape, axis, axes, keep?, dims) do
+  defp kept(_shape, -1, _axes, _keep?, dims), do: dims
+
+  defp kept(shape, axis, axes, keep?, dims) do
     dims =
       cond do
-        axis not in axes -> [elem(shape, axis) | dims]
+        not :lists.member(axis, axes) -> [elem(shape, axis) | dims]
         keep? -> [1 | dims]
         true -> dims
       end
 
-    reduce(shape, axis - 1, axes, keep?, dims)
+    kept(shape, axis - 1, axes, keep?, dims)
   end
 
-  @doc "The axes that the options of a reduction name, and the shape of its result."
+  @doc """
+  The axes that the options of a reduction name, and the shape of its result. What
+  other options there are has been looked at.
+  """
   @spec reduction!(t, keyword, atom) :: {[non_neg_integer], t}
   def reduction!(shape, opts, op) do
-    opts = Operands.options!(opts, [:axes, :keep_axes], op)
     axes = axes!(shape, opts[:axes], op)
     {axes, reduce(shape, axes, Operands.boolean!(opts, :keep_axes, op))}
   end
@@ -139,10 +153,8 @@ defmodule Ferrox.Shape do
   @spec dot!(t, [non_neg_integer], [non_neg_integer], t, [non_neg_integer], [non_neg_integer]) ::
           t
   def dot!(left, left_axes, left_batch, right, right_axes, right_batch) do
-    sizes = fn shape, axes -> Enum.map(axes, &elem(shape, &1)) end
-
-    if sizes.(left, left_axes) != sizes.(right, right_axes) or
-         sizes.(left, left_batch) != sizes.(right, right_batch) do
+    if sizes(left, left_axes) != sizes(right, right_axes) or
+         sizes(left, left_batch) != sizes(right, right_batch) do
       raise ArgumentError,
             "dot: shapes #{inspect(left)} and #{inspect(right)} differ in the sizes of the axes " <>
               "to sum over, #{inspect(left_axes)} and #{inspect(right_axes)}" <>
@@ -152,11 +164,11 @@ defmodule Ferrox.Shape do
               )
     end
 
-    free = fn shape, taken -> sizes.(shape, all_axes(shape) -- taken) end
-
-    List.to_tuple(
-      sizes.(left, left_batch) ++
-        free.(left, left_axes ++ left_batch) ++ free.(right, right_axes ++ right_batch)
-    )
+    dims = kept(right, right_axes ++ right_batch, false, [])
+    dims = kept(left, left_axes ++ left_batch, false, dims)
+    List.to_tuple(sizes(left, left_batch) ++ dims)
   end
+
+  defp sizes(_shape, []), do: []
+  defp sizes(shape, [axis | axes]), do: [elem(shape, axis) | sizes(shape, axes)]
 end

@@ -29,7 +29,7 @@ pub fn size(shape: &[usize]) -> Option<usize> {
 /// Row-major strides of a dense shape.
 #[must_use]
 pub fn row_major(shape: &[usize]) -> Strides {
-    let mut strides: Strides = shape.iter().map(|_| 0).collect();
+    let mut strides = Strides::from_elem(0, shape.len());
     let mut step = 1isize;
     for axis in (0..shape.len()).rev() {
         strides[axis] = step;
@@ -53,7 +53,7 @@ impl Layout {
     /// The row-major dense layout of a shape.
     #[must_use]
     pub fn contiguous(shape: &[usize]) -> Self {
-        Layout { shape: shape.into(), strides: row_major(shape), offset: 0 }
+        Layout { shape: Shape::from_slice(shape), strides: row_major(shape), offset: 0 }
     }
 
     /// The number of axes.
@@ -100,7 +100,7 @@ impl Layout {
     /// size one and new axes repeat. `None` if an axis does not fit.
     #[must_use]
     pub fn broadcast(&self, shape: &[usize], axes: &[usize]) -> Option<Self> {
-        let mut strides: Strides = shape.iter().map(|_| 0).collect();
+        let mut strides = Strides::from_elem(0, shape.len());
         for ((&axis, &dim), &stride) in axes.iter().zip(&self.shape).zip(&self.strides) {
             if dim == *shape.get(axis)? {
                 strides[axis] = stride;
@@ -108,7 +108,7 @@ impl Layout {
                 return None;
             }
         }
-        Some(Layout { shape: shape.into(), strides, offset: self.offset })
+        Some(Layout { shape: Shape::from_slice(shape), strides, offset: self.offset })
     }
 
     /// `broadcast` with the axes aligned at the right, as binary operations do.
@@ -126,7 +126,7 @@ impl Layout {
         let offset: isize =
             starts.iter().zip(&self.strides).map(|(&start, &stride)| start as isize * stride).sum();
         Layout {
-            shape: lengths.into(),
+            shape: Shape::from_slice(lengths),
             strides: self.strides.iter().zip(steps).map(|(&stride, &step)| stride * step as isize).collect(),
             offset: (self.offset as isize + offset) as usize,
         }
@@ -135,7 +135,11 @@ impl Layout {
     /// The given axes in reverse order.
     #[must_use]
     pub fn reverse(&self, axes: &[usize]) -> Self {
-        let mut reversed = self.clone();
+        let mut reversed = Layout {
+            shape: Shape::from_slice(&self.shape),
+            strides: Strides::from_slice(&self.strides),
+            offset: self.offset,
+        };
         for &axis in axes {
             let last = self.shape[axis].saturating_sub(1) as isize;
             reversed.offset = (reversed.offset as isize + last * self.strides[axis]) as usize;
@@ -145,12 +149,26 @@ impl Layout {
     }
 }
 
-/// Merges axes that all layouts traverse as one, and drops axes of size one.
-/// The layouts must have the same shape, of size at least one.
+/// Merges axes that are traversed as one, and drops axes of size one. The shape
+/// must be of size at least one.
 #[must_use]
-pub fn collapse(shape: &[usize], strides: &[&[isize]]) -> (Shape, SmallVec<[Strides; 4]>) {
-    let mut dims = Shape::new();
+pub fn collapse(shape: &[usize], strides: &[isize]) -> (Shape, Strides) {
+    let mut merged = [Strides::new()];
+    let dims = merge(shape, &[strides], &mut merged);
+    let [merged] = merged;
+    (dims, merged)
+}
+
+/// `collapse` of layouts of one shape, by axes that all of them traverse as one.
+#[must_use]
+pub fn collapse_all(shape: &[usize], strides: &[&[isize]]) -> (Shape, SmallVec<[Strides; 4]>) {
     let mut merged: SmallVec<[Strides; 4]> = strides.iter().map(|_| Strides::new()).collect();
+    (merge(shape, strides, &mut merged), merged)
+}
+
+#[inline(always)]
+fn merge(shape: &[usize], strides: &[&[isize]], merged: &mut [Strides]) -> Shape {
+    let mut dims = Shape::new();
     for axis in 0..shape.len() {
         if shape[axis] == 1 {
             continue;
@@ -170,7 +188,7 @@ pub fn collapse(shape: &[usize], strides: &[&[isize]]) -> (Shape, SmallVec<[Stri
             }
         }
     }
-    (dims, merged)
+    dims
 }
 
 /// The index of the element that comes `position`-th in row-major order.
@@ -218,7 +236,7 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
         out[*offset] = elements[0];
         return;
     };
-    let mut counts: Shape = shape.iter().map(|_| 0).collect();
+    let mut counts = Shape::from_elem(0, shape.len());
     let mut row = *offset as isize;
     while !elements.is_empty() {
         let (head, tail) = elements.split_at(shape[last]);
@@ -306,7 +324,7 @@ fn gather_rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize
         out.fill(source[*offset]);
         return;
     };
-    let mut counts: Shape = shape.clone();
+    let mut counts = Shape::from_slice(shape);
     let mut rest = start;
     for axis in (0..shape.len()).rev() {
         counts[axis] = rest % shape[axis];
@@ -342,13 +360,13 @@ mod tests {
     #[test]
     fn collapse_joins_what_all_traverse_as_one() {
         let a = row_major(&[2, 3, 4]);
-        let (dims, strides) = collapse(&[2, 3, 4], &[&a, &a]);
+        let (dims, strides) = collapse_all(&[2, 3, 4], &[&a, &a]);
         assert_eq!((dims.as_slice(), strides[0].as_slice()), (&[24][..], &[1][..]));
         // A row broadcast against a matrix stays two-dimensional.
-        let (dims, strides) = collapse(&[2, 3, 4], &[&a, &[0, 4, 1]]);
+        let (dims, strides) = collapse_all(&[2, 3, 4], &[&a, &[0, 4, 1]]);
         assert_eq!(dims.as_slice(), &[2, 12]);
         assert_eq!((strides[0].as_slice(), strides[1].as_slice()), (&[12, 1][..], &[0, 1][..]));
-        let (dims, _) = collapse(&[1, 1], &[&[0, 0]]);
+        let (dims, _) = collapse(&[1, 1], &[0, 0]);
         assert!(dims.is_empty());
     }
 

@@ -25,7 +25,7 @@ pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::call::Call;
-use crate::term::{Axes, Dims, Elementwise, Operand, Type};
+use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -253,24 +253,36 @@ pub fn window_elements<'a>(
 }
 
 /// `{tensor, axes to sum over, axes of the batch}`
-pub type DotSide<'a> = (Operand<'a>, Axes, Axes);
+pub struct DotSide<'a> {
+    operand: Operand<'a>,
+    contract: Axes,
+    batch: Axes,
+}
 
-pub fn dot<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    shape: Dims,
-    (left, left_contract, left_batch): DotSide<'a>,
-    (right, right_contract, right_batch): DotSide<'a>,
-) -> Term<'a> {
+impl<'a> Decoder<'a> for DotSide<'a> {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let (operand, contract, batch): (Term<'a>, Term<'a>, Term<'a>) = term.decode()?;
+        Ok(DotSide { operand: operand.decode()?, contract: contract.decode()?, batch: batch.decode()? })
+    }
+}
+
+impl DotSide<'_> {
+    /// How many elements some axes have together.
+    fn along(&self, axes: &[usize]) -> usize {
+        axes.iter().filter_map(|&axis| self.operand.shape().get(axis)).product()
+    }
+}
+
+pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>) -> Term<'a> {
     const OP: &str = "dot";
-    let along = |axes: &[usize]| axes.iter().filter_map(|&axis| left.shape().get(axis)).product::<usize>();
     let elements = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let read = left.size().saturating_add(right.size());
-    let work = ops::dot::work(dtype.0, elements, along(&left_contract), read, along(&left_batch));
+    let read = left.operand.size().saturating_add(right.operand.size());
+    let work = ops::dot::work(dtype.0, elements, left.along(&left.contract), read, left.along(&left.batch));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
-        let (left, right) = (left.tensor(OP)?, right.tensor(OP)?);
-        let left = Side { tensor: &left, contract: &left_contract, batch: &left_batch };
-        let right = Side { tensor: &right, contract: &right_contract, batch: &right_batch };
+        let tensors = [left.operand.tensor(OP)?, right.operand.tensor(OP)?];
+        let left = Side { tensor: &tensors[0], contract: &left.contract, batch: &left.batch };
+        let right = Side { tensor: &tensors[1], contract: &right.contract, batch: &right.batch };
         ops::dot::dot(out, left, right)
     })
 }
@@ -447,11 +459,14 @@ pub fn concatenate<'a>(
     dtype: Type,
     shape: Dims,
     axis: usize,
-    inputs: Vec<Operand<'a>>,
+    Operands(inputs): Operands<'a>,
 ) -> Term<'a> {
     const OP: &str = "concatenate";
     call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), OP, dtype.0, &shape.0, |out| {
-        let tensors = inputs.iter().map(|input| input.tensor(OP)).collect::<Result<Vec<_>, _>>()?;
+        let mut tensors = Vec::with_capacity(inputs.len());
+        for input in &inputs {
+            tensors.push(input.tensor(OP)?);
+        }
         ops::shape::concatenate(out, &tensors, axis)
     })
 }

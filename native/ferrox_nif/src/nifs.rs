@@ -9,12 +9,11 @@ use crate::families::{
     Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
-use crate::term::{Axes, Dims, Elementwise, Operand, Type};
+use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
 
 type Lengths = Vec<(usize, usize)>;
 type Results = Vec<(Type, Dims)>;
 type Axis = Option<usize>;
-type Operands<'a> = Vec<Operand<'a>>;
 
 macro_rules! nifs {
     ($module:ident: $(fn $name:ident, $normal:ident, $dirty:ident($($arg:ident: $type:ident $(<$lifetime:lifetime>)?),*);)*) => {$(

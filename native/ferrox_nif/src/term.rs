@@ -26,6 +26,8 @@ impl<'a> Decoder<'a> for Type {
             32 if tag == atoms::s() => DType::S32,
             64 if tag == atoms::s() => DType::S64,
             8 if tag == atoms::u() => DType::U8,
+            16 if tag == atoms::bf() => DType::BF16,
+            64 if tag == atoms::c() => DType::C64,
             _ => return other(tag, bits).map(Type),
         };
         Ok(Type(dtype))
@@ -73,6 +75,12 @@ impl<'a> Decoder<'a> for Dims {
         if let Ok((a,)) = term.decode::<(usize,)>() {
             return Ok(Dims(Shape::from_slice(&[a])));
         }
+        if let Ok((a, b, c)) = term.decode::<(usize, usize, usize)>() {
+            return Ok(Dims(Shape::from_slice(&[a, b, c])));
+        }
+        if let Ok((a, b, c, d)) = term.decode::<(usize, usize, usize, usize)>() {
+            return Ok(Dims(Shape::from_slice(&[a, b, c, d])));
+        }
         let mut shape = Shape::new();
         for dim in get_tuple(term)? {
             shape.push(dim.decode()?);
@@ -87,8 +95,11 @@ pub struct Axes(Shape);
 impl<'a> Decoder<'a> for Axes {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let axes: ListIterator<'a> = term.decode()?;
-        axes.map(|axis| axis.decode()).collect::<NifResult<Shape>>().map(Axes)
+        let mut axes = Shape::new();
+        for axis in term.decode::<ListIterator<'a>>()? {
+            axes.push(axis.decode()?);
+        }
+        Ok(Axes(axes))
     }
 }
 
@@ -110,8 +121,10 @@ pub struct Operand<'a> {
 impl<'a> Decoder<'a> for Operand<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let (Type(dtype), Dims(shape), data) = term.decode()?;
-        Ok(Operand { dtype, shape, data })
+        // Terms first: tuples of what they mean are large to move.
+        let (dtype, shape, data): (Term<'a>, Term<'a>, Term<'a>) = term.decode()?;
+        let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
+        Ok(Operand { dtype, shape, data: data.decode()? })
     }
 }
 
@@ -135,6 +148,19 @@ impl Operand<'_> {
     #[inline(always)]
     pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
         Tensor::new(op, self.dtype, &self.shape, &self.data)
+    }
+}
+
+/// A list of operands.
+pub struct Operands<'a>(pub Vec<Operand<'a>>);
+
+impl<'a> Decoder<'a> for Operands<'a> {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let mut operands = Vec::new();
+        for operand in term.decode::<ListIterator<'a>>()? {
+            operands.push(operand.decode()?);
+        }
+        Ok(Operands(operands))
     }
 }
 

@@ -80,8 +80,8 @@ impl Input<'_> {
     fn strides(&self, shape: &[usize]) -> Strides {
         match &self.access {
             Access::Dense => layout::row_major(shape),
-            Access::Scalar => shape.iter().map(|_| 0).collect(),
-            Access::Strided(layout) => layout.strides.clone(),
+            Access::Scalar => Strides::from_elem(0, shape.len()),
+            Access::Strided(layout) => Strides::from_slice(&layout.strides),
         }
     }
 
@@ -158,7 +158,7 @@ pub fn run(
     }
     let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
     let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
-    let (dims, strides) = layout::collapse(shape, &strides);
+    let (dims, strides) = layout::collapse_all(shape, &strides);
     let sources: SmallVec<[Source<'_>; 3]> = inputs
         .iter()
         .zip(strides)

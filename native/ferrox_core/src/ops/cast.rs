@@ -1,8 +1,10 @@
 //! Conversion between types: `Nx.as_type/2`.
 
+use std::borrow::Cow;
+
 use crate::exec::parallel::{self, Cost};
 use crate::lane::conversion;
-use crate::tensor::{Output, Tensor};
+use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, packed};
 
 /// Converts every element: integers wrap, floats round to nearest even, and
@@ -44,15 +46,31 @@ pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &m
     });
 }
 
-/// A tensor's elements converted, dense and row-major, in new memory.
+/// A tensor's elements in another type, dense and row-major; where they are so
+/// already, without a copy.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for one.
+pub(crate) fn elements<'a>(
+    op: &'static str,
+    input: &'a Tensor<'_>,
+    to: DType,
+) -> Result<Cow<'a, [u8]>, Error> {
+    let bytes = input.dense(op)?;
+    if input.dtype() == to {
+        return Ok(bytes);
+    }
+    let mut out = scratch(op, to, input.shape(), input.size() * to.width())?;
+    convert(input.dtype(), &bytes, to, input.size(), &mut out);
+    Ok(Cow::Owned(out))
+}
+
+/// `elements` in memory of their own.
 ///
 /// # Errors
 ///
 /// `Error::TooLarge` if there is none.
 pub(crate) fn cast_tensor(op: &'static str, input: &Tensor<'_>, to: DType) -> Result<Tensor<'static>, Error> {
-    let bytes = input.dense(op)?;
-    let length = input.size() * to.width();
-    let mut out = crate::tensor::scratch(op, to, input.shape(), length)?;
-    convert(input.dtype(), &bytes, to, input.size(), &mut out);
-    Ok(Tensor::computed(to, input.shape(), out))
+    Ok(Tensor::computed(to, input.shape(), elements(op, input, to)?.into_owned()))
 }

@@ -270,10 +270,10 @@ impl Place {
     /// If the spatial axes are one.
     fn of(layout: &Layout) -> Option<Self> {
         let (shape, strides) = (&layout.shape[2..], &layout.strides[2..]);
-        let (dims, collapsed) = crate::layout::collapse(shape, &[strides]);
+        let (dims, collapsed) = crate::layout::collapse(shape, strides);
         let position = match dims.len() {
             0 => 1,
-            1 => collapsed[0][0] as usize,
+            1 => collapsed[0] as usize,
             _ => return None,
         };
         Some(Place { batch: layout.strides[0] as usize, filter: layout.strides[1] as usize, position })

@@ -9,8 +9,8 @@ use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
 use crate::exec::parallel::{self, Cost, Work};
-use crate::layout::{Layout, Shape, collapse, index_of};
-use crate::ops::cast::cast_tensor;
+use crate::layout::{Layout, Shape, gather, index_of};
+use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
 
@@ -33,13 +33,21 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    fn shape_of(&self, axes: &[usize]) -> Shape {
-        axes.iter().map(|&axis| self.tensor.shape()[axis]).collect()
+    /// The sizes of some axes.
+    fn sizes<'b>(&'b self, axes: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
+        let shape = self.tensor.shape();
+        axes.iter().map(move |&axis| shape[axis])
     }
 
+    /// The axes that the result keeps.
     fn free(&self) -> Shape {
-        let rank = self.tensor.rank();
-        (0..rank).filter(|axis| !self.contract.contains(axis) && !self.batch.contains(axis)).collect()
+        let mut axes = Shape::new();
+        for axis in 0..self.tensor.rank() {
+            if !self.contract.contains(&axis) && !self.batch.contains(&axis) {
+                axes.push(axis);
+            }
+        }
+        axes
     }
 
     /// Distinct axes within the rank.
@@ -89,31 +97,31 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     right.check()?;
     let shapes = || vec![left.tensor.shape().to_vec(), right.tensor.shape().to_vec()];
     let mismatch = |problem: &str| Error::Shape { op: OP, shapes: shapes(), problem: problem.to_string() };
-    let (batch, contracted) = (left.shape_of(left.batch), left.shape_of(left.contract));
-    if batch != right.shape_of(right.batch) || contracted != right.shape_of(right.contract) {
+    if !left.sizes(left.batch).eq(right.sizes(right.batch))
+        || !left.sizes(left.contract).eq(right.sizes(right.contract))
+    {
         return Err(mismatch("differ in the sizes of the axes to sum over or of the batch"));
     }
-    let (left_axes, right_axes) = (left.free(), right.free());
-    let (left_free, right_free) = (left.shape_of(&left_axes), right.shape_of(&right_axes));
-    let expected = || batch.iter().chain(&left_free).chain(&right_free).copied();
+    let (left_free, right_free) = (left.free(), right.free());
+    let expected = || left.sizes(left.batch).chain(left.sizes(&left_free)).chain(right.sizes(&right_free));
     if expected().product::<usize>() != out.shape.iter().product() {
         let expected: Vec<usize> = expected().collect();
         let (expected, given) = (ShapeDisplay(&expected), ShapeDisplay(out.shape));
         return Err(mismatch(&format!("give a product of shape {expected}, not {given}")));
     }
-    let product = |dims: &[usize]| dims.iter().product::<usize>();
-    let sizes = [product(&left_free), product(&contracted), product(&right_free)];
-    let batches = product(&batch);
+    let sizes = [
+        left.sizes(&left_free).product(),
+        left.sizes(left.contract).product(),
+        right.sizes(&right_free).product(),
+    ];
+    let batches = left.sizes(left.batch).product();
     let dtype = out.dtype;
     let dtypes = [left.tensor.dtype(), right.tensor.dtype()];
     let Some(lane) = lane(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
-    let order = |axes: [&[usize]; 3]| -> Shape { axes.into_iter().flatten().copied().collect() };
-    let left_order = order([left.batch, &left_axes, left.contract]);
-    let right_order = order([right.batch, right.contract, &right_axes]);
-    let left = Prepared::new(left.tensor, lane, &left_order, [left.batch.len(), left_free.len()])?;
-    let right = Prepared::new(right.tensor, lane, &right_order, [right.batch.len(), right.contract.len()])?;
+    let left = Prepared::new(left.tensor, lane, [left.batch, &left_free, left.contract])?;
+    let right = Prepared::new(right.tensor, lane, [right.batch, right.contract, &right_free])?;
     let out_shape = out.shape;
     out.write(OP, |bytes| {
         if lane == dtype.storage() {
@@ -149,7 +157,7 @@ pub(crate) fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Opt
 
 /// A side in its lane type, as batches of matrices.
 struct Prepared<'a> {
-    tensor: Cow<'a, Tensor<'a>>,
+    bytes: Cow<'a, [u8]>,
     /// The axes of the batch.
     batch: Layout,
     /// Of rows and columns.
@@ -157,63 +165,57 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// `order` has the batch axes, then those of the rows, then of the columns.
-    fn new(
-        tensor: &'a Tensor<'a>,
-        lane: DType,
-        order: &[usize],
-        [batch, rows]: [usize; 2],
-    ) -> Result<Self, Error> {
-        let same = tensor.dtype().storage() == lane
-            || tensor.dtype().is_integer() && lane.is_integer() && tensor.dtype().width() == lane.width();
-        let tensor = if same { Cow::Borrowed(tensor) } else { Cow::Owned(cast_tensor(OP, tensor, lane)?) };
-        let layout = tensor.layout().transpose(order);
-        match matrix_strides(&layout, batch, batch + rows) {
-            Some(strides) => {
-                let batch = leading(&layout, batch);
-                Ok(Prepared { tensor, batch, strides })
-            }
-            None => {
-                let view = tensor.view(layout);
-                let dense = view.dense(OP)?.into_owned();
-                let tensor = Tensor::computed(lane, view.shape(), dense);
-                let strides = matrix_strides(&tensor.layout(), batch, batch + rows).unwrap_or([0, 0]);
-                let batch = leading(&tensor.layout(), batch);
-                Ok(Prepared { tensor: Cow::Owned(tensor), batch, strides })
-            }
+    /// The axes are those of the batch, of the rows and of the columns.
+    fn new(tensor: &'a Tensor<'a>, lane: DType, axes: [&[usize]; 3]) -> Result<Self, Error> {
+        let dtype = tensor.dtype();
+        let same = dtype.storage() == lane
+            || dtype.is_integer() && lane.is_integer() && dtype.width() == lane.width();
+        let (bytes, layout) = if same {
+            (Cow::Borrowed(tensor.bytes()), tensor.layout())
+        } else {
+            (elements(OP, tensor, lane)?, Cow::Owned(Layout::contiguous(tensor.shape())))
+        };
+        let [batch, rows, columns] = axes;
+        if let (Some(row), Some(column)) = (stride(&layout, rows), stride(&layout, columns)) {
+            return Ok(Prepared { bytes, batch: layout.transpose(batch), strides: [row, column] });
         }
+        let mut order = Shape::new();
+        axes.iter().for_each(|axes| order.extend_from_slice(axes));
+        let view = layout.transpose(&order);
+        let mut dense = scratch(OP, lane, &view.shape, view.size() * lane.width())?;
+        if !dense.is_empty() {
+            gather(lane.width(), &bytes, &view, 0, &mut dense);
+        }
+        let row = view.shape[batch.len() + rows.len()..].iter().product();
+        let mut batches = Layout::contiguous(&view.shape);
+        batches.shape.truncate(batch.len());
+        batches.strides.truncate(batch.len());
+        Ok(Prepared { bytes: Cow::Owned(dense), batch: batches, strides: [row, 1] })
     }
 
     fn matrix(&self, index: usize, width: usize) -> Matrix<'_> {
         let Layout { shape, strides, offset } = &self.batch;
         let first = index_of(shape, strides, *offset, index) as usize;
-        Matrix { bytes: &self.tensor.bytes()[first * width..], strides: self.strides }
+        Matrix { bytes: &self.bytes[first * width..], strides: self.strides }
     }
 }
 
-/// The strides of rows and columns, if each group of axes is one.
-fn matrix_strides(layout: &Layout, rows: usize, columns: usize) -> Option<[usize; 2]> {
-    let stride = |from: usize, to: usize| {
-        if to <= from + 1 {
-            return layout.strides[from..to].first().map_or(Some(0), |&stride| usize::try_from(stride).ok());
+/// The stride of some axes that are traversed as one; `None` if they aren't.
+fn stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
+    // Of the last axis, and that which makes one with it.
+    let mut found: Option<(isize, isize)> = None;
+    for &axis in axes.iter().rev() {
+        let (dim, stride) = (layout.shape[axis], layout.strides[axis]);
+        if dim == 1 {
+            continue;
         }
-        let (dims, strides) = collapse(&layout.shape[from..to], &[&layout.strides[from..to]]);
-        match dims.len() {
-            0 => Some(0),
-            1 => usize::try_from(strides[0][0]).ok(),
-            _ => None,
+        let (last, joins) = found.unwrap_or((stride, stride));
+        if stride != joins {
+            return None;
         }
-    };
-    Some([stride(rows, columns)?, stride(columns, layout.rank())?])
-}
-
-/// The first axes of a layout.
-fn leading(layout: &Layout, axes: usize) -> Layout {
-    Layout {
-        shape: layout.shape[..axes].into(),
-        strides: layout.strides[..axes].into(),
-        offset: layout.offset,
+        found = Some((last, stride * dim as isize));
     }
+    usize::try_from(found.map_or(0, |(last, _)| last)).ok()
 }
 
 /// One product a batch.
@@ -336,6 +338,6 @@ fn dense<'a>(matrix: Matrix<'a>, rows: usize, columns: usize, lane: DType) -> Re
         offset: 0,
     };
     let mut out = scratch(OP, lane, &layout.shape, length)?;
-    crate::layout::gather(lane.width(), matrix.bytes, &layout, 0, &mut out);
+    gather(lane.width(), matrix.bytes, &layout, 0, &mut out);
     Ok(Cow::Owned(out))
 }

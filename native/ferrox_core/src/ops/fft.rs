@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
-use smallvec::SmallVec;
 
 use crate::dtype::Lane;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::lane::conversion;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, Shape};
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
 
@@ -128,7 +127,7 @@ pub fn fft2(
 
 /// Whether `out` is the input's shape with the axes of the given sizes.
 fn check(op: &'static str, out: &[usize], input: &Tensor<'_>, axes: &[(usize, usize)]) -> Result<(), Error> {
-    let mut shape = input.shape().to_vec();
+    let mut shape = Shape::from_slice(input.shape());
     for &(axis, length) in axes {
         let rank = shape.len();
         let Some(size) = shape.get_mut(axis) else {
@@ -137,7 +136,7 @@ fn check(op: &'static str, out: &[usize], input: &Tensor<'_>, axes: &[(usize, us
         };
         *size = length;
     }
-    if shape != out {
+    if shape[..] != *out {
         let shapes = vec![input.shape().to_vec(), out.to_vec()];
         return Err(Error::Shape { op, shapes, problem: format!("should end as {shape:?}") });
     }
@@ -176,14 +175,13 @@ fn along(
         return Ok(());
     }
     let out_length = transform.output_length(length);
-    let last = axis + 1 == input.rank();
+    let job = Job::new(transform, input, (input.shape()[axis], length), dtype, eps)?;
+    if axis + 1 == input.rank() {
+        return job.run(&input.dense(op)?, out);
+    }
     let (moved, back) = lines(input, axis, out_length);
     let view = input.view(moved);
     let rows = view.dense(op)?;
-    let job = Job::new(transform, input, (input.shape()[axis], length), dtype, eps)?;
-    if last {
-        return job.run(&rows, out);
-    }
     let mut transformed = scratch(op, dtype, &back.shape, out.len())?;
     job.run(&rows, &mut transformed)?;
     layout::gather(dtype.width(), &transformed, &back, 0, out);
@@ -309,21 +307,22 @@ fn mirror(line: &mut [Complex<f64>]) {
 
 /// A plan, kept for the next call unless it is large; `None` if memory for it can't be had.
 fn plan(length: usize, direction: FftDirection) -> Option<Arc<dyn Fft<f64>>> {
-    /// The planner, and the lengths and directions that it knows.
-    type Known = (FftPlanner<f64>, SmallVec<[(usize, bool); 16]>);
+    /// The planner, and the plans that it has made.
+    type Known = (FftPlanner<f64>, Vec<Arc<dyn Fft<f64>>>);
     static PLANNER: Mutex<Option<Known>> = Mutex::new(None);
 
     let mut kept = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
-    let (planner, lengths) = kept.get_or_insert_with(|| (FftPlanner::new(), SmallVec::new()));
-    let key = (length, direction == FftDirection::Forward);
-    if !lengths.contains(&key) {
-        // A plan's tables take up to about this much, and to make them can't fail.
-        let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
-        Vec::<u8>::new().try_reserve_exact(tables).ok()?;
-        lengths.push(key);
+    let (planner, plans) = kept.get_or_insert_with(|| (FftPlanner::new(), Vec::new()));
+    let known = plans.iter().find(|plan| plan.len() == length && plan.fft_direction() == direction);
+    if let Some(plan) = known {
+        return Some(Arc::clone(plan));
     }
+    // A plan's tables take up to about this much, and to make them can't fail.
+    let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
+    Vec::<u8>::new().try_reserve_exact(tables).ok()?;
     let plan = planner.plan_fft(length, direction);
-    if lengths.len() > 64 || lengths.iter().fold(0, |sum: usize, l| sum.saturating_add(l.0)) > KEPT {
+    plans.push(Arc::clone(&plan));
+    if plans.len() > 64 || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.len())) > KEPT {
         *kept = None;
     }
     Some(plan)

@@ -48,8 +48,7 @@ impl Window {
         let (shape, strides) = if size == 0 {
             (Shape::from_slice(&[0]), Strides::from_slice(&[1]))
         } else {
-            let (shape, mut strides) = collapse(shape, &[strides]);
-            (shape, strides.swap_remove(0))
+            collapse(shape, strides)
         };
         Window { layout: Layout { shape, strides, offset: 0 }, size }
     }

@@ -27,7 +27,7 @@ use self::scalar::{Precision, Scalar};
 use crate::error::ShapeDisplay;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::lane::conversion;
-use crate::ops::cast::cast_tensor;
+use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, byte_size, scratch};
 use crate::{DType, Error};
 
@@ -81,12 +81,7 @@ impl<'a> Batch<'a> {
         rows: usize,
         columns: usize,
     ) -> Result<Self, Error> {
-        let bytes = if tensor.dtype() == T::DTYPE {
-            tensor.dense(op)?
-        } else {
-            Cow::Owned(cast_tensor(op, tensor, T::DTYPE)?.bytes().to_vec())
-        };
-        Ok(Batch { bytes, rows, columns, count })
+        Ok(Batch { bytes: elements(op, tensor, T::DTYPE)?, rows, columns, count })
     }
 
     fn matrix<T: Scalar>(&self, op: &'static str, index: usize) -> Result<Matrix<T>, Error> {

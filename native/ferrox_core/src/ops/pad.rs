@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::exec::parallel::{self, Cost};
 use crate::layout::size;
-use crate::ops::cast::cast_tensor;
+use crate::ops::cast::elements;
 pub use crate::ops::shape::cost;
 use crate::tensor::{Output, Tensor};
 
@@ -31,10 +31,10 @@ impl Padding {
 
     /// The index that an element at `position` of the result comes from.
     fn source(self, position: usize, dim: usize) -> Option<usize> {
-        let distance = position as i128 - i128::from(self.low);
-        let step = self.interior as i128 + 1;
-        let index = usize::try_from(distance.div_euclid(step)).ok()?;
-        (distance.rem_euclid(step) == 0 && index < dim).then_some(index)
+        let distance = u64::try_from(position as i128 - i128::from(self.low)).ok()?;
+        let step = (self.interior as u64).saturating_add(1);
+        let index = usize::try_from(distance / step).ok()?;
+        (distance % step == 0 && index < dim).then_some(index)
     }
 }
 
@@ -58,17 +58,16 @@ pub fn pad(
         let problem = format!("needs a padding for each of {} axes, got {}", shape.len(), paddings.len());
         return Err(Error::Argument { op: OP, problem });
     }
-    let padded: Option<Vec<usize>> = paddings.iter().zip(shape).map(|(p, &dim)| p.around(dim)).collect();
-    if padded.as_deref() != Some(out.shape) {
+    let padded = paddings.iter().zip(shape).map(|(p, &dim)| p.around(dim));
+    if !padded.eq(out.shape.iter().map(|&dim| Some(dim))) {
         let shapes = vec![shape.to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op: OP, shapes, problem: "don't go together with the padding".into() });
     }
     if value.size() != 1 {
         return Err(Error::Argument { op: OP, problem: "the padding value must be a scalar".into() });
     }
-    let value = cast_tensor(OP, value, out.dtype)?;
-    let cast = if input.dtype() == out.dtype { None } else { Some(cast_tensor(OP, input, out.dtype)?) };
-    let bytes = cast.as_ref().unwrap_or(input).dense(OP)?;
+    let value = elements(OP, value, out.dtype)?;
+    let bytes = elements(OP, input, out.dtype)?;
     // Rows along the last axis with a padding, of elements that are the axes after it.
     let last = paddings.iter().rposition(|p| !p.is_none()).unwrap_or(0);
     let inner: usize = shape.iter().skip(last + 1).product();
@@ -89,7 +88,7 @@ pub fn pad(
             for (i, slots) in part.chunks_mut(row).enumerate() {
                 let source = row_of(first + i, outer, shape, paddings);
                 let elements = source.map(|source| &bytes[source * dim * element..][..dim * element]);
-                pad_row(width, slots, elements.unwrap_or(&[]), element, padding, value.bytes());
+                pad_row(width, slots, elements.unwrap_or(&[]), element, padding, &value);
             }
         });
         Ok(())

@@ -14,6 +14,7 @@ use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{CastOf, Compute, TruthOf, conversion};
+use crate::layout::Shape;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch, packed};
 
@@ -95,7 +96,7 @@ fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usiz
 /// ones and `after` kept ones.
 struct Split {
     /// None for the order they are in.
-    order: Option<Vec<usize>>,
+    order: Option<Shape>,
     before: usize,
     reduced: usize,
     after: usize,
@@ -119,7 +120,7 @@ impl Split {
             [0..first, first..last, last..rank].map(|axes| shape[axes].iter().product::<usize>());
         if (first..last).any(|axis| kept(&axis)) || rows && after != 1 {
             let rest = (0..rank).filter(|a| !axes.contains(a));
-            let order: Vec<usize> = rest.chain(axes.iter().copied()).collect();
+            let order: Shape = rest.chain(axes.iter().copied()).collect();
             let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
             let (rest, along) = order.split_at(rank.saturating_sub(axes.len()));
             return Ok(Split {
@@ -430,7 +431,7 @@ pub fn arg_reduce(
         ReduceOp::ReduceMin => finder::<Smallest>(lane, tie_break).ok_or_else(unsupported)?,
         _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
     };
-    let axes: Vec<usize> = axis.map_or_else(|| (0..input.rank()).collect(), |axis| vec![axis]);
+    let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
     let split = Split::new(name, input.shape(), &axes, true)?;
     let Split { before, reduced, .. } = split;
     check_size(name, &out, input, before)?;

@@ -1,9 +1,11 @@
 //! Operations that only move elements.
 
+use smallvec::SmallVec;
+
 use crate::error::ShapeDisplay;
 use crate::exec::copy::NEAR;
 use crate::exec::parallel::{self, Cost};
-use crate::layout::{Layout, collapse, gather, unit};
+use crate::layout::{Layout, Shape, collapse, gather, unit};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, packed};
 
@@ -30,8 +32,8 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     if size == 0 {
         return Ok(());
     }
-    let (shape, strides) = collapse(&layout.shape, &[&layout.strides]);
-    let layout = Layout { shape, strides: strides[0].clone(), offset: layout.offset };
+    let (shape, strides) = collapse(&layout.shape, &layout.strides);
+    let layout = Layout { shape, strides, offset: layout.offset };
     out.write(op, |out| {
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
         let cost = if far { FAR_COST } else { 2 * cost(input.dtype()) };
@@ -50,10 +52,9 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
 /// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out`
 /// has another shape.
 pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let mut sorted = axes.to_vec();
-    sorted.sort_unstable();
-    if !sorted.iter().copied().eq(0..input.layout().rank()) {
-        let problem = format!("{axes:?} is not a permutation of the axes of rank {}", input.layout().rank());
+    let rank = input.rank();
+    if axes.len() != rank || !(0..rank).all(|axis| axes.contains(&axis)) {
+        let problem = format!("{axes:?} is not a permutation of the axes of rank {rank}");
         return Err(Error::Argument { op: "transpose", problem });
     }
     rearrange("transpose", out, input, input.layout().transpose(axes))
@@ -65,7 +66,7 @@ pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// `Error::Shape` if an axis fits neither its new size nor one.
 pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let layout = (axes.len() == input.layout().rank())
+    let layout = (axes.len() == input.rank())
         .then(|| input.layout().broadcast(out.shape, axes))
         .flatten()
         .ok_or_else(|| Error::Shape {
@@ -82,7 +83,7 @@ pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// `Error::Argument` for an axis out of range.
 pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let rank = input.layout().rank();
+    let rank = input.rank();
     if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
         let problem = format!("axis {axis} is out of range for rank {rank}");
         return Err(Error::Argument { op: "reverse", problem });
@@ -116,7 +117,7 @@ pub fn slice(
             )));
         }
     }
-    let kept: Vec<usize> = lengths.iter().zip(strides).map(|(&l, &s)| l.div_ceil(s)).collect();
+    let kept: Shape = lengths.iter().zip(strides).map(|(&l, &s)| l.div_ceil(s)).collect();
     rearrange("slice", out, input, input.layout().slice(starts, &kept, strides))
 }
 
@@ -146,10 +147,10 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     let inner: usize = out.shape[axis + 1..].iter().product::<usize>() * width;
     let row = total * inner;
     let cost = cost(out.dtype);
-    let parts = inputs
-        .iter()
-        .map(|t| Ok((t.dense(OP)?, t.shape()[axis] * inner)))
-        .collect::<Result<Vec<_>, Error>>()?;
+    let mut parts = SmallVec::<[_; 4]>::new();
+    for tensor in inputs {
+        parts.push((tensor.dense(OP)?, tensor.shape()[axis] * inner));
+    }
     out.write(OP, |out| {
         if row == 0 {
             return Ok(());

@@ -4,20 +4,31 @@ use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
 use ferrox_core::ops::{self, cast, indexed};
-use rustler::Term;
+use rustler::{Decoder, ListIterator, NifResult, Term};
 
 use super::work;
 use crate::call::Call;
 use crate::term::{Axes, Dims, Operand, Type};
 
 /// `{low, high, interior}` of each axis.
-pub type Paddings = Vec<(i64, i64, usize)>;
+pub struct Paddings(Vec<Padding>);
+
+impl<'a> Decoder<'a> for Paddings {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        let mut paddings = Vec::new();
+        for padding in term.decode::<ListIterator<'a>>()? {
+            let (low, high, interior) = padding.decode()?;
+            paddings.push(Padding { low, high, interior });
+        }
+        Ok(Paddings(paddings))
+    }
+}
 
 pub fn pad<'a>(
     call: Call<'a>,
     dtype: Type,
     shape: Dims,
-    paddings: Paddings,
+    Paddings(paddings): Paddings,
     input: Operand<'a>,
     value: Operand<'a>,
 ) -> Term<'a> {
@@ -25,8 +36,6 @@ pub fn pad<'a>(
     let moved = work(&shape.0, ops::pad::cost(dtype.0));
     let work = moved.saturating_add(work(input.shape(), cast::cost(input.dtype(), dtype.0)));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
-        let paddings: Vec<Padding> =
-            paddings.iter().map(|&(low, high, interior)| Padding { low, high, interior }).collect();
         ops::pad::pad(out, &input.tensor(OP)?, &value.tensor(OP)?, &paddings)
     })
 }

@@ -1,7 +1,5 @@
 //! Operations that write at indices.
 
-use std::borrow::Cow;
-
 use num_complex::Complex;
 
 use super::{FAR, Indices, Window, depth_of, of, other, shapes};
@@ -11,7 +9,7 @@ use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::radix::{self, Indexed};
 use crate::lane::conversion;
 use crate::layout::{Layout, index_of};
-use crate::ops::cast::{self, convert};
+use crate::ops::cast::{self, convert, elements};
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error, dispatch};
 
@@ -19,7 +17,7 @@ use crate::{DType, Error, dispatch};
 const ADDED: Cost = 12_000;
 
 /// Totals that are added to elements at once.
-const TOTALS: usize = 512;
+const TOTALS: usize = 128;
 
 /// Up to so many elements of the target for each of the updates, `indexed_add`
 /// keeps a total for all of them; from there on, it sorts the updates.
@@ -121,17 +119,6 @@ pub fn indexed(
             Update::Add => target.add::<f64>(&offsets, updates, DType::F64, out),
         }
     })
-}
-
-/// The elements of a tensor as another type, dense.
-fn elements<'a>(op: &'static str, tensor: &'a Tensor<'_>, dtype: DType) -> Result<Cow<'a, [u8]>, Error> {
-    let dense = tensor.dense(op)?;
-    if tensor.dtype() == dtype {
-        return Ok(dense);
-    }
-    let mut out = scratch(op, dtype, tensor.shape(), tensor.size() * dtype.width())?;
-    convert(tensor.dtype(), &dense, dtype, tensor.size(), &mut out);
-    Ok(Cow::Owned(out))
 }
 
 /// Calls `update(place, index)` for every element of the updates in turn.
