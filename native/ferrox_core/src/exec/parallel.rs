@@ -114,7 +114,12 @@ pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) ->
     }
 }
 
-/// Runs two closures, side by side inside `install`.
+/// How many threads an operation may share its work among with `join`.
+pub fn share(elements: usize, cost: Cost) -> usize {
+    pool_for(elements, cost).map_or(1, ThreadPool::current_num_threads)
+}
+
+/// Runs two closures side by side, the first on the thread that calls: it is awake already.
 pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
     join_any(&mut a, &mut b);
 }
@@ -150,7 +155,18 @@ type Job<'a> = &'a mut (dyn FnMut() + Send);
 type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
 
 fn join_any(a: Job<'_>, b: Job<'_>) {
-    rayon::join(a, b);
+    let Some(pool) = pool() else {
+        a();
+        return b();
+    };
+    if pool.current_thread_index().is_some() {
+        rayon::join(a, b);
+    } else {
+        pool.in_place_scope(|scope| {
+            scope.spawn(|_| b());
+            a();
+        });
+    }
 }
 
 fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>) -> Result<(), E> {

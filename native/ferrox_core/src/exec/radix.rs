@@ -171,13 +171,12 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
 /// `sort` of one long row, by several threads if it pays and there is enough to
 /// spare.
 pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
-    parallel::install(keys.len(), cost, |threads| {
-        if K::vectors(0, 1).is_some() {
-            K::by_vectors(keys, spare, threads);
-        } else {
-            sort_parallel(keys, spare, bytes, threads);
-        }
-    });
+    let threads = parallel::share(keys.len(), cost);
+    if K::vectors(0, 1).is_some() {
+        K::by_vectors(keys, spare, threads);
+    } else {
+        sort_parallel(keys, spare, bytes, threads);
+    }
 }
 
 fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
