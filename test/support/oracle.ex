@@ -508,6 +508,10 @@ defmodule Ferrox.Oracle do
   defp formula(:cos, [{a, b}]),
     do: {multiply(ieee(:cos, a), cosh(b)), multiply(negate(ieee(:sin, a)), sinh(b))}
 
+  # Where what is divided would overflow.
+  defp formula(:tan, [{a, b}]) when is_number(a) and is_number(b) and abs(b) > 350,
+    do: {0.0, 1.0 * sign(b)}
+
   defp formula(:tan, [z]), do: formula(:divide, [formula(:sin, [z]), formula(:cos, [z])])
 
   # Where the exponentials would overflow.
@@ -523,6 +527,10 @@ defmodule Ferrox.Oracle do
       half.(formula(:add, [plus, minus]))
     ])
   end
+
+  # Where the exponential would overflow.
+  defp formula(:sigmoid, [{a, b} = z]) when is_number(a) and is_number(b) and a < -700,
+    do: formula(:exp, [z])
 
   defp formula(:sigmoid, [{a, b}]) do
     {re, im} = formula(:exp, [{negate(a), negate(b)}])

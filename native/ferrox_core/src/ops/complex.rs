@@ -163,7 +163,7 @@ const OVERFLOWING: f64 = 350.0;
 /// The tangent.
 pub fn tan(z: C) -> C {
     // Where both overflow, the limit is an imaginary unit.
-    if z.im.abs() > OVERFLOWING && z.re.is_finite() {
+    if z.im.abs() > OVERFLOWING && z.is_finite() {
         return C::new(0.0, 1f64.copysign(z.im));
     }
     divide(sin(z), cos(z))
@@ -236,7 +236,7 @@ pub fn cbrt(z: C) -> C {
 /// The logistic function.
 pub fn sigmoid(z: C) -> C {
     // Where the exponential overflows, its inverse is all that is left.
-    if z.re < -700.0 && z.im.is_finite() {
+    if z.re < -700.0 && z.is_finite() {
         return exp(z);
     }
     divide(C::new(1.0, 0.0), exp(-z) + 1.0)
