@@ -145,22 +145,25 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     let outer: usize = out.shape[..axis].iter().product();
     let inner: usize = out.shape[axis + 1..].iter().product::<usize>() * width;
     let row = total * inner;
-    let cost = cost(out.dtype);
     let parts = inputs
         .iter()
         .map(|t| Ok((t.dense(OP)?, t.shape()[axis] * inner)))
         .collect::<Result<Vec<_>, Error>>()?;
+    let (size, cost) = (outer * row / width, cost(out.dtype));
     out.write(OP, |out| {
-        if row == 0 {
-            return Ok(());
-        }
-        parallel::fill(out, outer, total as Cost * cost * (inner / width) as Cost, |first, out| {
-            for (i, row) in out.chunks_mut(row).enumerate() {
-                let mut rest = row;
+        parallel::fill(out, size, cost, |start, mut out| {
+            // Rows take from each tensor in turn; the first may start in the middle.
+            let mut skipped = start * width % row;
+            for i in start * width / row.. {
                 for (bytes, length) in &parts {
-                    let (head, tail) = rest.split_at_mut(*length);
-                    head.copy_from_slice(&bytes[(first + i) * length..][..*length]);
-                    rest = tail;
+                    let from = skipped.min(*length);
+                    skipped -= from;
+                    let (head, tail) = out.split_at_mut(out.len().min(length - from));
+                    head.copy_from_slice(&bytes[i * length + from..][..head.len()]);
+                    out = tail;
+                }
+                if out.is_empty() {
+                    return;
                 }
             }
         });
