@@ -10,8 +10,11 @@ use crate::{DType, Error, packed};
 /// What moving an element costs where the next one lies beside it.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    50 * dtype.width() as Cost + packed::cost(&[dtype])
+    40 * dtype.width() as Cost + packed::cost(&[dtype])
 }
+
+/// What it costs in a plane that is turned.
+const TURNED_COST: Cost = 250;
 
 /// What moving an element costs where the next one lies far away.
 pub const FAR_COST: Cost = 600;
@@ -34,8 +37,12 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     let layout = Layout { shape, strides: strides[0].clone(), offset: layout.offset };
     out.write(op, |out| {
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
-        let cost = if far { FAR_COST } else { 2 * cost(input.dtype()) };
         let unit = unit(&layout);
+        let cost = match unit {
+            1 if far => FAR_COST,
+            1 => cost(input.dtype()),
+            _ => TURNED_COST,
+        };
         parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
             gather(width, input.bytes(), &layout, start * unit, part);
         });
