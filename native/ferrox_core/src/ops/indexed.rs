@@ -5,9 +5,11 @@
 //! windows, which are what remains of a tensor where some of its axes are fixed,
 //! are copied from or to these offsets.
 
+mod parts;
 mod update;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 pub use self::update::{Update, indexed, put_slice, write_work};
 use crate::dtype::{Element, Lane};
@@ -18,21 +20,24 @@ use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch_of};
 use crate::{DType, Error, dispatch};
 
-/// A read or write anywhere in memory, with what finds the place.
-const FAR: Cost = 2_500;
+/// A read anywhere in memory, with what finds the place.
+const READ: Cost = 700;
+
+/// A write anywhere in memory, with what finds the place.
+const WRITE: Cost = 1_500;
 
 /// Rows of indices whose offsets are computed at once.
 const ROWS: usize = 256;
 
 /// A row of so many bytes.
 fn row_cost(bytes: usize) -> Cost {
-    FAR.saturating_add(50 * bytes as Cost)
+    READ.saturating_add(50 * bytes as Cost)
 }
 
 /// The work of reading so many elements of a type by so many rows of indices.
 #[must_use]
 pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    parallel::work(rows, FAR).saturating_add(parallel::work(elements, shape::cost(dtype)))
+    parallel::work(rows, READ).saturating_add(parallel::work(elements, shape::cost(dtype)))
 }
 
 /// What is at each offset: the axes that are not indexed.
@@ -170,12 +175,12 @@ impl<'a> Indices<'a> {
         if self.tile(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.outside(0)) }
     }
 
-    /// Calls `each(first row, offsets)` for so many rows at a time, at most `ROWS`,
+    /// Calls `each(first row, offsets)` for up to `ROWS` of some rows at a time,
     /// until an index is out of bounds.
-    fn each_tile(&self, rows: usize, mut each: impl FnMut(usize, &[isize])) -> Result<(), Error> {
+    fn each_tile(&self, rows: Range<usize>, mut each: impl FnMut(usize, &[isize])) -> Result<(), Error> {
         let mut offsets = [0; ROWS];
-        for start in (0..self.count).step_by(rows) {
-            let offsets = &mut offsets[..rows.min(self.count - start)];
+        for start in rows.clone().step_by(ROWS) {
+            let offsets = &mut offsets[..ROWS.min(rows.end - start)];
             if !self.tile(0, start, offsets) {
                 return Err(self.outside(start));
             }
@@ -416,7 +421,7 @@ pub fn take_along_axis(
     let size = rows.count;
     out.write(OP, |out| {
         let index_width = rows.dtype.width();
-        let picked = parallel::try_fill(out, size, FAR, |start, part| {
+        let picked = parallel::try_fill(out, size, READ, |start, part| {
             let indices = &rows.bytes[start * index_width..];
             let mut pick = || {
                 dispatch!(integer rows.dtype, I => match width {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-use super::{FAR, Indices, ROWS, Window, depth_of, of, other, shapes};
+use super::parts::{PART, Parts};
+use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
 use crate::dtype::Element;
 use crate::exec::elementwise::TILE;
 use crate::exec::parallel::{self, Cost, Work};
@@ -15,8 +16,8 @@ use crate::ops::cast::{self, convert};
 use crate::tensor::{Output, Tensor, filled, scratch, scratch_of};
 use crate::{DType, Error, dispatch};
 
-/// Adding up an update with others of its element, which have to be found.
-const ADDED: Cost = 12_000;
+/// Adding up an update with others of its element, which sorting finds.
+const SORTED: Cost = 12_000;
 
 /// Totals that are added to elements at once.
 const TOTALS: usize = 512;
@@ -25,13 +26,17 @@ const TOTALS: usize = 512;
 /// keeps a total for all of them; from there on, it sorts the updates.
 const DENSE: usize = 4;
 
+/// Totals of up to so many elements stay in the cache, wherever updates are.
+const CACHED: usize = 1 << 17;
+
 /// The work of `indexed` and `put_slice`: so many elements of a target and of
 /// updates become those of a type.
 #[must_use]
 pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
-    let added = if update == Update::Add && !dtype.is_integer() { ADDED } else { FAR };
-    let cast = |(from, size): (DType, usize)| parallel::work(size, cast::cost(from, dtype));
-    cast(target).saturating_add(cast(updates)).saturating_add(parallel::work(updates.1, added))
+    let sorts = update == Update::Add && !dtype.is_integer() && target.1 > DENSE.saturating_mul(updates.1);
+    let added = if sorts { SORTED } else { WRITE };
+    parallel::work(target.1, cast::cost(target.0, dtype))
+        .saturating_add(parallel::work(updates.1, added + cast::operand_cost(updates.0, dtype)))
 }
 
 /// What becomes of the elements that are indexed.
@@ -108,7 +113,7 @@ pub fn indexed(
         }
         convert(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
-        rows.each_tile(ROWS, |start, offsets| {
+        rows.each_tile(0..rows.count, |start, offsets| {
             let updates = &updates[start * window.size * dtype.width()..];
             match update {
                 Update::Put => window.write(dtype.width(), updates, offsets.iter().copied(), out),
@@ -145,7 +150,7 @@ fn converted<'a>((from, bytes): (DType, &'a [u8]), to: DType, memory: &'a mut [u
 
 /// Calls `update(place, index)` for every element of the updates in turn.
 #[inline(always)]
-fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
+pub(super) fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
     if window.size == 1 {
         for (i, &offset) in offsets.iter().enumerate() {
             update(offset as usize, i);
@@ -208,6 +213,12 @@ trait Total: Element + std::ops::Add<Output = Self> {
 
     /// Whether updates have been added, each plus zero.
     fn is_some(self) -> bool;
+
+    /// Adds an update to a total.
+    #[inline(always)]
+    fn add_to(total: &mut Self::Bytes, update: Self::Bytes) {
+        *total = (Self::load(*total) + Self::load(update).positive()).store();
+    }
 }
 
 impl Total for f64 {
@@ -247,7 +258,9 @@ impl Target<'_> {
     ) -> Result<(), Error> {
         let size = self.source.len() / self.from.width();
         if size <= DENSE * updates.size() {
-            self.add_dense::<L>(rows, updates, lane, out)
+            let bytes = updates.dense(self.op)?;
+            let add = if size <= CACHED { Self::add_dense::<L> } else { Self::add_parts::<L> };
+            add(self, rows, (updates.dtype(), &bytes), lane, out)
         } else {
             convert(self.from, self.source, self.to, size, out);
             self.add_sorted::<L>(&rows.offsets(0)?, &elements(self.op, updates, lane)?, lane, out)
@@ -285,8 +298,10 @@ impl Target<'_> {
                 }
                 let sums = &mut L::view_mut(&mut sums)[(places.len() - 1) * size..][..size];
                 for (sum, &update) in sums.iter_mut().zip(update) {
-                    let sum_before = if next { L::NONE } else { L::load(*sum) };
-                    *sum = (sum_before + L::load(update).positive()).store();
+                    if next {
+                        *sum = L::NONE.store();
+                    }
+                    L::add_to(sum, update);
                 }
                 rows.next();
             }
@@ -308,38 +323,58 @@ impl Target<'_> {
     fn add_dense<L: Total>(
         &self,
         rows: &Indices<'_>,
-        updates: &Tensor<'_>,
+        (dtype, updates): (DType, &[u8]),
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let (dtype, dense) = (updates.dtype(), updates.dense(self.op)?);
-        let size = self.source.len() / self.from.width();
+        let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
         let mut totals = filled(self.op, lane, &[size], size, L::NONE.store())?;
-        let tile = (TILE / self.window.size).clamp(1, ROWS);
-        let length = tile * self.window.size;
+        let length = rows.count.min(ROWS) * self.window.size;
         let mut lanes = scratch(self.op, lane, &[length], length * lane.width())?;
-        rows.each_tile(tile, |start, offsets| {
-            let count = offsets.len() * self.window.size;
-            let updates = &dense[start * self.window.size * dtype.width()..][..count * dtype.width()];
+        rows.each_tile(0..rows.count, |start, offsets| {
+            let updates = &updates[start * row..][..offsets.len() * row];
             let updates = L::view(converted((dtype, updates), lane, &mut lanes));
-            each_update(self.window, offsets, |place, i| {
-                let (update, total) = (L::load(updates[i]), L::load(totals[place]));
-                totals[place] = (total + update.positive()).store();
-            });
+            each_update(self.window, offsets, |place, i| L::add_to(&mut totals[place], updates[i]));
         })?;
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
-        parallel::fill(out, size, cost, |start, part| self.round::<L>(&totals, lane, start, part));
+        parallel::fill(out, size, cost, |start, part| self.round::<L>(&totals[start..], lane, start, part));
         Ok(())
     }
 
-    /// Writes elements from one on, with their totals added to them.
+    /// `add_dense` of parts of the target, side by side.
+    fn add_parts<L: Total>(
+        &self,
+        rows: &Indices<'_>,
+        (dtype, updates): (DType, &[u8]),
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let (size, width) = (self.source.len() / self.from.width(), dtype.width());
+        let parts = Parts::new(rows, self.window, (dtype, updates), size)?;
+        let slots = out.chunks_mut(PART * self.to.width()).enumerate();
+        parallel::try_each(size, WRITE, slots, |(part, slots)| {
+            let mut totals = filled(self.op, lane, &[PART], PART, L::NONE.store())?;
+            let mut lanes = [0; ROWS * 16];
+            let (places, updates) = parts.get(part);
+            for (places, updates) in places.chunks(ROWS).zip(updates.chunks(ROWS * width)) {
+                let updates = converted((dtype, updates), lane, &mut lanes);
+                for (&place, &update) in places.iter().zip(L::view(updates)) {
+                    L::add_to(&mut totals[usize::from(place)], update);
+                }
+            }
+            self.round::<L>(&totals, lane, part * PART, slots);
+            Ok(())
+        })
+    }
+
+    /// Writes elements from one on, with the totals added to them.
     fn round<L: Total>(&self, totals: &[L::Bytes], lane: DType, start: usize, out: &mut [u8]) {
         let (from, to) = (self.from.width(), self.to.width());
         let (mut lanes, mut rounded) = ([0; TOTALS * 16], [0; TOTALS * 16]);
-        for (i, slots) in out.chunks_mut(TOTALS * to).enumerate() {
-            let (first, count) = (start + i * TOTALS, slots.len() / to);
-            let totals = &totals[first..first + count];
-            let source = &self.source[first * from..][..count * from];
+        let source = self.source[start * from..].chunks(TOTALS * from);
+        for ((slots, source), totals) in out.chunks_mut(TOTALS * to).zip(source).zip(totals.chunks(TOTALS)) {
+            let count = slots.len() / to;
+            let (source, totals) = (&source[..count * from], &totals[..count]);
             convert(self.from, source, self.to, count, slots);
             convert(self.from, source, lane, count, &mut lanes[..count * lane.width()]);
             for (lane, &total) in L::view_mut(&mut lanes).iter_mut().zip(totals) {
