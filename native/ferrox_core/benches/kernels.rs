@@ -7,8 +7,10 @@ use ferrox_core::exec::memory::Recycler;
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::indexed::{Update, gather, indexed, take};
+use ferrox_core::ops::pad::{Padding, pad};
 use ferrox_core::ops::reduce::{ReduceOp, reduce};
-use ferrox_core::ops::shape::{reverse, slice, transpose};
+use ferrox_core::ops::shape::{concatenate, reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
@@ -17,7 +19,7 @@ use ferrox_core::{DType, Error, Output, Tensor};
 #[global_allocator]
 static MEMORY: Recycler = Recycler::new();
 
-const SIZES: [usize; 4] = [16, 1_000, 100_000, 10_000_000];
+const SIZES: [usize; 5] = [16, 1_000, 100_000, 1_000_000, 10_000_000];
 const SIDES: [usize; 4] = [16, 64, 256, 1_024];
 
 fn main() {
@@ -202,6 +204,46 @@ fn slice_with_strides_f32(bencher: Bencher, n: usize) {
 fn slice_with_strides_u8(bencher: Bencher, n: usize) {
     run_bytes(bencher, (&[n.div_ceil(2), n.div_ceil(3)], &[n, n]), |out, x| {
         slice(out, x, &[0, 0], &[n, n], &[2, 3])
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn concatenate_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[2 * n], &[&[n], &[n]]), |out, x| concatenate(out, x, 0));
+}
+
+#[divan::bench(args = SIDES)]
+fn pad_f32(bencher: Bencher, n: usize) {
+    let padding = [Padding { low: 1, high: 1, interior: 0 }; 2];
+    run(bencher, DType::F32, (&[n + 2, n + 2], &[&[n, n], &[]]), |out, x| pad(out, &x[0], &x[1], &padding));
+}
+
+/// Places below `n` without an order, as s32.
+fn places(n: usize) -> Vec<u8> {
+    let scattered = |i: usize| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    (0..n).flat_map(|i| i32::try_from(scattered(i) % n).expect("small").to_ne_bytes()).collect()
+}
+
+#[divan::bench(args = SIZES)]
+fn gather_f32(bencher: Bencher, n: usize) {
+    let (shape, places) = ([n, 1], places(n));
+    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| gather(out, &x[0], &places, &[0]));
+}
+
+#[divan::bench(args = SIDES)]
+fn take_columns_f32(bencher: Bencher, n: usize) {
+    let (shape, places) = ([n], places(n));
+    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| take(out, &x[0], &places, 1));
+}
+
+#[divan::bench(args = SIZES)]
+fn indexed_add_f32(bencher: Bencher, n: usize) {
+    let (shape, places) = ([n, 1], places(n));
+    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| {
+        indexed(Update::Add, out, &x[0], &places, &x[1], &[0])
     });
 }
 

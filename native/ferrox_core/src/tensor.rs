@@ -238,9 +238,24 @@ pub(crate) fn scratch_of<T: Copy + Default>(
     shape: &[usize],
     length: usize,
 ) -> Result<Vec<T>, Error> {
+    filled(op, dtype, shape, length, T::default())
+}
+
+/// `scratch` full of a value.
+///
+/// # Errors
+///
+/// `Error::TooLarge`, naming the tensor that it is for.
+pub(crate) fn filled<T: Copy>(
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    length: usize,
+    value: T,
+) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     values.try_reserve_exact(length).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
-    values.resize(length, T::default());
+    values.resize(length, value);
     Ok(values)
 }
 

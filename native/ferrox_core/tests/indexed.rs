@@ -248,6 +248,12 @@ fn updates_elements() {
                 compared += run_indexed(update, [dtype; 3], (shape, 3000, axes), false, &mut random);
             }
         }
+        // More than a core's cache holds.
+        for (shape, axes, rows) in [(&[150_000][..], &[0][..], 40_000), (&[50_000, 3], &[0], 15_000)] {
+            for types in [[F32; 3], [C64; 3], [S64, BF16, F32]] {
+                compared += run_indexed(update, types, (shape, rows, axes), false, &mut random);
+            }
+        }
         compared += run_indexed(update, [F32; 3], (&[4], 0, &[0]), false, &mut random);
     }
     println!("indexed: {compared} elements compared");
@@ -348,6 +354,16 @@ fn what_is_refused() {
             )
         );
     }
+    let large = source(F32, &[150_000], &[1]);
+    let added = |places: &ferrox_core::Tensor<'_>| {
+        let updates = source(F32, &[100_000], &[1]);
+        output(F32, &[150_000], |out| {
+            indexed(Update::Add, out, &large.buffer(), places, &updates.buffer(), &[0])
+        })
+        .expect_err("refused")
+    };
+    many[777] = 150_000;
+    assert_eq!(error(S64, &many, &added), "index 150000 is out of bounds for axis 0 in shape {150000}");
     let places = source(S32, &[1, 2], &[0, 0]);
     let places = places.buffer();
     let axes = output(F32, &[1], |out| gather(out, &tensor, &places, &[1, 0])).expect_err("refused");

@@ -17,6 +17,7 @@ use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::create::iota;
 use ferrox_core::ops::cumulative::{CumulativeOp, cumulative};
 use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::indexed::{Update, indexed};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::transpose;
 use ferrox_core::ops::ternary::{clip, select};
@@ -109,7 +110,22 @@ fn compute() -> Results {
         keep(&mut results, format!("dot of {l} and {r}"), dtype, &[m, n], |out| dot(out, left, right));
     }
     slide(&mut results, &mut random);
+    add(&mut results, &mut random);
     results
+}
+
+/// Updates of few elements and of more than a core's cache has totals for, several
+/// for some of them.
+fn add(results: &mut Results, random: &mut Random) {
+    for (size, count) in [(70_001, 90_001), (200_003, 150_001)] {
+        let [target, updates] = [size, count].map(|n| Source::random(F32, views(&[n])[0].clone(), random));
+        let places: Vec<Number> = (0..count).map(|_| Number::Integer(random.below(size) as i128)).collect();
+        let places = Source::new(S32, views(&[count, 1])[0].clone(), &places);
+        let (to, at, by) = (target.buffer(), places.buffer(), updates.buffer());
+        keep(results, format!("indexed_add of {updates} to {target}"), F32, &[size], |out| {
+            indexed(Update::Add, out, &to, &at, &by, &[0])
+        });
+    }
 }
 
 /// Windows short and long, and scatters; long axes are split.

@@ -115,7 +115,7 @@ pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) ->
 }
 
 /// How many threads an operation may share its work among with `join`.
-pub fn share(elements: usize, cost: Cost) -> usize {
+pub fn sharers(elements: usize, cost: Cost) -> usize {
     pool_for(elements, cost).map_or(1, ThreadPool::current_num_threads)
 }
 
@@ -146,6 +146,24 @@ pub fn try_fill<E: Send>(
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     fill_any(out, size, cost, &fill)
+}
+
+/// Calls `each` with every part in turn, in parallel if so many elements of such
+/// cost make that pay.
+///
+/// # Errors
+///
+/// One of the errors of `each`.
+pub fn try_each<T, E: Send>(
+    elements: usize,
+    cost: Cost,
+    mut parts: impl Iterator<Item = T> + Send,
+    each: impl Fn(T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    match pool_for(elements, cost) {
+        Some(pool) => share(pool, &mut parts, &each),
+        None => parts.try_for_each(each),
+    }
 }
 
 // Rayon's machinery is compiled for every type of closure that it is given: a
@@ -180,12 +198,21 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     let chunk = size.div_ceil(threads * CHUNKS_PER_THREAD);
     // Chunks of small elements start where a tile does.
     let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
-    let parts = Mutex::new(out.chunks_mut(chunk * width).enumerate());
+    share(pool, &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| fill(i * chunk, part))
+}
+
+/// Lets each thread of a pool take the next of the parts when it is done with one.
+fn share<T, E: Send>(
+    pool: &ThreadPool,
+    parts: &mut (dyn Iterator<Item = T> + Send),
+    each: &(dyn Fn(T) -> Result<(), E> + Sync),
+) -> Result<(), E> {
+    let parts = Mutex::new(parts);
     let failure = Mutex::new(None);
     let work = || {
-        // The lock is released before the part is filled.
-        while let Some((i, part)) = { lock(&parts).next() } {
-            if let Err(error) = fill(i * chunk, part) {
+        // The lock is released before the part is worked on.
+        while let Some(part) = { lock(&parts).next() } {
+            if let Err(error) = each(part) {
                 *lock(&failure) = Some(error);
                 return;
             }
@@ -193,7 +220,7 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     };
     // The calling thread works as well: it is awake already.
     pool.in_place_scope(|scope| {
-        for _ in 1..threads {
+        for _ in 1..pool.current_num_threads() {
             scope.spawn(|_| work());
         }
         work();

@@ -171,7 +171,7 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
 /// `sort` of one long row, by several threads if it pays and there is enough to
 /// spare.
 pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
-    let threads = parallel::share(keys.len(), cost);
+    let threads = parallel::sharers(keys.len(), cost);
     if K::vectors(0, 1).is_some() {
         K::by_vectors(keys, spare, threads);
     } else {

@@ -34,6 +34,12 @@ pub fn cost(from: DType, to: DType) -> Cost {
     40 * (from.width() + to.width()) as Cost + packed::cost(&[from, to])
 }
 
+/// What an element costs of an operand that is converted unless it has the type.
+#[must_use]
+pub fn operand_cost(from: DType, to: DType) -> Cost {
+    if from == to { 0 } else { cost(from, to) }
+}
+
 /// Converts `size` dense elements, in parallel if that pays.
 pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());

@@ -5,34 +5,39 @@
 //! windows, which are what remains of a tensor where some of its axes are fixed,
 //! are copied from or to these offsets.
 
+mod parts;
 mod update;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 pub use self::update::{Update, indexed, put_slice, write_work};
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost, Work};
-use crate::lane::conversion;
+use crate::exec::simd::{self, Vectorized};
 use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch_of};
 use crate::{DType, Error, dispatch};
 
-/// A read or write anywhere in memory, with what finds the place.
-const FAR: Cost = 2_500;
+/// A read anywhere in memory, with what finds the place.
+const READ: Cost = 700;
+
+/// A write anywhere in memory, with what finds the place.
+const WRITE: Cost = 1_500;
 
 /// Rows of indices whose offsets are computed at once.
 const ROWS: usize = 256;
 
 /// A row of so many bytes.
 fn row_cost(bytes: usize) -> Cost {
-    FAR.saturating_add(50 * bytes as Cost)
+    READ.saturating_add(50 * bytes as Cost)
 }
 
 /// The work of reading so many elements of a type by so many rows of indices.
 #[must_use]
 pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    parallel::work(rows, FAR).saturating_add(parallel::work(elements, shape::cost(dtype)))
+    parallel::work(rows, READ).saturating_add(parallel::work(elements, shape::cost(dtype)))
 }
 
 /// What is at each offset: the axes that are not indexed.
@@ -82,7 +87,7 @@ impl Window {
         if self.size == 1 {
             write_each(width, elements, offsets, out);
         } else if self.is_dense() {
-            for (elements, offset) in elements.chunks(bytes).zip(offsets) {
+            for (elements, offset) in elements.chunks(bytes.max(1)).zip(offsets) {
                 out[offset as usize * width..][..bytes].copy_from_slice(elements);
             }
         } else {
@@ -166,55 +171,36 @@ impl<'a> Indices<'a> {
     /// out of bounds.
     fn offsets(&self, first: usize) -> Result<Vec<isize>, Error> {
         let mut offsets = scratch_of::<isize>(self.op, self.dtype, &[self.count], self.count)?;
-        for (tile, offsets) in offsets.chunks_mut(ROWS).enumerate() {
-            if !self.tile(first, tile * ROWS, offsets) {
-                return Err(self.outside(tile * ROWS));
-            }
-        }
-        Ok(offsets)
+        if self.tile(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.outside(0)) }
     }
 
-    /// The offsets of up to `ROWS` rows from one on, and whether all are in bounds.
+    /// Calls `each(first row, offsets)` for up to `ROWS` of some rows at a time,
+    /// until an index is out of bounds.
+    fn each_tile(&self, rows: Range<usize>, mut each: impl FnMut(usize, &[isize])) -> Result<(), Error> {
+        let mut offsets = [0; ROWS];
+        for start in rows.clone().step_by(ROWS) {
+            let offsets = &mut offsets[..ROWS.min(rows.end - start)];
+            if !self.tile(0, start, offsets) {
+                return Err(self.outside(start));
+            }
+            each(start, offsets);
+        }
+        Ok(())
+    }
+
+    /// The offsets of rows from one on, and whether all are in bounds.
     fn tile(&self, first: usize, start: usize, offsets: &mut [isize]) -> bool {
         offsets.fill(first as isize);
         let (depth, width) = (self.axes.len(), self.dtype.width());
-        let load = conversion(self.dtype, DType::S64);
-        let mut lanes = [0; ROWS * 8];
-        let mut inside = true;
-        if depth == 0 {
-            return inside;
-        }
-        // As many rows at once as have their indices in the lanes.
-        let step = (ROWS / depth).max(1);
-        for (i, offsets) in offsets.chunks_mut(step).enumerate() {
-            let count = offsets.len() * depth;
-            let bytes = &self.bytes[(start + i * step) * depth * width..][..count * width];
-            let mut deep = Vec::new();
-            let lanes = match load {
-                Some(convert) if count <= ROWS => {
-                    convert(bytes, &mut lanes[..count * 8]);
-                    &lanes[..count * 8]
-                }
-                // A rank past all reason.
-                Some(convert) => {
-                    deep.resize(count * 8, 0);
-                    convert(bytes, &mut deep);
-                    &deep[..]
-                }
-                None => bytes,
-            };
-            let lanes = i64::view(lanes);
-            for (axis, (&of, &stride)) in self.axes.iter().zip(&self.strides).enumerate() {
-                let dim = self.shape[of] as u64;
-                for (offset, &index) in offsets.iter_mut().zip(lanes[axis..].iter().step_by(depth)) {
-                    let index = i64::load(index);
-                    // A negative index is a large number.
-                    inside &= (index as u64) < dim;
-                    *offset = offset.wrapping_add((index as isize).wrapping_mul(stride));
-                }
-            }
-        }
-        inside
+        let bytes = &self.bytes[start * depth * width..];
+        self.axes.iter().zip(&self.strides).enumerate().fold(true, |inside, (axis, (&of, &stride))| {
+            let dim = self.shape[of] as u64;
+            inside
+                & dispatch!(integer self.dtype, I => {
+                    let indices = &I::view(bytes)[axis..];
+                    simd::dispatch(Steps::<I> { indices, depth, dim, stride, offsets: &mut *offsets })
+                }, else => unreachable!("indices are integers"))
+        })
     }
 
     /// What is wrong with the first index that is out of bounds, from a row on.
@@ -233,6 +219,41 @@ impl<'a> Indices<'a> {
             }
         }
         Error::Argument { op: self.op, problem: "an index is out of bounds".into() }
+    }
+}
+
+/// Adds every `depth`-th index, times the stride of its axis, to an offset.
+struct Steps<'a, I: Element> {
+    indices: &'a [I::Bytes],
+    depth: usize,
+    dim: u64,
+    stride: isize,
+    offsets: &'a mut [isize],
+}
+
+impl<I: Element> Vectorized for Steps<'_, I> {
+    /// Whether all indices are in bounds.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let (indices, depth) = (self.indices, self.depth);
+        // The compiler makes vectors of the first.
+        if depth == 1 { self.add(indices.iter()) } else { self.add(indices.iter().step_by(depth)) }
+    }
+}
+
+impl<'a, I: Element> Steps<'a, I> {
+    #[inline(always)]
+    fn add(self, indices: impl Iterator<Item = &'a I::Bytes>) -> bool {
+        let mut inside = true;
+        for (offset, &index) in self.offsets.iter_mut().zip(indices) {
+            let index = I::load(index).to_i64();
+            // A negative index is a large number.
+            inside &= (index as u64) < self.dim;
+            *offset = offset.wrapping_add((index as isize).wrapping_mul(self.stride));
+        }
+        inside
     }
 }
 
@@ -399,7 +420,7 @@ pub fn take_along_axis(
     let size = rows.count;
     out.write(OP, |out| {
         let index_width = rows.dtype.width();
-        let picked = parallel::try_fill(out, size, FAR, |start, part| {
+        let picked = parallel::try_fill(out, size, READ, |start, part| {
             let indices = &rows.bytes[start * index_width..];
             let mut pick = || {
                 dispatch!(integer rows.dtype, I => match width {

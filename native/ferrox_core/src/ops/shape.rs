@@ -12,8 +12,11 @@ use crate::{DType, Error, packed};
 /// What moving an element costs where the next one lies beside it.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    50 * dtype.width() as Cost + packed::cost(&[dtype])
+    40 * dtype.width() as Cost + packed::cost(&[dtype])
 }
+
+/// What it costs in a plane that is turned.
+const TURNED_COST: Cost = 250;
 
 /// What moving an element costs where the next one lies far away.
 pub const FAR_COST: Cost = 600;
@@ -36,8 +39,12 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     let layout = Layout { shape, strides, offset: layout.offset };
     out.write(op, |out| {
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
-        let cost = if far { FAR_COST } else { 2 * cost(input.dtype()) };
         let unit = unit(&layout);
+        let cost = match unit {
+            1 if far => FAR_COST,
+            1 => cost(input.dtype()),
+            _ => TURNED_COST,
+        };
         parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
             gather(width, input.bytes(), &layout, start * unit, part);
         });
@@ -146,22 +153,25 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     let outer: usize = out.shape[..axis].iter().product();
     let inner: usize = out.shape[axis + 1..].iter().product::<usize>() * width;
     let row = total * inner;
-    let cost = cost(out.dtype);
     let mut parts = SmallVec::<[_; 4]>::new();
     for tensor in inputs {
         parts.push((tensor.dense(OP)?, tensor.shape()[axis] * inner));
     }
+    let (size, cost) = (outer * row / width, cost(out.dtype));
     out.write(OP, |out| {
-        if row == 0 {
-            return Ok(());
-        }
-        parallel::fill(out, outer, total as Cost * cost * (inner / width) as Cost, |first, out| {
-            for (i, row) in out.chunks_mut(row).enumerate() {
-                let mut rest = row;
+        parallel::fill(out, size, cost, |start, mut out| {
+            // Rows take from each tensor in turn; the first may start in the middle.
+            let mut skipped = start * width % row;
+            for i in start * width / row.. {
                 for (bytes, length) in &parts {
-                    let (head, tail) = rest.split_at_mut(*length);
-                    head.copy_from_slice(&bytes[(first + i) * length..][..*length]);
-                    rest = tail;
+                    let from = skipped.min(*length);
+                    skipped -= from;
+                    let (head, tail) = out.split_at_mut(out.len().min(length - from));
+                    head.copy_from_slice(&bytes[i * length + from..][..head.len()]);
+                    out = tail;
+                }
+                if out.is_empty() {
+                    return;
                 }
             }
         });

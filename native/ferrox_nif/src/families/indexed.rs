@@ -34,7 +34,7 @@ pub fn pad<'a>(
 ) -> Term<'a> {
     const OP: &str = "pad";
     let moved = work(&shape.0, ops::pad::cost(dtype.0));
-    let work = moved.saturating_add(work(input.shape(), cast::cost(input.dtype(), dtype.0)));
+    let work = moved.saturating_add(work(input.shape(), cast::operand_cost(input.dtype(), dtype.0)));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         ops::pad::pad(out, &input.tensor(OP)?, &value.tensor(OP)?, &paddings)
     })

@@ -2,7 +2,8 @@
 
 use num_complex::Complex;
 
-use super::{FAR, Indices, Window, depth_of, of, other, shapes};
+use super::parts::{PART, Parts};
+use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
 use crate::dtype::Element;
 use crate::exec::elementwise::TILE;
 use crate::exec::parallel::{self, Cost, Work};
@@ -10,11 +11,11 @@ use crate::exec::radix::{self, Indexed};
 use crate::lane::conversion;
 use crate::layout::{Layout, index_of};
 use crate::ops::cast::{self, convert, elements};
-use crate::tensor::{Output, Tensor, scratch, scratch_of};
+use crate::tensor::{Output, Tensor, filled, scratch, scratch_of};
 use crate::{DType, Error, dispatch};
 
-/// Adding up an update with others of its element, which have to be found.
-const ADDED: Cost = 12_000;
+/// Adding up an update with others of its element, which sorting finds.
+const SORTED: Cost = 12_000;
 
 /// Totals that are added to elements at once.
 const TOTALS: usize = 128;
@@ -23,13 +24,17 @@ const TOTALS: usize = 128;
 /// keeps a total for all of them; from there on, it sorts the updates.
 const DENSE: usize = 4;
 
+/// Totals of up to so many elements stay in the cache, wherever updates are.
+const CACHED: usize = 1 << 17;
+
 /// The work of `indexed` and `put_slice`: so many elements of a target and of
 /// updates become those of a type.
 #[must_use]
 pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
-    let added = if update == Update::Add && !dtype.is_integer() { ADDED } else { FAR };
-    let cast = |(from, size): (DType, usize)| parallel::work(size, cast::cost(from, dtype));
-    cast(target).saturating_add(cast(updates)).saturating_add(parallel::work(updates.1, added))
+    let sorts = update == Update::Add && !dtype.is_integer() && target.1 > DENSE.saturating_mul(updates.1);
+    let added = if sorts { SORTED } else { WRITE };
+    parallel::work(target.1, cast::cost(target.0, dtype))
+        .saturating_add(parallel::work(updates.1, added + cast::operand_cost(updates.0, dtype)))
 }
 
 /// What becomes of the elements that are indexed.
@@ -92,42 +97,54 @@ pub fn indexed(
         return Err(Error::UnsupportedType { op, dtypes });
     }
     let window = Window::new(&updates.shape()[1..], &of(&layout.strides, &rest));
-    let offsets = rows.offsets(0)?;
     let source = target.dense(op)?;
     let dtype = out.dtype;
     let size = target.size();
     out.write(op, |out| {
+        if update == Update::Add && !dtype.is_integer() && updates.size() > 0 {
+            let target = Target { op, source: &source, from: target.dtype(), to: dtype, window: &window };
+            return if dtype.is_complex() {
+                target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
+            } else {
+                target.add::<f64>(&rows, updates, DType::F64, out)
+            };
+        }
         convert(target.dtype(), &source, dtype, size, out);
-        if window.size == 0 || offsets.is_empty() {
-            return Ok(());
-        }
-        let target = Target { op, source: &source, from: target.dtype(), to: dtype, window: &window };
-        match update {
-            Update::Put => {
-                let updates = elements(op, updates, dtype)?;
-                window.write(dtype.width(), &updates, offsets.iter().copied(), out);
-                Ok(())
+        let updates = elements(op, updates, dtype)?;
+        rows.each_tile(0..rows.count, |start, offsets| {
+            let updates = &updates[start * window.size * dtype.width()..];
+            match update {
+                Update::Put => window.write(dtype.width(), updates, offsets.iter().copied(), out),
+                Update::Add => {
+                    dispatch!(integer dtype, T => add_integers::<T>(&window, offsets, updates, out), else => ());
+                }
             }
-            Update::Add if dtype.is_integer() => {
-                let updates = elements(op, updates, dtype)?;
-                dispatch!(integer dtype, T => add_integers::<T>(&window, &offsets, &updates, out), else => ());
-                Ok(())
-            }
-            Update::Add if dtype.is_complex() => {
-                target.add::<Complex<f64>>(&offsets, updates, DType::C128, out)
-            }
-            Update::Add => target.add::<f64>(&offsets, updates, DType::F64, out),
-        }
+        })
     })
+}
+
+/// Elements as another type, in `memory` unless they are of that type already.
+fn converted<'a>((from, bytes): (DType, &'a [u8]), to: DType, memory: &'a mut [u8]) -> &'a [u8] {
+    match conversion(from, to) {
+        Some(convert) => {
+            let memory = &mut memory[..bytes.len() / from.width() * to.width()];
+            convert(bytes, memory);
+            memory
+        }
+        None => bytes,
+    }
 }
 
 /// Calls `update(place, index)` for every element of the updates in turn.
 #[inline(always)]
-fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
+pub(super) fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
     if window.size == 1 {
         for (i, &offset) in offsets.iter().enumerate() {
             update(offset as usize, i);
         }
+        return;
+    }
+    if window.size == 0 {
         return;
     }
     let Layout { shape, strides, .. } = &window.layout;
@@ -155,6 +172,14 @@ fn add_integers<T: Element>(window: &Window, offsets: &[isize], updates: &[u8], 
     });
 }
 
+/// Replaces some elements by others.
+fn replace<const N: usize>(slots: &mut [u8], by: &[u8], some: impl Iterator<Item = bool>) {
+    for ((slot, &new), some) in slots.as_chunks_mut::<N>().0.iter_mut().zip(by.as_chunks().0).zip(some) {
+        let old = *slot;
+        *slot = if some { new } else { old };
+    }
+}
+
 /// Where `indexed_add` of floats takes elements from, and what they become.
 struct Target<'a> {
     op: &'static str,
@@ -166,21 +191,46 @@ struct Target<'a> {
 
 /// What updates are added up in.
 trait Total: Element + std::ops::Add<Output = Self> {
-    /// A number plus zero, which is no negative zero.
-    fn first(self) -> Self;
+    /// What a total is before the first update: a negative zero, which added to
+    /// anything leaves it as it is.
+    const NONE: Self;
+
+    /// A number plus zero. That is no negative zero, and no sum of such is one.
+    fn positive(self) -> Self;
+
+    /// Whether updates have been added, each plus zero.
+    fn is_some(self) -> bool;
+
+    /// Adds an update to a total.
+    #[inline(always)]
+    fn add_to(total: &mut Self::Bytes, update: Self::Bytes) {
+        *total = (Self::load(*total) + Self::load(update).positive()).store();
+    }
 }
 
 impl Total for f64 {
+    const NONE: f64 = -0.0;
+
     #[inline(always)]
-    fn first(self) -> Self {
+    fn positive(self) -> f64 {
         self + 0.0
+    }
+    #[inline(always)]
+    fn is_some(self) -> bool {
+        self.to_bits() != Self::NONE.to_bits()
     }
 }
 
 impl Total for Complex<f64> {
+    const NONE: Self = Complex::new(-0.0, -0.0);
+
     #[inline(always)]
-    fn first(self) -> Self {
+    fn positive(self) -> Self {
         Complex::new(self.re + 0.0, self.im)
+    }
+    #[inline(always)]
+    fn is_some(self) -> bool {
+        self.re.is_some()
     }
 }
 
@@ -188,16 +238,31 @@ impl Target<'_> {
     /// Adds up updates in lanes of `L`, those of one offset after the other.
     fn add<L: Total>(
         &self,
-        offsets: &[isize],
+        rows: &Indices<'_>,
         updates: &Tensor<'_>,
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let updates = elements(self.op, updates, lane)?;
-        let updates = L::view(&updates);
-        if self.source.len() / self.from.width() <= DENSE * updates.len() {
-            return self.add_dense::<L>(offsets, updates, lane, out);
+        let size = self.source.len() / self.from.width();
+        if size <= DENSE * updates.size() {
+            let bytes = updates.dense(self.op)?;
+            let add = if size <= CACHED { Self::add_dense::<L> } else { Self::add_parts::<L> };
+            add(self, rows, (updates.dtype(), &bytes), lane, out)
+        } else {
+            convert(self.from, self.source, self.to, size, out);
+            self.add_sorted::<L>(&rows.offsets(0)?, &elements(self.op, updates, lane)?, lane, out)
         }
+    }
+
+    /// `add` with the updates sorted by their places.
+    fn add_sorted<L: Total>(
+        &self,
+        offsets: &[isize],
+        updates: &[u8],
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let updates = L::view(updates);
         let size = self.window.size;
         let tile = (TILE / size).clamp(1, offsets.len());
         let memory = |dtype: DType| scratch(self.op, dtype, &[tile, size], tile * size * dtype.width());
@@ -220,8 +285,10 @@ impl Target<'_> {
                 }
                 let sums = &mut L::view_mut(&mut sums)[(places.len() - 1) * size..][..size];
                 for (sum, &update) in sums.iter_mut().zip(update) {
-                    let update = L::load(update);
-                    *sum = if next { update.first() } else { L::load(*sum) + update }.store();
+                    if next {
+                        *sum = L::NONE.store();
+                    }
+                    L::add_to(sum, update);
                 }
                 rows.next();
             }
@@ -242,57 +309,74 @@ impl Target<'_> {
     /// `add` with a total for every element of the target.
     fn add_dense<L: Total>(
         &self,
-        offsets: &[isize],
-        updates: &[L::Bytes],
+        rows: &Indices<'_>,
+        (dtype, updates): (DType, &[u8]),
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let (from, to, wide) = (self.from.width(), self.to.width(), lane.width());
-        let size = self.source.len() / from;
-        let mut totals = scratch(self.op, lane, &[size], size * wide)?;
-        let mut touched = scratch_of::<bool>(self.op, DType::U8, &[size], size)?;
-        {
-            let totals = L::view_mut(&mut totals);
-            each_update(self.window, offsets, |place, i| {
-                let (update, total) = (L::load(updates[i]), L::load(totals[place]));
-                let first = !std::mem::replace(&mut touched[place], true);
-                totals[place] = if first { update.first() } else { total + update }.store();
-            });
-        }
+        let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
+        let mut totals = filled(self.op, lane, &[size], size, L::NONE.store())?;
+        let length = rows.count.min(ROWS) * self.window.size;
+        let mut lanes = scratch(self.op, lane, &[length], length * lane.width())?;
+        rows.each_tile(0..rows.count, |start, offsets| {
+            let updates = &updates[start * row..][..offsets.len() * row];
+            let updates = L::view(converted((dtype, updates), lane, &mut lanes));
+            each_update(self.window, offsets, |place, i| L::add_to(&mut totals[place], updates[i]));
+        })?;
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
-        parallel::fill(out, size, cost, |start, part| {
-            let mut lanes = [0; TOTALS * 16];
-            let mut rounded = [0; TOTALS * 16];
-            for (i, slots) in part.chunks_mut(TOTALS * to).enumerate() {
-                let (first, count) = (start + i * TOTALS, slots.len() / to);
-                let touched = &touched[first..first + count];
-                if !touched.contains(&true) {
-                    continue;
-                }
-                let (lanes, rounded) = (&mut lanes[..count * wide], &mut rounded[..count * to]);
-                let source = &self.source[first * from..][..count * from];
-                match conversion(self.from, lane) {
-                    Some(convert) => convert(source, lanes),
-                    None => lanes.copy_from_slice(source),
-                }
-                let totals = L::view(&totals[first * wide..]);
-                for (lane, &total) in L::view_mut(lanes).iter_mut().zip(totals) {
-                    *lane = (L::load(*lane) + L::load(total)).store();
-                }
-                match conversion(lane, self.to) {
-                    Some(convert) => convert(lanes, rounded),
-                    None => rounded.copy_from_slice(lanes),
-                }
-                for ((slot, rounded), &touched) in
-                    slots.chunks_exact_mut(to).zip(rounded.chunks_exact(to)).zip(touched)
-                {
-                    if touched {
-                        slot.copy_from_slice(rounded);
-                    }
+        parallel::fill(out, size, cost, |start, part| self.round::<L>(&totals[start..], lane, start, part));
+        Ok(())
+    }
+
+    /// `add_dense` of parts of the target, side by side.
+    fn add_parts<L: Total>(
+        &self,
+        rows: &Indices<'_>,
+        (dtype, updates): (DType, &[u8]),
+        lane: DType,
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let (size, width) = (self.source.len() / self.from.width(), dtype.width());
+        let parts = Parts::new(rows, self.window, (dtype, updates), size)?;
+        let slots = out.chunks_mut(PART * self.to.width()).enumerate();
+        parallel::try_each(size, WRITE, slots, |(part, slots)| {
+            let mut totals = filled(self.op, lane, &[PART], PART, L::NONE.store())?;
+            let mut lanes = [0; ROWS * 16];
+            let (places, updates) = parts.get(part);
+            for (places, updates) in places.chunks(ROWS).zip(updates.chunks(ROWS * width)) {
+                let updates = converted((dtype, updates), lane, &mut lanes);
+                for (&place, &update) in places.iter().zip(L::view(updates)) {
+                    L::add_to(&mut totals[usize::from(place)], update);
                 }
             }
-        });
-        Ok(())
+            self.round::<L>(&totals, lane, part * PART, slots);
+            Ok(())
+        })
+    }
+
+    /// Writes elements from one on, with the totals added to them.
+    fn round<L: Total>(&self, totals: &[L::Bytes], lane: DType, start: usize, out: &mut [u8]) {
+        let (from, to) = (self.from.width(), self.to.width());
+        let (mut lanes, mut rounded) = ([0; TOTALS * 16], [0; TOTALS * 16]);
+        let source = self.source[start * from..].chunks(TOTALS * from);
+        for ((slots, source), totals) in out.chunks_mut(TOTALS * to).zip(source).zip(totals.chunks(TOTALS)) {
+            let count = slots.len() / to;
+            let (source, totals) = (&source[..count * from], &totals[..count]);
+            convert(self.from, source, self.to, count, slots);
+            convert(self.from, source, lane, count, &mut lanes[..count * lane.width()]);
+            for (lane, &total) in L::view_mut(&mut lanes).iter_mut().zip(totals) {
+                *lane = (L::load(*lane) + L::load(total)).store();
+            }
+            convert(lane, &lanes[..count * lane.width()], self.to, count, &mut rounded[..slots.len()]);
+            let some = totals.iter().map(|&total| L::load(total).is_some());
+            match to {
+                1 => replace::<1>(slots, &rounded, some),
+                2 => replace::<2>(slots, &rounded, some),
+                4 => replace::<4>(slots, &rounded, some),
+                8 => replace::<8>(slots, &rounded, some),
+                _ => replace::<16>(slots, &rounded, some),
+            }
+        }
     }
 
     /// The rows in the order of their offsets, those of one in their own order.
