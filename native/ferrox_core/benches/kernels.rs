@@ -271,6 +271,21 @@ fn dot_of_tall_s8(bencher: Bencher, n: usize) {
 }
 
 #[divan::bench(args = SIDES)]
+fn dot_with_vector_s32(bencher: Bencher, n: usize) {
+    product(bencher, DType::S32, &[n, n], &[n], &[n]);
+}
+
+/// Sixteen products of small matrices.
+#[divan::bench(args = [4, 16, 64])]
+fn dot_of_batches_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
+        let [left, right] =
+            [(&x[0], &[2]), (&x[1], &[1])].map(|(tensor, contract)| Side { tensor, contract, batch: &[0] });
+        dot(out, left, right)
+    });
+}
+
+#[divan::bench(args = SIDES)]
 fn vector_with_matrix_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n], &[n, n]]), |out, x| {
         let [left, right] = [&x[0], &x[1]].map(|tensor| Side { tensor, contract: &[0], batch: &[] });

@@ -71,6 +71,14 @@ impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
 
 #[inline(always)]
 fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+    if T::ANY_ORDER {
+        // The compiler finds better stripes.
+        for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
+            let products = row.iter().zip(vector);
+            *slot = products.fold(T::ZERO, |sum, (&a, &b)| sum.add_product(T::load(a), T::load(b))).store();
+        }
+        return;
+    }
     let (chunks, rest) = vector.as_chunks::<STRIPES>();
     for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
         let (row_chunks, row_rest) = row[..vector.len()].as_chunks::<STRIPES>();

@@ -80,10 +80,9 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
             let columns = column..n.min(column + lanes);
             for step in (0..k).step_by(DEPTH) {
                 strip.clear();
-                for row in right[step * n..].chunks(n).take(DEPTH) {
-                    let start = strip.len();
-                    strip.extend(row[columns.clone()].iter().map(|&element| T::load(element).widen()));
-                    strip.resize(start + lanes, T::Sum::default());
+                strip.resize(DEPTH.min(k - step) * lanes, T::Sum::default());
+                for (slots, row) in strip.chunks_exact_mut(lanes).zip(right[step * n..].chunks(n)) {
+                    widen::<T>(&row[columns.clone()], slots);
                 }
                 let rows = k * ROWS;
                 let (mut left, mut out) = (&left[step..], &mut out[column..]);
@@ -124,15 +123,13 @@ impl Tile {
         let mut sums = [T::Sum::splat(wide, T::Sum::default()); R];
         if !starts {
             for (sum, out) in sums.iter_mut().zip(out.chunks(n)) {
-                for (value, &out) in values.iter_mut().zip(&out[..width]) {
-                    *value = T::load(out).widen();
-                }
+                widen::<T>(&out[..width], &mut values);
                 *sum = T::Sum::load(wide, &values);
             }
         }
         let rows: [&[T::Bytes]; R] = std::array::from_fn(|i| &left[i * k..][..steps]);
-        for (step, right) in strip.chunks_exact(lanes).enumerate() {
-            let right = T::Sum::load(wide, right);
+        for step in 0..steps {
+            let right = T::Sum::load(wide, &strip[step * lanes..]);
             for (sum, row) in sums.iter_mut().zip(&rows) {
                 let factor = T::Sum::splat(wide, T::load(row[step]).widen());
                 *sum = T::Sum::add_product(wide, *sum, factor, right);
@@ -140,9 +137,34 @@ impl Tile {
         }
         for (sum, out) in sums.into_iter().zip(out.chunks_mut(n)) {
             T::Sum::store(wide, sum, &mut values);
-            for (&value, out) in values.iter().zip(&mut out[..width]) {
-                *out = T::narrow(value).store();
-            }
+            narrow::<T>(&values, &mut out[..width]);
+        }
+    }
+}
+
+/// Elements as what they are added up in.
+#[inline(always)]
+fn widen<T: Tiled>(elements: &[T::Bytes], sums: &mut [T::Sum]) {
+    convert(T::Sum::LANES, elements, sums, |element| T::load(element).widen());
+}
+
+/// The elements that sums give.
+#[inline(always)]
+fn narrow<T: Tiled>(sums: &[T::Sum], elements: &mut [T::Bytes]) {
+    convert(T::Sum::LANES, sums, elements, |sum| T::narrow(sum).store());
+}
+
+#[inline(always)]
+fn convert<A: Copy, B>(lanes: usize, from: &[A], to: &mut [B], element: impl Fn(A) -> B) {
+    // A length that the compiler knows makes a copy one vector, but not a conversion.
+    let whole = size_of::<A>() == size_of::<B>() && from.len() >= lanes && to.len() >= lanes;
+    if whole {
+        for (&from, to) in from[..lanes].iter().zip(&mut to[..lanes]) {
+            *to = element(from);
+        }
+    } else {
+        for (&from, to) in from.iter().zip(to) {
+            *to = element(from);
         }
     }
 }
