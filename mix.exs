@@ -189,6 +189,7 @@ defmodule Ferrox.MixProject do
       extras: [
         "README.md",
         "guides/backend.md",
+        "guides/accuracy.md",
         "guides/promotion.md",
         "guides/promotion_tables.md",
         "CHANGELOG.md",
