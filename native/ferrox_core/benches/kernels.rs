@@ -9,7 +9,7 @@ use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::indexed::{Update, gather, indexed, take};
 use ferrox_core::ops::pad::{Padding, pad};
-use ferrox_core::ops::reduce::{ReduceOp, reduce};
+use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::{concatenate, reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
@@ -138,6 +138,23 @@ fn remainder_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIZES)]
 fn sum_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn sum_s32(bencher: Bencher, n: usize) {
+    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn max_s32(bencher: Bencher, n: usize) {
+    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::ReduceMax, out, &x[0], &[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn argmax_s32(bencher: Bencher, n: usize) {
+    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| {
+        arg_reduce(ReduceOp::ReduceMax, out, &x[0], None, TieBreak::Low)
+    });
 }
 
 #[divan::bench(args = SIZES)]

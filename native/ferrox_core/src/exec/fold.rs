@@ -18,6 +18,8 @@ pub const BLOCK: usize = 1 << 16;
 
 /// What an operation folds with.
 pub trait Fold<L: Lane>: 'static {
+    /// Whether `Rows` may take the elements in any order.
+    const ANY_ORDER: bool = false;
     /// The neutral element.
     fn start() -> L;
     /// One more element, on the right.
@@ -62,7 +64,8 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for RowLoop<'_, S
 #[inline(always)]
 fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::Bytes]) -> L {
     let get = |&element: &S::Bytes| M::map(S::load(element));
-    if row.len() < 2 * STRIPES {
+    // In any order, the compiler finds better stripes.
+    if F::ANY_ORDER || row.len() < 2 * STRIPES {
         return row.iter().fold(F::start(), |total, x| F::fold(total, get(x)));
     }
     let mut stripes = [F::start(); STRIPES];

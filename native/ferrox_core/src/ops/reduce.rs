@@ -367,8 +367,9 @@ fn loops<S: Element, L: Lane, M: crate::lane::Map<S, L>, F: Fold<L>>() -> (Rows,
 }
 
 macro_rules! meaning {
-    ($name:ident, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
+    ($name:ident, $any_order:literal, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
         impl Fold<$t> for $name {
+            const ANY_ORDER: bool = $any_order;
             #[inline(always)]
             fn start() -> $t { $start.into() }
             #[inline(always)]
@@ -378,27 +379,27 @@ macro_rules! meaning {
 }
 
 struct Sum;
-meaning!(Sum, 0u32, a, b => a.wrapping_add(b); u64);
-meaning!(Sum, 0.0, a, b => a + b; f64, Complex<f64>);
+meaning!(Sum, true, 0u32, a, b => a.wrapping_add(b); u64);
+meaning!(Sum, false, 0.0, a, b => a + b; f64, Complex<f64>);
 struct Product;
-meaning!(Product, 1u32, a, b => a.wrapping_mul(b); u64);
-meaning!(Product, 1.0, a, b => a * b; f64, Complex<f64>);
+meaning!(Product, true, 1u32, a, b => a.wrapping_mul(b); u64);
+meaning!(Product, false, 1.0, a, b => a * b; f64, Complex<f64>);
 struct AllOf;
-meaning!(AllOf, 1u8, a, b => a & b; u8);
+meaning!(AllOf, true, 1u8, a, b => a & b; u8);
 struct AnyOf;
-meaning!(AnyOf, 0u8, a, b => a | b; u8);
+meaning!(AnyOf, true, 0u8, a, b => a | b; u8);
 
 macro_rules! extremes {
     ($($t:ty),*) => {$(
-        meaning!(Largest, <$t>::MIN, a, b => a.max(b); $t);
-        meaning!(Smallest, <$t>::MAX, a, b => a.min(b); $t);
+        meaning!(Largest, true, <$t>::MIN, a, b => a.max(b); $t);
+        meaning!(Smallest, true, <$t>::MAX, a, b => a.min(b); $t);
     )*};
 }
 struct Largest;
 struct Smallest;
 extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
-meaning!(Largest, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
-meaning!(Smallest, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);
+meaning!(Largest, false, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
+meaning!(Smallest, false, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);
 
 /// Which of several equal extremes counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
