@@ -22,6 +22,7 @@
     reason = "indices become bit patterns, counts become percentages"
 )]
 
+use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::double;
@@ -333,6 +334,8 @@ fn main() -> Result<(), Error> {
             _ => names.push(argument),
         }
     }
+    // Blocks are shared out here: a thread that waited for the pool would begin another one.
+    parallel::set_threads(1);
     let asked = |name: &str| names.is_empty() || names.iter().any(|asked| asked == name);
     println!(
         "{:8} {:9} {:>10} {:>9} {:>12} {:>9}  worst at",
