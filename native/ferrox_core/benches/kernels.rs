@@ -7,6 +7,7 @@ use ferrox_core::exec::memory::Recycler;
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::fft::{Transform, fft};
 use ferrox_core::ops::indexed::{Update, gather, indexed, take};
 use ferrox_core::ops::pad::{Padding, pad};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
@@ -313,4 +314,15 @@ fn vector_with_matrix_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIDES)]
 fn dot_with_vector_f32(bencher: Bencher, n: usize) {
     product(bencher, DType::F32, &[n, n], &[n], &[n]);
+}
+
+#[divan::bench(args = [1_024, 16_384, 65_536, 262_144, 1_048_576])]
+fn fft_c128(bencher: Bencher, n: usize) {
+    let (data, mut bytes) = (numbers(DType::F64, &[2 * n]), vec![0; 16 * n]);
+    let shape = [n];
+    let tensor = Tensor::new("bench", DType::C128, &shape, &data).expect("sound");
+    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+        let out = Output::new("bench", DType::C128, &shape, black_box(&mut bytes)).expect("sound");
+        fft(Transform::Forward, out, black_box(&tensor), (0, n), 1e-10).expect("sound");
+    });
 }
