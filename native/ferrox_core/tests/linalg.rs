@@ -149,7 +149,7 @@ fn close(what: &str, dtype: DType, residual: f64, scale: f64, n: usize) {
     assert!(residual <= bound, "{what} of {dtype}: {residual:e} is more than {bound:e}");
 }
 
-const SIZES: [usize; 7] = [1, 2, 3, 5, 8, 13, 70];
+const SIZES: [usize; 8] = [1, 2, 3, 5, 8, 13, 70, 131];
 
 #[test]
 fn lu_multiplies_to_the_matrix() {

@@ -21,7 +21,7 @@ use crate::exec::tiles;
 
 /// What a multiplication and addition of four bytes costs in `float`, and one of
 /// eight in `ordered`.
-const FLOAT: Cost = 10;
+pub(super) const FLOAT: Cost = 10;
 const ORDERED: Cost = 60;
 
 /// What a multiplication and addition of elements costs, at most.

@@ -1,15 +1,18 @@
 //! Systems of equations and factorizations: `Nx.LinAlg`.
 //!
-//! Everything is computed in f64, or in pairs of it, and rounded once; a batch is
-//! spread over the threads, one matrix is a thread's. Matrices of single
-//! precision with few rows go through Nx's own steps, each rounded as Nx rounds
-//! it, where those steps are as accurate as any: so the last digits are Nx's too.
+//! Everything is computed in f64, or in pairs of it, and rounded once. A batch is
+//! spread over the threads, and so are the products of blocks that large matrices
+//! are factored with. Matrices of single precision with few rows go through Nx's own
+//! steps, each rounded as Nx rounds it, where those steps are as accurate as any: so
+//! the last digits are Nx's too.
 
 mod cholesky;
 mod eigh;
 mod lu;
 mod matrix;
 mod qr;
+mod reflectors;
+mod rotations;
 mod scalar;
 mod steps;
 mod svd;
@@ -85,14 +88,14 @@ impl<'a> Batch<'a> {
     }
 
     fn matrix<T: Scalar>(&self, op: &'static str, index: usize) -> Result<Matrix<T>, Error> {
-        let mut matrix = Matrix::zeros(op, self.rows, self.columns)?;
-        let width = T::DTYPE.width();
-        let length = self.rows * self.columns * width;
-        let bytes = T::view(&self.bytes[index * length..][..length]);
-        for (value, bytes) in matrix.data.iter_mut().zip(bytes) {
-            *value = T::load(*bytes);
-        }
-        Ok(matrix)
+        let (rows, columns, width) = (self.rows, self.columns, T::DTYPE.width());
+        let length = rows * columns;
+        let bytes = T::view(&self.bytes[index * length * width..][..length * width]);
+        let mut data = Vec::new();
+        let error = || Error::TooLarge { op, dtype: T::DTYPE, shape: vec![rows, columns] };
+        data.try_reserve_exact(length).map_err(|_| error())?;
+        data.extend(bytes.iter().map(|&bytes| T::load(bytes)));
+        Ok(Matrix { rows, columns, data })
     }
 }
 
@@ -365,7 +368,7 @@ pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
         let batch = Batch::square::<T>(OP, a)?;
         let precision = precision(dtype, batch.rows);
         each::<T, 1>(OP, batch.count, Problem::Cholesky.cost(batch.rows, batch.rows), [out], |i| {
-            Ok([cholesky::cholesky(&batch.matrix::<T>(OP, i)?, precision)?])
+            Ok([cholesky::cholesky(batch.matrix::<T>(OP, i)?, precision)])
         })
     })
 }
@@ -498,19 +501,21 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
             if precision == Precision::Single && let Some(found) = steps::eigh(&a, eps, steps)? {
                 return Ok(found);
             }
-            let (d, mut rows) = eigh::eigh(&a)?;
+            let (d, found) = eigh::eigh(&a)?;
+            let found = found.transpose(OP)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
             let tiny = noise(n, n) * d.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
-            for (column, &from) in order.iter().enumerate() {
-                values.data[column] = T::real(d[from].clean(tiny));
-                let row = rows.row_mut(from);
+            for (place, &from) in order.iter().enumerate() {
+                values.data[place] = T::real(d[from].clean(tiny));
+                let row = found.row(from);
                 let by = largest(row);
                 let by = by.conj().scale(1.0 / by.abs());
-                for (i, &value) in row.iter().enumerate() {
-                    *vectors.at_mut(i, column) = (value * by).clean(noise(n, n));
+                for (value, &found) in vectors.row_mut(place).iter_mut().zip(row) {
+                    *value = (found * by).clean(noise(n, n));
                 }
             }
+            let vectors = vectors.transpose(OP)?;
             Ok([values, vectors])
         })
     })

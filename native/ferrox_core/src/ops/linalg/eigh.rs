@@ -1,8 +1,9 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices: reflections to
 //! tridiagonal form, then implicit QL steps.
 
-use super::matrix::{Matrix, add_rows, reflector, rotate};
-use super::qr::apply_left;
+use super::matrix::{Matrix, hypotenuse, reflector, update_and_multiply};
+use super::reflectors::Reflectors;
+use super::rotations::Rotated;
 use super::scalar::Scalar;
 use crate::Error;
 
@@ -11,11 +12,11 @@ const OP: &str = "eigh";
 /// Steps for each eigenvalue; a few are the rule.
 const STEPS: usize = 60;
 
-/// The eigenvalues, and the eigenvectors as rows.
+/// The eigenvalues, and the eigenvectors as columns.
 pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 
-/// The eigenvalues in no order, and the conjugates of the eigenvectors as rows, of
-/// the Hermitian part of a finite matrix.
+/// The eigenvalues in no order, and the eigenvectors as columns, of the Hermitian part
+/// of a finite matrix.
 ///
 /// # Errors
 ///
@@ -40,10 +41,10 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
         }
     }
     let (mut d, mut e, q) = tridiagonal(h)?;
-    let mut vectors = q.transpose(OP)?;
+    let mut vectors = Rotated::new(OP, q)?;
     ql(&mut d, &mut e, &mut vectors)?;
     d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
-    Ok((d, vectors))
+    Ok((d, vectors.finish()?))
 }
 
 /// The exponent of two of a positive number.
@@ -60,53 +61,64 @@ pub fn half_power(exponent: i32) -> (f64, f64) {
 type Tridiagonal<T> = (Vec<f64>, Vec<f64>, Matrix<T>);
 
 /// `A = Q T Qᴴ`: the diagonal and what is beside it, real, and `Q`.
+///
+/// What a reflection changes is written in the same pass in which the next one is
+/// multiplied with the matrix.
 fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     let n = a.rows;
+    let mut d = vec![0.0; n];
     let mut beside = vec![T::ZERO; n];
-    let mut reflectors = Vec::with_capacity(n);
-    let mut pair = Matrix::<T>::zeros(OP, 2, n)?;
-    for (k, beside) in beside.iter_mut().enumerate().take(n.saturating_sub(1)) {
+    let mut reflectors = Reflectors::new(OP, n - 1, n, 1)?;
+    // A - v wᴴ - w vᴴ is what the matrix should be; `old` holds v, w and their conjugates.
+    let mut old = Matrix::<T>::zeros(OP, 4, n)?;
+    let mut new = Matrix::<T>::zeros(OP, 4, n)?;
+    for k in 0..n {
+        let (v, w) = (old.row(0), old.row(1));
+        // Only the upper triangle is kept, whose rows are the conjugates of columns.
+        let row = a.row(k).iter().zip(old.row(2).iter().zip(old.row(3))).skip(k);
+        let mut x: Vec<T> =
+            row.map(|(&a, (&v_conj, &w_conj))| (a - v[k] * w_conj - w[k] * v_conj).conj()).collect();
+        d[k] = x[0].re();
         let top = k + 1;
-        let size = n - top;
-        let mut v: Vec<T> = (top..n).map(|row| a.at(row, k)).collect();
+        let Some((first, _)) = x[1..].split_first() else { break };
+        beside[k] = *first;
+        let x = &mut x[1..];
         let beta = |first: T, norm: f64| {
             let size = first.abs();
             if size == 0.0 { T::real(-norm) } else { -first.scale(norm / size) }
         };
-        let reflector = if v[1..].iter().all(|&v| v == T::ZERO) { None } else { reflector(&mut v, beta) };
-        let Some((tau, beta)) = reflector else {
-            *beside = a.at(top, k);
-            continue;
-        };
-        *beside = beta;
-        // p = tau A v, by rows: the conjugate of tau vᴴ A.
-        let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
-        let (w, rest) = pair.data.split_at_mut(n);
-        let w = &mut w[..size];
+        let found = if x[1..].iter().all(|&v| v == T::ZERO) { None } else { reflector(x, beta) };
+        let tau = found.map_or(T::ZERO, |(tau, beta)| {
+            beside[k] = beta;
+            tau
+        });
+        if found.is_none() {
+            x.fill(T::ZERO);
+        }
+        reflectors.push(found.map(|(tau, _)| (&*x, tau)));
+        // vᴴ A, whose conjugate is A v.
+        let (vs, ws) = new.data.split_at_mut(n);
+        let (ws, conjugates) = ws.split_at_mut(n);
+        let (v_conj, w_conj) = conjugates.split_at_mut(n);
+        let (v, w) = (&mut vs[top..], &mut ws[top..]);
+        let (v_conj, w_conj) = (&mut v_conj[top..], &mut w_conj[top..]);
+        v.copy_from_slice(x);
+        v_conj.iter_mut().zip(&*v).for_each(|(conj, v)| *conj = v.conj());
         w.fill(T::ZERO);
-        add_rows(w, &conjugates, &a.data[top * n + top..], n);
+        let pairs = [(&old.row(0)[top..], &old.row(3)[top..]), (&old.row(1)[top..], &old.row(2)[top..])];
+        update_and_multiply(&mut a.data[top * n + top..], n, pairs, (v, v_conj), w);
+        // p = tau A v, and w = p - tau / 2 (vᴴ p) v.
         w.iter_mut().for_each(|w| *w = w.conj() * tau);
-        // w = p - tau / 2 (vᴴ p) v, and A - v wᴴ - w vᴴ.
-        let along = w.iter().zip(&conjugates).fold(T::ZERO, |sum, (&p, &v)| sum + v * p);
+        let along = w.iter().zip(&*v_conj).fold(T::ZERO, |sum, (&p, &v)| sum + v * p);
         let half = (tau * along).scale(0.5);
-        for (w, &v) in w.iter_mut().zip(&v) {
+        for ((w, w_conj), &v) in w.iter_mut().zip(w_conj).zip(&*v) {
             *w = *w - half * v;
+            *w_conj = w.conj();
         }
-        let factors: Vec<[T; 2]> = v.iter().zip(w.iter()).map(|(&v, &w)| [-v, -w]).collect();
-        w.iter_mut().for_each(|w| *w = w.conj());
-        rest[..size].copy_from_slice(&conjugates);
-        for (row, factors) in a.data[top * n..].chunks_exact_mut(n).zip(&factors) {
-            add_rows(&mut row[top..], factors, &pair.data, n);
-        }
-        reflectors.push((top, v, tau));
+        std::mem::swap(&mut old, &mut new);
     }
-    let mut q = Matrix::eye(OP, n, n)?;
-    let mut work = vec![T::ZERO; n];
-    for (top, v, tau) in reflectors.iter().rev() {
-        apply_left(&mut q, v, *tau, *top, *top, &mut work);
-    }
+    let mut q = reflectors.product(OP, n)?;
     // What is beside the diagonal becomes real by turning the columns of Q.
-    let d = (0..n).map(|i| a.at(i, i).re()).collect();
     let mut turn = T::ONE;
     let mut turns = vec![T::ONE; n];
     let mut e = vec![0.0; n];
@@ -126,8 +138,8 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     Ok((d, e, q))
 }
 
-/// Implicit QL steps; rotates the rows of `vectors` along.
-fn ql<T: Scalar>(d: &mut [f64], e: &mut [f64], vectors: &mut Matrix<T>) -> Result<(), Error> {
+/// Implicit QL steps; rotates the columns of `vectors` along.
+fn ql<T: Scalar>(d: &mut [f64], e: &mut [f64], vectors: &mut Rotated<T>) -> Result<(), Error> {
     let n = d.len();
     for l in 0..n {
         let mut steps = 0;
@@ -142,13 +154,13 @@ fn ql<T: Scalar>(d: &mut [f64], e: &mut [f64], vectors: &mut Matrix<T>) -> Resul
                 return Err(Error::Argument { op: OP, problem: "the steps do not converge".to_string() });
             }
             let g = (d[l + 1] - d[l]) / (2.0 * e[l]);
-            let r = g.hypot(1.0);
+            let r = hypotenuse(g, 1.0);
             let mut g = d[m] - d[l] + e[l] / (g + r.copysign(g));
             let (mut s, mut c, mut p) = (1.0, 1.0, 0.0);
             let mut split = None;
             for i in (l..m).rev() {
                 let (f, b) = (s * e[i], c * e[i]);
-                let r = f.hypot(g);
+                let r = hypotenuse(f, g);
                 e[i + 1] = r;
                 if r == 0.0 {
                     d[i + 1] -= p;
@@ -162,9 +174,7 @@ fn ql<T: Scalar>(d: &mut [f64], e: &mut [f64], vectors: &mut Matrix<T>) -> Resul
                 p = s * r;
                 d[i + 1] = g + p;
                 g = c * r - b;
-                let (first, second) = vectors.two_rows(i, i + 1);
-                // (first, second) = (c first - s second, s first + c second)
-                rotate(first, second, c, -s);
+                vectors.rotate(i + 1, i, c, s)?;
             }
             if split.is_none() {
                 d[l] -= p;

@@ -15,6 +15,9 @@ pub struct Matrix<T> {
     pub data: Vec<T>,
 }
 
+/// Rows and columns of the squares that are transposed one after the other.
+const SQUARE: usize = 16;
+
 impl<T: Scalar> Matrix<T> {
     /// Of zeros.
     ///
@@ -61,9 +64,17 @@ impl<T: Scalar> Matrix<T> {
     /// `Error::TooLarge` if there is no memory.
     pub fn transpose(&self, op: &'static str) -> Result<Self, Error> {
         let mut transpose = Self::zeros(op, self.columns, self.rows)?;
-        for (i, row) in self.data.chunks_exact(self.columns.max(1)).enumerate() {
-            for (j, &value) in row.iter().enumerate() {
-                transpose.data[j * self.rows + i] = value;
+        let (rows, columns) = (self.rows, self.columns);
+        // Square by square, so that a line of the cache is read and written once.
+        for (first, part) in self.data.chunks((SQUARE * columns).max(1)).enumerate() {
+            let first = first * SQUARE;
+            for start in (0..columns).step_by(SQUARE) {
+                let end = (start + SQUARE).min(columns);
+                for (i, row) in part.chunks_exact(columns).enumerate() {
+                    for (j, &value) in row[start..end].iter().enumerate() {
+                        transpose.data[(start + j) * rows + first + i] = value;
+                    }
+                }
             }
         }
         Ok(transpose)
@@ -160,14 +171,115 @@ pub fn noise(rows: usize, columns: usize) -> f64 {
     f64::EPSILON * (16.0 / (rows * columns) as f64).min(1.0)
 }
 
+/// Squares of magnitudes between these neither over- nor underflow, nor do sums of them.
+const SQUARES: std::ops::RangeInclusive<f64> = 1e-120..=1e120;
+
 /// The Euclidean norm, without overflow.
 pub fn norm<T: Scalar>(values: &[T]) -> f64 {
-    let largest = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let largest = largest(values);
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }
+    if SQUARES.contains(&largest) {
+        return vectorize(Squares { values }).sqrt();
+    }
     // The reciprocal of a subnormal number may be infinite.
     largest * values.iter().map(|v| (v.abs() / largest).powi(2)).sum::<f64>().sqrt()
+}
+
+/// Lanes of a sum or a maximum.
+const LANES: usize = 16;
+
+struct Squares<'a, T> {
+    values: &'a [T],
+}
+
+impl<T: Scalar> Vectorized for Squares<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let mut sums = [0.0; LANES];
+        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (sum, value) in sums.iter_mut().zip(chunk) {
+                *sum += value.abs_sq();
+            }
+        }
+        rest.iter().map(|value| value.abs_sq()).sum::<f64>() + sums.iter().sum::<f64>()
+    }
+}
+
+struct Largest<'a, T> {
+    values: &'a [T],
+}
+
+impl<T: Scalar> Vectorized for Largest<'_, T> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let mut most = [0.0; LANES];
+        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (most, value) in most.iter_mut().zip(chunk) {
+                let size = value.abs();
+                *most = if size > *most { size } else { *most };
+            }
+        }
+        most.into_iter().chain(rest.iter().map(|value| value.abs())).fold(0.0, f64::max)
+    }
+}
+
+/// The largest magnitude, those that are NaN left out; zero of none.
+pub fn largest<T: Scalar>(values: &[T]) -> f64 {
+    vectorize(Largest { values })
+}
+
+struct Divide<'a, T> {
+    values: &'a mut [T],
+    by: T,
+}
+
+impl<T: Scalar> Vectorized for Divide<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.values.iter_mut().for_each(|value| *value = value.over(self.by));
+    }
+}
+
+/// Each divided by the same.
+pub fn divide<T: Scalar>(values: &mut [T], by: T) {
+    vectorize(Divide { values, by });
+}
+
+struct Clean<'a, T> {
+    values: &'a mut [T],
+    eps: f64,
+}
+
+impl<T: Scalar> Vectorized for Clean<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.values.iter_mut().for_each(|value| *value = value.clean(self.eps));
+    }
+}
+
+/// `Scalar::clean` of each.
+pub fn clean<T: Scalar>(values: &mut [T], eps: f64) {
+    vectorize(Clean { values, eps });
+}
+
+/// The square root of the sum of two squares. As accurate as the standard library's, which
+/// takes three times as long, is not needed of a rotation.
+#[inline]
+pub fn hypotenuse(a: f64, b: f64) -> f64 {
+    let squares = a * a + b * b;
+    if SQUARES.contains(&squares) { squares.sqrt() } else { a.hypot(b) }
 }
 
 struct AddScaled<'a, T> {
@@ -236,31 +348,111 @@ pub fn add_rows<T: Scalar>(out: &mut [T], by: &[T], rows: &[T], stride: usize) {
     vectorize(AddRows { out, by, rows, stride });
 }
 
-struct Rotate<'a, T> {
-    a: &'a mut [T],
-    b: &'a mut [T],
-    c: f64,
-    s: f64,
+struct UpdateAndMultiply<'a, T> {
+    rows: &'a mut [T],
+    stride: usize,
+    pairs: [(&'a [T], &'a [T]); 2],
+    v: (&'a [T], &'a [T]),
+    out: &'a mut [T],
 }
 
-impl<T: Scalar> Vectorized for Rotate<'_, T> {
+/// Rows that `update_and_multiply` reads together, and elements of each.
+const TOGETHER: usize = 4;
+const WIDTH: usize = 8;
+
+impl<T: Scalar> Vectorized for UpdateAndMultiply<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (c, s) = (self.c, self.s);
-        for (a, b) in self.a.iter_mut().zip(self.b) {
-            let (x, y) = (*a, *b);
-            *a = x.scale(c) + y.scale(s);
-            *b = y.scale(c) - x.scale(s);
+        let UpdateAndMultiply { rows, stride, pairs: [(a, p), (b, q)], v: (v, conj), out } = self;
+        let n = out.len();
+        let (a, b, p, q, v, conj) = (&a[..n], &b[..n], &p[..n], &q[..n], &v[..n], &conj[..n]);
+        for (group, rows) in rows.chunks_mut(TOGETHER * stride).enumerate() {
+            let (first, mut sums) = (group * TOGETHER, [T::ZERO; TOGETHER]);
+            let count = TOGETHER.min(n - first);
+            let corner = if count == TOGETHER { first + TOGETHER } else { n };
+            let mut rows = rows.chunks_mut(stride);
+            let mut rows: [&mut [T]; TOGETHER] = std::array::from_fn(|_| rows.next().unwrap_or_default());
+            for (i, (row, sum)) in rows.iter_mut().zip(&mut sums).take(count).enumerate() {
+                let i = first + i;
+                for j in i..corner {
+                    row[j] = row[j] - a[i] * p[j] - b[i] * q[j];
+                    out[j] = out[j] + conj[i] * row[j];
+                    if j > i {
+                        *sum = *sum + v[j] * row[j];
+                    }
+                }
+            }
+            if count == TOGETHER {
+                let rows = rows.map(|row| &mut row[corner..n]);
+                let factors = std::array::from_fn(|i| [a[first + i], b[first + i], conj[first + i]]);
+                let more =
+                    four(rows, factors, [&p[corner..], &q[corner..], &v[corner..]], &mut out[corner..]);
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = *sum + more);
+            }
+            for (out, sum) in out[first..].iter_mut().zip(sums) {
+                *out = *out + sum.conj();
+            }
         }
     }
 }
 
-/// `(a, b) = (c a + s b, c b - s a)`
-#[inline]
-pub fn rotate<T: Scalar>(a: &mut [T], b: &mut [T], c: f64, s: f64) {
-    vectorize(Rotate { a, b, c, s });
+/// Updates four rows, adds their multiples to `out`, and gives their products with `v`.
+#[inline(always)]
+fn four<T: Scalar>(
+    rows: [&mut [T]; TOGETHER],
+    factors: [[T; 3]; TOGETHER],
+    [p, q, v]: [&[T]; 3],
+    out: &mut [T],
+) -> [T; TOGETHER] {
+    let [a, b, c] = [0, 1, 2].map(|k| factors.map(|factors| factors[k]));
+    let mut sums = [[T::ZERO; WIDTH]; TOGETHER];
+    let [r0, r1, r2, r3] = rows.map(|row| row.as_chunks_mut::<WIDTH>());
+    let (outs, out) = out.as_chunks_mut::<WIDTH>();
+    let [p, q, v] = [p, q, v].map(|values| values.as_chunks::<WIDTH>());
+    let operands = outs.iter_mut().zip(p.0).zip(q.0).zip(v.0);
+    let rows = r0.0.iter_mut().zip(r1.0).zip(r2.0).zip(r3.0);
+    for ((((out, p), q), v), (((r0, r1), r2), r3)) in operands.zip(rows) {
+        // Arrays by value, which the compiler keeps in vectors.
+        let (p, q, v, mut total) = (*p, *q, *v, *out);
+        for (i, row) in [r0, r1, r2, r3].into_iter().enumerate() {
+            let mut values = *row;
+            for k in 0..WIDTH {
+                values[k] = values[k] - a[i] * p[k] - b[i] * q[k];
+            }
+            for k in 0..WIDTH {
+                total[k] = total[k] + values[k] * c[i];
+            }
+            for k in 0..WIDTH {
+                sums[i][k] = sums[i][k] + values[k] * v[k];
+            }
+            *row = values;
+        }
+        *out = total;
+    }
+    let mut totals = sums.map(|sums| sums.into_iter().fold(T::ZERO, |total, sum| total + sum));
+    for (i, row) in [r0.1, r1.1, r2.1, r3.1].into_iter().enumerate() {
+        for ((((value, &p), &q), &v), out) in row.iter_mut().zip(p.1).zip(q.1).zip(v.1).zip(out.iter_mut()) {
+            *value = *value - a[i] * p - b[i] * q;
+            *out = *out + *value * c[i];
+            totals[i] = totals[i] + *value * v;
+        }
+    }
+    totals
+}
+
+/// Of a Hermitian matrix of which only the upper triangle is kept, its rows `stride`
+/// apart: `row[i] -= a[i] p + b[i] q` for the pairs `(a, p)` and `(b, q)`, and with these
+/// `out += vᴴ A`, in one pass. `v` comes with its conjugate.
+pub fn update_and_multiply<T: Scalar>(
+    rows: &mut [T],
+    stride: usize,
+    pairs: [(&[T], &[T]); 2],
+    v: (&[T], &[T]),
+    out: &mut [T],
+) {
+    vectorize(UpdateAndMultiply { rows, stride, pairs, v, out });
 }
 
 struct Dot<'a, T> {

@@ -4,29 +4,14 @@
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
 use super::eigh::{exponent, half_power};
-use super::matrix::{Matrix, add_rows, add_scaled, noise, norm, reflector};
+use super::matrix::{Matrix, add_scaled, clean, dot, noise, norm, reflector};
+use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
 use super::steps::Steps;
 use crate::Error;
 
 /// `Q`, of as many columns as asked for, and `R`, of as many rows.
 pub type Qr<T> = (Matrix<T>, Matrix<T>);
-
-/// Applies `I - tau v vᴴ` from the left to the columns from `first` on of the
-/// rows from `top` on.
-pub fn apply_left<T: Scalar>(a: &mut Matrix<T>, v: &[T], tau: T, top: usize, first: usize, work: &mut [T]) {
-    let n = a.columns;
-    if first >= n {
-        return;
-    }
-    let work = &mut work[..n - first];
-    work.fill(T::ZERO);
-    let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
-    add_rows(work, &conjugates, &a.data[top * n + first..], n);
-    for (row, &v) in a.data[top * n..].chunks_exact_mut(n).zip(v) {
-        add_scaled(&mut row[first..], work, -(tau * v));
-    }
-}
 
 /// Factors a matrix; `columns` is how many columns of `Q` are wanted: all, or
 /// the smaller of both sizes.
@@ -38,50 +23,63 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     const OP: &str = "qr";
     let (m, n) = (a.rows, a.columns);
     let mut r = a.copy(OP)?;
-    let mut q = Matrix::eye(OP, m, columns)?;
     // Scaled by a power of two, so that no square over- or underflows.
     let greatest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let scaling = if greatest > 0.0 && greatest.is_finite() { exponent(greatest) } else { 0 };
     let (down, up) = (half_power(-scaling), half_power(scaling));
     r.map(|value| value.scale(down.0).scale(down.1));
-    let mut work = vec![T::ZERO; m.max(n)];
-    let mut reflectors = Vec::with_capacity(m.min(n));
     // A complex column is turned even where nothing is left below, unless the
     // matrix is square.
     let last = if T::COMPLEX && m != n { m.min(n) } else { m.min(n.min(m.saturating_sub(1))) };
-    for i in 0..last {
-        let mut v: Vec<T> = (i..m).map(|row| r.at(row, i)).collect();
-        let below = norm(&v[1..]) * up.0 * up.1;
-        let beta = |first: T, norm: f64| {
-            if T::COMPLEX {
-                let size = first.abs();
-                return if size == 0.0 { T::real(-norm) } else { -first.scale(norm / size) };
+    let mut reflectors = Reflectors::new(OP, last, m, 0)?;
+    let mut scratch = Matrix::zeros(OP, TOGETHER.min(last), m)?;
+    for start in (0..last).step_by(TOGETHER) {
+        let (end, rows) = ((start + TOGETHER).min(last), m - start);
+        // With rows for columns, so that the elements of a column lie side by side.
+        let turned = &mut scratch.data[..rows * (end - start)];
+        for (i, row) in r.data[start * n..].chunks_exact(n).enumerate() {
+            for (j, &value) in row[start..end].iter().enumerate() {
+                turned[j * rows + i] = value;
             }
-            T::real(if below * below < eps && first.re() < 0.0 { -norm } else { norm })
-        };
-        let nothing = v[1..].iter().all(|&v| v == T::ZERO);
-        if !T::COMPLEX && nothing {
-            continue;
         }
-        if let Some((tau, beta)) = reflector(&mut v, beta) {
-            apply_left(&mut r, &v, tau, i, i + 1, &mut work);
-            *r.at_mut(i, i) = beta;
-            for row in i + 1..m {
-                *r.at_mut(row, i) = T::ZERO;
+        for j in 0..end - start {
+            let (done, rest) = turned.split_at_mut((j + 1) * rows);
+            let v = &mut done[j * rows + j..];
+            let below = norm(&v[1..]) * up.0 * up.1;
+            let beta = |first: T, norm: f64| {
+                if T::COMPLEX {
+                    let size = first.abs();
+                    return if size == 0.0 { T::real(-norm) } else { -first.scale(norm / size) };
+                }
+                T::real(if below * below < eps && first.re() < 0.0 { -norm } else { norm })
+            };
+            let nothing = !T::COMPLEX && v[1..].iter().all(|&v| v == T::ZERO);
+            let found = if nothing { None } else { reflector(v, beta) };
+            reflectors.push(found.map(|(tau, _)| (&*v, tau)));
+            if let Some((tau, beta)) = found {
+                for column in rest.chunks_exact_mut(rows) {
+                    let along = dot(v, &column[j..]);
+                    add_scaled(&mut column[j..], v, -(tau * along));
+                }
+                v.fill(T::ZERO);
+                v[0] = beta;
             }
-            reflectors.push((i, v, tau));
         }
+        for (i, row) in r.data[start * n..].chunks_exact_mut(n).enumerate() {
+            for (j, value) in row[start..end].iter_mut().enumerate() {
+                *value = turned[j * rows + i];
+            }
+        }
+        reflectors.apply_from(OP, start, &mut r, end)?;
     }
-    for (i, v, tau) in reflectors.iter().rev() {
-        apply_left(&mut q, v, *tau, *i, *i, &mut work);
-    }
+    let mut q = reflectors.product(OP, columns)?;
     // What rounding has left of zeros.
     let noise = noise(m, m.max(n));
-    q.map(|value| value.clean(eps.min(noise)));
+    clean(&mut q.data, eps.min(noise));
     let noise = noise * a.norm();
     r.map(|value| value.scale(up.0).scale(up.1));
     if noise.is_finite() {
-        r.map(|value| value.clean(eps.min(noise)));
+        clean(&mut r.data, eps.min(noise));
     }
     r.data.truncate(columns * n);
     r.rows = columns.min(m);

@@ -5,11 +5,12 @@ use std::ops::{Add, Mul, Neg, Sub};
 
 use crate::DType;
 use crate::dtype::Lane;
+use crate::exec::blocks::Number;
 use crate::ops::complex;
 
 /// A number that matrices hold while they are computed with.
 pub trait Scalar:
-    Lane + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+    Lane + Number + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
 {
     /// The type that tensors are converted to.
     const DTYPE: DType;

@@ -2,8 +2,10 @@
 //! form, then implicit QR steps (Golub and Kahan).
 
 use super::eigh::{exponent, half_power};
-use super::matrix::{Matrix, add_scaled, dot, reflector, rotate};
-use super::qr::{apply_left, qr};
+use super::matrix::{Matrix, add_rows, add_scaled, dot, hypotenuse, reflector};
+use super::qr::qr;
+use super::reflectors::Reflectors;
+use super::rotations::Rotated;
 use crate::Error;
 
 const OP: &str = "svd";
@@ -69,62 +71,66 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
 fn bidiagonal(mut a: Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     let (m, n) = (a.rows, a.columns);
     let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
-    let (mut lefts, mut rights) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    let mut work = vec![0.0; m.max(n)];
+    let mut lefts = Reflectors::new(OP, n, m, 0)?;
+    let mut rights = Reflectors::new(OP, n - 1, n, 1)?;
+    let mut along = vec![0.0; n];
     let beta = |first: f64, norm: f64| if first > 0.0 { -norm } else { norm };
     for k in 0..n {
         let mut v: Vec<f64> = (k..m).map(|row| a.at(row, k)).collect();
         d[k] = v[0];
-        if v[1..].iter().any(|&v| v != 0.0)
-            && let Some((tau, beta)) = reflector(&mut v, beta)
-        {
-            d[k] = beta;
-            apply_left(&mut a, &v, tau, k, k + 1, &mut work);
-            lefts.push((k, v, tau));
+        let nothing = v[1..].iter().all(|&v| v == 0.0);
+        let left = if nothing { None } else { reflector(&mut v, beta) };
+        lefts.push(left.map(|(tau, _)| (&v[..], tau)));
+        // What the left reflection takes from each row: a multiple of this.
+        let along = &mut along[k + 1..];
+        along.fill(0.0);
+        let mut by = 0.0;
+        if let Some((tau, beta)) = left {
+            (d[k], by) = (beta, tau);
+            if k + 1 < n {
+                add_rows(along, &v, &a.data[k * n + k + 1..], n);
+            }
         }
         if k + 1 >= n {
             continue;
         }
-        let mut v = a.row(k)[k + 1..].to_vec();
-        e[k] = v[0];
-        if v[1..].iter().any(|&v| v != 0.0)
-            && let Some((tau, beta)) = reflector(&mut v, beta)
-        {
+        let row = &mut a.row_mut(k)[k + 1..];
+        add_scaled(row, along, -by * v[0]);
+        let mut right = row.to_vec();
+        e[k] = right[0];
+        let nothing = right[1..].iter().all(|&v| v == 0.0);
+        let found = if nothing { None } else { reflector(&mut right, beta) };
+        rights.push(found.map(|(tau, _)| (&right[..], tau)));
+        let tau = found.map_or(0.0, |(tau, beta)| {
             e[k] = beta;
-            for row in a.data[(k + 1) * n..].chunks_exact_mut(n) {
-                let row = &mut row[k + 1..];
-                let along = dot(&v, row);
-                add_scaled(row, &v, -tau * along);
+            tau
+        });
+        // Both reflections in one pass.
+        for (row, &v) in a.data[(k + 1) * n..].chunks_exact_mut(n).zip(&v[1..]) {
+            let row = &mut row[k + 1..];
+            add_scaled(row, along, -by * v);
+            if tau != 0.0 {
+                let sum = dot(&right, row);
+                add_scaled(row, &right, -tau * sum);
             }
-            rights.push((k + 1, v, tau));
         }
     }
-    let mut u = Matrix::eye(OP, m, columns)?;
-    for (k, v, tau) in lefts.iter().rev() {
-        apply_left(&mut u, v, *tau, *k, *k, &mut work);
-    }
-    let mut v = Matrix::eye(OP, n, n)?;
-    for (k, reflected, tau) in rights.iter().rev() {
-        apply_left(&mut v, reflected, *tau, *k, *k, &mut work);
-    }
-    let (mut u, mut v) = (u.transpose(OP)?, v.transpose(OP)?);
+    let mut u = Rotated::new(OP, lefts.product(OP, columns)?)?;
+    let mut v = Rotated::new(OP, rights.product(OP, n)?)?;
     steps(&mut d, &mut e, &mut u, &mut v)?;
+    let (mut u, mut v) = (u.finish()?.transpose(OP)?, v.finish()?.transpose(OP)?);
     sort(&mut d, &mut u, &mut v)?;
     Ok(Svd { u, s: d, v })
 }
 
 /// A rotation that maps `(f, g)` to `(r, 0)`: `(c, s, r)`.
 fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
-    let r = f.hypot(g);
+    let r = hypotenuse(f, g);
     if r == 0.0 { (1.0, 0.0, 0.0) } else { (f / r, g / r, r) }
 }
 
 /// Diagonalizes; `e[k]` is beside `d[k]`, its last element is zero.
-fn steps(d: &mut [f64], e: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>) -> Result<(), Error> {
-    let turn = |matrix: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64| {
-        let (first, second) = matrix.two_rows(i, j);
-        rotate(first, second, c, s);
-    };
+fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated<f64>) -> Result<(), Error> {
     let norm = d.iter().chain(e.iter()).fold(0.0, |m: f64, x| m.max(x.abs()));
     let mut count = 0;
     let mut end = d.len();
@@ -162,7 +168,7 @@ fn steps(d: &mut [f64], e: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>)
                         f = -s * e[j - 1];
                         e[j - 1] *= c;
                     }
-                    turn(v, j, last, c, s);
+                    v.rotate(j, last, c, s)?;
                 }
             } else {
                 // The row of the zero is turned away.
@@ -173,7 +179,7 @@ fn steps(d: &mut [f64], e: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>)
                     d[j] = r;
                     f = -s * e[j];
                     e[j] *= c;
-                    turn(u, j, k, c, s);
+                    u.rotate(j, k, c, s)?;
                 }
             }
             continue;
@@ -204,14 +210,14 @@ fn steps(d: &mut [f64], e: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>)
             e[j] = c * e[j] - s * d[j];
             g = s * d[j + 1];
             d[j + 1] *= c;
-            turn(v, j, j + 1, c, s);
+            v.rotate(j, j + 1, c, s)?;
             let (c, s, r) = rotation(f, g);
             d[j] = r;
             f = c * e[j] + s * d[j + 1];
             d[j + 1] = c * d[j + 1] - s * e[j];
             g = s * e[j + 1];
             e[j + 1] *= c;
-            turn(u, j, j + 1, c, s);
+            u.rotate(j, j + 1, c, s)?;
         }
         e[last - 1] = f;
     }

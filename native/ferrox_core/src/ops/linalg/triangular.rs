@@ -1,8 +1,11 @@
 //! Triangular systems.
 
+use std::ops::Range;
+
 use super::matrix::{Matrix, add_rows};
 use super::scalar::Scalar;
 use crate::Error;
+use crate::exec::blocks::{View, add_product};
 
 /// What is solved: `op(A) X = B`, or `X op(A) = B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,35 +29,68 @@ pub enum Transform {
     Conjugate,
 }
 
+/// What is on the diagonal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Diagonal {
+    /// What the matrix has there.
+    Own,
+    /// Ones, which the matrix doesn't show.
+    Ones,
+}
+
+/// Rows that are solved for one by one.
+const LEAF: usize = 32;
+
 /// Overwrites `b` with the solution of a lower triangular system `A X = B`.
 ///
 /// # Errors
 ///
 /// `Error::Singular` if an element of the diagonal is zero.
-pub fn forward<T: Scalar>(a: &Matrix<T>, b: &mut Matrix<T>) -> Result<(), Error> {
-    let n = b.columns;
-    let mut sums = Matrix::zeros("triangular_solve", 1, n)?;
-    for i in 0..a.rows {
-        let pivot = a.at(i, i);
-        if pivot.abs() == 0.0 {
-            return Err(Error::Singular);
-        }
-        let (solved, rest) = b.data.split_at_mut(i * n);
-        let row = &mut rest[..n];
+pub fn forward<T: Scalar>(a: &Matrix<T>, b: &mut Matrix<T>, diagonal: Diagonal) -> Result<(), Error> {
+    if diagonal == Diagonal::Own && (0..a.rows).any(|i| a.at(i, i).abs() == 0.0) {
+        return Err(Error::Singular);
+    }
+    let mut sums = vec![T::ZERO; b.columns];
+    solve_rows(a, b, 0..a.rows, diagonal, &mut sums);
+    Ok(())
+}
+
+/// The same for some rows, from which those above are subtracted already.
+fn solve_rows<T: Scalar>(
+    a: &Matrix<T>,
+    b: &mut Matrix<T>,
+    rows: Range<usize>,
+    diagonal: Diagonal,
+    sums: &mut [T],
+) {
+    let (n, Range { start, end }) = (b.columns, rows);
+    if end - start > LEAF {
+        let middle = start + (end - start) / 2;
+        solve_rows(a, b, start..middle, diagonal, sums);
+        let (solved, rest) = b.data.split_at_mut(middle * n);
+        let left = View::rows(&a.data[middle * a.columns + start..], a.columns);
+        let right = View::rows(&solved[start * n..], n);
+        add_product([end - middle, middle - start, n], -T::ONE, left, right, (rest, n));
+        return solve_rows(a, b, middle..end, diagonal, sums);
+    }
+    for i in start..end {
+        let (solved, rest) = b.data[start * n..].split_at_mut((i - start) * n);
+        let (row, factors) = (&mut rest[..n], &a.row(i)[start..i]);
         // The sum first, as Nx does, so that it rounds alike.
         if n == 1 {
-            let sum = a.row(i)[..i].iter().zip(solved.iter());
-            let sum = sum.fold(T::ZERO, |sum, (&a, &x)| a * x + sum);
-            row[0] = (row[0] - sum).over(pivot);
+            sums[0] = factors.iter().zip(solved.iter()).fold(T::ZERO, |sum, (&a, &x)| a * x + sum);
         } else {
-            sums.data.fill(T::ZERO);
-            add_rows(&mut sums.data, &a.row(i)[..i], solved, n);
-            for (value, &sum) in row.iter_mut().zip(&sums.data) {
-                *value = (*value - sum).over(pivot);
+            sums.fill(T::ZERO);
+            add_rows(sums, factors, solved, n);
+        }
+        let pivot = a.at(i, i);
+        for (value, &sum) in row.iter_mut().zip(sums.iter()) {
+            *value = *value - sum;
+            if diagonal == Diagonal::Own {
+                *value = value.over(pivot);
             }
         }
     }
-    Ok(())
 }
 
 /// The matrix with its rows and columns in reverse order.
@@ -71,7 +107,7 @@ fn reversed<T: Scalar>(mut matrix: Matrix<T>) -> Matrix<T> {
 pub fn backward<T: Scalar>(a: Matrix<T>, b: &mut Matrix<T>) -> Result<(), Error> {
     let a = reversed(a);
     b.data.reverse();
-    forward(&a, b)?;
+    forward(&a, b, Diagonal::Own)?;
     b.data.reverse();
     Ok(())
 }
@@ -98,7 +134,7 @@ pub fn solve<T: Scalar>(how: Triangular, a: Matrix<T>, mut b: Matrix<T>) -> Resu
     if how.lower == transpose {
         backward(a, &mut b)?;
     } else {
-        forward(&a, &mut b)?;
+        forward(&a, &mut b, Diagonal::Own)?;
     }
     if how.left_side { Ok(b) } else { b.transpose(OP) }
 }

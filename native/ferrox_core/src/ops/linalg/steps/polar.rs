@@ -10,7 +10,7 @@ use super::super::matrix::Matrix;
 use super::super::qr::stepwise;
 use super::super::scalar::Precision;
 use super::super::svd::Svd;
-use super::super::triangular::{backward, forward};
+use super::super::triangular::{Diagonal, backward, forward};
 use super::{EPS, Steps, eigenvectors, single, times};
 use crate::Error;
 
@@ -139,9 +139,9 @@ fn by_cholesky(u: &Matrix<f64>, (e, c, rest): Weights) -> Result<Matrix<f64>, Er
     for i in 0..n {
         *x.at_mut(i, i) = single(x.at(i, i) + 1.0);
     }
-    let y = cholesky(&x, Precision::Single)?;
+    let y = cholesky(x, Precision::Single);
     let mut z = uh;
-    forward(&y, &mut z)?;
+    forward(&y, &mut z, Diagonal::Own)?;
     z.map(single);
     backward(y.transpose(OP)?, &mut z)?;
     z.map(single);
