@@ -7,6 +7,7 @@
 //! the last digits are Nx's too.
 
 mod cholesky;
+mod conquer;
 mod eigh;
 mod lu;
 mod matrix;

@@ -1,6 +1,7 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices: reflections to
-//! tridiagonal form, then implicit QL steps.
+//! tridiagonal form, and for what is small implicit QL steps.
 
+use super::conquer::eigenvectors;
 use super::matrix::{Matrix, hypotenuse, reflector, update_and_multiply};
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
@@ -40,11 +41,17 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
             *h.at_mut(j, i) = mean.conj();
         }
     }
-    let (mut d, mut e, q) = tridiagonal(h)?;
-    let mut vectors = Rotated::new(OP, q)?;
-    ql(&mut d, &mut e, &mut vectors)?;
+    let Tridiagonal { mut d, mut e, turns, reflectors } = tridiagonal(h)?;
+    let columns = eigenvectors(&mut d, &mut e)?.transpose(OP)?;
+    let mut vectors = Matrix::zeros(OP, n, n)?;
+    for (i, &turn) in turns.iter().enumerate() {
+        for (value, &real) in vectors.row_mut(i).iter_mut().zip(columns.row(i)) {
+            *value = turn.scale(real);
+        }
+    }
+    reflectors.apply_all(OP, &mut vectors)?;
     d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
-    Ok((d, vectors.finish()?))
+    Ok((d, vectors))
 }
 
 /// The exponent of two of a positive number.
@@ -57,10 +64,16 @@ pub fn half_power(exponent: i32) -> (f64, f64) {
     (2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2))
 }
 
-/// A diagonal, what is beside it, and `Q`.
-type Tridiagonal<T> = (Vec<f64>, Vec<f64>, Matrix<T>);
+/// `A = Q T Qᴴ`: the diagonal of `T` and what is beside it, real, and `Q` as reflections,
+/// the columns of whose product are multiplied with numbers of magnitude one.
+struct Tridiagonal<T> {
+    d: Vec<f64>,
+    e: Vec<f64>,
+    turns: Vec<T>,
+    reflectors: Reflectors<T>,
+}
 
-/// `A = Q T Qᴴ`: the diagonal and what is beside it, real, and `Q`.
+/// The tridiagonal form of a Hermitian matrix.
 ///
 /// What a reflection changes is written in the same pass in which the next one is
 /// multiplied with the matrix.
@@ -117,7 +130,6 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
         }
         std::mem::swap(&mut old, &mut new);
     }
-    let mut q = reflectors.product(OP, n)?;
     // What is beside the diagonal becomes real by turning the columns of Q.
     let mut turn = T::ONE;
     let mut turns = vec![T::ONE; n];
@@ -130,16 +142,15 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
         }
         turns[k + 1] = turn;
     }
-    if T::COMPLEX {
-        for row in q.data.chunks_exact_mut(n.max(1)) {
-            row.iter_mut().zip(&turns).for_each(|(value, &turn)| *value = *value * turn);
-        }
-    }
-    Ok((d, e, q))
+    Ok(Tridiagonal { d, e, turns, reflectors })
 }
 
 /// Implicit QL steps; rotates the columns of `vectors` along.
-fn ql<T: Scalar>(d: &mut [f64], e: &mut [f64], vectors: &mut Rotated<T>) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// `Error::Argument` if they don't converge, `Error::TooLarge` if there is no memory.
+pub fn ql(d: &mut [f64], e: &mut [f64], vectors: &mut Rotated<f64>) -> Result<(), Error> {
     let n = d.len();
     for l in 0..n {
         let mut steps = 0;

@@ -2,6 +2,7 @@
 
 use super::scalar::Scalar;
 use crate::Error;
+use crate::exec::blocks::View;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 /// A matrix in row-major order.
@@ -103,6 +104,11 @@ impl<T: Scalar> Matrix<T> {
             add_rows(out, row, &other.data, other.columns);
         }
         Ok(product)
+    }
+
+    /// All of it, to multiply with.
+    pub fn view(&self) -> View<'_, T> {
+        View::rows(&self.data, self.columns)
     }
 
     /// An element.
@@ -346,6 +352,32 @@ impl<T: Scalar> Vectorized for AddRows<'_, T> {
 #[inline]
 pub fn add_rows<T: Scalar>(out: &mut [T], by: &[T], rows: &[T], stride: usize) {
     vectorize(AddRows { out, by, rows, stride });
+}
+
+struct Rotate<'a, T> {
+    a: &'a mut [T],
+    b: &'a mut [T],
+    c: f64,
+    s: f64,
+}
+
+impl<T: Scalar> Vectorized for Rotate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (c, s) = (self.c, self.s);
+        for (a, b) in self.a.iter_mut().zip(self.b) {
+            let (x, y) = (*a, *b);
+            *a = x.scale(c) + y.scale(s);
+            *b = y.scale(c) - x.scale(s);
+        }
+    }
+}
+
+/// `(a, b) = (c a + s b, c b - s a)`
+pub fn rotate<T: Scalar>(a: &mut [T], b: &mut [T], c: f64, s: f64) {
+    vectorize(Rotate { a, b, c, s });
 }
 
 struct UpdateAndMultiply<'a, T> {

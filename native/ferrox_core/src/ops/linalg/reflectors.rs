@@ -62,6 +62,19 @@ impl<T: Scalar> Reflectors<T> {
         self.apply(op, from, self.taus.len(), a, column, true)
     }
 
+    /// Multiplies a matrix with the product of all, the first on the left.
+    ///
+    /// # Errors
+    ///
+    /// `Error::TooLarge` if there is no memory.
+    pub fn apply_all(&self, op: &'static str, a: &mut Matrix<T>) -> Result<(), Error> {
+        let count = self.taus.len();
+        for from in (0..count).step_by(TOGETHER).rev() {
+            self.apply(op, from, (from + TOGETHER).min(count), a, 0, false)?;
+        }
+        Ok(())
+    }
+
     /// The product of all, the first on the left: its first columns.
     ///
     /// # Errors
