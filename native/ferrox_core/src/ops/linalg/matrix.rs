@@ -523,6 +523,23 @@ pub fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
 /// `beta` is what the caller makes of the first element and the norm of all; it
 /// must have that norm, and `beta / x[0]` must be real.
 pub fn reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
+    let most = largest(x);
+    if most > 0.0 && most < *SQUARES.start() {
+        // What rounding has left of zeros may be so small that it has few digits; as many
+        // would `v` have.
+        let (up, down) = (2f64.powi(500), 2f64.powi(-500));
+        x.iter_mut().for_each(|value| *value = value.scale(up));
+        let reflection = scaled_reflector(x, beta).map(|(tau, beta)| (tau, beta.scale(down)));
+        if reflection.is_none() {
+            x.iter_mut().for_each(|value| *value = value.scale(down));
+        }
+        return reflection;
+    }
+    scaled_reflector(x, beta)
+}
+
+/// `reflector` of numbers that are not too small.
+fn scaled_reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
     let (&first, tail) = x.split_first()?;
     let below = norm(tail);
     let all = first.abs().hypot(below);
