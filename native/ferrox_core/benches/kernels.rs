@@ -6,6 +6,7 @@ use divan::{Bencher, black_box};
 use ferrox_core::exec::memory::Recycler;
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::conv::{Options, conv};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::fft::{Transform, fft};
 use ferrox_core::ops::indexed::{Update, gather, indexed, take};
@@ -14,6 +15,7 @@ use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::{concatenate, reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::ops::window::{WindowOp, Windows, window};
 use ferrox_core::{DType, Error, Output, Tensor};
 
 /// As in the library.
@@ -293,10 +295,29 @@ fn dot_with_vector_s32(bencher: Bencher, n: usize) {
     product(bencher, DType::S32, &[n, n], &[n], &[n]);
 }
 
+#[divan::bench(args = [128, 2_048, 32_768])]
+fn dot_of_tall_f32(bencher: Bencher, n: usize) {
+    product(bencher, DType::F32, &[n, 32], &[32, 32], &[n, 32]);
+}
+
+#[divan::bench(args = [128, 2_048, 32_768])]
+fn dot_of_tall_f64(bencher: Bencher, n: usize) {
+    product(bencher, DType::F64, &[n, 32], &[32, 32], &[n, 32]);
+}
+
 /// Sixteen products of small matrices.
 #[divan::bench(args = [4, 16, 64])]
 fn dot_of_batches_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
+        let [left, right] =
+            [(&x[0], &[2]), (&x[1], &[1])].map(|(tensor, contract)| Side { tensor, contract, batch: &[0] });
+        dot(out, left, right)
+    });
+}
+
+#[divan::bench(args = [4, 16, 64])]
+fn dot_of_batches_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
         let [left, right] =
             [(&x[0], &[2]), (&x[1], &[1])].map(|(tensor, contract)| Side { tensor, contract, batch: &[0] });
         dot(out, left, right)
@@ -324,5 +345,91 @@ fn fft_c128(bencher: Bencher, n: usize) {
     bencher.counter(ItemsCount::new(n)).bench_local(|| {
         let out = Output::new("bench", DType::C128, &shape, black_box(&mut bytes)).expect("sound");
         fft(Transform::Forward, out, black_box(&tensor), (0, n), 1e-10).expect("sound");
+    });
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_with_vector_f64(bencher: Bencher, n: usize) {
+    product(bencher, DType::F64, &[n, n], &[n], &[n]);
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_with_vector_s8(bencher: Bencher, n: usize) {
+    product(bencher, DType::S8, &[n, n], &[n], &[n]);
+}
+
+/// Layers of a small ResNet: channels and side of the image, filters, side of the kernel, stride.
+const LAYERS: [[usize; 5]; 8] = [
+    [1, 28, 8, 3, 1],
+    [256, 14, 256, 1, 1],
+    [128, 28, 128, 3, 1],
+    [3, 224, 64, 7, 2],
+    [64, 56, 64, 3, 1],
+    [64, 56, 128, 3, 2],
+    [64, 56, 128, 1, 2],
+    [512, 7, 512, 3, 1],
+];
+
+#[divan::bench(args = LAYERS)]
+fn conv_f32(bencher: Bencher, [channels, side, filters, places, stride]: [usize; 5]) {
+    convolve(bencher, [1, channels, side, filters, places, stride], 1);
+}
+
+#[divan::bench]
+fn conv_of_batch_f32(bencher: Bencher) {
+    convolve(bencher, [8, 64, 56, 64, 3, 1], 1);
+}
+
+#[divan::bench]
+fn conv_depthwise_f32(bencher: Bencher) {
+    convolve(bencher, [1, 32, 112, 32, 3, 1], 32);
+}
+
+fn convolve(bencher: Bencher, [batch, channels, side, filters, places, stride]: [usize; 6], groups: usize) {
+    let pad = places / 2;
+    let out = (side + 2 * pad - places) / stride + 1;
+    let axes = [0, 1, 2, 3];
+    let options = Options {
+        strides: &[stride; 2],
+        padding: &[(pad as i64, pad as i64); 2],
+        input_dilation: &[1; 2],
+        kernel_dilation: &[1; 2],
+        feature_groups: groups,
+        batch_groups: 1,
+        input_permutation: &axes,
+        kernel_permutation: &axes,
+        output_permutation: &axes,
+    };
+    let (input, kernel) = ([batch, channels, side, side], [filters, channels / groups, places, places]);
+    run(bencher, DType::F32, (&[batch, filters, out, out], &[&input, &kernel]), |out, x| {
+        conv(out, &x[0], &x[1], options)
+    });
+}
+
+/// Batch, channels, side of the image, side of the window, stride.
+const POOLS: [[usize; 5]; 4] = [[1, 8, 28, 2, 2], [1, 512, 7, 7, 1], [1, 64, 112, 3, 2], [1, 64, 112, 2, 2]];
+
+#[divan::bench(args = POOLS)]
+fn window_max_f32(bencher: Bencher, pool: [usize; 5]) {
+    slide(bencher, WindowOp::Max, pool);
+}
+
+#[divan::bench(args = POOLS)]
+fn window_sum_f32(bencher: Bencher, pool: [usize; 5]) {
+    slide(bencher, WindowOp::Sum, pool);
+}
+
+fn slide(bencher: Bencher, op: WindowOp, [batch, channels, side, places, stride]: [usize; 5]) {
+    let pad = if places == 3 { 1 } else { 0 };
+    let out = (side + 2 * pad - places) / stride + 1;
+    let edge = (pad as i64, pad as i64);
+    let windows = Windows {
+        shape: &[1, 1, places, places],
+        strides: &[1, 1, stride, stride],
+        padding: &[(0, 0), (0, 0), edge, edge],
+        dilations: &[1; 4],
+    };
+    run(bencher, DType::F32, (&[batch, channels, out, out], &[&[batch, channels, side, side]]), |out, x| {
+        window(op, out, &x[0], windows)
     });
 }

@@ -8,6 +8,7 @@ pub mod fold;
 pub mod matmul;
 pub mod matvec;
 pub mod memory;
+pub mod panels;
 pub mod parallel;
 #[cfg(target_arch = "x86_64")]
 mod quick;

@@ -6,6 +6,7 @@ use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
+use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::ops::conv::{Options, conv};
 use ferrox_core::promotion::System;
 
@@ -280,6 +281,34 @@ fn large_ones_of_several_types() {
         compared += run(&input, &kernel, &turned, F32, Bound::Value);
     }
     println!("conv, large: {compared} elements compared");
+}
+
+/// Padded planes, and patches, with all vectors: the bits don't depend on which test runs when.
+#[test]
+fn every_instruction_set() {
+    let (mut compared, mut random) = (0, Random(7));
+    for level in [Level::Baseline, Level::V3, Level::V4] {
+        simd::limit(level);
+        for spec in [
+            Spec { padding: vec![(1, 1), (2, 0)], ..Spec::plain(&[2, 5, 11, 13], &[9, 5, 3, 3]) },
+            Spec { strides: vec![2, 3], ..Spec::plain(&[1, 3, 20, 31], &[26, 3, 5, 4]) },
+            // A row of several vectors, planes of one, and sums of more than a part.
+            Spec { input_dilation: vec![2], ..Spec::plain(&[1, 70, 90], &[13, 70, 5]) },
+            Spec { kernel_dilation: vec![2, 1], ..Spec::plain(&[1, 33, 6, 5], &[8, 33, 2, 4]) },
+            Spec { strides: vec![2, 1, 1], ..Spec::plain(&[1, 4, 6, 7, 8], &[7, 4, 3, 2, 2]) },
+            // Where the input lies, whole and in groups.
+            Spec::plain(&[1, 300, 7, 7], &[31, 300, 1, 1]),
+            Spec { feature_groups: 3, ..Spec::plain(&[3, 12, 9, 5], &[18, 4, 1, 1]) },
+            Spec::plain(&[40, 1, 7, 7], &[9, 1, 1, 1]).channels_last(),
+            Spec { batch_groups: 2, ..Spec::plain(&[4, 12, 9, 5], &[18, 12, 1, 2]) },
+        ] {
+            for dtype in [F32, F64, F16] {
+                let (input, kernel) = sources(&spec, [dtype, dtype], false, &mut random);
+                compared += run(&input, &kernel, &spec, dtype, Bound::Value);
+            }
+        }
+    }
+    println!("conv, instruction sets: {compared} elements compared");
 }
 
 /// Patches of more than one block.

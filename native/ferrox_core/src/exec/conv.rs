@@ -7,6 +7,7 @@
 //! channel and place where positions lie side by side, a row for each position
 //! where channels do. Where a product would have next to nothing to do with a
 //! patch, as in depthwise convolutions, the input is multiplied where it lies.
+//! Floats whose positions lie side by side have no patches: see `ops/conv/planes.rs`.
 
 use crate::exec::matmul::Ring;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -165,7 +166,14 @@ impl Patches<'_> {
                     return;
                 }
                 if every == 1 {
-                    out[count..].fill([0; N]);
+                    let (met, rest) = out.split_at_mut(count);
+                    rest.fill([0; N]);
+                    // Of a known length, pairs are taken apart in vectors.
+                    let pairs = if step == 2 { input[start as usize..].as_chunks::<2>().0 } else { &[] };
+                    if pairs.len() >= count {
+                        met.iter_mut().zip(pairs).for_each(|(slot, pair)| *slot = pair[0]);
+                        return;
+                    }
                 } else {
                     out.fill([0; N]);
                 }
@@ -194,11 +202,11 @@ impl Patches<'_> {
             return;
         };
         let (mut position, mut index) = (from, Shape::from_elem(0, outer.len()));
+        index_in(outer, |axis| axis.positions, from / last.positions, &mut index);
+        let mut column = from % last.positions;
         let whole = last.run(0, last.positions, place[outer.len()]);
         while position < to {
-            let (line, column) = (position / last.positions, position % last.positions);
             let length = (last.positions - column).min(to - position);
-            index_in(outer, |axis| axis.positions, line, &mut index);
             let base = outer.iter().zip(&index).zip(place).try_fold(start, |base, ((axis, &i), &place)| {
                 Some(base + axis.element(i, place)? as isize * axis.step)
             });
@@ -214,6 +222,8 @@ impl Patches<'_> {
             });
             visit((position, position + length), meeting);
             position += length;
+            column = 0;
+            count_up(outer, |axis| axis.positions, &mut index);
         }
     }
 
@@ -265,7 +275,7 @@ impl Patches<'_> {
 
 /// The next index in row-major order.
 #[inline]
-fn count_up(axes: &[Axis], dim: fn(&Axis) -> usize, index: &mut [usize]) {
+pub fn count_up(axes: &[Axis], dim: fn(&Axis) -> usize, index: &mut [usize]) {
     for (axis, slot) in axes.iter().zip(index).rev() {
         *slot += 1;
         if *slot < dim(axis) {

@@ -10,6 +10,9 @@
 use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::dtype::Lane;
+
 /// A loop to compile for each level. `run` must be `#[inline(always)]`, and so
 /// must what it calls.
 pub trait Vectorized {
@@ -100,19 +103,19 @@ pub fn fuses() -> bool {
     if cfg!(target_arch = "x86_64") { level() >= Level::V3 } else { cfg!(target_arch = "aarch64") }
 }
 
+/// A loop at `Level::V4`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn v4<V: Vectorized>(v: V) -> V::Output {
+    v.run()
+}
+
 /// Runs a loop with the best instructions that the processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt")]
     fn v3<V: Vectorized>(v: V) -> V::Output {
-        v.run()
-    }
-
-    #[target_feature(
-        enable = "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
-    )]
-    fn v4<V: Vectorized>(v: V) -> V::Output {
         v.run()
     }
 
@@ -146,6 +149,13 @@ impl Wide {
     #[must_use]
     pub fn detect() -> Option<Wide> {
         (level() == Level::V4).then_some(Wide(()))
+    }
+
+    /// `dispatch` of a loop that only runs at that level, and is compiled for no other.
+    #[inline]
+    pub fn run<V: Vectorized>(self, v: V) -> V::Output {
+        // SAFETY: a `Wide` is only made where the processor has every feature of `v4`.
+        unsafe { v4(v) }
     }
 }
 
@@ -457,5 +467,52 @@ products! {
     u16, 32, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi16, _mm512_mullo_epi16, _mm512_add_epi16;
     u32, 16, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32;
     u64, 8, __m512i, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_set1_epi64, _mm512_mullo_epi64, _mm512_add_epi64;
+    f32, 16, __m512, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_mul_ps, _mm512_add_ps;
     f64, 8, __m512d, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_set1_pd, _mm512_mul_pd, _mm512_add_pd;
+}
+
+/// Floats of products, as bytes at any address. A mask has a bit for each lane, the lowest
+/// for the first.
+#[cfg(target_arch = "x86_64")]
+pub trait Fused: Products + Lane {
+    /// `sum + a * b`, rounded once.
+    fn add_fused(wide: Wide, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The lanes that a slice starts with; panics if it is shorter.
+    fn read(wide: Wide, from: &[Self::Bytes]) -> Self::Vector;
+    /// Writes the lanes of the mask side by side; panics if the slice is shorter.
+    fn write_where(wide: Wide, mask: u16, vector: Self::Vector, to: &mut [Self::Bytes]);
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! fused {
+    ($($t:ty, $mask:ty, $fuse:ident, $load:ident, $compress:ident, $store:ident;)*) => {$(
+        // SAFETY, of each call: as for `Products`.
+        impl Fused for $t {
+            #[inline(always)]
+            fn add_fused(_: Wide, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { arch::$fuse(a, b, sum) }
+            }
+            #[inline(always)]
+            fn read(_: Wide, from: &[Self::Bytes]) -> Self::Vector {
+                let from = &from[..Self::LANES];
+                // SAFETY: as above; `Bytes` are as many bytes as a lane.
+                unsafe { arch::$load(from.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            fn write_where(_: Wide, mask: u16, vector: Self::Vector, to: &mut [Self::Bytes]) {
+                let mask = mask as $mask;
+                let count = mask.count_ones() as usize;
+                let to = &mut to[..count];
+                let first = ((1u32 << count) - 1) as $mask;
+                // SAFETY: as above; only `count` lanes are written.
+                unsafe { arch::$store(to.as_mut_ptr().cast(), first, arch::$compress(mask, vector)) }
+            }
+        }
+    )*};
+}
+#[cfg(target_arch = "x86_64")]
+fused! {
+    f32, u16, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_maskz_compress_ps, _mm512_mask_storeu_ps;
+    f64, u8, _mm512_fmadd_pd, _mm512_loadu_pd, _mm512_maskz_compress_pd, _mm512_mask_storeu_pd;
 }

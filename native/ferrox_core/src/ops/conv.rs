@@ -19,6 +19,10 @@ use crate::ops::dot::{SMALL, lane};
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
 
+mod planes;
+
+use planes::Planes;
+
 const OP: &str = "conv";
 
 /// Bytes of patches that are laid out at a time: they stay in the cache while
@@ -297,12 +301,14 @@ struct Job<'a> {
     lane: DType,
     dtype: DType,
     order: Order,
+    /// Instead of patches.
+    planes: Option<Planes>,
     input: Cow<'a, Tensor<'a>>,
     /// Of the batch and of the channels.
     strides: [isize; 2],
     offset: usize,
     /// The filters, one a row.
-    filters: Vec<u8>,
+    filters: Cow<'a, [u8]>,
 }
 
 impl<'a> Job<'a> {
@@ -311,7 +317,7 @@ impl<'a> Job<'a> {
         lane: DType,
         dtype: DType,
         input: &'a Tensor<'a>,
-        kernel: &Tensor<'_>,
+        kernel: &'a Tensor<'a>,
         options: &Options<'_>,
     ) -> Result<Self, Error> {
         let input = in_lane(input, lane)?;
@@ -342,15 +348,27 @@ impl<'a> Job<'a> {
         if order == Order::ByPosition {
             axes[1..].rotate_left(1);
         }
-        let filters = kernel.view(kernel.layout().transpose(&axes)).dense(OP)?.into_owned();
+        let identity = axes.iter().copied().eq(0..axes.len());
+        let filters = match kernel {
+            Cow::Borrowed(kernel) if identity => kernel.dense(OP)?,
+            kernel => Cow::Owned(kernel.view(kernel.layout().transpose(&axes)).dense(OP)?.into_owned()),
+        };
         let strides = [layout.strides[0], layout.strides[1]];
-        Ok(Job { sizes, lane, dtype, order, input, strides, offset: layout.offset, filters })
+        let planes = match lane {
+            _ if order != Order::ByPlace => None,
+            DType::F32 => Planes::new::<f32>(&sizes.axes, sizes.channels, strides[1]),
+            DType::F64 => Planes::new::<f64>(&sizes.axes, sizes.channels, strides[1]),
+            _ => None,
+        };
+        let offset = layout.offset;
+        Ok(Job { sizes, lane, dtype, order, planes, input, strides, offset, filters })
     }
 
     /// Whether results can be written there without another copy.
     fn writes_to(&self, place: &Place) -> bool {
         let one = place.position == 1 || self.sizes.positions() == 1;
-        self.order != Order::Direct || one && place.filter == self.sizes.positions()
+        let by_patches = self.order != Order::Direct && self.planes.is_none();
+        by_patches || one && place.filter == self.sizes.positions()
     }
 
     /// Of one element of the result's batch, and one group.
@@ -374,6 +392,9 @@ impl<'a> Job<'a> {
         if self.order == Order::Direct {
             let cost = each.saturating_mul(30).saturating_add(200).saturating_mul(positions as Cost);
             return parallel::try_fill(out, batch * filters, cost, |first, out| self.direct(first, out));
+        }
+        if let Some(planes) = &self.planes {
+            return self.by_planes(planes, out);
         }
         let each = each.saturating_mul(if self.lane.is_integer() { 12 } else { 6 });
         let whole = filters * positions;
