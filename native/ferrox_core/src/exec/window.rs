@@ -235,9 +235,23 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
         let inner = (-shift).max(0).cast_unsigned().div_ceil(stride);
         let last = rows - 1 - shift - self.pass.axis.extent() as isize;
         let inner = inner..if last < 0 { 0 } else { last as usize / stride + 1 };
-        let (from, to) = self.pass.stretches();
+        let (mut from, mut to) = self.pass.stretches();
+        let mut paired = inner.start..inner.end.min(to);
+        if after > 1 || stride != 2 || paired.len() < NARROW && paired != (0..to) {
+            paired = 0..0;
+        } else if paired == (0..to) && from == 2 * to {
+            // One stretch goes on where the one before has ended.
+            (from, to) = (self.source.len(), self.target.len());
+            paired = 0..to;
+        }
         for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
-            for (window, target) in target.chunks_exact_mut(after).enumerate() {
+            if !paired.is_empty() {
+                let first = ((paired.start * 2) as isize + shift) as usize;
+                let target = &mut target[paired.clone()];
+                fold_pairs::<L, F>(&source[first..], target, places, dilation, self.neutral);
+            }
+            for window in (0..paired.start).chain(paired.end..to / after) {
+                let target = &mut target[window * after..][..after];
                 let start = (window * stride) as isize + shift;
                 let (from, to) = if inner.contains(&window) {
                     (0, places)
@@ -253,8 +267,12 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
                 }
                 let first = (start + (from * dilation) as isize) as usize;
                 if after == 1 {
-                    let met = source[first..].iter().step_by(dilation).take(to - from);
-                    let total = met.fold(self.neutral, |total, &x| F::fold(total, L::load(x)));
+                    let fold = |total, &x: &L::Bytes| F::fold(total, L::load(x));
+                    let total = if dilation == 1 {
+                        source[first..][..to - from].iter().fold(self.neutral, fold)
+                    } else {
+                        source[first..].iter().step_by(dilation).take(to - from).fold(self.neutral, fold)
+                    };
                     target[0] = total.store();
                     continue;
                 }
@@ -262,6 +280,31 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
                 for place in 0..to - from {
                     fold_into::<L, F>(target, &source[(first + place * dilation) * after..][..after]);
                 }
+            }
+        }
+    }
+}
+
+/// Windows two elements apart, of which all places are there: those that a place meets are
+/// taken from pairs, which the compiler does in vectors.
+#[inline(always)]
+fn fold_pairs<L: Lane, F: Fold<L>>(
+    source: &[L::Bytes],
+    target: &mut [L::Bytes],
+    places: usize,
+    dilation: usize,
+    neutral: L,
+) {
+    for (tile, target) in target.chunks_mut(TILE).enumerate() {
+        target.fill(neutral.store());
+        for place in 0..places {
+            let (pairs, rest) = source[2 * tile * TILE + place * dilation..].as_chunks::<2>();
+            let (most, last) = target.split_at_mut(pairs.len().min(target.len()));
+            for (total, pair) in most.iter_mut().zip(pairs) {
+                *total = F::fold(L::load(*total), L::load(pair[0])).store();
+            }
+            for (total, &x) in last.iter_mut().zip(rest) {
+                *total = F::fold(L::load(*total), L::load(x)).store();
             }
         }
     }

@@ -327,7 +327,11 @@ impl Plan {
         for axis in self.axes.iter().rev() {
             size = (size / axis.size.max(1) as Cost).saturating_mul(axis.windows as Cost);
             let steps = if axis.is_long() { 12 } else { axis.places as Cost + 1 };
-            let strided = if axis.stride > 1 && self.after == 1 { 4 } else { 1 };
+            let strided = match axis.stride {
+                2 if self.after == 1 => 2,
+                2.. if self.after == 1 => 4,
+                _ => 1,
+            };
             total = total.saturating_add(size.saturating_mul(steps).saturating_mul(lane * 12 * strided));
         }
         total / self.axes[0].windows.max(1) as Cost + 1
