@@ -14,6 +14,7 @@ pub mod parallel;
 mod quick;
 pub mod radix;
 pub mod simd;
+pub mod small;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 pub mod window;

@@ -274,10 +274,18 @@ impl DotSide<'_> {
     }
 }
 
+/// Elements of operands, and of those that have another type than the result.
+fn read(dtype: DType, operands: [&Operand<'_>; 2]) -> [usize; 2] {
+    operands.into_iter().fold([0, 0], |[all, converted], operand| {
+        let other = if operand.dtype() == dtype { 0 } else { operand.size() };
+        [usize::saturating_add(all, operand.size()), usize::saturating_add(converted, other)]
+    })
+}
+
 pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>) -> Term<'a> {
     const OP: &str = "dot";
     let elements = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let read = left.operand.size().saturating_add(right.operand.size());
+    let read = read(dtype.0, [&left.operand, &right.operand]);
     let work = ops::dot::work(dtype.0, elements, left.along(&left.contract), read, left.along(&left.batch));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         let tensors = [left.operand.tensor(OP)?, right.operand.tensor(OP)?];
@@ -371,7 +379,7 @@ pub fn conv<'a>(
     let filters = permutations.1.first().and_then(|&axis| kernel.shape().get(axis));
     let depth = kernel.size() / filters.map_or(1, |&filters| filters.max(1));
     let results = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let work = ops::conv::work(dtype.0, results, depth, input.size().saturating_add(kernel.size()));
+    let work = ops::conv::work(dtype.0, results, depth, read(dtype.0, [&input, &kernel]));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         ops::conv::conv(out, &input.tensor(OP)?, &kernel.tensor(OP)?, options)
     })

@@ -278,7 +278,7 @@ macro_rules! ring {
     )*};
 }
 ring!(u8, u16, u32, u64; tiled, true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
-ring!(f64; tiled, false, 0.0, c, a, b => c + a * b, c + a);
+ring!(f64; untiled, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(f32; untiled, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + a * b, c + a);
 

@@ -9,6 +9,7 @@
 //! written. Each sum is added up in order, products and sums rounded as one, so that the bits
 //! don't depend on how the work is split, nor on the instruction set.
 
+use super::parallel::Cost;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Products, Wide};
 use super::simd::{Vectorized, dispatch, fuses};
@@ -74,6 +75,14 @@ impl Kernel {
         }
         T::narrow(panel);
     }
+}
+
+/// What so many products of a type of so many bytes cost.
+#[must_use]
+pub fn cost(width: usize, products: usize) -> Cost {
+    /// By the bytes.
+    const PRODUCT: Cost = 3;
+    PRODUCT.saturating_mul(products.saturating_mul(width) as Cost)
 }
 
 /// What a processor with vectors of 64 bytes can do more.

@@ -516,3 +516,52 @@ fused! {
     f32, u16, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_maskz_compress_ps, _mm512_mask_storeu_ps;
     f64, u8, _mm512_fmadd_pd, _mm512_loadu_pd, _mm512_maskz_compress_pd, _mm512_mask_storeu_pd;
 }
+
+/// Floats in vectors of f64, at most as many as one holds; panics if there are more.
+#[cfg(target_arch = "x86_64")]
+pub trait Part: Lane {
+    /// The values, and zero in the lanes after them.
+    fn read_part(wide: Wide, from: &[Self::Bytes]) -> arch::__m512d;
+    /// Rounds the first lanes.
+    fn write_part(wide: Wide, vector: arch::__m512d, to: &mut [Self::Bytes]);
+}
+
+#[cfg(target_arch = "x86_64")]
+const fn first_of_eight(lanes: usize) -> u8 {
+    assert!(lanes <= 8);
+    ((1 << lanes) - 1) as u8
+}
+
+// SAFETY, of each call: a `Wide` is only made where the processor has the instructions, and
+// what the mask leaves out is not read or written.
+#[cfg(target_arch = "x86_64")]
+impl Part for f64 {
+    #[inline(always)]
+    fn read_part(_: Wide, from: &[Self::Bytes]) -> arch::__m512d {
+        let mask = first_of_eight(from.len());
+        // SAFETY: as above.
+        unsafe { arch::_mm512_maskz_loadu_pd(mask, from.as_ptr().cast()) }
+    }
+    #[inline(always)]
+    fn write_part(_: Wide, vector: arch::__m512d, to: &mut [Self::Bytes]) {
+        let mask = first_of_eight(to.len());
+        // SAFETY: as above.
+        unsafe { arch::_mm512_mask_storeu_pd(to.as_mut_ptr().cast(), mask, vector) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Part for f32 {
+    #[inline(always)]
+    fn read_part(_: Wide, from: &[Self::Bytes]) -> arch::__m512d {
+        let mask = first_of_eight(from.len());
+        // SAFETY: as above.
+        unsafe { arch::_mm512_cvtps_pd(arch::_mm256_maskz_loadu_ps(mask, from.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn write_part(_: Wide, vector: arch::__m512d, to: &mut [Self::Bytes]) {
+        let mask = first_of_eight(to.len());
+        // SAFETY: as above.
+        unsafe { arch::_mm256_mask_storeu_ps(to.as_mut_ptr().cast(), mask, arch::_mm512_cvtpd_ps(vector)) }
+    }
+}

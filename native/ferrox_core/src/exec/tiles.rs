@@ -44,7 +44,6 @@ tiled! {
     u16, u16, sum => sum;
     u32, u32, sum => sum;
     u64, u64, sum => sum;
-    f64, f64, sum => sum;
 }
 
 /// `out = left * right` for dense matrices, of rows of `k` and of `n`; `false` if there are no

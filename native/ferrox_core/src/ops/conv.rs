@@ -11,6 +11,7 @@ use num_complex::Complex;
 use crate::error::ShapeDisplay;
 use crate::exec::conv::{self, Axis, Patches};
 use crate::exec::matmul::{self, Matrix, Target};
+use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, gather};
@@ -56,13 +57,20 @@ pub struct Options<'a> {
 }
 
 /// The work of a convolution of so many results, each the sum of `depth`
-/// products, that reads so many elements.
+/// products, that reads so many elements, some of them of another type.
 #[must_use]
-pub fn work(out: DType, results: usize, depth: usize, read: usize) -> Work {
-    const MOVED: Cost = 2_000;
-    const WRITTEN: Cost = 500;
-    parallel::work(results, matmul::cost(out).saturating_mul(depth as Cost).saturating_add(WRITTEN))
+pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize; 2]) -> Work {
+    const MOVED: Cost = 200;
+    const CONVERTED: Cost = 2_000;
+    const WRITTEN: Cost = 200;
+    let each = if out.is_float() {
+        panels::cost(out.width().max(4), depth)
+    } else {
+        matmul::cost(out).saturating_mul(depth as Cost)
+    };
+    parallel::work(results, each.saturating_add(WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
+        .saturating_add(parallel::work(converted, CONVERTED))
 }
 
 /// Slides the filters of `kernel` over `input`.

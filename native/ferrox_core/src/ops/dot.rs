@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
+use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::small;
 use crate::layout::{Layout, Shape, gather, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
@@ -71,16 +73,24 @@ impl Side<'_> {
 }
 
 /// The work of a product of `elements`, each the sum of `summed` products, of
-/// operands of `read` elements together.
+/// operands of `read` elements together, of which some are of another type.
 #[must_use]
-pub fn work(out: DType, elements: usize, summed: usize, read: usize, batches: usize) -> Work {
-    /// What an element costs that has to be moved or converted first, and a batch.
-    const MOVED: Cost = 500;
+pub fn work(
+    out: DType,
+    elements: usize,
+    summed: usize,
+    [read, converted]: [usize; 2],
+    batches: usize,
+) -> Work {
+    /// What an element costs that may have to be moved or converted first, and a batch.
+    const MOVED: Cost = 100;
+    const CONVERTED: Cost = 500;
     const BATCH: Cost = 100_000;
     /// And what an element of the result costs that has to be written.
     const WRITTEN: Cost = 200;
     parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
+        .saturating_add(parallel::work(converted, CONVERTED))
         .saturating_add(parallel::work(batches, BATCH))
 }
 
@@ -120,6 +130,9 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     let Some(lane) = lane(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
+    // Few products of f32 are converted on the way.
+    let all = [dtype, dtypes[0], dtypes[1]];
+    let lane = if lane == DType::F64 && all == [DType::F32; 3] { DType::F32 } else { lane };
     let left = Prepared::new(left.tensor, lane, [left.batch, &left_free, left.contract])?;
     let right = Prepared::new(right.tensor, lane, [right.batch, right.contract, &right_free])?;
     let out_shape = out.shape;
@@ -257,10 +270,12 @@ fn product(
     alone: bool,
 ) -> Result<(), Error> {
     let large = m.saturating_mul(k).saturating_mul(n) > SMALL;
-    if large && n == 1 && with_vector(lane, [m, k], left, right, out, alone)? {
+    // The order makes no difference to integers.
+    let vectors = large || lane.is_integer();
+    if vectors && n == 1 && with_vector(lane, [m, k], left, right, out, alone)? {
         return Ok(());
     }
-    if large && m == 1 {
+    if vectors && m == 1 {
         let [left, right] = [left, right].map(Matrix::transposed);
         if with_vector(lane, [n, k], right, left, out, alone)? {
             return Ok(());
@@ -268,6 +283,17 @@ fn product(
     }
     if large && !lane.is_integer() {
         let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
+        // gemm shares out what it packs, and not many rows.
+        let tall = m / 16 >= n && k <= n.saturating_mul(4) && left.strides[0] >= k;
+        if tall && !alone {
+            let cost = panels::cost(lane.width(), k * n);
+            return parallel::try_fill(out, m, cost, |first, out| {
+                let bytes = &left.bytes[first * left.strides[0] * lane.width()..];
+                let (rows, left) = (out.len() / (n * lane.width()), Matrix { bytes, ..left });
+                let out = Target { bytes: out, strides: [n, 1], alone: true };
+                matmul::float(lane, [rows, k, n], left, right, out).map_err(too_large)
+            });
+        }
         let out = Target { bytes: out, strides: [n, 1], alone };
         return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
     }
@@ -278,7 +304,10 @@ fn product(
         DType::U32 => matmul::ordered::<u32>([m, k, n], &left, &right, out),
         DType::U64 => matmul::ordered::<u64>([m, k, n], &left, &right, out),
         DType::C128 => matmul::ordered::<Complex<f64>>([m, k, n], &left, &right, out),
-        _ => matmul::ordered::<f64>([m, k, n], &left, &right, out),
+        DType::F32 if n == 1 => small::with_vector::<f32>(k, &left, &right, out),
+        DType::F32 => small::multiply::<f32>([m, k, n], &left, &right, out),
+        DType::F64 if n == 1 => matmul::ordered::<f64>([m, k, n], &left, &right, out),
+        _ => small::multiply::<f64>([m, k, n], &left, &right, out),
     }
     Ok(())
 }

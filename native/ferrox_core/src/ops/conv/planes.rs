@@ -11,14 +11,11 @@ use std::borrow::Cow;
 
 use super::{Job, OP, Sizes};
 use crate::exec::conv::{Axis, Patches, count_up};
-use crate::exec::panels::{HEIGHT, Kernel, Panel, Panels, columns};
+use crate::exec::panels::{self, HEIGHT, Kernel, Panel, Panels, columns};
 use crate::exec::parallel::{self, Cost};
 use crate::lane::conversion;
 use crate::tensor::scratch;
 use crate::{DType, Error};
-
-/// What a product costs, by the bytes of its type.
-const PRODUCT: Cost = 3;
 
 /// What an element costs that is padded.
 const PADDED: Cost = 500;
@@ -52,7 +49,7 @@ impl Job<'_> {
             Ok(())
         };
         let (images, size) = (batch * batch_groups, rows * positions);
-        let cost = cost(lane, depth).saturating_mul(size as Cost);
+        let cost = panels::cost(lane.width(), depth).saturating_mul(size as Cost);
         let length = size * self.dtype.width();
         if images >= 2 * parallel::threads() && parallel::pays(images, cost) {
             return parallel::try_fill(out, images, cost, |first, out| {
@@ -62,11 +59,6 @@ impl Job<'_> {
         }
         out.chunks_exact_mut(length).enumerate().try_for_each(|(i, out)| one(i, out, false))
     }
-}
-
-/// What a sum of so many products costs.
-fn cost(dtype: DType, depth: usize) -> Cost {
-    PRODUCT * (depth * dtype.width()) as Cost
 }
 
 /// How the padded input of a convolution lies.
@@ -204,7 +196,7 @@ impl Planes {
                 }
             }
         }
-        let cost = if alone { 0 } else { cost(dtype, depth) };
+        let cost = if alone { 0 } else { panels::cost(size_of::<T>(), depth) };
         let size = each * groups * positions;
         parallel::try_each(size, cost, parts.into_iter(), |(left, steps, right, lanes, mut out)| {
             self.kernel.run(Panel::<T> { left, steps, right, lanes, out: &mut out });
