@@ -24,6 +24,8 @@ static MEMORY: Recycler = Recycler::new();
 
 const SIZES: [usize; 5] = [16, 1_000, 100_000, 1_000_000, 10_000_000];
 const SIDES: [usize; 4] = [16, 64, 256, 1_024];
+/// As many elements as `SIZES` but the first, as bench/compare.exs has them.
+const SHAPES: [[usize; 2]; 4] = [[25, 40], [250, 400], [1_000, 1_000], [2_500, 4_000]];
 
 fn main() {
     // As the library does when it is loaded: to ask the system for each call costs 25 us.
@@ -43,6 +45,9 @@ fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
     match dtype.width() {
         8 => (0..count).flat_map(|_| next().to_ne_bytes()).collect(),
         4 => (0..count).flat_map(|_| (next() as f32).to_ne_bytes()).collect(),
+        _ if dtype == DType::BF16 => {
+            (0..count).flat_map(|_| (((next() as f32).to_bits() >> 16) as u16).to_ne_bytes()).collect()
+        }
         _ => (0..count * dtype.width()).map(|_| (next() * 256.0) as u32 as u8).collect(),
     }
 }
@@ -51,6 +56,17 @@ fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
 fn run(
     bencher: Bencher,
     dtype: DType,
+    shapes: (&[usize], &[&[usize]]),
+    call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
+) {
+    run_as(bencher, dtype, dtype, shapes, call);
+}
+
+/// `run` with another type for the result.
+fn run_as(
+    bencher: Bencher,
+    dtype: DType,
+    result: DType,
     (shape, inputs): (&[usize], &[&[usize]]),
     mut call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
 ) {
@@ -58,10 +74,10 @@ fn run(
     let tensors: Vec<Tensor<'_>> = (inputs.iter().zip(&data))
         .map(|(shape, bytes)| Tensor::new("bench", dtype, shape, bytes).expect("sound"))
         .collect();
-    let mut bytes = numbers(dtype, shape);
+    let mut bytes = numbers(result, shape);
     let elements = inputs.iter().map(|shape| shape.iter().product::<usize>()).max();
     bencher.counter(ItemsCount::new(elements.unwrap_or(0))).bench_local(|| {
-        let out = Output::new("bench", dtype, shape, black_box(&mut bytes)).expect("sound");
+        let out = Output::new("bench", result, shape, black_box(&mut bytes)).expect("sound");
         call(out, black_box(&tensors)).expect("supported");
     });
 }
@@ -193,38 +209,124 @@ fn top_k_f32(bencher: Bencher, n: usize) {
     });
 }
 
-#[divan::bench(args = SIDES)]
-fn transpose_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| transpose(out, &x[0], &[1, 0]));
+/// Reduces along axes of matrices of a type.
+fn reduced(bencher: Bencher, op: ReduceOp, dtype: DType, shape: [usize; 2], axes: &[usize]) {
+    let kept: Vec<usize> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
+    run(bencher, dtype, (&kept, &[&shape]), |out, x| reduce(op, out, &x[0], axes));
 }
 
-#[divan::bench(args = SIDES)]
-fn transpose_u8(bencher: Bencher, n: usize) {
-    run_bytes(bencher, (&[n, n], &[n, n]), |out, x| transpose(out, x, &[1, 0]));
+#[divan::bench(args = SHAPES)]
+fn sum_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::Sum, DType::F32, shape, &[0]);
 }
 
-#[divan::bench(args = SIDES)]
-fn reverse_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| reverse(out, &x[0], &[0, 1]));
+#[divan::bench(args = SHAPES)]
+fn sum_of_columns_bf16(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::Sum, DType::BF16, shape, &[0]);
 }
 
-#[divan::bench(args = SIDES)]
-fn reverse_u8(bencher: Bencher, n: usize) {
-    run_bytes(bencher, (&[n, n], &[n, n]), |out, x| reverse(out, x, &[0, 1]));
+#[divan::bench(args = SHAPES)]
+fn sum_of_all_bf16(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::Sum, DType::BF16, shape, &[0, 1]);
 }
 
-#[divan::bench(args = SIDES)]
-fn slice_with_strides_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n.div_ceil(2), n.div_ceil(3)], &[&[n, n]]), |out, x| {
-        slice(out, &x[0], &[0, 0], &[n, n], &[2, 3])
+#[divan::bench(args = SHAPES)]
+fn max_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::ReduceMax, DType::F32, shape, &[0]);
+}
+
+#[divan::bench(args = SHAPES)]
+fn max_of_columns_bf16(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[0]);
+}
+
+#[divan::bench(args = SHAPES)]
+fn max_of_rows_bf16(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[1]);
+}
+
+#[divan::bench(args = SHAPES)]
+fn max_of_all_bf16(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[0, 1]);
+}
+
+#[divan::bench(args = SHAPES)]
+fn max_of_all_f32(bencher: Bencher, shape: [usize; 2]) {
+    reduced(bencher, ReduceOp::ReduceMax, DType::F32, shape, &[0, 1]);
+}
+
+fn argmax(bencher: Bencher, dtype: DType, shape: [usize; 2], axis: usize) {
+    let kept = shape[1 - axis];
+    run_as(bencher, dtype, DType::S32, (&[kept], &[&shape]), |out, x| {
+        arg_reduce(ReduceOp::ReduceMax, out, &x[0], Some(axis), TieBreak::Low)
     });
 }
 
-#[divan::bench(args = SIDES)]
-fn slice_with_strides_u8(bencher: Bencher, n: usize) {
-    run_bytes(bencher, (&[n.div_ceil(2), n.div_ceil(3)], &[n, n]), |out, x| {
-        slice(out, x, &[0, 0], &[n, n], &[2, 3])
+#[divan::bench(args = SHAPES)]
+fn argmax_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::F32, shape, 0);
+}
+
+#[divan::bench(args = SHAPES)]
+fn argmax_of_columns_u8(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::U8, shape, 0);
+}
+
+#[divan::bench(args = SHAPES)]
+fn argmax_of_rows_f32(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::F32, shape, 1);
+}
+
+#[divan::bench(args = SHAPES)]
+fn argmax_of_rows_s32(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::S32, shape, 1);
+}
+
+#[divan::bench(args = SHAPES)]
+fn argmax_of_rows_bf16(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::BF16, shape, 1);
+}
+
+#[divan::bench(args = SHAPES)]
+fn transpose_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    run(bencher, DType::F32, (&[columns, rows], &[&[rows, columns]]), |out, x| {
+        transpose(out, &x[0], &[1, 0])
     });
+}
+
+#[divan::bench(args = SHAPES)]
+fn transpose_u8(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    run_bytes(bencher, (&[columns, rows], &[rows, columns]), |out, x| transpose(out, x, &[1, 0]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn reverse_f32(bencher: Bencher, shape: [usize; 2]) {
+    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| reverse(out, &x[0], &[0, 1]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn reverse_u8(bencher: Bencher, shape: [usize; 2]) {
+    run_bytes(bencher, (&shape, &shape), |out, x| reverse(out, x, &[0, 1]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn slice_with_strides_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    let kept = [rows.div_ceil(2), columns.div_ceil(3)];
+    run(bencher, DType::F32, (&kept, &[&[rows, columns]]), |out, x| {
+        slice(out, &x[0], &[0, 0], &[rows, columns], &[2, 3])
+    });
+}
+
+#[divan::bench(args = SHAPES)]
+fn slice_with_strides_u8(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    let kept = [rows.div_ceil(2), columns.div_ceil(3)];
+    run_bytes(bencher, (&kept, &[rows, columns]), |out, x| slice(out, x, &[0, 0], &[rows, columns], &[2, 3]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn concatenate_columns_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    let shape: &[usize] = &[rows, columns];
+    run(bencher, DType::F32, (&[rows, 2 * columns], &[shape; 2]), |out, x| concatenate(out, x, 1));
 }
 
 #[divan::bench(args = SIZES)]
@@ -232,10 +334,12 @@ fn concatenate_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[2 * n], &[&[n], &[n]]), |out, x| concatenate(out, x, 0));
 }
 
-#[divan::bench(args = SIDES)]
-fn pad_f32(bencher: Bencher, n: usize) {
+#[divan::bench(args = SHAPES)]
+fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
     let padding = [Padding { low: 1, high: 1, interior: 0 }; 2];
-    run(bencher, DType::F32, (&[n + 2, n + 2], &[&[n, n], &[]]), |out, x| pad(out, &x[0], &x[1], &padding));
+    run(bencher, DType::F32, (&[rows + 2, columns + 2], &[&[rows, columns], &[]]), |out, x| {
+        pad(out, &x[0], &x[1], &padding)
+    });
 }
 
 /// Places below `n` without an order, as s32.
@@ -251,11 +355,25 @@ fn gather_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| gather(out, &x[0], &places, &[0]));
 }
 
-#[divan::bench(args = SIDES)]
-fn take_columns_f32(bencher: Bencher, n: usize) {
-    let (shape, places) = ([n], places(n));
+#[divan::bench(args = SIZES)]
+fn gather_u8(bencher: Bencher, n: usize) {
+    let (shape, places) = ([n, 1], places(n));
     let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
-    run(bencher, DType::F32, (&[n, n], &[&[n, n]]), |out, x| take(out, &x[0], &places, 1));
+    run_bytes(bencher, (&[n], &[n]), |out, x| gather(out, x, &places, &[0]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn take_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    let (count, places) = ([shape[1]], places(shape[1]));
+    let places = Tensor::new("bench", DType::S32, &count, &places).expect("sound");
+    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| take(out, &x[0], &places, 1));
+}
+
+#[divan::bench(args = SHAPES)]
+fn take_columns_u8(bencher: Bencher, shape: [usize; 2]) {
+    let (count, places) = ([shape[1]], places(shape[1]));
+    let places = Tensor::new("bench", DType::S32, &count, &places).expect("sound");
+    run_bytes(bencher, (&shape, &shape), |out, x| take(out, x, &places, 1));
 }
 
 #[divan::bench(args = SIZES)]
