@@ -17,4 +17,5 @@ pub mod simd;
 pub mod small;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
+pub mod turn;
 pub mod window;

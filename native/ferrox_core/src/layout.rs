@@ -6,7 +6,8 @@
 
 use smallvec::SmallVec;
 
-use crate::exec::copy::{self, Plane};
+use crate::exec::copy;
+use crate::exec::turn::{self, Plane};
 
 /// The sizes of the axes. Ranks are small, so they live on the stack.
 pub type Shape = SmallVec<[usize; 4]>;
@@ -307,7 +308,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
             let between = index_of(&shape[axis + 1..last], &strides[axis + 1..last], 0, i);
             let shape = (rows, shape[last]);
             let plane = Plane { shape, first: first + between, row: strides[axis], column: strides[last] };
-            copy::plane(source, plane, &mut out[left..], inner);
+            turn::plane(source, plane, &mut out[left..], inner);
         }
         out = &mut out[rows * inner..];
         row += rows;

@@ -387,25 +387,35 @@ fn clean<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS], mut
 /// Turns columns into rows: bits of a row's number and of a lane's change places.
 #[inline(always)]
 pub(super) fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
-    const { assert!(ROWS <= K::LANES) };
+    const { assert!(ROWS <= K::LANES && ROWS <= 16) };
     let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
-    for bit in 1..=rows {
-        let by = 1 << (rows - bit);
-        let [first, second] = &K::TURNED[(lanes - bit) as usize];
-        for row in 0..ROWS {
-            if row & by == 0 {
-                let (a, b) = (v[row], v[row + by]);
-                v[row] = K::pick(wide, a, b, first);
-                v[row + by] = K::pick(wide, a, b, second);
-            }
-        }
-    }
+    swap::<K, ROWS, 8>(wide, v);
+    swap::<K, ROWS, 4>(wide, v);
+    swap::<K, ROWS, 2>(wide, v);
+    swap::<K, ROWS, 1>(wide, v);
     if rows < lanes {
         // The bits of rows come to be the lowest.
         let order = &K::ROTATED[rows as usize];
         for v in v {
             *v = K::permute(wide, *v, order);
         }
+    }
+}
+
+/// Lets a bit of a row's number and one of a lane's change places. The bit is a constant, so
+/// that rows stay in registers.
+#[inline(always)]
+fn swap<K: Lanes, const ROWS: usize, const BIT: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
+    if BIT >= ROWS {
+        return;
+    }
+    let lane = K::LANES.ilog2() - ROWS.ilog2() + BIT.ilog2();
+    let [first, second] = &K::TURNED[lane as usize];
+    for pair in 0..ROWS / 2 {
+        let row = pair / BIT * 2 * BIT + pair % BIT;
+        let (a, b) = (v[row], v[row + BIT]);
+        v[row] = K::pick(wide, a, b, first);
+        v[row + BIT] = K::pick(wide, a, b, second);
     }
 }
 

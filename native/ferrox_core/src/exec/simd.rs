@@ -410,6 +410,53 @@ lanes!(
     _mm512_mask_storeu_epi64
 );
 
+/// Turns sixteen rows of up to 64 bytes: column `16 * i + j` is in quarter `i` of row `j`
+/// of the result.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn turn_bytes<'a>(_: Wide, row: impl Fn(usize) -> &'a [u8]) -> [[u8; 64]; 16] {
+    type Vector = arch::__m512i;
+
+    // SAFETY, of each call: a `Wide` is only made where the processor has the instructions.
+    #[inline(always)]
+    fn load(row: &[u8]) -> Vector {
+        assert!(row.len() <= 64);
+        let mask = u64::MAX.checked_shr(64 - row.len() as u32).unwrap_or(0);
+        // SAFETY: as above; what the mask leaves out isn't read.
+        unsafe { arch::_mm512_maskz_loadu_epi8(mask, row.as_ptr().cast()) }
+    }
+    // The highest bit of a row's number becomes the lowest of a byte's, and the highest of
+    // that, in every quarter of a vector, the lowest of the row's.
+    #[inline(always)]
+    fn low(v: &[Vector; 16], i: usize) -> Vector {
+        // SAFETY: as above.
+        unsafe { arch::_mm512_unpacklo_epi8(v[i], v[i + 8]) }
+    }
+    #[inline(always)]
+    fn high(v: &[Vector; 16], i: usize) -> Vector {
+        // SAFETY: as above.
+        unsafe { arch::_mm512_unpackhi_epi8(v[i], v[i + 8]) }
+    }
+    // Without a loop, so that all stays in registers.
+    macro_rules! step {
+        ($v:expr, $($i:literal)*) => {{
+            let v = $v;
+            [$(low(&v, $i), high(&v, $i)),*]
+        }};
+    }
+    macro_rules! rows {
+        ($($i:literal)*) => { [$(load(row($i))),*] };
+    }
+
+    let v = rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    let v = step!(v, 0 1 2 3 4 5 6 7);
+    let v = step!(v, 0 1 2 3 4 5 6 7);
+    let v = step!(v, 0 1 2 3 4 5 6 7);
+    let v = step!(v, 0 1 2 3 4 5 6 7);
+    // SAFETY: both are sixteen times 64 bytes, and any bytes will do.
+    unsafe { std::mem::transmute(v) }
+}
+
 /// Numbers that are multiplied and added up in vectors of 64 bytes.
 #[cfg(target_arch = "x86_64")]
 pub trait Products: Copy + Default + Send + Sync + 'static {
