@@ -4,6 +4,7 @@ pub mod blocks;
 pub mod conv;
 pub mod copy;
 pub mod elementwise;
+pub mod extreme;
 pub mod fold;
 pub mod matmul;
 pub mod matvec;

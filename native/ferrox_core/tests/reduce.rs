@@ -341,6 +341,25 @@ fn indices_of_extremes() {
     let source = Source::random(F32, contiguous(&[900, 1000]), &mut random);
     compared += run_index(ReduceOp::ReduceMax, TieBreak::High, &source, Some(0), S32);
     compared += run_index(ReduceOp::ReduceMin, TieBreak::Low, &source, Some(1), U64);
+    // Longer than what is searched at once, with equal extremes far from each other.
+    for dtype in [U8, S32, BF16, F32, F64] {
+        let numbers: Vec<Number> = [1, 3, 2, 3, 1, 0].map(Number::Integer).to_vec();
+        let mut numbers: Vec<Number> = numbers.into_iter().cycle().take(10_000).collect();
+        if !dtype.is_integer() {
+            numbers = numbers.into_iter().map(|n| Number::Real(n.re())).collect();
+        }
+        for nan in [false, true] {
+            if nan && !dtype.is_integer() {
+                [4_000, 7_000].into_iter().for_each(|i| numbers[i] = Number::Real(f64::NAN));
+            }
+            let source = Source::new(dtype, contiguous(&[10_000]), &numbers);
+            for op in [ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
+                for tie_break in [TieBreak::Low, TieBreak::High] {
+                    compared += run_index(op, tie_break, &source, None, S64);
+                }
+            }
+        }
+    }
     println!("argmax and argmin: {compared} results compared");
 }
 

@@ -3,17 +3,20 @@
 //! Sums and products accumulate in 64 bits (128 for complex) and round once;
 //! minima and maxima propagate NaN.
 
+mod arg;
+
 use std::borrow::Cow;
 
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
+pub use self::arg::{TieBreak, arg_reduce, arg_work};
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
+use crate::exec::extreme::{self, Word};
 use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::{CastOf, Compute, TruthOf, conversion};
+use crate::exec::parallel::{self, Cost};
+use crate::lane::{CastOf, TruthOf, conversion};
 use crate::layout::Shape;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch, packed};
@@ -34,16 +37,6 @@ named! {
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     15 * dtype.width() as Cost + 20 + packed::cost(&[dtype])
-}
-
-/// What searching an element for an extreme costs, and a row of them.
-const ARG_COST: Cost = 60;
-const ARG_ROW: Cost = 30_000;
-
-/// The work of `arg_reduce`, of so many elements to so many.
-#[must_use]
-pub fn arg_work(elements: usize, rows: usize) -> Work {
-    parallel::work(elements, ARG_COST).saturating_add(parallel::work(rows, ARG_ROW))
 }
 
 /// Folds the elements along `axes`, which are distinct; `out` has the other
@@ -77,7 +70,7 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
         }
         return Ok(());
     }
-    let split = Split::new(name, input.shape(), axes, false)?;
+    let split = Split::new(name, input.shape(), axes)?;
     let Split { before, reduced, after, .. } = split;
     check_size(name, &out, input, before * after)?;
     let bytes = split.dense(name, input)?;
@@ -103,9 +96,9 @@ struct Split {
 }
 
 impl Split {
-    /// Brings the reduced axes together. Where kept axes lie between them, or
-    /// after them if `rows` are wanted, the kept ones come first.
-    fn new(op: &'static str, shape: &[usize], axes: &[usize], rows: bool) -> Result<Self, Error> {
+    /// Brings the reduced axes together. Where kept axes lie between them, the
+    /// kept ones come first.
+    fn new(op: &'static str, shape: &[usize], axes: &[usize]) -> Result<Self, Error> {
         let rank = shape.len();
         if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
             let problem = format!("axis {axis} is out of range for rank {rank}");
@@ -118,19 +111,19 @@ impl Split {
         let last = (0..rank).rfind(reduced).map_or(first, |last| last + 1);
         let [before, between, after] =
             [0..first, first..last, last..rank].map(|axes| shape[axes].iter().product::<usize>());
-        if (first..last).any(|axis| kept(&axis)) || rows && after != 1 {
-            let rest = (0..rank).filter(|a| !axes.contains(a));
-            let order: Shape = rest.chain(axes.iter().copied()).collect();
-            let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
-            let (rest, along) = order.split_at(rank.saturating_sub(axes.len()));
-            return Ok(Split {
-                before: product(rest),
-                reduced: product(along),
-                after: 1,
-                order: Some(order),
-            });
+        if (first..last).any(|axis| kept(&axis)) {
+            return Ok(Self::rows(shape, axes));
         }
         Ok(Split { order: None, before, reduced: between, after })
+    }
+
+    /// The reduced axes after the kept ones.
+    fn rows(shape: &[usize], axes: &[usize]) -> Self {
+        let rest = (0..shape.len()).filter(|a| !axes.contains(a));
+        let order: Shape = rest.chain(axes.iter().copied()).collect();
+        let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
+        let (rest, along) = order.split_at(shape.len().saturating_sub(axes.len()));
+        Split { before: product(rest), reduced: product(along), after: 1, order: Some(order) }
     }
 
     /// The elements in that order.
@@ -337,20 +330,32 @@ trait Extreme:
     + Fold<f32>
     + Fold<f64>
 {
+    const LARGEST: bool;
 }
-impl Extreme for Largest {}
-impl Extreme for Smallest {}
+impl Extreme for Largest {
+    const LARGEST: bool = true;
+}
+impl Extreme for Smallest {
+    const LARGEST: bool = false;
+}
 
 fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
-        DType::F32 => loops::<f32, f32, CastOf, F>(),
-        DType::F16 => loops::<crate::narrow::F16, f32, CastOf, F>(),
-        DType::BF16 => loops::<crate::narrow::BF16, f32, CastOf, F>(),
+        DType::F32 => float_loops::<f32, i32, F>(),
+        DType::F16 => float_loops::<crate::narrow::F16, i16, F>(),
+        DType::BF16 => float_loops::<crate::narrow::BF16, i16, F>(),
         DType::F8 => loops::<crate::narrow::F8, f32, CastOf, F>(),
         DType::F8E4M3FN => loops::<crate::narrow::F8E4M3FN, f32, CastOf, F>(),
         integer => dispatch!(integer integer, S => loops::<S, S, CastOf, F>(), else => return None),
     })
+}
+
+/// `loops` in lanes of f32 for floats whose words are `K`.
+fn float_loops<S: Element, K: Word, F: Extreme>() -> (Rows, Columns) {
+    let rows =
+        if F::LARGEST { extreme::rows::<S, K, f32, F, true> } else { extreme::rows::<S, K, f32, F, false> };
+    (rows, fold::columns::<S, f32, CastOf, F>)
 }
 
 fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
@@ -400,149 +405,3 @@ struct Smallest;
 extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
 meaning!(Largest, false, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
 meaning!(Smallest, false, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);
-
-/// Which of several equal extremes counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TieBreak {
-    /// The first.
-    Low,
-    /// The last.
-    High,
-}
-
-/// The index of the largest element along `axis`, or in all of the tensor; of
-/// the smallest for `ReduceOp::ReduceMin`. NaN counts as more extreme than
-/// any number, and the last NaN wins, as in `Nx.BinaryBackend`.
-///
-/// # Errors
-///
-/// As `reduce`.
-pub fn arg_reduce(
-    op: ReduceOp,
-    out: Output<'_>,
-    input: &Tensor<'_>,
-    axis: Option<usize>,
-    tie_break: TieBreak,
-) -> Result<(), Error> {
-    let name = if op == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
-    let unsupported = || Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] };
-    let lane = extreme_lane(input.dtype());
-    let find: Find = match op {
-        _ if out.dtype.is_complex() => return Err(unsupported()),
-        ReduceOp::ReduceMin => finder::<Smallest>(lane, tie_break).ok_or_else(unsupported)?,
-        _ => finder::<Largest>(lane, tie_break).ok_or_else(unsupported)?,
-    };
-    let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
-    let split = Split::new(name, input.shape(), &axes, true)?;
-    let Split { before, reduced, .. } = split;
-    check_size(name, &out, input, before)?;
-    if reduced == 0 {
-        return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
-    }
-    let bytes = split.dense(name, input)?;
-    let load = conversion(input.dtype(), lane);
-    let width = input.dtype().width();
-    let result = out.dtype;
-    let store = Compute::As(DType::U64).store(result);
-    out.write(name, |out| {
-        let cost = ARG_COST * reduced as Cost + ARG_ROW;
-        parallel::fill(out, before, cost, |start, part| {
-            let mut converted = vec![0; if load.is_some() { BLOCK.min(reduced) * lane.width() } else { 0 }];
-            for (i, slot) in part.chunks_mut(result.width()).enumerate() {
-                let row = &bytes[(start + i) * reduced * width..][..reduced * width];
-                let mut best = Best { value: [0; 16], index: 0 };
-                // A block at a time, so that a conversion needs little memory.
-                for (block, raw) in row.chunks(BLOCK * width).enumerate() {
-                    let block_of = match load {
-                        Some(convert) => {
-                            let converted = &mut converted[..raw.len() / width * lane.width()];
-                            convert(raw, converted);
-                            &*converted
-                        }
-                        None => raw,
-                    };
-                    find(block_of, block * BLOCK, &mut best);
-                }
-                let index = (best.index as u64).to_ne_bytes();
-                match store {
-                    Some(Conversion { convert, .. }) => convert(&index, slot),
-                    None => slot.copy_from_slice(&index),
-                }
-            }
-        });
-        Ok(())
-    })
-}
-
-/// The extreme of the blocks of a row that were searched, and its index.
-struct Best {
-    value: [u8; 16],
-    index: usize,
-}
-
-/// Searches a block of a row, given the index of its first element.
-type Find = fn(&[u8], usize, &mut Best);
-
-fn finder<F: Extreme>(lane: DType, tie_break: TieBreak) -> Option<Find> {
-    let high = tie_break == TieBreak::High;
-    Some(match lane {
-        DType::F32 if high => find::<f32, F, true>,
-        DType::F32 => find::<f32, F, false>,
-        DType::F64 if high => find::<f64, F, true>,
-        DType::F64 => find::<f64, F, false>,
-        integer => {
-            dispatch!(integer integer, S => if high { find::<S, F, true> } else { find::<S, F, false> }, else => return None)
-        }
-    })
-}
-
-/// The extreme first, then where it is: two passes that vectorize.
-#[allow(clippy::eq_op, reason = "NaN is what differs from itself")]
-fn find<L: Element + PartialEq, F: Fold<L>, const HIGH: bool>(block: &[u8], first: usize, best: &mut Best) {
-    let mut value = [0; 16];
-    fold::rows::<L, L, CastOf, F>(block, block.len() / size_of::<L>(), &mut value[..size_of::<L>()]);
-    let extreme = L::load(L::view(&value)[0]);
-    let before = L::load(L::view(&best.value)[0]);
-    let better = if first == 0 || extreme != extreme {
-        true
-    } else if before != before {
-        false
-    } else {
-        extreme != before && F::fold(before, extreme) == extreme || extreme == before && HIGH
-    };
-    if better {
-        *best = Best { value, index: first + vectorize(Search::<L, HIGH> { row: block, extreme }) };
-    }
-}
-
-struct Search<'a, L, const HIGH: bool> {
-    row: &'a [u8],
-    extreme: L,
-}
-
-impl<L: Lane + PartialEq, const HIGH: bool> Vectorized for Search<'_, L, HIGH> {
-    type Output = usize;
-
-    #[inline(always)]
-    #[allow(clippy::eq_op, reason = "NaN is what differs from itself")]
-    fn run(self) -> usize {
-        const CHUNK: usize = 64;
-        let elements = L::view(self.row);
-        let nan = self.extreme != self.extreme;
-        let hit = |&x: &L::Bytes| {
-            let x = L::load(x);
-            if nan { x != x } else { x == self.extreme }
-        };
-        // Whole chunks without an early exit, so that they vectorize.
-        let found = |chunk: &[L::Bytes]| chunk.iter().fold(false, |any, x| any | hit(x));
-        if HIGH || nan {
-            let chunk = elements.rchunks(CHUNK).position(found).unwrap_or(0);
-            let end = elements.len() - chunk * CHUNK;
-            let start = end.saturating_sub(CHUNK);
-            start + elements[start..end].iter().rposition(hit).unwrap_or(0)
-        } else {
-            let start = elements.chunks(CHUNK).position(found).unwrap_or(0) * CHUNK;
-            start + elements[start..].iter().position(hit).unwrap_or(0)
-        }
-    }
-}

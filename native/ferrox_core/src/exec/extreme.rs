@@ -1,0 +1,332 @@
+//! Extremes of numbers, and where they are.
+//!
+//! Problem: floats have NaN, which counts as more extreme than any number, and two
+//! zeros that are one, which takes comparisons that the compiler makes no good vectors
+//! of, for every type anew. Technique: seen as integers of their width, and with the other
+//! bits of negative ones flipped, floats are in the order of their values.
+
+use crate::dtype::{Element, Lane, cast};
+use crate::exec::fold::{Fold, fold_row};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::lane::CastOf;
+use crate::{DType, Kind, dispatch};
+
+/// Elements among which an extreme is found before it is looked for.
+const CHUNK: usize = 4096;
+
+/// Elements that are compared with it at once.
+const FEW: usize = 64;
+
+/// Rows shorter than this are folded from left to right.
+const SHORT: usize = 64;
+
+/// Elements as integers.
+pub(crate) trait Word: Lane + Ord + Default {
+    /// The least and the greatest.
+    const BOUNDS: (Self, Self);
+    /// The lowest of these bits.
+    fn from_bits(bits: u64) -> Self;
+    /// In the order of values, but for zeros and NaN. The key of a key is the word.
+    fn key<const FLOAT: bool>(self, flip: Self) -> Self;
+    /// In the order of how extreme values are. Every NaN, which is above `limit` but for
+    /// its sign, has the greatest rank.
+    fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
+    /// The rank that the most extreme of some keys stands for.
+    fn rank_of<const FLOAT: bool>(keys: (Self, Self), flip: Self, limit: Self) -> Self;
+    /// What is looked for where a rank is that.
+    fn wanted<const FLOAT: bool>(self, flip: Self, limit: Self) -> Wanted<Self>;
+    /// Whether it is that.
+    fn is(self, wanted: Wanted<Self>) -> bool;
+}
+
+/// Words that, as far as `mask` goes, are from `first` on, up to `span` further.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<K> {
+    mask: K,
+    first: K,
+    span: K,
+}
+
+macro_rules! words {
+    ($($t:ident, $unsigned:ident;)*) => {$(
+        impl Word for $t {
+            const BOUNDS: ($t, $t) = ($t::MIN, $t::MAX);
+
+            #[inline(always)]
+            fn from_bits(bits: u64) -> $t {
+                bits as $t
+            }
+            #[inline(always)]
+            fn key<const FLOAT: bool>(self, flip: $t) -> $t {
+                if FLOAT { self ^ (self >> ($t::BITS - 1) & $t::MAX) } else { self ^ flip }
+            }
+            #[inline(always)]
+            fn rank<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
+                if !FLOAT {
+                    return self ^ flip;
+                }
+                let (size, sign) = (self & $t::MAX, self >> ($t::BITS - 1) ^ flip);
+                if size > limit { $t::MAX } else { (size ^ sign).wrapping_sub(sign) }
+            }
+            #[inline(always)]
+            fn rank_of<const FLOAT: bool>((low, high): ($t, $t), flip: $t, limit: $t) -> $t {
+                if !FLOAT {
+                    high
+                } else if high > limit || low < !limit {
+                    $t::MAX
+                } else {
+                    (if flip == 0 { high } else { low }).key::<FLOAT>(flip).rank::<FLOAT>(flip, limit)
+                }
+            }
+            #[inline(always)]
+            fn wanted<const FLOAT: bool>(self, flip: $t, limit: $t) -> Wanted<$t> {
+                if !FLOAT {
+                    Wanted { mask: !0, first: self ^ flip, span: 0 }
+                } else if self == $t::MAX {
+                    Wanted { mask: $t::MAX, first: limit + 1, span: $t::MAX - (limit + 1) }
+                } else if self == 0 {
+                    Wanted { mask: $t::MAX, first: 0, span: 0 }
+                } else {
+                    let sign = if (self < 0) == (flip == 0) { $t::MIN } else { 0 };
+                    Wanted { mask: !0, first: self.wrapping_abs() | sign, span: 0 }
+                }
+            }
+            #[inline(always)]
+            fn is(self, Wanted { mask, first, span }: Wanted<$t>) -> bool {
+                (self & mask).wrapping_sub(first) as $unsigned <= span as $unsigned
+            }
+        }
+    )*};
+}
+words! {
+    i8, u8;
+    i16, u16;
+    i32, u32;
+    i64, u64;
+}
+
+macro_rules! by_width {
+    ($search:expr, $K:ident, $FLOAT:ident => $body:expr) => {{
+        macro_rules! of {
+            ($t:ty, $float:literal) => {{
+                type $K = $t;
+                const $FLOAT: bool = $float;
+                $body
+            }};
+        }
+        match ($search.width, $search.float) {
+            (1, false) => of!(i8, false),
+            (2, false) => of!(i16, false),
+            (4, false) => of!(i32, false),
+            (_, false) => of!(i64, false),
+            (1, true) => of!(i8, true),
+            (2, true) => of!(i16, true),
+            (4, true) => of!(i32, true),
+            (_, true) => of!(i64, true),
+        }
+    }};
+}
+/// Which extreme of a type is looked for, and which of several that are equal: of NaN,
+/// always the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    width: usize,
+    float: bool,
+    /// Bits that change to bring words into the order of how extreme they are.
+    flip: u64,
+    limit: u64,
+    last: bool,
+}
+
+impl Search {
+    /// None for complex numbers.
+    #[must_use]
+    pub fn new(dtype: DType, largest: bool, last: bool) -> Option<Self> {
+        let (width, float) = (dtype.width(), !dtype.is_integer());
+        let high_bit = 1 << (8 * width.min(8) - 1);
+        let order = if dtype.kind() == Kind::Unsigned { high_bit } else { 0 };
+        let flip = if largest { order } else { !order };
+        let limit = if float { dispatch!(float dtype, T => infinity::<T>(), else => return None) } else { 0 };
+        Some(Search { width, float, flip, limit, last })
+    }
+
+    /// The place of the extreme of each row of some length, which is not zero, as u64.
+    pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
+        by_width!(self, K, FLOAT => vectorize(InRows::<K, FLOAT> {
+            search: self,
+            rows: K::view(elements).chunks_exact(length),
+            places: u64::view_mut(places),
+        }));
+    }
+
+    /// The place of the extreme of each column, as u32: from the first element of the first
+    /// column, with so many elements from one row to the next.
+    pub fn columns(self, elements: &[u8], stride: usize, places: &mut [u8]) {
+        by_width!(self, K, FLOAT => vectorize(InColumns::<K, FLOAT> {
+            search: self,
+            elements: K::view(elements),
+            stride,
+            places: u32::view_mut(places),
+        }));
+    }
+}
+
+/// The bits of the greatest value of a type.
+#[inline(always)]
+fn infinity<T: Element>() -> u64 {
+    let mut bytes = [0; 8];
+    T::view_mut(&mut bytes)[0] = T::from_f64(f64::INFINITY).store();
+    if cfg!(target_endian = "little") {
+        u64::from_le_bytes(bytes)
+    } else {
+        u64::from_be_bytes(bytes) >> (64 - 8 * size_of::<T::Bytes>())
+    }
+}
+
+struct InRows<'a, K: Word, const FLOAT: bool> {
+    search: Search,
+    rows: std::slice::ChunksExact<'a, K::Bytes>,
+    places: &'a mut [[u8; 8]],
+}
+
+impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let last = self.search.last;
+        let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
+        for (place, row) in self.places.iter_mut().zip(self.rows) {
+            let (mut best, mut chunk) = (K::BOUNDS.0, 0);
+            for (i, elements) in row.chunks(CHUNK).enumerate() {
+                let rank = K::rank_of::<FLOAT>(bounds::<K, FLOAT>(elements, flip), flip, limit);
+                if rank > best || rank == best && (last || FLOAT && rank == K::BOUNDS.1) {
+                    (best, chunk) = (rank, i);
+                }
+            }
+            let first = chunk * CHUNK;
+            let elements = &row[first..row.len().min(first + CHUNK)];
+            let last = last || FLOAT && best == K::BOUNDS.1;
+            *place = ((first + find(elements, best.wanted::<FLOAT>(flip, limit), last)) as u64).store();
+        }
+    }
+}
+
+/// The least and the greatest key.
+#[inline(always)]
+fn bounds<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K) -> (K, K) {
+    let (least, greatest) = K::BOUNDS;
+    elements.iter().fold((greatest, least), |(low, high), &x| {
+        let key = K::load(x).key::<FLOAT>(flip);
+        (if FLOAT { low.min(key) } else { low }, high.max(key))
+    })
+}
+
+/// The first or the last place of what is wanted, which is there.
+#[inline(always)]
+fn find<K: Word>(elements: &[K::Bytes], wanted: Wanted<K>, last: bool) -> usize {
+    // Without an early exit, so that they vectorize.
+    let found = |few: &[K::Bytes]| few.iter().fold(false, |any, &x| any | K::load(x).is(wanted));
+    let start = if last {
+        let few = elements.rchunks(FEW).position(found).unwrap_or(0);
+        elements.len().saturating_sub((few + 1) * FEW)
+    } else {
+        elements.chunks(FEW).position(found).unwrap_or(0) * FEW
+    };
+    let few = &elements[start..elements.len().min(start + FEW)];
+    start + if last { place::<K, true>(few, wanted) } else { place::<K, false>(few, wanted) }
+}
+
+#[inline(always)]
+#[allow(clippy::explicit_counter_loop, reason = "with an iterator of numbers, it doesn't vectorize")]
+fn place<K: Word, const LAST: bool>(few: &[K::Bytes], wanted: Wanted<K>) -> usize {
+    let (mut place, mut i) = (u32::MAX, 0_u32);
+    for &x in few {
+        // Of the last, how far it is from there.
+        let at = if LAST { FEW as u32 - i } else { i };
+        place = place.min(if K::load(x).is(wanted) { at } else { u32::MAX });
+        i += 1;
+    }
+    if LAST { FEW - place as usize } else { place as usize }
+}
+
+struct InColumns<'a, K: Word, const FLOAT: bool> {
+    search: Search,
+    elements: &'a [K::Bytes],
+    stride: usize,
+    places: &'a mut [[u8; 4]],
+}
+
+impl<K: Word, const FLOAT: bool> Vectorized for InColumns<'_, K, FLOAT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let last = self.search.last;
+        let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
+        self.places.fill(0u32.store());
+        let mut best = vec![K::BOUNDS.0; self.places.len()];
+        for (i, row) in (0u32..).zip(self.elements.chunks(self.stride)) {
+            for ((best, place), &x) in best.iter_mut().zip(&mut *self.places).zip(row) {
+                let rank = K::load(x).rank::<FLOAT>(flip, limit);
+                let further = (rank > *best) | (last & (rank == *best)) | (FLOAT & (rank == K::BOUNDS.1));
+                *best = if further { rank } else { *best };
+                *place = (if further { i } else { u32::load(*place) }).store();
+            }
+        }
+    }
+}
+
+/// `fold::Rows` for the extremes of floats `S`, whose words are `K`, in lanes `L`. Of zeros, the
+/// first counts.
+pub(crate) fn rows<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool>(
+    elements: &[u8],
+    length: usize,
+    lanes: &mut [u8],
+) {
+    vectorize(ExtremeRows::<S, K, L, F, LARGEST> {
+        elements,
+        length,
+        lanes,
+        kinds: std::marker::PhantomData,
+    });
+}
+
+struct ExtremeRows<'a, S, K, L, F, const LARGEST: bool> {
+    elements: &'a [u8],
+    length: usize,
+    lanes: &'a mut [u8],
+    kinds: std::marker::PhantomData<(S, K, L, F)>,
+}
+
+impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
+    for ExtremeRows<'_, S, K, L, F, LARGEST>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let lanes = L::view_mut(self.lanes).iter_mut();
+        if self.length < SHORT {
+            for (lane, row) in lanes.zip(S::view(self.elements).chunks_exact(self.length)) {
+                *lane = fold_row::<S, L, CastOf, F>(row).store();
+            }
+            return;
+        }
+        let (zero, limit) = (K::default(), K::from_bits(infinity::<S>()));
+        for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
+            let (low, high) = bounds::<K, true>(row, zero);
+            let mut word = if LARGEST { high.key::<true>(zero) } else { low.key::<true>(zero) };
+            let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
+            let rank = K::rank_of::<true>((low, high), flip, limit);
+            if rank == K::BOUNDS.1 {
+                word = K::BOUNDS.1;
+            } else if rank == zero {
+                word = K::load(row[find(row, rank.wanted::<true>(flip, limit), false)]);
+            }
+            let mut bytes = [0; 8];
+            K::view_mut(&mut bytes)[0] = word.store();
+            *lane = cast::<S, L>(S::load(S::view(&bytes)[0])).store();
+        }
+    }
+}

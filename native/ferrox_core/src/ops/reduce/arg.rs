@@ -1,0 +1,133 @@
+//! `Nx.argmax/2` and `Nx.argmin/2`.
+
+use super::{ReduceOp, Split, check_size};
+use crate::exec::elementwise::TILE;
+use crate::exec::extreme::Search;
+use crate::exec::parallel::{self, Cost, Work};
+use crate::lane::conversion;
+use crate::layout::Shape;
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error};
+
+/// What searching an element costs, and a row of them.
+const COST: Cost = 40;
+const ROW: Cost = 20_000;
+
+/// Fewer columns than this are turned into rows, as are longer ones than 32 bits count.
+const COLUMNS: usize = 16;
+
+/// Up to so many columns are searched by one thread.
+const SHARED: usize = 256;
+
+/// The work of `arg_reduce`, of so many elements to so many.
+#[must_use]
+pub fn arg_work(elements: usize, rows: usize) -> Work {
+    parallel::work(elements, COST).saturating_add(parallel::work(rows, ROW))
+}
+
+/// Which of several equal extremes counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TieBreak {
+    /// The first.
+    Low,
+    /// The last.
+    High,
+}
+
+/// The index of the largest element along `axis`, or in all of the tensor; of
+/// the smallest for `ReduceOp::ReduceMin`. NaN counts as more extreme than
+/// any number, and the last NaN wins, as in `Nx.BinaryBackend`.
+///
+/// # Errors
+///
+/// As `reduce`.
+pub fn arg_reduce(
+    op: ReduceOp,
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    axis: Option<usize>,
+    tie_break: TieBreak,
+) -> Result<(), Error> {
+    let largest = op != ReduceOp::ReduceMin;
+    let name = if largest { "argmax" } else { "argmin" };
+    let search = Search::new(input.dtype(), largest, tie_break == TieBreak::High)
+        .filter(|_| !out.dtype.is_complex())
+        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] })?;
+    let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
+    let mut split = Split::new(name, input.shape(), &axes)?;
+    check_size(name, &out, input, split.before * split.after)?;
+    if split.reduced == 0 {
+        return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
+    }
+    if split.after > 1 && (split.after < COLUMNS || u32::try_from(split.reduced).is_err()) {
+        split = Split::rows(input.shape(), &axes);
+    }
+    let bytes = split.dense(name, input)?;
+    let Split { before, reduced, after, .. } = split;
+    let (width, result) = (input.dtype().width(), out.dtype);
+    out.write(name, |out| {
+        let job = Job { search, bytes: &bytes, width, reduced, after, result };
+        let cost = COST.saturating_mul(reduced as Cost);
+        if after == 1 {
+            parallel::fill(out, before, cost + ROW, |start, part| job.rows(start, part));
+        } else {
+            // Columns that are next to each other are searched together.
+            let unit = if after <= SHARED { after } else { 1 };
+            parallel::fill(out, before * after / unit, cost * unit as Cost, |start, part| {
+                job.columns(start * unit, part);
+            });
+        }
+        Ok(())
+    })
+}
+
+struct Job<'a> {
+    search: Search,
+    bytes: &'a [u8],
+    width: usize,
+    reduced: usize,
+    after: usize,
+    result: DType,
+}
+
+impl Job<'_> {
+    /// Searches rows from one on.
+    fn rows(&self, start: usize, out: &mut [u8]) {
+        let (length, width) = (self.reduced * self.width, self.result.width());
+        let mut places = [0; 64 * 8];
+        let rows = self.bytes[start * length..].chunks(64 * length);
+        for (out, rows) in out.chunks_mut(64 * width).zip(rows) {
+            let count = out.len() / width;
+            let places = &mut places[..count * 8];
+            self.search.rows(&rows[..count * length], self.reduced, places);
+            self.store(DType::U64, places, out);
+        }
+    }
+
+    /// Searches columns from one on.
+    fn columns(&self, start: usize, mut out: &mut [u8]) {
+        let width = self.result.width();
+        let mut places = vec![0; TILE.min(out.len() / width) * 4];
+        let mut position = start;
+        while !out.is_empty() {
+            // Within one of the axes before.
+            let column = position % self.after;
+            let count = TILE.min(self.after - column).min(out.len() / width);
+            let first = position / self.after * self.reduced * self.after + column;
+            let last = first + (self.reduced - 1) * self.after + count;
+            let places = &mut places[..count * 4];
+            self.search.columns(&self.bytes[first * self.width..last * self.width], self.after, places);
+            let (head, tail) = out.split_at_mut(count * width);
+            self.store(DType::U32, places, head);
+            position += count;
+            out = tail;
+        }
+    }
+
+    fn store(&self, dtype: DType, places: &[u8], out: &mut [u8]) {
+        match conversion(dtype, self.result) {
+            Some(convert) => convert(places, out),
+            None => out.copy_from_slice(places),
+        }
+    }
+}
