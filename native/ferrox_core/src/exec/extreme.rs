@@ -6,8 +6,8 @@
 //! bits of negative ones flipped, floats are in the order of their values.
 
 use crate::dtype::{Element, Lane, cast};
-use crate::exec::fold::{Fold, fold_row};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::fold::{AHEAD, FAR, Fold, fold_row};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
 
@@ -266,7 +266,11 @@ impl<K: Word, const FLOAT: bool> Vectorized for InColumns<'_, K, FLOAT> {
         let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
         self.places.fill(0u32.store());
         let mut best = vec![K::BOUNDS.0; self.places.len()];
+        let far = size_of_val(self.elements) > FAR;
         for (i, row) in (0u32..).zip(self.elements.chunks(self.stride)) {
+            if far {
+                prefetch_row(self.elements, (i as usize + AHEAD) * self.stride, best.len());
+            }
             for ((best, place), &x) in best.iter_mut().zip(&mut *self.places).zip(row) {
                 let rank = K::load(x).rank::<FLOAT>(flip, limit);
                 let further = (rank > *best) | (last & (rank == *best)) | (FLOAT & (rank == K::BOUNDS.1));

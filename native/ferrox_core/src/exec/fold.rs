@@ -7,7 +7,7 @@
 //! are folded from left to right, as Nx's own backend does.
 
 use crate::dtype::{Element, Lane};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::lane::Map;
 
 /// Accumulators side by side: enough vectors to hide the latency of an addition.
@@ -15,6 +15,11 @@ const STRIPES: usize = 32;
 
 /// Elements folded one after the other, before results are folded in turn.
 pub const BLOCK: usize = 1 << 16;
+
+/// Rows of columns that span more bytes come from memory, which is too far for the processor
+/// to look ahead: so many rows are.
+pub(crate) const FAR: usize = 1 << 20;
+pub(crate) const AHEAD: usize = 2;
 
 /// What an operation folds with.
 pub trait Fold<L: Lane>: 'static {
@@ -115,7 +120,11 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
             }
             rows = rows.get(4 * stride..).unwrap_or(&[]);
         }
-        for row in rows.chunks(stride) {
+        let far = size_of_val(rows) > FAR;
+        for (i, row) in rows.chunks(stride).enumerate() {
+            if far {
+                prefetch_row(rows, (i + AHEAD) * stride, length);
+            }
             for (lane, x) in lanes.iter_mut().zip(row) {
                 *lane = fold(L::load(*lane), x).store();
             }

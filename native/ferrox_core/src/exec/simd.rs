@@ -136,6 +136,28 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     if fuses() { v.run() } else { v.run_unfused() }
 }
 
+/// Brings an element near that will be read soon, wherever the index is.
+#[inline(always)]
+pub fn prefetch<T>(elements: &[T], index: usize) {
+    let address = elements.as_ptr().wrapping_add(index);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is in the baseline, and no address makes it fail.
+    unsafe {
+        arch::_mm_prefetch::<{ arch::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Brings a row near, of `length` elements from one on, as far as there are so many.
+#[inline(always)]
+pub fn prefetch_row<T>(elements: &[T], start: usize, length: usize) {
+    const LINE: usize = 64;
+    for index in (start..elements.len().min(start + length)).step_by((LINE / size_of::<T>()).max(1)) {
+        prefetch(elements, index);
+    }
+}
+
 /// Proof that the processor has `Level::V4`, which lets safe code compute with
 /// its vectors.
 #[cfg(target_arch = "x86_64")]

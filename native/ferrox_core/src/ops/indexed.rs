@@ -29,6 +29,12 @@ const WRITE: Cost = 1_500;
 /// Rows of indices whose offsets are computed at once.
 const ROWS: usize = 256;
 
+/// A source of more bytes isn't in the cache, wherever it is read.
+const FAR: usize = 8 << 20;
+
+/// Rows that elements are taken from side by side.
+const SIDE_BY_SIDE: usize = 4;
+
 /// A row of so many bytes.
 fn row_cost(bytes: usize) -> Cost {
     READ.saturating_add(50 * bytes as Cost)
@@ -327,14 +333,30 @@ fn read_windows(
         if out.is_empty() {
             return Ok(());
         }
+        let bytes = input.bytes();
+        let far = bytes.len() > FAR && row <= 64;
         let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
-            let mut offsets = [0; ROWS];
-            for (i, slots) in part.chunks_mut(ROWS * row).enumerate() {
-                let offsets = &mut offsets[..slots.len() / row];
-                if !rows.tile(first, start + i * ROWS, offsets) {
+            let count = part.len() / row;
+            let tile = |from: usize, offsets: &mut [isize; ROWS]| {
+                if from >= count {
+                    return Ok(());
+                }
+                let offsets = &mut offsets[..ROWS.min(count - from)];
+                if !rows.tile(first, start + from, offsets) {
                     return Err(());
                 }
-                window.read(width, input.bytes(), offsets.iter().copied(), slots);
+                if far {
+                    offsets.iter().for_each(|&offset| simd::prefetch(bytes, offset as usize * width));
+                }
+                Ok(())
+            };
+            // What the next offsets are for is on its way while these are read.
+            let (mut offsets, mut next) = (&mut [0; ROWS], &mut [0; ROWS]);
+            tile(0, offsets)?;
+            for (i, slots) in part.chunks_mut(ROWS * row).enumerate() {
+                tile((i + 1) * ROWS, next)?;
+                window.read(width, bytes, offsets[..slots.len() / row].iter().copied(), slots);
+                std::mem::swap(&mut offsets, &mut next);
             }
             Ok(())
         });
@@ -372,6 +394,21 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
         }
         let count = offsets.len();
         let rows = out.len() / row;
+        let dim = shape[axis];
+        if window.size == 1 && *offset == 0 && rows >= SIDE_BY_SIDE * count && input.contiguous().is_some() {
+            let cost = READ.saturating_mul(count as Cost);
+            parallel::fill(out, rows / count, cost, |start, part| {
+                let source = &input.bytes()[start * dim * width..];
+                match width {
+                    1 => take_columns::<1>(source, dim, &offsets, part),
+                    2 => take_columns::<2>(source, dim, &offsets, part),
+                    4 => take_columns::<4>(source, dim, &offsets, part),
+                    8 => take_columns::<8>(source, dim, &offsets, part),
+                    _ => take_columns::<16>(source, dim, &offsets, part),
+                }
+            });
+            return Ok(());
+        }
         parallel::fill(out, rows, row_cost(row), |start, part| {
             let mut rest = part;
             let mut position = start;
@@ -388,6 +425,33 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
         });
         Ok(())
     })
+}
+
+/// Takes elements of rows of `dim`, of several rows for each place.
+fn take_columns<const N: usize>(source: &[u8], dim: usize, places: &[isize], out: &mut [u8]) {
+    let (source, out) = (source.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let mut rows = source.chunks_exact(dim);
+    for out in out.chunks_mut(SIDE_BY_SIDE * places.len()) {
+        if out.len() == SIDE_BY_SIDE * places.len()
+            && let (Some(a), Some(b), Some(c), Some(d)) = (rows.next(), rows.next(), rows.next(), rows.next())
+        {
+            let (a, b, c, d) = (&a[..dim], &b[..dim], &c[..dim], &d[..dim]);
+            let (head, tail) = out.split_at_mut(2 * places.len());
+            let (to_a, to_b) = head.split_at_mut(places.len());
+            let (to_c, to_d) = tail.split_at_mut(places.len());
+            let slots = to_a.iter_mut().zip(to_b).zip(to_c.iter_mut().zip(to_d));
+            for (((to_a, to_b), (to_c, to_d)), &place) in slots.zip(places) {
+                let place = place as usize;
+                (*to_a, *to_b, *to_c, *to_d) = (a[place], b[place], c[place], d[place]);
+            }
+            continue;
+        }
+        for (out, row) in out.chunks_mut(places.len()).zip(&mut rows) {
+            for (slot, &place) in out.iter_mut().zip(places) {
+                *slot = row[place as usize];
+            }
+        }
+    }
 }
 
 /// `Nx.take_along_axis/3`: each element of the result is at the same place of the
