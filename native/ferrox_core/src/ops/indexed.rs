@@ -30,7 +30,7 @@ const WRITE: Cost = 1_500;
 const ROWS: usize = 256;
 
 /// A source of more bytes isn't in the cache, wherever it is read.
-const FAR: usize = 8 << 20;
+const FAR: usize = 32 << 20;
 
 /// Rows that elements are taken from side by side.
 const SIDE_BY_SIDE: usize = 4;
