@@ -1346,7 +1346,14 @@ defmodule Ferrox do
 
   """
   @spec transpose(operand, keyword) :: Tensor.t()
-  def transpose(tensor, opts \\ []) do
+  def transpose(tensor, opts \\ [])
+
+  def transpose(%Tensor{shape: {rows, columns}} = tensor, []) do
+    shape = {columns, rows}
+    %{tensor | data: Native.transpose(shape, [1, 0], native(tensor)), shape: shape}
+  end
+
+  def transpose(tensor, opts) do
     opts = options!(opts, [:axes], :transpose)
     %Tensor{shape: old} = tensor = to_tensor(tensor, :transpose)
 
@@ -1570,7 +1577,7 @@ defmodule Ferrox do
       raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
     end
 
-    {given, weak} = Promoted.alike(mode, op, tensors)
+    {given, weak} = alike(mode, op, tensors)
     tensors = if op == :stack, do: Enum.map(given, &new_axis(&1, axis)), else: given
     [%Tensor{type: type, shape: first} | _] = tensors
     axis = Shape.axis!(first, axis, op)
@@ -1589,6 +1596,15 @@ defmodule Ferrox do
   defp join(op, other, _opts) do
     raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
   end
+
+  # Those of one type keep it under Nx's rules.
+  defp alike(:nx, op, [%Tensor{type: {_, _} = type} | rest] = tensors),
+    do: if(all_of?(rest, type), do: {tensors, false}, else: Promoted.alike(:nx, op, tensors))
+
+  defp alike(mode, op, tensors), do: Promoted.alike(mode, op, tensors)
+
+  defp all_of?([%Tensor{type: type} | rest], type), do: all_of?(rest, type)
+  defp all_of?(rest, _type), do: rest == []
 
   # The size of the axis they are joined along; nil where another axis differs from
   # that of `row`, in which this one has size one.
