@@ -6,6 +6,7 @@ use divan::{Bencher, black_box};
 use ferrox_core::exec::memory::Recycler;
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::conv::{Options, conv};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::fft::{Transform, fft};
@@ -152,6 +153,94 @@ fn pow_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIZES)]
 fn remainder_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Remainder, out, &x[0], &x[1]));
+}
+
+/// Numbers of one type, in another.
+fn numbers_in(dtype: DType, n: usize) -> Vec<u8> {
+    let (numbers, shape) = (numbers(DType::F32, &[n]), [n]);
+    let mut bytes = vec![0; n * dtype.width()];
+    let numbers = Tensor::new("bench", DType::F32, &shape, &numbers).expect("sound");
+    as_type(Output::new("bench", dtype, &shape, &mut bytes).expect("sound"), &numbers).expect("supported");
+    bytes
+}
+
+/// Times a binary operation on operands of two types, with a result of a third.
+fn mixed(bencher: Bencher, n: usize, op: BinaryOp, types: [DType; 2], result: DType) {
+    let data = types.map(|dtype| numbers_in(dtype, n));
+    let shape = [n];
+    let mut bytes = vec![1; n * result.width()];
+    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+        let [a, b] =
+            [0, 1].map(|i| Tensor::new("bench", types[i], &shape, black_box(&data[i])).expect("sound"));
+        let out = Output::new("bench", result, &shape, black_box(&mut bytes)).expect("sound");
+        binary(op, out, &a, &b).expect("supported");
+    });
+}
+
+/// Pairs of types and what Nx makes of them.
+const MIXED: [[DType; 3]; 8] = [
+    [DType::U8, DType::F32, DType::F32],
+    [DType::S8, DType::U8, DType::S16],
+    [DType::BF16, DType::F16, DType::F32],
+    [DType::S64, DType::F32, DType::F32],
+    [DType::F32, DType::F64, DType::F64],
+    [DType::BF16, DType::BF16, DType::BF16],
+    [DType::F16, DType::F16, DType::F16],
+    [DType::C64, DType::C64, DType::C64],
+];
+const MIXED_SIZES: [usize; 3] = [1_000, 100_000, 10_000_000];
+
+#[divan::bench(args = 0..MIXED.len(), consts = MIXED_SIZES)]
+fn add_mixed<const N: usize>(bencher: Bencher, types: usize) {
+    let [left, right, result] = MIXED[types];
+    mixed(bencher, N, BinaryOp::Add, [left, right], result);
+}
+
+#[divan::bench(consts = SIZES)]
+fn multiply_c64<const N: usize>(bencher: Bencher) {
+    mixed(bencher, N, BinaryOp::Multiply, [DType::C64; 2], DType::C64);
+}
+
+#[divan::bench(consts = SIZES)]
+fn divide_c64<const N: usize>(bencher: Bencher) {
+    mixed(bencher, N, BinaryOp::Divide, [DType::C64; 2], DType::C64);
+}
+
+#[divan::bench(consts = SIZES)]
+fn divide_s32<const N: usize>(bencher: Bencher) {
+    mixed(bencher, N, BinaryOp::Divide, [DType::S32; 2], DType::F32);
+}
+
+/// What is cast to what.
+const CASTS: [[DType; 2]; 6] = [
+    [DType::U8, DType::F32],
+    [DType::F32, DType::U8],
+    [DType::F32, DType::S32],
+    [DType::F32, DType::F16],
+    [DType::F16, DType::F32],
+    [DType::F32, DType::S64],
+];
+
+#[divan::bench(args = 0..CASTS.len(), consts = MIXED_SIZES)]
+fn cast<const N: usize>(bencher: Bencher, types: usize) {
+    let [from, to] = CASTS[types];
+    let (data, shape) = (numbers_in(from, N), [N]);
+    let mut bytes = vec![1; N * to.width()];
+    bencher.counter(ItemsCount::new(N)).bench_local(|| {
+        let x = Tensor::new("bench", from, &shape, black_box(&data)).expect("sound");
+        let out = Output::new("bench", to, &shape, black_box(&mut bytes)).expect("sound");
+        as_type(out, &x).expect("supported");
+    });
+}
+
+#[divan::bench(args = SIZES)]
+fn log_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Log, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn log_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Log, out, &x[0]));
 }
 
 #[divan::bench(args = SIZES)]
