@@ -8,6 +8,8 @@
 //! first-level cache. Kernels and conversions are function pointers, called
 //! once a stretch.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::parallel::{self, Cost};
@@ -156,19 +158,26 @@ pub fn run(
     if size <= FEW {
         return few(size, &mut target, inputs, kernel);
     }
-    let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
-    let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
-    let (dims, strides) = layout::collapse_all(shape, &strides);
-    let sources: SmallVec<[Source<'_>; 3]> = inputs
-        .iter()
-        .zip(strides)
-        .map(|(input, strides)| {
-            let layout = Layout { shape: dims.clone(), strides, offset: input.offset() };
-            source(input, layout, size)
-        })
-        .collect();
+    let mut inner = size;
+    let plain = inputs.iter().all(|input| !matches!(input.access, Access::Strided(_)));
+    let sources: SmallVec<[Source<'_>; 3]> = if plain {
+        inputs.iter().map(|input| plain_source(input, size)).collect()
+    } else {
+        let strides: SmallVec<[Strides; 3]> = inputs.iter().map(|i| i.strides(shape)).collect();
+        let strides: SmallVec<[&[isize]; 3]> = strides.iter().map(|s| s.as_slice()).collect();
+        let (dims, strides) = layout::collapse_all(shape, &strides);
+        inner = dims.last().copied().unwrap_or(1);
+        inputs
+            .iter()
+            .zip(strides)
+            .map(|(input, strides)| {
+                let layout = Layout { shape: dims.clone(), strides, offset: input.offset() };
+                source(input, layout, size)
+            })
+            .collect()
+    };
     let width = target.bytes.len() / size;
-    let plan = Plan::new(&dims, sources, width, target.store, kernel);
+    let plan = Plan::new(inner, sources, width, target.store, kernel);
     parallel::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
 }
 
@@ -224,6 +233,21 @@ fn direct<'a>(input: &Input<'a>, size: usize) -> Option<Operand<'a>> {
     }
 }
 
+/// That of an input without a layout.
+fn plain_source<'a>(input: &Input<'a>, size: usize) -> Source<'a> {
+    let Input { bytes, width, load, .. } = *input;
+    if !matches!(input.access, Access::Scalar) {
+        return Source::Dense { bytes: &bytes[..size * width], width, load };
+    }
+    let element = &bytes[..width];
+    let Some(Conversion { lane, convert }) = load else {
+        return Source::Scalar(SmallVec::from_slice(element));
+    };
+    let mut converted = SmallVec::from_elem(0, lane);
+    convert(element, &mut converted);
+    Source::Scalar(converted)
+}
+
 /// `layout` is collapsed.
 fn source<'a>(input: &Input<'a>, layout: Layout, size: usize) -> Source<'a> {
     let Input { bytes, width, load, .. } = *input;
@@ -274,21 +298,36 @@ struct Plan<'a> {
 }
 
 /// Memory for one tile of an operand: gathered, then converted.
-#[derive(Default)]
-struct Buffers {
-    gathered: Vec<u8>,
-    converted: Vec<u8>,
+struct Buffers<'b> {
+    gathered: &'b mut [u8],
+    converted: &'b mut [u8],
+}
+
+thread_local! {
+    /// What a thread has last computed its tiles in: to fill new memory with zeros would take
+    /// longer than many an operation.
+    static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Buffers start at multiples of this.
+const LINE: usize = 64;
+
+/// The first `length` bytes of some memory, at a multiple of a line from its start.
+fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {
+    let (taken, rest) = std::mem::take(memory).split_at_mut(length.next_multiple_of(LINE));
+    *memory = rest;
+    &mut taken[..length]
 }
 
 impl<'a> Plan<'a> {
+    /// `inner` is the length of rows.
     fn new(
-        dims: &[usize],
+        inner: usize,
         sources: SmallVec<[Source<'a>; 3]>,
         width: usize,
         store: Option<Conversion>,
         kernel: Kernel,
     ) -> Self {
-        let inner = dims.last().copied().unwrap_or(1);
         let strided = sources.iter().any(|s| matches!(s, Source::Strided { .. }));
         let row = (strided && inner >= MIN_ROW).then_some(inner);
         let tiled = store.is_some()
@@ -302,13 +341,42 @@ impl<'a> Plan<'a> {
                         || layout.strides.last().is_some_and(|&s| s != 0 && s != 1)
                 }
             });
-        Plan { sources, width, store, kernel, longest: if tiled { TILE } else { usize::MAX }, row }
+        let longest = if tiled { TILE } else { usize::MAX };
+        Plan { sources, width, store, kernel, longest, row }
+    }
+
+    /// Bytes of a tile that are gathered from a source, and that are converted.
+    fn needs(source: &Source<'_>) -> [usize; 2] {
+        let lane = |load: &Option<Conversion>| load.map_or(0, |load| TILE * load.lane);
+        match source {
+            Source::Dense { load, .. } => [0, lane(load)],
+            Source::Scalar(_) | Source::Periodic { .. } => [0, 0],
+            Source::Strided { width, load, .. } => [TILE * width, lane(load)],
+        }
     }
 
     /// Computes the elements of the output from `start`, as many as fit `out`.
     fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let mut buffers: SmallVec<[Buffers; 3]> = self.sources.iter().map(|_| Buffers::default()).collect();
-        let mut result = Vec::new();
+        let result = self.store.map_or(0, |store| TILE * store.lane);
+        let needed = self.sources.iter().flat_map(Self::needs).chain([result]);
+        let length = needed.map(|length| length.next_multiple_of(LINE)).sum::<usize>() + LINE;
+        let mut kept = KEPT.take();
+        if kept.len() < length {
+            kept.resize(length, 0);
+        }
+        let first = kept.as_ptr().align_offset(LINE).min(LINE);
+        let result = self.run_in(&mut kept[first..], start, out);
+        KEPT.set(kept);
+        result
+    }
+
+    /// `run` with memory for tiles.
+    fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
+        let mut buffers: SmallVec<[Buffers<'_>; 3]> = SmallVec::new();
+        for source in &self.sources {
+            let [gathered, converted] = Self::needs(source).map(|length| take(&mut memory, length));
+            buffers.push(Buffers { gathered, converted });
+        }
         let mut position = start;
         let mut rest = out;
         while !rest.is_empty() {
@@ -324,7 +392,7 @@ impl<'a> Plan<'a> {
             match self.store {
                 None => (self.kernel)(head, &operands)?,
                 Some(Conversion { lane, convert }) => {
-                    let computed = sized(&mut result, length * lane);
+                    let computed = &mut memory[..length * lane];
                     (self.kernel)(computed, &operands)?;
                     convert(computed, head);
                 }
@@ -341,13 +409,13 @@ impl<'a> Plan<'a> {
         source: &'b Source<'a>,
         position: usize,
         length: usize,
-        buffers: &'b mut Buffers,
+        buffers: &'b mut Buffers<'_>,
     ) -> Operand<'b> {
         match source {
             Source::Scalar(bytes) => Operand::Scalar(bytes),
             Source::Dense { bytes, width, load } => {
                 let raw = &bytes[position * width..][..length * width];
-                Operand::Slice(converted(raw, *width, *load, &mut buffers.converted))
+                Operand::Slice(converted(raw, *width, *load, buffers.converted))
             }
             Source::Periodic { pattern, lane, period } => {
                 Operand::Slice(&pattern[position % period * lane..][..length * lane])
@@ -358,33 +426,21 @@ impl<'a> Plan<'a> {
                     let index = layout::index_of(&layout.shape, &layout.strides, layout.offset, position);
                     let count = if step == 1 { length } else { 1 };
                     let raw = &bytes[index as usize * width..][..count * width];
-                    let raw = converted(raw, *width, *load, &mut buffers.converted);
+                    let raw = converted(raw, *width, *load, buffers.converted);
                     return if step == 1 { Operand::Slice(raw) } else { Operand::Scalar(raw) };
                 }
-                let raw = sized(&mut buffers.gathered, length * width);
+                let raw = &mut buffers.gathered[..length * width];
                 layout::gather(*width, bytes, layout, position, raw);
-                Operand::Slice(converted(raw, *width, *load, &mut buffers.converted))
+                Operand::Slice(converted(raw, *width, *load, buffers.converted))
             }
         }
     }
 }
 
 /// `raw` itself, or converted into `buffer`.
-fn converted<'b>(raw: &'b [u8], width: usize, load: Option<Conversion>, buffer: &'b mut Vec<u8>) -> &'b [u8] {
-    match load {
-        None => raw,
-        Some(Conversion { lane, convert }) => {
-            let out = sized(buffer, raw.len() / width * lane);
-            convert(raw, out);
-            out
-        }
-    }
-}
-
-/// The first `length` bytes of a buffer that grows as needed.
-fn sized(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    if buffer.len() < length {
-        buffer.resize(length, 0);
-    }
-    &mut buffer[..length]
+fn converted<'b>(raw: &'b [u8], width: usize, load: Option<Conversion>, buffer: &'b mut [u8]) -> &'b [u8] {
+    let Some(Conversion { lane, convert }) = load else { return raw };
+    let out = &mut buffer[..raw.len() / width * lane];
+    convert(raw, out);
+    out
 }
