@@ -5,7 +5,8 @@ use num_complex::Complex;
 
 use crate::dtype::{Class, Element, Lane, cast};
 use crate::exec::elementwise::{Conversion, Convert};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
+use crate::narrow::F16;
 use crate::{DType, Kind, dispatch};
 
 /// The type a kernel computes with.
@@ -89,7 +90,23 @@ fn convert_of(from: DType, to: DType) -> Convert {
             _ => dispatch!(all from, S => convert::<S, i8, Within<4>>),
         };
     }
-    dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>))
+    match (from, to) {
+        (DType::F16, DType::F32) => widen_halves,
+        (DType::F32, DType::F16) => round_to_halves,
+        _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
+    }
+}
+
+/// `convert`, of most by an instruction where there is one.
+fn widen_halves(from: &[u8], to: &mut [u8]) {
+    let done = simd::widen_halves(F16::view(from), f32::view_mut(to));
+    convert::<F16, f32, CastOf>(&from[2 * done..], &mut to[4 * done..]);
+}
+
+/// The same, the other way.
+fn round_to_halves(from: &[u8], to: &mut [u8]) {
+    let done = simd::round_to_halves(f32::view(from), F16::view_mut(to));
+    convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
 }
 
 /// How one value becomes another.

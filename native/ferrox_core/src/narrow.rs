@@ -93,7 +93,7 @@ narrow! {
     /// IEEE 754 half precision: 5 bits of exponent, 10 of mantissa.
     F16(u16),
     |x| if x >= 0x7c00 { f32::from_bits(x << 13 | INFINITY) } else { decode::<10, 15>(x) },
-    |x| if x > INFINITY { 0x7e00 } else { encode::<10, 15>(x.min(0x4780_0000)).min(0x7c00) };
+    |x| if x > INFINITY { x >> 13 & 0x3ff | 0x7e00 } else { encode::<10, 15>(x.min(0x4780_0000)).min(0x7c00) };
 
     /// The upper half of an `f32`.
     BF16(u16),

@@ -6,6 +6,10 @@
 
 #![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
 
+mod halves;
+
+pub use self::halves::{round_to_halves, widen_halves};
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
