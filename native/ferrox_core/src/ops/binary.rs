@@ -148,6 +148,8 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
     let real = !left.dtype().is_complex() && !right.dtype().is_complex();
     let single = |t: &Tensor<'_>| t.dtype().precision() <= 24 || scalar_fits(t, out);
     let exact = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
+    let short =
+        |t: &Tensor<'_>| t.dtype().precision() <= DType::F16.precision() && t.dtype().embeds_in(DType::F32);
     let lane = match out {
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
@@ -165,6 +167,9 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
         _ if exact(left) && exact(right) => DType::F32,
+        // Nor does it matter that bf16 has more exponents: where a sum is inexact in f32, f16
+        // rounds it to the larger operand.
+        DType::F16 if short(left) && short(right) => DType::F32,
         _ => DType::F64,
     };
     Some(Compute::As(lane))
