@@ -154,6 +154,8 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
         DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
+        // In f64 all the same, see `complex`.
+        DType::C64 if matches!(op, Multiply | Divide) && single(left) && single(right) => DType::C64,
         DType::C64 => DType::C128,
         _ if !real => return None,
         DType::F64 => DType::F64,
@@ -382,6 +384,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
         BinaryOp::Divide => match compute {
             Compute::As(DType::F32) => tile::<Divide, f32>,
             Compute::As(DType::F64) => tile::<Divide, f64>,
+            Compute::As(DType::C64) => tile::<Divide, Complex<f32>>,
             Compute::As(DType::C128) => tile::<Divide, Complex<f64>>,
             _ => return None,
         },
@@ -447,11 +450,13 @@ meaning!(Subtract, a, b; f32, f64, Complex<f32>, Complex<f64> => a - b);
 
 struct Multiply;
 meaning!(Multiply, a, b; u8, u16, u32, u64 => a.wrapping_mul(b));
-meaning!(Multiply, a, b; f32, f64, Complex<f32>, Complex<f64> => a * b);
+meaning!(Multiply, a, b; f32, f64, Complex<f64> => a * b);
+meaning!(Multiply, a, b; Complex<f32> => complex::multiply_single(a, b));
 
 struct Divide;
 meaning!(Divide, a, b; f32, f64 => a / b);
 meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
+meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
 
 /// The larger, or the left one of two equal ones; NaN if either is.
 struct Max;

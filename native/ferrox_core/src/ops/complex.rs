@@ -11,8 +11,8 @@ type C = Complex<f64>;
 /// the range of an f64, that of operands scaled by powers of two.
 #[inline(always)]
 pub fn divide(a: C, b: C) -> C {
-    let denominator = b.re * b.re + b.im * b.im;
-    let result = quotient(a, b, denominator);
+    let denominator = norm(b);
+    let result = quotient_by(a, b, denominator);
     if denominator.is_normal() && result.is_finite() {
         return result;
     }
@@ -29,12 +29,12 @@ fn divide_scaled(a: C, b: C) -> C {
     // Subnormal numbers count as the smallest normal one.
     let exponent = ((greatest.to_bits() >> 52) as i32 - 1023).max(-1022);
     let b = scale(b, -exponent);
-    let denominator = b.re * b.re + b.im * b.im;
+    let denominator = norm(b);
     // Products of subnormal numbers would lose what precision they have.
     let up = if a.re.abs().max(a.im.abs()) < 1e-280 { 200 } else { 0 };
-    let result = quotient(scale(a, up), b, denominator);
+    let result = quotient_by(scale(a, up), b, denominator);
     // A product of the greatest numbers and one less than two may overflow.
-    let small = quotient(scale(a, -4), b, denominator);
+    let small = quotient_by(scale(a, -4), b, denominator);
     let part = |x: f64, small: f64| {
         if x.is_finite() { scale_part(x, -exponent - up) } else { scale_part(small, 4 - exponent) }
     };
@@ -56,7 +56,35 @@ fn scale_part(mut x: f64, mut exponent: i32) -> f64 {
 }
 
 #[inline(always)]
-fn quotient(a: C, b: C, denominator: f64) -> C {
+fn norm(z: C) -> f64 {
+    z.re * z.re + z.im * z.im
+}
+
+/// The product of pairs of f32, each part rounded once.
+#[inline(always)]
+pub fn multiply_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
+    rounded(widened(a) * widened(b))
+}
+
+/// Their quotient: nothing in between leaves the range of f64.
+#[inline(always)]
+pub fn divide_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
+    let (a, b) = (widened(a), widened(b));
+    rounded(quotient_by(a, b, norm(b)))
+}
+
+#[inline(always)]
+fn widened(z: Complex<f32>) -> C {
+    C::new(f64::from(z.re), f64::from(z.im))
+}
+
+#[inline(always)]
+fn rounded(z: C) -> Complex<f32> {
+    Complex::new(z.re as f32, z.im as f32)
+}
+
+#[inline(always)]
+fn quotient_by(a: C, b: C, denominator: f64) -> C {
     if b.re.is_infinite() && b.im == 0.0 && a.re.is_finite() && a.im.is_finite() {
         return C::new(0.0, 0.0);
     }
