@@ -16,13 +16,6 @@
 //!
 //! Copyright (c) 2018-2026, Arm Limited.
 //! SPDX-License-Identifier: MIT OR Apache-2.0 WITH LLVM-exception
-//!
-//! `tanh` is derived from `s_tanh.c` and `s_expm1.c` of fdlibm:
-//!
-//! Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved.
-//! Developed at SunPro, a Sun Microsystems, Inc. business.
-//! Permission to use, copy, modify, and distribute this software is freely
-//! granted, provided that this notice is preserved.
 
 #![allow(
     clippy::excessive_precision,
@@ -32,6 +25,7 @@
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
 mod tables;
+mod tanh;
 
 use std::sync::OnceLock;
 
@@ -186,7 +180,7 @@ pub(super) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
         UnaryOp::Sigmoid => (knows_exp(), tile::<Sigmoid>, 900),
         UnaryOp::Log => (knows_log(), tile::<Log>, 900),
         UnaryOp::Log1p => (knows_log(), tile::<Log1p>, 900),
-        UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_700),
+        UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_300),
         UnaryOp::Cbrt => (knows_pow(), tile::<Cbrt>, 2_100),
         _ => return None,
     };
@@ -238,11 +232,7 @@ function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |x, _y, out, scratch| log(x, 
 function!(Log1p, [(-0.99, 2.0), ANY], |x, _y| (x + 1.0).ln(), |x, _y, out, scratch| {
     log(x, |x| x + 1.0, out, scratch);
 });
-function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |x, _y, out, _scratch| {
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = tanh(f64::load(x)).store();
-    }
-});
+function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |x, _y, out, _scratch| tanh::tanh(x, out));
 function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |x, y, out, scratch| {
     pow(x, |x| x, y, |y| y, out, scratch);
 });
@@ -403,7 +393,9 @@ fn log_by(x: f64, inverse: f64, log: f64) -> f64 {
     let square = r * r;
     let p = square.mul_add(r.mul_add(c[4], c[3]), r.mul_add(c[2], c[1]));
     let result = (r * square).mul_add(p, square.mul_add(c[0], low)) + high;
-    if is_positive_normal(x) { result } else { f64::NAN }
+    // A choice of results would be compiled so that rows are loaded one by one. No result
+    // is a negative zero.
+    result + if is_positive_normal(x) { 0.0 } else { f64::NAN }
 }
 
 /// The logarithm near one.
@@ -514,82 +506,6 @@ fn pow(
     for (((out, &high), &low), &row) in out.iter_mut().zip(&*high).zip(&*low).zip(&*rows) {
         *out = exp_by(f64::load(high), Some(low), row).store();
     }
-}
-
-// Hyperbolic tangent
-
-/// `ln(2)` in two parts, as fdlibm has it, and one over it.
-const LN_2_LONG: f64 = 0.6931471803691238;
-const LN_2_REST: f64 = 1.9082149292705877e-10;
-const LOG2_E: f64 = std::f64::consts::LOG2_E;
-
-/// Over `r^2 / 2`, of the quotient that `expm1` is made of.
-const QUOTIENT: [f64; 5] = [
-    -0.03333333333333313,
-    0.0015873015872548146,
-    -7.93650757867488e-05,
-    4.008217827329362e-06,
-    -2.0109921818362437e-07,
-];
-
-/// From here on, the result is one.
-const TANH_LIMIT: f64 = 22.0;
-
-/// `ln(2) / 2` and `3 ln(2) / 2` in the bits that fdlibm looks at.
-const HALF: f64 = 0.3465733528137207;
-const THREE_HALVES: f64 = 1.0397205352783203;
-
-/// `2^k`
-#[inline(always)]
-fn power_of_two(k: f64) -> f64 {
-    f64::from_bits(((k + SHIFT).to_bits() << FRACTION_BITS).wrapping_add(1.0_f64.to_bits()))
-}
-
-/// `expm1(y)` for `-2 < y <= 0` and `2 <= y <= 44`.
-#[inline(always)]
-fn expm1(y: f64) -> f64 {
-    // y = k ln(2) + r + rest
-    let a = f64::from_bits(y.abs().to_bits() & !0xffff_ffff);
-    let k = y.mul_add(LOG2_E, 0.5_f64.copysign(y)).trunc();
-    let k = if a < THREE_HALVES { -1.0 } else { k };
-    let reduced = a > HALF;
-    let k = if reduced { k } else { 0.0 };
-    let high = (-k).mul_add(LN_2_LONG, y);
-    let low = k * LN_2_REST;
-    let r = high - low;
-    let rest = (high - r) - low;
-    let half = 0.5 * r;
-    let square = r * half;
-    let fourth = square * square;
-    let c = QUOTIENT;
-    let sum = square.mul_add(c[0], 1.0);
-    let sum = fourth.mul_add(square.mul_add(c[2], c[1]), sum);
-    let sum = (fourth * fourth).mul_add(square.mul_add(c[4], c[3]), sum);
-    let t = (-sum).mul_add(half, 3.0);
-    let e = square * ((sum - t) / (-r).mul_add(t, 6.0));
-    let whole = r - r.mul_add(e, -square);
-    let e = r.mul_add(e - rest, -rest) - square;
-    let (up, down) = (power_of_two(k), power_of_two(-k));
-    let once = 0.5_f64.mul_add(r - e, -0.5);
-    let small = (1.0 - (e - r)) * up - 1.0;
-    let middle = ((1.0 - down) - (e - r)) * up;
-    let large = ((r - (e + down)) + 1.0) * up;
-    let result = if k >= 20.0 { large } else { middle };
-    let result = if k <= -2.0 || k > 56.0 { small } else { result };
-    let result = if k == -1.0 { once } else { result };
-    if reduced { result } else { whole }
-}
-
-#[inline(always)]
-fn tanh(x: f64) -> f64 {
-    let a = x.abs();
-    let a = if a < TANH_LIMIT { a } else { TANH_LIMIT };
-    let large = a >= 1.0;
-    let t = expm1(if large { a + a } else { -(a + a) });
-    let quotient = (if large { 2.0 } else { -t }) / (t + 2.0);
-    let result = if large { 1.0 - quotient } else { quotient };
-    let result = if a < TANH_LIMIT { result } else { 1.0 };
-    if x.is_nan() { x } else { result.copysign(x) }
 }
 
 // Remainder
