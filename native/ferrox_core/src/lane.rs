@@ -14,7 +14,7 @@ use crate::{DType, Kind, dispatch};
 pub enum Compute {
     /// A storage type.
     As(DType),
-    /// f64 lanes that hold values of f32, see `Single`.
+    /// Values of f32, for functions that are computed in f64, see `ops::single`.
     Single,
     /// 128-bit integers: unsigned and signed 64-bit ones together.
     Wide,
@@ -31,7 +31,7 @@ impl Compute {
     pub fn width(self) -> usize {
         match self {
             Compute::As(dtype) => dtype.width(),
-            Compute::Single => 8,
+            Compute::Single => 4,
             Compute::Wide | Compute::Exact => 16,
             Compute::Truth => 1,
         }
@@ -43,7 +43,7 @@ impl Compute {
     pub fn load(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
             Compute::As(to) => conversion(dtype, to)?,
-            Compute::Single => conversion(dtype, DType::F64)?,
+            Compute::Single => conversion(dtype, DType::F32)?,
             Compute::Wide => {
                 dispatch!(integer dtype, T => convert::<T, i128, WideOf>, else => unreachable!("wide lanes are for integers"))
             }
@@ -61,11 +61,10 @@ impl Compute {
     pub fn store(self, dtype: DType) -> Option<Conversion> {
         let convert: Convert = match self {
             Compute::As(from) => conversion(from, dtype)?,
-            Compute::Single => conversion(DType::F64, dtype)?,
             Compute::Wide => {
                 dispatch!(integer dtype, T => convert::<i128, T, LowBits>, else => unreachable!("wide lanes are for integers"))
             }
-            Compute::Exact | Compute::Truth => return None,
+            Compute::Single | Compute::Exact | Compute::Truth => return None,
         };
         Some(Conversion { lane: self.width(), convert })
     }
@@ -293,31 +292,5 @@ impl Lane for Exact {
     #[inline(always)]
     fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
         bytes.as_chunks_mut::<16>().0
-    }
-}
-
-/// An f64 that holds a value of f32: an argument of the functions in
-/// `ops::math`, whose result is rounded to an f32 or a narrower type.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Single(pub f64);
-
-impl Lane for Single {
-    type Bytes = [u8; 8];
-
-    #[inline(always)]
-    fn load(bytes: Self::Bytes) -> Self {
-        Single(f64::from_ne_bytes(bytes))
-    }
-    #[inline(always)]
-    fn store(self) -> Self::Bytes {
-        self.0.to_ne_bytes()
-    }
-    #[inline(always)]
-    fn view(bytes: &[u8]) -> &[Self::Bytes] {
-        f64::view(bytes)
-    }
-    #[inline(always)]
-    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
-        f64::view_mut(bytes)
     }
 }

@@ -42,6 +42,7 @@ pub mod math;
 pub mod pad;
 pub mod reduce;
 pub mod shape;
+mod single;
 pub mod sort;
 pub mod support;
 pub mod ternary;

@@ -7,12 +7,12 @@
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use super::{complex, libm, math};
+use super::{complex, libm, single};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
-use crate::lane::{Compute, Exact, Single};
+use crate::lane::{Compute, Exact};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
 
@@ -77,9 +77,10 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let dtypes = || vec![left.dtype(), right.dtype()];
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
     let compute = compute(op, out.dtype, left, right).ok_or_else(unsupported)?;
-    let (kernel, result) = kernel(op, compute).ok_or_else(unsupported)?;
+    let (kernel, result) = kernel(op, compute, out.dtype).ok_or_else(unsupported)?;
     let store = match result {
         DType::U8 if op.is_predicate() => Compute::As(DType::U8).store(out.dtype),
+        _ if compute == Compute::Single => Compute::As(result).store(out.dtype),
         _ => compute.store(out.dtype),
     };
     // For a few elements, bringing the operands together would take most of the time.
@@ -162,9 +163,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
         // A remainder of values of f32 is one, and comes from faster loops in f64.
-        _ if op == Remainder && single(left) && single(right) && simd::fuses() => {
-            return Some(Compute::Single);
-        }
+        _ if op == Remainder && single(left) && single(right) && simd::fuses() => DType::F64,
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
@@ -304,7 +303,7 @@ fn tile<F: Binary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Resu
 }
 
 /// The kernel of an operation and the type of what it computes.
-fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
+fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)> {
     macro_rules! ring {
         ($F:ident, $dtype:expr) => {
             dispatch!(bits $dtype, T => tile::<$F, T> as Kernel, else => return None)
@@ -374,7 +373,6 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
     let result = match compute {
         Compute::As(dtype) if !op.is_predicate() => dtype,
         Compute::Wide if !op.is_predicate() => DType::S64,
-        Compute::Single => DType::F64,
         _ => DType::U8,
     };
     let kernel = match op {
@@ -389,7 +387,7 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
             _ => return None,
         },
         BinaryOp::Pow => match compute {
-            Compute::Single => tile::<Pow, Single>,
+            Compute::Single => return Some(single::kernel::<single::Pow>(out)),
             Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Pow, f64>),
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             Compute::Wide => tile::<Pow, i128>,
@@ -399,12 +397,12 @@ fn kernel(op: BinaryOp, compute: Compute) -> Option<(Kernel, DType)> {
             _ => return None,
         },
         BinaryOp::Remainder => match compute {
-            Compute::Single | Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Remainder, f64>),
+            Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Remainder, f64>),
             _ => real!(Remainder),
         },
         BinaryOp::Quotient => wide!(Quotient),
         BinaryOp::Atan2 => match compute {
-            Compute::Single => tile::<Atan2, Single>,
+            Compute::Single => return Some(single::kernel::<single::Atan2>(out)),
             Compute::As(DType::F64) => tile::<Atan2, f64>,
             Compute::As(DType::C128) => tile::<Atan2, Complex<f64>>,
             _ => return None,
@@ -477,7 +475,6 @@ meaning!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
 
 struct Atan2;
 meaning!(Atan2, a, b; f64 => a.atan2(b));
-meaning!(Atan2, a, b; Single => Single(math::atan2(a.0, b.0)));
 
 /// Complex numbers only stand for real ones here.
 impl Binary<Complex<f64>> for Atan2 {
@@ -522,7 +519,6 @@ meaning!(Remainder, a, b; f32, f64 => a % b);
 
 struct Pow;
 meaning!(Pow, a, b; f64 => a.powf(b));
-meaning!(Pow, a, b; Single => Single(math::pow(a.0, b.0)));
 meaning!(Pow, a, b; Complex<f64> => complex::pow(a, b));
 
 /// Powers modulo 2^n by squaring.

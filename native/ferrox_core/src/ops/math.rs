@@ -13,13 +13,13 @@
 //! multiply-add with one rounding, so a loop over one function vectorizes under whatever
 //! instruction set its caller is compiled for, and has the same bits under all of them. Hence no
 //! call into libm, no `round` (a libm call without SSE4.1) and no branches; the exceptions are the
-//! `_any` forms of `sin`, `cos` and `tan`, which a caller uses where [`angle_is_small`] doesn't
+//! `_any` forms of `sin`, `cos` and `tan`, which `single` uses where [`angle_is_small`] doesn't
 //! hold. The sign and payload of a NaN are unspecified.
 //!
 //! Multiply-add takes a third off the work, and is [`Fused`] for instruction sets that have it. For
 //! others the caller computes with [`Separate`] roundings, and where the result is not [`settled`]
-//! by that, which is one time in some hundred thousand, again with [`Software`]. `pow` and `atan2`
-//! do without.
+//! by that, which is one time in some hundred thousand, again with [`Software`]. `atan2` does
+//! without.
 //!
 //! f64 elements don't belong here: they use the system libm.
 //!
@@ -231,13 +231,39 @@ pub fn sigmoid<A: Arithmetic>(x: f64) -> f64 {
     1.0 / (1.0 + A::fma(scale, q, scale))
 }
 
-/// Hyperbolic tangent: `e / (e + 2)` with `e = expm1(2 x)`.
+/// [`EXPM1`] for half of `r`, and halved.
+const HALF_EXPM1: [f64; 9] = {
+    let (mut c, mut factor, mut i) = (EXPM1, 1.0, 0);
+    while i < c.len() {
+        factor *= 2.0;
+        c[i] *= factor;
+        i += 1;
+    }
+    c
+};
+
+/// Up to this magnitude [`tanh_regular`] is all there is to it.
+pub(super) const TANH_REGULAR: f32 = 30.0;
+
+/// Hyperbolic tangent up to `TANH_REGULAR`: `e / (e + 1)` with `2 e = expm1(2 x)`. By powers of
+/// two, which round nothing, a multiplication is saved.
+#[inline(always)]
+pub(super) fn tanh_regular<A: Arithmetic>(x: f64) -> f64 {
+    let shifted = A::fma(x, 2.0 * LOG2_E, SHIFT);
+    let k = shifted - SHIFT;
+    let r = A::fma(-k, 0.5 * LN_2_LOW, A::fma(-k, 0.5 * LN_2_HIGH, x));
+    let q = A::fma(r * r, polynomial::<A, _>(r, HALF_EXPM1), r);
+    let scale = power_of_two(shifted);
+    let e = A::fma(scale, q, A::fma(scale, 0.5, -0.5));
+    (e / (e + 1.0)).copysign(x)
+}
+
+/// Hyperbolic tangent.
 #[inline(always)]
 #[must_use]
 pub fn tanh<A: Arithmetic>(x: f64) -> f64 {
-    let (scale, q) = exp_parts::<A>((2.0 * x).clamp(-60.0, 60.0));
-    let e = A::fma(scale, q, scale - 1.0);
-    (e / (e + 2.0)).copysign(x)
+    let limit = f64::from(TANH_REGULAR);
+    tanh_regular::<A>(x.clamp(-limit, limit))
 }
 
 // Logarithms
@@ -286,7 +312,7 @@ fn log1p_regular<A: Arithmetic>(x: f64) -> f64 {
 
 /// Natural logarithm of any positive normal f64.
 #[inline(always)]
-fn log_regular<A: Arithmetic>(x: f64) -> f64 {
+pub(super) fn log_regular<A: Arithmetic>(x: f64) -> f64 {
     let (k, m) = split_exponent(x);
     log_sum::<A>(k, m - 1.0)
 }
@@ -330,16 +356,16 @@ pub fn rsqrt<A: Arithmetic>(x: f64) -> f64 {
 // Circular functions
 
 /// Largest magnitude that [`sin`], [`cos`] and [`tan`] accept.
-pub const SMALL_ANGLE: f64 = 67108864.0;
+pub const SMALL_ANGLE: f32 = 67108864.0;
 
-/// Whether [`sin`], [`cos`] and [`tan`] accept `x`. A caller asks this of a whole tile, then runs
+/// Whether [`sin`], [`cos`] and [`tan`] accept `x`. A caller asks this of a chunk, then runs
 /// the vector loop, or else a scalar loop of [`sin_any`], [`cos_any`] or [`tan_any`]; these have
 /// the same bits where both apply. NaN and infinities count as small.
 #[inline(always)]
 #[must_use]
-pub fn angle_is_small(x: f64) -> bool {
+pub fn angle_is_small(x: f32) -> bool {
     let magnitude = x.abs();
-    !(magnitude > SMALL_ANGLE && magnitude < INF)
+    !(magnitude > SMALL_ANGLE && magnitude < f32::INFINITY)
 }
 
 /// `pi / 2` in three parts. The first two have 27 bits, so that their products with the quotients
@@ -422,7 +448,7 @@ pub fn tan<A: Arithmetic>(x: f64) -> f64 {
 #[inline(always)]
 #[must_use]
 pub fn sin_any<A: Arithmetic>(x: f64) -> f64 {
-    if angle_is_small(x) {
+    if angle_is_small(x as f32) {
         return sin::<A>(x);
     }
     let magnitude = sin_of_turns::<A>(turns(x.abs()));
@@ -433,7 +459,7 @@ pub fn sin_any<A: Arithmetic>(x: f64) -> f64 {
 #[inline(always)]
 #[must_use]
 pub fn cos_any<A: Arithmetic>(x: f64) -> f64 {
-    if angle_is_small(x) {
+    if angle_is_small(x as f32) {
         return cos::<A>(x);
     }
     sin_of_turns::<A>(turns(x.abs()).wrapping_add(1 << 126))
@@ -443,7 +469,7 @@ pub fn cos_any<A: Arithmetic>(x: f64) -> f64 {
 #[inline(always)]
 #[must_use]
 pub fn tan_any<A: Arithmetic>(x: f64) -> f64 {
-    if angle_is_small(x) {
+    if angle_is_small(x as f32) {
         return tan::<A>(x);
     }
     let turns = turns(x.abs());
@@ -678,15 +704,15 @@ const EXPM1_FINE: [f64; 10] = [
     2.5114438838410817e-08,
 ];
 
-/// `(high, low)` with `high + low = log2(x)` to 2^-58 of it and `high` of 29 bits, for positive
-/// finite f32 `x`. As `log`, with the leading product `2 / ln(2) * s` in two exact parts.
+/// `(high, low)` with `high + low = log2(|x|)` to 2^-58 of it and `high` of 29 bits, for finite f32
+/// `x` but zero. As `log`, with the leading product `2 / ln(2) * s` in two exact parts.
 #[inline(always)]
-fn log2_parts(x: f64) -> (f64, f64) {
+pub(super) fn log2_parts<A: Arithmetic>(x: f64) -> (f64, f64) {
     const SCALE: f64 = 2.8853900817779268;
     /// 26 bits of `SCALE`, and the rest.
     const SCALE_HIGH: f64 = 2.885390043258667;
     const SCALE_LOW: f64 = 3.851925982253235e-08;
-    let (k, m) = split_exponent(x);
+    let (k, m) = split_exponent(x.abs());
     let difference = m - 1.0;
     let sum = m + 1.0;
     let inverse = 1.0 / sum;
@@ -696,9 +722,8 @@ fn log2_parts(x: f64) -> (f64, f64) {
     let square = s * s;
     let exact = SCALE_HIGH * s_high;
     let high = k + exact;
-    let low = (exact - (high - k))
-        + (SCALE_LOW * s_high
-            + (SCALE * s_low + s * square * (polynomial::<Separate, _>(square, LOG_FINE) * LOG2_E)));
+    let series = s * square * (polynomial::<A, _>(square, LOG_FINE) * LOG2_E);
+    let low = (exact - (high - k)) + A::fma(SCALE_LOW, s_high, A::fma(SCALE, s_low, series));
     let short = keep_bits(high, 29);
     (short, (high - short) + low)
 }
@@ -709,22 +734,53 @@ fn keep_bits(x: f64, n: u32) -> f64 {
     f64::from_bits(x.to_bits() & !((1 << (FRACTION_BITS + 1 - n)) - 1))
 }
 
-/// `x` to the power of `y`, for f32 values of both: `2^(y log2(x))`. Special cases as IEEE 754
-/// says: `pow(1, y)` and `pow(x, 0)` are 1 even for NaN; a negative finite `x` gives NaN unless
-/// `y` is an integer, and the sign of `x` is kept where `y` is odd.
+/// Past this exponent of 2 the result is zero or infinite in f32.
+const POW_LIMIT: f64 = 200.0;
+
+/// `2^(high + low)`, where `limited`, which rounds the sum, is within [`POW_LIMIT`].
 ///
 /// A power that lies halfway between two f32 values (4097 squared, say) gives exactly that.
 #[inline(always)]
+fn exp2_parts<A: Arithmetic>(limited: f64, high: f64, low: f64) -> f64 {
+    let shifted = limited + SHIFT;
+    let r = (high - (shifted - SHIFT)) + low;
+    let scale = power_of_two(shifted);
+    let r = r * LN_2;
+    let magnitude = A::fma(scale, A::fma(r * r, polynomial::<A, _>(r, EXPM1_FINE), r), scale);
+    // Rounds to 25 bits (2^28 + 1, as Veltkamp splits), which hold what is halfway, and takes
+    // that if the error of the power (1 ulp) could be what separates them.
+    let multiple = magnitude * 268435457.0;
+    let halfway = multiple - (multiple - magnitude);
+    let near = (magnitude - halfway).abs() <= magnitude * (1.5 * f64::EPSILON);
+    if near { halfway } else { magnitude }
+}
+
+/// `x` to the power of `y`, given `log2_parts` of `x`, and whether that is all there is to it: if
+/// `x` is positive and finite, it has the bits of [`pow`].
+#[inline(always)]
+pub(super) fn pow_regular<A: Arithmetic>(y: f64, high: f64, low: f64) -> (f64, bool) {
+    let (high, low) = (y * high, y * low);
+    let product = high + low;
+    (exp2_parts::<A>(product, high, low), product.abs() <= POW_LIMIT)
+}
+
+/// `x` to the power of `y`, for f32 values of both: `2^(y log2(x))`. Special cases as IEEE 754
+/// says: `pow(1, y)` and `pow(x, 0)` are 1 even for NaN; a negative finite `x` gives NaN unless
+/// `y` is an integer, and the sign of `x` is kept where `y` is odd.
+#[inline(always)]
 #[must_use]
-pub fn pow(x: f64, y: f64) -> f64 {
-    /// Past this exponent of 2 the result is zero or infinite in f32.
-    const LIMIT: f64 = 200.0;
+pub fn pow<A: Arithmetic>(x: f64, y: f64) -> f64 {
+    pow_by::<A>(x, y, log2_parts::<A>(x))
+}
+
+/// The same, given `log2_parts` of `x`.
+#[inline(always)]
+pub(super) fn pow_by<A: Arithmetic>(x: f64, y: f64, (high, low): (f64, f64)) -> f64 {
     /// Past this exponent (2^65) the power of any f32 but 1 is one of these.
     const LARGE: f64 = 36893488147419103232.0;
-    /// Stands for the logarithm of infinity: its product with any exponent passes `LIMIT`.
+    /// Stands for the logarithm of infinity: its product with any exponent passes `POW_LIMIT`.
     const LARGE_LOG2: f64 = 1e80;
     let a = x.abs();
-    let (high, low) = log2_parts(a);
     let endless = a == 0.0 || a == INF;
     let high_at_end = if a == 0.0 { -LARGE_LOG2 } else { LARGE_LOG2 };
     let high = if endless { high_at_end } else { high };
@@ -733,21 +789,10 @@ pub fn pow(x: f64, y: f64) -> f64 {
     let exponent = y.clamp(-LARGE, LARGE);
     let (high, low) = (exponent * high, exponent * low);
     let product = high + low;
-    let limited = product.clamp(-LIMIT, LIMIT);
+    let limited = product.clamp(-POW_LIMIT, POW_LIMIT);
     let high = if product == limited { high } else { limited };
     let low = if product == limited { low } else { 0.0 };
-    let shifted = limited + SHIFT;
-    let r = (high - (shifted - SHIFT)) + low;
-    let scale = power_of_two(shifted);
-    let r = r * LN_2;
-    let magnitude = scale + scale * (r + r * r * polynomial::<Separate, _>(r, EXPM1_FINE));
-
-    // Rounds to 25 bits (2^28 + 1, as Veltkamp splits), which hold what is halfway, and takes
-    // that if the error of the power (1 ulp) could be what separates them.
-    let multiple = magnitude * 268435457.0;
-    let halfway = multiple - (multiple - magnitude);
-    let near = (magnitude - halfway).abs() <= magnitude * (1.5 * f64::EPSILON);
-    let magnitude = if near { halfway } else { magnitude };
+    let magnitude = exp2_parts::<A>(limited, high, low);
 
     // From 2^24 up every f32 is even.
     let count = y.abs();

@@ -1,42 +1,52 @@
 //! Elementwise operations on one tensor.
 //!
-//! Functions of f32 and narrower types are evaluated in f64 lanes by `math`
-//! and rounded once. Functions of f64 are the system's libm, by the formulas
+//! Functions of f32 and narrower types are evaluated in f64 by `math`, in the
+//! loops of `single`, and rounded once. Functions of f64 are the system's libm, by the formulas
 //! that Nx gives, as `Nx.BinaryBackend` computes them; `libm` has loops of some.
 //! Many elements of f16 and bf16 are looked up.
 
 use num_complex::Complex;
 
-use super::math::{self, Fused, Separate, Software};
-use super::{complex, double, libm, lookup};
+use super::math::{self, Arithmetic, Software};
+use super::{complex, double, libm, lookup, single};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::{Compute, Single};
+use crate::lane::Compute;
 use crate::tensor::{self, Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
 
-/// A function of `math`, in each of its arithmetics.
+/// A function of `math`, maybe with a shorter form of it for plain arguments.
 macro_rules! single {
+    ($name:ident, log) => {
+        single!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
+    };
+    ($name:ident, tanh) => {
+        single!($name, tanh, |x| x.abs() <= math::TANH_REGULAR, tanh_regular);
+    };
     ($name:ident, $function:ident) => {
-        impl Unary<Single> for $name {
-            type Out = f64;
-            const FUSES: bool = true;
+        single!($name, $function, |x, results, function| single::each(x, results, function));
+    };
+    ($name:ident, $function:ident, $plain:expr, $shorter:ident) => {
+        single!($name, $function, |x, results, function| {
+            single::each_or_plain(x, results, function, $plain, math::$shorter::<A>);
+        });
+    };
+    ($name:ident, $function:ident, |$x:ident, $results:ident, $f:ident| $many:expr) => {
+        impl single::Function for $name {
             #[inline(always)]
-            fn apply(x: Single) -> f64 {
-                math::$function::<Fused>(x.0)
+            fn many<A: Arithmetic>(
+                $x: &[[u8; 4]],
+                _: &[[u8; 4]],
+                $results: &mut [f64],
+                _: &mut single::Scratch,
+            ) {
+                let $f = math::$function::<A>;
+                $many;
             }
-            #[inline(always)]
-            fn apply_apart(x: Single) -> f64 {
-                math::$function::<Separate>(x.0)
-            }
-            #[inline(always)]
-            fn settled(result: f64) -> bool {
-                math::settled(result)
-            }
-            fn apply_exactly(x: Single) -> f64 {
-                math::$function::<Software>(x.0)
+            fn one(x: f64, _: f64) -> f64 {
+                math::$function::<Software>(x)
             }
         }
     };
@@ -85,21 +95,21 @@ macro_rules! unary_ops {
                 single!($real, $rf32);
             )*
             let lane = function_lane(out, input);
-            let (kernel, cost): (Kernel, Cost) = match (op, lane) {
+            let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
-                    (UnaryOp::$real, Compute::Single) => (tile::<$real, Single>, $rps),
-                    (UnaryOp::$real, Compute::As(DType::F64)) => (tile::<$real, f64>, 6_000),
+                    (UnaryOp::$real, Compute::Single) => (single::kernel::<$real>(out), $rps),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => ((tile::<$real, f64>, DType::F64), 6_000),
                 )*
                 $(
-                    (UnaryOp::$function, Compute::Single) => (tile::<$function, Single>, $ps),
+                    (UnaryOp::$function, Compute::Single) => (single::kernel::<$function>(out), $ps),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
-                        (tile::<$function, Complex<f64>>, 40_000)
+                        ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
                     }
-                    (UnaryOp::$function, _) => (tile::<$function, f64>, 8_000),
+                    (UnaryOp::$function, _) => ((tile::<$function, f64>, DType::F64), 8_000),
                 )*
                 _ => return None,
             };
-            Some((lane, kernel, lane, cost))
+            Some((lane, kernel, Compute::As(result), cost))
         }
     };
 }
@@ -227,7 +237,8 @@ fn compute(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error
     let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let (load, store) = (lane.load(dtype), result.store(out.dtype));
     let inputs = [input.input(shape, load).ok_or_else(unsupported)?];
-    let cost = cost + if store.is_some() || inputs[0].load.is_some() { CONVERSION } else { 0 };
+    let converts = lane == Compute::Single || store.is_some() || inputs[0].load.is_some();
+    let cost = cost + if converts { CONVERSION } else { 0 };
     out.write(op.name(), |bytes| {
         elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
             .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
@@ -357,68 +368,43 @@ fn bits(op: UnaryOp, input: DType) -> Option<Kernel> {
 }
 
 /// Sine, cosine and tangent: large angles need a reduction that does not
-/// vectorize, so a tile with one of them takes the slow loop.
+/// vectorize, so a chunk with one of them takes the slow loop.
 fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     macro_rules! angle {
-        ($($variant:ident, $Fast:ident, $Slow:ident, $fast:ident, $slow:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
+        ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
             $(
-                struct $Fast;
-                single!($Fast, $fast);
-                struct $Slow;
-                single!($Slow, $slow);
-                impl Unary<f64> for $Slow {
+                struct $name;
+                single!($name, $any, math::angle_is_small, $small);
+                impl Unary<f64> for $name {
                     type Out = f64;
                     #[inline(always)]
                     fn apply($x: f64) -> f64 { $f64 }
                 }
-                impl Unary<Complex<f64>> for $Slow {
+                impl Unary<Complex<f64>> for $name {
                     type Out = Complex<f64>;
                     #[inline(always)]
                     fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
                 }
             )*
             let lane = function_lane(out, input);
-            let (kernel, cost): (Kernel, Cost) = match (op, lane) {
+            let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    (UnaryOp::$variant, Compute::Single) => (angle_tile::<$Fast, $Slow>, 1_000),
-                    (UnaryOp::$variant, Compute::As(DType::C128)) => {
-                        (tile::<$Slow, Complex<f64>>, 40_000)
+                    (UnaryOp::$name, Compute::Single) => (single::kernel::<$name>(out), 1_000),
+                    (UnaryOp::$name, Compute::As(DType::C128)) => {
+                        ((tile::<$name, Complex<f64>>, DType::C128), 40_000)
                     }
-                    (UnaryOp::$variant, _) => (tile::<$Slow, f64>, 10_000),
+                    (UnaryOp::$name, _) => ((tile::<$name, f64>, DType::F64), 10_000),
                 )*
                 _ => return None,
             };
-            Some((lane, kernel, lane, cost))
+            Some((lane, kernel, Compute::As(result), cost))
         }};
     }
     angle! {
-        Sin, SinSmall, SinAny, sin, sin_any, |x| x.sin(), complex::sin;
-        Cos, CosSmall, CosAny, cos, cos_any, |x| x.cos(), complex::cos;
-        Tan, TanSmall, TanAny, tan, tan_any, |x| x.tan(), complex::tan;
-    }
-}
-
-fn angle_tile<Fast: Unary<Single>, Slow: Unary<Single>>(
-    out: &mut [u8],
-    operands: &[Operand<'_>],
-) -> Result<(), Fault> {
-    let (Operand::Slice(angles) | Operand::Scalar(angles)) = operands[0];
-    if vectorize(AllSmall(angles)) {
-        tile::<Fast, Single>(out, operands)
-    } else {
-        tile::<Slow, Single>(out, operands)
-    }
-}
-
-struct AllSmall<'a>(&'a [u8]);
-
-impl Vectorized for AllSmall<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        f64::view(self.0).iter().fold(true, |all, &x| all & math::angle_is_small(f64::load(x)))
+        Sin, sin, sin_any, |x| x.sin(), complex::sin;
+        Cos, cos, cos_any, |x| x.cos(), complex::cos;
+        Tan, tan, tan_any, |x| x.tan(), complex::tan;
     }
 }
 
@@ -426,25 +412,6 @@ impl Vectorized for AllSmall<'_> {
 trait Unary<T: Lane>: 'static {
     type Out: Lane;
     fn apply(x: T) -> Self::Out;
-
-    /// Whether `apply` fuses multiply-adds, so that without an instruction for them the following
-    /// are better.
-    const FUSES: bool = false;
-
-    /// With multiply-adds in two steps.
-    #[inline(always)]
-    fn apply_apart(x: T) -> Self::Out {
-        Self::apply(x)
-    }
-    /// Whether that makes no difference to the element that the result becomes.
-    #[inline(always)]
-    fn settled(_result: Self::Out) -> bool {
-        true
-    }
-    /// If it may: what `apply` gives, in many steps.
-    fn apply_exactly(x: T) -> Self::Out {
-        Self::apply(x)
-    }
 }
 
 struct UnaryLoop<'a, 'b, F, T> {
@@ -453,42 +420,19 @@ struct UnaryLoop<'a, 'b, F, T> {
     op: std::marker::PhantomData<(F, T)>,
 }
 
-impl<T: Lane, F: Unary<T>> UnaryLoop<'_, '_, F, T> {
-    #[inline(always)]
-    fn run_by(self, f: impl Fn(T) -> F::Out) {
-        let out = F::Out::view_mut(self.out);
-        match self.operand {
-            Operand::Slice(input) => {
-                for (out, &x) in out.iter_mut().zip(T::view(input)) {
-                    *out = f(T::load(x)).store();
-                }
-            }
-            Operand::Scalar(input) => out.fill(f(T::load(T::view(input)[0])).store()),
-        }
-    }
-}
-
 impl<T: Lane, F: Unary<T>> Vectorized for UnaryLoop<'_, '_, F, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.run_by(F::apply);
-    }
-
-    #[inline(always)]
-    fn run_unfused(self) {
-        if !F::FUSES {
-            return self.run_by(F::apply);
-        }
-        let UnaryLoop { out, operand, op } = self;
-        UnaryLoop::<F, T> { out: &mut *out, operand, op }.run_by(F::apply_apart);
-        let (Operand::Slice(input) | Operand::Scalar(input)) = operand;
-        let step = usize::from(matches!(operand, Operand::Slice(_)));
-        for (i, out) in F::Out::view_mut(out).iter_mut().enumerate() {
-            if !F::settled(F::Out::load(*out)) {
-                *out = F::apply_exactly(T::load(T::view(input)[i * step])).store();
+        let out = F::Out::view_mut(self.out);
+        match self.operand {
+            Operand::Slice(input) => {
+                for (out, &x) in out.iter_mut().zip(T::view(input)) {
+                    *out = F::apply(T::load(x)).store();
+                }
             }
+            Operand::Scalar(input) => out.fill(F::apply(T::load(T::view(input)[0])).store()),
         }
     }
 }
