@@ -8,7 +8,7 @@
 
 use super::parallel;
 use super::radix::{Digits, sort_digits};
-use super::simd::{Lanes, Vectorized, Wide, dispatch};
+use super::simd::{Lanes, Vectorized, Wide};
 
 /// Vectors that a network sorts: of more, the registers don't hold all.
 const VECTORS: usize = 8;
@@ -54,12 +54,12 @@ fn long<K: Lanes + Digits>(
             return;
         }
         steps -= 1;
-        let pivot = dispatch(Pivot { wide, keys });
-        let low = dispatch(Split { wide, keys, pivot });
+        let pivot = wide.run(Pivot { wide, keys });
+        let low = wide.run(Split { wide, keys, pivot });
         if low == 0 {
             // None is below the pivot: what equals it comes first.
             let Some(above) = pivot.next() else { return };
-            let equal = dispatch(Split { wide, keys, pivot: above });
+            let equal = wide.run(Split { wide, keys, pivot: above });
             keys = &mut keys[equal..];
             continue;
         }
@@ -95,7 +95,7 @@ fn quick<'a, K: Lanes + Digits>(
     let mut low;
     loop {
         if length <= base::<K>() {
-            dispatch(Network { wide, keys, to: if stay { None } else { Some(other) } });
+            wide.run(Network { wide, keys, to: if stay { None } else { Some(other) } });
             return;
         }
         if steps == 0 {
@@ -105,8 +105,8 @@ fn quick<'a, K: Lanes + Digits>(
             }
             return;
         }
-        let pivot = dispatch(Pivot { wide, keys });
-        low = dispatch(Partition { wide, keys, other, pivot, low_stays: stay });
+        let pivot = wide.run(Pivot { wide, keys });
+        low = wide.run(Partition { wide, keys, other, pivot, low_stays: stay });
         if low > 0 {
             break;
         }
@@ -118,7 +118,7 @@ fn quick<'a, K: Lanes + Digits>(
             other.copy_from_slice(keys);
             return;
         };
-        let equal = dispatch(Partition { wide, keys, other, pivot: above, low_stays: false });
+        let equal = wide.run(Partition { wide, keys, other, pivot: above, low_stays: false });
         length -= equal;
         (keys, other, stay) = (&mut keys[..length], &mut other[equal..], false);
     }

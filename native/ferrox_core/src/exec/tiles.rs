@@ -5,7 +5,7 @@
 //! right matrix is read from a strip of those columns that fits the first-level cache. Bytes,
 //! which have no products in vectors, are multiplied in 16 bits.
 
-use super::simd::{Products, Vectorized, Wide, dispatch};
+use super::simd::{Products, Vectorized, Wide};
 use crate::dtype::Lane;
 
 /// Rows of the result whose sums are in registers.
@@ -54,7 +54,7 @@ pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &m
     if out.len() < ROWS * n {
         return false;
     }
-    dispatch(Product::<T> { wide, k, n, left: T::view(left), right: T::view(right), out });
+    wide.run(Product::<T> { wide, k, n, left: T::view(left), right: T::view(right), out });
     true
 }
 

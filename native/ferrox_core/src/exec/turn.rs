@@ -77,14 +77,14 @@ fn turn<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], p
         && let Some(wide) = Wide::detect()
     {
         if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
-            return dispatch(Turned::<u32, 16> { wide, source, plane, out, pitch });
+            return wide.run(Turned::<u32, 16> { wide, source, plane, out, pitch });
         }
         if let (Some(source), Some(out)) = (same_width::<N, 8>(source), same_width_mut::<N, 8>(&mut *out)) {
-            return dispatch(Turned::<u64, 8> { wide, source, plane, out, pitch });
+            return wide.run(Turned::<u64, 8> { wide, source, plane, out, pitch });
         }
         if N == 1 && columns >= BYTES && rows >= BYTES {
             let (source, out) = (source.as_flattened(), out.as_flattened_mut());
-            return dispatch(TurnedBytes { wide, source, plane, out, pitch });
+            return wide.run(TurnedBytes { wide, source, plane, out, pitch });
         }
     }
     for left in (0..columns).step_by(TILE) {

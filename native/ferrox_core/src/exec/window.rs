@@ -161,14 +161,39 @@ pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut
     let kind = std::marker::PhantomData::<F>;
     let Axis { places, stride, .. } = pass.axis;
     if pass.axis.is_long() && pass.after < NARROW && places <= DOUBLED {
-        vectorize(Doubled { pass, source, target, memory, neutral, kind });
+        doubled::<L, F>(pass, source, target, memory, neutral);
     } else if pass.axis.is_long() {
-        vectorize(Cut { pass, source, target, memory, neutral, kind });
+        cut::<L, F>(pass, source, target, memory, neutral);
     } else if stride == 1 && to >= NARROW {
         vectorize(Dense { pass, source, target, neutral, kind });
     } else {
         vectorize(Strided { pass, source, target, neutral, kind });
     }
+}
+
+/// Folds a stretch of one pass into another; the loops around it are compiled once.
+struct Stretch<'a, L: Lane, F> {
+    left: &'a mut [L::Bytes],
+    right: &'a [L::Bytes],
+    kind: std::marker::PhantomData<F>,
+}
+
+impl<L: Lane, F: Fold<L>> Vectorized for Stretch<'_, L, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        fold_into::<L, F>(self.left, self.right);
+    }
+}
+
+/// As `fold_into`, for loops that are compiled for no level of their own.
+#[inline(never)]
+fn fold_stretch<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
+    if left.len() < NARROW {
+        return fold_into::<L, F>(left, right);
+    }
+    vectorize(Stretch::<L, F> { left, right, kind: std::marker::PhantomData });
 }
 
 /// Folds `right` into `left`, element by element.
@@ -268,11 +293,8 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
                 let first = (start + (from * dilation) as isize) as usize;
                 if after == 1 {
                     let fold = |total, &x: &L::Bytes| F::fold(total, L::load(x));
-                    let total = if dilation == 1 {
-                        source[first..][..to - from].iter().fold(self.neutral, fold)
-                    } else {
-                        source[first..].iter().step_by(dilation).take(to - from).fold(self.neutral, fold)
-                    };
+                    let places = source[first..].iter().step_by(dilation).take(to - from);
+                    let total = places.fold(self.neutral, fold);
                     target[0] = total.store();
                     continue;
                 }
@@ -310,16 +332,6 @@ fn fold_pairs<L: Lane, F: Fold<L>>(
     }
 }
 
-/// Windows cut in two.
-struct Cut<'a, L: Lane, F> {
-    pass: &'a Pass,
-    source: &'a [L::Bytes],
-    target: &'a mut [L::Bytes],
-    memory: &'a mut [L::Bytes],
-    neutral: L,
-    kind: std::marker::PhantomData<F>,
-}
-
 /// Counts along the axis: the place within a stretch from one cut to the next,
 /// and the element within that place.
 #[derive(Clone, Copy)]
@@ -347,129 +359,122 @@ impl Cursor {
     }
 }
 
-impl<L: Lane, F: Fold<L>> Vectorized for Cut<'_, L, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Axis { stride, dilation, places, .. } = self.pass.axis;
-        let (after, shift) = (self.pass.after, self.pass.shift());
-        let (count, first) = self.pass.windows;
-        let reach = self.pass.axis.reach(count);
-        let rows = self.pass.rows.0 as isize;
-        let start = first * stride;
-        let (from, to) = self.pass.stretches();
-        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
-            // Elements without padding, by their place along the reach.
-            let there = |index: usize| {
-                let row = index as isize + shift;
-                (0..rows).contains(&row).then(|| &source[row as usize * after..][..after])
-            };
-            let (lefts, rest) = self.memory.split_at_mut(reach * after);
-            let rights = &mut rest[..reach * after];
-            let mut cursor = Cursor::new(start, &self.pass.axis);
-            for index in 0..reach {
-                let (done, left) = lefts.split_at_mut(index * after);
-                let left = &mut left[..after];
-                if cursor.place == 0 || index < dilation {
-                    left.fill(self.neutral.store());
-                } else {
-                    left.copy_from_slice(&done[(index - dilation) * after..][..after]);
-                }
-                if let Some(elements) = there(index) {
-                    fold_into::<L, F>(left, elements);
-                }
-                cursor.advance(1);
+/// Windows cut in two.
+fn cut<L: Lane, F: Fold<L>>(
+    pass: &Pass,
+    source: &[L::Bytes],
+    target: &mut [L::Bytes],
+    memory: &mut [L::Bytes],
+    neutral: L,
+) {
+    let Axis { stride, dilation, places, .. } = pass.axis;
+    let (after, shift) = (pass.after, pass.shift());
+    let (count, first) = pass.windows;
+    let reach = pass.axis.reach(count);
+    let rows = pass.rows.0 as isize;
+    let start = first * stride;
+    let (from, to) = pass.stretches();
+    for (source, target) in source.chunks_exact(from).zip(target.chunks_exact_mut(to)) {
+        // Elements without padding, by their place along the reach.
+        let there = |index: usize| {
+            let row = index as isize + shift;
+            (0..rows).contains(&row).then(|| &source[row as usize * after..][..after])
+        };
+        let (lefts, rest) = memory.split_at_mut(reach * after);
+        let rights = &mut rest[..reach * after];
+        let mut cursor = Cursor::new(start, &pass.axis);
+        for index in 0..reach {
+            let (done, left) = lefts.split_at_mut(index * after);
+            let left = &mut left[..after];
+            if cursor.place == 0 || index < dilation {
+                left.fill(neutral.store());
+            } else {
+                left.copy_from_slice(&done[(index - dilation) * after..][..after]);
             }
-            let mut ends = Cursor::new(start + reach - 1, &self.pass.axis);
-            for index in (0..reach).rev() {
-                let (right, done) = rights[index * after..].split_at_mut(after);
-                match there(index) {
-                    Some(elements) => right.copy_from_slice(elements),
-                    None => right.fill(self.neutral.store()),
-                }
-                if ends.place != places - 1 && index + dilation < reach {
-                    fold_into::<L, F>(right, &done[(dilation - 1) * after..][..after]);
-                }
-                // One back.
-                if ends.within > 0 {
-                    ends.within -= 1;
-                } else {
-                    ends.within = dilation - 1;
-                    ends.place = if ends.place == 0 { places - 1 } else { ends.place - 1 };
-                }
+            if let Some(elements) = there(index) {
+                fold_stretch::<L, F>(left, elements);
             }
-            let mut cursor = Cursor::new(start, &self.pass.axis);
-            for (window, target) in target.chunks_exact_mut(after).enumerate() {
-                let index = window * stride;
-                let left = &lefts[(index + (places - 1) * dilation) * after..][..after];
-                if cursor.place == 0 {
-                    target.copy_from_slice(left);
-                } else {
-                    target.copy_from_slice(&rights[index * after..][..after]);
-                    fold_into::<L, F>(target, left);
-                }
-                cursor.advance(stride);
+            cursor.advance(1);
+        }
+        let mut ends = Cursor::new(start + reach - 1, &pass.axis);
+        for index in (0..reach).rev() {
+            let (right, done) = rights[index * after..].split_at_mut(after);
+            match there(index) {
+                Some(elements) => right.copy_from_slice(elements),
+                None => right.fill(neutral.store()),
             }
+            if ends.place != places - 1 && index + dilation < reach {
+                fold_stretch::<L, F>(right, &done[(dilation - 1) * after..][..after]);
+            }
+            // One back.
+            if ends.within > 0 {
+                ends.within -= 1;
+            } else {
+                ends.within = dilation - 1;
+                ends.place = if ends.place == 0 { places - 1 } else { ends.place - 1 };
+            }
+        }
+        let mut cursor = Cursor::new(start, &pass.axis);
+        for (window, target) in target.chunks_exact_mut(after).enumerate() {
+            let index = window * stride;
+            let left = &lefts[(index + (places - 1) * dilation) * after..][..after];
+            if cursor.place == 0 {
+                target.copy_from_slice(left);
+            } else {
+                target.copy_from_slice(&rights[index * after..][..after]);
+                fold_stretch::<L, F>(target, left);
+            }
+            cursor.advance(stride);
         }
     }
 }
 
 /// Windows made of shorter ones.
-struct Doubled<'a, L: Lane, F> {
-    pass: &'a Pass,
-    source: &'a [L::Bytes],
-    target: &'a mut [L::Bytes],
-    memory: &'a mut [L::Bytes],
+fn doubled<L: Lane, F: Fold<L>>(
+    pass: &Pass,
+    source: &[L::Bytes],
+    target: &mut [L::Bytes],
+    memory: &mut [L::Bytes],
     neutral: L,
-    kind: std::marker::PhantomData<F>,
-}
-
-impl<L: Lane, F: Fold<L>> Vectorized for Doubled<'_, L, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Axis { stride, dilation, places, .. } = self.pass.axis;
-        let (after, shift) = (self.pass.after, self.pass.shift());
-        let count = self.pass.windows.0;
-        let reach = self.pass.axis.reach(count) * after;
-        let (from, to) = self.pass.stretches();
-        // Elements that are left of the padding, and the first one behind it.
-        let lead = (-shift).clamp(0, (reach / after) as isize) as usize * after;
-        let first = shift.max(0) as usize * after;
-        let (padded, rest) = self.memory.split_at_mut(reach);
-        let (spare, rest) = rest.split_at_mut(reach);
-        let totals = &mut rest[..((count - 1) * stride + 1) * after];
-        for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
-            let (mut folds, mut next) = (&mut *padded, &mut *spare);
-            let there = from.saturating_sub(first).min(reach - lead);
-            folds.fill(self.neutral.store());
-            if there > 0 {
-                folds[lead..lead + there].copy_from_slice(&source[first..first + there]);
+) {
+    let Axis { stride, dilation, places, .. } = pass.axis;
+    let (after, shift) = (pass.after, pass.shift());
+    let count = pass.windows.0;
+    let reach = pass.axis.reach(count) * after;
+    let (from, to) = pass.stretches();
+    // Elements that are left of the padding, and the first one behind it.
+    let lead = (-shift).clamp(0, (reach / after) as isize) as usize * after;
+    let first = shift.max(0) as usize * after;
+    let (padded, rest) = memory.split_at_mut(reach);
+    let (spare, rest) = rest.split_at_mut(reach);
+    let totals = &mut rest[..((count - 1) * stride + 1) * after];
+    for (source, target) in source.chunks_exact(from).zip(target.chunks_exact_mut(to)) {
+        let (mut folds, mut next) = (&mut *padded, &mut *spare);
+        let there = from.saturating_sub(first).min(reach - lead);
+        folds.fill(neutral.store());
+        if there > 0 {
+            folds[lead..lead + there].copy_from_slice(&source[first..first + there]);
+        }
+        totals.fill(neutral.store());
+        // Places that each fold is made of, and each total so far.
+        let (mut length, mut done) = (1, 0);
+        loop {
+            if places & length != 0 {
+                fold_stretch::<L, F>(totals, &folds[done * dilation * after..]);
+                done += length;
             }
-            totals.fill(self.neutral.store());
-            // Places that each fold is made of, and each total so far.
-            let (mut length, mut done) = (1, 0);
-            loop {
-                if places & length != 0 {
-                    fold_into::<L, F>(totals, &folds[done * dilation * after..]);
-                    done += length;
-                }
-                if done == places {
-                    break;
-                }
-                let distance = length * dilation * after;
-                for ((next, &a), &b) in next.iter_mut().zip(&*folds).zip(&folds[distance..]) {
-                    *next = F::fold(L::load(a), L::load(b)).store();
-                }
-                std::mem::swap(&mut folds, &mut next);
-                length *= 2;
+            if done == places {
+                break;
             }
-            let totals = totals.chunks_exact(after).step_by(stride);
-            for (target, total) in target.chunks_exact_mut(after).zip(totals) {
-                target.copy_from_slice(total);
-            }
+            let distance = length * dilation * after;
+            next.copy_from_slice(folds);
+            fold_stretch::<L, F>(next, &folds[distance..]);
+            std::mem::swap(&mut folds, &mut next);
+            length *= 2;
+        }
+        let totals = totals.chunks_exact(after).step_by(stride);
+        for (target, total) in target.chunks_exact_mut(after).zip(totals) {
+            target.copy_from_slice(total);
         }
     }
 }

@@ -121,73 +121,70 @@ trait Accumulate<S: Element>: 'static {
 }
 
 /// Columns that are accumulated side by side.
-const COLUMNS: usize = 64;
+const COLUMNS: usize = 128;
 
-struct ScanLoop<'a, S, A> {
-    elements: &'a [u8],
-    axis: Axis,
-    out: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, A)>,
+fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: Axis, out: &mut [u8]) {
+    let (elements, out) = (S::view(elements), S::view_mut(out));
+    let block = axis.length * axis.after;
+    for (elements, out) in elements.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
+        match axis.after {
+            1 => along::<S, A>(elements, axis.reverse, out),
+            _ => columns::<S, A>(elements, axis, out),
+        }
+    }
 }
 
-impl<S: Element, A: Accumulate<S>> Vectorized for ScanLoop<'_, S, A> {
+/// Each element waits for the one before: no level has instructions for that.
+fn along<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], reverse: bool, out: &mut [S::Bytes]) {
+    let Some(last) = elements.len().checked_sub(1) else { return };
+    let first = if reverse { last } else { 0 };
+    let mut state = A::first(S::load(elements[first]));
+    out[first] = elements[first];
+    for i in 1..=last {
+        let place = if reverse { last - i } else { i };
+        state = A::next(state, S::load(elements[place]));
+        out[place] = A::value(state).store();
+    }
+}
+
+fn columns<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], axis: Axis, out: &mut [S::Bytes]) {
+    let Axis { length, after, reverse } = axis;
+    let mut states = [A::first(S::load(elements[0])); COLUMNS];
+    for left in (0..after).step_by(COLUMNS) {
+        let states = &mut states[..COLUMNS.min(after - left)];
+        for row in 0..length {
+            let first = if reverse { length - 1 - row } else { row } * after + left;
+            let columns = first..first + states.len();
+            let (elements, out) = (&elements[columns.clone()], &mut out[columns]);
+            if row == 0 {
+                for (state, &element) in states.iter_mut().zip(elements) {
+                    *state = A::first(S::load(element));
+                }
+                out.copy_from_slice(elements);
+            } else {
+                vectorize(Step::<S, A> { states, elements, out });
+            }
+        }
+    }
+}
+
+/// One more row for columns side by side.
+struct Step<'a, S: Element, A: Accumulate<S>> {
+    states: &'a mut [A::State],
+    elements: &'a [S::Bytes],
+    out: &'a mut [S::Bytes],
+}
+
+impl<S: Element, A: Accumulate<S>> Vectorized for Step<'_, S, A> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Axis { length, after, reverse } = self.axis;
-        let (elements, out) = (S::view(self.elements), S::view_mut(self.out));
-        let block = length * after;
-        for (elements, out) in elements.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
-            match (after, reverse) {
-                (1, false) => along::<S, A>(elements.iter().zip(out)),
-                (1, true) => along::<S, A>(elements.iter().zip(out).rev()),
-                _ => columns::<S, A>(elements, after, reverse, out),
-            }
+        for ((state, &element), slot) in self.states.iter_mut().zip(self.elements).zip(self.out) {
+            *state = A::next(*state, S::load(element));
+            *slot = A::value(*state).store();
         }
     }
-}
-
-#[inline(always)]
-fn along<'a, S: Element, A: Accumulate<S>>(
-    mut pairs: impl Iterator<Item = (&'a S::Bytes, &'a mut S::Bytes)>,
-) {
-    let Some((&first, slot)) = pairs.next() else { return };
-    let mut state = A::first(S::load(first));
-    *slot = A::value(state).store();
-    for (&element, slot) in pairs {
-        state = A::next(state, S::load(element));
-        *slot = A::value(state).store();
-    }
-}
-
-#[inline(always)]
-fn columns<S: Element, A: Accumulate<S>>(
-    elements: &[S::Bytes],
-    after: usize,
-    reverse: bool,
-    out: &mut [S::Bytes],
-) {
-    let rows = elements.len() / after;
-    for left in (0..after).step_by(COLUMNS) {
-        let width = COLUMNS.min(after - left);
-        let start = |row: usize| (if reverse { rows - 1 - row } else { row }) * after + left;
-        let mut states = [A::first(S::load(elements[start(0)])); COLUMNS];
-        let states = &mut states[..width];
-        for row in 0..rows {
-            let first = start(row);
-            let (elements, out) = (&elements[first..first + width], &mut out[first..first + width]);
-            for ((state, &element), slot) in states.iter_mut().zip(elements).zip(out) {
-                let element = S::load(element);
-                *state = if row == 0 { A::first(element) } else { A::next(*state, element) };
-                *slot = A::value(*state).store();
-            }
-        }
-    }
-}
-
-fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: Axis, out: &mut [u8]) {
-    vectorize(ScanLoop::<S, A> { elements, axis, out, kinds: std::marker::PhantomData });
 }
 
 /// `impl Accumulate` for all elements of a kind, whose state is a lane.
