@@ -1,26 +1,119 @@
-//! Products of blocks of matrices of f64 and complex numbers, added to what is
-//! there: what factorizations spend their time in. They are the gemm crate's.
+//! Products of blocks of matrices: what large products and factorizations spend
+//! their time in.
+//!
+//! They are those of the gemm crates for f32 and f64. A product of complex numbers is
+//! four of them, of real and imaginary parts, each a matrix whose elements lie two
+//! apart: gemm's own crates for them would take a tenth of the time that all of
+//! this takes to compile.
 
 #![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
 
 use std::ops::Range;
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use num_complex::Complex;
 
-use crate::exec::matmul::FLOAT;
 use crate::exec::parallel::{self, Cost};
 
+/// What a multiplication and addition of four bytes costs.
+pub(super) const FLOAT: Cost = 10;
+
 /// A number that blocks hold.
-pub trait Number: Copy + Send + Sync + Default + std::ops::Neg<Output = Self> + 'static {
-    /// One.
-    const UNIT: Self;
+pub trait Number: Copy + Send + Sync + Default + 'static {
+    /// Computes a product.
+    ///
+    /// # Safety
+    ///
+    /// What the sizes and strides reach must be there, and nothing else may refer to
+    /// what is reached of `out`, whose elements are distinct.
+    unsafe fn product(operands: Operands<Self>, parallelism: Parallelism);
 }
-impl Number for f64 {
-    const UNIT: Self = 1.0;
+
+/// A matrix that is read: its first element, its strides, and whether it stands for
+/// its complex conjugate.
+type Side<T> = (*const T, [usize; 2], bool);
+
+/// Where a product is read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands<T> {
+    sizes: [usize; 3],
+    left: Side<T>,
+    right: Side<T>,
+    out: (*mut T, [usize; 2]),
+    /// Whether to add to what is there, and whether to negate what is added.
+    adds: bool,
+    negates: bool,
 }
-impl Number for Complex<f64> {
-    const UNIT: Self = Complex::ONE;
+
+// SAFETY: it stands for slices that are alive, and borrowed as it uses them, while
+// another thread has it; and `T` may be shared.
+unsafe impl<T: Number> Send for Operands<T> {}
+
+macro_rules! number {
+    ($($t:ty, $gemm:path;)*) => {$(
+        impl Number for $t {
+            unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
+                let Operands { sizes: [mut m, k, mut n], mut left, mut right, mut out, adds, negates } = operands;
+                // Its loops go down the columns of the result.
+                if out.1[1] < out.1[0] {
+                    (m, n, left, right) = (n, m, right, left);
+                    for strides in [&mut left.1, &mut right.1, &mut out.1] {
+                        strides.reverse();
+                    }
+                }
+                let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
+                let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
+                let factor = if negates { -1.0 } else { 1.0 };
+                // SAFETY: as the caller promises.
+                unsafe {
+                    $gemm()(
+                        m, n, k, out.0, oc, or, adds, left.0, lc, lr, right.0, rc, rr, 1.0, factor, false,
+                        false, false, parallelism,
+                    );
+                }
+            }
+        }
+
+        impl Number for Complex<$t> {
+            unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
+                let Operands { sizes, left, right, out, adds, negates } = operands;
+                let twice = |strides: [usize; 2]| strides.map(|stride| 2 * stride);
+                let part = |(first, strides, _): Side<Self>, imaginary: bool| {
+                    (first.cast::<$t>().wrapping_add(usize::from(imaginary)), twice(strides), false)
+                };
+                // Of real parts, of imaginary ones, and of each with the other.
+                for (l, r) in [(false, false), (true, true), (false, true), (true, false)] {
+                    let imaginary = l != r;
+                    let product = Operands {
+                        sizes,
+                        left: part(left, l),
+                        right: part(right, r),
+                        out: (out.0.cast::<$t>().wrapping_add(usize::from(imaginary)), twice(out.1)),
+                        adds: adds || l,
+                        // The square of the imaginary unit is negative, and so is its conjugate.
+                        negates: negates ^ (l && r) ^ (l && left.2) ^ (r && right.2),
+                    };
+                    // SAFETY: as the caller promises; a part lies within its number.
+                    unsafe { <$t>::product(product, parallelism) };
+                }
+            }
+        }
+    )*};
+}
+number! {
+    f32, gemm_f32::gemm::f32::get_gemm_fn;
+    f64, gemm_f64::gemm::f64::get_gemm_fn;
+}
+
+/// What becomes of the elements that are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// The product takes their place.
+    Replace,
+    /// It is added to them.
+    Add,
+    /// It is subtracted from them.
+    Subtract,
 }
 
 /// A block of a matrix in row-major order: its rows and columns.
@@ -100,15 +193,17 @@ pub fn subtract_within<T: Number>(
     let (out, left, right) = unsafe { (data.add(first), data.add(left), data.add(right)) };
     let right_strides = if turned { [1, stride] } else { [stride, 1] };
     let operands = Operands {
+        sizes: [m, k, n],
         left: (left.cast_const(), [stride, 1], false),
         right: (right.cast_const(), right_strides, turned),
         out: (out, [stride, 1]),
-        factor: -T::UNIT,
+        adds: true,
+        negates: true,
     };
     // SAFETY: every element that the sizes and strides reach lies in a block, and the
     // blocks within `data`, which is borrowed mutably; `out` overlaps none of the
     // others.
-    unsafe { operands.add_product([m, k, n]) }
+    unsafe { operands.multiply(cost::<T>(k)) }
 }
 
 /// A matrix in memory: the element at (row, column) is
@@ -154,85 +249,73 @@ fn extent([row, column]: [usize; 2], rows: usize, columns: usize) -> Option<usiz
     last.checked_add(1)
 }
 
-/// `out += factor * left * right`: `[m, k]` by `[k, n]`; the rows of `out` begin `stride`
-/// elements apart.
+/// Writes `left * right` to `out`: `[m, k]` by `[k, n]`; the rows and columns of `out` are
+/// `strides` apart. What lies between them is left alone.
 ///
 /// # Panics
 ///
-/// If the matrices don't hold so many elements.
-pub fn add_product<T: Number>(
-    [m, k, n]: [usize; 3],
-    factor: T,
+/// If the matrices don't hold so many elements, or elements of `out` aren't distinct.
+pub fn multiply<T: Number>(
+    sizes: [usize; 3],
+    update: Update,
     left: View<'_, T>,
     right: View<'_, T>,
-    (out, stride): (&mut [T], usize),
+    out: (&mut [T], [usize; 2]),
+) {
+    let cost = cost::<T>(sizes[1]);
+    multiply_at(sizes, update, left, right, out, cost);
+}
+
+/// `multiply` where an element of the result costs `cost`; on the calling thread if that is none.
+///
+/// # Panics
+///
+/// As `multiply`.
+pub(super) fn multiply_at<T: Number>(
+    [m, k, n]: [usize; 3],
+    update: Update,
+    left: View<'_, T>,
+    right: View<'_, T>,
+    (out, strides): (&mut [T], [usize; 2]),
+    cost: Cost,
 ) {
     if m == 0 || n == 0 || k == 0 {
         return;
     }
-    assert!(left.holds(m, k) && right.holds(k, n) && (m == 1 || stride >= n));
-    assert!(extent([stride, 1], m, n).is_some_and(|extent| extent <= out.len()));
+    assert!(left.holds(m, k) && right.holds(k, n));
+    assert!(extent(strides, m, n).is_some_and(|extent| extent <= out.len()));
+    let [row, column] = strides;
+    let distinct = (m == 1 || row > 0) && (n == 1 || column > 0);
+    assert!(distinct && (m == 1 || n == 1 || row > (n - 1) * column || column > (m - 1) * row));
     let operands = Operands {
+        sizes: [m, k, n],
         left: (left.data.as_ptr(), left.strides, left.conjugate),
         right: (right.data.as_ptr(), right.strides, right.conjugate),
-        out: (out.as_mut_ptr(), [stride, 1]),
-        factor,
+        out: (out.as_mut_ptr(), strides),
+        adds: update != Update::Replace,
+        negates: update == Update::Subtract,
     };
     // SAFETY: every element that the sizes and strides reach lies within the slices, as
     // just checked; those of `out` are distinct, and it is borrowed mutably, so that it
     // overlaps none of the others.
-    unsafe { operands.add_product([m, k, n]) }
+    unsafe { operands.multiply(cost) }
 }
 
-/// Where a product is read and written.
-#[derive(Clone, Copy)]
-struct Operands<T> {
-    left: (*const T, [usize; 2], bool),
-    right: (*const T, [usize; 2], bool),
-    out: (*mut T, [usize; 2]),
-    factor: T,
+/// What an element of a product of `k` steps costs.
+pub(super) fn cost<T>(k: usize) -> Cost {
+    FLOAT * (k * size_of::<T>() / 4) as Cost
 }
-
-// SAFETY: it stands for slices that are alive, and borrowed as it uses them, while
-// another thread has it; and `T` may be shared.
-unsafe impl<T: Number> Send for Operands<T> {}
 
 impl<T: Number> Operands<T> {
     /// # Safety
     ///
-    /// What the sizes and strides reach must be there, and nothing else may refer to
-    /// what is reached of `out`, whose elements are distinct.
-    unsafe fn add_product(self, [m, k, n]: [usize; 3]) {
-        let cost = FLOAT * (k * size_of::<T>() / 4) as Cost;
+    /// As of `Number::product`.
+    unsafe fn multiply(self, cost: Cost) {
+        let [m, _, n] = self.sizes;
         parallel::install(m * n, cost, move |threads| {
-            let Operands { left, right, out, factor } = { self };
             let parallelism = if threads > 1 { Parallelism::Rayon(threads) } else { Parallelism::None };
-            let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
-            let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
-            // SAFETY: as the caller promises; `T` is one of the types that gemm accepts.
-            unsafe {
-                gemm::gemm(
-                    m,
-                    n,
-                    k,
-                    out.0,
-                    oc,
-                    or,
-                    true,
-                    left.0,
-                    lc,
-                    lr,
-                    right.0,
-                    rc,
-                    rr,
-                    T::UNIT,
-                    factor,
-                    false,
-                    left.2,
-                    right.2,
-                    parallelism,
-                );
-            }
+            // SAFETY: as the caller promises.
+            unsafe { T::product(self, parallelism) };
         });
     }
 }

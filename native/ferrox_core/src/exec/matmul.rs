@@ -4,24 +4,22 @@
 //! small for gemm to pay, use a kernel that adds up each element of the result
 //! in order, as `Nx.BinaryBackend` does.
 
-#![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
+#![allow(unsafe_code, reason = "takes bytes that are aligned for numbers")]
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 
-use gemm::Parallelism;
 use num_complex::Complex;
 
 use crate::DType;
 use crate::dtype::Lane;
+use crate::exec::blocks::{self, FLOAT, Number, Update, View};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::tiles;
 
-/// What a multiplication and addition of four bytes costs in `float`, and one of
-/// eight in `ordered`.
-pub(super) const FLOAT: Cost = 10;
+/// What a multiplication and addition of eight bytes costs in `ordered`.
 const ORDERED: Cost = 60;
 
 /// What a multiplication and addition of elements costs, at most.
@@ -61,28 +59,6 @@ impl Matrix<'_> {
     }
 }
 
-/// An element type of the gemm crate, plain data without invalid values.
-trait Gemm: Lane + Default {
-    const ONE: Self;
-    const ZERO: Self;
-}
-impl Gemm for f32 {
-    const ONE: Self = 1.0;
-    const ZERO: Self = 0.0;
-}
-impl Gemm for f64 {
-    const ONE: Self = 1.0;
-    const ZERO: Self = 0.0;
-}
-impl Gemm for Complex<f32> {
-    const ONE: Self = Complex::ONE;
-    const ZERO: Self = Complex::ZERO;
-}
-impl Gemm for Complex<f64> {
-    const ONE: Self = Complex::ONE;
-    const ZERO: Self = Complex::ZERO;
-}
-
 /// Where a product goes, as a `Matrix` to write to.
 #[derive(Debug)]
 pub struct Target<'a> {
@@ -108,15 +84,15 @@ pub fn float(
     out: Target<'_>,
 ) -> Result<(), TryReserveError> {
     match dtype {
-        DType::F32 => gemm_of::<f32>([m, k, n], left, right, out),
-        DType::F64 => gemm_of::<f64>([m, k, n], left, right, out),
-        DType::C64 => gemm_of::<Complex<f32>>([m, k, n], left, right, out),
-        DType::C128 => gemm_of::<Complex<f64>>([m, k, n], left, right, out),
+        DType::F32 => product::<f32>([m, k, n], left, right, out),
+        DType::F64 => product::<f64>([m, k, n], left, right, out),
+        DType::C64 => product::<Complex<f32>>([m, k, n], left, right, out),
+        DType::C128 => product::<Complex<f64>>([m, k, n], left, right, out),
         other => unreachable!("{other} is converted before"),
     }
 }
 
-fn gemm_of<T: Gemm>(
+fn product<T: Number + Lane>(
     [m, k, n]: [usize; 3],
     left: Matrix<'_>,
     right: Matrix<'_>,
@@ -126,17 +102,22 @@ fn gemm_of<T: Gemm>(
     assert!(left.holds(m, k, width) && right.holds(k, n, width));
     let Target { bytes: out, strides, alone } = out;
     let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
-    let cost = if alone { 0 } else { FLOAT * (k * width / 4) as Cost };
+    let cost = if alone { 0 } else { blocks::cost::<T>(k) };
+    let view = |data, strides| View { data, strides, conjugate: false };
+    let (lhs, rhs) = (view(&lhs, left.strides), view(&rhs, right.strides));
+    let multiply = |out: &mut [T], strides| {
+        blocks::multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), cost);
+    };
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
     // `align_to_mut` is aligned.
     let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
     if before.is_empty() && after.is_empty() {
-        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), (aligned, strides), cost);
+        multiply(aligned, strides);
     } else {
         let mut own = Vec::new();
         own.try_reserve_exact(m * n)?;
-        own.resize(m * n, T::ZERO);
-        multiply([m, k, n], (&lhs, left.strides), (&rhs, right.strides), (&mut own, [n, 1]), cost);
+        own.resize(m * n, T::default());
+        multiply(&mut own, [n, 1]);
         let out = T::view_mut(out);
         for (row, values) in own.chunks_exact(n).enumerate() {
             for (column, value) in values.iter().enumerate() {
@@ -147,65 +128,8 @@ fn gemm_of<T: Gemm>(
     Ok(())
 }
 
-fn multiply<T: Gemm>(
-    [m, k, n]: [usize; 3],
-    (left, left_strides): (&[T], [usize; 2]),
-    (right, right_strides): (&[T], [usize; 2]),
-    (out, out_strides): (&mut [T], [usize; 2]),
-    cost: Cost,
-) {
-    let elements = Matrix { bytes: &[], strides: out_strides }.extent(m, n);
-    assert!(elements.is_some_and(|elements| elements <= out.len()));
-    let [row, column] = out_strides;
-    let distinct = (m == 1 || row > 0) && (n == 1 || column > 0);
-    assert!(distinct && (m == 1 || n == 1 || row > (n - 1) * column || column > (m - 1) * row));
-    let (left, right, out) = (Shared(left.as_ptr()), Shared(right.as_ptr()), SharedMut(out.as_mut_ptr()));
-    parallel::install(m * n, cost, move |threads| {
-        let (left, right, out) = (left, right, out);
-        let parallelism = if threads > 1 { Parallelism::Rayon(threads) } else { Parallelism::None };
-        // SAFETY: the callers have checked that every element that the
-        // dimensions and strides reach lies within the slices, which outlive
-        // the call, and `out` is borrowed mutably, so that nothing else
-        // refers to it; its elements are distinct. `T` is one of the four types that gemm accepts.
-        unsafe {
-            gemm::gemm(
-                m,
-                n,
-                k,
-                out.0,
-                out_strides[1] as isize,
-                out_strides[0] as isize,
-                false,
-                left.0,
-                left_strides[1] as isize,
-                left_strides[0] as isize,
-                right.0,
-                right_strides[1] as isize,
-                right_strides[0] as isize,
-                T::ZERO,
-                T::ONE,
-                false,
-                false,
-                false,
-                parallelism,
-            );
-        }
-    });
-}
-
-/// A pointer that `parallel::install` may take to another thread while this
-/// one waits for it.
-#[derive(Clone, Copy)]
-struct Shared<T>(*const T);
-struct SharedMut<T>(*mut T);
-
-// SAFETY: it stands for a `&[T]` that is alive during the call, and `T` is `Sync`.
-unsafe impl<T: Sync> Send for Shared<T> {}
-// SAFETY: it stands for a `&mut [T]` that is alive during the call, and `T` is `Send`.
-unsafe impl<T: Send> Send for SharedMut<T> {}
-
 /// The elements in place where they are aligned, else a copy.
-fn aligned<T: Gemm>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveError> {
+fn aligned<T: Number + Lane>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveError> {
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
     // `align_to` is aligned.
     let (before, aligned, _) = unsafe { bytes.align_to::<T>() };

@@ -6,7 +6,7 @@ use super::eigh::ql;
 use super::matrix::{Matrix, divide, hypotenuse, norm, rotate};
 use super::rotations::Rotated;
 use crate::Error;
-use crate::exec::blocks::{View, add_product};
+use crate::exec::blocks::{Update, View, multiply};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
@@ -136,9 +136,9 @@ fn join(
     let (first, second) = (part(&order[..above], 0..middle)?, part(&order[k - below..], middle..n)?);
     let mut joined = Matrix::zeros(OP, k, n)?;
     let (left, out) = (View::rows(&turned.data, k), &mut joined.data);
-    add_product([k, above, middle], 1.0, left, first.view(), (out, n));
+    multiply([k, above, middle], Update::Add, left, first.view(), (out, [n, 1]));
     let (left, out) = (View::rows(&turned.data[k - below..], k), &mut out[middle..]);
-    add_product([k, below, n - middle], 1.0, left, second.view(), (out, n));
+    multiply([k, below, n - middle], Update::Add, left, second.view(), (out, [n, 1]));
     for (i, &j) in kept.iter().enumerate() {
         d[j] = values[i];
         rows.row_mut(at + j)[at..at + n].copy_from_slice(joined.row(i));

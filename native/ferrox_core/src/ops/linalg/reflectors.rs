@@ -5,7 +5,7 @@
 use super::matrix::Matrix;
 use super::scalar::Scalar;
 use crate::Error;
-use crate::exec::blocks::{View, add_product};
+use crate::exec::blocks::{Update, View, multiply};
 
 /// Reflections that are applied together.
 pub const TOGETHER: usize = 32;
@@ -114,11 +114,23 @@ impl<T: Scalar> Reflectors<T> {
         let t = if adjoint { t.transposed().conjugated() } else { t };
         let a = &mut a.data[top * n + column..];
         let mut along = Matrix::zeros(op, k, width)?;
-        add_product([k, rows, width], T::ONE, v.conjugated(), View::rows(a, n), (&mut along.data, width));
+        multiply(
+            [k, rows, width],
+            Update::Add,
+            v.conjugated(),
+            View::rows(a, n),
+            (&mut along.data, [width, 1]),
+        );
         let mut turned = Matrix::zeros(op, k, width)?;
-        add_product([k, k, width], T::ONE, t, View::rows(&along.data, width), (&mut turned.data, width));
+        multiply(
+            [k, k, width],
+            Update::Add,
+            t,
+            View::rows(&along.data, width),
+            (&mut turned.data, [width, 1]),
+        );
         let turned = View::rows(&turned.data, width);
-        add_product([rows, k, width], -T::ONE, v.transposed(), turned, (a, n));
+        multiply([rows, k, width], Update::Subtract, v.transposed(), turned, (a, [n, 1]));
         Ok(())
     }
 
@@ -126,7 +138,7 @@ impl<T: Scalar> Reflectors<T> {
     fn triangle(&self, op: &'static str, from: usize, to: usize, v: View<'_, T>) -> Result<Matrix<T>, Error> {
         let (k, rows) = (to - from, self.vectors.columns - self.first - from);
         let mut products = Matrix::zeros(op, k, k)?;
-        add_product([k, rows, k], T::ONE, v.conjugated(), v.transposed(), (&mut products.data, k));
+        multiply([k, rows, k], Update::Add, v.conjugated(), v.transposed(), (&mut products.data, [k, 1]));
         let mut t = Matrix::zeros(op, k, k)?;
         for (j, &tau) in self.taus[from..to].iter().enumerate() {
             for i in 0..j {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::matrix::{Matrix, add_rows};
 use super::scalar::Scalar;
 use crate::Error;
-use crate::exec::blocks::{View, add_product};
+use crate::exec::blocks::{Update, View, multiply};
 
 /// What is solved: `op(A) X = B`, or `X op(A) = B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn solve_rows<T: Scalar>(
         let (solved, rest) = b.data.split_at_mut(middle * n);
         let left = View::rows(&a.data[middle * a.columns + start..], a.columns);
         let right = View::rows(&solved[start * n..], n);
-        add_product([end - middle, middle - start, n], -T::ONE, left, right, (rest, n));
+        multiply([end - middle, middle - start, n], Update::Subtract, left, right, (rest, [n, 1]));
         return solve_rows(a, b, middle..end, diagonal, sums);
     }
     for i in start..end {
