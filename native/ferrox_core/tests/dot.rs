@@ -167,6 +167,23 @@ fn every_view_with_every_view() {
     println!("dot, views: {compared} elements compared");
 }
 
+/// Complex products of many steps are made of parts.
+#[test]
+fn large_complex_products() {
+    let mut random = Random(5);
+    for dtype in [C64, C128] {
+        for (left, right, contract) in [([40, 30], [30, 50], [1, 0]), ([30, 41], [53, 30], [0, 1])] {
+            for l_view in views(&left) {
+                let r_view = random.pick(&views(&right)).clone();
+                let l = Source::new(dtype, l_view, &numbers(dtype, &mut random));
+                let r = Source::new(dtype, r_view, &numbers(dtype, &mut random));
+                let axes = axes([&contract[..1], &contract[1..]], [&[], &[]]);
+                run(&l, &r, &axes, dtype, Bound::Value);
+            }
+        }
+    }
+}
+
 /// Integers of one side are converted exactly or rounded as they would be
 /// elsewhere.
 #[test]

@@ -2,13 +2,12 @@
 //! their time in.
 //!
 //! They are those of the gemm crates for f32 and f64. A product of complex numbers is
-//! four of them, of real and imaginary parts, each a matrix whose elements lie two
-//! apart: gemm's own crates for them would take a tenth of the time that all of
-//! this takes to compile.
+//! four of them, of real and imaginary parts: gemm's own crates for them would take a
+//! tenth of the time that all of this takes to compile.
 
 #![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
 
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 use gemm_common::Parallelism;
 use num_complex::Complex;
@@ -73,36 +72,94 @@ macro_rules! number {
                 }
             }
         }
-
-        impl Number for Complex<$t> {
-            unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
-                let Operands { sizes, left, right, out, adds, negates } = operands;
-                let twice = |strides: [usize; 2]| strides.map(|stride| 2 * stride);
-                let part = |(first, strides, _): Side<Self>, imaginary: bool| {
-                    (first.cast::<$t>().wrapping_add(usize::from(imaginary)), twice(strides), false)
-                };
-                // Of real parts, of imaginary ones, and of each with the other.
-                for (l, r) in [(false, false), (true, true), (false, true), (true, false)] {
-                    let imaginary = l != r;
-                    let product = Operands {
-                        sizes,
-                        left: part(left, l),
-                        right: part(right, r),
-                        out: (out.0.cast::<$t>().wrapping_add(usize::from(imaginary)), twice(out.1)),
-                        adds: adds || l,
-                        // The square of the imaginary unit is negative, and so is its conjugate.
-                        negates: negates ^ (l && r) ^ (l && left.2) ^ (r && right.2),
-                    };
-                    // SAFETY: as the caller promises; a part lies within its number.
-                    unsafe { <$t>::product(product, parallelism) };
-                }
-            }
-        }
     )*};
 }
 number! {
     f32, gemm_f32::gemm::f32::get_gemm_fn;
     f64, gemm_f64::gemm::f64::get_gemm_fn;
+}
+
+/// Products of fewer steps read parts where they are, rather than from matrices of their own.
+const APART: usize = 1 << 14;
+
+impl<R: Number + Add<Output = R>> Number for Complex<R> {
+    unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
+        let Operands { sizes: [m, k, n], left, right, out: (out, strides), adds, negates } = operands;
+        let apart = m * k * n >= APART;
+        let mut memory = [Vec::new(), Vec::new(), Vec::new()];
+        let [of_left, of_right, totals] = &mut memory;
+        // SAFETY: as the caller promises.
+        let (lefts, rights) =
+            unsafe { (parts(left, [m, k], apart, of_left), parts(right, [k, n], apart, of_right)) };
+        let twice = strides.map(|stride| 2 * stride);
+        let here = [0, 1].map(|part| (out.cast::<R>().wrapping_add(part), twice));
+        let own = apart && totals.try_reserve_exact(2 * m * n).is_ok();
+        let outs = if own {
+            totals.resize(2 * m * n, R::default());
+            let first = totals.as_mut_ptr();
+            [0, m * n].map(|part| (first.wrapping_add(part), [n, 1]))
+        } else {
+            here
+        };
+        // Of real parts, of imaginary ones, and of each with the other.
+        for (l, r) in [(0, 0), (1, 1), (0, 1), (1, 0)] {
+            let product = Operands {
+                sizes: [m, k, n],
+                left: lefts[l],
+                right: rights[r],
+                out: outs[usize::from(l != r)],
+                adds: adds && !own || l == 1,
+                // The square of the imaginary unit is negative, and so is its conjugate.
+                negates: negates ^ (l == 1 && r == 1) ^ (l == 1 && left.2) ^ (r == 1 && right.2),
+            };
+            // SAFETY: as the caller promises, or in memory that has just been taken for it.
+            unsafe { R::product(product, parallelism) };
+        }
+        if own {
+            let (re, im) = totals.split_at(m * n);
+            for (i, (re, im)) in re.chunks_exact(n).zip(im.chunks_exact(n)).enumerate() {
+                for (j, (&re, &im)) in re.iter().zip(im).enumerate() {
+                    // SAFETY: as the caller promises.
+                    let slot = unsafe { &mut *out.add(i * strides[0] + j * strides[1]) };
+                    *slot =
+                        if adds { Complex::new(slot.re + re, slot.im + im) } else { Complex::new(re, im) };
+                }
+            }
+        }
+    }
+}
+
+/// The real and the imaginary parts of a matrix: in `own`, line by line, or where they are if not
+/// `apart`, or without memory.
+///
+/// # Safety
+///
+/// What the sizes and strides reach must be there.
+unsafe fn parts<R: Number>(
+    (first, strides, _): Side<Complex<R>>,
+    [rows, columns]: [usize; 2],
+    apart: bool,
+    own: &mut Vec<R>,
+) -> [Side<R>; 2] {
+    let size = rows * columns;
+    if !apart || own.try_reserve_exact(2 * size).is_err() {
+        let twice = strides.map(|stride| 2 * stride);
+        return [0, 1].map(|part| (first.cast::<R>().wrapping_add(part), twice, false));
+    }
+    let [row, column] = strides;
+    let (lines, length, line, step, strides) = if row >= column {
+        (rows, columns, row, column, [columns, 1])
+    } else {
+        (columns, rows, column, row, [1, rows])
+    };
+    for part in [|z: Complex<R>| z.re, |z: Complex<R>| z.im] {
+        for i in 0..lines {
+            // SAFETY: as the caller promises.
+            own.extend((0..length).map(|j| part(unsafe { *first.add(i * line + j * step) })));
+        }
+    }
+    let first = own.as_ptr();
+    [0, size].map(|part| (first.wrapping_add(part), strides, false))
 }
 
 /// What becomes of the elements that are there.
