@@ -24,8 +24,9 @@ pub struct Call<'a> {
     on: Scheduler,
 }
 
-/// Results up to this size live on the heap of the calling process.
-const HEAP_BINARY: usize = 64;
+/// Results up to this size are allocated at once, those of up to 64 bytes on the heap of the
+/// calling process. A VM without memory for so little can't go on in any case.
+const SMALL: usize = 1 << 14;
 
 impl<'a> Call<'a> {
     pub fn new(env: Env<'a>, on: Scheduler) -> Self {
@@ -92,13 +93,13 @@ pub fn data<'a>(
     fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
 ) -> Result<Term<'a>, Error> {
     let length = tensor::byte_size(op, dtype, shape)?;
-    if length <= HEAP_BINARY {
+    if length <= SMALL {
         let mut binary = NewBinary::new(env, length);
         fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
         return Ok(binary.into());
     }
-    // Allocating at once would take the VM down when there is no memory;
-    // growing from nothing answers false.
+    // Allocating at once would take the VM down when there is no memory; growing from
+    // nothing answers false, at twice the price.
     let mut binary = OwnedBinary::new(0);
     if !binary.realloc(length) {
         return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
