@@ -29,8 +29,8 @@ const WRITE: Cost = 1_500;
 /// Rows of indices whose offsets are computed at once.
 const ROWS: usize = 256;
 
-/// A source of more bytes isn't in the cache, wherever it is read.
-const FAR: usize = 32 << 20;
+/// A source of more bytes is in no cache of a core, wherever it is read.
+const FAR: usize = 8 << 20;
 
 /// Rows that elements are taken from side by side.
 const SIDE_BY_SIDE: usize = 4;
@@ -180,16 +180,27 @@ impl<'a> Indices<'a> {
         if self.tile(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.outside(0)) }
     }
 
-    /// Calls `each(first row, offsets)` for up to `ROWS` of some rows at a time,
-    /// until an index is out of bounds.
-    fn each_tile(&self, rows: Range<usize>, mut each: impl FnMut(usize, &[isize])) -> Result<(), Error> {
-        let mut offsets = [0; ROWS];
-        for start in rows.clone().step_by(ROWS) {
-            let offsets = &mut offsets[..ROWS.min(rows.end - start)];
-            if !self.tile(0, start, offsets) {
-                return Err(self.outside(start));
-            }
-            each(start, offsets);
+    /// Calls `each(row, offsets, next)` for up to `ROWS` of some rows at a time, until an
+    /// index is out of bounds: the offsets, from `first`, of `row` and those behind it, and
+    /// those that come next, so that what they are for can be on its way.
+    fn each_tile(
+        &self,
+        first: usize,
+        rows: Range<usize>,
+        mut each: impl FnMut(usize, &[isize], &[isize]),
+    ) -> Result<(), Error> {
+        let tile = |start: usize, offsets: &mut [isize; ROWS]| {
+            let count = ROWS.min(rows.end - start);
+            let inside = count == 0 || self.tile(first, start, &mut offsets[..count]);
+            if inside { Ok(count) } else { Err(self.outside(start)) }
+        };
+        let (mut offsets, mut next) = (&mut [0; ROWS], &mut [0; ROWS]);
+        let (mut start, mut count) = (rows.start, tile(rows.start, offsets)?);
+        while count > 0 {
+            let following = tile(start + count, next)?;
+            each(start, &offsets[..count], &next[..following]);
+            std::mem::swap(&mut offsets, &mut next);
+            (start, count) = (start + count, following);
         }
         Ok(())
     }
@@ -336,32 +347,16 @@ fn read_windows(
         let bytes = input.bytes();
         let far = bytes.len() > FAR && row <= 64;
         let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
-            let count = part.len() / row;
-            let tile = |from: usize, offsets: &mut [isize; ROWS]| {
-                if from >= count {
-                    return Ok(());
-                }
-                let offsets = &mut offsets[..ROWS.min(count - from)];
-                if !rows.tile(first, start + from, offsets) {
-                    return Err(());
-                }
+            rows.each_tile(first, start..start + part.len() / row, |at, offsets, next| {
                 if far {
-                    offsets.iter().for_each(|&offset| simd::prefetch(bytes, offset as usize * width));
+                    next.iter().for_each(|&offset| simd::prefetch(bytes, offset as usize * width));
                 }
-                Ok(())
-            };
-            // What the next offsets are for is on its way while these are read.
-            let (mut offsets, mut next) = (&mut [0; ROWS], &mut [0; ROWS]);
-            tile(0, offsets)?;
-            for (i, slots) in part.chunks_mut(ROWS * row).enumerate() {
-                tile((i + 1) * ROWS, next)?;
-                window.read(width, bytes, offsets[..slots.len() / row].iter().copied(), slots);
-                std::mem::swap(&mut offsets, &mut next);
-            }
-            Ok(())
+                let slots = &mut part[(at - start) * row..][..offsets.len() * row];
+                window.read(width, bytes, offsets.iter().copied(), slots);
+            })
         });
         // The first index that is out of bounds, whichever thread has met one.
-        read.map_err(|()| rows.outside(0))
+        read.map_err(|_| rows.outside(0))
     })
 }
 

@@ -84,7 +84,7 @@ impl Job<'_> {
     fn count(&self, parts: usize, counts: &mut [usize]) -> Result<(), Error> {
         let shares = counts.chunks_mut(parts).enumerate();
         let counted = parallel::try_each(self.rows.count * self.window.size, WRITE, shares, |(i, counts)| {
-            self.rows.each_tile(self.rows_of(i), |_, offsets| {
+            self.rows.each_tile(0, self.rows_of(i), |_, offsets, _| {
                 each_update(self.window, offsets, |place, _| counts[place / PART] += 1);
             })
         });
@@ -111,7 +111,7 @@ impl Job<'_> {
         }
         let shares = slots.into_iter().enumerate();
         parallel::try_each(self.rows.count * self.window.size, WRITE, shares, |(i, mut slots)| {
-            self.rows.each_tile(self.rows_of(i), |start, offsets| {
+            self.rows.each_tile(0, self.rows_of(i), |start, offsets, _| {
                 let updates = &updates[start * self.window.size..];
                 each_update(self.window, offsets, |place, i| {
                     if let Some((slot, value)) = slots[place / PART].next() {

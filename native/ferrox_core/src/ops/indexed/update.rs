@@ -8,6 +8,7 @@ use crate::dtype::Element;
 use crate::exec::elementwise::TILE;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::radix::{self, Indexed};
+use crate::exec::simd;
 use crate::lane::conversion;
 use crate::layout::{Layout, index_of};
 use crate::ops::cast::{self, convert, elements};
@@ -24,8 +25,15 @@ const TOTALS: usize = 128;
 /// keeps a total for all of them; from there on, it sorts the updates.
 const DENSE: usize = 4;
 
-/// Totals of up to so many elements stay in the cache, wherever updates are.
+/// Totals of more elements are not all near: the next ones are asked for ahead.
+const NEAR: usize = 1 << 14;
+
+/// Totals of up to so many elements stay in the cache of a core, wherever updates are.
 const CACHED: usize = 1 << 17;
+
+/// Totals of up to so many are near enough for one thread to add up updates as fast as two
+/// distribute them first.
+const SHARED: usize = 1 << 21;
 
 /// The work of `indexed` and `put_slice`: so many elements of a target and of
 /// updates become those of a type.
@@ -111,7 +119,7 @@ pub fn indexed(
         }
         convert(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
-        rows.each_tile(0..rows.count, |start, offsets| {
+        rows.each_tile(0, 0..rows.count, |start, offsets, _| {
             let updates = &updates[start * window.size * dtype.width()..];
             match update {
                 Update::Put => window.write(dtype.width(), updates, offsets.iter().copied(), out),
@@ -246,7 +254,8 @@ impl Target<'_> {
         let size = self.source.len() / self.from.width();
         if size <= DENSE * updates.size() {
             let bytes = updates.dense(self.op)?;
-            let add = if size <= CACHED { Self::add_dense::<L> } else { Self::add_parts::<L> };
+            let most = if parallel::threads() > 2 { CACHED } else { SHARED };
+            let add = if size <= most { Self::add_dense::<L> } else { Self::add_parts::<L> };
             add(self, rows, (updates.dtype(), &bytes), lane, out)
         } else {
             convert(self.from, self.source, self.to, size, out);
@@ -318,7 +327,10 @@ impl Target<'_> {
         let mut totals = filled(self.op, lane, &[size], size, L::NONE.store())?;
         let length = rows.count.min(ROWS) * self.window.size;
         let mut lanes = scratch(self.op, lane, &[length], length * lane.width())?;
-        rows.each_tile(0..rows.count, |start, offsets| {
+        rows.each_tile(0, 0..rows.count, |start, offsets, next| {
+            if size > NEAR {
+                next.iter().for_each(|&offset| simd::prefetch(&totals, offset as usize));
+            }
             let updates = &updates[start * row..][..offsets.len() * row];
             let updates = L::view(converted((dtype, updates), lane, &mut lanes));
             each_update(self.window, offsets, |place, i| L::add_to(&mut totals[place], updates[i]));
