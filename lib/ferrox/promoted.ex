@@ -39,8 +39,8 @@ defmodule Ferrox.Promoted do
   def cast(%Tensor{shape: shape} = tensor, :bool),
     do: %{tensor | data: truth(shape, native(tensor)), type: :bool, weak: false}
 
-  def cast(%Tensor{} = tensor, type),
-    do: %{tensor | data: Native.as_type(type, native(tensor)), type: type, weak: false}
+  def cast(%Tensor{shape: shape} = tensor, type),
+    do: %Tensor{data: Native.as_type(type, native(tensor)), type: type, shape: shape}
 
   # What is not zero, NaN among it, is true.
   defp truth(shape, operand),

@@ -140,10 +140,12 @@ defmodule Ferrox.Shape do
   end
 
   @doc """
-  The axes that the options of a reduction name, and the shape of its result. What
-  other options there are has been looked at.
+  The axes that the options of a reduction name, nil for all, and the shape of its
+  result. What other options there are has been looked at.
   """
-  @spec reduction!(t, keyword, atom) :: {[non_neg_integer], t}
+  @spec reduction!(t, keyword, atom) :: {[non_neg_integer] | nil, t}
+  def reduction!(_shape, [], _op), do: {nil, {}}
+
   def reduction!(shape, opts, op) do
     axes = axes!(shape, opts[:axes], op)
     {axes, reduce(shape, axes, Operands.boolean!(opts, :keep_axes, op))}
