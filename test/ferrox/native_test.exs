@@ -19,6 +19,25 @@ defmodule Ferrox.NativeTest do
              :dirty
   end
 
+  test "what takes a while counts as time of its process, which others wait for" do
+    data = :binary.copy(<<0.5::float-64-native>>, 100_000)
+
+    used_once = fn size ->
+      operand = {{:f, 64}, {size}, binary_part(data, 0, size * 8)}
+      {:reductions, before} = Process.info(self(), :reductions)
+      assert is_binary(Native.unary_normal(:exp, {:f, 64}, {size}, operand))
+      {:reductions, now} = Process.info(self(), :reductions)
+      now - before
+    end
+
+    # The collection of garbage counts as well, but not every time.
+    used = fn size -> Enum.min(for _ <- 1..10, do: used_once.(size)) end
+
+    # A hundredth of a millisecond is 40 of 4,000 reductions.
+    assert used.(100) < 40
+    assert used.(100_000) >= 80
+  end
+
   test "a panic in Rust reaches Elixir as an exception, and the library goes on" do
     # rustler's message for a panic; Rust prints where it happened on stderr.
     for nif <- [&Native.panic_normal/1, &Native.panic_dirty/1] do

@@ -2,6 +2,7 @@
 
 use ferrox_core::exec::parallel::{self, Work};
 use ferrox_core::{DType, Error, Output, tensor};
+use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, NewBinary, OwnedBinary, Term};
 
 mod atoms {
@@ -24,6 +25,12 @@ pub struct Call<'a> {
     on: Scheduler,
 }
 
+/// Picoseconds that a process may run before others do, as the VM counts.
+const TIMESLICE: Work = 1_000_000_000;
+
+/// Work that is left out of the count: the VM has one for the call itself.
+const UNNOTICED: Work = TIMESLICE / 200;
+
 /// Results up to this size are allocated at once, those of up to 64 bytes on the heap of the
 /// calling process. A VM without memory for so little can't go on in any case.
 const SMALL: usize = 1 << 14;
@@ -38,8 +45,13 @@ impl<'a> Call<'a> {
     /// and nothing has been done.
     #[inline(always)]
     pub fn run(self, work: Work, run: impl FnOnce(Env<'a>) -> Result<Term<'a>, Error>) -> Term<'a> {
-        if self.on == Scheduler::Normal && parallel::is_long(work) {
-            return atoms::dirty().encode(self.env);
+        if self.on == Scheduler::Normal && work > UNNOTICED {
+            if parallel::is_long(work) {
+                return atoms::dirty().encode(self.env);
+            }
+            // So that a process which makes many such calls lets others go on in between.
+            let percent = parallel::duration(work) / (TIMESLICE / 100);
+            consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
         }
         run(self.env).unwrap_or_else(|error| (atoms::error(), error.to_string()).encode(self.env))
     }

@@ -16,10 +16,10 @@ pub type Cost = u64;
 /// Estimated picoseconds of one thread.
 pub type Work = u64;
 
-/// Work above this is long: 200 us here, and not yet a millisecond, which is
-/// what the VM asks of a call, on a machine several times slower. To change the
-/// scheduler and come back takes up to 50 us.
-const MAX_SHORT: Work = 200_000_000;
+/// What takes longer is long: 300 us here, and a millisecond, which is what the VM
+/// asks of a call, on a machine three times slower. To change the scheduler and come
+/// back takes up to 50 us.
+const MAX_SHORT: Work = 300_000_000;
 
 /// Work below this runs on the calling thread: waking others costs more. It is
 /// where two threads draw level with one, in `exp` and `erfc` of f32 between 30
@@ -91,11 +91,18 @@ pub fn work(elements: usize, cost: Cost) -> Work {
     (elements as Work).saturating_mul(cost)
 }
 
+/// Estimated picoseconds until work is done. Most work that pays is shared, by two threads
+/// at least.
+#[must_use]
+pub fn duration(work: Work) -> Work {
+    if work >= MIN_PARALLEL && threads() > 1 { work / 2 } else { work }
+}
+
 /// Whether work should not be done where others wait for the thread.
 #[inline]
 #[must_use]
 pub fn is_long(work: Work) -> bool {
-    work > MAX_SHORT
+    work > MAX_SHORT && duration(work) > MAX_SHORT
 }
 
 /// Whether an operation of that much work should use the pool.

@@ -316,11 +316,12 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         _ if out.is_integer() => None,
         function => {
             let plain = self::function(function, out, input)?;
-            match libm::unary(function) {
-                Some((kernel, cost)) if plain.0 == Compute::As(DType::F64) => {
-                    Some((plain.0, kernel, plain.2, cost))
-                }
-                _ => Some(plain),
+            match (function, libm::unary(function)) {
+                _ if plain.0 != Compute::As(DType::F64) => Some(plain),
+                (_, Some((kernel, cost))) => Some((plain.0, kernel, plain.2, cost)),
+                // The only ones that the processor has instructions for.
+                (Sqrt | Rsqrt, None) => Some((plain.0, plain.1, plain.2, 200)),
+                (_, None) => Some(plain),
             }
         }
     }
