@@ -127,23 +127,24 @@ fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: Axis, out: &mut [u8
     let (elements, out) = (S::view(elements), S::view_mut(out));
     let block = axis.length * axis.after;
     for (elements, out) in elements.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
-        match axis.after {
-            1 => along::<S, A>(elements, axis.reverse, out),
+        match (axis.after, axis.reverse) {
+            (1, false) => along::<S, A>(elements.iter().zip(out)),
+            (1, true) => along::<S, A>(elements.iter().zip(out).rev()),
             _ => columns::<S, A>(elements, axis, out),
         }
     }
 }
 
 /// Each element waits for the one before: no level has instructions for that.
-fn along<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], reverse: bool, out: &mut [S::Bytes]) {
-    let Some(last) = elements.len().checked_sub(1) else { return };
-    let first = if reverse { last } else { 0 };
-    let mut state = A::first(S::load(elements[first]));
-    out[first] = elements[first];
-    for i in 1..=last {
-        let place = if reverse { last - i } else { i };
-        state = A::next(state, S::load(elements[place]));
-        out[place] = A::value(state).store();
+fn along<'a, S: Element, A: Accumulate<S>>(
+    mut pairs: impl Iterator<Item = (&'a S::Bytes, &'a mut S::Bytes)>,
+) {
+    let Some((&first, slot)) = pairs.next() else { return };
+    let mut state = A::first(S::load(first));
+    *slot = first;
+    for (&element, slot) in pairs {
+        state = A::next(state, S::load(element));
+        *slot = A::value(state).store();
     }
 }
 
