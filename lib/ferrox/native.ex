@@ -56,6 +56,7 @@ defmodule Ferrox.Native do
     reduce: 5,
     arg_reduce: 6,
     dot: 4,
+    matmul: 4,
     window: 5,
     window_scatter: 6,
     conv: 5,
@@ -185,9 +186,26 @@ defmodule Ferrox.Native do
   @spec dot(type, tuple, side, side) :: bitstring
         when side: {operand, [non_neg_integer], [non_neg_integer]}
   def dot(type, shape, {left, contract, batch}, {right, contract2, batch2}) do
-    {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
-    call(:dot, [type, shape, left, right]) |> data(type, shape)
+    {{left_type, left_shape, left_data}, {right_type, right_shape, right_data}} = {left, right}
+    sizes = matrices(left_shape, contract, batch, right_shape, contract2, batch2)
+
+    if sizes != nil and is_binary(left_data) and is_binary(right_data) do
+      left = typed(left_type, left_data, type)
+      right = typed(right_type, right_data, type)
+      call(:matmul, [type, sizes, left, right]) |> data(type, shape)
+    else
+      {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
+      call(:dot, [type, shape, left, right]) |> data(type, shape)
+    end
   end
+
+  # `{batches, m, k, n}` where it is a product of matrices of m by k and of k by n.
+  defp matrices({m, k}, [1], [], {k, n}, [0], []), do: {1, m, k, n}
+  defp matrices({m, k}, [1], [], {k}, [0], []), do: {1, m, k, 1}
+  defp matrices({k}, [0], [], {k, n}, [0], []), do: {1, 1, k, n}
+  defp matrices({k}, [0], [], {k}, [0], []), do: {1, 1, k, 1}
+  defp matrices({b, m, k}, [2], [0], {b, k, n}, [1], [0]), do: {b, m, k, n}
+  defp matrices(_left, _axes, _batch, _right, _axes2, _batch2), do: nil
 
   @doc "`over` is `{window shape, padding, strides, dilations}`."
   @spec window(atom, type, tuple, over, operand) :: bitstring
@@ -396,6 +414,10 @@ defmodule Ferrox.Native do
   defp like({type, shape, data}, type, shape) when is_binary(data), do: data
   defp like({type, shape, data}, _type, shape) when is_binary(data), do: {type, data}
   defp like(operand, _type, _shape), do: whole(operand)
+
+  # The same for one of a known shape.
+  defp typed(type, data, type), do: data
+  defp typed(type, data, _type), do: {type, data}
 
   defp all_whole([]), do: []
   defp all_whole([operand | operands]), do: [whole(operand) | all_whole(operands)]

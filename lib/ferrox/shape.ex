@@ -88,6 +88,8 @@ defmodule Ferrox.Shape do
   @doc "Distinct axes; nil stands for all."
   @spec axes!(t, term, atom) :: [non_neg_integer]
   def axes!(shape, nil, _op), do: all_axes(shape)
+  def axes!(_shape, [], _op), do: []
+  def axes!(shape, [axis], op), do: [axis!(shape, axis, op)]
 
   # The guard fails where it is no proper list.
   def axes!(shape, axes, op) when length(axes) >= 0 do
@@ -154,6 +156,11 @@ defmodule Ferrox.Shape do
   @doc "The shape of a product over axes."
   @spec dot!(t, [non_neg_integer], [non_neg_integer], t, [non_neg_integer], [non_neg_integer]) ::
           t
+  # Matrices, as most are.
+  def dot!({_, _} = left, [axis], [], {_, _} = right, [other], [])
+      when elem(left, axis) == elem(right, other),
+      do: {elem(left, 1 - axis), elem(right, 1 - other)}
+
   def dot!(left, left_axes, left_batch, right, right_axes, right_batch) do
     if sizes(left, left_axes) != sizes(right, right_axes) or
          sizes(left, left_batch) != sizes(right, right_batch) do

@@ -6,7 +6,7 @@ use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
-use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::dot::{Side, dot, matmul};
 use ferrox_core::promotion::System;
 
 fn merge(left: DType, right: DType) -> DType {
@@ -78,6 +78,11 @@ fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> 
         |tensor, side: usize| Side { tensor, contract: &axes.contract[side], batch: &axes.batch[side] };
     let got = output(out, &shape, |out| dot(out, side(&l, 0), side(&r, 1)));
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    let matrices = (&axes.contract, &axes.batch) == (&[vec![2], vec![1]], &[vec![0], vec![0]]);
+    if matrices && [l_shape.len(), r_shape.len()] == [3, 3] {
+        let product = output(out, &shape, |out| matmul(out, &l, &r));
+        assert_eq!(product.as_ref(), Ok(&got), "{} of matrices", what());
+    }
     let result: Vec<Vec<usize>> = indices(&shape).collect();
     let sums: Vec<Vec<usize>> = indices(&summed).collect();
     let zero = if out.is_integer() { Number::Integer(0) } else { Number::Real(0.0) };
@@ -126,6 +131,11 @@ fn cases() -> Vec<([Vec<usize>; 2], Axes)> {
         case(&[40, 50], &[50], [&[1], &[0]], none),
         case(&[5000], &[5000], [&[0], &[0]], none),
         case(&[3, 20, 30], &[3, 30, 21], [&[2], &[1]], [&[0], &[0]]),
+        case(&[2, 3, 0], &[2, 0, 4], [&[2], &[1]], [&[0], &[0]]),
+        case(&[0, 3, 2], &[0, 2, 4], [&[2], &[1]], [&[0], &[0]]),
+        case(&[2, 1, 7], &[2, 7, 1], [&[2], &[1]], [&[0], &[0]]),
+        case(&[1, 70, 80], &[1, 80, 1], [&[2], &[1]], [&[0], &[0]]),
+        case(&[1, 1, 80], &[1, 80, 70], [&[2], &[1]], [&[0], &[0]]),
         case(&[20, 3, 30], &[30, 21, 3], [&[2], &[0]], [&[1], &[2]]),
         case(&[9, 7, 11], &[11, 13, 9], [&[0, 2], &[2, 0]], none),
     ]
@@ -288,6 +298,22 @@ fn what_is_refused() {
     );
     assert_eq!(try_dot(F32, &[2, 2], (&a, &[1]), (&c, &[1])), "dot is not defined for f32 and c64");
     assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");
+
+    let (a, b, c) = (one(F32, &[2, 3, 4]), one(F32, &[2, 4, 5]), one(C64, &[2, 4, 5]));
+    let (a, b, c) = (a.buffer(), b.buffer(), c.buffer());
+    let try_matmul = |out, shape: &[usize], left: &_, right: &_| {
+        message(output(out, shape, |out| matmul(out, left, right)))
+    };
+    let problem = "are not batches of matrices that go together";
+    assert_eq!(
+        try_matmul(F32, &[2, 3, 4], &a, &b),
+        format!("dot: shapes {{2, 3, 4}} and {{2, 4, 5}} {problem}")
+    );
+    assert_eq!(
+        try_matmul(F32, &[2, 3, 4], &a, &a),
+        format!("dot: shapes {{2, 3, 4}} and {{2, 3, 4}} {problem}")
+    );
+    assert_eq!(try_matmul(F32, &[2, 3, 5], &a, &c), "dot is not defined for f32 and c64");
 }
 
 /// Products of a batch that are shared out, too small to be shared themselves.

@@ -295,6 +295,29 @@ pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, righ
     })
 }
 
+/// `(batches, m, k, n)`: `batches` of matrices of `m` by `k`, and of `k` by `n`.
+pub type Matrices = (usize, usize, usize, usize);
+
+pub fn matmul<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    (batches, m, k, n): Matrices,
+    left: Elementwise<'a>,
+    right: Elementwise<'a>,
+) -> Term<'a> {
+    const OP: &str = "dot";
+    let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
+    let [left_size, right_size, elements] = shapes.map(|shape| layout::size(&shape).unwrap_or(usize::MAX));
+    let converted = |side: &Elementwise<'_>, size| if side.dtype(dtype.0) == dtype.0 { 0 } else { size };
+    let converted = usize::saturating_add(converted(&left, left_size), converted(&right, right_size));
+    let read = [left_size.saturating_add(right_size), converted];
+    let work = ops::dot::work(dtype.0, elements, k, read, batches);
+    call.tensor(work, OP, dtype.0, &shapes[2], |out| {
+        let left = left.tensor(OP, dtype.0, &shapes[0])?;
+        ops::dot::matmul(out, &left, &right.tensor(OP, dtype.0, &shapes[1])?)
+    })
+}
+
 type Padding = Vec<(i64, i64)>;
 
 /// `{window shape, padding, strides, dilations}`

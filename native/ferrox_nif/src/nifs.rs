@@ -5,8 +5,8 @@ use rustler::{Atom, Env, Term};
 
 use crate::call::{Call, Scheduler};
 use crate::families::{
-    self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
-    Window, WindowOptions,
+    self, Binary, ConvOptions, Cumulative, DotSide, Matrices, Over, Paddings, Reduce, Scatter, Tolerances,
+    Unary, Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
 use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
@@ -36,6 +36,7 @@ nifs! { families:
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'a>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'a>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>);
+    fn matmul, matmul_normal, matmul_dirty(dtype: Type, sizes: Matrices, left: Elementwise<'a>, right: Elementwise<'a>);
     fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'a>);
     fn window_scatter, window_scatter_normal, window_scatter_dirty(op: Scatter, dtype: Type, over: Over, input: Operand<'a>, source: Operand<'a>, init: Operand<'a>);
     fn conv, conv_normal, conv_dirty(dtype: Type, shape: Dims, input: Operand<'a>, kernel: Operand<'a>, options: ConvOptions);

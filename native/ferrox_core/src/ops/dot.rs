@@ -11,7 +11,7 @@ use crate::exec::matvec;
 use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::small;
-use crate::layout::{Layout, Shape, gather, index_of};
+use crate::layout::{Layout, Shape, Strides, gather, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
@@ -125,16 +125,54 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
         right.sizes(&right_free).product(),
     ];
     let batches = left.sizes(left.batch).product();
+    multiply(out, batches, sizes, [left.tensor, right.tensor], |lane| {
+        let left = Prepared::new(left.tensor, lane, [left.batch, &left_free, left.contract])?;
+        Ok([left, Prepared::new(right.tensor, lane, [right.batch, right.contract, &right_free])?])
+    })
+}
+
+/// A product of each of the matrices of `[batches, m, k]` with one of `[batches, k, n]`: what
+/// most products are, and without a search for axes.
+///
+/// # Errors
+///
+/// `Error::Shape` if the shapes are not these, and as `dot`.
+pub fn matmul(out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
+    let shapes = (left.shape(), right.shape(), out.shape);
+    let (&[batches, m, k], &[b, l, n], &[c, rows, columns]) = shapes else {
+        return Err(not_matrices(left, right));
+    };
+    if [b, c, l, rows, columns] != [batches, batches, k, m, n] {
+        return Err(not_matrices(left, right));
+    }
+    multiply(out, batches, [m, k, n], [left, right], |lane| {
+        Ok([Prepared::matrices(left, lane, [m, k])?, Prepared::matrices(right, lane, [k, n])?])
+    })
+}
+
+#[cold]
+fn not_matrices(left: &Tensor<'_>, right: &Tensor<'_>) -> Error {
+    let shapes = vec![left.shape().to_vec(), right.shape().to_vec()];
+    Error::Shape { op: OP, shapes, problem: "are not batches of matrices that go together".to_string() }
+}
+
+/// Products of sides that `prepare` gives in a lane.
+fn multiply<'a>(
+    out: Output<'_>,
+    batches: usize,
+    sizes: [usize; 3],
+    tensors: [&Tensor<'_>; 2],
+    prepare: impl FnOnce(DType) -> Result<[Prepared<'a>; 2], Error>,
+) -> Result<(), Error> {
     let dtype = out.dtype;
-    let dtypes = [left.tensor.dtype(), right.tensor.dtype()];
+    let dtypes = tensors.map(Tensor::dtype);
     let Some(lane) = lane(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
     // Few products of f32 are converted on the way.
     let all = [dtype, dtypes[0], dtypes[1]];
     let lane = if lane == DType::F64 && all == [DType::F32; 3] { DType::F32 } else { lane };
-    let left = Prepared::new(left.tensor, lane, [left.batch, &left_free, left.contract])?;
-    let right = Prepared::new(right.tensor, lane, [right.batch, right.contract, &right_free])?;
+    let [left, right] = prepare(lane)?;
     let out_shape = out.shape;
     out.write(OP, |bytes| {
         if lane == dtype.storage() {
@@ -178,12 +216,21 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
+    /// Of a dense tensor whose axes are the batch, `rows` and `columns`.
+    fn matrices(tensor: &'a Tensor<'a>, lane: DType, [rows, columns]: [usize; 2]) -> Result<Self, Error> {
+        let bytes =
+            if is_lane(tensor.dtype(), lane) { tensor.dense(OP)? } else { elements(OP, tensor, lane)? };
+        let batch = Layout {
+            shape: Shape::from_slice(&tensor.shape()[..1]),
+            strides: Strides::from_slice(&[(rows * columns) as isize]),
+            offset: 0,
+        };
+        Ok(Prepared { bytes, batch, strides: [columns, 1] })
+    }
+
     /// The axes are those of the batch, of the rows and of the columns.
     fn new(tensor: &'a Tensor<'a>, lane: DType, axes: [&[usize]; 3]) -> Result<Self, Error> {
-        let dtype = tensor.dtype();
-        let same = dtype.storage() == lane
-            || dtype.is_integer() && lane.is_integer() && dtype.width() == lane.width();
-        let (bytes, layout) = if same {
+        let (bytes, layout) = if is_lane(tensor.dtype(), lane) {
             (Cow::Borrowed(tensor.bytes()), tensor.layout())
         } else {
             (elements(OP, tensor, lane)?, Cow::Owned(Layout::contiguous(tensor.shape())))
@@ -211,6 +258,11 @@ impl<'a> Prepared<'a> {
         let first = index_of(shape, strides, *offset, index) as usize;
         Matrix { bytes: &self.bytes[first * width..], strides: self.strides }
     }
+}
+
+/// Whether elements can be multiplied as they are.
+fn is_lane(dtype: DType, lane: DType) -> bool {
+    dtype.storage() == lane || dtype.is_integer() && lane.is_integer() && dtype.width() == lane.width()
 }
 
 /// The stride of some axes that are traversed as one; `None` if they aren't.
