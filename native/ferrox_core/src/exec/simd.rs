@@ -8,6 +8,8 @@
 
 mod halves;
 
+#[cfg(target_arch = "x86_64")]
+pub use self::halves::{HALVES, Halves, Singles};
 pub use self::halves::{round_to_halves, widen_halves};
 
 #[cfg(target_arch = "x86_64")]

@@ -4,6 +4,8 @@
 //! are computed as, so that the result is rounded once, as if computed in
 //! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
 
+mod halves;
+
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
@@ -127,6 +129,9 @@ fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> O
     let (l, r) = (left.dtype(), right.dtype());
     match op {
         LogicalAnd | LogicalOr | LogicalXor => Some(Compute::Truth),
+        _ if l == r && (out == l || op.is_predicate()) && halves::kernel(op, l).is_some() => {
+            Some(Compute::As(l))
+        }
         Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual => Some(compare::compute(l, r)),
         // Modulo 2^n, so that the operands may be cut to the result's bits.
         Add | Subtract | Multiply | BitwiseAnd | BitwiseOr | BitwiseXor if out.is_integer() => {
@@ -213,7 +218,10 @@ fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> Vec<u8> {
 pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
     let width = left.width().max(right.width()).max(out.width()) as Cost;
-    let converts = left != right || left != out && !op.is_predicate() || left.is_float() && left.width() < 4;
+    let halves = || halves::kernel(op, left).is_some();
+    let converts = left != right
+        || left != out && !op.is_predicate()
+        || left.is_float() && left.width() < 4 && !halves();
     let base = match op {
         Pow | Atan2 if out.is_complex() => 100_000,
         Pow if out.is_integer() => 200 * width,
@@ -375,6 +383,9 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         Compute::Wide if !op.is_predicate() => DType::S64,
         _ => DType::U8,
     };
+    if let Compute::As(half @ (DType::F16 | DType::BF16)) = compute {
+        return Some((halves::kernel(op, half)?, result));
+    }
     let kernel = match op {
         BinaryOp::Add => number!(Add),
         BinaryOp::Subtract => number!(Subtract),

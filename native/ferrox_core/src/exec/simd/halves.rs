@@ -4,6 +4,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 
+#[cfg(target_arch = "x86_64")]
+use super::Wide;
 use super::{Level, level};
 
 type Half = [u8; 2];
@@ -82,6 +84,61 @@ by_vectors!(round_v4, "avx512f", 16, Single, Half, |from, to| arch::_mm256_store
     to,
     arch::_mm512_cvtps_ph::<0>(arch::_mm512_loadu_ps(from))
 ));
+
+/// As many as a vector of f32 holds.
+#[cfg(target_arch = "x86_64")]
+pub const HALVES: usize = 16;
+/// Those.
+#[cfg(target_arch = "x86_64")]
+pub type Halves = [Half; HALVES];
+/// Those, widened.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub struct Singles(arch::__m512);
+
+/// Masks have a bit for each lane, the lowest for the first.
+#[cfg(target_arch = "x86_64")]
+macro_rules! singles {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $Arg:ty),*) -> $Out:ty = $body:expr;)*) => {
+        impl Wide {$(
+            $(#[$doc])*
+            #[inline(always)]
+            #[must_use]
+            pub fn $name(self, $($arg: $Arg),*) -> $Out {
+                // SAFETY: a `Wide` is only made where the processor has the instructions,
+                // and arrays are as long as the vectors.
+                unsafe { $body }
+            }
+        )*}
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+singles! {
+    /// f16 as f32.
+    fn widen(halves: &Halves) -> Singles =
+        Singles(arch::_mm512_cvtph_ps(arch::_mm256_loadu_si256(halves.as_ptr().cast())));
+    /// f32 to the nearest f16.
+    fn round(a: Singles) -> Halves = std::mem::transmute(arch::_mm512_cvtps_ph::<0>(a.0));
+    /// Sums.
+    fn add(a: Singles, b: Singles) -> Singles = Singles(arch::_mm512_add_ps(a.0, b.0));
+    /// Differences.
+    fn subtract(a: Singles, b: Singles) -> Singles = Singles(arch::_mm512_sub_ps(a.0, b.0));
+    /// Products.
+    fn multiply(a: Singles, b: Singles) -> Singles = Singles(arch::_mm512_mul_ps(a.0, b.0));
+    /// Quotients.
+    fn divide(a: Singles, b: Singles) -> Singles = Singles(arch::_mm512_div_ps(a.0, b.0));
+    /// Where `a == b`.
+    fn equal(a: Singles, b: Singles) -> u16 = arch::_mm512_cmp_ps_mask::<{ arch::_CMP_EQ_OQ }>(a.0, b.0);
+    /// Where `a < b`.
+    fn less(a: Singles, b: Singles) -> u16 = arch::_mm512_cmp_ps_mask::<{ arch::_CMP_LT_OQ }>(a.0, b.0);
+    /// Where `a <= b`.
+    fn less_equal(a: Singles, b: Singles) -> u16 = arch::_mm512_cmp_ps_mask::<{ arch::_CMP_LE_OQ }>(a.0, b.0);
+    /// `a` where the mask says so, else `b`.
+    fn choose(mask: u16, a: Singles, b: Singles) -> Singles = Singles(arch::_mm512_mask_blend_ps(mask, b.0, a.0));
+    /// Ones where the mask says so, else zeros.
+    fn truths(mask: u16) -> [u8; HALVES] = std::mem::transmute(arch::_mm_maskz_set1_epi8(mask, 1));
+}
 
 #[cfg(test)]
 mod tests {
