@@ -80,11 +80,8 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
     let compute = compute(op, out.dtype, left, right).ok_or_else(unsupported)?;
     let (kernel, result) = kernel(op, compute, out.dtype).ok_or_else(unsupported)?;
-    let store = match result {
-        DType::U8 if op.is_predicate() => Compute::As(DType::U8).store(out.dtype),
-        _ if compute == Compute::Single => Compute::As(result).store(out.dtype),
-        _ => compute.store(out.dtype),
-    };
+    let computed = if compute == Compute::Wide && !op.is_predicate() { compute } else { Compute::As(result) };
+    let store = computed.store(out.dtype);
     // For a few elements, bringing the operands together would take most of the time.
     let few = store.is_none() && !out.dtype.is_packed() && out.bytes.len() <= FEW_BYTES;
     if few
@@ -144,6 +141,8 @@ fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> O
             (l.is_integer() && r.is_integer()).then_some(lane)
         }
         BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift | Quotient => None,
+        // Through f64, as others, but in one loop.
+        Divide if l == r && out == DType::F32 && matches!(l, DType::S32 | DType::S64) => Some(Compute::As(l)),
         _ => float(op, out, left, right),
     }
 }
@@ -379,6 +378,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         };
     }
     let result = match compute {
+        Compute::As(dtype) if op == BinaryOp::Divide && dtype.is_integer() => DType::F32,
         Compute::As(dtype) if !op.is_predicate() => dtype,
         Compute::Wide if !op.is_predicate() => DType::S64,
         _ => DType::U8,
@@ -391,6 +391,8 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         BinaryOp::Subtract => number!(Subtract),
         BinaryOp::Multiply => number!(Multiply),
         BinaryOp::Divide => match compute {
+            Compute::As(DType::S32) => tile::<Divide, i32>,
+            Compute::As(DType::S64) => tile::<Divide, i64>,
             Compute::As(DType::F32) => tile::<Divide, f32>,
             Compute::As(DType::F64) => tile::<Divide, f64>,
             Compute::As(DType::C64) => tile::<Divide, Complex<f32>>,
@@ -438,8 +440,15 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
     Some((kernel, result))
 }
 
-/// `impl Binary` for a list of lanes.
+/// `impl Binary` for a list of lanes, and what it gives if not such a lane.
 macro_rules! meaning {
+    ($name:ident, $a:ident, $b:ident; $($t:ty),* as $out:ty => $body:expr) => {$(
+        impl Binary<$t> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn apply($a: $t, $b: $t) -> $out { $body }
+        }
+    )*};
     ($name:ident, $a:ident, $b:ident; $($t:ty),* => $body:expr) => {$(
         impl Binary<$t> for $name {
             type Out = $t;
@@ -464,6 +473,7 @@ meaning!(Multiply, a, b; Complex<f32> => complex::multiply_single(a, b));
 
 struct Divide;
 meaning!(Divide, a, b; f32, f64 => a / b);
+meaning!(Divide, a, b; i32, i64 as f32 => (a as f64 / b as f64) as f32);
 meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
 meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
 
