@@ -126,10 +126,12 @@ fn tile<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], p
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 fn same_width<const N: usize, const M: usize>(elements: &[[u8; N]]) -> Option<&[[u8; M]]> {
     (N == M).then_some(elements.as_flattened().as_chunks().0)
 }
 
+#[cfg(target_arch = "x86_64")]
 fn same_width_mut<const N: usize, const M: usize>(elements: &mut [[u8; N]]) -> Option<&mut [[u8; M]]> {
     (N == M).then_some(elements.as_flattened_mut().as_chunks_mut().0)
 }

@@ -5,8 +5,7 @@
 use std::arch::x86_64 as arch;
 
 #[cfg(target_arch = "x86_64")]
-use super::Wide;
-use super::{Level, level};
+use super::{Level, Wide, level};
 
 type Half = [u8; 2];
 type Single = [u8; 4];
@@ -15,36 +14,32 @@ type Single = [u8; 4];
 /// instructions for it.
 #[must_use]
 pub fn widen_halves(from: &[Half], to: &mut [Single]) -> usize {
+    #[cfg(target_arch = "x86_64")]
     match level() {
+        Level::Baseline => {}
         // SAFETY: as in `dispatch`.
-        #[cfg(target_arch = "x86_64")]
-        Level::V3 => unsafe { widen_v3(from, to) },
+        Level::V3 => return unsafe { widen_v3(from, to) },
         // SAFETY: as in `dispatch`.
-        #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { widen_v4(from, to) },
-        _ => {
-            let _ = (from, to);
-            0
-        }
+        Level::V4 => return unsafe { widen_v4(from, to) },
     }
+    let _ = (from, to);
+    0
 }
 
 /// Rounds f32 to f16, as many of the first as fill vectors: how many, and none without
 /// instructions for it.
 #[must_use]
 pub fn round_to_halves(from: &[Single], to: &mut [Half]) -> usize {
+    #[cfg(target_arch = "x86_64")]
     match level() {
+        Level::Baseline => {}
         // SAFETY: as in `dispatch`.
-        #[cfg(target_arch = "x86_64")]
-        Level::V3 => unsafe { round_v3(from, to) },
+        Level::V3 => return unsafe { round_v3(from, to) },
         // SAFETY: as in `dispatch`.
-        #[cfg(target_arch = "x86_64")]
-        Level::V4 => unsafe { round_v4(from, to) },
-        _ => {
-            let _ = (from, to);
-            0
-        }
+        Level::V4 => return unsafe { round_v4(from, to) },
     }
+    let _ = (from, to);
+    0
 }
 
 #[cfg(target_arch = "x86_64")]
