@@ -186,12 +186,11 @@ defmodule Ferrox.Native do
   @spec dot(type, tuple, side, side) :: bitstring
         when side: {operand, [non_neg_integer], [non_neg_integer]}
   def dot(type, shape, {left, contract, batch}, {right, contract2, batch2}) do
-    {{left_type, left_shape, left_data}, {right_type, right_shape, right_data}} = {left, right}
+    {{_, left_shape, left_data}, {_, right_shape, right_data}} = {left, right}
     sizes = matrices(left_shape, contract, batch, right_shape, contract2, batch2)
 
     if sizes != nil and is_binary(left_data) and is_binary(right_data) do
-      left = typed(left_type, left_data, type)
-      right = typed(right_type, right_data, type)
+      {left, right} = {like(left, type, left_shape), like(right, type, right_shape)}
       call(:matmul, [type, sizes, left, right]) |> data(type, shape)
     else
       {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
@@ -414,10 +413,6 @@ defmodule Ferrox.Native do
   defp like({type, shape, data}, type, shape) when is_binary(data), do: data
   defp like({type, shape, data}, _type, shape) when is_binary(data), do: {type, data}
   defp like(operand, _type, _shape), do: whole(operand)
-
-  # The same for one of a known shape.
-  defp typed(type, data, type), do: data
-  defp typed(type, data, _type), do: {type, data}
 
   defp all_whole([]), do: []
   defp all_whole([operand | operands]), do: [whole(operand) | all_whole(operands)]

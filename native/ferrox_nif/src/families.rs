@@ -274,18 +274,23 @@ impl DotSide<'_> {
     }
 }
 
-/// Elements of operands, and of those that have another type than the result.
-fn read(dtype: DType, operands: [&Operand<'_>; 2]) -> [usize; 2] {
-    operands.into_iter().fold([0, 0], |[all, converted], operand| {
-        let other = if operand.dtype() == dtype { 0 } else { operand.size() };
-        [usize::saturating_add(all, operand.size()), usize::saturating_add(converted, other)]
+/// Elements of operands, given their types and sizes, and of those that have another type
+/// than the result.
+fn read(dtype: DType, operands: [(DType, usize); 2]) -> [usize; 2] {
+    operands.into_iter().fold([0, 0], |[all, converted], (own, size)| {
+        let other = if own == dtype { 0 } else { size };
+        [usize::saturating_add(all, size), usize::saturating_add(converted, other)]
     })
+}
+
+fn extent(operand: &Operand<'_>) -> (DType, usize) {
+    (operand.dtype(), operand.size())
 }
 
 pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>) -> Term<'a> {
     const OP: &str = "dot";
     let elements = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let read = read(dtype.0, [&left.operand, &right.operand]);
+    let read = read(dtype.0, [&left.operand, &right.operand].map(extent));
     let work = ops::dot::work(dtype.0, elements, left.along(&left.contract), read, left.along(&left.batch));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         let tensors = [left.operand.tensor(OP)?, right.operand.tensor(OP)?];
@@ -308,9 +313,7 @@ pub fn matmul<'a>(
     const OP: &str = "dot";
     let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
     let [left_size, right_size, elements] = shapes.map(|shape| layout::size(&shape).unwrap_or(usize::MAX));
-    let converted = |side: &Elementwise<'_>, size| if side.dtype(dtype.0) == dtype.0 { 0 } else { size };
-    let converted = usize::saturating_add(converted(&left, left_size), converted(&right, right_size));
-    let read = [left_size.saturating_add(right_size), converted];
+    let read = read(dtype.0, [(left.dtype(dtype.0), left_size), (right.dtype(dtype.0), right_size)]);
     let work = ops::dot::work(dtype.0, elements, k, read, batches);
     call.tensor(work, OP, dtype.0, &shapes[2], |out| {
         let left = left.tensor(OP, dtype.0, &shapes[0])?;
@@ -402,7 +405,7 @@ pub fn conv<'a>(
     let filters = permutations.1.first().and_then(|&axis| kernel.shape().get(axis));
     let depth = kernel.size() / filters.map_or(1, |&filters| filters.max(1));
     let results = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let work = ops::conv::work(dtype.0, results, depth, read(dtype.0, [&input, &kernel]));
+    let work = ops::conv::work(dtype.0, results, depth, read(dtype.0, [&input, &kernel].map(extent)));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         ops::conv::conv(out, &input.tensor(OP)?, &kernel.tensor(OP)?, options)
     })

@@ -449,13 +449,9 @@ macro_rules! meaning {
             fn apply($a: $t, $b: $t) -> $out { $body }
         }
     )*};
-    ($name:ident, $a:ident, $b:ident; $($t:ty),* => $body:expr) => {$(
-        impl Binary<$t> for $name {
-            type Out = $t;
-            #[inline(always)]
-            fn apply($a: $t, $b: $t) -> $t { $body }
-        }
-    )*};
+    ($name:ident, $a:ident, $b:ident; $($t:ty),* => $body:expr) => {
+        $(meaning!($name, $a, $b; $t as $t => $body);)*
+    };
 }
 
 struct Add;
