@@ -155,10 +155,9 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
         if !<Self as Map<S, D>>::BRANCHES {
             return cast(value);
         }
-        // Adding 1.5 * 2^52 leaves an integer of 32 bits in the low bits of the
-        // sum; `as` would check bounds again, one element at a time.
-        let truncated = value.to_f64().trunc() + 6_755_399_441_055_744.0;
-        D::from_i64(i64::from(truncated.to_bits() as i32))
+        let truncated =
+            if S::FITS_F32 { simd::truncate_f32(value.to_f32()) } else { simd::truncate_f64(value.to_f64()) };
+        D::from_i64(i64::from(truncated))
     }
 }
 

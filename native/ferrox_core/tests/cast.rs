@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::number::{Number, cast};
+use common::number::{Number, cast, value};
 use common::{Bound, Random, Source, all_values, check, contiguous, output, special, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::cast::as_type;
@@ -84,6 +84,32 @@ fn every_view() {
         compared += run(&Source::random(F64, view, &mut random), U4);
     }
     println!("as_type, views: {compared} elements compared");
+}
+
+/// Floats within 32 bits, which have a loop of their own, next to ones that are not.
+#[test]
+fn floats_to_integers() {
+    let (mut compared, mut random) = (0, Random(4));
+    let edge = 2f64.powi(31);
+    let edges = [edge.next_down(), edge - 1.0, edge - 128.0, 0.999_999_94, 1.5, 8_388_607.5, 4e-45, 0.0];
+    for from in [F32, F64, BF16, F16] {
+        let rounded = |x: f64| value(cast(Number::Real(x), from), from);
+        let mut numbers: Vec<Number> = edges.iter().flat_map(|&x| [rounded(x), rounded(-x)]).collect();
+        numbers.extend(values(from, 4000, &mut random));
+        numbers.retain(|number| number.re().abs() < edge);
+        let within = numbers.len();
+        // The last chunks have one each that isn't within them.
+        for outside in [edge, -edge, edge * 2.0, f64::NAN, f64::INFINITY] {
+            numbers.extend_from_within(..100);
+            numbers.push(rounded(outside));
+        }
+        for to in DType::ALL.iter().copied().filter(|to| to.is_integer()) {
+            for numbers in [&numbers[..within], &numbers[..]] {
+                compared += run(&Source::new(from, contiguous(&[numbers.len()]), numbers), to);
+            }
+        }
+    }
+    println!("as_type, floats to integers: {compared} elements compared");
 }
 
 /// Cases that a slip in the oracle could hide.

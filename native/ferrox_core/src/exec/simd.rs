@@ -142,6 +142,24 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     if fuses() { v.run() } else { v.run_unfused() }
 }
 
+macro_rules! truncate {
+    ($($name:ident, $t:ty;)*) => {$(
+        /// What is before the point, where that has 32 bits, and else zero: an instruction, while
+        /// the compiler makes many of `as`, for one element at a time.
+        #[inline(always)]
+        #[must_use]
+        pub fn $name(x: $t) -> i32 {
+            let x = if x.abs() < 2_147_483_648.0 { x } else { 0.0 };
+            // SAFETY: it is finite, and a truncated number of that magnitude is an i32.
+            unsafe { x.to_int_unchecked() }
+        }
+    )*};
+}
+truncate! {
+    truncate_f32, f32;
+    truncate_f64, f64;
+}
+
 /// Brings an element near that will be read soon, wherever the index is.
 #[inline(always)]
 pub fn prefetch<T>(elements: &[T], index: usize) {
