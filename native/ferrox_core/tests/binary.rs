@@ -465,7 +465,7 @@ fn every_broadcast_with_every_broadcast() {
     println!("binary, broadcasts: {compared} elements compared");
 }
 
-/// Work for more than 25 us is split.
+/// Threads share the work.
 #[test]
 fn large_enough_to_be_split() {
     let (mut compared, mut random) = (0, Random(4));
@@ -484,6 +484,32 @@ fn large_enough_to_be_split() {
         compared += run(op, &l, &r, &shape);
     }
     println!("binary, split: {compared} elements compared");
+}
+
+/// Quotients of integers that an f32 holds have a loop of their own.
+#[test]
+fn quotients_of_short_integers() {
+    const MOST: i128 = 1 << 24;
+    let (mut compared, mut random) = (0, Random(5));
+    for dtype in [S32, S64] {
+        let mut numbers: Vec<i128> = (0..3000).map(|_| random.below(MOST as usize) as i128).collect();
+        numbers.extend([0, 1, MOST - 1, MOST]);
+        numbers.extend(numbers.clone().iter().map(|x| -x));
+        for outside in [None, Some(MOST + 1), Some(-MOST - 1), Some(i128::from(i32::MIN))] {
+            let left: Vec<_> = numbers.iter().copied().chain(outside).map(Number::Integer).collect();
+            let mut right = left.clone();
+            right.rotate_left(7);
+            let shape = [left.len()];
+            let [left, right] = [left, right].map(|numbers| Source::new(dtype, contiguous(&shape), &numbers));
+            compared += run(BinaryOp::Divide, &left, &right, &shape);
+            for number in [3, -MOST, MOST + 1] {
+                let scalar = Source::new(dtype, contiguous(&[]), &[Number::Integer(number)]);
+                compared += run(BinaryOp::Divide, &left, &scalar, &shape);
+                compared += run(BinaryOp::Divide, &scalar, &right, &shape);
+            }
+        }
+    }
+    println!("binary, quotients: {compared} elements compared");
 }
 
 #[test]

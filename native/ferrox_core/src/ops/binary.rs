@@ -391,8 +391,8 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         BinaryOp::Subtract => number!(Subtract),
         BinaryOp::Multiply => number!(Multiply),
         BinaryOp::Divide => match compute {
-            Compute::As(DType::S32) => tile::<Divide, i32>,
-            Compute::As(DType::S64) => tile::<Divide, i64>,
+            Compute::As(DType::S32) => divide_tile::<i32>,
+            Compute::As(DType::S64) => divide_tile::<i64>,
             Compute::As(DType::F32) => tile::<Divide, f32>,
             Compute::As(DType::F64) => tile::<Divide, f64>,
             Compute::As(DType::C64) => tile::<Divide, Complex<f32>>,
@@ -472,6 +472,55 @@ meaning!(Divide, a, b; f32, f64 => a / b);
 meaning!(Divide, a, b; i32, i64 as f32 => (a as f64 / b as f64) as f32);
 meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
 meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
+
+/// Of integers that an f32 holds. What `Divide` gives, whose f64 is precise enough to be rounded
+/// twice, but takes half the time or less.
+struct DivideShort;
+meaning!(DivideShort, a, b; i32, i64 as f32 => a as f32 / b as f32);
+
+/// Whether all elements of some operands, of which so many are used, are integers that an f32
+/// holds.
+struct Short<'a, 'b, T> {
+    operands: &'a [Operand<'b>],
+    used: usize,
+    lane: std::marker::PhantomData<T>,
+}
+
+macro_rules! short {
+    ($($t:ty),*) => {$(
+        impl Vectorized for Short<'_, '_, $t> {
+            type Output = bool;
+
+            #[inline(always)]
+            fn run(self) -> bool {
+                const MOST: $t = 1 << f32::MANTISSA_DIGITS;
+                self.operands.iter().all(|operand| {
+                    let elements = match operand {
+                        Operand::Slice(elements) => &<$t>::view(elements)[..self.used],
+                        Operand::Scalar(element) => <$t>::view(element),
+                    };
+                    // Without an early exit, so that it vectorizes.
+                    elements.iter().fold(true, |all, &x| all & (-MOST..=MOST).contains(&<$t>::load(x)))
+                })
+            }
+        }
+    )*};
+}
+short!(i32, i64);
+
+fn divide_tile<T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
+where
+    Divide: Binary<T>,
+    DivideShort: Binary<T>,
+    for<'a, 'b> Short<'a, 'b, T>: Vectorized<Output = bool>,
+{
+    let used = out.len() / size_of::<f32>();
+    if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
+        tile::<DivideShort, T>(out, operands)
+    } else {
+        tile::<Divide, T>(out, operands)
+    }
+}
 
 /// The larger, or the left one of two equal ones; NaN if either is.
 struct Max;
