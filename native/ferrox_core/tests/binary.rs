@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::number::{Number, bounds, cast, to_floating};
+use common::number::{Number, bounds, cast, to_floating, value};
 use common::{Bound, Random, Source, all_values, check, contiguous, indices, output, special, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
@@ -510,6 +510,49 @@ fn quotients_of_short_integers() {
         }
     }
     println!("binary, quotients: {compared} elements compared");
+}
+
+/// Powers of c64 beside those of c128, element by element by the system's functions.
+#[test]
+fn powers_of_c64() {
+    let (mut compared, mut random) = (0, Random(6));
+    let mut numbers = |scale: f64, count: usize| -> Vec<Number> {
+        let mut part = || scale * (2.0 * random.unit() - 1.0);
+        (0..count).map(|_| Number::Complex(part(), part())).collect()
+    };
+    let mut bases = numbers(3.0, 700);
+    let mut exponents = numbers(30.0, 700);
+    for x in [0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 1e-44, 3e38, 1e9, f64::INFINITY, f64::NAN] {
+        for y in [0.0, -0.0, 1.0, -3.0] {
+            bases.extend([Number::Complex(x, y), Number::Complex(y, x)]);
+            exponents.extend([Number::Complex(x, y), Number::Complex(y, -x)]);
+        }
+    }
+    for turn in [0, 1, 5, 89] {
+        exponents.rotate_left(turn);
+        let shape = [bases.len()];
+        let sides = [&bases, &exponents].map(|numbers| Source::new(C64, contiguous(&shape), numbers));
+        let wide = sides.each_ref().map(|side| Source::new(C128, contiguous(&shape), &side.elements()));
+        let [narrow, wide] = [(C64, &sides), (C128, &wide)].map(|(dtype, [left, right])| {
+            let (left, right) = (left.buffer(), right.buffer());
+            let got =
+                output(dtype, &shape, |out| binary(BinaryOp::Pow, out, &left, &right)).expect("a power");
+            got.into_iter().map(|bits| value(bits, dtype)).collect::<Vec<_>>()
+        });
+        for (i, (got, expected)) in narrow.into_iter().zip(wide).enumerate() {
+            // A part may cancel, and c64 ends earlier.
+            let size = expected.re().hypot(expected.im());
+            let near = |got: f64, expected: f64| {
+                let expected = f64::from(expected as f32);
+                got == expected || (got - expected).abs() <= 1.2e-7 * expected.abs() + 1e-44 + 1e-13 * size
+            };
+            let same = near(got.re(), expected.re()) && near(got.im(), expected.im());
+            let undefined = expected.is_nan() || size.is_infinite();
+            assert!(same || undefined, "{:?} to {:?}: {got:?}, {expected:?}", bases[i], exponents[i]);
+            compared += 1;
+        }
+    }
+    println!("binary, powers of c64: {compared} elements compared");
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         // Sums round each part once in either precision.
         DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
         // In f64 all the same, see `complex`.
-        DType::C64 if matches!(op, Multiply | Divide) && single(left) && single(right) => DType::C64,
+        DType::C64 if matches!(op, Multiply | Divide | Pow) && single(left) && single(right) => DType::C64,
         DType::C64 => DType::C128,
         _ if !real => return None,
         DType::F64 => DType::F64,
@@ -222,6 +222,7 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         || left != out && !op.is_predicate()
         || left.is_float() && left.width() < 4 && !halves();
     let base = match op {
+        Pow if out == DType::C64 => 6_000,
         Pow | Atan2 if out.is_complex() => 100_000,
         Pow if out.is_integer() => 200 * width,
         Pow | Atan2 if width <= 4 => 2_500,
@@ -402,6 +403,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         BinaryOp::Pow => match compute {
             Compute::Single => return Some(single::kernel::<single::Pow>(out)),
             Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Pow, f64>),
+            Compute::As(DType::C64) => single::complex::pow,
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             Compute::Wide => tile::<Pow, i128>,
             Compute::As(dtype) => {

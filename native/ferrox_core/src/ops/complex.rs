@@ -73,6 +73,11 @@ pub fn divide_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
     rounded(quotient_by(a, b, norm(b)))
 }
 
+/// Their power, each part rounded once.
+pub fn pow_single(x: Complex<f32>, y: Complex<f32>) -> Complex<f32> {
+    rounded(pow(widened(x), widened(y)))
+}
+
 #[inline(always)]
 fn widened(z: Complex<f32>) -> C {
     C::new(f64::from(z.re), f64::from(z.im))

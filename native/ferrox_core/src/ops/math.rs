@@ -215,6 +215,14 @@ pub fn exp<A: Arithmetic>(x: f64) -> f64 {
     A::fma(scale, q, scale)
 }
 
+/// `e^x` for any f64 from -700 to 700, and beyond as there.
+#[inline(always)]
+#[must_use]
+pub fn exp_any<A: Arithmetic>(x: f64) -> f64 {
+    let (scale, q) = exp_parts::<A>(x.clamp(-700.0, 700.0));
+    A::fma(scale, q, scale)
+}
+
 /// `e^x - 1` without cancellation near zero: as `exp`, with `2^k - 1` formed first.
 #[inline(always)]
 #[must_use]

@@ -4,6 +4,8 @@
 //! Both results come from one loop, since it is long: a chunk is computed as f64 and
 //! then written as what it becomes. Chunks without special cases take a shorter loop.
 
+pub(super) mod complex;
+
 use std::marker::PhantomData;
 
 use super::math::{self, Arithmetic, Fused, Separate, Software};
