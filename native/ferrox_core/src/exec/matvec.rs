@@ -9,6 +9,7 @@
 
 use std::marker::PhantomData;
 
+use crate::dtype::Lane;
 use crate::exec::matmul::{self, Ring};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -17,7 +18,7 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 const STRIPES: usize = 32;
 
 /// What reading an element and multiplying it costs, by its bytes.
-const BYTE: Cost = 10;
+const BYTE: Cost = 20;
 
 /// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
 /// densely, `stride` elements apart. `alone` if others run beside it.
@@ -79,29 +80,102 @@ fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, o
         }
         return;
     }
+    striped::<T, T, STRIPES>(matrix, vector, stride, out);
+}
+
+/// Sums of products of elements `T`.
+pub(super) trait Sum<T: Lane>: Copy {
+    /// The sum of none.
+    const NONE: Self;
+    /// One more.
+    fn add_product(self, a: T, b: T) -> Self;
+    /// Two sums together.
+    fn add(self, other: Self) -> Self;
+    /// As an element.
+    fn element(self) -> T;
+}
+
+impl<T: Ring> Sum<T> for T {
+    const NONE: T = T::ZERO;
+    #[inline(always)]
+    fn add_product(self, a: T, b: T) -> T {
+        Ring::add_product(self, a, b)
+    }
+    #[inline(always)]
+    fn add(self, other: T) -> T {
+        Ring::add(self, other)
+    }
+    #[inline(always)]
+    fn element(self) -> T {
+        self
+    }
+}
+
+/// Rows that are folded side by side, so that one doesn't wait for itself.
+const ROWS: usize = 4;
+
+/// The products of rows, `stride` elements apart, with a vector, in so many stripes.
+#[inline(always)]
+pub(super) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
+    matrix: &[T::Bytes],
+    vector: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    let (groups, rest) = out.as_chunks_mut::<ROWS>();
+    let (most, last) = matrix.split_at((groups.len() * ROWS * stride).min(matrix.len()));
+    for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
+        let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
+        *slots = fold_together::<T, S, STRIPES, ROWS>(rows, vector);
+    }
+    for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
+        [*slot] = fold_together::<T, S, STRIPES, 1>([&row[..vector.len()]], vector);
+    }
+}
+
+#[inline(always)]
+fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
+    rows: [&[T::Bytes]; N],
+    vector: &[T::Bytes],
+) -> [T::Bytes; N] {
     let (chunks, rest) = vector.as_chunks::<STRIPES>();
-    for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
-        let (row_chunks, row_rest) = row[..vector.len()].as_chunks::<STRIPES>();
-        let mut sums = [T::ZERO; STRIPES];
-        for (row, vector) in row_chunks.iter().zip(chunks) {
-            for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(vector) {
+    let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
+    let mut sums = [[S::NONE; STRIPES]; N];
+    for (i, vector) in chunks.iter().enumerate() {
+        for (sums, row) in sums.iter_mut().zip(&row_chunks) {
+            for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {
                 *sum = sum.add_product(T::load(a), T::load(b));
             }
         }
-        // Halved, so that the stripes are added in a few steps, and from memory: the
-        // compiler would keep them in pairs otherwise, which makes the loop slow.
-        let mut sums = std::hint::black_box(sums);
-        let mut half = STRIPES / 2;
-        while half > 0 {
-            for i in 0..half {
-                sums[i] = sums[i].add(sums[i + half]);
-            }
-            half /= 2;
+    }
+    // From memory: the compiler would keep stripes in pairs otherwise, which makes the loop slow.
+    let mut sums = std::hint::black_box(sums);
+    let mut out = rows.map(|_| S::NONE.element().store());
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(&mut sums) {
+        // Halved, so that they are added in a few steps.
+        const { assert!(matches!(STRIPES, 16 | 32)) };
+        if STRIPES == 32 {
+            halve::<T, S, 16>(stripes);
         }
-        let mut total = sums[0];
-        for (&a, &b) in row_rest.iter().zip(rest) {
+        halve::<T, S, 8>(stripes);
+        halve::<T, S, 4>(stripes);
+        halve::<T, S, 2>(stripes);
+        halve::<T, S, 1>(stripes);
+        let mut total = stripes[0];
+        for (&a, &b) in row[row.len() - rest.len()..].iter().zip(rest) {
             total = total.add_product(T::load(a), T::load(b));
         }
-        *slot = total.store();
+        *slot = total.element().store();
+    }
+    out
+}
+
+/// Adds the second of `HALF` sums to the first.
+#[inline(always)]
+fn halve<T: Lane, S: Sum<T>, const HALF: usize>(sums: &mut [S]) {
+    let (left, right) = sums.split_at_mut(HALF);
+    let right: &[S; HALF] = right.first_chunk().expect("as many");
+    for (left, right) in left.iter_mut().zip(right) {
+        *left = left.add(*right);
     }
 }

@@ -5,8 +5,9 @@
 //! few rows and vectors of columns stay in registers. Products are rounded before they are
 //! added, as `Nx.BinaryBackend` has it, those of f32 being exact.
 
+use super::matvec::{Sum, striped};
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Part, Products, Wide};
+use super::simd::{Fused, Part, Products, Wide};
 use super::simd::{Vectorized, dispatch};
 use crate::dtype::Lane;
 
@@ -22,12 +23,16 @@ use Lane as Part;
 
 /// Floats that are multiplied in f64.
 pub trait Small: Part {
+    /// Whether their products are exact in f64, so that it doesn't matter whether these are
+    /// rounded before they are added.
+    const EXACT: bool;
     /// The value.
     fn widen(self) -> f64;
     /// The nearest to it.
     fn round(value: f64) -> Self;
 }
 impl Small for f32 {
+    const EXACT: bool = true;
     #[inline(always)]
     fn widen(self) -> f64 {
         self.into()
@@ -38,6 +43,7 @@ impl Small for f32 {
     }
 }
 impl Small for f64 {
+    const EXACT: bool = false;
     #[inline(always)]
     fn widen(self) -> f64 {
         self
@@ -86,7 +92,11 @@ impl<T: Small> Arms<T> for Wide {
     }
     #[inline(always)]
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
-        f64::add_product(self, sum, a, b)
+        if T::EXACT {
+            f64::add_fused(self, sum, a, b)
+        } else {
+            <f64 as Products>::add_product(self, sum, a, b)
+        }
     }
 }
 
@@ -138,15 +148,21 @@ impl<A: Arms<T>, T: Small> Vectorized for Product<'_, A, T> {
 
     #[inline(always)]
     fn run(self) {
-        if self.sizes[0] == 1 { self.rows::<1>() } else { self.rows::<ROWS>() }
+        let [m, k, n] = self.sizes;
+        match m {
+            1 => self.rows::<1, false>(),
+            _ if T::EXACT && k * n >= MANY && ROWS * k <= WIDENED => self.rows::<ROWS, true>(),
+            _ => self.rows::<ROWS, false>(),
+        }
     }
 }
 
 impl<A: Arms<T>, T: Small> Product<'_, A, T> {
-    /// `R` rows at a time.
+    /// `R` rows at a time, whose elements are widened once or for each vector of columns.
     #[inline(always)]
-    fn rows<const R: usize>(self) {
+    fn rows<const R: usize, const WIDENS: bool>(self) {
         let [m, k, n] = self.sizes;
+        let mut widened = [[0; 8]; WIDENED];
         for row in (0..m).step_by(R) {
             // Where rows are missing, the last one stands for them, and isn't written.
             let mut rows = [self.left; R];
@@ -154,15 +170,42 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
                 *left = &self.left[(row + i).min(m - 1) * k..][..k];
             }
             let out = &mut self.out[row * n..];
-            let mut column = 0;
-            while n - column > LANES {
-                add::<A, T, R, VECTORS>(self.arms, n, rows, &self.right[column..], &mut out[column..]);
-                column = n.min(column + VECTORS * LANES);
-            }
-            if column < n {
-                add::<A, T, R, 1>(self.arms, n, rows, &self.right[column..], &mut out[column..]);
+            if WIDENS {
+                for (widened, row) in widened.chunks_exact_mut(k).zip(rows) {
+                    for (widened, &x) in widened.iter_mut().zip(row) {
+                        *widened = T::load(x).widen().store();
+                    }
+                }
+                let rows = std::array::from_fn(|i| &widened[i * k..][..k]);
+                columns::<A, T, f64, R>(self.arms, n, rows, self.right, out);
+            } else {
+                columns::<A, T, T, R>(self.arms, n, rows, self.right, out);
             }
         }
+    }
+}
+
+/// Elements of rows that are widened at a time, and what makes that pay: so many elements of the
+/// right matrix.
+const WIDENED: usize = 512;
+const MANY: usize = 64;
+
+/// Some rows of a product, all vectors of columns.
+#[inline(always)]
+fn columns<A: Arms<T>, T: Small, L: Small, const R: usize>(
+    arms: A,
+    n: usize,
+    left: [&[L::Bytes]; R],
+    right: &[T::Bytes],
+    out: &mut [T::Bytes],
+) {
+    let mut column = 0;
+    while n - column > LANES {
+        add::<A, T, L, R, VECTORS>(arms, n, left, &right[column..], &mut out[column..]);
+        column = n.min(column + VECTORS * LANES);
+    }
+    if column < n {
+        add::<A, T, L, R, 1>(arms, n, left, &right[column..], &mut out[column..]);
     }
 }
 
@@ -187,41 +230,37 @@ impl<T: Small> Vectorized for WithVector<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let k = self.vector.len();
-        let (chunks, rest) = self.vector.as_chunks::<STRIPES>();
-        for (slot, row) in self.out.iter_mut().zip(self.matrix.chunks_exact(k)) {
-            let (row_chunks, row_rest) = row.as_chunks::<STRIPES>();
-            let mut sums = [0.0; STRIPES];
-            for (row, vector) in row_chunks.iter().zip(chunks) {
-                for ((sum, &a), &b) in sums.iter_mut().zip(row).zip(vector) {
-                    *sum += T::load(a).widen() * T::load(b).widen();
-                }
-            }
-            // From memory: the compiler would keep them in pairs otherwise.
-            let mut sums = std::hint::black_box(sums);
-            let mut half = STRIPES / 2;
-            while half > 0 {
-                for i in 0..half {
-                    sums[i] += sums[i + half];
-                }
-                half /= 2;
-            }
-            let mut total = sums[0];
-            for (&a, &b) in row_rest.iter().zip(rest) {
-                total += T::load(a).widen() * T::load(b).widen();
-            }
-            *slot = T::round(total).store();
-        }
+        striped::<T, Wide64, STRIPES>(self.matrix, self.vector, self.vector.len(), self.out);
+    }
+}
+
+/// A sum in f64.
+#[derive(Clone, Copy)]
+struct Wide64(f64);
+
+impl<T: Small> Sum<T> for Wide64 {
+    const NONE: Self = Wide64(0.0);
+    #[inline(always)]
+    fn add_product(self, a: T, b: T) -> Self {
+        Wide64(self.0 + a.widen() * b.widen())
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Wide64(self.0 + other.0)
+    }
+    #[inline(always)]
+    fn element(self) -> T {
+        T::round(self.0)
     }
 }
 
 /// The sums of some rows and vectors of columns; of the last vector what there is of rows of `n`,
 /// whose first column the slices begin with.
 #[inline(always)]
-fn add<A: Arms<T>, T: Small, const R: usize, const V: usize>(
+fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
     arms: A,
     n: usize,
-    left: [&[T::Bytes]; R],
+    left: [&[L::Bytes]; R],
     right: &[T::Bytes],
     out: &mut [T::Bytes],
 ) {
@@ -241,7 +280,7 @@ fn add<A: Arms<T>, T: Small, const R: usize, const V: usize>(
             vectors[i] = arms.read(&right[i * LANES..][..length]);
         }
         for row in 0..R {
-            let factor = arms.splat(T::load(rows[row][step]).widen());
+            let factor = arms.splat(L::load(rows[row][step]).widen());
             for i in 0..V {
                 sums[row][i] = arms.add_product(sums[row][i], factor, vectors[i]);
             }
