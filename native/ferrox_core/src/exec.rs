@@ -11,6 +11,7 @@ pub mod matvec;
 pub mod memory;
 pub mod panels;
 pub mod parallel;
+pub mod past;
 #[cfg(target_arch = "x86_64")]
 mod quick;
 pub mod radix;

@@ -13,6 +13,7 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::parallel::{self, Cost};
+use super::past;
 use crate::Fault;
 use crate::layout::{self, Layout, Strides};
 
@@ -143,7 +144,7 @@ pub fn run(
         if !parallel::pays(size, cost) {
             return kernel(target.bytes, &operands);
         }
-        return parallel::try_fill(target.bytes, size, cost, |start, out| {
+        return past::try_fill(target.bytes, size, cost, |start, out| {
             let part: SmallVec<[Operand<'_>; 3]> = operands
                 .iter()
                 .zip(inputs)
@@ -178,7 +179,7 @@ pub fn run(
     };
     let width = target.bytes.len() / size;
     let plan = Plan::new(inner, sources, width, target.store, kernel);
-    parallel::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
+    past::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
 }
 
 /// So few elements fit a buffer on the stack.

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::exec::parallel::{self, Cost};
+use crate::exec::parallel::Cost;
+use crate::exec::past;
 use crate::lane::conversion;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, packed};
@@ -43,7 +44,7 @@ pub fn operand_cost(from: DType, to: DType) -> Cost {
 /// Converts `size` dense elements, in parallel if that pays.
 pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());
-    parallel::fill(out, size, cost(from, to), |start, part| {
+    past::fill(out, size, cost(from, to), |start, part| {
         let source = &bytes[start * width..][..part.len() / lane * width];
         match conversion(from, to) {
             Some(convert) => convert(source, part),

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::error::ShapeDisplay;
 use crate::exec::copy::NEAR;
 use crate::exec::parallel::{self, Cost};
+use crate::exec::past;
 use crate::layout::{Layout, Shape, collapse, gather, unit};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, packed};
@@ -45,6 +46,10 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
             1 => cost(input.dtype()),
             _ => TURNED_COST,
         };
+        if unit == 1 && !far {
+            past::fill(out, size, cost, |start, part| gather(width, input.bytes(), &layout, start, part));
+            return Ok(());
+        }
         parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
             gather(width, input.bytes(), &layout, start * unit, part);
         });
@@ -159,7 +164,7 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     }
     let (size, cost) = (outer * row / width, cost(out.dtype));
     out.write(OP, |out| {
-        parallel::fill(out, size, cost, |start, mut out| {
+        past::fill(out, size, cost, |start, mut out| {
             // Rows take from each tensor in turn; the first may start in the middle.
             let mut skipped = start * width % row;
             for i in start * width / row.. {
