@@ -261,21 +261,27 @@ impl<L: Lane, F: Fold<L>> Vectorized for Strided<'_, L, F> {
         let last = rows - 1 - shift - self.pass.axis.extent() as isize;
         let inner = inner..if last < 0 { 0 } else { last as usize / stride + 1 };
         let (mut from, mut to) = self.pass.stretches();
-        let mut paired = inner.start..inner.end.min(to);
-        if after > 1 || stride != 2 || paired.len() < NARROW && paired != (0..to) {
-            paired = 0..0;
-        } else if paired == (0..to) && from == 2 * to {
+        // To the next window; one that is alone is followed by that of the next stretch.
+        let step = if to == 1 { from } else { stride };
+        let mut whole = inner.start..inner.end.min(to);
+        if after > 1 || whole.len() < NARROW && whole != (0..to) {
+            whole = 0..0;
+        } else if whole == (0..to) && from == step * to {
             // One stretch goes on where the one before has ended.
             (from, to) = (self.source.len(), self.target.len());
-            paired = 0..to;
+            whole = 0..to;
         }
         for (source, target) in self.source.chunks_exact(from).zip(self.target.chunks_exact_mut(to)) {
-            if !paired.is_empty() {
-                let first = ((paired.start * 2) as isize + shift) as usize;
-                let target = &mut target[paired.clone()];
-                fold_pairs::<L, F>(&source[first..], target, places, dilation, self.neutral);
+            if !whole.is_empty() {
+                let first = ((whole.start * step) as isize + shift) as usize;
+                let (source, target) = (&source[first..], &mut target[whole.clone()]);
+                if step == 2 {
+                    fold_pairs::<L, F>(source, target, places, dilation, self.neutral);
+                } else {
+                    fold_apart::<L, F>(source, target, places, dilation, step, self.neutral);
+                }
             }
-            for window in (0..paired.start).chain(paired.end..to / after) {
+            for window in (0..whole.start).chain(whole.end..to / after) {
                 let target = &mut target[window * after..][..after];
                 let start = (window * stride) as isize + shift;
                 let (from, to) = if inner.contains(&window) {
@@ -329,6 +335,35 @@ fn fold_pairs<L: Lane, F: Fold<L>>(
                 *total = F::fold(L::load(*total), L::load(x)).store();
             }
         }
+    }
+}
+
+/// Windows any number of elements apart, of which all places are there: several side by side, so
+/// that one doesn't wait for itself.
+#[inline(always)]
+fn fold_apart<L: Lane, F: Fold<L>>(
+    source: &[L::Bytes],
+    target: &mut [L::Bytes],
+    places: usize,
+    dilation: usize,
+    step: usize,
+    neutral: L,
+) {
+    const SIDE_BY_SIDE: usize = 8;
+    let extent = (places - 1) * dilation + 1;
+    for (group, target) in target.chunks_mut(SIDE_BY_SIDE).enumerate() {
+        // Where windows are missing, the last one stands for them.
+        let windows: [&[L::Bytes]; SIDE_BY_SIDE] = std::array::from_fn(|i| {
+            let window = group * SIDE_BY_SIDE + i.min(target.len() - 1);
+            &source[window * step..][..extent]
+        });
+        let mut totals = [neutral; SIDE_BY_SIDE];
+        for place in (0..extent).step_by(dilation) {
+            for (total, window) in totals.iter_mut().zip(&windows) {
+                *total = F::fold(*total, L::load(window[place]));
+            }
+        }
+        target.iter_mut().zip(totals).for_each(|(slot, total)| *slot = total.store());
     }
 }
 
