@@ -97,7 +97,9 @@ fn compute() -> Results {
         (S64, [64, 64, 64]),
         (F32, [16, 16, 16]),
         (C64, [7, 31, 16]),
-        (F32, [300, 1111, 1]),
+        (F32, [301, 1111, 1]),
+        (F64, [302, 77, 1]),
+        (C128, [303, 70, 1]),
         (F64, [1, 700, 333]),
     ] {
         let (l, r) = (
@@ -135,6 +137,7 @@ fn slide(results: &mut Results, random: &mut Random) {
         (vec![40_003], vec![50], vec![1]),
         (vec![300, 121], vec![3, 20], vec![1, 2]),
         (vec![4, 60, 100], vec![1, 9, 2], vec![1, 1, 1]),
+        (vec![700, 130], vec![1, 5], vec![1, 3]),
     ] {
         let ones = vec![1; shape.len()];
         let padding = vec![(1, 2); shape.len()];

@@ -151,9 +151,10 @@ pub type Folder = fn(&Pass, &[u8], &mut [u8], &mut [u8]);
 /// Folds windows by `F`.
 pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut [u8], memory: &mut [u8]) {
     let neutral = L::load(L::view(&pass.neutral)[0]);
-    let (from, to) = pass.stretches();
+    let (_, to) = pass.stretches();
     let (source, target) = (L::view(source), L::view_mut(target));
-    if from == 0 || to == 0 || pass.axis.places == 0 {
+    // There may be no stretch, or nothing in one.
+    if source.is_empty() || target.is_empty() || pass.axis.places == 0 {
         target.fill(neutral.store());
         return;
     }
@@ -351,20 +352,34 @@ fn fold_apart<L: Lane, F: Fold<L>>(
 ) {
     const SIDE_BY_SIDE: usize = 8;
     let extent = (places - 1) * dilation + 1;
-    for (group, target) in target.chunks_mut(SIDE_BY_SIDE).enumerate() {
-        // Where windows are missing, the last one stands for them.
-        let windows: [&[L::Bytes]; SIDE_BY_SIDE] = std::array::from_fn(|i| {
-            let window = group * SIDE_BY_SIDE + i.min(target.len() - 1);
-            &source[window * step..][..extent]
-        });
-        let mut totals = [neutral; SIDE_BY_SIDE];
-        for place in (0..extent).step_by(dilation) {
-            for (total, window) in totals.iter_mut().zip(&windows) {
-                *total = F::fold(*total, L::load(window[place]));
-            }
-        }
-        target.iter_mut().zip(totals).for_each(|(slot, total)| *slot = total.store());
+    let (groups, rest) = target.as_chunks_mut::<SIDE_BY_SIDE>();
+    let done = groups.len() * SIDE_BY_SIDE;
+    for (group, slots) in groups.iter_mut().enumerate() {
+        let source = &source[group * SIDE_BY_SIDE * step..];
+        *slots = fold_some::<L, F, SIDE_BY_SIDE>(source, step, extent, dilation, neutral);
     }
+    for (i, slot) in rest.iter_mut().enumerate() {
+        [*slot] = fold_some::<L, F, 1>(&source[(done + i) * step..], step, extent, dilation, neutral);
+    }
+}
+
+/// Some windows, `step` elements apart.
+#[inline(always)]
+fn fold_some<L: Lane, F: Fold<L>, const N: usize>(
+    source: &[L::Bytes],
+    step: usize,
+    extent: usize,
+    dilation: usize,
+    neutral: L,
+) -> [L::Bytes; N] {
+    let windows: [&[L::Bytes]; N] = std::array::from_fn(|i| &source[i * step..][..extent]);
+    let mut totals = [neutral; N];
+    for place in (0..extent).step_by(dilation) {
+        for (total, window) in totals.iter_mut().zip(&windows) {
+            *total = F::fold(*total, L::load(window[place]));
+        }
+    }
+    totals.map(L::store)
 }
 
 /// Counts along the axis: the place within a stretch from one cut to the next,
