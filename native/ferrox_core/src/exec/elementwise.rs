@@ -3,8 +3,8 @@
 //! Problem: every mix of types and every broadcast, without compiling a loop
 //! for each. Technique: layouts are collapsed together; then each stretch of
 //! the output is handed to the kernel as contiguous slices or scalars.
-//! Operands that already lie so are passed on as they are, whole; the others
-//! are gathered and converted a tile at a time, into memory that stays in the
+//! Operands that already lie so are passed on as they are; the others are
+//! gathered and converted a tile at a time, into memory that stays in the
 //! first-level cache. Kernels and conversions are function pointers, called
 //! once a stretch.
 
@@ -141,7 +141,7 @@ pub fn run(
         }
     }
     if operands.len() == inputs.len() {
-        if !parallel::pays(size, cost) {
+        if !parallel::pays(size, cost) && !past::is_large(target.bytes) {
             return kernel(target.bytes, &operands);
         }
         return past::try_fill(target.bytes, size, cost, |start, out| {

@@ -122,8 +122,11 @@ pub(super) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
-    let (groups, rest) = out.as_chunks_mut::<ROWS>();
-    let (most, last) = matrix.split_at((groups.len() * ROWS * stride).min(matrix.len()));
+    // Registers hold the sums of as many rows of no more than eight bytes.
+    let together = if size_of::<S>() <= 8 { out.len() / ROWS * ROWS } else { 0 };
+    let (grouped, rest) = out.split_at_mut(together);
+    let groups = grouped.as_chunks_mut::<ROWS>().0;
+    let (most, last) = matrix.split_at((together * stride).min(matrix.len()));
     for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
         *slots = fold_together::<T, S, STRIPES, ROWS>(rows, vector);

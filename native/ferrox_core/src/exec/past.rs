@@ -19,6 +19,13 @@ const LARGE: usize = 1 << 25;
 const TILE: usize = 1 << 13;
 const LINE: usize = 64;
 
+/// Whether a result is written past the caches.
+#[inline]
+#[must_use]
+pub fn is_large(out: &[u8]) -> bool {
+    out.len() >= LARGE
+}
+
 /// `parallel::fill` for elements that may be computed in any parts.
 pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
     let filled: Result<(), Infallible> = try_fill(out, size, cost, |start, part| {
@@ -39,7 +46,7 @@ pub fn try_fill<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    if out.len() < LARGE {
+    if !is_large(out) {
         return parallel::try_fill(out, size, cost, fill);
     }
     let width = out.len() / size;
@@ -61,14 +68,13 @@ fn tiles<E>(
         fill(0, head)?;
     }
     let mut tile = [0; TILE];
-    let filled = body.chunks_mut(TILE).enumerate().try_for_each(|(i, out)| {
+    let _fence = Fence;
+    body.chunks_mut(TILE).enumerate().try_for_each(|(i, out)| {
         let tile = &mut tile[..out.len()];
         fill((start + i * TILE) / width, tile)?;
         write(tile, out);
         Ok(())
-    });
-    fence();
-    filled
+    })
 }
 
 /// Copies bytes to a place that starts with a line.
@@ -79,10 +85,11 @@ fn write(from: &[u8], to: &mut [u8]) {
     const VECTOR: usize = size_of::<arch::__m128i>();
     let (vectors, rest) = from.as_chunks::<VECTOR>();
     let (slots, last) = to.as_chunks_mut::<VECTOR>();
-    debug_assert!(slots.as_ptr().cast::<arch::__m128i>().is_aligned());
+    assert!(slots.as_ptr().cast::<arch::__m128i>().is_aligned(), "starts with a line");
     for (vector, slot) in vectors.iter().zip(slots) {
         // SAFETY: the instructions are in the baseline, and both arrays have as many bytes;
-        // the slots follow one another from the start of a line.
+        // the slots follow one another from an aligned one. `tiles`, which has them borrowed,
+        // lets others see them when its `Fence` is dropped, and not before.
         unsafe {
             let vector = arch::_mm_loadu_si128(vector.as_ptr().cast());
             arch::_mm_stream_si128(slot.as_mut_ptr().cast(), vector);
@@ -96,12 +103,16 @@ fn write(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Lets others see what has been written.
-fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is in the baseline.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
+/// Lets others see what has been written, when it is dropped.
+struct Fence;
+
+impl Drop for Fence {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the instruction is in the baseline.
+        unsafe {
+            std::arch::x86_64::_mm_sfence();
+        }
     }
 }
 

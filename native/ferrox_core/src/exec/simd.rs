@@ -144,7 +144,7 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
 
 macro_rules! truncate {
     ($($name:ident, $t:ty;)*) => {$(
-        /// What is before the point, where that has 32 bits, and else zero: an instruction, while
+        /// What is before the point, of magnitudes below 2^31, and else zero: an instruction, while
         /// the compiler makes many of `as`, for one element at a time.
         #[inline(always)]
         #[must_use]

@@ -230,23 +230,23 @@ impl<T: Small> Vectorized for WithVector<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        striped::<T, Wide64, STRIPES>(self.matrix, self.vector, self.vector.len(), self.out);
+        striped::<T, Total, STRIPES>(self.matrix, self.vector, self.vector.len(), self.out);
     }
 }
 
 /// A sum in f64.
 #[derive(Clone, Copy)]
-struct Wide64(f64);
+struct Total(f64);
 
-impl<T: Small> Sum<T> for Wide64 {
-    const NONE: Self = Wide64(0.0);
+impl<T: Small> Sum<T> for Total {
+    const NONE: Self = Total(0.0);
     #[inline(always)]
     fn add_product(self, a: T, b: T) -> Self {
-        Wide64(self.0 + a.widen() * b.widen())
+        Total(self.0 + a.widen() * b.widen())
     }
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        Wide64(self.0 + other.0)
+        Total(self.0 + other.0)
     }
     #[inline(always)]
     fn element(self) -> T {

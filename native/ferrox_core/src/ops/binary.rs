@@ -159,7 +159,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
         DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
-        // In f64 all the same, see `complex`.
+        // In f64 all the same, see `complex` and `single::complex`.
         DType::C64 if matches!(op, Multiply | Divide | Pow) && single(left) && single(right) => DType::C64,
         DType::C64 => DType::C128,
         _ if !real => return None,
@@ -185,6 +185,12 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
 fn scalar_fits(tensor: &Tensor<'_>, out: DType) -> bool {
     let Some(bytes) = tensor.scalar() else { return false };
     let dtype = tensor.dtype();
+    // An integer is a real part.
+    let out = match out {
+        DType::C64 if dtype.is_integer() => DType::F32,
+        DType::C128 if dtype.is_integer() => DType::F64,
+        out => out,
+    };
     let there = match Compute::As(out.storage()).load(dtype) {
         None => bytes.to_vec(),
         Some(conversion) => {
@@ -197,9 +203,7 @@ fn scalar_fits(tensor: &Tensor<'_>, out: DType) -> bool {
     if dtype.is_integer() != out.is_integer() {
         // An integer in a float: exact up to the float's precision.
         let exact = Compute::Exact;
-        return !out.is_complex()
-            && !dtype.is_complex()
-            && value(exact, dtype, bytes) == value(exact, out, &there);
+        return !dtype.is_complex() && value(exact, dtype, bytes) == value(exact, out, &there);
     }
     value(wide, dtype, bytes) == value(wide, out, &there)
 }
@@ -222,7 +226,7 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         || left != out && !op.is_predicate()
         || left.is_float() && left.width() < 4 && !halves();
     let base = match op {
-        Pow if out == DType::C64 => 6_000,
+        Pow if out == DType::C64 && left.precision() <= 24 && right.precision() <= 24 => 6_000,
         Pow | Atan2 if out.is_complex() => 100_000,
         Pow if out.is_integer() => 200 * width,
         Pow | Atan2 if width <= 4 => 2_500,
@@ -478,7 +482,7 @@ meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
 /// Of integers that an f32 holds. What `Divide` gives, whose f64 is precise enough to be rounded
 /// twice, but takes half the time or less.
 struct DivideShort;
-meaning!(DivideShort, a, b; i32, i64 as f32 => a as f32 / b as f32);
+meaning!(DivideShort, a, b; i32, i64 as f32 => a as i32 as f32 / b as i32 as f32);
 
 /// Whether all elements of some operands, of which so many are used, are integers that an f32
 /// holds.

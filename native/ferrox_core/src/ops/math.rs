@@ -7,7 +7,9 @@
 //! rounded value except about once in some million inputs (`examples/ulp.rs` counts). Past the
 //! point where f32 overflows or keeps its last value, only the rounded result is right. An
 //! argument must be an f32 value, and not merely of that range: `pow` needs its 24 bits, `erfc`
-//! an exact square.
+//! an exact square. Exceptions, for the loops of complex numbers, are `exp_wide`, `log_regular`,
+//! and `sin` and `cos` of small angles, which take any f64; of these, zeros of the latter two have
+//! the precision of the angle.
 //!
 //! Everything here is plain arithmetic (`+ - * /`, square root, bit operations, selects) and
 //! multiply-add with one rounding, so a loop over one function vectorizes under whatever
@@ -215,10 +217,10 @@ pub fn exp<A: Arithmetic>(x: f64) -> f64 {
     A::fma(scale, q, scale)
 }
 
-/// `e^x` for any f64 from -700 to 700, and beyond as there.
+/// `e^x` from -700 to 700, and beyond as there.
 #[inline(always)]
 #[must_use]
-pub fn exp_any<A: Arithmetic>(x: f64) -> f64 {
+pub fn exp_wide<A: Arithmetic>(x: f64) -> f64 {
     let (scale, q) = exp_parts::<A>(x.clamp(-700.0, 700.0));
     A::fma(scale, q, scale)
 }

@@ -133,6 +133,9 @@ pub fn slice(
     rearrange("slice", out, input, input.layout().slice(starts, &kept, strides))
 }
 
+/// Of so many tensors, a result may be written a tile at a time.
+const FEW: usize = 16;
+
 /// `Nx.concatenate/2` of tensors of the result's type.
 ///
 /// # Errors
@@ -163,23 +166,29 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
         parts.push((tensor.dense(OP)?, tensor.shape()[axis] * inner));
     }
     let (size, cost) = (outer * row / width, cost(out.dtype));
-    out.write(OP, |out| {
-        past::fill(out, size, cost, |start, mut out| {
-            // Rows take from each tensor in turn; the first may start in the middle.
-            let mut skipped = start * width % row;
-            for i in start * width / row.. {
-                for (bytes, length) in &parts {
-                    let from = skipped.min(*length);
-                    skipped -= from;
-                    let (head, tail) = out.split_at_mut(out.len().min(length - from));
-                    head.copy_from_slice(&bytes[i * length + from..][..head.len()]);
-                    out = tail;
-                }
-                if out.is_empty() {
-                    return;
-                }
+    // Rows take from each tensor in turn; the first may start in the middle.
+    let take = |start: usize, mut out: &mut [u8]| {
+        let mut skipped = start * width % row;
+        for i in start * width / row.. {
+            for (bytes, length) in &parts {
+                let from = skipped.min(*length);
+                skipped -= from;
+                let (head, tail) = out.split_at_mut(out.len().min(length - from));
+                head.copy_from_slice(&bytes[i * length + from..][..head.len()]);
+                out = tail;
             }
-        });
+            if out.is_empty() {
+                return;
+            }
+        }
+    };
+    out.write(OP, |out| {
+        // Where tiles begin, the tensors before have to be passed.
+        if parts.len() <= FEW {
+            past::fill(out, size, cost, take);
+        } else {
+            parallel::fill(out, size, cost, take);
+        }
         Ok(())
     })
 }

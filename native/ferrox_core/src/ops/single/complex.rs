@@ -1,6 +1,7 @@
 //! Powers of c64: `complex::pow` in vectors, by the functions of `math`, rounded once.
 //!
 //! Products and sums are rounded separately at every level, so that all have the same bits.
+//! Where a magnitude overflows, and the angle is zero, the imaginary part is zero, not NaN.
 
 use num_complex::Complex;
 
@@ -71,7 +72,7 @@ fn chunk(x: &[Bytes], y: &[Bytes], out: &mut [Bytes]) {
         plain &= !is_special(x, y) & (angle.abs() <= f64::from(math::SMALL_ANGLE));
     }
     for ((out, &logarithm), &angle) in out.iter_mut().zip(&*logarithms).zip(&*angles) {
-        let magnitude = math::exp_any::<Separate>(logarithm);
+        let magnitude = math::exp_wide::<Separate>(logarithm);
         let (re, im) = (math::cos::<Separate>(angle), math::sin::<Separate>(angle));
         *out = Complex::new((magnitude * re) as f32, (magnitude * im) as f32).store();
     }
