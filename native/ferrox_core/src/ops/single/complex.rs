@@ -1,7 +1,6 @@
 //! Powers of c64: `complex::pow` in vectors, by the functions of `math`, rounded once.
 //!
 //! Products and sums are rounded separately at every level, so that all have the same bits.
-//! Where a magnitude overflows, and the angle is zero, the imaginary part is zero, not NaN.
 
 use num_complex::Complex;
 
@@ -24,6 +23,12 @@ type Bytes = <C as Lane>::Bytes;
 fn is_special(x: C, y: C) -> bool {
     let finite = x.re.is_finite() & x.im.is_finite() & y.re.is_finite() & y.im.is_finite();
     !finite | (x.re == 0.0) & (x.im == 0.0) | (y.im == 0.0) & (y.re.abs() == 1.0)
+}
+
+/// Whether a power is within the range of an f64, and its angle one that `math` takes.
+#[inline(always)]
+fn is_plain(logarithm: f64, angle: f64) -> bool {
+    (logarithm <= 700.0) & (angle.abs() <= f64::from(math::SMALL_ANGLE))
 }
 
 struct Loop<'a, 'b> {
@@ -69,7 +74,7 @@ fn chunk(x: &[Bytes], y: &[Bytes], out: &mut [Bytes]) {
         let (x, y) = (C::load(x), C::load(y));
         let (re, im) = (f64::from(y.re), f64::from(y.im));
         (*logarithm, *angle) = (re * *logarithm - im * *angle, re * *angle + im * *logarithm);
-        plain &= !is_special(x, y) & (angle.abs() <= f64::from(math::SMALL_ANGLE));
+        plain &= !is_special(x, y) & is_plain(*logarithm, *angle);
     }
     for ((out, &logarithm), &angle) in out.iter_mut().zip(&*logarithms).zip(&*angles) {
         let magnitude = math::exp_wide::<Separate>(logarithm);
@@ -77,9 +82,10 @@ fn chunk(x: &[Bytes], y: &[Bytes], out: &mut [Bytes]) {
         *out = Complex::new((magnitude * re) as f32, (magnitude * im) as f32).store();
     }
     if !plain {
-        for (((out, &x), &y), &angle) in out.iter_mut().zip(x).zip(y).zip(&*angles) {
+        let powers = logarithms.iter().zip(&*angles);
+        for (((out, &x), &y), (&logarithm, &angle)) in out.iter_mut().zip(x).zip(y).zip(powers) {
             let (x, y) = (C::load(x), C::load(y));
-            if is_special(x, y) || angle.abs() > f64::from(math::SMALL_ANGLE) {
+            if is_special(x, y) || !is_plain(logarithm, angle) {
                 *out = complex::pow_single(x, y).store();
             }
         }
