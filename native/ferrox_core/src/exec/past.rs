@@ -8,8 +8,6 @@
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
-use std::convert::Infallible;
-
 use super::parallel::{self, Cost};
 
 /// Results of fewer bytes are left to the caches.
@@ -26,16 +24,7 @@ pub fn is_large(out: &[u8]) -> bool {
     out.len() >= LARGE
 }
 
-/// `parallel::fill` for elements that may be computed in any parts.
-pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let filled: Result<(), Infallible> = try_fill(out, size, cost, |start, part| {
-        fill(start, part);
-        Ok(())
-    });
-    let Ok(()) = filled;
-}
-
-/// `fill` with parts that may fail.
+/// `parallel::try_fill` for elements that may be computed in any parts.
 ///
 /// # Errors
 ///

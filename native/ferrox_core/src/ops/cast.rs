@@ -1,6 +1,7 @@
 //! Conversion between types: `Nx.as_type/2`.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 
 use crate::exec::parallel::Cost;
 use crate::exec::past;
@@ -44,13 +45,15 @@ pub fn operand_cost(from: DType, to: DType) -> Cost {
 /// Converts `size` dense elements, in parallel if that pays.
 pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());
-    past::fill(out, size, cost(from, to), |start, part| {
+    let filled: Result<(), Infallible> = past::try_fill(out, size, cost(from, to), |start, part| {
         let source = &bytes[start * width..][..part.len() / lane * width];
         match conversion(from, to) {
             Some(convert) => convert(source, part),
             None => part.copy_from_slice(source),
         }
+        Ok(())
     });
+    let Ok(()) = filled;
 }
 
 /// A tensor's elements in another type, dense and row-major; where they are so

@@ -41,15 +41,13 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     out.write(op, |out| {
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
         let unit = unit(&layout);
-        let cost = match unit {
-            1 if far => FAR_COST,
-            1 => cost(input.dtype()),
-            _ => TURNED_COST,
-        };
         if unit == 1 && !far {
-            past::fill(out, size, cost, |start, part| gather(width, input.bytes(), &layout, start, part));
-            return Ok(());
+            return past::try_fill(out, size, cost(input.dtype()), |start, part| {
+                gather(width, input.bytes(), &layout, start, part);
+                Ok(())
+            });
         }
+        let cost = if unit == 1 { FAR_COST } else { TURNED_COST };
         parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
             gather(width, input.bytes(), &layout, start * unit, part);
         });
@@ -178,17 +176,17 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
                 out = tail;
             }
             if out.is_empty() {
-                return;
+                break;
             }
         }
+        Ok(())
     };
     out.write(OP, |out| {
         // Where tiles begin, the tensors before have to be passed.
         if parts.len() <= FEW {
-            past::fill(out, size, cost, take);
+            past::try_fill(out, size, cost, take)
         } else {
-            parallel::fill(out, size, cost, take);
+            parallel::try_fill(out, size, cost, take)
         }
-        Ok(())
     })
 }
