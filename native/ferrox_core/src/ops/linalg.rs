@@ -503,7 +503,6 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
                 return Ok(found);
             }
             let (d, found) = eigh::eigh(&a)?;
-            let found = found.transpose(OP)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
             let tiny = noise(n, n) * d.iter().fold(0.0, |m: f64, d| m.max(d.abs()));

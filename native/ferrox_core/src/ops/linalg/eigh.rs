@@ -13,10 +13,10 @@ const OP: &str = "eigh";
 /// Steps for each eigenvalue; a few are the rule.
 const STEPS: usize = 60;
 
-/// The eigenvalues, and the eigenvectors as columns.
+/// The eigenvalues, and the eigenvectors as rows.
 pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 
-/// The eigenvalues in no order, and the eigenvectors as columns, of the Hermitian part
+/// The eigenvalues in no order, and the eigenvectors as rows, of the Hermitian part
 /// of a finite matrix.
 ///
 /// # Errors
@@ -32,24 +32,23 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     }
     let exponent = exponent(largest);
     let (down, up) = (half_power(-exponent), half_power(exponent));
-    let mut h = a.copy(OP)?;
+    let mut h = a.transpose(OP)?;
     for i in 0..n {
-        for j in 0..=i {
-            let (x, y) = (a.at(i, j).scale(down.0).scale(down.1), a.at(j, i).scale(down.0).scale(down.1));
-            let mean = (x + y.conj()).scale(0.5);
-            *h.at_mut(i, j) = mean;
-            *h.at_mut(j, i) = mean.conj();
+        // Of the upper triangle, which is all that is read.
+        for (y, &x) in h.row_mut(i).iter_mut().zip(a.row(i)).skip(i) {
+            let (x, y_scaled) = (x.scale(down.0).scale(down.1), y.scale(down.0).scale(down.1));
+            *y = (x + y_scaled.conj()).scale(0.5);
         }
     }
     let Tridiagonal { mut d, mut e, turns, reflectors } = tridiagonal(h)?;
-    let columns = eigenvectors(&mut d, &mut e)?.transpose(OP)?;
+    let rows = eigenvectors(&mut d, &mut e)?;
     let mut vectors = Matrix::zeros(OP, n, n)?;
-    for (i, &turn) in turns.iter().enumerate() {
-        for (value, &real) in vectors.row_mut(i).iter_mut().zip(columns.row(i)) {
+    for (row, real) in vectors.data.chunks_exact_mut(n).zip(rows.data.chunks_exact(n)) {
+        for ((value, &real), turn) in row.iter_mut().zip(real).zip(&turns) {
             *value = turn.scale(real);
         }
     }
-    reflectors.apply_all(OP, &mut vectors)?;
+    reflectors.apply_to_rows(OP, &mut vectors)?;
     d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
     Ok((d, vectors))
 }

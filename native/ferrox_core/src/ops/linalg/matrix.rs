@@ -17,7 +17,7 @@ pub struct Matrix<T> {
 }
 
 /// Rows and columns of the squares that are transposed one after the other.
-const SQUARE: usize = 16;
+const SQUARE: usize = 8;
 
 impl<T: Scalar> Matrix<T> {
     /// Of zeros.
@@ -65,19 +65,7 @@ impl<T: Scalar> Matrix<T> {
     /// `Error::TooLarge` if there is no memory.
     pub fn transpose(&self, op: &'static str) -> Result<Self, Error> {
         let mut transpose = Self::zeros(op, self.columns, self.rows)?;
-        let (rows, columns) = (self.rows, self.columns);
-        // Square by square, so that a line of the cache is read and written once.
-        for (first, part) in self.data.chunks((SQUARE * columns).max(1)).enumerate() {
-            let first = first * SQUARE;
-            for start in (0..columns).step_by(SQUARE) {
-                let end = (start + SQUARE).min(columns);
-                for (i, row) in part.chunks_exact(columns).enumerate() {
-                    for (j, &value) in row[start..end].iter().enumerate() {
-                        transpose.data[(start + j) * rows + first + i] = value;
-                    }
-                }
-            }
-        }
+        vectorize(Transpose { from: self, out: &mut transpose.data });
         Ok(transpose)
     }
 
@@ -168,6 +156,39 @@ impl<T: Scalar> Matrix<T> {
     /// The square root of the sum of the squared magnitudes, without overflow.
     pub fn norm(&self) -> f64 {
         norm(&self.data)
+    }
+}
+
+struct Transpose<'a, T> {
+    from: &'a Matrix<T>,
+    out: &'a mut [T],
+}
+
+impl<T: Scalar> Vectorized for Transpose<'_, T> {
+    type Output = ();
+
+    /// Square by square, so that a line of the cache is read and written once.
+    #[inline(always)]
+    fn run(self) {
+        let Transpose { from: &Matrix { rows, columns, ref data }, out } = self;
+        let (down, across) = (rows / SQUARE * SQUARE, columns / SQUARE * SQUARE);
+        for first in (0..down).step_by(SQUARE) {
+            for start in (0..across).step_by(SQUARE) {
+                let mut square = [[T::ZERO; SQUARE]; SQUARE];
+                for (i, line) in square.iter_mut().enumerate() {
+                    line.copy_from_slice(&data[(first + i) * columns + start..][..SQUARE]);
+                }
+                for j in 0..SQUARE {
+                    let line = square.map(|line| line[j]);
+                    out[(start + j) * rows + first..][..SQUARE].copy_from_slice(&line);
+                }
+            }
+        }
+        for i in 0..rows {
+            for j in if i < down { across } else { 0 }..columns {
+                out[j * rows + i] = data[i * columns + j];
+            }
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! "A Storage-Efficient WY Representation for Products of Householder
 //! Transformations", 1989).
 
+use std::ops::Range;
+
 use super::matrix::Matrix;
 use super::scalar::Scalar;
 use crate::Error;
@@ -18,6 +20,28 @@ pub struct Reflectors<T> {
     vectors: Matrix<T>,
     taus: Vec<T>,
     first: usize,
+}
+
+/// What reflections are applied to: from the first element on, with the strides of rows and
+/// columns.
+struct Columns<'a, T> {
+    data: &'a mut [T],
+    strides: [usize; 2],
+    width: usize,
+}
+
+/// Room for two products of the reflections that are applied together.
+struct Memory<T>(Matrix<T>);
+
+impl<T: Scalar> Memory<T> {
+    fn new(op: &'static str, width: usize) -> Result<Self, Error> {
+        Matrix::zeros(op, 2 * TOGETHER, width).map(Memory)
+    }
+
+    fn parts(&mut self, size: usize) -> [&mut [T]; 2] {
+        let (first, second) = self.0.data.split_at_mut(TOGETHER * self.0.columns);
+        [&mut first[..size], &mut second[..size]]
+    }
 }
 
 impl<T: Scalar> Reflectors<T> {
@@ -59,18 +83,24 @@ impl<T: Scalar> Reflectors<T> {
         a: &mut Matrix<T>,
         column: usize,
     ) -> Result<(), Error> {
-        self.apply(op, from, self.taus.len(), a, column, true)
+        let (width, stride) = (a.columns.saturating_sub(column), a.columns);
+        let mut memory = Memory::new(op, width)?;
+        let columns =
+            Columns { data: a.data.get_mut(column..).unwrap_or_default(), strides: [stride, 1], width };
+        self.apply(op, from..self.taus.len(), columns, true, &mut memory)
     }
 
-    /// Multiplies a matrix with the product of all, the first on the left.
+    /// Multiplies vectors, which are rows, with the product of all, the first on the left.
     ///
     /// # Errors
     ///
     /// `Error::TooLarge` if there is no memory.
-    pub fn apply_all(&self, op: &'static str, a: &mut Matrix<T>) -> Result<(), Error> {
-        let count = self.taus.len();
-        for from in (0..count).step_by(TOGETHER).rev() {
-            self.apply(op, from, (from + TOGETHER).min(count), a, 0, false)?;
+    pub fn apply_to_rows(&self, op: &'static str, vectors: &mut Matrix<T>) -> Result<(), Error> {
+        let (width, strides) = (vectors.rows, [1, vectors.columns]);
+        let mut memory = Memory::new(op, width)?;
+        for block in self.blocks().rev() {
+            let columns = Columns { data: &mut vectors.data, strides, width };
+            self.apply(op, block, columns, false, &mut memory)?;
         }
         Ok(())
     }
@@ -82,13 +112,20 @@ impl<T: Scalar> Reflectors<T> {
     /// `Error::TooLarge` if there is no memory.
     pub fn product(&self, op: &'static str, columns: usize) -> Result<Matrix<T>, Error> {
         let mut product = Matrix::eye(op, self.vectors.columns, columns)?;
-        let count = self.taus.len();
-        for from in (0..count).step_by(TOGETHER).rev() {
+        let mut memory = Memory::new(op, columns)?;
+        for block in self.blocks().rev() {
             // To the left of it there is nothing but the identity yet.
-            let to = (from + TOGETHER).min(count);
-            self.apply(op, from, to, &mut product, self.first + from, false)?;
+            let column = self.first + block.start;
+            let width = columns.saturating_sub(column);
+            let data = product.data.get_mut(column..).unwrap_or_default();
+            self.apply(op, block, Columns { data, strides: [columns, 1], width }, false, &mut memory)?;
         }
         Ok(product)
+    }
+
+    fn blocks(&self) -> impl DoubleEndedIterator<Item = Range<usize>> + use<T> {
+        let count = self.taus.len();
+        (0..count.div_ceil(TOGETHER)).map(move |i| i * TOGETHER..((i + 1) * TOGETHER).min(count))
     }
 
     /// `A -= V T Vᴴ A` for some of the reflections, with `Tᴴ` for `T` if they are applied
@@ -96,51 +133,40 @@ impl<T: Scalar> Reflectors<T> {
     fn apply(
         &self,
         op: &'static str,
-        from: usize,
-        to: usize,
-        a: &mut Matrix<T>,
-        column: usize,
+        block: Range<usize>,
+        a: Columns<'_, T>,
         adjoint: bool,
+        memory: &mut Memory<T>,
     ) -> Result<(), Error> {
-        let (size, top, k) = (self.vectors.columns, self.first + from, to - from);
-        let (n, rows) = (a.columns, size.saturating_sub(top));
-        if column >= n || rows == 0 || k == 0 {
+        let Columns { data, strides, width } = a;
+        let (size, top, k) = (self.vectors.columns, self.first + block.start, block.len());
+        let rows = size.saturating_sub(top);
+        if width == 0 || rows == 0 || k == 0 {
             return Ok(());
         }
-        let width = n - column;
-        let v = View::rows(&self.vectors.data[from * size + top..], size);
-        let t = self.triangle(op, from, to, v)?;
+        let v = View::rows(&self.vectors.data[block.start * size + top..], size);
+        let t = self.triangle(op, block, v)?;
         let t = View::rows(&t.data, k);
         let t = if adjoint { t.transposed().conjugated() } else { t };
-        let a = &mut a.data[top * n + column..];
-        let mut along = Matrix::zeros(op, k, width)?;
-        multiply(
-            [k, rows, width],
-            Update::Add,
-            v.conjugated(),
-            View::rows(a, n),
-            (&mut along.data, [width, 1]),
-        );
-        let mut turned = Matrix::zeros(op, k, width)?;
-        multiply(
-            [k, k, width],
-            Update::Add,
-            t,
-            View::rows(&along.data, width),
-            (&mut turned.data, [width, 1]),
-        );
-        let turned = View::rows(&turned.data, width);
-        multiply([rows, k, width], Update::Subtract, v.transposed(), turned, (a, [n, 1]));
+        let data = &mut data[top * strides[0]..];
+        // In the order of the columns, so that neither of both is turned.
+        let inner = if strides[1] == 1 { [width, 1] } else { [1, k] };
+        let [along, turned] = memory.parts(k * width);
+        let part = |data| View { data, strides: inner, conjugate: false };
+        let a = View { data: &*data, strides, conjugate: false };
+        multiply([k, rows, width], Update::Replace, v.conjugated(), a, (along, inner));
+        multiply([k, k, width], Update::Replace, t, part(along), (turned, inner));
+        multiply([rows, k, width], Update::Subtract, v.transposed(), part(turned), (data, strides));
         Ok(())
     }
 
     /// The upper triangular `T` with `I - V T Vᴴ` for their product.
-    fn triangle(&self, op: &'static str, from: usize, to: usize, v: View<'_, T>) -> Result<Matrix<T>, Error> {
-        let (k, rows) = (to - from, self.vectors.columns - self.first - from);
+    fn triangle(&self, op: &'static str, block: Range<usize>, v: View<'_, T>) -> Result<Matrix<T>, Error> {
+        let (k, rows) = (block.len(), self.vectors.columns - self.first - block.start);
         let mut products = Matrix::zeros(op, k, k)?;
         multiply([k, rows, k], Update::Add, v.conjugated(), v.transposed(), (&mut products.data, [k, 1]));
         let mut t = Matrix::zeros(op, k, k)?;
-        for (j, &tau) in self.taus[from..to].iter().enumerate() {
+        for (j, &tau) in self.taus[block].iter().enumerate() {
             for i in 0..j {
                 let sum = (i..j).fold(T::ZERO, |sum, p| sum + t.at(i, p) * products.at(p, j));
                 *t.at_mut(i, j) = -(tau * sum);
