@@ -1,73 +1,36 @@
-//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices: halves are solved, and
-//! their solutions joined (Gu and Eisenstat, "A Divide-and-Conquer Algorithm for the
-//! Symmetric Tridiagonal Eigenproblem", 1995).
+//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices, and singular ones of
+//! bidiagonal matrices: halves are solved, and their solutions joined (Gu and Eisenstat, "A
+//! Divide-and-Conquer Algorithm for the Symmetric Tridiagonal Eigenproblem" and "A
+//! Divide-and-Conquer Algorithm for the Bidiagonal SVD", 1995).
+//!
+//! Both are joined by the roots of one equation, `1 + rho sum(z² / (poles - x)) = 0`, whose
+//! poles are the eigenvalues of the halves, or the squares of their singular values.
 
-use super::eigh::ql;
-use super::matrix::{Matrix, divide, hypotenuse, norm, rotate};
-use super::rotations::Rotated;
+mod bidiagonal;
+mod tridiagonal;
+
+pub use self::bidiagonal::singular_vectors;
+pub use self::tridiagonal::eigenvectors;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::matrix::{Matrix, divide, hypotenuse, norm};
 use crate::Error;
 use crate::exec::blocks::{Update, View, multiply};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
-const OP: &str = "eigh";
-
-/// Up to this size QL steps are faster.
+/// Up to this size steps that rotate are faster.
 const LEAF: usize = 32;
 
 /// Steps for a root; a few are the rule, and to halve an interval so often is enough.
 const STEPS: usize = 200;
 
-/// Picoseconds for an element of an eigenvector: half a dozen divisions.
+/// Picoseconds for an element of a vector: half a dozen divisions.
 const ELEMENT: Cost = 5_000;
 
-/// Overwrites the diagonal `d` with the eigenvalues, in no order, and `e`, what is beside
-/// it; the eigenvectors as rows.
-///
-/// # Errors
-///
-/// `Error::TooLarge` if there is no memory, `Error::Argument` if QL steps don't converge.
-pub fn eigenvectors(d: &mut [f64], e: &mut [f64]) -> Result<Matrix<f64>, Error> {
-    let mut rows = Matrix::zeros(OP, d.len(), d.len())?;
-    conquer(d, e, &mut rows, 0)?;
-    Ok(rows)
-}
-
-/// The same in a block of `rows` on its diagonal.
-fn conquer(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
-    let n = d.len();
-    if n <= LEAF {
-        let mut columns = Rotated::new(OP, Matrix::eye(OP, n, n)?)?;
-        ql(d, e, &mut columns)?;
-        let found = columns.finish()?.transpose(OP)?;
-        for i in 0..n {
-            rows.row_mut(at + i)[at..at + n].copy_from_slice(found.row(i));
-        }
-        return Ok(());
-    }
-    // Without what is beside the diagonal in the middle, and with as much taken from the
-    // diagonal, the matrix falls apart.
-    let middle = n / 2;
-    let beside = std::mem::take(&mut e[middle - 1]);
-    d[middle - 1] -= beside.abs();
-    d[middle] -= beside.abs();
-    let ((first, second), (e_first, e_second)) = (d.split_at_mut(middle), e.split_at_mut(middle));
-    conquer(first, e_first, rows, at)?;
-    conquer(second, e_second, rows, at + middle)?;
-    if beside == 0.0 {
-        return Ok(());
-    }
-    // What was taken is rho z zᵀ, in terms of the eigenvectors.
-    let z = (0..n).map(|j| {
-        let row = &rows.row(at + j)[at..at + n];
-        let value = if j < middle { row[middle - 1] } else { row[middle] * beside.signum() };
-        value * std::f64::consts::FRAC_1_SQRT_2
-    });
-    let z = z.collect();
-    join(d, z, 2.0 * beside.abs(), rows, (at, middle))
-}
-
-/// Which halves an eigenvector is in.
+/// Which halves a vector is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Half {
     First,
@@ -75,97 +38,65 @@ enum Half {
     Second,
 }
 
-/// Adds `rho z zᵀ` to what has the eigenvalues `d`, and the eigenvectors in the rows from
-/// `at` on, the first `middle` of which are zero in the second half, the others in the
-/// first.
-fn join(
-    d: &mut [f64],
-    mut z: Vec<f64>,
-    rho: f64,
-    rows: &mut Matrix<f64>,
-    (at, middle): (usize, usize),
-) -> Result<(), Error> {
-    let n = d.len();
-    let mut halves: Vec<Half> = (0..n).map(|j| if j < middle { Half::First } else { Half::Second }).collect();
-    let kept = deflate(d, &mut z, rho, &mut halves, |i, j, c, s| {
-        let (first, second) = rows.two_rows(at + i, at + j);
-        rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
-    });
-    let k = kept.len();
-    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
-    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
-    match kept[..] {
-        [] => return Ok(()),
-        [only] => {
-            d[only] += rho * z[0] * z[0];
-            return Ok(());
-        }
-        _ => (),
-    }
-    // Row i: the poles minus the i-th eigenvalue.
-    let mut distances = Matrix::zeros(OP, k, k)?;
-    let mut values = vec![0.0; k];
-    let parts = distances.data.chunks_exact_mut(k).zip(&mut values).enumerate();
-    parallel::try_each(k * k, ELEMENT, parts, |(i, (distances, value))| {
-        *value = root(i, &poles, &z, rho, distances);
-        Ok::<(), Error>(())
-    })?;
-    let z = adjusted(&poles, &z, &distances);
-    // With what is in the first half only first, and in the second half only last.
-    let mut order: Vec<usize> = (0..k).collect();
-    order.sort_by_key(|&j| halves[kept[j]]);
-    let count = |half: Half| kept.iter().filter(|&&j| halves[j] != half).count();
-    let (above, below) = (count(Half::Second), count(Half::First));
-    let mut turned = Matrix::zeros(OP, k, k)?;
-    for (i, distances) in distances.data.chunks_exact(k).enumerate() {
-        let row = turned.row_mut(i);
-        for (value, &j) in row.iter_mut().zip(&order) {
-            *value = z[j] / distances[j];
-        }
-        let length = norm(row);
-        divide(row, length);
-    }
-    drop(distances);
-    let part = |from: &[usize], columns: std::ops::Range<usize>| -> Result<Matrix<f64>, Error> {
-        let mut part = Matrix::zeros(OP, from.len(), columns.len())?;
-        for (i, &j) in from.iter().enumerate() {
-            part.row_mut(i).copy_from_slice(&rows.row(at + kept[j])[at..][columns.clone()]);
-        }
-        Ok(part)
-    };
-    let (first, second) = (part(&order[..above], 0..middle)?, part(&order[k - below..], middle..n)?);
-    let mut joined = Matrix::zeros(OP, k, n)?;
-    let (left, out) = (View::rows(&turned.data, k), &mut joined.data);
-    multiply([k, above, middle], Update::Add, left, first.view(), (out, [n, 1]));
-    let (left, out) = (View::rows(&turned.data[k - below..], k), &mut out[middle..]);
-    multiply([k, below, n - middle], Update::Add, left, second.view(), (out, [n, 1]));
-    for (i, &j) in kept.iter().enumerate() {
-        d[j] = values[i];
-        rows.row_mut(at + j)[at..at + n].copy_from_slice(joined.row(i));
-    }
-    Ok(())
+/// What the poles of the equation are to the values that are looked for.
+trait Poles {
+    /// The difference of the poles of two values, with all its digits.
+    fn apart(a: f64, b: f64) -> f64;
+    /// The value whose pole is so far from that of another.
+    fn moved(from: f64, by: f64) -> f64;
 }
 
-/// Which eigenvalues change, in ascending order. Others have no share in `z`, or are made
-/// so that they haven't, where two are all but the same, by a rotation of their
-/// eigenvectors.
+/// Eigenvalues are poles.
+struct Eigenvalues;
+
+impl Poles for Eigenvalues {
+    #[inline(always)]
+    fn apart(a: f64, b: f64) -> f64 {
+        a - b
+    }
+
+    fn moved(from: f64, by: f64) -> f64 {
+        from + by
+    }
+}
+
+/// The squares of singular values are.
+struct SingularValues;
+
+impl Poles for SingularValues {
+    #[inline(always)]
+    fn apart(a: f64, b: f64) -> f64 {
+        (a - b) * (a + b)
+    }
+
+    fn moved(from: f64, by: f64) -> f64 {
+        (from * from + by).sqrt()
+    }
+}
+
+/// What rounding leaves of values and shares of that magnitude.
+fn tiny(d: &[f64], z: &[f64]) -> f64 {
+    8.0 * f64::EPSILON * d.iter().chain(z).fold(0.0, |m: f64, x| m.max(x.abs()))
+}
+
+/// Which values change, in ascending order. Others have no share in `z`, or are made so that
+/// they haven't, where two are all but the same, by a rotation of their vectors. The first of
+/// `kept`, where there is one, stays.
 fn deflate(
     d: &mut [f64],
     z: &mut [f64],
     rho: f64,
     halves: &mut [Half],
+    mut kept: Vec<usize>,
     mut rotate: impl FnMut(usize, usize, f64, f64),
 ) -> Vec<usize> {
-    let largest = d.iter().chain(&*z).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let tiny = 8.0 * f64::EPSILON * largest;
-    let mut order: Vec<usize> = (0..d.len()).collect();
+    let tiny = tiny(d, z);
+    let stays = kept.first().copied();
+    let mut order: Vec<usize> =
+        (0..d.len()).filter(|&j| Some(j) != stays && rho * z[j].abs() > tiny).collect();
     order.sort_by(|&i, &j| d[i].total_cmp(&d[j]));
-    let mut kept: Vec<usize> = Vec::with_capacity(d.len());
     for j in order {
-        if rho * z[j].abs() <= tiny {
-            continue;
-        }
-        if let Some(&i) = kept.last() {
+        if let Some(&i) = kept.last().filter(|&&i| Some(i) != stays) {
             let length = hypotenuse(z[i], z[j]);
             let (c, s) = (z[j] / length, -z[i] / length);
             if ((d[j] - d[i]) * c * s).abs() <= tiny {
@@ -183,30 +114,116 @@ fn deflate(
     kept
 }
 
+/// The solution of the equation.
+struct Solution {
+    /// What the poles become.
+    values: Vec<f64>,
+    /// Row i: the poles minus that of the i-th value.
+    distances: Matrix<f64>,
+    /// The `z` of which the values are exact.
+    z: Vec<f64>,
+}
+
+/// Of ascending values `d`.
+fn solve<P: Poles>(d: &[f64], z: &[f64], rho: f64) -> Result<Solution, Error> {
+    let k = d.len();
+    let mut distances = Matrix::zeros("conquer", k, k)?;
+    let mut values = vec![0.0; k];
+    let parts = distances.data.chunks_exact_mut(k).zip(&mut values).enumerate();
+    parallel::try_each(k * k, ELEMENT, parts, |(i, (distances, value))| {
+        *value = root::<P>(i, d, z, rho, distances);
+        Ok::<(), Error>(())
+    })?;
+    let z = adjusted::<P>(d, z, &distances);
+    Ok(Solution { values, distances, z })
+}
+
+/// Vectors that become sums of each other: a block on the diagonal of a matrix whose rows they
+/// are.
+struct Turn<'a> {
+    /// Which of the vectors, from `at` on.
+    kept: &'a [usize],
+    /// The same as places in `kept`: what is in the first half only first, and what is in the
+    /// second half only last.
+    order: &'a [usize],
+    /// How many are in the first half at all, and how many in the second.
+    halves: [usize; 2],
+    at: usize,
+}
+
+impl Turn<'_> {
+    /// Multiplies with a matrix whose rows are made of distances; they are normalized. The
+    /// first half of a vector has `middle` elements, all of it `end`.
+    fn vectors(
+        &self,
+        rows: &mut Matrix<f64>,
+        [middle, end]: [usize; 2],
+        distances: &Matrix<f64>,
+        element: impl Fn(usize, f64) -> f64,
+    ) -> Result<(), Error> {
+        const OP: &str = "conquer";
+        let &Turn { kept, order, halves: [above, below], at } = self;
+        let k = kept.len();
+        let mut turned = Matrix::zeros(OP, k, k)?;
+        for (row, distances) in turned.data.chunks_exact_mut(k).zip(distances.data.chunks_exact(k)) {
+            for (value, &j) in row.iter_mut().zip(order) {
+                *value = element(j, distances[j]);
+            }
+            let length = norm(row);
+            divide(row, length);
+        }
+        let part = |from: &[usize], columns: Range<usize>| -> Result<Matrix<f64>, Error> {
+            let mut part = Matrix::zeros(OP, from.len(), columns.len())?;
+            for (i, &j) in from.iter().enumerate() {
+                part.row_mut(i).copy_from_slice(&rows.row(at + kept[j])[at..][columns.clone()]);
+            }
+            Ok(part)
+        };
+        let (first, second) = (part(&order[..above], 0..middle)?, part(&order[k - below..], middle..end)?);
+        let mut joined = Matrix::zeros(OP, k, end)?;
+        let (left, out) = (View::rows(&turned.data, k), &mut joined.data);
+        multiply([k, above, middle], Update::Replace, left, first.view(), (out, [end, 1]));
+        let (left, out) = (View::rows(&turned.data[k - below..], k), &mut out[middle..]);
+        multiply([k, below, end - middle], Update::Replace, left, second.view(), (out, [end, 1]));
+        for (i, &j) in kept.iter().enumerate() {
+            rows.row_mut(at + j)[at..at + end].copy_from_slice(joined.row(i));
+        }
+        Ok(())
+    }
+}
+
+/// The order of `Turn`, and how many of it are in each half.
+fn order(kept: &[usize], halves: &[Half]) -> (Vec<usize>, [usize; 2]) {
+    let mut order: Vec<usize> = (0..kept.len()).collect();
+    order.sort_by_key(|&j| halves[kept[j]]);
+    let count = |half: Half| kept.iter().filter(|&&j| halves[j] != half).count();
+    (order, [count(Half::Second), count(Half::First)])
+}
+
 /// The root of `1 + rho sum(z² / (poles - x))` between the i-th pole and the next, or
-/// above the last; how far it is from each pole is written to `distances`, as accurate
-/// as if the root had twice the digits.
-fn root(i: usize, poles: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
-    let next = poles.get(i + 1).copied();
-    let width = next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| next - poles[i]);
+/// above the last, as a value; how far it is from each pole is written to `distances`, as
+/// accurate as if the root had twice the digits.
+fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
+    let next = d.get(i + 1).copied();
+    let width = next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| P::apart(next, d[i]));
     let split = i + 1;
     // The distances from one pole, and the two sums of terms and of their derivatives.
     let from = |origin: f64, distances: &mut [f64]| {
-        distances.iter_mut().zip(poles).for_each(|(distance, pole)| *distance = pole - origin);
+        distances.iter_mut().zip(d).for_each(|(distance, &d)| *distance = P::apart(d, origin));
     };
     let sums = |distances: &[f64], x: f64| {
         let half = |range: std::ops::Range<usize>| {
             let terms = Terms { distances: &distances[range.clone()], z: &z[range], x };
             vectorize(terms).map(|sum| rho * sum)
         };
-        (half(0..split), half(split..poles.len()))
+        (half(0..split), half(split..d.len()))
     };
     // From the nearer pole, so that the digits of the distance to it are not lost.
-    from(poles[i], distances);
+    from(d[i], distances);
     let half = width / 2.0;
     let (below, above) = sums(distances, half);
     let f = 1.0 + below[0] + above[0];
-    let (mut origin, mut low, mut high) = (poles[i], 0.0, if next.is_some() { half } else { width });
+    let (mut origin, mut low, mut high) = (d[i], 0.0, if next.is_some() { half } else { width });
     if f < 0.0 {
         match next {
             Some(next) => {
@@ -260,7 +277,7 @@ fn root(i: usize, poles: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> 
         x = new;
     }
     distances.iter_mut().for_each(|distance| *distance -= x);
-    origin + x
+    P::moved(origin, x)
 }
 
 /// The smaller root of `c x² - a x + b`.
@@ -302,34 +319,34 @@ impl Vectorized for Terms<'_> {
     }
 }
 
-/// The `z` of which the computed eigenvalues are exactly those: so the eigenvectors are
-/// orthogonal, however near each other the eigenvalues are.
-fn adjusted(poles: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64> {
-    let mut squares = vec![-1.0; poles.len()];
-    for (i, (row, &pole)) in distances.data.chunks_exact(poles.len()).zip(poles).enumerate() {
-        vectorize(Adjust { squares: &mut squares, row, poles, pole, skipped: i });
+/// The `z` of which the computed values are exact: so the vectors are orthogonal, however
+/// near each other the values are.
+fn adjusted<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64> {
+    let mut squares = vec![-1.0; d.len()];
+    for (i, (row, &from)) in distances.data.chunks_exact(d.len()).zip(d).enumerate() {
+        let old = squares[i];
+        vectorize(Adjust::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
+        squares[i] = old * row[i];
     }
     squares.iter().zip(z).map(|(square, z)| square.abs().sqrt().copysign(*z)).collect()
 }
 
-struct Adjust<'a> {
+struct Adjust<'a, P> {
     squares: &'a mut [f64],
     row: &'a [f64],
-    poles: &'a [f64],
-    pole: f64,
-    skipped: usize,
+    d: &'a [f64],
+    from: f64,
+    poles: PhantomData<P>,
 }
 
-impl Vectorized for Adjust<'_> {
+impl<P: Poles> Vectorized for Adjust<'_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Adjust { squares, row, poles, pole, skipped } = self;
-        let old = squares[skipped];
-        for ((square, distance), other) in squares.iter_mut().zip(row).zip(poles) {
-            *square *= distance / (other - pole);
+        let Adjust { squares, row, d, from, .. } = self;
+        for ((square, distance), &other) in squares.iter_mut().zip(row).zip(d) {
+            *square *= distance / P::apart(other, from);
         }
-        squares[skipped] = old * row[skipped];
     }
 }

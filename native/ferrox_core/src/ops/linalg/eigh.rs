@@ -13,6 +13,9 @@ const OP: &str = "eigh";
 /// Steps for each eigenvalue; a few are the rule.
 const STEPS: usize = 60;
 
+/// Below this share of the largest, squares would underflow.
+pub const TINY: f64 = 1e-290;
+
 /// The eigenvalues, and the eigenvectors as rows.
 pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 
@@ -144,7 +147,7 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     Ok(Tridiagonal { d, e, turns, reflectors })
 }
 
-/// Implicit QL steps; rotates the columns of `vectors` along.
+/// Implicit QL steps for a matrix of magnitudes up to about one; rotates the columns of `vectors` along.
 ///
 /// # Errors
 ///
@@ -154,8 +157,8 @@ pub fn ql(d: &mut [f64], e: &mut [f64], vectors: &mut Rotated<f64>) -> Result<()
     for l in 0..n {
         let mut steps = 0;
         loop {
-            let small = |i: usize| e[i].abs() <= f64::EPSILON * (d[i].abs() + d[i + 1].abs()) * 0.5;
-            let m = (l..n - 1).find(|&i| e[i] == 0.0 || small(i)).unwrap_or(n - 1);
+            let small = |i: usize| e[i].abs() <= TINY + f64::EPSILON * (d[i].abs() + d[i + 1].abs()) * 0.5;
+            let m = (l..n - 1).find(|&i| small(i)).unwrap_or(n - 1);
             if m == l {
                 break;
             }

@@ -508,6 +508,73 @@ pub fn update_and_multiply<T: Scalar>(
     vectorize(UpdateAndMultiply { rows, stride, pairs, v, out });
 }
 
+struct ReflectRows<'a, T> {
+    rows: &'a mut [T],
+    stride: usize,
+    along: (&'a [T], &'a [T]),
+    right: (&'a [T], T),
+}
+
+impl<T: Scalar> Vectorized for ReflectRows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let ReflectRows { rows, stride, along: (by, along), right } = self;
+        let (groups, rest) = by.as_chunks::<TOGETHER>();
+        let mut rows = rows.chunks_mut(stride);
+        let mut next = || &mut rows.next().unwrap_or_default()[..along.len()];
+        for by in groups {
+            reflect(std::array::from_fn::<_, TOGETHER, _>(|_| next()), by, along, right);
+        }
+        for &by in rest {
+            reflect([next()], &[by], along, right);
+        }
+    }
+}
+
+/// `reflect_rows` of a few.
+#[inline(always)]
+fn reflect<T: Scalar, const N: usize>(
+    rows: [&mut [T]; N],
+    by: &[T; N],
+    along: &[T],
+    (right, tau): (&[T], T),
+) {
+    let mut sums = [[T::ZERO; WIDTH]; N];
+    let ((alongs, last_along), (rights, last_right)) =
+        (along.as_chunks::<WIDTH>(), right.as_chunks::<WIDTH>());
+    for (place, (along, right)) in alongs.iter().zip(rights).enumerate() {
+        for i in 0..N {
+            let row = &mut rows[i][place * WIDTH..][..WIDTH];
+            let mut values = *along;
+            for k in 0..WIDTH {
+                values[k] = row[k] + along[k] * by[i];
+                sums[i][k] = sums[i][k] + right[k].conj() * values[k];
+            }
+            row.copy_from_slice(&values);
+        }
+    }
+    for i in 0..N {
+        let row = &mut rows[i][alongs.len() * WIDTH..];
+        let mut sum = sums[i].into_iter().fold(T::ZERO, |sum, value| sum + value);
+        for ((value, &along), &right) in row.iter_mut().zip(last_along).zip(last_right) {
+            *value = *value + along * by[i];
+            sum = sum + right.conj() * *value;
+        }
+        let by = -(tau * sum);
+        for (value, &right) in rows[i].iter_mut().zip(right) {
+            *value = *value + right * by;
+        }
+    }
+}
+
+/// Of rows that begin `stride` apart: `row[i] += by[i] along`, and from that its product with
+/// `right`, `tau` times, is taken away along `right`.
+pub fn reflect_rows<T: Scalar>(rows: &mut [T], stride: usize, along: (&[T], &[T]), right: (&[T], T)) {
+    vectorize(ReflectRows { rows, stride, along, right });
+}
+
 struct Dot<'a, T> {
     a: &'a [T],
     b: &'a [T],

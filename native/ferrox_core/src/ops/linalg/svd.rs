@@ -1,8 +1,9 @@
 //! Singular values and vectors of real matrices: reflections to bidiagonal
-//! form, then implicit QR steps (Golub and Kahan).
+//! form, and for what is small implicit QR steps (Golub and Kahan).
 
-use super::eigh::{exponent, half_power};
-use super::matrix::{Matrix, add_rows, add_scaled, dot, hypotenuse, reflector};
+use super::conquer::singular_vectors;
+use super::eigh::{TINY, exponent, half_power};
+use super::matrix::{Matrix, add_rows, add_scaled, hypotenuse, reflect_rows, reflector};
 use super::qr::qr;
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
@@ -16,9 +17,6 @@ const STEPS: usize = 200;
 /// After so many of them, what is beside the diagonal is compared with the whole
 /// matrix and no longer with its neighbours only.
 const PATIENT: usize = 12;
-
-/// Below this share of the largest, squares would underflow.
-const TINY: f64 = 1e-290;
 
 /// `A = U S Vᵀ`, with `U` and `V` as rows of vectors, and `S` descending.
 #[derive(Debug)]
@@ -105,20 +103,18 @@ fn bidiagonal(mut a: Matrix<f64>, columns: usize) -> Result<Svd, Error> {
             e[k] = beta;
             tau
         });
-        // Both reflections in one pass.
-        for (row, &v) in a.data[(k + 1) * n..].chunks_exact_mut(n).zip(&v[1..]) {
-            let row = &mut row[k + 1..];
-            add_scaled(row, along, -by * v);
-            if tau != 0.0 {
-                let sum = dot(&right, row);
-                add_scaled(row, &right, -tau * sum);
-            }
-        }
+        v.iter_mut().for_each(|v| *v *= -by);
+        let rows = a.data.get_mut((k + 1) * n + k + 1..).unwrap_or_default();
+        reflect_rows(rows, n, (&v[1..], along), (&right, tau));
     }
-    let mut u = Rotated::new(OP, lefts.product(OP, columns)?)?;
-    let mut v = Rotated::new(OP, rights.product(OP, n)?)?;
-    steps(&mut d, &mut e, &mut u, &mut v)?;
-    let (mut u, mut v) = (u.finish()?.transpose(OP)?, v.finish()?.transpose(OP)?);
+    let [inner, mut v] = singular_vectors(&mut d, &e)?;
+    // What is orthogonal to the columns stays so.
+    let mut u = Matrix::eye(OP, columns, m)?;
+    for (row, inner) in u.data.chunks_exact_mut(m).zip(inner.data.chunks_exact(n)) {
+        row[..n].copy_from_slice(inner);
+    }
+    lefts.apply_to_rows(OP, &mut u)?;
+    rights.apply_to_rows(OP, &mut v)?;
     sort(&mut d, &mut u, &mut v)?;
     Ok(Svd { u, s: d, v })
 }
@@ -130,7 +126,11 @@ fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
 }
 
 /// Diagonalizes; `e[k]` is beside `d[k]`, its last element is zero.
-fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated<f64>) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// `Error::Argument` if the steps don't converge, `Error::TooLarge` if there is no memory.
+pub fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated<f64>) -> Result<(), Error> {
     let norm = d.iter().chain(e.iter()).fold(0.0, |m: f64, x| m.max(x.abs()));
     let mut count = 0;
     let mut end = d.len();
@@ -224,14 +224,8 @@ fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated<f64
     Ok(())
 }
 
-/// Makes the values positive and descending.
+/// Makes the values descending.
 fn sort(d: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>) -> Result<(), Error> {
-    for (k, value) in d.iter_mut().enumerate() {
-        if *value < 0.0 || value.is_sign_negative() {
-            *value = -*value;
-            v.row_mut(k).iter_mut().for_each(|x| *x = -*x);
-        }
-    }
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&a, &b| d[b].total_cmp(&d[a]));
     let values: Vec<f64> = order.iter().map(|&k| d[k]).collect();

@@ -1,0 +1,165 @@
+//! Singular values and vectors of upper bidiagonal matrices.
+
+use super::super::eigh::{exponent, half_power};
+use super::super::matrix::{Matrix, hypotenuse, rotate};
+use super::super::rotations::Rotated;
+use super::super::svd::steps;
+use super::{Half, LEAF, SingularValues, Solution, Turn, deflate, order, solve, tiny};
+use crate::Error;
+
+const OP: &str = "svd";
+
+/// Overwrites the diagonal `d` with the singular values, which are not negative, in no order;
+/// `e[k]` is beside `d[k]`, its last element is not read. The left and the right vectors as
+/// rows.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory, `Error::Argument` if QR steps don't converge.
+pub fn singular_vectors(d: &mut [f64], e: &[f64]) -> Result<[Matrix<f64>; 2], Error> {
+    let n = d.len();
+    let mut vectors = [Matrix::zeros(OP, n, n)?, Matrix::zeros(OP, n, n)?];
+    conquer(d, e, &mut vectors, 0, n)?;
+    Ok(vectors)
+}
+
+/// The same of rows and columns from `at` on, in blocks of the vectors on their diagonals.
+/// Where there is a column more than rows, which has the last of `e`, a right vector more is
+/// what the matrix maps to zero.
+fn conquer(
+    d: &mut [f64],
+    e: &[f64],
+    vectors: &mut [Matrix<f64>; 2],
+    at: usize,
+    columns: usize,
+) -> Result<(), Error> {
+    let n = d.len();
+    if n <= LEAF {
+        return leaf(d, e, vectors, at, columns);
+    }
+    // Without its middle row the matrix falls apart.
+    let middle = n / 2;
+    conquer(&mut d[..middle], &e[..middle], vectors, at, middle + 1)?;
+    conquer(&mut d[middle + 1..], &e[middle + 1..], vectors, at + middle + 1, columns - middle - 1)?;
+    join(d, e[middle], vectors, at, columns)
+}
+
+fn leaf(
+    d: &mut [f64],
+    e: &[f64],
+    [u, v]: &mut [Matrix<f64>; 2],
+    at: usize,
+    columns: usize,
+) -> Result<(), Error> {
+    let n = d.len();
+    // With a row of zeros where there is a column more: its singular value is zero, and stays
+    // the last.
+    let (mut values, mut beside) = (d.to_vec(), e.to_vec());
+    values.resize(columns, 0.0);
+    beside.resize(columns, 0.0);
+    if let Some(last) = beside.last_mut() {
+        *last = 0.0;
+    }
+    let eye = || Rotated::new(OP, Matrix::eye(OP, columns, columns)?);
+    let (mut left, mut right) = (eye()?, eye()?);
+    steps(&mut values, &mut beside, &mut left, &mut right)?;
+    let (left, right) = (left.finish()?.transpose(OP)?, right.finish()?.transpose(OP)?);
+    for i in 0..n {
+        d[i] = values[i].abs();
+        u.row_mut(at + i)[at..at + n].copy_from_slice(&left.row(i)[..n]);
+    }
+    for (i, value) in values.into_iter().enumerate() {
+        let row = &mut v.row_mut(at + i)[at..at + columns];
+        row.copy_from_slice(right.row(i));
+        if value.is_sign_negative() {
+            row.iter_mut().for_each(|x| *x = -*x);
+        }
+    }
+    Ok(())
+}
+
+/// Adds the middle row, `d` of it on the diagonal and `beside` beside it, to halves with the
+/// singular values and vectors that are there.
+fn join(
+    d: &mut [f64],
+    beside: f64,
+    vectors: &mut [Matrix<f64>; 2],
+    at: usize,
+    columns: usize,
+) -> Result<(), Error> {
+    let (n, middle) = (d.len(), d.len() / 2);
+    let on = std::mem::take(&mut d[middle]);
+    let [u, v] = vectors;
+    *u.at_mut(at + middle, at + middle) = 1.0;
+    // Scaled by a power of two, so that no square underflows.
+    let largest = d.iter().fold(on.abs().max(beside.abs()), |m: f64, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return Ok(());
+    }
+    let exponent = exponent(largest);
+    let (down, up) = (half_power(-exponent), half_power(exponent));
+    d.iter_mut().for_each(|d| *d = *d * down.0 * down.1);
+    let (on, beside) = (on * down.0 * down.1, beside * down.0 * down.1);
+    // The row in terms of the right vectors. It takes the place of the singular value of the
+    // one that the first half maps to zero.
+    let share = |v: &Matrix<f64>, j: usize| {
+        let row = &v.row(at + j)[at..];
+        if j <= middle { on * row[middle] } else { beside * row[middle + 1] }
+    };
+    let mut z: Vec<f64> = (0..n).map(|j| share(v, j)).collect();
+    let half = |j: usize| if j <= middle { Half::First } else { Half::Second };
+    let mut halves: Vec<Half> = (0..n).map(half).collect();
+    let turn = |v: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64| {
+        let (first, second) = v.two_rows(at + i, at + j);
+        rotate(&mut first[at..at + columns], &mut second[at..at + columns], c, s);
+    };
+    // Of two vectors that the halves map to zero, one is made that the row does, too.
+    if columns > n {
+        let other = share(v, n);
+        let length = hypotenuse(z[middle], other);
+        if length > 0.0 {
+            turn(v, middle, n, z[middle] / length, other / length);
+            (z[middle], halves[middle]) = (length, Half::Both);
+        }
+    }
+    let tiny = tiny(d, &z);
+    // So are those of singular values that are zero but for rounding.
+    for j in 0..n {
+        if j != middle && d[j] <= tiny && z[j] != 0.0 {
+            let length = hypotenuse(z[middle], z[j]);
+            turn(v, middle, j, z[middle] / length, z[j] / length);
+            (z[middle], z[j]) = (length, 0.0);
+            if halves[j] != Half::First {
+                halves[middle] = Half::Both;
+            }
+        }
+    }
+    if z[middle].abs() <= tiny {
+        z[middle] = tiny.copysign(z[middle]);
+    }
+    let kept = deflate(d, &mut z, 1.0, &mut halves, vec![middle], |i, j, c, s| {
+        turn(v, i, j, c, s);
+        let (first, second) = u.two_rows(at + i, at + j);
+        rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
+    });
+    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
+    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
+    let Solution { values, distances, z } = solve::<SingularValues>(&poles, &z, 1.0)?;
+    let (order, halves) = order(&kept, &halves);
+    let turn = Turn { kept: &kept, order: &order, halves, at };
+    turn.vectors(v, [middle + 1, columns], &distances, |j, distance| z[j] / distance)?;
+    // A right vector times the matrix, whose first row is z and whose diagonal has the poles.
+    turn.vectors(
+        u,
+        [middle + 1, n],
+        &distances,
+        |j, distance| {
+            if j == 0 { -1.0 } else { poles[j] * (z[j] / distance) }
+        },
+    )?;
+    for (&j, value) in kept.iter().zip(values) {
+        d[j] = value;
+    }
+    d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
+    Ok(())
+}

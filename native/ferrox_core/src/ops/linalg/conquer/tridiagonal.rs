@@ -1,0 +1,96 @@
+//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices.
+
+use super::super::eigh::{exponent, half_power, ql};
+use super::super::matrix::{Matrix, rotate};
+use super::super::rotations::Rotated;
+use super::{Eigenvalues, Half, LEAF, Solution, Turn, deflate, order, solve};
+use crate::Error;
+
+const OP: &str = "eigh";
+
+/// Overwrites the diagonal `d` with the eigenvalues, in no order, and `e`, what is beside
+/// it; the eigenvectors as rows.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory, `Error::Argument` if QL steps don't converge.
+pub fn eigenvectors(d: &mut [f64], e: &mut [f64]) -> Result<Matrix<f64>, Error> {
+    let mut rows = Matrix::zeros(OP, d.len(), d.len())?;
+    conquer(d, e, &mut rows, 0)?;
+    Ok(rows)
+}
+
+/// The same in a block of `rows` on its diagonal.
+fn conquer(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
+    let n = d.len();
+    if n <= LEAF {
+        return leaf(d, e, rows, at);
+    }
+    // Without what is beside the diagonal in the middle, and with as much taken from the
+    // diagonal, the matrix falls apart.
+    let middle = n / 2;
+    let beside = std::mem::take(&mut e[middle - 1]);
+    d[middle - 1] -= beside.abs();
+    d[middle] -= beside.abs();
+    let ((first, second), (e_first, e_second)) = (d.split_at_mut(middle), e.split_at_mut(middle));
+    conquer(first, e_first, rows, at)?;
+    conquer(second, e_second, rows, at + middle)?;
+    if beside == 0.0 {
+        return Ok(());
+    }
+    // What was taken is rho z zᵀ, in terms of the eigenvectors.
+    let z = (0..n).map(|j| {
+        let row = &rows.row(at + j)[at..at + n];
+        let value = if j < middle { row[middle - 1] } else { row[middle] * beside.signum() };
+        value * std::f64::consts::FRAC_1_SQRT_2
+    });
+    let z = z.collect();
+    join(d, z, 2.0 * beside.abs(), rows, (at, middle))
+}
+
+fn leaf(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
+    let n = d.len();
+    let largest = d.iter().chain(&*e).fold(0.0, |m: f64, x| m.max(x.abs()));
+    let exponent = if largest > 0.0 { exponent(largest) } else { 0 };
+    let (down, up) = (half_power(-exponent), half_power(exponent));
+    d.iter_mut().chain(&mut *e).for_each(|x| *x = *x * down.0 * down.1);
+    let mut columns = Rotated::new(OP, Matrix::eye(OP, n, n)?)?;
+    ql(d, e, &mut columns)?;
+    d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
+    let found = columns.finish()?.transpose(OP)?;
+    for i in 0..n {
+        rows.row_mut(at + i)[at..at + n].copy_from_slice(found.row(i));
+    }
+    Ok(())
+}
+
+/// Adds `rho z zᵀ` to what has the eigenvalues `d`, and the eigenvectors in the rows from
+/// `at` on, the first `middle` of which are zero in the second half, the others in the
+/// first.
+fn join(
+    d: &mut [f64],
+    mut z: Vec<f64>,
+    rho: f64,
+    rows: &mut Matrix<f64>,
+    (at, middle): (usize, usize),
+) -> Result<(), Error> {
+    let n = d.len();
+    let mut halves: Vec<Half> = (0..n).map(|j| if j < middle { Half::First } else { Half::Second }).collect();
+    let kept = deflate(d, &mut z, rho, &mut halves, Vec::with_capacity(n), |i, j, c, s| {
+        let (first, second) = rows.two_rows(at + i, at + j);
+        rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
+    });
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
+    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
+    let Solution { values, distances, z } = solve::<Eigenvalues>(&poles, &z, rho)?;
+    let (order, halves) = order(&kept, &halves);
+    let turn = Turn { kept: &kept, order: &order, halves, at };
+    turn.vectors(rows, [middle, n], &distances, |j, distance| z[j] / distance)?;
+    for (&j, value) in kept.iter().zip(values) {
+        d[j] = value;
+    }
+    Ok(())
+}
