@@ -41,6 +41,11 @@ const FEW: usize = 8;
 /// Picoseconds of a multiplication and an addition in a factorization.
 const STEP: u64 = 250;
 
+/// A factorization that takes longer runs on the pool from the first: products of blocks, of
+/// which it has a hundred, each wait for the pool to wake up otherwise. `benches/linalg.rs` has
+/// them level at 256 rows.
+const ON_POOL: Cost = 20_000_000_000;
+
 /// How a system of equations is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -121,7 +126,7 @@ fn each<T: Scalar, const N: usize>(
     if record == 0 {
         return Ok(());
     }
-    parallel::try_fill(&mut wide, count, cost.max(1), |first, part| {
+    let fill = |first: usize, part: &mut [u8]| {
         for (i, part) in part.chunks_exact_mut(record * width).enumerate() {
             let mut slots = T::view_mut(part).iter_mut();
             for matrix in compute(first + i)? {
@@ -132,7 +137,9 @@ fn each<T: Scalar, const N: usize>(
             }
         }
         Ok(())
-    })?;
+    };
+    let mut fill_all = || parallel::try_fill(&mut wide, count, cost.max(1), fill);
+    if cost >= ON_POOL { parallel::install(count, cost, |_| fill_all()) } else { fill_all() }?;
     let mut start = 0;
     for (out, size) in outs.into_iter().zip(sizes) {
         let to = out.dtype.storage();
