@@ -164,7 +164,7 @@ pub fn try_fill<E: Send>(
 pub fn try_each<T, E: Send>(
     elements: usize,
     cost: Cost,
-    mut parts: impl Iterator<Item = T> + Send,
+    mut parts: impl DoubleEndedIterator<Item = T> + Send,
     each: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     match pool_for(elements, cost) {
@@ -208,17 +208,19 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     share(pool, &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| fill(i * chunk, part))
 }
 
-/// Lets each thread of a pool take the next of the parts when it is done with one.
+/// Lets each thread of a pool take another of the parts when it is done with one: the calling
+/// thread the first that is left, others the last. So what is read again and again stays in the
+/// cache of the core that read it before.
 fn share<T, E: Send>(
     pool: &ThreadPool,
-    parts: &mut (dyn Iterator<Item = T> + Send),
+    parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),
     each: &(dyn Fn(T) -> Result<(), E> + Sync),
 ) -> Result<(), E> {
     let parts = Mutex::new(parts);
     let failure = Mutex::new(None);
-    let work = || {
+    let work = |next: fn(&mut (dyn DoubleEndedIterator<Item = T> + Send)) -> Option<T>| {
         // The lock is released before the part is worked on.
-        while let Some(part) = { lock(&parts).next() } {
+        while let Some(part) = { next(*lock(&parts)) } {
             if let Err(error) = each(part) {
                 *lock(&failure) = Some(error);
                 return;
@@ -228,9 +230,9 @@ fn share<T, E: Send>(
     // The calling thread works as well: it is awake already.
     pool.in_place_scope(|scope| {
         for _ in 1..pool.current_num_threads() {
-            scope.spawn(|_| work());
+            scope.spawn(|_| work(|parts| parts.next_back()));
         }
-        work();
+        work(|parts| parts.next());
     });
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
