@@ -11,7 +11,7 @@ use ferrox_core::{DType, Error, Output, Tensor};
 #[global_allocator]
 static MEMORY: Recycler = Recycler::new();
 
-const SIDES: [usize; 5] = [8, 32, 128, 512, 1_024];
+const SIDES: [usize; 6] = [8, 32, 128, 256, 512, 1_024];
 const TYPES: [(&str, DType); 2] = [("f32", DType::F32), ("f64", DType::F64)];
 
 fn main() {

@@ -265,33 +265,44 @@ fn eigenvectors_are_stretched_by_their_values() {
 
 #[test]
 fn singular_vectors_multiply_to_the_matrix() {
-    let mut draw = Random(5);
+    let small =
+        [(1, 1), (2, 2), (3, 2), (2, 3), (4, 4), (7, 3), (3, 7), (9, 4), (20, 20), (50, 17), (17, 50)];
+    // Of which halves are joined.
+    let large = [(32, 32), (33, 33), (65, 66), (70, 50), (131, 60), (70, 131)];
     for dtype in [F64, F32, F16, BF16, S32, U8] {
-        for (m, n) in
-            [(1, 1), (2, 2), (3, 2), (2, 3), (4, 4), (7, 3), (3, 7), (9, 4), (20, 20), (50, 17), (17, 50)]
-        {
-            for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
-                let drawn: Vec<M> = (0..2).map(|_| random(dtype, m, n, &mut draw)).collect();
-                let source = source(dtype, &[2, m, n], &drawn);
-                let (out, k) = (floating(dtype), m.min(n));
-                let (c, r) = if full { (m, n) } else { (k, k) };
-                let shapes = [vec![2, m, c], vec![2, k], vec![2, r, n]];
-                let specs = [(out, &shapes[0][..]), (out, &shapes[1][..]), (out, &shapes[2][..])];
-                let [u, s, vt] =
-                    outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
-                let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
-                // Small ones are found by way of squares.
-                let scale = if steps == Steps::Thin && out == F32 && k <= 3 { 16.0 } else { 2.0 };
-                for (i, a) in matrices(&source, m, n).iter().enumerate() {
-                    let diagonal =
-                        M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
-                    let product = us[i].dot(&diagonal).dot(&vts[i]);
-                    close("U S Vᵀ", out, product.minus(a).norm(), a.norm() + 1e-300, m + n);
-                    let (ut, v) = (us[i].adjoint(), vts[i].adjoint());
-                    close("Uᵀ U", out, ut.dot(&us[i]).minus(&M::eye(c, c)).norm(), scale, m);
-                    close("V Vᵀ", out, vts[i].dot(&v).minus(&M::eye(r, r)).norm(), scale, n);
-                    assert!(ss[i].data.is_sorted_by(|a, b| a.0 >= b.0) && ss[i].data[k - 1].0 >= 0.0);
-                }
+        singular_vectors_multiply(dtype, &small);
+        if matches!(dtype, F64 | F32) {
+            singular_vectors_multiply(dtype, &large);
+        }
+    }
+    // So long that it stays on the pool.
+    singular_vectors_multiply(F64, &[(210, 210)]);
+}
+
+fn singular_vectors_multiply(dtype: DType, sizes: &[(usize, usize)]) {
+    let mut draw = Random(5);
+    for &(m, n) in sizes {
+        for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
+            let drawn: Vec<M> = (0..2).map(|_| random(dtype, m, n, &mut draw)).collect();
+            let source = source(dtype, &[2, m, n], &drawn);
+            let (out, k) = (floating(dtype), m.min(n));
+            let (c, r) = if full { (m, n) } else { (k, k) };
+            let shapes = [vec![2, m, c], vec![2, k], vec![2, r, n]];
+            let specs = [(out, &shapes[0][..]), (out, &shapes[1][..]), (out, &shapes[2][..])];
+            let [u, s, vt] =
+                outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
+            let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
+            // Small ones are found by way of squares.
+            let scale = if steps == Steps::Thin && out == F32 && k <= 3 { 16.0 } else { 2.0 };
+            for (i, a) in matrices(&source, m, n).iter().enumerate() {
+                let diagonal =
+                    M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
+                let product = us[i].dot(&diagonal).dot(&vts[i]);
+                close("U S Vᵀ", out, product.minus(a).norm(), a.norm() + 1e-300, m + n);
+                let (ut, v) = (us[i].adjoint(), vts[i].adjoint());
+                close("Uᵀ U", out, ut.dot(&us[i]).minus(&M::eye(c, c)).norm(), scale, m);
+                close("V Vᵀ", out, vts[i].dot(&v).minus(&M::eye(r, r)).norm(), scale, n);
+                assert!(ss[i].data.is_sorted_by(|a, b| a.0 >= b.0) && ss[i].data[k - 1].0 >= 0.0);
             }
         }
     }
@@ -359,11 +370,36 @@ fn less(value: f64, bound: f64, what: String) {
     assert!(value <= bound, "{what}: {value:e} is more than {bound:e}");
 }
 
+#[test]
+fn what_is_apart_keeps_its_singular_value() {
+    let diagonal = |n: usize, at: &dyn Fn(usize) -> f64| {
+        let a = M::from(n, n, |i, j| (if i == j { at(i) } else { 0.0 }, 0.0));
+        let source = source(F64, &[n, n], &[a]);
+        let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
+        let [_, s, _] =
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
+        decoded(&s, F64, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
+    };
+    assert_eq!(diagonal(33, &|i| if i == 16 { 0.0 } else { 1.0 })[32], 0.0);
+    let powers = diagonal(40, &|i| 10f64.powi(-(i as i32)));
+    for (i, s) in powers.into_iter().enumerate() {
+        assert!((s * 10f64.powi(i as i32) - 1.0).abs() < 1e-14, "{i}: {s:e}");
+    }
+}
+
 /// The magnitude of what is on the diagonal grows to both ends.
 fn wilkinson(n: usize, i: usize, j: usize) -> f64 {
     match i.abs_diff(j) {
         0 => (i as f64 - (n - 1) as f64 / 2.0).abs(),
         1 => 1.0,
+        _ => 0.0,
+    }
+}
+
+fn bidiagonal((i, j): (usize, usize), at: impl Fn(usize) -> f64, beside: impl Fn(usize) -> f64) -> f64 {
+    match j.wrapping_sub(i) {
+        0 => at(i),
+        1 => beside(i),
         _ => 0.0,
     }
 }
@@ -404,26 +440,20 @@ fn awkward_matrices_decompose(n: usize) {
         // Already bidiagonal: with zeros on the diagonal and beside it, and with rows that are
         // ever smaller.
         real(&|i, j| if i == j && i % 3 > 0 || i + 1 == j && i % 7 > 0 { 1.0 } else { 0.0 }),
-        real(&|i, j| if i + 1 == j { 1.0 } else { 0.0 }),
-        real(&|i, j| if i == j || i + 1 == j { 0.5f64.powi(20 * i as i32) } else { 0.0 }),
+        real(&|i, j| bidiagonal((i, j), |_| 0.0, |_| 1.0)),
         real(&|i, j| {
-            if i == j {
-                1.0
-            } else if i + 1 == j {
-                1e-9
-            } else {
-                0.0
-            }
+            let power = |i: usize| 0.5f64.powi(20 * i as i32);
+            bidiagonal((i, j), power, power)
         }),
+        real(&|i, j| bidiagonal((i, j), |_| 1.0, |_| 1e-9)),
+        real(&|i, j| bidiagonal((i, j), |_| 1e-9, |_| 1.0)),
+        // With a middle row that is next to nothing, or nothing.
         real(&|i, j| {
-            if i == j {
-                1e-9
-            } else if i + 1 == j {
-                1.0
-            } else {
-                0.0
-            }
+            let at = |i: usize| if i + 1 == n / 2 { 1e-20 } else { 1.0 };
+            let beside = |i: usize| if i + 1 == n / 2 { 1e-20 } else { 0.0 };
+            bidiagonal((i, j), |i| if i == n / 2 { 5e-324 } else { at(i) }, beside)
         }),
+        real(&|i, j| bidiagonal((i, j), |i| if i == n / 4 { 0.0 } else { 1.0 }, |_| 0.0)),
     ];
     for (case, a) in cases.iter().enumerate() {
         let what = |op: &str| format!("{op} of case {case} of {n} rows");

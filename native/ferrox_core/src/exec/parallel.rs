@@ -5,7 +5,7 @@
 //! cost per element. How work is split never changes a result.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon::ThreadPool;
@@ -32,6 +32,15 @@ const CHUNKS_PER_THREAD: usize = 4;
 /// Chunks of elements that cost less than this start at multiples of `ALIGN`.
 const SMALL: Cost = 20_000;
 const ALIGN: usize = 1024;
+
+/// Work of one thread that comes back to the pool again and again, as factorizations do, pays to
+/// be there from the first if it takes longer: the products of blocks in it, a hundred, each
+/// wait for the pool to wake up otherwise. `benches/linalg.rs` has qr, eigh and svd of 256 rows
+/// level, and of 512 a tenth faster.
+const MIN_STAY: Work = 20_000_000_000;
+
+/// Whether such work is on the pool.
+static STAYS: AtomicBool = AtomicBool::new(false);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Asking the system takes longer than many an operation.
@@ -118,6 +127,25 @@ pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) ->
     match pool_for(elements, cost) {
         Some(pool) => pool.install(|| work(pool.current_num_threads())),
         None => work(1),
+    }
+}
+
+/// Runs work of one thread that uses the pool itself, on the pool if it is long. One at a time is
+/// there, so that a thread is left for what is short.
+pub fn stay<R: Send>(cost: Work, run: impl FnOnce() -> R + Send) -> R {
+    /// Lets the next one in, after a panic too.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            STAYS.store(false, Ordering::Release);
+        }
+    }
+    match pool_for(1, cost) {
+        Some(pool) if cost >= MIN_STAY && !STAYS.swap(true, Ordering::Acquire) => {
+            let _leave = Leave;
+            pool.install(run)
+        }
+        _ => run(),
     }
 }
 
@@ -209,8 +237,8 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
 }
 
 /// Lets each thread of a pool take another of the parts when it is done with one: the calling
-/// thread the first that is left, others the last. So what is read again and again stays in the
-/// cache of the core that read it before.
+/// thread the first that is left, others the last. So what is read again and again stays, with two
+/// threads, in the cache of the core that read it before.
 fn share<T, E: Send>(
     pool: &ThreadPool,
     parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),

@@ -41,11 +41,6 @@ const FEW: usize = 8;
 /// Picoseconds of a multiplication and an addition in a factorization.
 const STEP: u64 = 250;
 
-/// A factorization that takes longer runs on the pool from the first: products of blocks, of
-/// which it has a hundred, each wait for the pool to wake up otherwise. `benches/linalg.rs` has
-/// them level at 256 rows.
-const ON_POOL: Cost = 20_000_000_000;
-
 /// How a system of equations is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -139,7 +134,7 @@ fn each<T: Scalar, const N: usize>(
         Ok(())
     };
     let mut fill_all = || parallel::try_fill(&mut wide, count, cost.max(1), fill);
-    if cost >= ON_POOL { parallel::install(count, cost, |_| fill_all()) } else { fill_all() }?;
+    if count == 1 { parallel::stay(cost, fill_all) } else { fill_all() }?;
     let mut start = 0;
     for (out, size) in outs.into_iter().zip(sizes) {
         let to = out.dtype.storage();

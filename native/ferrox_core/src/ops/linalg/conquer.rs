@@ -114,76 +114,105 @@ fn deflate(
     kept
 }
 
-/// The solution of the equation.
-struct Solution {
-    /// What the poles become.
-    values: Vec<f64>,
-    /// Row i: the poles minus that of the i-th value.
-    distances: Matrix<f64>,
-    /// The `z` of which the values are exact.
+/// The roots of `1 + rho sum(z² / (poles - x))`, whose poles are of ascending values.
+struct Roots {
+    /// The values.
+    poles: Vec<f64>,
+    /// The `z` of which the roots are exact.
     z: Vec<f64>,
+    /// Row i: the poles minus the i-th root.
+    distances: Matrix<f64>,
 }
 
-/// Of ascending values `d`.
-fn solve<P: Poles>(d: &[f64], z: &[f64], rho: f64) -> Result<Solution, Error> {
-    let k = d.len();
-    let mut distances = Matrix::zeros("conquer", k, k)?;
+/// How vectors become sums of each other: those of some values, in a block on the diagonal of a
+/// matrix whose rows they are.
+struct Turn {
+    op: &'static str,
+    /// Which of the vectors, from `at` on.
+    kept: Vec<usize>,
+    at: usize,
+    /// The same as places in `kept`: what is in the first half only first, and what is in the
+    /// second half only last.
+    order: Vec<usize>,
+    /// How many are in the first half at all, and how many in the second.
+    halves: [usize; 2],
+}
+
+/// Overwrites those of the values `d` that are `kept` by what the roots say, given their shares
+/// `z`.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+fn solve<P: Poles>(
+    op: &'static str,
+    at: usize,
+    (d, z): (&mut [f64], &[f64]),
+    rho: f64,
+    kept: Vec<usize>,
+    halves: &[Half],
+) -> Result<(Turn, Roots), Error> {
+    let k = kept.len();
+    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
+    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
+    let mut distances = Matrix::zeros(op, k, k)?;
     let mut values = vec![0.0; k];
     let parts = distances.data.chunks_exact_mut(k).zip(&mut values).enumerate();
     parallel::try_each(k * k, ELEMENT, parts, |(i, (distances, value))| {
-        *value = root::<P>(i, d, z, rho, distances);
+        *value = root::<P>(i, &poles, &z, rho, distances);
         Ok::<(), Error>(())
     })?;
-    let z = adjusted::<P>(d, z, &distances);
-    Ok(Solution { values, distances, z })
+    for (&j, value) in kept.iter().zip(values) {
+        d[j] = value;
+    }
+    let z = adjusted::<P>(&poles, &z, &distances);
+    let mut order: Vec<usize> = (0..k).collect();
+    order.sort_by_key(|&j| halves[kept[j]]);
+    let count = |half: Half| kept.iter().filter(|&&j| halves[j] != half).count();
+    let halves = [count(Half::Second), count(Half::First)];
+    Ok((Turn { op, kept, at, order, halves }, Roots { poles, z, distances }))
 }
 
-/// Vectors that become sums of each other: a block on the diagonal of a matrix whose rows they
-/// are.
-struct Turn<'a> {
-    /// Which of the vectors, from `at` on.
-    kept: &'a [usize],
-    /// The same as places in `kept`: what is in the first half only first, and what is in the
-    /// second half only last.
-    order: &'a [usize],
-    /// How many are in the first half at all, and how many in the second.
-    halves: [usize; 2],
-    at: usize,
-}
-
-impl Turn<'_> {
-    /// Multiplies with a matrix whose rows are made of distances; they are normalized. The
-    /// first half of a vector has `middle` elements, all of it `end`.
-    fn vectors(
+impl Turn {
+    /// The matrix to multiply with: each row is made of distances, and has the norm one.
+    fn matrix(
         &self,
-        rows: &mut Matrix<f64>,
-        [middle, end]: [usize; 2],
         distances: &Matrix<f64>,
         element: impl Fn(usize, f64) -> f64,
-    ) -> Result<(), Error> {
-        const OP: &str = "conquer";
-        let &Turn { kept, order, halves: [above, below], at } = self;
-        let k = kept.len();
-        let mut turned = Matrix::zeros(OP, k, k)?;
-        for (row, distances) in turned.data.chunks_exact_mut(k).zip(distances.data.chunks_exact(k)) {
-            for (value, &j) in row.iter_mut().zip(order) {
+    ) -> Result<Matrix<f64>, Error> {
+        let k = self.kept.len();
+        let mut matrix = Matrix::zeros(self.op, k, k)?;
+        for (row, distances) in matrix.data.chunks_exact_mut(k).zip(distances.data.chunks_exact(k)) {
+            for (value, &j) in row.iter_mut().zip(&self.order) {
                 *value = element(j, distances[j]);
             }
             let length = norm(row);
             divide(row, length);
         }
+        Ok(matrix)
+    }
+
+    /// Multiplies; the first half of a vector has `middle` elements, all of it `end`.
+    fn vectors(
+        &self,
+        rows: &mut Matrix<f64>,
+        [middle, end]: [usize; 2],
+        by: &Matrix<f64>,
+    ) -> Result<(), Error> {
+        let &Turn { op, ref kept, at, ref order, halves: [above, below] } = self;
+        let k = kept.len();
         let part = |from: &[usize], columns: Range<usize>| -> Result<Matrix<f64>, Error> {
-            let mut part = Matrix::zeros(OP, from.len(), columns.len())?;
+            let mut part = Matrix::zeros(op, from.len(), columns.len())?;
             for (i, &j) in from.iter().enumerate() {
                 part.row_mut(i).copy_from_slice(&rows.row(at + kept[j])[at..][columns.clone()]);
             }
             Ok(part)
         };
         let (first, second) = (part(&order[..above], 0..middle)?, part(&order[k - below..], middle..end)?);
-        let mut joined = Matrix::zeros(OP, k, end)?;
-        let (left, out) = (View::rows(&turned.data, k), &mut joined.data);
+        let mut joined = Matrix::zeros(op, k, end)?;
+        let (left, out) = (View::rows(&by.data, k), &mut joined.data);
         multiply([k, above, middle], Update::Replace, left, first.view(), (out, [end, 1]));
-        let (left, out) = (View::rows(&turned.data[k - below..], k), &mut out[middle..]);
+        let (left, out) = (View::rows(&by.data[k - below..], k), &mut out[middle..]);
         multiply([k, below, end - middle], Update::Replace, left, second.view(), (out, [end, 1]));
         for (i, &j) in kept.iter().enumerate() {
             rows.row_mut(at + j)[at..at + end].copy_from_slice(joined.row(i));
@@ -192,17 +221,9 @@ impl Turn<'_> {
     }
 }
 
-/// The order of `Turn`, and how many of it are in each half.
-fn order(kept: &[usize], halves: &[Half]) -> (Vec<usize>, [usize; 2]) {
-    let mut order: Vec<usize> = (0..kept.len()).collect();
-    order.sort_by_key(|&j| halves[kept[j]]);
-    let count = |half: Half| kept.iter().filter(|&&j| halves[j] != half).count();
-    (order, [count(Half::Second), count(Half::First)])
-}
-
 /// The root of `1 + rho sum(z² / (poles - x))` between the i-th pole and the next, or
-/// above the last, as a value; how far it is from each pole is written to `distances`, as
-/// accurate as if the root had twice the digits.
+/// above the last, as the value whose pole it is; how far it is from each pole is written to
+/// `distances`, as accurate as if the root had twice the digits.
 fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
     let next = d.get(i + 1).copied();
     let width = next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| P::apart(next, d[i]));
@@ -212,7 +233,7 @@ fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64
         distances.iter_mut().zip(d).for_each(|(distance, &d)| *distance = P::apart(d, origin));
     };
     let sums = |distances: &[f64], x: f64| {
-        let half = |range: std::ops::Range<usize>| {
+        let half = |range: Range<usize>| {
             let terms = Terms { distances: &distances[range.clone()], z: &z[range], x };
             vectorize(terms).map(|sum| rho * sum)
         };

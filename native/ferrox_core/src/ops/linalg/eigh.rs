@@ -2,7 +2,7 @@
 //! tridiagonal form, and for what is small implicit QL steps.
 
 use super::conquer::eigenvectors;
-use super::matrix::{Matrix, hypotenuse, reflector, update_and_multiply};
+use super::matrix::{Matrix, Scaling, TINY, hypotenuse, reflector, update_and_multiply};
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
 use super::scalar::Scalar;
@@ -12,9 +12,6 @@ const OP: &str = "eigh";
 
 /// Steps for each eigenvalue; a few are the rule.
 const STEPS: usize = 60;
-
-/// Below this share of the largest, squares would underflow.
-pub const TINY: f64 = 1e-290;
 
 /// The eigenvalues, and the eigenvectors as rows.
 pub type Eigh<T> = (Vec<f64>, Matrix<T>);
@@ -33,14 +30,12 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     if largest == 0.0 || n == 0 {
         return Ok((vec![0.0; n], Matrix::eye(OP, n, n)?));
     }
-    let exponent = exponent(largest);
-    let (down, up) = (half_power(-exponent), half_power(exponent));
+    let scaling = Scaling::of(largest);
     let mut h = a.transpose(OP)?;
     for i in 0..n {
         // Of the upper triangle, which is all that is read.
         for (y, &x) in h.row_mut(i).iter_mut().zip(a.row(i)).skip(i) {
-            let (x, y_scaled) = (x.scale(down.0).scale(down.1), y.scale(down.0).scale(down.1));
-            *y = (x + y_scaled.conj()).scale(0.5);
+            *y = (scaling.down(x) + scaling.down(*y).conj()).scale(0.5);
         }
     }
     let Tridiagonal { mut d, mut e, turns, reflectors } = tridiagonal(h)?;
@@ -52,18 +47,8 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
         }
     }
     reflectors.apply_to_rows(OP, &mut vectors)?;
-    d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
+    d.iter_mut().for_each(|d| *d = scaling.up(*d));
     Ok((d, vectors))
-}
-
-/// The exponent of two of a positive number.
-pub fn exponent(value: f64) -> i32 {
-    value.log2().floor() as i32
-}
-
-/// Two factors whose product is a power of two, each in the range of f64.
-pub fn half_power(exponent: i32) -> (f64, f64) {
-    (2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2))
 }
 
 /// `A = Q T Qᴴ`: the diagonal of `T` and what is beside it, real, and `Q` as reflections,
@@ -157,7 +142,8 @@ pub fn ql(d: &mut [f64], e: &mut [f64], vectors: &mut Rotated<f64>) -> Result<()
     for l in 0..n {
         let mut steps = 0;
         loop {
-            let small = |i: usize| e[i].abs() <= TINY + f64::EPSILON * (d[i].abs() + d[i + 1].abs()) * 0.5;
+            let beside = |i: usize| d[i].abs() + d[i + 1].abs();
+            let small = |i: usize| e[i].abs() <= TINY + f64::EPSILON * beside(i) * 0.5;
             let m = (l..n - 1).find(|&i| small(i)).unwrap_or(n - 1);
             if m == l {
                 break;

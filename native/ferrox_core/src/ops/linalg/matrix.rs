@@ -192,6 +192,39 @@ impl<T: Scalar> Vectorized for Transpose<'_, T> {
     }
 }
 
+/// Below this share of the largest magnitude, squares would underflow.
+pub const TINY: f64 = 1e-290;
+
+/// A power of two that makes the largest magnitude about one, so that no square over- or
+/// underflows.
+#[derive(Clone, Copy, Debug)]
+pub struct Scaling {
+    /// Each as two factors, which are in the range of f64.
+    down: [f64; 2],
+    up: [f64; 2],
+}
+
+impl Scaling {
+    /// For that largest magnitude; of what is zero or not finite, the number one.
+    pub fn of(largest: f64) -> Self {
+        let exponent = if largest > 0.0 && largest.is_finite() { largest.log2().floor() as i32 } else { 0 };
+        let factors = |exponent: i32| [2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2)];
+        Scaling { down: factors(-exponent), up: factors(exponent) }
+    }
+
+    /// Scaled.
+    #[inline(always)]
+    pub fn down<T: Scalar>(self, value: T) -> T {
+        value.scale(self.down[0]).scale(self.down[1])
+    }
+
+    /// As it was.
+    #[inline(always)]
+    pub fn up<T: Scalar>(self, value: T) -> T {
+        value.scale(self.up[0]).scale(self.up[1])
+    }
+}
+
 /// What rounding leaves of a zero in a matrix of norm one: so little that all of it
 /// together is not more than a rounding of the norm.
 pub fn noise(rows: usize, columns: usize) -> f64 {

@@ -3,8 +3,7 @@
 //! Signs are those of Nx: a real diagonal of R is positive, except where nothing
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
-use super::eigh::{exponent, half_power};
-use super::matrix::{Matrix, add_scaled, clean, dot, noise, norm, reflector};
+use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, noise, norm, reflector};
 use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
 use super::steps::Steps;
@@ -25,9 +24,8 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     let mut r = a.copy(OP)?;
     // Scaled by a power of two, so that no square over- or underflows.
     let greatest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-    let scaling = if greatest > 0.0 && greatest.is_finite() { exponent(greatest) } else { 0 };
-    let (down, up) = (half_power(-scaling), half_power(scaling));
-    r.map(|value| value.scale(down.0).scale(down.1));
+    let scaling = Scaling::of(greatest);
+    r.map(|value| scaling.down(value));
     // A complex column is turned even where nothing is left below, unless the
     // matrix is square.
     let last = if T::COMPLEX && m != n { m.min(n) } else { m.min(n.min(m.saturating_sub(1))) };
@@ -45,7 +43,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
         for j in 0..end - start {
             let (done, rest) = turned.split_at_mut((j + 1) * rows);
             let v = &mut done[j * rows + j..];
-            let below = norm(&v[1..]) * up.0 * up.1;
+            let below = scaling.up(norm(&v[1..]));
             let beta = |first: T, norm: f64| {
                 if T::COMPLEX {
                     let size = first.abs();
@@ -77,7 +75,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     let noise = noise(m, m.max(n));
     clean(&mut q.data, eps.min(noise));
     let noise = noise * a.norm();
-    r.map(|value| value.scale(up.0).scale(up.1));
+    r.map(|value| scaling.up(value));
     if noise.is_finite() {
         clean(&mut r.data, eps.min(noise));
     }

@@ -149,7 +149,7 @@ impl<T: Scalar> Reflectors<T> {
         let t = View::rows(&t.data, k);
         let t = if adjoint { t.transposed().conjugated() } else { t };
         let data = &mut data[top * strides[0]..];
-        // In the order of the columns, so that neither of both is turned.
+        // What is multiplied lies as the columns do, so that a product is written as it is read.
         let inner = if strides[1] == 1 { [width, 1] } else { [1, k] };
         let [along, turned] = memory.parts(k * width);
         let part = |data| View { data, strides: inner, conjugate: false };

@@ -2,8 +2,7 @@
 //! form, and for what is small implicit QR steps (Golub and Kahan).
 
 use super::conquer::singular_vectors;
-use super::eigh::{TINY, exponent, half_power};
-use super::matrix::{Matrix, add_rows, add_scaled, hypotenuse, reflect_rows, reflector};
+use super::matrix::{Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, reflect_rows, reflector};
 use super::qr::qr;
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
@@ -42,10 +41,9 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     if largest == 0.0 || n == 0 {
         return Ok(Svd { u: Matrix::eye(OP, columns, m)?, s: vec![0.0; n], v: Matrix::eye(OP, n, n)? });
     }
-    let exponent = exponent(largest);
-    let (down, up) = (half_power(-exponent), half_power(exponent));
+    let scaling = Scaling::of(largest);
     let mut b = a.copy(OP)?;
-    b.map(|value| value * down.0 * down.1);
+    b.map(|value| scaling.down(value));
     let mut svd = if m > 2 * n {
         // R has the same singular values, and fewer rows.
         let (q, r) = qr(&b, columns, 0.0)?;
@@ -61,7 +59,7 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     } else {
         bidiagonal(b, columns)?
     };
-    svd.s.iter_mut().for_each(|s| *s = *s * up.0 * up.1);
+    svd.s.iter_mut().for_each(|s| *s = scaling.up(*s));
     Ok(svd)
 }
 
@@ -125,7 +123,8 @@ fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     if r == 0.0 { (1.0, 0.0, 0.0) } else { (f / r, g / r, r) }
 }
 
-/// Diagonalizes; `e[k]` is beside `d[k]`, its last element is zero.
+/// Diagonalizes what has magnitudes up to about one; `e[k]` is beside `d[k]`, its last element is
+/// zero.
 ///
 /// # Errors
 ///

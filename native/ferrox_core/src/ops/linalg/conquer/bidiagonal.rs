@@ -1,17 +1,17 @@
-//! Singular values and vectors of upper bidiagonal matrices.
+//! Singular values and vectors of upper bidiagonal matrices. What is below a rounding of the
+//! largest singular value may be as large as that.
 
-use super::super::eigh::{exponent, half_power};
-use super::super::matrix::{Matrix, hypotenuse, rotate};
+use super::super::matrix::{Matrix, Scaling, TINY, hypotenuse, rotate};
 use super::super::rotations::Rotated;
 use super::super::svd::steps;
-use super::{Half, LEAF, SingularValues, Solution, Turn, deflate, order, solve, tiny};
+use super::{Half, LEAF, Roots, SingularValues, deflate, solve, tiny};
 use crate::Error;
 
 const OP: &str = "svd";
 
 /// Overwrites the diagonal `d` with the singular values, which are not negative, in no order;
-/// `e[k]` is beside `d[k]`, its last element is not read. The left and the right vectors as
-/// rows.
+/// `e[k]` is beside `d[k]`, its last element is not read. Magnitudes are up to about one. The
+/// left and the right vectors as rows.
 ///
 /// # Errors
 ///
@@ -96,10 +96,9 @@ fn join(
     if largest == 0.0 {
         return Ok(());
     }
-    let exponent = exponent(largest);
-    let (down, up) = (half_power(-exponent), half_power(exponent));
-    d.iter_mut().for_each(|d| *d = *d * down.0 * down.1);
-    let (on, beside) = (on * down.0 * down.1, beside * down.0 * down.1);
+    let scaling = Scaling::of(largest);
+    d.iter_mut().for_each(|d| *d = scaling.down(*d));
+    let (on, beside) = (scaling.down(on), scaling.down(beside));
     // The row in terms of the right vectors. It takes the place of the singular value of the
     // one that the first half maps to zero.
     let share = |v: &Matrix<f64>, j: usize| {
@@ -117,7 +116,7 @@ fn join(
     if columns > n {
         let other = share(v, n);
         let length = hypotenuse(z[middle], other);
-        if length > 0.0 {
+        if length > TINY {
             turn(v, middle, n, z[middle] / length, other / length);
             (z[middle], halves[middle]) = (length, Half::Both);
         }
@@ -125,7 +124,7 @@ fn join(
     let tiny = tiny(d, &z);
     // So are those of singular values that are zero but for rounding.
     for j in 0..n {
-        if j != middle && d[j] <= tiny && z[j] != 0.0 {
+        if j != middle && d[j] <= tiny && z[j].abs() > tiny {
             let length = hypotenuse(z[middle], z[j]);
             turn(v, middle, j, z[middle] / length, z[j] / length);
             (z[middle], z[j]) = (length, 0.0);
@@ -134,32 +133,31 @@ fn join(
             }
         }
     }
-    if z[middle].abs() <= tiny {
-        z[middle] = tiny.copysign(z[middle]);
-    }
     let kept = deflate(d, &mut z, 1.0, &mut halves, vec![middle], |i, j, c, s| {
         turn(v, i, j, c, s);
         let (first, second) = u.two_rows(at + i, at + j);
         rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
     });
-    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
-    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
-    let Solution { values, distances, z } = solve::<SingularValues>(&poles, &z, 1.0)?;
-    let (order, halves) = order(&kept, &halves);
-    let turn = Turn { kept: &kept, order: &order, halves, at };
-    turn.vectors(v, [middle + 1, columns], &distances, |j, distance| z[j] / distance)?;
-    // A right vector times the matrix, whose first row is z and whose diagonal has the poles.
-    turn.vectors(
-        u,
-        [middle + 1, n],
-        &distances,
-        |j, distance| {
-            if j == 0 { -1.0 } else { poles[j] * (z[j] / distance) }
-        },
-    )?;
-    for (&j, value) in kept.iter().zip(values) {
-        d[j] = value;
+    if kept.len() == 1 {
+        // Its singular value is all there is of the row.
+        d[middle] = z[middle].abs();
+        if z[middle] < 0.0 {
+            v.row_mut(at + middle)[at..at + columns].iter_mut().for_each(|x| *x = -*x);
+        }
+    } else {
+        // So far from zero that the vectors are.
+        z[middle] = z[middle].abs().max(tiny).copysign(z[middle]);
+        let (turn, Roots { poles, z, distances }) =
+            solve::<SingularValues>(OP, at, (d, &z), 1.0, kept, &halves)?;
+        let right = turn.matrix(&distances, |j, distance| z[j] / distance)?;
+        // A right vector times the matrix, whose first row is z and whose diagonal has what the
+        // poles are the squares of.
+        let left =
+            turn.matrix(&distances, |j, distance| if j == 0 { -1.0 } else { poles[j] * (z[j] / distance) })?;
+        drop(distances);
+        turn.vectors(v, [middle + 1, columns], &right)?;
+        turn.vectors(u, [middle + 1, n], &left)?;
     }
-    d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
+    d.iter_mut().for_each(|d| *d = scaling.up(*d));
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Eigenvalues and eigenvectors of symmetric tridiagonal matrices.
 
-use super::super::eigh::{exponent, half_power, ql};
-use super::super::matrix::{Matrix, rotate};
+use super::super::eigh::ql;
+use super::super::matrix::{Matrix, Scaling, rotate};
 use super::super::rotations::Rotated;
-use super::{Eigenvalues, Half, LEAF, Solution, Turn, deflate, order, solve};
+use super::{Eigenvalues, Half, LEAF, deflate, solve};
 use crate::Error;
 
 const OP: &str = "eigh";
@@ -51,12 +51,11 @@ fn conquer(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> R
 fn leaf(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
     let n = d.len();
     let largest = d.iter().chain(&*e).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let exponent = if largest > 0.0 { exponent(largest) } else { 0 };
-    let (down, up) = (half_power(-exponent), half_power(exponent));
-    d.iter_mut().chain(&mut *e).for_each(|x| *x = *x * down.0 * down.1);
+    let scaling = Scaling::of(largest);
+    d.iter_mut().chain(&mut *e).for_each(|x| *x = scaling.down(*x));
     let mut columns = Rotated::new(OP, Matrix::eye(OP, n, n)?)?;
     ql(d, e, &mut columns)?;
-    d.iter_mut().for_each(|d| *d = *d * up.0 * up.1);
+    d.iter_mut().for_each(|d| *d = scaling.up(*d));
     let found = columns.finish()?.transpose(OP)?;
     for i in 0..n {
         rows.row_mut(at + i)[at..at + n].copy_from_slice(found.row(i));
@@ -83,14 +82,8 @@ fn join(
     if kept.is_empty() {
         return Ok(());
     }
-    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
-    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
-    let Solution { values, distances, z } = solve::<Eigenvalues>(&poles, &z, rho)?;
-    let (order, halves) = order(&kept, &halves);
-    let turn = Turn { kept: &kept, order: &order, halves, at };
-    turn.vectors(rows, [middle, n], &distances, |j, distance| z[j] / distance)?;
-    for (&j, value) in kept.iter().zip(values) {
-        d[j] = value;
-    }
-    Ok(())
+    let (turn, roots) = solve::<Eigenvalues>(OP, at, (d, &z), rho, kept, &halves)?;
+    let turned = turn.matrix(&roots.distances, |j, distance| roots.z[j] / distance)?;
+    drop(roots);
+    turn.vectors(rows, [middle, n], &turned)
 }
