@@ -270,24 +270,24 @@ fn singular_vectors_multiply_to_the_matrix() {
     // Of which halves are joined.
     let large = [(32, 32), (33, 33), (65, 66), (70, 50), (131, 60), (70, 131)];
     for dtype in [F64, F32, F16, BF16, S32, U8] {
-        singular_vectors_multiply(dtype, &small);
+        singular_vectors_multiply(dtype, 2, &small);
         if matches!(dtype, F64 | F32) {
-            singular_vectors_multiply(dtype, &large);
+            singular_vectors_multiply(dtype, 2, &large);
         }
     }
-    // So long that it stays on the pool.
-    singular_vectors_multiply(F64, &[(210, 210)]);
+    // Alone, and so long that it stays on the pool.
+    singular_vectors_multiply(F64, 1, &[(210, 210)]);
 }
 
-fn singular_vectors_multiply(dtype: DType, sizes: &[(usize, usize)]) {
+fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)]) {
     let mut draw = Random(5);
     for &(m, n) in sizes {
         for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
-            let drawn: Vec<M> = (0..2).map(|_| random(dtype, m, n, &mut draw)).collect();
-            let source = source(dtype, &[2, m, n], &drawn);
+            let drawn: Vec<M> = (0..count).map(|_| random(dtype, m, n, &mut draw)).collect();
+            let source = source(dtype, &[count, m, n], &drawn);
             let (out, k) = (floating(dtype), m.min(n));
             let (c, r) = if full { (m, n) } else { (k, k) };
-            let shapes = [vec![2, m, c], vec![2, k], vec![2, r, n]];
+            let shapes = [vec![count, m, c], vec![count, k], vec![count, r, n]];
             let specs = [(out, &shapes[0][..]), (out, &shapes[1][..]), (out, &shapes[2][..])];
             let [u, s, vt] =
                 outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
