@@ -507,7 +507,7 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
             let (d, found) = eigh::eigh(&a)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
-            let tiny = noise(n, n) * d.iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+            let tiny = noise(n, n) * matrix::largest(&d);
             for (place, &from) in order.iter().enumerate() {
                 values.data[place] = T::real(d[from].clean(tiny));
                 let row = found.row(from);
@@ -526,7 +526,7 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
 /// The first of the largest components, those that rounding may have made
 /// different being as large.
 fn largest<T: Scalar>(row: &[T]) -> T {
-    let largest = row.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let largest = matrix::largest(row);
     let first = row.iter().copied().find(|v| v.abs() >= largest * (1.0 - 1e-6));
     first.filter(|v| v.abs() > 0.0).unwrap_or(T::ONE)
 }

@@ -15,7 +15,7 @@ pub use self::tridiagonal::eigenvectors;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::matrix::{Matrix, divide, hypotenuse, norm};
+use super::matrix::{Matrix, divide, hypotenuse, largest, norm, rotate};
 use crate::Error;
 use crate::exec::blocks::{Update, View, multiply};
 use crate::exec::parallel::{self, Cost};
@@ -76,7 +76,13 @@ impl Poles for SingularValues {
 
 /// What rounding leaves of values and shares of that magnitude.
 fn tiny(d: &[f64], z: &[f64]) -> f64 {
-    8.0 * f64::EPSILON * d.iter().chain(z).fold(0.0, |m: f64, x| m.max(x.abs()))
+    8.0 * f64::EPSILON * largest(d).max(largest(z))
+}
+
+/// Rotates two vectors of a block on the diagonal of a matrix whose rows they are.
+fn rotate_rows(rows: &mut Matrix<f64>, block: Range<usize>, [i, j]: [usize; 2], c: f64, s: f64) {
+    let (first, second) = rows.two_rows(block.start + i, block.start + j);
+    rotate(&mut first[block.clone()], &mut second[block], c, s);
 }
 
 /// Which values change, in ascending order. Others have no share in `z`, or are made so that

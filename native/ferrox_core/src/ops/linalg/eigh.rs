@@ -2,7 +2,7 @@
 //! tridiagonal form, and for what is small implicit QL steps.
 
 use super::conquer::eigenvectors;
-use super::matrix::{Matrix, Scaling, TINY, hypotenuse, reflector, update_and_multiply};
+use super::matrix::{Matrix, Scaling, TINY, hypotenuse, largest, reflector, update_and_multiply};
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
 use super::scalar::Scalar;
@@ -26,7 +26,7 @@ pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     let n = a.rows;
     // Scaled by a power of two, so that no square over- or underflows.
-    let largest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let largest = largest(&a.data);
     if largest == 0.0 || n == 0 {
         return Ok((vec![0.0; n], Matrix::eye(OP, n, n)?));
     }
@@ -132,7 +132,8 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     Ok(Tridiagonal { d, e, turns, reflectors })
 }
 
-/// Implicit QL steps for a matrix of magnitudes up to about one; rotates the columns of `vectors` along.
+/// Implicit QL steps for a matrix of magnitudes up to about one; rotates the columns of
+/// `vectors` along.
 ///
 /// # Errors
 ///

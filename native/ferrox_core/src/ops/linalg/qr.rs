@@ -3,7 +3,7 @@
 //! Signs are those of Nx: a real diagonal of R is positive, except where nothing
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
-use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, noise, norm, reflector};
+use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, largest, noise, norm, reflector};
 use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
 use super::steps::Steps;
@@ -23,7 +23,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     let (m, n) = (a.rows, a.columns);
     let mut r = a.copy(OP)?;
     // Scaled by a power of two, so that no square over- or underflows.
-    let greatest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let greatest = largest(&a.data);
     let scaling = Scaling::of(greatest);
     r.map(|value| scaling.down(value));
     // A complex column is turned even where nothing is left below, unless the

@@ -2,7 +2,9 @@
 //! form, and for what is small implicit QR steps (Golub and Kahan).
 
 use super::conquer::singular_vectors;
-use super::matrix::{Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, reflect_rows, reflector};
+use super::matrix::{
+    Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, largest, reflect_rows, reflector,
+};
 use super::qr::qr;
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
@@ -37,7 +39,7 @@ pub struct Svd {
 /// converge.
 pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     let (m, n) = (a.rows, a.columns);
-    let largest = a.data.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let largest = largest(&a.data);
     if largest == 0.0 || n == 0 {
         return Ok(Svd { u: Matrix::eye(OP, columns, m)?, s: vec![0.0; n], v: Matrix::eye(OP, n, n)? });
     }
@@ -130,7 +132,7 @@ fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
 ///
 /// `Error::Argument` if the steps don't converge, `Error::TooLarge` if there is no memory.
 pub fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated<f64>) -> Result<(), Error> {
-    let norm = d.iter().chain(e.iter()).fold(0.0, |m: f64, x| m.max(x.abs()));
+    let norm = largest(d).max(largest(e));
     let mut count = 0;
     let mut end = d.len();
     while end > 1 {

@@ -1,10 +1,10 @@
 //! Singular values and vectors of upper bidiagonal matrices. What is below a rounding of the
 //! largest singular value may be as large as that.
 
-use super::super::matrix::{Matrix, Scaling, TINY, hypotenuse, rotate};
+use super::super::matrix::{Matrix, Scaling, TINY, hypotenuse, largest};
 use super::super::rotations::Rotated;
 use super::super::svd::steps;
-use super::{Half, LEAF, Roots, SingularValues, deflate, solve, tiny};
+use super::{Half, LEAF, Roots, SingularValues, deflate, rotate_rows, solve, tiny};
 use crate::Error;
 
 const OP: &str = "svd";
@@ -92,7 +92,7 @@ fn join(
     let [u, v] = vectors;
     *u.at_mut(at + middle, at + middle) = 1.0;
     // Scaled by a power of two, so that no square underflows.
-    let largest = d.iter().fold(on.abs().max(beside.abs()), |m: f64, x| m.max(x.abs()));
+    let largest = largest(d).max(on.abs()).max(beside.abs());
     if largest == 0.0 {
         return Ok(());
     }
@@ -108,16 +108,12 @@ fn join(
     let mut z: Vec<f64> = (0..n).map(|j| share(v, j)).collect();
     let half = |j: usize| if j <= middle { Half::First } else { Half::Second };
     let mut halves: Vec<Half> = (0..n).map(half).collect();
-    let turn = |v: &mut Matrix<f64>, i: usize, j: usize, c: f64, s: f64| {
-        let (first, second) = v.two_rows(at + i, at + j);
-        rotate(&mut first[at..at + columns], &mut second[at..at + columns], c, s);
-    };
     // Of two vectors that the halves map to zero, one is made that the row does, too.
     if columns > n {
         let other = share(v, n);
         let length = hypotenuse(z[middle], other);
         if length > TINY {
-            turn(v, middle, n, z[middle] / length, other / length);
+            rotate_rows(v, at..at + columns, [middle, n], z[middle] / length, other / length);
             (z[middle], halves[middle]) = (length, Half::Both);
         }
     }
@@ -126,7 +122,7 @@ fn join(
     for j in 0..n {
         if j != middle && d[j] <= tiny && z[j].abs() > tiny {
             let length = hypotenuse(z[middle], z[j]);
-            turn(v, middle, j, z[middle] / length, z[j] / length);
+            rotate_rows(v, at..at + columns, [middle, j], z[middle] / length, z[j] / length);
             (z[middle], z[j]) = (length, 0.0);
             if halves[j] != Half::First {
                 halves[middle] = Half::Both;
@@ -134,9 +130,8 @@ fn join(
         }
     }
     let kept = deflate(d, &mut z, 1.0, &mut halves, vec![middle], |i, j, c, s| {
-        turn(v, i, j, c, s);
-        let (first, second) = u.two_rows(at + i, at + j);
-        rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
+        rotate_rows(v, at..at + columns, [i, j], c, s);
+        rotate_rows(u, at..at + n, [i, j], c, s);
     });
     if kept.len() == 1 {
         // Its singular value is all there is of the row.

@@ -1,9 +1,9 @@
 //! Eigenvalues and eigenvectors of symmetric tridiagonal matrices.
 
 use super::super::eigh::ql;
-use super::super::matrix::{Matrix, Scaling, rotate};
+use super::super::matrix::{Matrix, Scaling, largest};
 use super::super::rotations::Rotated;
-use super::{Eigenvalues, Half, LEAF, deflate, solve};
+use super::{Eigenvalues, Half, LEAF, deflate, rotate_rows, solve};
 use crate::Error;
 
 const OP: &str = "eigh";
@@ -50,8 +50,7 @@ fn conquer(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> R
 
 fn leaf(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
     let n = d.len();
-    let largest = d.iter().chain(&*e).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let scaling = Scaling::of(largest);
+    let scaling = Scaling::of(largest(d).max(largest(e)));
     d.iter_mut().chain(&mut *e).for_each(|x| *x = scaling.down(*x));
     let mut columns = Rotated::new(OP, Matrix::eye(OP, n, n)?)?;
     ql(d, e, &mut columns)?;
@@ -76,8 +75,7 @@ fn join(
     let n = d.len();
     let mut halves: Vec<Half> = (0..n).map(|j| if j < middle { Half::First } else { Half::Second }).collect();
     let kept = deflate(d, &mut z, rho, &mut halves, Vec::with_capacity(n), |i, j, c, s| {
-        let (first, second) = rows.two_rows(at + i, at + j);
-        rotate(&mut first[at..at + n], &mut second[at..at + n], c, s);
+        rotate_rows(rows, at..at + n, [i, j], c, s);
     });
     if kept.is_empty() {
         return Ok(());
