@@ -253,6 +253,22 @@ fn large_enough_to_be_split() {
     }
 }
 
+/// Products that are made of parts with edges, over more steps than are added up at a time.
+#[test]
+fn in_parts_and_steps() {
+    let (mut compared, mut random) = (0, Random(9));
+    for dtype in [F32, F64, C64] {
+        for [m, k, n] in [[77, 1_100, 75], [3, 1_500, 1_201], [1_201, 1_500, 3], [4_001, 31, 33]] {
+            for view in [0, 2, 9] {
+                let l = Source::new(dtype, views(&[m, k])[view].clone(), &numbers(dtype, &mut random));
+                let r = Source::new(dtype, views(&[k, n])[view].clone(), &numbers(dtype, &mut random));
+                compared += run(&l, &r, &axes([&[1], &[0]], [&[], &[]]), dtype, Bound::Value);
+            }
+        }
+    }
+    println!("dot, in parts and steps: {compared} elements compared");
+}
+
 /// A matrix with a vector on either side: more columns than stripes and steps, rows and
 /// columns that lie densely or not.
 #[test]

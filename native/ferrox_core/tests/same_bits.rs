@@ -1,5 +1,5 @@
-//! The same bits on every instruction set and with any number of threads, for
-//! everything but products that the gemm crate computes.
+//! The same bits on every instruction set and with any number of threads. (What
+//! instructions the gemm crate uses for large products is its own affair.)
 //!
 //! One test alone in its process: the instruction set is chosen for all of it,
 //! and the number of threads once.
@@ -90,7 +90,7 @@ fn compute() -> Results {
             }
         }
     }
-    // Integers, floats too few for gemm, and vectors.
+    // Integers, floats too few for gemm, vectors, and products in parts and steps.
     for (dtype, [m, k, n]) in [
         (S32, [130, 70, 90]),
         (U8, [33, 200, 65]),
@@ -101,6 +101,11 @@ fn compute() -> Results {
         (F64, [302, 77, 1]),
         (C128, [303, 70, 1]),
         (F64, [1, 700, 333]),
+        (F32, [131, 1_300, 701]),
+        (F64, [257, 600, 130]),
+        (C64, [100, 1_100, 91]),
+        (F32, [20_001, 17, 19]),
+        (F32, [9, 2_000, 3_001]),
     ] {
         let (l, r) = (
             Source::random(dtype, views(&[m, k])[0].clone(), &mut random),

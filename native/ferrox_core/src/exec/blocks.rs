@@ -7,25 +7,26 @@
 
 #![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
 
+use std::convert::Infallible;
 use std::ops::{Add, Range};
 
 use gemm_common::Parallelism;
 use num_complex::Complex;
 
-use crate::exec::parallel::{self, Cost};
+use crate::exec::parallel::{self, Cost, Work};
 
 /// What a multiplication and addition of four bytes costs.
 pub(super) const FLOAT: Cost = 10;
 
 /// A number that blocks hold.
 pub trait Number: Copy + Send + Sync + Default + 'static {
-    /// Computes a product.
+    /// Computes a product, on the calling thread if it is `alone`.
     ///
     /// # Safety
     ///
     /// What the sizes and strides reach must be there, and nothing else may refer to
     /// what is reached of `out`, whose elements are distinct.
-    unsafe fn product(operands: Operands<Self>, parallelism: Parallelism);
+    unsafe fn product(operands: Operands<Self>, alone: bool);
 }
 
 /// A matrix that is read: its first element, its strides, and whether it stands for
@@ -45,31 +46,111 @@ pub struct Operands<T> {
 }
 
 // SAFETY: it stands for slices that are alive, and borrowed as it uses them, while
-// another thread has it; and `T` may be shared.
+// other threads have it; and `T` may be shared.
 unsafe impl<T: Number> Send for Operands<T> {}
+// SAFETY: as above; no part of `out` is another's.
+unsafe impl<T: Number> Sync for Operands<T> {}
+
+/// Steps that are added up at a time, about: as many as gemm packs.
+const STEPS: usize = 512;
+
+/// Work of a part of a product over so many steps, at most, so that threads that are late even
+/// out. Parts of 2048 rows and columns take 5% longer than the whole that gemm shares out, and those
+/// of half the size 8%.
+const PART: Work = 1_500_000_000;
+
+/// Parts for each thread, at least: of more, the products of 300 to 1024 take 5% longer.
+const PARTS_PER_THREAD: usize = 2;
+
+/// Rows of a part at most, but for one of fewer columns: of these, gemm packs more.
+const ROWS: usize = 128;
+
+impl<T: Number> Operands<T> {
+    /// Multiplies parts, one after the other or on several threads. Which steps are added up at
+    /// a time depends on the sizes alone, and so does every sum.
+    fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
+        let [m, k, n] = self.sizes;
+        let cost = cost::<T>(k);
+        if !parallel::is_worth_sharing(m * n, cost) {
+            return multiply(self);
+        }
+        let steps = k.div_ceil((k / STEPS).max(1));
+        let least = if alone { 1 } else { PARTS_PER_THREAD * parallel::sharers(m * n, cost) };
+        let [mut rows, mut columns] = [m, n];
+        let line = 64 / size_of::<T>();
+        while parallel::work(rows * columns, self::cost::<T>(steps)) > PART
+            || m.div_ceil(rows) * n.div_ceil(columns) < least
+        {
+            let longer = if rows > columns.min(ROWS) { &mut rows } else { &mut columns };
+            if *longer <= line {
+                break;
+            }
+            *longer = longer.div_ceil(2).next_multiple_of(line);
+        }
+        let across = n.div_ceil(columns);
+        let parts = 0..m.div_ceil(rows) * across;
+        let each = |part: usize| {
+            let (row, column) = (part / across * rows, part % across * columns);
+            for step in (0..k).step_by(steps) {
+                multiply(self.part([row, step, column], [rows, steps, columns]));
+            }
+            Ok(())
+        };
+        let Ok(()) = parallel::try_each::<_, Infallible>(m * n, if alone { 0 } else { cost }, parts, each);
+    }
+
+    /// The part that begins at a row, a step and a column, at most so many of them.
+    fn part(self, [row, step, column]: [usize; 3], most: [usize; 3]) -> Self {
+        let [m, k, n] = self.sizes;
+        let (from, strides, turned) = self.left;
+        let left = (from.wrapping_add(row * strides[0] + step * strides[1]), strides, turned);
+        let (from, strides, turned) = self.right;
+        let right = (from.wrapping_add(step * strides[0] + column * strides[1]), strides, turned);
+        let (to, strides) = self.out;
+        Operands {
+            sizes: [most[0].min(m - row), most[1].min(k - step), most[2].min(n - column)],
+            left,
+            right,
+            out: (to.wrapping_add(row * strides[0] + column * strides[1]), strides),
+            adds: self.adds || step > 0,
+            ..self
+        }
+    }
+
+    /// The same elements with rows for columns.
+    fn transposed(self) -> Self {
+        let [m, k, n] = self.sizes;
+        let turn = |(first, [row, column], conjugate): Side<T>| (first, [column, row], conjugate);
+        let (out, [row, column]) = self.out;
+        Operands {
+            sizes: [n, k, m],
+            left: turn(self.right),
+            right: turn(self.left),
+            out: (out, [column, row]),
+            ..self
+        }
+    }
+}
 
 macro_rules! number {
     ($($t:ty, $gemm:path;)*) => {$(
         impl Number for $t {
-            unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
-                let Operands { sizes: [mut m, k, mut n], mut left, mut right, mut out, adds, negates } = operands;
+            unsafe fn product(operands: Operands<Self>, alone: bool) {
                 // Its loops go down the columns of the result.
-                if out.1[1] < out.1[0] {
-                    (m, n, left, right) = (n, m, right, left);
-                    for strides in [&mut left.1, &mut right.1, &mut out.1] {
-                        strides.reverse();
+                let turned = operands.out.1[1] < operands.out.1[0];
+                let operands = if turned { operands.transposed() } else { operands };
+                operands.in_parts(alone, |Operands { sizes: [m, k, n], left, right, out, adds, negates }| {
+                    let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
+                    let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
+                    let factor = if negates { -1.0 } else { 1.0 };
+                    // SAFETY: as the caller promises, of parts of what it has.
+                    unsafe {
+                        $gemm()(
+                            m, n, k, out.0, oc, or, adds, left.0, lc, lr, right.0, rc, rr, 1.0, factor,
+                            false, false, false, Parallelism::None,
+                        );
                     }
-                }
-                let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
-                let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
-                let factor = if negates { -1.0 } else { 1.0 };
-                // SAFETY: as the caller promises.
-                unsafe {
-                    $gemm()(
-                        m, n, k, out.0, oc, or, adds, left.0, lc, lr, right.0, rc, rr, 1.0, factor, false,
-                        false, false, parallelism,
-                    );
-                }
+                });
             }
         }
     )*};
@@ -83,7 +164,7 @@ number! {
 const APART: usize = 1 << 14;
 
 impl<R: Number + Add<Output = R>> Number for Complex<R> {
-    unsafe fn product(operands: Operands<Self>, parallelism: Parallelism) {
+    unsafe fn product(operands: Operands<Self>, alone: bool) {
         let Operands { sizes: [m, k, n], left, right, out: (out, strides), adds, negates } = operands;
         let apart = m * k * n >= APART;
         let mut memory = [Vec::new(), Vec::new(), Vec::new()];
@@ -113,7 +194,7 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 negates: negates ^ (l == 1 && r == 1) ^ (l == 1 && left.2) ^ (r == 1 && right.2),
             };
             // SAFETY: as the caller promises, or in memory that has just been taken for it.
-            unsafe { R::product(product, parallelism) };
+            unsafe { R::product(product, alone) };
         }
         if own {
             let (re, im) = totals.split_at(m * n);
@@ -260,7 +341,7 @@ pub fn subtract_within<T: Number>(
     // SAFETY: every element that the sizes and strides reach lies in a block, and the
     // blocks within `data`, which is borrowed mutably; `out` overlaps none of the
     // others.
-    unsafe { operands.multiply(cost::<T>(k)) }
+    unsafe { T::product(operands, false) }
 }
 
 /// A matrix in memory: the element at (row, column) is
@@ -319,11 +400,10 @@ pub fn multiply<T: Number>(
     right: View<'_, T>,
     out: (&mut [T], [usize; 2]),
 ) {
-    let cost = cost::<T>(sizes[1]);
-    multiply_at(sizes, update, left, right, out, cost);
+    multiply_at(sizes, update, left, right, out, false);
 }
 
-/// `multiply` where an element of the result costs `cost`; on the calling thread if that is none.
+/// `multiply`, on the calling thread if it is `alone`.
 ///
 /// # Panics
 ///
@@ -334,7 +414,7 @@ pub(super) fn multiply_at<T: Number>(
     left: View<'_, T>,
     right: View<'_, T>,
     (out, strides): (&mut [T], [usize; 2]),
-    cost: Cost,
+    alone: bool,
 ) {
     if m == 0 || n == 0 || k == 0 {
         return;
@@ -355,24 +435,10 @@ pub(super) fn multiply_at<T: Number>(
     // SAFETY: every element that the sizes and strides reach lies within the slices, as
     // just checked; those of `out` are distinct, and it is borrowed mutably, so that it
     // overlaps none of the others.
-    unsafe { operands.multiply(cost) }
+    unsafe { T::product(operands, alone) }
 }
 
 /// What an element of a product of `k` steps costs.
-pub(super) fn cost<T>(k: usize) -> Cost {
+fn cost<T>(k: usize) -> Cost {
     FLOAT * (k * size_of::<T>() / 4) as Cost
-}
-
-impl<T: Number> Operands<T> {
-    /// # Safety
-    ///
-    /// As of `Number::product`.
-    unsafe fn multiply(self, cost: Cost) {
-        let [m, _, n] = self.sizes;
-        parallel::install(m * n, cost, move |threads| {
-            let parallelism = if threads > 1 { Parallelism::Rayon(threads) } else { Parallelism::None };
-            // SAFETY: as the caller promises.
-            unsafe { T::product(self, parallelism) };
-        });
-    }
 }

@@ -102,11 +102,10 @@ fn product<T: Number + Lane>(
     assert!(left.holds(m, k, width) && right.holds(k, n, width));
     let Target { bytes: out, strides, alone } = out;
     let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
-    let cost = if alone { 0 } else { blocks::cost::<T>(k) };
     let view = |data, strides| View { data, strides, conjugate: false };
     let (lhs, rhs) = (view(&lhs, left.strides), view(&rhs, right.strides));
     let multiply = |out: &mut [T], strides| {
-        blocks::multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), cost);
+        blocks::multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), alone);
     };
     // SAFETY: `T` has no invalid bit patterns, and the middle part of
     // `align_to_mut` is aligned.

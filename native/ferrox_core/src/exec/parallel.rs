@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rayon::ThreadPool;
+use rayon_core::ThreadPool;
 
 /// Estimated picoseconds for one element.
 pub type Cost = u64;
@@ -66,7 +66,7 @@ pub fn threads() -> usize {
 /// The pool; none with one thread, or where threads can't be had.
 fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
-        let builder = rayon::ThreadPoolBuilder::new()
+        let builder = rayon_core::ThreadPoolBuilder::new()
             .num_threads(threads())
             .thread_name(|i| format!("ferrox-{i}"))
             .start_handler(|_| yield_to_others());
@@ -116,20 +116,18 @@ pub fn is_long(work: Work) -> bool {
     work > MAX_SHORT && duration(work) > MAX_SHORT
 }
 
+/// Whether several threads do that much work sooner than one.
+#[inline]
+#[must_use]
+pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
+    work(elements, cost) >= MIN_PARALLEL
+}
+
 /// Whether an operation of that much work should use the pool.
 #[inline]
 #[must_use]
 pub fn pays(elements: usize, cost: Cost) -> bool {
-    work(elements, cost) >= MIN_PARALLEL && threads() > 1
-}
-
-/// Runs `work` on the pool if it pays: the number of threads that it may use
-/// is its argument, and rayon's functions inside it use Ferrox's pool.
-pub fn install<R: Send>(elements: usize, cost: Cost, work: impl FnOnce(usize) -> R + Send) -> R {
-    match pool_for(elements, cost) {
-        Some(pool) => pool.install(|| work(pool.current_num_threads())),
-        None => work(1),
-    }
+    is_worth_sharing(elements, cost) && threads() > 1
 }
 
 /// Runs work of one thread that uses the pool itself, on the pool if it is long. One at a time is
@@ -215,7 +213,7 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
         return b();
     };
     if pool.current_thread_index().is_some() {
-        rayon::join(a, b);
+        rayon_core::join(a, b);
     } else {
         pool.in_place_scope(|scope| {
             scope.spawn(|_| b());

@@ -8,7 +8,6 @@ use smallvec::SmallVec;
 use crate::error::ShapeDisplay;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
-use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::small;
 use crate::layout::{Layout, Shape, Strides, gather, index_of};
@@ -335,17 +334,6 @@ fn product(
     }
     if large && !lane.is_integer() {
         let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
-        // gemm shares out what it packs, and not many rows.
-        let tall = m / 16 >= n && k <= n.saturating_mul(4) && left.strides[0] >= k;
-        if tall && !alone {
-            let cost = panels::cost(lane.width(), k * n);
-            return parallel::try_fill(out, m, cost, |first, out| {
-                let bytes = &left.bytes[first * left.strides[0] * lane.width()..];
-                let (rows, left) = (out.len() / (n * lane.width()), Matrix { bytes, ..left });
-                let out = Target { bytes: out, strides: [n, 1], alone: true };
-                matmul::float(lane, [rows, k, n], left, right, out).map_err(too_large)
-            });
-        }
         let out = Target { bytes: out, strides: [n, 1], alone };
         return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
     }
