@@ -12,6 +12,7 @@ pub mod memory;
 pub mod panels;
 pub mod parallel;
 pub mod past;
+pub mod pause;
 #[cfg(target_arch = "x86_64")]
 mod quick;
 pub mod radix;

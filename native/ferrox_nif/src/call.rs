@@ -1,6 +1,7 @@
 //! One call of a NIF: the scheduler it runs on, and what it answers.
 
 use ferrox_core::exec::parallel::{self, Work};
+use ferrox_core::exec::pause;
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, NewBinary, OwnedBinary, Term};
@@ -45,13 +46,16 @@ impl<'a> Call<'a> {
     /// and nothing has been done.
     #[inline(always)]
     pub fn run(self, work: Work, run: impl FnOnce(Env<'a>) -> Result<Term<'a>, Error>) -> Term<'a> {
-        if self.on == Scheduler::Normal && work > UNNOTICED {
-            if parallel::is_long(work) {
-                return atoms::dirty().encode(self.env);
+        if work > UNNOTICED {
+            if self.on == Scheduler::Normal {
+                if parallel::is_long(work) {
+                    return atoms::dirty().encode(self.env);
+                }
+                // So that a process which makes many such calls lets others go on in between.
+                let percent = parallel::duration(work) / (TIMESLICE / 100);
+                consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
             }
-            // So that a process which makes many such calls lets others go on in between.
-            let percent = parallel::duration(work) / (TIMESLICE / 100);
-            consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
+            pause::begin();
         }
         run(self.env).unwrap_or_else(|error| (atoms::error(), error.to_string()).encode(self.env))
     }

@@ -14,6 +14,7 @@ use gemm_common::Parallelism;
 use num_complex::Complex;
 
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause::pause;
 
 /// What a multiplication and addition of four bytes costs.
 pub(super) const FLOAT: Cost = 10;
@@ -54,8 +55,8 @@ unsafe impl<T: Number> Sync for Operands<T> {}
 /// Steps that are added up at a time, about: as many as gemm packs.
 const STEPS: usize = 512;
 
-/// Work of a part of a product over so many steps, at most, so that threads that are late even
-/// out. Parts of 2048 rows and columns take 5% longer than the whole that gemm shares out, and those
+/// Work of a part of a product over so many steps, at most, so that a thread can pause between
+/// two. Parts of 2048 rows and columns take 5% longer than the whole that gemm shares out, and those
 /// of half the size 8%.
 const PART: Work = 1_500_000_000;
 
@@ -93,6 +94,7 @@ impl<T: Number> Operands<T> {
             let (row, column) = (part / across * rows, part % across * columns);
             for step in (0..k).step_by(steps) {
                 multiply(self.part([row, step, column], [rows, steps, columns]));
+                pause();
             }
             Ok(())
         };

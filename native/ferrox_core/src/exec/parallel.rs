@@ -10,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon_core::ThreadPool;
 
+use super::pause::{self, TURN, pause};
+
 /// Estimated picoseconds for one element.
 pub type Cost = u64;
 
@@ -26,8 +28,11 @@ const MAX_SHORT: Work = 300_000_000;
 /// and 80 us.
 const MIN_PARALLEL: Work = 60_000_000;
 
-/// Chunks a thread: enough to even out threads that are late.
-const CHUNKS_PER_THREAD: usize = 4;
+/// Parts for each thread: enough to even out threads that are late.
+const PARTS_PER_THREAD: usize = 4;
+
+/// Work of a part, at most, so that a thread can pause between two.
+const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 
 /// Chunks of elements that cost less than this start at multiples of `ALIGN`.
 const SMALL: Cost = 20_000;
@@ -68,8 +73,7 @@ fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
         let builder = rayon_core::ThreadPoolBuilder::new()
             .num_threads(threads())
-            .thread_name(|i| format!("ferrox-{i}"))
-            .start_handler(|_| yield_to_others());
+            .thread_name(|i| format!("ferrox-{i}"));
         if threads() > 1 { builder.build().ok() } else { None }
     })
     .as_ref()
@@ -78,21 +82,6 @@ fn pool() -> Option<&'static ThreadPool> {
 /// The pool, where an operation of that much work should use it.
 fn pool_for(elements: usize, cost: Cost) -> Option<&'static ThreadPool> {
     pays(elements, cost).then(pool).flatten()
-}
-
-/// Lets the VM's schedulers go first, who have timers to keep and messages to pass: with
-/// as many threads as cores, another process's timers were served when a product ended.
-/// Elsewhere than on Linux niceness is the process's, not the thread's.
-fn yield_to_others() {
-    #[cfg(target_os = "linux")]
-    {
-        /// From 5 on, timers of 1 ms mostly are kept as with idle cores, but some runs of
-        /// bench/timer.exs on Linux 6.18 have them wait for a large product all the same. Only 19
-        /// mends these, and would leave the pool next to nothing of a core that others use.
-        const NICE: i32 = 5;
-        // Where it is refused, threads go on as they are.
-        let _ = rustix::process::nice(NICE);
-    }
 }
 
 /// The work of an operation on so many elements.
@@ -128,6 +117,14 @@ pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
 #[must_use]
 pub fn pays(elements: usize, cost: Cost) -> bool {
     is_worth_sharing(elements, cost) && threads() > 1
+}
+
+/// Parts that work should be done in: some for each thread that shares it, and none of them longer
+/// than a turn. `alone` if the other threads have work of their own.
+#[must_use]
+pub fn parts(work: Work, alone: bool) -> usize {
+    let shared = if !alone && pays(1, work) { threads() * PARTS_PER_THREAD } else { 1 };
+    shared.max(usize::try_from(work.div_ceil(MAX_PART)).unwrap_or(usize::MAX))
 }
 
 /// Runs work of one thread that uses the pool itself, on the pool if it is long. One at a time is
@@ -195,10 +192,7 @@ pub fn try_each<T, E: Send>(
     mut parts: impl DoubleEndedIterator<Item = T> + Send,
     each: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    match pool_for(elements, cost) {
-        Some(pool) => share(pool, &mut parts, &each),
-        None => parts.try_for_each(each),
-    }
+    share(pool_for(elements, cost), &mut parts, &each)
 }
 
 // Rayon's machinery is compiled for every type of closure that it is given: a
@@ -226,21 +220,23 @@ fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>)
     if size == 0 {
         return Ok(());
     }
-    let Some(pool) = pool_for(size, cost) else {
+    let parts = parts(work(size, cost), false);
+    if parts == 1 {
         return fill(0, out);
-    };
-    let (threads, width) = (pool.current_num_threads(), out.len() / size);
-    let chunk = size.div_ceil(threads * CHUNKS_PER_THREAD);
+    }
+    let (width, chunk) = (out.len() / size, size.div_ceil(parts));
     // Chunks of small elements start where a tile does.
     let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
-    share(pool, &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| fill(i * chunk, part))
+    share(pool_for(size, cost), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
+        fill(i * chunk, part)
+    })
 }
 
 /// Lets each thread of a pool take another of the parts when it is done with one: the calling
 /// thread the first that is left, others the last. So what is read again and again stays, with two
 /// threads, in the cache of the core that read it before.
 fn share<T, E: Send>(
-    pool: &ThreadPool,
+    pool: Option<&ThreadPool>,
     parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),
     each: &(dyn Fn(T) -> Result<(), E> + Sync),
 ) -> Result<(), E> {
@@ -253,15 +249,22 @@ fn share<T, E: Send>(
                 *lock(&failure) = Some(error);
                 return;
             }
+            pause();
         }
     };
-    // The calling thread works as well: it is awake already.
-    pool.in_place_scope(|scope| {
-        for _ in 1..pool.current_num_threads() {
-            scope.spawn(|_| work(|parts| parts.next_back()));
-        }
-        work(|parts| parts.next());
-    });
+    match pool {
+        // The calling thread works as well: it is awake already.
+        Some(pool) => pool.in_place_scope(|scope| {
+            for _ in 1..pool.current_num_threads() {
+                scope.spawn(|_| {
+                    pause::begin();
+                    work(|parts| parts.next_back());
+                });
+            }
+            work(|parts| parts.next());
+        }),
+        None => work(|parts| parts.next()),
+    }
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 

@@ -7,6 +7,7 @@
 //! radix sort, so that no order of keys takes quadratic time.
 
 use super::parallel;
+use super::pause::pause;
 use super::radix::{Digits, sort_digits};
 use super::simd::{Lanes, Vectorized, Wide};
 
@@ -54,6 +55,7 @@ fn long<K: Lanes + Digits>(
             return;
         }
         steps -= 1;
+        pause();
         let pivot = wide.run(Pivot { wide, keys });
         let low = wide.run(Split { wide, keys, pivot });
         if low == 0 {

@@ -10,11 +10,15 @@
 use std::ops::Range;
 
 use super::parallel::{self, Cost};
+use super::pause::pause;
 #[cfg(target_arch = "x86_64")]
 use super::{quick, simd::Wide};
 
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
+
+/// Keys that are moved between pauses: a fraction of a millisecond.
+const STRETCH: usize = 1 << 16;
 
 /// Parts of a merge shorter than this aren't split.
 const MERGED: usize = 1 << 14;
@@ -140,10 +144,13 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
         return;
     }
     let mut counts = [[0usize; 256]; 8];
-    for &key in &*keys {
-        for (counts, byte) in counts.iter_mut().zip(bytes.clone()) {
-            counts[usize::from(key.digit(byte))] += 1;
+    for stretch in keys.chunks(STRETCH) {
+        for &key in stretch {
+            for (counts, byte) in counts.iter_mut().zip(bytes.clone()) {
+                counts[usize::from(key.digit(byte))] += 1;
+            }
         }
+        after(stretch);
     }
     let (mut from, mut to) = (keys, &mut spare[..length]);
     let mut swapped = false;
@@ -155,16 +162,26 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
         for count in counts.iter_mut() {
             next += std::mem::replace(count, next);
         }
-        for &key in &*from {
-            let place = &mut counts[usize::from(key.digit(byte))];
-            to[*place] = key;
-            *place += 1;
+        for stretch in from.chunks(STRETCH) {
+            for &key in stretch {
+                let place = &mut counts[usize::from(key.digit(byte))];
+                to[*place] = key;
+                *place += 1;
+            }
+            after(stretch);
         }
         (from, to) = (to, from);
         swapped = !swapped;
     }
     if swapped {
         to.copy_from_slice(from);
+    }
+}
+
+/// Pauses after a whole stretch.
+fn after<K>(stretch: &[K]) {
+    if stretch.len() == STRETCH {
+        pause();
     }
 }
 
@@ -203,15 +220,20 @@ fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize
 }
 
 fn merge_parallel<K: Digits>(left: &[K], right: &[K], out: &mut [K], threads: usize) {
-    if threads < 2 || out.len() < 2 * MERGED {
+    if out.len() < 2 * MERGED || threads < 2 && out.len() <= STRETCH {
         merge(left, right, out);
         return;
     }
-    let first = out.len() * (threads / 2) / threads;
+    let first = if threads < 2 { STRETCH } else { out.len() * (threads / 2) / threads };
     let from_left = taken(left, right, first);
     let (left, left_rest) = left.split_at(from_left);
     let (right, right_rest) = right.split_at(first - from_left);
     let (out, out_rest) = out.split_at_mut(first);
+    if threads < 2 {
+        merge(left, right, out);
+        pause();
+        return merge_parallel(left_rest, right_rest, out_rest, threads);
+    }
     parallel::join(
         || merge_parallel(left, right, out, threads / 2),
         || merge_parallel(left_rest, right_rest, out_rest, threads - threads / 2),

@@ -13,6 +13,7 @@ use crate::exec::conv::{self, Axis, Patches};
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause::pause;
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, gather};
 use crate::ops::cast::cast_tensor;
@@ -476,6 +477,9 @@ impl<'a> Job<'a> {
             let patches = self.patches(batch, group);
             let weights = &self.filters[group * filters * depth * width..][..filters * depth * width];
             for from in (0..positions).step_by(block) {
+                if from > 0 {
+                    pause();
+                }
                 let count = block.min(positions - from);
                 let laid = &mut laid[..count * depth * width];
                 self.lay_out(&patches, (from, from + count), laid, alone);

@@ -20,9 +20,6 @@ use crate::{DType, Error};
 /// What an element costs that is padded.
 const PADDED: Cost = 500;
 
-/// Parts for each thread: enough to even out threads that are late.
-const PARTS: usize = 4;
-
 /// Rows of a part at most: the sums of a few columns of each take memory.
 const ROWS: usize = 512;
 
@@ -169,7 +166,8 @@ impl Planes {
         let positions = columns(&self.lanes);
         let mut rows: Vec<&mut [T::Bytes]> = T::view_mut(out).chunks_exact_mut(positions).collect();
         let each = rows.len() / groups;
-        let aim = if alone { 1 } else { PARTS * parallel::threads() };
+        let (size, cost) = (rows.len() * positions, panels::cost(size_of::<T>(), depth));
+        let aim = parallel::parts(parallel::work(size, cost), alone);
         let strips = self.lanes.len().div_ceil(self.kernel.strip);
         let width = strips.div_ceil(aim) * self.kernel.strip;
         let height = each.div_ceil(aim.div_ceil(strips * groups)).next_multiple_of(HEIGHT).min(ROWS);
@@ -196,8 +194,7 @@ impl Planes {
                 }
             }
         }
-        let cost = if alone { 0 } else { panels::cost(size_of::<T>(), depth) };
-        let size = each * groups * positions;
+        let cost = if alone { 0 } else { cost };
         parallel::try_each(size, cost, parts.into_iter(), |(left, steps, right, lanes, mut out)| {
             self.kernel.run(Panel::<T> { left, steps, right, lanes, out: &mut out });
             Ok(())

@@ -1,0 +1,92 @@
+//! Pauses of long work, in which the VM's schedulers get their turn.
+//!
+//! Problem: a scheduler of the VM that runs out of work waits busily, and yields its core
+//! a hundred times before it sleeps. Linux takes each time as a slice given away, and runs
+//! whoever computes on that core, often until the next tick: the scheduler comes to look
+//! at its timers again after 25 ticks.
+//! Technique: who computes yields as well, every now and then, and goes on doing so while
+//! that is answered. A scheduler that waits is done within a fraction of a millisecond; one
+//! that works takes as long as Linux lets it, and is asked less often.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a thread computes between pauses.
+pub const TURN: Duration = Duration::from_millis(1);
+
+/// No pause lets more than a third of the time pass.
+const APART: u32 = 2;
+
+/// Yields of a pause, at most.
+const MOST: usize = 1000;
+
+/// Yields that nobody has answered, after which nobody waits: the first may only have
+/// evened out what each has had of the core.
+const UNANSWERED: usize = 8;
+
+/// A yield that takes so many times as long as one that nobody has answered, has been.
+const ANSWERED: u64 = 4;
+
+/// Who keeps the core for so long works, and does not wait.
+const WORKED: Duration = Duration::from_micros(200);
+
+/// Nanoseconds of the fastest yield so far.
+static FASTEST: AtomicU64 = AtomicU64::new(u64::MAX);
+
+thread_local! {
+    /// When the turn of this thread is over.
+    static END: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Begins a turn of the calling thread.
+pub fn begin() {
+    END.set(Some(Instant::now() + TURN));
+}
+
+/// Lets others go on, if the turn of the calling thread is over; the next one begins.
+pub fn pause() {
+    let start = Instant::now();
+    if END.get().is_some_and(|end| start < end) {
+        return;
+    }
+    let (mut last, mut unanswered) = (start, 0);
+    for _ in 0..MOST {
+        std::thread::yield_now();
+        let now = Instant::now();
+        let took = now - last;
+        last = now;
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let fastest = FASTEST.load(Ordering::Relaxed);
+        if nanos < fastest {
+            FASTEST.store(nanos, Ordering::Relaxed);
+        }
+        unanswered = if nanos <= fastest.saturating_mul(ANSWERED) { unanswered + 1 } else { 0 };
+        if unanswered == UNANSWERED || took > WORKED {
+            break;
+        }
+    }
+    END.set(Some(last + TURN.max(APART * (last - start))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_comes_after_a_turn_and_takes_a_third_at_most() {
+        begin();
+        let end = END.get();
+        pause();
+        if Instant::now() < end.expect("a turn") {
+            assert_eq!(END.get(), end, "a pause within a turn");
+        }
+        std::thread::sleep(TURN);
+        let start = Instant::now();
+        pause();
+        let took = start.elapsed();
+        let next = END.get().expect("a turn") - start;
+        assert!(next >= TURN, "the next turn ends after {next:?}");
+        assert!(next <= took + TURN.max(APART * took), "after {next:?}, for a pause of {took:?}");
+    }
+}
