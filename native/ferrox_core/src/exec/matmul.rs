@@ -15,6 +15,7 @@ use crate::DType;
 use crate::dtype::Lane;
 use crate::exec::blocks::{self, FLOAT, Number, Update, View};
 use crate::exec::parallel::{self, Cost};
+use crate::exec::pause::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::tiles;
@@ -209,14 +210,23 @@ ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + 
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
     let cost = ORDERED * (k * n * width / 8) as Cost;
-    parallel::fill(out, m, cost, |first, out| {
+    let rows = |first: usize, out: &mut [u8]| {
         let left = &left[first * k * width..];
         if n > 1 && T::tiles([k, n], left, right, out) {
             return;
         }
         vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
-    });
+    };
+    // Of integers, each part lays out the whole of the right matrix.
+    if T::ANY_ORDER {
+        parallel::fill_shares(out, m, cost, rows);
+    } else {
+        parallel::fill(out, m, cost, rows);
+    }
 }
+
+/// A row of so many products is long enough to pause after it.
+const LONG: usize = 1 << 14;
 
 struct Ordered<'a, T> {
     k: usize,
@@ -250,6 +260,9 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
         }
         for (left, out) in left.chunks_exact(k).zip(T::view_mut(self.out).chunks_exact_mut(n)) {
             add_rows::<T>(left, right, n, out);
+            if k * n >= LONG {
+                pause();
+            }
         }
     }
 }

@@ -123,8 +123,12 @@ pub fn pays(elements: usize, cost: Cost) -> bool {
 /// than a turn. `alone` if the other threads have work of their own.
 #[must_use]
 pub fn parts(work: Work, alone: bool) -> usize {
-    let shared = if !alone && pays(1, work) { threads() * PARTS_PER_THREAD } else { 1 };
-    shared.max(usize::try_from(work.div_ceil(MAX_PART)).unwrap_or(usize::MAX))
+    shares(work, alone).max(usize::try_from(work.div_ceil(MAX_PART)).unwrap_or(usize::MAX))
+}
+
+/// Parts for the threads that share so much work.
+fn shares(work: Work, alone: bool) -> usize {
+    if !alone && pays(1, work) { threads() * PARTS_PER_THREAD } else { 1 }
 }
 
 /// Runs work of one thread that uses the pool itself, on the pool if it is long. One at a time is
@@ -177,7 +181,17 @@ pub fn try_fill<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    fill_any(out, size, cost, &fill)
+    fill_any(out, size, cost, parts(work(size, cost), false), &fill)
+}
+
+/// `fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
+pub fn fill_shares(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
+    let filled: Result<(), Infallible> =
+        fill_any(out, size, cost, shares(work(size, cost), false), &|start, part| {
+            fill(start, part);
+            Ok(())
+        });
+    let Ok(()) = filled;
 }
 
 /// Calls `each` with every part in turn, in parallel if so many elements of such
@@ -216,11 +230,16 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
     }
 }
 
-fn fill_any<E: Send>(out: &mut [u8], size: usize, cost: Cost, fill: Part<'_, E>) -> Result<(), E> {
+fn fill_any<E: Send>(
+    out: &mut [u8],
+    size: usize,
+    cost: Cost,
+    parts: usize,
+    fill: Part<'_, E>,
+) -> Result<(), E> {
     if size == 0 {
         return Ok(());
     }
-    let parts = parts(work(size, cost), false);
     if parts == 1 {
         return fill(0, out);
     }
