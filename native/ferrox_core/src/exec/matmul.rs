@@ -225,8 +225,8 @@ pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &
     }
 }
 
-/// A row of so many products is long enough to pause after it.
-const LONG: usize = 1 << 14;
+/// Who has passed over so many elements of a matrix pauses.
+pub(super) const LONG: usize = 1 << 14;
 
 struct Ordered<'a, T> {
     k: usize,

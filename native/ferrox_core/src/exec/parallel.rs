@@ -163,11 +163,7 @@ pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
 /// parts of it, in parallel if it pays.
 pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let filled: Result<(), Infallible> = try_fill(out, size, cost, |start, part| {
-        fill(start, part);
-        Ok(())
-    });
-    let Ok(()) = filled;
+    let Ok(()) = try_fill(out, size, cost, unfailing(fill));
 }
 
 /// `fill` with parts that may fail.
@@ -186,12 +182,16 @@ pub fn try_fill<E: Send>(
 
 /// `fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
 pub fn fill_shares(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let filled: Result<(), Infallible> =
-        fill_any(out, size, cost, shares(work(size, cost), false), &|start, part| {
-            fill(start, part);
-            Ok(())
-        });
-    let Ok(()) = filled;
+    let Ok(()) = fill_any(out, size, cost, shares(work(size, cost), false), &unfailing(fill));
+}
+
+fn unfailing(
+    fill: impl Fn(usize, &mut [u8]) + Sync,
+) -> impl Fn(usize, &mut [u8]) -> Result<(), Infallible> + Sync {
+    move |start, part| {
+        fill(start, part);
+        Ok(())
+    }
 }
 
 /// Calls `each` with every part in turn, in parallel if so many elements of such

@@ -150,7 +150,7 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
                 counts[usize::from(key.digit(byte))] += 1;
             }
         }
-        after(stretch);
+        pause_after(stretch);
     }
     let (mut from, mut to) = (keys, &mut spare[..length]);
     let mut swapped = false;
@@ -168,7 +168,7 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
                 to[*place] = key;
                 *place += 1;
             }
-            after(stretch);
+            pause_after(stretch);
         }
         (from, to) = (to, from);
         swapped = !swapped;
@@ -179,7 +179,7 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
 }
 
 /// Pauses after a whole stretch.
-fn after<K>(stretch: &[K]) {
+fn pause_after<K>(stretch: &[K]) {
     if stretch.len() == STRETCH {
         pause();
     }
@@ -220,24 +220,30 @@ fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize
 }
 
 fn merge_parallel<K: Digits>(left: &[K], right: &[K], out: &mut [K], threads: usize) {
-    if out.len() < 2 * MERGED || threads < 2 && out.len() <= STRETCH {
-        merge(left, right, out);
+    if threads < 2 || out.len() < 2 * MERGED {
+        merge_stretches(left, right, out);
         return;
     }
-    let first = if threads < 2 { STRETCH } else { out.len() * (threads / 2) / threads };
+    let first = out.len() * (threads / 2) / threads;
     let from_left = taken(left, right, first);
     let (left, left_rest) = left.split_at(from_left);
     let (right, right_rest) = right.split_at(first - from_left);
     let (out, out_rest) = out.split_at_mut(first);
-    if threads < 2 {
-        merge(left, right, out);
-        pause();
-        return merge_parallel(left_rest, right_rest, out_rest, threads);
-    }
     parallel::join(
         || merge_parallel(left, right, out, threads / 2),
         || merge_parallel(left_rest, right_rest, out_rest, threads - threads / 2),
     );
+}
+
+fn merge_stretches<K: Digits>(mut left: &[K], mut right: &[K], out: &mut [K]) {
+    for stretch in out.chunks_mut(STRETCH) {
+        let from_left = taken(left, right, stretch.len());
+        let (first, rest) = left.split_at(from_left);
+        let (second, others) = right.split_at(stretch.len() - from_left);
+        merge(first, second, stretch);
+        pause_after(stretch);
+        (left, right) = (rest, others);
+    }
 }
 
 /// How many of the first `count` of two sorted rows, merged, are of the left.

@@ -5,6 +5,7 @@
 //! right matrix is read from a strip of those columns that fits the first-level cache. Bytes,
 //! which have no products in vectors, are multiplied in 16 bits.
 
+use super::matmul::LONG;
 use super::pause::pause;
 use super::simd::{Products, Vectorized, Wide};
 use crate::dtype::Lane;
@@ -46,9 +47,6 @@ tiled! {
     u32, u32, sum => sum;
     u64, u64, sum => sum;
 }
-
-/// So many elements on the left keep a strip busy for long enough to pause after it.
-const LONG: usize = 1 << 14;
 
 /// `out = left * right` for dense matrices, of rows of `k` and of `n`; `false` if there are no
 /// vectors, or too few rows for a strip to pay.
