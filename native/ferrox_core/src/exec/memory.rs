@@ -25,7 +25,7 @@ const KEPT: usize = 64 << 20;
 const BLOCKS: usize = 64;
 
 /// What every block that may be kept is aligned to.
-const ALIGN: usize = 64;
+const ALIGN: usize = 128;
 
 /// The allocator, for `#[global_allocator]`.
 #[derive(Debug)]
@@ -211,6 +211,6 @@ mod tests {
         for size in [0, 1, LEAST - 1, MOST + 1] {
             assert_eq!(block(Layout::from_size_align(size, 8).expect("valid")), None);
         }
-        assert_eq!(block(Layout::from_size_align(LEAST, 128).expect("valid")), None);
+        assert_eq!(block(Layout::from_size_align(LEAST, 2 * ALIGN).expect("valid")), None);
     }
 }
