@@ -90,35 +90,55 @@ fn compute() -> Results {
             }
         }
     }
-    // Integers, floats too few for gemm, vectors, and products in parts and steps.
-    for (dtype, [m, k, n]) in [
-        (S32, [130, 70, 90]),
-        (U8, [33, 200, 65]),
-        (S64, [64, 64, 64]),
-        (F32, [16, 16, 16]),
-        (C64, [7, 31, 16]),
-        (F32, [301, 1111, 1]),
-        (F64, [302, 77, 1]),
-        (C128, [303, 70, 1]),
-        (F64, [1, 700, 333]),
-        (F32, [131, 1_300, 701]),
-        (F64, [257, 600, 130]),
-        (C64, [100, 1_100, 91]),
-        (F32, [20_001, 17, 19]),
-        (F32, [9, 2_000, 3_001]),
-    ] {
-        let (l, r) = (
-            Source::random(dtype, views(&[m, k])[0].clone(), &mut random),
-            Source::random(dtype, views(&[k, n])[0].clone(), &mut random),
-        );
-        let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
-        let left = Side { tensor: &l_buffer, contract: &[1], batch: &[] };
-        let right = Side { tensor: &r_buffer, contract: &[0], batch: &[] };
-        keep(&mut results, format!("dot of {l} and {r}"), dtype, &[m, n], |out| dot(out, left, right));
-    }
+    multiply(&mut results, &mut random);
     slide(&mut results, &mut random);
     add(&mut results, &mut random);
     results
+}
+
+/// Products: of integers, of floats too few for gemm, with vectors, and in parts and steps.
+fn multiply(results: &mut Results, random: &mut Random) {
+    // What is contracted: the columns of the left with the rows of the right, or with its columns.
+    for (dtype, [batches, m, k, n], turned) in [
+        (S32, [1, 130, 70, 90], false),
+        (U8, [1, 33, 200, 65], false),
+        (S64, [1, 64, 64, 64], false),
+        (F32, [1, 16, 16, 16], false),
+        (C64, [1, 7, 31, 16], false),
+        (F32, [1, 301, 1111, 1], false),
+        (F64, [1, 302, 77, 1], false),
+        (C128, [1, 303, 70, 1], false),
+        (F64, [1, 1, 700, 333], false),
+        (F32, [1, 131, 1_300, 701], false),
+        (F64, [1, 257, 600, 130], false),
+        (C64, [1, 100, 1_100, 91], false),
+        (F32, [1, 20_001, 17, 19], false),
+        (F32, [1, 9, 2_000, 3_001], false),
+        (F32, [1, 100, 1_000, 100], false),
+        (F32, [1, 256, 1_000, 256], false),
+        (F32, [1, 17, 12_000, 33], false),
+        (F32, [1, 20, 30_000, 20], true),
+        (F64, [1, 65, 128, 387], true),
+        (F32, [4, 100, 1_000, 100], false),
+        (F64, [4, 40, 1_030, 60], true),
+    ] {
+        let mut side = |shape: &[usize]| {
+            // Of infinities and NaN, all sums would be the same.
+            let number = |random: &mut Random| match dtype.is_complex() {
+                true => Number::Complex(random.unit(), random.unit() * 9.0),
+                false => Number::Real(random.unit() * 9.0),
+            };
+            let numbers: Vec<Number> = (0..5003).map(|_| number(random)).collect();
+            Source::new(dtype, views(shape)[0].clone(), &numbers)
+        };
+        let l = side(&[batches, m, k]);
+        let r = side(&if turned { [batches, n, k] } else { [batches, k, n] });
+        let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
+        let left = Side { tensor: &l_buffer, contract: &[2], batch: &[0] };
+        let right = Side { tensor: &r_buffer, contract: &[if turned { 2 } else { 1 }], batch: &[0] };
+        let what = format!("dot of {l} and {r}");
+        keep(results, what, dtype, &[batches, m, n], |out| dot(out, left, right));
+    }
 }
 
 /// Updates of few elements and of more than a core's cache has totals for, several
@@ -298,7 +318,7 @@ fn instruction_sets_and_threads_give_the_same_bits() {
     }
     let bytes: usize = expected.iter().map(|(_, _, bytes)| bytes.len()).sum();
     println!("same bits: {} results of {bytes} bytes, {compared} lower levels than {best:?}", expected.len());
-    for threads in [1, 3] {
+    for threads in [1, 3, 8] {
         compare(&format!("{threads} threads"), &expected, &with_threads(threads, &expected));
     }
 }

@@ -52,69 +52,119 @@ unsafe impl<T: Number> Send for Operands<T> {}
 // SAFETY: as above; no part of `out` is another's.
 unsafe impl<T: Number> Sync for Operands<T> {}
 
-/// Steps that are added up at a time, about: as many as gemm packs.
+/// Steps that are added up at a time, at most. Of no more than these, gemm makes one sum each,
+/// whatever the sizes of the product and of the machine's caches.
 const STEPS: usize = 512;
 
 /// Work of a part of a product over so many steps, at most, so that a thread can pause between
-/// two. Parts of 2048 rows and columns take 5% longer than the whole that gemm shares out, and those
-/// of half the size 8%.
+/// two. The fewer parts the better, as each packs what it needs of both sides: those of 2048 rows and
+/// columns take 5% longer than the whole, and those of half the size 8%.
 const PART: Work = 1_500_000_000;
 
-/// Parts for each thread, at least: of more, the products of 300 to 1024 take 5% longer.
-const PARTS_PER_THREAD: usize = 2;
+/// Elements of a result of which gemm makes sums in an order of its own, at most. It does so for
+/// one row or column, too: no part is as small, unless the whole is.
+const FEW: usize = 256;
 
-/// Rows of a part at most, but for one of fewer columns: of these, gemm packs more.
+/// Rows that are cut, at least, where the rest of a part has more columns: of these, gemm packs more.
 const ROWS: usize = 128;
 
-impl<T: Number> Operands<T> {
-    /// Multiplies parts, one after the other or on several threads. Which steps are added up at
-    /// a time depends on the sizes alone, and so does every sum.
-    fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
-        let [m, k, n] = self.sizes;
-        let cost = cost::<T>(k);
-        if !parallel::is_worth_sharing(m * n, cost) {
-            return multiply(self);
-        }
-        let steps = k.div_ceil((k / STEPS).max(1));
-        let least = if alone { 1 } else { PARTS_PER_THREAD * parallel::sharers(m * n, cost) };
-        let [mut rows, mut columns] = [m, n];
-        let line = 64 / size_of::<T>();
-        while parallel::work(rows * columns, self::cost::<T>(steps)) > PART
-            || m.div_ceil(rows) * n.div_ceil(columns) < least
+/// How rows and columns of a result are cut into parts.
+#[derive(Clone, Copy)]
+struct Grid {
+    sizes: [usize; 2],
+    cuts: [usize; 2],
+    /// Elements of 64 bytes; parts begin at multiples of it.
+    line: usize,
+}
+
+impl Grid {
+    /// `least` parts, and more where these are more work than `PART`, if an element costs so much;
+    /// fewer where these would be too small.
+    fn new(sizes: [usize; 2], line: usize, cost: Cost, least: usize) -> Self {
+        let mut grid = Grid { sizes, cuts: [1, 1], line };
+        while let [rows, columns] = grid.about()
+            && (grid.parts() < least || parallel::work(rows * columns, cost) > PART)
         {
-            let longer = if rows > columns.min(ROWS) { &mut rows } else { &mut columns };
-            if *longer <= line {
+            let mut finer = grid;
+            finer.cuts[usize::from(rows <= columns.min(ROWS))] *= 2;
+            if finer.is_too_fine() {
                 break;
             }
-            *longer = longer.div_ceil(2).next_multiple_of(line);
+            grid = finer;
         }
-        let across = n.div_ceil(columns);
-        let parts = 0..m.div_ceil(rows) * across;
+        grid
+    }
+
+    fn parts(&self) -> usize {
+        self.cuts[0] * self.cuts[1]
+    }
+
+    /// The size of a part: this, or less by less than a line.
+    fn about(&self) -> [usize; 2] {
+        [0, 1].map(|axis| self.sizes[axis] / self.cuts[axis])
+    }
+
+    fn is_too_fine(&self) -> bool {
+        let about = self.about();
+        let least = [0, 1].map(|axis| match self.cuts[axis] {
+            1 => about[axis],
+            _ => about[axis].saturating_sub(self.line - 1),
+        });
+        (0..2).any(|axis| self.cuts[axis] > 1 && least[axis] <= self.line) || least[0] * least[1] <= FEW
+    }
+
+    /// Rows and columns of a part.
+    fn part(&self, number: usize) -> [Range<usize>; 2] {
+        let place = [number / self.cuts[1], number % self.cuts[1]];
+        [0, 1].map(|axis| {
+            let (size, cuts) = (self.sizes[axis], self.cuts[axis]);
+            let cut = |i: usize| if i == cuts { size } else { i * size / cuts / self.line * self.line };
+            cut(place[axis])..cut(place[axis] + 1)
+        })
+    }
+}
+
+impl<T: Number> Operands<T> {
+    /// Multiplies parts, one after the other or on several threads. Every sum depends on the number
+    /// of steps alone.
+    fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
+        let [m, k, n] = self.sizes;
+        let steps = k.div_ceil(k.div_ceil(STEPS));
+        let multiply = |[rows, columns]: [&Range<usize>; 2], step: usize| {
+            multiply(self.part(rows, &(step..k.min(step + steps)), columns));
+        };
+        let cost = cost::<T>(k);
+        if !parallel::is_worth_sharing(m * n, cost) {
+            return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
+        }
+        let least = if alone { 1 } else { parallel::sharers(m * n, cost) };
+        let grid = Grid::new([m, n], 64 / size_of::<T>(), self::cost::<T>(steps), least);
         let each = |part: usize| {
-            let (row, column) = (part / across * rows, part % across * columns);
+            let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {
-                multiply(self.part([row, step, column], [rows, steps, columns]));
+                multiply([&rows, &columns], step);
                 pause();
             }
             Ok(())
         };
-        let Ok(()) = parallel::try_each::<_, Infallible>(m * n, if alone { 0 } else { cost }, parts, each);
+        let cost = if alone { 0 } else { cost };
+        let Ok(()) = parallel::try_each::<_, Infallible>(m * n, cost, 0..grid.parts(), each);
     }
 
-    /// The part that begins at a row, a step and a column, at most so many of them.
-    fn part(self, [row, step, column]: [usize; 3], most: [usize; 3]) -> Self {
-        let [m, k, n] = self.sizes;
+    /// Some rows, steps and columns of it.
+    fn part(self, rows: &Range<usize>, steps: &Range<usize>, columns: &Range<usize>) -> Self {
         let (from, strides, turned) = self.left;
-        let left = (from.wrapping_add(row * strides[0] + step * strides[1]), strides, turned);
+        let left = (from.wrapping_add(rows.start * strides[0] + steps.start * strides[1]), strides, turned);
         let (from, strides, turned) = self.right;
-        let right = (from.wrapping_add(step * strides[0] + column * strides[1]), strides, turned);
+        let right =
+            (from.wrapping_add(steps.start * strides[0] + columns.start * strides[1]), strides, turned);
         let (to, strides) = self.out;
         Operands {
-            sizes: [most[0].min(m - row), most[1].min(k - step), most[2].min(n - column)],
+            sizes: [rows.len(), steps.len(), columns.len()],
             left,
             right,
-            out: (to.wrapping_add(row * strides[0] + column * strides[1]), strides),
-            adds: self.adds || step > 0,
+            out: (to.wrapping_add(rows.start * strides[0] + columns.start * strides[1]), strides),
+            adds: self.adds || steps.start > 0,
             ..self
         }
     }
@@ -443,4 +493,35 @@ pub(super) fn multiply_at<T: Number>(
 /// What an element of a product of `k` steps costs.
 fn cost<T>(k: usize) -> Cost {
     FLOAT * (k * size_of::<T>() / 4) as Cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all_of_a_result_and_none_is_too_small() {
+        for sizes in
+            [[1, 5000], [2, 2000], [17, 33], [64, 64], [65, 257], [300, 20], [1000, 1000], [5, 90_001]]
+        {
+            for line in [8, 16] {
+                for (cost, least) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
+                    let grid = Grid::new(sizes, line, cost, least);
+                    let mut elements = 0;
+                    for part in (0..grid.parts()).map(|part| grid.part(part)) {
+                        let [rows, columns] = [part[0].len(), part[1].len()];
+                        elements += rows * columns;
+                        for (part, size) in part.iter().zip(sizes) {
+                            assert!(part.len() == size || part.len() > line, "{part:?} of {sizes:?}");
+                            assert_eq!(part.start % line, 0);
+                        }
+                        assert!(grid.parts() == 1 || rows * columns > FEW, "{part:?} of {sizes:?}");
+                    }
+                    assert_eq!(elements, sizes[0] * sizes[1]);
+                }
+            }
+        }
+        assert_eq!(Grid::new([1000, 1000], 16, 1, 6).parts(), 8);
+        assert_eq!(Grid::new([1000, 1000], 16, PART / 250_000, 1).parts(), 4);
+    }
 }
