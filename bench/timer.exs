@@ -17,10 +17,12 @@ defmodule Bench.Timer do
     double = Ferrox.as_type(large, :f64)
     matrix = Ferrox.divide(Ferrox.iota({2_048, 2_048}, type: :f32), 4.0e6)
     small = Ferrox.divide(Ferrox.iota({10_000}, type: :f32), 1.0e4)
+    middle = Ferrox.divide(Ferrox.iota({1_000_000}, type: :f32), 1.0e6)
 
     [
       {"nothing", fn -> Process.sleep(10) end},
       {"exp of 10,000 f32", fn -> Ferrox.exp(small) end},
+      {"exp of 1,000,000 f32", fn -> Ferrox.exp(middle) end},
       {"add of 10,000,000 f32", fn -> Ferrox.add(large, large) end},
       {"exp of 10,000,000 f32", fn -> Ferrox.exp(large) end},
       {"sum of 10,000,000 f32", fn -> Ferrox.sum(large) end},

@@ -141,7 +141,7 @@ pub fn run(
         }
     }
     if operands.len() == inputs.len() {
-        if !parallel::pays(size, cost) && !past::is_large(target.bytes) {
+        if !parallel::is_worth_sharing(size, cost) && !past::is_large(target.bytes) {
             return kernel(target.bytes, &operands);
         }
         return past::try_fill(target.bytes, size, cost, |start, out| {

@@ -15,7 +15,7 @@ use crate::DType;
 use crate::dtype::Lane;
 use crate::exec::blocks::{self, FLOAT, Number, Update, View};
 use crate::exec::parallel::{self, Cost};
-use crate::exec::pause::pause;
+use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::tiles;
@@ -209,24 +209,23 @@ ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + 
 /// `out = left * right` for dense matrices, each element added up in order.
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
-    let cost = ORDERED * (k * n * width / 8) as Cost;
-    let rows = |first: usize, out: &mut [u8]| {
-        let left = &left[first * k * width..];
-        if n > 1 && T::tiles([k, n], left, right, out) {
-            return;
+    parallel::fill_shares(out, m, ordered_cost::<T>(k, n), |first, out| {
+        for (i, out) in out.chunks_mut(TOGETHER * n * width).enumerate() {
+            let left = &left[(first + i * TOGETHER) * k * width..][..out.len() / n * k];
+            if n <= 1 || !T::tiles([k, n], left, right, out) {
+                vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
+            }
         }
-        vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
-    };
-    // Of integers, each part lays out the whole of the right matrix.
-    if T::ANY_ORDER {
-        parallel::fill_shares(out, m, cost, rows);
-    } else {
-        parallel::fill(out, m, cost, rows);
-    }
+    });
 }
 
-/// Who has passed over so many elements of a matrix pauses.
-pub(super) const LONG: usize = 1 << 14;
+/// What a row of the result costs, in the order of its steps.
+pub(super) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
+    ORDERED * (k * n * size_of::<T>() / 8) as Cost
+}
+
+/// Rows for which the right matrix of integers is laid out: that takes a hundredth of the time.
+const TOGETHER: usize = 512;
 
 struct Ordered<'a, T> {
     k: usize,
@@ -260,9 +259,7 @@ impl<T: Ring> Vectorized for Ordered<'_, T> {
         }
         for (left, out) in left.chunks_exact(k).zip(T::view_mut(self.out).chunks_exact_mut(n)) {
             add_rows::<T>(left, right, n, out);
-            if k * n >= LONG {
-                pause();
-            }
+            pause::after(ordered_cost::<T>(k, n));
         }
     }
 }

@@ -182,7 +182,21 @@ pub fn try_fill<E: Send>(
 
 /// `fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
 pub fn fill_shares(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let Ok(()) = fill_any(out, size, cost, shares(work(size, cost), false), &unfailing(fill));
+    let Ok(()) = try_fill_shares(out, size, cost, unfailing(fill));
+}
+
+/// `fill_shares` with parts that may fail.
+///
+/// # Errors
+///
+/// One of the errors of `fill`.
+pub fn try_fill_shares<E: Send>(
+    out: &mut [u8],
+    size: usize,
+    cost: Cost,
+    fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    fill_any(out, size, cost, shares(work(size, cost), false), &fill)
 }
 
 fn unfailing(

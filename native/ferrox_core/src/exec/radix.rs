@@ -9,16 +9,17 @@
 
 use std::ops::Range;
 
-use super::parallel::{self, Cost};
-use super::pause::pause;
+use super::parallel::{self, Cost, work};
+use super::pause;
 #[cfg(target_arch = "x86_64")]
 use super::{quick, simd::Wide};
 
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
 
-/// Keys that are moved between pauses: a fraction of a millisecond.
+/// Keys that are moved between pauses, and what one costs: a fraction of a millisecond.
 const STRETCH: usize = 1 << 16;
+const MOVE: Cost = 2_000;
 
 /// Parts of a merge shorter than this aren't split.
 const MERGED: usize = 1 << 14;
@@ -150,7 +151,7 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
                 counts[usize::from(key.digit(byte))] += 1;
             }
         }
-        pause_after(stretch);
+        pause::after(work(stretch.len(), MOVE));
     }
     let (mut from, mut to) = (keys, &mut spare[..length]);
     let mut swapped = false;
@@ -168,20 +169,13 @@ pub(super) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Ran
                 to[*place] = key;
                 *place += 1;
             }
-            pause_after(stretch);
+            pause::after(work(stretch.len(), MOVE));
         }
         (from, to) = (to, from);
         swapped = !swapped;
     }
     if swapped {
         to.copy_from_slice(from);
-    }
-}
-
-/// Pauses after a whole stretch.
-fn pause_after<K>(stretch: &[K]) {
-    if stretch.len() == STRETCH {
-        pause();
     }
 }
 
@@ -241,7 +235,7 @@ fn merge_stretches<K: Digits>(mut left: &[K], mut right: &[K], out: &mut [K]) {
         let (first, rest) = left.split_at(from_left);
         let (second, others) = right.split_at(stretch.len() - from_left);
         merge(first, second, stretch);
-        pause_after(stretch);
+        pause::after(work(stretch.len(), MOVE));
         (left, right) = (rest, others);
     }
 }

@@ -5,8 +5,9 @@
 //! right matrix is read from a strip of those columns that fits the first-level cache. Bytes,
 //! which have no products in vectors, are multiplied in 16 bits.
 
-use super::matmul::LONG;
-use super::pause::pause;
+use super::matmul::ordered_cost;
+use super::parallel::work;
+use super::pause;
 use super::simd::{Products, Vectorized, Wide};
 use crate::dtype::Lane;
 
@@ -99,9 +100,7 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
                     out = out.get_mut(n..).unwrap_or(&mut []);
                 }
             }
-            if left.len() >= LONG {
-                pause();
-            }
+            pause::after(work(out.len() / n, ordered_cost::<T>(k, columns.len())));
         }
     }
 }

@@ -477,9 +477,7 @@ impl<'a> Job<'a> {
             let patches = self.patches(batch, group);
             let weights = &self.filters[group * filters * depth * width..][..filters * depth * width];
             for from in (0..positions).step_by(block) {
-                if from > 0 {
-                    pause();
-                }
+                pause();
                 let count = block.min(positions - from);
                 let laid = &mut laid[..count * depth * width];
                 self.lay_out(&patches, (from, from + count), laid, alone);

@@ -11,6 +11,7 @@ use rustfft::{Fft, FftDirection, FftPlanner};
 
 use crate::dtype::Lane;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause;
 use crate::lane::conversion;
 use crate::layout::{self, Layout, Shape};
 use crate::tensor::{Output, Tensor, scratch};
@@ -218,10 +219,11 @@ impl Job {
         let out_row = self.transform.output_length(self.length) * self.to.width();
         let in_row = self.size * self.from.width();
         let count = out.len() / out_row;
-        parallel::try_fill(out, count, cost(self.length), |first, part| {
+        parallel::try_fill_shares(out, count, cost(self.length), |first, part| {
             let mut line = Line::new(self)?;
             for (i, row) in part.chunks_exact_mut(out_row).enumerate() {
                 line.transform(self, &rows[(first + i) * in_row..][..in_row], row);
+                pause::after(cost(self.length));
             }
             Ok(())
         })

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost};
+use crate::exec::pause;
 use crate::exec::radix::{self, Digits, Indexed};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
@@ -243,6 +244,7 @@ impl<'a> Rows<'a> {
                 let odd = row.load::<E>(&mut entries);
                 self.sort_row(&mut entries, &mut spare, &bytes);
                 finish(&row, &entries, odd, out);
+                pause::after(self.cost());
             }
             Ok(())
         })
@@ -283,7 +285,7 @@ impl<'a> Rows<'a> {
             if !self.are_many() {
                 run(0, bytes, row_bytes)
             } else {
-                parallel::try_fill(bytes, count, cost, |first, part| run(first, part, row_bytes))
+                parallel::try_fill_shares(bytes, count, cost, |first, part| run(first, part, row_bytes))
             }
         };
         out.write(self.op, |bytes| {
@@ -517,6 +519,7 @@ fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Er
                 *entry = ((*entry - least) << up) & !places | i as u64;
             }
             rows.sort_row(&mut entries, &mut spare, &bytes);
+            pause::after(rows.cost());
             if up < index_bits {
                 for run in entries.chunk_by_mut(|a, b| (a ^ b) & !places == 0).filter(|run| run.len() > 1) {
                     alike.clear();
@@ -593,13 +596,15 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
                 }
                 entries[..k].sort_unstable();
                 write_places(&entries[..k], C::index, dtype, out);
+                pause::after(rows.cost());
             }
             Ok(())
         });
     }
     // Entries that may be among the first, and the last one that still is.
     let capacity = (2 * k).max(256).min(rows.length);
-    rows.write(out, k, parallel::work(rows.length, top_cost(rows.dtype)), |first, part, row_bytes| {
+    let cost = parallel::work(rows.length, top_cost(rows.dtype));
+    rows.write(out, k, cost, |first, part, row_bytes| {
         let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
@@ -625,6 +630,7 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
             }
             best[..filled].sort_unstable();
             write_places(&best[..k], C::index, dtype, out);
+            pause::after(cost);
         }
         Ok(())
     })

@@ -13,6 +13,7 @@ use crate::error::ShapeDisplay;
 use crate::exec::elementwise::Convert;
 use crate::exec::fold::Fold;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause::pause;
 use crate::exec::window::{self, Axis, Folder, Pass};
 use crate::lane::conversion;
 use crate::ops::reduce::positive_nan;
@@ -365,10 +366,10 @@ impl Plan {
         // Rows that a thread takes need the elements next to them as well.
         let apart = first.extent().saturating_mul(8 * parallel::threads()) <= first.windows * first.stride;
         if apart {
-            return parallel::try_fill(out, size, cost, |start, part| job.run(start, part));
+            return parallel::try_fill_shares(out, size, cost, |start, part| job.run(start, part));
         }
         let cost = cost.saturating_mul(first.windows as Cost);
-        parallel::try_fill(out, self.before, cost, |start, part| job.run(start * first.windows, part))
+        parallel::try_fill_shares(out, self.before, cost, |start, part| job.run(start * first.windows, part))
     }
 }
 
@@ -419,6 +420,7 @@ impl Job<'_> {
             let (head, tail) = rest.split_at_mut(slabs * windows * self.row);
             let piece = Piece { slabs, rows: (to - from, from), windows: (windows, window) };
             self.piece(&piece, begin, length, &mut memory, head)?;
+            pause();
             position += slabs * windows;
             rest = tail;
         }
