@@ -52,8 +52,8 @@ unsafe impl<T: Number> Send for Operands<T> {}
 // SAFETY: as above; no part of `out` is another's.
 unsafe impl<T: Number> Sync for Operands<T> {}
 
-/// Steps that are added up at a time, at most. Of no more than these, gemm makes one sum each,
-/// whatever the sizes of the product and of the machine's caches.
+/// Steps that are added up at a time, at most. Of no more than these, gemm makes one sum each, and
+/// of more as many as suit the sizes of the product and of the machine's caches.
 const STEPS: usize = 512;
 
 /// Work of a part of a product over so many steps, at most, so that a thread can pause between
@@ -78,11 +78,13 @@ struct Grid {
 }
 
 impl Grid {
-    /// `least` parts, and more where these are more work than `PART`, if an element costs so much;
-    /// fewer where these would be too small.
-    fn new(sizes: [usize; 2], line: usize, cost: Cost, least: usize) -> Self {
+    /// Parts for some threads, and more where these are more work than `PART`, if an element costs
+    /// so much; fewer where these would be too small.
+    fn new(sizes: [usize; 2], line: usize, cost: Cost, threads: usize) -> Self {
+        // Parts are doubled: where they can't be as many as threads, more even these out.
+        let least = if threads.is_power_of_two() { threads } else { 2 * threads };
         let mut grid = Grid { sizes, cuts: [1, 1], line };
-        while let [rows, columns] = grid.about()
+        while let [rows, columns] = [0, 1].map(|axis| sizes[axis] / grid.cuts[axis])
             && (grid.parts() < least || parallel::work(rows * columns, cost) > PART)
         {
             let mut finer = grid;
@@ -99,34 +101,32 @@ impl Grid {
         self.cuts[0] * self.cuts[1]
     }
 
-    /// The size of a part: this, or less by less than a line.
-    fn about(&self) -> [usize; 2] {
-        [0, 1].map(|axis| self.sizes[axis] / self.cuts[axis])
+    /// Where the part of this number along an axis begins, and the one before it ends: at a multiple
+    /// of a line, as near as can be to even parts.
+    fn cut(&self, axis: usize, number: usize) -> usize {
+        let (size, cuts, line) = (self.sizes[axis], self.cuts[axis], self.line);
+        if number == cuts { size } else { (number * size / cuts + line / 2) / line * line }
     }
 
     fn is_too_fine(&self) -> bool {
-        let about = self.about();
-        let least = [0, 1].map(|axis| match self.cuts[axis] {
-            1 => about[axis],
-            _ => about[axis].saturating_sub(self.line - 1),
+        let [rows, columns] = [0, 1].map(|axis| {
+            let sizes = (0..self.cuts[axis]).map(|i| self.cut(axis, i + 1).saturating_sub(self.cut(axis, i)));
+            sizes.min().unwrap_or(0)
         });
-        (0..2).any(|axis| self.cuts[axis] > 1 && least[axis] <= self.line) || least[0] * least[1] <= FEW
+        let short = |axis: usize, least: usize| self.cuts[axis] > 1 && least < self.line;
+        short(0, rows) || short(1, columns) || rows * columns <= FEW
     }
 
     /// Rows and columns of a part.
     fn part(&self, number: usize) -> [Range<usize>; 2] {
         let place = [number / self.cuts[1], number % self.cuts[1]];
-        [0, 1].map(|axis| {
-            let (size, cuts) = (self.sizes[axis], self.cuts[axis]);
-            let cut = |i: usize| if i == cuts { size } else { i * size / cuts / self.line * self.line };
-            cut(place[axis])..cut(place[axis] + 1)
-        })
+        [0, 1].map(|axis| self.cut(axis, place[axis])..self.cut(axis, place[axis] + 1))
     }
 }
 
 impl<T: Number> Operands<T> {
-    /// Multiplies parts, one after the other or on several threads. Every sum depends on the number
-    /// of steps alone.
+    /// Multiplies parts, one after the other or on several threads, which changes nothing in how a
+    /// sum is made.
     fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
         let [m, k, n] = self.sizes;
         let steps = k.div_ceil(k.div_ceil(STEPS));
@@ -137,8 +137,8 @@ impl<T: Number> Operands<T> {
         if !parallel::is_worth_sharing(m * n, cost) {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
-        let least = if alone { 1 } else { parallel::sharers(m * n, cost) };
-        let grid = Grid::new([m, n], 64 / size_of::<T>(), self::cost::<T>(steps), least);
+        let threads = if alone { 1 } else { parallel::sharers(m * n, cost) };
+        let grid = Grid::new([m, n], 64 / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn parts_are_all_of_a_result_and_none_is_too_small() {
         for sizes in
-            [[1, 5000], [2, 2000], [17, 33], [64, 64], [65, 257], [300, 20], [1000, 1000], [5, 90_001]]
+            [[1, 5000], [17, 33], [63, 63], [64, 64], [65, 257], [94, 300], [1000, 1000], [5, 90_001]]
         {
             for line in [8, 16] {
                 for (cost, least) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
@@ -512,7 +512,7 @@ mod tests {
                         let [rows, columns] = [part[0].len(), part[1].len()];
                         elements += rows * columns;
                         for (part, size) in part.iter().zip(sizes) {
-                            assert!(part.len() == size || part.len() > line, "{part:?} of {sizes:?}");
+                            assert!(part.len() == size || part.len() >= line, "{part:?} of {sizes:?}");
                             assert_eq!(part.start % line, 0);
                         }
                         assert!(grid.parts() == 1 || rows * columns > FEW, "{part:?} of {sizes:?}");
@@ -521,7 +521,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Grid::new([1000, 1000], 16, 1, 6).parts(), 8);
+        assert_eq!(Grid::new([1000, 1000], 16, 1, 3).parts(), 8);
+        assert_eq!(Grid::new([94, 94], 16, 1, 2).part(1), [0..94, 48..94]);
+        assert_eq!(Grid::new([63, 63], 16, 1, 2).parts(), 2);
         assert_eq!(Grid::new([1000, 1000], 16, PART / 250_000, 1).parts(), 4);
     }
 }

@@ -24,7 +24,7 @@ const KEPT: usize = 64 << 20;
 /// So many blocks are kept.
 const BLOCKS: usize = 64;
 
-/// What every block that may be kept is aligned to.
+/// What every block that may be kept is aligned to, as gemm asks for.
 const ALIGN: usize = 128;
 
 /// The allocator, for `#[global_allocator]`.
