@@ -221,8 +221,11 @@ pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &
 
 /// What a row of the result costs, in the order of its steps.
 pub(super) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
-    ORDERED * (k * n * size_of::<T>() / 8) as Cost
+    ORDERED * (k * n * size_of::<T>()) as Cost / 8 + ROW
 }
+
+/// What it costs apart from its steps.
+const ROW: Cost = 2_000;
 
 /// Rows for which the right matrix of integers is laid out: that takes a hundredth of the time.
 const TOGETHER: usize = 512;
@@ -323,5 +326,6 @@ fn with_vector<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], out: &mut [T::
         for (slot, sum) in out.iter_mut().zip(sums) {
             *slot = sum.store();
         }
+        pause::after(ordered_cost::<T>(k, ROWS));
     }
 }

@@ -150,7 +150,7 @@ pub fn stay<R: Send>(cost: Work, run: impl FnOnce() -> R + Send) -> R {
     }
 }
 
-/// How many threads an operation may share its work among with `join`.
+/// How many threads an operation may share its work among.
 pub fn sharers(elements: usize, cost: Cost) -> usize {
     pool_for(elements, cost).map_or(1, ThreadPool::current_num_threads)
 }
@@ -234,6 +234,11 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
         a();
         return b();
     };
+    let turn = pause::turn();
+    let mut b = || {
+        pause::follow(turn);
+        b();
+    };
     if pool.current_thread_index().is_some() {
         rayon_core::join(a, b);
     } else {
@@ -285,12 +290,13 @@ fn share<T, E: Send>(
             pause();
         }
     };
+    let turn = pause::turn();
     match pool {
         // The calling thread works as well: it is awake already.
         Some(pool) => pool.in_place_scope(|scope| {
             for _ in 1..pool.current_num_threads() {
                 scope.spawn(|_| {
-                    pause::begin();
+                    pause::follow(turn);
                     work(|parts| parts.next_back());
                 });
             }

@@ -17,13 +17,14 @@ use super::parallel::Work;
 /// How long a thread computes between pauses.
 pub const TURN: Duration = Duration::from_millis(1);
 
-/// How long before the first pause: work that is done by then doesn't keep timers waiting.
+/// How long before the first pause. Who calls has the VM's schedulers come around between what
+/// is done by then, again and again too.
 const FIRST: Duration = Duration::from_millis(3);
 
 /// Work after which the clock is read: that takes a thousandth of the time.
 const LITTLE: Work = 50_000_000;
 
-/// No pause lets more than a ninth of the time pass. A scheduler that runs out of work takes up to
+/// How many times as long as a pause it is until the next. A scheduler that runs out of work takes up to
 /// half a millisecond of its core before it sleeps. With a third of the time, what takes a
 /// millisecond or two took up to 30% longer; with a seventeenth, timers were 7 to 18 ms late.
 const APART: u32 = 8;
@@ -51,9 +52,22 @@ thread_local! {
     static DONE: Cell<Work> = const { Cell::new(0) };
 }
 
-/// Begins the first turn of the calling thread's work; one that it is given after a pause goes on.
+/// When a turn is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn(Option<Instant>);
+
+/// Begins the calling thread's work for a call.
 pub fn begin() {
-    let end = Some(Instant::now() + FIRST);
+    follow(Turn(Some(Instant::now() + FIRST)));
+}
+
+/// The turn of the calling thread.
+pub fn turn() -> Turn {
+    Turn(END.get())
+}
+
+/// Goes on with the turn of a thread that has shared its work.
+pub fn follow(Turn(end): Turn) {
     END.set(END.get().max(end));
 }
 
@@ -95,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_comes_after_a_turn_and_takes_a_ninth_at_most() {
+    fn a_pause_comes_after_a_turn_and_the_next_not_soon() {
         begin();
         let end = END.get();
         pause();
         if Instant::now() < end.expect("a turn") {
             assert_eq!(END.get(), end, "a pause within a turn");
         }
-        std::thread::sleep(FIRST);
+        END.set(Some(Instant::now()));
         let start = Instant::now();
         pause();
         let took = start.elapsed();
@@ -116,7 +130,6 @@ mod tests {
 
     #[test]
     fn work_adds_up_until_the_clock_is_read() {
-        std::thread::sleep(TURN);
         END.set(Some(Instant::now()));
         let end = END.get();
         for _ in 0..9 {

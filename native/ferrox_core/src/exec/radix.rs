@@ -17,8 +17,10 @@ use super::{quick, simd::Wide};
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
 
-/// Keys that are moved between pauses, and what one costs: a fraction of a millisecond.
+/// Keys that are moved at a time, a fraction of a millisecond.
 const STRETCH: usize = 1 << 16;
+
+/// What moving one costs.
 const MOVE: Cost = 2_000;
 
 /// Parts of a merge shorter than this aren't split.

@@ -77,6 +77,7 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
     fn run(self) {
         let Product { wide, k, n, left, right, out } = self;
         let lanes = T::Sum::LANES;
+        let all_rows = out.len() / n;
         let mut strip = Vec::with_capacity(k.min(DEPTH) * lanes);
         for column in (0..n).step_by(lanes) {
             let columns = column..n.min(column + lanes);
@@ -99,8 +100,8 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
                     left = left.get(k..).unwrap_or(&[]);
                     out = out.get_mut(n..).unwrap_or(&mut []);
                 }
+                pause::after(work(all_rows, ordered_cost::<T>(DEPTH.min(k - step), columns.len())));
             }
-            pause::after(work(out.len() / n, ordered_cost::<T>(k, columns.len())));
         }
     }
 }

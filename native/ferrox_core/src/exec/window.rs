@@ -16,6 +16,8 @@
 
 use crate::dtype::Lane;
 use crate::exec::fold::Fold;
+use crate::exec::parallel::{Cost, work};
+use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 /// Windows shorter than this are folded place by place.
@@ -188,13 +190,18 @@ impl<L: Lane, F: Fold<L>> Vectorized for Stretch<'_, L, F> {
     }
 }
 
+/// What folding a byte costs.
+pub(crate) const BYTE: Cost = 12;
+
 /// As `fold_into`, for loops that are compiled for no level of their own.
 #[inline(never)]
 fn fold_stretch<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
     if left.len() < NARROW {
         return fold_into::<L, F>(left, right);
     }
+    let bytes = size_of_val(left);
     vectorize(Stretch::<L, F> { left, right, kind: std::marker::PhantomData });
+    pause::after(work(bytes, BYTE));
 }
 
 /// Folds `right` into `left`, element by element.

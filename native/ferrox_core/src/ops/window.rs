@@ -14,7 +14,7 @@ use crate::exec::elementwise::Convert;
 use crate::exec::fold::Fold;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause::pause;
-use crate::exec::window::{self, Axis, Folder, Pass};
+use crate::exec::window::{self, Axis, BYTE, Folder, Pass};
 use crate::lane::conversion;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor, scratch};
@@ -333,7 +333,7 @@ impl Plan {
                 2.. if self.after == 1 => 4,
                 _ => 1,
             };
-            total = total.saturating_add(size.saturating_mul(steps).saturating_mul(lane * 12 * strided));
+            total = total.saturating_add(size.saturating_mul(steps).saturating_mul(lane * BYTE * strided));
         }
         total / self.axes[0].windows.max(1) as Cost + 1
     }
