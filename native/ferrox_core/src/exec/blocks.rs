@@ -505,8 +505,8 @@ mod tests {
             [[1, 5000], [17, 33], [63, 63], [64, 64], [65, 257], [94, 300], [1000, 1000], [5, 90_001]]
         {
             for line in [8, 16] {
-                for (cost, least) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
-                    let grid = Grid::new(sizes, line, cost, least);
+                for (cost, threads) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
+                    let grid = Grid::new(sizes, line, cost, threads);
                     let mut elements = 0;
                     for part in (0..grid.parts()).map(|part| grid.part(part)) {
                         let [rows, columns] = [part[0].len(), part[1].len()];

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
+use std::convert::Infallible;
 
 use num_complex::Complex;
 
@@ -209,14 +210,16 @@ ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + 
 /// `out = left * right` for dense matrices, each element added up in order.
 pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
-    parallel::fill_shares(out, m, ordered_cost::<T>(k, n), |first, out| {
+    let rows = |first: usize, out: &mut [u8]| {
         for (i, out) in out.chunks_mut(TOGETHER * n * width).enumerate() {
             let left = &left[(first + i * TOGETHER) * k * width..][..out.len() / n * k];
             if n <= 1 || !T::tiles([k, n], left, right, out) {
                 vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
             }
         }
-    });
+        Ok(())
+    };
+    let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, ordered_cost::<T>(k, n), rows);
 }
 
 /// What a row of the result costs, in the order of its steps.

@@ -95,7 +95,7 @@ pub fn work(elements: usize, cost: Cost) -> Work {
 /// at least.
 #[must_use]
 pub fn duration(work: Work) -> Work {
-    if work >= MIN_PARALLEL && threads() > 1 { work / 2 } else { work }
+    if pays(1, work) { work / 2 } else { work }
 }
 
 /// Whether work should not be done where others wait for the thread.
@@ -163,7 +163,10 @@ pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
 /// parts of it, in parallel if it pays.
 pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let Ok(()) = try_fill(out, size, cost, unfailing(fill));
+    let Ok(()) = try_fill::<Infallible>(out, size, cost, |start, part| {
+        fill(start, part);
+        Ok(())
+    });
 }
 
 /// `fill` with parts that may fail.
@@ -180,12 +183,7 @@ pub fn try_fill<E: Send>(
     fill_any(out, size, cost, parts(work(size, cost), false), &fill)
 }
 
-/// `fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
-pub fn fill_shares(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let Ok(()) = try_fill_shares(out, size, cost, unfailing(fill));
-}
-
-/// `fill_shares` with parts that may fail.
+/// `try_fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
 ///
 /// # Errors
 ///
@@ -197,15 +195,6 @@ pub fn try_fill_shares<E: Send>(
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     fill_any(out, size, cost, shares(work(size, cost), false), &fill)
-}
-
-fn unfailing(
-    fill: impl Fn(usize, &mut [u8]) + Sync,
-) -> impl Fn(usize, &mut [u8]) -> Result<(), Infallible> + Sync {
-    move |start, part| {
-        fill(start, part);
-        Ok(())
-    }
 }
 
 /// Calls `each` with every part in turn, in parallel if so many elements of such

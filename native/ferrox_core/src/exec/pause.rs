@@ -24,9 +24,9 @@ const FIRST: Duration = Duration::from_millis(3);
 /// Work after which the clock is read: that takes a thousandth of the time.
 const LITTLE: Work = 50_000_000;
 
-/// How many times as long as a pause it is until the next. A scheduler that runs out of work takes up to
-/// half a millisecond of its core before it sleeps. With a third of the time, what takes a
-/// millisecond or two took up to 30% longer; with a seventeenth, timers were 7 to 18 ms late.
+/// How many times as long as a pause it is until the next. A scheduler that runs out of work takes
+/// up to half a millisecond of its core before it sleeps. With twice as long, what takes a
+/// millisecond or two took up to 30% longer; with 16 times, timers were 7 to 18 ms late.
 const APART: u32 = 8;
 
 /// Yields of a pause, at most.

@@ -83,7 +83,8 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
             let columns = column..n.min(column + lanes);
             for step in (0..k).step_by(DEPTH) {
                 strip.clear();
-                strip.resize(DEPTH.min(k - step) * lanes, T::Sum::default());
+                let steps = DEPTH.min(k - step);
+                strip.resize(steps * lanes, T::Sum::default());
                 for (slots, row) in strip.chunks_exact_mut(lanes).zip(right[step * n..].chunks(n)) {
                     widen::<T>(&row[columns.clone()], slots);
                 }
@@ -100,7 +101,7 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
                     left = left.get(k..).unwrap_or(&[]);
                     out = out.get_mut(n..).unwrap_or(&mut []);
                 }
-                pause::after(work(all_rows, ordered_cost::<T>(DEPTH.min(k - step), columns.len())));
+                pause::after(work(all_rows, ordered_cost::<T>(steps, columns.len())));
             }
         }
     }
