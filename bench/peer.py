@@ -62,6 +62,9 @@ scopes = {"numpy": dict(DTYPES, np=numpy)}
 if jax:
     scopes["jax"] = dict(DTYPES, np=jax.numpy, jax=jax, lax=jax.lax)
 
+# How many calls, and for how long, before those that count.
+WARM_CALLS, WARM_SECONDS = 5, 0.02
+
 stored, inputs, runs, results = {}, {}, {}, {}
 
 
@@ -103,20 +106,29 @@ def prepare(system, expression):
     start = time.perf_counter()
     results[system] = runs[system](1, *arrays(system))
     seconds = time.perf_counter() - start
-    return bench(system, 1, 0) if system == "jax" or seconds < 0.5 else seconds
+    return bench(system, 1) if system == "jax" or seconds < 0.5 else seconds
 
 
 def arrays(system):
     return [stored[key][system] for key in inputs.values()]
 
 
-def bench(system, count, warm):
-    """Seconds for `count` calls, after some that don't count."""
+def bench(system, count):
+    """Seconds for `count` calls, after some that don't count, as measure.exs has it."""
     run, given = runs[system], arrays(system)
-    run(warm, *given)
+    warm(lambda: run(1, *given), max(count // 10, WARM_CALLS))
     start = time.perf_counter()
     run(count, *given)
     return time.perf_counter() - start
+
+
+def warm(call, calls):
+    """At least one call, and others only begin within the time."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+        if time.perf_counter() - start >= WARM_SECONDS:
+            break
 
 
 def check(system, ours, expected, through, tolerance):
