@@ -6,7 +6,7 @@ use num_complex::Complex;
 use crate::dtype::{Class, Element, Lane, cast};
 use crate::exec::elementwise::{Conversion, Convert};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
-use crate::narrow::F16;
+use crate::narrow::{BF16, F8, F8E4M3FN, F16};
 use crate::{DType, Kind, dispatch};
 
 /// The type a kernel computes with.
@@ -107,6 +107,30 @@ fn round_to_halves(from: &[u8], to: &mut [u8]) {
     let done = simd::round_to_halves(f32::view(from), F16::view_mut(to));
     convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
 }
+
+/// A float that an f32 holds.
+pub(crate) trait Narrow: Element {
+    /// All of them as f32.
+    fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]);
+}
+impl Narrow for F16 {
+    fn widen(from: &[[u8; 2]], to: &mut [[u8; 4]]) {
+        widen_halves(from.as_flattened(), to.as_flattened_mut());
+    }
+}
+macro_rules! narrow {
+    ($($t:ty),*) => {$(
+        impl Narrow for $t {
+            #[inline(always)]
+            fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]) {
+                for (to, &from) in to.iter_mut().zip(from) {
+                    *to = <$t>::load(from).to_f32().store();
+                }
+            }
+        }
+    )*};
+}
+narrow!(BF16, F8, F8E4M3FN);
 
 /// How one value becomes another.
 pub(crate) trait Map<S, D>: 'static {

@@ -199,6 +199,46 @@ fn sums_of_narrow_floats_round_once() {
     assert_eq!(got, Ok(vec![cast(Number::Real(4096.0), BF16)]));
 }
 
+/// Narrow floats are widened in pieces, or two at a time, but added up in the order of wider ones:
+/// of values of bf16, whose sums depend on it, an f64 shows each bit. Those of others are exact.
+#[test]
+fn narrow_floats_are_added_in_the_order_of_wide_ones() {
+    let (mut random, mut inexact) = (Random(5), 0);
+    for dtype in [F8, F8E4M3FN, F16, BF16] {
+        let exponents = if dtype == BF16 { 200 } else { 24 };
+        for (rows, length) in [
+            (70, 10),
+            (9, 63),
+            (9, 64),
+            (9, 65),
+            (7, 257),
+            (3, 511),
+            (3, 512),
+            (3, 513),
+            (2, 1300),
+            (1, 70_001),
+        ] {
+            let spread = |random: &mut Random| {
+                2f64.powi(random.below(exponents) as i32 - exponents as i32 / 2) * random.unit()
+            };
+            let numbers: Vec<Number> =
+                (0..rows * length).map(|_| Number::Real(spread(&mut random))).collect();
+            let narrow = Source::new(dtype, contiguous(&[rows, length]), &numbers);
+            let same = narrow.elements();
+            let wide = Source::new(F32, contiguous(&[rows, length]), &same);
+            let sum = |source: &Source| {
+                output(F64, &[rows], |out| reduce(ReduceOp::Sum, out, &source.see(&source.buffer()), &[1]))
+            };
+            assert_eq!(sum(&narrow), sum(&wide), "{dtype} {rows}x{length}");
+            let backwards: Vec<Number> = same.iter().rev().copied().collect();
+            let backwards = Source::new(F32, contiguous(&[rows, length]), &backwards);
+            let reversed: Vec<_> = sum(&backwards).expect("defined").into_iter().rev().collect();
+            inexact += usize::from(sum(&wide) != Ok(reversed));
+        }
+    }
+    assert!(inexact >= 8, "the order matters");
+}
+
 /// Infinities and NaN anywhere in a long row or column.
 #[test]
 fn what_is_not_finite_spreads() {

@@ -8,7 +8,8 @@
 
 use crate::dtype::{Element, Lane};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
-use crate::lane::Map;
+use crate::lane::{CastOf, Map, Narrow};
+use crate::narrow::BF16;
 
 /// Accumulators side by side: enough vectors to hide the latency of an addition.
 const STRIPES: usize = 32;
@@ -68,20 +69,143 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for RowLoop<'_, S
 
 #[inline(always)]
 pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::Bytes]) -> L {
-    let get = |&element: &S::Bytes| M::map(S::load(element));
     // In any order, the compiler finds better stripes.
     if F::ANY_ORDER || row.len() < 2 * STRIPES {
-        return row.iter().fold(F::start(), |total, x| F::fold(total, get(x)));
+        return fold_on::<S, L, M, F>(F::start(), row);
     }
     let mut stripes = [F::start(); STRIPES];
-    let (chunks, rest) = row.as_chunks::<STRIPES>();
+    let rest = fold_chunks::<S, L, M, F>(&mut stripes, row);
+    fold_on::<S, L, M, F>(join::<L, F>(stripes), rest)
+}
+
+/// Elements, from left to right.
+#[inline(always)]
+fn fold_on<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(total: L, elements: &[S::Bytes]) -> L {
+    elements.iter().fold(total, |total, &x| F::fold(total, M::map(S::load(x))))
+}
+
+/// An element for each stripe, as often as there are so many; the rest.
+#[inline(always)]
+fn fold_chunks<'a, S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
+    stripes: &mut [L; STRIPES],
+    elements: &'a [S::Bytes],
+) -> &'a [S::Bytes] {
+    let (chunks, rest) = elements.as_chunks::<STRIPES>();
     for chunk in chunks {
-        for (stripe, x) in stripes.iter_mut().zip(chunk) {
-            *stripe = F::fold(*stripe, get(x));
+        for (stripe, &x) in stripes.iter_mut().zip(chunk) {
+            *stripe = F::fold(*stripe, M::map(S::load(x)));
         }
     }
-    let total = stripes[1..].iter().fold(stripes[0], |total, &stripe| F::fold(total, stripe));
-    rest.iter().fold(total, |total, x| F::fold(total, get(x)))
+    rest
+}
+
+/// The stripes, folded in order.
+#[inline(always)]
+fn join<L: Lane, F: Fold<L>>(stripes: [L; STRIPES]) -> L {
+    stripes[1..].iter().fold(stripes[0], |total, &stripe| F::fold(total, stripe))
+}
+
+/// `rows` of bf16 in f64, with the same results.
+///
+/// Problem: to widen elements by four takes three shuffles of each vector. Technique: two
+/// neighbours are a word of 32 bits, of which a shift makes one of them an f32, and a mask the
+/// other; even elements have their stripes apart from odd ones.
+pub(crate) fn bfloat_rows<F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
+    vectorize(PairLoop::<F> { elements, length, lanes, fold: std::marker::PhantomData });
+}
+
+struct PairLoop<'a, F> {
+    elements: &'a [u8],
+    length: usize,
+    lanes: &'a mut [u8],
+    fold: std::marker::PhantomData<F>,
+}
+
+impl<F: Fold<f64>> Vectorized for PairLoop<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let rows = BF16::view(self.elements).chunks_exact(self.length);
+        for (lane, row) in f64::view_mut(self.lanes).iter_mut().zip(rows) {
+            *lane = fold_pairs::<F>(row).store();
+        }
+    }
+}
+
+#[inline(always)]
+fn fold_pairs<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
+    if row.len() < 2 * STRIPES {
+        return fold_on::<BF16, f64, CastOf, F>(F::start(), row);
+    }
+    let [mut low, mut high] = [[F::start(); STRIPES / 2]; 2];
+    let (chunks, rest) = row.as_chunks::<STRIPES>();
+    for chunk in chunks {
+        let (words, _) = chunk.as_flattened().as_chunks::<4>();
+        for ((low, high), &word) in low.iter_mut().zip(&mut high).zip(words) {
+            let word = u32::from_ne_bytes(word);
+            *low = F::fold(*low, f32::from_bits(word << 16).into());
+            *high = F::fold(*high, f32::from_bits(word & 0xffff_0000).into());
+        }
+    }
+    let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
+    let stripes = std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] });
+    fold_on::<BF16, f64, CastOf, F>(join::<f64, F>(stripes), rest)
+}
+
+/// Elements of 16 bits and less that are widened at once.
+const PIECE: usize = 16 * STRIPES;
+
+/// `rows` of narrow floats in f64, with the same results.
+///
+/// Problem: to widen a float by eight times takes three shuffles of each vector, and an f16 a
+/// dozen instructions. Technique: a piece of a row, or some short rows, become f32 first, which
+/// are widened as they are read.
+pub(crate) fn narrow_rows<S: Narrow, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
+    vectorize(NarrowLoop::<S, F> { elements, length, lanes, kinds: std::marker::PhantomData });
+}
+
+#[inline(always)]
+fn widened<'a, S: Narrow>(buffer: &'a mut [[u8; 4]; PIECE], piece: &[S::Bytes]) -> &'a [[u8; 4]] {
+    let buffer = &mut buffer[..piece.len()];
+    S::widen(piece, buffer);
+    buffer
+}
+
+struct NarrowLoop<'a, S, F> {
+    elements: &'a [u8],
+    length: usize,
+    lanes: &'a mut [u8],
+    kinds: std::marker::PhantomData<(S, F)>,
+}
+
+impl<S: Narrow, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (elements, lanes) = (S::view(self.elements), f64::view_mut(self.lanes));
+        let mut buffer = [[0; 4]; PIECE];
+        if self.length <= PIECE {
+            let few = PIECE / self.length;
+            for (lanes, rows) in lanes.chunks_mut(few).zip(elements.chunks(few * self.length)) {
+                let rows = widened::<S>(&mut buffer, rows).chunks_exact(self.length);
+                for (lane, row) in lanes.iter_mut().zip(rows) {
+                    *lane = fold_row::<f32, f64, CastOf, F>(row).store();
+                }
+            }
+            return;
+        }
+        for (lane, row) in lanes.iter_mut().zip(elements.chunks_exact(self.length)) {
+            let mut stripes = [F::start(); STRIPES];
+            let (pieces, rest) = row.as_chunks::<PIECE>();
+            for piece in pieces {
+                fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, piece));
+            }
+            let rest = fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, rest));
+            *lane = fold_on::<f32, f64, CastOf, F>(join::<f64, F>(stripes), rest).store();
+        }
+    }
 }
 
 /// `Columns` for elements `S` folded by `F` in lanes `L`.

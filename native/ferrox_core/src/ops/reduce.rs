@@ -16,8 +16,9 @@ use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
 use crate::exec::extreme::{self, Word};
 use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
 use crate::exec::parallel::{self, Cost};
-use crate::lane::{CastOf, TruthOf, conversion};
+use crate::lane::{CastOf, Narrow, TruthOf, conversion};
 use crate::layout::Shape;
+use crate::narrow::{BF16, F8, F8E4M3FN, F16};
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch, packed};
 
@@ -36,7 +37,13 @@ named! {
 /// What folding an element costs.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    15 * dtype.width() as Cost + 20 + packed::cost(&[dtype])
+    let widened = match dtype {
+        DType::F8 | DType::F8E4M3FN => 140,
+        DType::F16 | DType::BF16 => 40,
+        DType::C64 => 160,
+        _ => 0,
+    };
+    15 * dtype.width() as Cost + 20 + widened + packed::cost(&[dtype])
 }
 
 /// Folds the elements along `axes`, which are distinct; `out` has the other
@@ -298,8 +305,17 @@ fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<
     Some(match dtype {
         DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
         DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
+        DType::BF16 => (fold::bfloat_rows::<F>, fold::columns::<BF16, f64, CastOf, F>),
+        DType::F16 => narrow_loops::<F16, F>(),
+        DType::F8 => narrow_loops::<F8, F>(),
+        DType::F8E4M3FN => narrow_loops::<F8E4M3FN, F>(),
         real => dispatch!(real real, S => total_real::<S, F>(), else => return None),
     })
+}
+
+/// `loops` in f64.
+fn narrow_loops<S: Narrow, F: Fold<f64>>() -> (Rows, Columns) {
+    (fold::narrow_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
 }
 
 fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (Rows, Columns) {
@@ -343,10 +359,10 @@ fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
         DType::F32 => float_loops::<f32, i32, F>(),
-        DType::F16 => float_loops::<crate::narrow::F16, i16, F>(),
-        DType::BF16 => float_loops::<crate::narrow::BF16, i16, F>(),
-        DType::F8 => loops::<crate::narrow::F8, f32, CastOf, F>(),
-        DType::F8E4M3FN => loops::<crate::narrow::F8E4M3FN, f32, CastOf, F>(),
+        DType::F16 => float_loops::<F16, i16, F>(),
+        DType::BF16 => float_loops::<BF16, i16, F>(),
+        DType::F8 => loops::<F8, f32, CastOf, F>(),
+        DType::F8E4M3FN => loops::<F8E4M3FN, f32, CastOf, F>(),
         integer => dispatch!(integer integer, S => loops::<S, S, CastOf, F>(), else => return None),
     })
 }
