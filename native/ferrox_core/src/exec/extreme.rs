@@ -6,7 +6,7 @@
 //! bits of negative ones flipped, floats are in the order of their values.
 
 use crate::dtype::{Element, Lane, cast};
-use crate::exec::fold::{AHEAD, FAR, Fold, fold_row};
+use crate::exec::fold::{Fold, fold_row};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
@@ -19,6 +19,11 @@ const FEW: usize = 64;
 
 /// Rows shorter than this are folded from left to right.
 const SHORT: usize = 64;
+
+/// Rows of columns that span more bytes come from memory, which is too far for the processor
+/// to look ahead: so many rows are.
+const FAR: usize = 1 << 20;
+const AHEAD: usize = 2;
 
 /// Elements as integers.
 pub(crate) trait Word: Lane + Ord + Default {

@@ -7,7 +7,7 @@
 //! are folded from left to right, as Nx's own backend does.
 
 use crate::dtype::{Element, Lane};
-use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::{CastOf, Map, Narrow};
 use crate::narrow::BF16;
 
@@ -16,11 +16,6 @@ const STRIPES: usize = 32;
 
 /// Elements folded one after the other, before results are folded in turn.
 pub const BLOCK: usize = 1 << 16;
-
-/// Rows of columns that span more bytes come from memory, which is too far for the processor
-/// to look ahead: so many rows are.
-pub(crate) const FAR: usize = 1 << 20;
-pub(crate) const AHEAD: usize = 2;
 
 /// What an operation folds with.
 pub trait Fold<L: Lane>: 'static {
@@ -232,23 +227,18 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
         let lanes = L::view_mut(self.lanes);
         let fold = |lane: L, x: &S::Bytes| F::fold(lane, M::map(S::load(*x)));
         lanes.fill(F::start().store());
-        // Wide lanes are read and written less often for four rows at a time. The last row may end
-        // with the last column.
-        let wide = const { size_of::<L::Bytes>() >= 8 && size_of::<L::Bytes>() > size_of::<S::Bytes>() };
+        // Lanes are read and written once for four rows, which come from memory side by side. The
+        // last row may end with the last column.
         let (length, stride) = (lanes.len(), self.stride);
         let mut rows = S::view(self.elements);
-        while wide && rows.len() >= 3 * stride + length {
+        while rows.len() >= 3 * stride + length {
             let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
             for ((((lane, a), b), c), d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                 *lane = fold(fold(fold(fold(L::load(*lane), a), b), c), d).store();
             }
             rows = rows.get(4 * stride..).unwrap_or(&[]);
         }
-        let far = size_of_val(rows) > FAR;
-        for (i, row) in rows.chunks(stride).enumerate() {
-            if far {
-                prefetch_row(rows, (i + AHEAD) * stride, length);
-            }
+        for row in rows.chunks(stride) {
             for (lane, x) in lanes.iter_mut().zip(row) {
                 *lane = fold(L::load(*lane), x).store();
             }
