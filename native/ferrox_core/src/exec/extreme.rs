@@ -232,7 +232,9 @@ fn bounds<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K) -> (K, K) 
 fn find<K: Word>(elements: &[K::Bytes], wanted: Wanted<K>, last: bool) -> usize {
     // Without an early exit, so that they vectorize.
     let found = |few: &[K::Bytes]| few.iter().fold(false, |any, &x| any | K::load(x).is(wanted));
-    let start = if last {
+    let start = if elements.len() <= FEW {
+        0
+    } else if last {
         let few = elements.rchunks(FEW).position(found).unwrap_or(0);
         elements.len().saturating_sub((few + 1) * FEW)
     } else {
