@@ -129,10 +129,10 @@ pub(super) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     let (most, last) = matrix.split_at((together * stride).min(matrix.len()));
     for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
-        *slots = fold_together::<T, S, STRIPES, ROWS>(rows, vector);
+        fold_together::<T, S, STRIPES, ROWS>(rows, vector, slots);
     }
     for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
-        [*slot] = fold_together::<T, S, STRIPES, 1>([&row[..vector.len()]], vector);
+        fold_together::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
     }
 }
 
@@ -140,7 +140,8 @@ pub(super) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
 fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     rows: [&[T::Bytes]; N],
     vector: &[T::Bytes],
-) -> [T::Bytes; N] {
+    out: &mut [T::Bytes; N],
+) {
     let (chunks, rest) = vector.as_chunks::<STRIPES>();
     let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
     let mut sums = [[S::NONE; STRIPES]; N];
@@ -152,33 +153,23 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
         }
     }
     // From memory: the compiler would keep stripes in pairs otherwise, which makes the loop slow.
-    let mut sums = std::hint::black_box(sums);
-    let mut out = rows.map(|_| S::NONE.element().store());
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(&mut sums) {
+    let sums = std::hint::black_box(sums);
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(&sums) {
         // Halved, so that they are added in a few steps.
         const { assert!(matches!(STRIPES, 16 | 32)) };
-        if STRIPES == 32 {
-            halve::<T, S, 16>(stripes);
-        }
-        halve::<T, S, 8>(stripes);
-        halve::<T, S, 4>(stripes);
-        halve::<T, S, 2>(stripes);
-        halve::<T, S, 1>(stripes);
-        let mut total = stripes[0];
-        for (&a, &b) in row[row.len() - rest.len()..].iter().zip(rest) {
-            total = total.add_product(T::load(a), T::load(b));
-        }
-        *slot = total.element().store();
+        let sixteen: [S; 16] =
+            if STRIPES == 32 { halved(&stripes[..]) } else { std::array::from_fn(|i| stripes[i]) };
+        let eight: [S; 8] = halved(&sixteen);
+        let four: [S; 4] = halved(&eight);
+        let total = four[0].add(four[2]).add(four[1].add(four[3]));
+        let rest = row[row.len() - rest.len()..].iter().zip(rest);
+        *slot =
+            rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store();
     }
-    out
 }
 
-/// Adds the second of `HALF` sums to the first.
+/// The second half of some sums added to the first.
 #[inline(always)]
-fn halve<T: Lane, S: Sum<T>, const HALF: usize>(sums: &mut [S]) {
-    let (left, right) = sums.split_at_mut(HALF);
-    let right: &[S; HALF] = right.first_chunk().expect("as many");
-    for (left, right) in left.iter_mut().zip(right) {
-        *left = left.add(*right);
-    }
+fn halved<T: Lane, S: Sum<T>, const HALF: usize>(sums: &[S]) -> [S; HALF] {
+    std::array::from_fn(|i| sums[i].add(sums[HALF + i]))
 }
