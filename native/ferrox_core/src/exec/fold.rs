@@ -3,8 +3,9 @@
 //! Problem: the same bits however many threads and whatever the vector width.
 //! Technique: a long row is cut into blocks of a fixed length; a block is
 //! folded into a fixed number of stripes, element `i` into stripe
-//! `i % STRIPES`, and the stripes are folded in order. Rows shorter than that
-//! are folded from left to right, as Nx's own backend does.
+//! `i % STRIPES`, and the stripes are folded, the first half of them with the
+//! second, and so on. Rows shorter than that are folded from left to right, as
+//! Nx's own backend does.
 
 use crate::dtype::{Element, Lane};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -70,7 +71,7 @@ pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::
     }
     let mut stripes = [F::start(); STRIPES];
     let rest = fold_chunks::<S, L, M, F>(&mut stripes, row);
-    fold_on::<S, L, M, F>(join::<L, F>(stripes), rest)
+    fold_on::<S, L, M, F>(join::<L, F>(from_memory(stripes)), rest)
 }
 
 /// Elements, from left to right.
@@ -94,10 +95,25 @@ fn fold_chunks<'a, S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     rest
 }
 
-/// The stripes, folded in order.
+/// The compiler would keep stripes as their sum needs them otherwise, which makes the loop slow.
+#[inline(always)]
+fn from_memory<T>(stripes: T) -> T {
+    std::hint::black_box(stripes)
+}
+
+/// The stripes, halved again and again.
 #[inline(always)]
 fn join<L: Lane, F: Fold<L>>(stripes: [L; STRIPES]) -> L {
-    stripes[1..].iter().fold(stripes[0], |total, &stripe| F::fold(total, stripe))
+    let sixteen: [L; 16] = halved::<L, F, 16>(&stripes);
+    let eight: [L; 8] = halved::<L, F, 8>(&sixteen);
+    let four: [L; 4] = halved::<L, F, 4>(&eight);
+    F::fold(F::fold(four[0], four[2]), F::fold(four[1], four[3]))
+}
+
+/// The first half of some lanes folded with the second.
+#[inline(always)]
+fn halved<L: Lane, F: Fold<L>, const HALF: usize>(lanes: &[L]) -> [L; HALF] {
+    std::array::from_fn(|i| F::fold(lanes[i], lanes[HALF + i]))
 }
 
 /// `rows` of bf16 in f64, with the same results.
@@ -143,6 +159,7 @@ fn fold_pairs<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
             *high = F::fold(*high, f32::from_bits(word & 0xffff_0000).into());
         }
     }
+    let [low, high] = from_memory([low, high]);
     let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
     let stripes = std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] });
     fold_on::<BF16, f64, CastOf, F>(join::<f64, F>(stripes), rest)
@@ -198,7 +215,7 @@ impl<S: Narrow, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
                 fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, piece));
             }
             let rest = fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, rest));
-            *lane = fold_on::<f32, f64, CastOf, F>(join::<f64, F>(stripes), rest).store();
+            *lane = fold_on::<f32, f64, CastOf, F>(join::<f64, F>(from_memory(stripes)), rest).store();
         }
     }
 }

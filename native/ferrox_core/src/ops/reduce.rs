@@ -39,8 +39,7 @@ named! {
 pub fn cost(dtype: DType) -> Cost {
     let widened = match dtype {
         DType::F8 | DType::F8E4M3FN => 140,
-        DType::F16 | DType::BF16 => 40,
-        DType::C64 => 160,
+        DType::F16 | DType::BF16 | DType::C64 => 40,
         _ => 0,
     };
     15 * dtype.width() as Cost + 20 + widened + packed::cost(&[dtype])
