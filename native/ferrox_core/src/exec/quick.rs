@@ -338,8 +338,7 @@ fn network<K: Lanes, const ROWS: usize>(wide: Wide, keys: &mut [K], to: Option<&
         for row in 0..ROWS {
             let mirrored = row ^ (size - 1);
             if row < mirrored {
-                (v[row], v[mirrored]) =
-                    (K::smaller(wide, v[row], v[mirrored]), K::larger(wide, v[row], v[mirrored]));
+                (v[row], v[mirrored]) = K::sorted(wide, v[row], v[mirrored]);
             }
         }
         clean::<K, ROWS>(wide, &mut v, size / 4);
@@ -378,8 +377,7 @@ fn clean<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS], mut
     while distance > 0 {
         for row in 0..ROWS {
             if row & distance == 0 {
-                let (a, b) = (v[row], v[row + distance]);
-                (v[row], v[row + distance]) = (K::smaller(wide, a, b), K::larger(wide, a, b));
+                (v[row], v[row + distance]) = K::sorted(wide, v[row], v[row + distance]);
             }
         }
         distance /= 2;

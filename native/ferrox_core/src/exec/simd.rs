@@ -239,6 +239,8 @@ pub trait Lanes: Copy + Ord + Default + Send + Sync + 'static {
     fn smaller(wide: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// The larger of each pair.
     fn larger(wide: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The smaller and the larger of each pair.
+    fn sorted(wide: Wide, a: Self::Vector, b: Self::Vector) -> (Self::Vector, Self::Vector);
     /// The larger of each pair where the mask says so, else the smaller.
     fn min_or_max(wide: Wide, larger: u16, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// Where `a < b`.
@@ -275,7 +277,8 @@ pub trait Lanes: Copy + Ord + Default + Send + Sync + 'static {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! lanes {
-    ($t:ty, $lanes:literal, $mask:ty, $splat:ident, $int:ty, $min:ident, $max:ident, $mask_max:ident, $less:ident,
+    // `slow` where minima and maxima take several instructions each within many a processor.
+    ($t:ty, $lanes:literal, $mask:ty, $splat:ident, $int:ty, $min:ident, $max:ident, $mask_max:ident, $blend:ident, $slow:literal, $less:ident,
      $compress:ident, $pick:ident, $permute:ident, $load_part:ident, $store_part:ident) => {
         // SAFETY, of each call: a `Wide` is only made where the processor has the
         // instructions. Loads and stores are of arrays that are borrowed.
@@ -390,9 +393,26 @@ macro_rules! lanes {
                 unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
-            fn min_or_max(_: Wide, larger: u16, a: arch::__m512i, b: arch::__m512i) -> arch::__m512i {
+            fn sorted(_: Wide, a: arch::__m512i, b: arch::__m512i) -> (arch::__m512i, arch::__m512i) {
                 // SAFETY: as above.
-                unsafe { arch::$mask_max(arch::$min(a, b), larger as $mask, a, b) }
+                unsafe {
+                    let smaller = arch::$min(a, b);
+                    // The one that the smaller isn't.
+                    let other = || arch::_mm512_ternarylogic_epi64::<0x96>(a, b, smaller);
+                    (smaller, if $slow { other() } else { arch::$max(a, b) })
+                }
+            }
+            #[inline(always)]
+            fn min_or_max(_: Wide, larger: u16, a: arch::__m512i, b: arch::__m512i) -> arch::__m512i {
+                let larger = larger as $mask;
+                // SAFETY: as above.
+                unsafe {
+                    if $slow {
+                        arch::$blend(arch::$less(a, b) ^ larger, b, a)
+                    } else {
+                        arch::$mask_max(arch::$min(a, b), larger, a, b)
+                    }
+                }
             }
             #[inline(always)]
             #[allow(clippy::useless_conversion, reason = "one of the masks has 16 bits")]
@@ -431,6 +451,8 @@ lanes!(
     _mm512_min_epu32,
     _mm512_max_epu32,
     _mm512_mask_max_epu32,
+    _mm512_mask_blend_epi32,
+    false,
     _mm512_cmplt_epu32_mask,
     _mm512_maskz_compress_epi32,
     _mm512_permutex2var_epi32,
@@ -448,6 +470,8 @@ lanes!(
     _mm512_min_epu64,
     _mm512_max_epu64,
     _mm512_mask_max_epu64,
+    _mm512_mask_blend_epi64,
+    true,
     _mm512_cmplt_epu64_mask,
     _mm512_maskz_compress_epi64,
     _mm512_permutex2var_epi64,
