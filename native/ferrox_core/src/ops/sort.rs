@@ -7,6 +7,9 @@
 //! bits of NaN), they are put back in the order in which they came.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytemuck::Pod;
 
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost};
@@ -16,7 +19,7 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, gather, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
-use crate::ops::shape::FAR_COST;
+use crate::ops::shape::{self, FAR_COST};
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error, dispatch, packed};
 
@@ -47,7 +50,7 @@ pub enum Direction {
 
 /// An element in the order of an unsigned integer.
 trait Sortable: Element {
-    type Key: Digits + std::ops::BitXor<Output = Self::Key> + Into<u64> + TryFrom<u64>;
+    type Key: Digits + Lane + Pod + std::ops::BitXor<Output = Self::Key> + Into<u64> + TryFrom<u64>;
     /// What inverts the order.
     const ALL: Self::Key;
     /// What zero becomes.
@@ -56,9 +59,9 @@ trait Sortable: Element {
     const WIDE: bool = Self::Key::BYTES > 4;
 
     fn key(self) -> Self::Key;
-    /// An element of that key.
-    fn from_key(key: Self::Key) -> Self;
-    /// Whether another element has the same key, and this one isn't `from_key`'s.
+    /// The bits of an element of that key.
+    fn bits(key: Self::Key) -> Self::Key;
+    /// Whether another element has the same key, and this one hasn't those bits.
     fn is_odd(self) -> bool;
 }
 
@@ -72,7 +75,7 @@ macro_rules! integers {
             #[inline(always)]
             fn key(self) -> $key { self as $key ^ <$t>::MIN as $key }
             #[inline(always)]
-            fn from_key(key: $key) -> Self { (key ^ <$t>::MIN as $key) as $t }
+            fn bits(key: $key) -> $key { key ^ <$t>::MIN as $key }
             #[inline(always)]
             fn is_odd(self) -> bool { false }
         }
@@ -82,7 +85,7 @@ macro_rules! integers {
 integers! { u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64; }
 
 macro_rules! floats {
-    ($($t:ty, $key:ty, $sign:literal, $largest:literal, $bits:expr, $value:expr;)*) => {$(
+    ($($t:ty, $key:ty, $sign:literal, $largest:literal, $bits:expr;)*) => {$(
         impl Sortable for $t {
             type Key = $key;
             const ALL: $key = <$key>::MAX;
@@ -96,8 +99,8 @@ macro_rules! floats {
                 if bits & !$sign > $largest { <$key>::MAX } else { zero_or }
             }
             #[inline(always)]
-            fn from_key(key: $key) -> Self {
-                ($value)(if key >= $sign { key & !$sign } else { !key })
+            fn bits(key: $key) -> $key {
+                if key >= $sign { key & !$sign } else { !key }
             }
             #[inline(always)]
             fn is_odd(self) -> bool {
@@ -110,12 +113,12 @@ macro_rules! floats {
 
 // The sign, and the largest magnitude that is no NaN.
 floats! {
-    f32, u32, 0x8000_0000, 0x7f80_0000, f32::to_bits, f32::from_bits;
-    f64, u64, 0x8000_0000_0000_0000, 0x7ff0_0000_0000_0000, f64::to_bits, f64::from_bits;
-    F16, u16, 0x8000, 0x7c00, |x: F16| x.0, F16;
-    BF16, u16, 0x8000, 0x7f80, |x: BF16| x.0, BF16;
-    F8, u8, 0x80, 0x7c, |x: F8| x.0, F8;
-    F8E4M3FN, u8, 0x80, 0x7e, |x: F8E4M3FN| x.0, F8E4M3FN;
+    f32, u32, 0x8000_0000, 0x7f80_0000, f32::to_bits;
+    f64, u64, 0x8000_0000_0000_0000, 0x7ff0_0000_0000_0000, f64::to_bits;
+    F16, u16, 0x8000, 0x7c00, |x: F16| x.0;
+    BF16, u16, 0x8000, 0x7f80, |x: BF16| x.0;
+    F8, u8, 0x80, 0x7c, |x: F8| x.0;
+    F8E4M3FN, u8, 0x80, 0x7e, |x: F8E4M3FN| x.0;
 }
 
 /// What is sorted: the keys themselves, or keys with the places of their elements.
@@ -128,17 +131,6 @@ trait Entries<T: Sortable>: 'static {
     /// The bytes that have to be sorted.
     fn bytes() -> Range<usize> {
         Self::LOW..Self::LOW + T::Key::BYTES
-    }
-}
-
-struct Values;
-impl<T: Sortable> Entries<T> for Values {
-    type Entry = T::Key;
-    const LOW: usize = 0;
-
-    #[inline(always)]
-    fn entry(key: T::Key, _index: usize) -> T::Key {
-        key
     }
 }
 
@@ -232,7 +224,7 @@ impl<'a> Rows<'a> {
     fn sort<T: Sortable, E: Entries<T>>(
         &self,
         out: Output<'_>,
-        finish: impl Fn(&Row<'_, T>, &[E::Entry], bool, &mut [u8]) + Sync,
+        finish: impl Fn(&[E::Entry], &mut [u8]) + Sync,
     ) -> Result<(), Error> {
         let (length, bytes) = (self.length, E::bytes());
         self.write(out, length, self.cost(), |first, part, row_bytes| {
@@ -241,9 +233,9 @@ impl<'a> Rows<'a> {
             let mut spare = memory(self.spare::<E::Entry>(&bytes))?;
             for (i, out) in part.chunks_mut(row_bytes).enumerate() {
                 let row = self.row::<T>(first + i);
-                let odd = row.load::<E>(&mut entries);
+                row.load::<E>(&mut entries);
                 self.sort_row(&mut entries, &mut spare, &bytes);
-                finish(&row, &entries, odd, out);
+                finish(&entries, out);
                 pause::after(self.cost());
             }
             Ok(())
@@ -253,6 +245,16 @@ impl<'a> Rows<'a> {
     /// Whether threads have rows of their own.
     fn are_many(&self) -> bool {
         self.count >= parallel::threads()
+    }
+
+    /// Calls `run(first element, part of a row)` for all of a row, on all threads if they have none
+    /// of their own.
+    fn pass(&self, out: &mut [u8], run: impl Fn(usize, &mut [u8]) + Sync) {
+        if self.are_many() {
+            run(0, out);
+        } else {
+            parallel::fill(out, self.length, shape::cost(self.dtype), run);
+        }
     }
 
     /// What `sort_row` needs to spare.
@@ -344,27 +346,46 @@ impl<T: Sortable> Row<'_, T> {
         vectorize(Above::<T> { elements, flip: self.flip, limit })
     }
 
-    /// Fills in the entries; whether any element is odd.
-    fn load<E: Entries<T>>(&self, entries: &mut [E::Entry]) -> bool {
+    /// Fills in the entries.
+    fn load<E: Entries<T>>(&self, entries: &mut [E::Entry]) {
         if self.step == 1 {
             let elements = &self.elements[self.first as usize..][..self.length];
             return vectorize(Load::<T, E> { elements, flip: self.flip, entries });
         }
-        let mut odd = false;
         for ((i, element), entry) in self.elements().enumerate().zip(entries) {
-            odd |= element.is_odd();
             *entry = E::entry(element.key() ^ self.flip, i);
+        }
+    }
+
+    /// Writes the keys of elements from one on; whether any of these is odd.
+    fn keys(&self, start: usize, keys: &mut [u8]) -> bool {
+        let keys = T::Key::view_mut(keys);
+        if self.step == 1 {
+            let elements = &self.elements[self.first as usize + start..][..keys.len()];
+            return vectorize(Keys::<T> { elements, flip: self.flip, keys });
+        }
+        let mut odd = false;
+        for (slot, place) in keys.iter_mut().zip(start..) {
+            let element = self.element(place);
+            odd |= element.is_odd();
+            *slot = (element.key() ^ self.flip).store();
         }
         odd
     }
 
-    /// Puts elements that are equal but not the same into the sorted ones, in the
-    /// order in which they are in the row.
-    fn restore(&self, keys: &[T::Key], sorted: &mut [T::Bytes]) {
-        for key in [T::ZERO, T::ALL] {
-            let first = keys.partition_point(|&k| k < key ^ self.flip);
+    /// The keys of elements that may be equal but not the same, and where they begin among
+    /// sorted ones.
+    fn doubtful(&self, keys: &[u8]) -> [(T::Key, usize); 2] {
+        let keys = T::Key::view(keys);
+        [T::ZERO, T::ALL]
+            .map(|key| (key, keys.partition_point(|&k| T::Key::load(k) < key ^ self.flip)))
+    }
+
+    /// Puts these into the sorted elements, in the order in which they are in the row.
+    fn restore(&self, doubtful: [(T::Key, usize); 2], sorted: &mut [u8]) {
+        for (key, first) in doubtful {
             let alike = self.elements().filter(|element| element.key() == key);
-            for (slot, element) in sorted[first..].iter_mut().zip(alike) {
+            for (slot, element) in T::view_mut(sorted)[first..].iter_mut().zip(alike) {
                 *slot = element.store();
             }
         }
@@ -400,17 +421,51 @@ struct Load<'a, T: Sortable, E: Entries<T>> {
 }
 
 impl<T: Sortable, E: Entries<T>> Vectorized for Load<'_, T, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (i, (&element, entry)) in self.elements.iter().zip(self.entries).enumerate() {
+            *entry = E::entry(T::load(element).key() ^ self.flip, i);
+        }
+    }
+}
+
+struct Keys<'a, T: Sortable> {
+    elements: &'a [T::Bytes],
+    flip: T::Key,
+    keys: &'a mut [<T::Key as Lane>::Bytes],
+}
+
+impl<T: Sortable> Vectorized for Keys<'_, T> {
     type Output = bool;
 
     #[inline(always)]
     fn run(self) -> bool {
         let mut odd = false;
-        for (i, (&element, entry)) in self.elements.iter().zip(self.entries).enumerate() {
+        for (&element, slot) in self.elements.iter().zip(self.keys) {
             let element = T::load(element);
             odd |= element.is_odd();
-            *entry = E::entry(element.key() ^ self.flip, i);
+            *slot = (element.key() ^ self.flip).store();
         }
         odd
+    }
+}
+
+/// Makes elements of keys, in their place.
+struct Elements<'a, T: Sortable> {
+    keys: &'a mut [<T::Key as Lane>::Bytes],
+    flip: T::Key,
+}
+
+impl<T: Sortable> Vectorized for Elements<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for slot in self.keys {
+            *slot = T::bits(T::Key::load(*slot) ^ self.flip).store();
+        }
     }
 }
 
@@ -438,31 +493,38 @@ pub fn sort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Directi
     dispatch!(real input.dtype(), T => sort_values::<T>(out, &rows), else => unsupported(OP, input))
 }
 
+/// The keys are sorted where the elements will be: they are as wide.
 fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
-    rows.sort::<T, Values>(out, |row, keys, odd, out| {
-        let sorted = T::view_mut(out);
-        vectorize(Store::<T> { keys, flip: row.flip, sorted });
-        if odd {
-            row.restore(keys, sorted);
+    let (length, bytes) = (rows.length, 0..T::Key::BYTES);
+    rows.write(out, length, rows.cost(), |first, part, row_bytes| {
+        let memory = |length| scratch_of::<T::Key>(rows.op, rows.dtype, &[length], length);
+        let mut spare = memory(rows.spare::<T::Key>(&bytes))?;
+        for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+            let row = rows.row::<T>(first + i);
+            let odd = AtomicBool::new(false);
+            rows.pass(out, |start, part| {
+                if row.keys(start, part) {
+                    odd.store(true, Ordering::Relaxed);
+                }
+            });
+            if let Ok(keys) = bytemuck::try_cast_slice_mut(out) {
+                rows.sort_row::<T::Key>(keys, &mut spare, &bytes);
+            } else {
+                // Not where such keys may be.
+                let mut keys = memory(length)?;
+                bytemuck::cast_slice_mut(&mut keys).copy_from_slice(out);
+                rows.sort_row::<T::Key>(&mut keys, &mut spare, &bytes);
+                out.copy_from_slice(bytemuck::cast_slice(&keys));
+            }
+            let doubtful = odd.into_inner().then(|| row.doubtful(out));
+            rows.pass(out, |_, part| vectorize(Elements::<T> { keys: T::Key::view_mut(part), flip: row.flip }));
+            if let Some(doubtful) = doubtful {
+                row.restore(doubtful, out);
+            }
+            pause::after(rows.cost());
         }
+        Ok(())
     })
-}
-
-struct Store<'a, T: Sortable> {
-    keys: &'a [T::Key],
-    flip: T::Key,
-    sorted: &'a mut [T::Bytes],
-}
-
-impl<T: Sortable> Vectorized for Store<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (slot, &key) in self.sorted.iter_mut().zip(self.keys) {
-            *slot = T::from_key(key ^ self.flip).store();
-        }
-    }
 }
 
 /// `Nx.argsort/2`: the places along an axis that sorted elements come from, as
@@ -493,9 +555,7 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
 
 fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
     let dtype = out.dtype;
-    rows.sort::<T, Places<C>>(out, |_row, entries, _odd, out| {
-        write_places(entries, C::index, dtype, out);
-    })
+    rows.sort::<T, Places<C>>(out, |entries, out| write_places(entries, C::index, dtype, out))
 }
 
 /// `sort_places` of 64-bit keys: of as much of a key as fits beside an index, from
