@@ -9,7 +9,7 @@
 use super::parallel;
 use super::pause::pause;
 use super::radix::{Digits, sort_digits};
-use super::simd::{Lanes, Vectorized, Wide};
+use super::simd::{Lanes, Vectorized, Wide, prefetch};
 
 /// Vectors that a network sorts: of more, the registers don't hold all.
 const VECTORS: usize = 8;
@@ -239,6 +239,9 @@ struct Split<'a, K> {
 /// Keys that are read at once: a whole number of vectors.
 const BLOCK: usize = 128;
 
+/// How far to look ahead: the processor doesn't guess at which end it goes on.
+const AHEAD: usize = 4 * BLOCK;
+
 impl<K: Lanes> Vectorized for Split<'_, K> {
     type Output = usize;
 
@@ -271,7 +274,9 @@ impl<K: Lanes> Vectorized for Split<'_, K> {
             let upwards = start < from;
             for i in 0..BLOCK / K::LANES {
                 let i = if upwards { i } else { BLOCK / K::LANES - 1 - i };
-                let vector = K::load(wide, &keys[start + i * K::LANES..]);
+                let place = start + i * K::LANES;
+                prefetch(keys, if upwards { place + AHEAD } else { place.wrapping_sub(AHEAD) });
+                let vector = K::load(wide, &keys[place..]);
                 let below = K::less(wide, vector, pivots);
                 let count = below.count_ones() as usize;
                 let rest = K::LANES - count;

@@ -377,8 +377,7 @@ impl<T: Sortable> Row<'_, T> {
     /// sorted ones.
     fn doubtful(&self, keys: &[u8]) -> [(T::Key, usize); 2] {
         let keys = T::Key::view(keys);
-        [T::ZERO, T::ALL]
-            .map(|key| (key, keys.partition_point(|&k| T::Key::load(k) < key ^ self.flip)))
+        [T::ZERO, T::ALL].map(|key| (key, keys.partition_point(|&k| T::Key::load(k) < key ^ self.flip)))
     }
 
     /// Puts these into the sorted elements, in the order in which they are in the row.
@@ -517,7 +516,9 @@ fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Erro
                 out.copy_from_slice(bytemuck::cast_slice(&keys));
             }
             let doubtful = odd.into_inner().then(|| row.doubtful(out));
-            rows.pass(out, |_, part| vectorize(Elements::<T> { keys: T::Key::view_mut(part), flip: row.flip }));
+            rows.pass(out, |_, part| {
+                vectorize(Elements::<T> { keys: T::Key::view_mut(part), flip: row.flip })
+            });
             if let Some(doubtful) = doubtful {
                 row.restore(doubtful, out);
             }
