@@ -6,7 +6,7 @@ use num_complex::Complex;
 use crate::dtype::{Class, Element, Lane, cast};
 use crate::exec::elementwise::{Conversion, Convert};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
-use crate::narrow::{BF16, F8, F8E4M3FN, F16};
+use crate::narrow::{F8, F8E4M3FN, F16};
 use crate::{DType, Kind, dispatch};
 
 /// The type a kernel computes with.
@@ -108,7 +108,7 @@ fn round_to_halves(from: &[u8], to: &mut [u8]) {
     convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
 }
 
-/// A float that an f32 holds.
+/// A float that is made an f32 before it is folded.
 pub(crate) trait Narrow: Element {
     /// All of them as f32.
     fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]);
@@ -130,7 +130,7 @@ macro_rules! narrow {
         }
     )*};
 }
-narrow!(BF16, F8, F8E4M3FN);
+narrow!(F8, F8E4M3FN);
 
 /// How one value becomes another.
 pub(crate) trait Map<S, D>: 'static {
