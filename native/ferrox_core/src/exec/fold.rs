@@ -71,7 +71,7 @@ pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::
     }
     let mut stripes = [F::start(); STRIPES];
     let rest = fold_chunks::<S, L, M, F>(&mut stripes, row);
-    fold_on::<S, L, M, F>(join::<L, F>(from_memory(stripes)), rest)
+    fold_on::<S, L, M, F>(by_halves(from_memory(stripes), F::fold), rest)
 }
 
 /// Elements, from left to right.
@@ -97,23 +97,26 @@ fn fold_chunks<'a, S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
 
 /// The compiler would keep stripes as their sum needs them otherwise, which makes the loop slow.
 #[inline(always)]
-fn from_memory<T>(stripes: T) -> T {
+pub(super) fn from_memory<T>(stripes: T) -> T {
     std::hint::black_box(stripes)
 }
 
-/// The stripes, halved again and again.
+/// Stripes folded, the first half of them with the second, and so on: in a few steps.
 #[inline(always)]
-fn join<L: Lane, F: Fold<L>>(stripes: [L; STRIPES]) -> L {
-    let sixteen: [L; 16] = halved::<L, F, 16>(&stripes);
-    let eight: [L; 8] = halved::<L, F, 8>(&sixteen);
-    let four: [L; 4] = halved::<L, F, 4>(&eight);
-    F::fold(F::fold(four[0], four[2]), F::fold(four[1], four[3]))
-}
-
-/// The first half of some lanes folded with the second.
-#[inline(always)]
-fn halved<L: Lane, F: Fold<L>, const HALF: usize>(lanes: &[L]) -> [L; HALF] {
-    std::array::from_fn(|i| F::fold(lanes[i], lanes[HALF + i]))
+pub(super) fn by_halves<L: Copy, const STRIPES: usize>(
+    mut stripes: [L; STRIPES],
+    fold: impl Fn(L, L) -> L,
+) -> L {
+    const { assert!(STRIPES.is_power_of_two()) };
+    let mut half = STRIPES / 2;
+    while half > 0 {
+        let (first, second) = stripes.split_at_mut(half);
+        for (lane, &mut other) in first.iter_mut().zip(second) {
+            *lane = fold(*lane, other);
+        }
+        half /= 2;
+    }
+    stripes[0]
 }
 
 /// `rows` of bf16 in f64, with the same results.
@@ -161,8 +164,8 @@ fn fold_pairs<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
     }
     let [low, high] = from_memory([low, high]);
     let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
-    let stripes = std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] });
-    fold_on::<BF16, f64, CastOf, F>(join::<f64, F>(stripes), rest)
+    let stripes: [f64; STRIPES] = std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] });
+    fold_on::<BF16, f64, CastOf, F>(by_halves(stripes, F::fold), rest)
 }
 
 /// Elements of 16 bits and less that are widened at once.
@@ -215,7 +218,7 @@ impl<S: Narrow, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
                 fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, piece));
             }
             let rest = fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, rest));
-            *lane = fold_on::<f32, f64, CastOf, F>(join::<f64, F>(from_memory(stripes)), rest).store();
+            *lane = fold_on::<f32, f64, CastOf, F>(by_halves(from_memory(stripes), F::fold), rest).store();
         }
     }
 }

@@ -10,6 +10,7 @@
 use std::marker::PhantomData;
 
 use crate::dtype::Lane;
+use crate::exec::fold::{by_halves, from_memory};
 use crate::exec::matmul::{self, Ring};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -152,24 +153,11 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
             }
         }
     }
-    // From memory: the compiler would keep stripes in pairs otherwise, which makes the loop slow.
-    let sums = std::hint::black_box(sums);
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(&sums) {
-        // Halved, so that they are added in a few steps.
-        const { assert!(matches!(STRIPES, 16 | 32)) };
-        let sixteen: [S; 16] =
-            if STRIPES == 32 { halved(&stripes[..]) } else { std::array::from_fn(|i| stripes[i]) };
-        let eight: [S; 8] = halved(&sixteen);
-        let four: [S; 4] = halved(&eight);
-        let total = four[0].add(four[2]).add(four[1].add(four[3]));
+    let sums = from_memory(sums);
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(sums) {
+        let total = by_halves(stripes, S::add);
         let rest = row[row.len() - rest.len()..].iter().zip(rest);
         *slot =
             rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store();
     }
-}
-
-/// The second half of some sums added to the first.
-#[inline(always)]
-fn halved<T: Lane, S: Sum<T>, const HALF: usize>(sums: &[S]) -> [S; HALF] {
-    std::array::from_fn(|i| sums[i].add(sums[HALF + i]))
 }
