@@ -121,24 +121,16 @@ floats! {
     F8E4M3FN, u8, 0x80, 0x7e, |x: F8E4M3FN| x.0;
 }
 
-/// What is sorted: the keys themselves, or keys with the places of their elements.
+/// What is sorted for places: keys in 64 bits, or keys with the places of their elements.
 trait Entries<T: Sortable>: 'static {
     type Entry: Digits;
-    /// The lowest byte of the key.
-    const LOW: usize;
     fn entry(key: T::Key, index: usize) -> Self::Entry;
-
-    /// The bytes that have to be sorted.
-    fn bytes() -> Range<usize> {
-        Self::LOW..Self::LOW + T::Key::BYTES
-    }
 }
 
 /// The keys, in 64 bits.
 struct Widened;
 impl<T: Sortable> Entries<T> for Widened {
     type Entry = u64;
-    const LOW: usize = 0;
 
     #[inline(always)]
     fn entry(key: T::Key, _index: usize) -> u64 {
@@ -149,7 +141,6 @@ impl<T: Sortable> Entries<T> for Widened {
 struct Places<C>(std::marker::PhantomData<C>);
 impl<T: Sortable, C: Indexed> Entries<T> for Places<C> {
     type Entry = C;
-    const LOW: usize = C::BYTES / 2;
 
     #[inline(always)]
     fn entry(key: T::Key, index: usize) -> C {
@@ -217,29 +208,6 @@ impl<'a> Rows<'a> {
     /// What a row costs.
     fn cost(&self) -> Cost {
         parallel::work(self.length, cost(self.dtype))
-    }
-
-    /// Sorts rows of `T` as `E` and lets `finish` write each into `kept`
-    /// elements of the result.
-    fn sort<T: Sortable, E: Entries<T>>(
-        &self,
-        out: Output<'_>,
-        finish: impl Fn(&[E::Entry], &mut [u8]) + Sync,
-    ) -> Result<(), Error> {
-        let (length, bytes) = (self.length, E::bytes());
-        self.write(out, length, self.cost(), |first, part, row_bytes| {
-            let memory = |length| scratch_of::<E::Entry>(self.op, self.dtype, &[length], length);
-            let mut entries = memory(length)?;
-            let mut spare = memory(self.spare::<E::Entry>(&bytes))?;
-            for (i, out) in part.chunks_mut(row_bytes).enumerate() {
-                let row = self.row::<T>(first + i);
-                row.load::<E>(&mut entries);
-                self.sort_row(&mut entries, &mut spare, &bytes);
-                finish(&entries, out);
-                pause::after(self.cost());
-            }
-            Ok(())
-        })
     }
 
     /// Whether threads have rows of their own.
@@ -555,8 +523,20 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
 }
 
 fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
-    let dtype = out.dtype;
-    rows.sort::<T, Places<C>>(out, |entries, out| write_places(entries, C::index, dtype, out))
+    let (dtype, length) = (out.dtype, rows.length);
+    // The keys, above the places, which ascend as they are.
+    let bytes = C::BYTES / 2..C::BYTES / 2 + T::Key::BYTES;
+    rows.write(out, length, rows.cost(), |first, part, row_bytes| {
+        let memory = |length| scratch_of::<C>(rows.op, rows.dtype, &[length], length);
+        let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<C>(&bytes))?);
+        for (i, out) in part.chunks_mut(row_bytes).enumerate() {
+            rows.row::<T>(first + i).load::<Places<C>>(&mut entries);
+            rows.sort_row(&mut entries, &mut spare, &bytes);
+            write_places(&entries, C::index, dtype, out);
+            pause::after(rows.cost());
+        }
+        Ok(())
+    })
 }
 
 /// `sort_places` of 64-bit keys: of as much of a key as fits beside an index, from
