@@ -354,12 +354,15 @@ defmodule Bench.Compare do
 
   # It answers with seconds, the first time for what goes before.
   defp time(:stream, stream, count, _run) do
-    Bench.ask(stream, "#{Bench.warm_calls()}")
+    {calls, _} = Bench.warm(count)
+    Bench.ask(stream, "#{calls}")
     String.to_float(Bench.ask(stream, "#{count}"))
   end
 
-  defp time(system, _, count, run),
-    do: number(run, "bench('#{system}', #{count})")
+  defp time(system, _, count, run) do
+    {calls, seconds} = Bench.warm(count)
+    number(run, "bench('#{system}', #{count}, #{calls}, #{seconds})")
+  end
 
   defp number(run, expression) do
     {number, ""} = Float.parse(Bench.value(run.peer, expression))

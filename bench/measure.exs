@@ -12,11 +12,12 @@ defmodule Bench do
 
   # Calls before those that count. What others have driven out of the cache is back in it only
   # when it has been read a few times: of the same sum of 40 MB, called one after the other on a
-  # Xeon, the first takes 3.4 ms, the others 3.3, 2.6, 1.9, 1.6 and 1.5. As peer.py has it.
+  # Xeon, the first takes 3.4 ms, the others 3.3, 2.6, 1.9, 1.6 and 1.5.
   @warm_calls 5
-  @warm_nanoseconds 20_000_000
+  @warm_seconds 0.02
 
-  def warm_calls, do: @warm_calls
+  @doc "How many calls go before `count` that count, if they take no longer than so many seconds."
+  def warm(count), do: {max(div(count, 10), @warm_calls), @warm_seconds}
 
   @doc "Seconds for `count` calls, after some that don't count."
   def time(fun, count), do: if(benchee?(), do: benchee(fun, count), else: loop(fun, count))
@@ -56,7 +57,8 @@ defmodule Bench do
     # The process dies young, so that garbage of one measurement does not burden
     # the next.
     Task.async(fn ->
-      warm(fun, max(div(count, 10), @warm_calls))
+      {calls, seconds} = warm(count)
+      repeat(fun, calls, System.monotonic_time(:nanosecond) + trunc(seconds * 1.0e9))
       start = System.monotonic_time(:nanosecond)
       repeat(fun, count)
       (System.monotonic_time(:nanosecond) - start) / 1.0e9
@@ -71,13 +73,11 @@ defmodule Bench do
   end
 
   # At least one call, and others only begin within the time.
-  defp warm(fun, calls), do: warm(fun, calls, System.monotonic_time(:nanosecond))
-
-  defp warm(fun, calls, start) do
+  defp repeat(fun, calls, until) do
     fun.()
 
-    if calls > 1 and System.monotonic_time(:nanosecond) - start < @warm_nanoseconds,
-      do: warm(fun, calls - 1, start)
+    if calls > 1 and System.monotonic_time(:nanosecond) < until,
+      do: repeat(fun, calls - 1, until)
   end
 
   defp repeat(_fun, 0), do: :ok

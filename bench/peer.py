@@ -62,9 +62,6 @@ scopes = {"numpy": dict(DTYPES, np=numpy)}
 if jax:
     scopes["jax"] = dict(DTYPES, np=jax.numpy, jax=jax, lax=jax.lax)
 
-# How many calls, and for how long, before those that count.
-WARM_CALLS, WARM_SECONDS = 5, 0.02
-
 stored, inputs, runs, results = {}, {}, {}, {}
 
 
@@ -106,29 +103,25 @@ def prepare(system, expression):
     start = time.perf_counter()
     results[system] = runs[system](1, *arrays(system))
     seconds = time.perf_counter() - start
-    return bench(system, 1) if system == "jax" or seconds < 0.5 else seconds
+    return bench(system, 1, 0, 0) if system == "jax" or seconds < 0.5 else seconds
 
 
 def arrays(system):
     return [stored[key][system] for key in inputs.values()]
 
 
-def bench(system, count):
-    """Seconds for `count` calls, after some that don't count, as measure.exs has it."""
+def bench(system, count, warm, limit):
+    """Seconds for `count` calls, after some that don't count: at least one, and others only begin
+    within a limit of seconds."""
     run, given = runs[system], arrays(system)
-    warm(lambda: run(1, *given), max(count // 10, WARM_CALLS))
+    until = time.perf_counter() + limit
+    for _ in range(warm):
+        run(1, *given)
+        if time.perf_counter() >= until:
+            break
     start = time.perf_counter()
     run(count, *given)
     return time.perf_counter() - start
-
-
-def warm(call, calls):
-    """At least one call, and others only begin within the time."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-        if time.perf_counter() - start >= WARM_SECONDS:
-            break
 
 
 def check(system, ours, expected, through, tolerance):
