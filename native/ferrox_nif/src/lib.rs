@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "what the macros of rustler expand to")]
 
 mod call;
+mod entry;
 mod families;
 mod linalg;
 mod nifs;
