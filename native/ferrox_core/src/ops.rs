@@ -31,6 +31,7 @@ mod complex;
 pub mod conv;
 pub mod create;
 pub mod cumulative;
+pub mod direct;
 pub mod dot;
 pub mod double;
 pub mod fft;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use crate::exec::elementwise::{Access, Conversion, Input, Operand};
-use crate::lane::Compute;
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
 
@@ -177,12 +176,9 @@ impl<'a> Tensor<'a> {
     }
 
     /// What a kernel reads for a result of the given shape, if that is all of the
-    /// elements or the only one, and it computes with them as they are.
+    /// elements or the only one.
     #[inline]
-    pub(crate) fn operand(&self, shape: &[usize], compute: Compute) -> Option<Operand<'_>> {
-        if compute.load(self.dtype).is_some() {
-            return None;
-        }
+    pub(crate) fn operand(&self, shape: &[usize]) -> Option<Operand<'_>> {
         if same_but_leading_ones(self.shape(), shape) {
             return self.contiguous().map(Operand::Slice);
         }

@@ -57,7 +57,31 @@ impl<'a> Call<'a> {
             }
             pause::begin();
         }
-        run(self.env).unwrap_or_else(|error| (atoms::error(), error.to_string()).encode(self.env))
+        run(self.env).unwrap_or_else(|error| self.error(&error))
+    }
+
+    #[cold]
+    fn error(self, error: &Error) -> Term<'a> {
+        (atoms::error(), error.to_string()).encode(self.env)
+    }
+
+    /// An answer of `length` bytes that `fill` writes; none where that is so much work or memory
+    /// that there is more to think of.
+    #[inline(always)]
+    pub fn few(
+        self,
+        work: Work,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Option<Term<'a>> {
+        if work > UNNOTICED || length > SMALL {
+            return None;
+        }
+        let mut binary = NewBinary::new(self.env, length);
+        Some(match fill(binary.as_mut_slice()) {
+            Ok(()) => binary.into(),
+            Err(error) => self.error(&error),
+        })
     }
 
     /// `run` with one tensor as the answer: `fill` writes its data.

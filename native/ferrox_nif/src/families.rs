@@ -11,6 +11,7 @@ use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
+use ferrox_core::ops::direct::Direct;
 use ferrox_core::ops::dot::Side;
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
@@ -132,6 +133,23 @@ fn work(shape: &[usize], cost: Cost) -> Work {
     parallel::work(layout::size(shape).unwrap_or(usize::MAX), cost)
 }
 
+/// A few elements from as many of operands of the type `from`.
+#[inline(always)]
+fn few<'a, const N: usize>(
+    call: Call<'a>,
+    op: &'static str,
+    direct: &Direct,
+    size: usize,
+    dtype: DType,
+    from: DType,
+    operands: [&[u8]; N],
+) -> Option<Term<'a>> {
+    let work = parallel::work(size, direct.cost());
+    call.few(work, size.checked_mul(dtype.width())?, |out| {
+        direct.run(out, operands).map_err(|fault| Error::Element { op, dtypes: vec![from; N], fault })
+    })
+}
+
 pub fn binary<'a>(
     call: Call<'a>,
     op: Binary,
@@ -141,6 +159,15 @@ pub fn binary<'a>(
     right: Elementwise<'a>,
 ) -> Term<'a> {
     let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+    if let Some(size) = layout::size(shape)
+        && let Some((from, left)) = left.whole(dtype, size)
+        && let Some((other, right)) = right.whole(dtype, size)
+        && from == other
+        && let Some(direct) = ops::binary::direct(op.0, dtype, from)
+        && let Some(answer) = few(call, name, direct, size, dtype, from, [left, right])
+    {
+        return answer;
+    }
     let work = work(shape, ops::binary::cost(op.0, dtype, [left.dtype(dtype), right.dtype(dtype)]));
     call.tensor(work, name, dtype, shape, |out| {
         let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
@@ -150,6 +177,13 @@ pub fn binary<'a>(
 
 pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
     let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+    if let Some(size) = layout::size(shape)
+        && let Some((from, input)) = input.whole(dtype, size)
+        && let Some(direct) = ops::unary::direct(op.0, dtype, from)
+        && let Some(answer) = few(call, name, direct, size, dtype, from, [input])
+    {
+        return answer;
+    }
     let work = work(shape, ops::unary::cost(op.0, dtype, input.dtype(dtype)));
     call.tensor(work, name, dtype, shape, |out| {
         ops::unary::unary(op.0, out, &input.tensor(name, dtype, shape)?)
@@ -159,6 +193,18 @@ pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Ele
 pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
     const OP: &str = "as_type";
     let (dtype, shape) = (dtype.0, &shape.0);
+    if let Some(size) = layout::size(shape)
+        && let Some((from, input)) = input.whole(dtype, size)
+        && let Some(convert) = cast::direct(from, dtype)
+        && let Some(length) = size.checked_mul(dtype.width())
+        && let work = parallel::work(size, cast::cost(from, dtype))
+        && let Some(answer) = call.few(work, length, |out| {
+            convert(input, out);
+            Ok(())
+        })
+    {
+        return answer;
+    }
     let work = work(shape, cast::cost(input.dtype(dtype), dtype));
     call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }

@@ -190,6 +190,17 @@ impl<'a> Decoder<'a> for Elementwise<'a> {
 }
 
 impl Elementwise<'_> {
+    /// Its type and data, where it has the result's shape, of so many elements.
+    #[inline(always)]
+    pub fn whole(&self, result: DType, size: usize) -> Option<(DType, &[u8])> {
+        let (dtype, data) = match self {
+            Elementwise::Alike(data) => (result, data),
+            Elementwise::Typed(dtype, data) => (*dtype, data),
+            Elementwise::Other(_) => return None,
+        };
+        (size.checked_mul(dtype.bits())? == data.len().checked_mul(8)?).then(|| (dtype, data.as_slice()))
+    }
+
     /// Its type, given the result's.
     pub fn dtype(&self, result: DType) -> DType {
         match self {

@@ -9,9 +9,10 @@ mod halves;
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+use super::direct::{Direct, Table};
 use super::{complex, libm, single};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{self, FEW_BYTES, Input, Kernel, Operand, Target};
+use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact};
@@ -77,31 +78,55 @@ impl BinaryOp {
 /// integer division by zero, a negative exponent or a negative shift.
 pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     let dtypes = || vec![left.dtype(), right.dtype()];
-    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
-    let compute = compute(op, out.dtype, left, right).ok_or_else(unsupported)?;
-    let (kernel, result) = kernel(op, compute, out.dtype).ok_or_else(unsupported)?;
-    let computed = if compute == Compute::Wide && !op.is_predicate() { compute } else { Compute::As(result) };
-    let store = computed.store(out.dtype);
+    let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
     // For a few elements, bringing the operands together would take most of the time.
-    let few = store.is_none() && !out.dtype.is_packed() && out.bytes.len() <= FEW_BYTES;
-    if few
-        && let Some(left) = left.operand(out.shape, compute)
-        && let Some(right) = right.operand(out.shape, compute)
+    if out.bytes.len() <= FEW_BYTES
+        && left.dtype() == right.dtype()
+        && let Some(direct) = direct(op, out.dtype, left.dtype())
+        && let Some(left) = left.operand(out.shape)
+        && let Some(right) = right.operand(out.shape)
     {
-        let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
-        return kernel(out.bytes, &[left, right]).map_err(error);
+        return (direct.kernel)(out.bytes, &[left, right]).map_err(error);
     }
+    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
+    let (compute, kernel, store) = resolve(op, out.dtype, left, right).ok_or_else(unsupported)?;
     let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
     let cost = cost(op, out.dtype, [left.dtype(), right.dtype()]);
     let shape = out.shape;
     out.write(op.name(), |bytes| {
         let target = Target { bytes, store };
-        elementwise::run(shape, target, &inputs, kernel, cost).map_err(|fault| Error::Element {
-            op: op.name(),
-            dtypes: dtypes(),
-            fault,
-        })
+        elementwise::run(shape, target, &inputs, kernel, cost).map_err(error)
     })
+}
+
+/// What runs for operands of one type and a result of type `out`, if they are computed with as
+/// they are.
+#[inline]
+#[must_use]
+pub fn direct(op: BinaryOp, out: DType, operands: DType) -> Option<&'static Direct> {
+    static TABLE: Table<{ BinaryOp::ALL.len() }> = Table::new();
+    TABLE.get(op as usize, out, operands, |out| {
+        // Of no elements, which stands for any.
+        let operand = Tensor::new(op.name(), operands, &[0], &[]).ok()?;
+        let (compute, kernel, store) = resolve(op, out, &operand, &operand)?;
+        let converts = compute.load(operands).is_some() || store.is_some();
+        let packs = operands.is_packed() || out.is_packed();
+        let cost = cost(op, out, [operands, operands]);
+        (!converts && !packs).then_some(Direct { kernel, out, cost })
+    })
+}
+
+/// What the operands are computed as, what computes it, and what is done with the results.
+fn resolve(
+    op: BinaryOp,
+    out: DType,
+    left: &Tensor<'_>,
+    right: &Tensor<'_>,
+) -> Option<(Compute, Kernel, Option<Conversion>)> {
+    let compute = compute(op, out, left, right)?;
+    let (kernel, result) = kernel(op, compute, out)?;
+    let computed = if compute == Compute::Wide && !op.is_predicate() { compute } else { Compute::As(result) };
+    Some((compute, kernel, computed.store(out)))
 }
 
 /// A tensor broadcast to the shape of the result.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
+use crate::exec::elementwise::Convert;
 use crate::exec::parallel::Cost;
 use crate::exec::past;
 use crate::lane::conversion;
@@ -28,6 +29,13 @@ pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
         convert(input.dtype(), &bytes, dtype, size, out);
         Ok(())
     })
+}
+
+/// What converts elements from memory to memory, unless their bits are the same or some share a byte.
+#[inline]
+#[must_use]
+pub fn direct(from: DType, to: DType) -> Option<Convert> {
+    if from.is_packed() || to.is_packed() { None } else { conversion(from, to) }
 }
 
 /// What converting an element costs.

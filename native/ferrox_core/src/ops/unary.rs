@@ -7,6 +7,7 @@
 
 use num_complex::Complex;
 
+use super::direct::{Direct, Table};
 use super::math::{self, Arithmetic, Software};
 use super::{complex, double, libm, lookup, single};
 use crate::dtype::Lane;
@@ -195,17 +196,15 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
         let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
     }
-    let (lane, kernel, result, _) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let fault = |fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault };
-    let (load, store) = (lane.load(dtype), result.store(out.dtype));
     // For a few elements, planning would take most of the time.
-    let few = load.is_none() && store.is_none() && out.bytes.len() <= FEW_BYTES;
-    if few
-        && !out.dtype.is_packed()
+    if out.bytes.len() <= FEW_BYTES
+        && let Some(direct) = direct(op, out.dtype, dtype)
         && let Some(bytes) = input.contiguous()
     {
-        return kernel(out.bytes, &[Operand::Slice(bytes)]).map_err(fault);
+        return direct.run(out.bytes, [bytes]).map_err(fault);
     }
+    let (lane, ..) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let shape = out.shape;
     if lane == Compute::Single
         && out.dtype == dtype
@@ -219,6 +218,19 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
         });
     }
     compute(op, out, input)
+}
+
+/// What runs for an operand of a type and a result of type `out`, if it is computed with as it is.
+#[inline]
+#[must_use]
+pub fn direct(op: UnaryOp, out: DType, input: DType) -> Option<&'static Direct> {
+    static TABLE: Table<{ UnaryOp::ALL.len() }> = Table::new();
+    TABLE.get(op as usize, out, input, |out| {
+        let (lane, kernel, result, _) = kernel(op, out, input)?;
+        let converts = lane.load(input).is_some() || result.store(out).is_some();
+        let packs = input.is_packed() || out.is_packed();
+        (!converts && !packs).then_some(Direct { kernel, out, cost: cost(op, out, input) })
+    })
 }
 
 /// A function of elements in memory, whatever there is for them.
