@@ -639,12 +639,8 @@ defmodule Ferrox do
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []) do
       case mode!(opts, unquote(name)) do
-        :nx ->
-          {left, right, type} = operands!(unquote(name), left, right)
-          binary(unquote(name), Type.to_floating(type), left, right)
-
-        mode ->
-          Promoted.binary(mode, unquote(name), left, right)
+        :nx -> nx_floating(unquote(name), left, right)
+        mode -> Promoted.binary(mode, unquote(name), left, right)
       end
     end
   end
@@ -656,30 +652,49 @@ defmodule Ferrox do
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []) do
       case mode!(opts, unquote(name)) do
-        :nx ->
-          {left, right, _type} = operands!(unquote(name), left, right)
-          binary(unquote(name), {:u, 8}, left, right)
-
-        mode ->
-          Promoted.binary(mode, unquote(name), left, right)
+        :nx -> nx_predicate(unquote(name), left, right)
+        mode -> Promoted.binary(mode, unquote(name), left, right)
       end
     end
   end
 
-  # The most frequent case comes first, and without detours.
+  # What is most frequent comes first, here and below, and without detours.
   defp nx_binary(
          op,
-         %Tensor{type: {_, _} = type, shape: left_shape, data: left},
-         %Tensor{type: type, shape: right_shape, data: right}
-       ) do
-    shape = Shape.broadcast!(left_shape, right_shape, op, type, type)
-    data = Native.binary(op, type, shape, {type, left_shape, left}, {type, right_shape, right})
-    %Tensor{data: data, type: type, shape: shape}
+         %Tensor{type: {_, _} = type, shape: shape, data: left},
+         %Tensor{type: type, shape: shape, data: right}
+       )
+       when is_binary(left) and is_binary(right) do
+    %Tensor{data: Native.binary_alike(op, type, shape, left, right), type: type, shape: shape}
   end
 
   defp nx_binary(op, left, right) do
     {left, right, type} = operands!(op, left, right)
     binary(op, type, left, right)
+  end
+
+  defp nx_floating(op, %Tensor{type: {kind, _} = type} = left, %Tensor{type: type} = right)
+       when kind not in [:s, :u],
+       do: nx_binary(op, left, right)
+
+  defp nx_floating(op, left, right) do
+    {left, right, type} = operands!(op, left, right)
+    binary(op, Type.to_floating(type), left, right)
+  end
+
+  defp nx_predicate(
+         op,
+         %Tensor{type: {_, _} = type, shape: shape, data: left},
+         %Tensor{type: type, shape: shape, data: right}
+       )
+       when is_binary(left) and is_binary(right) do
+    data = Native.binary_alike(op, {:u, 8}, shape, {type, left}, {type, right})
+    %Tensor{data: data, type: {:u, 8}, shape: shape}
+  end
+
+  defp nx_predicate(op, left, right) do
+    {left, right, _type} = operands!(op, left, right)
+    binary(op, {:u, 8}, left, right)
   end
 
   # The operands as tensors, a number in the type that it gives the result, and
@@ -823,12 +838,8 @@ defmodule Ferrox do
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []) do
       case mode!(opts, unquote(name)) do
-        :nx ->
-          tensor = nx_tensor(tensor, unquote(name))
-          unary(unquote(name), tensor.type, tensor)
-
-        mode ->
-          Promoted.unary(mode, unquote(name), tensor)
+        :nx -> nx_unary(unquote(name), tensor)
+        mode -> Promoted.unary(mode, unquote(name), tensor)
       end
     end
   end
@@ -840,12 +851,8 @@ defmodule Ferrox do
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []) do
       case mode!(opts, unquote(name)) do
-        :nx ->
-          tensor = nx_tensor(tensor, unquote(name))
-          unary(unquote(name), Type.to_floating(tensor.type), tensor)
-
-        mode ->
-          Promoted.unary(mode, unquote(name), tensor)
+        :nx -> nx_floating(unquote(name), tensor)
+        mode -> Promoted.unary(mode, unquote(name), tensor)
       end
     end
   end
@@ -952,6 +959,23 @@ defmodule Ferrox do
   def phase(tensor) do
     %Tensor{type: type} = tensor = nx_tensor(tensor, :phase)
     unary(:phase, Type.to_real(type), tensor)
+  end
+
+  defp nx_unary(op, %Tensor{type: {_, _} = type, shape: shape, data: data})
+       when is_binary(data),
+       do: %Tensor{data: Native.unary_alike(op, type, shape, data), type: type, shape: shape}
+
+  defp nx_unary(op, tensor) do
+    %Tensor{type: type} = tensor = nx_tensor(tensor, op)
+    unary(op, type, tensor)
+  end
+
+  defp nx_floating(op, %Tensor{type: {kind, _}} = tensor) when kind not in [:s, :u],
+    do: nx_unary(op, tensor)
+
+  defp nx_floating(op, tensor) do
+    %Tensor{type: type} = tensor = nx_tensor(tensor, op)
+    unary(op, Type.to_floating(type), tensor)
   end
 
   defp unary(op, type, %Tensor{shape: shape} = tensor),

@@ -155,6 +155,26 @@ defmodule Ferrox.Native do
     call(:as_type, [type, flat(shape, input, input), input]) |> data(type, shape)
   end
 
+  ## The same of operands as most are: of the result's shape, with data in whole bytes. Each is
+  ## its data, or `{type, data}` if it has another type than the result. A call on a few elements
+  ## takes two thirds of the time.
+
+  @typep alike :: binary | {type, binary}
+
+  @spec binary_alike(atom, type, tuple, alike, alike) :: bitstring
+  def binary_alike(op, type, shape, left, right),
+    do: call(:binary, [op, type, size(shape), left, right]) |> data(type, shape)
+
+  @spec unary_alike(atom, type, tuple, alike) :: bitstring
+  def unary_alike(op, type, shape, input),
+    do: call(:unary, [op, type, size(shape), input]) |> data(type, shape)
+
+  @spec as_type_alike(type, tuple, alike) :: bitstring
+  def as_type_alike(type, shape, input),
+    do: call(:as_type, [type, size(shape), input]) |> data(type, shape)
+
+  ## Others
+
   @doc "`shape` is that of the result, `axes` nil for all axes."
   @spec reduce(atom, type, tuple, [non_neg_integer] | nil, operand) :: bitstring
   def reduce(op, type, shape, axes, {_, from, _} = input)

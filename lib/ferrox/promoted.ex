@@ -39,6 +39,10 @@ defmodule Ferrox.Promoted do
   def cast(%Tensor{shape: shape} = tensor, :bool),
     do: %{tensor | data: truth(shape, native(tensor)), type: :bool, weak: false}
 
+  def cast(%Tensor{type: {_, _} = from, shape: shape, data: data}, type) when is_binary(data) do
+    %Tensor{data: Native.as_type_alike(type, shape, {from, data}), type: type, shape: shape}
+  end
+
   def cast(%Tensor{shape: shape} = tensor, type),
     do: %Tensor{data: Native.as_type(type, native(tensor)), type: type, shape: shape}
 
