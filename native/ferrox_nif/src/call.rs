@@ -4,7 +4,9 @@ use ferrox_core::exec::parallel::{self, Work};
 use ferrox_core::exec::pause;
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, NewBinary, OwnedBinary, Term};
+use rustler::{Encoder, Env, OwnedBinary, Term};
+
+use crate::entry::binary;
 
 mod atoms {
     rustler::atoms! { dirty, error }
@@ -77,9 +79,9 @@ impl<'a> Call<'a> {
         if work > UNNOTICED || length > SMALL {
             return None;
         }
-        let mut binary = NewBinary::new(self.env, length);
-        Some(match fill(binary.as_mut_slice()) {
-            Ok(()) => binary.into(),
+        let (filled, binary) = binary(self.env, length, fill);
+        Some(match filled {
+            Ok(()) => binary,
             Err(error) => self.error(&error),
         })
     }
@@ -134,9 +136,9 @@ pub fn data<'a>(
 ) -> Result<Term<'a>, Error> {
     let length = tensor::byte_size(op, dtype, shape)?;
     if length <= SMALL {
-        let mut binary = NewBinary::new(env, length);
-        fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
-        return Ok(binary.into());
+        let (filled, binary) =
+            binary(env, length, |bytes| Output::new(op, dtype, shape, bytes).and_then(fill));
+        return filled.map(|()| binary);
     }
     // Allocating at once would take the VM down when there is no memory; growing from
     // nothing answers false, at twice the price.

@@ -1,13 +1,18 @@
-//! How the VM gets into a NIF.
+//! How the VM gets into a NIF, and its arguments.
 //!
 //! Problem: what `#[rustler::nif]` makes allocates a vector for the arguments of each call, and
-//! encodes the term that it answers once more, a tenth of what a small operation takes.
-//! Technique: the same entry in rustler's list of NIFs, with the arguments where the VM has them.
+//! encodes the term that it answers once more, a tenth of what a small operation takes; binaries
+//! and tuples pass through memory on their way, where they are read before they have been
+//! written, for as much again. Technique: the same entry in rustler's list of NIFs, with the
+//! arguments where the VM has them, and what is asked of them inlined.
 
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{ptr, slice};
 
 use rustler::codegen_runtime::handle_nif_result;
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
+use rustler::sys::{ErlNifBinary, enif_get_tuple, enif_inspect_binary, enif_make_new_binary};
 use rustler::{Env, NifResult, Term};
 
 /// Adds a NIF to those that the library has: its name, the scheduler it runs on, and what it
@@ -24,7 +29,7 @@ macro_rules! nif {
                 unsafe {
                     $crate::entry::enter(env, arguments, |$env, [$($arg),*]| {
                         $(let $arg: $type = $arg.decode()?;)*
-                        Ok($answer)
+                        $crate::entry::Answer::answer($answer)
                     })
                 }
             }
@@ -39,6 +44,23 @@ macro_rules! nif {
 }
 pub(crate) use nif;
 
+/// What a NIF may answer.
+pub trait Answer {
+    fn answer(self) -> NifResult<ErlNifTerm>;
+}
+impl Answer for Term<'_> {
+    #[inline(always)]
+    fn answer(self) -> NifResult<ErlNifTerm> {
+        Ok(self.as_c_arg())
+    }
+}
+impl Answer for NifResult<Term<'_>> {
+    #[inline(always)]
+    fn answer(self) -> NifResult<ErlNifTerm> {
+        self.map(|term| term.as_c_arg())
+    }
+}
+
 /// What `run` answers; badarg where it can't decode an argument, and the error `nif_panicked`
 /// where it panics.
 ///
@@ -49,7 +71,7 @@ pub(crate) use nif;
 pub unsafe fn enter<const N: usize>(
     env: *mut ErlNifEnv,
     arguments: *const ErlNifTerm,
-    run: impl for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<Term<'a>>,
+    run: impl for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<ErlNifTerm>,
 ) -> ErlNifTerm {
     const { assert!(N > 0, "without arguments there may be no array of them") };
     let call = ();
@@ -60,8 +82,77 @@ pub unsafe fn enter<const N: usize>(
     // SAFETY: they live as long as the call does.
     let terms = terms.map(|term| unsafe { Term::new(env, term) });
     match catch_unwind(AssertUnwindSafe(|| run(env, terms))) {
-        Ok(Ok(term)) => term.as_c_arg(),
+        Ok(Ok(term)) => term,
         // SAFETY: of the NIF that answers with it.
-        other => unsafe { handle_nif_result(other, env).apply(env) },
+        Ok(Err(error)) => unsafe { handle_nif_result::<Term<'_>>(Ok(Err(error)), env).apply(env) },
+        // SAFETY: as above.
+        Err(panic) => unsafe { handle_nif_result::<Term<'_>>(Err(panic), env).apply(env) },
+    }
+}
+
+/// The data of a binary; none if the term is none, or has bits past its last byte.
+#[inline(always)]
+pub fn bytes(term: Term<'_>) -> Option<&[u8]> {
+    let mut binary = MaybeUninit::<ErlNifBinary>::uninit();
+    // SAFETY: a term of this env, and a place for what it answers with.
+    if unsafe { enif_inspect_binary(term.get_env().as_c_arg(), term.as_c_arg(), binary.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: written, as the answer says.
+    let ErlNifBinary { data, size, .. } = unsafe { binary.assume_init() };
+    // SAFETY: the binary's data, which live and don't change as long as the term; there may be no
+    // address of no data.
+    Some(if size == 0 { &[] } else { unsafe { slice::from_raw_parts(data, size) } })
+}
+
+/// A binary of so many bytes that `fill` writes. Without memory for it the VM goes down.
+#[inline(always)]
+pub fn binary<'a, T>(env: Env<'a>, length: usize, fill: impl FnOnce(&mut [u8]) -> T) -> (T, Term<'a>) {
+    let mut term = MaybeUninit::uninit();
+    // SAFETY: an env of this call, and a place for the term.
+    let data = unsafe { enif_make_new_binary(env.as_c_arg(), length, term.as_mut_ptr()) };
+    // SAFETY: the new binary's data, which nothing else knows of yet.
+    let filled = fill(if length == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(data, length) } });
+    // SAFETY: the VM has made the term in this env.
+    (filled, unsafe { Term::new(env, term.assume_init()) })
+}
+
+/// The elements of a tuple of whatever size, where the VM has them.
+#[derive(Clone, Copy)]
+pub struct Tuple<'a> {
+    env: Env<'a>,
+    elements: &'a [ErlNifTerm],
+}
+
+impl<'a> Tuple<'a> {
+    /// None if the term is no tuple.
+    #[inline(always)]
+    pub fn of(term: Term<'a>) -> Option<Self> {
+        let env = term.get_env();
+        let (mut arity, mut elements) = (0, ptr::null());
+        // SAFETY: a term of this env, and places for what it answers with.
+        if unsafe { enif_get_tuple(env.as_c_arg(), term.as_c_arg(), &mut arity, &mut elements) } == 0 {
+            return None;
+        }
+        // The VM may have no array of no elements.
+        let length = usize::try_from(arity).ok()?;
+        // SAFETY: the tuple's elements, which live and don't change as long as the term.
+        let elements = if length == 0 { &[] } else { unsafe { slice::from_raw_parts(elements, length) } };
+        Some(Tuple { env, elements })
+    }
+
+    /// The elements.
+    #[inline(always)]
+    pub fn terms(self) -> impl Iterator<Item = Term<'a>> {
+        // SAFETY: an element of a term lives in its env.
+        self.elements.iter().map(move |&element| unsafe { Term::new(self.env, element) })
+    }
+
+    /// The elements, if they are so many.
+    #[inline(always)]
+    pub fn array<const N: usize>(self) -> Option<[Term<'a>; N]> {
+        let elements: &[ErlNifTerm; N] = self.elements.try_into().ok()?;
+        // SAFETY: as above.
+        Some(elements.map(|element| unsafe { Term::new(self.env, element) }))
     }
 }

@@ -5,6 +5,7 @@ mod indexed;
 
 use std::sync::OnceLock;
 
+use ferrox_core::exec::elementwise::Operand as Elements;
 use ferrox_core::exec::parallel::{self, Cost, Work};
 use ferrox_core::layout;
 use ferrox_core::ops::all_close::Tolerance;
@@ -26,7 +27,8 @@ pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::call::Call;
-use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
+use crate::entry::Tuple;
+use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type, elements};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -60,8 +62,7 @@ impl<T: Copy> Names<T> {
     }
 
     fn decode(&self, term: Term<'_>) -> NifResult<T> {
-        let name: Atom = term.decode()?;
-        let index = self.atoms.get().and_then(|atoms| atoms.iter().position(|&atom| atom == name));
+        let index = self.atoms.get().and_then(|atoms| atoms.iter().position(|atom| *atom == term));
         index.map(|index| self.all[index]).ok_or(rustler::Error::BadArg)
     }
 }
@@ -133,24 +134,49 @@ fn work(shape: &[usize], cost: Cost) -> Work {
     parallel::work(layout::size(shape).unwrap_or(usize::MAX), cost)
 }
 
-/// A few elements from as many of operands of the type `from`.
+/// A few elements from operands of some types.
 #[inline(always)]
 fn few<'a, const N: usize>(
     call: Call<'a>,
     op: &'static str,
-    direct: &Direct,
+    direct: &Direct<N>,
     size: usize,
     dtype: DType,
-    from: DType,
-    operands: [&[u8]; N],
+    operands: [(DType, Elements<'_>); N],
 ) -> Option<Term<'a>> {
+    if !direct.takes(size) {
+        return None;
+    }
     let work = parallel::work(size, direct.cost());
     call.few(work, size.checked_mul(dtype.width())?, |out| {
-        direct.run(out, operands).map_err(|fault| Error::Element { op, dtypes: vec![from; N], fault })
+        let run = direct.run(size, out, operands.map(|(_, elements)| elements));
+        let dtypes = || operands.iter().map(|(dtype, _)| *dtype).collect();
+        run.map_err(|fault| Error::Element { op, dtypes: dtypes(), fault })
     })
 }
 
+#[inline(always)]
 pub fn binary<'a>(
+    call: Call<'a>,
+    op: Binary,
+    dtype: Type,
+    shape: Dims,
+    left: Term<'a>,
+    right: Term<'a>,
+) -> NifResult<Term<'a>> {
+    if let Some(size) = layout::size(&shape.0)
+        && let Some(left) = elements(left, dtype.0, shape.0.len(), size)
+        && let Some(right) = elements(right, dtype.0, shape.0.len(), size)
+        && let Some(direct) = ops::binary::direct(op.0, dtype.0, [left.0, right.0])
+        && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [left, right])
+    {
+        return Ok(answer);
+    }
+    Ok(many_of_two(call, op, dtype, shape, left.decode()?, right.decode()?))
+}
+
+#[inline(never)]
+fn many_of_two<'a>(
     call: Call<'a>,
     op: Binary,
     dtype: Type,
@@ -159,15 +185,6 @@ pub fn binary<'a>(
     right: Elementwise<'a>,
 ) -> Term<'a> {
     let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
-    if let Some(size) = layout::size(shape)
-        && let Some((from, left)) = left.whole(dtype, size)
-        && let Some((other, right)) = right.whole(dtype, size)
-        && from == other
-        && let Some(direct) = ops::binary::direct(op.0, dtype, from)
-        && let Some(answer) = few(call, name, direct, size, dtype, from, [left, right])
-    {
-        return answer;
-    }
     let work = work(shape, ops::binary::cost(op.0, dtype, [left.dtype(dtype), right.dtype(dtype)]));
     call.tensor(work, name, dtype, shape, |out| {
         let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
@@ -175,36 +192,54 @@ pub fn binary<'a>(
     })
 }
 
-pub fn unary<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
-    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
-    if let Some(size) = layout::size(shape)
-        && let Some((from, input)) = input.whole(dtype, size)
-        && let Some(direct) = ops::unary::direct(op.0, dtype, from)
-        && let Some(answer) = few(call, name, direct, size, dtype, from, [input])
+#[inline(always)]
+pub fn unary<'a>(
+    call: Call<'a>,
+    op: Unary,
+    dtype: Type,
+    shape: Dims,
+    input: Term<'a>,
+) -> NifResult<Term<'a>> {
+    if let Some(size) = layout::size(&shape.0)
+        && let Some(input) = elements(input, dtype.0, shape.0.len(), size)
+        && let Some(direct) = ops::unary::direct(op.0, dtype.0, input.0)
+        && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [input])
     {
-        return answer;
+        return Ok(answer);
     }
+    Ok(many_of_one(call, op, dtype, shape, input.decode()?))
+}
+
+#[inline(never)]
+fn many_of_one<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
+    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
     let work = work(shape, ops::unary::cost(op.0, dtype, input.dtype(dtype)));
     call.tensor(work, name, dtype, shape, |out| {
         ops::unary::unary(op.0, out, &input.tensor(name, dtype, shape)?)
     })
 }
 
-pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
-    const OP: &str = "as_type";
-    let (dtype, shape) = (dtype.0, &shape.0);
-    if let Some(size) = layout::size(shape)
-        && let Some((from, input)) = input.whole(dtype, size)
-        && let Some(convert) = cast::direct(from, dtype)
-        && let Some(length) = size.checked_mul(dtype.width())
-        && let work = parallel::work(size, cast::cost(from, dtype))
+#[inline(always)]
+pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Term<'a>) -> NifResult<Term<'a>> {
+    if let Some(size) = layout::size(&shape.0)
+        && let Some((from, Elements::Slice(input))) = elements(input, dtype.0, shape.0.len(), size)
+        && let Some(convert) = cast::direct(from, dtype.0)
+        && let Some(length) = size.checked_mul(dtype.0.width())
+        && let work = parallel::work(size, cast::cost(from, dtype.0))
         && let Some(answer) = call.few(work, length, |out| {
             convert(input, out);
             Ok(())
         })
     {
-        return answer;
+        return Ok(answer);
     }
+    Ok(many_as_type(call, dtype, shape, input.decode()?))
+}
+
+#[inline(never)]
+fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
+    const OP: &str = "as_type";
+    let (dtype, shape) = (dtype.0, &shape.0);
     let work = work(shape, cast::cost(input.dtype(dtype), dtype));
     call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }
@@ -308,7 +343,8 @@ pub struct DotSide<'a> {
 impl<'a> Decoder<'a> for DotSide<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let (operand, contract, batch): (Term<'a>, Term<'a>, Term<'a>) = term.decode()?;
+        let [operand, contract, batch] =
+            Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
         Ok(DotSide { operand: operand.decode()?, contract: contract.decode()?, batch: batch.decode()? })
     }
 }

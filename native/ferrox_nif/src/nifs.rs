@@ -1,7 +1,7 @@
 //! The NIFs: each family twice, for the normal and for the dirty CPU schedulers.
 //! The first answers `:dirty` where the work is too long for it.
 
-use rustler::Atom;
+use rustler::{Atom, Term};
 
 use crate::call::{Call, Scheduler};
 use crate::entry::nif;
@@ -28,9 +28,9 @@ macro_rules! nifs {
 }
 
 nifs! { families:
-    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Elementwise<'_>, right: Elementwise<'_>);
-    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Dims, input: Elementwise<'_>);
-    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Dims, input: Elementwise<'_>);
+    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Term<'_>, right: Term<'_>);
+    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Dims, input: Term<'_>);
+    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Dims, input: Term<'_>);
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);

@@ -11,6 +11,7 @@ use ferrox_core::promotion::{Mode, Node, Number, Operand, Refusal, SYSTEMS};
 use rustler::types::tuple::get_tuple;
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
 
+use crate::entry::nif;
 use crate::term::Type;
 
 mod atoms {
@@ -166,9 +167,14 @@ fn promotion_concrete<'a>(env: Env<'a>, mode: Term<'a>, node: Term<'a>) -> Term<
     }
 }
 
+nif!(merge, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| merge(env, mode, left, right));
+nif!(merge_number, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| {
+    merge_number(env, mode, left, right)
+});
+nif!(result_type, Normal, |env, mode: Term<'_>, operands: Term<'_>| result_type(env, mode, operands));
+
 /// The type that results from two, or `{:error, reason}`: `:mode`, `:left` or
 /// `:right` for the argument that is none, or why the system has no answer.
-#[rustler::nif]
 fn merge<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
     let Some(mode) = find(env, mode) else {
         return wrong(env, atoms::mode());
@@ -188,7 +194,6 @@ fn merge<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> T
 }
 
 /// The type that results from a type and a number; answers as `merge` does.
-#[rustler::nif]
 fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
     let Some(mode) = find(env, mode) else {
         return wrong(env, atoms::mode());
@@ -208,7 +213,6 @@ fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a
 /// The type that results from a list of types, `{:array, type}`, numbers,
 /// `{:complex, re, im}`, `{:int, sign}` for what has more than 64 bits, booleans
 /// and `nil`; answers as `merge` does.
-#[rustler::nif]
 fn result_type<'a>(env: Env<'a>, mode: Term<'a>, operands: Term<'a>) -> Term<'a> {
     let Some(mode) = find(env, mode) else {
         return wrong(env, atoms::mode());

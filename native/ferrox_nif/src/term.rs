@@ -2,10 +2,12 @@
 
 use std::ops::Deref;
 
+use ferrox_core::exec::elementwise::Operand as Elements;
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
-use rustler::types::tuple::get_tuple;
 use rustler::{Atom, Binary, Decoder, Encoder, Env, ListIterator, NifResult, Term};
+
+use crate::entry::{Tuple, bytes};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
@@ -18,16 +20,17 @@ pub struct Type(pub DType);
 impl<'a> Decoder<'a> for Type {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let (tag, bits): (Atom, usize) = term.decode()?;
+        let [tag, bits] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
+        let bits: usize = bits.decode()?;
         // In the order of how common they are.
         let dtype = match bits {
-            32 if tag == atoms::f() => DType::F32,
-            64 if tag == atoms::f() => DType::F64,
-            32 if tag == atoms::s() => DType::S32,
-            64 if tag == atoms::s() => DType::S64,
-            8 if tag == atoms::u() => DType::U8,
-            16 if tag == atoms::bf() => DType::BF16,
-            64 if tag == atoms::c() => DType::C64,
+            32 if atoms::f() == tag => DType::F32,
+            64 if atoms::f() == tag => DType::F64,
+            32 if atoms::s() == tag => DType::S32,
+            64 if atoms::s() == tag => DType::S64,
+            8 if atoms::u() == tag => DType::U8,
+            16 if atoms::bf() == tag => DType::BF16,
+            64 if atoms::c() == tag => DType::C64,
             _ => return other(tag, bits).map(Type),
         };
         Ok(Type(dtype))
@@ -35,7 +38,7 @@ impl<'a> Decoder<'a> for Type {
 }
 
 #[cold]
-fn other(tag: Atom, bits: usize) -> NifResult<DType> {
+fn other(tag: Term<'_>, bits: usize) -> NifResult<DType> {
     let found = DType::ALL.iter().find(|dtype| dtype.bits() == bits && atom(**dtype) == tag);
     found.copied().ok_or(rustler::Error::BadArg)
 }
@@ -65,25 +68,14 @@ pub struct Dims(pub Shape);
 impl<'a> Decoder<'a> for Dims {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        if let Ok(size) = term.decode::<usize>() {
-            return Ok(Dims(Shape::from_slice(&[size])));
-        }
-        // Small ranks without an allocation.
-        if let Ok((a, b)) = term.decode::<(usize, usize)>() {
-            return Ok(Dims(Shape::from_slice(&[a, b])));
-        }
-        if let Ok((a,)) = term.decode::<(usize,)>() {
-            return Ok(Dims(Shape::from_slice(&[a])));
-        }
-        if let Ok((a, b, c)) = term.decode::<(usize, usize, usize)>() {
-            return Ok(Dims(Shape::from_slice(&[a, b, c])));
-        }
-        if let Ok((a, b, c, d)) = term.decode::<(usize, usize, usize, usize)>() {
-            return Ok(Dims(Shape::from_slice(&[a, b, c, d])));
-        }
         let mut shape = Shape::new();
-        for dim in get_tuple(term)? {
-            shape.push(dim.decode()?);
+        match Tuple::of(term) {
+            Some(dims) => {
+                for dim in dims.terms() {
+                    shape.push(dim.decode()?);
+                }
+            }
+            None => shape.push(term.decode()?),
         }
         Ok(Dims(shape))
     }
@@ -121,8 +113,7 @@ pub struct Operand<'a> {
 impl<'a> Decoder<'a> for Operand<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        // Terms first: tuples of what they mean are large to move.
-        let (dtype, shape, data): (Term<'a>, Term<'a>, Term<'a>) = term.decode()?;
+        let [dtype, shape, data] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
         let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
         Ok(Operand { dtype, shape, data: data.decode()? })
     }
@@ -182,25 +173,46 @@ impl<'a> Decoder<'a> for Elementwise<'a> {
         if let Ok(data) = term.decode() {
             return Ok(Elementwise::Alike(data));
         }
-        if let Ok((Type(dtype), data)) = term.decode() {
-            return Ok(Elementwise::Typed(dtype, data));
+        if let Some([dtype, data]) = Tuple::of(term).and_then(Tuple::array) {
+            let Type(dtype) = dtype.decode()?;
+            return Ok(Elementwise::Typed(dtype, data.decode()?));
         }
         term.decode().map(|operand| Elementwise::Other(Box::new(operand)))
     }
 }
 
-impl Elementwise<'_> {
-    /// Its type and data, where it has the result's shape, of so many elements.
-    #[inline(always)]
-    pub fn whole(&self, result: DType, size: usize) -> Option<(DType, &[u8])> {
-        let (dtype, data) = match self {
-            Elementwise::Alike(data) => (result, data),
-            Elementwise::Typed(dtype, data) => (*dtype, data),
-            Elementwise::Other(_) => return None,
-        };
-        (size.checked_mul(dtype.bits())? == data.len().checked_mul(8)?).then(|| (dtype, data.as_slice()))
+/// The type and the elements of such a term, where the result has `size` elements and each is in
+/// whole bytes: as many, or one for all. An `Elementwise` costs as much to move as to decode.
+#[inline(always)]
+pub fn elements<'a>(
+    term: Term<'a>,
+    result: DType,
+    rank: usize,
+    size: usize,
+) -> Option<(DType, Elements<'a>)> {
+    let fits = |dtype: DType, size: usize, data: &'a [u8]| {
+        let bits = dtype.bits().checked_mul(size)?;
+        (data.len().checked_mul(8)? == bits).then_some(data)
+    };
+    if let Some(data) = bytes(term) {
+        return Some((result, Elements::Slice(fits(result, size, data)?)));
     }
+    let tuple = Tuple::of(term)?;
+    if let Some([dtype, data]) = tuple.array() {
+        let Type(dtype) = dtype.decode().ok()?;
+        return Some((dtype, Elements::Slice(fits(dtype, size, bytes(data)?)?)));
+    }
+    let [dtype, shape, data] = tuple.array()?;
+    let mut dims = Tuple::of(shape)?.terms();
+    let one = dims.by_ref().take(rank).all(|dim| matches!(dim.decode::<usize>(), Ok(1)));
+    if !one || dims.next().is_some() {
+        return None;
+    }
+    let Type(dtype) = dtype.decode().ok()?;
+    Some((dtype, Elements::Scalar(fits(dtype, 1, bytes(data)?)?)))
+}
 
+impl Elementwise<'_> {
     /// Its type, given the result's.
     pub fn dtype(&self, result: DType) -> DType {
         match self {

@@ -40,6 +40,25 @@ pub enum Operand<'a> {
     Scalar(&'a [u8]),
 }
 
+impl Operand<'_> {
+    /// `size` elements or the one, converted into a buffer.
+    fn converted<'b>(self, conversion: Conversion, size: usize, buffer: &'b mut Buffer) -> Operand<'b> {
+        let Conversion { lane, convert } = conversion;
+        match self {
+            Operand::Slice(bytes) => {
+                buffer.resize(size * lane, 0);
+                convert(bytes, buffer);
+                Operand::Slice(buffer)
+            }
+            Operand::Scalar(bytes) => {
+                buffer.resize(lane, 0);
+                convert(bytes, buffer);
+                Operand::Scalar(buffer)
+            }
+        }
+    }
+}
+
 /// Computes a stretch of the output.
 pub type Kernel = fn(&mut [u8], &[Operand<'_>]) -> Result<(), Fault>;
 
@@ -123,7 +142,7 @@ enum Source<'a> {
 /// What the kernel found wrong with an element.
 pub fn run(
     shape: &[usize],
-    mut target: Target<'_>,
+    target: Target<'_>,
     inputs: &[Input<'_>],
     kernel: Kernel,
     cost: Cost,
@@ -157,7 +176,11 @@ pub fn run(
         });
     }
     if size <= FEW {
-        return few(size, &mut target, inputs, kernel);
+        let mut buffers: [Buffer; 3] = Default::default();
+        let elements = inputs.iter().zip(&mut buffers).map(|(input, buffer)| gathered(input, size, buffer));
+        let operands: SmallVec<[Operand<'_>; 3]> = elements.collect();
+        let loads: SmallVec<[Option<Conversion>; 3]> = inputs.iter().map(|input| input.load).collect();
+        return few(size, target, &operands, &loads, kernel);
     }
     let mut inner = size;
     let plain = inputs.iter().all(|input| !matches!(input.access, Access::Strided(_)));
@@ -183,41 +206,50 @@ pub fn run(
 }
 
 /// So few elements fit a buffer on the stack.
-const FEW: usize = 32;
+pub const FEW: usize = 32;
 type Buffer = SmallVec<[u8; 16 * FEW]>;
 
-/// `run` for few elements: gathered and converted at once, since planning would take
-/// longer than the work.
-fn few(size: usize, target: &mut Target<'_>, inputs: &[Input<'_>], kernel: Kernel) -> Result<(), Fault> {
-    let mut buffers: [[Buffer; 2]; 3] = Default::default();
-    let mut operands = SmallVec::<[Operand<'_>; 3]>::new();
-    for (input, [gathered, buffer]) in inputs.iter().zip(&mut buffers) {
-        let (count, slice) = match input.access {
-            Access::Scalar => (1, false),
-            Access::Dense | Access::Strided(_) => (size, true),
-        };
-        let raw = if let Access::Strided(layout) = &input.access {
-            gathered.resize(count * input.width, 0);
-            layout::gather(input.width, input.bytes, layout, 0, gathered);
-            &*gathered
-        } else {
-            &input.bytes[..count * input.width]
-        };
-        let elements = match input.load {
-            None => raw,
-            Some(Conversion { lane, convert }) => {
-                buffer.resize(count * lane, 0);
-                convert(raw, buffer);
-                &*buffer
-            }
-        };
-        operands.push(if slice { Operand::Slice(elements) } else { Operand::Scalar(elements) });
+/// `run` for a few elements of operands that lie as the result does or are one, at most `FEW` where
+/// something is converted: at once, since planning would take longer than the work.
+///
+/// # Errors
+///
+/// What the kernel found wrong with an element.
+#[inline]
+pub fn few(
+    size: usize,
+    target: Target<'_>,
+    operands: &[Operand<'_>],
+    loads: &[Option<Conversion>],
+    kernel: Kernel,
+) -> Result<(), Fault> {
+    if target.store.is_none() && loads.iter().all(Option::is_none) {
+        return kernel(target.bytes, operands);
     }
+    let mut buffers: [Buffer; 3] = Default::default();
+    let mut converted = SmallVec::<[Operand<'_>; 3]>::new();
+    for ((operand, load), buffer) in operands.iter().zip(loads).zip(&mut buffers) {
+        converted.push(load.map_or(*operand, |conversion| operand.converted(conversion, size, buffer)));
+    }
+    let operands = &converted;
     match target.store {
-        None => kernel(target.bytes, &operands),
+        None => kernel(target.bytes, operands),
         Some(Conversion { lane, convert }) => {
             let mut computed: Buffer = SmallVec::from_elem(0, size * lane);
-            kernel(&mut computed, &operands).map(|()| convert(&computed, target.bytes))
+            kernel(&mut computed, operands).map(|()| convert(&computed, target.bytes))
+        }
+    }
+}
+
+/// The elements of an operand, brought together in a buffer where they lie apart.
+fn gathered<'a>(input: &'a Input<'_>, size: usize, buffer: &'a mut Buffer) -> Operand<'a> {
+    match &input.access {
+        Access::Dense => Operand::Slice(&input.bytes[..size * input.width]),
+        Access::Scalar => Operand::Scalar(&input.bytes[..input.width]),
+        Access::Strided(layout) => {
+            buffer.resize(size * input.width, 0);
+            layout::gather(input.width, input.bytes, layout, 0, buffer);
+            Operand::Slice(buffer)
         }
     }
 }

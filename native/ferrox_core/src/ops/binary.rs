@@ -80,13 +80,14 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let dtypes = || vec![left.dtype(), right.dtype()];
     let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
     // For a few elements, bringing the operands together would take most of the time.
+    let size = out.shape.iter().product();
     if out.bytes.len() <= FEW_BYTES
-        && left.dtype() == right.dtype()
-        && let Some(direct) = direct(op, out.dtype, left.dtype())
+        && let Some(direct) = direct(op, out.dtype, [left.dtype(), right.dtype()])
+        && direct.takes(size)
         && let Some(left) = left.operand(out.shape)
         && let Some(right) = right.operand(out.shape)
     {
-        return (direct.kernel)(out.bytes, &[left, right]).map_err(error);
+        return direct.run(size, out.bytes, [left, right]).map_err(error);
     }
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
     let (compute, kernel, store) = resolve(op, out.dtype, left, right).ok_or_else(unsupported)?;
@@ -99,21 +100,24 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     })
 }
 
-/// What runs for operands of one type and a result of type `out`, if they are computed with as
-/// they are.
-#[inline]
+/// What computes a result of type `out` from operands of some types; none where elements share a
+/// byte, the operation has no meaning, or has been asked for another result before.
+#[inline(always)]
 #[must_use]
-pub fn direct(op: BinaryOp, out: DType, operands: DType) -> Option<&'static Direct> {
-    static TABLE: Table<{ BinaryOp::ALL.len() }> = Table::new();
-    TABLE.get(op as usize, out, operands, |out| {
-        // Of no elements, which stands for any.
-        let operand = Tensor::new(op.name(), operands, &[0], &[]).ok()?;
-        let (compute, kernel, store) = resolve(op, out, &operand, &operand)?;
-        let converts = compute.load(operands).is_some() || store.is_some();
-        let packs = operands.is_packed() || out.is_packed();
-        let cost = cost(op, out, [operands, operands]);
-        (!converts && !packs).then_some(Direct { kernel, out, cost })
-    })
+pub fn direct(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<&'static Direct<2>> {
+    static TABLE: Table<2, { BinaryOp::ALL.len() }> = Table::new();
+    TABLE.get(op as usize, out, operands, || find(op, out, operands))
+}
+
+fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Direct<2>> {
+    if out.is_packed() || operands.iter().any(|dtype| dtype.is_packed()) {
+        return None;
+    }
+    // Of no elements, which stands for any.
+    let [left, right] = operands.map(|dtype| Tensor::new(op.name(), dtype, &[0], &[]));
+    let (compute, kernel, store) = resolve(op, out, &left.ok()?, &right.ok()?)?;
+    let loads = operands.map(|dtype| compute.load(dtype));
+    Some(Direct { kernel, loads, store, out, cost: cost(op, out, operands) })
 }
 
 /// What the operands are computed as, what computes it, and what is done with the results.

@@ -1,26 +1,31 @@
 //! What operations on a few elements run, looked up.
 //!
-//! Problem: what an operation on certain types means takes some twenty decisions to find out,
-//! longer than a few elements take. Technique: a table of the kernels that read operands of one
-//! type and write results as they are, each found when it is first asked for.
+//! Problem: what an operation on certain types means takes some twenty decisions to find out, and
+//! to plan how its operands are brought together as many again, longer than a few elements take.
+//! Technique: a table of what has been found for operands of one type, and operands that lie as
+//! the result does, or are one element.
 
 use std::sync::OnceLock;
 
-use crate::exec::elementwise::{Kernel, Operand};
+use crate::exec::elementwise::{self, Conversion, Kernel, Operand, Target};
 use crate::exec::parallel::Cost;
 use crate::exec::simd;
 use crate::{DType, Fault};
 
-/// A kernel that takes operands of one type as they are.
+/// What computes a result from `N` operands of certain types.
 #[derive(Clone, Copy, Debug)]
-pub struct Direct {
+pub struct Direct<const N: usize> {
     pub(super) kernel: Kernel,
+    /// To what the kernel computes with.
+    pub(super) loads: [Option<Conversion>; N],
+    /// From what it computes.
+    pub(super) store: Option<Conversion>,
     /// The type of the result.
     pub(super) out: DType,
     pub(super) cost: Cost,
 }
 
-impl Direct {
+impl<const N: usize> Direct<N> {
     /// What an element costs.
     #[inline]
     #[must_use]
@@ -28,41 +33,60 @@ impl Direct {
         self.cost
     }
 
-    /// Computes all of `out`, with an element of each operand for each of it.
+    /// Whether results of so many elements can be computed: few, where something is converted.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, size: usize) -> bool {
+        let converts = self.store.is_some() || self.loads.iter().any(Option::is_some);
+        !converts || size <= elementwise::FEW
+    }
+
+    /// Computes `size` elements.
     ///
     /// # Errors
     ///
     /// What is wrong with an element.
-    #[inline]
-    pub fn run<const N: usize>(&self, out: &mut [u8], operands: [&[u8]; N]) -> Result<(), Fault> {
-        (self.kernel)(out, &operands.map(Operand::Slice))
+    #[inline(always)]
+    pub fn run(&self, size: usize, out: &mut [u8], operands: [Operand<'_>; N]) -> Result<(), Fault> {
+        let target = Target { bytes: out, store: self.store };
+        elementwise::few(size, target, &operands, &self.loads, self.kernel)
     }
 }
 
 const TYPES: usize = DType::ALL.len();
 
-/// By whether loops fuse, which tests change, the number of the operation, and the operands' type.
-pub(super) struct Table<const OPS: usize>([[[OnceLock<Option<Direct>>; TYPES]; OPS]; 2]);
+/// What has been found for an operation, by the types of its operands.
+type Row<const N: usize> = Box<[OnceLock<Direct<N>>]>;
 
-impl<const OPS: usize> Table<OPS> {
+/// Rows of operations that have been asked for, by the instruction set, which tests change and some
+/// kernels are for one of.
+pub(super) struct Table<const N: usize, const OPS: usize>([[OnceLock<Row<N>>; OPS]; LEVELS]);
+
+const LEVELS: usize = simd::Level::V4 as usize + 1;
+
+impl<const N: usize, const OPS: usize> Table<N, OPS> {
     pub(super) const fn new() -> Self {
-        Table([const { [const { [const { OnceLock::new() }; TYPES] }; OPS] }; 2])
+        Table([const { [const { OnceLock::new() }; OPS] }; LEVELS])
     }
 
-    /// The kernel for operands of a type and a result of type `out`, if there is one; `find`
-    /// answers for a type of the result.
-    #[inline]
+    /// What `find` answers, for a result of type `out`. There is one such type for each operation
+    /// on types, the first that it finds something for: others have none.
+    #[inline(always)]
     pub(super) fn get(
         &self,
         op: usize,
         out: DType,
-        operands: DType,
-        find: impl Fn(DType) -> Option<Direct>,
-    ) -> Option<&Direct> {
-        let entry = &self.0[usize::from(simd::fuses())][op][operands as usize];
-        // One type of results has to do: for most operations that of the operands, else that of
-        // predicates, or of quotients of integers.
-        let first = || [operands, DType::U8, DType::F32].into_iter().find_map(&find);
-        entry.get_or_init(first).as_ref().filter(|direct| direct.out == out)
+        operands: [DType; N],
+        find: impl FnOnce() -> Option<Direct<N>>,
+    ) -> Option<&Direct<N>> {
+        let row = &self.0[simd::level() as usize][op];
+        let row = row.get_or_init(|| (0..TYPES.pow(N as u32)).map(|_| OnceLock::new()).collect());
+        let place = operands.iter().fold(0, |place, &dtype| place * TYPES + dtype as usize);
+        let entry = &row[place];
+        let direct = match entry.get() {
+            Some(direct) => direct,
+            None => find().map(|direct| entry.get_or_init(|| direct))?,
+        };
+        (direct.out == out).then_some(direct)
     }
 }

@@ -200,9 +200,10 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     // For a few elements, planning would take most of the time.
     if out.bytes.len() <= FEW_BYTES
         && let Some(direct) = direct(op, out.dtype, dtype)
+        && direct.takes(input.size())
         && let Some(bytes) = input.contiguous()
     {
-        return direct.run(out.bytes, [bytes]).map_err(fault);
+        return direct.run(input.size(), out.bytes, [Operand::Slice(bytes)]).map_err(fault);
     }
     let (lane, ..) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
     let shape = out.shape;
@@ -220,16 +221,19 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     compute(op, out, input)
 }
 
-/// What runs for an operand of a type and a result of type `out`, if it is computed with as it is.
-#[inline]
+/// What computes a result of type `out` from an operand of a type; none where elements share a
+/// byte, the operation has no meaning, or has been asked for another result before.
+#[inline(always)]
 #[must_use]
-pub fn direct(op: UnaryOp, out: DType, input: DType) -> Option<&'static Direct> {
-    static TABLE: Table<{ UnaryOp::ALL.len() }> = Table::new();
-    TABLE.get(op as usize, out, input, |out| {
+pub fn direct(op: UnaryOp, out: DType, input: DType) -> Option<&'static Direct<1>> {
+    static TABLE: Table<1, { UnaryOp::ALL.len() }> = Table::new();
+    TABLE.get(op as usize, out, [input], || {
+        if out.is_packed() || input.is_packed() {
+            return None;
+        }
         let (lane, kernel, result, _) = kernel(op, out, input)?;
-        let converts = lane.load(input).is_some() || result.store(out).is_some();
-        let packs = input.is_packed() || out.is_packed();
-        (!converts && !packs).then_some(Direct { kernel, out, cost: cost(op, out, input) })
+        let (loads, store) = ([lane.load(input)], result.store(out));
+        Some(Direct { kernel, loads, store, out, cost: cost(op, out, input) })
     })
 }
 
