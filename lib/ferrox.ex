@@ -682,16 +682,6 @@ defmodule Ferrox do
     binary(op, Type.to_floating(type), left, right)
   end
 
-  defp nx_predicate(
-         op,
-         %Tensor{type: {_, _} = type, shape: shape, data: left},
-         %Tensor{type: type, shape: shape, data: right}
-       )
-       when is_binary(left) and is_binary(right) do
-    data = Native.binary_alike(op, {:u, 8}, shape, {type, left}, {type, right})
-    %Tensor{data: data, type: {:u, 8}, shape: shape}
-  end
-
   defp nx_predicate(op, left, right) do
     {left, right, _type} = operands!(op, left, right)
     binary(op, {:u, 8}, left, right)
@@ -699,8 +689,12 @@ defmodule Ferrox do
 
   # The operands as tensors, a number in the type that it gives the result, and
   # that type, under Nx's own system. All others are `Ferrox.Promoted`'s.
-  defp operands!(_op, %Tensor{type: {_, _} = type} = left, %Tensor{type: type} = right),
-    do: {left, right, type}
+  defp operands!(
+         _op,
+         %Tensor{type: {_, _} = left_type} = left,
+         %Tensor{type: {_, _} = right_type} = right
+       ),
+       do: {left, right, Promotion.merge(:nx, left_type, right_type)}
 
   defp operands!(op, %Tensor{type: :bool} = left, right),
     do: operands!(op, %{left | type: {:u, 8}}, right)
@@ -710,9 +704,6 @@ defmodule Ferrox do
 
   defp operands!(op, left, right) do
     case {left, right} do
-      {%Tensor{type: left_type}, %Tensor{type: right_type}} ->
-        {left, right, Promotion.merge(:nx, left_type, right_type)}
-
       {%Tensor{type: type}, number} when is_number_term(number) ->
         type = merge_number(type, number)
         {left, scalar(number, type, op), type}
@@ -743,6 +734,17 @@ defmodule Ferrox do
   defp scalar(number, type, op) do
     {type, data} = Numbers.operand(number, type, op)
     %Tensor{data: data, type: type, shape: {}}
+  end
+
+  defp binary(
+         op,
+         type,
+         %Tensor{type: left_type, shape: shape, data: left},
+         %Tensor{type: right_type, shape: shape, data: right}
+       )
+       when is_binary(left) and is_binary(right) do
+    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, right})
+    %Tensor{data: data, type: type, shape: shape}
   end
 
   defp binary(op, type, left, right) do
