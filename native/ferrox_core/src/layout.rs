@@ -217,7 +217,51 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
     }
 }
 
-/// The opposite: writes elements, in row-major order, where a layout has them.
+/// A dense tensor's elements broadcast to `to`, if all that repeats is before or after the axes
+/// that don't, as in a row or a column: without the planning that a layout asks for.
+///
+/// Answers whether it did.
+#[must_use]
+pub fn spread(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    match width {
+        1 => spread_width::<1>(bytes, from, to, out),
+        2 => spread_width::<2>(bytes, from, to, out),
+        4 => spread_width::<4>(bytes, from, to, out),
+        8 => spread_width::<8>(bytes, from, to, out),
+        16 => spread_width::<16>(bytes, from, to, out),
+        _ => unreachable!("no type is {width} bytes wide"),
+    }
+}
+
+fn spread_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    let (elements, out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let Some(lead) = to.len().checked_sub(from.len()) else { return false };
+    let own = &to[lead..];
+    let repeats = |axis: &usize| from[*axis] != own[*axis];
+    let after = (0..from.len()).rev().take_while(repeats).count();
+    let kept = (0..from.len() - after).rev().take_while(|axis| !repeats(axis)).count();
+    let before = from.len() - after - kept;
+    let ones = |axes: &[usize]| axes.iter().all(|&dim| dim == 1);
+    if !ones(&from[..before]) || !ones(&from[from.len() - after..]) {
+        return false;
+    }
+    let each: usize = own[own.len() - after..].iter().product();
+    if elements.is_empty() || out.len() % (elements.len() * each).max(1) != 0 {
+        return false;
+    }
+    for out in out.chunks_exact_mut(elements.len() * each) {
+        if each == 1 {
+            out.copy_from_slice(elements);
+        } else {
+            for (out, &element) in out.chunks_exact_mut(each).zip(elements) {
+                out.fill(element);
+            }
+        }
+    }
+    true
+}
+
+/// The opposite of `gather`: writes elements, in row-major order, where a layout has them.
 pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
     match width {
         1 => scatter_width::<1>(elements, out, layout),
@@ -369,6 +413,36 @@ mod tests {
         assert_eq!((strides[0].as_slice(), strides[1].as_slice()), (&[12, 1][..], &[0, 1][..]));
         let (dims, _) = collapse(&[1, 1], &[0, 0]);
         assert!(dims.is_empty());
+    }
+
+    #[test]
+    fn spread_gives_what_broadcasting_does() {
+        let dims = [1, 2, 3];
+        let (mut spreads, mut others) = (0, 0);
+        for rank in 0..4 {
+            for code in 0..6_usize.pow(rank as u32) {
+                // Axes of 1 to 3 that stay, and of 1 that become 2 or 3; then some without.
+                let axes: Vec<_> = (0..rank).map(|axis| code / 6_usize.pow(axis as u32) % 6).collect();
+                let from: Vec<usize> =
+                    axes.iter().map(|&code| if code < 3 { dims[code] } else { 1 }).collect();
+                let to: Vec<usize> = axes.iter().map(|&code| dims[code % 3]).collect();
+                for lead in 0..=rank {
+                    let to = [vec![2; lead], to.clone()].concat();
+                    let bytes: Vec<u8> = (1..=from.iter().product::<usize>() as u8).collect();
+                    let layout = Layout::contiguous(&from).broadcast_right(&to).expect("goes together");
+                    let mut expected = vec![0; to.iter().product()];
+                    gather(1, &bytes, &layout, 0, &mut expected);
+                    let mut out = vec![0; expected.len()];
+                    if spread(1, &bytes, &from, &to, &mut out) {
+                        spreads += 1;
+                        assert_eq!(out, expected, "{from:?} to {to:?}");
+                    } else {
+                        others += 1;
+                    }
+                }
+            }
+        }
+        assert!(spreads > others && others > 0, "{spreads}, {others}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::exec::elementwise::{Access, Conversion, Input, Operand};
+use crate::exec::elementwise::{Access, Buffer, Conversion, Input, Operand};
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
 
@@ -175,14 +175,26 @@ impl<'a> Tensor<'a> {
         Some(&self.bytes[index * width..(index + 1) * width])
     }
 
-    /// What a kernel reads for a result of the given shape, if that is all of the
-    /// elements or the only one.
+    /// What a kernel reads for a result of the given shape, if that is all of the elements or the
+    /// only one, or they fit a buffer as often as they repeat.
     #[inline]
-    pub(crate) fn operand(&self, shape: &[usize]) -> Option<Operand<'_>> {
+    pub(crate) fn operand<'b>(&'b self, shape: &[usize], buffer: &'b mut Buffer) -> Option<Operand<'b>> {
         if same_but_leading_ones(self.shape(), shape) {
             return self.contiguous().map(Operand::Slice);
         }
-        if self.rank() <= shape.len() { self.scalar().map(Operand::Scalar) } else { None }
+        if self.rank() <= shape.len()
+            && let Some(element) = self.scalar()
+        {
+            return Some(Operand::Scalar(element));
+        }
+        let width = self.dtype.width();
+        let length = shape.iter().product::<usize>() * width;
+        if length > buffer.inline_size() {
+            return None;
+        }
+        buffer.resize(length, 0);
+        layout::spread(width, self.contiguous()?, self.shape(), shape, buffer)
+            .then_some(Operand::Slice(buffer))
     }
 
     /// An operand of an elementwise operation with a result of the given

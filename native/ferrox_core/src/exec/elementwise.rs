@@ -207,7 +207,8 @@ pub fn run(
 
 /// So few elements fit a buffer on the stack.
 pub const FEW: usize = 32;
-type Buffer = SmallVec<[u8; 16 * FEW]>;
+/// Memory for them.
+pub(crate) type Buffer = SmallVec<[u8; 16 * FEW]>;
 
 /// `run` for a few elements of operands that lie as the result does or are one, at most `FEW` where
 /// something is converted: at once, since planning would take longer than the work.

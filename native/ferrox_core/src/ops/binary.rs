@@ -81,11 +81,13 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
     // For a few elements, bringing the operands together would take most of the time.
     let size = out.shape.iter().product();
+    let mut buffers: [elementwise::Buffer; 2] = Default::default();
+    let [buffer, other] = &mut buffers;
     if out.bytes.len() <= FEW_BYTES
         && let Some(direct) = direct(op, out.dtype, [left.dtype(), right.dtype()])
         && direct.takes(size)
-        && let Some(left) = left.operand(out.shape)
-        && let Some(right) = right.operand(out.shape)
+        && let Some(left) = left.operand(out.shape, buffer)
+        && let Some(right) = right.operand(out.shape, other)
     {
         return direct.run(size, out.bytes, [left, right]).map_err(error);
     }
