@@ -668,6 +668,17 @@ defmodule Ferrox do
     %Tensor{data: Native.binary_alike(op, type, shape, left, right), type: type, shape: shape}
   end
 
+  defp nx_binary(
+         op,
+         %Tensor{type: {_, _} = left_type, shape: shape, data: left},
+         %Tensor{type: {_, _} = right_type, shape: shape, data: right}
+       )
+       when is_binary(left) and is_binary(right) do
+    type = Promotion.merge(:nx, left_type, right_type)
+    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, right})
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
   defp nx_binary(op, left, right) do
     {left, right, type} = operands!(op, left, right)
     binary(op, type, left, right)
@@ -744,6 +755,17 @@ defmodule Ferrox do
        )
        when is_binary(left) and is_binary(right) do
     data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, right})
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  defp binary(
+         op,
+         type,
+         %Tensor{type: left_type, shape: shape, data: left},
+         %Tensor{type: right_type, shape: {}, data: right}
+       )
+       when is_binary(left) and is_binary(right) do
+    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, {}, right})
     %Tensor{data: data, type: type, shape: shape}
   end
 
@@ -1134,7 +1156,9 @@ defmodule Ferrox do
     end
   end
 
-  defp reduce_options!([], _op), do: {Promotion.mode([]), []}
+  # What most are, without a search.
+  defp reduce_options!([], _op), do: {Promotion.in_effect(), []}
+  defp reduce_options!([axes: _] = opts, _op), do: {Promotion.in_effect(), opts}
 
   defp reduce_options!(opts, op) do
     opts = options!(opts, [:axes, :keep_axes, :promotion], op)
@@ -1204,8 +1228,9 @@ defmodule Ferrox do
       %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, unquote(name))
       Promoted.check_order!(mode, unquote(name), tensor)
       type = given_type(opts, mode, unquote(name), :index)
-      axis = opts[:axis] && Shape.axis!(shape, opts[:axis], unquote(name))
-      tie_break = opts[:tie_break] || :low
+      given = Keyword.get(opts, :axis)
+      axis = given && Shape.axis!(shape, given, unquote(name))
+      tie_break = Keyword.get(opts, :tie_break) || :low
 
       unless tie_break in [:low, :high] do
         raise ArgumentError,

@@ -155,11 +155,11 @@ defmodule Ferrox.Native do
     call(:as_type, [type, flat(shape, input, input), input]) |> data(type, shape)
   end
 
-  ## The same of operands as most are: of the result's shape, with data in whole bytes. Each is
-  ## its data, or `{type, data}` if it has another type than the result. A call on a few elements
-  ## takes two thirds of the time.
+  ## The same of operands as most are, with data in whole bytes: of the result's shape, its data
+  ## or `{type, data}`, or of one element, `{type, {}, data}`. A call on a few elements takes two
+  ## thirds of the time.
 
-  @typep alike :: binary | {type, binary}
+  @typep alike :: binary | {type, binary} | {type, {}, binary}
 
   @spec binary_alike(atom, type, tuple, alike, alike) :: bitstring
   def binary_alike(op, type, shape, left, right),

@@ -123,6 +123,8 @@ defmodule Ferrox.Shape do
 
   @doc "The shape without `axes`, or with ones in their place."
   @spec reduce(t, [non_neg_integer], boolean) :: t
+  def reduce({size, _}, [1], false), do: {size}
+  def reduce({_, size}, [0], false), do: {size}
   def reduce(shape, axes, keep?), do: List.to_tuple(kept(shape, axes, keep?, []))
 
   # The sizes that remain, before others.
@@ -147,6 +149,11 @@ defmodule Ferrox.Shape do
   """
   @spec reduction!(t, keyword, atom) :: {[non_neg_integer] | nil, t}
   def reduction!(_shape, [], _op), do: {nil, {}}
+
+  def reduction!(shape, [axes: axes], op) do
+    axes = axes!(shape, axes, op)
+    {axes, reduce(shape, axes, false)}
+  end
 
   def reduction!(shape, opts, op) do
     axes = axes!(shape, opts[:axes], op)
