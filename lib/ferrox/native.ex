@@ -177,6 +177,11 @@ defmodule Ferrox.Native do
 
   @doc "`shape` is that of the result, `axes` nil for all axes."
   @spec reduce(atom, type, tuple, [non_neg_integer] | nil, operand) :: bitstring
+  # The data say how many elements there are, where none share a byte.
+  def reduce(op, type, shape, axes, {{_, bits} = from, dims, data})
+      when bits >= 8 and (is_nil(axes) or length(axes) == tuple_size(dims)),
+      do: call(:reduce, [op, type, 1, nil, {from, data}]) |> data(type, shape)
+
   def reduce(op, type, shape, axes, {_, from, _} = input)
       when is_nil(axes) or length(axes) == tuple_size(from),
       do: call(:reduce, [op, type, 1, [0], line(input)]) |> data(type, shape)

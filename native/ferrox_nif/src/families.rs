@@ -28,7 +28,7 @@ pub use self::indexed::{
 };
 use crate::call::Call;
 use crate::entry::Tuple;
-use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type, elements};
+use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type, elements, whole};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -244,18 +244,46 @@ fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise
     call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }
 
+/// `axes` are nil for all of an operand in one piece, `{type, data}`.
+#[inline(always)]
 pub fn reduce<'a>(
     call: Call<'a>,
     op: Reduce,
     dtype: Type,
     shape: Dims,
-    axes: Axes,
+    axes: Option<Axes>,
+    input: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let Some(axes) = axes else {
+        let (from, bytes) =
+            whole(input).ok().filter(|(from, _)| !from.is_packed()).ok_or(rustler::Error::BadArg)?;
+        let width = dtype.0.width();
+        if let Some(few) = ops::reduce::Few::new(op.0, dtype.0, from, bytes)
+            && let Some(answer) = call.few(0, width, |out| {
+                few.run(out);
+                Ok(())
+            })
+        {
+            return Ok(answer);
+        }
+        return Ok(reduce_along(call, op, dtype, shape, &[0], Operand::line(from, bytes)));
+    };
+    Ok(reduce_along(call, op, dtype, shape, &axes, input.decode()?))
+}
+
+#[inline(never)]
+fn reduce_along<'a>(
+    call: Call<'a>,
+    op: Reduce,
+    dtype: Type,
+    shape: Dims,
+    axes: &[usize],
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = op.0.name();
     let work = work(input.shape(), ops::reduce::cost(input.dtype()));
     call.tensor(work, name, dtype.0, &shape.0, |out| {
-        ops::reduce::reduce(op.0, out, &input.tensor(name)?, &axes)
+        ops::reduce::reduce(op.0, out, &input.tensor(name)?, axes)
     })
 }
 

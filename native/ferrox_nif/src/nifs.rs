@@ -31,7 +31,7 @@ nifs! { families:
     fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Term<'_>, right: Term<'_>);
     fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Dims, input: Term<'_>);
     fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Dims, input: Term<'_>);
-    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
+    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Option<Axes>, input: Term<'_>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);
     fn matmul, matmul_normal, matmul_dirty(dtype: Type, sizes: Matrices, left: Elementwise<'_>, right: Elementwise<'_>);

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use ferrox_core::exec::elementwise::Operand as Elements;
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
-use rustler::{Atom, Binary, Decoder, Encoder, Env, ListIterator, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
 use crate::entry::{Tuple, bytes};
 
@@ -103,11 +103,16 @@ impl Deref for Axes {
     }
 }
 
+#[inline(always)]
+fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
+    bytes(term).ok_or(rustler::Error::BadArg)
+}
+
 /// `{type, shape, data}`, the data in whole bytes.
 pub struct Operand<'a> {
     dtype: DType,
     shape: Shape,
-    data: Binary<'a>,
+    data: &'a [u8],
 }
 
 impl<'a> Decoder<'a> for Operand<'a> {
@@ -115,8 +120,24 @@ impl<'a> Decoder<'a> for Operand<'a> {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let [dtype, shape, data] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
         let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
-        Ok(Operand { dtype, shape, data: data.decode()? })
+        Ok(Operand { dtype, shape, data: whole_bytes(data)? })
     }
+}
+
+impl<'a> Operand<'a> {
+    /// All elements that data in whole bytes hold, as one axis.
+    pub fn line(dtype: DType, data: &'a [u8]) -> Self {
+        let size = data.len() * 8 / dtype.bits();
+        Operand { dtype, shape: Shape::from_slice(&[size]), data }
+    }
+}
+
+/// `{type, data}`, the data in whole bytes.
+#[inline(always)]
+pub fn whole(term: Term<'_>) -> NifResult<(DType, &[u8])> {
+    let [dtype, data] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
+    let Type(dtype) = dtype.decode()?;
+    Ok((dtype, whole_bytes(data)?))
 }
 
 impl Operand<'_> {
@@ -138,7 +159,7 @@ impl Operand<'_> {
     /// The tensor, if the data are as many as type and shape ask for.
     #[inline(always)]
     pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
-        Tensor::new(op, self.dtype, &self.shape, &self.data)
+        Tensor::new(op, self.dtype, &self.shape, self.data)
     }
 }
 
@@ -160,9 +181,9 @@ impl<'a> Decoder<'a> for Operands<'a> {
 /// less there is, the quicker it is decoded.
 pub enum Elementwise<'a> {
     /// Of the result's type and shape.
-    Alike(Binary<'a>),
+    Alike(&'a [u8]),
     /// Of the result's shape.
-    Typed(DType, Binary<'a>),
+    Typed(DType, &'a [u8]),
     /// Of another; boxed, so that the frequent cases are small to move.
     Other(Box<Operand<'a>>),
 }
@@ -170,12 +191,11 @@ pub enum Elementwise<'a> {
 impl<'a> Decoder<'a> for Elementwise<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        if let Ok(data) = term.decode() {
+        if let Some(data) = bytes(term) {
             return Ok(Elementwise::Alike(data));
         }
-        if let Some([dtype, data]) = Tuple::of(term).and_then(Tuple::array) {
-            let Type(dtype) = dtype.decode()?;
-            return Ok(Elementwise::Typed(dtype, data.decode()?));
+        if let Ok((dtype, data)) = whole(term) {
+            return Ok(Elementwise::Typed(dtype, data));
         }
         term.decode().map(|operand| Elementwise::Other(Box::new(operand)))
     }

@@ -55,32 +55,68 @@ pub fn cost(dtype: DType) -> Cost {
 pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let name = op.name();
     let dtype = input.dtype();
-    let kernels = Kernels::new(op, dtype)
-        .filter(|kernels| kernels.lane.is_complex() <= out.dtype.is_complex())
-        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
-    let store =
-        conversion(kernels.lane, out.dtype).map(|convert| Conversion { lane: kernels.lane.width(), convert });
     // For a few elements, planning would take most of the time.
-    if let (&[length], [0], Some(bytes)) = (input.shape(), axes, input.contiguous())
-        && (1..=FEW_BYTES).contains(&bytes.len())
+    if let ([_], [0], Some(bytes)) = (input.shape(), axes, input.contiguous())
         && out.shape.iter().all(|&dim| dim == 1)
-        && !out.dtype.is_packed()
+        && let Some(few) = Few::new(op, out.dtype, dtype, bytes)
     {
-        let mut lanes = [0; 16];
-        let computed = &mut lanes[..kernels.lane.width()];
-        (kernels.rows)(bytes, length, computed);
-        positive_nan(kernels.lane, computed);
-        match store {
-            Some(Conversion { convert, .. }) => convert(computed, out.bytes),
-            None => out.bytes.copy_from_slice(computed),
-        }
+        few.run(out.bytes);
         return Ok(());
     }
+    let (kernels, store) = resolve(op, out.dtype, dtype)
+        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
     let split = Split::new(name, input.shape(), axes)?;
     let Split { before, reduced, after, .. } = split;
     check_size(name, &out, input, before * after)?;
     let bytes = split.dense(name, input)?;
     out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { before, reduced, after, store }, out))
+}
+
+/// The loops, and what becomes of their lanes.
+fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(Kernels, Option<Conversion>)> {
+    let kernels = Kernels::new(op, dtype)?;
+    if kernels.lane.is_complex() && !out.is_complex() {
+        return None;
+    }
+    let lane = kernels.lane.width();
+    Some((kernels, conversion(kernels.lane, out).map(|convert| Conversion { lane, convert })))
+}
+
+/// A few elements that become one.
+pub struct Few<'a> {
+    kernels: Kernels,
+    store: Option<Conversion>,
+    bytes: &'a [u8],
+    dtype: DType,
+}
+
+impl<'a> Few<'a> {
+    /// All of `bytes`, elements of `dtype`, if they are few and none share a byte, and the operation
+    /// is defined for them and the result.
+    #[inline]
+    #[must_use]
+    pub fn new(op: ReduceOp, out: DType, dtype: DType, bytes: &'a [u8]) -> Option<Self> {
+        let packed = out.is_packed() || dtype.is_packed();
+        if packed || !(1..=FEW_BYTES).contains(&bytes.len()) {
+            return None;
+        }
+        let (kernels, store) = resolve(op, out, dtype)?;
+        Some(Few { kernels, store, bytes, dtype })
+    }
+
+    /// Writes the one to `out`, which is as long.
+    #[inline]
+    pub fn run(&self, out: &mut [u8]) {
+        let lane = self.kernels.lane;
+        let mut lanes = [0; 16];
+        let computed = &mut lanes[..lane.width()];
+        (self.kernels.rows)(self.bytes, self.bytes.len() / self.dtype.width(), computed);
+        positive_nan(lane, computed);
+        match self.store {
+            Some(Conversion { convert, .. }) => convert(computed, out),
+            None => out.copy_from_slice(computed),
+        }
+    }
 }
 
 fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usize) -> Result<(), Error> {
