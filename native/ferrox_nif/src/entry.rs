@@ -25,13 +25,12 @@ macro_rules! nif {
                 _count: $crate::entry::c_int,
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
+                let run = $crate::entry::of(|$env, [$($arg),*]| {
+                    $(let $arg: $type = $arg.decode()?;)*
+                    $crate::entry::Answer::answer($answer)
+                });
                 // SAFETY: the VM calls it, with as many arguments as `arity` says below.
-                unsafe {
-                    $crate::entry::enter(env, arguments, |$env, [$($arg),*]| {
-                        $(let $arg: $type = $arg.decode()?;)*
-                        $crate::entry::Answer::answer($answer)
-                    })
-                }
+                unsafe { $crate::entry::enter(env, arguments, run) }
             }
             $crate::entry::inventory::submit!(rustler::Nif {
                 name: concat!(stringify!($name), "\0").as_ptr().cast(),
@@ -43,6 +42,15 @@ macro_rules! nif {
     };
 }
 pub(crate) use nif;
+
+/// A function of what `enter` gives it, which says to the compiler that it is one.
+#[inline(always)]
+pub fn of<const N: usize, F>(run: F) -> F
+where
+    F: for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<ErlNifTerm>,
+{
+    run
+}
 
 /// What a NIF may answer.
 pub trait Answer {

@@ -258,7 +258,8 @@ pub fn reduce<'a>(
         let (from, bytes) =
             whole(input).ok().filter(|(from, _)| !from.is_packed()).ok_or(rustler::Error::BadArg)?;
         let width = dtype.0.width();
-        if let Some(few) = ops::reduce::Few::new(op.0, dtype.0, from, bytes)
+        if layout::size(&shape.0) == Some(1)
+            && let Some(few) = ops::reduce::Few::new(op.0, dtype.0, from, bytes)
             && let Some(answer) = call.few(0, width, |out| {
                 few.run(out);
                 Ok(())
