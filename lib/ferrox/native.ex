@@ -139,8 +139,7 @@ defmodule Ferrox.Native do
 
   # Where every operand has the result's shape it doesn't matter, and a size is
   # quicker to decode.
-  defp flat({size}, left, right) when has_shape(left) and has_shape(right), do: size
-  defp flat({}, left, right) when has_shape(left) and has_shape(right), do: 1
+  defp flat(shape, left, right) when has_shape(left) and has_shape(right), do: size(shape)
   defp flat(shape, _left, _right), do: shape
 
   @spec unary(atom, type, operand) :: bitstring
