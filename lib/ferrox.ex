@@ -670,14 +670,10 @@ defmodule Ferrox do
 
   defp nx_binary(
          op,
-         %Tensor{type: {_, _} = left_type, shape: shape, data: left},
-         %Tensor{type: {_, _} = right_type, shape: shape, data: right}
-       )
-       when is_binary(left) and is_binary(right) do
-    type = Promotion.merge(:nx, left_type, right_type)
-    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, right})
-    %Tensor{data: data, type: type, shape: shape}
-  end
+         %Tensor{type: {_, _} = left_type} = left,
+         %Tensor{type: {_, _} = right_type} = right
+       ),
+       do: binary(op, Promotion.merge(:nx, left_type, right_type), left, right)
 
   defp nx_binary(op, left, right) do
     {left, right, type} = operands!(op, left, right)
