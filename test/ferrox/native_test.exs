@@ -131,7 +131,13 @@ defmodule Ferrox.NativeTest do
           fn ->
             Native.binary_normal(:add, {:f, 32}, {1}, operand, {{:f, 32}, {1}, <<0::31>>})
           end,
-          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, [-1], operand) end
+          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, {}) end,
+          fn -> Native.binary_normal(:add, {:f, 32}, {1}, operand, {{:f, 32}, :data}) end,
+          fn -> Native.as_type_normal({:f, 32}, {1}, {{:f}, <<0::32>>}) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, [-1], operand) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, nil, operand) end,
+          # How many there are isn't seen where several share a byte.
+          fn -> Native.reduce_normal(:sum, {:u, 32}, {}, nil, {{:u, 4}, <<0>>}) end
         ] do
       assert_raise ArgumentError, bad
     end
@@ -144,12 +150,20 @@ defmodule Ferrox.NativeTest do
           {Native.binary_normal(:add, {:f, 32}, {3}, operand, operand), "don't broadcast"},
           {Native.binary_normal(:add, {:s, 32}, {2}, operand, operand), "not defined"},
           {Native.binary_normal(:add, {:f, 32}, {2}, operand, <<0::32>>), "takes 8 bytes, got 4"},
+          {Native.binary_normal(:add, {:f, 32}, 2, <<0::64>>, {{:u, 8}, <<0>>}), "takes 2 bytes"},
+          {Native.binary_normal(:add, {:f, 32}, 2, <<0::64>>, {{:u, 8}, {}, <<0, 0>>}),
+           "takes 1 bytes, got 2"},
+          {Native.binary_normal(:add, {:f, 32}, {2}, operand, {{:f, 32}, {1, 1}, <<0::32>>}),
+           "don't broadcast"},
           {Native.unary_normal(:exp, {:s, 32}, {2}, operand), "not defined"},
           {Native.unary_normal(:exp, {:f, 32}, {3}, operand), "differ"},
           {Native.unary_normal(:exp, {:f, 32}, {3}, <<0::64>>), "takes 12 bytes, got 8"},
           {Native.as_type_normal({:f, 64}, {3}, operand), "differ"},
           {Native.reduce_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
           {Native.reduce_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
+          {Native.reduce_normal(:sum, {:f, 32}, {2}, nil, {{:f, 32}, <<0::64>>}),
+           "differ in the axes"},
+          {Native.reduce_normal(:sum, {:s, 32}, {}, nil, {{:c, 64}, <<0::64>>}), "not defined"},
           {Native.transpose_normal({2}, [1], operand), "not a permutation"},
           {Native.transpose_normal({3}, [0], operand), "differ"},
           {Native.slice_normal({2}, [1], [2], [1], operand), "reaches past axis 0"},
