@@ -55,7 +55,7 @@ macro_rules! dtypes {
 
             /// The size of one element in bits.
             #[must_use]
-            #[inline]
+            #[inline(always)]
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }

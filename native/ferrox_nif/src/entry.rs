@@ -12,7 +12,9 @@ use std::{ptr, slice};
 
 use rustler::codegen_runtime::handle_nif_result;
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
-use rustler::sys::{ErlNifBinary, enif_get_tuple, enif_inspect_binary, enif_make_new_binary};
+use rustler::sys::{
+    ErlNifBinary, enif_get_tuple, enif_get_uint64, enif_inspect_binary, enif_make_new_binary,
+};
 use rustler::{Env, NifResult, Term};
 
 /// Adds a NIF to those that the library has: its name, the scheduler it runs on, and what it
@@ -25,12 +27,13 @@ macro_rules! nif {
                 _count: $crate::entry::c_int,
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
-                let run = $crate::entry::of(|$env, [$($arg),*]| {
-                    $(let $arg: $type = $arg.decode()?;)*
+                const COUNT: usize = [$(stringify!($arg)),*].len();
+                let run = $crate::entry::of(|$env, mut arguments| {
+                    $(let $arg: $type = arguments.next()?.decode()?;)*
                     $crate::entry::Answer::answer($answer)
                 });
                 // SAFETY: the VM calls it, with as many arguments as `arity` says below.
-                unsafe { $crate::entry::enter(env, arguments, run) }
+                unsafe { $crate::entry::enter::<COUNT>(env, arguments, run) }
             }
             $crate::entry::inventory::submit!(rustler::Nif {
                 name: concat!(stringify!($name), "\0").as_ptr().cast(),
@@ -45,11 +48,26 @@ pub(crate) use nif;
 
 /// A function of what `enter` gives it, which says to the compiler that it is one.
 #[inline(always)]
-pub fn of<const N: usize, F>(run: F) -> F
+pub fn of<F>(run: F) -> F
 where
-    F: for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<ErlNifTerm>,
+    F: for<'a> FnOnce(Env<'a>, Arguments<'a>) -> NifResult<ErlNifTerm>,
 {
     run
+}
+
+/// The arguments of a call, one after the other.
+pub struct Arguments<'a> {
+    env: Env<'a>,
+    rest: slice::Iter<'a, ErlNifTerm>,
+}
+
+impl<'a> Arguments<'a> {
+    #[inline(always)]
+    pub fn next(&mut self) -> NifResult<Term<'a>> {
+        let argument = self.rest.next().ok_or(rustler::Error::BadArg)?;
+        // SAFETY: an argument lives as long as the call that the env is of.
+        Ok(unsafe { Term::new(self.env, *argument) })
+    }
 }
 
 /// What a NIF may answer.
@@ -79,17 +97,15 @@ impl Answer for NifResult<Term<'_>> {
 pub unsafe fn enter<const N: usize>(
     env: *mut ErlNifEnv,
     arguments: *const ErlNifTerm,
-    run: impl for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<ErlNifTerm>,
+    run: impl for<'a> FnOnce(Env<'a>, Arguments<'a>) -> NifResult<ErlNifTerm>,
 ) -> ErlNifTerm {
     const { assert!(N > 0, "without arguments there may be no array of them") };
     let call = ();
     // SAFETY: the only one of this call, as the caller says.
     let env = unsafe { Env::new(&call, env) };
-    // SAFETY: the VM's array of the arguments, as the caller says.
-    let terms = unsafe { *arguments.cast::<[ErlNifTerm; N]>() };
-    // SAFETY: they live as long as the call does.
-    let terms = terms.map(|term| unsafe { Term::new(env, term) });
-    match catch_unwind(AssertUnwindSafe(|| run(env, terms))) {
+    // SAFETY: the VM's array of the arguments, as the caller says, which lives as long as the call.
+    let rest = unsafe { &*arguments.cast::<[ErlNifTerm; N]>() }.iter();
+    match catch_unwind(AssertUnwindSafe(|| run(env, Arguments { env, rest }))) {
         Ok(Ok(term)) => term,
         // SAFETY: of the NIF that answers with it.
         Ok(Err(error)) => unsafe { handle_nif_result::<Term<'_>>(Ok(Err(error)), env).apply(env) },
@@ -111,6 +127,15 @@ pub fn bytes(term: Term<'_>) -> Option<&[u8]> {
     // SAFETY: the binary's data, which live and don't change as long as the term; there may be no
     // address of no data.
     Some(if size == 0 { &[] } else { unsafe { slice::from_raw_parts(data, size) } })
+}
+
+/// A non-negative integer.
+#[inline(always)]
+pub fn natural(term: Term<'_>) -> Option<usize> {
+    let mut number = 0;
+    // SAFETY: a term of this env, and a place for what it answers with.
+    let is = unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), &mut number) } != 0;
+    is.then_some(number)?.try_into().ok()
 }
 
 /// A binary of so many bytes that `fill` writes. Without memory for it the VM goes down.
@@ -151,7 +176,7 @@ impl<'a> Tuple<'a> {
 
     /// The elements.
     #[inline(always)]
-    pub fn terms(self) -> impl Iterator<Item = Term<'a>> {
+    pub fn terms(self) -> impl ExactSizeIterator<Item = Term<'a>> {
         // SAFETY: an element of a term lives in its env.
         self.elements.iter().map(move |&element| unsafe { Term::new(self.env, element) })
     }

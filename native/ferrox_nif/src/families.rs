@@ -3,8 +3,6 @@
 
 mod indexed;
 
-use std::sync::OnceLock;
-
 use ferrox_core::exec::elementwise::Operand as Elements;
 use ferrox_core::exec::parallel::{self, Cost, Work};
 use ferrox_core::layout;
@@ -28,43 +26,20 @@ pub use self::indexed::{
 };
 use crate::call::Call;
 use crate::entry::Tuple;
-use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type, elements, whole};
+use crate::known::Names;
+use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, whole};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
     let Ok(threads) = threads.decode::<usize>() else { return false };
     parallel::set_threads(threads);
-    BINARY.fill(env)
+    term::load(env)
+        && BINARY.fill(env)
         && UNARY.fill(env)
         && REDUCE.fill(env)
         && CUMULATIVE.fill(env)
         && WINDOW.fill(env)
         && SCATTER.fill(env)
-}
-
-/// Operations by the atoms of their names.
-struct Names<T: 'static> {
-    all: &'static [T],
-    name: fn(T) -> &'static str,
-    atoms: OnceLock<Vec<Atom>>,
-}
-
-impl<T: Copy> Names<T> {
-    const fn new(all: &'static [T], name: fn(T) -> &'static str) -> Self {
-        Names { all, name, atoms: OnceLock::new() }
-    }
-
-    fn fill(&self, env: Env<'_>) -> bool {
-        let atoms: Result<Vec<Atom>, _> =
-            self.all.iter().map(|&op| Atom::from_str(env, (self.name)(op))).collect();
-        // Loading again, as an upgrade does, finds the same atoms.
-        atoms.is_ok_and(|atoms| self.atoms.get_or_init(|| atoms).len() == self.all.len())
-    }
-
-    fn decode(&self, term: Term<'_>) -> NifResult<T> {
-        let index = self.atoms.get().and_then(|atoms| atoms.iter().position(|atom| *atom == term));
-        index.map(|index| self.all[index]).ok_or(rustler::Error::BadArg)
-    }
 }
 
 static BINARY: Names<BinaryOp> = Names::new(BinaryOp::ALL, BinaryOp::name);
@@ -75,10 +50,11 @@ static SCATTER: Names<Choice> = Names::new(Choice::ALL, Choice::name);
 static CUMULATIVE: Names<CumulativeOp> = Names::new(CumulativeOp::ALL, CumulativeOp::name);
 
 /// The names of the operations, one list a family that has several.
-pub fn operations() -> Vec<Vec<Atom>> {
-    [BINARY.atoms.get(), UNARY.atoms.get(), REDUCE.atoms.get(), CUMULATIVE.atoms.get()]
-        .map(|names| names.cloned().unwrap_or_default())
-        .into()
+pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
+    fn atoms<T: Copy>(env: Env<'_>, names: &Names<T>) -> NifResult<Vec<Atom>> {
+        names.names().map(|name| Atom::from_str(env, name)).collect()
+    }
+    Ok(vec![atoms(env, &BINARY)?, atoms(env, &UNARY)?, atoms(env, &REDUCE)?, atoms(env, &CUMULATIVE)?])
 }
 
 pub struct Binary(BinaryOp);
@@ -160,19 +136,19 @@ pub fn binary<'a>(
     call: Call<'a>,
     op: Binary,
     dtype: Type,
-    shape: Dims,
+    shape: Extent<'a>,
     left: Term<'a>,
     right: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    if let Some(size) = layout::size(&shape.0)
-        && let Some(left) = elements(left, dtype.0, shape.0.len(), size)
-        && let Some(right) = elements(right, dtype.0, shape.0.len(), size)
+    if let Some((rank, size)) = shape.rank_and_size()
+        && let Some(left) = elements(left, dtype.0, rank, size)
+        && let Some(right) = elements(right, dtype.0, rank, size)
         && let Some(direct) = ops::binary::direct(op.0, dtype.0, [left.0, right.0])
         && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [left, right])
     {
         return Ok(answer);
     }
-    Ok(many_of_two(call, op, dtype, shape, left.decode()?, right.decode()?))
+    Ok(many_of_two(call, op, dtype, &shape.dims()?, left.decode()?, right.decode()?))
 }
 
 #[inline(never)]
@@ -180,11 +156,11 @@ fn many_of_two<'a>(
     call: Call<'a>,
     op: Binary,
     dtype: Type,
-    shape: Dims,
+    shape: &[usize],
     left: Elementwise<'a>,
     right: Elementwise<'a>,
 ) -> Term<'a> {
-    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+    let (name, dtype) = (op.0.name(), dtype.0);
     let work = work(shape, ops::binary::cost(op.0, dtype, [left.dtype(dtype), right.dtype(dtype)]));
     call.tensor(work, name, dtype, shape, |out| {
         let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
@@ -197,22 +173,28 @@ pub fn unary<'a>(
     call: Call<'a>,
     op: Unary,
     dtype: Type,
-    shape: Dims,
+    shape: Extent<'a>,
     input: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    if let Some(size) = layout::size(&shape.0)
-        && let Some(input) = elements(input, dtype.0, shape.0.len(), size)
+    if let Some((rank, size)) = shape.rank_and_size()
+        && let Some(input) = elements(input, dtype.0, rank, size)
         && let Some(direct) = ops::unary::direct(op.0, dtype.0, input.0)
         && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [input])
     {
         return Ok(answer);
     }
-    Ok(many_of_one(call, op, dtype, shape, input.decode()?))
+    Ok(many_of_one(call, op, dtype, &shape.dims()?, input.decode()?))
 }
 
 #[inline(never)]
-fn many_of_one<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
-    let (name, dtype, shape) = (op.0.name(), dtype.0, &shape.0);
+fn many_of_one<'a>(
+    call: Call<'a>,
+    op: Unary,
+    dtype: Type,
+    shape: &[usize],
+    input: Elementwise<'a>,
+) -> Term<'a> {
+    let (name, dtype) = (op.0.name(), dtype.0);
     let work = work(shape, ops::unary::cost(op.0, dtype, input.dtype(dtype)));
     call.tensor(work, name, dtype, shape, |out| {
         ops::unary::unary(op.0, out, &input.tensor(name, dtype, shape)?)
@@ -220,9 +202,9 @@ fn many_of_one<'a>(call: Call<'a>, op: Unary, dtype: Type, shape: Dims, input: E
 }
 
 #[inline(always)]
-pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Term<'a>) -> NifResult<Term<'a>> {
-    if let Some(size) = layout::size(&shape.0)
-        && let Some((from, Elements::Slice(input))) = elements(input, dtype.0, shape.0.len(), size)
+pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Extent<'a>, input: Term<'a>) -> NifResult<Term<'a>> {
+    if let Some((rank, size)) = shape.rank_and_size()
+        && let Some((from, Elements::Slice(input))) = elements(input, dtype.0, rank, size)
         && let Some(convert) = cast::direct(from, dtype.0)
         && let Some(length) = size.checked_mul(dtype.0.width())
         && let work = parallel::work(size, cast::cost(from, dtype.0))
@@ -233,13 +215,13 @@ pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Term<'a>) ->
     {
         return Ok(answer);
     }
-    Ok(many_as_type(call, dtype, shape, input.decode()?))
+    Ok(many_as_type(call, dtype, &shape.dims()?, input.decode()?))
 }
 
 #[inline(never)]
-fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Elementwise<'a>) -> Term<'a> {
+fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: &[usize], input: Elementwise<'a>) -> Term<'a> {
     const OP: &str = "as_type";
-    let (dtype, shape) = (dtype.0, &shape.0);
+    let dtype = dtype.0;
     let work = work(shape, cast::cost(input.dtype(dtype), dtype));
     call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }

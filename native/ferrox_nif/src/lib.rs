@@ -5,6 +5,7 @@
 mod call;
 mod entry;
 mod families;
+mod known;
 mod linalg;
 mod nifs;
 mod promotion;

@@ -1,7 +1,7 @@
 //! The NIFs: each family twice, for the normal and for the dirty CPU schedulers.
 //! The first answers `:dirty` where the work is too long for it.
 
-use rustler::{Atom, Term};
+use rustler::{Atom, Env, NifResult, Term};
 
 use crate::call::{Call, Scheduler};
 use crate::entry::nif;
@@ -10,7 +10,7 @@ use crate::families::{
     Unary, Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
-use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
+use crate::term::{Axes, Dims, Elementwise, Extent, Operand, Operands, Type};
 
 type Lengths = Vec<(usize, usize)>;
 type Results = Vec<(Type, Dims)>;
@@ -28,9 +28,9 @@ macro_rules! nifs {
 }
 
 nifs! { families:
-    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Dims, left: Term<'_>, right: Term<'_>);
-    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Dims, input: Term<'_>);
-    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Dims, input: Term<'_>);
+    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Extent<'_>, left: Term<'_>, right: Term<'_>);
+    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Extent<'_>, input: Term<'_>);
+    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Extent<'_>, input: Term<'_>);
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Option<Axes>, input: Term<'_>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);
@@ -70,8 +70,8 @@ nifs! { linalg:
 
 /// The names of the binary, unary, reducing and cumulative operations.
 #[rustler::nif]
-fn operations() -> Vec<Vec<Atom>> {
-    families::operations()
+fn operations(env: Env) -> NifResult<Vec<Vec<Atom>>> {
+    families::operations(env)
 }
 
 /// Does nothing, for measuring what a call costs.

@@ -7,7 +7,8 @@ use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
-use crate::entry::{Tuple, bytes};
+use crate::entry::{Tuple, bytes, natural};
+use crate::known::Known;
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
@@ -20,27 +21,22 @@ pub struct Type(pub DType);
 impl<'a> Decoder<'a> for Type {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let [tag, bits] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
-        let bits: usize = bits.decode()?;
-        // In the order of how common they are.
-        let dtype = match bits {
-            32 if atoms::f() == tag => DType::F32,
-            64 if atoms::f() == tag => DType::F64,
-            32 if atoms::s() == tag => DType::S32,
-            64 if atoms::s() == tag => DType::S64,
-            8 if atoms::u() == tag => DType::U8,
-            16 if atoms::bf() == tag => DType::BF16,
-            64 if atoms::c() == tag => DType::C64,
-            _ => return other(tag, bits).map(Type),
-        };
-        Ok(Type(dtype))
+        dtype(term).map(Type).ok_or(rustler::Error::BadArg)
     }
 }
 
-#[cold]
-fn other(tag: Term<'_>, bits: usize) -> NifResult<DType> {
-    let found = DType::ALL.iter().find(|dtype| dtype.bits() == bits && atom(**dtype) == tag);
-    found.copied().ok_or(rustler::Error::BadArg)
+/// What `Type` decodes, in a byte.
+#[inline(always)]
+pub fn dtype(term: Term<'_>) -> Option<DType> {
+    TYPES.find(Tuple::of(term)?.array()?)
+}
+
+static TYPES: Known<DType> = Known::new();
+
+/// Runs when the VM loads the library.
+pub fn load(env: Env<'_>) -> bool {
+    let terms = |dtype: DType| [atom(dtype).to_term(env), dtype.bits().encode(env)];
+    TYPES.fill(DType::ALL.iter().map(|&dtype| Ok((terms(dtype), dtype))))
 }
 
 /// The first element of the tuple.
@@ -68,16 +64,52 @@ pub struct Dims(pub Shape);
 impl<'a> Decoder<'a> for Dims {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let mut shape = Shape::new();
-        match Tuple::of(term) {
-            Some(dims) => {
-                for dim in dims.terms() {
-                    shape.push(dim.decode()?);
-                }
-            }
-            None => shape.push(term.decode()?),
+        let Some(dims) = Tuple::of(term) else {
+            return Ok(Dims(Shape::from_buf_and_len([size(term)?, 0, 0, 0], 1)));
+        };
+        // What is pushed is read in other pieces than it was written, when it is moved, and for
+        // that the processor waits.
+        if let Some([a]) = dims.array() {
+            return Ok(Dims(Shape::from_buf_and_len([size(a)?, 0, 0, 0], 1)));
         }
-        Ok(Dims(shape))
+        if let Some([a, b]) = dims.array() {
+            return Ok(Dims(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2)));
+        }
+        dims.terms().map(size).collect::<NifResult<_>>().map(Dims)
+    }
+}
+
+#[inline(always)]
+fn size(term: Term<'_>) -> NifResult<usize> {
+    natural(term).ok_or(rustler::Error::BadArg)
+}
+
+/// A shape as `Dims` takes it, of which few elements need no more than how many they are.
+#[derive(Clone, Copy)]
+pub struct Extent<'a>(Term<'a>);
+
+impl<'a> Decoder<'a> for Extent<'a> {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        Ok(Extent(term))
+    }
+}
+
+impl Extent<'_> {
+    /// Its rank and the number of its elements; none where that is none or too many, or it is no
+    /// shape.
+    #[inline(always)]
+    pub fn rank_and_size(self) -> Option<(usize, usize)> {
+        let at_least_one = |dim| natural(dim).filter(|&dim| dim > 0);
+        let Some(dims) = Tuple::of(self.0) else { return Some((1, at_least_one(self.0)?)) };
+        let mut sizes = dims.terms().map(at_least_one);
+        let size = sizes.try_fold(1, |size: usize, dim| size.checked_mul(dim?))?;
+        Some((dims.terms().len(), size))
+    }
+
+    /// The shape.
+    pub fn dims(self) -> NifResult<Shape> {
+        self.0.decode().map(|Dims(shape)| shape)
     }
 }
 
@@ -87,11 +119,20 @@ pub struct Axes(Shape);
 impl<'a> Decoder<'a> for Axes {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let mut axes = Shape::new();
-        for axis in term.decode::<ListIterator<'a>>()? {
-            axes.push(axis.decode()?);
+        let cell = |list: Term<'a>| list.list_get_cell();
+        // As in `Dims`.
+        if term.is_empty_list() {
+            return Ok(Axes(Shape::new()));
         }
-        Ok(Axes(axes))
+        let (a, rest) = cell(term)?;
+        if rest.is_empty_list() {
+            return Ok(Axes(Shape::from_buf_and_len([size(a)?, 0, 0, 0], 1)));
+        }
+        let (b, rest) = cell(rest)?;
+        if rest.is_empty_list() {
+            return Ok(Axes(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2)));
+        }
+        term.decode::<ListIterator<'a>>()?.map(size).collect::<NifResult<_>>().map(Axes)
     }
 }
 
@@ -103,8 +144,9 @@ impl Deref for Axes {
     }
 }
 
+/// The data of a binary.
 #[inline(always)]
-fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
+pub fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
     bytes(term).ok_or(rustler::Error::BadArg)
 }
 
@@ -201,6 +243,13 @@ impl<'a> Decoder<'a> for Elementwise<'a> {
     }
 }
 
+/// The data, if they are of so many elements, and these in whole bytes.
+#[inline(always)]
+pub fn fits(dtype: DType, size: usize, data: &[u8]) -> Option<&[u8]> {
+    let bits = dtype.bits().checked_mul(size)?;
+    (data.len().checked_mul(8)? == bits).then_some(data)
+}
+
 /// The type and the elements of such a term, where the result has `size` elements and each is in
 /// whole bytes: as many, or one for all. An `Elementwise` costs as much to move as to decode.
 #[inline(always)]
@@ -210,25 +259,21 @@ pub fn elements<'a>(
     rank: usize,
     size: usize,
 ) -> Option<(DType, Elements<'a>)> {
-    let fits = |dtype: DType, size: usize, data: &'a [u8]| {
-        let bits = dtype.bits().checked_mul(size)?;
-        (data.len().checked_mul(8)? == bits).then_some(data)
-    };
     if let Some(data) = bytes(term) {
         return Some((result, Elements::Slice(fits(result, size, data)?)));
     }
     let tuple = Tuple::of(term)?;
     if let Some([dtype, data]) = tuple.array() {
-        let Type(dtype) = dtype.decode().ok()?;
+        let dtype = self::dtype(dtype)?;
         return Some((dtype, Elements::Slice(fits(dtype, size, bytes(data)?)?)));
     }
     let [dtype, shape, data] = tuple.array()?;
     let mut dims = Tuple::of(shape)?.terms();
-    let one = dims.by_ref().take(rank).all(|dim| matches!(dim.decode::<usize>(), Ok(1)));
+    let one = dims.by_ref().take(rank).all(|dim| natural(dim) == Some(1));
     if !one || dims.next().is_some() {
         return None;
     }
-    let Type(dtype) = dtype.decode().ok()?;
+    let dtype = self::dtype(dtype)?;
     Some((dtype, Elements::Scalar(fits(dtype, 1, bytes(data)?)?)))
 }
 

@@ -52,7 +52,7 @@ pub enum Level {
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 /// The level that loops run at.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
