@@ -668,30 +668,31 @@ defmodule Ferrox do
     %Tensor{data: Native.binary_alike(op, type, shape, left, right), type: type, shape: shape}
   end
 
-  defp nx_binary(
-         op,
-         %Tensor{type: {_, _} = left_type} = left,
-         %Tensor{type: {_, _} = right_type} = right
-       ),
-       do: binary(op, Promotion.merge(:nx, left_type, right_type), left, right)
-
-  defp nx_binary(op, left, right) do
-    {left, right, type} = operands!(op, left, right)
-    binary(op, type, left, right)
-  end
+  defp nx_binary(op, left, right), do: merged(op, left, right, & &1)
 
   defp nx_floating(op, %Tensor{type: {kind, _} = type} = left, %Tensor{type: type} = right)
        when kind not in [:s, :u],
        do: nx_binary(op, left, right)
 
-  defp nx_floating(op, left, right) do
-    {left, right, type} = operands!(op, left, right)
-    binary(op, Type.to_floating(type), left, right)
+  defp nx_floating(op, left, right), do: merged(op, left, right, &Type.to_floating/1)
+
+  defp nx_predicate(op, left, right), do: merged(op, left, right, fn _ -> {:u, 8} end)
+
+  # The function gives the type of the result, from the one that the operands have together.
+  defp merged(
+         op,
+         %Tensor{type: {_, _} = left_type, shape: shape, data: left},
+         %Tensor{type: {_, _} = right_type, shape: shape, data: right},
+         _result
+       )
+       when is_binary(left) and is_binary(right) do
+    {type, data} = Native.merged(op, shape, left_type, left, right_type, right)
+    %Tensor{data: data, type: type, shape: shape}
   end
 
-  defp nx_predicate(op, left, right) do
-    {left, right, _type} = operands!(op, left, right)
-    binary(op, {:u, 8}, left, right)
+  defp merged(op, left, right, result) do
+    {left, right, type} = operands!(op, left, right)
+    binary(op, result.(type), left, right)
   end
 
   # The operands as tensors, a number in the type that it gives the result, and

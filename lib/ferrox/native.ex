@@ -51,6 +51,7 @@ defmodule Ferrox.Native do
 
   families = [
     binary: 5,
+    merged: 6,
     unary: 4,
     as_type: 3,
     reduce: 5,
@@ -163,6 +164,19 @@ defmodule Ferrox.Native do
   @spec binary_alike(atom, type, tuple, alike, alike) :: bitstring
   def binary_alike(op, type, shape, left, right),
     do: call(:binary, [op, type, size(shape), left, right]) |> data(type, shape)
+
+  @doc """
+  The same of operands of the result's shape, in the type that Nx gives the result, and that
+  type. Two calls would take half as long again.
+  """
+  @spec merged(atom, tuple, type, binary, type, binary) :: {type, bitstring}
+  def merged(op, shape, left_type, left, right_type, right) do
+    case call(:merged, [op, size(shape), left_type, left, right_type, right]) do
+      {{_, bits}, _} = typed when bits >= 8 -> typed
+      {{_, _} = type, data} -> {type, data(data, type, shape)}
+      {:error, _} = error -> unwrap!(error)
+    end
+  end
 
   @spec unary_alike(atom, type, tuple, alike) :: bitstring
   def unary_alike(op, type, shape, input),

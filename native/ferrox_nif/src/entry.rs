@@ -14,6 +14,7 @@ use rustler::codegen_runtime::handle_nif_result;
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
 use rustler::sys::{
     ErlNifBinary, enif_get_tuple, enif_get_uint64, enif_inspect_binary, enif_make_new_binary,
+    enif_make_tuple_from_array,
 };
 use rustler::{Env, NifResult, Term};
 
@@ -136,6 +137,15 @@ pub fn natural(term: Term<'_>) -> Option<usize> {
     // SAFETY: a term of this env, and a place for what it answers with.
     let is = unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), &mut number) } != 0;
     is.then_some(number)?.try_into().ok()
+}
+
+/// `{left, right}`
+#[inline(always)]
+pub fn pair<'a>(left: Term<'a>, right: Term<'a>) -> Term<'a> {
+    let (env, terms) = (left.get_env(), [left.as_c_arg(), right.as_c_arg()]);
+    // SAFETY: two terms, and the env of one: a term that is another call's has an env that this
+    // lifetime can't be of.
+    unsafe { Term::new(env, enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr(), 2)) }
 }
 
 /// A binary of so many bytes that `fill` writes. Without memory for it the VM goes down.

@@ -18,16 +18,17 @@ use ferrox_core::ops::window::{WindowOp, Windows};
 use ferrox_core::ops::window_elements;
 use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
+use ferrox_core::promotion::SYSTEMS;
 use ferrox_core::{DType, Error, Output, Tensor};
-use rustler::{Atom, Decoder, Env, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::call::Call;
-use crate::entry::Tuple;
+use crate::entry::{Tuple, bytes, pair};
 use crate::known::Names;
-use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, whole};
+use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -149,6 +150,55 @@ pub fn binary<'a>(
         return Ok(answer);
     }
     Ok(many_of_two(call, op, dtype, &shape.dims()?, left.decode()?, right.decode()?))
+}
+
+/// `binary` of operands of the result's shape, in the type that Nx gives the result, and that type:
+/// `{type, data}`. On few elements asking for the type takes as long as the operation.
+#[inline(always)]
+pub fn merged<'a>(
+    call: Call<'a>,
+    op: Binary,
+    shape: Extent<'a>,
+    left_type: Term<'a>,
+    left: Term<'a>,
+    right_type: Term<'a>,
+    right: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let types = (term::dtype(left_type), term::dtype(right_type));
+    let ((Some(left_dtype), Some(right_dtype)), Some(left), Some(right)) = (types, bytes(left), bytes(right))
+    else {
+        return Err(rustler::Error::BadArg);
+    };
+    // The default system is Nx's.
+    let Ok(merged) = SYSTEMS[0].merge(left_dtype, right_dtype) else {
+        return Err(rustler::Error::BadArg);
+    };
+    let dtype = op.0.result(merged);
+    let data = if let Some((_, size)) = shape.rank_and_size()
+        && let Some(few_left) = fits(left_dtype, size, left)
+        && let Some(few_right) = fits(right_dtype, size, right)
+        && let Some(direct) = ops::binary::direct(op.0, dtype, [left_dtype, right_dtype])
+        && let operands = [(left_dtype, Elements::Slice(few_left)), (right_dtype, Elements::Slice(few_right))]
+        && let Some(answer) = few(call, op.0.name(), direct, size, dtype, operands)
+    {
+        answer
+    } else {
+        let left = Elementwise::Typed(left_dtype, left);
+        let right = Elementwise::Typed(right_dtype, right);
+        many_of_two(call, op, Type(dtype), &shape.dims()?, left, right)
+    };
+    if !data.is_binary() {
+        return Ok(data);
+    }
+    // An operand's own term is there already.
+    let term = if dtype == left_dtype {
+        left_type
+    } else if dtype == right_dtype {
+        right_type
+    } else {
+        Type(dtype).encode(data.get_env())
+    };
+    Ok(pair(term, data))
 }
 
 #[inline(never)]

@@ -29,6 +29,7 @@ macro_rules! nifs {
 
 nifs! { families:
     fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Extent<'_>, left: Term<'_>, right: Term<'_>);
+    fn merged, merged_normal, merged_dirty(op: Binary, shape: Extent<'_>, left_type: Term<'_>, left: Term<'_>, right_type: Term<'_>, right: Term<'_>);
     fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Extent<'_>, input: Term<'_>);
     fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Extent<'_>, input: Term<'_>);
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Option<Axes>, input: Term<'_>);
