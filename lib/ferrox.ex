@@ -658,11 +658,12 @@ defmodule Ferrox do
     end
   end
 
-  # What is most frequent comes first, here and below, and without detours.
+  # What is most frequent comes first, here and below, and without detours. Of tuples only the
+  # elements are compared without a call.
   defp nx_binary(
          op,
-         %Tensor{type: {_, _} = type, shape: shape, data: left},
-         %Tensor{type: type, shape: shape, data: right}
+         %Tensor{type: {kind, bits} = type, shape: shape, data: left},
+         %Tensor{type: {kind, bits}, shape: shape, data: right}
        )
        when is_binary(left) and is_binary(right) do
     %Tensor{data: Native.binary_alike(op, type, shape, left, right), type: type, shape: shape}

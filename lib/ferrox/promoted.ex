@@ -33,15 +33,18 @@ defmodule Ferrox.Promoted do
 
   @doc "The tensor in another type, not weak."
   @spec cast(Tensor.t(), Type.t() | :bool) :: Tensor.t()
-  def cast(%Tensor{type: type, weak: false} = tensor, type), do: tensor
+  # Of tuples only the elements are compared without a call.
+  def cast(%Tensor{type: {kind, bits}, weak: false} = tensor, {kind, bits}), do: tensor
+
+  def cast(%Tensor{type: {_, _} = from, shape: shape, data: data, weak: false}, {_, _} = type)
+      when is_binary(data) do
+    %Tensor{data: Native.as_type_alike(type, shape, {from, data}), type: type, shape: shape}
+  end
+
   def cast(%Tensor{type: type} = tensor, type), do: %{tensor | weak: false}
 
   def cast(%Tensor{shape: shape} = tensor, :bool),
     do: %{tensor | data: truth(shape, native(tensor)), type: :bool, weak: false}
-
-  def cast(%Tensor{type: {_, _} = from, shape: shape, data: data}, type) when is_binary(data) do
-    %Tensor{data: Native.as_type_alike(type, shape, {from, data}), type: type, shape: shape}
-  end
 
   def cast(%Tensor{shape: shape} = tensor, type),
     do: %Tensor{data: Native.as_type(type, native(tensor)), type: type, shape: shape}
