@@ -65,10 +65,15 @@ pub struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     #[inline(always)]
     pub fn next(&mut self) -> NifResult<Term<'a>> {
-        let argument = self.rest.next().ok_or(rustler::Error::BadArg)?;
+        let argument = self.rest.next().ok_or_else(bad_argument)?;
         // SAFETY: an argument lives as long as the call that the env is of.
         Ok(unsafe { Term::new(self.env, *argument) })
     }
+}
+
+/// What a term that isn't what it should be raises. Made only then, as it takes a call to drop.
+pub fn bad_argument() -> rustler::Error {
+    rustler::Error::BadArg
 }
 
 /// What a NIF may answer.

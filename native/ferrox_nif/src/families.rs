@@ -26,7 +26,7 @@ pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::call::Call;
-use crate::entry::{Tuple, bytes, pair};
+use crate::entry::{Tuple, bad_argument, bytes, pair};
 use crate::known::Names;
 use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole};
 
@@ -288,7 +288,7 @@ pub fn reduce<'a>(
 ) -> NifResult<Term<'a>> {
     let Some(axes) = axes else {
         let (from, bytes) =
-            whole(input).ok().filter(|(from, _)| !from.is_packed()).ok_or(rustler::Error::BadArg)?;
+            whole(input).ok().filter(|(from, _)| !from.is_packed()).ok_or_else(bad_argument)?;
         let width = dtype.0.width();
         if layout::size(&shape.0) == Some(1)
             && let Some(few) = ops::reduce::Few::new(op.0, dtype.0, from, bytes)
@@ -404,8 +404,7 @@ pub struct DotSide<'a> {
 impl<'a> Decoder<'a> for DotSide<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let [operand, contract, batch] =
-            Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
+        let [operand, contract, batch] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
         Ok(DotSide { operand: operand.decode()?, contract: contract.decode()?, batch: batch.decode()? })
     }
 }

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use rustler::codegen_runtime::ErlNifTerm;
 use rustler::{Atom, Env, NifResult, Term};
 
+use crate::entry::bad_argument;
+
 /// Two terms, or one twice.
 type Key = [ErlNifTerm; 2];
 
@@ -115,6 +117,6 @@ impl<T: Copy> Names<T> {
 
     #[inline(always)]
     pub fn decode(&self, term: Term<'_>) -> NifResult<T> {
-        self.known.find([term, term]).ok_or(rustler::Error::BadArg)
+        self.known.find([term, term]).ok_or_else(bad_argument)
     }
 }

@@ -6,6 +6,7 @@ use ferrox_core::ops::linalg::{self, Method, Problem, Steps, Triangular};
 use rustler::{Atom, Decoder, NifResult, Term};
 
 use crate::call::Call;
+use crate::entry::bad_argument;
 use crate::term::{Dims, Operand, Type};
 
 mod atoms {
@@ -31,7 +32,7 @@ impl<'a> Decoder<'a> for Fourier {
 }
 
 fn find<T: Copy>(name: Atom, all: &[(Atom, T)]) -> NifResult<T> {
-    all.iter().find(|(atom, _)| *atom == name).map(|&(_, value)| value).ok_or(rustler::Error::BadArg)
+    all.iter().find(|(atom, _)| *atom == name).map(|&(_, value)| value).ok_or_else(bad_argument)
 }
 
 /// `axes` has one `{axis, length}`, or two.

@@ -7,7 +7,7 @@ use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
-use crate::entry::{Tuple, bytes, natural};
+use crate::entry::{Tuple, bad_argument, bytes, natural};
 use crate::known::Known;
 
 mod atoms {
@@ -21,7 +21,7 @@ pub struct Type(pub DType);
 impl<'a> Decoder<'a> for Type {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        dtype(term).map(Type).ok_or(rustler::Error::BadArg)
+        dtype(term).map(Type).ok_or_else(bad_argument)
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> Decoder<'a> for Dims {
 
 #[inline(always)]
 fn size(term: Term<'_>) -> NifResult<usize> {
-    natural(term).ok_or(rustler::Error::BadArg)
+    natural(term).ok_or_else(bad_argument)
 }
 
 /// A shape as `Dims` takes it, of which few elements need no more than how many they are.
@@ -147,7 +147,7 @@ impl Deref for Axes {
 /// The data of a binary.
 #[inline(always)]
 pub fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
-    bytes(term).ok_or(rustler::Error::BadArg)
+    bytes(term).ok_or_else(bad_argument)
 }
 
 /// `{type, shape, data}`, the data in whole bytes.
@@ -160,7 +160,7 @@ pub struct Operand<'a> {
 impl<'a> Decoder<'a> for Operand<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let [dtype, shape, data] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
+        let [dtype, shape, data] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
         let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
         Ok(Operand { dtype, shape, data: whole_bytes(data)? })
     }
@@ -177,7 +177,7 @@ impl<'a> Operand<'a> {
 /// `{type, data}`, the data in whole bytes.
 #[inline(always)]
 pub fn whole(term: Term<'_>) -> NifResult<(DType, &[u8])> {
-    let [dtype, data] = Tuple::of(term).and_then(Tuple::array).ok_or(rustler::Error::BadArg)?;
+    let [dtype, data] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
     let Type(dtype) = dtype.decode()?;
     Ok((dtype, whole_bytes(data)?))
 }
