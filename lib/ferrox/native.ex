@@ -54,8 +54,9 @@ defmodule Ferrox.Native do
     merged: 6,
     unary: 4,
     as_type: 3,
-    reduce: 5,
-    arg_reduce: 6,
+    reduce: 7,
+    reduce_axes: 5,
+    arg_reduce: 8,
     dot: 4,
     matmul: 4,
     window: 5,
@@ -190,35 +191,45 @@ defmodule Ferrox.Native do
 
   @doc "`shape` is that of the result, `axes` nil for all axes."
   @spec reduce(atom, type, tuple, [non_neg_integer] | nil, operand) :: bitstring
-  # The data say how many elements there are, where none share a byte.
-  def reduce(op, type, shape, axes, {{_, bits} = from, dims, data})
-      when bits >= 8 and (is_nil(axes) or length(axes) == tuple_size(dims)),
-      do: call(:reduce, [op, type, 1, nil, {from, data}]) |> data(type, shape)
+  def reduce(op, type, shape, axes, {_, dims, _} = input) do
+    {from, _, data} = input = whole(input)
 
-  def reduce(op, type, shape, axes, {_, from, _} = input)
-      when is_nil(axes) or length(axes) == tuple_size(from),
-      do: call(:reduce, [op, type, 1, [0], line(input)]) |> data(type, shape)
+    case along(dims, axes) do
+      {before, reduced, rest} ->
+        call(:reduce, [op, type, before, reduced, rest, from, data]) |> data(type, shape)
 
-  def reduce(op, type, shape, axes, input),
-    do: call(:reduce, [op, type, shape, axes, whole(input)]) |> data(type, shape)
-
-  # All elements as one axis.
-  defp line(input) do
-    {type, shape, data} = whole(input)
-    {type, size(shape), data}
+      nil ->
+        call(:reduce_axes, [op, type, shape, axes, input]) |> data(type, shape)
+    end
   end
 
   @doc "`op` is `:reduce_max` or `:reduce_min`, `axis` nil for all axes."
   @spec arg_reduce(atom, type, tuple, non_neg_integer | nil, :low | :high, operand) :: bitstring
-  def arg_reduce(op, type, shape, nil, tie_break, input) do
+  def arg_reduce(op, type, shape, axis, tie_break, {_, dims, _} = input) do
+    {from, _, data} = whole(input)
+    {before, reduced, rest} = along(dims, axis && [axis])
     high? = tie_break == :high
-    call(:arg_reduce, [op, type, 1, nil, high?, line(input)]) |> data(type, shape)
+
+    call(:arg_reduce, [op, type, before, reduced, rest, high?, from, data])
+    |> data(type, shape)
   end
 
-  def arg_reduce(op, type, shape, axis, tie_break, input) do
-    high? = tie_break == :high
-    call(:arg_reduce, [op, type, shape, axis, high?, whole(input)]) |> data(type, shape)
+  # How many elements there are before, along and after the axes; nil where others lie between.
+  defp along(dims, nil), do: {1, size(dims), 1}
+  defp along({a}, [0]), do: {1, a, 1}
+  defp along({a, b}, [0]), do: {1, a, b}
+  defp along({a, b}, [1]), do: {a, b, 1}
+  defp along({a, b, c}, [0]), do: {1, a, b * c}
+  defp along({a, b, c}, [1]), do: {a, b, c}
+  defp along({a, b, c}, [2]), do: {a * b, c, 1}
+
+  defp along(dims, [axis]) do
+    {before, [reduced | rest]} = dims |> Tuple.to_list() |> Enum.split(axis)
+    {Enum.product(before), reduced, Enum.product(rest)}
   end
+
+  defp along(dims, axes) when length(axes) == tuple_size(dims), do: {1, size(dims), 1}
+  defp along(_dims, _axes), do: nil
 
   @doc "Each side is `{operand, axes to sum over, axes of the batch}`."
   @spec dot(type, tuple, side, side) :: bitstring

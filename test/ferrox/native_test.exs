@@ -138,10 +138,12 @@ defmodule Ferrox.NativeTest do
           fn -> Native.merged_normal(:add, {1}, {:f, 33}, <<0::32>>, {:f, 32}, <<0::32>>) end,
           fn -> Native.merged_normal(:add, {1}, {:f, 32}, <<0::32>>, {:f, 32}, 0) end,
           fn -> Native.merged_normal(:add, {-1}, {:f, 32}, <<>>, {:f, 32}, <<>>) end,
-          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, [-1], operand) end,
-          fn -> Native.reduce_normal(:sum, {:f, 32}, {}, nil, operand) end,
-          # How many there are isn't seen where several share a byte.
-          fn -> Native.reduce_normal(:sum, {:u, 32}, {}, nil, {{:u, 4}, <<0>>}) end
+          fn -> Native.reduce_axes_normal(:sum, {:f, 32}, {}, [-1], operand) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, 1, -1, 1, {:f, 32}, <<0::32>>) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, 1, 1, 1, {:f, 32}, {:f, 32}) end,
+          fn ->
+            Native.arg_reduce_normal(:reduce_max, {:s, 32}, 1, 1, 1, nil, {:f, 32}, <<0::32>>)
+          end
         ] do
       assert_raise ArgumentError, bad
     end
@@ -168,11 +170,15 @@ defmodule Ferrox.NativeTest do
           {Native.unary_normal(:exp, {:f, 32}, {3}, operand), "differ"},
           {Native.unary_normal(:exp, {:f, 32}, {3}, <<0::64>>), "takes 12 bytes, got 8"},
           {Native.as_type_normal({:f, 64}, {3}, operand), "differ"},
-          {Native.reduce_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
-          {Native.reduce_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
-          {Native.reduce_normal(:sum, {:f, 32}, {2}, nil, {{:f, 32}, <<0::64>>}),
-           "differ in the axes"},
-          {Native.reduce_normal(:sum, {:s, 32}, {}, nil, {{:c, 64}, <<0::64>>}), "not defined"},
+          {Native.reduce_axes_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
+          {Native.reduce_axes_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
+          {Native.reduce_normal(:sum, {:f, 32}, 1, 3, 1, {:f, 32}, <<0::64>>),
+           "takes 12 bytes, got 8"},
+          {Native.reduce_normal(:sum, {:s, 32}, 1, 1, 1, {:c, 64}, <<0::64>>), "not defined"},
+          {Native.arg_reduce_normal(:reduce_max, {:s, 32}, 2, 2, 1, false, {:f, 32}, <<0::64>>),
+           "takes 16 bytes, got 8"},
+          {Native.arg_reduce_normal(:reduce_max, {:s, 32}, 1, 0, 1, false, {:f, 32}, <<>>),
+           "an empty axis"},
           {Native.transpose_normal({2}, [1], operand), "not a permutation"},
           {Native.transpose_normal({3}, [0], operand), "differ"},
           {Native.slice_normal({2}, [1], [2], [1], operand), "reaches past axis 0"},

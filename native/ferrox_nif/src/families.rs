@@ -12,7 +12,7 @@ use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::direct::Direct;
 use ferrox_core::ops::dot::Side;
-use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
+use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{WindowOp, Windows};
 use ferrox_core::ops::window_elements;
@@ -28,7 +28,7 @@ pub use self::indexed::{
 use crate::call::Call;
 use crate::entry::{Tuple, bad_argument, bytes, pair};
 use crate::known::Names;
-use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole};
+use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -276,65 +276,99 @@ fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: &[usize], input: Element
     call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
 }
 
-/// `axes` are nil for all of an operand in one piece, `{type, data}`.
+/// Of `[before, reduced, after]` elements those of the middle axis, as most reductions are: what
+/// there is of shapes and axes takes longer to decode than few elements to reduce.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
 pub fn reduce<'a>(
     call: Call<'a>,
     op: Reduce,
     dtype: Type,
-    shape: Dims,
-    axes: Option<Axes>,
-    input: Term<'a>,
+    before: usize,
+    reduced: usize,
+    after: usize,
+    from: Type,
+    data: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let Some(axes) = axes else {
-        let (from, bytes) =
-            whole(input).ok().filter(|(from, _)| !from.is_packed()).ok_or_else(bad_argument)?;
-        let width = dtype.0.width();
-        if layout::size(&shape.0) == Some(1)
-            && let Some(few) = ops::reduce::Few::new(op.0, dtype.0, from, bytes)
-            && let Some(answer) = call.few(0, width, |out| {
-                few.run(out);
-                Ok(())
-            })
-        {
-            return Ok(answer);
-        }
-        return Ok(reduce_along(call, op, dtype, shape, &[0], Operand::line(from, bytes)));
-    };
-    Ok(reduce_along(call, op, dtype, shape, &axes, input.decode()?))
+    let bytes = bytes(data).ok_or_else(bad_argument)?;
+    let along = Along { before, reduced, after };
+    if let Some(few) = Few::new(op.0, dtype.0, from.0, bytes, along)
+        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
+            few.run(out);
+            Ok(())
+        })
+    {
+        return Ok(answer);
+    }
+    Ok(reduce_many(call, op, dtype, &[before, after], &[1], Operand::along(from.0, along, bytes)))
 }
 
-#[inline(never)]
-fn reduce_along<'a>(
+pub fn reduce_axes<'a>(
     call: Call<'a>,
     op: Reduce,
     dtype: Type,
     shape: Dims,
+    axes: Axes,
+    input: Operand<'a>,
+) -> Term<'a> {
+    reduce_many(call, op, dtype, &shape.0, &axes, input)
+}
+
+#[inline(never)]
+fn reduce_many<'a>(
+    call: Call<'a>,
+    op: Reduce,
+    dtype: Type,
+    shape: &[usize],
     axes: &[usize],
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = op.0.name();
     let work = work(input.shape(), ops::reduce::cost(input.dtype()));
-    call.tensor(work, name, dtype.0, &shape.0, |out| {
-        ops::reduce::reduce(op.0, out, &input.tensor(name)?, axes)
-    })
+    call.tensor(work, name, dtype.0, shape, |out| ops::reduce::reduce(op.0, out, &input.tensor(name)?, axes))
 }
 
-/// `axis` is nil for all of the tensor.
+/// As `reduce`; an axis, or all of them, is always in the middle.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // as above
 pub fn arg_reduce<'a>(
     call: Call<'a>,
     op: Reduce,
     dtype: Type,
-    shape: Dims,
-    axis: Option<usize>,
+    before: usize,
+    reduced: usize,
+    after: usize,
     high: bool,
+    from: Type,
+    data: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let bytes = bytes(data).ok_or_else(bad_argument)?;
+    let along = Along { before, reduced, after };
+    let tie_break = if high { TieBreak::High } else { TieBreak::Low };
+    if let Some(few) = FewSearched::new(op.0, dtype.0, from.0, bytes, along, tie_break)
+        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
+            few.run(out);
+            Ok(())
+        })
+    {
+        return Ok(answer);
+    }
+    Ok(search_many(call, op, dtype, &[before, after], tie_break, Operand::along(from.0, along, bytes)))
+}
+
+#[inline(never)]
+fn search_many<'a>(
+    call: Call<'a>,
+    op: Reduce,
+    dtype: Type,
+    shape: &[usize],
+    tie_break: TieBreak,
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = if op.0 == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
-    let tie_break = if high { TieBreak::High } else { TieBreak::Low };
-    let work = ops::reduce::arg_work(input.size(), layout::size(&shape.0).unwrap_or(usize::MAX));
-    call.tensor(work, name, dtype.0, &shape.0, |out| {
-        ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, axis, tie_break)
+    let work = ops::reduce::arg_work(input.size(), layout::size(shape).unwrap_or(usize::MAX));
+    call.tensor(work, name, dtype.0, shape, |out| {
+        ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, Some(1), tie_break)
     })
 }
 

@@ -32,8 +32,9 @@ nifs! { families:
     fn merged, merged_normal, merged_dirty(op: Binary, shape: Extent<'_>, left_type: Term<'_>, left: Term<'_>, right_type: Term<'_>, right: Term<'_>);
     fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Extent<'_>, input: Term<'_>);
     fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Extent<'_>, input: Term<'_>);
-    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Option<Axes>, input: Term<'_>);
-    fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, shape: Dims, axis: Axis, high: bool, input: Operand<'_>);
+    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, from: Type, data: Term<'_>);
+    fn reduce_axes, reduce_axes_normal, reduce_axes_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
+    fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, high: bool, from: Type, data: Term<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);
     fn matmul, matmul_normal, matmul_dirty(dtype: Type, sizes: Matrices, left: Elementwise<'_>, right: Elementwise<'_>);
     fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'_>);

@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use ferrox_core::exec::elementwise::Operand as Elements;
 use ferrox_core::layout::{self, Shape};
+use ferrox_core::ops::reduce::Along;
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
@@ -167,16 +168,15 @@ impl<'a> Decoder<'a> for Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// All elements that data in whole bytes hold, as one axis.
-    pub fn line(dtype: DType, data: &'a [u8]) -> Self {
-        let size = data.len() * 8 / dtype.bits();
-        Operand { dtype, shape: Shape::from_slice(&[size]), data }
+    /// With three axes.
+    pub fn along(dtype: DType, Along { before, reduced, after }: Along, data: &'a [u8]) -> Self {
+        Operand { dtype, shape: Shape::from_slice(&[before, reduced, after]), data }
     }
 }
 
 /// `{type, data}`, the data in whole bytes.
 #[inline(always)]
-pub fn whole(term: Term<'_>) -> NifResult<(DType, &[u8])> {
+fn whole(term: Term<'_>) -> NifResult<(DType, &[u8])> {
     let [dtype, data] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
     let Type(dtype) = dtype.decode()?;
     Ok((dtype, whole_bytes(data)?))

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
-pub use self::arg::{TieBreak, arg_reduce, arg_work};
+pub use self::arg::{FewSearched, TieBreak, arg_reduce, arg_work};
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
 use crate::exec::extreme::{self, Word};
@@ -55,21 +55,13 @@ pub fn cost(dtype: DType) -> Cost {
 pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let name = op.name();
     let dtype = input.dtype();
-    // For a few elements, planning would take most of the time.
-    if let ([_], [0], Some(bytes)) = (input.shape(), axes, input.contiguous())
-        && out.shape.iter().all(|&dim| dim == 1)
-        && let Some(few) = Few::new(op, out.dtype, dtype, bytes)
-    {
-        few.run(out.bytes);
-        return Ok(());
-    }
     let (kernels, store) = resolve(op, out.dtype, dtype)
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
     let split = Split::new(name, input.shape(), axes)?;
-    let Split { before, reduced, after, .. } = split;
-    check_size(name, &out, input, before * after)?;
+    let along = split.along;
+    check_size(name, &out, input, along.before * along.after)?;
     let bytes = split.dense(name, input)?;
-    out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { before, reduced, after, store }, out))
+    out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { along, store }, out))
 }
 
 /// The loops, and what becomes of their lanes.
@@ -82,39 +74,83 @@ fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(Kernels, Option<Co
     Some((kernels, conversion(kernels.lane, out).map(|convert| Conversion { lane, convert })))
 }
 
-/// A few elements that become one.
+/// Which of `[before, reduced, after]` dense elements become one: those of the middle axis.
+#[derive(Clone, Copy, Debug)]
+pub struct Along {
+    /// The size of the kept axes before.
+    pub before: usize,
+    /// How many elements become one.
+    pub reduced: usize,
+    /// The size of the kept axes after.
+    pub after: usize,
+}
+
+impl Along {
+    /// How many elements there are, if so many can be.
+    #[inline]
+    fn elements(self) -> Option<usize> {
+        self.before.checked_mul(self.reduced)?.checked_mul(self.after)
+    }
+
+    /// Whether they are all of some bytes, and few.
+    #[inline]
+    fn is_few(self, dtype: DType, bytes: &[u8]) -> bool {
+        let length = self.elements().and_then(|elements| elements.checked_mul(dtype.width()));
+        length == Some(bytes.len()) && (1..=FEW_BYTES).contains(&bytes.len())
+    }
+}
+
+/// Lanes of so many bytes at most are on the stack.
+const LANES: usize = 512;
+
+/// A reduction of a few elements, without the planning that takes most of their time.
 pub struct Few<'a> {
     kernels: Kernels,
     store: Option<Conversion>,
     bytes: &'a [u8],
     dtype: DType,
+    along: Along,
 }
 
 impl<'a> Few<'a> {
-    /// All of `bytes`, elements of `dtype`, if they are few and none share a byte, and the operation
-    /// is defined for them and the result.
+    /// Of all of `bytes`, elements of `dtype`, if they are few and none share a byte, and the
+    /// operation is defined for them and the result.
     #[inline]
     #[must_use]
-    pub fn new(op: ReduceOp, out: DType, dtype: DType, bytes: &'a [u8]) -> Option<Self> {
-        let packed = out.is_packed() || dtype.is_packed();
-        if packed || !(1..=FEW_BYTES).contains(&bytes.len()) {
+    pub fn new(op: ReduceOp, out: DType, dtype: DType, bytes: &'a [u8], along: Along) -> Option<Self> {
+        if out.is_packed() || dtype.is_packed() || !along.is_few(dtype, bytes) {
             return None;
         }
         let (kernels, store) = resolve(op, out, dtype)?;
-        Some(Few { kernels, store, bytes, dtype })
+        let few = Few { kernels, store, bytes, dtype, along };
+        (few.results() * kernels.lane.width() <= LANES).then_some(few)
     }
 
-    /// Writes the one to `out`, which is as long.
+    /// How many elements there are after it.
+    #[inline]
+    #[must_use]
+    pub fn results(&self) -> usize {
+        self.along.before * self.along.after
+    }
+
+    /// Writes them to `out`, which is as long.
     #[inline]
     pub fn run(&self, out: &mut [u8]) {
-        let lane = self.kernels.lane;
-        let mut lanes = [0; 16];
-        let computed = &mut lanes[..lane.width()];
-        (self.kernels.rows)(self.bytes, self.bytes.len() / self.dtype.width(), computed);
+        let Along { reduced, after, .. } = self.along;
+        let (lane, width) = (self.kernels.lane, self.kernels.lane.width());
+        let mut lanes = [0; LANES];
+        let computed = if self.store.is_some() { &mut lanes[..self.results() * width] } else { &mut out[..] };
+        if after == 1 {
+            (self.kernels.rows)(self.bytes, reduced, computed);
+        } else {
+            let planes = self.bytes.chunks_exact(reduced * after * self.dtype.width());
+            for (plane, lanes) in planes.zip(computed.chunks_exact_mut(after * width)) {
+                (self.kernels.columns)(plane, after, lanes);
+            }
+        }
         positive_nan(lane, computed);
-        match self.store {
-            Some(Conversion { convert, .. }) => convert(computed, out),
-            None => out.copy_from_slice(computed),
+        if let Some(Conversion { convert, .. }) = self.store {
+            convert(&lanes[..self.results() * width], out);
         }
     }
 }
@@ -132,9 +168,7 @@ fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usiz
 struct Split {
     /// None for the order they are in.
     order: Option<Shape>,
-    before: usize,
-    reduced: usize,
-    after: usize,
+    along: Along,
 }
 
 impl Split {
@@ -156,7 +190,7 @@ impl Split {
         if (first..last).any(|axis| kept(&axis)) {
             return Ok(Self::rows(shape, axes));
         }
-        Ok(Split { order: None, before, reduced: between, after })
+        Ok(Split { order: None, along: Along { before, reduced: between, after } })
     }
 
     /// The reduced axes after the kept ones.
@@ -165,7 +199,8 @@ impl Split {
         let order: Shape = rest.chain(axes.iter().copied()).collect();
         let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
         let (rest, along) = order.split_at(shape.len().saturating_sub(axes.len()));
-        Split { before: product(rest), reduced: product(along), after: 1, order: Some(order) }
+        let along = Along { before: product(rest), reduced: product(along), after: 1 };
+        Split { along, order: Some(order) }
     }
 
     /// The elements in that order.
@@ -181,9 +216,7 @@ impl Split {
 
 /// How many of which axes, and what becomes of the lanes.
 struct View {
-    before: usize,
-    reduced: usize,
-    after: usize,
+    along: Along,
     store: Option<Conversion>,
 }
 
@@ -231,7 +264,7 @@ fn fold_all(
     view: View,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    let View { before, reduced, after, store } = view;
+    let View { along: Along { before, reduced, after }, store } = view;
     let width = dtype.width();
     let lane = kernels.lane.width();
     let size = before * after;
@@ -267,7 +300,7 @@ fn fold_all(
                 }
             },
         );
-        let view = View { before, reduced: blocks, after, store };
+        let view = View { along: Along { before, reduced: blocks, after }, store };
         return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
     }
     let width_out = out.len() / size;

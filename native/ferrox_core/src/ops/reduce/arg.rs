@@ -1,6 +1,6 @@
 //! `Nx.argmax/2` and `Nx.argmin/2`.
 
-use super::{ReduceOp, Split, check_size};
+use super::{Along, ReduceOp, Split, check_size};
 use crate::exec::elementwise::TILE;
 use crate::exec::extreme::Search;
 use crate::exec::parallel::{self, Cost, Work};
@@ -55,15 +55,16 @@ pub fn arg_reduce(
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] })?;
     let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
     let mut split = Split::new(name, input.shape(), &axes)?;
-    check_size(name, &out, input, split.before * split.after)?;
-    if split.reduced == 0 {
+    let Along { before, reduced, after } = split.along;
+    check_size(name, &out, input, before * after)?;
+    if reduced == 0 {
         return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
     }
-    if split.after > 1 && (split.after < COLUMNS || u32::try_from(split.reduced).is_err()) {
+    if after > 1 && (after < COLUMNS || u32::try_from(reduced).is_err()) {
         split = Split::rows(input.shape(), &axes);
     }
     let bytes = split.dense(name, input)?;
-    let Split { before, reduced, after, .. } = split;
+    let Along { before, reduced, after } = split.along;
     let (width, result) = (input.dtype().width(), out.dtype);
     out.write(name, |out| {
         let job = Job { search, bytes: &bytes, width, reduced, after, result };
@@ -80,6 +81,80 @@ pub fn arg_reduce(
         Ok(())
     })
 }
+
+/// The same of a few elements, without the planning that takes most of their time.
+pub struct FewSearched<'a> {
+    search: Search,
+    bytes: &'a [u8],
+    width: usize,
+    along: Along,
+    result: DType,
+}
+
+/// So many are found at once.
+const FEW_FOUND: usize = 32;
+
+impl<'a> FewSearched<'a> {
+    /// As `Few::new`.
+    #[inline]
+    #[must_use]
+    pub fn new(
+        op: ReduceOp,
+        out: DType,
+        dtype: DType,
+        bytes: &'a [u8],
+        along: Along,
+        tie_break: TieBreak,
+    ) -> Option<Self> {
+        let Along { before, reduced, after } = along;
+        let width = dtype.width();
+        let packed = out.is_packed() || dtype.is_packed();
+        if packed || out.is_complex() || !along.is_few(dtype, bytes) || before * after > FEW_FOUND {
+            return None;
+        }
+        // Columns are turned into rows.
+        if after > 1 && reduced * width > COLUMN {
+            return None;
+        }
+        let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
+        Some(FewSearched { search, bytes, width, along, result: out })
+    }
+
+    /// How many places there are.
+    #[inline]
+    #[must_use]
+    pub fn results(&self) -> usize {
+        self.along.before * self.along.after
+    }
+
+    /// Writes them to `out`, which is as long.
+    #[inline]
+    pub fn run(&self, out: &mut [u8]) {
+        let Along { reduced, after, .. } = self.along;
+        let mut places = [0; FEW_FOUND * 8];
+        let places = &mut places[..self.results() * 8];
+        if after == 1 {
+            self.search.rows(self.bytes, reduced, places);
+        } else {
+            let row = reduced * after * self.width;
+            for (plane, places) in self.bytes.chunks_exact(row).zip(places.chunks_exact_mut(after * 8)) {
+                for (column, place) in places.chunks_exact_mut(8).enumerate() {
+                    let mut turned = [0; COLUMN];
+                    let turned = &mut turned[..reduced * self.width];
+                    let elements = plane.chunks_exact(self.width).skip(column).step_by(after);
+                    for (to, from) in turned.chunks_exact_mut(self.width).zip(elements) {
+                        to.copy_from_slice(from);
+                    }
+                    self.search.rows(turned, reduced, place);
+                }
+            }
+        }
+        store(DType::U64, self.result, places, out);
+    }
+}
+
+/// Columns of so many bytes at most are turned on the stack.
+const COLUMN: usize = 256;
 
 struct Job<'a> {
     search: Search,
@@ -100,7 +175,7 @@ impl Job<'_> {
             let count = out.len() / width;
             let places = &mut places[..count * 8];
             self.search.rows(&rows[..count * length], self.reduced, places);
-            self.store(DType::U64, places, out);
+            store(DType::U64, self.result, places, out);
         }
     }
 
@@ -118,16 +193,16 @@ impl Job<'_> {
             let places = &mut places[..count * 4];
             self.search.columns(&self.bytes[first * self.width..last * self.width], self.after, places);
             let (head, tail) = out.split_at_mut(count * width);
-            self.store(DType::U32, places, head);
+            store(DType::U32, self.result, places, head);
             position += count;
             out = tail;
         }
     }
+}
 
-    fn store(&self, dtype: DType, places: &[u8], out: &mut [u8]) {
-        match conversion(dtype, self.result) {
-            Some(convert) => convert(places, out),
-            None => out.copy_from_slice(places),
-        }
+fn store(dtype: DType, result: DType, places: &[u8], out: &mut [u8]) {
+    match conversion(dtype, result) {
+        Some(convert) => convert(places, out),
+        None => out.copy_from_slice(places),
     }
 }
