@@ -1188,9 +1188,15 @@ defmodule Ferrox do
     case reduce_options!(opts, :mean) do
       {:nx, opts} ->
         tensor = nx_tensor(tensor, :mean)
-        sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
-        count = div(Native.size(tensor.shape), Native.size(sum.shape))
-        binary(:divide, Type.to_floating(sum.type), sum, scalar(count, sum.type, :mean))
+
+        %Tensor{type: sum_type, shape: shape} =
+          sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
+
+        count = div(Native.size(tensor.shape), Native.size(shape))
+        {count_type, count} = Numbers.operand(count, sum_type, :mean)
+        type = Type.to_floating(sum_type)
+        data = Native.binary(:divide, type, shape, native(sum), {count_type, {}, count})
+        %Tensor{data: data, type: type, shape: shape}
 
       {mode, opts} ->
         Promoted.mean(mode, tensor, opts)
@@ -1220,32 +1226,42 @@ defmodule Ferrox do
 
     """
     @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []) do
-      opts = options!(opts, [:axis, :keep_axis, :tie_break, :type, :promotion], unquote(name))
-      mode = promotion!(opts, unquote(name))
-      %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, unquote(name))
-      Promoted.check_order!(mode, unquote(name), tensor)
-      type = given_type(opts, mode, unquote(name), :index)
-      given = Keyword.get(opts, :axis)
-      axis = given && Shape.axis!(shape, given, unquote(name))
-      tie_break = Keyword.get(opts, :tie_break) || :low
+    def unquote(name)(tensor, opts \\ []), do: search(unquote(name), unquote(op), tensor, opts)
+  end
 
-      unless tie_break in [:low, :high] do
-        raise ArgumentError,
-              "#{unquote(name)}: :tie_break must be :low or :high, got: #{inspect(tie_break)}"
+  defp search(name, op, tensor, opts) do
+    {mode, given, keep?, tie_break, given_type} = search_options!(opts, name)
+    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, name)
+    Promoted.check_order!(mode, name, tensor)
+
+    type =
+      case given_type || Promotion.facts(mode).index do
+        :bool -> raise ArgumentError, "#{name}: an index is no bool; give a number type"
+        type -> type
       end
 
-      axes = if axis, do: [axis], else: Shape.all_axes(shape)
-      keep? = boolean!(opts, :keep_axis, unquote(name))
-      shape = Shape.reduce(shape, axes, keep? and axis != nil)
+    axis = given && Shape.axis!(shape, given, name)
+    shape = if axis, do: Shape.reduce(shape, [axis], keep?), else: {}
+    data = Native.arg_reduce(op, type, shape, axis, tie_break, native(tensor))
+    %Tensor{data: data, type: type, shape: shape}
+  end
 
-      if type == :bool do
-        raise ArgumentError, "#{unquote(name)}: an index is no bool; give a number type"
-      end
+  # What most are, without a search.
+  defp search_options!([], _name), do: {Promotion.in_effect(), nil, false, :low, nil}
+  defp search_options!([axis: axis], _name), do: {Promotion.in_effect(), axis, false, :low, nil}
 
-      data = Native.arg_reduce(unquote(op), type, shape, axis, tie_break, native(tensor))
-      %Tensor{data: data, type: type, shape: shape}
+  defp search_options!(opts, name) do
+    opts = options!(opts, [:axis, :keep_axis, :tie_break, :type, :promotion], name)
+    mode = promotion!(opts, name)
+    tie_break = Keyword.get(opts, :tie_break) || :low
+
+    unless tie_break in [:low, :high] do
+      raise ArgumentError,
+            "#{name}: :tie_break must be :low or :high, got: #{inspect(tie_break)}"
     end
+
+    keep? = boolean!(opts, :keep_axis, name)
+    {mode, opts[:axis], keep?, tie_break, given_type(opts, mode, name)}
   end
 
   ## Products

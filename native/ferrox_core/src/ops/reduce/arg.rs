@@ -106,14 +106,13 @@ impl<'a> FewSearched<'a> {
         along: Along,
         tie_break: TieBreak,
     ) -> Option<Self> {
-        let Along { before, reduced, after } = along;
+        let Along { before, after, .. } = along;
         let width = dtype.width();
         let packed = out.is_packed() || dtype.is_packed();
         if packed || out.is_complex() || !along.is_few(dtype, bytes) || before * after > FEW_FOUND {
             return None;
         }
-        // Columns are turned into rows.
-        if after > 1 && reduced * width > COLUMN {
+        if after > 1 && bytes.len() > TURNED {
             return None;
         }
         let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
@@ -136,25 +135,33 @@ impl<'a> FewSearched<'a> {
         if after == 1 {
             self.search.rows(self.bytes, reduced, places);
         } else {
-            let row = reduced * after * self.width;
-            for (plane, places) in self.bytes.chunks_exact(row).zip(places.chunks_exact_mut(after * 8)) {
-                for (column, place) in places.chunks_exact_mut(8).enumerate() {
-                    let mut turned = [0; COLUMN];
-                    let turned = &mut turned[..reduced * self.width];
-                    let elements = plane.chunks_exact(self.width).skip(column).step_by(after);
-                    for (to, from) in turned.chunks_exact_mut(self.width).zip(elements) {
-                        to.copy_from_slice(from);
-                    }
-                    self.search.rows(turned, reduced, place);
-                }
+            let mut turned = [0; TURNED];
+            let turned = &mut turned[..self.bytes.len()];
+            match self.width {
+                1 => turn::<1>(self.bytes, self.along, turned),
+                2 => turn::<2>(self.bytes, self.along, turned),
+                4 => turn::<4>(self.bytes, self.along, turned),
+                _ => turn::<8>(self.bytes, self.along, turned),
             }
+            self.search.rows(turned, reduced, places);
         }
         store(DType::U64, self.result, places, out);
     }
 }
 
-/// Columns of so many bytes at most are turned on the stack.
-const COLUMN: usize = 256;
+/// Columns of so many bytes at most are turned into rows on the stack.
+const TURNED: usize = 1024;
+
+fn turn<const N: usize>(bytes: &[u8], Along { reduced, after, .. }: Along, turned: &mut [u8]) {
+    let (elements, turned) = (bytes.as_chunks::<N>().0, turned.as_chunks_mut::<N>().0);
+    let planes = elements.chunks_exact(reduced * after);
+    for (plane, turned) in planes.zip(turned.chunks_exact_mut(reduced * after)) {
+        for (column, row) in turned.chunks_exact_mut(reduced).enumerate() {
+            let elements = plane[column..].iter().step_by(after);
+            row.iter_mut().zip(elements).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
 
 struct Job<'a> {
     search: Search,
