@@ -1285,8 +1285,29 @@ defmodule Ferrox do
 
   """
   @spec dot(operand, operand, keyword) :: Tensor.t()
-  def dot(left, right, opts \\ []) do
-    mode = mode!(opts, :dot)
+  def dot(left, right, opts \\ [])
+
+  # Matrices, or one with a vector, of one type, as most are.
+  def dot(
+        %Tensor{type: {kind, bits} = type, shape: {m, k}, data: left} = one,
+        %Tensor{type: {kind, bits}, shape: right_shape, data: right} = other,
+        []
+      )
+      when elem(right_shape, 0) == k and tuple_size(right_shape) < 3 and is_binary(left) and
+             is_binary(right) do
+    case {Promotion.in_effect(), right_shape} do
+      {:nx, {_, n}} -> matmul(type, {m, n}, {1, m, k, n}, left, right)
+      {:nx, {_}} -> matmul(type, {m}, {1, m, k, 1}, left, right)
+      {mode, _} -> dot_last(mode, one, other, [])
+    end
+  end
+
+  def dot(left, right, opts), do: dot_last(mode!(opts, :dot), left, right, opts)
+
+  defp matmul(type, shape, sizes, left, right),
+    do: %Tensor{data: Native.matmul(type, shape, sizes, left, right), type: type, shape: shape}
+
+  defp dot_last(mode, left, right, opts) do
     left = Operands.tensor!(left, mode, :dot)
     right = Operands.tensor!(right, mode, :dot)
 

@@ -58,7 +58,7 @@ defmodule Ferrox.Native do
     reduce_axes: 5,
     arg_reduce: 8,
     dot: 4,
-    matmul: 4,
+    matmul: 7,
     window: 5,
     window_scatter: 6,
     conv: 5,
@@ -239,13 +239,27 @@ defmodule Ferrox.Native do
     sizes = matrices(left_shape, contract, batch, right_shape, contract2, batch2)
 
     if sizes != nil and is_binary(left_data) and is_binary(right_data) do
-      {left, right} = {like(left, type, left_shape), like(right, type, right_shape)}
-      call(:matmul, [type, sizes, left, right]) |> data(type, shape)
+      left = like(left, type, left_shape)
+      matmul(type, shape, sizes, left, like(right, type, right_shape))
     else
       {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
       call(:dot, [type, shape, left, right]) |> data(type, shape)
     end
   end
+
+  @doc """
+  The product of `{batches, m, k, n}`, matrices of `m` by `k` and of `k` by `n`. A side of the
+  result's type is its data, another `{type, data}`.
+  """
+  @spec matmul(
+          type,
+          tuple,
+          {non_neg_integer, non_neg_integer, non_neg_integer, non_neg_integer},
+          binary | {type, binary},
+          binary | {type, binary}
+        ) :: bitstring
+  def matmul(type, shape, {batches, m, k, n}, left, right),
+    do: call(:matmul, [type, batches, m, k, n, left, right]) |> data(type, shape)
 
   # `{batches, m, k, n}` where it is a product of matrices of m by k and of k by n.
   defp matrices({m, k}, [1], [], {k, n}, [0], []), do: {1, m, k, n}

@@ -168,6 +168,8 @@ defmodule Ferrox.Shape do
       when elem(left, axis) == elem(right, other),
       do: {elem(left, 1 - axis), elem(right, 1 - other)}
 
+  def dot!({b, m, k}, [2], [0], {b, k, n}, [1], [0]), do: {b, m, n}
+
   def dot!(left, left_axes, left_batch, right, right_axes, right_batch) do
     if sizes(left, left_axes) != sizes(right, right_axes) or
          sizes(left, left_batch) != sizes(right, right_batch) do

@@ -5,9 +5,9 @@ mod common;
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::Error;
-use ferrox_core::ops::dot::{Side, dot, matmul};
+use ferrox_core::ops::dot::{Few, Side, dot, matmul};
 use ferrox_core::promotion::System;
+use ferrox_core::{Error, Output};
 
 fn merge(left: DType, right: DType) -> DType {
     System::named("nx").expect("the default system").merge(left, right).expect("every pair")
@@ -291,6 +291,40 @@ fn with_a_vector() {
         }
     }
     println!("dot, with a vector: {compared} elements compared");
+}
+
+#[test]
+fn few_at_once_are_as_by_plan() {
+    let (mut compared, mut random) = (0, Random(5));
+    for &dtype in DType::ALL {
+        for (batches, [m, k, n]) in
+            [(1, [1, 1, 1]), (1, [4, 4, 4]), (2, [3, 5, 2]), (3, [1, 7, 4]), (1, [6, 9, 1]), (1, [1, 40, 1])]
+        {
+            let left = Source::random(dtype, contiguous(&[batches, m, k]), &mut random);
+            let right = Source::random(dtype, contiguous(&[batches, k, n]), &mut random);
+            let (left, right) = (left.buffer(), right.buffer());
+            let few = Few::new(dtype, batches, [m, k, n], left.bytes(), right.bytes());
+            let direct = !dtype.is_packed() && (dtype.is_integer() || matches!(dtype, F32 | F64 | C128));
+            assert_eq!(few.is_some(), direct, "{dtype}");
+            let Some(few) = few else { continue };
+            let mut planned = vec![0xA5; batches * m * n * dtype.width()];
+            let shape = [batches, m, n];
+            let out = Output::new("dot", dtype, &shape, &mut planned).expect("as long");
+            matmul(out, &left, &right).expect("matrices");
+            let mut got = vec![0xA5; few.results() * dtype.width()];
+            few.run(&mut got);
+            assert_eq!(got, planned, "{dtype}, {batches} of {m} by {k} by {n}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
+    let none =
+        |batches, sizes, left: &[u8], right: &[u8]| Few::new(F32, batches, sizes, left, right).is_none();
+    assert!(none(1, [1, 2, 1], &[0; 8], &[0; 4]));
+    assert!(none(1, [0, 2, 1], &[], &[0; 8]));
+    assert!(none(1, [1, 0, 1], &[], &[]));
+    assert!(none(usize::MAX, [usize::MAX, 2, 1], &[0; 8], &[0; 8]));
+    assert!(none(1, [17, 17, 17], &[0; 17 * 17 * 4], &[0; 17 * 17 * 4]));
 }
 
 #[test]

@@ -476,20 +476,44 @@ pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, righ
     })
 }
 
-/// `(batches, m, k, n)`: `batches` of matrices of `m` by `k`, and of `k` by `n`.
-pub type Matrices = (usize, usize, usize, usize);
-
+/// `batches` of matrices of `m` by `k`, and of `k` by `n`.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
 pub fn matmul<'a>(
     call: Call<'a>,
     dtype: Type,
-    (batches, m, k, n): Matrices,
+    batches: usize,
+    m: usize,
+    k: usize,
+    n: usize,
+    left: Term<'a>,
+    right: Term<'a>,
+) -> NifResult<Term<'a>> {
+    if let (Some(left), Some(right)) = (bytes(left), bytes(right))
+        && let Some(few) = ops::dot::Few::new(dtype.0, batches, [m, k, n], left, right)
+        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
+            few.run(out);
+            Ok(())
+        })
+    {
+        return Ok(answer);
+    }
+    let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
+    Ok(matmul_many(call, dtype, &shapes, left.decode()?, right.decode()?))
+}
+
+#[inline(never)]
+fn matmul_many<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    shapes: &[[usize; 3]; 3],
     left: Elementwise<'a>,
     right: Elementwise<'a>,
 ) -> Term<'a> {
     const OP: &str = "dot";
-    let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
     let [left_size, right_size, elements] = shapes.map(|shape| layout::size(&shape).unwrap_or(usize::MAX));
     let read = read(dtype.0, [(left.dtype(dtype.0), left_size), (right.dtype(dtype.0), right_size)]);
+    let [batches, _, k] = shapes[0];
     let work = ops::dot::work(dtype.0, elements, k, read, batches);
     call.tensor(work, OP, dtype.0, &shapes[2], |out| {
         let left = left.tensor(OP, dtype.0, &shapes[0])?;

@@ -6,8 +6,8 @@ use rustler::{Atom, Env, NifResult, Term};
 use crate::call::{Call, Scheduler};
 use crate::entry::nif;
 use crate::families::{
-    self, Binary, ConvOptions, Cumulative, DotSide, Matrices, Over, Paddings, Reduce, Scatter, Tolerances,
-    Unary, Window, WindowOptions,
+    self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
+    Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
 use crate::term::{Axes, Dims, Elementwise, Extent, Operand, Operands, Type};
@@ -36,7 +36,7 @@ nifs! { families:
     fn reduce_axes, reduce_axes_normal, reduce_axes_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, high: bool, from: Type, data: Term<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);
-    fn matmul, matmul_normal, matmul_dirty(dtype: Type, sizes: Matrices, left: Elementwise<'_>, right: Elementwise<'_>);
+    fn matmul, matmul_normal, matmul_dirty(dtype: Type, batches: usize, m: usize, k: usize, n: usize, left: Term<'_>, right: Term<'_>);
     fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'_>);
     fn window_scatter, window_scatter_normal, window_scatter_dirty(op: Scatter, dtype: Type, over: Over, input: Operand<'_>, source: Operand<'_>, init: Operand<'_>);
     fn conv, conv_normal, conv_dirty(dtype: Type, shape: Dims, input: Operand<'_>, kernel: Operand<'_>, options: ConvOptions);

@@ -149,6 +149,61 @@ pub fn matmul(out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<
     })
 }
 
+/// The product of a few elements of one type, without the planning that takes most of their time.
+pub struct Few<'a> {
+    multiply: InOrder,
+    sizes: [usize; 3],
+    width: usize,
+    left: &'a [u8],
+    right: &'a [u8],
+}
+
+impl<'a> Few<'a> {
+    /// Of `[batches, m, k]` and `[batches, k, n]` elements, if they are few, none share a byte, and
+    /// they are multiplied in their type.
+    #[inline]
+    #[must_use]
+    pub fn new(
+        dtype: DType,
+        batches: usize,
+        [m, k, n]: [usize; 3],
+        left: &'a [u8],
+        right: &'a [u8],
+    ) -> Option<Self> {
+        let product = |sizes: [usize; 4]| sizes.into_iter().try_fold(1, usize::checked_mul);
+        let width = dtype.width();
+        let fit = product([batches, m, k, width]) == Some(left.len())
+            && product([batches, k, n, width]) == Some(right.len());
+        if !fit || dtype.is_packed() || !(1..=SMALL).contains(&product([batches, m, k, n])?) {
+            return None;
+        }
+        let lane = match lane(dtype, [dtype; 2], [m, k, n])? {
+            DType::F64 if dtype == DType::F32 => DType::F32,
+            lane => lane,
+        };
+        let few = Few { multiply: in_order(lane, n), sizes: [m, k, n], width, left, right };
+        is_lane(dtype, lane).then_some(few)
+    }
+
+    /// How many elements it has.
+    #[inline]
+    #[must_use]
+    pub fn results(&self) -> usize {
+        let [_, k, n] = self.sizes;
+        self.left.len() / (k * self.width) * n
+    }
+
+    /// Writes them to `out`, which is as long.
+    pub fn run(&self, out: &mut [u8]) {
+        let [m, k, n] = self.sizes;
+        let matrices = |bytes: &'a [u8], size: usize| bytes.chunks_exact(size * self.width);
+        let operands = matrices(self.left, m * k).zip(matrices(self.right, k * n));
+        for ((left, right), out) in operands.zip(out.chunks_exact_mut(m * n * self.width)) {
+            (self.multiply)(self.sizes, left, right, out);
+        }
+    }
+}
+
 #[cold]
 fn not_matrices(left: &Tensor<'_>, right: &Tensor<'_>) -> Error {
     let shapes = vec![left.shape().to_vec(), right.shape().to_vec()];
@@ -338,18 +393,26 @@ fn product(
         return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
     }
     let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);
-    match lane {
-        DType::U8 => matmul::ordered::<u8>([m, k, n], &left, &right, out),
-        DType::U16 => matmul::ordered::<u16>([m, k, n], &left, &right, out),
-        DType::U32 => matmul::ordered::<u32>([m, k, n], &left, &right, out),
-        DType::U64 => matmul::ordered::<u64>([m, k, n], &left, &right, out),
-        DType::C128 => matmul::ordered::<Complex<f64>>([m, k, n], &left, &right, out),
-        DType::F32 if n == 1 => small::with_vector::<f32>(k, &left, &right, out),
-        DType::F32 => small::multiply::<f32>([m, k, n], &left, &right, out),
-        DType::F64 if n == 1 => matmul::ordered::<f64>([m, k, n], &left, &right, out),
-        _ => small::multiply::<f64>([m, k, n], &left, &right, out),
-    }
+    in_order(lane, n)([m, k, n], &left, &right, out);
     Ok(())
+}
+
+/// Multiplies dense matrices of `[m, k]` by `[k, n]`.
+type InOrder = fn([usize; 3], &[u8], &[u8], &mut [u8]);
+
+/// What adds the products up in order, for `n` columns.
+fn in_order(lane: DType, n: usize) -> InOrder {
+    match lane {
+        DType::U8 => matmul::ordered::<u8>,
+        DType::U16 => matmul::ordered::<u16>,
+        DType::U32 => matmul::ordered::<u32>,
+        DType::U64 => matmul::ordered::<u64>,
+        DType::C128 => matmul::ordered::<Complex<f64>>,
+        DType::F32 if n == 1 => |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out),
+        DType::F32 => small::multiply::<f32>,
+        DType::F64 if n == 1 => matmul::ordered::<f64>,
+        _ => small::multiply::<f64>,
+    }
 }
 
 /// The product of a matrix of `[m, k]` with a vector, if the elements of its rows or
