@@ -1347,7 +1347,14 @@ defmodule Ferrox do
 
   """
   @spec dot(operand, [axis], [axis], operand, [axis], [axis], keyword) :: Tensor.t()
-  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []) do
+  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ [])
+
+  # The axes that `dot/3` takes.
+  def dot(%Tensor{shape: {_, _}} = left, [1], [], %Tensor{shape: shape} = right, [0], [], opts)
+      when tuple_size(shape) in [1, 2],
+      do: dot(left, right, opts)
+
+  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts) do
     mode = mode!(opts, :dot)
     left = Operands.tensor!(left, mode, :dot)
     right = Operands.tensor!(right, mode, :dot)

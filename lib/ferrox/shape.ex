@@ -149,6 +149,7 @@ defmodule Ferrox.Shape do
   """
   @spec reduction!(t, keyword, atom) :: {[non_neg_integer] | nil, t}
   def reduction!(_shape, [], _op), do: {nil, {}}
+  def reduction!(_shape, [axes: nil], _op), do: {nil, {}}
 
   def reduction!(shape, [axes: axes], op) do
     axes = axes!(shape, axes, op)
