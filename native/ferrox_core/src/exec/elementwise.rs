@@ -160,10 +160,15 @@ pub fn run(
         }
     }
     if operands.len() == inputs.len() {
-        if !parallel::is_worth_sharing(size, cost) && !past::is_large(target.bytes) {
+        if !parallel::is_worth_sharing(size, cost) && target.bytes.len() < past::LINED {
             return kernel(target.bytes, &operands);
         }
-        return past::try_fill(target.bytes, size, cost, |start, out| {
+        let dense = operands.iter().zip(inputs).filter_map(|(operand, input)| match operand {
+            Operand::Slice(bytes) => Some((*bytes, input.width)),
+            Operand::Scalar(_) => None,
+        });
+        let lead = past::lead([(&*target.bytes, target.bytes.len() / size)].into_iter().chain(dense));
+        return past::try_fill(target.bytes, size, cost, lead, |start, out| {
             let part: SmallVec<[Operand<'_>; 3]> = operands
                 .iter()
                 .zip(inputs)
@@ -202,7 +207,9 @@ pub fn run(
     };
     let width = target.bytes.len() / size;
     let plan = Plan::new(inner, sources, width, target.store, kernel);
-    past::try_fill(target.bytes, size, cost, |start, out| plan.run(start, out))
+    past::try_fill(target.bytes, size, cost, past::lead([(&*target.bytes, width)]), |start, out| {
+        plan.run(start, out)
+    })
 }
 
 /// So few elements fit a buffer on the stack.

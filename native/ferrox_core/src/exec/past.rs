@@ -1,10 +1,11 @@
-//! Writes large results past the caches.
+//! Writes results in lines of the caches, and large ones past them.
 //!
 //! Problem: a store reads its line of memory before it changes it, which is for nothing
 //! where the whole line is overwritten, and takes the place of what the cache could keep.
 //! Technique: what is too large to be found in a cache later on is computed a tile at a
 //! time in memory that stays in the first-level cache, and written from there by stores
-//! that don't read.
+//! that don't read. Of smaller results a few elements are computed first, so that the vectors
+//! after them lie on one line each, wherever the memory begins.
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
@@ -24,7 +25,23 @@ pub fn is_large(out: &[u8]) -> bool {
     out.len() >= LARGE
 }
 
-/// `parallel::try_fill` for elements that may be computed in any parts.
+/// Less than this is read and written before it would matter where lines begin.
+pub const LINED: usize = 1 << 14;
+
+/// How many elements to compute first, so that those of the widest of some memory start with a
+/// line: a vector that lies on two takes two accesses. None where they never do.
+#[must_use]
+pub fn lead<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
+    let (mut widest, mut bytes) = (0, 0);
+    for (stream, width) in streams {
+        if width > widest {
+            (widest, bytes) = (width, stream.as_ptr().align_offset(LINE));
+        }
+    }
+    if bytes < LINE && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
+}
+
+/// `parallel::try_fill` for elements that may be computed in any parts, `lead` of them first.
 ///
 /// # Errors
 ///
@@ -33,10 +50,16 @@ pub fn try_fill<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
+    lead: usize,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     if !is_large(out) {
-        return parallel::try_fill(out, size, cost, fill);
+        if lead == 0 || lead >= size || out.len() < LINED {
+            return parallel::try_fill(out, size, cost, fill);
+        }
+        let (head, body) = out.split_at_mut(out.len() / size * lead);
+        fill(0, head)?;
+        return parallel::try_fill(body, size - lead, cost, |start, part| fill(lead + start, part));
     }
     let width = out.len() / size;
     parallel::try_fill(out, size, cost, |start, part| tiles(part, width, |at, tile| fill(start + at, tile)))

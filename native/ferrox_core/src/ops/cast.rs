@@ -53,7 +53,8 @@ pub fn operand_cost(from: DType, to: DType) -> Cost {
 /// Converts `size` dense elements, in parallel if that pays.
 pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());
-    let filled: Result<(), Infallible> = past::try_fill(out, size, cost(from, to), |start, part| {
+    let lead = past::lead([(&*out, lane), (bytes, width)]);
+    let filled: Result<(), Infallible> = past::try_fill(out, size, cost(from, to), lead, |start, part| {
         let source = &bytes[start * width..][..part.len() / lane * width];
         match conversion(from, to) {
             Some(convert) => convert(source, part),

@@ -42,7 +42,7 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
         let unit = unit(&layout);
         if unit == 1 && !far {
-            return past::try_fill(out, size, cost(input.dtype()), |start, part| {
+            return past::try_fill(out, size, cost(input.dtype()), 0, |start, part| {
                 gather(width, input.bytes(), &layout, start, part);
                 Ok(())
             });
@@ -184,7 +184,7 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     out.write(OP, |out| {
         // Where tiles begin, the tensors before have to be passed.
         if parts.len() <= FEW {
-            past::try_fill(out, size, cost, take)
+            past::try_fill(out, size, cost, 0, take)
         } else {
             parallel::try_fill(out, size, cost, take)
         }

@@ -1,0 +1,96 @@
+//! The same results wherever in lines of memory the operands and the result lie.
+
+use ferrox_core::DType::{self, *};
+use ferrox_core::ops::binary::{BinaryOp, binary};
+use ferrox_core::ops::cast::as_type;
+use ferrox_core::{Error, Fault, Output, Tensor};
+
+const SIZE: usize = 20_011;
+const LINE: usize = 64;
+
+/// Memory with `bytes` so many bytes after the beginning of a line.
+struct Placed {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Placed {
+    fn new(bytes: &[u8], after: usize) -> Self {
+        let mut memory = vec![0xA5; bytes.len() + 2 * LINE];
+        let start = memory.as_ptr().align_offset(LINE) + after;
+        memory[start..start + bytes.len()].copy_from_slice(bytes);
+        Placed { memory, start, length: bytes.len() }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.length]
+    }
+}
+
+fn numbers(dtype: DType) -> Vec<u8> {
+    let number = |i: usize| ((i * 7919) % 251) as f64 - 100.5;
+    let wide: Vec<u8> = (0..SIZE).flat_map(|i| number(i).to_ne_bytes()).collect();
+    let mut bytes = vec![0; SIZE * dtype.width()];
+    let wide = Tensor::new("test", F64, &[SIZE], &wide).expect("as long");
+    as_type(Output::new("test", dtype, &[SIZE], &mut bytes).expect("as long"), &wide).expect("defined");
+    bytes
+}
+
+/// `run` for all places of two operands and the result.
+fn everywhere(
+    dtypes: [DType; 2],
+    out: DType,
+    run: impl Fn(Output<'_>, &Tensor<'_>, &Tensor<'_>) -> Result<(), Error>,
+) {
+    let operands = dtypes.map(numbers);
+    let mut first: Option<Vec<u8>> = None;
+    for (left_after, right_after, out_after) in
+        [(0, 0, 0), (8, 16, 24), (16, 16, 16), (0, 56, 8), (1, 3, 5), (40, 8, 1), (3, 0, 32)]
+    {
+        let [left, right] = [left_after, right_after];
+        let [left, right] = [Placed::new(&operands[0], left), Placed::new(&operands[1], right)];
+        let mut placed = Placed::new(&vec![0x5A; SIZE * out.width()], out_after);
+        let [left, right] = [(dtypes[0], &left), (dtypes[1], &right)]
+            .map(|(dtype, placed)| Tensor::new("test", dtype, &[SIZE], placed.bytes()).expect("as long"));
+        let range = placed.start..placed.start + placed.length;
+        let bytes = &mut placed.memory[range];
+        run(Output::new("test", out, &[SIZE], bytes).expect("as long"), &left, &right).expect("defined");
+        let around = [&placed.memory[..placed.start], &placed.memory[placed.start + placed.length..]];
+        assert!(around.concat().iter().all(|&byte| byte == 0xA5), "wrote past its result");
+        match &first {
+            None => first = Some(placed.bytes().to_vec()),
+            Some(first) => assert!(first == placed.bytes(), "{dtypes:?} to {out} at {out_after}"),
+        }
+    }
+}
+
+#[test]
+fn operations_of_two() {
+    for (dtype, out) in [(F32, F32), (F64, U8), (U8, U8), (BF16, BF16), (C64, C64), (S64, S64)] {
+        let op = if out == dtype { BinaryOp::Multiply } else { BinaryOp::Less };
+        everywhere([dtype; 2], out, |out, left, right| binary(op, out, left, right));
+    }
+    everywhere([U8, F32], F32, |out, left, right| binary(BinaryOp::Add, out, left, right));
+}
+
+#[test]
+fn casts() {
+    for (from, to) in [(F32, F64), (F64, F32), (F32, U8), (F32, S32), (BF16, F32), (F16, F32), (U8, S64)] {
+        everywhere([from; 2], to, |out, input, _| as_type(out, input));
+    }
+}
+
+#[test]
+fn faults_before_the_first_line() {
+    let mut zero = vec![1; SIZE * 4];
+    zero[..4].fill(0);
+    let placed = Placed::new(&zero, 8);
+    let tensor = Tensor::new("test", S32, &[SIZE], placed.bytes()).expect("as long");
+    let mut out = Placed::new(&zero, 8);
+    let (start, length) = (out.start, out.length);
+    let bytes = &mut out.memory[start..start + length];
+    let out = Output::new("test", S32, &[SIZE], bytes).expect("as long");
+    let divided = binary(BinaryOp::Quotient, out, &tensor, &tensor);
+    assert!(matches!(divided, Err(Error::Element { fault: Fault::DivisionByZero, .. })), "{divided:?}");
+}
