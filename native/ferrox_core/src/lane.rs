@@ -258,15 +258,16 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
             }
             return;
         }
-        const CHUNK: usize = 64;
+        const CHUNK: usize = 256;
         for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(S::view(self.from).chunks(CHUNK)) {
-            // Without an early exit, so that it vectorizes.
-            let plain = from.iter().fold(true, |all, &from| all & M::plain(S::load(from)));
-            if plain {
-                for (to, &from) in to.iter_mut().zip(from) {
-                    *to = M::map_plain(S::load(from)).store();
-                }
-            } else {
+            // Without an early exit, so that it vectorizes; what is not plain is done again.
+            let mut plain = true;
+            for (to, &from) in to.iter_mut().zip(from) {
+                let value = S::load(from);
+                plain &= M::plain(value);
+                *to = M::map_plain(value).store();
+            }
+            if !plain {
                 for (to, &from) in to.iter_mut().zip(from) {
                     *to = M::map(S::load(from)).store();
                 }
