@@ -129,7 +129,12 @@ pub fn direct(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<&'static
 }
 
 fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Direct<2>> {
-    if out.is_packed() || operands.iter().any(|dtype| dtype.is_packed()) {
+    // In what these are computed also depends on the value of an integer that is one for all.
+    let by_value = matches!(op, BinaryOp::Pow | BinaryOp::Atan2)
+        && !out.is_integer()
+        && out.precision() <= 24
+        && operands.iter().any(|dtype| dtype.precision() > 24);
+    if by_value || out.is_packed() || operands.iter().any(|dtype| dtype.is_packed()) {
         return None;
     }
     // Of no elements, which stands for any.
