@@ -1240,7 +1240,7 @@ defmodule Ferrox do
         type -> type
       end
 
-    axis = given && Shape.axis!(shape, given, name)
+    axis = if given != nil, do: Shape.axis!(shape, given, name)
     shape = if axis, do: Shape.reduce(shape, [axis], keep?), else: {}
     data = Native.arg_reduce(op, type, shape, axis, tie_break, native(tensor))
     %Tensor{data: data, type: type, shape: shape}

@@ -339,6 +339,7 @@ defmodule FerroxTest do
       Ferrox.argmax(t, axis: 0, keep_axis: 0)
     end)
 
+    raises("argmax: axis false", fn -> Ferrox.argmax(t, axis: false) end)
     raises("mean: unknown option :axis", fn -> Ferrox.mean(t, axis: 0) end)
     raises("must be in ascending order", fn -> Ferrox.broadcast(t, {3, 2}, axes: [1, 0]) end)
   end
