@@ -148,8 +148,8 @@ pub fn natural(term: Term<'_>) -> Option<usize> {
 #[inline(always)]
 pub fn pair<'a>(left: Term<'a>, right: Term<'a>) -> Term<'a> {
     let (env, terms) = (left.get_env(), [left.as_c_arg(), right.as_c_arg()]);
-    // SAFETY: two terms, and the env of one: a term that is another call's has an env that this
-    // lifetime can't be of.
+    // SAFETY: two terms, and the env of one. That of the other is the same: terms of this crate
+    // live as long as the call that they are of, and no call has those of another.
     unsafe { Term::new(env, enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr(), 2)) }
 }
 
