@@ -43,12 +43,29 @@ pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
         && SCATTER.fill(env)
 }
 
-static BINARY: Names<BinaryOp> = Names::new(BinaryOp::ALL, BinaryOp::name);
-static UNARY: Names<UnaryOp> = Names::new(UnaryOp::ALL, UnaryOp::name);
-static REDUCE: Names<ReduceOp> = Names::new(ReduceOp::ALL, ReduceOp::name);
-static WINDOW: Names<WindowOp> = Names::new(WindowOp::ALL, WindowOp::name);
-static SCATTER: Names<Choice> = Names::new(Choice::ALL, Choice::name);
-static CUMULATIVE: Names<CumulativeOp> = Names::new(CumulativeOp::ALL, CumulativeOp::name);
+/// The operations of families: how an argument that names one is decoded, and their names.
+macro_rules! families {
+    ($($Family:ident($Op:ty), $NAMES:ident;)*) => {$(
+        static $NAMES: Names<$Op> = Names::new(<$Op>::ALL, <$Op>::name);
+
+        pub struct $Family($Op);
+
+        impl<'a> Decoder<'a> for $Family {
+            #[inline(always)]
+            fn decode(term: Term<'a>) -> NifResult<Self> {
+                $NAMES.decode(term).map($Family)
+            }
+        }
+    )*};
+}
+families! {
+    Binary(BinaryOp), BINARY;
+    Unary(UnaryOp), UNARY;
+    Reduce(ReduceOp), REDUCE;
+    Window(WindowOp), WINDOW;
+    Scatter(Choice), SCATTER;
+    Cumulative(CumulativeOp), CUMULATIVE;
+}
 
 /// The names of the operations, one list a family that has several.
 pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
@@ -56,54 +73,6 @@ pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
         names.names().map(|name| Atom::from_str(env, name)).collect()
     }
     Ok(vec![atoms(env, &BINARY)?, atoms(env, &UNARY)?, atoms(env, &REDUCE)?, atoms(env, &CUMULATIVE)?])
-}
-
-pub struct Binary(BinaryOp);
-
-impl<'a> Decoder<'a> for Binary {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        BINARY.decode(term).map(Binary)
-    }
-}
-
-pub struct Unary(UnaryOp);
-
-impl<'a> Decoder<'a> for Unary {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        UNARY.decode(term).map(Unary)
-    }
-}
-
-pub struct Reduce(ReduceOp);
-
-impl<'a> Decoder<'a> for Reduce {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        REDUCE.decode(term).map(Reduce)
-    }
-}
-
-pub struct Window(WindowOp);
-
-impl<'a> Decoder<'a> for Window {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        WINDOW.decode(term).map(Window)
-    }
-}
-
-pub struct Scatter(Choice);
-
-impl<'a> Decoder<'a> for Scatter {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        SCATTER.decode(term).map(Scatter)
-    }
-}
-
-pub struct Cumulative(CumulativeOp);
-
-impl<'a> Decoder<'a> for Cumulative {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        CUMULATIVE.decode(term).map(Cumulative)
-    }
 }
 
 /// The work of computing every element of a shape.
