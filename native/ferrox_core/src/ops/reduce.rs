@@ -59,7 +59,7 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
     let split = Split::new(name, input.shape(), axes)?;
     let along = split.along;
-    check_size(name, &out, input, along.before * along.after)?;
+    check_size(name, &out, input, along.results())?;
     let bytes = split.dense(name, input)?;
     out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { along, store }, out))
 }
@@ -92,11 +92,18 @@ impl Along {
         self.before.checked_mul(self.reduced)?.checked_mul(self.after)
     }
 
-    /// Whether they are all of some bytes, and few.
+    /// How many there are after it.
     #[inline]
-    fn is_few(self, dtype: DType, bytes: &[u8]) -> bool {
+    fn results(self) -> usize {
+        self.before * self.after
+    }
+
+    /// Whether they are all of some bytes, and few, and no type is one whose elements share a byte.
+    #[inline]
+    fn is_few(self, out: DType, dtype: DType, bytes: &[u8]) -> bool {
         let length = self.elements().and_then(|elements| elements.checked_mul(dtype.width()));
-        length == Some(bytes.len()) && (1..=FEW_BYTES).contains(&bytes.len())
+        let few = length == Some(bytes.len()) && (1..=FEW_BYTES).contains(&bytes.len());
+        few && !out.is_packed() && !dtype.is_packed()
     }
 }
 
@@ -118,7 +125,7 @@ impl<'a> Few<'a> {
     #[inline]
     #[must_use]
     pub fn new(op: ReduceOp, out: DType, dtype: DType, bytes: &'a [u8], along: Along) -> Option<Self> {
-        if out.is_packed() || dtype.is_packed() || !along.is_few(dtype, bytes) {
+        if !along.is_few(out, dtype, bytes) {
             return None;
         }
         let (kernels, store) = resolve(op, out, dtype)?;
@@ -130,7 +137,7 @@ impl<'a> Few<'a> {
     #[inline]
     #[must_use]
     pub fn results(&self) -> usize {
-        self.along.before * self.along.after
+        self.along.results()
     }
 
     /// Writes them to `out`, which is as long.

@@ -4,6 +4,7 @@ use super::{Along, ReduceOp, Split, check_size};
 use crate::exec::elementwise::TILE;
 use crate::exec::extreme::Search;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::turn::{self, Plane};
 use crate::lane::conversion;
 use crate::layout::Shape;
 use crate::tensor::{Output, Tensor};
@@ -106,24 +107,23 @@ impl<'a> FewSearched<'a> {
         along: Along,
         tie_break: TieBreak,
     ) -> Option<Self> {
-        let Along { before, after, .. } = along;
-        let width = dtype.width();
-        let packed = out.is_packed() || dtype.is_packed();
-        if packed || out.is_complex() || !along.is_few(dtype, bytes) || before * after > FEW_FOUND {
-            return None;
-        }
-        if after > 1 && bytes.len() > TURNED {
+        let turns = along.after > 1;
+        if out.is_complex()
+            || !along.is_few(out, dtype, bytes)
+            || along.results() > FEW_FOUND
+            || turns && bytes.len() > TURNED
+        {
             return None;
         }
         let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
-        Some(FewSearched { search, bytes, width, along, result: out })
+        Some(FewSearched { search, bytes, width: dtype.width(), along, result: out })
     }
 
     /// How many places there are.
     #[inline]
     #[must_use]
     pub fn results(&self) -> usize {
-        self.along.before * self.along.after
+        self.along.results()
     }
 
     /// Writes them to `out`, which is as long.
@@ -154,12 +154,10 @@ const TURNED: usize = 1024;
 
 fn turn<const N: usize>(bytes: &[u8], Along { reduced, after, .. }: Along, turned: &mut [u8]) {
     let (elements, turned) = (bytes.as_chunks::<N>().0, turned.as_chunks_mut::<N>().0);
+    let columns = Plane { shape: (after, reduced), first: 0, row: 1, column: after as isize };
     let planes = elements.chunks_exact(reduced * after);
     for (plane, turned) in planes.zip(turned.chunks_exact_mut(reduced * after)) {
-        for (column, row) in turned.chunks_exact_mut(reduced).enumerate() {
-            let elements = plane[column..].iter().step_by(after);
-            row.iter_mut().zip(elements).for_each(|(to, from)| *to = *from);
-        }
+        turn::plane(plane, columns, turned, reduced);
     }
 }
 
