@@ -177,10 +177,7 @@ impl<'a> Few<'a> {
         if !fit || dtype.is_packed() || !(1..=SMALL).contains(&product([batches, m, k, n])?) {
             return None;
         }
-        let lane = match lane(dtype, [dtype; 2], [m, k, n])? {
-            DType::F64 if dtype == DType::F32 => DType::F32,
-            lane => lane,
-        };
+        let lane = read_as(dtype, [dtype; 2], [m, k, n])?;
         let few = Few { multiply: in_order(lane, n), sizes: [m, k, n], width, left, right };
         is_lane(dtype, lane).then_some(few)
     }
@@ -220,12 +217,9 @@ fn multiply<'a>(
 ) -> Result<(), Error> {
     let dtype = out.dtype;
     let dtypes = tensors.map(Tensor::dtype);
-    let Some(lane) = lane(dtype, dtypes, sizes) else {
+    let Some(lane) = read_as(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
-    // Few products of f32 are converted on the way.
-    let all = [dtype, dtypes[0], dtypes[1]];
-    let lane = if lane == DType::F64 && all == [DType::F32; 3] { DType::F32 } else { lane };
     let [left, right] = prepare(lane)?;
     let out_shape = out.shape;
     out.write(OP, |bytes| {
@@ -238,6 +232,14 @@ fn multiply<'a>(
         super::cast::convert(lane, &wide, dtype, out_shape.iter().product(), bytes);
         Ok(())
     })
+}
+
+/// What the operands are converted to before they are multiplied: few of f32 are on the way.
+fn read_as(out: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Option<DType> {
+    match lane(out, dtypes, sizes)? {
+        DType::F64 if [out, dtypes[0], dtypes[1]] == [DType::F32; 3] => Some(DType::F32),
+        lane => Some(lane),
+    }
 }
 
 /// What the operands are converted to and multiplied in.
