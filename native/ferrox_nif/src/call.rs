@@ -86,6 +86,15 @@ impl<'a> Call<'a> {
         })
     }
 
+    /// The same of what is always little work, and can't fail.
+    #[inline(always)]
+    pub fn at_once(self, length: usize, fill: impl FnOnce(&mut [u8])) -> Option<Term<'a>> {
+        self.few(0, length, |out| {
+            fill(out);
+            Ok(())
+        })
+    }
+
     /// `run` with one tensor as the answer: `fill` writes its data.
     #[inline(always)]
     pub fn tensor(

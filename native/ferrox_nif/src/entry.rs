@@ -23,12 +23,12 @@ use rustler::{Env, NifResult, Term};
 macro_rules! nif {
     ($name:ident, $schedule:ident, |$env:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
+            const COUNT: usize = [$(stringify!($arg)),*].len();
             unsafe extern "C" fn function(
                 env: *mut $crate::entry::ErlNifEnv,
                 _count: $crate::entry::c_int,
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
-                const COUNT: usize = [$(stringify!($arg)),*].len();
                 let run = $crate::entry::of(|$env, mut arguments| {
                     $(let $arg: $type = arguments.next()?.decode()?;)*
                     $crate::entry::Answer::answer($answer)
@@ -38,7 +38,7 @@ macro_rules! nif {
             }
             $crate::entry::inventory::submit!(rustler::Nif {
                 name: concat!(stringify!($name), "\0").as_ptr().cast(),
-                arity: [$(stringify!($arg)),*].len() as $crate::entry::c_uint,
+                arity: COUNT as $crate::entry::c_uint,
                 flags: rustler::SchedulerFlags::$schedule as $crate::entry::c_uint,
                 raw_func: function,
             });

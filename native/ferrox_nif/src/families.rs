@@ -28,7 +28,9 @@ pub use self::indexed::{
 use crate::call::Call;
 use crate::entry::{Tuple, bad_argument, bytes, pair};
 use crate::known::Names;
-use crate::term::{self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits};
+use crate::term::{
+    self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole_bytes,
+};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -259,13 +261,10 @@ pub fn reduce<'a>(
     from: Type,
     data: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let bytes = bytes(data).ok_or_else(bad_argument)?;
+    let bytes = whole_bytes(data)?;
     let along = Along { before, reduced, after };
     if let Some(few) = Few::new(op.0, dtype.0, from.0, bytes, along)
-        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
-            few.run(out);
-            Ok(())
-        })
+        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
     {
         return Ok(answer);
     }
@@ -311,14 +310,11 @@ pub fn arg_reduce<'a>(
     from: Type,
     data: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let bytes = bytes(data).ok_or_else(bad_argument)?;
+    let bytes = whole_bytes(data)?;
     let along = Along { before, reduced, after };
     let tie_break = if high { TieBreak::High } else { TieBreak::Low };
     if let Some(few) = FewSearched::new(op.0, dtype.0, from.0, bytes, along, tie_break)
-        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
-            few.run(out);
-            Ok(())
-        })
+        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
     {
         return Ok(answer);
     }
@@ -460,10 +456,7 @@ pub fn matmul<'a>(
 ) -> NifResult<Term<'a>> {
     if let (Some(left), Some(right)) = (bytes(left), bytes(right))
         && let Some(few) = ops::dot::Few::new(dtype.0, batches, [m, k, n], left, right)
-        && let Some(answer) = call.few(0, few.results() * dtype.0.width(), |out| {
-            few.run(out);
-            Ok(())
-        })
+        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
     {
         return Ok(answer);
     }

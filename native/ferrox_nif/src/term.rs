@@ -66,18 +66,29 @@ impl<'a> Decoder<'a> for Dims {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let Some(dims) = Tuple::of(term) else {
-            return Ok(Dims(Shape::from_buf_and_len([size(term)?, 0, 0, 0], 1)));
+            return Ok(Dims(one(term)?));
         };
-        // What is pushed is read in other pieces than it was written, when it is moved, and for
-        // that the processor waits.
         if let Some([a]) = dims.array() {
-            return Ok(Dims(Shape::from_buf_and_len([size(a)?, 0, 0, 0], 1)));
+            return Ok(Dims(one(a)?));
         }
         if let Some([a, b]) = dims.array() {
-            return Ok(Dims(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2)));
+            return Ok(Dims(two(a, b)?));
         }
         dims.terms().map(size).collect::<NifResult<_>>().map(Dims)
     }
+}
+
+// Shapes as most are, made at once: what is pushed is read in other pieces than it was written,
+// when it is moved, and for that the processor waits.
+
+#[inline(always)]
+fn one(a: Term<'_>) -> NifResult<Shape> {
+    Ok(Shape::from_buf_and_len([size(a)?, 0, 0, 0], 1))
+}
+
+#[inline(always)]
+fn two(a: Term<'_>, b: Term<'_>) -> NifResult<Shape> {
+    Ok(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2))
 }
 
 #[inline(always)]
@@ -120,18 +131,16 @@ pub struct Axes(Shape);
 impl<'a> Decoder<'a> for Axes {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let cell = |list: Term<'a>| list.list_get_cell();
-        // As in `Dims`.
         if term.is_empty_list() {
             return Ok(Axes(Shape::new()));
         }
-        let (a, rest) = cell(term)?;
+        let (a, rest) = term.list_get_cell()?;
         if rest.is_empty_list() {
-            return Ok(Axes(Shape::from_buf_and_len([size(a)?, 0, 0, 0], 1)));
+            return Ok(Axes(one(a)?));
         }
-        let (b, rest) = cell(rest)?;
+        let (b, rest) = rest.list_get_cell()?;
         if rest.is_empty_list() {
-            return Ok(Axes(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2)));
+            return Ok(Axes(two(a, b)?));
         }
         term.decode::<ListIterator<'a>>()?.map(size).collect::<NifResult<_>>().map(Axes)
     }
