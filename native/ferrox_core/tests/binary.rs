@@ -3,11 +3,13 @@
 
 mod common;
 
-use common::number::{Number, bounds, cast, to_floating, value};
-use common::{Bound, Random, Source, all_values, check, contiguous, indices, output, special, values, views};
+use common::number::{Number, bounds, cast, value};
+use common::{
+    Bound, Random, Source, all_values, check, contiguous, indices, output, result_type, special, values,
+    views,
+};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
-use ferrox_core::promotion::System;
 use ferrox_core::{Error, Fault};
 
 /// Whether Nx defines the operation on these types.
@@ -21,17 +23,6 @@ fn defined(op: BinaryOp, left: DType, right: DType) -> bool {
             !left.is_complex() && !right.is_complex()
         }
         _ => true,
-    }
-}
-
-/// The type that Nx gives the result.
-fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
-    let nx = System::named("nx").expect("the default system");
-    let merged = nx.merge(left, right).expect("every pair");
-    match op {
-        _ if op.is_predicate() => U8,
-        BinaryOp::Divide | BinaryOp::Atan2 => to_floating(merged),
-        _ => merged,
     }
 }
 

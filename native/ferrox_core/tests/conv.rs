@@ -3,12 +3,11 @@
 mod common;
 
 use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use common::{Bound, Random, Source, check, contiguous, indices, merge, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::ops::conv::{Options, conv};
-use ferrox_core::promotion::System;
 
 /// The sizes in the order of batch, channels, space; and all options.
 #[derive(Clone, Debug)]
@@ -153,10 +152,6 @@ fn random_spec(random: &mut Random) -> Spec {
             return spec;
         }
     }
-}
-
-fn merge(left: DType, right: DType) -> DType {
-    System::named("nx").expect("the default system").merge(left, right).expect("every pair")
 }
 
 /// Whole numbers, so that every sum is exact; integers of any size if the

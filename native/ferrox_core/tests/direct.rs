@@ -2,14 +2,13 @@
 
 mod common;
 
-use common::number::{Number, cast, to_bytes, to_floating};
-use common::{Random, values};
+use common::number::{Number, cast, to_bytes};
+use common::{Random, result_type, values};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::elementwise::Operand;
 use ferrox_core::ops::binary::{self, BinaryOp, binary};
 use ferrox_core::ops::direct::Direct;
 use ferrox_core::ops::unary::{self, UnaryOp, unary};
-use ferrox_core::promotion::System;
 use ferrox_core::{Error, Output, Tensor};
 
 /// Elements of which the operations plan how to compute them, and of which nothing is planned.
@@ -51,17 +50,6 @@ fn bytes(dtype: DType, numbers: &[Number]) -> Vec<u8> {
     to_bytes(&elements, dtype)
 }
 
-/// The type that Nx gives the result; each operation has one on certain types.
-fn result(op: BinaryOp, left: DType, right: DType) -> DType {
-    let nx = System::named("nx").expect("the default system");
-    let merged = nx.merge(left, right).expect("every pair");
-    match op {
-        _ if op.is_predicate() => U8,
-        BinaryOp::Divide | BinaryOp::Atan2 => to_floating(merged),
-        _ => merged,
-    }
-}
-
 #[test]
 fn of_two_operands() {
     let mut random = Random(1);
@@ -74,7 +62,7 @@ fn of_two_operands() {
         for (right, b) in dtypes().zip(&operands) {
             for b in [b, &bytes(right, &small)] {
                 for &op in BinaryOp::ALL {
-                    let out = result(op, left, right);
+                    let out = result_type(op, left, right);
                     let Some(direct) = binary::direct(op, out, [left, right]) else { continue };
                     found += 1;
                     same(op.name(), direct, out, [(left, a), (right, b)], |out, [left, right]| {
@@ -131,7 +119,7 @@ fn a_number_beside_few_or_many() {
                 for &op in BinaryOp::ALL {
                     for flipped in [false, true] {
                         let types = if flipped { [number, dtype] } else { [dtype, number] };
-                        let out = result(op, types[0], types[1]);
+                        let out = result_type(op, types[0], types[1]);
                         let run = |size: usize| {
                             let mut computed = vec![0; size * out.width()];
                             let shape = [size];

@@ -3,15 +3,10 @@
 mod common;
 
 use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use common::{Bound, Random, Source, check, contiguous, indices, merge, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::dot::{Few, Side, dot, matmul};
-use ferrox_core::promotion::System;
 use ferrox_core::{Error, Output};
-
-fn merge(left: DType, right: DType) -> DType {
-    System::named("nx").expect("the default system").merge(left, right).expect("every pair")
-}
 
 /// Axes of both sides: those to sum over and those of the batch.
 #[derive(Clone, Debug)]

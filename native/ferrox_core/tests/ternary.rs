@@ -3,15 +3,10 @@
 mod common;
 
 use common::number::{Number, cast};
-use common::{Bound, Random, Source, View, check, contiguous, output, values, views};
+use common::{Bound, Random, Source, View, check, contiguous, merge, output, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::ops::ternary::{clip, select};
-use ferrox_core::promotion::System;
-
-fn merge(left: DType, right: DType) -> DType {
-    System::named("nx").expect("the default system").merge(left, right).expect("every pair")
-}
 
 fn run_select(dtype: DType, shape: &[usize], [predicate, yes, no]: &[Source; 3]) -> usize {
     let buffers = [predicate.buffer(), yes.buffer(), no.buffer()];

@@ -6,8 +6,25 @@
 pub mod number;
 
 use ferrox_core::layout::{Layout, row_major};
+use ferrox_core::ops::binary::BinaryOp;
+use ferrox_core::promotion::System;
 use ferrox_core::{DType, Error, Output, Tensor};
-use number::{Number, cast, from_bytes, landmarks, same, to_bytes, value};
+use number::{Number, cast, from_bytes, landmarks, same, to_bytes, to_floating, value};
+
+/// The type that Nx gives two together.
+pub fn merge(left: DType, right: DType) -> DType {
+    System::named("nx").expect("the default system").merge(left, right).expect("every pair")
+}
+
+/// The type that Nx gives the result of an operation on two tensors.
+pub fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
+    let merged = merge(left, right);
+    match op {
+        _ if op.is_predicate() => DType::U8,
+        BinaryOp::Divide | BinaryOp::Atan2 => to_floating(merged),
+        _ => merged,
+    }
+}
 
 /// SplitMix64: the same numbers in every run.
 pub struct Random(pub u64);
