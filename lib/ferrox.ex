@@ -745,17 +745,7 @@ defmodule Ferrox do
     %Tensor{data: data, type: type, shape: {}}
   end
 
-  defp binary(
-         op,
-         type,
-         %Tensor{type: left_type, shape: shape, data: left},
-         %Tensor{type: right_type, shape: shape, data: right}
-       )
-       when is_binary(left) and is_binary(right) do
-    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, right})
-    %Tensor{data: data, type: type, shape: shape}
-  end
-
+  # With a number, as most that get here.
   defp binary(
          op,
          type,
@@ -1188,15 +1178,9 @@ defmodule Ferrox do
     case reduce_options!(opts, :mean) do
       {:nx, opts} ->
         tensor = nx_tensor(tensor, :mean)
-
-        %Tensor{type: sum_type, shape: shape} =
-          sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
-
-        count = div(Native.size(tensor.shape), Native.size(shape))
-        {count_type, count} = Numbers.operand(count, sum_type, :mean)
-        type = Type.to_floating(sum_type)
-        data = Native.binary(:divide, type, shape, native(sum), {count_type, {}, count})
-        %Tensor{data: data, type: type, shape: shape}
+        sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
+        count = div(Native.size(tensor.shape), Native.size(sum.shape))
+        binary(:divide, Type.to_floating(sum.type), sum, scalar(count, sum.type, :mean))
 
       {mode, opts} ->
         Promoted.mean(mode, tensor, opts)
