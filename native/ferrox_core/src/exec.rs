@@ -1,5 +1,6 @@
 //! How loops run: over tiles, on how many threads, with which instructions.
 
+mod apart;
 pub mod blocks;
 pub mod conv;
 pub mod copy;

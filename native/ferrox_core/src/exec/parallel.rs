@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon_core::ThreadPool;
 
+use super::apart;
 use super::pause::{self, TURN, pause};
 
 /// Estimated picoseconds for one element.
@@ -73,7 +74,8 @@ fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
         let builder = rayon_core::ThreadPoolBuilder::new()
             .num_threads(threads())
-            .thread_name(|i| format!("ferrox-{i}"));
+            .thread_name(|i| format!("ferrox-{i}"))
+            .start_handler(|_| apart::register());
         if threads() > 1 { builder.build().ok() } else { None }
     })
     .as_ref()
@@ -144,6 +146,7 @@ pub fn stay<R: Send>(cost: Work, run: impl FnOnce() -> R + Send) -> R {
     match pool_for(1, cost) {
         Some(pool) if cost >= MIN_STAY && !STAYS.swap(true, Ordering::Acquire) => {
             let _leave = Leave;
+            let _released = apart::release();
             pool.install(run)
         }
         _ => run(),
@@ -231,10 +234,15 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
     if pool.current_thread_index().is_some() {
         rayon_core::join(a, b);
     } else {
+        apart::keep(pool.current_num_threads());
+        let mut released = None;
         pool.in_place_scope(|scope| {
             scope.spawn(|_| b());
             a();
+            // The second closure may have work for more than one thread.
+            released = Some(apart::release());
         });
+        drop(released);
     }
 }
 
@@ -282,15 +290,20 @@ fn share<T, E: Send>(
     let turn = pause::turn();
     match pool {
         // The calling thread works as well: it is awake already.
-        Some(pool) => pool.in_place_scope(|scope| {
-            for _ in 1..pool.current_num_threads() {
-                scope.spawn(|_| {
-                    pause::follow(turn);
-                    work(|parts| parts.next_back());
-                });
+        Some(pool) => {
+            if pool.current_thread_index().is_none() {
+                apart::keep(pool.current_num_threads());
             }
-            work(|parts| parts.next());
-        }),
+            pool.in_place_scope(|scope| {
+                for _ in 1..pool.current_num_threads() {
+                    scope.spawn(|_| {
+                        pause::follow(turn);
+                        work(|parts| parts.next_back());
+                    });
+                }
+                work(|parts| parts.next());
+            });
+        }
         None => work(|parts| parts.next()),
     }
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)

@@ -1,0 +1,74 @@
+//! Where the pool's threads may run, as the system tells.
+#![cfg(target_os = "linux")]
+
+use std::{fs, process, thread};
+
+use ferrox_core::DType::F32;
+use ferrox_core::exec::parallel;
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{Output, Tensor};
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+
+const SIZE: usize = 1_000_000;
+
+fn exp() {
+    let (shape, input, mut out) = ([SIZE], vec![0; 4 * SIZE], vec![0; 4 * SIZE]);
+    let input = Tensor::new("exp", F32, &shape, &input).expect("a tensor");
+    let out = Output::new("exp", F32, &shape, &mut out).expect("a tensor");
+    unary(UnaryOp::Exp, out, &input).expect("values");
+}
+
+fn members(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|&core| set.is_set(core)).collect()
+}
+
+/// The cores that each thread of the pool may use.
+fn pool() -> Vec<Vec<usize>> {
+    let tasks =
+        fs::read_dir("/proc/self/task").expect("the threads").map(|task| task.expect("a thread").path());
+    let of_the_pool = tasks
+        .filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("ferrox-")));
+    of_the_pool
+        .map(|task| {
+            let name = task.file_name().expect("a name").to_string_lossy();
+            let id = Pid::from_raw(name.parse().expect("a number"));
+            members(&sched_getaffinity(id).expect("cores"))
+        })
+        .collect()
+}
+
+fn on(core: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(core);
+    set
+}
+
+#[test]
+fn threads_are_on_other_cores_than_who_calls() {
+    let process = Pid::from_raw(process::id().cast_signed());
+    let cores = members(&sched_getaffinity(process).expect("cores"));
+    if cores.len() < 2 {
+        return;
+    }
+    parallel::set_threads(2);
+    // The pool is made by a thread that is bound, and its own are not.
+    thread::spawn(move || {
+        for &core in cores.iter().chain(&cores) {
+            sched_setaffinity(None, &on(core)).expect("a core of the process");
+            exp();
+            let others: Vec<usize> = cores.iter().copied().filter(|&other| other != core).collect();
+            assert_eq!(pool(), [others.clone(), others]);
+        }
+        // Who waits leaves its core to them.
+        parallel::join(|| (), || ());
+        assert_eq!(pool(), [cores.clone(), cores.clone()]);
+        exp();
+        assert_ne!(pool(), [cores.clone(), cores.clone()]);
+        parallel::stay(1_000_000_000_000, || {
+            exp();
+            assert_eq!(pool(), [cores.clone(), cores.clone()]);
+        });
+    })
+    .join()
+    .expect("no panic");
+}
