@@ -1,14 +1,17 @@
 //! Operations that write at indices.
 
+use std::marker::PhantomData;
+
 use num_complex::Complex;
 
 use super::parts::{PART, Parts};
 use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
-use crate::dtype::Element;
+use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::TILE;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::radix::{self, Indexed};
-use crate::exec::simd;
+use crate::exec::simd::{self, Vectorized};
+use crate::exec::small::Small;
 use crate::lane::conversion;
 use crate::layout::{Layout, index_of};
 use crate::ops::cast::{self, convert, elements};
@@ -25,10 +28,8 @@ const TOTALS: usize = 128;
 /// keeps a total for all of them; from there on, it sorts the updates.
 const DENSE: usize = 4;
 
-/// Totals of more elements are not all near: the next ones are asked for ahead.
-const NEAR: usize = 1 << 14;
-
-/// Totals of up to so many elements stay in the cache of a core, wherever updates are.
+/// Totals of up to so many elements stay in the cache of a core, wherever updates are; of more,
+/// the next ones are asked for ahead.
 const CACHED: usize = 1 << 17;
 
 /// Totals of up to so many are near enough for one thread to add up updates as fast as two
@@ -209,6 +210,11 @@ trait Total: Element + std::ops::Add<Output = Self> {
     /// Whether updates have been added, each plus zero.
     fn is_some(self) -> bool;
 
+    /// Writes elements of a type with their totals added, in one loop; none for other types.
+    fn adding(_dtype: DType) -> Option<Adding<Self>> {
+        None
+    }
+
     /// Adds an update to a total.
     #[inline(always)]
     fn add_to(total: &mut Self::Bytes, update: Self::Bytes) {
@@ -216,8 +222,19 @@ trait Total: Element + std::ops::Add<Output = Self> {
     }
 }
 
+/// Writes a slice of elements, the first, with totals added to them.
+type Adding<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
+
 impl Total for f64 {
     const NONE: f64 = -0.0;
+
+    fn adding(dtype: DType) -> Option<Adding<f64>> {
+        match dtype {
+            DType::F32 => Some(added::<f32>),
+            DType::F64 => Some(added::<f64>),
+            _ => None,
+        }
+    }
 
     #[inline(always)]
     fn positive(self) -> f64 {
@@ -240,6 +257,32 @@ impl Total for Complex<f64> {
     fn is_some(self) -> bool {
         self.re.is_some()
     }
+}
+
+/// Elements with totals added to those that have one.
+struct Added<'a, T> {
+    elements: &'a [u8],
+    totals: &'a [<f64 as Lane>::Bytes],
+    out: &'a mut [u8],
+    of: PhantomData<T>,
+}
+
+impl<T: Small> Vectorized for Added<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let elements = T::view(self.elements).iter().zip(self.totals);
+        for (slot, (&element, &total)) in T::view_mut(self.out).iter_mut().zip(elements) {
+            let (element, total) = (T::load(element), f64::load(total));
+            let sum = T::round(element.widen() + total);
+            *slot = if total.is_some() { sum } else { element }.store();
+        }
+    }
+}
+
+fn added<T: Small>(elements: &[u8], totals: &[<f64 as Lane>::Bytes], out: &mut [u8]) {
+    simd::dispatch(Added::<T> { elements, totals, out, of: PhantomData });
 }
 
 impl Target<'_> {
@@ -328,7 +371,7 @@ impl Target<'_> {
         let length = rows.count.min(ROWS) * self.window.size;
         let mut lanes = scratch(self.op, lane, &[length], length * lane.width())?;
         rows.each_tile(0, 0..rows.count, |start, offsets, next| {
-            if size > NEAR {
+            if size > CACHED {
                 next.iter().for_each(|&offset| simd::prefetch(&totals, offset as usize));
             }
             let updates = &updates[start * row..][..offsets.len() * row];
@@ -369,6 +412,11 @@ impl Target<'_> {
     /// Writes elements from one on, with the totals added to them.
     fn round<L: Total>(&self, totals: &[L::Bytes], lane: DType, start: usize, out: &mut [u8]) {
         let (from, to) = (self.from.width(), self.to.width());
+        if self.from == self.to
+            && let Some(add) = L::adding(self.to)
+        {
+            return add(&self.source[start * from..], totals, out);
+        }
         let (mut lanes, mut rounded) = ([0; TOTALS * 16], [0; TOTALS * 16]);
         let source = self.source[start * from..].chunks(TOTALS * from);
         for ((slots, source), totals) in out.chunks_mut(TOTALS * to).zip(source).zip(totals.chunks(TOTALS)) {
