@@ -45,19 +45,23 @@ mod linux {
     }
 
     impl Pool {
-        /// Moves the threads off a core.
-        fn avoid(&self, core: usize) {
-            AVOIDED.store(core, Ordering::Relaxed);
+        /// Moves threads off a core. Where that isn't allowed, they are where Linux puts them.
+        fn move_off(&self, core: usize, threads: &[Pid]) {
             let Some(mut cores) = self.cores else { return };
             if core < CpuSet::MAX_CPU {
                 cores.unset(core);
             }
             if cores.count() > 0 {
-                for &thread in &self.threads {
-                    // Where it isn't allowed, the thread is where Linux puts it.
+                for &thread in threads {
                     let _ = sched_setaffinity(Some(thread), &cores);
                 }
             }
+        }
+
+        /// Moves all threads off a core.
+        fn avoid(&self, core: usize) {
+            AVOIDED.store(core, Ordering::Relaxed);
+            self.move_off(core, &self.threads);
         }
     }
 
@@ -72,8 +76,9 @@ mod linux {
             // the process isn't.
             let process = Pid::from_raw(std::process::id().cast_signed());
             pool.cores = pool.cores.or_else(|| sched_getaffinity(process).ok());
-            pool.threads.push(gettid());
-            pool.avoid(AVOIDED.load(Ordering::Relaxed));
+            let thread = gettid();
+            pool.threads.push(thread);
+            pool.move_off(AVOIDED.load(Ordering::Relaxed), &[thread]);
         });
     }
 

@@ -235,14 +235,12 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
         rayon_core::join(a, b);
     } else {
         apart::keep(pool.current_num_threads());
-        let mut released = None;
-        pool.in_place_scope(|scope| {
+        let _released = pool.in_place_scope(|scope| {
             scope.spawn(|_| b());
             a();
             // The second closure may have work for more than one thread.
-            released = Some(apart::release());
+            apart::release()
         });
-        drop(released);
     }
 }
 
