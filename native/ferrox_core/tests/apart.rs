@@ -1,6 +1,7 @@
 //! Where the pool's threads may run, as the system tells.
 #![cfg(target_os = "linux")]
 
+use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
 use ferrox_core::DType::F32;
@@ -37,6 +38,15 @@ fn pool() -> Vec<Vec<usize>> {
         .collect()
 }
 
+/// Waits for threads that have not started yet.
+fn started(threads: usize, cores: usize) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let are = |pool: Vec<Vec<usize>>| pool.len() == threads && pool.iter().all(|own| own.len() == cores);
+    while !are(pool()) && Instant::now() < end {
+        thread::yield_now();
+    }
+}
+
 fn on(core: usize) -> CpuSet {
     let mut set = CpuSet::new();
     set.set(core);
@@ -56,6 +66,7 @@ fn threads_are_on_other_cores_than_who_calls() {
         for &core in cores.iter().chain(&cores) {
             sched_setaffinity(None, &on(core)).expect("a core of the process");
             exp();
+            started(2, cores.len() - 1);
             let others: Vec<usize> = cores.iter().copied().filter(|&other| other != core).collect();
             assert_eq!(pool(), [others.clone(), others]);
         }
