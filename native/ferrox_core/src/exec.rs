@@ -7,6 +7,8 @@ pub mod copy;
 pub mod elementwise;
 pub mod extreme;
 pub mod fold;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 pub mod matmul;
 pub mod matvec;
 pub mod memory;

@@ -3,6 +3,7 @@
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
+use ferrox_core::ops::dot::matmul;
 use ferrox_core::{Error, Fault, Output, Tensor};
 
 const SIZE: usize = 20_011;
@@ -29,7 +30,8 @@ impl Placed {
 }
 
 fn numbers(dtype: DType) -> Vec<u8> {
-    let number = |i: usize| ((i * 7919) % 251) as f64 - 100.5;
+    // Of which sums depend on the order.
+    let number = |i: usize| (((i * 7919) % 251) as f64 - 100.5) / 3.0;
     let wide: Vec<u8> = (0..SIZE).flat_map(|i| number(i).to_ne_bytes()).collect();
     let mut bytes = vec![0; SIZE * dtype.width()];
     let wide = Tensor::new("test", F64, &[SIZE], &wide).expect("as long");
@@ -78,6 +80,34 @@ fn operations_of_two() {
 fn casts() {
     for (from, to) in [(F32, F64), (F64, F32), (F32, U8), (F32, S32), (BF16, F32), (F16, F32), (U8, S64)] {
         everywhere([from; 2], to, |out, input, _| as_type(out, input));
+    }
+}
+
+/// Rows of whole lines and not, with elements after the last stripe and without, fewer and more
+/// than are read together.
+#[test]
+fn matrices_with_vectors() {
+    for dtype in [F32, F64, C64, S32] {
+        for [m, k] in [[1, 4_160], [7, 608], [90, 64], [131, 96], [64, 80], [41, 101], [17, 1_024]] {
+            let numbers = numbers(dtype);
+            let width = dtype.width();
+            let [matrix, vector] = [&numbers[..m * k * width], &numbers[numbers.len() - k * width..]];
+            let mut first: Option<Vec<u8>> = None;
+            for (matrix_after, vector_after) in
+                [(0, 0), (16, 16), (16, 8), (56, 0), (4, 60), (3, 16), (48, 1)]
+            {
+                let (matrix, vector) = (Placed::new(matrix, matrix_after), Placed::new(vector, vector_after));
+                let shapes = [[1, m, k], [1, k, 1], [1, m, 1]];
+                let [left, right] = [(&shapes[0], &matrix), (&shapes[1], &vector)].map(|(shape, placed)| {
+                    Tensor::new("test", dtype, shape, placed.bytes()).expect("as long")
+                });
+                let mut result = vec![0x5A; m * width];
+                let out = Output::new("test", dtype, &shapes[2], &mut result).expect("as long");
+                matmul(out, &left, &right).expect("defined");
+                let first = first.get_or_insert_with(|| result.clone());
+                assert!(*first == result, "{dtype}, {m} by {k}, at {matrix_after} and {vector_after}");
+            }
+        }
     }
 }
 

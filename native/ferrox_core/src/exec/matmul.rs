@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::collections::TryReserveError;
 use std::convert::Infallible;
+use std::ops::Range;
 
 use num_complex::Complex;
 
@@ -19,7 +20,7 @@ use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 #[cfg(target_arch = "x86_64")]
-use crate::exec::tiles;
+use crate::exec::{lines, tiles};
 
 /// What a multiplication and addition of eight bytes costs in `ordered`.
 const ORDERED: Cost = 60;
@@ -164,6 +165,16 @@ pub trait Ring: Lane {
     fn tiles(_sizes: [usize; 2], _left: &[u8], _right: &[u8], _out: &mut [u8]) -> bool {
         false
     }
+
+    /// Rows of a matrix with a vector, by the lines they lie in: those for which that pays.
+    fn lines(
+        _stride: usize,
+        _matrix: &[Self::Bytes],
+        _vector: &[Self::Bytes],
+        _out: &mut [Self::Bytes],
+    ) -> Range<usize> {
+        0..0
+    }
 }
 
 /// `Ring::tiles` with the module's vectors, or without.
@@ -177,6 +188,32 @@ macro_rules! tiled {
 }
 macro_rules! untiled {
     () => {};
+}
+
+/// `Ring::lines` for types of which a vector has so many lanes, and a chunk of stripes so many
+/// vectors.
+macro_rules! lined {
+    ($lanes:literal, $vectors:literal) => {
+        #[cfg(target_arch = "x86_64")]
+        fn lines(
+            stride: usize,
+            matrix: &[Self::Bytes],
+            vector: &[Self::Bytes],
+            out: &mut [Self::Bytes],
+        ) -> Range<usize> {
+            lines::multiply::<Self, $lanes, $vectors>(stride, matrix, vector, out)
+        }
+    };
+}
+macro_rules! lined_2 {
+    () => {
+        lined!(16, 2);
+    };
+}
+macro_rules! lined_4 {
+    () => {
+        lined!(8, 4);
+    };
 }
 
 macro_rules! ring {
@@ -203,8 +240,8 @@ macro_rules! ring {
     )*};
 }
 ring!(u8, u16, u32, u64; tiled, true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
-ring!(f64; untiled, false, 0.0, c, a, b => c + a * b, c + a);
-ring!(f32; untiled, false, 0.0, c, a, b => c + a * b, c + a);
+ring!(f64; lined_4, false, 0.0, c, a, b => c + a * b, c + a);
+ring!(f32; lined_2, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + a * b, c + a);
 
 /// `out = left * right` for dense matrices, each element added up in order.

@@ -16,7 +16,7 @@ use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 /// Sums side by side: enough vectors to hide the latency of an addition.
-const STRIPES: usize = 32;
+pub(super) const STRIPES: usize = 32;
 
 /// What reading an element and multiplying it costs, by its bytes.
 const BYTE: Cost = 20;
@@ -81,7 +81,11 @@ fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, o
         }
         return;
     }
-    striped::<T, T, STRIPES>(matrix, vector, stride, out);
+    let done = T::lines(stride, matrix, vector, out);
+    let (before, after) = out.split_at_mut(done.start);
+    striped::<T, T, STRIPES>(matrix, vector, stride, before);
+    let rest = matrix.get(done.end * stride..).unwrap_or(&[]);
+    striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
 }
 
 /// Sums of products of elements `T`.
@@ -113,7 +117,7 @@ impl<T: Ring> Sum<T> for T {
 }
 
 /// Rows that are folded side by side, so that one doesn't wait for itself.
-const ROWS: usize = 4;
+pub(super) const ROWS: usize = 4;
 
 /// The products of rows, `stride` elements apart, with a vector, in so many stripes.
 #[inline(always)]
@@ -143,7 +147,7 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     vector: &[T::Bytes],
     out: &mut [T::Bytes; N],
 ) {
-    let (chunks, rest) = vector.as_chunks::<STRIPES>();
+    let chunks = vector.as_chunks::<STRIPES>().0;
     let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
     let mut sums = [[S::NONE; STRIPES]; N];
     for (i, vector) in chunks.iter().enumerate() {
@@ -153,11 +157,19 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
             }
         }
     }
-    let sums = from_memory(sums);
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(sums) {
-        let total = by_halves(stripes, S::add);
-        let rest = row[row.len() - rest.len()..].iter().zip(rest);
-        *slot =
-            rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store();
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(from_memory(sums)) {
+        *slot = with_rest::<T, S, STRIPES>(by_halves(stripes, S::add), row, vector);
     }
+}
+
+/// The total with what comes after the last stripe of a row, as an element.
+#[inline(always)]
+pub(super) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
+    total: S,
+    row: &[T::Bytes],
+    vector: &[T::Bytes],
+) -> T::Bytes {
+    let rest = vector.as_chunks::<STRIPES>().1;
+    let rest = row[row.len() - rest.len()..].iter().zip(rest);
+    rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store()
 }

@@ -594,6 +594,16 @@ products! {
 pub trait Fused: Products + Lane {
     /// `sum + a * b`, rounded once.
     fn add_fused(wide: Wide, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// `add_product` in the lanes of the mask, and the sum in the others.
+    fn add_product_where(
+        wide: Wide,
+        mask: u16,
+        sum: Self::Vector,
+        a: Self::Vector,
+        b: Self::Vector,
+    ) -> Self::Vector;
+    /// The sum.
+    fn sum(wide: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// The lanes that a slice starts with; panics if it is shorter.
     fn read(wide: Wide, from: &[Self::Bytes]) -> Self::Vector;
     /// Writes the lanes of the mask side by side; panics if the slice is shorter.
@@ -602,13 +612,29 @@ pub trait Fused: Products + Lane {
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! fused {
-    ($($t:ty, $mask:ty, $fuse:ident, $load:ident, $compress:ident, $store:ident;)*) => {$(
+    ($($t:ty, $mask:ty, $fuse:ident, $multiply:ident, $add:ident, $add_where:ident, $load:ident, $compress:ident, $store:ident;)*) => {$(
         // SAFETY, of each call: as for `Products`.
         impl Fused for $t {
             #[inline(always)]
             fn add_fused(_: Wide, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
                 // SAFETY: as above.
                 unsafe { arch::$fuse(a, b, sum) }
+            }
+            #[inline(always)]
+            fn add_product_where(
+                _: Wide,
+                mask: u16,
+                sum: Self::Vector,
+                a: Self::Vector,
+                b: Self::Vector,
+            ) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { arch::$add_where(sum, mask as $mask, sum, arch::$multiply(a, b)) }
+            }
+            #[inline(always)]
+            fn sum(_: Wide, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { arch::$add(a, b) }
             }
             #[inline(always)]
             fn read(_: Wide, from: &[Self::Bytes]) -> Self::Vector {
@@ -630,8 +656,8 @@ macro_rules! fused {
 }
 #[cfg(target_arch = "x86_64")]
 fused! {
-    f32, u16, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_maskz_compress_ps, _mm512_mask_storeu_ps;
-    f64, u8, _mm512_fmadd_pd, _mm512_loadu_pd, _mm512_maskz_compress_pd, _mm512_mask_storeu_pd;
+    f32, u16, _mm512_fmadd_ps, _mm512_mul_ps, _mm512_add_ps, _mm512_mask_add_ps, _mm512_loadu_ps, _mm512_maskz_compress_ps, _mm512_mask_storeu_ps;
+    f64, u8, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd, _mm512_mask_add_pd, _mm512_loadu_pd, _mm512_maskz_compress_pd, _mm512_mask_storeu_pd;
 }
 
 /// Floats in vectors of f64, at most as many as one holds; panics if there are more.
