@@ -547,6 +547,41 @@ fn powers_of_c64() {
     println!("binary, powers of c64: {compared} elements compared");
 }
 
+/// Powers of f32 up to the ends of its range are those of f64, rounded.
+#[test]
+fn powers_of_f32() {
+    let mut random = Random(7);
+    let (mut bases, mut exponents) = (Vec::new(), Vec::new());
+    for i in 0..20_000 {
+        // Of any size, near one, near sqrt(1/2) (where the logarithm's parts cancel), and integers.
+        let base = match i % 4 {
+            0 => 2f64.powf(127.0 * random.unit()),
+            1 => 1.0 + random.unit() * 2f64.powi(-(1 + random.below(23) as i32)),
+            2 => std::f64::consts::FRAC_1_SQRT_2 * (1.0 + 0.01 * random.unit()),
+            _ => (1 + random.below(5000)) as f64,
+        };
+        let base = f64::from(base as f32);
+        let exponent = 150.0 * random.unit() / base.log2();
+        let exponent = if i % 8 < 4 { exponent } else { exponent.round() };
+        bases.push(Number::Real(base));
+        exponents.push(Number::Real(f64::from(exponent as f32)));
+    }
+    // The squares lie halfway between two, the roots 2^-51 below.
+    for (base, exponent) in [(4097.0, 2.0), (4099.0, 2.0), (16_777_215.0, 0.5), (16_777_213.0, 0.5)] {
+        bases.push(Number::Real(base));
+        exponents.push(Number::Real(exponent));
+    }
+    let shape = [bases.len()];
+    let [left, right] = [&bases, &exponents].map(|numbers| Source::new(F32, contiguous(&shape), numbers));
+    let (l, r) = (left.buffer(), right.buffer());
+    let got = output(F32, &shape, |out| binary(BinaryOp::Pow, out, &l, &r)).expect("powers");
+    for ((base, exponent), bits) in bases.iter().zip(&exponents).zip(got) {
+        let (base, exponent) = (base.re(), exponent.re());
+        let (got, expected) = (value(bits, F32).re() as f32, base.powf(exponent) as f32);
+        assert!(got == expected, "{base:e} to {exponent:e}: {got:e}, {expected:e}");
+    }
+}
+
 #[test]
 fn a_single_faulty_element_is_found_wherever_it_is() {
     let mut random = Random(5);
