@@ -16,7 +16,7 @@ use crate::{DType, Fault};
 
 /// Elements that are computed together. Their results lie in the first-level cache, and
 /// few take the longer loop for the sake of one.
-const CHUNK: usize = 128;
+const CHUNK: usize = 256;
 
 /// An f32 as tensors hold it.
 type Bytes = <f32 as Lane>::Bytes;
