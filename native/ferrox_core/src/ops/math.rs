@@ -180,10 +180,13 @@ const EXPM1: [f64; 9] = [
     2.7631360494664737e-07,
 ];
 
-/// `2^k`, where `shifted` is `k + SHIFT` and `-1022 <= k <= 1023`.
+/// [`SHIFT`] for an exponent of two, with the bias that it has in an f64.
+const BIASED_SHIFT: f64 = SHIFT + 1023.0;
+
+/// `2^k`, where `shifted` is `k + BIASED_SHIFT` and `-1022 <= k <= 1023`.
 #[inline(always)]
 fn power_of_two(shifted: f64) -> f64 {
-    f64::from_bits((shifted.to_bits() << FRACTION_BITS).wrapping_add(ONE_BITS))
+    f64::from_bits(shifted.to_bits() << FRACTION_BITS)
 }
 
 /// `expm1(r)` for `|r| <= ln(2) / 2`.
@@ -192,12 +195,12 @@ fn expm1_reduced<A: Arithmetic>(r: f64) -> f64 {
     A::fma(r * r, polynomial::<A, _>(r, EXPM1), r)
 }
 
-/// `(s, r)` with `exp(x) = s exp(r)`, `s` a power of two (plus `SHIFT` of its exponent) and
-/// `|r| <= ln(2) / 2`, for `|x| <= 700`.
+/// `(s, r)` with `exp(x) = 2^k exp(r)`, `s` being `k + BIASED_SHIFT` and `|r| <= ln(2) / 2`, for
+/// `|x| <= 700`.
 #[inline(always)]
 fn reduce_exp<A: Arithmetic>(x: f64) -> (f64, f64) {
-    let shifted = A::fma(x, LOG2_E, SHIFT);
-    let k = shifted - SHIFT;
+    let shifted = A::fma(x, LOG2_E, BIASED_SHIFT);
+    let k = shifted - BIASED_SHIFT;
     (shifted, A::fma(-k, LN_2_LOW, A::fma(-k, LN_2_HIGH, x)))
 }
 
@@ -259,8 +262,8 @@ pub(super) const TANH_REGULAR: f32 = 30.0;
 /// two, which round nothing, a multiplication is saved.
 #[inline(always)]
 pub(super) fn tanh_regular<A: Arithmetic>(x: f64) -> f64 {
-    let shifted = A::fma(x, 2.0 * LOG2_E, SHIFT);
-    let k = shifted - SHIFT;
+    let shifted = A::fma(x, 2.0 * LOG2_E, BIASED_SHIFT);
+    let k = shifted - BIASED_SHIFT;
     let r = A::fma(-k, 0.5 * LN_2_LOW, A::fma(-k, 0.5 * LN_2_HIGH, x));
     let q = A::fma(r * r, polynomial::<A, _>(r, HALF_EXPM1), r);
     let scale = power_of_two(shifted);
@@ -537,7 +540,7 @@ const COSH: [f64; 4] =
 fn hyperbolic_parts<A: Arithmetic>(x: f64) -> (f64, f64, f64, f64) {
     let (shifted, r) = reduce_exp::<A>(x.clamp(-100.0, 100.0));
     let up = 0.5 * power_of_two(shifted);
-    let down = 0.5 * power_of_two(2.0 * SHIFT - shifted);
+    let down = 0.5 * power_of_two(2.0 * BIASED_SHIFT - shifted);
     let z = r * r;
     let sinh = r * A::fma(z, polynomial::<A, _>(z, SINH), 1.0);
     let cosh = A::fma(z, A::fma(z, polynomial::<A, _>(z, COSH), 0.5), 1.0);
@@ -752,8 +755,8 @@ const POW_LIMIT: f64 = 200.0;
 /// A power that lies halfway between two f32 values (4097 squared, say) gives exactly that.
 #[inline(always)]
 fn exp2_parts<A: Arithmetic>(limited: f64, high: f64, low: f64) -> f64 {
-    let shifted = limited + SHIFT;
-    let r = (high - (shifted - SHIFT)) + low;
+    let shifted = limited + BIASED_SHIFT;
+    let r = (high - (shifted - BIASED_SHIFT)) + low;
     let scale = power_of_two(shifted);
     let r = r * LN_2;
     let magnitude = A::fma(scale, A::fma(r * r, polynomial::<A, _>(r, EXPM1_FINE), r), scale);
