@@ -74,7 +74,7 @@ impl Arithmetic for Fused {
     }
 }
 
-/// Rounded twice, which gives results within 2^-45 of the others'.
+/// Rounded twice, which gives results within 2^-44.4 of the others'.
 #[derive(Debug)]
 pub struct Separate;
 
@@ -692,89 +692,92 @@ pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
     if a > 0.0 && a < INF { root } else { x + 0.0 }
 }
 
-/// `(log((1 + s) / (1 - s)) / s - 2) / s^2` as [`LOG`], with error 2^-59.
-const LOG_FINE: [f64; 7] = [
-    0.6666666666666734,
-    0.3999999999941455,
-    0.2857142874243226,
-    0.2222219856735352,
-    0.18183564684493916,
-    0.15314040130007128,
-    0.1479606536723246,
+/// `(log2((1 + s) / (1 - s)) / s - 2 / ln(2)) / s^2` over `s^2`, for `|s| <= 3 - sqrt(8)`; error
+/// 2^-59 of the logarithm.
+const LOG2: [f64; 7] = [
+    0.9617966939259853,
+    0.5770780163471391,
+    0.4121985855781941,
+    0.32059855670770754,
+    0.26233338596003064,
+    0.2209348975153586,
+    0.2134621012997521,
 ];
 
-/// `(expm1(r) - r) / r^2` as [`EXPM1`], with error 2^-55.
-const EXPM1_FINE: [f64; 10] = [
-    0.5000000000000006,
-    0.16666666666666685,
-    0.0416666666665741,
-    0.008333333333314659,
-    0.0013888888932255617,
-    0.00019841269902894326,
-    2.48015045699694e-05,
-    2.755722806853566e-06,
-    2.762628369344133e-07,
-    2.5114438838410817e-08,
+/// `(2^r - 1) / r` for `|r| <= 1/2`; error of the product with `r` 2^-58.
+const EXP2: [f64; 11] = [
+    LN_2,
+    0.24022650695910133,
+    0.05550410866482174,
+    0.009618129107593333,
+    0.0013333558146379073,
+    0.00015403530458078362,
+    1.5252733867502282e-05,
+    1.3215434817494808e-06,
+    1.0178046478540588e-07,
+    7.0738600842729336e-09,
+    4.4573845484852803e-10,
 ];
 
-/// `(high, low)` with `high + low = log2(|x|)` to 2^-58 of it and `high` of 29 bits, for finite f32
-/// `x` but zero. As `log`, with the leading product `2 / ln(2) * s` in two exact parts.
+/// A binary logarithm as the sum of three: an integer, most of the rest, and 1% of it with what
+/// rounding took from the other two.
+#[derive(Clone, Copy)]
+pub(super) struct Log2 {
+    pub exponent: f64,
+    pub high: f64,
+    pub low: f64,
+}
+
+/// `log2(|x|)` to 2^-58 of it, for finite f32 `x` but zero: as `log`, with what the quotient and
+/// the leading product lack.
 #[inline(always)]
-pub(super) fn log2_parts<A: Arithmetic>(x: f64) -> (f64, f64) {
+pub(super) fn log2<A: Arithmetic>(x: f64) -> Log2 {
+    /// `2 / ln(2)`, and what it lacks.
     const SCALE: f64 = 2.8853900817779268;
-    /// 26 bits of `SCALE`, and the rest.
-    const SCALE_HIGH: f64 = 2.885390043258667;
-    const SCALE_LOW: f64 = 3.851925982253235e-08;
-    let (k, m) = split_exponent(x.abs());
+    const SCALE_LOW: f64 = 4.0710547481862066e-17;
+    let (exponent, m) = split_exponent(x.abs());
     let difference = m - 1.0;
     let sum = m + 1.0;
     let inverse = 1.0 / sum;
     let s = difference * inverse;
-    let s_high = keep_bits(s, 26);
-    let s_low = (difference - s_high * sum) * inverse;
+    let s_low = A::fma(-s, sum, difference) * inverse;
     let square = s * s;
-    let exact = SCALE_HIGH * s_high;
-    let high = k + exact;
-    let series = s * square * (polynomial::<A, _>(square, LOG_FINE) * LOG2_E);
-    let low = (exact - (high - k)) + A::fma(SCALE_LOW, s_high, A::fma(SCALE, s_low, series));
-    let short = keep_bits(high, 29);
-    (short, (high - short) + low)
-}
-
-/// The first `n` bits of the significand of `x`, rounded towards zero.
-#[inline(always)]
-fn keep_bits(x: f64, n: u32) -> f64 {
-    f64::from_bits(x.to_bits() & !((1 << (FRACTION_BITS + 1 - n)) - 1))
+    let high = SCALE * s;
+    let low = A::fma(SCALE, s_low, A::fma(SCALE_LOW, s, A::fma(SCALE, s, -high)));
+    let low = A::fma(s * square, polynomial::<A, _>(square, LOG2), low);
+    Log2 { exponent, high, low }
 }
 
 /// Past this exponent of 2 the result is zero or infinite in f32.
 const POW_LIMIT: f64 = 200.0;
 
-/// `2^(high + low)`, where `limited`, which rounds the sum, is within [`POW_LIMIT`].
+/// `2^(whole + y (high + low))`, where `limited`, which rounds the exponent, is within
+/// [`POW_LIMIT`].
 ///
 /// A power that lies halfway between two f32 values (4097 squared, say) gives exactly that.
 #[inline(always)]
-fn exp2_parts<A: Arithmetic>(limited: f64, high: f64, low: f64) -> f64 {
+fn exp2<A: Arithmetic>(limited: f64, whole: f64, y: f64, high: f64, low: f64) -> f64 {
     let shifted = limited + BIASED_SHIFT;
-    let r = (high - (shifted - BIASED_SHIFT)) + low;
+    // Exact, or rounded once.
+    let r = A::fma(y, low, A::fma(y, high, whole - (shifted - BIASED_SHIFT)));
     let scale = power_of_two(shifted);
-    let r = r * LN_2;
-    let magnitude = A::fma(scale, A::fma(r * r, polynomial::<A, _>(r, EXPM1_FINE), r), scale);
-    // Rounds to 25 bits (2^28 + 1, as Veltkamp splits), which hold what is halfway, and takes
-    // that if the error of the power (1 ulp) could be what separates them.
-    let multiple = magnitude * 268435457.0;
-    let halfway = multiple - (multiple - magnitude);
-    let near = (magnitude - halfway).abs() <= magnitude * (1.5 * f64::EPSILON);
-    if near { halfway } else { magnitude }
+    let magnitude = A::fma(scale, r * polynomial::<A, _>(r, EXP2), scale);
+    // Of 25 bits, which hold what is halfway, the next ones are all the same if the error of the
+    // power (below `NEAR`) could be what separates the two.
+    const NEAR: u64 = 2;
+    const REST: u64 = (1 << 28) - 1;
+    let bits = magnitude.to_bits().wrapping_add(NEAR);
+    let is_near = bits & (REST & !(2 * NEAR - 1)) == 0;
+    if is_near { f64::from_bits(bits & !REST) } else { magnitude }
 }
 
-/// `x` to the power of `y`, given `log2_parts` of `x`, and whether that is all there is to it: if
-/// `x` is positive and finite, it has the bits of [`pow`].
+/// `x` to the power of `y`, given `log2` of `x`, and whether that is all there is to it: if `x`
+/// is positive and finite, it has the bits of [`pow`].
 #[inline(always)]
-pub(super) fn pow_regular<A: Arithmetic>(y: f64, high: f64, low: f64) -> (f64, bool) {
-    let (high, low) = (y * high, y * low);
-    let product = high + low;
-    (exp2_parts::<A>(product, high, low), product.abs() <= POW_LIMIT)
+pub(super) fn pow_regular<A: Arithmetic>(y: f64, Log2 { exponent, high, low }: Log2) -> (f64, bool) {
+    let whole = y * exponent;
+    let product = A::fma(y, low, A::fma(y, high, whole));
+    (exp2::<A>(product, whole, y, high, low), product.abs() <= POW_LIMIT)
 }
 
 /// `x` to the power of `y`, for f32 values of both: `2^(y log2(x))`. Special cases as IEEE 754
@@ -783,29 +786,30 @@ pub(super) fn pow_regular<A: Arithmetic>(y: f64, high: f64, low: f64) -> (f64, b
 #[inline(always)]
 #[must_use]
 pub fn pow<A: Arithmetic>(x: f64, y: f64) -> f64 {
-    pow_by::<A>(x, y, log2_parts::<A>(x))
+    pow_by::<A>(x, y, log2::<A>(x))
 }
 
-/// The same, given `log2_parts` of `x`.
+/// The same, given `log2` of `x`.
 #[inline(always)]
-pub(super) fn pow_by<A: Arithmetic>(x: f64, y: f64, (high, low): (f64, f64)) -> f64 {
+pub(super) fn pow_by<A: Arithmetic>(x: f64, y: f64, Log2 { exponent, high, low }: Log2) -> f64 {
     /// Past this exponent (2^65) the power of any f32 but 1 is one of these.
     const LARGE: f64 = 36893488147419103232.0;
     /// Stands for the logarithm of infinity: its product with any exponent passes `POW_LIMIT`.
     const LARGE_LOG2: f64 = 1e80;
     let a = x.abs();
     let endless = a == 0.0 || a == INF;
-    let high_at_end = if a == 0.0 { -LARGE_LOG2 } else { LARGE_LOG2 };
-    let high = if endless { high_at_end } else { high };
-    let low = if endless { 0.0 } else { low };
+    let at_end = if a == 0.0 { -LARGE_LOG2 } else { LARGE_LOG2 };
+    let exponent = if endless { at_end } else { exponent };
+    let [high, low] = [high, low].map(|part| if endless { 0.0 } else { part });
 
-    let exponent = y.clamp(-LARGE, LARGE);
-    let (high, low) = (exponent * high, exponent * low);
-    let product = high + low;
+    let factor = y.clamp(-LARGE, LARGE);
+    let whole = factor * exponent;
+    let product = A::fma(factor, low, A::fma(factor, high, whole));
     let limited = product.clamp(-POW_LIMIT, POW_LIMIT);
-    let high = if product == limited { high } else { limited };
-    let low = if product == limited { low } else { 0.0 };
-    let magnitude = exp2_parts::<A>(limited, high, low);
+    let regular = product == limited;
+    let whole = if regular { whole } else { limited };
+    let [high, low] = [high, low].map(|part| if regular { part } else { 0.0 });
+    let magnitude = exp2::<A>(limited, whole, factor, high, low);
 
     // From 2^24 up every f32 is even.
     let count = y.abs();

@@ -26,7 +26,7 @@ pub(super) trait Function: 'static {
     /// Whether it fuses multiply-adds, so that the results of `Separate` may differ.
     const FUSES: bool = true;
 
-    /// The results for up to a chunk, and memory for two more values of each.
+    /// The results for up to a chunk, and memory for some more values of each.
     fn many<A: Arithmetic>(x: &[Bytes], y: &[Bytes], results: &mut [f64], scratch: &mut Scratch);
 
     /// What `many` gives with `Fused`, in many steps.
@@ -34,7 +34,7 @@ pub(super) trait Function: 'static {
 }
 
 /// Kept between chunks, since to fill it with zeros takes time.
-pub(super) type Scratch = [[f64; CHUNK]; 2];
+pub(super) type Scratch = [[f64; CHUNK]; 3];
 
 #[inline(always)]
 fn load(bytes: Bytes) -> f64 {
@@ -69,23 +69,27 @@ pub(super) fn each_or_plain(
 pub(super) struct Pow;
 impl Function for Pow {
     #[inline(always)]
-    fn many<A: Arithmetic>(x: &[Bytes], y: &[Bytes], results: &mut [f64], [high, low]: &mut Scratch) {
-        let (high, low) = (&mut high[..results.len()], &mut low[..results.len()]);
+    fn many<A: Arithmetic>(x: &[Bytes], y: &[Bytes], results: &mut [f64], scratch: &mut Scratch) {
+        let [exponents, highs, lows] = scratch.each_mut().map(|part| &mut part[..results.len()]);
         // Two loops, since a processor overlaps few passes of a long one.
-        for ((high, low), &x) in high.iter_mut().zip(&mut *low).zip(x) {
-            (*high, *low) = math::log2_parts::<A>(load(x));
+        for (((exponent, high), low), &x) in exponents.iter_mut().zip(&mut *highs).zip(&mut *lows).zip(x) {
+            let logarithm = math::log2::<A>(load(x));
+            (*exponent, *high, *low) = (logarithm.exponent, logarithm.high, logarithm.low);
         }
+        let logarithms = || {
+            let parts = exponents.iter().zip(&*highs).zip(&*lows);
+            parts.map(|((&exponent, &high), &low)| math::Log2 { exponent, high, low })
+        };
         let mut plain =
             x.iter().fold(true, |all, &x| all & (0.0 < f32::load(x)) & (f32::load(x) < f32::INFINITY));
-        for (((result, &high), &low), &y) in results.iter_mut().zip(&*high).zip(&*low).zip(y) {
-            let (power, regular) = math::pow_regular::<A>(load(y), high, low);
+        for ((result, logarithm), &y) in results.iter_mut().zip(logarithms()).zip(y) {
+            let (power, regular) = math::pow_regular::<A>(load(y), logarithm);
             *result = power;
             plain &= regular;
         }
         if !plain {
-            let logarithms = high.iter().zip(&*low);
-            for (((result, &x), &y), (&high, &low)) in results.iter_mut().zip(x).zip(y).zip(logarithms) {
-                *result = math::pow_by::<A>(load(x), load(y), (high, low));
+            for (((result, &x), &y), logarithm) in results.iter_mut().zip(x).zip(y).zip(logarithms()) {
+                *result = math::pow_by::<A>(load(x), load(y), logarithm);
             }
         }
     }
@@ -133,7 +137,7 @@ impl<F: Function> Loop<'_, '_, F> {
             Operand::Slice(_) => [[0; 4]; CHUNK],
             Operand::Scalar(bytes) => [f32::view(bytes)[0]; CHUNK],
         });
-        let (mut results, mut scratch) = ([0.0; CHUNK], [[0.0; CHUNK]; 2]);
+        let (mut results, mut scratch) = ([0.0; CHUNK], [[0.0; CHUNK]; 3]);
         for (k, out) in self.out.chunks_mut(CHUNK * width).enumerate() {
             let results = &mut results[..out.len() / width];
             let [x, y] = [0, 1].map(|i| match slices[i] {
