@@ -13,7 +13,7 @@ use super::direct::{Direct, Table};
 use super::{complex, libm, single};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Operand, Target};
-use crate::exec::parallel::Cost;
+use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
 use crate::lane::{Compute, Exact};
 use crate::tensor::{Output, Tensor};
@@ -274,6 +274,7 @@ fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> Vec<u8> {
 pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
     let width = left.width().max(right.width()).max(out.width()) as Cost;
+    let bytes = (left.width() + right.width() + out.width()) as Cost;
     let halves = || halves::kernel(op, left).is_some();
     let converts = left != right
         || left != out && !op.is_predicate()
@@ -287,9 +288,9 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
         Multiply | Divide if out.is_complex() => 500,
-        _ => 25 * width,
+        _ => 0,
     };
-    base + if converts { 50 * width } else { 0 } + packed::cost(&[left, right, out])
+    base + BYTE * bytes + if converts { 50 * width } else { 0 } + packed::cost(&[left, right, out])
 }
 
 /// What an operation does to two lanes.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
 use crate::exec::copy::NEAR;
-use crate::exec::parallel::{self, Cost};
+use crate::exec::parallel::{self, BYTE, Cost};
 use crate::exec::past;
 use crate::layout::{Layout, Shape, collapse, gather, unit};
 use crate::tensor::{Output, Tensor};
@@ -13,7 +13,7 @@ use crate::{DType, Error, packed};
 /// What moving an element costs where the next one lies beside it.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    40 * dtype.width() as Cost + packed::cost(&[dtype])
+    2 * BYTE * dtype.width() as Cost + packed::cost(&[dtype])
 }
 
 /// What it costs in a plane that is turned.

@@ -12,7 +12,7 @@ use super::math::{self, Arithmetic, Software};
 use super::{complex, double, libm, lookup, single};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
-use crate::exec::parallel::Cost;
+use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::Compute;
 use crate::narrow::BF16;
@@ -273,8 +273,9 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         DType::F64 => DType::F64,
         _ => DType::F32,
     };
-    let same =
-        |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(lane), 25 * lane.width() as Cost));
+    let same = |kernel: Kernel| {
+        Some((Compute::As(lane), kernel, Compute::As(lane), 2 * BYTE * lane.width() as Cost))
+    };
     let truth = |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(DType::U8), 100));
     macro_rules! float {
         ($F:ident) => {
