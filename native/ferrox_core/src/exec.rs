@@ -12,6 +12,7 @@ mod lines;
 pub mod matmul;
 pub mod matvec;
 pub mod memory;
+pub mod narrow;
 pub mod panels;
 pub mod parallel;
 pub mod past;

@@ -269,7 +269,7 @@ fn in_parts_and_steps() {
 #[test]
 fn with_a_vector() {
     let (mut compared, mut random) = (0, Random(8));
-    for dtype in [U8, S16, U32, S64, F16, F32, F64, C64, C128] {
+    for dtype in [U8, S16, U32, S64, F8, F16, F32, F64, C64, C128] {
         for [m, k] in [[70, 203], [203, 70], [5, 2600], [2600, 5]] {
             for view in 0..views(&[m, k]).len() {
                 let matrix = Source::new(dtype, views(&[m, k])[view].clone(), &numbers(dtype, &mut random));
@@ -286,6 +286,33 @@ fn with_a_vector() {
         }
     }
     println!("dot, with a vector: {compared} elements compared");
+}
+
+/// Narrow elements, which are converted as they are multiplied, give the bits of those that are
+/// converted before.
+#[test]
+fn narrow_with_a_vector() {
+    let mut random = Random(9);
+    // Of which sums depend on the order.
+    let mut fractions = || -> Vec<Number> { (0..997).map(|_| Number::Real(100.0 * random.unit())).collect() };
+    for dtype in [BF16, F16, F8, F8E4M3FN, U8, S8, U16, S16, S4, F32, S32] {
+        for [m, k] in [[70, 203], [203, 70], [5, 2600], [2600, 5], [1, 9000], [9000, 1], [7, 9000]] {
+            let shape = [2, m, k];
+            let narrow = Source::new(dtype, contiguous(&shape), &fractions());
+            let lane = if dtype == S32 { F64 } else { F32 };
+            let wide = Source::new(lane, contiguous(&shape), &narrow.elements());
+            let vectors = [k, m].map(|size| Source::new(F32, contiguous(&[2, size]), &fractions()));
+            let [right, left] = vectors.each_ref().map(Source::buffer);
+            let products = [&narrow, &wide].map(|matrix| {
+                let matrix = matrix.buffer();
+                let side = |tensor, contract| Side { tensor, contract, batch: &[0] };
+                let by_rows = output(F32, &[2, m], |out| dot(out, side(&matrix, &[2]), side(&right, &[1])));
+                let by_columns = output(F32, &[2, k], |out| dot(out, side(&left, &[1]), side(&matrix, &[1])));
+                [by_rows.expect("a product"), by_columns.expect("a product")]
+            });
+            assert!(products[0] == products[1], "{dtype} of {shape:?}");
+        }
+    }
 }
 
 #[test]

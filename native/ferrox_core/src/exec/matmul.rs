@@ -284,7 +284,7 @@ struct Ordered<'a, T> {
 const COLUMNS: usize = 1024;
 
 /// Rows of the right matrix that are added in one pass over those columns.
-const STEPS: usize = 4;
+pub(super) const STEPS: usize = 4;
 
 /// Rows of the left matrix that are multiplied with a vector side by side: enough
 /// to hide the latency of an addition.
@@ -318,27 +318,37 @@ pub(super) fn add_rows<T: Ring>(
 ) {
     for (block, out) in out.chunks_mut(COLUMNS).enumerate() {
         out.fill(T::ZERO.store());
-        let matrix = &matrix[block * COLUMNS..];
-        let columns = out.len();
-        let row = |step: usize| &matrix[step * stride..][..columns];
-        let (steps, rest) = factors.as_chunks::<STEPS>();
-        for (group, a) in steps.iter().enumerate() {
-            let [a0, a1, a2, a3] = a.map(T::load);
-            let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * STEPS + i));
-            for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
-                let total = T::load(*sum)
-                    .add_product(a0, T::load(b0))
-                    .add_product(a1, T::load(b1))
-                    .add_product(a2, T::load(b2))
-                    .add_product(a3, T::load(b3));
-                *sum = total.store();
-            }
+        add_to::<T>(factors, &matrix[block * COLUMNS..], stride, out);
+    }
+}
+
+/// The same, added to what `out` holds.
+#[inline(always)]
+pub(super) fn add_to<T: Ring>(
+    factors: &[T::Bytes],
+    matrix: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    let columns = out.len();
+    let row = |step: usize| &matrix[step * stride..][..columns];
+    let (steps, rest) = factors.as_chunks::<STEPS>();
+    for (group, a) in steps.iter().enumerate() {
+        let [a0, a1, a2, a3] = a.map(T::load);
+        let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * STEPS + i));
+        for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
+            let total = T::load(*sum)
+                .add_product(a0, T::load(b0))
+                .add_product(a1, T::load(b1))
+                .add_product(a2, T::load(b2))
+                .add_product(a3, T::load(b3));
+            *sum = total.store();
         }
-        for (step, &a) in rest.iter().enumerate() {
-            let a = T::load(a);
-            for (sum, &b) in out.iter_mut().zip(row(steps.len() * STEPS + step)) {
-                *sum = T::load(*sum).add_product(a, T::load(b)).store();
-            }
+    }
+    for (step, &a) in rest.iter().enumerate() {
+        let a = T::load(a);
+        for (sum, &b) in out.iter_mut().zip(row(steps.len() * STEPS + step)) {
+            *sum = T::load(*sum).add_product(a, T::load(b)).store();
         }
     }
 }

@@ -4,14 +4,17 @@
 //! and packing, as gemm does it for whole matrices, takes longer than the product.
 //! Technique: where the rows of the matrix lie densely, each is folded with the
 //! vector in a fixed number of stripes, added up in order; where its columns do, they
-//! are added up one after the other. The bits are the same for any number of threads
-//! and any instruction set.
+//! are added up one after the other, in chunks that the sizes alone decide. The bits are
+//! the same for any number of threads and any instruction set.
 
+use std::collections::TryReserveError;
+use std::convert::Infallible;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use crate::dtype::Lane;
 use crate::exec::fold::{by_halves, from_memory};
-use crate::exec::matmul::{self, Ring};
+use crate::exec::matmul::{self, Ring, STEPS};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
@@ -24,31 +27,19 @@ const BYTE: Cost = 20;
 /// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
 /// densely, `stride` elements apart. `alone` if others run beside it.
 pub fn rows<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
-    multiply::<T, true>(stride, matrix, vector, out, alone);
-}
-
-/// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
-pub fn columns<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
-    multiply::<T, false>(stride, matrix, vector, out, alone);
-}
-
-fn multiply<T: Ring, const BY_ROWS: bool>(
-    stride: usize,
-    matrix: &[u8],
-    vector: &[u8],
-    out: &mut [u8],
-    alone: bool,
-) {
     let width = size_of::<T>();
-    let (k, m) = (vector.len() / width, out.len() / width);
-    let cost = if alone { 0 } else { BYTE * (k * width) as Cost };
-    parallel::fill(out, m, cost, |first, out| {
-        let matrix = &matrix[first * if BY_ROWS { stride } else { 1 } * width..];
-        vectorize(Product::<T, BY_ROWS> { stride, matrix, vector, out, lane: PhantomData });
+    let cost = if alone { 0 } else { BYTE * vector.len() as Cost };
+    parallel::fill(out, out.len() / width, cost, |first, out| {
+        rows_alone::<T>(stride, &matrix[first * stride * width..], vector, out);
     });
 }
 
-struct Product<'a, T, const BY_ROWS: bool> {
+/// The same on the calling thread.
+pub(super) fn rows_alone<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
+    vectorize(Rows::<T> { stride, matrix, vector, out, lane: PhantomData });
+}
+
+struct Rows<'a, T> {
     stride: usize,
     matrix: &'a [u8],
     vector: &'a [u8],
@@ -56,17 +47,125 @@ struct Product<'a, T, const BY_ROWS: bool> {
     lane: PhantomData<T>,
 }
 
-impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
+impl<T: Ring> Vectorized for Rows<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
+        fold_rows::<T>(T::view(self.matrix), T::view(self.vector), self.stride, T::view_mut(self.out));
+    }
+}
+
+/// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
+///
+/// # Errors
+///
+/// If there is no memory for sums of parts.
+pub fn columns<T: Ring>(
+    stride: usize,
+    matrix: &[u8],
+    vector: &[u8],
+    out: &mut [u8],
+    alone: bool,
+) -> Result<(), TryReserveError> {
+    let width = size_of::<T>();
+    let cost = if alone { 0 } else { BYTE * vector.len() as Cost };
+    in_chunks::<T>(vector, out, cost, |first, factors, column, out| {
+        let matrix = &matrix[(first * stride + column) * width..];
+        vectorize(Columns::<T> { stride, matrix, factors, out, lane: PhantomData });
+    })
+}
+
+struct Columns<'a, T> {
+    stride: usize,
+    matrix: &'a [u8],
+    factors: &'a [u8],
+    out: &'a mut [u8],
+    lane: PhantomData<T>,
+}
+
+impl<T: Ring> Vectorized for Columns<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (factors, matrix) = (T::view(self.factors), T::view(self.matrix));
+        matmul::add_rows::<T>(factors, matrix, self.stride, T::view_mut(self.out));
+    }
+}
+
+/// Columns that are added up at a time: so much of each row is read at once.
+const COLUMNS: usize = 2048;
+
+/// Factors of a chunk, at least and at most, and how many chunks there are if that allows it.
+const FACTORS: Range<usize> = 64..4096;
+const CHUNKS: usize = 16;
+
+/// Sums of products with the elements of a vector, each for many columns: chunks of the vector are
+/// shared out rather than few columns, which would be read piece by piece, and their sums added up
+/// in order. `add(first, factors, column, out)` adds up one for columns from that on, `factors`
+/// being those from the first one on.
+///
+/// # Errors
+///
+/// If there is no memory for the sums.
+pub(super) fn in_chunks<T: Ring>(
+    vector: &[u8],
+    out: &mut [u8],
+    cost: Cost,
+    add: impl Fn(usize, &[u8], usize, &mut [u8]) + Sync,
+) -> Result<(), TryReserveError> {
+    let width = size_of::<T>();
+    let (k, n) = (vector.len() / width, out.len() / width);
+    let chunks = (k / FACTORS.start).clamp(1, CHUNKS).max(k / FACTORS.end);
+    let factors = k.div_ceil(chunks).next_multiple_of(STEPS);
+    let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(COLUMNS)));
+    let add = |chunk: usize, column: usize, out: &mut [u8]| {
+        let (start, end) = (chunk * factors, ((chunk + 1) * factors).min(k));
+        add(start, &vector[start * width..end * width], column, out);
+        Ok(())
+    };
+    if chunks == 1 {
+        let blocks = out.chunks_mut(columns * width).enumerate();
+        let Ok(()) =
+            parallel::try_each::<_, Infallible>(n, cost, blocks, |(block, out)| add(0, block * columns, out));
+        return Ok(());
+    }
+    let mut memory = Vec::new();
+    let length = n.div_ceil(columns) * chunks * columns * width;
+    memory.try_reserve_exact(length)?;
+    memory.resize(length, 0);
+    let parts = memory.chunks_exact_mut(columns * width).enumerate();
+    let Ok(()) = parallel::try_each::<_, Infallible>(n, cost, parts, |(part, sums)| {
+        let (column, chunk) = (part / chunks * columns, part % chunks);
+        add(chunk, column, &mut sums[..columns.min(n - column) * width])
+    });
+    for (out, sums) in out.chunks_mut(columns * width).zip(memory.chunks_exact(chunks * columns * width)) {
+        vectorize(Total::<T> { sums, columns, out, lane: PhantomData });
+    }
+    Ok(())
+}
+
+/// Adds up the sums of chunks, `columns` elements apart.
+struct Total<'a, T> {
+    sums: &'a [u8],
+    columns: usize,
+    out: &'a mut [u8],
+    lane: PhantomData<T>,
+}
+
+impl<T: Ring> Vectorized for Total<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (first, rest) = T::view(self.sums).split_at(self.columns);
         let out = T::view_mut(self.out);
-        if BY_ROWS {
-            fold_rows::<T>(matrix, vector, self.stride, out);
-        } else {
-            matmul::add_rows::<T>(vector, matrix, self.stride, out);
+        out.copy_from_slice(&first[..out.len()]);
+        for sums in rest.chunks_exact(self.columns) {
+            for (total, &sum) in out.iter_mut().zip(sums) {
+                *total = Ring::add(T::load(*total), T::load(sum)).store();
+            }
         }
     }
 }

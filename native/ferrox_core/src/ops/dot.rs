@@ -6,10 +6,13 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
+use crate::exec::elementwise::Convert;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
+use crate::exec::narrow::{self, Narrow};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::small;
+use crate::lane::conversion;
 use crate::layout::{Layout, Shape, Strides, gather, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
@@ -124,9 +127,9 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
         right.sizes(&right_free).product(),
     ];
     let batches = left.sizes(left.batch).product();
-    multiply(out, batches, sizes, [left.tensor, right.tensor], |lane| {
-        let left = Prepared::new(left.tensor, lane, [left.batch, &left_free, left.contract])?;
-        Ok([left, Prepared::new(right.tensor, lane, [right.batch, right.contract, &right_free])?])
+    multiply(out, batches, sizes, [left.tensor, right.tensor], |[left_lane, right_lane]| {
+        let left = Prepared::new(left.tensor, left_lane, [left.batch, &left_free, left.contract])?;
+        Ok([left, Prepared::new(right.tensor, right_lane, [right.batch, right.contract, &right_free])?])
     })
 }
 
@@ -144,8 +147,8 @@ pub fn matmul(out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<
     if [b, c, l, rows, columns] != [batches, batches, k, m, n] {
         return Err(not_matrices(left, right));
     }
-    multiply(out, batches, [m, k, n], [left, right], |lane| {
-        Ok([Prepared::matrices(left, lane, [m, k])?, Prepared::matrices(right, lane, [k, n])?])
+    multiply(out, batches, [m, k, n], [left, right], |[left_lane, right_lane]| {
+        Ok([Prepared::matrices(left, left_lane, [m, k])?, Prepared::matrices(right, right_lane, [k, n])?])
     })
 }
 
@@ -207,20 +210,20 @@ fn not_matrices(left: &Tensor<'_>, right: &Tensor<'_>) -> Error {
     Error::Shape { op: OP, shapes, problem: "are not batches of matrices that go together".to_string() }
 }
 
-/// Products of sides that `prepare` gives in a lane.
+/// Products of sides that `prepare` gives in lanes.
 fn multiply<'a>(
     out: Output<'_>,
     batches: usize,
     sizes: [usize; 3],
     tensors: [&Tensor<'_>; 2],
-    prepare: impl FnOnce(DType) -> Result<[Prepared<'a>; 2], Error>,
+    prepare: impl FnOnce([DType; 2]) -> Result<[Prepared<'a>; 2], Error>,
 ) -> Result<(), Error> {
     let dtype = out.dtype;
     let dtypes = tensors.map(Tensor::dtype);
     let Some(lane) = read_as(dtype, dtypes, sizes) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() });
     };
-    let [left, right] = prepare(lane)?;
+    let [left, right] = prepare(prepared_as(lane, dtypes, sizes))?;
     let out_shape = out.shape;
     out.write(OP, |bytes| {
         if lane == dtype.storage() {
@@ -240,6 +243,23 @@ fn read_as(out: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Option<DType> {
         DType::F64 if [out, dtypes[0], dtypes[1]] == [DType::F32; 3] => Some(DType::F32),
         lane => Some(lane),
     }
+}
+
+/// The same of each: one that is multiplied with a vector and takes less memory than f32 is
+/// converted meanwhile.
+fn prepared_as(lane: DType, dtypes: [DType; 2], [m, _, n]: [usize; 3]) -> [DType; 2] {
+    let mut lanes = [lane; 2];
+    let matrix = match (m, n) {
+        (1, 1) => return lanes,
+        (_, 1) => 0,
+        (1, _) => 1,
+        _ => return lanes,
+    };
+    let dtype = dtypes[matrix];
+    if lane == DType::F32 && !dtype.is_packed() && dtype.width() < lane.width() {
+        lanes[matrix] = dtype;
+    }
+    lanes
 }
 
 /// What the operands are converted to and multiplied in.
@@ -262,8 +282,9 @@ pub(crate) fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Opt
     }
 }
 
-/// A side in its lane type, as batches of matrices.
+/// A side as batches of matrices.
 struct Prepared<'a> {
+    dtype: DType,
     bytes: Cow<'a, [u8]>,
     /// The axes of the batch.
     batch: Layout,
@@ -281,7 +302,7 @@ impl<'a> Prepared<'a> {
             strides: Strides::from_slice(&[(rows * columns) as isize]),
             offset: 0,
         };
-        Ok(Prepared { bytes, batch, strides: [columns, 1] })
+        Ok(Prepared { dtype: lane, bytes, batch, strides: [columns, 1] })
     }
 
     /// The axes are those of the batch, of the rows and of the columns.
@@ -293,7 +314,8 @@ impl<'a> Prepared<'a> {
         };
         let [batch, rows, columns] = axes;
         if let (Some(row), Some(column)) = (stride(&layout, rows), stride(&layout, columns)) {
-            return Ok(Prepared { bytes, batch: layout.transpose(batch), strides: [row, column] });
+            let batch = layout.transpose(batch);
+            return Ok(Prepared { dtype: lane, bytes, batch, strides: [row, column] });
         }
         let mut order = Shape::new();
         axes.iter().for_each(|axes| order.extend_from_slice(axes));
@@ -306,13 +328,49 @@ impl<'a> Prepared<'a> {
         let mut batches = Layout::contiguous(&view.shape);
         batches.shape.truncate(batch.len());
         batches.strides.truncate(batch.len());
-        Ok(Prepared { bytes: Cow::Owned(dense), batch: batches, strides: [row, 1] })
+        Ok(Prepared { dtype: lane, bytes: Cow::Owned(dense), batch: batches, strides: [row, 1] })
     }
 
-    fn matrix(&self, index: usize, width: usize) -> Matrix<'_> {
+    fn matrix(&self, index: usize) -> Operand<'_> {
         let Layout { shape, strides, offset } = &self.batch;
         let first = index_of(shape, strides, *offset, index) as usize;
-        Matrix { bytes: &self.bytes[first * width..], strides: self.strides }
+        let bytes = &self.bytes[first * self.dtype.width()..];
+        Operand { dtype: self.dtype, matrix: Matrix { bytes, strides: self.strides } }
+    }
+}
+
+/// A matrix of elements of a type.
+#[derive(Clone, Copy)]
+struct Operand<'a> {
+    dtype: DType,
+    matrix: Matrix<'a>,
+}
+
+impl<'a> Operand<'a> {
+    fn transposed(self) -> Self {
+        Operand { matrix: self.matrix.transposed(), ..self }
+    }
+
+    /// What converts the elements, if they aren't those of a lane.
+    fn conversion(&self, lane: DType) -> Option<Convert> {
+        if is_lane(self.dtype, lane) { None } else { conversion(self.dtype, lane) }
+    }
+
+    /// Row by row without gaps.
+    fn dense(self, rows: usize, columns: usize) -> Result<Cow<'a, [u8]>, Error> {
+        let Operand { dtype, matrix: Matrix { bytes, strides: [row, column] } } = self;
+        let length = rows * columns * dtype.width();
+        if (column == 1 || columns == 1) && (row == columns || rows == 1) {
+            return Ok(Cow::Borrowed(&bytes[..length]));
+        }
+        let layout = Layout {
+            shape: [rows, columns].as_slice().into(),
+            strides: [row as isize, column as isize].as_slice().into(),
+            offset: 0,
+        };
+        let mut out = scratch(OP, dtype, &layout.shape, length)?;
+        gather(dtype.width(), bytes, &layout, 0, &mut out);
+        Ok(Cow::Owned(out))
     }
 }
 
@@ -355,7 +413,7 @@ fn products(
         return Ok(());
     }
     let one = |index: usize, out: &mut [u8], alone: bool| {
-        product(lane, [m, k, n], left.matrix(index, width), right.matrix(index, width), out, alone)
+        product(lane, [m, k, n], left.matrix(index), right.matrix(index), out, alone)
     };
     // Many products are shared out; of few, each is.
     if batches > 1 && batches >= 2 * parallel::threads() {
@@ -372,8 +430,8 @@ fn products(
 fn product(
     lane: DType,
     [m, k, n]: [usize; 3],
-    left: Matrix<'_>,
-    right: Matrix<'_>,
+    left: Operand<'_>,
+    right: Operand<'_>,
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), Error> {
@@ -383,19 +441,25 @@ fn product(
     if vectors && n == 1 && with_vector(lane, [m, k], left, right, out, alone)? {
         return Ok(());
     }
-    if vectors && m == 1 {
-        let [left, right] = [left, right].map(Matrix::transposed);
-        if with_vector(lane, [n, k], right, left, out, alone)? {
-            return Ok(());
+    if vectors && m == 1 && with_vector(lane, [n, k], right.transposed(), left.transposed(), out, alone)? {
+        return Ok(());
+    }
+    for (side, operand, [rows, columns]) in [(0, left, [m, k]), (1, right, [k, n])] {
+        if let Some(convert) = operand.conversion(lane) {
+            let narrow = operand.dense(rows, columns)?;
+            let mut wide = scratch(OP, lane, &[rows, columns], rows * columns * lane.width())?;
+            convert(&narrow, &mut wide);
+            let wide = Operand { dtype: lane, matrix: Matrix { bytes: &wide, strides: [columns, 1] } };
+            let [left, right] = if side == 0 { [wide, right] } else { [left, wide] };
+            return product(lane, [m, k, n], left, right, out, alone);
         }
     }
     if large && !lane.is_integer() {
         let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
         let out = Target { bytes: out, strides: [n, 1], alone };
-        return matmul::float(lane, [m, k, n], left, right, out).map_err(too_large);
+        return matmul::float(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large);
     }
-    let (left, right) = (dense(left, m, k, lane)?, dense(right, k, n, lane)?);
-    in_order(lane, n)([m, k, n], &left, &right, out);
+    in_order(lane, n)([m, k, n], &left.dense(m, k)?, &right.dense(k, n)?, out);
     Ok(())
 }
 
@@ -422,56 +486,45 @@ fn in_order(lane: DType, n: usize) -> InOrder {
 fn with_vector(
     lane: DType,
     [m, k]: [usize; 2],
-    matrix: Matrix<'_>,
-    vector: Matrix<'_>,
+    operand: Operand<'_>,
+    vector: Operand<'_>,
     out: &mut [u8],
     alone: bool,
 ) -> Result<bool, Error> {
-    macro_rules! lanes {
-        ($rows:ident, $stride:expr, $vector:expr) => {{
-            let (bytes, stride, vector) = (matrix.bytes, $stride, $vector);
-            match lane {
-                DType::U8 => matvec::$rows::<u8>(stride, bytes, vector, out, alone),
-                DType::U16 => matvec::$rows::<u16>(stride, bytes, vector, out, alone),
-                DType::U32 => matvec::$rows::<u32>(stride, bytes, vector, out, alone),
-                DType::U64 => matvec::$rows::<u64>(stride, bytes, vector, out, alone),
-                DType::F32 => matvec::$rows::<f32>(stride, bytes, vector, out, alone),
-                DType::F64 => matvec::$rows::<f64>(stride, bytes, vector, out, alone),
-                DType::C64 => matvec::$rows::<Complex<f32>>(stride, bytes, vector, out, alone),
-                _ => matvec::$rows::<Complex<f64>>(stride, bytes, vector, out, alone),
-            }
-        }};
-    }
-    let [row, column] = matrix.strides;
+    let Matrix { bytes, strides: [row, column] } = operand.matrix;
     // A row of one element, or a single row, may have any stride.
     let (by_rows, by_columns) = (column == 1 || k == 1, row == 1 || m == 1);
+    let by_rows = by_rows && (row >= k || m == 1);
+    let by_columns = by_columns && (column >= m || k == 1);
     if !by_rows && !by_columns {
         return Ok(false);
     }
-    let vector = dense(vector, k, 1, lane)?;
-    if by_rows && (row >= k || m == 1) {
-        lanes!(rows, row.max(k), &vector);
-    } else if by_columns && (column >= m || k == 1) {
-        lanes!(columns, column.max(m), &vector);
-    } else {
-        return Ok(false);
+    let stride = if by_rows { row.max(k) } else { column.max(m) };
+    let vector = vector.dense(k, 1)?;
+    let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k] };
+    if let Some(convert) = operand.conversion(lane) {
+        let matrix = Narrow { bytes, width: operand.dtype.width(), stride, convert };
+        let multiply = if by_rows { narrow::rows } else { narrow::columns };
+        return multiply(matrix, &vector, out, alone).map(|()| true).map_err(too_large);
+    }
+    macro_rules! multiply {
+        ($t:ty) => {
+            if by_rows {
+                matvec::rows::<$t>(stride, bytes, &vector, out, alone);
+            } else {
+                matvec::columns::<$t>(stride, bytes, &vector, out, alone).map_err(too_large)?;
+            }
+        };
+    }
+    match lane {
+        DType::U8 => multiply!(u8),
+        DType::U16 => multiply!(u16),
+        DType::U32 => multiply!(u32),
+        DType::U64 => multiply!(u64),
+        DType::F32 => multiply!(f32),
+        DType::F64 => multiply!(f64),
+        DType::C64 => multiply!(Complex<f32>),
+        _ => multiply!(Complex<f64>),
     }
     Ok(true)
-}
-
-/// A matrix row by row without gaps.
-fn dense<'a>(matrix: Matrix<'a>, rows: usize, columns: usize, lane: DType) -> Result<Cow<'a, [u8]>, Error> {
-    let length = rows * columns * lane.width();
-    let [row, column] = matrix.strides;
-    if (column == 1 || columns == 1) && (row == columns || rows == 1) {
-        return Ok(Cow::Borrowed(&matrix.bytes[..length]));
-    }
-    let layout = Layout {
-        shape: [rows, columns].as_slice().into(),
-        strides: [row as isize, column as isize].as_slice().into(),
-        offset: 0,
-    };
-    let mut out = scratch(OP, lane, &layout.shape, length)?;
-    gather(lane.width(), matrix.bytes, &layout, 0, &mut out);
-    Ok(Cow::Owned(out))
 }
