@@ -315,6 +315,30 @@ fn narrow_with_a_vector() {
     }
 }
 
+/// Those of which a part at a time is converted, beside few rows or columns.
+#[test]
+fn narrow_with_a_few() {
+    let (mut compared, mut random) = (0, Random(10));
+    let many = axes([&[1], &[0]], [&[], &[]]);
+    for (dtype, other) in [(BF16, BF16), (F16, F32), (F8, F8), (U8, F32)] {
+        let out = if other == F8 { F32 } else { other };
+        for [m, k, n] in [[3, 2600, 300], [2, 70, 9000]] {
+            for turned in [false, true] {
+                let name = if turned { "transposed" } else { "offset" };
+                let view = |shape: &[usize]| views(shape).into_iter().find(|view| view.name == name);
+                let view = |shape: &[usize]| view(shape).expect("one of them");
+                let narrow = Source::new(dtype, view(&[k, n]), &numbers(dtype, &mut random));
+                let few = Source::new(other, view(&[m, k]), &numbers(other, &mut random));
+                compared += run(&few, &narrow, &many, out, Bound::Value);
+                let narrow = Source::new(dtype, view(&[n, k]), &numbers(dtype, &mut random));
+                let few = Source::new(other, view(&[k, m]), &numbers(other, &mut random));
+                compared += run(&narrow, &few, &many, out, Bound::Value);
+            }
+        }
+    }
+    println!("dot, narrow with a few: {compared} elements compared");
+}
+
 #[test]
 fn few_at_once_are_as_by_plan() {
     let (mut compared, mut random) = (0, Random(5));

@@ -119,6 +119,7 @@ fn multiply(results: &mut Results, random: &mut Random) {
         (F32, [1, 1, 1_003, 4_099], false),
         (BF16, [1, 1, 1_003, 4_099], false),
         (BF16, [1, 2_051, 1_003, 1], false),
+        (BF16, [1, 9, 1_003, 3_001], false),
         (F32, [1, 100, 1_000, 100], false),
         (F32, [1, 256, 1_000, 256], false),
         (F32, [1, 17, 12_000, 33], false),

@@ -1,14 +1,15 @@
-//! Products of a matrix of narrower elements than f32 with a vector of f32.
+//! Products of a matrix of narrower elements than f32 with a vector or a few rows of f32.
 //!
 //! Problem: to convert a matrix takes longer than to multiply it, and twice or four times its
-//! memory. Technique: a few rows at a time are converted and multiplied, before they leave the
-//! cache. The bits are those of a matrix that is converted before.
+//! memory. Technique: a part at a time is converted and multiplied, before it leaves the
+//! cache. With a vector, the bits are those of a matrix that is converted before.
 
 use std::collections::TryReserveError;
 
+use crate::DType;
 use crate::dtype::Lane;
 use crate::exec::elementwise::Convert;
-use crate::exec::matmul::{self, STEPS};
+use crate::exec::matmul::{self, Matrix, STEPS, Target};
 use crate::exec::matvec::{self, ROWS};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -36,6 +37,8 @@ pub struct Narrow<'a> {
     pub width: usize,
     /// Elements from a row or a column, which lies densely, to the next.
     pub stride: usize,
+    /// Whether rows lie densely, not columns.
+    pub by_rows: bool,
     /// Makes f32 of its elements.
     pub convert: Convert,
 }
@@ -57,9 +60,7 @@ pub fn rows(matrix: Narrow<'_>, vector: &[u8], out: &mut [u8], alone: bool) -> R
     let (length, apart) = (vector.len(), vector.len().next_multiple_of(LINE));
     let together = (TOGETHER * WIDTH / apart).max(1).next_multiple_of(ROWS);
     parallel::try_fill(out, out.len() / WIDTH, cost(vector, alone), |first, out| {
-        let mut memory = Vec::new();
-        memory.try_reserve_exact(together * apart + LINE)?;
-        memory.resize(together * apart + LINE, 0);
+        let mut memory = zeros(together * apart + LINE)?;
         let start = memory.as_ptr().align_offset(LINE).min(LINE);
         let buffer = &mut memory[start..][..together * apart];
         for (group, out) in out.chunks_mut(together * WIDTH).enumerate() {
@@ -99,7 +100,80 @@ pub fn columns(
     })
 }
 
-/// What an element of the result costs.
+/// Elements of a part to convert, for each of up to so many rows that it is multiplied with.
+const PART: usize = 1 << 18;
+const FEW: usize = 16;
+
+/// Columns of a part, of `k` elements each, that is multiplied with `m` rows: of more rows more, as
+/// these are laid out for each part.
+fn part(m: usize, k: usize) -> usize {
+    (PART / k).saturating_mul(m.div_ceil(FEW)).max(1).next_multiple_of(64)
+}
+
+/// Whether a matrix of `[k, n]` has several parts.
+#[must_use]
+pub fn has_parts([m, k, n]: [usize; 3]) -> bool {
+    n >= 2 * part(m, k)
+}
+
+/// `out = left * matrix`: `[m, k]` by `[k, n]`, in parts.
+///
+/// # Errors
+///
+/// If there is no memory for parts.
+pub fn product(
+    [m, k, n]: [usize; 3],
+    left: Matrix<'_>,
+    matrix: Narrow<'_>,
+    out: Target<'_>,
+) -> Result<(), TryReserveError> {
+    let columns = part(m, k);
+    let mut results = zeros(n.div_ceil(columns) * m * columns * WIDTH)?;
+    let parts = results.chunks_exact_mut(m * columns * WIDTH).enumerate();
+    let one = (ELEMENT + matmul::cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
+    parallel::try_each(n, if out.alone { 0 } else { one }, parts, |(part, result)| {
+        let first = part * columns;
+        let columns = columns.min(n - first);
+        let mut wide = zeros(k * columns * WIDTH)?;
+        let line = if matrix.by_rows { columns } else { k };
+        for (i, line) in wide.chunks_exact_mut(line * WIDTH).enumerate() {
+            let start = match matrix.by_rows {
+                true => i * matrix.stride + first,
+                false => (first + i) * matrix.stride,
+            };
+            matrix.load(start, line);
+        }
+        let right = Matrix { bytes: &wide, strides: if matrix.by_rows { [columns, 1] } else { [1, k] } };
+        let bytes = &mut result[..m * columns * WIDTH];
+        matmul::float(
+            DType::F32,
+            [m, k, columns],
+            left,
+            right,
+            Target { bytes, strides: [columns, 1], alone: true },
+        )
+    })?;
+    let out_elements = f32::view_mut(out.bytes);
+    for (part, result) in results.chunks_exact(m * columns * WIDTH).enumerate() {
+        let first = part * columns;
+        let columns = columns.min(n - first);
+        for (i, row) in f32::view(result).chunks_exact(columns).take(m).enumerate() {
+            for (j, &value) in row.iter().enumerate() {
+                out_elements[i * out.strides[0] + (first + j) * out.strides[1]] = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn zeros(length: usize) -> Result<Vec<u8>, TryReserveError> {
+    let mut memory = Vec::new();
+    memory.try_reserve_exact(length)?;
+    memory.resize(length, 0);
+    Ok(memory)
+}
+
+/// What an element of the product with a vector costs.
 fn cost(vector: &[u8], alone: bool) -> Cost {
     if alone { 0 } else { ELEMENT * (vector.len() / WIDTH) as Cost }
 }

@@ -6,7 +6,6 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
-use crate::exec::elementwise::Convert;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
 use crate::exec::narrow::{self, Narrow};
@@ -245,19 +244,15 @@ fn read_as(out: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Option<DType> {
     }
 }
 
-/// The same of each: one that is multiplied with a vector and takes less memory than f32 is
-/// converted meanwhile.
-fn prepared_as(lane: DType, dtypes: [DType; 2], [m, _, n]: [usize; 3]) -> [DType; 2] {
+/// The same of each: the larger one, if it is much larger and takes less memory than f32, is
+/// converted while it is multiplied.
+fn prepared_as(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType; 2] {
     let mut lanes = [lane; 2];
-    let matrix = match (m, n) {
-        (1, 1) => return lanes,
-        (_, 1) => 0,
-        (1, _) => 1,
-        _ => return lanes,
-    };
-    let dtype = dtypes[matrix];
-    if lane == DType::F32 && !dtype.is_packed() && dtype.width() < lane.width() {
-        lanes[matrix] = dtype;
+    let (larger, few, many) = if m > n { (0, n, m) } else { (1, m, n) };
+    let dtype = dtypes[larger];
+    let narrow = lane == DType::F32 && !dtype.is_packed() && dtype.width() < lane.width();
+    if narrow && k > 0 && (few == 1 && many > 1 || few > 1 && narrow::has_parts([few, k, many])) {
+        lanes[larger] = dtype;
     }
     lanes
 }
@@ -351,9 +346,24 @@ impl<'a> Operand<'a> {
         Operand { matrix: self.matrix.transposed(), ..self }
     }
 
-    /// What converts the elements, if they aren't those of a lane.
-    fn conversion(&self, lane: DType) -> Option<Convert> {
-        if is_lane(self.dtype, lane) { None } else { conversion(self.dtype, lane) }
+    /// Whether rows lie densely, or else columns, and the elements from one to the next.
+    fn lines(&self, [rows, columns]: [usize; 2]) -> Option<(bool, usize)> {
+        let [row, column] = self.matrix.strides;
+        // A line of one element, or a single line, may have any stride.
+        if (column == 1 || columns == 1) && (row >= columns || rows == 1) {
+            return Some((true, row.max(columns)));
+        }
+        let by_columns = (row == 1 || rows == 1) && (column >= rows || columns == 1);
+        by_columns.then(|| (false, column.max(rows)))
+    }
+
+    /// To be converted, if the elements aren't those of a lane and lie densely.
+    fn narrow(&self, sizes: [usize; 2], lane: DType) -> Option<Narrow<'a>> {
+        if is_lane(self.dtype, lane) {
+            return None;
+        }
+        let ((by_rows, stride), convert) = (self.lines(sizes)?, conversion(self.dtype, lane)?);
+        Some(Narrow { bytes: self.matrix.bytes, width: self.dtype.width(), stride, by_rows, convert })
     }
 
     /// Row by row without gaps.
@@ -444,18 +454,26 @@ fn product(
     if vectors && m == 1 && with_vector(lane, [n, k], right.transposed(), left.transposed(), out, alone)? {
         return Ok(());
     }
+    let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
+    if let Some(matrix) = right.narrow([k, n], lane) {
+        let out = Target { bytes: out, strides: [n, 1], alone };
+        return narrow::product([m, k, n], left.matrix, matrix, out).map_err(too_large);
+    }
+    if let Some(matrix) = left.transposed().narrow([k, m], lane) {
+        let out = Target { bytes: out, strides: [1, n], alone };
+        return narrow::product([n, k, m], right.matrix.transposed(), matrix, out).map_err(too_large);
+    }
     for (side, operand, [rows, columns]) in [(0, left, [m, k]), (1, right, [k, n])] {
-        if let Some(convert) = operand.conversion(lane) {
+        if !is_lane(operand.dtype, lane) {
             let narrow = operand.dense(rows, columns)?;
             let mut wide = scratch(OP, lane, &[rows, columns], rows * columns * lane.width())?;
-            convert(&narrow, &mut wide);
+            super::cast::convert(operand.dtype, &narrow, lane, rows * columns, &mut wide);
             let wide = Operand { dtype: lane, matrix: Matrix { bytes: &wide, strides: [columns, 1] } };
             let [left, right] = if side == 0 { [wide, right] } else { [left, wide] };
             return product(lane, [m, k, n], left, right, out, alone);
         }
     }
     if large && !lane.is_integer() {
-        let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
         let out = Target { bytes: out, strides: [n, 1], alone };
         return matmul::float(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large);
     }
@@ -491,19 +509,11 @@ fn with_vector(
     out: &mut [u8],
     alone: bool,
 ) -> Result<bool, Error> {
-    let Matrix { bytes, strides: [row, column] } = operand.matrix;
-    // A row of one element, or a single row, may have any stride.
-    let (by_rows, by_columns) = (column == 1 || k == 1, row == 1 || m == 1);
-    let by_rows = by_rows && (row >= k || m == 1);
-    let by_columns = by_columns && (column >= m || k == 1);
-    if !by_rows && !by_columns {
-        return Ok(false);
-    }
-    let stride = if by_rows { row.max(k) } else { column.max(m) };
+    let Some((by_rows, stride)) = operand.lines([m, k]) else { return Ok(false) };
+    let bytes = operand.matrix.bytes;
     let vector = vector.dense(k, 1)?;
     let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k] };
-    if let Some(convert) = operand.conversion(lane) {
-        let matrix = Narrow { bytes, width: operand.dtype.width(), stride, convert };
+    if let Some(matrix) = operand.narrow([m, k], lane) {
         let multiply = if by_rows { narrow::rows } else { narrow::columns };
         return multiply(matrix, &vector, out, alone).map(|()| true).map_err(too_large);
     }
