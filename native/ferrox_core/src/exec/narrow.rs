@@ -110,10 +110,12 @@ fn part(m: usize, k: usize) -> usize {
     (PART / k).saturating_mul(m.div_ceil(FEW)).max(1).next_multiple_of(64)
 }
 
-/// Whether a matrix of `[k, n]` has several parts.
+/// Whether to convert a matrix of `[k, n]` while it is multiplied with `m` rows: if its lines are
+/// long, so that a call for each is not what takes time, and for several rows, if the matrix is much
+/// larger than the result and has several parts.
 #[must_use]
-pub fn has_parts([m, k, n]: [usize; 3]) -> bool {
-    n >= 2 * part(m, k)
+pub fn pays([m, k, n]: [usize; 3]) -> bool {
+    k.min(n) >= 128 && (m == 1 || m <= k / 8 && n >= 2 * part(m, k))
 }
 
 /// `out = left * matrix`: `[m, k]` by `[k, n]`, in parts.
@@ -137,11 +139,8 @@ pub fn product(
         let mut wide = zeros(k * columns * WIDTH)?;
         let line = if matrix.by_rows { columns } else { k };
         for (i, line) in wide.chunks_exact_mut(line * WIDTH).enumerate() {
-            let start = match matrix.by_rows {
-                true => i * matrix.stride + first,
-                false => (first + i) * matrix.stride,
-            };
-            matrix.load(start, line);
+            let by_rows = i * matrix.stride + first;
+            matrix.load(if matrix.by_rows { by_rows } else { (first + i) * matrix.stride }, line);
         }
         let right = Matrix { bytes: &wide, strides: if matrix.by_rows { [columns, 1] } else { [1, k] } };
         let bytes = &mut result[..m * columns * WIDTH];

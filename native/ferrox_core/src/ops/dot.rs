@@ -86,12 +86,17 @@ pub fn work(
     /// What an element costs that may have to be moved or converted first, and a batch.
     const MOVED: Cost = 100;
     const CONVERTED: Cost = 500;
+    /// Where it is multiplied a few times only, on the way.
+    const NARROW: Cost = 100;
+    const FEW: usize = 16;
     const BATCH: Cost = 100_000;
     /// And what an element of the result costs that has to be written.
     const WRITTEN: Cost = 200;
+    let is_few = elements.saturating_mul(summed) / FEW <= converted;
+    let conversion = if is_few { NARROW } else { CONVERTED };
     parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
-        .saturating_add(parallel::work(converted, CONVERTED))
+        .saturating_add(parallel::work(converted, conversion))
         .saturating_add(parallel::work(batches, BATCH))
 }
 
@@ -251,7 +256,7 @@ fn prepared_as(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType
     let (larger, few, many) = if m > n { (0, n, m) } else { (1, m, n) };
     let dtype = dtypes[larger];
     let narrow = lane == DType::F32 && !dtype.is_packed() && dtype.width() < lane.width();
-    if narrow && k > 0 && (few == 1 && many > 1 || few > 1 && narrow::has_parts([few, k, many])) {
+    if narrow && narrow::pays([few, k, many]) {
         lanes[larger] = dtype;
     }
     lanes
