@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::exec::elementwise::{Access, Buffer, Conversion, Input, Operand};
+use crate::exec::memory;
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
 
@@ -261,10 +262,7 @@ pub(crate) fn filled<T: Copy>(
     length: usize,
     value: T,
 ) -> Result<Vec<T>, Error> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
-    values.resize(length, value);
-    Ok(values)
+    memory::filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
 }
 
 /// The memory that a result is written to: exactly `byte_size` of its type and

@@ -10,10 +10,8 @@ use std::ops::Range;
 use super::fold::by_halves;
 use super::matmul::Ring;
 use super::matvec::{ROWS, STRIPES, with_rest};
+use super::past::LINE;
 use super::simd::{Fused, Products, Vectorized, Wide};
-
-/// Bytes of a line, and of a vector.
-const LINE: usize = 64;
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
 /// stripes is `VECTORS` of so many `LANES`.
@@ -23,6 +21,7 @@ pub fn multiply<T: Fused + Ring, const LANES: usize, const VECTORS: usize>(
     vector: &[T::Bytes],
     out: &mut [T::Bytes],
 ) -> Range<usize> {
+    // A vector takes a line.
     const { assert!(VECTORS * LANES == STRIPES && LANES * size_of::<T>() == LINE) };
     const NONE: Range<usize> = 0..0;
     let (width, bytes) = (size_of::<T>(), matrix.as_ptr().addr() % LINE);

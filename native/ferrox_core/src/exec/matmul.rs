@@ -16,6 +16,7 @@ use num_complex::Complex;
 use crate::DType;
 use crate::dtype::Lane;
 use crate::exec::blocks::{self, FLOAT, Number, Update, View};
+use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -116,9 +117,7 @@ fn product<T: Number + Lane>(
     if before.is_empty() && after.is_empty() {
         multiply(aligned, strides);
     } else {
-        let mut own = Vec::new();
-        own.try_reserve_exact(m * n)?;
-        own.resize(m * n, T::default());
+        let mut own = filled(m * n, T::default())?;
         multiply(&mut own, [n, 1]);
         let out = T::view_mut(out);
         for (row, values) in own.chunks_exact(n).enumerate() {

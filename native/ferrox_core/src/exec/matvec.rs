@@ -15,6 +15,7 @@ use std::ops::Range;
 use crate::dtype::Lane;
 use crate::exec::fold::{by_halves, from_memory};
 use crate::exec::matmul::{self, Ring, STEPS};
+use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
@@ -28,32 +29,14 @@ const BYTE: Cost = 20;
 /// densely, `stride` elements apart. `alone` if others run beside it.
 pub fn rows<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
     let width = size_of::<T>();
-    let cost = if alone { 0 } else { BYTE * vector.len() as Cost };
-    parallel::fill(out, out.len() / width, cost, |first, out| {
+    parallel::fill(out, out.len() / width, cost(vector, alone), |first, out| {
         rows_alone::<T>(stride, &matrix[first * stride * width..], vector, out);
     });
 }
 
 /// The same on the calling thread.
 pub(super) fn rows_alone<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
-    vectorize(Rows::<T> { stride, matrix, vector, out, lane: PhantomData });
-}
-
-struct Rows<'a, T> {
-    stride: usize,
-    matrix: &'a [u8],
-    vector: &'a [u8],
-    out: &'a mut [u8],
-    lane: PhantomData<T>,
-}
-
-impl<T: Ring> Vectorized for Rows<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        fold_rows::<T>(T::view(self.matrix), T::view(self.vector), self.stride, T::view_mut(self.out));
-    }
+    vectorize(Product::<T, true> { stride, matrix, vector, out, lane: PhantomData });
 }
 
 /// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
@@ -68,29 +51,37 @@ pub fn columns<T: Ring>(
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), TryReserveError> {
-    let width = size_of::<T>();
-    let cost = if alone { 0 } else { BYTE * vector.len() as Cost };
-    in_chunks::<T>(vector, out, cost, |first, factors, column, out| {
-        let matrix = &matrix[(first * stride + column) * width..];
-        vectorize(Columns::<T> { stride, matrix, factors, out, lane: PhantomData });
+    in_chunks::<T>(vector, out, cost(vector, alone), |first, vector, column, out| {
+        let matrix = &matrix[(first * stride + column) * size_of::<T>()..];
+        vectorize(Product::<T, false> { stride, matrix, vector, out, lane: PhantomData });
     })
 }
 
-struct Columns<'a, T> {
+/// What an element of the result costs.
+fn cost(vector: &[u8], alone: bool) -> Cost {
+    if alone { 0 } else { BYTE * vector.len() as Cost }
+}
+
+struct Product<'a, T, const BY_ROWS: bool> {
     stride: usize,
     matrix: &'a [u8],
-    factors: &'a [u8],
+    vector: &'a [u8],
     out: &'a mut [u8],
     lane: PhantomData<T>,
 }
 
-impl<T: Ring> Vectorized for Columns<'_, T> {
+impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (factors, matrix) = (T::view(self.factors), T::view(self.matrix));
-        matmul::add_rows::<T>(factors, matrix, self.stride, T::view_mut(self.out));
+        let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
+        let out = T::view_mut(self.out);
+        if BY_ROWS {
+            fold_rows::<T>(matrix, vector, self.stride, out);
+        } else {
+            matmul::add_rows::<T>(vector, matrix, self.stride, out);
+        }
     }
 }
 
@@ -131,10 +122,7 @@ pub(super) fn in_chunks<T: Ring>(
             parallel::try_each::<_, Infallible>(n, cost, blocks, |(block, out)| add(0, block * columns, out));
         return Ok(());
     }
-    let mut memory = Vec::new();
-    let length = n.div_ceil(columns) * chunks * columns * width;
-    memory.try_reserve_exact(length)?;
-    memory.resize(length, 0);
+    let mut memory = filled(n.div_ceil(columns) * chunks * columns * width, 0)?;
     let parts = memory.chunks_exact_mut(columns * width).enumerate();
     let Ok(()) = parallel::try_each::<_, Infallible>(n, cost, parts, |(part, sums)| {
         let (column, chunk) = (part / chunks * columns, part % chunks);

@@ -10,7 +10,20 @@
 #![allow(unsafe_code, reason = "allocators are unsafe to call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::TryReserveError;
 use std::sync::Mutex;
+
+/// So many of a value.
+///
+/// # Errors
+///
+/// If there is no memory for them.
+pub(crate) fn filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(length)?;
+    values.resize(length, value);
+    Ok(values)
+}
 
 /// Blocks below this size are the system's: those it keeps itself.
 const LEAST: usize = 1 << 16;

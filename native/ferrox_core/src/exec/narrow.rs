@@ -11,13 +11,12 @@ use crate::dtype::Lane;
 use crate::exec::elementwise::Convert;
 use crate::exec::matmul::{self, Matrix, STEPS, Target};
 use crate::exec::matvec::{self, ROWS};
+use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
+use crate::exec::past::LINE;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 const WIDTH: usize = size_of::<f32>();
-
-/// Bytes of a line of memory: rows that begin with one are read faster.
-const LINE: usize = 64;
 
 /// Elements that are converted at a time, rows permitting: half of a first-level cache.
 const TOGETHER: usize = 4096;
@@ -26,7 +25,7 @@ const TOGETHER: usize = 4096;
 const PIECE: usize = 512;
 
 /// What converting and multiplying an element costs.
-const ELEMENT: Cost = 100;
+pub const ELEMENT: Cost = 100;
 
 /// A matrix to convert.
 #[derive(Clone, Copy)]
@@ -57,10 +56,11 @@ impl Narrow<'_> {
 ///
 /// If there is no memory for a few rows.
 pub fn rows(matrix: Narrow<'_>, vector: &[u8], out: &mut [u8], alone: bool) -> Result<(), TryReserveError> {
+    // Rows that begin with a line are read faster.
     let (length, apart) = (vector.len(), vector.len().next_multiple_of(LINE));
     let together = (TOGETHER * WIDTH / apart).max(1).next_multiple_of(ROWS);
     parallel::try_fill(out, out.len() / WIDTH, cost(vector, alone), |first, out| {
-        let mut memory = zeros(together * apart + LINE)?;
+        let mut memory = filled(together * apart + LINE, 0)?;
         let start = memory.as_ptr().align_offset(LINE).min(LINE);
         let buffer = &mut memory[start..][..together * apart];
         for (group, out) in out.chunks_mut(together * WIDTH).enumerate() {
@@ -100,9 +100,11 @@ pub fn columns(
     })
 }
 
-/// Elements of a part to convert, for each of up to so many rows that it is multiplied with.
+/// Elements of a part to convert, for each `FEW` rows that it is multiplied with.
 const PART: usize = 1 << 18;
-const FEW: usize = 16;
+
+/// So many rows take about as long as the conversion.
+pub const FEW: usize = 16;
 
 /// Columns of a part, of `k` elements each, that is multiplied with `m` rows: of more rows more, as
 /// these are laid out for each part.
@@ -130,13 +132,13 @@ pub fn product(
     out: Target<'_>,
 ) -> Result<(), TryReserveError> {
     let columns = part(m, k);
-    let mut results = zeros(n.div_ceil(columns) * m * columns * WIDTH)?;
+    let mut results = filled(n.div_ceil(columns) * m * columns * WIDTH, 0)?;
     let parts = results.chunks_exact_mut(m * columns * WIDTH).enumerate();
     let one = (ELEMENT + matmul::cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
     parallel::try_each(n, if out.alone { 0 } else { one }, parts, |(part, result)| {
         let first = part * columns;
         let columns = columns.min(n - first);
-        let mut wide = zeros(k * columns * WIDTH)?;
+        let mut wide = filled(k * columns * WIDTH, 0)?;
         let line = if matrix.by_rows { columns } else { k };
         for (i, line) in wide.chunks_exact_mut(line * WIDTH).enumerate() {
             let by_rows = i * matrix.stride + first;
@@ -163,13 +165,6 @@ pub fn product(
         }
     }
     Ok(())
-}
-
-fn zeros(length: usize) -> Result<Vec<u8>, TryReserveError> {
-    let mut memory = Vec::new();
-    memory.try_reserve_exact(length)?;
-    memory.resize(length, 0);
-    Ok(memory)
 }
 
 /// What an element of the product with a vector costs.

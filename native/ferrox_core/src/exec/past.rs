@@ -16,7 +16,7 @@ const LARGE: usize = 1 << 25;
 
 /// Bytes of a tile, and of a line of the cache.
 const TILE: usize = 1 << 13;
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Whether a result is written past the caches.
 #[inline]

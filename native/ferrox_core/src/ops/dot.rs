@@ -86,14 +86,12 @@ pub fn work(
     /// What an element costs that may have to be moved or converted first, and a batch.
     const MOVED: Cost = 100;
     const CONVERTED: Cost = 500;
-    /// Where it is multiplied a few times only, on the way.
-    const NARROW: Cost = 100;
-    const FEW: usize = 16;
     const BATCH: Cost = 100_000;
     /// And what an element of the result costs that has to be written.
     const WRITTEN: Cost = 200;
-    let is_few = elements.saturating_mul(summed) / FEW <= converted;
-    let conversion = if is_few { NARROW } else { CONVERTED };
+    // What is multiplied a few times only is converted on the way.
+    let is_few = elements.saturating_mul(summed) / narrow::FEW <= converted;
+    let conversion = if is_few { narrow::ELEMENT } else { CONVERTED };
     parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
         .saturating_add(parallel::work(converted, conversion))

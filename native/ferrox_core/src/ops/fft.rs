@@ -14,7 +14,7 @@ use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause;
 use crate::lane::conversion;
 use crate::layout::{self, Layout, Shape};
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error};
 
 /// Plans for lengths whose sum is more than this are not kept.
@@ -239,14 +239,7 @@ struct Line {
 
 impl Line {
     fn new(job: &Job) -> Result<Self, Error> {
-        let complex = |length: usize| {
-            let mut values = Vec::new();
-            let error =
-                || Error::TooLarge { op: job.transform.name(), dtype: DType::C128, shape: vec![length] };
-            values.try_reserve_exact(length).map_err(|_| error())?;
-            values.resize(length, Complex::ZERO);
-            Ok(values)
-        };
+        let complex = |length: usize| scratch_of(job.transform.name(), DType::C128, &[length], length);
         let wide = job.size.max(job.transform.output_length(job.length));
         let bytes = scratch(job.transform.name(), DType::C128, &[wide], wide * DType::C128.width())?;
         Ok(Line { bytes, line: complex(job.length)?, scratch: complex(job.plan.get_inplace_scratch_len())? })

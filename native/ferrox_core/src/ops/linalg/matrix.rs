@@ -4,6 +4,7 @@ use super::scalar::Scalar;
 use crate::Error;
 use crate::exec::blocks::View;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::tensor::filled;
 
 /// A matrix in row-major order.
 #[derive(Clone, Debug)]
@@ -28,9 +29,7 @@ impl<T: Scalar> Matrix<T> {
     pub fn zeros(op: &'static str, rows: usize, columns: usize) -> Result<Self, Error> {
         let error = || Error::TooLarge { op, dtype: T::DTYPE, shape: vec![rows, columns] };
         let length = rows.checked_mul(columns).ok_or_else(error)?;
-        let mut data = Vec::new();
-        data.try_reserve_exact(length).map_err(|_| error())?;
-        data.resize(length, T::ZERO);
+        let data = filled(op, T::DTYPE, &[rows, columns], length, T::ZERO)?;
         Ok(Matrix { rows, columns, data })
     }
 
