@@ -1,9 +1,10 @@
 //! The speed that memory allows: `c = a + b` on f32, as plain as it can be, with stores that go
 //! past the cache.
 //!
-//! `cargo run --release --example stream -- THREADS ELEMENTS` reads counts from standard input, a
-//! line each, and answers with the seconds that so many passes took. It runs beside what is
-//! compared with it, so that both have the machine as it is at the time.
+//! `cargo run --release --example stream -- THREADS ELEMENTS` reads lines of two numbers from
+//! standard input: of how many elements, at most `ELEMENTS`, and how many passes. It answers each
+//! with the seconds they took. It runs beside what is compared with it, so that both have the
+//! machine as it is at the time.
 
 #![allow(unsafe_code, reason = "no safe function stores past the cache, which is what this program is for")]
 
@@ -29,10 +30,16 @@ fn main() {
     let mut c = vec![Line([0.0; LINE]); lines];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     for line in io::stdin().lock().lines() {
-        let count = line.expect("text").trim().parse::<usize>().expect("a count");
+        let line = line.expect("text");
+        let mut numbers = line.split_whitespace().map(|word| word.parse::<usize>().expect("a number"));
+        let (Some(elements), Some(count)) = (numbers.next(), numbers.next()) else {
+            panic!("{line:?} is not how many elements and how many passes")
+        };
+        let used = elements.div_ceil(LINE);
+        assert!(0 < used && used <= lines, "1 to {} elements, not {elements}", lines * LINE);
         let start = Instant::now();
         for _ in 0..count {
-            pass(&pool, lines.div_ceil(threads), &a, &b, &mut c);
+            pass(&pool, used.div_ceil(threads), &a[..used], &b[..used], &mut c[..used]);
         }
         println!("{:?}", start.elapsed().as_secs_f64());
         io::stdout().flush().expect("somewhere to write");
