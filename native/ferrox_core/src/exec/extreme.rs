@@ -31,25 +31,26 @@ pub(crate) trait Word: Lane + Ord + Default {
     const BOUNDS: (Self, Self);
     /// The lowest of these bits.
     fn from_bits(bits: u64) -> Self;
-    /// In the order of values, but for zeros and NaN. The key of a key is the word.
+    /// In the order of how extreme values are, but for zeros and NaN.
     fn key<const FLOAT: bool>(self, flip: Self) -> Self;
     /// In the order of how extreme values are. Every NaN, which is above `limit` but for
     /// its sign, has the greatest rank.
     fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
-    /// The rank that the most extreme of some keys stands for.
-    fn rank_of<const FLOAT: bool>(keys: (Self, Self), flip: Self, limit: Self) -> Self;
+    /// The rank of the most extreme of some elements.
+    fn most<const FLOAT: bool>(elements: &[Self::Bytes], flip: Self, limit: Self) -> Self;
     /// What is looked for where a rank is that.
     fn wanted<const FLOAT: bool>(self, flip: Self, limit: Self) -> Wanted<Self>;
-    /// Whether it is that.
-    fn is(self, wanted: Wanted<Self>) -> bool;
+    /// Whether it is of a size, of either sign.
+    fn is_of_size(self, first: Self, span: Self) -> bool;
 }
 
-/// Words that, as far as `mask` goes, are from `first` on, up to `span` further.
+/// Words that are looked for.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted<K> {
-    mask: K,
-    first: K,
-    span: K,
+pub(crate) enum Wanted<K> {
+    /// That one.
+    Word(K),
+    /// Of either sign, from `first` on, up to `span` further.
+    Sizes { first: K, span: K },
 }
 
 macro_rules! words {
@@ -63,7 +64,7 @@ macro_rules! words {
             }
             #[inline(always)]
             fn key<const FLOAT: bool>(self, flip: $t) -> $t {
-                if FLOAT { self ^ (self >> ($t::BITS - 1) & $t::MAX) } else { self ^ flip }
+                if FLOAT { self ^ (self >> ($t::BITS - 1) & $t::MAX) ^ flip } else { self ^ flip }
             }
             #[inline(always)]
             fn rank<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
@@ -74,31 +75,37 @@ macro_rules! words {
                 if size > limit { $t::MAX } else { (size ^ sign).wrapping_sub(sign) }
             }
             #[inline(always)]
-            fn rank_of<const FLOAT: bool>((low, high): ($t, $t), flip: $t, limit: $t) -> $t {
+            fn most<const FLOAT: bool>(elements: &[Self::Bytes], flip: $t, limit: $t) -> $t {
+                // Keys go from the least infinity on; those of NaN below it come around to the end.
+                let start = if FLOAT { $t::MIN.wrapping_add(limit + 1) } else { 0 };
+                let greatest = elements.iter().fold($t::MIN, |greatest, &x| {
+                    greatest.max($t::load(x).key::<FLOAT>(flip).wrapping_add(start))
+                });
+                let key = greatest.wrapping_sub(start);
                 if !FLOAT {
-                    high
-                } else if high > limit || low < !limit {
+                    key
+                } else if key > limit || key < !limit {
                     $t::MAX
                 } else {
-                    (if flip == 0 { high } else { low }).key::<FLOAT>(flip).rank::<FLOAT>(flip, limit)
+                    (key ^ flip).key::<FLOAT>(0).rank::<FLOAT>(flip, limit)
                 }
             }
             #[inline(always)]
             fn wanted<const FLOAT: bool>(self, flip: $t, limit: $t) -> Wanted<$t> {
                 if !FLOAT {
-                    Wanted { mask: !0, first: self ^ flip, span: 0 }
+                    Wanted::Word(self ^ flip)
                 } else if self == $t::MAX {
-                    Wanted { mask: $t::MAX, first: limit + 1, span: $t::MAX - (limit + 1) }
+                    Wanted::Sizes { first: limit + 1, span: $t::MAX - (limit + 1) }
                 } else if self == 0 {
-                    Wanted { mask: $t::MAX, first: 0, span: 0 }
+                    Wanted::Sizes { first: 0, span: 0 }
                 } else {
                     let sign = if (self < 0) == (flip == 0) { $t::MIN } else { 0 };
-                    Wanted { mask: !0, first: self.wrapping_abs() | sign, span: 0 }
+                    Wanted::Word(self.wrapping_abs() | sign)
                 }
             }
             #[inline(always)]
-            fn is(self, Wanted { mask, first, span }: Wanted<$t>) -> bool {
-                (self & mask).wrapping_sub(first) as $unsigned <= span as $unsigned
+            fn is_of_size(self, first: $t, span: $t) -> bool {
+                (self & $t::MAX).wrapping_sub(first) as $unsigned <= span as $unsigned
             }
         }
     )*};
@@ -204,7 +211,7 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
         for (place, row) in self.places.iter_mut().zip(self.rows) {
             let (mut best, mut chunk) = (K::BOUNDS.0, 0);
             for (i, elements) in row.chunks(CHUNK).enumerate() {
-                let rank = K::rank_of::<FLOAT>(bounds::<K, FLOAT>(elements, flip), flip, limit);
+                let rank = K::most::<FLOAT>(elements, flip, limit);
                 if rank > best || rank == best && (last || FLOAT && rank == K::BOUNDS.1) {
                     (best, chunk) = (rank, i);
                 }
@@ -217,21 +224,19 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
     }
 }
 
-/// The least and the greatest key.
-#[inline(always)]
-fn bounds<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K) -> (K, K) {
-    let (least, greatest) = K::BOUNDS;
-    elements.iter().fold((greatest, least), |(low, high), &x| {
-        let key = K::load(x).key::<FLOAT>(flip);
-        (if FLOAT { low.min(key) } else { low }, high.max(key))
-    })
-}
-
 /// The first or the last place of what is wanted, which is there.
 #[inline(always)]
 fn find<K: Word>(elements: &[K::Bytes], wanted: Wanted<K>, last: bool) -> usize {
+    match wanted {
+        Wanted::Word(word) => find_if::<K>(elements, last, |x| x == word),
+        Wanted::Sizes { first, span } => find_if::<K>(elements, last, |x| x.is_of_size(first, span)),
+    }
+}
+
+#[inline(always)]
+fn find_if<K: Word>(elements: &[K::Bytes], last: bool, is: impl Fn(K) -> bool + Copy) -> usize {
     // Without an early exit, so that they vectorize.
-    let found = |few: &[K::Bytes]| few.iter().fold(false, |any, &x| any | K::load(x).is(wanted));
+    let found = |few: &[K::Bytes]| few.iter().fold(false, |any, &x| any | is(K::load(x)));
     let start = if elements.len() <= FEW {
         0
     } else if last {
@@ -241,17 +246,17 @@ fn find<K: Word>(elements: &[K::Bytes], wanted: Wanted<K>, last: bool) -> usize 
         elements.chunks(FEW).position(found).unwrap_or(0) * FEW
     };
     let few = &elements[start..elements.len().min(start + FEW)];
-    start + if last { place::<K, true>(few, wanted) } else { place::<K, false>(few, wanted) }
+    start + if last { place::<K, true>(few, is) } else { place::<K, false>(few, is) }
 }
 
 #[inline(always)]
 #[allow(clippy::explicit_counter_loop, reason = "with an iterator of numbers, it doesn't vectorize")]
-fn place<K: Word, const LAST: bool>(few: &[K::Bytes], wanted: Wanted<K>) -> usize {
+fn place<K: Word, const LAST: bool>(few: &[K::Bytes], is: impl Fn(K) -> bool) -> usize {
     let (mut place, mut i) = (u32::MAX, 0_u32);
     for &x in few {
         // Of the last, how far it is from there.
         let at = if LAST { FEW as u32 - i } else { i };
-        place = place.min(if K::load(x).is(wanted) { at } else { u32::MAX });
+        place = place.min(if is(K::load(x)) { at } else { u32::MAX });
         i += 1;
     }
     if LAST { FEW - place as usize } else { place as usize }
@@ -324,17 +329,15 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             }
             return;
         }
-        let (zero, limit) = (K::default(), K::from_bits(infinity::<S>()));
+        let limit = K::from_bits(infinity::<S>());
+        let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
         for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
-            let (low, high) = bounds::<K, true>(row, zero);
-            let mut word = if LARGEST { high.key::<true>(zero) } else { low.key::<true>(zero) };
-            let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
-            let rank = K::rank_of::<true>((low, high), flip, limit);
-            if rank == K::BOUNDS.1 {
-                word = K::BOUNDS.1;
-            } else if rank == zero {
-                word = K::load(row[find(row, rank.wanted::<true>(flip, limit), false)]);
-            }
+            let rank = K::most::<true>(row, flip, limit);
+            let word = match rank.wanted::<true>(flip, limit) {
+                Wanted::Word(word) => word,
+                _ if rank == K::BOUNDS.1 => rank,
+                zeros @ Wanted::Sizes { .. } => K::load(row[find(row, zeros, false)]),
+            };
             let mut bytes = [0; 8];
             K::view_mut(&mut bytes)[0] = word.store();
             *lane = cast::<S, L>(S::load(S::view(&bytes)[0])).store();
