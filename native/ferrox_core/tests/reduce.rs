@@ -6,7 +6,7 @@ use common::number::{Number, bounds, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, special, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak, arg_reduce, reduce};
-use ferrox_core::{Error, Kind, Output};
+use ferrox_core::{Error, Kind, Output, Tensor};
 
 /// The type that Nx gives the result.
 fn result_type(op: ReduceOp, dtype: DType) -> DType {
@@ -254,6 +254,64 @@ fn what_is_not_finite_spreads() {
                 for op in [ReduceOp::Sum, ReduceOp::Product, ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
                     for axes in [&[0][..], &[1], &[0, 1]] {
                         run(op, &source, axes, dtype);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Of zeros that are the extreme the first is the result, wherever it is, and NaN of either sign
+/// is more extreme than infinity.
+#[test]
+fn extremes_that_comparisons_do_not_order() {
+    const NAN: u128 = u128::MAX;
+    let mut random = Random(12);
+    for (dtype, width) in [(F16, 2), (BF16, 2), (F32, 4)] {
+        let bits = |x: f64| cast(Number::Real(x), dtype);
+        let negative = 1_u128 << (8 * width - 1);
+        for shape in [[5, 3], [70, 40], [300, 7], [4, 700], [130, 1100], [3000, 2]] {
+            for (op, beyond) in [(ReduceOp::ReduceMax, -1.0), (ReduceOp::ReduceMin, 1.0)] {
+                for few_zeros in [false, true] {
+                    let mut words: Vec<u128> = (0..shape[0] * shape[1])
+                        .map(|_| match random.below(if few_zeros { 500 } else { 5 }) {
+                            0 => bits(0.0),
+                            1 => negative,
+                            _ => bits(beyond * (1.0 + random.unit().abs())),
+                        })
+                        .collect();
+                    let place = random.below(words.len());
+                    words[place] = bits(f64::INFINITY) + 1 + [0, negative][random.below(2)];
+                    let bytes: Vec<u8> = words
+                        .iter()
+                        .flat_map(|&word| match width {
+                            2 => (word as u16).to_ne_bytes().to_vec(),
+                            _ => (word as u32).to_ne_bytes().to_vec(),
+                        })
+                        .collect();
+                    let tensor = Tensor::new("test", dtype, &shape, &bytes).expect("fits");
+                    for axis in [0, 1] {
+                        let of = |kept: usize| -> u128 {
+                            let line = (0..shape[axis]).map(|i| {
+                                let (row, column) = if axis == 0 { (i, kept) } else { (kept, i) };
+                                row * shape[1] + column
+                            });
+                            let words: Vec<u128> = line.clone().map(|at| words[at]).collect();
+                            if line.into_iter().any(|at| at == place) {
+                                return NAN;
+                            }
+                            let zero = words.iter().find(|&&word| word & !negative == 0);
+                            // All have one sign, so that the nearest to zero has the fewest bits.
+                            zero.copied().unwrap_or_else(|| words.into_iter().min().expect("not empty"))
+                        };
+                        let kept = shape[1 - axis];
+                        let mut got =
+                            output(dtype, &[kept], |out| reduce(op, out, &tensor, &[axis])).expect("sound");
+                        for word in &mut got {
+                            *word = if *word & !negative > bits(f64::INFINITY) { NAN } else { *word };
+                        }
+                        let expected: Vec<u128> = (0..kept).map(of).collect();
+                        assert_eq!(got, expected, "{} of {dtype} {shape:?} over {axis}", op.name());
                     }
                 }
             }

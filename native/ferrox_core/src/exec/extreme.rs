@@ -31,13 +31,13 @@ pub(crate) trait Word: Lane + Ord + Default {
     const BOUNDS: (Self, Self);
     /// The lowest of these bits.
     fn from_bits(bits: u64) -> Self;
-    /// In the order of how extreme values are, but for zeros and NaN.
-    fn key<const FLOAT: bool>(self, flip: Self) -> Self;
-    /// In the order of how extreme values are. Every NaN, which is above `limit` but for
-    /// its sign, has the greatest rank.
+    /// In the order of how extreme values are, NaN of either sign last. Zeros are two.
+    fn key<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
+    /// What has a key.
+    fn word<const FLOAT: bool>(key: Self, flip: Self, limit: Self) -> Self;
+    /// In the order of how extreme values are, and zeros are one. Every NaN, which is above
+    /// `limit` but for its sign, has the greatest rank.
     fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
-    /// The rank of the most extreme of some elements.
-    fn most<const FLOAT: bool>(elements: &[Self::Bytes], flip: Self, limit: Self) -> Self;
     /// What is looked for where a rank is that.
     fn wanted<const FLOAT: bool>(self, flip: Self, limit: Self) -> Wanted<Self>;
     /// Whether it is of a size, of either sign.
@@ -63,8 +63,21 @@ macro_rules! words {
                 bits as $t
             }
             #[inline(always)]
-            fn key<const FLOAT: bool>(self, flip: $t) -> $t {
-                if FLOAT { self ^ (self >> ($t::BITS - 1) & $t::MAX) ^ flip } else { self ^ flip }
+            fn key<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
+                if !FLOAT {
+                    return self ^ flip;
+                }
+                // From the least infinity on: NaN below it comes around to the end.
+                let value = self ^ (self >> ($t::BITS - 1) & $t::MAX);
+                (value ^ flip).wrapping_add($t::MIN.wrapping_add(limit + 1))
+            }
+            #[inline(always)]
+            fn word<const FLOAT: bool>(key: $t, flip: $t, limit: $t) -> $t {
+                if !FLOAT {
+                    return key ^ flip;
+                }
+                let value = key.wrapping_sub($t::MIN.wrapping_add(limit + 1)) ^ flip;
+                value ^ (value >> ($t::BITS - 1) & $t::MAX)
             }
             #[inline(always)]
             fn rank<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
@@ -73,22 +86,6 @@ macro_rules! words {
                 }
                 let (size, sign) = (self & $t::MAX, self >> ($t::BITS - 1) ^ flip);
                 if size > limit { $t::MAX } else { (size ^ sign).wrapping_sub(sign) }
-            }
-            #[inline(always)]
-            fn most<const FLOAT: bool>(elements: &[Self::Bytes], flip: $t, limit: $t) -> $t {
-                // Keys go from the least infinity on; those of NaN below it come around to the end.
-                let start = if FLOAT { $t::MIN.wrapping_add(limit + 1) } else { 0 };
-                let greatest = elements.iter().fold($t::MIN, |greatest, &x| {
-                    greatest.max($t::load(x).key::<FLOAT>(flip).wrapping_add(start))
-                });
-                let key = greatest.wrapping_sub(start);
-                if !FLOAT {
-                    key
-                } else if key > limit || key < !limit {
-                    $t::MAX
-                } else {
-                    (key ^ flip).key::<FLOAT>(0).rank::<FLOAT>(flip, limit)
-                }
             }
             #[inline(always)]
             fn wanted<const FLOAT: bool>(self, flip: $t, limit: $t) -> Wanted<$t> {
@@ -211,7 +208,7 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
         for (place, row) in self.places.iter_mut().zip(self.rows) {
             let (mut best, mut chunk) = (K::BOUNDS.0, 0);
             for (i, elements) in row.chunks(CHUNK).enumerate() {
-                let rank = K::most::<FLOAT>(elements, flip, limit);
+                let rank = most::<K, FLOAT>(elements, flip, limit);
                 if rank > best || rank == best && (last || FLOAT && rank == K::BOUNDS.1) {
                     (best, chunk) = (rank, i);
                 }
@@ -222,6 +219,13 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
             *place = ((first + find(elements, best.wanted::<FLOAT>(flip, limit), last)) as u64).store();
         }
     }
+}
+
+/// The rank of the most extreme of some elements.
+#[inline(always)]
+fn most<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) -> K {
+    let keys = elements.iter().map(|&x| K::load(x).key::<FLOAT>(flip, limit));
+    K::word::<FLOAT>(keys.fold(K::BOUNDS.0, K::max), flip, limit).rank::<FLOAT>(flip, limit)
 }
 
 /// The first or the last place of what is wanted, which is there.
@@ -332,15 +336,94 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
         let limit = K::from_bits(infinity::<S>());
         let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
         for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
-            let rank = K::most::<true>(row, flip, limit);
+            let rank = most::<K, true>(row, flip, limit);
             let word = match rank.wanted::<true>(flip, limit) {
                 Wanted::Word(word) => word,
                 _ if rank == K::BOUNDS.1 => rank,
                 zeros @ Wanted::Sizes { .. } => K::load(row[find(row, zeros, false)]),
             };
-            let mut bytes = [0; 8];
-            K::view_mut(&mut bytes)[0] = word.store();
-            *lane = cast::<S, L>(S::load(S::view(&bytes)[0])).store();
+            *lane = lane_of::<S, K, L>(word).store();
+        }
+    }
+}
+
+/// A word as the lane of its value.
+#[inline(always)]
+fn lane_of<S: Element, K: Word, L: Element>(word: K) -> L {
+    let mut bytes = [0; 8];
+    K::view_mut(&mut bytes)[0] = word.store();
+    cast::<S, L>(S::load(S::view(&bytes)[0]))
+}
+
+/// `fold::Columns` for the extremes of floats `S`, whose words are `K`, in lanes `L`. Of zeros, the
+/// first counts.
+pub(crate) fn columns<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool>(
+    elements: &[u8],
+    stride: usize,
+    lanes: &mut [u8],
+) {
+    vectorize(ExtremeColumns::<S, K, L, F, LARGEST> {
+        elements,
+        stride,
+        lanes,
+        kinds: std::marker::PhantomData,
+    });
+}
+
+struct ExtremeColumns<'a, S, K, L, F, const LARGEST: bool> {
+    elements: &'a [u8],
+    stride: usize,
+    lanes: &'a mut [u8],
+    kinds: std::marker::PhantomData<(S, K, L, F)>,
+}
+
+impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
+    for ExtremeColumns<'_, S, K, L, F, LARGEST>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (elements, lanes) = (K::view(self.elements), L::view_mut(self.lanes));
+        if elements.is_empty() {
+            lanes.fill(F::start().store());
+            return;
+        }
+        let limit = K::from_bits(infinity::<S>());
+        let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
+        let key = |x: &K::Bytes| K::load(*x).key::<true>(flip, limit);
+        let (length, stride) = (lanes.len(), self.stride);
+        let mut words = vec![K::BOUNDS.0; length];
+        // As in `fold::columns`.
+        let mut rows = elements;
+        while rows.len() >= 3 * stride + length {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
+            for ((((best, a), b), c), d) in words.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                *best = (*best).max(key(a)).max(key(b)).max(key(c)).max(key(d));
+            }
+            rows = rows.get(4 * stride..).unwrap_or(&[]);
+        }
+        for row in rows.chunks(stride) {
+            for (best, x) in words.iter_mut().zip(row) {
+                *best = (*best).max(key(x));
+            }
+        }
+        let is_zero = |word: K| word.is_of_size(K::default(), K::default());
+        let mut zeros = false;
+        for word in &mut words {
+            *word = K::word::<true>(*word, flip, limit);
+            zeros |= is_zero(*word);
+        }
+        if zeros {
+            for row in elements.chunks(stride).rev() {
+                for (word, &x) in words.iter_mut().zip(row) {
+                    let x = K::load(x);
+                    *word = if is_zero(*word) & is_zero(x) { x } else { *word };
+                }
+            }
+        }
+        for (lane, &word) in lanes.iter_mut().zip(&words) {
+            *lane = lane_of::<S, K, L>(word).store();
         }
     }
 }

@@ -433,20 +433,24 @@ impl Extreme for Smallest {
 fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
-        DType::F32 => float_loops::<f32, i32, F>(),
-        DType::F16 => float_loops::<F16, i16, F>(),
-        DType::BF16 => float_loops::<BF16, i16, F>(),
+        // Columns of f32 are compared in as few instructions as they are.
+        DType::F32 => (float_rows::<f32, i32, F>(), fold::columns::<f32, f32, CastOf, F>),
+        DType::F16 => (float_rows::<F16, i16, F>(), float_columns::<F16, i16, F>()),
+        DType::BF16 => (float_rows::<BF16, i16, F>(), float_columns::<BF16, i16, F>()),
         DType::F8 => loops::<F8, f32, CastOf, F>(),
         DType::F8E4M3FN => loops::<F8E4M3FN, f32, CastOf, F>(),
         integer => dispatch!(integer integer, S => loops::<S, S, CastOf, F>(), else => return None),
     })
 }
 
-/// `loops` in lanes of f32 for floats whose words are `K`.
-fn float_loops<S: Element, K: Word, F: Extreme>() -> (Rows, Columns) {
-    let rows =
-        if F::LARGEST { extreme::rows::<S, K, f32, F, true> } else { extreme::rows::<S, K, f32, F, false> };
-    (rows, fold::columns::<S, f32, CastOf, F>)
+/// Rows in lanes of f32, of floats whose words are `K`.
+fn float_rows<S: Element, K: Word, F: Extreme>() -> Rows {
+    if F::LARGEST { extreme::rows::<S, K, f32, F, true> } else { extreme::rows::<S, K, f32, F, false> }
+}
+
+/// The same for columns.
+fn float_columns<S: Element, K: Word, F: Extreme>() -> Columns {
+    if F::LARGEST { extreme::columns::<S, K, f32, F, true> } else { extreme::columns::<S, K, f32, F, false> }
 }
 
 fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
