@@ -331,7 +331,7 @@ pub fn unit(layout: &Layout) -> usize {
 fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
     let (source, mut out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     let Some(axis) = turned(layout) else {
-        gather_rows(source, layout, start, out);
+        copy::rows(source, layout, start, out);
         return;
     };
     let Layout { shape, strides, offset } = layout;
@@ -340,7 +340,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
     // To the first whole row of the axis.
     let head = (start.next_multiple_of(inner) - start).min(out.len());
     let (rows, rest) = out.split_at_mut(head);
-    gather_rows(source, layout, start, rows);
+    copy::rows(source, layout, start, rows);
     out = rest;
     let mut row = (start + head) / inner;
     while out.len() >= inner {
@@ -357,45 +357,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
         out = &mut out[rows * inner..];
         row += rows;
     }
-    gather_rows(source, layout, row * inner, out);
-}
-
-fn gather_rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, mut out: &mut [[u8; N]]) {
-    if out.is_empty() {
-        return;
-    }
-    let Layout { shape, strides, offset } = layout;
-    let Some(last) = shape.len().checked_sub(1) else {
-        out.fill(source[*offset]);
-        return;
-    };
-    let mut counts = Shape::from_slice(shape);
-    let mut rest = start;
-    for axis in (0..shape.len()).rev() {
-        counts[axis] = rest % shape[axis];
-        rest /= shape[axis];
-    }
-    let mut row: isize = *offset as isize + (0..last).map(|a| counts[a] as isize * strides[a]).sum::<isize>();
-    let mut column = counts[last];
-    let step = strides[last];
-    while !out.is_empty() {
-        let run = out.len().min(shape[last] - column);
-        let (head, tail) = out.split_at_mut(run);
-        let first = row + column as isize * step;
-        copy::row(source, first as usize, step, head);
-        out = tail;
-        column = 0;
-        // The next row: count up from the axis before the last.
-        for axis in (0..last).rev() {
-            counts[axis] += 1;
-            row += strides[axis];
-            if counts[axis] < shape[axis] {
-                break;
-            }
-            row -= counts[axis] as isize * strides[axis];
-            counts[axis] = 0;
-        }
-    }
+    copy::rows(source, layout, row * inner, out);
 }
 
 #[cfg(test)]

@@ -5,23 +5,81 @@
 //! makes vectors of.
 
 use super::simd::{Vectorized, dispatch};
+use crate::layout::{Layout, Shape};
 
 /// Steps up to this one have loops of their own.
 pub const NEAR: usize = 4;
 
+/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {
+    if !out.is_empty() {
+        dispatch(Rows { source, layout, start, out });
+    }
+}
+
+struct Rows<'a, const N: usize> {
+    source: &'a [[u8; N]],
+    layout: &'a Layout,
+    start: usize,
+    out: &'a mut [[u8; N]],
+}
+
+impl<const N: usize> Vectorized for Rows<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Rows { source, layout: Layout { shape, strides, offset }, start, mut out } = self;
+        let Some(last) = shape.len().checked_sub(1) else {
+            out.fill(source[*offset]);
+            return;
+        };
+        let mut counts = Shape::from_slice(shape);
+        let mut rest = start;
+        for axis in (0..shape.len()).rev() {
+            counts[axis] = rest % shape[axis];
+            rest /= shape[axis];
+        }
+        let mut first = *offset as isize + (0..last).map(|a| counts[a] as isize * strides[a]).sum::<isize>();
+        let mut column = counts[last];
+        let step = strides[last];
+        while !out.is_empty() {
+            let run = out.len().min(shape[last] - column);
+            let (head, tail) = out.split_at_mut(run);
+            row(source, (first + column as isize * step) as usize, step, head);
+            out = tail;
+            column = 0;
+            // The next row: count up from the axis before the last.
+            for axis in (0..last).rev() {
+                counts[axis] += 1;
+                first += strides[axis];
+                if counts[axis] < shape[axis] {
+                    break;
+                }
+                first -= counts[axis] as isize * strides[axis];
+                counts[axis] = 0;
+            }
+        }
+    }
+}
+
 /// Copies every `step`-th element from the first one on, backwards if `step` is
 /// negative.
-pub fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut [[u8; N]]) {
-    if out.is_empty() {
-        return;
-    }
+#[inline(always)]
+fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut [[u8; N]]) {
     match step {
         1 => out.copy_from_slice(&source[first..first + out.len()]),
         0 => out.fill(source[first]),
-        -1 => dispatch(Reversed { source: &source[first + 1 - out.len()..=first], out }),
-        2 => dispatch(Every::<N, 2> { source: &source[first..], out }),
-        3 => dispatch(Every::<N, 3> { source: &source[first..], out }),
-        4 => dispatch(Every::<N, 4> { source: &source[first..], out }),
+        // What is written upwards is twice as fast as what is written downwards.
+        -1 => {
+            let source = &source[first + 1 - out.len()..=first];
+            for (slot, &element) in out.iter_mut().zip(source.iter().rev()) {
+                *slot = element;
+            }
+        }
+        2 => every::<N, 2>(&source[first..], out),
+        3 => every::<N, 3>(&source[first..], out),
+        4 => every::<N, 4>(&source[first..], out),
         _ => {
             let mut place = first as isize;
             for slot in out {
@@ -32,43 +90,15 @@ pub fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &
     }
 }
 
-struct Reversed<'a, const N: usize> {
-    source: &'a [[u8; N]],
-    out: &'a mut [[u8; N]],
-}
-
-impl<const N: usize> Vectorized for Reversed<'_, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        // What is written upwards is twice as fast as what is written downwards.
-        for (slot, &element) in self.out.iter_mut().zip(self.source.iter().rev()) {
-            *slot = element;
-        }
+#[inline(always)]
+fn every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [[u8; N]]) {
+    let (groups, _) = source.as_chunks::<STEP>();
+    let (whole, rest) = out.split_at_mut(groups.len().min(out.len()));
+    for (slot, group) in whole.iter_mut().zip(groups) {
+        *slot = group[0];
     }
-}
-
-struct Every<'a, const N: usize, const STEP: usize> {
-    source: &'a [[u8; N]],
-    out: &'a mut [[u8; N]],
-}
-
-impl<const N: usize, const STEP: usize> Vectorized for Every<'_, N, STEP> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let (groups, _) = self.source.as_chunks::<STEP>();
-        let whole = groups.len().min(self.out.len());
-        for (slot, group) in self.out[..whole].iter_mut().zip(groups) {
-            *slot = group[0];
-        }
-        // The last group may lack what comes after its first element.
-        for (slot, element) in
-            self.out[whole..].iter_mut().zip(self.source[whole * STEP..].iter().step_by(STEP))
-        {
-            *slot = *element;
-        }
+    // The last group may lack what comes after its first element.
+    for (slot, element) in rest.iter_mut().zip(source[whole.len() * STEP..].iter().step_by(STEP)) {
+        *slot = *element;
     }
 }
