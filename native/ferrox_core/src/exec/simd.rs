@@ -660,6 +660,14 @@ fused! {
     f64, u8, _mm512_fmadd_pd, _mm512_mul_pd, _mm512_add_pd, _mm512_mask_add_pd, _mm512_loadu_pd, _mm512_maskz_compress_pd, _mm512_mask_storeu_pd;
 }
 
+/// The floats whose bits these are.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn floats(_: Wide, bits: <u64 as Lanes>::Vector) -> <f64 as Products>::Vector {
+    // SAFETY: as for `Products`.
+    unsafe { arch::_mm512_castsi512_pd(bits) }
+}
+
 /// Floats in vectors of f64, at most as many as one holds; panics if there are more.
 #[cfg(target_arch = "x86_64")]
 pub trait Part: Lane {

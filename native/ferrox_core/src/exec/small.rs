@@ -5,15 +5,20 @@
 //! few rows and vectors of columns stay in registers. Products are rounded before they are
 //! added, as `Nx.BinaryBackend` has it, those of f32 being exact.
 
+use super::matmul::ordered;
 use super::matvec::{Sum, striped};
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Fused, Part, Products, Wide};
+use super::quick;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{self, Fused, Lanes, Part, Products, Wide};
 use super::simd::{Vectorized, dispatch};
 use crate::dtype::Lane;
 
-/// Rows and vectors of columns whose sums are in registers.
+/// Rows and vectors of columns whose sums are in registers; more of these where there is one row,
+/// so that the processor doesn't wait for each sum.
 const ROWS: usize = 8;
 const VECTORS: usize = 2;
+const MANY_VECTORS: usize = 8;
 
 /// Lanes of a vector, or of what stands for it.
 const LANES: usize = 8;
@@ -200,6 +205,10 @@ fn columns<A: Arms<T>, T: Small, L: Small, const R: usize>(
     out: &mut [T::Bytes],
 ) {
     let mut column = 0;
+    while R == 1 && n - column > (MANY_VECTORS - 1) * LANES {
+        add::<A, T, L, R, MANY_VECTORS>(arms, n, left, &right[column..], &mut out[column..]);
+        column = n.min(column + MANY_VECTORS * LANES);
+    }
     while n - column > LANES {
         add::<A, T, L, R, VECTORS>(arms, n, left, &right[column..], &mut out[column..]);
         column = n.min(column + VECTORS * LANES);
@@ -207,6 +216,94 @@ fn columns<A: Arms<T>, T: Small, L: Small, const R: usize>(
     if column < n {
         add::<A, T, L, R, 1>(arms, n, left, &right[column..], &mut out[column..]);
     }
+}
+
+/// `multiply` of f64 with a matrix of one column.
+pub fn with_vector_in_order([m, k, n]: [usize; 3], matrix: &[u8], vector: &[u8], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if m >= LANES
+        && k >= LANES
+        && n == 1
+        && let Some(wide) = Wide::detect()
+    {
+        let (matrix, vector) = (&f64::view(matrix)[..m * k], &f64::view(vector)[..k]);
+        return wide.run(InOrder { wide, matrix, vector, out: f64::view_mut(out) });
+    }
+    ordered::<f64>([m, k, n], matrix, vector, out);
+}
+
+/// Rows are lanes of sums: squares of the matrix are turned in registers.
+#[cfg(target_arch = "x86_64")]
+struct InOrder<'a> {
+    wide: Wide,
+    matrix: &'a [[u8; 8]],
+    vector: &'a [[u8; 8]],
+    out: &'a mut [[u8; 8]],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Vectorized for InOrder<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let InOrder { wide, matrix, vector, out } = self;
+        let (m, k) = (out.len(), vector.len());
+        let (chunks, rest) = vector.as_chunks::<LANES>();
+        for row in (0..m).step_by(LANES) {
+            // The last rows may be some of those before.
+            let row = row.min(m - LANES);
+            let mut rows = [matrix; LANES];
+            for (i, slot) in rows.iter_mut().enumerate() {
+                *slot = &matrix[(row + i) * k..][..k];
+            }
+            let mut sums = <f64 as Products>::splat(wide, 0.0);
+            for (i, factors) in chunks.iter().enumerate() {
+                let columns = columns_of(wide, &rows, i * LANES, LANES);
+                for j in 0..LANES {
+                    sums = add_column(wide, sums, columns[j], factors[j]);
+                }
+            }
+            if !rest.is_empty() {
+                let columns = columns_of(wide, &rows, k - rest.len(), rest.len());
+                for j in 0..LANES {
+                    if j < rest.len() {
+                        sums = add_column(wide, sums, columns[j], rest[j]);
+                    }
+                }
+            }
+            f64::write_part(wide, sums, &mut out[row..][..LANES]);
+        }
+    }
+}
+
+/// So many elements of each row, at most a vector, as columns.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn columns_of(
+    wide: Wide,
+    rows: &[&[[u8; 8]]; LANES],
+    first: usize,
+    count: usize,
+) -> [<u64 as Lanes>::Vector; LANES] {
+    let mut words = [<u64 as Lanes>::splat(wide, 0); LANES];
+    for i in 0..LANES {
+        words[i] = u64::read(wide, &rows[i][first..][..count]);
+    }
+    quick::turn::<u64, LANES>(wide, &mut words);
+    words
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn add_column(
+    wide: Wide,
+    sums: <f64 as Products>::Vector,
+    column: <u64 as Lanes>::Vector,
+    factor: [u8; 8],
+) -> <f64 as Products>::Vector {
+    let factor = <f64 as Products>::splat(wide, f64::from_ne_bytes(factor));
+    <f64 as Products>::add_product(wide, sums, simd::floats(wide, column), factor)
 }
 
 /// `multiply` with a matrix of one column: each row of `k` in stripes, which are added up in a

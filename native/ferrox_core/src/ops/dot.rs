@@ -497,7 +497,7 @@ fn in_order(lane: DType, n: usize) -> InOrder {
         DType::C128 => matmul::ordered::<Complex<f64>>,
         DType::F32 if n == 1 => |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out),
         DType::F32 => small::multiply::<f32>,
-        DType::F64 if n == 1 => matmul::ordered::<f64>,
+        DType::F64 if n == 1 => small::with_vector_in_order,
         _ => small::multiply::<f64>,
     }
 }
