@@ -155,35 +155,36 @@ impl<A: Arms<T>, T: Small> Vectorized for Product<'_, A, T> {
     fn run(self) {
         let [m, k, n] = self.sizes;
         match m {
-            1 => self.rows::<1, false>(),
-            _ if T::EXACT && k * n >= MANY && ROWS * k <= WIDENED => self.rows::<ROWS, true>(),
-            _ => self.rows::<ROWS, false>(),
+            1 => self.rows::<1, 0>(),
+            _ if !T::EXACT || k * n < MANY => self.rows::<ROWS, 0>(),
+            // What is widened is zero at first, which takes a while.
+            _ if ROWS * k <= WIDENED / 4 => self.rows::<ROWS, { WIDENED / 4 }>(),
+            _ if ROWS * k <= WIDENED => self.rows::<ROWS, WIDENED>(),
+            _ => self.rows::<ROWS, 0>(),
         }
     }
 }
 
 impl<A: Arms<T>, T: Small> Product<'_, A, T> {
-    /// `R` rows at a time, whose elements are widened once or for each vector of columns.
+    /// `R` rows at a time, whose elements are widened once, if they are at most `W`, or for each
+    /// vector of columns.
     #[inline(always)]
-    fn rows<const R: usize, const WIDENS: bool>(self) {
+    fn rows<const R: usize, const W: usize>(self) {
         let [m, k, n] = self.sizes;
-        let mut widened = [[0; 8]; WIDENED];
+        let mut widened = [[0; 8]; W];
         for row in (0..m).step_by(R) {
+            let count = R.min(m - row);
+            let (left, out) = (&self.left[row * k..][..count * k], &mut self.out[row * n..]);
             // Where rows are missing, the last one stands for them, and isn't written.
-            let mut rows = [self.left; R];
-            for (i, left) in rows.iter_mut().enumerate() {
-                *left = &self.left[(row + i).min(m - 1) * k..][..k];
-            }
-            let out = &mut self.out[row * n..];
-            if WIDENS {
-                for (widened, row) in widened.chunks_exact_mut(k).zip(rows) {
-                    for (widened, &x) in widened.iter_mut().zip(row) {
-                        *widened = T::load(x).widen().store();
-                    }
+            let first = |i: usize| i.min(count - 1) * k;
+            if W > 0 {
+                for (widened, &x) in widened.iter_mut().zip(left) {
+                    *widened = T::load(x).widen().store();
                 }
-                let rows = std::array::from_fn(|i| &widened[i * k..][..k]);
+                let rows = std::array::from_fn(|i| &widened[first(i)..][..k]);
                 columns::<A, T, f64, R>(self.arms, n, rows, self.right, out);
             } else {
+                let rows = std::array::from_fn(|i| &left[first(i)..][..k]);
                 columns::<A, T, T, R>(self.arms, n, rows, self.right, out);
             }
         }
@@ -205,16 +206,24 @@ fn columns<A: Arms<T>, T: Small, L: Small, const R: usize>(
     out: &mut [T::Bytes],
 ) {
     let mut column = 0;
-    while R == 1 && n - column > (MANY_VECTORS - 1) * LANES {
-        add::<A, T, L, R, MANY_VECTORS>(arms, n, left, &right[column..], &mut out[column..]);
-        column = n.min(column + MANY_VECTORS * LANES);
+    macro_rules! add {
+        ($vectors:expr, $last:expr) => {
+            add::<A, T, L, R, { $vectors }>(arms, n, left, &right[column..], &mut out[column..], $last)
+        };
     }
-    while n - column > LANES {
-        add::<A, T, L, R, VECTORS>(arms, n, left, &right[column..], &mut out[column..]);
-        column = n.min(column + VECTORS * LANES);
+    // Of whole vectors, the compiler knows it.
+    while R == 1 && n - column >= MANY_VECTORS * LANES {
+        add!(MANY_VECTORS, LANES);
+        column += MANY_VECTORS * LANES;
     }
-    if column < n {
-        add::<A, T, L, R, 1>(arms, n, left, &right[column..], &mut out[column..]);
+    while n - column >= VECTORS * LANES {
+        add!(VECTORS, LANES);
+        column += VECTORS * LANES;
+    }
+    match n - column {
+        0 => (),
+        few @ ..=LANES => add!(1, few),
+        more => add!(VECTORS, more - LANES),
     }
 }
 
@@ -351,8 +360,8 @@ impl<T: Small> Sum<T> for Total {
     }
 }
 
-/// The sums of some rows and vectors of columns; of the last vector what there is of rows of `n`,
-/// whose first column the slices begin with.
+/// The sums of some rows and vectors of columns, the last of so many, of rows of `n`, whose first
+/// column the slices begin with.
 #[inline(always)]
 fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
     arms: A,
@@ -360,6 +369,7 @@ fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
     left: [&[L::Bytes]; R],
     right: &[T::Bytes],
     out: &mut [T::Bytes],
+    last: usize,
 ) {
     let (zero, steps) = (arms.splat(0.0), left[0].len());
     let mut rows = left;
@@ -367,8 +377,7 @@ fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
         *row = &row[..steps];
     }
     let mut sums = [[zero; V]; R];
-    let columns = n.min(V * LANES).min(right.len() - (steps - 1) * n);
-    let last = columns - (V - 1) * LANES;
+    let columns = (V - 1) * LANES + last;
     for step in 0..steps {
         let right = &right[step * n..][..columns];
         let mut vectors = [zero; V];

@@ -260,11 +260,16 @@ fn prepared_as(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType
     lanes
 }
 
+/// Whether a product needn't be added up in order.
+fn is_large([m, k, n]: [usize; 3]) -> bool {
+    m.saturating_mul(k).saturating_mul(n) > SMALL
+}
+
 /// What the operands are converted to and multiplied in.
 pub(crate) fn lane(out: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> Option<DType> {
     let complex = dtypes.iter().any(|d| d.is_complex());
     let integers = dtypes.iter().all(|d| d.is_integer());
-    let small = m.saturating_mul(k).saturating_mul(n) <= SMALL;
+    let small = !is_large([m, k, n]);
     match out {
         _ if out.is_integer() => integers.then(|| match out.width() {
             1 => DType::U8,
@@ -329,6 +334,11 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { dtype: lane, bytes: Cow::Owned(dense), batch: batches, strides: [row, 1] })
     }
 
+    /// Whether elements of a lane lie row by row without gaps in each matrix.
+    fn is_dense(&self, lane: DType, sizes: [usize; 2]) -> bool {
+        is_lane(self.dtype, lane) && is_dense(self.strides, sizes)
+    }
+
     fn matrix(&self, index: usize) -> Operand<'_> {
         let Layout { shape, strides, offset } = &self.batch;
         let first = index_of(shape, strides, *offset, index) as usize;
@@ -371,20 +381,25 @@ impl<'a> Operand<'a> {
 
     /// Row by row without gaps.
     fn dense(self, rows: usize, columns: usize) -> Result<Cow<'a, [u8]>, Error> {
-        let Operand { dtype, matrix: Matrix { bytes, strides: [row, column] } } = self;
+        let Operand { dtype, matrix: Matrix { bytes, strides } } = self;
         let length = rows * columns * dtype.width();
-        if (column == 1 || columns == 1) && (row == columns || rows == 1) {
+        if is_dense(strides, [rows, columns]) {
             return Ok(Cow::Borrowed(&bytes[..length]));
         }
         let layout = Layout {
             shape: [rows, columns].as_slice().into(),
-            strides: [row as isize, column as isize].as_slice().into(),
+            strides: strides.map(|stride| stride as isize).as_slice().into(),
             offset: 0,
         };
         let mut out = scratch(OP, dtype, &layout.shape, length)?;
         gather(dtype.width(), bytes, &layout, 0, &mut out);
         Ok(Cow::Owned(out))
     }
+}
+
+/// Whether elements lie row by row without gaps.
+fn is_dense([row, column]: [usize; 2], [rows, columns]: [usize; 2]) -> bool {
+    (column == 1 || columns == 1) && (row == columns || rows == 1)
 }
 
 /// Whether elements can be multiplied as they are.
@@ -425,8 +440,18 @@ fn products(
         out.fill(0);
         return Ok(());
     }
+    let dense = batches > 1 && left.is_dense(lane, [m, k]) && right.is_dense(lane, [k, n]);
+    let in_order = (dense && !is_large([m, k, n]) && !lane.is_integer()).then(|| in_order(lane, n));
     let one = |index: usize, out: &mut [u8], alone: bool| {
-        product(lane, [m, k, n], left.matrix(index), right.matrix(index), out, alone)
+        let (left, right) = (left.matrix(index), right.matrix(index));
+        match in_order {
+            Some(multiply) => {
+                let (left, right) = (left.matrix.bytes, right.matrix.bytes);
+                multiply([m, k, n], &left[..m * k * width], &right[..k * n * width], out);
+                Ok(())
+            }
+            None => product(lane, [m, k, n], left, right, out, alone),
+        }
     };
     // Many products are shared out; of few, each is.
     if batches > 1 && batches >= 2 * parallel::threads() {
@@ -448,7 +473,7 @@ fn product(
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), Error> {
-    let large = m.saturating_mul(k).saturating_mul(n) > SMALL;
+    let large = is_large([m, k, n]);
     // The order makes no difference to integers.
     let vectors = large || lane.is_integer();
     if vectors && n == 1 && with_vector(lane, [m, k], left, right, out, alone)? {
