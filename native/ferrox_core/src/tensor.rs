@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::exec::elementwise::{Access, Buffer, Conversion, Input, Operand};
+use crate::exec::elementwise::{Access, Buffer, Conversion, FEW_BYTES, Input, Operand};
 use crate::exec::memory;
 use crate::layout::{self, Layout};
 use crate::{DType, Error, packed};
@@ -177,7 +177,7 @@ impl<'a> Tensor<'a> {
     }
 
     /// What a kernel reads for a result of the given shape, if that is all of the elements or the
-    /// only one, or they fit a buffer as often as they repeat.
+    /// only one, or they are few as often as they repeat.
     #[inline]
     pub(crate) fn operand<'b>(&'b self, shape: &[usize], buffer: &'b mut Buffer) -> Option<Operand<'b>> {
         if same_but_leading_ones(self.shape(), shape) {
@@ -190,7 +190,7 @@ impl<'a> Tensor<'a> {
         }
         let width = self.dtype.width();
         let length = shape.iter().product::<usize>() * width;
-        if length > buffer.inline_size() {
+        if length > FEW_BYTES {
             return None;
         }
         buffer.resize(length, 0);
