@@ -34,9 +34,12 @@ impl<const N: usize> Vectorized for Rows<'_, N> {
             out.fill(source[*offset]);
             return;
         };
-        let mut counts = Shape::from_slice(shape);
+        let mut counts = Shape::from_elem(0, shape.len());
         let mut rest = start;
         for axis in (0..shape.len()).rev() {
+            if rest == 0 {
+                break;
+            }
             counts[axis] = rest % shape[axis];
             rest /= shape[axis];
         }
