@@ -207,18 +207,25 @@ fn integers_with_floats() {
     println!("dot, integers with floats: {compared} elements compared");
 }
 
-/// Small products are added up in order in f64 and rounded once.
+/// Small products are added up in order in f64 and rounded once: of squares of vectors and what is
+/// left of them, of one row or column, and of several in a batch.
 #[test]
 fn small_products_of_any_floats() {
-    let mut random = Random(4);
+    let (mut compared, mut random) = (0, Random(4));
+    let shapes = [[7, 11, 17], [8, 8, 1], [13, 19, 1], [64, 64, 1], [20, 9, 1], [9, 7, 1], [7, 9, 1]];
+    let rows = [[1, 30, 70], [1, 20, 63], [1, 5, 130], [9, 16, 16], [16, 16, 16], [17, 40, 5], [3, 70, 19]];
     for dtype in [F8, F8E4M3FN, F16, BF16, F32, F64] {
-        for _ in 0..20 {
-            let fractions: Vec<Number> = (0..200).map(|_| Number::Real(random.unit())).collect();
-            let l = Source::new(dtype, contiguous(&[7, 11]), &fractions);
-            let r = Source::new(dtype, contiguous(&[11, 17]), &fractions[77..]);
-            run(&l, &r, &axes([&[1], &[0]], [&[], &[]]), dtype, Bound::Bits);
+        for [m, k, n] in shapes.into_iter().chain(rows) {
+            for batches in [1, 2, 5] {
+                let fractions: Vec<Number> = (0..5003).map(|_| Number::Real(random.unit())).collect();
+                let l = Source::new(dtype, contiguous(&[batches, m, k]), &fractions);
+                let r = Source::new(dtype, contiguous(&[batches, k, n]), &fractions[77..]);
+                let axes = axes([&[2], &[1]], [&[0], &[0]]);
+                compared += run(&l, &r, &axes, dtype, Bound::Bits);
+            }
         }
     }
+    println!("dot, small products: {compared} elements compared");
 }
 
 /// Large products of any floats, within what the order of the sum may change.

@@ -40,7 +40,7 @@ pub(crate) trait Word: Lane + Ord + Default {
     fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
     /// What is looked for where a rank is that.
     fn wanted<const FLOAT: bool>(self, flip: Self, limit: Self) -> Wanted<Self>;
-    /// Whether it is of a size, of either sign.
+    /// Whether its size, whatever its sign, is from `first` on, up to `span` further.
     fn is_of_size(self, first: Self, span: Self) -> bool;
 }
 
