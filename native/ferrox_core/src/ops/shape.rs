@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
 use crate::exec::copy::NEAR;
-use crate::exec::elementwise::FEW_BYTES;
 use crate::exec::parallel::{self, BYTE, Cost};
 use crate::exec::past;
 use crate::layout::{Layout, Shape, collapse, gather, unit};
@@ -40,11 +39,6 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     let (shape, strides) = collapse(&layout.shape, &layout.strides);
     let layout = Layout { shape, strides, offset: layout.offset };
     out.write(op, |out| {
-        // What can't be worth sharing isn't asked about.
-        if out.len() <= FEW_BYTES {
-            gather(width, input.bytes(), &layout, 0, out);
-            return Ok(());
-        }
         let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
         let unit = unit(&layout);
         if unit == 1 && !far {
