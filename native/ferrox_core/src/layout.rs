@@ -293,15 +293,21 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
             }
         }
         elements = tail;
-        for axis in (0..last).rev() {
-            counts[axis] += 1;
-            row += strides[axis];
-            if counts[axis] < shape[axis] {
-                break;
-            }
-            row -= counts[axis] as isize * strides[axis];
-            counts[axis] = 0;
+        next_row(layout, &mut counts, &mut row);
+    }
+}
+
+/// Goes on to the next row of a layout: where among the rows it is, and its first element.
+#[inline(always)]
+pub(crate) fn next_row(Layout { shape, strides, .. }: &Layout, counts: &mut [usize], row: &mut isize) {
+    for axis in (0..shape.len() - 1).rev() {
+        counts[axis] += 1;
+        *row += strides[axis];
+        if counts[axis] < shape[axis] {
+            break;
         }
+        *row -= counts[axis] as isize * strides[axis];
+        counts[axis] = 0;
     }
 }
 

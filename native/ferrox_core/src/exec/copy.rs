@@ -5,7 +5,7 @@
 //! makes vectors of.
 
 use super::simd::{Vectorized, dispatch};
-use crate::layout::{Layout, Shape};
+use crate::layout::{Layout, Shape, next_row};
 
 /// Steps up to this one have loops of their own.
 pub const NEAR: usize = 4;
@@ -29,7 +29,8 @@ impl<const N: usize> Vectorized for Rows<'_, N> {
 
     #[inline(always)]
     fn run(self) {
-        let Rows { source, layout: Layout { shape, strides, offset }, start, mut out } = self;
+        let Rows { source, layout, start, mut out } = self;
+        let Layout { shape, strides, offset } = layout;
         let Some(last) = shape.len().checked_sub(1) else {
             out.fill(source[*offset]);
             return;
@@ -52,16 +53,7 @@ impl<const N: usize> Vectorized for Rows<'_, N> {
             row(source, (first + column as isize * step) as usize, step, head);
             out = tail;
             column = 0;
-            // The next row: count up from the axis before the last.
-            for axis in (0..last).rev() {
-                counts[axis] += 1;
-                first += strides[axis];
-                if counts[axis] < shape[axis] {
-                    break;
-                }
-                first -= counts[axis] as isize * strides[axis];
-                counts[axis] = 0;
-            }
+            next_row(layout, &mut counts, &mut first);
         }
     }
 }
