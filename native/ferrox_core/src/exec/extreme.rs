@@ -6,7 +6,7 @@
 //! bits of negative ones flipped, floats are in the order of their values.
 
 use crate::dtype::{Element, Lane, cast};
-use crate::exec::fold::{Fold, fold_row};
+use crate::exec::fold::{Fold, fold_columns, fold_row};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
@@ -333,8 +333,7 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             }
             return;
         }
-        let limit = K::from_bits(infinity::<S>());
-        let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
+        let (flip, limit) = order::<S, K, LARGEST>();
         for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
             let rank = most::<K, true>(row, flip, limit);
             let word = match rank.wanted::<true>(flip, limit) {
@@ -345,6 +344,12 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             *lane = lane_of::<S, K, L>(word).store();
         }
     }
+}
+
+/// `flip` and `limit` of the floats whose words are `K`.
+#[inline(always)]
+fn order<S: Element, K: Word, const LARGEST: bool>() -> (K, K) {
+    (K::from_bits(if LARGEST { 0 } else { u64::MAX }), K::from_bits(infinity::<S>()))
 }
 
 /// A word as the lane of its value.
@@ -389,25 +394,11 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             lanes.fill(F::start().store());
             return;
         }
-        let limit = K::from_bits(infinity::<S>());
-        let flip = K::from_bits(if LARGEST { 0 } else { u64::MAX });
-        let key = |x: &K::Bytes| K::load(*x).key::<true>(flip, limit);
-        let (length, stride) = (lanes.len(), self.stride);
-        let mut words = vec![K::BOUNDS.0; length];
-        // As in `fold::columns`.
-        let mut rows = elements;
-        while rows.len() >= 3 * stride + length {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
-            for ((((best, a), b), c), d) in words.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *best = (*best).max(key(a)).max(key(b)).max(key(c)).max(key(d));
-            }
-            rows = rows.get(4 * stride..).unwrap_or(&[]);
-        }
-        for row in rows.chunks(stride) {
-            for (best, x) in words.iter_mut().zip(row) {
-                *best = (*best).max(key(x));
-            }
-        }
+        let (flip, limit) = order::<S, K, LARGEST>();
+        let mut words = vec![K::BOUNDS.0; lanes.len()];
+        fold_columns(&mut words, elements, self.stride, |best, x| {
+            best.max(K::load(x).key::<true>(flip, limit))
+        });
         let is_zero = |word: K| word.is_of_size(K::default(), K::default());
         let mut zeros = false;
         for word in &mut words {
@@ -415,7 +406,7 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             zeros |= is_zero(*word);
         }
         if zeros {
-            for row in elements.chunks(stride).rev() {
+            for row in elements.chunks(self.stride).rev() {
                 for (word, &x) in words.iter_mut().zip(row) {
                     let x = K::load(x);
                     *word = if is_zero(*word) & is_zero(x) { x } else { *word };

@@ -245,23 +245,35 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
     #[inline(always)]
     fn run(self) {
         let lanes = L::view_mut(self.lanes);
-        let fold = |lane: L, x: &S::Bytes| F::fold(lane, M::map(S::load(*x)));
         lanes.fill(F::start().store());
-        // Lanes are read and written once for four rows, which come from memory side by side. The
-        // last row may end with the last column.
-        let (length, stride) = (lanes.len(), self.stride);
-        let mut rows = S::view(self.elements);
-        while rows.len() >= 3 * stride + length {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
-            for ((((lane, a), b), c), d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                *lane = fold(fold(fold(fold(L::load(*lane), a), b), c), d).store();
-            }
-            rows = rows.get(4 * stride..).unwrap_or(&[]);
+        fold_columns(lanes, S::view(self.elements), self.stride, |lane, x| {
+            F::fold(L::load(lane), M::map(S::load(x))).store()
+        });
+    }
+}
+
+/// Folds each column into its lane.
+#[inline(always)]
+pub(super) fn fold_columns<T: Copy, E: Copy>(
+    lanes: &mut [T],
+    elements: &[E],
+    stride: usize,
+    fold: impl Fn(T, E) -> T,
+) {
+    // Lanes are read and written once for four rows, which come from memory side by side. The
+    // last row may end with the last column.
+    let length = lanes.len();
+    let mut rows = elements;
+    while rows.len() >= 3 * stride + length {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
+        for ((((lane, &a), &b), &c), &d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *lane = fold(fold(fold(fold(*lane, a), b), c), d);
         }
-        for row in rows.chunks(stride) {
-            for (lane, x) in lanes.iter_mut().zip(row) {
-                *lane = fold(L::load(*lane), x).store();
-            }
+        rows = rows.get(4 * stride..).unwrap_or(&[]);
+    }
+    for row in rows.chunks(stride) {
+        for (lane, &x) in lanes.iter_mut().zip(row) {
+            *lane = fold(*lane, x);
         }
     }
 }
