@@ -4,6 +4,7 @@
 //! Work is measured in picoseconds of one thread, estimated as elements times
 //! cost per element. How work is split never changes a result.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -169,6 +170,72 @@ pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
     join_any(&mut a, &mut b);
 }
 
+/// Tasks of which each may give rise to others.
+pub struct Tasks<T> {
+    waiting: Mutex<VecDeque<T>>,
+    /// Those that wait and those that are being done.
+    left: AtomicUsize,
+}
+
+impl<T> Tasks<T> {
+    /// Leaves a task to whoever is done with theirs.
+    pub fn push(&self, task: T) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+        lock(&self.waiting).push_back(task);
+    }
+
+    /// Does tasks until all are done.
+    fn work(&self, next: fn(&mut VecDeque<T>) -> Option<T>, mut run: impl FnMut(T)) {
+        /// Counts a task as done, after a panic too: the others wait for it.
+        struct Done<'a>(&'a AtomicUsize);
+        impl Drop for Done<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Release);
+            }
+        }
+        while self.left.load(Ordering::Acquire) > 0 {
+            // The lock is released before the task is done.
+            if let Some(task) = { next(&mut lock(&self.waiting)) } {
+                let _done = Done(&self.left);
+                run(task);
+            } else {
+                // The next comes within microseconds; to sleep and wake up takes fifty.
+                for _ in 0..8 {
+                    std::hint::spin_loop();
+                }
+            }
+            pause();
+        }
+    }
+}
+
+/// Does a task and those that it gives rise to. The calling thread, which is awake, begins at
+/// once, and takes the task next that came last; threads of the pool, one for each of their
+/// states, take the first, which are the largest where tasks are divided.
+pub fn divide<S: Send, T: Send>(
+    first: T,
+    mut state: S,
+    states: &mut (dyn Iterator<Item = S> + Send),
+    run: &(dyn Fn(&mut S, T, &Tasks<T>) + Sync),
+) {
+    let tasks = &Tasks { waiting: Mutex::new(VecDeque::from([first])), left: AtomicUsize::new(1) };
+    let turn = pause::turn();
+    let mut work = || tasks.work(VecDeque::pop_back, |task| run(&mut state, task, tasks));
+    let Some(pool) = pool() else { return work() };
+    if pool.current_thread_index().is_none() {
+        apart::keep(pool.current_num_threads());
+    }
+    pool.in_place_scope(|scope| {
+        for mut state in states {
+            scope.spawn(move |_| {
+                pause::follow(turn);
+                tasks.work(VecDeque::pop_front, |task| run(&mut state, task, tasks));
+            });
+        }
+        work();
+    });
+}
+
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
 /// parts of it, in parallel if it pays.
 pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
@@ -315,4 +382,36 @@ fn share<T, E: Send>(
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_done_once_each_however_many_threads() {
+        for threads in 1..5 {
+            let done: Vec<AtomicUsize> = (0..1000).map(|_| AtomicUsize::new(0)).collect();
+            divide(0..done.len(), (), &mut (1..threads).map(|_| ()), &|(), mut range, tasks| {
+                while range.len() > 1 {
+                    let middle = range.start + range.len() / 2;
+                    tasks.push(middle..range.end);
+                    range.end = middle;
+                }
+                done[range.start].fetch_add(1, Ordering::Relaxed);
+            });
+            assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1), "{threads}");
+        }
+    }
+
+    #[test]
+    fn a_task_that_panics_keeps_nobody_waiting() {
+        let result = std::panic::catch_unwind(|| {
+            divide(8, (), &mut (1..3).map(|_| ()), &|(), left: usize, tasks| {
+                assert!(left > 0, "as it should");
+                tasks.push(left - 1);
+            });
+        });
+        assert!(result.is_err());
+    }
 }

@@ -6,7 +6,7 @@
 //! network of whole vectors. What is still long after many steps is left to the
 //! radix sort, so that no order of keys takes quadratic time.
 
-use super::parallel;
+use super::parallel::{self, Tasks};
 use super::pause::pause;
 use super::radix::{Digits, sort_digits};
 use super::simd::{Lanes, Vectorized, Wide, prefetch};
@@ -22,34 +22,58 @@ pub const fn base<K: Lanes>() -> usize {
     VECTORS * K::LANES
 }
 
-/// Rows longer than this are partitioned in their place, so that what is spared
+/// Rows of more bytes than this are partitioned in their place, so that what is spared
 /// for the rest stays in the cache.
-const LONG: usize = 1 << 16;
+const LONG: usize = 1 << 19;
+
+/// The keys of `LONG`.
+const fn long<K: Lanes>() -> usize {
+    LONG / size_of::<K>()
+}
 
 /// How many keys `sort` needs to spare for so many.
 pub fn spare<K: Lanes>(length: usize, threads: usize) -> usize {
-    match length {
-        _ if length <= base::<K>() => 0,
-        ..=LONG => length,
-        _ => LONG.saturating_mul(threads),
+    if length <= base::<K>() {
+        0
+    } else if length <= long::<K>() {
+        length
+    } else {
+        long::<K>().saturating_mul(threads)
     }
 }
 
 /// Sorts keys; `spare` is as long as `spare()` says, or longer; on fewer threads if
 /// it is only long enough for them.
 pub fn sort<K: Lanes + Digits>(wide: Wide, keys: &mut [K], spare: &mut [K], threads: usize) {
-    let threads = if keys.len() <= LONG { threads } else { threads.min(spare.len() / LONG).max(1) };
-    long(wide, keys, spare, (2 * keys.len().max(1).ilog2(), threads));
+    let (steps, long) = (2 * keys.len().max(1).ilog2(), long::<K>());
+    if keys.len() > long {
+        let (own, spare) = spare.split_at_mut(long);
+        let mut spare = spare.chunks_exact_mut(long).take(threads - 1);
+        parallel::divide((keys, steps), own, &mut spare, &|spare, (keys, steps), tasks| {
+            split(wide, keys, spare, steps, tasks);
+        });
+        return;
+    }
+    let shared = keys.len() >= SHARED && threads > 1;
+    let row = Row { keys, other: spare, stay: true, steps };
+    if shared {
+        parallel::divide(row, (), &mut (1..threads).map(|_| ()), &|(), row, tasks| {
+            quick(wide, row, Some(tasks));
+        });
+    } else {
+        quick(wide, row, None);
+    }
 }
 
-/// Sorts `keys` with little to spare: `LONG` for each thread.
-fn long<K: Lanes + Digits>(
+/// Sorts `keys` in their place, but for those that it leaves to others, with little to spare.
+fn split<'a, K: Lanes + Digits>(
     wide: Wide,
-    mut keys: &mut [K],
+    mut keys: &'a mut [K],
     spare: &mut [K],
-    (mut steps, threads): (u32, usize),
+    mut steps: u32,
+    tasks: &Tasks<(&'a mut [K], u32)>,
 ) {
-    while keys.len() > LONG {
+    while keys.len() > long::<K>() {
         if steps == 0 {
             keys.sort_unstable();
             return;
@@ -65,34 +89,26 @@ fn long<K: Lanes + Digits>(
             keys = &mut keys[equal..];
             continue;
         }
-        let length = keys.len();
         let (below, above) = keys.split_at_mut(low);
-        if threads > 1 {
-            // As many threads for each as it has of the keys.
-            let share = (threads * low / length).clamp(1, threads - 1);
-            let (spare, rest) = spare.split_at_mut(spare.len() / threads * share);
-            parallel::join(
-                || long(wide, below, spare, (steps, share)),
-                || long(wide, above, rest, (steps, threads - share)),
-            );
-            return;
-        }
-        long(wide, below, spare, (steps, 1));
-        keys = above;
+        tasks.push((above, steps));
+        keys = below;
     }
-    let spare = if keys.len() <= base::<K>() { spare } else { &mut spare[..keys.len()] };
-    quick(wide, keys, spare, true, (steps, threads));
+    let other = if keys.len() <= base::<K>() { spare } else { &mut spare[..keys.len()] };
+    quick(wide, Row { keys, other, stay: true, steps }, None);
 }
 
-/// Sorts `keys` in their place if they stay, or else into `other`; both are
+/// Keys to be sorted in their place if they stay, or else into the other row; both are
 /// overwritten.
-fn quick<'a, K: Lanes + Digits>(
-    wide: Wide,
-    mut keys: &'a mut [K],
-    mut other: &'a mut [K],
-    mut stay: bool,
-    (steps, threads): (u32, usize),
-) {
+struct Row<'a, K> {
+    keys: &'a mut [K],
+    other: &'a mut [K],
+    stay: bool,
+    steps: u32,
+}
+
+/// Sorts a row, but for what it leaves to others.
+fn quick<'a, K: Lanes + Digits>(wide: Wide, row: Row<'a, K>, tasks: Option<&Tasks<Row<'a, K>>>) {
+    let Row { mut keys, mut other, mut stay, steps } = row;
     let mut length = keys.len();
     let mut low;
     loop {
@@ -108,7 +124,11 @@ fn quick<'a, K: Lanes + Digits>(
             return;
         }
         let pivot = wide.run(Pivot { wide, keys });
-        low = wide.run(Partition { wide, keys, other, pivot, low_stays: stay });
+        low = if stay {
+            wide.run(Partition::<K, true> { wide, keys, other, pivot })
+        } else {
+            wide.run(Partition::<K, false> { wide, keys, other, pivot })
+        };
         if low > 0 {
             break;
         }
@@ -120,7 +140,7 @@ fn quick<'a, K: Lanes + Digits>(
             other.copy_from_slice(keys);
             return;
         };
-        let equal = wide.run(Partition { wide, keys, other, pivot: above, low_stays: false });
+        let equal = wide.run(Partition::<K, false> { wide, keys, other, pivot: above });
         length -= equal;
         (keys, other, stay) = (&mut keys[..length], &mut other[equal..], false);
     }
@@ -130,17 +150,12 @@ fn quick<'a, K: Lanes + Digits>(
     let (kept, free) = keys.split_at_mut(kept);
     let (moved, left) = other.split_at_mut(free.len());
     let steps = steps - 1;
-    if threads > 1 && length >= SHARED {
-        // As many threads for each as it has of the keys.
-        let share = (threads * kept.len() / length).clamp(1, threads - 1);
-        parallel::join(
-            || quick(wide, kept, left, stay, (steps, share)),
-            || quick(wide, moved, free, !stay, (steps, threads - share)),
-        );
-    } else {
-        quick(wide, kept, left, stay, (steps, 1));
-        quick(wide, moved, free, !stay, (steps, 1));
+    let moved = Row { keys: moved, other: free, stay: !stay, steps };
+    match tasks {
+        Some(tasks) if length >= SHARED => tasks.push(moved),
+        _ => quick(wide, moved, tasks),
     }
+    quick(wide, Row { keys: kept, other: left, stay, steps }, tasks);
 }
 
 /// A key near the middle: the median of three medians of three.
@@ -179,25 +194,24 @@ fn middle<K: Lanes>(wide: Wide, a: K::Vector, b: K::Vector, c: K::Vector) -> K::
 
 /// Moves the keys below the pivot, or those that aren't, to the start of the other
 /// row, and the rest to the start of their own; how many are below.
-struct Partition<'a, K> {
+struct Partition<'a, K, const LOW_STAYS: bool> {
     wide: Wide,
     keys: &'a mut [K],
     other: &'a mut [K],
     pivot: K,
-    low_stays: bool,
 }
 
-impl<K: Lanes> Vectorized for Partition<'_, K> {
+impl<K: Lanes, const LOW_STAYS: bool> Vectorized for Partition<'_, K, LOW_STAYS> {
     type Output = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Partition { wide, keys, other, pivot, low_stays } = self;
+        let Partition { wide, keys, other, pivot } = self;
         let length = keys.len();
         let other = &mut other[..length];
         let pivots = K::splat(wide, pivot);
         let all = u16::MAX >> (16 - K::LANES);
-        let turn = if low_stays { 0 } else { all };
+        let turn = if LOW_STAYS { 0 } else { all };
         // What has been read but has not stayed has moved.
         let (mut read, mut kept) = (0, 0);
         while read + K::LANES <= length {
@@ -220,7 +234,7 @@ impl<K: Lanes> Vectorized for Partition<'_, K> {
             &mut other[read - kept..length - kept - more],
         );
         kept += more;
-        if low_stays { kept } else { length - kept }
+        if LOW_STAYS { kept } else { length - kept }
     }
 }
 
@@ -430,7 +444,7 @@ mod tests {
 
     fn check<K: Lanes + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
         let Some(wide) = Wide::detect() else { return };
-        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, LONG + 1, 3 * LONG + 77]);
+        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, long::<K>() + 1, 3 * long::<K>() + 77]);
         for length in lengths {
             let mut state = 1u64;
             let mut next = || {
@@ -448,7 +462,7 @@ mod tests {
             // Left to the radix sort, in either row.
             for (steps, stay) in [(0, true), (0, false), (1, true), (1, false)] {
                 let (mut sorted, mut other) = (keys.clone(), keys.clone());
-                quick(wide, &mut sorted, &mut other, stay, (steps, 1));
+                quick(wide, Row { keys: &mut sorted, other: &mut other, stay, steps }, None);
                 assert_eq!(if stay { sorted } else { other }, expected, "{length} {steps} {stay}");
             }
             expected.reverse();

@@ -28,7 +28,7 @@ use crate::{DType, Error, dispatch, packed};
 pub fn cost(dtype: DType) -> Cost {
     // Where vectors sort the keys.
     if u64::vectors(0, 1).is_some() && matches!(dtype.width(), 4 | 8) {
-        return 1_000 + 600 * dtype.width() as Cost;
+        return 650 * dtype.width() as Cost;
     }
     2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
 }
