@@ -243,19 +243,37 @@ ring!(f64; lined_4, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(f32; lined_2, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + a * b, c + a);
 
-/// `out = left * right` for dense matrices, each element added up in order.
-pub fn ordered<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
+/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, each element added up in order,
+/// on the calling thread.
+pub fn ordered<T: Ring>([_, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
-    let rows = |first: usize, out: &mut [u8]| {
-        for (i, out) in out.chunks_mut(TOGETHER * n * width).enumerate() {
-            let left = &left[(first + i * TOGETHER) * k * width..][..out.len() / n * k];
-            if n <= 1 || !T::tiles([k, n], left, right, out) {
-                vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
-            }
+    for (i, out) in out.chunks_mut(TOGETHER * n * width).enumerate() {
+        let left = &left[i * TOGETHER * k * width..][..out.len() / n * k];
+        if n <= 1 || !T::tiles([k, n], left, right, out) {
+            vectorize(Ordered::<T> { k, n, left, right, out, lane: std::marker::PhantomData });
         }
+    }
+}
+
+/// The same for unsigned integers of a type, in parallel if it pays; `alone` if the other threads
+/// have work of their own.
+pub fn integers(lane: DType, sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8], alone: bool) {
+    match lane {
+        DType::U8 => shared::<u8>(sizes, left, right, out, alone),
+        DType::U16 => shared::<u16>(sizes, left, right, out, alone),
+        DType::U32 => shared::<u32>(sizes, left, right, out, alone),
+        _ => shared::<u64>(sizes, left, right, out, alone),
+    }
+}
+
+fn shared<T: Ring>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8], alone: bool) {
+    let rows = |first: usize, out: &mut [u8]| {
+        let left = &left[first * k * size_of::<T>()..];
+        ordered::<T>([out.len() / n / size_of::<T>(), k, n], left, right, out);
         Ok(())
     };
-    let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, ordered_cost::<T>(k, n), rows);
+    let cost = if alone { 0 } else { ordered_cost::<T>(k, n) };
+    let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, cost, rows);
 }
 
 /// What a row of the result costs, in the order of its steps.

@@ -552,12 +552,7 @@ impl<'a> Job<'a> {
             gather(width, weights, &layout, 0, &mut turned);
             ([count, depth, filters], laid, Cow::Owned(turned))
         };
-        match self.lane {
-            DType::U8 => matmul::ordered::<u8>(sizes, left, &right, out),
-            DType::U16 => matmul::ordered::<u16>(sizes, left, &right, out),
-            DType::U32 => matmul::ordered::<u32>(sizes, left, &right, out),
-            _ => matmul::ordered::<u64>(sizes, left, &right, out),
-        }
+        matmul::integers(self.lane, sizes, left, &right, out, alone);
         Ok(())
     }
 }

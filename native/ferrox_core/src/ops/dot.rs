@@ -505,7 +505,12 @@ fn product(
         let out = Target { bytes: out, strides: [n, 1], alone };
         return matmul::float(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large);
     }
-    in_order(lane, n)([m, k, n], &left.dense(m, k)?, &right.dense(k, n)?, out);
+    let (left, right) = (left.dense(m, k)?, right.dense(k, n)?);
+    if lane.is_integer() {
+        matmul::integers(lane, [m, k, n], &left, &right, out, alone);
+    } else {
+        in_order(lane, n)([m, k, n], &left, &right, out);
+    }
     Ok(())
 }
 
