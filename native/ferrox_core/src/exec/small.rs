@@ -59,14 +59,15 @@ impl Small for f64 {
     }
 }
 
-/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, on the calling thread.
-pub fn multiply<T: Small>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
-    let (left, right, out) = (&T::view(left)[..m * k], &T::view(right)[..k * n], T::view_mut(out));
+/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, on the calling thread: as many
+/// as `out` holds, one after the other.
+pub fn multiply<T: Small>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
+    let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Wide::detect() {
-        return wide.run(Product::<_, T> { arms: wide, sizes: [m, k, n], left, right, out });
+        return wide.run(Product::<_, T> { arms: wide, sizes, left, right, out });
     }
-    dispatch(Product::<_, T> { arms: Portable, sizes: [m, k, n], left, right, out });
+    dispatch(Product::<_, T> { arms: Portable, sizes, left, right, out });
 }
 
 /// Vectors of f64.
@@ -171,21 +172,25 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
     #[inline(always)]
     fn rows<const R: usize, const W: usize>(self) {
         let [m, k, n] = self.sizes;
-        let mut widened = [[0; 8]; W];
-        for row in (0..m).step_by(R) {
-            let count = R.min(m - row);
-            let (left, out) = (&self.left[row * k..][..count * k], &mut self.out[row * n..]);
-            // Where rows are missing, the last one stands for them, and isn't written.
-            let first = |i: usize| i.min(count - 1) * k;
-            if W > 0 {
-                for (widened, &x) in widened.iter_mut().zip(left) {
-                    *widened = T::load(x).widen().store();
+        let mut widened = Lines([[0; 8]; W]);
+        let Lines(widened) = &mut widened;
+        let operands = self.left.chunks_exact(m * k).zip(self.right.chunks_exact(k * n));
+        for ((left, right), out) in operands.zip(self.out.chunks_exact_mut(m * n)) {
+            for row in (0..m).step_by(R) {
+                let count = R.min(m - row);
+                let (left, out) = (&left[row * k..][..count * k], &mut out[row * n..]);
+                // Where rows are missing, the last one stands for them, and isn't written.
+                let first = |i: usize| i.min(count - 1) * k;
+                if W > 0 {
+                    for (widened, &x) in widened.iter_mut().zip(left) {
+                        *widened = T::load(x).widen().store();
+                    }
+                    let rows = std::array::from_fn(|i| &widened[first(i)..][..k]);
+                    columns::<A, T, f64, R>(self.arms, n, rows, right, out);
+                } else {
+                    let rows = std::array::from_fn(|i| &left[first(i)..][..k]);
+                    columns::<A, T, T, R>(self.arms, n, rows, right, out);
                 }
-                let rows = std::array::from_fn(|i| &widened[first(i)..][..k]);
-                columns::<A, T, f64, R>(self.arms, n, rows, self.right, out);
-            } else {
-                let rows = std::array::from_fn(|i| &left[first(i)..][..k]);
-                columns::<A, T, T, R>(self.arms, n, rows, self.right, out);
             }
         }
     }
@@ -195,6 +200,10 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
 /// right matrix.
 const WIDENED: usize = 512;
 const MANY: usize = 64;
+
+/// Where lines of the cache begin: no vector is on two of them.
+#[repr(align(64))]
+struct Lines<const W: usize>([[u8; 8]; W]);
 
 /// Some rows of a product, all vectors of columns.
 #[inline(always)]
