@@ -79,7 +79,11 @@ impl Layout {
     /// ```
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        let mut step = 1isize;
+        self.is_regular(1)
+    }
+
+    /// Whether its elements lie in row-major order, each so many from the one before.
+    pub(crate) fn is_regular(&self, mut step: isize) -> bool {
         self.shape.iter().zip(&self.strides).rev().all(|(&dim, &stride)| {
             let fits = dim == 1 || stride == step;
             step = step.wrapping_mul(dim as isize);

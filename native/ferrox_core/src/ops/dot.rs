@@ -197,12 +197,7 @@ impl<'a> Few<'a> {
 
     /// Writes them to `out`, which is as long.
     pub fn run(&self, out: &mut [u8]) {
-        let [m, k, n] = self.sizes;
-        let matrices = |bytes: &'a [u8], size: usize| bytes.chunks_exact(size * self.width);
-        let operands = matrices(self.left, m * k).zip(matrices(self.right, k * n));
-        for ((left, right), out) in operands.zip(out.chunks_exact_mut(m * n * self.width)) {
-            (self.multiply)(self.sizes, left, right, out);
-        }
+        (self.multiply)(self.sizes, self.left, self.right, out);
     }
 }
 
@@ -334,9 +329,11 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { dtype: lane, bytes: Cow::Owned(dense), batch: batches, strides: [row, 1] })
     }
 
-    /// Whether elements of a lane lie row by row without gaps in each matrix.
+    /// Whether elements of a lane lie row by row without gaps, in each matrix and from one to the
+    /// next.
     fn is_dense(&self, lane: DType, sizes: [usize; 2]) -> bool {
-        is_lane(self.dtype, lane) && is_dense(self.strides, sizes)
+        let size = sizes.iter().product::<usize>() as isize;
+        is_lane(self.dtype, lane) && is_dense(self.strides, sizes) && self.batch.is_regular(size)
     }
 
     fn matrix(&self, index: usize) -> Operand<'_> {
@@ -429,11 +426,12 @@ fn stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
 fn products(
     lane: DType,
     batches: usize,
-    [m, k, n]: [usize; 3],
+    sizes: [usize; 3],
     left: &Prepared<'_>,
     right: &Prepared<'_>,
     out: &mut [u8],
 ) -> Result<(), Error> {
+    let [m, k, n] = sizes;
     let width = lane.width();
     if m == 0 || n == 0 || k == 0 || batches == 0 {
         // Sums of nothing.
@@ -442,26 +440,21 @@ fn products(
     }
     let dense = batches > 1 && left.is_dense(lane, [m, k]) && right.is_dense(lane, [k, n]);
     let in_order = (dense && !is_large([m, k, n]) && !lane.is_integer()).then(|| in_order(lane, n));
-    let one = |index: usize, out: &mut [u8], alone: bool| {
-        let (left, right) = (left.matrix(index), right.matrix(index));
-        match in_order {
-            Some(multiply) => {
-                let (left, right) = (left.matrix.bytes, right.matrix.bytes);
-                multiply([m, k, n], &left[..m * k * width], &right[..k * n * width], out);
-                Ok(())
-            }
-            None => product(lane, [m, k, n], left, right, out, alone),
+    let some = |first: usize, out: &mut [u8], alone: bool| {
+        if let Some(multiply) = in_order {
+            multiply(sizes, left.matrix(first).matrix.bytes, right.matrix(first).matrix.bytes, out);
+            return Ok(());
         }
+        out.chunks_mut(m * n * width).enumerate().try_for_each(|(i, out)| {
+            product(lane, sizes, left.matrix(first + i), right.matrix(first + i), out, alone)
+        })
     };
     // Many products are shared out; of few, each is.
     if batches > 1 && batches >= 2 * parallel::threads() {
         let cost = matmul::cost(lane).saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
-        return parallel::try_fill(out, batches, cost, |first, out| {
-            let mut products = out.chunks_mut(m * n * width).enumerate();
-            products.try_for_each(|(i, out)| one(first + i, out, true))
-        });
+        return parallel::try_fill(out, batches, cost, |first, out| some(first, out, true));
     }
-    out.chunks_mut(m * n * width).enumerate().try_for_each(|(index, out)| one(index, out, false))
+    some(0, out, false)
 }
 
 /// One product of matrices; `alone` if others run beside it.
@@ -514,21 +507,44 @@ fn product(
     Ok(())
 }
 
-/// Multiplies dense matrices of `[m, k]` by `[k, n]`.
+/// Multiplies dense matrices of `[m, k]` by `[k, n]`, one after the other, as many as the result
+/// holds.
 type InOrder = fn([usize; 3], &[u8], &[u8], &mut [u8]);
 
 /// What adds the products up in order, for `n` columns.
 fn in_order(lane: DType, n: usize) -> InOrder {
+    macro_rules! each {
+        ($width:expr, $multiply:expr) => {
+            |sizes, left, right, out| each($width, sizes, [left, right], out, $multiply)
+        };
+    }
     match lane {
-        DType::U8 => matmul::ordered::<u8>,
-        DType::U16 => matmul::ordered::<u16>,
-        DType::U32 => matmul::ordered::<u32>,
-        DType::U64 => matmul::ordered::<u64>,
-        DType::C128 => matmul::ordered::<Complex<f64>>,
-        DType::F32 if n == 1 => |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out),
+        DType::U8 => each!(1, matmul::ordered::<u8>),
+        DType::U16 => each!(2, matmul::ordered::<u16>),
+        DType::U32 => each!(4, matmul::ordered::<u32>),
+        DType::U64 => each!(8, matmul::ordered::<u64>),
+        DType::C128 => each!(16, matmul::ordered::<Complex<f64>>),
+        DType::F32 if n == 1 => {
+            each!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
+        }
         DType::F32 => small::multiply::<f32>,
-        DType::F64 if n == 1 => small::with_vector_in_order,
+        DType::F64 if n == 1 => each!(8, small::with_vector_in_order),
         _ => small::multiply::<f64>,
+    }
+}
+
+/// Multiplies one matrix after the other, of elements of a width.
+#[inline]
+fn each(
+    width: usize,
+    [m, k, n]: [usize; 3],
+    [left, right]: [&[u8]; 2],
+    out: &mut [u8],
+    multiply: impl Fn([usize; 3], &[u8], &[u8], &mut [u8]),
+) {
+    let operands = left.chunks_exact(m * k * width).zip(right.chunks_exact(k * n * width));
+    for ((left, right), out) in operands.zip(out.chunks_exact_mut(m * n * width)) {
+        multiply([m, k, n], left, right, out);
     }
 }
 
