@@ -17,6 +17,7 @@ use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::create::iota;
 use ferrox_core::ops::cumulative::{CumulativeOp, cumulative};
 use ferrox_core::ops::dot::{Side, dot};
+use ferrox_core::ops::fft::{Transform, fft};
 use ferrox_core::ops::indexed::{Update, indexed};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::transpose;
@@ -93,6 +94,15 @@ fn compute() -> Results {
     multiply(&mut results, &mut random);
     slide(&mut results, &mut random);
     add(&mut results, &mut random);
+    // Shared out by elements, and by rows.
+    for rows in [1, 3] {
+        let values: Vec<Number> = (0..991).map(|_| Number::Real(random.unit())).collect();
+        let source = Source::new(F32, views(&[rows, 481 * 545]).swap_remove(0), &values);
+        let buffer = source.buffer();
+        keep(&mut results, format!("fft of {rows} rows"), C64, &[rows, 481 * 545], |out| {
+            fft(Transform::Forward, out, &source.see(&buffer), (1, 481 * 545), 1e-10)
+        });
+    }
     results
 }
 

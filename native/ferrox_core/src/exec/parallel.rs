@@ -327,7 +327,7 @@ fn fill_any<E: Send>(
     if size == 0 {
         return Ok(());
     }
-    if parts == 1 {
+    if parts == 1 || size == 1 {
         return fill(0, out);
     }
     let (width, chunk) = (out.len() / size, size.div_ceil(parts));

@@ -4,14 +4,19 @@
 //! results of single precision within a rounding of the exact ones, and the
 //! zeros among them below `eps`.
 
+mod long;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
+use self::long::{Long, TILE, TOGETHER};
 use crate::dtype::Lane;
+use crate::exec::elementwise::Convert;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause;
+use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
 use crate::layout::{self, Layout, Shape};
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
@@ -198,7 +203,7 @@ struct Job {
     size: usize,
     length: usize,
     eps: f64,
-    plan: Arc<dyn Fft<f64>>,
+    plan: Plan,
 }
 
 impl Job {
@@ -219,75 +224,182 @@ impl Job {
         let out_row = self.transform.output_length(self.length) * self.to.width();
         let in_row = self.size * self.from.width();
         let count = out.len() / out_row;
-        parallel::try_fill_shares(out, count, cost(self.length), |first, part| {
-            let mut line = Line::new(self)?;
-            for (i, row) in part.chunks_exact_mut(out_row).enumerate() {
-                line.transform(self, &rows[(first + i) * in_row..][..in_row], row);
-                pause::after(cost(self.length));
+        let (convert, taken) = (conversion(self.from, DType::C128), self.taken() * self.from.width());
+        let back = conversion(DType::C128, self.to);
+        let row = |index: usize| Row { job: self, convert, back, bytes: &rows[index * in_row..][..taken] };
+        match &self.plan {
+            Plan::Long(long) if count < parallel::threads() => {
+                let cost = cost(self.length) / self.length as Cost;
+                let mut rows = out.chunks_exact_mut(out_row).enumerate();
+                rows.try_for_each(|(i, out)| long.run(&row(i), out, cost))
             }
-            Ok(())
-        })
+            plan => parallel::try_fill_shares(out, count, cost(self.length), |first, part| {
+                let mut rows = part.chunks_exact_mut(out_row).zip(first..);
+                match plan {
+                    Plan::Long(long) => rows.try_for_each(|(out, i)| long.run(&row(i), out, 0)),
+                    Plan::Short(plan) => {
+                        let mut line = Line::new(self, plan)?;
+                        for (out, i) in rows {
+                            line.transform(&row(i), out);
+                            pause::after(cost(self.length));
+                        }
+                        Ok(())
+                    }
+                }
+            }),
+        }
+    }
+
+    /// How many elements of a row are transformed.
+    fn taken(&self) -> usize {
+        match self.transform {
+            Transform::RealInverse => self.size.min(self.length / 2 + 1),
+            _ => self.size.min(self.length),
+        }
+    }
+
+    fn memory(&self, length: usize) -> Result<Vec<Complex<f64>>, Error> {
+        scratch_of(self.transform.name(), DType::C128, &[length], length)
+    }
+
+    /// Writes elements of a result, by so many bytes of what they are.
+    #[inline(always)]
+    fn write<const BYTES: usize>(&self, convert: Option<Convert>, elements: &[Complex<f64>], out: &mut [u8]) {
+        let inverse = self.transform.direction() == FftDirection::Inverse;
+        let (n, eps) = (if inverse { self.length as f64 } else { 1.0 }, self.eps);
+        let Some(convert) = convert else {
+            return vectorize(Finish { elements, n, eps, out });
+        };
+        let (mut tile, count) = ([0; BYTES], BYTES / 16);
+        for (elements, out) in elements.chunks(count).zip(out.chunks_mut(count * self.to.width())) {
+            let tile = &mut tile[..elements.len() * 16];
+            vectorize(Finish { elements, n, eps, out: tile });
+            convert(tile, out);
+        }
+    }
+}
+
+/// Divides by `n`, makes zeros of parts up to `eps`, and writes the elements.
+struct Finish<'a> {
+    elements: &'a [Complex<f64>],
+    n: f64,
+    eps: f64,
+    out: &'a mut [u8],
+}
+
+impl Vectorized for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Finish { elements, n, eps, out } = self;
+        let clean = |part: f64| if part.abs() <= eps { 0.0 } else { part };
+        let out = Complex::<f64>::view_mut(out).iter_mut().zip(elements);
+        if n == 1.0 {
+            out.for_each(|(out, z)| *out = Complex::new(clean(z.re), clean(z.im)).store());
+        } else {
+            out.for_each(|(out, z)| *out = Complex::new(clean(z.re / n), clean(z.im / n)).store());
+        }
+    }
+}
+
+/// One row of a job.
+struct Row<'a> {
+    job: &'a Job,
+    /// To what is computed with, and back.
+    convert: Option<Convert>,
+    back: Option<Convert>,
+    /// What is transformed of it.
+    bytes: &'a [u8],
+}
+
+impl long::Row for Row<'_> {
+    #[inline(always)]
+    fn read(&self, first: usize) -> [Complex<f64>; TOGETHER] {
+        let Row { job, convert, bytes, .. } = self;
+        let (width, mut elements) = (job.from.width(), [Complex::ZERO; TOGETHER]);
+        let given = bytes.get(first * width..).unwrap_or_default();
+        if given.len() >= TOGETHER * width {
+            load::<{ 16 * TOGETHER }>(*convert, &given[..TOGETHER * width], &mut elements);
+            return elements;
+        }
+        let count = given.len() / width;
+        load::<{ 16 * TOGETHER }>(*convert, given, &mut elements[..count]);
+        if job.transform == Transform::RealInverse {
+            // As `mirror` has it.
+            for (z, i) in elements[count..].iter_mut().zip(first + count..job.length) {
+                let place = job.length - i;
+                if let Some(bytes) = bytes.get(place * width..).filter(|bytes| !bytes.is_empty() && place < i)
+                {
+                    load::<16>(*convert, &bytes[..width], std::slice::from_mut(z));
+                    *z = z.conj();
+                }
+            }
+        }
+        elements
+    }
+
+    fn width(&self) -> usize {
+        self.job.to.width()
+    }
+
+    #[inline(always)]
+    fn write(&self, elements: &[Complex<f64>], out: &mut [u8]) {
+        self.job.write::<{ 16 * TILE }>(self.back, elements, out);
+    }
+
+    fn too_large(&self) -> Error {
+        let Job { transform, to, length, .. } = *self.job;
+        Error::TooLarge { op: transform.name(), dtype: to, shape: vec![length] }
+    }
+}
+
+/// Reads elements of a row, by so many bytes of what they become.
+#[inline(always)]
+fn load<const BYTES: usize>(convert: Option<Convert>, row: &[u8], to: &mut [Complex<f64>]) {
+    let Some(convert) = convert else {
+        for (z, bytes) in to.iter_mut().zip(Complex::<f64>::view(row)) {
+            *z = Complex::load(*bytes);
+        }
+        return;
+    };
+    let mut tile = [0; BYTES];
+    let (width, count) = (row.len() / to.len().max(1), BYTES / 16);
+    for (to, row) in to.chunks_mut(count).zip(row.chunks((count * width).max(1))) {
+        let tile = &mut tile[..to.len() * 16];
+        convert(row, tile);
+        for (z, bytes) in to.iter_mut().zip(Complex::<f64>::view(tile)) {
+            *z = Complex::load(*bytes);
+        }
     }
 }
 
 /// The memory that one thread needs.
-struct Line {
-    bytes: Vec<u8>,
+struct Line<'a> {
+    plan: &'a Arc<dyn Fft<f64>>,
     line: Vec<Complex<f64>>,
     scratch: Vec<Complex<f64>>,
 }
 
-impl Line {
-    fn new(job: &Job) -> Result<Self, Error> {
-        let complex = |length: usize| scratch_of(job.transform.name(), DType::C128, &[length], length);
-        let wide = job.size.max(job.transform.output_length(job.length));
-        let bytes = scratch(job.transform.name(), DType::C128, &[wide], wide * DType::C128.width())?;
-        Ok(Line { bytes, line: complex(job.length)?, scratch: complex(job.plan.get_inplace_scratch_len())? })
+impl<'a> Line<'a> {
+    fn new(job: &Job, plan: &'a Arc<dyn Fft<f64>>) -> Result<Self, Error> {
+        let (line, scratch) = (job.memory(job.length)?, job.memory(plan.get_inplace_scratch_len())?);
+        Ok(Line { plan, line, scratch })
     }
 
-    fn transform(&mut self, job: &Job, row: &[u8], out: &mut [u8]) {
-        self.load(job, row);
-        let Line { bytes, line, scratch } = self;
+    fn transform(&mut self, row: &Row<'_>, out: &mut [u8]) {
+        let Line { plan, line, scratch } = self;
+        let Row { job, convert, back, bytes } = row;
+        // The row, cut or filled up with zeros.
+        let (given, rest) = line.split_at_mut(job.taken());
+        load::<{ 16 * TILE }>(*convert, bytes, given);
+        rest.fill(Complex::ZERO);
         if job.transform == Transform::RealInverse {
             mirror(line);
         }
-        job.plan.process_with_scratch(line, scratch);
-        if job.transform.direction() == FftDirection::Inverse {
-            let n = job.length as f64;
-            line.iter_mut().for_each(|z| *z = Complex::new(z.re / n, z.im / n));
-        }
-        let clean = |part: f64| if part.abs() <= job.eps { 0.0 } else { part };
-        let width = DType::C128.width();
+        plan.process_with_scratch(line, scratch);
         let length = job.transform.output_length(job.length);
-        let wide = &mut bytes[..length * width];
-        for (bytes, z) in Complex::<f64>::view_mut(wide).iter_mut().zip(line.iter()) {
-            *bytes = Complex::new(clean(z.re), clean(z.im)).store();
-        }
-        match conversion(DType::C128, job.to) {
-            Some(convert) => convert(wide, out),
-            None => out.copy_from_slice(wide),
-        }
-    }
-
-    /// The row, cut or filled up with zeros.
-    fn load(&mut self, job: &Job, row: &[u8]) {
-        let taken = match job.transform {
-            Transform::RealInverse => job.size.min(job.length / 2 + 1),
-            _ => job.size.min(job.length),
-        };
-        let row = &row[..taken * job.from.width()];
-        let wide = &mut self.bytes[..taken * DType::C128.width()];
-        let read = match conversion(job.from, DType::C128) {
-            Some(convert) => {
-                convert(row, wide);
-                &*wide
-            }
-            None => row,
-        };
-        for (z, bytes) in self.line.iter_mut().zip(Complex::<f64>::view(read)) {
-            *z = Complex::load(*bytes);
-        }
-        self.line[taken..].fill(Complex::ZERO);
+        job.write::<{ 16 * TILE }>(*back, &line[..length], out);
     }
 }
 
@@ -300,24 +412,34 @@ fn mirror(line: &mut [Complex<f64>]) {
     }
 }
 
+/// How to transform rows of a length.
+#[derive(Clone)]
+enum Plan {
+    Short(Arc<dyn Fft<f64>>),
+    Long(Arc<Long>),
+}
+
 /// A plan, kept for the next call unless it is large; `None` if memory for it can't be had.
-fn plan(length: usize, direction: FftDirection) -> Option<Arc<dyn Fft<f64>>> {
-    /// The planner, and the plans that it has made.
-    type Known = (FftPlanner<f64>, Vec<Arc<dyn Fft<f64>>>);
+fn plan(length: usize, direction: FftDirection) -> Option<Plan> {
+    /// The planner, and the plans that it has made, of so many elements.
+    type Known = (FftPlanner<f64>, Vec<(usize, FftDirection, Plan)>);
     static PLANNER: Mutex<Option<Known>> = Mutex::new(None);
 
     let mut kept = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
     let (planner, plans) = kept.get_or_insert_with(|| (FftPlanner::new(), Vec::new()));
-    let known = plans.iter().find(|plan| plan.len() == length && plan.fft_direction() == direction);
-    if let Some(plan) = known {
-        return Some(Arc::clone(plan));
+    let known = plans.iter().find(|plan| (plan.0, plan.1) == (length, direction));
+    if let Some((_, _, plan)) = known {
+        return Some(plan.clone());
     }
     // A plan's tables take up to about this much, and to make them can't fail.
     let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
     Vec::<u8>::new().try_reserve_exact(tables).ok()?;
-    let plan = planner.plan_fft(length, direction);
-    plans.push(Arc::clone(&plan));
-    if plans.len() > 64 || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.len())) > KEPT {
+    let plan = match Long::new(planner, length, direction) {
+        Some(long) => Plan::Long(Arc::new(long)),
+        None => Plan::Short(planner.plan_fft(length, direction)),
+    };
+    plans.push((length, direction, plan.clone()));
+    if plans.len() > 64 || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.0)) > KEPT {
         *kept = None;
     }
     Some(plan)
