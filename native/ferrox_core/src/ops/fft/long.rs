@@ -19,7 +19,9 @@ use crate::exec::memory;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
-/// Shorter rows are transformed at once.
+/// Shorter rows are transformed at once: in `benches/kernels.rs`, `fft_c128` of 2^16 elements takes
+/// two threads as long in steps as it takes one at once, of 2^18 two thirds, and of 2^20 less. One
+/// thread takes a fifth longer for these.
 const LEAST: usize = 1 << 18;
 
 /// Nor are those whose matrix has fewer rows.
