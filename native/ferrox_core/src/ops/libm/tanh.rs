@@ -7,7 +7,7 @@
 //! Permission to use, copy, modify, and distribute this software is freely
 //! granted, provided that this notice is preserved.
 
-use super::{Bytes, CHUNK, FRACTION_BITS, SHIFT};
+use super::{Bytes, FRACTION_BITS, SHIFT};
 use crate::dtype::Lane;
 
 /// `ln(2)` in two parts, as fdlibm has it, and one over it.
@@ -24,36 +24,33 @@ const QUOTIENT: [f64; 5] = [
     -2.0109921818362437e-07,
 ];
 
-/// From here on, the result is one.
+/// From here on, the result is one, as what follows finds by itself.
 const TANH_LIMIT: f64 = 22.0;
 
-/// `ln(2) / 2` and `3 ln(2) / 2` in the bits that fdlibm looks at.
-const HALF: f64 = 0.3465733528137207;
-const THREE_HALVES: f64 = 1.0397205352783203;
+/// The first number that fdlibm, which looks at the upper half of its bits, takes to be above
+/// `ln(2) / 2`.
+const HALF: f64 = 0.34657359123229980;
 
-/// `2^k`
-#[inline(always)]
-fn power_of_two(k: f64) -> f64 {
-    f64::from_bits(((k + SHIFT).to_bits() << FRACTION_BITS).wrapping_add(1.0_f64.to_bits()))
-}
+/// Elements that are computed together.
+const BLOCK: usize = 32;
 
-/// What `tanh(x)` is computed from: `expm1` of this.
+/// What `tanh(x)` is computed from: `expm1` of this, which is in `(-2, 0]` or `[2, 44]`, or NaN.
 #[inline(always)]
 fn doubled(x: f64) -> f64 {
     let a = x.abs();
-    let a = if a < TANH_LIMIT { a } else { TANH_LIMIT };
+    let a = if a > TANH_LIMIT { TANH_LIMIT } else { a };
     // By its bits, since all that follows would be compiled once for each choice.
     let negative = u64::from(a < 1.0) << 63;
     f64::from_bits((a + a).to_bits() | negative)
 }
 
-/// `(k, r, rest)` with `y = k ln(2) + r + rest`, for `-2 < y <= 0` and `2 <= y <= 44`.
+/// `(k, r, rest)` with `y = k ln(2) + r + rest`.
+///
+/// fdlibm has `k = -1` for `y` from `-HALF` to `-1.5 ln(2)` without asking, as comes out here.
 #[inline(always)]
 fn reduce(y: f64) -> (f64, f64, f64) {
-    let a = f64::from_bits(y.abs().to_bits() & !0xffff_ffff);
     let k = y.mul_add(LOG2_E, 0.5_f64.copysign(y)).trunc();
-    let k = if a < THREE_HALVES { -1.0 } else { k };
-    let k = if a > HALF { k } else { 0.0 };
+    let k = if y.abs() < HALF { 0.0 } else { k };
     let high = (-k).mul_add(LN_2_LONG, y);
     let low = k * LN_2_REST;
     let r = high - low;
@@ -75,50 +72,75 @@ fn quotient(r: f64) -> (f64, f64) {
 }
 
 /// `expm1`, given `reduce` of the argument and `quotient` of what is left of it.
+///
+/// fdlibm has a formula for each range of `k`. All are `(.. - (e - r)) 2^k - ..` but those of zero
+/// and of 20 to 56; above, where the result of `tanh` is one, any will do.
 #[inline(always)]
 fn expm1(k: f64, r: f64, rest: f64, square: f64, e: f64) -> f64 {
     let whole = r - r.mul_add(e, -square);
     let e = r.mul_add(e - rest, -rest) - square;
-    let (up, down) = (power_of_two(k), power_of_two(-k));
-    let once = 0.5_f64.mul_add(r - e, -0.5);
-    let small = (1.0 - (e - r)) * up - 1.0;
-    let middle = ((1.0 - down) - (e - r)) * up;
-    let large = ((r - (e + down)) + 1.0) * up;
-    let result = if k >= 20.0 { large } else { middle };
-    let result = if k <= -2.0 || k > 56.0 { small } else { result };
-    let result = if k == -1.0 { once } else { result };
+    // 2^k and 2^-k, by their exponents.
+    let shifted = (k + SHIFT).to_bits() << FRACTION_BITS;
+    let up = f64::from_bits(1.0_f64.to_bits().wrapping_add(shifted));
+    let down = f64::from_bits(1.0_f64.to_bits().wrapping_sub(shifted));
+    let (plus, minus) = if k > 0.0 { (1.0 - down, 0.0) } else { (1.0, 1.0) };
+    let (plus, minus) = if k == -1.0 { (0.0, 0.5) } else { (plus, minus) };
+    let less = plus - (e - r);
+    let large = (r - (e + down)) + 1.0;
+    // Fused without a difference, since a product with 2^k is exact.
+    let result = (if k >= 20.0 { large } else { less }).mul_add(up, -minus);
     if k == 0.0 { whole } else { result }
 }
 
 /// `tanh(x)`, given the `expm1`.
 #[inline(always)]
 fn tanh_by(x: f64, t: f64) -> f64 {
-    let a = x.abs();
-    let large = a >= 1.0;
-    let quotient = (if large { 2.0 } else { -t }) / (t + 2.0);
-    let result = if large { 1.0 - quotient } else { quotient };
-    let result = if a < TANH_LIMIT { result } else { 1.0 };
-    if x.is_nan() { x } else { result.copysign(x) }
+    // `t` is negative, or above six: one less a quotient, or a quotient of any sign. Without a
+    // condition that both depend on, since there would be a division for each.
+    let one = f64::from_bits(u64::from(t > 1.0).wrapping_neg() & 1.0_f64.to_bits());
+    let over = if t > 2.0 { 2.0 } else { t };
+    (one - over / (t + 2.0)).copysign(x)
 }
 
-/// In steps, since a processor overlaps few passes of a long loop.
+/// `reduce` of what the elements of a block are computed from.
+#[derive(Clone, Copy)]
+struct Reduced {
+    k: [f64; BLOCK],
+    r: [f64; BLOCK],
+    rest: [f64; BLOCK],
+}
+
+/// In two loops, since a processor overlaps few passes of a long one, with a division in each. The
+/// first prepares the next block too, which shortens what waits for its division.
 #[inline(always)]
 pub(super) fn tanh(x: &[Bytes], out: &mut [Bytes]) {
-    let n = x.len();
-    let [mut ks, mut rs, mut rests, mut squares] = [[0.0; CHUNK]; 4];
-    let (ks, rs, rests, squares) = (&mut ks[..n], &mut rs[..n], &mut rests[..n], &mut squares[..n]);
-    for (((k, r), rest), &x) in ks.iter_mut().zip(&mut *rs).zip(&mut *rests).zip(x) {
-        (*k, *r, *rest) = reduce(doubled(f64::load(x)));
+    let ((blocks, tail), (outs, tail_out)) = (x.as_chunks::<BLOCK>(), out.as_chunks_mut::<BLOCK>());
+    let [mut last, mut last_out] = [[[0; 8]; BLOCK]; 2];
+    last[..tail.len()].copy_from_slice(tail);
+    let all = || blocks.iter().chain((!tail.is_empty()).then_some(&last));
+    let zero = [0.0; BLOCK];
+    let mut reduced = [Reduced { k: zero, r: zero, rest: zero }; 2];
+    let (mut square, mut e) = (zero, zero);
+    if let Some(first) = all().next() {
+        let [Reduced { k, r, rest }, _] = &mut reduced;
+        for i in 0..BLOCK {
+            (k[i], r[i], rest[i]) = reduce(doubled(f64::load(first[i])));
+        }
     }
-    for ((out, square), &r) in out.iter_mut().zip(&mut *squares).zip(&*rs) {
-        let (half, e) = quotient(r);
-        (*square, *out) = (half, e.store());
+    let mut following = all().skip(1);
+    for (b, (x, out)) in all().zip(outs.iter_mut().chain([&mut last_out])).enumerate() {
+        let next_x = following.next().unwrap_or(x);
+        let [even, odd] = &mut reduced;
+        let (now, next) = if b % 2 == 0 { (even, odd) } else { (odd, even) };
+        let Reduced { k, r, rest } = next;
+        for i in 0..BLOCK {
+            (square[i], e[i]) = quotient(now.r[i]);
+            (k[i], r[i], rest[i]) = reduce(doubled(f64::load(next_x[i])));
+        }
+        for i in 0..BLOCK {
+            let t = expm1(now.k[i], now.r[i], now.rest[i], square[i], e[i]);
+            out[i] = tanh_by(f64::load(x[i]), t).store();
+        }
     }
-    let reduced = ks.iter().zip(&*rs).zip(&*rests).zip(&*squares);
-    for (out, (((&k, &r), &rest), &square)) in out.iter_mut().zip(reduced) {
-        *out = expm1(k, r, rest, square, f64::load(*out)).store();
-    }
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = tanh_by(f64::load(x), f64::load(*out)).store();
-    }
+    tail_out.copy_from_slice(&last_out[..tail_out.len()]);
 }
