@@ -9,7 +9,7 @@ use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Output, Tensor};
 
-const SPECIAL: [f64; 24] = [
+const SPECIAL: [f64; 31] = [
     0.0,
     -0.0,
     0.5,
@@ -26,6 +26,13 @@ const SPECIAL: [f64; 24] = [
     1e300,
     0.9375,
     1.064_697_265_625,
+    0.126,
+    0.855_468_75,
+    2.426_263_809_204_101_6,
+    105_414_336.0,
+    1e7,
+    std::f64::consts::FRAC_PI_2,
+    -std::f64::consts::PI,
     f64::MAX,
     f64::MIN_POSITIVE,
     5e-324,
@@ -70,12 +77,14 @@ const LENGTHS: [usize; 8] = [0, 1, 31, 32, 255, 256, 257, 20_011];
 
 #[test]
 fn unary_functions() {
-    let functions: [(UnaryOp, Function); 6] = [
+    let functions: [(UnaryOp, Function); 8] = [
         (UnaryOp::Exp, f64::exp),
         (UnaryOp::Expm1, |x| x.exp() - 1.0),
         (UnaryOp::Log, f64::ln),
         (UnaryOp::Log1p, |x| (x + 1.0).ln()),
         (UnaryOp::Tanh, f64::tanh),
+        (UnaryOp::Sin, f64::sin),
+        (UnaryOp::Cos, f64::cos),
         (UnaryOp::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
     ];
     let mut random = Random(1);

@@ -24,9 +24,11 @@
 )]
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
+mod sine;
 mod tables;
 mod tanh;
 
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use self::tables::{EXP, LOG, LOG_FINE};
@@ -49,27 +51,89 @@ const FEW: usize = 32;
 type Bytes = <f64 as Lane>::Bytes;
 
 /// A function of one or two f64; the second argument of the former is ignored.
-trait Function: 'static {
+trait Function: Sized + 'static {
     /// Where the arguments lie that are compared with the C library's.
     const SAMPLES: [(f64, f64); 2];
 
     /// By the C library.
     fn one(x: f64, y: f64) -> f64;
 
-    /// The same for up to a chunk; NaN where `one` has to say.
-    fn many(x: &[Bytes], y: &[Bytes], out: &mut [Bytes], scratch: &mut Scratch);
+    /// The same for many; NaN where `one` has to say.
+    fn many(chunks: Chunks<'_, Self>);
 }
 
-/// What lies between the loops over a chunk.
-struct Scratch {
+/// Arguments, or one for all, and results.
+struct Chunks<'a, F> {
+    x: &'a [Bytes],
+    y: &'a [Bytes],
+    all: [&'a [Bytes; CHUNK]; 2],
+    out: &'a mut [Bytes],
+    function: PhantomData<F>,
+}
+
+impl<'a, F: Function> Chunks<'a, F> {
+    /// `x`, `y` and `out` of a chunk after the other, to be settled when computed. Loops over
+    /// elements can't be in closures, which don't get the instructions of who calls them.
+    #[inline(always)]
+    fn each(self) -> impl Iterator<Item = (&'a [Bytes], &'a [Bytes], &'a mut [Bytes])> {
+        let Chunks { x, y, all, out, .. } = self;
+        out.chunks_mut(CHUNK).enumerate().map(move |(k, out)| {
+            let range = k * CHUNK..k * CHUNK + out.len();
+            let [x, y] =
+                [(x, all[0]), (y, all[1])].map(|(x, all)| x.get(range.clone()).unwrap_or(&all[..out.len()]));
+            (x, y, out)
+        })
+    }
+}
+
+/// Asks the C library where a chunk says NaN.
+#[inline(always)]
+fn settle<F: Function>(x: &[Bytes], y: &[Bytes], out: &mut [Bytes]) {
+    // Without an early exit, so that it vectorizes.
+    if out.iter().fold(false, |any, &out| any | f64::load(out).is_nan()) {
+        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+            if f64::load(*out).is_nan() {
+                *out = F::one(f64::load(x), f64::load(y)).store();
+            }
+        }
+    }
+}
+
+/// Rows of a table that the elements of a chunk need, and which ones.
+struct Rows<R> {
     indices: [u32; CHUNK],
-    pairs: [[u64; 2]; CHUNK],
+    rows: [R; CHUNK],
+}
+
+impl<R: Copy> Rows<R> {
+    #[inline(always)]
+    fn new(row: R) -> Self {
+        Rows { indices: [0; CHUNK], rows: [row; CHUNK] }
+    }
+
+    /// Those at the low bits of indices.
+    #[inline(always)]
+    fn look_up<const ROWS: usize>(
+        &mut self,
+        table: &[R; ROWS],
+        needed: impl ExactSizeIterator<Item = u64>,
+    ) -> &[R] {
+        let n = needed.len();
+        let (indices, rows) = (&mut self.indices[..n], &mut self.rows[..n]);
+        for (to, index) in indices.iter_mut().zip(needed) {
+            *to = (index % ROWS as u64) as u32;
+        }
+        for (row, &i) in rows.iter_mut().zip(&*indices) {
+            *row = table[i as usize % ROWS];
+        }
+        rows
+    }
 }
 
 struct Loop<'a, 'b, F> {
     out: &'a mut [u8],
     operands: &'a [Operand<'b>],
-    function: std::marker::PhantomData<F>,
+    function: PhantomData<F>,
 }
 
 impl<F: Function> Vectorized for Loop<'_, '_, F> {
@@ -90,35 +154,19 @@ impl<F: Function> Vectorized for Loop<'_, '_, F> {
         let one = |x: Bytes, y: Bytes| F::one(f64::load(x), f64::load(y)).store();
         if x.is_empty() && y.is_empty() {
             out.fill(one(scalar[0], scalar[1]));
-            return;
-        }
-        if out.len() < FEW {
+        } else if out.len() < FEW {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = one(*x.get(i).unwrap_or(&scalar[0]), *y.get(i).unwrap_or(&scalar[1]));
             }
-            return;
-        }
-        let all = scalar.map(|value| [value; CHUNK]);
-        let mut scratch = Scratch { indices: [0; CHUNK], pairs: [[0; 2]; CHUNK] };
-        for (k, out) in out.chunks_mut(CHUNK).enumerate() {
-            let start = k * CHUNK;
-            let [x, y] = [(x, &all[0]), (y, &all[1])]
-                .map(|(x, all)| x.get(start..start + out.len()).unwrap_or(&all[..out.len()]));
-            F::many(x, y, out, &mut scratch);
-            // Without an early exit, so that it vectorizes.
-            if out.iter().fold(false, |any, &out| any | f64::load(out).is_nan()) {
-                for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                    if f64::load(*out).is_nan() {
-                        *out = one(x, y);
-                    }
-                }
-            }
+        } else {
+            let all = scalar.map(|value| [value; CHUNK]);
+            F::many(Chunks { x, y, all: [&all[0], &all[1]], out, function: PhantomData });
         }
     }
 }
 
 fn tile<F: Function>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
-    vectorize(Loop::<F> { out, operands, function: std::marker::PhantomData });
+    vectorize(Loop::<F> { out, operands, function: PhantomData });
     Ok(())
 }
 
@@ -126,8 +174,19 @@ fn tile<F: Function>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fau
 /// in another library, some of the samples differ.
 fn agrees<F: Function>() -> bool {
     const CHUNKS: usize = 16;
-    /// Whose logarithms differ if nothing is fused, which is rare.
-    const RARE: [f64; 3] = [1.0815401457372928, 1.2899388999846302, 1.5119848685780752];
+    /// Whose logarithms differ if nothing is fused, and whose sines and cosines if other steps are,
+    /// which is rare.
+    const RARE: [f64; 9] = [
+        1.0815401457372928,
+        1.2899388999846302,
+        1.5119848685780752,
+        9.231343333361874,
+        19.284132112416476,
+        9.100739367778289,
+        11.438014448904303,
+        14.37627959856855,
+        16.916897982228047,
+    ];
     let mut state = 1_u64;
     let mut next = |(low, high): (f64, f64)| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -145,7 +204,7 @@ fn agrees<F: Function>() -> bool {
         vectorize(Loop::<F> {
             out,
             operands: &[Operand::Slice(left), Operand::Slice(right)],
-            function: std::marker::PhantomData,
+            function: PhantomData,
         });
         let [out, left, right] = [out, left, right].map(|bytes| f64::view(bytes));
         out.iter().zip(left).zip(right).all(|((&out, &x), &y)| {
@@ -168,6 +227,8 @@ known! {
     knows_exp, Exp;
     knows_log, Log;
     knows_tanh, Tanh;
+    knows_sin, Sin;
+    knows_cos, Cos;
     knows_pow, Pow;
 }
 
@@ -180,6 +241,8 @@ pub(super) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
         UnaryOp::Sigmoid => (knows_exp(), tile::<Sigmoid>, 900),
         UnaryOp::Log => (knows_log(), tile::<Log>, 900),
         UnaryOp::Log1p => (knows_log(), tile::<Log1p>, 900),
+        UnaryOp::Sin => (knows_sin(), tile::<Sin>, 2_000),
+        UnaryOp::Cos => (knows_cos(), tile::<Cos>, 2_000),
         UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_300),
         UnaryOp::Cbrt => (knows_pow(), tile::<Cbrt>, 2_100),
         _ => return None,
@@ -199,8 +262,7 @@ pub(super) fn binary(op: BinaryOp) -> Option<Kernel> {
 
 macro_rules! function {
     (
-        $name:ident, $samples:expr, |$x:ident, $y:ident| $one:expr,
-        |$xs:ident, $ys:ident, $out:ident, $scratch:ident| $many:expr
+        $name:ident, $samples:expr, |$x:ident, $y:ident| $one:expr, |$chunks:ident| $many:expr
     ) => {
         struct $name;
         impl Function for $name {
@@ -210,7 +272,7 @@ macro_rules! function {
                 $one
             }
             #[inline(always)]
-            fn many($xs: &[Bytes], $ys: &[Bytes], $out: &mut [Bytes], $scratch: &mut Scratch) {
+            fn many($chunks: Chunks<'_, Self>) {
                 $many
             }
         }
@@ -219,53 +281,30 @@ macro_rules! function {
 
 const ANY: (f64, f64) = (0.0, 1.0);
 
-function!(Exp, [(-30.0, 30.0), ANY], |x, _y| x.exp(), |x, _y, out, scratch| {
-    exp(x, |x| x, out, |e| e, scratch);
+function!(Exp, [(-30.0, 30.0), ANY], |x, _y| x.exp(), |chunks| exp(chunks, |x| x, |e| e));
+function!(Expm1, [(-30.0, 30.0), ANY], |x, _y| x.exp() - 1.0, |chunks| exp(chunks, |x| x, |e| e - 1.0));
+function!(Sigmoid, [(-30.0, 30.0), ANY], |x, _y| 1.0 / (1.0 + (-x).exp()), |chunks| {
+    exp(chunks, |x| -x, |e| 1.0 / (1.0 + e));
 });
-function!(Expm1, [(-30.0, 30.0), ANY], |x, _y| x.exp() - 1.0, |x, _y, out, scratch| {
-    exp(x, |x| x, out, |e| e - 1.0, scratch);
+function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |chunks| log(chunks, |x| x));
+function!(Log1p, [(-0.99, 2.0), ANY], |x, _y| (x + 1.0).ln(), |chunks| log(chunks, |x| x + 1.0));
+function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |chunks| tanh::tanh(chunks));
+function!(Sin, [(-20.0, 20.0), ANY], |x, _y| x.sin(), |chunks| sine::sine::<false, _>(chunks));
+function!(Cos, [(-20.0, 20.0), ANY], |x, _y| x.cos(), |chunks| sine::sine::<true, _>(chunks));
+function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |chunks| {
+    pow(chunks, |x| x, |y| y, |_x, power| power);
 });
-function!(Sigmoid, [(-30.0, 30.0), ANY], |x, _y| 1.0 / (1.0 + (-x).exp()), |x, _y, out, scratch| {
-    exp(x, |x| -x, out, |e| 1.0 / (1.0 + e), scratch);
+function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |chunks| {
+    pow(chunks, f64::abs, |_y| 1.0 / 3.0, |x, root| if x < 0.0 { -root } else { root });
 });
-function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |x, _y, out, scratch| log(x, |x| x, out, scratch));
-function!(Log1p, [(-0.99, 2.0), ANY], |x, _y| (x + 1.0).ln(), |x, _y, out, scratch| {
-    log(x, |x| x + 1.0, out, scratch);
-});
-function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |x, _y, out, _scratch| tanh::tanh(x, out));
-function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |x, y, out, scratch| {
-    pow(x, |x| x, y, |y| y, out, scratch);
-});
-function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |x, _y, out, scratch| {
-    pow(x, f64::abs, x, |_| 1.0 / 3.0, out, scratch);
-    for (out, &x) in out.iter_mut().zip(x) {
-        let root = f64::load(*out);
-        *out = if f64::load(x) < 0.0 { -root } else { root }.store();
+function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |chunks| {
+    for (x, y, out) in chunks.each() {
+        for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
+            *out = remainder(f64::load(x), f64::load(y)).store();
+        }
+        settle::<Self>(x, y, out);
     }
 });
-
-function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |x, y, out, _scratch| {
-    for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-        *out = remainder(f64::load(x), f64::load(y)).store();
-    }
-});
-
-/// The row of the table that each argument needs, by the low bits of its index.
-#[inline(always)]
-fn look_up<R: Copy>(
-    table: &[R; 128],
-    x: &[Bytes],
-    index: impl Fn(f64) -> u64,
-    indices: &mut [u32],
-    rows: &mut [R],
-) {
-    for (to, &x) in indices.iter_mut().zip(x) {
-        *to = (index(f64::load(x)) % 128) as u32;
-    }
-    for (row, &i) in rows.iter_mut().zip(&*indices) {
-        *row = table[i as usize % 128];
-    }
-}
 
 // Exponentials
 
@@ -308,17 +347,14 @@ fn exp_by(x: f64, tail: Option<f64>, [missing, scale]: [u64; 2]) -> f64 {
 
 /// `after` of the exponential of `before` of each element.
 #[inline(always)]
-fn exp(
-    x: &[Bytes],
-    before: impl Fn(f64) -> f64,
-    out: &mut [Bytes],
-    after: impl Fn(f64) -> f64,
-    scratch: &mut Scratch,
-) {
-    let (indices, rows) = (&mut scratch.indices[..x.len()], &mut scratch.pairs[..x.len()]);
-    look_up(&EXP, x, |x| parts(before(x)).to_bits(), indices, rows);
-    for ((out, &x), &row) in out.iter_mut().zip(x).zip(&*rows) {
-        *out = after(exp_by(before(f64::load(x)), None, row)).store();
+fn exp<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64, after: impl Fn(f64) -> f64) {
+    let mut rows = Rows::new([0; 2]);
+    for (x, y, out) in chunks.each() {
+        let rows = rows.look_up(&EXP, x.iter().map(|&x| parts(before(f64::load(x))).to_bits()));
+        for ((out, &x), &row) in out.iter_mut().zip(x).zip(rows) {
+            *out = after(exp_by(before(f64::load(x)), None, row)).store();
+        }
+        settle::<F>(x, y, out);
     }
 }
 
@@ -425,21 +461,24 @@ fn is_near_one(x: f64) -> bool {
 
 /// The logarithm of `before` of each element.
 #[inline(always)]
-fn log(x: &[Bytes], before: impl Fn(f64) -> f64, out: &mut [Bytes], scratch: &mut Scratch) {
-    let (indices, rows) = (&mut scratch.indices[..x.len()], &mut scratch.pairs[..x.len()]);
-    look_up(&LOG, x, |x| part(before(x), LEAST), indices, rows);
-    let mut any_near = false;
-    for ((out, &x), &[inverse, log]) in out.iter_mut().zip(x).zip(&*rows) {
-        let x = before(f64::load(x));
-        any_near |= is_near_one(x);
-        *out = log_by(x, f64::from_bits(inverse), f64::from_bits(log)).store();
-    }
-    if any_near {
-        for (out, &x) in out.iter_mut().zip(x) {
+fn log<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64) {
+    let mut rows = Rows::new([0; 2]);
+    for (x, y, out) in chunks.each() {
+        let rows = rows.look_up(&LOG, x.iter().map(|&x| part(before(f64::load(x)), LEAST)));
+        let mut any_near = false;
+        for ((out, &x), &[inverse, log]) in out.iter_mut().zip(x).zip(rows) {
             let x = before(f64::load(x));
-            let (near, far) = (log_near(x), f64::load(*out));
-            *out = if is_near_one(x) { near } else { far }.store();
+            any_near |= is_near_one(x);
+            *out = log_by(x, f64::from_bits(inverse), f64::from_bits(log)).store();
         }
+        if any_near {
+            for (out, &x) in out.iter_mut().zip(x) {
+                let x = before(f64::load(x));
+                let (near, far) = (log_near(x), f64::load(*out));
+                *out = if is_near_one(x) { near } else { far }.store();
+            }
+        }
+        settle::<F>(x, y, out);
     }
 }
 
@@ -482,29 +521,28 @@ fn log_times(x: f64, y: f64, [inverse, log, log_low, _]: [f64; 4]) -> (f64, f64)
     (if regular { product } else { f64::NAN }, y.mul_add(log_low, y.mul_add(log, -product)))
 }
 
-/// `before` of each element to the power of `exponent` of the other.
+/// `after` of each element and the power of `before` of it to `exponent` of the other.
 #[inline(always)]
-fn pow(
-    x: &[Bytes],
+fn pow<F: Function>(
+    chunks: Chunks<'_, F>,
     before: impl Fn(f64) -> f64,
-    y: &[Bytes],
     exponent: impl Fn(f64) -> f64,
-    out: &mut [Bytes],
-    scratch: &mut Scratch,
+    after: impl Fn(f64, f64) -> f64,
 ) {
-    let n = x.len();
-    let (indices, rows) = (&mut scratch.indices[..n], &mut scratch.pairs[..n]);
-    // Of its own, so that they are known not to overlap.
-    let (mut fours, mut high, mut low) = ([[0.0; 4]; CHUNK], [[0; 8]; CHUNK], [0.0; CHUNK]);
-    let (fours, high, low) = (&mut fours[..n], &mut high[..n], &mut low[..n]);
-    look_up(&LOG_FINE, x, |x| part(before(x), LEAST_FINE), indices, fours);
-    for ((((high, low), &x), &y), &row) in high.iter_mut().zip(&mut *low).zip(x).zip(y).zip(&*fours) {
-        let (product, rest) = log_times(before(f64::load(x)), exponent(f64::load(y)), row);
-        (*high, *low) = (product.store(), rest);
-    }
-    look_up(&EXP, high, |x| parts(x).to_bits(), indices, rows);
-    for (((out, &high), &low), &row) in out.iter_mut().zip(&*high).zip(&*low).zip(&*rows) {
-        *out = exp_by(f64::load(high), Some(low), row).store();
+    let (mut fine, mut rows) = (Rows::new([0.0; 4]), Rows::new([0; 2]));
+    let (mut high, mut low) = ([[0; 8]; CHUNK], [0.0; CHUNK]);
+    for (x, y, out) in chunks.each() {
+        let (high, low) = (&mut high[..x.len()], &mut low[..x.len()]);
+        let fine = fine.look_up(&LOG_FINE, x.iter().map(|&x| part(before(f64::load(x)), LEAST_FINE)));
+        for ((((high, low), &x), &y), &row) in high.iter_mut().zip(&mut *low).zip(x).zip(y).zip(fine) {
+            let (product, rest) = log_times(before(f64::load(x)), exponent(f64::load(y)), row);
+            (*high, *low) = (product.store(), rest);
+        }
+        let rows = rows.look_up(&EXP, high.iter().map(|&x| parts(f64::load(x)).to_bits()));
+        for ((((out, &x), &high), &low), &row) in out.iter_mut().zip(x).zip(&*high).zip(&*low).zip(rows) {
+            *out = after(f64::load(x), exp_by(f64::load(high), Some(low), row)).store();
+        }
+        settle::<F>(x, y, out);
     }
 }
 

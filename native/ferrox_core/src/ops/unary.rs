@@ -335,11 +335,13 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         }),
         Conjugate | Real | Imag | Phase => parts(op, out, input),
         PopulationCount | CountLeadingZeros if input.is_integer() => same(bits(op, input)?),
-        Sin | Cos | Tan => trigonometric(op, out, input),
         BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
         function => {
-            let plain = self::function(function, out, input)?;
+            let plain = match op {
+                Sin | Cos | Tan => trigonometric(op, out, input)?,
+                _ => self::function(function, out, input)?,
+            };
             match (function, libm::unary(function)) {
                 _ if plain.0 != Compute::As(DType::F64) => Some(plain),
                 (_, Some((kernel, cost))) => Some((plain.0, kernel, plain.2, cost)),

@@ -7,7 +7,7 @@
 //! Permission to use, copy, modify, and distribute this software is freely
 //! granted, provided that this notice is preserved.
 
-use super::{Bytes, FRACTION_BITS, SHIFT};
+use super::{Chunks, FRACTION_BITS, Function, SHIFT, settle};
 use crate::dtype::Lane;
 
 /// `ln(2)` in two parts, as fdlibm has it, and one over it.
@@ -113,34 +113,37 @@ struct Reduced {
 /// In two loops, since a processor overlaps few passes of a long one, with a division in each. The
 /// first prepares the next block too, which shortens what waits for its division.
 #[inline(always)]
-pub(super) fn tanh(x: &[Bytes], out: &mut [Bytes]) {
-    let ((blocks, tail), (outs, tail_out)) = (x.as_chunks::<BLOCK>(), out.as_chunks_mut::<BLOCK>());
-    let [mut last, mut last_out] = [[[0; 8]; BLOCK]; 2];
-    last[..tail.len()].copy_from_slice(tail);
-    let all = || blocks.iter().chain((!tail.is_empty()).then_some(&last));
+pub(super) fn tanh<F: Function>(chunks: Chunks<'_, F>) {
     let zero = [0.0; BLOCK];
     let mut reduced = [Reduced { k: zero, r: zero, rest: zero }; 2];
     let (mut square, mut e) = (zero, zero);
-    if let Some(first) = all().next() {
-        let [Reduced { k, r, rest }, _] = &mut reduced;
-        for i in 0..BLOCK {
-            (k[i], r[i], rest[i]) = reduce(doubled(f64::load(first[i])));
+    let [mut last, mut last_out] = [[[0; 8]; BLOCK]; 2];
+    for (x, y, out) in chunks.each() {
+        let ((blocks, tail), (outs, tail_out)) = (x.as_chunks::<BLOCK>(), out.as_chunks_mut::<BLOCK>());
+        last[..tail.len()].copy_from_slice(tail);
+        let all = || blocks.iter().chain((!tail.is_empty()).then_some(&last));
+        if let Some(first) = all().next() {
+            let [Reduced { k, r, rest }, _] = &mut reduced;
+            for i in 0..BLOCK {
+                (k[i], r[i], rest[i]) = reduce(doubled(f64::load(first[i])));
+            }
         }
+        let mut following = all().skip(1);
+        for (b, (x, out)) in all().zip(outs.iter_mut().chain([&mut last_out])).enumerate() {
+            let next_x = following.next().unwrap_or(x);
+            let [even, odd] = &mut reduced;
+            let (now, next) = if b % 2 == 0 { (even, odd) } else { (odd, even) };
+            let Reduced { k, r, rest } = next;
+            for i in 0..BLOCK {
+                (square[i], e[i]) = quotient(now.r[i]);
+                (k[i], r[i], rest[i]) = reduce(doubled(f64::load(next_x[i])));
+            }
+            for i in 0..BLOCK {
+                let t = expm1(now.k[i], now.r[i], now.rest[i], square[i], e[i]);
+                out[i] = tanh_by(f64::load(x[i]), t).store();
+            }
+        }
+        tail_out.copy_from_slice(&last_out[..tail_out.len()]);
+        settle::<F>(x, y, out);
     }
-    let mut following = all().skip(1);
-    for (b, (x, out)) in all().zip(outs.iter_mut().chain([&mut last_out])).enumerate() {
-        let next_x = following.next().unwrap_or(x);
-        let [even, odd] = &mut reduced;
-        let (now, next) = if b % 2 == 0 { (even, odd) } else { (odd, even) };
-        let Reduced { k, r, rest } = next;
-        for i in 0..BLOCK {
-            (square[i], e[i]) = quotient(now.r[i]);
-            (k[i], r[i], rest[i]) = reduce(doubled(f64::load(next_x[i])));
-        }
-        for i in 0..BLOCK {
-            let t = expm1(now.k[i], now.r[i], now.rest[i], square[i], e[i]);
-            out[i] = tanh_by(f64::load(x[i]), t).store();
-        }
-    }
-    tail_out.copy_from_slice(&last_out[..tail_out.len()]);
 }
