@@ -37,6 +37,11 @@ pub trait Vectorized {
     }
 }
 
+/// What starts with a line of the cache, so that no vector of it is on two.
+#[repr(align(64))]
+#[derive(Debug)]
+pub struct Aligned<T>(pub T);
+
 /// An instruction set, each including the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {

@@ -10,7 +10,7 @@ use super::matvec::{Sum, striped};
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{self, Fused, Lanes, Part, Products, Wide};
+use super::simd::{self, Aligned, Fused, Lanes, Part, Products, Wide};
 use super::simd::{Vectorized, dispatch};
 use crate::dtype::Lane;
 
@@ -172,8 +172,7 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
     #[inline(always)]
     fn rows<const R: usize, const W: usize>(self) {
         let [m, k, n] = self.sizes;
-        let mut widened = Lines([[0; 8]; W]);
-        let Lines(widened) = &mut widened;
+        let Aligned(widened) = &mut Aligned([[0; 8]; W]);
         let operands = self.left.chunks_exact(m * k).zip(self.right.chunks_exact(k * n));
         for ((left, right), out) in operands.zip(self.out.chunks_exact_mut(m * n)) {
             for row in (0..m).step_by(R) {
@@ -200,10 +199,6 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
 /// right matrix.
 const WIDENED: usize = 512;
 const MANY: usize = 64;
-
-/// Where lines of the cache begin: no vector is on two of them.
-#[repr(align(64))]
-struct Lines<const W: usize>([[u8; 8]; W]);
 
 /// Some rows of a product, all vectors of columns.
 #[inline(always)]

@@ -39,7 +39,7 @@ use crate::Fault;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{Kernel, Operand};
 use crate::exec::parallel::Cost;
-use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
 
 /// Elements that are computed together; what they need fits the first-level cache.
 const CHUNK: usize = 256;
@@ -101,14 +101,14 @@ fn settle<F: Function>(x: &[Bytes], y: &[Bytes], out: &mut [Bytes]) {
 
 /// Rows of a table that the elements of a chunk need, and which ones.
 struct Rows<R> {
-    indices: [u32; CHUNK],
-    rows: [R; CHUNK],
+    rows: Aligned<[R; CHUNK]>,
+    indices: Aligned<[u32; CHUNK]>,
 }
 
 impl<R: Copy> Rows<R> {
     #[inline(always)]
     fn new(row: R) -> Self {
-        Rows { indices: [0; CHUNK], rows: [row; CHUNK] }
+        Rows { rows: Aligned([row; CHUNK]), indices: Aligned([0; CHUNK]) }
     }
 
     /// Those at the low bits of indices.
@@ -119,7 +119,7 @@ impl<R: Copy> Rows<R> {
         needed: impl ExactSizeIterator<Item = u64>,
     ) -> &[R] {
         let n = needed.len();
-        let (indices, rows) = (&mut self.indices[..n], &mut self.rows[..n]);
+        let (indices, rows) = (&mut self.indices.0[..n], &mut self.rows.0[..n]);
         for (to, index) in indices.iter_mut().zip(needed) {
             *to = (index % ROWS as u64) as u32;
         }
@@ -350,7 +350,7 @@ fn exp_by(x: f64, tail: Option<f64>, [missing, scale]: [u64; 2]) -> f64 {
 fn exp<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64, after: impl Fn(f64) -> f64) {
     let mut rows = Rows::new([0; 2]);
     for (x, y, out) in chunks.each() {
-        let rows = rows.look_up(&EXP, x.iter().map(|&x| parts(before(f64::load(x))).to_bits()));
+        let rows = rows.look_up(&EXP.0, x.iter().map(|&x| parts(before(f64::load(x))).to_bits()));
         for ((out, &x), &row) in out.iter_mut().zip(x).zip(rows) {
             *out = after(exp_by(before(f64::load(x)), None, row)).store();
         }
@@ -464,7 +464,7 @@ fn is_near_one(x: f64) -> bool {
 fn log<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64) {
     let mut rows = Rows::new([0; 2]);
     for (x, y, out) in chunks.each() {
-        let rows = rows.look_up(&LOG, x.iter().map(|&x| part(before(f64::load(x)), LEAST)));
+        let rows = rows.look_up(&LOG.0, x.iter().map(|&x| part(before(f64::load(x)), LEAST)));
         let mut any_near = false;
         for ((out, &x), &[inverse, log]) in out.iter_mut().zip(x).zip(rows) {
             let x = before(f64::load(x));
@@ -500,10 +500,10 @@ const EXPONENTS: [f64; 2] = [2.710505431213761e-20, 9223372036854775808.0];
 
 /// `y log(x)` in two parts, given the row for `x`; NaN where `x` or `y` needs a branch.
 #[inline(always)]
-fn log_times(x: f64, y: f64, [inverse, log, log_low, _]: [f64; 4]) -> (f64, f64) {
+fn log_times(x: f64, y: f64, [inverse, log, log_low, less]: [f64; 4]) -> (f64, f64) {
     let c = LOG1P_FINE;
     let (k, z) = split(x, LEAST_FINE);
-    let r = z.mul_add(inverse, -1.0);
+    let r = z.mul_add(inverse, less);
     let w = k.mul_add(LN_2_HIGH, log);
     let sum = w + r;
     let low = k.mul_add(LN_2_LOW, log_low) + (w - sum + r);
@@ -530,15 +530,15 @@ fn pow<F: Function>(
     after: impl Fn(f64, f64) -> f64,
 ) {
     let (mut fine, mut rows) = (Rows::new([0.0; 4]), Rows::new([0; 2]));
-    let (mut high, mut low) = ([[0; 8]; CHUNK], [0.0; CHUNK]);
+    let (Aligned(high), Aligned(low)) = (&mut Aligned([[0; 8]; CHUNK]), &mut Aligned([0.0; CHUNK]));
     for (x, y, out) in chunks.each() {
         let (high, low) = (&mut high[..x.len()], &mut low[..x.len()]);
-        let fine = fine.look_up(&LOG_FINE, x.iter().map(|&x| part(before(f64::load(x)), LEAST_FINE)));
+        let fine = fine.look_up(&LOG_FINE.0, x.iter().map(|&x| part(before(f64::load(x)), LEAST_FINE)));
         for ((((high, low), &x), &y), &row) in high.iter_mut().zip(&mut *low).zip(x).zip(y).zip(fine) {
             let (product, rest) = log_times(before(f64::load(x)), exponent(f64::load(y)), row);
             (*high, *low) = (product.store(), rest);
         }
-        let rows = rows.look_up(&EXP, high.iter().map(|&x| parts(f64::load(x)).to_bits()));
+        let rows = rows.look_up(&EXP.0, high.iter().map(|&x| parts(f64::load(x)).to_bits()));
         for ((((out, &x), &high), &low), &row) in out.iter_mut().zip(x).zip(&*high).zip(&*low).zip(rows) {
             *out = after(f64::load(x), exp_by(f64::load(high), Some(low), row)).store();
         }

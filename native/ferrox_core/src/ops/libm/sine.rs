@@ -4,6 +4,7 @@
 
 use super::{CHUNK, Chunks, Function, Rows, SHIFT, settle};
 use crate::dtype::Lane;
+use crate::exec::simd::Aligned;
 
 /// A quarter turn in two parts, and one over it.
 const QUARTER: f64 = std::f64::consts::FRAC_PI_2;
@@ -111,7 +112,7 @@ fn by_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_low]: [f
 #[inline(always)]
 pub(super) fn sine<const COSINE: bool, F: Function>(chunks: Chunks<'_, F>) {
     let mut rows = Rows::new([0.0; 4]);
-    let (mut high, mut low, mut kinds) = ([0.0; CHUNK], [0.0; CHUNK], [0; CHUNK]);
+    let Aligned((high, low, kinds)) = &mut Aligned(([0.0; CHUNK], [0.0; CHUNK], [0; CHUNK]));
     for (x, y, out) in chunks.each() {
         let n = x.len();
         let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
@@ -120,7 +121,7 @@ pub(super) fn sine<const COSINE: bool, F: Function>(chunks: Chunks<'_, F>) {
         }
         let needed = high.iter().zip(&*kinds);
         let needed = needed.map(|(x, kind)| (x.abs() + PARTS).to_bits() % 128 + 128 * (kind & 1));
-        let rows = rows.look_up(&ROWS, needed);
+        let rows = rows.look_up(&ROWS.0, needed);
         let reduced = high.iter().zip(&*low).zip(&*kinds);
         for ((out, ((&x, &low), &kind)), &row) in out.iter_mut().zip(reduced).zip(rows) {
             let long = by_row(x, low, kind, row).abs();
@@ -136,7 +137,7 @@ pub(super) fn sine<const COSINE: bool, F: Function>(chunks: Chunks<'_, F>) {
 }
 
 /// Of sines, then of cosines: the value in two parts, and those of the derivative.
-static ROWS: [[f64; 4]; 256] = {
+static ROWS: Aligned<[[f64; 4]; 256]> = {
     let (mut rows, mut i) = ([[0.0; 4]; 256], 0);
     while i < MULTIPLES.len() {
         let [sine, sine_low, cosine, cosine_low] = MULTIPLES[i];
@@ -146,7 +147,7 @@ static ROWS: [[f64; 4]; 256] = {
         rows[128 + i] = [cosine, cosine_low, -sine, -sine_low];
         i += 1;
     }
-    rows
+    Aligned(rows)
 };
 
 /// Bits of sine and cosine of `i / 128`, and of what these lack. The last digit of some of the

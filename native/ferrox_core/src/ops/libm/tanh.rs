@@ -9,6 +9,7 @@
 
 use super::{Chunks, FRACTION_BITS, Function, SHIFT, settle};
 use crate::dtype::Lane;
+use crate::exec::simd::Aligned;
 
 /// `ln(2)` in two parts, as fdlibm has it, and one over it.
 const LN_2_LONG: f64 = 0.6931471803691238;
@@ -104,6 +105,7 @@ fn tanh_by(x: f64, t: f64) -> f64 {
 
 /// `reduce` of what the elements of a block are computed from.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Reduced {
     k: [f64; BLOCK],
     r: [f64; BLOCK],
@@ -116,7 +118,7 @@ struct Reduced {
 pub(super) fn tanh<F: Function>(chunks: Chunks<'_, F>) {
     let zero = [0.0; BLOCK];
     let mut reduced = [Reduced { k: zero, r: zero, rest: zero }; 2];
-    let (mut square, mut e) = (zero, zero);
+    let Aligned((square, e)) = &mut Aligned((zero, zero));
     let [mut last, mut last_out] = [[[0; 8]; BLOCK]; 2];
     for (x, y, out) in chunks.each() {
         let ((blocks, tail), (outs, tail_out)) = (x.as_chunks::<BLOCK>(), out.as_chunks_mut::<BLOCK>());
