@@ -10,8 +10,8 @@ use super::matvec::{Sum, striped};
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{self, Aligned, Fused, Lanes, Part, Products, Wide};
-use super::simd::{Vectorized, dispatch};
+use super::simd::{self, Fused, Lanes, Part, Products, Wide};
+use super::simd::{Aligned, Vectorized, dispatch};
 use crate::dtype::Lane;
 
 /// Rows and vectors of columns whose sums are in registers; more of these where there is one row,
