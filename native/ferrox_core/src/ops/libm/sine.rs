@@ -32,17 +32,27 @@ const SERIES: [f64; 5] = [
 ];
 
 /// `(sin(x) - x) / x^3` and `(1 - cos(x)) / x^2` over `x^2`, for `|x| < 1/256`.
-const SINE: [f64; 2] = [-0.16666666666666488, 0.008333332142857223];
-const COSINE: [f64; 3] = [0.5, -0.04166666666666644, 0.001388888740079376];
+const NEAR_SINE: [f64; 2] = [-0.16666666666666488, 0.008333332142857223];
+const NEAR_COSINE: [f64; 3] = [0.5, -0.04166666666666644, 0.001388888740079376];
 
 /// Adding this rounds to a multiple of 1/128, which the low bits of the sum then hold.
 const PARTS: f64 = SHIFT / 128.0;
 
+/// The sign of an f64.
+const SIGN: u64 = 1 << 63;
+
 /// What is left of an angle, in two parts, and how the result is made of it: bit 0 asks for the
-/// cosine, bit 63 for the other sign.
+/// cosine, `SIGN` for the other sign.
+type Reduced = (f64, f64, u64);
+
+/// By fields, so that a vector loop chooses by a mask.
 #[inline(always)]
-fn reduce<const COSINE: bool>(x: f64) -> (f64, f64, u64) {
-    const SIGN: u64 = 1 << 63;
+fn choose(is: bool, yes: Reduced, no: Reduced) -> Reduced {
+    (if is { yes.0 } else { no.0 }, if is { yes.1 } else { no.1 }, if is { yes.2 } else { no.2 })
+}
+
+#[inline(always)]
+fn reduce<const COSINE: bool>(x: f64) -> Reduced {
     let a = x.abs();
     let q = QUARTER_PARTS;
     let shifted = x.mul_add(QUARTERS, SHIFT);
@@ -52,27 +62,16 @@ fn reduce<const COSINE: bool>(x: f64) -> (f64, f64, u64) {
     let far = k.mul_add(q[3], upper);
     let far_rest = k.mul_add(q[2], y - upper) + k.mul_add(q[3], upper - far);
     let quarters = shifted.to_bits().wrapping_add(u64::from(COSINE));
-    let far_kind = quarters & 1 | (quarters & 2) << 62;
+    let far = (far, far_rest, quarters & 1 | (quarters & 2) << 62);
     // The cosine of what a quarter turn lacks, or the sine.
     let lack = QUARTER - a;
-    let (near, near_rest, near_kind) = if COSINE {
+    let near = if COSINE {
         (lack + QUARTER_REST, lack - (lack + QUARTER_REST) + QUARTER_REST, 0)
     } else {
         (lack, QUARTER_REST, x.to_bits() & SIGN | 1)
     };
-    let (rest, low, kind) = (far, far_rest, far_kind);
-    let is_near = a < RANGES[1];
-    let (rest, low, kind) = (
-        if is_near { near } else { rest },
-        if is_near { near_rest } else { low },
-        if is_near { near_kind } else { kind },
-    );
-    let is_itself = a < RANGES[0];
-    let (rest, low, kind) = (
-        if is_itself { x } else { rest },
-        if is_itself { 0.0 } else { low },
-        if is_itself { u64::from(COSINE) } else { kind },
-    );
+    let itself = (x, 0.0, u64::from(COSINE));
+    let (rest, low, kind) = choose(a < RANGES[0], itself, choose(a < RANGES[1], near, far));
     (if a < RANGES[2] { rest } else { f64::NAN }, low, kind)
 }
 
@@ -94,15 +93,15 @@ fn small_sine(x: f64, rest: f64) -> f64 {
 fn by_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_low]: [f64; 4]) -> f64 {
     let is_cosine = kind & 1 != 0;
     let a = x.abs();
-    let rest = f64::from_bits(rest.to_bits() ^ x.to_bits() & 1 << 63);
+    let rest = f64::from_bits(rest.to_bits() ^ x.to_bits() & SIGN);
     let x = a - (a + PARTS - PARTS);
     let x = if is_cosine { x + rest } else { x };
     let rest = if is_cosine { 0.0 } else { rest };
     let square = x * x;
-    let (cube, p) = (x * square, square.mul_add(SINE[1], SINE[0]));
+    let (cube, p) = (x * square, square.mul_add(NEAR_SINE[1], NEAR_SINE[0]));
     let sine = x + cube.mul_add(p, rest);
     let sine = if is_cosine { cube.mul_add(p, x) } else { sine };
-    let p = square.mul_add(square.mul_add(COSINE[2], COSINE[1]), COSINE[0]);
+    let p = square.mul_add(square.mul_add(NEAR_COSINE[2], NEAR_COSINE[1]), NEAR_COSINE[0]);
     let lack = x.mul_add(rest, square * p);
     let low = (-value).mul_add(lack, sine.mul_add(slope_low, value_low));
     value + slope.mul_add(sine, low)
@@ -130,7 +129,7 @@ pub(super) fn sine<const COSINE: bool, F: Function>(chunks: Chunks<'_, F>) {
             let is_short = !is_cosine & (x.abs() < SMALL);
             let size = if is_short { short } else { long };
             let sign = if is_cosine { 0 } else { x.to_bits() };
-            *out = f64::from_bits(size.to_bits() | (sign ^ kind) & 1 << 63).store();
+            *out = f64::from_bits(size.to_bits() | (sign ^ kind) & SIGN).store();
         }
         settle::<F>(x, y, out);
     }

@@ -105,7 +105,6 @@ fn tanh_by(x: f64, t: f64) -> f64 {
 
 /// `reduce` of what the elements of a block are computed from.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
 struct Reduced {
     k: [f64; BLOCK],
     r: [f64; BLOCK],
@@ -117,7 +116,7 @@ struct Reduced {
 #[inline(always)]
 pub(super) fn tanh<F: Function>(chunks: Chunks<'_, F>) {
     let zero = [0.0; BLOCK];
-    let mut reduced = [Reduced { k: zero, r: zero, rest: zero }; 2];
+    let Aligned(reduced) = &mut Aligned([Reduced { k: zero, r: zero, rest: zero }; 2]);
     let Aligned((square, e)) = &mut Aligned((zero, zero));
     let [mut last, mut last_out] = [[[0; 8]; BLOCK]; 2];
     for (x, y, out) in chunks.each() {
@@ -125,7 +124,7 @@ pub(super) fn tanh<F: Function>(chunks: Chunks<'_, F>) {
         last[..tail.len()].copy_from_slice(tail);
         let all = || blocks.iter().chain((!tail.is_empty()).then_some(&last));
         if let Some(first) = all().next() {
-            let [Reduced { k, r, rest }, _] = &mut reduced;
+            let [Reduced { k, r, rest }, _] = &mut *reduced;
             for i in 0..BLOCK {
                 (k[i], r[i], rest[i]) = reduce(doubled(f64::load(first[i])));
             }
@@ -133,7 +132,7 @@ pub(super) fn tanh<F: Function>(chunks: Chunks<'_, F>) {
         let mut following = all().skip(1);
         for (b, (x, out)) in all().zip(outs.iter_mut().chain([&mut last_out])).enumerate() {
             let next_x = following.next().unwrap_or(x);
-            let [even, odd] = &mut reduced;
+            let [even, odd] = &mut *reduced;
             let (now, next) = if b % 2 == 0 { (even, odd) } else { (odd, even) };
             let Reduced { k, r, rest } = next;
             for i in 0..BLOCK {
