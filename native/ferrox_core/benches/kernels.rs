@@ -119,6 +119,11 @@ fn exp_f64(bencher: Bencher, n: usize) {
 }
 
 #[divan::bench(args = SIZES)]
+fn sin_f64(bencher: Bencher, n: usize) {
+    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Sin, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
 fn tanh_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
 }
