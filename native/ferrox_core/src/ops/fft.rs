@@ -348,9 +348,8 @@ impl long::Row for Row<'_> {
         self.job.write::<{ 16 * TILE }>(self.back, elements, out);
     }
 
-    fn too_large(&self) -> Error {
-        let Job { transform, to, length, .. } = *self.job;
-        Error::TooLarge { op: transform.name(), dtype: to, shape: vec![length] }
+    fn memory(&self, length: usize) -> Result<Vec<Complex<f64>>, Error> {
+        self.job.memory(length)
     }
 }
 

@@ -15,7 +15,6 @@ use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
 use crate::Error;
-use crate::exec::memory;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
@@ -46,8 +45,8 @@ pub(super) trait Row: Sync {
     fn width(&self) -> usize;
     /// Writes elements of the result, at most `TILE`.
     fn write(&self, elements: &Elements, out: &mut [u8]);
-    /// That there is no memory.
-    fn too_large(&self) -> Error;
+    /// So many elements to compute with.
+    fn memory(&self, length: usize) -> Result<Vec<Complex<f64>>, Error>;
 }
 
 /// How to transform rows of a length.
@@ -74,9 +73,8 @@ impl Long {
     /// element, nothing if the other threads have rows of their own.
     pub fn run(&self, row: &impl Row, out: &mut [u8], cost: Cost) -> Result<(), Error> {
         let ([a, b], [along_a, along_b]) = (self.sizes, &self.plans);
-        let memory = |length| memory::filled(length, Complex::ZERO).map_err(|_| row.too_large());
-        let scratch = |plan: &Arc<dyn Fft<f64>>| memory(plan.get_inplace_scratch_len());
-        let (mut columns, mut rows) = (memory(a * b)?, memory(a * b)?);
+        let scratch = |plan: &Arc<dyn Fft<f64>>| row.memory(plan.get_inplace_scratch_len());
+        let (mut columns, mut rows) = (row.memory(a * b)?, row.memory(a * b)?);
 
         let parts = columns.chunks_mut(TOGETHER * a).enumerate();
         parallel::try_each(a * b, cost, parts, |(i, part)| {
