@@ -13,10 +13,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::TryReserveError;
 use std::sync::Mutex;
 
-use super::pause::pause;
-
-/// Bytes that are filled at a time, a fraction of a millisecond.
-const PIECE: usize = 1 << 20;
+use super::pause::{PIECE, pause};
 
 /// So many of a value.
 ///
@@ -26,7 +23,6 @@ const PIECE: usize = 1 << 20;
 pub(crate) fn filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
     let mut values = Vec::new();
     values.try_reserve_exact(length)?;
-    // What is new comes page by page as it is first written to.
     let piece = (PIECE / size_of::<T>().max(1)).max(1);
     while length - values.len() > piece {
         values.resize(values.len() + piece, value.clone());

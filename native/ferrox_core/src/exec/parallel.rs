@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rayon_core::ThreadPool;
 
 use super::apart;
-use super::pause::{self, TURN, pause};
+use super::pause::{self, PIECE, TURN, pause};
 
 /// Estimated picoseconds for one element.
 pub type Cost = u64;
@@ -256,7 +256,8 @@ pub fn try_fill<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    fill_any(out, size, cost, parts(work(size, cost), false), &fill)
+    let parts = parts(work(size, cost), false).max(out.len() / PIECE);
+    fill_any(out, size, cost, parts, &fill)
 }
 
 /// `try_fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.

@@ -256,6 +256,9 @@ const BLOCK: usize = 128;
 /// How far to look ahead: the processor doesn't guess at which end it goes on.
 const AHEAD: usize = 4 * BLOCK;
 
+/// Blocks between pauses: they take a fraction of a millisecond.
+const TURN: usize = 1 << 12;
+
 impl<K: Lanes> Vectorized for Split<'_, K> {
     type Output = usize;
 
@@ -276,7 +279,13 @@ impl<K: Lanes> Vectorized for Split<'_, K> {
         // What is left to be read, and to be written.
         let (mut from, mut to) = (BLOCK, length - BLOCK);
         let (mut low, mut high) = (0, length);
+        let mut turn = TURN;
         while to - from >= BLOCK {
+            turn -= 1;
+            if turn == 0 {
+                turn = TURN;
+                pause();
+            }
             let start = if from - low <= high - to {
                 from += BLOCK;
                 from - BLOCK
