@@ -6,8 +6,9 @@
 //! in both. Where a result tells equal elements apart (zeros of either sign, the
 //! bits of NaN), they are put back in the order in which they came.
 
+use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
@@ -123,7 +124,7 @@ floats! {
 
 /// What is sorted for places: keys in 64 bits, or keys with the places of their elements.
 trait Entries<T: Sortable>: 'static {
-    type Entry: Digits;
+    type Entry: Digits + Pod;
     fn entry(key: T::Key, index: usize) -> Self::Entry;
 }
 
@@ -139,7 +140,7 @@ impl<T: Sortable> Entries<T> for Widened {
 }
 
 struct Places<C>(std::marker::PhantomData<C>);
-impl<T: Sortable, C: Indexed> Entries<T> for Places<C> {
+impl<T: Sortable, C: Indexed + Pod> Entries<T> for Places<C> {
     type Entry = C;
 
     #[inline(always)]
@@ -215,13 +216,57 @@ impl<'a> Rows<'a> {
         self.count >= parallel::threads()
     }
 
-    /// Calls `run(first element, part of a row)` for all of a row, on all threads if they have none
-    /// of their own.
-    fn pass(&self, out: &mut [u8], run: impl Fn(usize, &mut [u8]) + Sync) {
-        if self.are_many() {
-            run(0, out);
-        } else {
-            parallel::fill(out, self.length, shape::cost(self.dtype), run);
+    /// Calls `run(first element, part of a row)` for all of a row of so many, on all threads if they
+    /// have none of their own.
+    fn pass(&self, out: &mut [u8], length: usize, run: impl Fn(usize, &mut [u8]) + Sync) {
+        let cost = shape::cost(self.dtype);
+        if !self.are_many() {
+            return parallel::fill(out, length, cost, run);
+        }
+        for (i, part) in out.chunks_mut(STRETCH * (out.len() / length)).enumerate() {
+            run(i * STRETCH, part);
+            pause::after(parallel::work(STRETCH.min(length), cost));
+        }
+    }
+
+    /// `pass` over entries.
+    fn pass_entries<C: Pod>(&self, entries: &mut [C], run: impl Fn(usize, &mut [C]) + Sync) {
+        let length = entries.len();
+        self.pass(bytemuck::cast_slice_mut(entries), length, |start, part| {
+            run(start, bytemuck::cast_slice_mut(part));
+        });
+    }
+
+    /// Calls `run` for stretches of a sorted row, none of which ends among those that are `alike`.
+    fn each_stretch(
+        &self,
+        entries: &mut [u64],
+        alike: impl Fn(u64, u64) -> bool,
+        run: impl Fn(&mut [u64]) + Sync,
+    ) {
+        let mut rest = entries;
+        let stretches = std::iter::from_fn(|| {
+            let mut end = STRETCH.min(rest.len());
+            while end > 0 && end < rest.len() && alike(rest[end - 1], rest[end]) {
+                end += 1;
+            }
+            let (stretch, later) = std::mem::take(&mut rest).split_at_mut(end);
+            rest = later;
+            (end > 0).then_some(stretch)
+        });
+        let cost = shape::cost(self.dtype);
+        if !self.are_many() {
+            let stretches: Vec<_> = stretches.collect();
+            let Ok(()) =
+                parallel::try_each::<_, Infallible>(self.length, cost, stretches.into_iter(), |part| {
+                    run(part);
+                    Ok(())
+                });
+            return;
+        }
+        for stretch in stretches {
+            run(stretch);
+            pause::after(parallel::work(stretch.len(), cost));
         }
     }
 
@@ -300,28 +345,37 @@ impl<T: Sortable> Row<'_, T> {
         T::load(self.elements[(self.first + place as isize * self.step) as usize])
     }
 
-    fn elements(&self) -> impl Iterator<Item = T> {
-        (0..self.length).map(|place| self.element(place))
-    }
-
     /// How many elements, from a place on, no key is below a limit among, if they
-    /// are next to each other; a multiple of `BLOCK`.
+    /// are next to each other; a multiple of `BLOCK`, and no more than `STRETCH`.
     fn above(&self, start: usize, limit: T::Key) -> usize {
         if self.step != 1 {
             return 0;
         }
-        let elements = &self.elements[self.first as usize..][start..self.length];
+        let elements = &self.elements[self.first as usize..][start..self.length.min(start + STRETCH)];
         vectorize(Above::<T> { elements, flip: self.flip, limit })
     }
 
-    /// Fills in the entries.
-    fn load<E: Entries<T>>(&self, entries: &mut [E::Entry]) {
+    /// Fills in the entries from one on.
+    fn load<E: Entries<T>>(&self, start: usize, entries: &mut [E::Entry]) {
         if self.step == 1 {
-            let elements = &self.elements[self.first as usize..][..self.length];
-            return vectorize(Load::<T, E> { elements, flip: self.flip, entries });
+            let elements = &self.elements[self.first as usize + start..][..entries.len()];
+            return vectorize(Load::<T, E> { elements, start, flip: self.flip, entries });
         }
-        for ((i, element), entry) in self.elements().enumerate().zip(entries) {
-            *entry = E::entry(element.key() ^ self.flip, i);
+        for (entry, place) in entries.iter_mut().zip(start..) {
+            *entry = E::entry(self.element(place).key() ^ self.flip, place);
+        }
+    }
+
+    /// Sorts entries that are alike but for their places by the elements there.
+    fn sort_alike(&self, entries: &mut [u64], places: u64) {
+        let mut alike = Vec::new();
+        for run in entries.chunk_by_mut(|a, b| (a ^ b) & !places == 0).filter(|run| run.len() > 1) {
+            alike.clear();
+            alike.extend(
+                run.iter().map(|&entry| (self.element((entry & places) as usize).key() ^ self.flip, entry)),
+            );
+            alike.sort_unstable();
+            run.iter_mut().zip(&alike).for_each(|(entry, &(_, sorted))| *entry = sorted);
         }
     }
 
@@ -351,9 +405,14 @@ impl<T: Sortable> Row<'_, T> {
     /// Puts these into the sorted elements, in the order in which they are in the row.
     fn restore(&self, doubtful: [(T::Key, usize); 2], sorted: &mut [u8]) {
         for (key, first) in doubtful {
-            let alike = self.elements().filter(|element| element.key() == key);
-            for (slot, element) in T::view_mut(sorted)[first..].iter_mut().zip(alike) {
-                *slot = element.store();
+            let mut slots = T::view_mut(sorted)[first..].iter_mut();
+            for start in (0..self.length).step_by(STRETCH) {
+                let stretch = (start..self.length.min(start + STRETCH)).map(|place| self.element(place));
+                for element in stretch.filter(|element| element.key() == key) {
+                    let Some(slot) = slots.next() else { break };
+                    *slot = element.store();
+                }
+                pause::after(parallel::work(STRETCH, FAR_COST));
             }
         }
     }
@@ -361,6 +420,9 @@ impl<T: Sortable> Row<'_, T> {
 
 /// Elements that are compared at once.
 const BLOCK: usize = 64;
+
+/// Elements between pauses: they take a fraction of a millisecond.
+const STRETCH: usize = 1 << 16;
 
 struct Above<'a, T: Sortable> {
     elements: &'a [T::Bytes],
@@ -383,6 +445,8 @@ impl<T: Sortable> Vectorized for Above<'_, T> {
 
 struct Load<'a, T: Sortable, E: Entries<T>> {
     elements: &'a [T::Bytes],
+    /// The place of the first.
+    start: usize,
     flip: T::Key,
     entries: &'a mut [E::Entry],
 }
@@ -393,8 +457,20 @@ impl<T: Sortable, E: Entries<T>> Vectorized for Load<'_, T, E> {
     #[inline(always)]
     fn run(self) {
         for (i, (&element, entry)) in self.elements.iter().zip(self.entries).enumerate() {
-            *entry = E::entry(T::load(element).key() ^ self.flip, i);
+            *entry = E::entry(T::load(element).key() ^ self.flip, self.start + i);
         }
+    }
+}
+
+/// The least and the greatest of some keys.
+struct Bounds<'a>(&'a [u64]);
+
+impl Vectorized for Bounds<'_> {
+    type Output = (u64, u64);
+
+    #[inline(always)]
+    fn run(self) -> (u64, u64) {
+        self.0.iter().fold((u64::MAX, 0), |(least, most), &key| (least.min(key), most.max(key)))
     }
 }
 
@@ -469,7 +545,7 @@ fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Erro
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
             let odd = AtomicBool::new(false);
-            rows.pass(out, |start, part| {
+            rows.pass(out, length, |start, part| {
                 if row.keys(start, part) {
                     odd.store(true, Ordering::Relaxed);
                 }
@@ -484,7 +560,7 @@ fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Erro
                 out.copy_from_slice(bytemuck::cast_slice(&keys));
             }
             let doubtful = odd.into_inner().then(|| row.doubtful(out));
-            rows.pass(out, |_, part| {
+            rows.pass(out, length, |_, part| {
                 vectorize(Elements::<T> { keys: T::Key::view_mut(part), flip: row.flip })
             });
             if let Some(doubtful) = doubtful {
@@ -511,28 +587,36 @@ pub fn argsort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Dire
         out.bytes.fill(0);
         return Ok(());
     }
-    dispatch!(real input.dtype(), T => {
-        if !rows.is_short() {
-            sort_places::<T, u128>(out, &rows)
-        } else if T::WIDE {
-            sort_prefixes::<T>(out, &rows)
-        } else {
-            sort_places::<T, u64>(out, &rows)
-        }
-    }, else => unsupported(OP, input))
+    dispatch!(real input.dtype(), T => first_places::<T>(out, &rows, rows.length), else => unsupported(OP, input))
 }
 
-fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
+/// The places that the first of the sorted elements come from, `kept` of each row.
+fn first_places<T: Sortable>(out: Output<'_>, rows: &Rows<'_>, kept: usize) -> Result<(), Error> {
+    if !rows.is_short() {
+        sort_places::<T, u128>(out, rows, kept)
+    } else if T::WIDE {
+        sort_prefixes::<T>(out, rows, kept)
+    } else {
+        sort_places::<T, u64>(out, rows, kept)
+    }
+}
+
+fn sort_places<T: Sortable, C: Indexed + Pod>(
+    out: Output<'_>,
+    rows: &Rows<'_>,
+    kept: usize,
+) -> Result<(), Error> {
     let (dtype, length) = (out.dtype, rows.length);
     // The keys, above the places, which ascend as they are.
     let bytes = C::BYTES / 2..C::BYTES / 2 + T::Key::BYTES;
-    rows.write(out, length, rows.cost(), |first, part, row_bytes| {
+    rows.write(out, kept, rows.cost(), |first, part, row_bytes| {
         let memory = |length| scratch_of::<C>(rows.op, rows.dtype, &[length], length);
         let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<C>(&bytes))?);
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
-            rows.row::<T>(first + i).load::<Places<C>>(&mut entries);
+            let row = rows.row::<T>(first + i);
+            rows.pass_entries(&mut entries, |start, part| row.load::<Places<C>>(start, part));
             rows.sort_row(&mut entries, &mut spare, &bytes);
-            write_places(&entries, C::index, dtype, out);
+            rows.pass(out, kept, |start, part| write_places(&entries[start..], C::index, dtype, part));
             pause::after(rows.cost());
         }
         Ok(())
@@ -541,47 +625,54 @@ fn sort_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>) -> Res
 
 /// `sort_places` of 64-bit keys: of as much of a key as fits beside an index, from
 /// the highest bit in which any differ; then of those alike in that by the rest.
-fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Error> {
+fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>, kept: usize) -> Result<(), Error> {
     let (dtype, length) = (out.dtype, rows.length);
     let index_bits = usize::BITS - length.saturating_sub(1).leading_zeros();
     let places = (1 << index_bits) - 1;
     let bytes = index_bits as usize / 8..8;
-    rows.write(out, length, rows.cost(), |first, part, row_bytes| {
+    rows.write(out, kept, rows.cost(), |first, part, row_bytes| {
         let memory = |length| scratch_of::<u64>(rows.op, rows.dtype, &[length], length);
         let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<u64>(&bytes))?);
-        let mut alike = Vec::new();
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
-            row.load::<Widened>(&mut entries);
-            let least = entries.iter().fold(u64::MAX, |least, &key| least.min(key));
-            let most = entries.iter().fold(0, |most, &key| most.max(key));
-            let up = (most - least).leading_zeros().min(63);
-            for (i, entry) in entries.iter_mut().enumerate() {
-                *entry = ((*entry - least) << up) & !places | i as u64;
-            }
+            let (least, most) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+            rows.pass_entries(&mut entries, |start, part| {
+                row.load::<Widened>(start, part);
+                let (low, high) = vectorize(Bounds(part));
+                least.fetch_min(low, Ordering::Relaxed);
+                most.fetch_max(high, Ordering::Relaxed);
+            });
+            let least = least.into_inner();
+            let up = (most.into_inner() - least).leading_zeros().min(63);
+            rows.pass_entries(&mut entries, |start, part| {
+                for (entry, place) in part.iter_mut().zip(start..) {
+                    *entry = ((*entry - least) << up) & !places | place as u64;
+                }
+            });
             rows.sort_row(&mut entries, &mut spare, &bytes);
             pause::after(rows.cost());
             if up < index_bits {
-                for run in entries.chunk_by_mut(|a, b| (a ^ b) & !places == 0).filter(|run| run.len() > 1) {
-                    alike.clear();
-                    alike.extend(
-                        run.iter()
-                            .map(|&entry| (row.element((entry & places) as usize).key() ^ row.flip, entry)),
-                    );
-                    alike.sort_unstable();
-                    run.iter_mut().zip(&alike).for_each(|(entry, &(_, sorted))| *entry = sorted);
-                }
+                rows.each_stretch(
+                    &mut entries,
+                    |a, b| (a ^ b) & !places == 0,
+                    |stretch| {
+                        row.sort_alike(stretch, places);
+                    },
+                );
             }
-            write_places(&entries, |entry| entry & places, dtype, out);
+            rows.pass(out, kept, |start, part| {
+                write_places(&entries[start..], |entry| entry & places, dtype, part);
+            });
         }
         Ok(())
     })
 }
 
-/// Writes the places of entries as elements of a type.
+/// Writes the places of the first entries as elements of a type.
 fn write_places<C: Copy>(entries: &[C], place: impl Fn(C) -> u64, dtype: DType, out: &mut [u8]) {
     const TILE: usize = 512;
     let width = dtype.width();
+    let entries = &entries[..out.len() / width];
     let mut places = [0; TILE * 8];
     for (entries, out) in entries.chunks(TILE).zip(out.chunks_mut(TILE * width)) {
         let places = &mut places[..entries.len() * 8];
@@ -615,7 +706,10 @@ pub fn top_k(out: Output<'_>, input: &Tensor<'_>, k: usize) -> Result<(), Error>
     }
     check_shape(OP, &out, input, &shape)?;
     dispatch!(real input.dtype(), T => {
-        if T::WIDE || !rows.is_short() {
+        if k > rows.length / 4 {
+            // Most of the row has to be sorted anyway.
+            first_places::<T>(out, &rows, k)
+        } else if T::WIDE || !rows.is_short() {
             top_places::<T, u128>(out, &rows, k)
         } else {
             top_places::<T, u64>(out, &rows, k)
@@ -623,25 +717,13 @@ pub fn top_k(out: Output<'_>, input: &Tensor<'_>, k: usize) -> Result<(), Error>
     }, else => unsupported(OP, input))
 }
 
-fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usize) -> Result<(), Error> {
+/// The places of the first of the sorted elements, a few of each row.
+fn top_places<T: Sortable, C: Indexed + Pod>(
+    out: Output<'_>,
+    rows: &Rows<'_>,
+    k: usize,
+) -> Result<(), Error> {
     let dtype = out.dtype;
-    if k > rows.length / 4 {
-        // Most of the row has to be sorted anyway.
-        return rows.write(out, k, rows.cost(), |first, part, row_bytes| {
-            let length = rows.length;
-            let mut entries = scratch_of::<C>(rows.op, rows.dtype, &[length], length)?;
-            for (i, out) in part.chunks_mut(row_bytes).enumerate() {
-                rows.row::<T>(first + i).load::<Places<C>>(&mut entries);
-                if k < length {
-                    entries.select_nth_unstable(k - 1);
-                }
-                entries[..k].sort_unstable();
-                write_places(&entries[..k], C::index, dtype, out);
-                pause::after(rows.cost());
-            }
-            Ok(())
-        });
-    }
     // Entries that may be among the first, and the last one that still is.
     let capacity = (2 * k).max(256).min(rows.length);
     let cost = parallel::work(rows.length, top_cost(rows.dtype));
@@ -667,11 +749,11 @@ fn top_places<T: Sortable, C: Indexed>(out: Output<'_>, rows: &Rows<'_>, k: usiz
                         }
                     }
                 }
+                pause::after(parallel::work(end - start, top_cost(rows.dtype)));
                 start = end;
             }
             best[..filled].sort_unstable();
             write_places(&best[..k], C::index, dtype, out);
-            pause::after(cost);
         }
         Ok(())
     })
