@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::exec::copy;
 use crate::exec::elementwise::{Access, Buffer, Conversion, FEW_BYTES, Input, Operand};
 use crate::exec::memory;
 use crate::layout::{self, Layout};
@@ -157,7 +158,7 @@ impl<'a> Tensor<'a> {
         }
         let width = self.dtype.width();
         let mut out = scratch(op, self.dtype, self.shape(), self.size() * width)?;
-        layout::gather(width, &self.bytes, &self.layout(), 0, &mut out);
+        copy::arrange(width, &self.bytes, &self.layout(), &mut out);
         Ok(Cow::Owned(out))
     }
 

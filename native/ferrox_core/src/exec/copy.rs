@@ -4,11 +4,44 @@
 //! element is near. Technique: rows of a small step are loops that the compiler
 //! makes vectors of.
 
+use std::convert::Infallible;
+
+use super::parallel::{self, BYTE, Cost};
+use super::past;
 use super::simd::{Vectorized, dispatch};
-use crate::layout::{Layout, Shape, next_row};
+use crate::layout::{Layout, Shape, collapse, gather, next_row, unit};
 
 /// Steps up to this one have loops of their own.
 pub const NEAR: usize = 4;
+
+/// What copying an element costs in a plane that is turned.
+const TURNED_COST: Cost = 250;
+
+/// What it costs where the next element lies far away.
+pub const FAR_COST: Cost = 600;
+
+/// Copies all elements of a layout, `width` bytes each, in row-major order.
+pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
+    let size = layout.size();
+    if size == 0 {
+        return;
+    }
+    let (shape, strides) = collapse(&layout.shape, &layout.strides);
+    let layout = Layout { shape, strides, offset: layout.offset };
+    let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
+    let unit = unit(&layout);
+    if unit == 1 && !far {
+        let Ok(()) = past::try_fill::<Infallible>(out, size, 2 * BYTE * width as Cost, 0, |start, part| {
+            gather(width, bytes, &layout, start, part);
+            Ok(())
+        });
+        return;
+    }
+    let cost = if unit == 1 { FAR_COST } else { TURNED_COST };
+    parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
+        gather(width, bytes, &layout, start * unit, part);
+    });
+}
 
 /// Copies elements `start..` of a layout, in row-major order, until `out` is full.
 pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {

@@ -10,6 +10,7 @@ use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
 use crate::exec::conv::{self, Axis, Patches};
+use crate::exec::copy;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
@@ -139,9 +140,7 @@ pub fn conv(
                 let mut axes: Vec<usize> = (0..shape.len()).collect();
                 axes.sort_by_key(|&axis| options.output_permutation[axis]);
                 let view = dense.transpose(&axes);
-                let width = dtype.width();
-                let size = bytes.len() / width;
-                parallel::fill(bytes, size, 2_000, |start, part| gather(width, &result, &view, start, part));
+                copy::arrange(dtype.width(), &result, &view, bytes);
                 Ok(())
             }
         }

@@ -6,13 +6,14 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
+use crate::exec::copy;
 use crate::exec::matmul::{self, Matrix, Target};
 use crate::exec::matvec;
 use crate::exec::narrow::{self, Narrow};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::small;
 use crate::lane::conversion;
-use crate::layout::{Layout, Shape, Strides, gather, index_of};
+use crate::layout::{Layout, Shape, Strides, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
@@ -319,9 +320,7 @@ impl<'a> Prepared<'a> {
         axes.iter().for_each(|axes| order.extend_from_slice(axes));
         let view = layout.transpose(&order);
         let mut dense = scratch(OP, lane, &view.shape, view.size() * lane.width())?;
-        if !dense.is_empty() {
-            gather(lane.width(), &bytes, &view, 0, &mut dense);
-        }
+        copy::arrange(lane.width(), &bytes, &view, &mut dense);
         let row = view.shape[batch.len() + rows.len()..].iter().product();
         let mut batches = Layout::contiguous(&view.shape);
         batches.shape.truncate(batch.len());
@@ -389,7 +388,7 @@ impl<'a> Operand<'a> {
             offset: 0,
         };
         let mut out = scratch(OP, dtype, &layout.shape, length)?;
-        gather(dtype.width(), bytes, &layout, 0, &mut out);
+        copy::arrange(dtype.width(), bytes, &layout, &mut out);
         Ok(Cow::Owned(out))
     }
 }

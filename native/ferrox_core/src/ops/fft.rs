@@ -13,12 +13,13 @@ use rustfft::{Fft, FftDirection, FftPlanner};
 
 use self::long::{Long, TILE, TOGETHER};
 use crate::dtype::Lane;
+use crate::exec::copy;
 use crate::exec::elementwise::Convert;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
-use crate::layout::{self, Layout, Shape};
+use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error};
 
@@ -190,7 +191,7 @@ fn along(
     let rows = view.dense(op)?;
     let mut transformed = scratch(op, dtype, &back.shape, out.len())?;
     job.run(&rows, &mut transformed)?;
-    layout::gather(dtype.width(), &transformed, &back, 0, out);
+    copy::arrange(dtype.width(), &transformed, &back, out);
     Ok(())
 }
 

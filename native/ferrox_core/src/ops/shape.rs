@@ -3,10 +3,11 @@
 use smallvec::SmallVec;
 
 use crate::error::ShapeDisplay;
-use crate::exec::copy::NEAR;
+use crate::exec::copy;
+pub use crate::exec::copy::FAR_COST;
 use crate::exec::parallel::{self, BYTE, Cost};
 use crate::exec::past;
-use crate::layout::{Layout, Shape, collapse, gather, unit};
+use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, packed};
 
@@ -15,12 +16,6 @@ use crate::{DType, Error, packed};
 pub fn cost(dtype: DType) -> Cost {
     2 * BYTE * dtype.width() as Cost + packed::cost(&[dtype])
 }
-
-/// What it costs in a plane that is turned.
-const TURNED_COST: Cost = 250;
-
-/// What moving an element costs where the next one lies far away.
-pub const FAR_COST: Cost = 600;
 
 /// Writes a tensor's elements, seen through `layout`, in row-major order.
 fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layout) -> Result<(), Error> {
@@ -31,26 +26,8 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
     if out.dtype != input.dtype() {
         return Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] });
     }
-    let width = input.dtype().width();
-    let size = layout.size();
-    if size == 0 {
-        return Ok(());
-    }
-    let (shape, strides) = collapse(&layout.shape, &layout.strides);
-    let layout = Layout { shape, strides, offset: layout.offset };
     out.write(op, |out| {
-        let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
-        let unit = unit(&layout);
-        if unit == 1 && !far {
-            return past::try_fill(out, size, cost(input.dtype()), 0, |start, part| {
-                gather(width, input.bytes(), &layout, start, part);
-                Ok(())
-            });
-        }
-        let cost = if unit == 1 { FAR_COST } else { TURNED_COST };
-        parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
-            gather(width, input.bytes(), &layout, start * unit, part);
-        });
+        copy::arrange(input.dtype().width(), input.bytes(), &layout, out);
         Ok(())
     })
 }

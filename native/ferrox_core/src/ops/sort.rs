@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytemuck::Pod;
 
 use crate::dtype::{Element, Lane};
+use crate::exec::copy::{self, FAR_COST};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
 use crate::exec::radix::{self, Digits, Indexed};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
-use crate::layout::{Layout, Shape, gather, index_of};
+use crate::layout::{Layout, Shape, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
-use crate::ops::shape::{self, FAR_COST};
+use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error, dispatch, packed};
 
@@ -317,9 +318,7 @@ impl<'a> Rows<'a> {
             let mut back = vec![0; order.len()];
             order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
             let layout = Layout::contiguous(&moved).transpose(&back);
-            parallel::fill(bytes, count * kept, FAR_COST, |start, part| {
-                gather(width, &sorted, &layout, start, part);
-            });
+            copy::arrange(width, &sorted, &layout, bytes);
             Ok(())
         })
     }
