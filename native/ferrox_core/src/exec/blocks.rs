@@ -13,8 +13,9 @@ use std::ops::{Add, Range};
 use gemm_common::Parallelism;
 use num_complex::Complex;
 
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause::pause;
+use crate::exec::memory::filled;
+use crate::exec::parallel::{self, BYTE, Cost, Work};
+use crate::exec::pause::{self, pause};
 
 /// What a multiplication and addition of four bytes costs.
 pub(super) const FLOAT: Cost = 10;
@@ -226,9 +227,8 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
             unsafe { (parts(left, [m, k], apart, of_left), parts(right, [k, n], apart, of_right)) };
         let twice = strides.map(|stride| 2 * stride);
         let here = [0, 1].map(|part| (out.cast::<R>().wrapping_add(part), twice));
-        let own = apart && totals.try_reserve_exact(2 * m * n).is_ok();
+        let own = apart && filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
         let outs = if own {
-            totals.resize(2 * m * n, R::default());
             let first = totals.as_mut_ptr();
             [0, m * n].map(|part| (first.wrapping_add(part), [n, 1]))
         } else {
@@ -251,15 +251,28 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
         if own {
             let (re, im) = totals.split_at(m * n);
             for (i, (re, im)) in re.chunks_exact(n).zip(im.chunks_exact(n)).enumerate() {
-                for (j, (&re, &im)) in re.iter().zip(im).enumerate() {
-                    // SAFETY: as the caller promises.
-                    let slot = unsafe { &mut *out.add(i * strides[0] + j * strides[1]) };
-                    *slot =
-                        if adds { Complex::new(slot.re + re, slot.im + im) } else { Complex::new(re, im) };
+                let put = |step: usize| {
+                    for (j, (&re, &im)) in re.iter().zip(im).enumerate() {
+                        // SAFETY: as the caller promises.
+                        let slot = unsafe { &mut *out.add(i * strides[0] + j * step) };
+                        let sum = |slot: Complex<R>| Complex::new(slot.re + re, slot.im + im);
+                        *slot = if adds { sum(*slot) } else { Complex::new(re, im) };
+                    }
+                };
+                if strides[1] == 1 {
+                    put(1)
+                } else {
+                    put(strides[1])
                 }
+                pause::after(line_cost::<R>(n));
             }
         }
     }
+}
+
+/// What it costs to take so many complex numbers apart, or to put them together.
+fn line_cost<R>(length: usize) -> Work {
+    parallel::work(length, (4 * BYTE) * size_of::<R>() as Cost)
 }
 
 /// The real and the imaginary parts of a matrix: in `own`, line by line, or where they are if not
@@ -285,10 +298,18 @@ unsafe fn parts<R: Number>(
     } else {
         (columns, rows, column, row, [1, rows])
     };
-    for part in [|z: Complex<R>| z.re, |z: Complex<R>| z.im] {
+    for part in 0..2 {
+        let first = first.cast::<R>().wrapping_add(part);
         for i in 0..lines {
-            // SAFETY: as the caller promises.
-            own.extend((0..length).map(|j| part(unsafe { *first.add(i * line + j * step) })));
+            // SAFETY: as the caller promises; a complex number is its two parts.
+            let at = |j: usize, step: usize| unsafe { *first.add(2 * (i * line + j * step)) };
+            // Where the compiler knows that they lie side by side, it makes vectors of them.
+            if step == 1 {
+                own.extend((0..length).map(|j| at(j, 1)));
+            } else {
+                own.extend((0..length).map(|j| at(j, step)));
+            }
+            pause::after(line_cost::<R>(length));
         }
     }
     let first = own.as_ptr();

@@ -14,6 +14,7 @@ use std::ops::Range;
 pub use self::update::{Update, indexed, put_slice, write_work};
 use crate::dtype::{Element, Lane};
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause;
 use crate::exec::simd::{self, Vectorized};
 use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
 use crate::ops::shape;
@@ -62,6 +63,11 @@ impl Window {
             collapse(shape, strides)
         };
         Window { layout: Layout { shape, strides, offset: 0 }, size }
+    }
+
+    /// To be called after updates of so many, in a call that goes on.
+    fn pause_after(&self, count: usize) {
+        pause::after(parallel::work(count * self.size, WRITE));
     }
 
     /// Whether its elements are next to each other.

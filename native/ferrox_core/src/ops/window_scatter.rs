@@ -14,12 +14,14 @@ use crate::dtype::{Class, Element, Lane};
 use crate::error::ShapeDisplay;
 use crate::exec::fold::Fold;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::window::{self, Axis};
-use crate::lane::{Compute, Exact, conversion};
+use crate::lane::{Compute, Exact};
 use crate::layout::row_major;
+use crate::ops::cast::{self, convert};
 use crate::ops::window::{Load, Plan, Windows, check_shape};
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor, filled, scratch};
 use crate::{DType, Error, dispatch};
 
 /// Which element of a window is chosen.
@@ -127,15 +129,14 @@ pub fn window_scatter(
     drop(chosen);
 
     let lane = if out.dtype.is_integer() { DType::U64 } else { DType::F64 };
-    let source = lanes(op, source, lane)?;
-    let mut total = scratch(op, lane, out.shape, input.size() * 8)?;
-    let start = lanes(op, init, lane)?;
-    u64::view_mut(&mut total).fill(u64::view(&start)[0]);
+    let source = cast::elements(op, source, lane)?;
+    let start = u64::view(&cast::elements(op, init, lane)?)[0];
+    let mut total = filled(op, lane, out.shape, input.size(), start)?;
     // Windows of different slabs meet no element in common.
     let slabs = plan.before().max(1);
     let (size, count) = (input.size() / slabs, count / slabs);
     if size > 0 {
-        parallel::fill(&mut total, slabs, ADD * count as Cost, |start, part| {
+        parallel::fill(total.as_flattened_mut(), slabs, ADD * count as Cost, |start, part| {
             for (slab, part) in part.chunks_mut(size * 8).enumerate() {
                 let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
                 let places = &u64::view(&places)[range.clone()];
@@ -144,28 +145,15 @@ pub fn window_scatter(
                     DType::U64 => add::<u64>(places, source, slab * size, part),
                     _ => add::<f64>(places, source, slab * size, part),
                 }
+                pause::after(parallel::work(count, ADD));
             }
         });
     }
     let dtype = out.dtype;
     out.write(op, |out| {
-        match conversion(lane, dtype) {
-            Some(convert) => convert(&total, out),
-            None => out.copy_from_slice(&total),
-        }
+        convert(lane, total.as_flattened(), dtype, total.len(), out);
         Ok(())
     })
-}
-
-/// A tensor's elements as dense lanes of 8 bytes.
-fn lanes(op: &'static str, tensor: &Tensor<'_>, lane: DType) -> Result<Vec<u8>, Error> {
-    let mut lanes = scratch(op, lane, tensor.shape(), tensor.size() * 8)?;
-    let dense = tensor.dense(op)?;
-    match conversion(tensor.dtype(), lane) {
-        Some(convert) => convert(&dense, &mut lanes),
-        None => lanes.copy_from_slice(&dense),
-    }
-    Ok(lanes)
 }
 
 fn exact(dtype: DType, element: &[u8]) -> Exact {

@@ -86,6 +86,7 @@ impl Job<'_> {
         let counted = parallel::try_each(self.rows.count * self.window.size, WRITE, shares, |(i, counts)| {
             self.rows.each_tile(0, self.rows_of(i), |_, offsets, _| {
                 each_update(self.window, offsets, |place, _| counts[place / PART] += 1);
+                self.window.pause_after(offsets.len());
             })
         });
         // The first index that is out of bounds, whichever thread has met one.
@@ -118,6 +119,7 @@ impl Job<'_> {
                         (*slot, *value) = ((place % PART) as u16, updates[i]);
                     }
                 });
+                self.window.pause_after(offsets.len());
             })
         })
     }

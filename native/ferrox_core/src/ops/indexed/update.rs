@@ -128,6 +128,7 @@ pub fn indexed(
                     dispatch!(integer dtype, T => add_integers::<T>(&window, offsets, updates, out), else => ());
                 }
             }
+            window.pause_after(offsets.len());
         })
     })
 }
@@ -377,6 +378,7 @@ impl Target<'_> {
             let updates = &updates[start * row..][..offsets.len() * row];
             let updates = L::view(converted((dtype, updates), lane, &mut lanes));
             each_update(self.window, offsets, |place, i| L::add_to(&mut totals[place], updates[i]));
+            self.window.pause_after(offsets.len());
         })?;
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
         parallel::fill(out, size, cost, |start, part| self.round::<L>(&totals[start..], lane, start, part));

@@ -19,6 +19,7 @@ use super::matrix::{Matrix, divide, hypotenuse, largest, norm, rotate};
 use crate::Error;
 use crate::exec::blocks::{Update, View, multiply};
 use crate::exec::parallel::{self, Cost};
+use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 /// Up to this size steps that rotate are faster.
@@ -354,6 +355,7 @@ fn adjusted<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64>
         let old = squares[i];
         vectorize(Adjust::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
         squares[i] = old * row[i];
+        pause::after(parallel::work(d.len(), ELEMENT));
     }
     squares.iter().zip(z).map(|(square, z)| square.abs().sqrt().copysign(*z)).collect()
 }

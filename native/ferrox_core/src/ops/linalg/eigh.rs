@@ -2,7 +2,9 @@
 //! tridiagonal form, and for what is small implicit QL steps.
 
 use super::conquer::eigenvectors;
-use super::matrix::{Matrix, Scaling, TINY, hypotenuse, largest, reflector, update_and_multiply};
+use super::matrix::{
+    Matrix, Scaling, TINY, hypotenuse, largest, pause_after, reflector, update_and_multiply,
+};
 use super::reflectors::Reflectors;
 use super::rotations::Rotated;
 use super::scalar::Scalar;
@@ -116,6 +118,7 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
             *w_conj = w.conj();
         }
         std::mem::swap(&mut old, &mut new);
+        pause_after(n - k, n - k);
     }
     // What is beside the diagonal becomes real by turning the columns of Q.
     let mut turn = T::ONE;

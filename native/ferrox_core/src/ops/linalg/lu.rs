@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows, add_scaled, divide, largest, noise};
+use super::matrix::{Matrix, add_rows, add_scaled, divide, largest, noise, pause_after};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, backward, forward};
 use crate::Error;
@@ -64,6 +64,7 @@ pub fn by_columns<T: Scalar>(mut a: Matrix<T>) -> Lu<T> {
             let rest = (a.at(i, j) - sum).clean(noise);
             *a.at_mut(i, j) = if j < i { rest.over(a.at(j, j)) } else { rest };
         }
+        pause_after(n, n);
     }
     Lu { rows, packed: a, odd }
 }
@@ -148,6 +149,7 @@ impl<T: Scalar> Lu<T> {
                 let by = -column[j];
                 add_scaled(&mut column[j + 1..], factors, by);
             }
+            pause_after(m, columns.len() - j);
         }
         for (i, row) in self.packed.data[start * n..].chunks_exact_mut(n).enumerate() {
             for (j, value) in row[columns.clone()].iter_mut().enumerate() {

@@ -3,6 +3,8 @@
 use super::scalar::Scalar;
 use crate::Error;
 use crate::exec::blocks::View;
+use crate::exec::parallel::{self, Cost};
+use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::tensor::filled;
 
@@ -15,6 +17,15 @@ pub struct Matrix<T> {
     pub columns: usize,
     /// Row after row.
     pub data: Vec<T>,
+}
+
+/// What it costs to multiply an element of a matrix and add it to another, at most: where a column
+/// or row at a time passes all of a matrix.
+const STEP: Cost = 500;
+
+/// To be called after so many of these, in a factorization that goes on.
+pub fn pause_after(rows: usize, columns: usize) {
+    pause::after(parallel::work(rows.saturating_mul(columns), STEP));
 }
 
 /// Rows and columns of the squares that are transposed one after the other.

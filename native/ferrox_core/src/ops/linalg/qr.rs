@@ -3,7 +3,7 @@
 //! Signs are those of Nx: a real diagonal of R is positive, except where nothing
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
-use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, largest, noise, norm, reflector};
+use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, largest, noise, norm, pause_after, reflector};
 use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
 use super::steps::Steps;
@@ -62,6 +62,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
                 v.fill(T::ZERO);
                 v[0] = beta;
             }
+            pause_after(rows, end - start - j);
         }
         for (i, row) in r.data[start * n..].chunks_exact_mut(n).enumerate() {
             for (j, value) in row[start..end].iter_mut().enumerate() {

@@ -3,7 +3,7 @@
 
 use super::conquer::singular_vectors;
 use super::matrix::{
-    Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, largest, reflect_rows, reflector,
+    Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, largest, pause_after, reflect_rows, reflector,
 };
 use super::qr::qr;
 use super::reflectors::Reflectors;
@@ -106,6 +106,7 @@ fn bidiagonal(mut a: Matrix<f64>, columns: usize) -> Result<Svd, Error> {
         v.iter_mut().for_each(|v| *v *= -by);
         let rows = a.data.get_mut((k + 1) * n + k + 1..).unwrap_or_default();
         reflect_rows(rows, n, (&v[1..], along), (&right, tau));
+        pause_after(m - k, n - k);
     }
     let [inner, mut v] = singular_vectors(&mut d, &e)?;
     // What is orthogonal to the columns stays so.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows};
+use super::matrix::{Matrix, add_rows, pause_after};
 use super::scalar::Scalar;
 use crate::Error;
 use crate::exec::blocks::{Update, View, multiply};
@@ -90,6 +90,7 @@ fn solve_rows<T: Scalar>(
                 *value = value.over(pivot);
             }
         }
+        pause_after(n, i - start);
     }
 }
 
