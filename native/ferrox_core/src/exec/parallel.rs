@@ -390,6 +390,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_of_a_large_result_are_small_however_little_they_cost() {
+        for size in [PIECE, 10 * PIECE, 10 * PIECE + 1000] {
+            let largest = AtomicUsize::new(0);
+            fill(&mut vec![0; size], size, 0, |_, part| {
+                largest.fetch_max(part.len(), Ordering::Relaxed);
+            });
+            assert!(largest.load(Ordering::Relaxed) < 2 * PIECE, "{largest:?} of {size}");
+        }
+    }
+
+    #[test]
     fn tasks_are_done_once_each_however_many_threads() {
         for threads in 1..5 {
             let done: Vec<AtomicUsize> = (0..1000).map(|_| AtomicUsize::new(0)).collect();

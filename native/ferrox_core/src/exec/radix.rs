@@ -17,8 +17,8 @@ use super::{quick, simd::Wide};
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
 
-/// Keys that are moved at a time, a fraction of a millisecond.
-const STRETCH: usize = 1 << 16;
+/// Keys, or elements of a row, that are handled between pauses: they take a fraction of a millisecond.
+pub const STRETCH: usize = 1 << 16;
 
 /// What moving one costs.
 const MOVE: Cost = 2_000;

@@ -16,7 +16,7 @@ use crate::dtype::{Element, Lane};
 use crate::exec::copy::{self, FAR_COST};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
-use crate::exec::radix::{self, Digits, Indexed};
+use crate::exec::radix::{self, Digits, Indexed, STRETCH};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, index_of};
@@ -419,9 +419,6 @@ impl<T: Sortable> Row<'_, T> {
 
 /// Elements that are compared at once.
 const BLOCK: usize = 64;
-
-/// Elements between pauses: they take a fraction of a millisecond.
-const STRETCH: usize = 1 << 16;
 
 struct Above<'a, T: Sortable> {
     elements: &'a [T::Bytes],
