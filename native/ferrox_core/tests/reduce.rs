@@ -457,6 +457,31 @@ fn indices_of_extremes() {
             }
         }
     }
+    // Of blocks, with extremes and NaN in several, and columns beside each other.
+    for (dtype, nan) in [(U8, false), (S64, false), (F16, true), (F32, false), (F32, true), (F64, true)] {
+        for (shape, axis) in [
+            (&[200_000][..], None),
+            (&[3, 70_001], Some(1)),
+            (&[70_001, 3], Some(0)),
+            (&[9_000, 17], Some(0)),
+            (&[2, 600, 256], Some(1)),
+        ] {
+            let size: usize = shape.iter().product();
+            let mut numbers: Vec<Number> = (0..size).map(|i| Number::Integer((i % 5 % 4) as i128)).collect();
+            if !dtype.is_integer() {
+                numbers = numbers.into_iter().map(|n| Number::Real(n.re())).collect();
+            }
+            if nan {
+                (0..20).for_each(|_| numbers[random.below(size)] = Number::Real(f64::NAN));
+            }
+            let source = Source::new(dtype, contiguous(shape), &numbers);
+            for op in [ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
+                for tie_break in [TieBreak::Low, TieBreak::High] {
+                    compared += run_index(op, tie_break, &source, axis, S64);
+                }
+            }
+        }
+    }
     println!("argmax and argmin: {compared} results compared");
 }
 

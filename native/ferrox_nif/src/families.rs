@@ -331,7 +331,7 @@ fn search_many<'a>(
     input: Operand<'a>,
 ) -> Term<'a> {
     let name = if op.0 == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
-    let work = ops::reduce::arg_work(input.size(), layout::size(shape).unwrap_or(usize::MAX));
+    let work = ops::reduce::arg_work(input.dtype(), input.size(), layout::size(shape).unwrap_or(usize::MAX));
     call.tensor(work, name, dtype.0, shape, |out| {
         ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, Some(1), tie_break)
     })

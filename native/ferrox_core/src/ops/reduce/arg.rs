@@ -1,29 +1,35 @@
 //! `Nx.argmax/2` and `Nx.argmin/2`.
 
-use super::{Along, ReduceOp, Split, check_size};
+use std::ops::Range;
+
+use super::{Along, ReduceOp, Split, check_size, cost};
+use crate::dtype::Lane;
 use crate::exec::elementwise::TILE;
 use crate::exec::extreme::Search;
+use crate::exec::fold::BLOCK;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::turn::{self, Plane};
 use crate::lane::conversion;
 use crate::layout::Shape;
-use crate::tensor::{Output, Tensor};
+use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error};
 
-/// What searching an element costs, and a row of them.
-const COST: Cost = 40;
+/// What searching a row costs, beside its elements.
 const ROW: Cost = 20_000;
 
 /// Fewer columns than this are turned into rows, as are longer ones than 32 bits count.
 const COLUMNS: usize = 16;
 
-/// Up to so many columns are searched by one thread.
+/// Up to so many columns are searched by one thread, a block of their rows at a time.
 const SHARED: usize = 256;
 
-/// The work of `arg_reduce`, of so many elements to so many.
+/// Bytes of a place in a block.
+const PLACE: usize = 8;
+
+/// The work of `arg_reduce`, of so many elements of a type to so many.
 #[must_use]
-pub fn arg_work(elements: usize, rows: usize) -> Work {
-    parallel::work(elements, COST).saturating_add(parallel::work(rows, ROW))
+pub fn arg_work(dtype: DType, elements: usize, rows: usize) -> Work {
+    parallel::work(elements, cost(dtype)).saturating_add(parallel::work(rows, ROW))
 }
 
 /// Which of several equal extremes counts.
@@ -66,11 +72,26 @@ pub fn arg_reduce(
     }
     let bytes = split.dense(name, input)?;
     let Along { before, reduced, after } = split.along;
-    let (width, result) = (input.dtype().width(), out.dtype);
+    let (dtype, result) = (input.dtype(), out.dtype);
     out.write(name, |out| {
-        let job = Job { search, bytes: &bytes, width, reduced, after, result };
-        let cost = COST.saturating_mul(reduced as Cost);
-        if after == 1 {
+        let job = Job { search, bytes: &bytes, width: dtype.width(), reduced, after, result };
+        let cost = cost(dtype).saturating_mul(reduced as Cost);
+        let block = BLOCK / after.min(BLOCK);
+        if reduced > block && after <= SHARED {
+            // Results of many elements each: the blocks are the work to share.
+            let blocks = reduced.div_ceil(block);
+            let record = after * (PLACE + dtype.width());
+            let mut found = scratch(name, dtype, &[before, blocks, after], before * blocks * record)?;
+            let cost = cost / blocks as Cost * after as Cost;
+            parallel::fill(&mut found, before * blocks, cost, |start, part| {
+                for (i, found) in (start..).zip(part.chunks_mut(record)) {
+                    job.block(i / blocks, i % blocks * block..reduced.min((i % blocks + 1) * block), found);
+                }
+            });
+            for (found, out) in found.chunks(blocks * record).zip(out.chunks_mut(after * result.width())) {
+                job.best(block, found, out);
+            }
+        } else if after == 1 {
             parallel::fill(out, before, cost + ROW, |start, part| job.rows(start, part));
         } else {
             // Columns that are next to each other are searched together.
@@ -182,6 +203,46 @@ impl Job<'_> {
             self.search.rows(&rows[..count * length], self.reduced, places);
             store(DType::U64, self.result, places, out);
         }
+    }
+
+    /// Searches a block, some of the elements along the axis: writes the place of each of its
+    /// extremes, counted in the block, and then what is there.
+    fn block(&self, before: usize, block: Range<usize>, found: &mut [u8]) {
+        let (after, width) = (self.after, self.width);
+        let first = (before * self.reduced + block.start) * after;
+        let elements = &self.bytes[first * width..][..block.len() * after * width];
+        let (places, extremes) = found.split_at_mut(after * PLACE);
+        if after == 1 {
+            self.search.rows(elements, block.len(), places);
+        } else {
+            self.search.columns(elements, after, &mut places[..after * 4]);
+        }
+        for (column, extreme) in extremes.chunks_exact_mut(width).enumerate() {
+            let at = self.place(places, column) as usize * after + column;
+            extreme.copy_from_slice(&elements[at * width..][..width]);
+        }
+    }
+
+    /// A place in a block.
+    fn place(&self, places: &[u8], column: usize) -> u64 {
+        if self.after == 1 {
+            u64::load(u64::view(places)[column])
+        } else {
+            u32::load(u32::view(places)[column]).into()
+        }
+    }
+
+    /// Searches what has been found in the blocks of some length, of which each counts by its place.
+    fn best(&self, block: usize, found: &[u8], out: &mut [u8]) {
+        let record = self.after * (PLACE + self.width);
+        let mut best = vec![0; self.after * 4];
+        self.search.columns(&found[self.after * PLACE..], record / self.width, &mut best);
+        let places = u32::view(&best).iter().enumerate().map(|(column, &best)| {
+            let best = u32::load(best) as usize;
+            ((best * block) as u64 + self.place(&found[best * record..], column)).store()
+        });
+        let places: Vec<[u8; PLACE]> = places.collect();
+        store(DType::U64, self.result, places.as_flattened(), out);
     }
 
     /// Searches columns from one on.
