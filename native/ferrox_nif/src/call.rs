@@ -59,7 +59,11 @@ impl<'a> Call<'a> {
             }
             pause::begin();
         }
-        run(self.env).unwrap_or_else(|error| self.error(&error))
+        let answer = run(self.env);
+        if work > UNNOTICED {
+            pause::end();
+        }
+        answer.unwrap_or_else(|error| self.error(&error))
     }
 
     #[cold]

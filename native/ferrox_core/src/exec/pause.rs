@@ -21,9 +21,10 @@ pub const TURN: Duration = Duration::from_millis(1);
 /// is done by then, again and again too.
 const FIRST: Duration = Duration::from_millis(3);
 
-/// Bytes of a result that are written between pauses, at most, whatever they cost: what is new comes
-/// page by page as it is first written to, in a tenth of a millisecond, or in three or four where a
-/// virtual machine has to ask its host for the pages. A quarter of it costs a cast a tenth more.
+/// Bytes of a result that are written between pauses, or up to twice as many, whatever they cost:
+/// what is new comes page by page as it is first written to, in a tenth of a millisecond, or in
+/// three or four where a virtual machine has to ask its host for the pages. A quarter of it costs a
+/// cast a tenth more.
 pub const PIECE: usize = 1 << 20;
 
 /// Work after which the clock is read: that takes a thousandth of the time.
@@ -73,6 +74,11 @@ pub fn begin() {
     follow(Turn(Some(Instant::now() + FIRST)));
 }
 
+/// Ends it: what is too short to begin does not pause.
+pub fn end() {
+    END.set(None);
+}
+
 /// The turn of the calling thread.
 pub fn turn() -> Turn {
     Turn(END.get())
@@ -96,8 +102,9 @@ pub fn after(work: Work) {
 
 /// Lets others go on, if the turn of the calling thread is over; the next one begins.
 pub fn pause() {
+    let Some(end) = END.get() else { return };
     let start = Instant::now();
-    if END.get().is_some_and(|end| start < end) {
+    if start < end {
         return;
     }
     let (mut last, mut unanswered) = (start, 0);
@@ -141,6 +148,9 @@ mod tests {
         let end = END.get();
         begin();
         assert!(END.get() >= end, "work that follows comes no sooner to a pause");
+        super::end();
+        pause();
+        assert_eq!(END.get(), None, "a pause of work that hasn't begun");
     }
 
     #[test]
