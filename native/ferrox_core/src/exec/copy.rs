@@ -9,13 +9,11 @@ use std::convert::Infallible;
 use super::parallel::{self, BYTE, Cost};
 use super::past;
 use super::simd::{Vectorized, dispatch};
+use super::turn;
 use crate::layout::{Layout, Shape, collapse, gather, next_row, unit};
 
 /// Steps up to this one have loops of their own.
 pub const NEAR: usize = 4;
-
-/// What copying an element costs in a plane that is turned.
-const TURNED_COST: Cost = 250;
 
 /// What it costs where the next element lies far away.
 pub const FAR_COST: Cost = 600;
@@ -37,8 +35,11 @@ pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
         });
         return;
     }
-    let cost = if unit == 1 { FAR_COST } else { TURNED_COST };
-    parallel::fill(out, size / unit, parallel::work(unit, cost), |start, part| {
+    if unit == 1 {
+        return parallel::fill(out, size, FAR_COST, |start, part| gather(width, bytes, &layout, start, part));
+    }
+    let together = (past::LINE / width).max(1);
+    parallel::fill_together(out, size / unit, parallel::work(unit, turn::COST), together, |start, part| {
         gather(width, bytes, &layout, start * unit, part);
     });
 }

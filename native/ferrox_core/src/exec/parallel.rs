@@ -42,7 +42,7 @@ const PARTS_PER_THREAD: usize = 4;
 /// Work of a part, at most, so that a thread can pause between two.
 const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 
-/// Chunks of elements that cost less than this start at multiples of `ALIGN`.
+/// Parts of elements that cost less than this start at multiples of `ALIGN`.
 const SMALL: Cost = 20_000;
 const ALIGN: usize = 1024;
 
@@ -154,7 +154,11 @@ pub fn stay<R: Send>(cost: Work, run: impl FnOnce() -> R + Send) -> R {
         Some(pool) if cost >= MIN_STAY && !STAYS.swap(true, Ordering::Acquire) => {
             let _leave = Leave;
             let _released = apart::release();
-            pool.install(run)
+            let turn = pause::turn();
+            pool.install(|| {
+                pause::follow(turn);
+                run()
+            })
         }
         _ => run(),
     }
@@ -257,7 +261,9 @@ pub fn try_fill<E: Send>(
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     let parts = parts(work(size, cost), false).max(out.len() / PIECE);
-    fill_any(out, size, cost, parts, &fill)
+    // Parts of small elements start where a tile does.
+    let align = if cost < SMALL { ALIGN } else { 1 };
+    fill_any(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
 }
 
 /// `try_fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
@@ -271,7 +277,26 @@ pub fn try_fill_shares<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    fill_any(out, size, cost, shares(work(size, cost), false), &fill)
+    fill_any(out, size, cost, size.div_ceil(shares(work(size, cost), false)), &fill)
+}
+
+/// `try_fill_shares` of elements that are best computed so many together, where each thread gets some.
+pub fn fill_together(
+    out: &mut [u8],
+    size: usize,
+    cost: Cost,
+    together: usize,
+    fill: impl Fn(usize, &mut [u8]) + Sync,
+) {
+    let shares = shares(work(size, cost), false);
+    let chunk = match size.div_ceil(shares) {
+        few if few < together => size.div_ceil(shares.min(threads())).min(together),
+        many => many.next_multiple_of(together),
+    };
+    let Ok(()) = fill_any::<Infallible>(out, size, cost, chunk, &|start, part| {
+        fill(start, part);
+        Ok(())
+    });
 }
 
 /// Calls `each` with every part in turn, in parallel if so many elements of such
@@ -322,18 +347,16 @@ fn fill_any<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
-    parts: usize,
+    chunk: usize,
     fill: Part<'_, E>,
 ) -> Result<(), E> {
     if size == 0 {
         return Ok(());
     }
-    if parts == 1 || size == 1 {
+    if chunk >= size {
         return fill(0, out);
     }
-    let (width, chunk) = (out.len() / size, size.div_ceil(parts));
-    // Chunks of small elements start where a tile does.
-    let chunk = if cost < SMALL { chunk.next_multiple_of(ALIGN) } else { chunk };
+    let width = out.len() / size;
     share(pool_for(size, cost), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
         fill(i * chunk, part)
     })

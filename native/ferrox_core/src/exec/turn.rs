@@ -4,11 +4,17 @@
 //! planes are turned in tiles that fit into the cache, and within them in tiles that
 //! fit into registers.
 
+use super::parallel::{self, Cost};
+use super::past::LINE;
+use super::pause;
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{self, Lanes, Wide};
 use super::simd::{Vectorized, dispatch};
+
+/// What copying an element costs.
+pub const COST: Cost = 250;
 
 /// A plane of more bytes is turned in strips, so that its rows are written in longer runs
 /// than registers hold.
@@ -51,10 +57,11 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
     let (rows, columns) = plane.shape;
     let (high, across) = (HIGH / N, ACROSS / N);
     // Rows of the strip don't begin at one place of the cache.
-    let padded = across.min(columns) + 64 / N;
+    let padded = across.min(columns) + LINE / N;
     let mut strip = Vec::new();
     if rows * columns * N <= DIRECT || strip.try_reserve_exact(high * padded).is_err() {
-        return turn(source, plane, out, pitch);
+        turn(source, plane, out, pitch);
+        return pause::after(parallel::work(rows * columns, COST));
     }
     strip.resize(high * padded, [0; N]);
     for left in (0..columns).step_by(across) {
@@ -66,6 +73,7 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
             for (row, turned) in rows.zip(strip.chunks(padded)).take(high) {
                 row[..across].copy_from_slice(&turned[..across]);
             }
+            pause::after(parallel::work(high * across, COST));
         }
     }
 }
