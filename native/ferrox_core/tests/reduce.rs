@@ -482,6 +482,11 @@ fn indices_of_extremes() {
             }
         }
     }
+    // Of nothing, there is nothing to find.
+    for (shape, axis) in [([0, 70_001], 1), ([70_001, 0], 0)] {
+        let source = Source::new(F32, contiguous(&shape), &[Number::Real(1.0)]);
+        assert_eq!(run_index(ReduceOp::ReduceMax, TieBreak::Low, &source, Some(axis), S64), 0);
+    }
     println!("argmax and argmin: {compared} results compared");
 }
 

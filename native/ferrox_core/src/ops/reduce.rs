@@ -42,7 +42,12 @@ pub fn cost(dtype: DType) -> Cost {
         DType::F16 | DType::BF16 | DType::C64 => 40,
         _ => 0,
     };
-    15 * dtype.width() as Cost + 20 + widened + packed::cost(&[dtype])
+    compare_cost(dtype) + widened
+}
+
+/// What comparing an element costs, as it is.
+fn compare_cost(dtype: DType) -> Cost {
+    15 * dtype.width() as Cost + 20 + packed::cost(&[dtype])
 }
 
 /// Folds the elements along `axes`, which are distinct; `out` has the other

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Along, ReduceOp, Split, check_size, cost};
+use super::{Along, ReduceOp, Split, check_size, compare_cost};
 use crate::dtype::Lane;
 use crate::exec::elementwise::TILE;
 use crate::exec::extreme::Search;
@@ -29,7 +29,7 @@ const PLACE: usize = 8;
 /// The work of `arg_reduce`, of so many elements of a type to so many.
 #[must_use]
 pub fn arg_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    parallel::work(elements, cost(dtype)).saturating_add(parallel::work(rows, ROW))
+    parallel::work(elements, compare_cost(dtype)).saturating_add(parallel::work(rows, ROW))
 }
 
 /// Which of several equal extremes counts.
@@ -67,6 +67,9 @@ pub fn arg_reduce(
     if reduced == 0 {
         return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
     }
+    if before * after == 0 {
+        return Ok(());
+    }
     if after > 1 && (after < COLUMNS || u32::try_from(reduced).is_err()) {
         split = Split::rows(input.shape(), &axes);
     }
@@ -75,7 +78,7 @@ pub fn arg_reduce(
     let (dtype, result) = (input.dtype(), out.dtype);
     out.write(name, |out| {
         let job = Job { search, bytes: &bytes, width: dtype.width(), reduced, after, result };
-        let cost = cost(dtype).saturating_mul(reduced as Cost);
+        let cost = compare_cost(dtype).saturating_mul(reduced as Cost);
         let block = BLOCK / after.min(BLOCK);
         if reduced > block && after <= SHARED {
             // Results of many elements each: the blocks are the work to share.
@@ -88,9 +91,13 @@ pub fn arg_reduce(
                     job.block(i / blocks, i % blocks * block..reduced.min((i % blocks + 1) * block), found);
                 }
             });
-            for (found, out) in found.chunks(blocks * record).zip(out.chunks_mut(after * result.width())) {
-                job.best(block, found, out);
-            }
+            let found = |before: usize| &found[before * blocks * record..][..blocks * record];
+            let cost = compare_cost(dtype) * (blocks * after) as Cost;
+            parallel::fill(out, before, cost + ROW, |start, part| {
+                for (before, out) in (start..).zip(part.chunks_mut(after * result.width())) {
+                    job.best(block, found(before), out);
+                }
+            });
         } else if after == 1 {
             parallel::fill(out, before, cost + ROW, |start, part| job.rows(start, part));
         } else {
@@ -235,14 +242,14 @@ impl Job<'_> {
     /// Searches what has been found in the blocks of some length, of which each counts by its place.
     fn best(&self, block: usize, found: &[u8], out: &mut [u8]) {
         let record = self.after * (PLACE + self.width);
-        let mut best = vec![0; self.after * 4];
-        self.search.columns(&found[self.after * PLACE..], record / self.width, &mut best);
-        let places = u32::view(&best).iter().enumerate().map(|(column, &best)| {
+        let (mut best, mut places) = ([0; SHARED * 4], [0; SHARED * PLACE]);
+        let (best, places) = (&mut best[..self.after * 4], &mut places[..self.after * PLACE]);
+        self.search.columns(&found[self.after * PLACE..], record / self.width, best);
+        for (column, (slot, &best)) in u64::view_mut(places).iter_mut().zip(u32::view(best)).enumerate() {
             let best = u32::load(best) as usize;
-            ((best * block) as u64 + self.place(&found[best * record..], column)).store()
-        });
-        let places: Vec<[u8; PLACE]> = places.collect();
-        store(DType::U64, self.result, places.as_flattened(), out);
+            *slot = ((best * block) as u64 + self.place(&found[best * record..], column)).store();
+        }
+        store(DType::U64, self.result, places, out);
     }
 
     /// Searches columns from one on.
