@@ -159,6 +159,23 @@ fn sorts_rows_that_are_split_between_threads() {
 }
 
 #[test]
+fn sorts_rows_of_one_thread_each_that_are_alike_in_their_prefixes() {
+    let length = (1 << 17) + 5;
+    let row = |last: i64| (1..length).map(|i| i * 40_503 % 1_009 % 7 + (1 << 52)).chain([last]);
+    let all: Vec<Number> = [i64::MAX, 1 << 52, i64::MIN, 0]
+        .into_iter()
+        .flat_map(row)
+        .map(|x| Number::Integer(i128::from(x)))
+        .collect();
+    for dtype in [S64, F64] {
+        let source = Source::new(dtype, contiguous(&[4, length as usize]), &all);
+        for direction in DIRECTIONS {
+            run(&source, 1, direction, S64);
+        }
+    }
+}
+
+#[test]
 fn sorts_all_values_of_narrow_types() {
     for dtype in reals().filter(|dtype| (4..=16).contains(&dtype.bits())) {
         let numbers = all_values(dtype);
@@ -227,4 +244,7 @@ fn what_is_refused() {
     assert_eq!(error.to_string(), "top_k: k is 4, but the last axis has a size of 3");
     let none = output(S32, &[2, 0], |out| top_k(out, &real, 0));
     assert_eq!(none, Ok(vec![]));
+    let scalar = one(F32, &[]);
+    let error = output(S32, &[], |out| top_k(out, &scalar.buffer(), 1)).expect_err("refused");
+    assert_eq!(error.to_string(), "top_k: a scalar has no axis to take elements of");
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytemuck::Pod;
+use smallvec::SmallVec;
 
 use crate::dtype::{Element, Lane};
 use crate::exec::copy::{self, FAR_COST};
@@ -238,36 +239,64 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Calls `run` for stretches of a sorted row, none of which ends among those that are `alike`.
-    fn each_stretch(
-        &self,
-        entries: &mut [u64],
-        alike: impl Fn(u64, u64) -> bool,
-        run: impl Fn(&mut [u64]) + Sync,
-    ) {
-        let mut rest = entries;
-        let stretches = std::iter::from_fn(|| {
-            let mut end = STRETCH.min(rest.len());
-            while end > 0 && end < rest.len() && alike(rest[end - 1], rest[end]) {
-                end += 1;
-            }
-            let (stretch, later) = std::mem::take(&mut rest).split_at_mut(end);
-            rest = later;
-            (end > 0).then_some(stretch)
-        });
+    /// Sorts what is alike, but for the places, among sorted entries: by the elements there.
+    fn sort_alike<T: Sortable>(&self, row: &Row<'_, T>, entries: &mut [u64], spare: &mut [u64], places: u64) {
         let cost = shape::cost(self.dtype);
-        if !self.are_many() {
-            let stretches: Vec<_> = stretches.collect();
-            let Ok(()) =
-                parallel::try_each::<_, Infallible>(self.length, cost, stretches.into_iter(), |part| {
-                    run(part);
-                    Ok(())
-                });
-            return;
+        let mut stretches = Vec::new();
+        let mut rest = entries;
+        while !rest.is_empty() {
+            // None ends among those that are alike.
+            let mut end = STRETCH.min(rest.len());
+            let last = rest[end - 1] & !places;
+            let start = rest[..end].partition_point(|&entry| entry & !places < last);
+            end += rest[end..].partition_point(|&entry| entry & !places == last);
+            let (mut stretch, later) = std::mem::take(&mut rest).split_at_mut(end);
+            rest = later;
+            if end - start > STRETCH {
+                let (shorter, run) = stretch.split_at_mut(start);
+                self.sort_run(row, run, spare, places);
+                stretch = shorter;
+            }
+            if self.are_many() {
+                row.sort_alike(stretch, places);
+                pause::after(parallel::work(stretch.len(), cost));
+            } else {
+                stretches.push(stretch);
+            }
         }
-        for stretch in stretches {
-            run(stretch);
-            pause::after(parallel::work(stretch.len(), cost));
+        let Ok(()) =
+            parallel::try_each::<_, Infallible>(self.length, cost, stretches.into_iter(), |stretch| {
+                row.sort_alike(stretch, places);
+                Ok(())
+            });
+    }
+
+    /// Sorts many entries that are alike, as `sort_prefixes` does all: from the highest bit in
+    /// which any of these differ.
+    fn sort_run<T: Sortable>(&self, row: &Row<'_, T>, run: &mut [u64], spare: &mut [u64], places: u64) {
+        let key = |entry| row.key((entry & places) as usize).into();
+        let span = Span::default();
+        self.pass_entries(run, |_, part| span.include(bounds(part.iter().map(|&entry| key(entry)))));
+        let (least, up) = span.prefix();
+        self.pass_entries(run, |_, part| {
+            for entry in part {
+                *entry = ((key(*entry) - least) << up) & !places | *entry & places;
+            }
+        });
+        self.sort_prefixed(row, run, spare, (up, places));
+    }
+
+    /// Sorts entries that are prefixes of keys, moved up by so many bits, and places.
+    fn sort_prefixed<T: Sortable>(
+        &self,
+        row: &Row<'_, T>,
+        entries: &mut [u64],
+        spare: &mut [u64],
+        (up, places): (u32, u64),
+    ) {
+        self.sort_row(entries, spare, &prefix_bytes(places));
+        if up < places.count_ones() {
+            self.sort_alike(row, entries, spare, places);
         }
     }
 
@@ -361,18 +390,22 @@ impl<T: Sortable> Row<'_, T> {
             return vectorize(Load::<T, E> { elements, start, flip: self.flip, entries });
         }
         for (entry, place) in entries.iter_mut().zip(start..) {
-            *entry = E::entry(self.element(place).key() ^ self.flip, place);
+            *entry = E::entry(self.key(place), place);
         }
+    }
+
+    /// What the element at a place is sorted by.
+    fn key(&self, place: usize) -> T::Key {
+        self.element(place).key() ^ self.flip
     }
 
     /// Sorts entries that are alike but for their places by the elements there.
     fn sort_alike(&self, entries: &mut [u64], places: u64) {
-        let mut alike = Vec::new();
+        // Of a short row, they are on the stack.
+        let mut alike = SmallVec::<[(T::Key, u64); FEW]>::new();
         for run in entries.chunk_by_mut(|a, b| (a ^ b) & !places == 0).filter(|run| run.len() > 1) {
             alike.clear();
-            alike.extend(
-                run.iter().map(|&entry| (self.element((entry & places) as usize).key() ^ self.flip, entry)),
-            );
+            alike.extend(run.iter().map(|&entry| (self.key((entry & places) as usize), entry)));
             alike.sort_unstable();
             run.iter_mut().zip(&alike).for_each(|(entry, &(_, sorted))| *entry = sorted);
         }
@@ -406,16 +439,20 @@ impl<T: Sortable> Row<'_, T> {
         for (key, first) in doubtful {
             let mut slots = T::view_mut(sorted)[first..].iter_mut();
             for start in (0..self.length).step_by(STRETCH) {
-                let stretch = (start..self.length.min(start + STRETCH)).map(|place| self.element(place));
+                let end = self.length.min(start + STRETCH);
+                let stretch = (start..end).map(|place| self.element(place));
                 for element in stretch.filter(|element| element.key() == key) {
                     let Some(slot) = slots.next() else { break };
                     *slot = element.store();
                 }
-                pause::after(parallel::work(STRETCH, FAR_COST));
+                pause::after(parallel::work(end - start, FAR_COST));
             }
         }
     }
 }
+
+/// Entries that are sorted on the stack.
+const FEW: usize = 32;
 
 /// Elements that are compared at once.
 const BLOCK: usize = 64;
@@ -466,8 +503,44 @@ impl Vectorized for Bounds<'_> {
 
     #[inline(always)]
     fn run(self) -> (u64, u64) {
-        self.0.iter().fold((u64::MAX, 0), |(least, most), &key| (least.min(key), most.max(key)))
+        bounds(self.0.iter().copied())
     }
+}
+
+#[inline(always)]
+fn bounds(keys: impl Iterator<Item = u64>) -> (u64, u64) {
+    keys.fold((u64::MAX, 0), |(least, most), key| (least.min(key), most.max(key)))
+}
+
+/// From the least to the greatest key of a row, as its parts are looked at.
+struct Span {
+    least: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Span { least: AtomicU64::new(u64::MAX), most: AtomicU64::new(0) }
+    }
+}
+
+impl Span {
+    fn include(&self, (least, most): (u64, u64)) {
+        self.least.fetch_min(least, Ordering::Relaxed);
+        self.most.fetch_max(most, Ordering::Relaxed);
+    }
+
+    /// What is left out of keys, and by how many bits the rest moves up: then the highest bit in
+    /// which any differ is the highest of all.
+    fn prefix(self) -> (u64, u32) {
+        let (least, most) = (self.least.into_inner(), self.most.into_inner());
+        (least, (most - least).leading_zeros().min(63))
+    }
+}
+
+/// The bytes of an entry that a prefix is in.
+fn prefix_bytes(places: u64) -> Range<usize> {
+    places.count_ones() as usize / 8..8
 }
 
 struct Keys<'a, T: Sortable> {
@@ -623,39 +696,25 @@ fn sort_places<T: Sortable, C: Indexed + Pod>(
 /// the highest bit in which any differ; then of those alike in that by the rest.
 fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>, kept: usize) -> Result<(), Error> {
     let (dtype, length) = (out.dtype, rows.length);
-    let index_bits = usize::BITS - length.saturating_sub(1).leading_zeros();
-    let places = (1 << index_bits) - 1;
-    let bytes = index_bits as usize / 8..8;
+    let places = (1 << (usize::BITS - length.saturating_sub(1).leading_zeros())) - 1;
     rows.write(out, kept, rows.cost(), |first, part, row_bytes| {
         let memory = |length| scratch_of::<u64>(rows.op, rows.dtype, &[length], length);
-        let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<u64>(&bytes))?);
+        let (mut entries, mut spare) = (memory(length)?, memory(rows.spare::<u64>(&prefix_bytes(places)))?);
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
             let row = rows.row::<T>(first + i);
-            let (least, most) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+            let span = Span::default();
             rows.pass_entries(&mut entries, |start, part| {
                 row.load::<Widened>(start, part);
-                let (low, high) = vectorize(Bounds(part));
-                least.fetch_min(low, Ordering::Relaxed);
-                most.fetch_max(high, Ordering::Relaxed);
+                span.include(vectorize(Bounds(part)));
             });
-            let least = least.into_inner();
-            let up = (most.into_inner() - least).leading_zeros().min(63);
+            let (least, up) = span.prefix();
             rows.pass_entries(&mut entries, |start, part| {
                 for (entry, place) in part.iter_mut().zip(start..) {
                     *entry = ((*entry - least) << up) & !places | place as u64;
                 }
             });
-            rows.sort_row(&mut entries, &mut spare, &bytes);
+            rows.sort_prefixed(&row, &mut entries, &mut spare, (up, places));
             pause::after(rows.cost());
-            if up < index_bits {
-                rows.each_stretch(
-                    &mut entries,
-                    |a, b| (a ^ b) & !places == 0,
-                    |stretch| {
-                        row.sort_alike(stretch, places);
-                    },
-                );
-            }
             rows.pass(out, kept, |start, part| {
                 write_places(&entries[start..], |entry| entry & places, dtype, part);
             });
@@ -687,10 +746,12 @@ fn write_places<C: Copy>(entries: &[C], place: impl Fn(C) -> u64, dtype: DType, 
 ///
 /// # Errors
 ///
-/// Those of `argsort`, and `Error::Argument` if there are fewer than `k`.
+/// Those of `argsort`, and `Error::Argument` for a scalar or if there are fewer than `k`.
 pub fn top_k(out: Output<'_>, input: &Tensor<'_>, k: usize) -> Result<(), Error> {
     const OP: &str = "top_k";
-    let axis = input.rank().saturating_sub(1);
+    let Some(axis) = input.rank().checked_sub(1) else {
+        return Err(Error::Argument { op: OP, problem: "a scalar has no axis to take elements of".into() });
+    };
     let rows = Rows::new(OP, input, axis, Direction::Descending)?;
     if k > rows.length {
         let problem = format!("k is {k}, but the last axis has a size of {}", rows.length);
@@ -729,13 +790,14 @@ fn top_places<T: Sortable, C: Indexed + Pod>(
             let row = rows.row::<T>(first + i);
             let (mut filled, mut limit, mut start) = (0, None, 0);
             while start < rows.length {
+                let first = start;
                 // Of equal keys the first counts, so that the limit's own is none.
                 if let Some(limit) = limit.map(C::key).and_then(|key| T::Key::try_from(key).ok()) {
                     start += row.above(start, limit);
                 }
                 let end = (start + BLOCK).min(rows.length);
                 for index in start..end {
-                    let entry = <Places<C> as Entries<T>>::entry(row.element(index).key() ^ row.flip, index);
+                    let entry = <Places<C> as Entries<T>>::entry(row.key(index), index);
                     if limit.is_none_or(|limit| entry < limit) {
                         best[filled] = entry;
                         filled += 1;
@@ -745,7 +807,7 @@ fn top_places<T: Sortable, C: Indexed + Pod>(
                         }
                     }
                 }
-                pause::after(parallel::work(end - start, top_cost(rows.dtype)));
+                pause::after(parallel::work(end - first, top_cost(rows.dtype)));
                 start = end;
             }
             best[..filled].sort_unstable();
