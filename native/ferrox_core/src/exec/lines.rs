@@ -11,7 +11,7 @@ use super::fold::by_halves;
 use super::matmul::Ring;
 use super::matvec::{ROWS, STRIPES, with_rest};
 use super::past::LINE;
-use super::simd::{Fused, Products, Vectorized, Wide};
+use super::simd::{Avx512, Fused, InstructionSet, Products, Vectorized};
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
 /// stripes is `VECTORS` of so many `LANES`.
@@ -25,7 +25,7 @@ pub fn multiply<T: Fused + Ring, const LANES: usize, const VECTORS: usize>(
     const { assert!(VECTORS * LANES == STRIPES && LANES * size_of::<T>() == LINE) };
     const NONE: Range<usize> = 0..0;
     let (width, bytes) = (size_of::<T>(), matrix.as_ptr().addr() % LINE);
-    let Some(wide) = Wide::detect() else { return NONE };
+    let Some(wide) = Avx512::detect() else { return NONE };
     if vector.len() < STRIPES || out.len() < ROWS {
         return NONE;
     }
@@ -46,7 +46,7 @@ pub fn multiply<T: Fused + Ring, const LANES: usize, const VECTORS: usize>(
 }
 
 struct Lines<'a, T: Fused, const LANES: usize, const VECTORS: usize> {
-    wide: Wide,
+    wide: Avx512,
     /// Elements from the beginning of a line to the first of each row.
     past: usize,
     stride: usize,

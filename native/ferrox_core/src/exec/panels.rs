@@ -11,7 +11,7 @@
 
 use super::parallel::Cost;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Products, Wide};
+use super::simd::{Avx512, InstructionSet, Products};
 use super::simd::{Vectorized, dispatch, fuses};
 use crate::dtype::Lane;
 
@@ -48,7 +48,7 @@ pub struct Kernel {
     /// Vectors of columns that are multiplied at a time.
     pub strip: usize,
     #[cfg(target_arch = "x86_64")]
-    wide: Option<Wide>,
+    wide: Option<Avx512>,
 }
 
 impl Kernel {
@@ -56,7 +56,7 @@ impl Kernel {
     #[must_use]
     pub fn of<T: Panels>() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
-        if let Some(wide) = Wide::detect() {
+        if let Some(wide) = Avx512::detect() {
             return Some(Kernel { vector: T::LANES, strip: WIDE[1], wide: Some(wide) });
         }
         fuses().then_some(Kernel {
@@ -137,7 +137,7 @@ trait Arms<T: Lane>: Copy {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Panels> Arms<T> for Wide {
+impl<T: Panels> Arms<T> for Avx512 {
     const LANES: usize = <T as Products>::LANES;
     type Vector = T::Vector;
     #[inline(always)]

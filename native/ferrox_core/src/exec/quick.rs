@@ -1,4 +1,4 @@
-//! Quicksort of 32- and 64-bit keys with vectors of 64 bytes.
+//! Quicksort of 32- and 64-bit keys with vectors.
 //!
 //! Problem: a radix sort moves each key four to eight times, one after the other.
 //! Technique: each step compares a vector of keys with a pivot, and packs those
@@ -9,7 +9,7 @@
 use super::parallel::{self, Tasks};
 use super::pause::pause;
 use super::radix::{Digits, sort_digits};
-use super::simd::{Lanes, Vectorized, Wide, prefetch};
+use super::simd::{InstructionSet, Lanes, Vectorized, prefetch};
 
 /// Vectors that a network sorts: of more, the registers don't hold all.
 const VECTORS: usize = 8;
@@ -18,7 +18,7 @@ const VECTORS: usize = 8;
 const SHARED: usize = 1 << 13;
 
 /// Rows up to this length are sorted by a network, without any to spare.
-pub const fn base<K: Lanes>() -> usize {
+pub const fn base<S: InstructionSet, K: Lanes<S>>() -> usize {
     VECTORS * K::LANES
 }
 
@@ -27,13 +27,13 @@ pub const fn base<K: Lanes>() -> usize {
 const LONG: usize = 1 << 19;
 
 /// The keys of `LONG`.
-const fn long<K: Lanes>() -> usize {
+const fn long<K>() -> usize {
     LONG / size_of::<K>()
 }
 
 /// How many keys `sort` needs to spare for so many.
-pub fn spare<K: Lanes>(length: usize, threads: usize) -> usize {
-    if length <= base::<K>() {
+pub fn spare<S: InstructionSet, K: Lanes<S>>(length: usize, threads: usize) -> usize {
+    if length <= base::<S, K>() {
         0
     } else if length <= long::<K>() {
         length
@@ -44,13 +44,18 @@ pub fn spare<K: Lanes>(length: usize, threads: usize) -> usize {
 
 /// Sorts keys; `spare` is as long as `spare()` says, or longer; on fewer threads if
 /// it is only long enough for them.
-pub fn sort<K: Lanes + Digits>(wide: Wide, keys: &mut [K], spare: &mut [K], threads: usize) {
+pub fn sort<S: InstructionSet, K: Lanes<S> + Digits>(
+    set: S,
+    keys: &mut [K],
+    spare: &mut [K],
+    threads: usize,
+) {
     let (steps, long) = (2 * keys.len().max(1).ilog2(), long::<K>());
     if keys.len() > long {
         let (own, spare) = spare.split_at_mut(long);
         let mut spare = spare.chunks_exact_mut(long).take(threads - 1);
         parallel::divide((keys, steps), own, &mut spare, &|spare, (keys, steps), tasks| {
-            split(wide, keys, spare, steps, tasks);
+            split(set, keys, spare, steps, tasks);
         });
         return;
     }
@@ -58,16 +63,16 @@ pub fn sort<K: Lanes + Digits>(wide: Wide, keys: &mut [K], spare: &mut [K], thre
     let row = Row { keys, other: spare, stay: true, steps };
     if shared {
         parallel::divide(row, (), &mut (1..threads).map(|_| ()), &|(), row, tasks| {
-            quick(wide, row, Some(tasks));
+            quick(set, row, Some(tasks));
         });
     } else {
-        quick(wide, row, None);
+        quick(set, row, None);
     }
 }
 
 /// Sorts `keys` in their place, but for those that it leaves to others, with little to spare.
-fn split<'a, K: Lanes + Digits>(
-    wide: Wide,
+fn split<'a, S: InstructionSet, K: Lanes<S> + Digits>(
+    set: S,
     mut keys: &'a mut [K],
     spare: &mut [K],
     mut steps: u32,
@@ -80,12 +85,12 @@ fn split<'a, K: Lanes + Digits>(
         }
         steps -= 1;
         pause();
-        let pivot = wide.run(Pivot { wide, keys });
-        let low = wide.run(Split { wide, keys, pivot });
+        let pivot = set.run(Pivot { set, keys });
+        let low = set.run(Split { set, keys, pivot });
         if low == 0 {
             // None is below the pivot: what equals it comes first.
             let Some(above) = pivot.next() else { return };
-            let equal = wide.run(Split { wide, keys, pivot: above });
+            let equal = set.run(Split { set, keys, pivot: above });
             keys = &mut keys[equal..];
             continue;
         }
@@ -93,8 +98,8 @@ fn split<'a, K: Lanes + Digits>(
         tasks.push((above, steps));
         keys = below;
     }
-    let other = if keys.len() <= base::<K>() { spare } else { &mut spare[..keys.len()] };
-    quick(wide, Row { keys, other, stay: true, steps }, None);
+    let other = if keys.len() <= base::<S, K>() { spare } else { &mut spare[..keys.len()] };
+    quick(set, Row { keys, other, stay: true, steps }, None);
 }
 
 /// Keys to be sorted in their place if they stay, or else into the other row; both are
@@ -107,13 +112,17 @@ struct Row<'a, K> {
 }
 
 /// Sorts a row, but for what it leaves to others.
-fn quick<'a, K: Lanes + Digits>(wide: Wide, row: Row<'a, K>, tasks: Option<&Tasks<Row<'a, K>>>) {
+fn quick<'a, S: InstructionSet, K: Lanes<S> + Digits>(
+    set: S,
+    row: Row<'a, K>,
+    tasks: Option<&Tasks<Row<'a, K>>>,
+) {
     let Row { mut keys, mut other, mut stay, steps } = row;
     let mut length = keys.len();
     let mut low;
     loop {
-        if length <= base::<K>() {
-            wide.run(Network { wide, keys, to: if stay { None } else { Some(other) } });
+        if length <= base::<S, K>() {
+            set.run(Network { set, keys, to: if stay { None } else { Some(other) } });
             return;
         }
         if steps == 0 {
@@ -123,11 +132,11 @@ fn quick<'a, K: Lanes + Digits>(wide: Wide, row: Row<'a, K>, tasks: Option<&Task
             }
             return;
         }
-        let pivot = wide.run(Pivot { wide, keys });
+        let pivot = set.run(Pivot { set, keys });
         low = if stay {
-            wide.run(Partition::<K, true> { wide, keys, other, pivot })
+            set.run(Partition::<S, K, true> { set, keys, other, pivot })
         } else {
-            wide.run(Partition::<K, false> { wide, keys, other, pivot })
+            set.run(Partition::<S, K, false> { set, keys, other, pivot })
         };
         if low > 0 {
             break;
@@ -140,7 +149,7 @@ fn quick<'a, K: Lanes + Digits>(wide: Wide, row: Row<'a, K>, tasks: Option<&Task
             other.copy_from_slice(keys);
             return;
         };
-        let equal = wide.run(Partition::<K, false> { wide, keys, other, pivot: above });
+        let equal = set.run(Partition::<S, K, false> { set, keys, other, pivot: above });
         length -= equal;
         (keys, other, stay) = (&mut keys[..length], &mut other[equal..], false);
     }
@@ -153,84 +162,85 @@ fn quick<'a, K: Lanes + Digits>(wide: Wide, row: Row<'a, K>, tasks: Option<&Task
     let moved = Row { keys: moved, other: free, stay: !stay, steps };
     match tasks {
         Some(tasks) if length >= SHARED => tasks.push(moved),
-        _ => quick(wide, moved, tasks),
+        _ => quick(set, moved, tasks),
     }
-    quick(wide, Row { keys: kept, other: left, stay, steps }, tasks);
+    quick(set, Row { keys: kept, other: left, stay, steps }, tasks);
 }
 
 /// A key near the middle: the median of three medians of three.
-struct Pivot<'a, K> {
-    wide: Wide,
+struct Pivot<'a, S, K> {
+    set: S,
     keys: &'a [K],
 }
 
-impl<K: Lanes> Vectorized for Pivot<'_, K> {
+impl<S: InstructionSet, K: Lanes<S>> Vectorized for Pivot<'_, S, K> {
     type Output = K;
 
     #[inline(always)]
     fn run(self) -> K {
-        let Pivot { wide, keys } = self;
+        let Pivot { set, keys } = self;
         let step = (keys.len() - K::LANES) / 8;
-        let mut at = [K::splat(wide, K::LAST); 9];
+        let mut at = [K::splat(set, K::LAST); 9];
         for (i, at) in at.iter_mut().enumerate() {
-            *at = K::load(wide, &keys[i * step..]);
+            *at = K::load(set, &keys[i * step..]);
         }
         for i in 0..3 {
-            at[i] = middle::<K>(wide, at[i], at[i + 3], at[i + 6]);
+            at[i] = middle::<S, K>(set, at[i], at[i + 3], at[i + 6]);
         }
         let mut medians = [K::default(); 16];
-        K::store(wide, middle::<K>(wide, at[0], at[1], at[2]), &mut medians);
-        let (a, b, c) = (medians[0], medians[3], medians[6]);
+        K::store(set, middle::<S, K>(set, at[0], at[1], at[2]), &mut medians);
+        let lane = |third: usize| medians[3 * third * K::LANES.min(8) / 8];
+        let (a, b, c) = (lane(0), lane(1), lane(2));
         a.min(b).max(a.max(b).min(c))
     }
 }
 
 /// The median of each three.
 #[inline(always)]
-fn middle<K: Lanes>(wide: Wide, a: K::Vector, b: K::Vector, c: K::Vector) -> K::Vector {
-    let (low, high) = (K::smaller(wide, a, b), K::larger(wide, a, b));
-    K::larger(wide, low, K::smaller(wide, high, c))
+fn middle<S: InstructionSet, K: Lanes<S>>(set: S, a: K::Vector, b: K::Vector, c: K::Vector) -> K::Vector {
+    let (low, high) = (K::smaller(set, a, b), K::larger(set, a, b));
+    K::larger(set, low, K::smaller(set, high, c))
 }
 
 /// Moves the keys below the pivot, or those that aren't, to the start of the other
 /// row, and the rest to the start of their own; how many are below.
-struct Partition<'a, K, const LOW_STAYS: bool> {
-    wide: Wide,
+struct Partition<'a, S, K, const LOW_STAYS: bool> {
+    set: S,
     keys: &'a mut [K],
     other: &'a mut [K],
     pivot: K,
 }
 
-impl<K: Lanes, const LOW_STAYS: bool> Vectorized for Partition<'_, K, LOW_STAYS> {
+impl<S: InstructionSet, K: Lanes<S>, const LOW_STAYS: bool> Vectorized for Partition<'_, S, K, LOW_STAYS> {
     type Output = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Partition { wide, keys, other, pivot } = self;
+        let Partition { set, keys, other, pivot } = self;
         let length = keys.len();
         let other = &mut other[..length];
-        let pivots = K::splat(wide, pivot);
+        let pivots = K::splat(set, pivot);
         let all = u16::MAX >> (16 - K::LANES);
         let turn = if LOW_STAYS { 0 } else { all };
         // What has been read but has not stayed has moved.
         let (mut read, mut kept) = (0, 0);
         while read + K::LANES <= length {
-            let vector = K::load(wide, &keys[read..]);
-            let stays = K::less(wide, vector, pivots) ^ turn;
-            K::store(wide, K::compress(wide, stays, vector), &mut keys[kept..]);
-            K::store(wide, K::compress(wide, stays ^ all, vector), &mut other[read - kept..]);
+            let vector = K::load(set, &keys[read..]);
+            let stays = K::less(set, vector, pivots) ^ turn;
+            K::store(set, K::compress(set, stays, vector), &mut keys[kept..]);
+            K::store(set, K::compress(set, stays ^ all, vector), &mut other[read - kept..]);
             kept += stays.count_ones() as usize;
             read += K::LANES;
         }
         // The rest, less than a vector.
         let rest = (1 << (length - read)) - 1;
-        let vector = K::load_part(wide, &keys[read..]);
-        let stays = (K::less(wide, vector, pivots) ^ turn) & rest;
+        let vector = K::load_part(set, &keys[read..]);
+        let stays = (K::less(set, vector, pivots) ^ turn) & rest;
         let more = stays.count_ones() as usize;
-        K::store_part(wide, K::compress(wide, stays, vector), &mut keys[kept..kept + more]);
+        K::store_part(set, K::compress(set, stays, vector), &mut keys[kept..kept + more]);
         K::store_part(
-            wide,
-            K::compress(wide, stays ^ rest, vector),
+            set,
+            K::compress(set, stays ^ rest, vector),
             &mut other[read - kept..length - kept - more],
         );
         kept += more;
@@ -244,8 +254,8 @@ impl<K: Lanes, const LOW_STAYS: bool> Vectorized for Partition<'_, K, LOW_STAYS>
 /// A block at either end is read ahead. From then on, the next block is read at
 /// the end that has less room between what is read and what is written: that is
 /// at most a block, so that the other end has room for a whole one.
-struct Split<'a, K> {
-    wide: Wide,
+struct Split<'a, S, K> {
+    set: S,
     keys: &'a mut [K],
     pivot: K,
 }
@@ -259,19 +269,19 @@ const AHEAD: usize = 4 * BLOCK;
 /// Blocks between pauses: they take a fraction of a millisecond.
 const TURN: usize = 1 << 12;
 
-impl<K: Lanes> Vectorized for Split<'_, K> {
+impl<S: InstructionSet, K: Lanes<S>> Vectorized for Split<'_, S, K> {
     type Output = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Split { wide, keys, pivot } = self;
+        let Split { set, keys, pivot } = self;
         let length = keys.len();
         if length < 2 * BLOCK {
             // Nothing as short is split here.
             keys.sort_unstable();
             return keys.partition_point(|&key| key < pivot);
         }
-        let pivots = K::splat(wide, pivot);
+        let pivots = K::splat(set, pivot);
         let all = u16::MAX >> (16 - K::LANES);
         let mut ahead = [K::default(); 3 * BLOCK];
         ahead[..BLOCK].copy_from_slice(&keys[..BLOCK]);
@@ -299,26 +309,26 @@ impl<K: Lanes> Vectorized for Split<'_, K> {
                 let i = if upwards { i } else { BLOCK / K::LANES - 1 - i };
                 let place = start + i * K::LANES;
                 prefetch(keys, if upwards { place + AHEAD } else { place.wrapping_sub(AHEAD) });
-                let vector = K::load(wide, &keys[place..]);
-                let below = K::less(wide, vector, pivots);
+                let vector = K::load(set, &keys[place..]);
+                let below = K::less(set, vector, pivots);
                 let count = below.count_ones() as usize;
-                let rest = K::LANES - count;
-                K::store_part(wide, K::compress(wide, below, vector), &mut keys[low..low + count]);
-                K::store_part(wide, K::compress(wide, below ^ all, vector), &mut keys[high - rest..high]);
+                // There is room for a vector at either end: at that which is read from, for what
+                // has just been read, and at the other, for what is left to be read of the block.
+                K::store_apart(set, below, vector, &mut keys[low..], high - low);
                 low += count;
-                high -= rest;
+                high -= K::LANES - count;
             }
         }
         let left = to - from;
         ahead[2 * BLOCK..2 * BLOCK + left].copy_from_slice(&keys[from..to]);
         for keys_ahead in ahead[..2 * BLOCK + left].chunks(K::LANES) {
-            let vector = K::load_part(wide, keys_ahead);
+            let vector = K::load_part(set, keys_ahead);
             let valid = all >> (K::LANES - keys_ahead.len());
-            let below = K::less(wide, vector, pivots) & valid;
+            let below = K::less(set, vector, pivots) & valid;
             let count = below.count_ones() as usize;
             let rest = keys_ahead.len() - count;
-            K::store_part(wide, K::compress(wide, below, vector), &mut keys[low..low + count]);
-            K::store_part(wide, K::compress(wide, below ^ valid, vector), &mut keys[high - rest..high]);
+            K::store_part(set, K::compress(set, below, vector), &mut keys[low..low + count]);
+            K::store_part(set, K::compress(set, below ^ valid, vector), &mut keys[high - rest..high]);
             low += count;
             high -= rest;
         }
@@ -327,18 +337,18 @@ impl<K: Lanes> Vectorized for Split<'_, K> {
 }
 
 /// Sorts at most `base` keys, into another row if there is one.
-struct Network<'a, K> {
-    wide: Wide,
+struct Network<'a, S, K> {
+    set: S,
     keys: &'a mut [K],
     to: Option<&'a mut [K]>,
 }
 
-impl<K: Lanes> Vectorized for Network<'_, K> {
+impl<S: InstructionSet, K: Lanes<S>> Vectorized for Network<'_, S, K> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Network { wide, keys, to } = self;
+        let Network { set, keys, to } = self;
         if keys.len() < 2 {
             if let Some(to) = to {
                 to.copy_from_slice(keys);
@@ -346,8 +356,8 @@ impl<K: Lanes> Vectorized for Network<'_, K> {
             return;
         }
         match keys.len().div_ceil(K::LANES) {
-            ..=4 => network::<K, 4>(wide, keys, to),
-            _ => network::<K, VECTORS>(wide, keys, to),
+            ..=4 => network::<S, K, 4>(set, keys, to),
+            _ => network::<S, K, VECTORS>(set, keys, to),
         }
     }
 }
@@ -356,20 +366,20 @@ impl<K: Lanes> Vectorized for Network<'_, K> {
 /// step over a distance within a column takes whole vectors, and one over columns
 /// permutes their lanes. In the end, columns become rows.
 #[inline(always)]
-fn network<K: Lanes, const ROWS: usize>(wide: Wide, keys: &mut [K], to: Option<&mut [K]>) {
-    let mut v = [K::splat(wide, K::LAST); ROWS];
+fn network<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(set: S, keys: &mut [K], to: Option<&mut [K]>) {
+    let mut v = [K::splat(set, K::LAST); ROWS];
     for (v, keys) in v.iter_mut().zip(keys.chunks(K::LANES)) {
-        *v = K::load_part(wide, keys);
+        *v = K::load_part(set, keys);
     }
     let mut size = 2;
     while size <= ROWS {
         for row in 0..ROWS {
             let mirrored = row ^ (size - 1);
             if row < mirrored {
-                (v[row], v[mirrored]) = K::sorted(wide, v[row], v[mirrored]);
+                (v[row], v[mirrored]) = K::sorted(set, v[row], v[mirrored]);
             }
         }
-        clean::<K, ROWS>(wide, &mut v, size / 4);
+        clean::<S, K, ROWS>(set, &mut v, size / 4);
         size *= 2;
     }
     let mut columns = 2;
@@ -378,54 +388,61 @@ fn network<K: Lanes, const ROWS: usize>(wide: Wide, keys: &mut [K], to: Option<&
         let larger = K::lanes_with(columns / 2);
         for row in 0..ROWS / 2 {
             let (a, b) = (v[row], v[ROWS - 1 - row]);
-            v[row] = K::min_or_max(wide, larger, a, K::permute(wide, b, mirror));
-            v[ROWS - 1 - row] = K::min_or_max(wide, larger, b, K::permute(wide, a, mirror));
+            v[row] = K::min_or_max(set, larger, a, K::permute(set, b, mirror));
+            v[ROWS - 1 - row] = K::min_or_max(set, larger, b, K::permute(set, a, mirror));
         }
         let mut distance = columns / 4;
         while distance > 0 {
             let (swap, larger) = (&K::FLIPPED[distance], K::lanes_with(distance));
             for v in &mut v {
-                *v = K::min_or_max(wide, larger, *v, K::permute(wide, *v, swap));
+                *v = K::min_or_max(set, larger, *v, K::permute(set, *v, swap));
             }
             distance /= 2;
         }
-        clean::<K, ROWS>(wide, &mut v, ROWS / 2);
+        clean::<S, K, ROWS>(set, &mut v, ROWS / 2);
         columns *= 2;
     }
-    turn::<K, ROWS>(wide, &mut v);
+    turn::<S, K, ROWS>(set, &mut v);
     let to = to.unwrap_or(keys);
-    for (&vector, to) in v.iter().zip(to.chunks_mut(K::LANES)) {
-        K::store_part(wide, vector, to);
+    // Of more rows than lanes, each column has become several.
+    let planes = (ROWS / K::LANES).max(1);
+    for (i, to) in to.chunks_mut(K::LANES).enumerate() {
+        K::store_part(set, v[i % planes * K::LANES + i / planes], to);
     }
 }
 
 /// The rest of a merge, whose steps are over fewer rows each.
 #[inline(always)]
-fn clean<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS], mut distance: usize) {
+fn clean<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(
+    set: S,
+    v: &mut [K::Vector; ROWS],
+    mut distance: usize,
+) {
     while distance > 0 {
         for row in 0..ROWS {
             if row & distance == 0 {
-                (v[row], v[row + distance]) = K::sorted(wide, v[row], v[row + distance]);
+                (v[row], v[row + distance]) = K::sorted(set, v[row], v[row + distance]);
             }
         }
         distance /= 2;
     }
 }
 
-/// Turns columns into rows: bits of a row's number and of a lane's change places.
+/// Turns columns into rows: bits of a row's number and of a lane's change places. Of more rows than
+/// lanes, each as many are turned by themselves.
 #[inline(always)]
-pub(super) fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
-    const { assert!(ROWS <= K::LANES && ROWS <= 16) };
+pub(super) fn turn<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(set: S, v: &mut [K::Vector; ROWS]) {
+    const { assert!(ROWS <= 16 && K::LANES <= 16) };
     let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
-    swap::<K, ROWS, 8>(wide, v);
-    swap::<K, ROWS, 4>(wide, v);
-    swap::<K, ROWS, 2>(wide, v);
-    swap::<K, ROWS, 1>(wide, v);
+    swap::<S, K, ROWS, 8>(set, v);
+    swap::<S, K, ROWS, 4>(set, v);
+    swap::<S, K, ROWS, 2>(set, v);
+    swap::<S, K, ROWS, 1>(set, v);
     if rows < lanes {
         // The bits of rows come to be the lowest.
         let order = &K::ROTATED[rows as usize];
         for v in v {
-            *v = K::permute(wide, *v, order);
+            *v = K::permute(set, *v, order);
         }
     }
 }
@@ -433,26 +450,30 @@ pub(super) fn turn<K: Lanes, const ROWS: usize>(wide: Wide, v: &mut [K::Vector; 
 /// Lets a bit of a row's number and one of a lane's change places. The bit is a constant, so
 /// that rows stay in registers.
 #[inline(always)]
-fn swap<K: Lanes, const ROWS: usize, const BIT: usize>(wide: Wide, v: &mut [K::Vector; ROWS]) {
-    if BIT >= ROWS {
+fn swap<S: InstructionSet, K: Lanes<S>, const ROWS: usize, const BIT: usize>(
+    set: S,
+    v: &mut [K::Vector; ROWS],
+) {
+    if BIT >= ROWS.min(K::LANES) {
         return;
     }
-    let lane = K::LANES.ilog2() - ROWS.ilog2() + BIT.ilog2();
+    let lane = K::LANES.ilog2() - ROWS.min(K::LANES).ilog2() + BIT.ilog2();
     let [first, second] = &K::TURNED[lane as usize];
     for pair in 0..ROWS / 2 {
         let row = pair / BIT * 2 * BIT + pair % BIT;
         let (a, b) = (v[row], v[row + BIT]);
-        v[row] = K::pick(wide, a, b, first);
-        v[row + BIT] = K::pick(wide, a, b, second);
+        v[row] = K::pick(set, a, b, first);
+        v[row + BIT] = K::pick(set, a, b, second);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::simd::{Avx2, Avx512};
     use super::*;
 
-    fn check<K: Lanes + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
-        let Some(wide) = Wide::detect() else { return };
+    fn check<S: InstructionSet, K: Lanes<S> + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
+        let Some(set) = S::detect() else { return };
         let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, long::<K>() + 1, 3 * long::<K>() + 77]);
         for length in lengths {
             let mut state = 1u64;
@@ -465,33 +486,42 @@ mod tests {
             expected.sort_unstable();
             for threads in 1..4 {
                 let mut sorted = keys.clone();
-                sort(wide, &mut sorted, &mut keys.clone(), threads);
+                sort(set, &mut sorted, &mut keys.clone(), threads);
                 assert_eq!(sorted, expected, "{length}");
             }
             // Left to the radix sort, in either row.
             for (steps, stay) in [(0, true), (0, false), (1, true), (1, false)] {
                 let (mut sorted, mut other) = (keys.clone(), keys.clone());
-                quick(wide, Row { keys: &mut sorted, other: &mut other, stay, steps }, None);
+                quick(set, Row { keys: &mut sorted, other: &mut other, stay, steps }, None);
                 assert_eq!(if stay { sorted } else { other }, expected, "{length} {steps} {stay}");
             }
             expected.reverse();
             let mut sorted = expected.clone();
-            sort(wide, &mut sorted, &mut keys.clone(), 1);
+            sort(set, &mut sorted, &mut keys.clone(), 1);
             expected.reverse();
             assert_eq!(sorted, expected, "{length} from the end");
-            sort(wide, &mut sorted, &mut keys.clone(), 1);
+            sort(set, &mut sorted, &mut keys.clone(), 1);
             assert_eq!(sorted, expected, "{length} sorted");
         }
     }
 
+    fn check_all<S: InstructionSet>()
+    where
+        u32: Lanes<S>,
+        u64: Lanes<S>,
+    {
+        check::<S, _>(|x| x as u32);
+        check::<S, _>(|x| x);
+        check::<S, _>(|x| (x % 3) as u32);
+        check::<S, _>(|x| u64::MAX - x % 2);
+        check::<S, _>(|_| 7u64);
+        check::<S, _>(|_| u32::MAX);
+        check::<S, _>(|x| if x.is_multiple_of(10) { x as u32 } else { 1 << 31 });
+    }
+
     #[test]
     fn sorts_any_keys() {
-        check(|x| x as u32);
-        check(|x| x);
-        check(|x| (x % 3) as u32);
-        check(|x| u64::MAX - x % 2);
-        check(|_| 7u64);
-        check(|_| u32::MAX);
-        check(|x| if x.is_multiple_of(10) { x as u32 } else { 1 << 31 });
+        check_all::<Avx2>();
+        check_all::<Avx512>();
     }
 }

@@ -12,7 +12,9 @@ use std::ops::Range;
 use super::parallel::{self, Cost, work};
 use super::pause;
 #[cfg(target_arch = "x86_64")]
-use super::{quick, simd::Wide};
+use super::quick;
+#[cfg(target_arch = "x86_64")]
+use super::simd::{Avx2, Avx512, InstructionSet};
 
 /// Rows shorter than this, times the bytes of a key that count, are compared.
 const SHORT: usize = 100;
@@ -65,11 +67,15 @@ macro_rules! vector_digits {
         digits!($($t {
             #[inline]
             fn vectors(length: usize, threads: usize) -> Option<usize> {
-                Wide::detect().map(|_| quick::spare::<$t>(length, threads))
+                Avx512::detect()
+                    .map(|_| quick::spare::<Avx512, $t>(length, threads))
+                    .or_else(|| Avx2::detect().map(|_| quick::spare::<Avx2, $t>(length, threads)))
             }
             fn by_vectors(keys: &mut [Self], spare: &mut [Self], threads: usize) {
-                if let Some(wide) = Wide::detect() {
-                    quick::sort(wide, keys, spare, threads);
+                if let Some(set) = Avx512::detect() {
+                    quick::sort(set, keys, spare, threads);
+                } else if let Some(set) = Avx2::detect() {
+                    quick::sort(set, keys, spare, threads);
                 }
             }
         }),*);

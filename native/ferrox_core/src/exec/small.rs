@@ -10,7 +10,7 @@ use super::matvec::{Sum, striped};
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{self, Fused, Lanes, Part, Products, Wide};
+use super::simd::{self, Avx512, Fused, InstructionSet, Lanes, Part, Products};
 use super::simd::{Aligned, Vectorized, dispatch};
 use crate::dtype::Lane;
 
@@ -64,7 +64,7 @@ impl Small for f64 {
 pub fn multiply<T: Small>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = Wide::detect() {
+    if let Some(wide) = Avx512::detect() {
         return wide.run(Product::<_, T> { arms: wide, sizes, left, right, out });
     }
     dispatch(Product::<_, T> { arms: Portable, sizes, left, right, out });
@@ -82,7 +82,7 @@ trait Arms<T: Small>: Copy {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Small> Arms<T> for Wide {
+impl<T: Small> Arms<T> for Avx512 {
     type Vector = <f64 as Products>::Vector;
     #[inline(always)]
     fn splat(self, value: f64) -> Self::Vector {
@@ -237,7 +237,7 @@ pub fn with_vector_in_order([m, k, n]: [usize; 3], matrix: &[u8], vector: &[u8],
     if m >= LANES
         && k >= LANES
         && n == 1
-        && let Some(wide) = Wide::detect()
+        && let Some(wide) = Avx512::detect()
     {
         let (matrix, vector) = (&f64::view(matrix)[..m * k], &f64::view(vector)[..k]);
         return wide.run(InOrder { wide, matrix, vector, out: f64::view_mut(out) });
@@ -248,7 +248,7 @@ pub fn with_vector_in_order([m, k, n]: [usize; 3], matrix: &[u8], vector: &[u8],
 /// Rows are lanes of sums: squares of the matrix are turned in registers.
 #[cfg(target_arch = "x86_64")]
 struct InOrder<'a> {
-    wide: Wide,
+    wide: Avx512,
     matrix: &'a [[u8; 8]],
     vector: &'a [[u8; 8]],
     out: &'a mut [[u8; 8]],
@@ -294,25 +294,25 @@ impl Vectorized for InOrder<'_> {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn columns_of(
-    wide: Wide,
+    wide: Avx512,
     rows: &[&[[u8; 8]]; LANES],
     first: usize,
     count: usize,
-) -> [<u64 as Lanes>::Vector; LANES] {
-    let mut words = [<u64 as Lanes>::splat(wide, 0); LANES];
+) -> [<u64 as Lanes<Avx512>>::Vector; LANES] {
+    let mut words = [<u64 as Lanes<Avx512>>::splat(wide, 0); LANES];
     for i in 0..LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    quick::turn::<u64, LANES>(wide, &mut words);
+    quick::turn::<Avx512, u64, LANES>(wide, &mut words);
     words
 }
 
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn add_column(
-    wide: Wide,
+    wide: Avx512,
     sums: <f64 as Products>::Vector,
-    column: <u64 as Lanes>::Vector,
+    column: <u64 as Lanes<Avx512>>::Vector,
     factor: [u8; 8],
 ) -> <f64 as Products>::Vector {
     let factor = <f64 as Products>::splat(wide, f64::from_ne_bytes(factor));

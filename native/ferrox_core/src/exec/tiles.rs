@@ -8,7 +8,7 @@
 use super::matmul::ordered_cost;
 use super::parallel::work;
 use super::pause;
-use super::simd::{Products, Vectorized, Wide};
+use super::simd::{Avx512, InstructionSet, Products, Vectorized};
 use crate::dtype::Lane;
 
 /// Rows of the result whose sums are in registers.
@@ -52,7 +52,7 @@ tiled! {
 /// `out = left * right` for dense matrices, of rows of `k` and of `n`; `false` if there are no
 /// vectors, or too few rows for a strip to pay.
 pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
-    let Some(wide) = Wide::detect() else { return false };
+    let Some(wide) = Avx512::detect() else { return false };
     let out = T::view_mut(out);
     if out.len() < ROWS * n {
         return false;
@@ -62,7 +62,7 @@ pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &m
 }
 
 struct Product<'a, T: Tiled> {
-    wide: Wide,
+    wide: Avx512,
     k: usize,
     n: usize,
     left: &'a [T::Bytes],
@@ -109,7 +109,7 @@ impl<T: Tiled> Vectorized for Product<'_, T> {
 
 /// Some rows of the result, in the columns of a strip.
 struct Tile {
-    wide: Wide,
+    wide: Avx512,
     k: usize,
     n: usize,
     width: usize,

@@ -10,7 +10,7 @@ use super::pause;
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{self, Lanes, Wide};
+use super::simd::{self, Avx2, Avx512, InstructionSet, Lanes};
 use super::simd::{Vectorized, dispatch};
 
 /// What copying an element costs.
@@ -81,18 +81,19 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
 fn turn<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let (rows, columns) = plane.shape;
     #[cfg(target_arch = "x86_64")]
-    if plane.row == 1
-        && let Some(wide) = Wide::detect()
-    {
-        if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
-            return wide.run(Turned::<u32, 16> { wide, source, plane, out, pitch });
-        }
-        if let (Some(source), Some(out)) = (same_width::<N, 8>(source), same_width_mut::<N, 8>(&mut *out)) {
-            return wide.run(Turned::<u64, 8> { wide, source, plane, out, pitch });
-        }
-        if N == 1 && columns >= BYTES && rows >= BYTES {
-            let (source, out) = (source.as_flattened(), out.as_flattened_mut());
-            return wide.run(TurnedBytes { wide, source, plane, out, pitch });
+    if plane.row == 1 {
+        if let Some(wide) = Avx512::detect() {
+            if turn_by::<_, N, 16, 8>(wide, source, plane, out, pitch) {
+                return;
+            }
+            if N == 1 && columns >= BYTES && rows >= BYTES {
+                let (source, out) = (source.as_flattened(), out.as_flattened_mut());
+                return wide.run(TurnedBytes { wide, source, plane, out, pitch });
+            }
+        } else if let Some(set) = Avx2::detect()
+            && turn_by::<_, N, 8, 4>(set, source, plane, out, pitch)
+        {
+            return;
         }
     }
     for left in (0..columns).step_by(TILE) {
@@ -100,6 +101,30 @@ fn turn<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], p
             tile(source, plane.part(top, left, (TILE, TILE)), &mut out[top * pitch + left..], pitch);
         }
     }
+}
+
+/// Turns elements of 4 and 8 bytes with vectors that hold so many of them; whether they are.
+#[cfg(target_arch = "x86_64")]
+fn turn_by<S: InstructionSet, const N: usize, const FOURS: usize, const EIGHTS: usize>(
+    set: S,
+    source: &[[u8; N]],
+    plane: Plane,
+    out: &mut [[u8; N]],
+    pitch: usize,
+) -> bool
+where
+    u32: Lanes<S, Bytes = [u8; 4]>,
+    u64: Lanes<S, Bytes = [u8; 8]>,
+{
+    if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
+        set.run(Turned::<S, u32, FOURS> { set, source, plane, out, pitch });
+        return true;
+    }
+    if let (Some(source), Some(out)) = (same_width::<N, 8>(source), same_width_mut::<N, 8>(&mut *out)) {
+        set.run(Turned::<S, u64, EIGHTS> { set, source, plane, out, pitch });
+        return true;
+    }
+    false
 }
 
 fn tile<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
@@ -226,8 +251,8 @@ fn swap<const GROUP: usize>(words: &mut [[u64; WORDS]; GROUP], by: usize, shift:
 
 /// Turns a plane in squares of vectors.
 #[cfg(target_arch = "x86_64")]
-struct Turned<'a, K: Lanes, const LANES: usize> {
-    wide: Wide,
+struct Turned<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
+    set: S,
     source: &'a [K::Bytes],
     plane: Plane,
     out: &'a mut [K::Bytes],
@@ -235,7 +260,7 @@ struct Turned<'a, K: Lanes, const LANES: usize> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<K: Lanes, const LANES: usize> Vectorized for Turned<'_, K, LANES> {
+impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for Turned<'_, S, K, LANES> {
     type Output = ();
 
     #[inline(always)]
@@ -259,21 +284,21 @@ impl<K: Lanes, const LANES: usize> Vectorized for Turned<'_, K, LANES> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<K: Lanes, const LANES: usize> Turned<'_, K, LANES> {
+impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Turned<'_, S, K, LANES> {
     #[inline(always)]
     fn square(&mut self, top: usize, left: usize, (high, across): (usize, usize)) {
         let Plane { first, column, .. } = self.plane;
         let first = first + top as isize + left as isize * column;
-        let mut v = [K::splat(self.wide, K::LAST); LANES];
+        let mut v = [K::splat(self.set, K::LAST); LANES];
         for (i, v) in v.iter_mut().enumerate() {
             let place = first + i.min(across - 1) as isize * column;
-            *v = K::read(self.wide, &self.source[place as usize..][..high]);
+            *v = K::read(self.set, &self.source[place as usize..][..high]);
         }
-        quick::turn::<K, LANES>(self.wide, &mut v);
+        quick::turn::<S, K, LANES>(self.set, &mut v);
         let out = &mut self.out[top * self.pitch + left..];
         for (i, &v) in v.iter().enumerate() {
             if i < high {
-                K::write(self.wide, v, &mut out[i * self.pitch..][..across]);
+                K::write(self.set, v, &mut out[i * self.pitch..][..across]);
             }
         }
     }
@@ -286,7 +311,7 @@ const BYTES: usize = 16;
 /// Turns a plane of bytes, sixteen columns of up to 64 rows at a time.
 #[cfg(target_arch = "x86_64")]
 struct TurnedBytes<'a> {
-    wide: Wide,
+    wide: Avx512,
     source: &'a [u8],
     plane: Plane,
     out: &'a mut [u8],

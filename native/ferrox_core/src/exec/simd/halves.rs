@@ -5,7 +5,7 @@
 use std::arch::x86_64 as arch;
 
 #[cfg(target_arch = "x86_64")]
-use super::{Level, Wide, level};
+use super::{Avx512, Level, level};
 
 type Half = [u8; 2];
 type Single = [u8; 4];
@@ -95,12 +95,12 @@ pub struct Singles(arch::__m512);
 #[cfg(target_arch = "x86_64")]
 macro_rules! singles {
     ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $Arg:ty),*) -> $Out:ty = $body:expr;)*) => {
-        impl Wide {$(
+        impl Avx512 {$(
             $(#[$doc])*
             #[inline(always)]
             #[must_use]
             pub fn $name(self, $($arg: $Arg),*) -> $Out {
-                // SAFETY: a `Wide` is only made where the processor has the instructions,
+                // SAFETY: a `Avx512` is only made where the processor has the instructions,
                 // and arrays are as long as the vectors.
                 unsafe { $body }
             }

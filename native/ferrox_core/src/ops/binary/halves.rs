@@ -91,18 +91,18 @@ impl Round for u8 {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use super::*;
-    use crate::exec::simd::{HALVES, Halves, Singles, Vectorized, Wide};
+    use crate::exec::simd::{Avx512, HALVES, Halves, InstructionSet, Singles, Vectorized};
     use crate::narrow::F16;
 
     /// Whether this processor has `vectors`.
     pub fn available() -> bool {
-        Wide::detect().is_some()
+        Avx512::detect().is_some()
     }
 
     pub fn vectors<F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
         let [left, right] = operands else { unreachable!("two operands") };
         let (left, right) = (Source::new(left), Source::new(right));
-        let Some(wide) = Wide::detect() else { unreachable!("`available` has found one") };
+        let Some(wide) = Avx512::detect() else { unreachable!("`available` has found one") };
         wide.run(HalfLoop::<F> { wide, out, left, right, op: std::marker::PhantomData });
         Ok(())
     }
@@ -110,7 +110,7 @@ mod wide {
     /// An operation on vectors of f32.
     pub trait OnSingles: 'static {
         type Out: Stored;
-        fn apply(wide: Wide, left: Singles, right: Singles) -> Self::Out;
+        fn apply(wide: Avx512, left: Singles, right: Singles) -> Self::Out;
     }
 
     macro_rules! on_singles {
@@ -118,7 +118,7 @@ mod wide {
             impl OnSingles for $Op {
                 type Out = $Out;
                 #[inline(always)]
-                fn apply($wide: Wide, $a: Singles, $b: Singles) -> $Out {
+                fn apply($wide: Avx512, $a: Singles, $b: Singles) -> $Out {
                     $body
                 }
             }
@@ -143,7 +143,7 @@ mod wide {
     pub trait Stored {
         type Bytes: Copy;
         fn view(out: &mut [u8]) -> &mut [Self::Bytes];
-        fn store(self, wide: Wide) -> [Self::Bytes; HALVES];
+        fn store(self, wide: Avx512) -> [Self::Bytes; HALVES];
     }
 
     impl Stored for Singles {
@@ -153,7 +153,7 @@ mod wide {
             F16::view_mut(out)
         }
         #[inline(always)]
-        fn store(self, wide: Wide) -> Halves {
+        fn store(self, wide: Avx512) -> Halves {
             wide.round(self)
         }
     }
@@ -166,7 +166,7 @@ mod wide {
             out
         }
         #[inline(always)]
-        fn store(self, wide: Wide) -> [u8; HALVES] {
+        fn store(self, wide: Avx512) -> [u8; HALVES] {
             wide.truths(self)
         }
     }
@@ -213,7 +213,7 @@ mod wide {
     }
 
     struct HalfLoop<'a, F> {
-        wide: Wide,
+        wide: Avx512,
         out: &'a mut [u8],
         left: Source<'a>,
         right: Source<'a>,
