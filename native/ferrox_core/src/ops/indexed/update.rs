@@ -1,5 +1,6 @@
 //! Operations that write at indices.
 
+use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use num_complex::Complex;
@@ -32,7 +33,14 @@ const DENSE: usize = 4;
 /// the next ones are asked for ahead.
 const CACHED: usize = 1 << 17;
 
-/// Totals of up to so many are near enough for one thread to add up updates as fast as two
+/// Totals of up to so many are added to by one thread.
+const NEAR: usize = 1 << 14;
+
+/// Totals that nobody wants, where updates of another thread's half go: so many that few of those
+/// that the processor has begun meet in one.
+const SPARE: usize = 1024;
+
+/// Totals of up to so many are near enough for two threads to add up updates as fast as they
 /// distribute them first.
 const SHARED: usize = 1 << 21;
 
@@ -359,7 +367,8 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// `add` with a total for every element of the target.
+    /// `add` with a total for every element of the target. Of two threads, each has half of them,
+    /// and leaves the updates of the other's.
     fn add_dense<L: Total>(
         &self,
         rows: &Indices<'_>,
@@ -368,21 +377,41 @@ impl Target<'_> {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
-        let mut totals = filled(self.op, lane, &[size], size, L::NONE.store())?;
-        let length = rows.count.min(ROWS) * self.window.size;
-        let mut lanes = scratch(self.op, lane, &[length], length * lane.width())?;
-        rows.each_tile(0, 0..rows.count, |start, offsets, next| {
-            if size > CACHED {
-                next.iter().for_each(|&offset| simd::prefetch(&totals, offset as usize));
-            }
-            let updates = &updates[start * row..][..offsets.len() * row];
-            let updates = L::view(converted((dtype, updates), lane, &mut lanes));
-            each_update(self.window, offsets, |place, i| L::add_to(&mut totals[place], updates[i]));
-            self.window.pause_after(offsets.len());
-        })?;
+        let count = rows.count * self.window.size;
+        let halves = size > NEAR && parallel::pays(count, WRITE);
+        let share = if halves { size.div_ceil(2) } else { size };
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
-        parallel::fill(out, size, cost, |start, part| self.round::<L>(&totals[start..], lane, start, part));
-        Ok(())
+        let slots = out.chunks_mut(share * self.to.width()).enumerate();
+        parallel::try_each(count, WRITE, slots, |(i, out)| {
+            let (first, length) = (i * share, share.min(size - i * share));
+            let spare = if halves { SPARE } else { 0 };
+            let mut totals = filled(self.op, lane, &[size], length + spare, L::NONE.store())?;
+            let tile = rows.count.min(ROWS) * self.window.size;
+            let mut lanes = scratch(self.op, lane, &[tile], tile * lane.width())?;
+            rows.each_tile(0, 0..rows.count, |start, offsets, next| {
+                // Of its own, so that the compiler sees that no total overwrites them.
+                let (totals, first, length) = (&mut *totals, first, length);
+                let slot = |place: usize| {
+                    let slot = place.wrapping_sub(first);
+                    select_unpredictable(slot < length, slot, length + place % SPARE)
+                };
+                if length > CACHED {
+                    next.iter().for_each(|&offset| simd::prefetch(totals, slot(offset as usize)));
+                }
+                let updates = &updates[start * row..][..offsets.len() * row];
+                let updates = L::view(converted((dtype, updates), lane, &mut lanes));
+                each_update(self.window, offsets, |place, i| L::add_to(&mut totals[slot(place)], updates[i]));
+                self.window.pause_after(offsets.len());
+            })?;
+            if halves {
+                self.round::<L>(&totals[..length], lane, first, out);
+            } else {
+                parallel::fill(out, size, cost, |start, part| {
+                    self.round::<L>(&totals[start..], lane, start, part);
+                });
+            }
+            Ok(())
+        })
     }
 
     /// `add_dense` of parts of the target, side by side.
