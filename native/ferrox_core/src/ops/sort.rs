@@ -18,7 +18,7 @@ use crate::exec::copy::{self, FAR_COST};
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
 use crate::exec::radix::{self, Digits, Indexed, STRETCH};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
 use crate::lane::conversion;
 use crate::layout::{Layout, Shape, index_of};
 use crate::narrow::{BF16, F8, F8E4M3FN, F16};
@@ -31,7 +31,8 @@ use crate::{DType, Error, dispatch, packed};
 pub fn cost(dtype: DType) -> Cost {
     // Where vectors sort the keys.
     if u64::vectors(0, 1).is_some() && matches!(dtype.width(), 4 | 8) {
-        return 650 * dtype.width() as Cost;
+        let byte = if level() == Level::V4 { 650 } else { 1_700 };
+        return byte * dtype.width() as Cost;
     }
     2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
 }
