@@ -9,27 +9,33 @@ use std::ops::Range;
 
 use super::fold::by_halves;
 use super::matmul::Ring;
-use super::matvec::{ROWS, STRIPES, with_rest};
-use super::past::LINE;
-use super::simd::{Avx512, Fused, InstructionSet, Products, Vectorized};
+use super::matvec::{STRIPES, with_rest};
+use super::simd::{Fused, InstructionSet, Products, Vectorized};
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
-/// stripes is `VECTORS` of so many `LANES`.
-pub fn multiply<T: Fused + Ring, const LANES: usize, const VECTORS: usize>(
+/// stripes is `VECTORS` of so many `LANES`, and so many `ROWS` are multiplied side by side.
+pub fn multiply<
+    S: InstructionSet,
+    T: Fused<S> + Ring,
+    const LANES: usize,
+    const VECTORS: usize,
+    const ROWS: usize,
+>(
+    set: S,
     stride: usize,
     matrix: &[T::Bytes],
     vector: &[T::Bytes],
     out: &mut [T::Bytes],
 ) -> Range<usize> {
-    // A vector takes a line.
-    const { assert!(VECTORS * LANES == STRIPES && LANES * size_of::<T>() == LINE) };
+    const { assert!(VECTORS * LANES == STRIPES && LANES == <T as Products<S>>::LANES) };
     const NONE: Range<usize> = 0..0;
-    let (width, bytes) = (size_of::<T>(), matrix.as_ptr().addr() % LINE);
-    let Some(wide) = Avx512::detect() else { return NONE };
+    // What a vector takes: a line, or half of one.
+    let line = LANES * size_of::<T>();
+    let (width, bytes) = (size_of::<T>(), matrix.as_ptr().addr() % line);
     if vector.len() < STRIPES || out.len() < ROWS {
         return NONE;
     }
-    let alike = (stride * width).is_multiple_of(LINE) && bytes.is_multiple_of(width);
+    let alike = (stride * width).is_multiple_of(line) && bytes.is_multiple_of(width);
     let past = if alike { bytes / width } else { 0 };
     let (striped, skipped) = (vector.len() / STRIPES * STRIPES, if past == 0 { 0 } else { ROWS });
     // Lines of the first rows may begin before the matrix, and those of the last end after it.
@@ -41,12 +47,13 @@ pub fn multiply<T: Fused + Ring, const LANES: usize, const VECTORS: usize>(
     ends[0][past..].copy_from_slice(&vector[..LANES - past]);
     ends[1][..past].copy_from_slice(&vector[striped - past..striped]);
     let matrix = &matrix[skipped * stride - past..];
-    wide.run(Lines::<T, LANES, VECTORS> { wide, past, stride, matrix, vector, ends, out });
+    set.run(Lines::<S, T, LANES, VECTORS, ROWS> { set, past, stride, matrix, vector, ends, out });
     rows
 }
 
-struct Lines<'a, T: Fused, const LANES: usize, const VECTORS: usize> {
-    wide: Avx512,
+struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTORS: usize, const ROWS: usize>
+{
+    set: S,
     /// Elements from the beginning of a line to the first of each row.
     past: usize,
     stride: usize,
@@ -58,16 +65,18 @@ struct Lines<'a, T: Fused, const LANES: usize, const VECTORS: usize> {
     out: &'a mut [T::Bytes],
 }
 
-impl<T: Fused + Ring, const LANES: usize, const VECTORS: usize> Vectorized for Lines<'_, T, LANES, VECTORS> {
+impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
+    Vectorized for Lines<'_, S, T, LANES, VECTORS, ROWS>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Lines { wide, past, stride, matrix, vector, ends, out } = self;
+        let Lines { set, past, stride, matrix, vector, ends, out } = self;
         let lines = vector.len() / STRIPES * VECTORS;
-        let ends = [T::read(wide, &ends[0]), T::read(wide, &ends[1])];
+        let ends = [T::read(set, &ends[0]), T::read(set, &ends[1])];
         let before = (1_u16 << past) - 1;
-        let zero = T::splat(wide, T::ZERO);
+        let zero = <T as Products<S>>::splat(set, T::ZERO);
         let middle = &vector[LANES - past..].as_chunks::<LANES>().0[..lines - 1];
         for (group, out) in out.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
             let mut rows = [matrix; ROWS];
@@ -80,7 +89,7 @@ impl<T: Fused + Ring, const LANES: usize, const VECTORS: usize> Vectorized for L
             }
             let mut sums = [[zero; VECTORS]; ROWS];
             for (sums, row) in sums.iter_mut().zip(chunks) {
-                sums[0] = T::add_product_where(wide, !before, sums[0], T::read(wide, &row[0]), ends[0]);
+                sums[0] = T::add_product_where(set, !before, sums[0], T::read(set, &row[0]), ends[0]);
             }
             let mut inner = chunks;
             for row in &mut inner {
@@ -91,22 +100,22 @@ impl<T: Fused + Ring, const LANES: usize, const VECTORS: usize> Vectorized for L
             while line < middle.len() {
                 for v in 0..VECTORS {
                     if line + v < middle.len() {
-                        let factor = T::read(wide, &middle[line + v]);
+                        let factor = T::read(set, &middle[line + v]);
                         for i in 0..ROWS {
-                            let element = T::read(wide, &inner[i][line + v]);
+                            let element = T::read(set, &inner[i][line + v]);
                             let sum = &mut sums[i][(v + 1) % VECTORS];
-                            *sum = <T as Products>::add_product(wide, *sum, element, factor);
+                            *sum = <T as Products<S>>::add_product(set, *sum, element, factor);
                         }
                     }
                 }
                 line += VECTORS;
             }
             for i in 0..ROWS {
-                let last = T::read(wide, &chunks[i][lines]);
-                sums[i][0] = T::add_product_where(wide, before, sums[i][0], last, ends[1]);
+                let last = T::read(set, &chunks[i][lines]);
+                sums[i][0] = T::add_product_where(set, before, sums[i][0], last, ends[1]);
                 // Whose order is the same wherever among them the first stripe is.
                 let mut lanes = [T::ZERO; LANES];
-                <T as Products>::store(wide, by_halves(sums[i], |a, b| T::sum(wide, a, b)), &mut lanes);
+                <T as Products<S>>::store(set, by_halves(sums[i], |a, b| T::sum(set, a, b)), &mut lanes);
                 let row = &rows[i][past..][..vector.len()];
                 out[i] = with_rest::<T, T, STRIPES>(by_halves(lanes, Ring::add), row, vector);
             }

@@ -19,6 +19,8 @@ use crate::exec::blocks::{self, FLOAT, Number, Update, View};
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::{lines, tiles};
@@ -189,10 +191,10 @@ macro_rules! untiled {
     () => {};
 }
 
-/// `Ring::lines` for types of which a vector has so many lanes, and a chunk of stripes so many
-/// vectors.
+/// `Ring::lines` for types of which a vector of 64 bytes has so many lanes, a chunk of stripes so
+/// many vectors, and registers so many rows of sums; and then the same for one of 32 bytes.
 macro_rules! lined {
-    ($lanes:literal, $vectors:literal) => {
+    ([$($wide:literal),*], [$($narrow:literal),*]) => {
         #[cfg(target_arch = "x86_64")]
         fn lines(
             stride: usize,
@@ -200,18 +202,24 @@ macro_rules! lined {
             vector: &[Self::Bytes],
             out: &mut [Self::Bytes],
         ) -> Range<usize> {
-            lines::multiply::<Self, $lanes, $vectors>(stride, matrix, vector, out)
+            if let Some(set) = Avx512::detect() {
+                lines::multiply::<_, Self, $($wide),*>(set, stride, matrix, vector, out)
+            } else if let Some(set) = Avx2::detect() {
+                lines::multiply::<_, Self, $($narrow),*>(set, stride, matrix, vector, out)
+            } else {
+                0..0
+            }
         }
     };
 }
-macro_rules! lined_2 {
+macro_rules! lined_f32 {
     () => {
-        lined!(16, 2);
+        lined!([16, 2, 4], [8, 4, 2]);
     };
 }
-macro_rules! lined_4 {
+macro_rules! lined_f64 {
     () => {
-        lined!(8, 4);
+        lined!([8, 4, 4], [4, 8, 1]);
     };
 }
 
@@ -239,8 +247,8 @@ macro_rules! ring {
     )*};
 }
 ring!(u8, u16, u32, u64; tiled, true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
-ring!(f64; lined_4, false, 0.0, c, a, b => c + a * b, c + a);
-ring!(f32; lined_2, false, 0.0, c, a, b => c + a * b, c + a);
+ring!(f64; lined_f64, false, 0.0, c, a, b => c + a * b, c + a);
+ring!(f32; lined_f32, false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; untiled, false, Complex::ZERO, c, a, b => c + a * b, c + a);
 
 /// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, each element added up in order,

@@ -11,7 +11,7 @@
 
 use super::parallel::Cost;
 #[cfg(target_arch = "x86_64")]
-use super::simd::{Avx512, InstructionSet, Products};
+use super::simd::{Avx512, Fused, InstructionSet, Products};
 use super::simd::{Vectorized, dispatch, fuses};
 use crate::dtype::Lane;
 
@@ -57,7 +57,7 @@ impl Kernel {
     pub fn of<T: Panels>() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Avx512::detect() {
-            return Some(Kernel { vector: T::LANES, strip: WIDE[1], wide: Some(wide) });
+            return Some(Kernel { vector: <T as Products<Avx512>>::LANES, strip: WIDE[1], wide: Some(wide) });
         }
         fuses().then_some(Kernel {
             vector: T::NARROW,
@@ -87,7 +87,9 @@ pub fn cost(width: usize, products: usize) -> Cost {
 
 /// What a processor with vectors of 64 bytes can do more.
 #[cfg(target_arch = "x86_64")]
-use super::simd::Fused as Best;
+pub trait Best: Fused<Avx512> {}
+#[cfg(target_arch = "x86_64")]
+impl<T: Fused<Avx512>> Best for T {}
 #[cfg(not(target_arch = "x86_64"))]
 use Lane as Best;
 
@@ -138,7 +140,7 @@ trait Arms<T: Lane>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Panels> Arms<T> for Avx512 {
-    const LANES: usize = <T as Products>::LANES;
+    const LANES: usize = <T as Products<Avx512>>::LANES;
     type Vector = T::Vector;
     #[inline(always)]
     fn splat(self, value: T) -> T::Vector {
@@ -150,11 +152,11 @@ impl<T: Panels> Arms<T> for Avx512 {
     }
     #[inline(always)]
     fn load(self, from: &[T]) -> T::Vector {
-        <T as Products>::load(self, from)
+        <T as Products<Avx512>>::load(self, from)
     }
     #[inline(always)]
     fn store(self, vector: T::Vector, to: &mut [T]) {
-        <T as Products>::store(self, vector, to);
+        <T as Products<Avx512>>::store(self, vector, to);
     }
     #[inline(always)]
     fn add_product(self, sum: T::Vector, a: T::Vector, b: T::Vector) -> T::Vector {

@@ -83,10 +83,10 @@ trait Arms<T: Small>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Small> Arms<T> for Avx512 {
-    type Vector = <f64 as Products>::Vector;
+    type Vector = <f64 as Products<Avx512>>::Vector;
     #[inline(always)]
     fn splat(self, value: f64) -> Self::Vector {
-        <f64 as Products>::splat(self, value)
+        <f64 as Products<Avx512>>::splat(self, value)
     }
     #[inline(always)]
     fn read(self, from: &[T::Bytes]) -> Self::Vector {
@@ -99,9 +99,9 @@ impl<T: Small> Arms<T> for Avx512 {
     #[inline(always)]
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
         if T::EXACT {
-            f64::add_fused(self, sum, a, b)
+            <f64 as Fused<Avx512>>::add_fused(self, sum, a, b)
         } else {
-            <f64 as Products>::add_product(self, sum, a, b)
+            <f64 as Products<Avx512>>::add_product(self, sum, a, b)
         }
     }
 }
@@ -270,7 +270,7 @@ impl Vectorized for InOrder<'_> {
             for (i, slot) in rows.iter_mut().enumerate() {
                 *slot = &matrix[(row + i) * k..][..k];
             }
-            let mut sums = <f64 as Products>::splat(wide, 0.0);
+            let mut sums = <f64 as Products<Avx512>>::splat(wide, 0.0);
             for (i, factors) in chunks.iter().enumerate() {
                 let columns = columns_of(wide, &rows, i * LANES, LANES);
                 for j in 0..LANES {
@@ -311,12 +311,12 @@ fn columns_of(
 #[inline(always)]
 fn add_column(
     wide: Avx512,
-    sums: <f64 as Products>::Vector,
+    sums: <f64 as Products<Avx512>>::Vector,
     column: <u64 as Lanes<Avx512>>::Vector,
     factor: [u8; 8],
-) -> <f64 as Products>::Vector {
-    let factor = <f64 as Products>::splat(wide, f64::from_ne_bytes(factor));
-    <f64 as Products>::add_product(wide, sums, simd::floats(wide, column), factor)
+) -> <f64 as Products<Avx512>>::Vector {
+    let factor = <f64 as Products<Avx512>>::splat(wide, f64::from_ne_bytes(factor));
+    <f64 as Products<Avx512>>::add_product(wide, sums, simd::floats(wide, column), factor)
 }
 
 /// `multiply` with a matrix of one column: each row of `k` in stripes, which are added up in a
