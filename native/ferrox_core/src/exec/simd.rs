@@ -13,7 +13,7 @@ mod lanes;
 mod products;
 
 #[cfg(target_arch = "x86_64")]
-pub use self::halves::{HALVES, Halves, Singles};
+pub use self::halves::{HALVES, Halves, Singles, Widened};
 pub use self::halves::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
 pub use self::lanes::{Lanes, turn_bytes};

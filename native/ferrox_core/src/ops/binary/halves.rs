@@ -2,8 +2,8 @@
 //!
 //! Problem: to bring tiles of both to f32, and the result back, takes several times what
 //! the operation does. Technique: elements are widened, computed and rounded in registers;
-//! those of bf16 by a loop that the compiler makes vectors of, those of f16 by the
-//! instructions that processors have for it.
+//! those of bf16 by a loop that the compiler makes vectors of where it makes good ones, those of
+//! f16 by the instructions that processors have for it.
 
 use super::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Subtract};
 use crate::dtype::Lane;
@@ -13,7 +13,9 @@ use crate::ops::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqua
 use crate::{DType, Fault};
 
 #[cfg(target_arch = "x86_64")]
-use self::wide::vectors;
+use self::wide::{bf16_v3, f16_v3, f16_v4};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::simd::{Avx2, Avx512};
 
 /// Computes halves from halves, or truth values; `None` where f32 is as good.
 pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
@@ -37,9 +39,14 @@ pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
         };
     }
     match dtype {
-        DType::BF16 => kernels!(rounded),
         #[cfg(target_arch = "x86_64")]
-        DType::F16 if wide::available() => kernels!(vectors),
+        DType::F16 if wide::has::<Avx512>() => kernels!(f16_v4),
+        #[cfg(target_arch = "x86_64")]
+        DType::F16 if wide::has::<Avx2>() => kernels!(f16_v3),
+        // Of a wider set, the compiler makes as good use.
+        #[cfg(target_arch = "x86_64")]
+        DType::BF16 if wide::has::<Avx2>() && !wide::has::<Avx512>() => kernels!(bf16_v3),
+        DType::BF16 => kernels!(rounded),
         _ => None,
     }
 }
@@ -91,83 +98,99 @@ impl Round for u8 {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use super::*;
-    use crate::exec::simd::{Avx512, HALVES, Halves, InstructionSet, Singles, Vectorized};
+    use crate::exec::simd::{HALVES, Halves, InstructionSet, Singles, Vectorized, Widened};
     use crate::narrow::F16;
 
-    /// Whether this processor has `vectors`.
-    pub fn available() -> bool {
-        Avx512::detect().is_some()
+    /// Whether this processor has what `vectors` takes.
+    pub fn has<S: InstructionSet>() -> bool {
+        S::detect().is_some()
     }
 
-    pub fn vectors<F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    macro_rules! kernels {
+        ($($name:ident, $Set:ty, $Half:ty;)*) => {$(
+            pub fn $name<F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+                vectors::<$Set, $Half, F>(out, operands);
+                Ok(())
+            }
+        )*};
+    }
+    kernels! {
+        f16_v4, Avx512, F16;
+        f16_v3, Avx2, F16;
+        bf16_v3, Avx2, BF16;
+    }
+
+    fn vectors<S: Singles, H: Widened<S>, F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) {
         let [left, right] = operands else { unreachable!("two operands") };
         let (left, right) = (Source::new(left), Source::new(right));
-        let Some(wide) = Avx512::detect() else { unreachable!("`available` has found one") };
-        wide.run(HalfLoop::<F> { wide, out, left, right, op: std::marker::PhantomData });
-        Ok(())
+        let Some(set) = S::detect() else { unreachable!("`has` has found one") };
+        set.run(HalfLoop::<S, H, F> { set, out, left, right, kinds: std::marker::PhantomData });
     }
 
     /// An operation on vectors of f32.
     pub trait OnSingles: 'static {
-        type Out: Stored;
-        fn apply(wide: Avx512, left: Singles, right: Singles) -> Self::Out;
+        type Out<S: Singles, H: Widened<S>>: Stored<S, H>;
+        fn apply<S: Singles, H: Widened<S>>(set: S, left: S::Vector, right: S::Vector) -> Self::Out<S, H>;
     }
 
+    /// What an operation gives: numbers, or truth values.
+    pub struct Numbers<S: Singles>(S::Vector);
+    pub struct Truths<S: Singles>(S::Mask);
+
     macro_rules! on_singles {
-        ($($Op:ident($wide:ident, $a:ident, $b:ident): $Out:ty => $body:expr;)*) => {$(
+        ($($Op:ident($set:ident, $a:ident, $b:ident): $Out:ident => $body:expr;)*) => {$(
             impl OnSingles for $Op {
-                type Out = $Out;
+                type Out<S: Singles, H: Widened<S>> = $Out<S>;
                 #[inline(always)]
-                fn apply($wide: Avx512, $a: Singles, $b: Singles) -> $Out {
-                    $body
+                fn apply<S: Singles, H: Widened<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
+                    $Out($body)
                 }
             }
         )*};
     }
     on_singles! {
-        Add(wide, a, b): Singles => wide.add(a, b);
-        Subtract(wide, a, b): Singles => wide.subtract(a, b);
-        Multiply(wide, a, b): Singles => wide.multiply(a, b);
-        Divide(wide, a, b): Singles => wide.divide(a, b);
-        Min(wide, a, b): Singles => wide.choose(wide.less(b, a) | !wide.equal(b, b), b, a);
-        Max(wide, a, b): Singles => wide.choose(wide.less(a, b) | !wide.equal(b, b), b, a);
-        Equal(wide, a, b): u16 => wide.equal(a, b);
-        NotEqual(wide, a, b): u16 => !wide.equal(a, b);
-        Greater(wide, a, b): u16 => wide.less(b, a);
-        Less(wide, a, b): u16 => wide.less(a, b);
-        GreaterEqual(wide, a, b): u16 => wide.less_equal(b, a);
-        LessEqual(wide, a, b): u16 => wide.less_equal(a, b);
+        Add(set, a, b): Numbers => set.add(a, b);
+        Subtract(set, a, b): Numbers => set.subtract(a, b);
+        Multiply(set, a, b): Numbers => set.multiply(a, b);
+        Divide(set, a, b): Numbers => set.divide(a, b);
+        Min(set, a, b): Numbers => set.choose(set.either(set.less(b, a), set.not_equal(b, b)), b, a);
+        Max(set, a, b): Numbers => set.choose(set.either(set.less(a, b), set.not_equal(b, b)), b, a);
+        Equal(set, a, b): Truths => set.equal(a, b);
+        NotEqual(set, a, b): Truths => set.not_equal(a, b);
+        Greater(set, a, b): Truths => set.less(b, a);
+        Less(set, a, b): Truths => set.less(a, b);
+        GreaterEqual(set, a, b): Truths => set.less_equal(b, a);
+        LessEqual(set, a, b): Truths => set.less_equal(a, b);
     }
 
-    /// What an operation gives, as it is stored.
-    pub trait Stored {
+    /// What an operation on `H` gives, as it is stored.
+    pub trait Stored<S: Singles, H: Widened<S>> {
         type Bytes: Copy;
         fn view(out: &mut [u8]) -> &mut [Self::Bytes];
-        fn store(self, wide: Avx512) -> [Self::Bytes; HALVES];
+        fn store(self, set: S) -> [Self::Bytes; HALVES];
     }
 
-    impl Stored for Singles {
+    impl<S: Singles, H: Widened<S>> Stored<S, H> for Numbers<S> {
         type Bytes = [u8; 2];
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [[u8; 2]] {
             F16::view_mut(out)
         }
         #[inline(always)]
-        fn store(self, wide: Avx512) -> Halves {
-            wide.round(self)
+        fn store(self, set: S) -> Halves {
+            H::round(set, self.0)
         }
     }
 
-    /// A bit for each.
-    impl Stored for u16 {
+    impl<S: Singles, H: Widened<S>> Stored<S, H> for Truths<S> {
         type Bytes = u8;
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [u8] {
             out
         }
         #[inline(always)]
-        fn store(self, wide: Avx512) -> [u8; HALVES] {
-            wide.truths(self)
+        fn store(self, set: S) -> [u8; HALVES] {
+            H::truths(set, self.0)
         }
     }
 
@@ -212,32 +235,42 @@ mod wide {
         }
     }
 
-    struct HalfLoop<'a, F> {
-        wide: Avx512,
+    type Results<S, H, F> = [<<F as OnSingles>::Out<S, H> as Stored<S, H>>::Bytes; HALVES];
+
+    struct HalfLoop<'a, S, H, F> {
+        set: S,
         out: &'a mut [u8],
         left: Source<'a>,
         right: Source<'a>,
-        op: std::marker::PhantomData<F>,
+        kinds: std::marker::PhantomData<(H, F)>,
     }
 
-    impl<F: OnSingles> Vectorized for HalfLoop<'_, F> {
+    /// The results for a vector of each. Not a closure, which would not have the instructions of its
+    /// caller.
+    #[inline(always)]
+    fn one<S: Singles, H: Widened<S>, F: OnSingles>(
+        set: S,
+        left: &Halves,
+        right: &Halves,
+    ) -> Results<S, H, F> {
+        F::apply::<S, H>(set, H::widen(set, left), H::widen(set, right)).store(set)
+    }
+
+    impl<S: Singles, H: Widened<S>, F: OnSingles> Vectorized for HalfLoop<'_, S, H, F> {
         type Output = ();
 
         #[inline(always)]
         fn run(self) {
-            let wide = self.wide;
-            let one = |left: &Halves, right: &Halves| {
-                F::apply(wide, wide.widen(left), wide.widen(right)).store(wide)
-            };
-            let (vectors, rest) = F::Out::view(self.out).as_chunks_mut::<HALVES>();
+            let set = self.set;
+            let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALVES>();
             let ((left, left_step), (right, right_step)) = (self.left.vectors(), self.right.vectors());
             for (i, out) in vectors.iter_mut().enumerate() {
-                *out = one(&left[i * left_step], &right[i * right_step]);
+                *out = one::<S, H, F>(set, &left[i * left_step], &right[i * right_step]);
             }
             if !rest.is_empty() {
                 let [left, right] =
                     [&self.left, &self.right].map(|side| side.rest(vectors.len(), rest.len()));
-                rest.copy_from_slice(&one(&left, &right)[..rest.len()]);
+                rest.copy_from_slice(&one::<S, H, F>(set, &left, &right)[..rest.len()]);
             }
         }
     }
