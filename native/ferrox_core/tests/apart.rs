@@ -38,11 +38,10 @@ fn pool() -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Waits for threads that have not started yet.
-fn started(threads: usize, cores: usize) {
+/// Waits for threads that have not started yet: those of who made them are theirs until then.
+fn started(expected: &[Vec<usize>]) {
     let end = Instant::now() + Duration::from_secs(20);
-    let are = |pool: Vec<Vec<usize>>| pool.len() == threads && pool.iter().all(|own| own.len() == cores);
-    while !are(pool()) && Instant::now() < end {
+    while pool() != expected && Instant::now() < end {
         thread::yield_now();
     }
 }
@@ -66,9 +65,10 @@ fn threads_are_on_other_cores_than_who_calls() {
         for &core in cores.iter().chain(&cores) {
             sched_setaffinity(None, &on(core)).expect("a core of the process");
             exp();
-            started(2, cores.len() - 1);
             let others: Vec<usize> = cores.iter().copied().filter(|&other| other != core).collect();
-            assert_eq!(pool(), [others.clone(), others]);
+            let expected = [others.clone(), others];
+            started(&expected);
+            assert_eq!(pool(), expected);
         }
         // Who waits leaves its core to them.
         parallel::join(|| (), || ());
