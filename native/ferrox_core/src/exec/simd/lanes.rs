@@ -163,13 +163,10 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             fn store_apart(set: Avx512, mask: u16, vector: arch::__m512i, to: &mut [$t], length: usize) {
-                let mask = mask as $mask;
                 let count = mask.count_ones() as usize;
-                // SAFETY: as above.
-                let first = unsafe { arch::$compress(mask, vector) };
+                let first = <$t as Lanes<Avx512>>::compress(set, mask, vector);
                 <$t as Lanes<Avx512>>::store_part(set, first, &mut to[..count]);
-                // SAFETY: as above.
-                let others = unsafe { arch::$compress(!mask, vector) };
+                let others = <$t as Lanes<Avx512>>::compress(set, !mask, vector);
                 <$t as Lanes<Avx512>>::store_part(set, others, &mut to[length + count - $lanes..length]);
             }
             #[inline(always)]

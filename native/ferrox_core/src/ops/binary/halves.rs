@@ -8,14 +8,13 @@
 use super::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Subtract};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{Kernel, Operand};
+use crate::exec::simd::{Level, level};
 use crate::narrow::BF16;
 use crate::ops::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use crate::{DType, Fault};
 
 #[cfg(target_arch = "x86_64")]
 use self::wide::{bf16_v3, f16_v3, f16_v4};
-#[cfg(target_arch = "x86_64")]
-use crate::exec::simd::{Avx2, Avx512};
 
 /// Computes halves from halves, or truth values; `None` where f32 is as good.
 pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
@@ -38,15 +37,15 @@ pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
             })
         };
     }
-    match dtype {
+    match (dtype, level()) {
         #[cfg(target_arch = "x86_64")]
-        DType::F16 if wide::has::<Avx512>() => kernels!(f16_v4),
+        (DType::F16, Level::V4) => kernels!(f16_v4),
         #[cfg(target_arch = "x86_64")]
-        DType::F16 if wide::has::<Avx2>() => kernels!(f16_v3),
+        (DType::F16, Level::V3) => kernels!(f16_v3),
         // Of a wider set, the compiler makes as good use.
         #[cfg(target_arch = "x86_64")]
-        DType::BF16 if wide::has::<Avx2>() && !wide::has::<Avx512>() => kernels!(bf16_v3),
-        DType::BF16 => kernels!(rounded),
+        (DType::BF16, Level::V3) => kernels!(bf16_v3),
+        (DType::BF16, _) => kernels!(rounded),
         _ => None,
     }
 }
@@ -98,13 +97,8 @@ impl Round for u8 {
 #[cfg(target_arch = "x86_64")]
 mod wide {
     use super::*;
-    use crate::exec::simd::{HALVES, Halves, InstructionSet, Singles, Vectorized, Widened};
+    use crate::exec::simd::{Avx2, Avx512, HALVES, Halves, Singles, Vectorized, Widened};
     use crate::narrow::F16;
-
-    /// Whether this processor has what `vectors` takes.
-    pub fn has<S: InstructionSet>() -> bool {
-        S::detect().is_some()
-    }
 
     macro_rules! kernels {
         ($($name:ident, $Set:ty, $Half:ty;)*) => {$(
@@ -123,7 +117,7 @@ mod wide {
     fn vectors<S: Singles, H: Widened<S>, F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) {
         let [left, right] = operands else { unreachable!("two operands") };
         let (left, right) = (Source::new(left), Source::new(right));
-        let Some(set) = S::detect() else { unreachable!("`has` has found one") };
+        let Some(set) = S::detect() else { unreachable!("`kernel` has asked for the level") };
         set.run(HalfLoop::<S, H, F> { set, out, left, right, kinds: std::marker::PhantomData });
     }
 
