@@ -217,13 +217,15 @@ fn divide_s32<const N: usize>(bencher: Bencher) {
 }
 
 /// What is cast to what.
-const CASTS: [[DType; 2]; 6] = [
+const CASTS: [[DType; 2]; 8] = [
     [DType::U8, DType::F32],
     [DType::F32, DType::U8],
     [DType::F32, DType::S32],
     [DType::F32, DType::F16],
     [DType::F16, DType::F32],
     [DType::F32, DType::S64],
+    [DType::S64, DType::F32],
+    [DType::S64, DType::F64],
 ];
 
 #[divan::bench(args = 0..CASTS.len(), consts = MIXED_SIZES)]

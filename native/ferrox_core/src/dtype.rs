@@ -453,15 +453,26 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
 /// bits gives the same result as rounding the integer once.
 #[inline(always)]
 fn round_to_odd<S: Element>(value: S) -> f64 {
-    const LOW: i64 = (1 << 11) - 1;
     let nearest = value.to_f64();
     if size_of::<S::Bytes>() < 8 || nearest.abs() < 9_007_199_254_740_992.0 {
         return nearest;
     }
-    let bits = value.to_i64();
-    // What is left fits into 53 bits, whose last tells whether all did.
-    let odd = bits & !LOW | i64::from(bits & LOW != 0) << 11;
+    let odd = last_bit_of_all(value.to_i64());
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
+}
+
+/// The upper 53 bits, whose last tells whether all fitted into them.
+#[inline(always)]
+fn last_bit_of_all(bits: i64) -> i64 {
+    const LOW: i64 = (1 << 11) - 1;
+    (bits | ((bits & LOW) + LOW)) & !LOW
+}
+
+/// `bits`, or with a magnitude that an `f64` doesn't hold, what `round_to_odd` converts.
+#[inline(always)]
+pub(crate) fn bits_to_odd(bits: i64) -> i64 {
+    let exact = bits.wrapping_add(1 << 53) as u64 >> 54 == 0;
+    if exact { bits } else { last_bit_of_all(bits) }
 }
 
 /// Runs an expression with `$T` bound to the Rust type of a `DType`.

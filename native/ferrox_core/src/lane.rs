@@ -3,9 +3,9 @@
 
 use num_complex::Complex;
 
-use crate::dtype::{Class, Element, Lane, cast};
+use crate::dtype::{Class, Element, Lane, bits_to_odd, cast};
 use crate::exec::elementwise::{Conversion, Convert};
-use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
 use crate::narrow::{F8, F8E4M3FN, F16};
 use crate::{DType, Kind, dispatch};
 
@@ -92,6 +92,11 @@ fn convert_of(from: DType, to: DType) -> Convert {
     match (from, to) {
         (DType::F16, DType::F32) => widen_halves,
         (DType::F32, DType::F16) => round_to_halves,
+        (DType::F32, DType::U8) => truncate_to_bytes::<u8>,
+        (DType::F32, DType::S8) => truncate_to_bytes::<i8>,
+        (DType::S64, _) if simd::level() == Level::V3 => {
+            dispatch!(float to, D => convert::<i64, D, ByWords>, else => dispatch!(all to, D => convert::<i64, D, CastOf>))
+        }
         _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
     }
 }
@@ -106,6 +111,20 @@ fn widen_halves(from: &[u8], to: &mut [u8]) {
 fn round_to_halves(from: &[u8], to: &mut [u8]) {
     let done = simd::round_to_halves(f32::view(from), F16::view_mut(to));
     convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
+}
+
+/// `convert`, by instructions for vectors where there are such and no element is too large.
+fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
+    const FEW: usize = 256;
+    loop {
+        let done = simd::truncate_to_bytes(f32::view(from), u8::view_mut(to));
+        let further = (done + FEW).min(to.len());
+        convert::<f32, D, CastOf>(&from[4 * done..4 * further], &mut to[done..further]);
+        (from, to) = (&from[4 * further..], &mut to[further..]);
+        if to.is_empty() {
+            return;
+        }
+    }
 }
 
 /// A float that is made an f32 before it is folded.
@@ -183,6 +202,29 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
             if S::FITS_F32 { simd::truncate_f32(value.to_f32()) } else { simd::truncate_f64(value.to_f64()) };
         D::from_i64(i64::from(truncated))
     }
+}
+
+/// By `cast`, for instruction sets that make floats of 64-bit integers one by one only.
+struct ByWords;
+impl<D: Element> Map<i64, D> for ByWords {
+    #[inline(always)]
+    fn map(value: i64) -> D {
+        D::from_f64(words_to_f64(if D::DOUBLE { value } else { bits_to_odd(value) }))
+    }
+}
+
+/// An integer as an `f64`: its upper word lies where 2^32 is the last bit of a float, and the
+/// lower one where 1 is, and only their sum is rounded.
+#[inline(always)]
+fn words_to_f64(value: i64) -> f64 {
+    const TWO_52: u64 = 0x4330_0000_0000_0000;
+    const TWO_84: u64 = 0x4530_0000_0000_0000;
+    const SIGN: u64 = 1 << 31;
+    let bits = value as u64;
+    let high = f64::from_bits(bits >> 32 ^ (TWO_84 | SIGN));
+    let low = f64::from_bits(bits & u64::from(u32::MAX) | TWO_52);
+    // 2^84, 2^63 of the sign, 2^52.
+    high - f64::from_bits(TWO_84 | SIGN | 1 << 20) + low
 }
 
 /// By `cast`, but infinities become the bounds of a signed type of so many bits.
