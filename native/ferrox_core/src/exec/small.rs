@@ -14,10 +14,11 @@ use super::simd::{self, Avx512, Fused, InstructionSet, Lanes, Part, Products};
 use super::simd::{Aligned, Vectorized, dispatch};
 use crate::dtype::Lane;
 
-/// Rows and vectors of columns whose sums are in registers; more of these where there is one row,
-/// so that the processor doesn't wait for each sum.
-const ROWS: usize = 8;
-const VECTORS: usize = 2;
+/// Rows and vectors of columns whose sums are in registers, of 32 or of 16; more of these where
+/// there is one row, so that the processor doesn't wait for each sum.
+#[cfg(target_arch = "x86_64")]
+const WIDE: [usize; 2] = [8, 2];
+const NARROW: [usize; 2] = [4, 1];
 const MANY_VECTORS: usize = 8;
 
 /// Lanes of a vector, or of what stands for it.
@@ -65,9 +66,9 @@ pub fn multiply<T: Small>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mu
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Avx512::detect() {
-        return wide.run(Product::<_, T> { arms: wide, sizes, left, right, out });
+        return wide.run(Product::<_, T, { WIDE[0] }, { WIDE[1] }> { arms: wide, sizes, left, right, out });
     }
-    dispatch(Product::<_, T> { arms: Portable, sizes, left, right, out });
+    dispatch(Product::<_, T, { NARROW[0] }, { NARROW[1] }> { arms: Portable, sizes, left, right, out });
 }
 
 /// Vectors of f64.
@@ -141,7 +142,7 @@ impl<T: Small> Arms<T> for Portable {
     }
 }
 
-struct Product<'a, A, T: Lane> {
+struct Product<'a, A, T: Lane, const ROWS: usize, const VECTORS: usize> {
     arms: A,
     sizes: [usize; 3],
     left: &'a [T::Bytes],
@@ -149,7 +150,9 @@ struct Product<'a, A, T: Lane> {
     out: &'a mut [T::Bytes],
 }
 
-impl<A: Arms<T>, T: Small> Vectorized for Product<'_, A, T> {
+impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Vectorized
+    for Product<'_, A, T, ROWS, VECTORS>
+{
     type Output = ();
 
     #[inline(always)]
@@ -166,7 +169,7 @@ impl<A: Arms<T>, T: Small> Vectorized for Product<'_, A, T> {
     }
 }
 
-impl<A: Arms<T>, T: Small> Product<'_, A, T> {
+impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Product<'_, A, T, ROWS, VECTORS> {
     /// `R` rows at a time, whose elements are widened once, if they are at most `W`, or for each
     /// vector of columns.
     #[inline(always)]
@@ -185,10 +188,10 @@ impl<A: Arms<T>, T: Small> Product<'_, A, T> {
                         *widened = T::load(x).widen().store();
                     }
                     let rows = std::array::from_fn(|i| &widened[first(i)..][..k]);
-                    columns::<A, T, f64, R>(self.arms, n, rows, right, out);
+                    columns::<A, T, f64, R, VECTORS>(self.arms, n, rows, right, out);
                 } else {
                     let rows = std::array::from_fn(|i| &left[first(i)..][..k]);
-                    columns::<A, T, T, R>(self.arms, n, rows, right, out);
+                    columns::<A, T, T, R, VECTORS>(self.arms, n, rows, right, out);
                 }
             }
         }
@@ -202,7 +205,7 @@ const MANY: usize = 64;
 
 /// Some rows of a product, all vectors of columns.
 #[inline(always)]
-fn columns<A: Arms<T>, T: Small, L: Small, const R: usize>(
+fn columns<A: Arms<T>, T: Small, L: Small, const R: usize, const VECTORS: usize>(
     arms: A,
     n: usize,
     left: [&[L::Bytes]; R],
