@@ -89,13 +89,15 @@ fn convert_of(from: DType, to: DType) -> Convert {
             _ => dispatch!(all from, S => convert::<S, i8, Within<4>>),
         };
     }
+    // With AVX-512, the compiler finds instructions for these itself.
+    let avx2 = simd::level() == Level::V3;
     match (from, to) {
         (DType::F16, DType::F32) => widen_halves,
         (DType::F32, DType::F16) => round_to_halves,
-        (DType::F32, DType::U8) => truncate_to_bytes::<u8>,
-        (DType::F32, DType::S8) => truncate_to_bytes::<i8>,
-        (DType::S64, _) if simd::level() == Level::V3 => {
-            dispatch!(float to, D => convert::<i64, D, ByWords>, else => dispatch!(all to, D => convert::<i64, D, CastOf>))
+        (DType::F32, DType::U8) if avx2 => truncate_to_bytes::<u8>,
+        (DType::F32, DType::S8) if avx2 => truncate_to_bytes::<i8>,
+        (DType::S64, _) if avx2 && to.is_float() => {
+            dispatch!(float to, D => convert::<i64, D, ByWords>, else => unreachable!("{to} is a float"))
         }
         _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
     }
@@ -113,7 +115,7 @@ fn round_to_halves(from: &[u8], to: &mut [u8]) {
     convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
 }
 
-/// `convert`, by instructions for vectors where there are such and no element is too large.
+/// `convert`, by instructions for vectors but where an element is too large for them.
 fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
     const FEW: usize = 256;
     loop {
