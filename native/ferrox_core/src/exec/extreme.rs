@@ -6,8 +6,8 @@
 //! bits of negative ones flipped, floats are in the order of their values.
 
 use crate::dtype::{Element, Lane, cast};
-use crate::exec::fold::{Fold, fold_columns, fold_row};
-use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
+use crate::exec::fold::{Fold, by_halves, fold_columns, fold_row, is_far};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row, read_ahead};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
 
@@ -19,11 +19,6 @@ const FEW: usize = 64;
 
 /// Rows shorter than this are folded from left to right.
 const SHORT: usize = 64;
-
-/// Rows of columns that span more bytes come from memory, which is too far for the processor
-/// to look ahead: so many rows are.
-const FAR: usize = 1 << 20;
-const AHEAD: usize = 2;
 
 /// Elements as integers.
 pub(crate) trait Word: Lane + Ord + Default {
@@ -224,8 +219,39 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
 /// The rank of the most extreme of some elements.
 #[inline(always)]
 fn most<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) -> K {
-    let keys = elements.iter().map(|&x| K::load(x).key::<FLOAT>(flip, limit));
-    K::word::<FLOAT>(keys.fold(K::BOUNDS.0, K::max), flip, limit).rank::<FLOAT>(flip, limit)
+    let fold = |most: K, &x: &K::Bytes| most.max(K::load(x).key::<FLOAT>(flip, limit));
+    // So many side by side that the compiler keeps their keys in vectors.
+    let key = if FLOAT { most_of::<K, 16>(elements, fold) } else { most_of::<K, 32>(elements, fold) };
+    K::word::<FLOAT>(key, flip, limit).rank::<FLOAT>(flip, limit)
+}
+
+/// The greatest key of elements, the last of which may be folded twice.
+#[inline(always)]
+fn most_of<K: Word, const SIDE_BY_SIDE: usize>(
+    elements: &[K::Bytes],
+    fold: impl Fn(K, &K::Bytes) -> K + Copy,
+) -> K {
+    let Some(end) = elements.last_chunk() else {
+        return elements.iter().fold(K::BOUNDS.0, fold);
+    };
+    let mut most = [K::BOUNDS.0; SIDE_BY_SIDE];
+    for few in elements.as_chunks().0 {
+        read_ahead(few);
+        most = fold_each::<K, SIDE_BY_SIDE>(most, few, fold);
+    }
+    by_halves(fold_each::<K, SIDE_BY_SIDE>(most, end, fold), K::max)
+}
+
+#[inline(always)]
+fn fold_each<K: Word, const SIDE_BY_SIDE: usize>(
+    mut most: [K; SIDE_BY_SIDE],
+    few: &[K::Bytes; SIDE_BY_SIDE],
+    fold: impl Fn(K, &K::Bytes) -> K,
+) -> [K; SIDE_BY_SIDE] {
+    for (most, x) in most.iter_mut().zip(few) {
+        *most = fold(*most, x);
+    }
+    most
 }
 
 /// The first or the last place of what is wanted, which is there.
@@ -282,18 +308,48 @@ impl<K: Word, const FLOAT: bool> Vectorized for InColumns<'_, K, FLOAT> {
         let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
         self.places.fill(0u32.store());
         let mut best = vec![K::BOUNDS.0; self.places.len()];
-        let far = size_of_val(self.elements) > FAR;
-        for (i, row) in (0u32..).zip(self.elements.chunks(self.stride)) {
+        let further = |(best, place): (K, u32), i: u32, x: K::Bytes| {
+            let rank = K::load(x).rank::<FLOAT>(flip, limit);
+            let further = (rank > best) | (last & (rank == best)) | (FLOAT & (rank == K::BOUNDS.1));
+            if further { (rank, i) } else { (best, place) }
+        };
+        let far = is_far(self.elements);
+        let (length, mut rows, mut i) = (best.len(), self.elements, 0);
+        // As in `fold_columns`.
+        while rows.len() >= 3 * self.stride + length {
             if far {
-                prefetch_row(self.elements, (i as usize + AHEAD) * self.stride, best.len());
+                (4..8).for_each(|i| prefetch_row(rows, i * self.stride, length));
             }
+            let four = [0, 1, 2, 3].map(|i| &rows[i * self.stride..][..length]);
+            search_four::<K>(&mut best, self.places, i, four, further);
+            (rows, i) = (rows.get(4 * self.stride..).unwrap_or(&[]), i + 4);
+        }
+        for (i, row) in (i..).zip(rows.chunks(self.stride)) {
             for ((best, place), &x) in best.iter_mut().zip(&mut *self.places).zip(row) {
-                let rank = K::load(x).rank::<FLOAT>(flip, limit);
-                let further = (rank > *best) | (last & (rank == *best)) | (FLOAT & (rank == K::BOUNDS.1));
-                *best = if further { rank } else { *best };
-                *place = (if further { i } else { u32::load(*place) }).store();
+                let found = further((*best, u32::load(*place)), i, x);
+                (*best, *place) = (found.0, found.1.store());
             }
         }
+    }
+}
+
+/// What is further of each column of four rows.
+#[inline(always)]
+fn search_four<K: Word>(
+    best: &mut [K],
+    places: &mut [[u8; 4]],
+    i: u32,
+    [a, b, c, d]: [&[K::Bytes]; 4],
+    further: impl Fn((K, u32), u32, K::Bytes) -> (K, u32),
+) {
+    let four = a.iter().zip(b).zip(c).zip(d);
+    for ((best, place), (((&a, &b), &c), &d)) in best.iter_mut().zip(places).zip(four) {
+        let mut found = (*best, u32::load(*place));
+        found = further(found, i, a);
+        found = further(found, i + 1, b);
+        found = further(found, i + 2, c);
+        found = further(found, i + 3, d);
+        (*best, *place) = (found.0, found.1.store());
     }
 }
 
@@ -396,7 +452,7 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
         }
         let (flip, limit) = order::<S, K, LARGEST>();
         let mut words = vec![K::BOUNDS.0; lanes.len()];
-        fold_columns(&mut words, elements, self.stride, |best, x| {
+        fold_columns(&mut words, elements, self.stride, is_far(elements), |best, x| {
             best.max(K::load(x).key::<true>(flip, limit))
         });
         let is_zero = |word: K| word.is_of_size(K::default(), K::default());

@@ -8,7 +8,7 @@
 //! Nx's own backend does.
 
 use crate::dtype::{Element, Lane};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_row, read_ahead};
 use crate::lane::{CastOf, Map, Narrow};
 use crate::narrow::BF16;
 
@@ -88,6 +88,7 @@ fn fold_chunks<'a, S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
 ) -> &'a [S::Bytes] {
     let (chunks, rest) = elements.as_chunks::<STRIPES>();
     for chunk in chunks {
+        read_ahead(chunk);
         for (stripe, &x) in stripes.iter_mut().zip(chunk) {
             *stripe = F::fold(*stripe, M::map(S::load(x)));
         }
@@ -152,20 +153,96 @@ fn fold_pairs<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
     if row.len() < 2 * STRIPES {
         return fold_on::<BF16, f64, CastOf, F>(F::start(), row);
     }
-    let [mut low, mut high] = [[F::start(); STRIPES / 2]; 2];
-    let (chunks, rest) = row.as_chunks::<STRIPES>();
+    let mut halves = [[F::start(); STRIPES / 2]; 2];
+    let (chunks, rest) = row.as_chunks();
     for chunk in chunks {
-        let (words, _) = chunk.as_flattened().as_chunks::<4>();
-        for ((low, high), &word) in low.iter_mut().zip(&mut high).zip(words) {
-            let word = u32::from_ne_bytes(word);
-            *low = F::fold(*low, f32::from_bits(word << 16).into());
-            *high = F::fold(*high, f32::from_bits(word & 0xffff_0000).into());
+        read_ahead(chunk);
+        halves = fold_words::<F>(halves, chunk);
+    }
+    let stripes = in_order(from_memory(halves));
+    fold_on::<BF16, f64, CastOf, F>(by_halves(stripes, F::fold), rest)
+}
+
+/// An element for each stripe: those whose bits are the low ones of words, and the others.
+#[inline(always)]
+fn fold_words<F: Fold<f64>>(
+    [mut low, mut high]: [[f64; STRIPES / 2]; 2],
+    elements: &[[u8; 2]; STRIPES],
+) -> [[f64; STRIPES / 2]; 2] {
+    let (words, _) = elements.as_flattened().as_chunks::<4>();
+    for ((low, high), &word) in low.iter_mut().zip(&mut high).zip(words) {
+        let word = u32::from_ne_bytes(word);
+        *low = F::fold(*low, f32::from_bits(word << 16).into());
+        *high = F::fold(*high, f32::from_bits(word & 0xffff_0000).into());
+    }
+    [low, high]
+}
+
+#[inline(always)]
+fn halves_of(block: &[[u8; 8]; STRIPES]) -> [[f64; STRIPES / 2]; 2] {
+    let mut halves = [[0.0; STRIPES / 2]; 2];
+    for (folded, &lane) in halves.as_flattened_mut().iter_mut().zip(block) {
+        *folded = f64::load(lane);
+    }
+    halves
+}
+
+/// What has been folded of each element.
+#[inline(always)]
+fn in_order([low, high]: [[f64; STRIPES / 2]; 2]) -> [f64; STRIPES] {
+    let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
+    std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
+}
+
+/// `columns` of bf16 in f64, with the same results, by words as `bfloat_rows`.
+pub(crate) fn bfloat_columns<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
+    vectorize(PairColumns::<F> { elements, stride, lanes, fold: std::marker::PhantomData });
+}
+
+struct PairColumns<'a, F> {
+    elements: &'a [u8],
+    stride: usize,
+    lanes: &'a mut [u8],
+    fold: std::marker::PhantomData<F>,
+}
+
+impl<F: Fold<f64>> Vectorized for PairColumns<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // Rows for which lanes are read and written once.
+        const ROWS: usize = 8;
+        let (elements, lanes) = (BF16::view(self.elements), f64::view_mut(self.lanes));
+        lanes.fill(F::start().store());
+        let length = lanes.len();
+        let (blocks, rest) = lanes.as_chunks_mut::<STRIPES>();
+        for rows in elements.chunks(ROWS * self.stride) {
+            for (i, block) in blocks.iter_mut().enumerate() {
+                let first = i * STRIPES;
+                let mut halves = halves_of(block);
+                for row in rows.chunks(self.stride) {
+                    prefetch(row, ROWS * self.stride + first);
+                    let Some(elements) = row[first..].first_chunk() else { break };
+                    halves = fold_words::<F>(halves, elements);
+                }
+                for (lane, folded) in block.iter_mut().zip(halves.as_flattened()) {
+                    *lane = folded.store();
+                }
+            }
+            for row in rows.chunks(self.stride) {
+                for (lane, &x) in rest.iter_mut().zip(&row[length - length % STRIPES..]) {
+                    *lane = F::fold(f64::load(*lane), CastOf::map(BF16::load(x))).store();
+                }
+            }
+        }
+        for block in blocks {
+            let folded = in_order(halves_of(block));
+            for (lane, folded) in block.iter_mut().zip(folded) {
+                *lane = folded.store();
+            }
         }
     }
-    let [low, high] = from_memory([low, high]);
-    let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
-    let stripes: [f64; STRIPES] = std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] });
-    fold_on::<BF16, f64, CastOf, F>(by_halves(stripes, F::fold), rest)
 }
 
 /// Elements of 16 bits and less that are widened at once.
@@ -246,18 +323,27 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
     fn run(self) {
         let lanes = L::view_mut(self.lanes);
         lanes.fill(F::start().store());
-        fold_columns(lanes, S::view(self.elements), self.stride, |lane, x| {
+        let elements = S::view(self.elements);
+        fold_columns(lanes, elements, self.stride, is_far(elements), |lane, x| {
             F::fold(L::load(lane), M::map(S::load(x))).store()
         });
     }
 }
 
-/// Folds each column into its lane.
+/// Whether rows of columns come from memory, and the next ones have to be brought near, since they
+/// are too far apart for the processor to look ahead.
+#[inline(always)]
+pub(super) fn is_far<E>(elements: &[E]) -> bool {
+    size_of_val(elements) > 1 << 20
+}
+
+/// Folds each column into its lane, and brings rows near that come next if `ahead`.
 #[inline(always)]
 pub(super) fn fold_columns<T: Copy, E: Copy>(
     lanes: &mut [T],
     elements: &[E],
     stride: usize,
+    ahead: bool,
     fold: impl Fn(T, E) -> T,
 ) {
     // Lanes are read and written once for four rows, which come from memory side by side. The
@@ -265,15 +351,43 @@ pub(super) fn fold_columns<T: Copy, E: Copy>(
     let length = lanes.len();
     let mut rows = elements;
     while rows.len() >= 3 * stride + length {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
-        for ((((lane, &a), &b), &c), &d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-            *lane = fold(fold(fold(fold(*lane, a), b), c), d);
-        }
+        let four = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
+        let done = match size_of::<E>() {
+            _ if !ahead => 0,
+            1 | 2 => fold_parts::<T, E, 128>(lanes, rows, four, stride, &fold),
+            _ => fold_parts::<T, E, 64>(lanes, rows, four, stride, &fold),
+        };
+        fold_four(&mut lanes[done..], four.map(|row| &row[done..]), &fold);
         rows = rows.get(4 * stride..).unwrap_or(&[]);
     }
     for row in rows.chunks(stride) {
         for (lane, &x) in lanes.iter_mut().zip(row) {
             *lane = fold(*lane, x);
         }
+    }
+}
+
+/// Folds the first of four rows, `PART` by `PART`, and brings the next four near: how many.
+#[inline(always)]
+fn fold_parts<T: Copy, E: Copy, const PART: usize>(
+    lanes: &mut [T],
+    rows: &[E],
+    four: [&[E]; 4],
+    stride: usize,
+    fold: impl Fn(T, E) -> T,
+) -> usize {
+    let mut done = 0;
+    for lanes in lanes.as_chunks_mut::<PART>().0 {
+        (4..8).for_each(|row| prefetch_row(rows, row * stride + done, PART));
+        fold_four(lanes, four.map(|row| &row[done..][..PART]), &fold);
+        done += PART;
+    }
+    done
+}
+
+#[inline(always)]
+fn fold_four<T: Copy, E: Copy>(lanes: &mut [T], [a, b, c, d]: [&[E]; 4], fold: impl Fn(T, E) -> T) {
+    for ((((lane, &a), &b), &c), &d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *lane = fold(fold(fold(fold(*lane, a), b), c), d);
     }
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::fold::by_halves;
 use super::matmul::Ring;
 use super::matvec::{STRIPES, with_rest};
-use super::simd::{Fused, InstructionSet, Products, Vectorized};
+use super::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
 /// stripes is `VECTORS` of so many `LANES`, and so many `ROWS` are multiplied side by side.
@@ -102,6 +102,7 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                     if line + v < middle.len() {
                         let factor = T::read(set, &middle[line + v]);
                         for i in 0..ROWS {
+                            read_ahead(&inner[i][line + v]);
                             let element = T::read(set, &inner[i][line + v]);
                             let sum = &mut sums[i][(v + 1) % VECTORS];
                             *sum = <T as Products<S>>::add_product(set, *sum, element, factor);

@@ -214,6 +214,21 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     let _ = address;
 }
 
+/// So many bytes ahead of what is read, memory is brought near: processors look ahead by
+/// themselves, but not past the end of a page. (`kernels`: sum, max.)
+const AHEAD: usize = 1 << 11;
+
+/// Brings near what a loop will read soon, which goes through memory from element to element
+/// and has come to these.
+#[inline(always)]
+pub fn read_ahead<T>(elements: &[T]) {
+    const LINE: usize = 64;
+    let (width, lines) = (size_of::<T>().max(1), size_of_val(elements).div_ceil(LINE));
+    for line in 0..lines {
+        prefetch(elements, (AHEAD + line * LINE) / width);
+    }
+}
+
 /// Brings a row near, of `length` elements from one on, as far as there are so many.
 #[inline(always)]
 pub fn prefetch_row<T>(elements: &[T], start: usize, length: usize) {

@@ -385,7 +385,7 @@ fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<
     Some(match dtype {
         DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
         DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
-        DType::BF16 => (fold::bfloat_rows::<F>, fold::columns::<BF16, f64, CastOf, F>),
+        DType::BF16 => (fold::bfloat_rows::<F>, fold::bfloat_columns::<F>),
         DType::F16 => narrow_loops::<F16, F>(),
         DType::F8 => narrow_loops::<F8, F>(),
         DType::F8E4M3FN => narrow_loops::<F8E4M3FN, F>(),
