@@ -285,6 +285,32 @@ pub(crate) struct Plan {
 /// second-level cache.
 const PIECE: usize = 1 << 15;
 
+/// Windows that are folded side by side if there are so many.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Axes with windows of all their elements as one axis: that takes a pass less. They are folded
+/// from the first element to the last, so that there must be windows enough to do so side by side.
+fn joined(before: usize, axes: Vec<Axis>) -> Vec<Axis> {
+    let is_whole = |axis: &Axis| {
+        Axis { windows: 1, places: axis.size, stride: 1, dilation: 1, low: 0, ..*axis } == *axis
+    };
+    let mut joined: Vec<Axis> = Vec::with_capacity(axes.len());
+    let mut windows = before;
+    for axis in axes {
+        match joined.last_mut() {
+            Some(last) if windows >= SIDE_BY_SIDE && is_whole(last) && is_whole(&axis) => {
+                last.size *= axis.size;
+                last.places = last.size;
+            }
+            _ => {
+                windows = windows.saturating_mul(axis.windows);
+                joined.push(axis);
+            }
+        }
+    }
+    joined
+}
+
 impl Plan {
     pub(crate) fn new(
         op: &'static str,
@@ -308,7 +334,7 @@ impl Plan {
                 (1, 1, vec![one])
             }
         };
-        Plan { op, lane, folder, neutral, before, after, axes }
+        Plan { op, lane, folder, neutral, before, after, axes: joined(before, axes) }
     }
 
     /// The product of the axes before those that are folded.
