@@ -16,9 +16,12 @@ use num_complex::Complex;
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, BYTE, Cost, Work};
 use crate::exec::pause::{self, pause};
+use crate::exec::simd;
 
 /// What a multiplication and addition of four bytes costs.
-pub(super) const FLOAT: Cost = 10;
+pub(super) fn float_cost() -> Cost {
+    simd::by_vectors(10)
+}
 
 /// A number that blocks hold.
 pub trait Number: Copy + Send + Sync + Default + 'static {
@@ -513,7 +516,7 @@ pub(super) fn multiply_at<T: Number>(
 
 /// What an element of a product of `k` steps costs.
 fn cost<T>(k: usize) -> Cost {
-    FLOAT * (k * size_of::<T>() / 4) as Cost
+    float_cost() * (k * size_of::<T>() / 4) as Cost
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use num_complex::Complex;
 
 use crate::DType;
 use crate::dtype::Lane;
-use crate::exec::blocks::{self, FLOAT, Number, Update, View};
+use crate::exec::blocks::{self, Number, Update, View};
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::pause;
@@ -31,7 +31,7 @@ const ORDERED: Cost = 60;
 /// What a multiplication and addition of elements costs, at most.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    ORDERED * dtype.width() as Cost / 8 + FLOAT
+    ORDERED * dtype.width() as Cost / 8 + blocks::float_cost()
 }
 
 /// A matrix in memory: the element at (row, column) is

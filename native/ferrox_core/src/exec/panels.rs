@@ -12,7 +12,7 @@
 use super::parallel::Cost;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Avx512, Fused, InstructionSet, Products};
-use super::simd::{Vectorized, dispatch, fuses};
+use super::simd::{Vectorized, by_vectors, dispatch, fuses};
 use crate::dtype::Lane;
 
 /// Rows and vectors of columns whose sums are in registers: of 32 with 64 bytes, or of 16 with 32.
@@ -80,9 +80,8 @@ impl Kernel {
 /// What so many products of a type of so many bytes cost.
 #[must_use]
 pub fn cost(width: usize, products: usize) -> Cost {
-    /// By the bytes.
-    const PRODUCT: Cost = 3;
-    PRODUCT.saturating_mul(products.saturating_mul(width) as Cost)
+    // By the bytes.
+    by_vectors(3).saturating_mul(products.saturating_mul(width) as Cost)
 }
 
 /// What a processor with vectors of 64 bytes can do more.

@@ -112,6 +112,16 @@ fn detect() -> Level {
     Level::Baseline
 }
 
+/// What computing costs with the vectors that there are, of what it does with those of 64 bytes.
+#[must_use]
+pub fn by_vectors(cost: u64) -> u64 {
+    match level() {
+        Level::Baseline => 4 * cost,
+        Level::V3 => 2 * cost,
+        Level::V4 => cost,
+    }
+}
+
 /// Whether `mul_add` is one instruction in the loops that [`dispatch`] runs, and not a call.
 #[inline]
 #[must_use]
