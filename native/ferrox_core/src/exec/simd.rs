@@ -11,6 +11,7 @@ mod halves;
 mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod products;
+mod stretches;
 
 #[cfg(target_arch = "x86_64")]
 pub use self::halves::{HALVES, Halves, Singles, Widened};
@@ -19,6 +20,7 @@ pub use self::halves::{round_to_halves, widen_halves};
 pub use self::lanes::{Lanes, turn_bytes};
 #[cfg(target_arch = "x86_64")]
 pub use self::products::{Fused, Part, Products, floats};
+pub use self::stretches::{multiply_pairs, truncate_to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
@@ -145,52 +147,6 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     if fuses() { v.run() } else { v.run_unfused() }
-}
-
-/// Truncates floats to bytes, as many of the first as fill vectors and are below 2^31: how many,
-/// and none without instructions that the compiler doesn't find by itself.
-#[must_use]
-pub fn truncate_to_bytes(from: &[[u8; 4]], to: &mut [[u8; 1]]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if level() == Level::V3 {
-        // SAFETY: as in `dispatch`.
-        return unsafe { truncate_v3(from, to) };
-    }
-    let _ = (from, to);
-    0
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn truncate_v3(from: &[[u8; 4]], to: &mut [[u8; 1]]) -> usize {
-    const LANES: usize = 32;
-    let low = arch::_mm256_set1_epi32(0xff);
-    // What the instruction makes of values that it can't truncate.
-    let failed = arch::_mm256_set1_epi32(i32::MIN);
-    // Packing goes by halves of the vectors.
-    let in_order = arch::_mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    let mut done = 0;
-    for (from, to) in from.as_chunks::<LANES>().0.iter().zip(to.as_chunks_mut::<LANES>().0) {
-        let quarters = from.as_chunks::<8>().0;
-        let numbers: [arch::__m256i; 4] = std::array::from_fn(|i| {
-            // SAFETY: it is borrowed, and as long as the vector.
-            let floats = unsafe { arch::_mm256_loadu_ps(quarters[i].as_ptr().cast()) };
-            arch::_mm256_cvttps_epi32(floats)
-        });
-        let [a, b, c, d] = numbers.map(|x| arch::_mm256_cmpeq_epi32(x, failed));
-        let any = arch::_mm256_or_si256(arch::_mm256_or_si256(a, b), arch::_mm256_or_si256(c, d));
-        if arch::_mm256_testz_si256(any, any) == 0 {
-            break;
-        }
-        let [a, b, c, d] = numbers.map(|x| arch::_mm256_and_si256(x, low));
-        let bytes =
-            arch::_mm256_packus_epi16(arch::_mm256_packus_epi32(a, b), arch::_mm256_packus_epi32(c, d));
-        let bytes = arch::_mm256_permutevar8x32_epi32(bytes, in_order);
-        // SAFETY: as above.
-        unsafe { arch::_mm256_storeu_si256(to.as_mut_ptr().cast(), bytes) };
-        done += LANES;
-    }
-    done
 }
 
 macro_rules! truncate {

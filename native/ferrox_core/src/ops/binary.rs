@@ -368,6 +368,18 @@ fn tile<F: Binary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Resu
     vectorize(BinaryLoop::<F, T> { out, operands, op: std::marker::PhantomData })
 }
 
+/// `tile` of products of pairs of f32.
+fn multiply_tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+    const PAIR: usize = 8;
+    let [Operand::Slice(left), Operand::Slice(right)] = *operands else {
+        return tile::<Multiply, Complex<f32>>(out, operands);
+    };
+    let [l, r] = [left, right].map(|pairs| pairs.as_chunks::<PAIR>().0);
+    let done = PAIR * simd::multiply_pairs(l, r, out.as_chunks_mut::<PAIR>().0);
+    let rest = [&left[done..], &right[done..]].map(Operand::Slice);
+    tile::<Multiply, Complex<f32>>(&mut out[done..], &rest)
+}
+
 /// The kernel of an operation and the type of what it computes.
 fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)> {
     macro_rules! ring {
@@ -448,6 +460,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
     let kernel = match op {
         BinaryOp::Add => number!(Add),
         BinaryOp::Subtract => number!(Subtract),
+        BinaryOp::Multiply if compute == Compute::As(DType::C64) => multiply_tile,
         BinaryOp::Multiply => number!(Multiply),
         BinaryOp::Divide => match compute {
             Compute::As(DType::S32) => divide_tile::<i32>,
