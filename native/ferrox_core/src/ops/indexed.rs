@@ -216,6 +216,7 @@ impl<'a> Indices<'a> {
         offsets.fill(first as isize);
         let (depth, width) = (self.axes.len(), self.dtype.width());
         let bytes = &self.bytes[start * depth * width..];
+        simd::read_ahead(&bytes[..offsets.len() * depth * width]);
         self.axes.iter().zip(&self.strides).enumerate().fold(true, |inside, (axis, (&of, &stride))| {
             let dim = self.shape[of] as u64;
             inside
@@ -261,8 +262,12 @@ impl<I: Element> Vectorized for Steps<'_, I> {
     #[inline(always)]
     fn run(self) -> bool {
         let (indices, depth) = (self.indices, self.depth);
-        // The compiler makes vectors of the first.
-        if depth == 1 { self.add(indices.iter()) } else { self.add(indices.iter().step_by(depth)) }
+        // The compiler makes vectors of the first, and fewer steps where nothing is multiplied.
+        match (depth, self.stride) {
+            (1, 1) => Steps { stride: 1, ..self }.add(indices.iter()),
+            (1, _) => self.add(indices.iter()),
+            _ => self.add(indices.iter().step_by(depth)),
+        }
     }
 }
 
