@@ -481,6 +481,16 @@ fn indexed_add_f32(bencher: Bencher, n: usize) {
     });
 }
 
+#[divan::bench(args = SIZES)]
+fn indexed_add_u8(bencher: Bencher, n: usize) {
+    let (shape, places) = ([n, 1], places(n));
+    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    let numbers = numbers_in(DType::U8, n);
+    let count = [n];
+    let updates = Tensor::new("bench", DType::U8, &count, &numbers).expect("sound");
+    run_bytes(bencher, (&count, &count), |out, x| indexed(Update::Add, out, x, &places, &updates, &[0]));
+}
+
 fn product(bencher: Bencher, dtype: DType, left: &[usize], right: &[usize], out: &[usize]) {
     run(bencher, dtype, (out, &[left, right]), |out, x| {
         let [left, right] =

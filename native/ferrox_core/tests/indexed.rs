@@ -295,6 +295,36 @@ fn puts_slices() {
     println!("put_slice: {compared} elements compared");
 }
 
+/// A tensor of integers, again and again.
+fn source(dtype: DType, shape: &[usize], numbers: &[i128]) -> Source {
+    let numbers: Vec<Number> = numbers.iter().map(|&n| Number::Integer(n)).collect();
+    Source::new(dtype, contiguous(shape), &numbers)
+}
+
+/// So many that threads share them: each place is counted, from the number that it is.
+#[test]
+fn many_updates() {
+    const UPDATES: usize = 100_000;
+    for size in [7, 1_000, 90_000] {
+        let places: Vec<i128> = (0..UPDATES as i128).map(|i| (i * i + 3 * i) % size as i128).collect();
+        let (places, ones) = (source(S64, &[UPDATES, 1], &places), source(U8, &[UPDATES], &[1]));
+        for dtype in [U8, S16, U32, S64, F64] {
+            let numbers: Vec<i128> = (0..size as i128).map(|i| i % 50).collect();
+            let target = source(dtype, &[size], &numbers);
+            let bits = output(dtype, &[size], |out| {
+                indexed(Update::Add, out, &target.buffer(), &places.buffer(), &ones.buffer(), &[0])
+            });
+            let mut expected = numbers;
+            for i in 0..UPDATES {
+                expected[own(&places, &[i, 0])] += 1;
+            }
+            for (bits, expected) in bits.expect("sound").into_iter().zip(expected) {
+                assert_eq!(bits, cast(Number::Integer(expected), dtype), "{dtype}, {size} elements");
+            }
+        }
+    }
+}
+
 #[test]
 fn scalars() {
     let one = |n: i128| Source::new(F32, contiguous(&[]), &[Number::Integer(n)]);
@@ -306,8 +336,6 @@ fn scalars() {
 
 #[test]
 fn what_is_refused() {
-    let numbers = |n: &[i128]| n.iter().map(|&n| Number::Integer(n)).collect::<Vec<_>>();
-    let source = |dtype, shape: &[usize], n: &[i128]| Source::new(dtype, contiguous(shape), &numbers(n));
     let tensor = source(F32, &[2, 3], &[1]);
     let tensor = tensor.buffer();
     let error = |dtype, n: &[i128], op: &dyn Fn(&ferrox_core::Tensor<'_>) -> Error| {
@@ -364,6 +392,13 @@ fn what_is_refused() {
     };
     many[777] = 150_000;
     assert_eq!(error(S64, &many, &added), "index 150000 is out of bounds for axis 0 in shape {150000}");
+    let counted = |places: &ferrox_core::Tensor<'_>| {
+        let (ones, updates) = (source(S16, &[900], &[1]), source(S16, &[100_000], &[1]));
+        output(S16, &[900], |out| indexed(Update::Add, out, &ones.buffer(), places, &updates.buffer(), &[0]))
+            .expect_err("refused")
+    };
+    many[777] = 900;
+    assert_eq!(error(S64, &many, &counted), "index 900 is out of bounds for axis 0 in shape {900}");
     let places = source(S32, &[1, 2], &[0, 0]);
     let places = places.buffer();
     let axes = output(F32, &[1], |out| gather(out, &tensor, &places, &[1, 0])).expect_err("refused");

@@ -128,14 +128,14 @@ pub fn indexed(
         }
         convert(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
+        if update == Update::Add {
+            dispatch!(integer dtype, T => {
+                return add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out));
+            }, else => ());
+        }
         rows.each_tile(0, 0..rows.count, |start, offsets, _| {
             let updates = &updates[start * window.size * dtype.width()..];
-            match update {
-                Update::Put => window.write(dtype.width(), updates, offsets.iter().copied(), out),
-                Update::Add => {
-                    dispatch!(integer dtype, T => add_integers::<T>(&window, offsets, updates, out), else => ());
-                }
-            }
+            window.write(dtype.width(), updates, offsets.iter().copied(), out);
             window.pause_after(offsets.len());
         })
     })
@@ -181,13 +181,59 @@ pub(super) fn each_update(window: &Window, offsets: &[isize], mut update: impl F
     }
 }
 
-/// Sums of integers wrap, so that their order doesn't matter.
-fn add_integers<T: Element>(window: &Window, offsets: &[isize], updates: &[u8], out: &mut [u8]) {
-    let (updates, out) = (T::view(updates), T::view_mut(out));
-    each_update(window, offsets, |place, i| {
-        let sum = T::load(out[place]).to_i64().wrapping_add(T::load(updates[i]).to_i64());
-        out[place] = T::from_i64(sum).store();
+/// Adds updates to integers. Their sums wrap, so that the order doesn't matter: each thread has a
+/// share of the updates, and all but one add theirs up in memory of their own.
+fn add_integers<T: Element>(
+    (op, dtype): (&'static str, DType),
+    rows: &Indices<'_>,
+    window: &Window,
+    updates: &[u8],
+    out: &mut [T::Bytes],
+) -> Result<(), Error> {
+    let (size, count) = (out.len(), rows.count * window.size);
+    // Sums of a thread's own take as long as so many updates.
+    let shares =
+        if parallel::pays(count, WRITE) { parallel::threads().min(1 + count / size.max(1)) } else { 1 };
+    let mut own = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
+    let slots = [&mut *out].into_iter().chain(own.chunks_mut(size.max(1)));
+    let slots: Vec<(usize, &mut [T::Bytes])> = slots.enumerate().collect();
+    let each = rows.count.div_ceil(slots.len());
+    let added = parallel::try_each(count, WRITE, slots.into_iter(), |(share, out)| {
+        let range = (share * each).min(rows.count)..((share + 1) * each).min(rows.count);
+        rows.each_tile(0, range, |start, offsets, _| {
+            let updates = &T::view(updates)[start * window.size..];
+            each_update(window, offsets, |place, i| add_integer::<T>(&mut out[place], updates[i]));
+            window.pause_after(offsets.len());
+        })
     });
+    // The first index that is out of bounds, whichever thread has met one.
+    added.map_err(|_| rows.outside(0))?;
+    for sums in own.chunks(size.max(1)) {
+        simd::dispatch(Sums::<T> { out, sums });
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn add_integer<T: Element>(total: &mut T::Bytes, update: T::Bytes) {
+    *total = T::from_i64(T::load(*total).to_i64().wrapping_add(T::load(update).to_i64())).store();
+}
+
+/// Adds sums to others.
+struct Sums<'a, T: Element> {
+    out: &'a mut [T::Bytes],
+    sums: &'a [T::Bytes],
+}
+
+impl<T: Element> Vectorized for Sums<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (total, &sum) in self.out.iter_mut().zip(self.sums) {
+            add_integer::<T>(total, sum);
+        }
+    }
 }
 
 /// Replaces some elements by others.
