@@ -18,11 +18,17 @@ pub const NEAR: usize = 4;
 /// What it costs where the next element lies far away.
 pub const FAR_COST: Cost = 600;
 
+/// So few elements are copied before it is known whether their axes are fewer.
+const FEW: usize = 256;
+
 /// Copies all elements of a layout, `width` bytes each, in row-major order.
 pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     let size = layout.size();
     if size == 0 {
         return;
+    }
+    if size <= FEW {
+        return gather(width, bytes, layout, 0, out);
     }
     let (shape, strides) = collapse(&layout.shape, &layout.strides);
     let layout = Layout { shape, strides, offset: layout.offset };
