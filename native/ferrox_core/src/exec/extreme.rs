@@ -7,7 +7,9 @@
 
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::fold::{Fold, by_halves, fold_columns, fold_row, is_far};
-use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row, read_ahead};
+use crate::exec::simd::{
+    Level, Vectorized, dispatch as vectorize, level, place_of_extreme, prefetch_row, read_ahead,
+};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
 
@@ -16,6 +18,9 @@ const CHUNK: usize = 4096;
 
 /// Elements that are compared with it at once.
 const FEW: usize = 64;
+
+/// Rows of f32 of so many elements are searched in one pass, where there is one.
+const ONE_PASS: usize = 32;
 
 /// Rows shorter than this are folded from left to right.
 const SHORT: usize = 64;
@@ -156,6 +161,20 @@ impl Search {
 
     /// The place of the extreme of each row of some length, which is not zero, as u64.
     pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
+        if self.float && self.width == 4 && length >= ONE_PASS && level() == Level::V3 {
+            let rows = f32::view(elements).chunks_exact(length);
+            for (place, row) in u64::view_mut(places).iter_mut().zip(rows) {
+                match place_of_extreme(row, self.flip == 0, self.last) {
+                    Some(found) => *place = (found as u64).store(),
+                    None => self.rows_of_any(row.as_flattened(), length, place),
+                }
+            }
+        } else {
+            self.rows_of_any(elements, length, places);
+        }
+    }
+
+    fn rows_of_any(self, elements: &[u8], length: usize, places: &mut [u8]) {
         by_width!(self, K, FLOAT => vectorize(InRows::<K, FLOAT> {
             search: self,
             rows: K::view(elements).chunks_exact(length),

@@ -20,7 +20,7 @@ pub use self::halves::{round_to_halves, widen_halves};
 pub use self::lanes::{Lanes, turn_bytes};
 #[cfg(target_arch = "x86_64")]
 pub use self::products::{Fused, Part, Products, floats};
-pub use self::stretches::{multiply_pairs, truncate_to_bytes};
+pub use self::stretches::{multiply_pairs, place_of_extreme, truncate_to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;

@@ -1,11 +1,11 @@
-//! Loops that the compiler doesn't find by itself, of stretches of elements. Each computes as many
-//! of the first as fill vectors, and says how many these are: none where there are no instructions
-//! for it.
+//! Loops that the compiler doesn't find by itself, of stretches of elements. Those that write
+//! compute as many of the first as fill vectors, and say how many these are: none where there are no
+//! instructions for it.
 
 #[cfg(target_arch = "x86_64")]
 use super::arch;
 #[cfg(target_arch = "x86_64")]
-use super::{Level, level};
+use super::{Level, level, read_ahead};
 
 /// Truncates floats to bytes, up to the first that are not below 2^31.
 #[must_use]
@@ -84,4 +84,101 @@ fn multiply_v3(left: &[[u8; 8]], right: &[[u8; 8]], out: &mut [[u8; 8]]) -> usiz
         done += LANES;
     }
     done
+}
+
+/// The place of the largest or smallest of floats: the first of several, or the last. None where
+/// there are no instructions for it, or where one is NaN, or there are few.
+#[must_use]
+pub fn place_of_extreme(floats: &[[u8; 4]], largest: bool, last: bool) -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::V3 && floats.len() >= 8 {
+        // SAFETY: as in `dispatch`.
+        return unsafe {
+            match (largest, last) {
+                (true, false) => place_v3::<{ arch::_CMP_GT_OQ }>(floats),
+                (true, true) => place_v3::<{ arch::_CMP_GE_OQ }>(floats),
+                (false, false) => place_v3::<{ arch::_CMP_LT_OQ }>(floats),
+                (false, true) => place_v3::<{ arch::_CMP_LE_OQ }>(floats),
+            }
+        };
+    }
+    let _ = (floats, largest, last);
+    None
+}
+
+/// `FURTHER` compares an element with what comes before it.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn place_v3<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
+    const LANES: usize = 8;
+    // Each lane of two vectors has an extreme, and which vector it was in.
+    const SIDE_BY_SIDE: usize = 2;
+    let largest = matches!(FURTHER, arch::_CMP_GT_OQ | arch::_CMP_GE_OQ);
+    let last = matches!(FURTHER, arch::_CMP_GE_OQ | arch::_CMP_LE_OQ);
+    let load = |few: &[[u8; 4]; LANES]| {
+        // SAFETY: it is borrowed, and as long as the vector.
+        unsafe { arch::_mm256_loadu_ps(few.as_ptr().cast()) }
+    };
+    let (vectors, _) = floats.as_chunks::<LANES>();
+    i32::try_from(floats.len()).ok()?;
+    let (first, rest) = vectors.split_first()?;
+    let mut best = [load(first); SIDE_BY_SIDE];
+    let mut at = [arch::_mm256_setzero_si256(); SIDE_BY_SIDE];
+    let mut nan = arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(best[0], best[0]);
+    let mut i = 1;
+    let (groups, alone) = rest.as_chunks::<SIDE_BY_SIDE>();
+    for group in groups {
+        read_ahead(group);
+        for side in 0..SIDE_BY_SIDE {
+            let x = load(&group[side]);
+            let further = arch::_mm256_cmp_ps::<FURTHER>(x, best[side]);
+            nan = arch::_mm256_or_ps(nan, arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(x, x));
+            best[side] = arch::_mm256_blendv_ps(best[side], x, further);
+            at[side] = arch::_mm256_blendv_epi8(
+                at[side],
+                arch::_mm256_set1_epi32(i + side as i32),
+                arch::_mm256_castps_si256(further),
+            );
+        }
+        i += SIDE_BY_SIDE as i32;
+    }
+    if arch::_mm256_movemask_ps(nan) != 0 {
+        return None;
+    }
+    // The extreme in all lanes, and the place of those that are equal to it.
+    let pick = |a, b| if largest { arch::_mm256_max_ps(a, b) } else { arch::_mm256_min_ps(a, b) };
+    let mut all = pick(best[0], best[1]);
+    all = pick(all, arch::_mm256_permute2f128_ps::<1>(all, all));
+    all = pick(all, arch::_mm256_permute_ps::<0b0100_1110>(all));
+    all = pick(all, arch::_mm256_permute_ps::<0b1011_0001>(all));
+    let choose = |a, b| if last { arch::_mm256_max_epi32(a, b) } else { arch::_mm256_min_epi32(a, b) };
+    let none = arch::_mm256_set1_epi32(if last { -1 } else { i32::MAX });
+    let lanes = arch::_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let [a, b] = [0, 1].map(|side| {
+        let equal = arch::_mm256_cmp_ps::<{ arch::_CMP_EQ_OQ }>(best[side], all);
+        let places = arch::_mm256_add_epi32(arch::_mm256_slli_epi32::<3>(at[side]), lanes);
+        arch::_mm256_blendv_epi8(none, places, arch::_mm256_castps_si256(equal))
+    });
+    let mut places = choose(a, b);
+    places = choose(places, arch::_mm256_permute2x128_si256::<1>(places, places));
+    places = choose(places, arch::_mm256_shuffle_epi32::<0b0100_1110>(places));
+    places = choose(places, arch::_mm256_shuffle_epi32::<0b1011_0001>(places));
+    let mut extreme = arch::_mm256_cvtss_f32(all);
+    let mut place = usize::try_from(arch::_mm256_cvtsi256_si32(places)).ok()?;
+    for (i, &x) in floats.iter().enumerate().skip((vectors.len() - alone.len()) * LANES) {
+        let x = f32::from_ne_bytes(x);
+        if x.is_nan() {
+            return None;
+        }
+        let further = match FURTHER {
+            arch::_CMP_GT_OQ => x > extreme,
+            arch::_CMP_GE_OQ => x >= extreme,
+            arch::_CMP_LT_OQ => x < extreme,
+            _ => x <= extreme,
+        };
+        if further {
+            (extreme, place) = (x, i);
+        }
+    }
+    Some(place)
 }
