@@ -330,11 +330,13 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
     }
 }
 
-/// Whether rows of columns come from memory, and the next ones have to be brought near, since they
-/// are too far apart for the processor to look ahead.
+/// Rows of columns that span more bytes come from memory, and the next ones have to be brought
+/// near, since they are too far apart for the processor to look ahead.
+const FAR: usize = 1 << 20;
+
 #[inline(always)]
 pub(super) fn is_far<E>(elements: &[E]) -> bool {
-    size_of_val(elements) > 1 << 20
+    size_of_val(elements) > FAR
 }
 
 /// Folds each column into its lane, and brings rows near that come next if `ahead`.

@@ -36,6 +36,9 @@ const CACHED: usize = 1 << 17;
 /// Totals of up to so many are added to by one thread.
 const NEAR: usize = 1 << 14;
 
+/// So many sums are added to others in the time of an update. (`kernels`: indexed_add_u8.)
+const UPDATE: usize = 10;
+
 /// Totals that nobody wants, where updates of another thread's half go: so many that few of those
 /// that the processor has begun meet in one.
 const SPARE: usize = 1024;
@@ -191,9 +194,9 @@ fn add_integers<T: Element>(
     out: &mut [T::Bytes],
 ) -> Result<(), Error> {
     let (size, count) = (out.len(), rows.count * window.size);
-    // Sums of a thread's own take as long as so many updates.
-    let shares =
-        if parallel::pays(count, WRITE) { parallel::threads().min(1 + count / size.max(1)) } else { 1 };
+    // The time of all is least where a thread's updates take as long as adding up the sums does.
+    let most = (UPDATE.saturating_mul(count) / size.max(1)).isqrt().max(1);
+    let shares = if parallel::pays(count, WRITE) { parallel::threads().min(most) } else { 1 };
     let mut own = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
     let slots = [&mut *out].into_iter().chain(own.chunks_mut(size.max(1)));
     let slots: Vec<(usize, &mut [T::Bytes])> = slots.enumerate().collect();
