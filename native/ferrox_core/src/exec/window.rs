@@ -28,6 +28,9 @@ const LONG: usize = 8;
 const DOUBLED: usize = 1 << 12;
 const NARROW: usize = 16;
 
+/// Windows that are folded side by side, where all of their places are there.
+pub(crate) const SIDE_BY_SIDE: usize = 8;
+
 /// Elements of a result that are folded at a time, so that they stay in the
 /// first-level cache.
 const TILE: usize = 1024;
@@ -357,7 +360,6 @@ fn fold_apart<L: Lane, F: Fold<L>>(
     step: usize,
     neutral: L,
 ) {
-    const SIDE_BY_SIDE: usize = 8;
     let extent = (places - 1) * dilation + 1;
     let (groups, rest) = target.as_chunks_mut::<SIDE_BY_SIDE>();
     let done = groups.len() * SIDE_BY_SIDE;

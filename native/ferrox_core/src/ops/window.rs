@@ -14,7 +14,7 @@ use crate::exec::elementwise::Convert;
 use crate::exec::fold::Fold;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause::pause;
-use crate::exec::window::{self, Axis, BYTE, Folder, Pass};
+use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
 use crate::lane::conversion;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor, scratch};
@@ -284,9 +284,6 @@ pub(crate) struct Plan {
 /// Lanes that a piece of the work should fit into, so that they stay in the
 /// second-level cache.
 const PIECE: usize = 1 << 15;
-
-/// Windows that are folded side by side if there are so many.
-const SIDE_BY_SIDE: usize = 8;
 
 /// Axes with windows of all their elements as one axis: that takes a pass less. They are folded
 /// from the first element to the last, so that there must be windows enough to do so side by side.
