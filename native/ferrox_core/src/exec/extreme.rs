@@ -6,10 +6,8 @@
 //! bits of negative ones flipped, floats are in the order of their values.
 
 use crate::dtype::{Element, Lane, cast};
-use crate::exec::fold::{Fold, by_halves, fold_columns, fold_row, is_far};
-use crate::exec::simd::{
-    Level, Vectorized, dispatch as vectorize, level, place_of_extreme, prefetch_row, read_ahead,
-};
+use crate::exec::fold::{Fold, by_halves, fold_chunks, fold_columns, fold_row, is_far, next_four};
+use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level, place_of_extreme, prefetch_row};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
 
@@ -238,7 +236,7 @@ impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
 /// The rank of the most extreme of some elements.
 #[inline(always)]
 fn most<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) -> K {
-    let fold = |most: K, &x: &K::Bytes| most.max(K::load(x).key::<FLOAT>(flip, limit));
+    let fold = |most: K, x| most.max(K::load(x).key::<FLOAT>(flip, limit));
     // So many side by side that the compiler keeps their keys in vectors.
     let key = if FLOAT { most_of::<K, 16>(elements, fold) } else { most_of::<K, 32>(elements, fold) };
     K::word::<FLOAT>(key, flip, limit).rank::<FLOAT>(flip, limit)
@@ -248,29 +246,15 @@ fn most<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) ->
 #[inline(always)]
 fn most_of<K: Word, const SIDE_BY_SIDE: usize>(
     elements: &[K::Bytes],
-    fold: impl Fn(K, &K::Bytes) -> K + Copy,
+    fold: impl Fn(K, K::Bytes) -> K + Copy,
 ) -> K {
-    let Some(end) = elements.last_chunk() else {
-        return elements.iter().fold(K::BOUNDS.0, fold);
-    };
     let mut most = [K::BOUNDS.0; SIDE_BY_SIDE];
-    for few in elements.as_chunks().0 {
-        read_ahead(few);
-        most = fold_each::<K, SIDE_BY_SIDE>(most, few, fold);
-    }
-    by_halves(fold_each::<K, SIDE_BY_SIDE>(most, end, fold), K::max)
-}
-
-#[inline(always)]
-fn fold_each<K: Word, const SIDE_BY_SIDE: usize>(
-    mut most: [K; SIDE_BY_SIDE],
-    few: &[K::Bytes; SIDE_BY_SIDE],
-    fold: impl Fn(K, &K::Bytes) -> K,
-) -> [K; SIDE_BY_SIDE] {
-    for (most, x) in most.iter_mut().zip(few) {
-        *most = fold(*most, x);
-    }
-    most
+    let Some(end) = elements.last_chunk::<SIDE_BY_SIDE>() else {
+        return elements.iter().fold(K::BOUNDS.0, |most, &x| fold(most, x));
+    };
+    fold_chunks(&mut most, elements, fold);
+    fold_chunks(&mut most, end, fold);
+    by_halves(most, K::max)
 }
 
 /// The first or the last place of what is wanted, which is there.
@@ -333,15 +317,13 @@ impl<K: Word, const FLOAT: bool> Vectorized for InColumns<'_, K, FLOAT> {
             if further { (rank, i) } else { (best, place) }
         };
         let far = is_far(self.elements);
-        let (length, mut rows, mut i) = (best.len(), self.elements, 0);
-        // As in `fold_columns`.
-        while rows.len() >= 3 * self.stride + length {
+        let (mut rows, mut i) = (self.elements, 0);
+        while let Some(four) = next_four(&mut rows, self.stride, best.len()) {
             if far {
-                (4..8).for_each(|i| prefetch_row(rows, i * self.stride, length));
+                (0..4).for_each(|row| prefetch_row(rows, row * self.stride, best.len()));
             }
-            let four = [0, 1, 2, 3].map(|i| &rows[i * self.stride..][..length]);
             search_four::<K>(&mut best, self.places, i, four, further);
-            (rows, i) = (rows.get(4 * self.stride..).unwrap_or(&[]), i + 4);
+            i += 4;
         }
         for (i, row) in (i..).zip(rows.chunks(self.stride)) {
             for ((best, place), &x) in best.iter_mut().zip(&mut *self.places).zip(row) {

@@ -70,7 +70,7 @@ pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::
         return fold_on::<S, L, M, F>(F::start(), row);
     }
     let mut stripes = [F::start(); STRIPES];
-    let rest = fold_chunks::<S, L, M, F>(&mut stripes, row);
+    let rest = fold_chunks(&mut stripes, row, |stripe, x| F::fold(stripe, M::map(S::load(x))));
     fold_on::<S, L, M, F>(by_halves(from_memory(stripes), F::fold), rest)
 }
 
@@ -82,15 +82,16 @@ fn fold_on<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(total: L, elements: &[
 
 /// An element for each stripe, as often as there are so many; the rest.
 #[inline(always)]
-fn fold_chunks<'a, S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
+pub(super) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
     stripes: &mut [L; STRIPES],
-    elements: &'a [S::Bytes],
-) -> &'a [S::Bytes] {
+    elements: &'a [E],
+    fold: impl Fn(L, E) -> L,
+) -> &'a [E] {
     let (chunks, rest) = elements.as_chunks::<STRIPES>();
     for chunk in chunks {
         read_ahead(chunk);
         for (stripe, &x) in stripes.iter_mut().zip(chunk) {
-            *stripe = F::fold(*stripe, M::map(S::load(x)));
+            *stripe = fold(*stripe, x);
         }
     }
     rest
@@ -290,11 +291,12 @@ impl<S: Narrow, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
         }
         for (lane, row) in lanes.iter_mut().zip(elements.chunks_exact(self.length)) {
             let mut stripes = [F::start(); STRIPES];
+            let fold = |stripe, x| F::fold(stripe, CastOf::map(f32::load(x)));
             let (pieces, rest) = row.as_chunks::<PIECE>();
             for piece in pieces {
-                fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, piece));
+                fold_chunks(&mut stripes, widened::<S>(&mut buffer, piece), fold);
             }
-            let rest = fold_chunks::<f32, f64, CastOf, F>(&mut stripes, widened::<S>(&mut buffer, rest));
+            let rest = fold_chunks(&mut stripes, widened::<S>(&mut buffer, rest), fold);
             *lane = fold_on::<f32, f64, CastOf, F>(by_halves(from_memory(stripes), F::fold), rest).store();
         }
     }
@@ -335,32 +337,28 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
 const FAR: usize = 1 << 20;
 
 #[inline(always)]
-pub(super) fn is_far<E>(elements: &[E]) -> bool {
+pub(crate) fn is_far<E>(elements: &[E]) -> bool {
     size_of_val(elements) > FAR
 }
 
 /// Folds each column into its lane, and brings rows near that come next if `ahead`.
 #[inline(always)]
-pub(super) fn fold_columns<T: Copy, E: Copy>(
+pub(crate) fn fold_columns<T: Copy, E: Copy>(
     lanes: &mut [T],
     elements: &[E],
     stride: usize,
     ahead: bool,
     fold: impl Fn(T, E) -> T,
 ) {
-    // Lanes are read and written once for four rows, which come from memory side by side. The
-    // last row may end with the last column.
-    let length = lanes.len();
+    // Lanes are read and written once for four rows, which come from memory side by side.
     let mut rows = elements;
-    while rows.len() >= 3 * stride + length {
-        let four = [0, 1, 2, 3].map(|i| &rows[i * stride..][..length]);
+    while let Some(four) = next_four(&mut rows, stride, lanes.len()) {
         let done = match size_of::<E>() {
             _ if !ahead => 0,
-            1 | 2 => fold_parts::<T, E, 128>(lanes, rows, four, stride, &fold),
-            _ => fold_parts::<T, E, 64>(lanes, rows, four, stride, &fold),
+            1 | 2 => fold_parts::<T, E, 128>(lanes, four, rows, stride, &fold),
+            _ => fold_parts::<T, E, 64>(lanes, four, rows, stride, &fold),
         };
         fold_four(&mut lanes[done..], four.map(|row| &row[done..]), &fold);
-        rows = rows.get(4 * stride..).unwrap_or(&[]);
     }
     for row in rows.chunks(stride) {
         for (lane, &x) in lanes.iter_mut().zip(row) {
@@ -369,18 +367,30 @@ pub(super) fn fold_columns<T: Copy, E: Copy>(
     }
 }
 
-/// Folds the first of four rows, `PART` by `PART`, and brings the next four near: how many.
+/// The first elements of four rows, if there are so many; `rows` is then what comes after them. The
+/// last row may end with the last of its elements.
+#[inline(always)]
+pub(super) fn next_four<'a, E>(rows: &mut &'a [E], stride: usize, length: usize) -> Option<[&'a [E]; 4]> {
+    let all = *rows;
+    if all.len() < 3 * stride + length {
+        return None;
+    }
+    *rows = all.get(4 * stride..).unwrap_or(&[]);
+    Some([0, 1, 2, 3].map(|i| &all[i * stride..][..length]))
+}
+
+/// Folds the first of four rows, `PART` by `PART`, and brings those of the next four near: how many.
 #[inline(always)]
 fn fold_parts<T: Copy, E: Copy, const PART: usize>(
     lanes: &mut [T],
-    rows: &[E],
     four: [&[E]; 4],
+    next: &[E],
     stride: usize,
     fold: impl Fn(T, E) -> T,
 ) -> usize {
     let mut done = 0;
     for lanes in lanes.as_chunks_mut::<PART>().0 {
-        (4..8).for_each(|row| prefetch_row(rows, row * stride + done, PART));
+        (0..4).for_each(|row| prefetch_row(next, row * stride + done, PART));
         fold_four(lanes, four.map(|row| &row[done..][..PART]), &fold);
         done += PART;
     }

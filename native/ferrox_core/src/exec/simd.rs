@@ -184,11 +184,13 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
 /// themselves, but not past the end of a page. (`kernels`: sum, max.)
 const AHEAD: usize = 1 << 11;
 
+/// Bytes that come together.
+const LINE: usize = 64;
+
 /// Brings near what a loop will read soon, which goes through memory from element to element
 /// and has come to these.
 #[inline(always)]
 pub fn read_ahead<T>(elements: &[T]) {
-    const LINE: usize = 64;
     let (width, lines) = (size_of::<T>().max(1), size_of_val(elements).div_ceil(LINE));
     for line in 0..lines {
         prefetch(elements, (AHEAD + line * LINE) / width);
@@ -198,7 +200,6 @@ pub fn read_ahead<T>(elements: &[T]) {
 /// Brings a row near, of `length` elements from one on, as far as there are so many.
 #[inline(always)]
 pub fn prefetch_row<T>(elements: &[T], start: usize, length: usize) {
-    const LINE: usize = 64;
     for index in (start..elements.len().min(start + length)).step_by((LINE / size_of::<T>()).max(1)) {
         prefetch(elements, index);
     }

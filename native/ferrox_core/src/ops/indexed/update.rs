@@ -9,6 +9,7 @@ use super::parts::{PART, Parts};
 use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::TILE;
+use crate::exec::fold::{fold_columns, is_far};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::radix::{self, Indexed};
 use crate::exec::simd::{self, Vectorized};
@@ -132,9 +133,9 @@ pub fn indexed(
         convert(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
         if update == Update::Add {
-            dispatch!(integer dtype, T => {
-                return add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out));
-            }, else => ());
+            return dispatch!(integer dtype, T => {
+                add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out))
+            }, else => unreachable!("floats are added up before"));
         }
         rows.each_tile(0, 0..rows.count, |start, offsets, _| {
             let updates = &updates[start * window.size * dtype.width()..];
@@ -205,24 +206,22 @@ fn add_integers<T: Element>(
         let range = (share * each).min(rows.count)..((share + 1) * each).min(rows.count);
         rows.each_tile(0, range, |start, offsets, _| {
             let updates = &T::view(updates)[start * window.size..];
-            each_update(window, offsets, |place, i| add_integer::<T>(&mut out[place], updates[i]));
+            each_update(window, offsets, |place, i| out[place] = added_integers::<T>(out[place], updates[i]));
             window.pause_after(offsets.len());
         })
     });
     // The first index that is out of bounds, whichever thread has met one.
     added.map_err(|_| rows.outside(0))?;
-    for sums in own.chunks(size.max(1)) {
-        simd::dispatch(Sums::<T> { out, sums });
-    }
+    simd::dispatch(Sums::<T> { out, sums: &own });
     Ok(())
 }
 
 #[inline(always)]
-fn add_integer<T: Element>(total: &mut T::Bytes, update: T::Bytes) {
-    *total = T::from_i64(T::load(*total).to_i64().wrapping_add(T::load(update).to_i64())).store();
+fn added_integers<T: Element>(total: T::Bytes, update: T::Bytes) -> T::Bytes {
+    T::from_i64(T::load(total).to_i64().wrapping_add(T::load(update).to_i64())).store()
 }
 
-/// Adds sums to others.
+/// Adds sums to others, which are as many or fewer.
 struct Sums<'a, T: Element> {
     out: &'a mut [T::Bytes],
     sums: &'a [T::Bytes],
@@ -233,9 +232,8 @@ impl<T: Element> Vectorized for Sums<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        for (total, &sum) in self.out.iter_mut().zip(self.sums) {
-            add_integer::<T>(total, sum);
-        }
+        let size = self.out.len().max(1);
+        fold_columns(self.out, self.sums, size, is_far(self.sums), added_integers::<T>);
     }
 }
 
