@@ -132,10 +132,11 @@ pub fn indexed(
         }
         convert(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
-        if update == Update::Add {
+        // Of floats, there are none to add here.
+        if update == Update::Add && dtype.is_integer() {
             return dispatch!(integer dtype, T => {
                 add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out))
-            }, else => unreachable!("floats are added up before"));
+            }, else => unreachable!("{dtype} is an integer"));
         }
         rows.each_tile(0, 0..rows.count, |start, offsets, _| {
             let updates = &updates[start * window.size * dtype.width()..];
