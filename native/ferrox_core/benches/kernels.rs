@@ -193,7 +193,7 @@ const MIXED: [[DType; 3]; 8] = [
     [DType::F16, DType::F16, DType::F16],
     [DType::C64, DType::C64, DType::C64],
 ];
-const MIXED_SIZES: [usize; 3] = [1_000, 100_000, 10_000_000];
+const MIXED_SIZES: [usize; 4] = [1_000, 100_000, 1_000_000, 10_000_000];
 
 #[divan::bench(args = 0..MIXED.len(), consts = MIXED_SIZES)]
 fn add_mixed<const N: usize>(bencher: Bencher, types: usize) {

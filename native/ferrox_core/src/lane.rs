@@ -97,7 +97,7 @@ fn convert_of(from: DType, to: DType) -> Convert {
         (DType::F32, DType::U8) if avx2 => truncate_to_bytes::<u8>,
         (DType::F32, DType::S8) if avx2 => truncate_to_bytes::<i8>,
         (DType::S64, _) if avx2 && to.is_float() => {
-            dispatch!(float to, D => convert::<i64, D, ByWords>, else => unreachable!("{to} is a float"))
+            dispatch!(float to, D => floats_of_words::<D>, else => unreachable!("{to} is a float"))
         }
         _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
     }
@@ -206,15 +206,6 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
     }
 }
 
-/// By `cast`, for instruction sets that make floats of 64-bit integers one by one only.
-struct ByWords;
-impl<D: Element> Map<i64, D> for ByWords {
-    #[inline(always)]
-    fn map(value: i64) -> D {
-        D::from_f64(words_to_f64(if D::DOUBLE { value } else { bits_to_odd(value) }))
-    }
-}
-
 /// An integer as an `f64`: its upper word lies where 2^32 is the last bit of a float, and the
 /// lower one where 1 is, and only their sum is rounded.
 #[inline(always)]
@@ -227,6 +218,44 @@ fn words_to_f64(value: i64) -> f64 {
     let low = f64::from_bits(bits & u64::from(u32::MAX) | TWO_52);
     // 2^84, 2^63 of the sign, 2^52.
     high - f64::from_bits(TWO_84 | SIGN | 1 << 20) + low
+}
+
+/// `convert`, for instruction sets that make floats of 64-bit integers one by one only.
+fn floats_of_words<D: Element>(from: &[u8], to: &mut [u8]) {
+    vectorize(WordsLoop::<D> { from, to, target: std::marker::PhantomData });
+}
+
+struct WordsLoop<'a, D> {
+    from: &'a [u8],
+    to: &'a mut [u8],
+    target: std::marker::PhantomData<D>,
+}
+
+impl<D: Element> Vectorized for WordsLoop<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        const CHUNK: usize = 256;
+        // 2^52 and 2^51: where 1 is the last bit of a float, with as many numbers below as above.
+        const MIDDLE: f64 = 6_755_399_441_055_744.0;
+        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(i64::view(self.from).chunks(CHUNK)) {
+            let pairs = to.iter_mut().zip(from.iter().map(|&from| i64::load(from)));
+            if D::DOUBLE {
+                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(value)).store());
+                continue;
+            }
+            let above = from.iter().fold(0, |bits, &from| bits | i64::load(from).wrapping_add(1 << 51));
+            if above as u64 >> 52 == 0 {
+                for (to, value) in pairs {
+                    let float = f64::from_bits(MIDDLE.to_bits().wrapping_add(value as u64));
+                    *to = D::from_f64(float - MIDDLE).store();
+                }
+            } else {
+                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(bits_to_odd(value))).store());
+            }
+        }
+    }
 }
 
 /// By `cast`, but infinities become the bounds of a signed type of so many bits.

@@ -68,6 +68,21 @@ fn ties_and_their_neighbours_round_once() {
 }
 
 #[test]
+fn integers_at_the_edge_of_a_fraction() {
+    for bits in [50, 51, 52, 53, 62] {
+        let edge = 1_i128 << bits;
+        // Of one magnitude, so that whatever is chosen by it is chosen for all.
+        for least in [-1, 0, 1] {
+            let integers = [edge - 1, edge + least, -edge - least, 1 - edge, 0, -1];
+            let integers = integers.map(Number::Integer).repeat(100);
+            for to in [F8, F16, BF16, F32, F64, C64] {
+                run(&Source::new(S64, contiguous(&[integers.len()]), &integers), to);
+            }
+        }
+    }
+}
+
+#[test]
 fn every_view() {
     let (mut compared, mut random) = (0, Random(3));
     let types = [U2, S4, U8, S64, F8E4M3FN, BF16, F32, F64, C64, C128];
