@@ -183,7 +183,7 @@ fn mixed(bencher: Bencher, n: usize, op: BinaryOp, types: [DType; 2], result: DT
 }
 
 /// Pairs of types and what Nx makes of them.
-const MIXED: [[DType; 3]; 8] = [
+const MIXED: [[DType; 3]; 9] = [
     [DType::U8, DType::F32, DType::F32],
     [DType::S8, DType::U8, DType::S16],
     [DType::BF16, DType::F16, DType::F32],
@@ -192,6 +192,7 @@ const MIXED: [[DType; 3]; 8] = [
     [DType::BF16, DType::BF16, DType::BF16],
     [DType::F16, DType::F16, DType::F16],
     [DType::C64, DType::C64, DType::C64],
+    [DType::S32, DType::F32, DType::F32],
 ];
 const MIXED_SIZES: [usize; 4] = [1_000, 100_000, 1_000_000, 10_000_000];
 

@@ -4,7 +4,7 @@
 use num_complex::Complex;
 
 use crate::dtype::{Class, Element, Lane, bits_to_odd, cast};
-use crate::exec::elementwise::{Conversion, Convert};
+use crate::exec::elementwise::{Conversion, Convert, ConvertExactly};
 use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
 use crate::narrow::{F8, F8E4M3FN, F16};
 use crate::{DType, Kind, dispatch};
@@ -255,6 +255,47 @@ impl<D: Element> Vectorized for WordsLoop<'_, D> {
                 pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(bits_to_odd(value))).store());
             }
         }
+    }
+}
+
+/// To f32, of integers that it holds all of; none for other types.
+pub(crate) fn to_f32_exactly(from: DType) -> Option<ConvertExactly> {
+    dispatch!(integer from, S => Some(integers_to_f32::<S> as ConvertExactly), else => None)
+}
+
+fn integers_to_f32<S: Element>(from: &[u8], to: &mut [u8]) -> bool {
+    vectorize(ExactLoop::<S> { from, to, source: std::marker::PhantomData })
+}
+
+struct ExactLoop<'a, S> {
+    from: &'a [u8],
+    to: &'a mut [u8],
+    source: std::marker::PhantomData<S>,
+}
+
+impl<S: Element> Vectorized for ExactLoop<'_, S> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        // Numbers from `-LEAST` on, as many as these bits have.
+        const LEAST: i32 = 1 << f32::MANTISSA_DIGITS;
+        let (least, bits) = if S::SIGNED { (LEAST, LEAST.ilog2() + 1) } else { (0, LEAST.ilog2()) };
+        let from = S::view(self.from);
+        let values = from.iter().map(|&from| S::load(from).to_i64());
+        // In words of 32 bits where there are such, since a vector holds more of them.
+        let above = if size_of::<S>() > size_of::<i32>() {
+            values.fold(0, |all, value| all | value.wrapping_add(i64::from(least)) as u64)
+        } else {
+            u64::from(values.fold(0, |all, value| all | (value as i32).wrapping_add(least) as u32))
+        };
+        if above >> bits != 0 {
+            return false;
+        }
+        for (to, &from) in f32::view_mut(self.to).iter_mut().zip(from) {
+            *to = (S::load(from).to_i64() as i32 as f32).store();
+        }
+        true
     }
 }
 

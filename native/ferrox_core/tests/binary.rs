@@ -477,6 +477,43 @@ fn large_enough_to_be_split() {
     println!("binary, split: {compared} elements compared");
 }
 
+/// Integers that f32 holds are computed in it, a tile at a time, where f64 would be needed for others.
+#[test]
+fn integers_with_f32_tile_by_tile() {
+    let (mut compared, mut random) = (0, Random(9));
+    let size = 3 * 1024 + 5;
+    let floats = values(F32, size, &mut random);
+    let floats = Source::new(F32, contiguous(&[size]), &floats);
+    for dtype in [U8, S32, U32, S64, U64] {
+        let (least, most) = bounds(dtype);
+        let edge = most.min(1 << 24);
+        let small = |i: usize, random: &mut Random| match i % 7 {
+            0 => edge - 1,
+            1 => least.max(-edge),
+            _ => random.below(2_000) as i128 % (edge - 1) + if least < 0 { -500 } else { 0 },
+        };
+        // In the second tile one that f32 doesn't hold, or only by chance.
+        for large in [0, most, least, edge + 1, -edge - 1, most - (1 << 20)] {
+            let large = large.clamp(least, most);
+            let at = 1024 + random.below(1024);
+            let integers: Vec<Number> = (0..size)
+                .map(|i| Number::Integer(if i == at { large } else { small(i, &mut random) }))
+                .collect();
+            let integers = Source::new(dtype, contiguous(&[size]), &integers);
+            let scalar = |dtype, number| Source::new(dtype, contiguous(&[]), &[number]);
+            use BinaryOp::{Add, Divide, Max, Min, Multiply, Subtract};
+            for op in [Add, Subtract, Multiply, Divide, Max, Min] {
+                compared += run(op, &integers, &floats, &[size]);
+                compared += run(op, &floats, &integers, &[size]);
+                compared += run(op, &integers, &scalar(F32, Number::Real(0.1_f32.into())), &[size]);
+                compared += run(op, &scalar(dtype, Number::Integer(large)), &floats, &[size]);
+                compared += run(Divide, &integers, &scalar(S32, Number::Integer(3)), &[size]);
+            }
+        }
+    }
+    println!("binary, integers with f32: {compared} elements compared");
+}
+
 /// Quotients of integers that an f32 holds have a loop of their own.
 #[test]
 fn quotients_of_short_integers() {

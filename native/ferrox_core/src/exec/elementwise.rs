@@ -65,6 +65,21 @@ pub type Kernel = fn(&mut [u8], &[Operand<'_>]) -> Result<(), Fault>;
 /// Converts elements of one type to another: from, to.
 pub type Convert = fn(&[u8], &mut [u8]);
 
+/// `Convert` if every element is a value of the other type; answers whether it is.
+pub type ConvertExactly = fn(&[u8], &mut [u8]) -> bool;
+
+/// Computes the same sooner, where all elements of a tile are values of a narrower type than the
+/// kernel's, and the results as well.
+#[derive(Clone, Copy, Debug)]
+pub struct Narrow {
+    /// Computes with that type.
+    pub kernel: Kernel,
+    /// Bytes of an element of it.
+    pub lane: usize,
+    /// To that type; none for an operand that is of it.
+    pub loads: [Option<ConvertExactly>; 2],
+}
+
 /// Converted to what the kernel computes with, unless it is that already.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion {
@@ -134,7 +149,7 @@ enum Source<'a> {
     Strided { bytes: &'a [u8], width: usize, layout: Layout, load: Option<Conversion> },
 }
 
-/// Computes `target` by calling `kernel` on stretches of the inputs, which
+/// Computes `target` by calling `kernel`, or that of `narrow`, on stretches of the inputs, which
 /// have its shape, in parallel if that pays.
 ///
 /// # Errors
@@ -145,6 +160,7 @@ pub fn run(
     target: Target<'_>,
     inputs: &[Input<'_>],
     kernel: Kernel,
+    narrow: Option<Narrow>,
     cost: Cost,
 ) -> Result<(), Fault> {
     let size: usize = shape.iter().product();
@@ -206,7 +222,8 @@ pub fn run(
             .collect()
     };
     let width = target.bytes.len() / size;
-    let plan = Plan::new(inner, sources, width, target.store, kernel);
+    let narrow = narrow.filter(|_| plain).and_then(|narrow| Narrowed::new(narrow, inputs, size));
+    let plan = Plan::new(inner, sources, width, target.store, kernel, narrow);
     past::try_fill(target.bytes, size, cost, past::lead([(&*target.bytes, width)]), |start, out| {
         plan.run(start, out)
     })
@@ -327,7 +344,71 @@ fn source<'a>(input: &Input<'a>, layout: Layout, size: usize) -> Source<'a> {
     Source::Strided { bytes, width, layout, load }
 }
 
+/// What `Narrow` computes with: a dense operand, or the element that is one for all.
+enum Exactly<'a> {
+    Dense { bytes: &'a [u8], width: usize, load: Option<ConvertExactly> },
+    Scalar(SmallVec<[u8; 16]>),
+}
+
+/// `Narrow` with its operands.
+struct Narrowed<'a> {
+    kernel: Kernel,
+    lane: usize,
+    operands: SmallVec<[Exactly<'a>; 2]>,
+}
+
+impl<'a> Narrowed<'a> {
+    /// None if an element that is one for all is no value of the narrower type.
+    fn new(narrow: Narrow, inputs: &[Input<'a>], size: usize) -> Option<Box<Self>> {
+        let Narrow { kernel, lane, loads } = narrow;
+        let operand = |(input, load): (&Input<'a>, Option<ConvertExactly>)| {
+            let Input { bytes, width, .. } = *input;
+            if !matches!(input.access, Access::Scalar) {
+                return Some(Exactly::Dense { bytes: &bytes[..size * width], width, load });
+            }
+            let element = &bytes[..width];
+            let Some(load) = load else { return Some(Exactly::Scalar(SmallVec::from_slice(element))) };
+            let mut converted = SmallVec::from_elem(0, lane);
+            load(element, &mut converted).then_some(Exactly::Scalar(converted))
+        };
+        let operands = inputs.iter().zip(loads).map(operand).collect::<Option<_>>()?;
+        Some(Box::new(Narrowed { kernel, lane, operands }))
+    }
+
+    /// Computes `length` elements from `position`, if their operands are values of the narrower type;
+    /// answers whether they are.
+    fn run(
+        &self,
+        position: usize,
+        length: usize,
+        buffers: &mut [Buffers<'_>],
+        out: &mut [u8],
+    ) -> Result<bool, Fault> {
+        let mut operands = SmallVec::<[Operand<'_>; 2]>::new();
+        for (operand, buffers) in self.operands.iter().zip(buffers) {
+            operands.push(match operand {
+                Exactly::Scalar(element) => Operand::Scalar(element),
+                Exactly::Dense { bytes, width, load } => {
+                    let raw = &bytes[position * width..][..length * width];
+                    let Some(load) = load else {
+                        operands.push(Operand::Slice(raw));
+                        continue;
+                    };
+                    let converted = &mut buffers.converted[..length * self.lane];
+                    if !load(raw, converted) {
+                        return Ok(false);
+                    }
+                    Operand::Slice(converted)
+                }
+            });
+        }
+        (self.kernel)(out, &operands).map(|()| true)
+    }
+}
+
 struct Plan<'a> {
+    /// Boxed, so that plans without are small to move.
+    narrow: Option<Box<Narrowed<'a>>>,
     sources: SmallVec<[Source<'a>; 3]>,
     width: usize,
     store: Option<Conversion>,
@@ -368,6 +449,7 @@ impl<'a> Plan<'a> {
         width: usize,
         store: Option<Conversion>,
         kernel: Kernel,
+        narrow: Option<Box<Narrowed<'a>>>,
     ) -> Self {
         let strided = sources.iter().any(|s| matches!(s, Source::Strided { .. }));
         let row = (strided && inner >= MIN_ROW).then_some(inner);
@@ -383,7 +465,7 @@ impl<'a> Plan<'a> {
                 }
             });
         let longest = if tiled { TILE } else { usize::MAX };
-        Plan { sources, width, store, kernel, longest, row }
+        Plan { narrow, sources, width, store, kernel, longest, row }
     }
 
     /// Bytes of a tile that are gathered from a source, and that are converted.
@@ -418,12 +500,22 @@ impl<'a> Plan<'a> {
             let [gathered, converted] = Self::needs(source).map(|length| take(&mut memory, length));
             buffers.push(Buffers { gathered, converted });
         }
+        let mut narrow = self.narrow.as_ref();
         let mut position = start;
         let mut rest = out;
         while !rest.is_empty() {
             let in_row = self.row.map_or(usize::MAX, |row| row - position % row);
             let length = (rest.len() / self.width).min(self.longest).min(in_row);
             let (head, tail) = rest.split_at_mut(length * self.width);
+            rest = tail;
+            if let Some(narrowed) = narrow {
+                if narrowed.run(position, length, &mut buffers, head)? {
+                    position += length;
+                    continue;
+                }
+                // Where one element is large others will be.
+                narrow = None;
+            }
             let operands: SmallVec<[Operand<'_>; 3]> = self
                 .sources
                 .iter()
@@ -439,7 +531,6 @@ impl<'a> Plan<'a> {
                 }
             }
             position += length;
-            rest = tail;
         }
         Ok(())
     }

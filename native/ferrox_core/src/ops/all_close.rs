@@ -81,7 +81,7 @@ pub fn all_close(
         Input { bytes: parameters, width: parameters.len(), access: Access::Scalar, load: None },
     ];
     let mut close = scratch(OP, DType::U8, &shape, size)?;
-    elementwise::run(&shape, Target { bytes: &mut close, store: None }, &inputs, kernel, cost(dtypes))
+    elementwise::run(&shape, Target { bytes: &mut close, store: None }, &inputs, kernel, None, cost(dtypes))
         .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })?;
     out.bytes.fill(vectorize(AllOf(&close)));
     Ok(())

@@ -12,10 +12,10 @@ use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqu
 use super::direct::{Direct, Table};
 use super::{complex, libm, single};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Operand, Target};
+use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
 use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
-use crate::lane::{Compute, Exact};
+use crate::lane::{self, Compute, Exact};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
 
@@ -111,11 +111,12 @@ pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'
     let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
     let (compute, kernel, store) = resolve(op, out.dtype, left, right).ok_or_else(unsupported)?;
     let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
+    let narrow = narrow(op, compute, out.dtype, [left.dtype(), right.dtype()]);
     let cost = cost(op, out.dtype, [left.dtype(), right.dtype()]);
     let shape = out.shape;
     out.write(op.name(), |bytes| {
         let target = Target { bytes, store };
-        elementwise::run(shape, target, &inputs, kernel, cost).map_err(error)
+        elementwise::run(shape, target, &inputs, kernel, narrow, cost).map_err(error)
     })
 }
 
@@ -231,6 +232,20 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         _ => DType::F64,
     };
     Some(Compute::As(lane))
+}
+
+/// What is computed in f64 for the sake of integers that f32 doesn't hold, computed in f32: where it
+/// does, as most are, the results are the same, see `float`.
+fn narrow(op: BinaryOp, compute: Compute, out: DType, operands: [DType; 2]) -> Option<Narrow> {
+    use BinaryOp::*;
+    let same = matches!(op, Add | Subtract | Multiply | Divide | Max | Min)
+        && (compute, out) == (Compute::As(DType::F64), DType::F32)
+        && operands.iter().all(|dtype| *dtype == DType::F32 || dtype.is_integer());
+    if !same {
+        return None;
+    }
+    let (kernel, _) = kernel(op, Compute::As(DType::F32), out)?;
+    Some(Narrow { kernel, lane: DType::F32.width(), loads: operands.map(lane::to_f32_exactly) })
 }
 
 /// Whether a tensor of one element holds a value of the result's type, as the

@@ -58,7 +58,7 @@ pub fn select(
     };
     let (shape, cost) = (out.shape, select_cost(out.dtype));
     out.write(OP, |bytes| {
-        elementwise::run(shape, Target { bytes, store: None }, &inputs, kernel, cost)
+        elementwise::run(shape, Target { bytes, store: None }, &inputs, kernel, None, cost)
             .map_err(|fault| Error::Element { op: OP, dtypes: vec![], fault })
     })
 }
@@ -101,7 +101,7 @@ pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor
     let shape = out.shape;
     let store = compute.store(out.dtype);
     out.write(OP, |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, CLIP_COST)
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, None, CLIP_COST)
             .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })
     })
 }

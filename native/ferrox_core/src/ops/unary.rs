@@ -216,7 +216,7 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
         let inputs = [input.input(shape, None).ok_or_else(unsupported)?, table];
         return out.write(op.name(), |bytes| {
             let target = Target { bytes, store: None };
-            elementwise::run(shape, target, &inputs, lookup::tile, lookup::COST).map_err(fault)
+            elementwise::run(shape, target, &inputs, lookup::tile, None, lookup::COST).map_err(fault)
         });
     }
     compute(op, out, input)
@@ -257,7 +257,7 @@ fn compute(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error
     let converts = lane == Compute::Single || store.is_some() || inputs[0].load.is_some();
     let cost = cost + if converts { CONVERSION } else { 0 };
     out.write(op.name(), |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, cost)
+        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, None, cost)
             .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
     })
 }
