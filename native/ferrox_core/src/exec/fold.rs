@@ -28,6 +28,24 @@ pub trait Fold<L: Lane>: 'static {
     fn fold(accumulated: L, next: L) -> L;
 }
 
+/// A float, or NaN if another is one: of what a comparison has chosen between the two.
+pub(crate) trait OrNan {
+    /// By setting all bits. To choose NaN would be as good, but where that is what was there before,
+    /// the compiler stores the others under a mask, which takes some processors ten times as long.
+    fn or_nan(self, other: Self) -> Self;
+}
+macro_rules! or_nan {
+    ($($t:ty, $bits:ty;)*) => {$(
+        impl OrNan for $t {
+            #[inline(always)]
+            fn or_nan(self, other: $t) -> $t {
+                <$t>::from_bits(self.to_bits() | if other.is_nan() { <$bits>::MAX } else { 0 })
+            }
+        }
+    )*};
+}
+or_nan!(f32, u32; f64, u64;);
+
 /// Folds rows of a given length: elements, their number, a lane for each row.
 pub type Rows = fn(&[u8], usize, &mut [u8]);
 

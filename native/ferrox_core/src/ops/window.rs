@@ -11,7 +11,7 @@ use num_complex::Complex;
 
 use crate::error::ShapeDisplay;
 use crate::exec::elementwise::Convert;
-use crate::exec::fold::Fold;
+use crate::exec::fold::{Fold, OrNan};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause::pause;
 use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
@@ -255,8 +255,8 @@ struct Largest;
 struct Smallest;
 extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
 // Of zeros the last one counts, whatever its sign.
-meaning!(Largest, f32::NEG_INFINITY, a, b => if b >= a || b.is_nan() { b } else { a }; f32, f64);
-meaning!(Smallest, f32::INFINITY, a, b => if b <= a || b.is_nan() { b } else { a }; f32, f64);
+meaning!(Largest, f32::NEG_INFINITY, a, b => (if a > b { a } else { b }).or_nan(a); f32, f64);
+meaning!(Smallest, f32::INFINITY, a, b => (if a < b { a } else { b }).or_nan(a); f32, f64);
 
 /// How elements become lanes.
 #[derive(Clone, Copy)]
