@@ -238,15 +238,13 @@ impl<D: Element> Vectorized for WordsLoop<'_, D> {
     fn run(self) {
         const CHUNK: usize = 256;
         // 2^52 and 2^51: where 1 is the last bit of a float, with as many numbers below as above.
-        const MIDDLE: f64 = 6_755_399_441_055_744.0;
+        const MIDDLE: f64 = (1_u64 << 52 | 1 << 51) as f64;
         for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(i64::view(self.from).chunks(CHUNK)) {
             let pairs = to.iter_mut().zip(from.iter().map(|&from| i64::load(from)));
+            let above = from.iter().fold(0, |bits, &from| bits | i64::load(from).wrapping_add(1 << 51));
             if D::DOUBLE {
                 pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(value)).store());
-                continue;
-            }
-            let above = from.iter().fold(0, |bits, &from| bits | i64::load(from).wrapping_add(1 << 51));
-            if above as u64 >> 52 == 0 {
+            } else if above as u64 >> 52 == 0 {
                 for (to, value) in pairs {
                     let float = f64::from_bits(MIDDLE.to_bits().wrapping_add(value as u64));
                     *to = D::from_f64(float - MIDDLE).store();
@@ -258,7 +256,24 @@ impl<D: Element> Vectorized for WordsLoop<'_, D> {
     }
 }
 
-/// To f32, of integers that it holds all of; none for other types.
+/// Whether all of some integers are from -2^24 on and below 2^24, which an f32 holds all of.
+#[inline(always)]
+pub(crate) fn fit_f32<S: Element>(integers: &[S::Bytes]) -> bool {
+    const MOST: i32 = 1 << f32::MANTISSA_DIGITS;
+    // Above the least, so that all are numbers of so many bits.
+    let (least, bits) = if S::SIGNED { (MOST, MOST.ilog2() + 1) } else { (0, MOST.ilog2()) };
+    let values = integers.iter().map(|&from| S::load(from).to_i64());
+    // Without an early exit, so that it vectorizes, and in words of 32 bits where there are such,
+    // since a vector holds more of them.
+    let above = if size_of::<S>() > size_of::<i32>() {
+        values.fold(0, |all, value| all | value.wrapping_add(i64::from(least)) as u64)
+    } else {
+        u64::from(values.fold(0, |all, value| all | (value as i32).wrapping_add(least) as u32))
+    };
+    above >> bits == 0
+}
+
+/// To f32, of integers that `fit_f32`; none for other types.
 pub(crate) fn to_f32_exactly(from: DType) -> Option<ConvertExactly> {
     dispatch!(integer from, S => Some(integers_to_f32::<S> as ConvertExactly), else => None)
 }
@@ -278,18 +293,8 @@ impl<S: Element> Vectorized for ExactLoop<'_, S> {
 
     #[inline(always)]
     fn run(self) -> bool {
-        // Numbers from `-LEAST` on, as many as these bits have.
-        const LEAST: i32 = 1 << f32::MANTISSA_DIGITS;
-        let (least, bits) = if S::SIGNED { (LEAST, LEAST.ilog2() + 1) } else { (0, LEAST.ilog2()) };
         let from = S::view(self.from);
-        let values = from.iter().map(|&from| S::load(from).to_i64());
-        // In words of 32 bits where there are such, since a vector holds more of them.
-        let above = if size_of::<S>() > size_of::<i32>() {
-            values.fold(0, |all, value| all | value.wrapping_add(i64::from(least)) as u64)
-        } else {
-            u64::from(values.fold(0, |all, value| all | (value as i32).wrapping_add(least) as u32))
-        };
-        if above >> bits != 0 {
+        if !fit_f32::<S>(from) {
             return false;
         }
         for (to, &from) in f32::view_mut(self.to).iter_mut().zip(from) {

@@ -386,19 +386,20 @@ impl<'a> Narrowed<'a> {
     ) -> Result<bool, Fault> {
         let mut operands = SmallVec::<[Operand<'_>; 2]>::new();
         for (operand, buffers) in self.operands.iter().zip(buffers) {
-            operands.push(match operand {
-                Exactly::Scalar(element) => Operand::Scalar(element),
+            operands.push(match *operand {
+                Exactly::Scalar(ref element) => Operand::Scalar(element),
                 Exactly::Dense { bytes, width, load } => {
                     let raw = &bytes[position * width..][..length * width];
-                    let Some(load) = load else {
-                        operands.push(Operand::Slice(raw));
-                        continue;
-                    };
-                    let converted = &mut buffers.converted[..length * self.lane];
-                    if !load(raw, converted) {
-                        return Ok(false);
+                    match load {
+                        None => Operand::Slice(raw),
+                        Some(load) => {
+                            let converted = &mut buffers.converted[..length * self.lane];
+                            if !load(raw, converted) {
+                                return Ok(false);
+                            }
+                            Operand::Slice(converted)
+                        }
                     }
-                    Operand::Slice(converted)
                 }
             });
         }

@@ -11,7 +11,7 @@ use num_complex::Complex;
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use super::direct::{Direct, Table};
 use super::{complex, libm, single};
-use crate::dtype::Lane;
+use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
 use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
@@ -574,33 +574,22 @@ struct Short<'a, 'b, T> {
     lane: std::marker::PhantomData<T>,
 }
 
-macro_rules! short {
-    ($($t:ty),*) => {$(
-        impl Vectorized for Short<'_, '_, $t> {
-            type Output = bool;
+impl<T: Element> Vectorized for Short<'_, '_, T> {
+    type Output = bool;
 
-            #[inline(always)]
-            fn run(self) -> bool {
-                const MOST: $t = 1 << f32::MANTISSA_DIGITS;
-                self.operands.iter().all(|operand| {
-                    let elements = match operand {
-                        Operand::Slice(elements) => &<$t>::view(elements)[..self.used],
-                        Operand::Scalar(element) => <$t>::view(element),
-                    };
-                    // Without an early exit, so that it vectorizes.
-                    elements.iter().fold(true, |all, &x| all & (-MOST..=MOST).contains(&<$t>::load(x)))
-                })
-            }
-        }
-    )*};
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.operands.iter().all(|operand| match operand {
+            Operand::Slice(elements) => lane::fit_f32::<T>(&T::view(elements)[..self.used]),
+            Operand::Scalar(element) => lane::fit_f32::<T>(T::view(element)),
+        })
+    }
 }
-short!(i32, i64);
 
-fn divide_tile<T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
+fn divide_tile<T: Element>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
 where
     Divide: Binary<T>,
     DivideShort: Binary<T>,
-    for<'a, 'b> Short<'a, 'b, T>: Vectorized<Output = bool>,
 {
     let used = out.len() / size_of::<f32>();
     if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
