@@ -407,6 +407,7 @@ defmodule Bench.Compare do
       threads: threads,
       system: to_string(:erlang.system_info(:system_architecture)),
       date: Date.to_iso8601(Date.utc_today()),
+      commit: commit(),
       versions:
         for version <- ours(nx?) ++ versions, into: %{} do
           [name, version] = String.split(version, " ", parts: 2)
@@ -427,6 +428,20 @@ defmodule Bench.Compare do
         _ -> []
       end
     ])
+  end
+
+  # Of Ferrox, with `+` where files have changed since; nil outside of a repository.
+  defp commit do
+    git = fn args ->
+      if System.find_executable("git"), do: System.cmd("git", args, stderr_to_stdout: true)
+    end
+
+    with {commit, 0} <- git.(["rev-parse", "--short", "HEAD"]),
+         {changes, 0} <- git.(["status", "--porcelain", "--untracked-files=no"]) do
+      String.trim(commit) <> if(changes == "", do: "", else: "+")
+    else
+      _ -> nil
+    end
   end
 
   defp version(app) do
@@ -458,7 +473,9 @@ defmodule Bench.Compare do
   defp described(machine) do
     versions =
       for name <- ~w(ferrox numpy jax nx elixir otp rustc), version = machine.versions[name] do
-        "#{name} #{version}"
+        if name == "ferrox" and machine.commit,
+          do: "#{name} #{version} (#{machine.commit})",
+          else: "#{name} #{version}"
       end
 
     [
@@ -486,7 +503,7 @@ defmodule Bench.Compare do
         machine: machine,
         quick: quick?,
         groups: for({group, summary} <- summaries, do: Map.put(summary, :group, group)),
-        cells: cells
+        cells: for(cell <- cells, do: Map.put(cell, :ratio, Report.ratio(cell)))
       })
     )
 

@@ -7,27 +7,23 @@
 
 defmodule Bench.Report do
   @systems [:ferrox, :numpy, :jax, :binary]
-  @peers [:numpy, :jax]
+  @peers [:numpy, :jax, :binary]
   @titles %{ferrox: "Ferrox", numpy: "NumPy", jax: "jax", binary: "BinaryBackend"}
 
-  # What no cell may be below.
+  # What no cell may be below, and how many times what memory allows a cell may take.
   @floor 0.8
+  @ceiling 1.3
 
   @doc "What is compared, in the order of the columns."
   def systems, do: @systems
 
   def title(system), do: Map.fetch!(@titles, system)
 
-  @doc """
-  The best peer's time over Ferrox's; nil where either is missing, or an answer differs.
-
-  BinaryBackend is no peer, unless it is the only one.
-  """
+  @doc "The best peer's time over Ferrox's; nil where either is missing, or an answer differs."
   def ratio(%{error: error}) when error != nil, do: nil
 
   def ratio(%{us: us}) do
-    peers = for peer <- @peers, time = us[peer], do: time
-    best = Enum.min(peers, fn -> us[:binary] end)
+    best = Enum.min(for(peer <- @peers, time = us[peer], do: time), fn -> nil end)
     if us[:ferrox] && best, do: best / us.ferrox
   end
 
@@ -49,7 +45,9 @@ defmodule Bench.Report do
       least: Enum.min(ratios, fn -> nil end),
       below: Enum.count(ratios, &(&1 < @floor)),
       errors: Enum.count(cells, & &1.error),
-      over_limit: Enum.max(limits, fn -> nil end)
+      limits: length(limits),
+      over_limit: Enum.count(limits, &(&1 > @ceiling)),
+      most_over_limit: Enum.max(limits, fn -> nil end)
     }
   end
 
@@ -84,7 +82,16 @@ defmodule Bench.Report do
 
   @doc "The table of the groups: a heading and lines."
   def summaries(groups) do
-    columns = ["cells", "mean", "least", "below #{@floor}", "errors", "x memory"]
+    columns = [
+      "cells",
+      "mean",
+      "least",
+      "below #{@floor}",
+      "errors",
+      "over #{@ceiling}",
+      "x memory"
+    ]
+
     heading = String.pad_trailing("best peer / Ferrox", @name) <> Enum.map_join(columns, &pad/1)
 
     lines =
@@ -95,7 +102,8 @@ defmodule Bench.Report do
           number(summary.least),
           "#{summary.below}",
           "#{summary.errors}",
-          number(summary.over_limit)
+          if(summary.limits > 0, do: "#{summary.over_limit} of #{summary.limits}", else: "-"),
+          number(summary.most_over_limit)
         ]
 
         String.pad_trailing(group, @name) <> Enum.map_join(columns, &pad/1)
