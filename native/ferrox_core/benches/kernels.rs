@@ -1,5 +1,32 @@
 //! Kernels by themselves, without the VM: one or two of each main family, over sizes in the cache
 //! and out of it. `cargo bench -p ferrox_core [-- FILTER]`; bench/compare.exs has the peers.
+//!
+//! Numbers in the sources that choose between two ways, or say what work costs, come from
+//! measurements. To repeat one, change it and run what is beside its file:
+//!
+//! | File | Benchmark |
+//! | --- | --- |
+//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_PARALLEL` at 0 and at `Work::MAX`; bench/timer.exs |
+//! | exec/pause.rs, exec/apart.rs | bench/timer.exs |
+//! | exec/memory.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
+//! | exec/past.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
+//! | exec/copy.rs, exec/turn.rs, layout.rs | `transpose`, `slice_with_strides`, `reverse`, `concatenate` |
+//! | exec/fold.rs, exec/lines.rs, ops/reduce.rs | `sum`, `max` |
+//! | exec/extreme.rs, ops/reduce/arg.rs | `argmax` |
+//! | exec/matmul.rs, exec/blocks.rs, exec/panels.rs, exec/tiles.rs, exec/small.rs, ops/dot.rs | `dot` |
+//! | exec/matvec.rs | `dot_with_vector`, `vector_with_matrix` |
+//! | exec/narrow.rs | `dot_bf16`, `dot_with_vector_bf16` |
+//! | exec/conv.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
+//! | exec/window.rs, ops/window.rs, ops/window_scatter.rs | `window` |
+//! | exec/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
+//! | lane.rs, ops/cast.rs | `cast` |
+//! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
+//! | ops/unary.rs, ops/single.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erfc` |
+//! | ops/cumulative.rs | `cumulative_sum` |
+//! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
+//! | ops/fft.rs, ops/fft/long.rs | `fft` |
+//! | ops/linalg.rs and what is below it | benches/linalg.rs |
+//! | ferrox_nif/src/call.rs | bench/add.exs, bench/timer.exs |
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
@@ -8,6 +35,7 @@ use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::conv::{Options, conv};
+use ferrox_core::ops::cumulative::{CumulativeOp, cumulative};
 use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::fft::{Transform, fft};
 use ferrox_core::ops::indexed::{Update, gather, indexed, take};
@@ -17,6 +45,7 @@ use ferrox_core::ops::shape::{concatenate, reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::ops::window::{WindowOp, Windows, window};
+use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{DType, Error, Output, Tensor};
 
 /// As in the library.
@@ -106,6 +135,33 @@ fn add_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIZES)]
 fn add_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
+}
+
+/// Where two threads draw level with one.
+const SHARED: [usize; 6] = [5_000, 10_000, 20_000, 40_000, 80_000, 160_000];
+
+#[divan::bench(args = SHARED)]
+fn share_exp_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
+}
+
+#[divan::bench(args = SHARED)]
+fn share_erfc_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Erfc, out, &x[0]));
+}
+
+#[divan::bench(args = SHAPES)]
+fn add_row_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    run(bencher, DType::F32, (&[rows, columns], &[&[rows, columns], &[1, columns]]), |out, x| {
+        binary(BinaryOp::Add, out, &x[0], &x[1])
+    });
+}
+
+#[divan::bench(args = SHAPES)]
+fn add_column_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
+    run(bencher, DType::F32, (&[rows, columns], &[&[rows, columns], &[rows, 1]]), |out, x| {
+        binary(BinaryOp::Add, out, &x[0], &x[1])
+    });
 }
 
 #[divan::bench(args = SIZES)]
@@ -249,6 +305,25 @@ fn log_f32(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIZES)]
 fn log_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Log, out, &x[0]));
+}
+
+#[divan::bench(args = SIZES)]
+fn cumulative_sum_f32(bencher: Bencher, n: usize) {
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| cumulative(CumulativeOp::Sum, out, &x[0], 0, false));
+}
+
+#[divan::bench(args = SHAPES)]
+fn cumulative_sum_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| {
+        cumulative(CumulativeOp::Sum, out, &x[0], 0, false)
+    });
+}
+
+#[divan::bench(args = SHAPES)]
+fn cumulative_max_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
+    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| {
+        cumulative(CumulativeOp::Max, out, &x[0], 0, false)
+    });
 }
 
 #[divan::bench(args = SIZES)]
@@ -506,6 +581,16 @@ fn dot_f32(bencher: Bencher, n: usize) {
 }
 
 #[divan::bench(args = SIDES)]
+fn dot_bf16(bencher: Bencher, n: usize) {
+    product(bencher, DType::BF16, &[n, n], &[n, n], &[n, n]);
+}
+
+#[divan::bench(args = SIDES)]
+fn dot_with_vector_bf16(bencher: Bencher, n: usize) {
+    product(bencher, DType::BF16, &[n, n], &[n], &[n]);
+}
+
+#[divan::bench(args = SIDES)]
 fn dot_s32(bencher: Bencher, n: usize) {
     product(bencher, DType::S32, &[n, n], &[n, n], &[n, n]);
 }
@@ -644,7 +729,26 @@ fn window_sum_f32(bencher: Bencher, pool: [usize; 5]) {
     slide(bencher, WindowOp::Sum, pool);
 }
 
-fn slide(bencher: Bencher, op: WindowOp, [batch, channels, side, places, stride]: [usize; 5]) {
+#[divan::bench(args = POOLS)]
+fn window_scatter_max_f32(bencher: Bencher, pool: [usize; 5]) {
+    slid(pool, |windows, input, places| {
+        run(bencher, DType::F32, (input, &[input, places, &[]]), |out, x| {
+            window_scatter(Choice::Max, out, &x[0], &x[1], &x[2], windows)
+        });
+    });
+}
+
+fn slide(bencher: Bencher, op: WindowOp, pool: [usize; 5]) {
+    slid(pool, |windows, input, places| {
+        run(bencher, DType::F32, (places, &[input]), |out, x| window(op, out, &x[0], windows));
+    });
+}
+
+/// Calls with the windows of a pool, the shape that they are over, and that of their places.
+fn slid(
+    [batch, channels, side, places, stride]: [usize; 5],
+    call: impl FnOnce(Windows<'_>, &[usize], &[usize]),
+) {
     let pad = if places == 3 { 1 } else { 0 };
     let out = (side + 2 * pad - places) / stride + 1;
     let edge = (pad as i64, pad as i64);
@@ -654,7 +758,5 @@ fn slide(bencher: Bencher, op: WindowOp, [batch, channels, side, places, stride]
         padding: &[(0, 0), (0, 0), edge, edge],
         dilations: &[1; 4],
     };
-    run(bencher, DType::F32, (&[batch, channels, out, out], &[&[batch, channels, side, side]]), |out, x| {
-        window(op, out, &x[0], windows)
-    });
+    call(windows, &[batch, channels, side, side], &[batch, channels, out, out]);
 }
