@@ -220,6 +220,10 @@ fn words_to_f64(value: i64) -> f64 {
     high - f64::from_bits(TWO_84 | SIGN | 1 << 20) + low
 }
 
+/// Elements that are converted in the way of most, and again if one of them needs another.
+/// (`kernels`: cast.)
+const CHUNK: usize = 256;
+
 /// `convert`, for instruction sets that make floats of 64-bit integers one by one only.
 fn floats_of_words<D: Element>(from: &[u8], to: &mut [u8]) {
     vectorize(WordsLoop::<D> { from, to, target: std::marker::PhantomData });
@@ -236,7 +240,6 @@ impl<D: Element> Vectorized for WordsLoop<'_, D> {
 
     #[inline(always)]
     fn run(self) {
-        const CHUNK: usize = 256;
         // 2^52 and 2^51: where 1 is the last bit of a float, with as many numbers below as above.
         const MIDDLE: f64 = (1_u64 << 52 | 1 << 51) as f64;
         for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(i64::view(self.from).chunks(CHUNK)) {
@@ -377,7 +380,6 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
             }
             return;
         }
-        const CHUNK: usize = 256;
         for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(S::view(self.from).chunks(CHUNK)) {
             // Without an early exit, so that it vectorizes; what is not plain is done again.
             let mut plain = true;

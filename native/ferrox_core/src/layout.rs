@@ -14,6 +14,9 @@ pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
+/// Extents of padded or dilated axes beyond this are refused; so no sum of a few of them overflows.
+pub(crate) const MAX_EXTENT: i128 = 1 << 60;
+
 /// The number of elements of a shape, unless it overflows. An empty axis does
 /// not hide that the others do, so that a product of any axes is safe later.
 #[inline]

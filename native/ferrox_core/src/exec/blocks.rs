@@ -16,7 +16,7 @@ use num_complex::Complex;
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, BYTE, Cost, Work};
 use crate::exec::pause::{self, pause};
-use crate::exec::simd;
+use crate::exec::simd::{self, LINE};
 
 /// What a multiplication and addition of four bytes costs.
 pub(super) fn float_cost() -> Cost {
@@ -142,7 +142,7 @@ impl<T: Number> Operands<T> {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
         let threads = if alone { 1 } else { parallel::sharers(m * n, cost) };
-        let grid = Grid::new([m, n], 64 / size_of::<T>(), self::cost::<T>(steps), threads);
+        let grid = Grid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {

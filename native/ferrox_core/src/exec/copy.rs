@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use super::parallel::{self, BYTE, Cost};
 use super::past;
-use super::simd::{Vectorized, dispatch};
+use super::simd::{self, Vectorized, dispatch};
 use super::turn;
 use crate::layout::{Layout, Shape, collapse, gather, next_row, unit};
 
@@ -44,7 +44,7 @@ pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     if unit == 1 {
         return parallel::fill(out, size, FAR_COST, |start, part| gather(width, bytes, &layout, start, part));
     }
-    let together = (past::LINE / width).max(1);
+    let together = (simd::LINE / width).max(1);
     parallel::fill_together(out, size / unit, parallel::work(unit, turn::COST), together, |start, part| {
         gather(width, bytes, &layout, start * unit, part);
     });

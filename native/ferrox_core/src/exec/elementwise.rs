@@ -14,11 +14,17 @@ use smallvec::SmallVec;
 
 use super::parallel::{self, Cost};
 use super::past;
+use super::simd::LINE;
 use crate::Fault;
 use crate::layout::{self, Layout, Strides};
 
 /// Elements of a tile: four buffers of 8-byte elements fill 32 KB.
 pub const TILE: usize = 1024;
+
+/// Elements that a kernel computes together which has results of steps in between: those lie in the
+/// first-level cache, and few elements take the longer loop for the sake of one. (`kernels`: exp_f32,
+/// exp_f64.)
+pub const CHUNK: usize = 256;
 
 /// Rows at least this long are handed to the kernel one by one; shorter ones
 /// are gathered into tiles.
@@ -431,9 +437,6 @@ thread_local! {
     /// longer than many an operation.
     static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
-
-/// Buffers start at multiples of this.
-const LINE: usize = 64;
 
 /// The first `length` bytes of some memory, at a multiple of a line from its start.
 fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {

@@ -13,7 +13,7 @@ use crate::lane::{CastOf, Map, Narrow};
 use crate::narrow::BF16;
 
 /// Accumulators side by side: enough vectors to hide the latency of an addition.
-const STRIPES: usize = 32;
+pub(super) const STRIPES: usize = 32;
 
 /// Elements folded one after the other, before results are folded in turn.
 pub const BLOCK: usize = 1 << 16;

@@ -7,9 +7,10 @@
 
 use std::ops::Range;
 
+use super::fold::STRIPES;
 use super::fold::by_halves;
 use super::matmul::Ring;
-use super::matvec::{STRIPES, with_rest};
+use super::matvec::with_rest;
 use super::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of

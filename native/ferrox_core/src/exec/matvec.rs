@@ -13,14 +13,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::dtype::Lane;
-use crate::exec::fold::{by_halves, from_memory};
+use crate::exec::fold::{STRIPES, by_halves, from_memory};
 use crate::exec::matmul::{self, Ring, STEPS};
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-
-/// Sums side by side: enough vectors to hide the latency of an addition.
-pub(super) const STRIPES: usize = 32;
 
 /// What reading an element and multiplying it costs, by its bytes.
 const BYTE: Cost = 20;

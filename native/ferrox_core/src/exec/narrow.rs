@@ -13,7 +13,7 @@ use crate::exec::matmul::{self, Matrix, STEPS, Target};
 use crate::exec::matvec::{self, ROWS};
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
-use crate::exec::past::LINE;
+use crate::exec::simd::LINE;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 
 const WIDTH: usize = size_of::<f32>();
@@ -112,12 +112,18 @@ fn part(m: usize, k: usize) -> usize {
     (PART / k).saturating_mul(m.div_ceil(FEW)).max(1).next_multiple_of(64)
 }
 
+/// Lines of so many elements are long: a call for each is not what takes time.
+const LONG: usize = 128;
+
+/// A matrix of so many times the elements of the result is much larger.
+const MANY: usize = 8;
+
 /// Whether to convert a matrix of `[k, n]` while it is multiplied with `m` rows: if its lines are
 /// long, so that a call for each is not what takes time, and for several rows, if the matrix is much
 /// larger than the result and has several parts.
 #[must_use]
 pub fn pays([m, k, n]: [usize; 3]) -> bool {
-    k.min(n) >= 128 && (m == 1 || m <= k / 8 && n >= 2 * part(m, k))
+    k.min(n) >= LONG && (m == 1 || m <= k / MANY && n >= 2 * part(m, k))
 }
 
 /// `out = left * matrix`: `[m, k]` by `[k, n]`, in parts.

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use rayon_core::ThreadPool;
 
 use super::apart;
+use super::elementwise::TILE;
 use super::pause::{self, PIECE, TURN, pause};
 
 /// Estimated picoseconds for one element.
@@ -42,9 +43,8 @@ const PARTS_PER_THREAD: usize = 4;
 /// Work of a part, at most, so that a thread can pause between two.
 const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 
-/// Parts of elements that cost less than this start at multiples of `ALIGN`.
+/// Parts of elements that cost less than this start where a tile does.
 const SMALL: Cost = 20_000;
-const ALIGN: usize = 1024;
 
 /// Work of one thread that comes back to the pool again and again, as factorizations do, pays to
 /// be there from the first if it takes longer: the products of blocks in it, a hundred, each
@@ -262,7 +262,7 @@ pub fn try_fill<E: Send>(
 ) -> Result<(), E> {
     let parts = parts(work(size, cost), false).max(out.len() / PIECE);
     // Parts of small elements start where a tile does.
-    let align = if cost < SMALL { ALIGN } else { 1 };
+    let align = if cost < SMALL { TILE } else { 1 };
     fill_any(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
 }
 

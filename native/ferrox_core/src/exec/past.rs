@@ -10,13 +10,13 @@
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
 use super::parallel::{self, Cost};
+use super::simd::LINE;
 
 /// Results of fewer bytes are left to the caches.
 const LARGE: usize = 1 << 25;
 
-/// Bytes of a tile, and of a line of the cache.
+/// Bytes of a tile.
 const TILE: usize = 1 << 13;
-pub(super) const LINE: usize = 64;
 
 /// Whether a result is written past the caches.
 #[inline]

@@ -184,8 +184,8 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
 /// themselves, but not past the end of a page. (`kernels`: sum, max.)
 const AHEAD: usize = 1 << 11;
 
-/// Bytes that come together.
-const LINE: usize = 64;
+/// Bytes of a line of the cache, which come together.
+pub const LINE: usize = 64;
 
 /// Brings near what a loop will read soon, which goes through memory from element to element
 /// and has come to these.

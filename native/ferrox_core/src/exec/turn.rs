@@ -5,10 +5,10 @@
 //! fit into registers.
 
 use super::parallel::{self, Cost};
-use super::past::LINE;
 use super::pause;
 #[cfg(target_arch = "x86_64")]
 use super::quick;
+use super::simd::LINE;
 #[cfg(target_arch = "x86_64")]
 use super::simd::{self, Avx2, Avx512, InstructionSet, Lanes};
 use super::simd::{Vectorized, dispatch};

@@ -16,7 +16,7 @@ use crate::exec::panels;
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause::pause;
 use crate::lane::conversion;
-use crate::layout::{Layout, Shape, gather};
+use crate::layout::{Layout, MAX_EXTENT, Shape, gather};
 use crate::ops::cast::cast_tensor;
 use crate::ops::dot::{SMALL, lane};
 use crate::tensor::{Output, Tensor, scratch};
@@ -64,13 +64,12 @@ pub struct Options<'a> {
 pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize; 2]) -> Work {
     const MOVED: Cost = 200;
     const CONVERTED: Cost = 2_000;
-    const WRITTEN: Cost = 200;
     let each = if out.is_float() {
         panels::cost(out.width().max(4), depth)
     } else {
         matmul::cost(out).saturating_mul(depth as Cost)
     };
-    parallel::work(results, each.saturating_add(WRITTEN))
+    parallel::work(results, each.saturating_add(matmul::WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
         .saturating_add(parallel::work(converted, CONVERTED))
 }
@@ -176,9 +175,6 @@ struct Sizes {
     axes: Vec<Axis>,
 }
 
-/// Extents beyond this are refused; so no sum of a few of them overflows.
-const LIMIT: i128 = 1 << 60;
-
 impl Sizes {
     fn new(input: &[usize], kernel: &Tensor<'_>, options: &Options<'_>) -> Result<Self, Error> {
         let problem = |problem: String| Err(Error::Argument { op: OP, problem });
@@ -221,7 +217,7 @@ impl Sizes {
             };
             let padded = spread(size, input_dilation) + i128::from(low) + i128::from(high);
             let extent = spread(places, kernel_dilation);
-            if padded > LIMIT || i128::from(low).abs() > LIMIT {
+            if padded > MAX_EXTENT || i128::from(low).abs() > MAX_EXTENT {
                 return problem(format!("padding {{{low}, {high}}} is out of range"));
             }
             if extent > padded || places == 0 {

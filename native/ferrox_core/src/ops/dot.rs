@@ -88,12 +88,10 @@ pub fn work(
     const MOVED: Cost = 100;
     const CONVERTED: Cost = 500;
     const BATCH: Cost = 100_000;
-    /// And what an element of the result costs that has to be written.
-    const WRITTEN: Cost = 200;
     // What is multiplied a few times only is converted on the way.
     let is_few = elements.saturating_mul(summed) / narrow::FEW <= converted;
     let conversion = if is_few { narrow::ELEMENT } else { CONVERTED };
-    parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(WRITTEN))
+    parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(matmul::WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
         .saturating_add(parallel::work(converted, conversion))
         .saturating_add(parallel::work(batches, BATCH))

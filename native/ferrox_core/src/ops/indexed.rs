@@ -356,7 +356,7 @@ fn read_windows(
             return Ok(());
         }
         let bytes = input.bytes();
-        let far = bytes.len() > FAR && row <= 64;
+        let far = bytes.len() > FAR && row <= simd::LINE;
         let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
             rows.each_tile(first, start..start + part.len() / row, |at, offsets, next| {
                 if far {

@@ -37,12 +37,9 @@ use super::double;
 use super::unary::UnaryOp;
 use crate::Fault;
 use crate::dtype::Lane;
-use crate::exec::elementwise::{Kernel, Operand};
+use crate::exec::elementwise::{CHUNK, Kernel, Operand};
 use crate::exec::parallel::Cost;
 use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
-
-/// Elements that are computed together; what they need fits the first-level cache.
-const CHUNK: usize = 256;
 
 /// For fewer, calls are faster.
 const FEW: usize = 32;

@@ -10,13 +10,9 @@ use std::marker::PhantomData;
 
 use super::math::{self, Arithmetic, Fused, Separate, Software};
 use crate::dtype::Lane;
-use crate::exec::elementwise::{Kernel, Operand};
+use crate::exec::elementwise::{CHUNK, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::{DType, Fault};
-
-/// Elements that are computed together. Their results lie in the first-level cache, and
-/// few take the longer loop for the sake of one.
-const CHUNK: usize = 256;
 
 /// An f32 as tensors hold it.
 type Bytes = <f32 as Lane>::Bytes;

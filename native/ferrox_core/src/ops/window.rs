@@ -16,6 +16,7 @@ use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::pause::pause;
 use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
 use crate::lane::conversion;
+use crate::layout::MAX_EXTENT;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor, scratch};
 use crate::{DType, Error, Kind, dispatch};
@@ -61,9 +62,6 @@ pub struct Windows<'a> {
     pub dilations: &'a [usize],
 }
 
-/// Extents beyond this are refused; so no sum of a few of them overflows.
-const LIMIT: i128 = 1 << 60;
-
 impl Windows<'_> {
     /// The axes over elements of a shape.
     ///
@@ -90,7 +88,7 @@ impl Windows<'_> {
             let (places, stride, dilation) = (self.shape[axis], self.strides[axis], self.dilations[axis]);
             let padded = size as i128 + i128::from(low) + i128::from(high);
             let extent = (places as i128 - 1) * dilation as i128 + 1;
-            if padded > LIMIT || i128::from(low).abs() > LIMIT {
+            if padded > MAX_EXTENT || i128::from(low).abs() > MAX_EXTENT {
                 return problem(format!("padding {{{low}, {high}}} is out of range"));
             }
             if extent > padded {
