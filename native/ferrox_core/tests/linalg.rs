@@ -275,7 +275,7 @@ fn singular_vectors_multiply_to_the_matrix() {
             singular_vectors_multiply(dtype, 2, &large);
         }
     }
-    // Alone, and so long that it stays on the pool.
+    // Alone, and so large that its products are shared.
     singular_vectors_multiply(F64, 1, &[(210, 210)]);
 }
 

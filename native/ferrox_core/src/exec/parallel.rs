@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rayon_core::ThreadPool;
 
@@ -46,14 +47,8 @@ const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 /// Parts of elements that cost less than this start where a tile does.
 const SMALL: Cost = 20_000;
 
-/// Work of one thread that comes back to the pool again and again, as factorizations do, pays to
-/// be there from the first if it takes longer: the products of blocks in it, a hundred, each
-/// wait for the pool to wake up otherwise. `benches/linalg.rs` has qr, eigh and svd of 256 rows
-/// level, and of 512 a tenth faster.
-const MIN_STAY: Work = 20_000_000_000;
-
-/// Whether such work is on the pool.
-static STAYS: AtomicBool = AtomicBool::new(false);
+/// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
+const AWAKE: Duration = Duration::from_micros(50);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Asking the system takes longer than many an operation.
@@ -76,11 +71,13 @@ pub fn threads() -> usize {
     }
 }
 
-/// The pool; none with one thread, or where threads can't be had.
+/// The pool, of a thread less than may work, since who calls works as well. One more, with nothing
+/// to do, would look for work on the core of one that has some. None with one thread, or where
+/// threads can't be had.
 fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
         let builder = rayon_core::ThreadPoolBuilder::new()
-            .num_threads(threads())
+            .num_threads(threads() - 1)
             .thread_name(|i| format!("ferrox-{i}"))
             .start_handler(|_| apart::register());
         if threads() > 1 { builder.build().ok() } else { None }
@@ -140,33 +137,9 @@ fn shares(work: Work, alone: bool) -> usize {
     if !alone && pays(1, work) { threads() * PARTS_PER_THREAD } else { 1 }
 }
 
-/// Runs work of one thread that uses the pool itself, on the pool if it is long. One at a time is
-/// there, so that a thread is left for what is short.
-pub fn stay<R: Send>(cost: Work, run: impl FnOnce() -> R + Send) -> R {
-    /// Lets the next one in, after a panic too.
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            STAYS.store(false, Ordering::Release);
-        }
-    }
-    match pool_for(1, cost) {
-        Some(pool) if cost >= MIN_STAY && !STAYS.swap(true, Ordering::Acquire) => {
-            let _leave = Leave;
-            let _released = apart::release();
-            let turn = pause::turn();
-            pool.install(|| {
-                pause::follow(turn);
-                run()
-            })
-        }
-        _ => run(),
-    }
-}
-
 /// How many threads an operation may share its work among.
 pub fn sharers(elements: usize, cost: Cost) -> usize {
-    pool_for(elements, cost).map_or(1, ThreadPool::current_num_threads)
+    pool_for(elements, cost).map_or(1, |pool| pool.current_num_threads() + 1)
 }
 
 /// Runs two closures side by side, the first on the thread that calls: it is awake already.
@@ -320,13 +293,48 @@ pub fn try_each<T, E: Send>(
 type Job<'a> = &'a mut (dyn FnMut() + Send);
 type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
 
+/// Threads of the pool that share work with one that isn't of it.
+///
+/// Problem: a thread from outside that leaves a scope sleeps until the others are done, mostly for
+/// a microsecond or two, and to wake up takes it fifty. Technique: it looks first whether they are.
+/// `qr` and `eigh` of 512 by 512, which share hundreds of products, take a tenth less, and a product
+/// of 1024 by 1024 f32 with a vector 23 us, not 25 to 50. (`benches/linalg.rs`; `kernels`:
+/// dot_with_vector_f32.)
+struct Others(AtomicUsize);
+
+impl Others {
+    fn new(count: usize) -> Self {
+        Others(AtomicUsize::new(count))
+    }
+
+    /// Runs the work of one of them.
+    fn run(&self, work: impl FnOnce()) {
+        work();
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Waits until all are done, or for as long as it would take to wake up.
+    fn wait(&self) {
+        let mut until = None;
+        while self.0.load(Ordering::Acquire) > 0 {
+            let now = Instant::now();
+            if now >= *until.get_or_insert(now + AWAKE) {
+                return;
+            }
+            for _ in 0..8 {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
 fn join_any(a: Job<'_>, b: Job<'_>) {
     let Some(pool) = pool() else {
         a();
         return b();
     };
     let turn = pause::turn();
-    let mut b = || {
+    let b = || {
         pause::follow(turn);
         b();
     };
@@ -334,9 +342,11 @@ fn join_any(a: Job<'_>, b: Job<'_>) {
         rayon_core::join(a, b);
     } else {
         apart::keep(pool.current_num_threads());
+        let others = Others::new(1);
         let _released = pool.in_place_scope(|scope| {
-            scope.spawn(|_| b());
+            scope.spawn(|_| others.run(b));
             a();
+            others.wait();
             // The second closure may have work for more than one thread.
             apart::release()
         });
@@ -386,17 +396,24 @@ fn share<T, E: Send>(
     match pool {
         // The calling thread works as well: it is awake already.
         Some(pool) => {
-            if pool.current_thread_index().is_none() {
+            let is_outside = pool.current_thread_index().is_none();
+            if is_outside {
                 apart::keep(pool.current_num_threads());
             }
+            let others = Others::new(pool.current_num_threads());
             pool.in_place_scope(|scope| {
-                for _ in 1..pool.current_num_threads() {
+                for _ in 0..pool.current_num_threads() {
                     scope.spawn(|_| {
-                        pause::follow(turn);
-                        work(|parts| parts.next_back());
+                        others.run(|| {
+                            pause::follow(turn);
+                            work(|parts| parts.next_back());
+                        });
                     });
                 }
                 work(|parts| parts.next());
+                if is_outside {
+                    others.wait();
+                }
             });
         }
         None => work(|parts| parts.next()),

@@ -133,8 +133,7 @@ fn each<T: Scalar, const N: usize>(
         }
         Ok(())
     };
-    let mut fill_all = || parallel::try_fill(&mut wide, count, cost.max(1), fill);
-    if count == 1 { parallel::stay(cost, fill_all) } else { fill_all() }?;
+    parallel::try_fill(&mut wide, count, cost.max(1), fill)?;
     let mut start = 0;
     for (out, size) in outs.into_iter().zip(sizes) {
         let to = out.dtype.storage();
