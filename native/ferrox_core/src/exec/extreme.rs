@@ -159,7 +159,7 @@ impl Search {
 
     /// The place of the extreme of each row of some length, which is not zero, as u64.
     pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
-        if self.float && self.width == 4 && length >= ONE_PASS && level() == Level::V3 {
+        if self.float && self.width == 4 && length >= ONE_PASS && level() >= Level::V3 {
             let rows = f32::view(elements).chunks_exact(length);
             for (place, row) in u64::view_mut(places).iter_mut().zip(rows) {
                 match place_of_extreme(row, self.flip == 0, self.last) {

@@ -91,28 +91,117 @@ fn multiply_v3(left: &[[u8; 8]], right: &[[u8; 8]], out: &mut [[u8; 8]]) -> usiz
 #[must_use]
 pub fn place_of_extreme(floats: &[[u8; 4]], largest: bool, last: bool) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::V3 && floats.len() >= 8 {
-        // SAFETY: as in `dispatch`.
-        return unsafe {
-            match (largest, last) {
-                (true, false) => place_v3::<{ arch::_CMP_GT_OQ }>(floats),
-                (true, true) => place_v3::<{ arch::_CMP_GE_OQ }>(floats),
-                (false, false) => place_v3::<{ arch::_CMP_LT_OQ }>(floats),
-                (false, true) => place_v3::<{ arch::_CMP_LE_OQ }>(floats),
-            }
+    if level() >= Level::V3 {
+        return match (largest, last) {
+            (true, false) => place::<{ arch::_CMP_GT_OQ }>(floats),
+            (true, true) => place::<{ arch::_CMP_GE_OQ }>(floats),
+            (false, false) => place::<{ arch::_CMP_LT_OQ }>(floats),
+            (false, true) => place::<{ arch::_CMP_LE_OQ }>(floats),
         };
     }
     let _ = (floats, largest, last);
     None
 }
 
-/// `FURTHER` compares an element with what comes before it.
+/// `FURTHER` compares an element with what comes before it. Of what fills vectors with their
+/// instructions, of the rest one by one.
+#[cfg(target_arch = "x86_64")]
+fn place<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
+    i32::try_from(floats.len()).ok()?;
+    // SAFETY: as in `dispatch`.
+    let (mut place, done) = unsafe {
+        if level() == Level::V4 && floats.len() >= WIDE {
+            place_v4::<FURTHER>(floats)
+        } else {
+            place_v3::<FURTHER>(floats)
+        }
+    }?;
+    let mut extreme = f32::from_ne_bytes(*floats.get(place)?);
+    for (i, &x) in floats.iter().enumerate().skip(done) {
+        let x = f32::from_ne_bytes(x);
+        if x.is_nan() {
+            return None;
+        }
+        let further = match FURTHER {
+            arch::_CMP_GT_OQ => x > extreme,
+            arch::_CMP_GE_OQ => x >= extreme,
+            arch::_CMP_LT_OQ => x < extreme,
+            _ => x <= extreme,
+        };
+        if further {
+            (extreme, place) = (x, i);
+        }
+    }
+    Some(place)
+}
+
+/// Of fewer, too many are left by vectors of 64 bytes. (`kernels`: argmax_of_rows_f32.)
+#[cfg(target_arch = "x86_64")]
+const WIDE: usize = 128;
+
+/// Each lane of so many vectors has an extreme, and which vector it was in.
+#[cfg(target_arch = "x86_64")]
+const SIDE_BY_SIDE: usize = 2;
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn place_v4<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<(usize, usize)> {
+    const LANES: usize = 16;
+    let largest = matches!(FURTHER, arch::_CMP_GT_OQ | arch::_CMP_GE_OQ);
+    let last = matches!(FURTHER, arch::_CMP_GE_OQ | arch::_CMP_LE_OQ);
+    let load = |few: &[[u8; 4]; LANES]| {
+        // SAFETY: it is borrowed, and as long as the vector.
+        unsafe { arch::_mm512_loadu_ps(few.as_ptr().cast()) }
+    };
+    let (vectors, _) = floats.as_chunks::<LANES>();
+    let (first, rest) = vectors.split_first()?;
+    let mut best = [load(first); SIDE_BY_SIDE];
+    let mut at = [arch::_mm512_setzero_si512(); SIDE_BY_SIDE];
+    let mut nan = arch::_mm512_cmp_ps_mask::<{ arch::_CMP_UNORD_Q }>(best[0], best[0]);
+    let mut i = 0;
+    let mut step = |few: &[[u8; 4]; LANES], side: usize| {
+        i += 1;
+        let x = load(few);
+        let further = arch::_mm512_cmp_ps_mask::<FURTHER>(x, best[side]);
+        nan |= arch::_mm512_cmp_ps_mask::<{ arch::_CMP_UNORD_Q }>(x, x);
+        best[side] = arch::_mm512_mask_mov_ps(best[side], further, x);
+        at[side] = arch::_mm512_mask_mov_epi32(at[side], further, arch::_mm512_set1_epi32(i));
+    };
+    let (groups, alone) = rest.as_chunks::<SIDE_BY_SIDE>();
+    for group in groups {
+        read_ahead(group);
+        (0..SIDE_BY_SIDE).for_each(|side| step(&group[side], side));
+    }
+    alone.iter().for_each(|few| step(few, 0));
+    if nan != 0 {
+        return None;
+    }
+    // The extreme in all lanes, and the place of those that are equal to it.
+    let extreme = if largest {
+        arch::_mm512_reduce_max_ps(arch::_mm512_max_ps(best[0], best[1]))
+    } else {
+        arch::_mm512_reduce_min_ps(arch::_mm512_min_ps(best[0], best[1]))
+    };
+    let none = arch::_mm512_set1_epi32(if last { -1 } else { i32::MAX });
+    let lanes = arch::_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let [a, b] = [0, 1].map(|side| {
+        let equal =
+            arch::_mm512_cmp_ps_mask::<{ arch::_CMP_EQ_OQ }>(best[side], arch::_mm512_set1_ps(extreme));
+        let places = arch::_mm512_add_epi32(arch::_mm512_slli_epi32::<4>(at[side]), lanes);
+        arch::_mm512_mask_mov_epi32(none, equal, places)
+    });
+    let place = if last {
+        arch::_mm512_reduce_max_epi32(arch::_mm512_max_epi32(a, b))
+    } else {
+        arch::_mm512_reduce_min_epi32(arch::_mm512_min_epi32(a, b))
+    };
+    Some((usize::try_from(place).ok()?, vectors.len() * LANES))
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn place_v3<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
+fn place_v3<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<(usize, usize)> {
     const LANES: usize = 8;
-    // Each lane of two vectors has an extreme, and which vector it was in.
-    const SIDE_BY_SIDE: usize = 2;
     let largest = matches!(FURTHER, arch::_CMP_GT_OQ | arch::_CMP_GE_OQ);
     let last = matches!(FURTHER, arch::_CMP_GE_OQ | arch::_CMP_LE_OQ);
     let load = |few: &[[u8; 4]; LANES]| {
@@ -120,28 +209,26 @@ fn place_v3<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
         unsafe { arch::_mm256_loadu_ps(few.as_ptr().cast()) }
     };
     let (vectors, _) = floats.as_chunks::<LANES>();
-    i32::try_from(floats.len()).ok()?;
     let (first, rest) = vectors.split_first()?;
     let mut best = [load(first); SIDE_BY_SIDE];
     let mut at = [arch::_mm256_setzero_si256(); SIDE_BY_SIDE];
     let mut nan = arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(best[0], best[0]);
-    let mut i = 1;
+    let mut i = 0;
+    let mut step = |few: &[[u8; 4]; LANES], side: usize| {
+        i += 1;
+        let x = load(few);
+        let further = arch::_mm256_cmp_ps::<FURTHER>(x, best[side]);
+        nan = arch::_mm256_or_ps(nan, arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(x, x));
+        best[side] = arch::_mm256_blendv_ps(best[side], x, further);
+        let further = arch::_mm256_castps_si256(further);
+        at[side] = arch::_mm256_blendv_epi8(at[side], arch::_mm256_set1_epi32(i), further);
+    };
     let (groups, alone) = rest.as_chunks::<SIDE_BY_SIDE>();
     for group in groups {
         read_ahead(group);
-        for side in 0..SIDE_BY_SIDE {
-            let x = load(&group[side]);
-            let further = arch::_mm256_cmp_ps::<FURTHER>(x, best[side]);
-            nan = arch::_mm256_or_ps(nan, arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(x, x));
-            best[side] = arch::_mm256_blendv_ps(best[side], x, further);
-            at[side] = arch::_mm256_blendv_epi8(
-                at[side],
-                arch::_mm256_set1_epi32(i + side as i32),
-                arch::_mm256_castps_si256(further),
-            );
-        }
-        i += SIDE_BY_SIDE as i32;
+        (0..SIDE_BY_SIDE).for_each(|side| step(&group[side], side));
     }
+    alone.iter().for_each(|few| step(few, 0));
     if arch::_mm256_movemask_ps(nan) != 0 {
         return None;
     }
@@ -163,22 +250,6 @@ fn place_v3<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
     places = choose(places, arch::_mm256_permute2x128_si256::<1>(places, places));
     places = choose(places, arch::_mm256_shuffle_epi32::<0b0100_1110>(places));
     places = choose(places, arch::_mm256_shuffle_epi32::<0b1011_0001>(places));
-    let mut extreme = arch::_mm256_cvtss_f32(all);
-    let mut place = usize::try_from(arch::_mm256_cvtsi256_si32(places)).ok()?;
-    for (i, &x) in floats.iter().enumerate().skip((vectors.len() - alone.len()) * LANES) {
-        let x = f32::from_ne_bytes(x);
-        if x.is_nan() {
-            return None;
-        }
-        let further = match FURTHER {
-            arch::_CMP_GT_OQ => x > extreme,
-            arch::_CMP_GE_OQ => x >= extreme,
-            arch::_CMP_LT_OQ => x < extreme,
-            _ => x <= extreme,
-        };
-        if further {
-            (extreme, place) = (x, i);
-        }
-    }
-    Some(place)
+    let place = usize::try_from(arch::_mm256_cvtsi256_si32(places)).ok()?;
+    Some((place, vectors.len() * LANES))
 }
