@@ -174,6 +174,23 @@ fn exp_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
 }
 
+/// Between -3 and 3, where all ranges are.
+#[divan::bench(args = SIZES)]
+fn erf_f64(bencher: Bencher, n: usize) {
+    let data: Vec<u8> = numbers(DType::F64, &[n])
+        .as_chunks()
+        .0
+        .iter()
+        .flat_map(|&x| ((f64::from_ne_bytes(x) - 1.5) * 6.0).to_ne_bytes())
+        .collect();
+    let (shape, mut bytes) = ([n], vec![0; 8 * n]);
+    let tensor = Tensor::new("bench", DType::F64, &shape, &data).expect("sound");
+    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+        let out = Output::new("bench", DType::F64, &shape, black_box(&mut bytes)).expect("sound");
+        unary(UnaryOp::Erf, out, black_box(&tensor)).expect("supported");
+    });
+}
+
 #[divan::bench(args = SIZES)]
 fn sin_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Sin, out, &x[0]));

@@ -15,7 +15,7 @@ use std::f64::consts::LN_2;
 
 /// Pairs of terms first, which is the order that glibc adds in.
 #[inline(always)]
-fn by_pairs<const N: usize>(x: f64, c: [f64; N]) -> f64 {
+pub(super) fn by_pairs<const N: usize>(x: f64, c: [f64; N]) -> f64 {
     let (square, fourth) = (x * x, x * x * (x * x));
     let powers = [1.0, square, fourth, fourth * square, fourth * fourth];
     let pair = |i: usize| if 2 * i + 1 < N { c[2 * i] + x * c[2 * i + 1] } else { c[2 * i] };
@@ -25,7 +25,7 @@ fn by_pairs<const N: usize>(x: f64, c: [f64; N]) -> f64 {
 // Inverse hyperbolic functions
 
 /// Below this, and one over it, squares vanish against one.
-const TINY: f64 = 3.725290298461914e-09;
+pub(super) const TINY: f64 = 3.725290298461914e-09;
 /// From here on, one vanishes against squares.
 const HUGE: f64 = 268435456.0;
 
@@ -91,15 +91,19 @@ pub fn cbrt(x: f64) -> f64 {
 
 // Error functions
 
-/// `erf(x) / x - 1` over `x^2`, for `|x| < 0.84375`.
-const NEAR_NUMERATOR: [f64; 5] = [
+/// Where the ranges begin whose polynomials are about 1, and about zero of `1 / x^2`.
+pub(super) const MIDDLE: f64 = 0.84375;
+pub(super) const FAR: f64 = 1.25;
+
+/// `erf(x) / x - 1` over `x^2`, for `|x| < MIDDLE`.
+pub(super) const NEAR_NUMERATOR: [f64; 5] = [
     0.12837916709551256,
     -0.3250421072470015,
     -0.02848174957559851,
     -0.005770270296489442,
     -2.3763016656650163e-05,
 ];
-const NEAR_DENOMINATOR: [f64; 6] = [
+pub(super) const NEAR_DENOMINATOR: [f64; 6] = [
     1.0,
     0.39791722395915535,
     0.0650222499887673,
@@ -108,8 +112,8 @@ const NEAR_DENOMINATOR: [f64; 6] = [
     -3.960228278775368e-06,
 ];
 
-/// `erf(x) - ERF_ONE` over `|x| - 1`, for `0.84375 <= |x| < 1.25`.
-const MIDDLE_NUMERATOR: [f64; 7] = [
+/// `erf(x) - ERF_ONE` over `|x| - 1`, for `MIDDLE <= |x| < FAR`.
+pub(super) const MIDDLE_NUMERATOR: [f64; 7] = [
     -0.0023621185607526594,
     0.41485611868374833,
     -0.3722078760357013,
@@ -118,7 +122,7 @@ const MIDDLE_NUMERATOR: [f64; 7] = [
     0.035478304325618236,
     -0.002166375594868791,
 ];
-const MIDDLE_DENOMINATOR: [f64; 7] = [
+pub(super) const MIDDLE_DENOMINATOR: [f64; 7] = [
     1.0,
     0.10642088040084423,
     0.540397917702171,
@@ -128,8 +132,8 @@ const MIDDLE_DENOMINATOR: [f64; 7] = [
     0.011984499846799107,
 ];
 
-/// `log(x erfc(x)) + x^2 + 0.5625` over `1 / x^2`, for `1.25 <= |x| < 1 / 0.35`.
-const FAR_NUMERATOR: [f64; 8] = [
+/// `log(x erfc(x)) + x^2 + 0.5625` over `1 / x^2`, for `FAR <= |x| < 1 / 0.35`.
+pub(super) const FAR_NUMERATOR: [f64; 8] = [
     -0.009864944034847148,
     -0.6938585727071818,
     -10.558626225323291,
@@ -139,7 +143,7 @@ const FAR_NUMERATOR: [f64; 8] = [
     -81.2874355063066,
     -9.814329344169145,
 ];
-const FAR_DENOMINATOR: [f64; 9] = [
+pub(super) const FAR_DENOMINATOR: [f64; 9] = [
     1.0,
     19.651271667439257,
     137.65775414351904,
@@ -152,7 +156,7 @@ const FAR_DENOMINATOR: [f64; 9] = [
 ];
 
 /// The same from there to 28.
-const REMOTE_NUMERATOR: [f64; 7] = [
+pub(super) const REMOTE_NUMERATOR: [f64; 7] = [
     -0.0098649429247001,
     -0.799283237680523,
     -17.757954917754752,
@@ -161,7 +165,7 @@ const REMOTE_NUMERATOR: [f64; 7] = [
     -1025.0951316110772,
     -483.5191916086514,
 ];
-const REMOTE_DENOMINATOR: [f64; 8] = [
+pub(super) const REMOTE_DENOMINATOR: [f64; 8] = [
     1.0,
     30.33806074348246,
     325.7925129965739,
@@ -173,16 +177,17 @@ const REMOTE_DENOMINATOR: [f64; 8] = [
 ];
 
 /// `erf(1)` in few bits.
-const ERF_ONE: f64 = 0.8450629115104675;
+pub(super) const ERF_ONE: f64 = 0.8450629115104675;
 
 /// `2 / sqrt(pi) - 1`
-const SLOPE: f64 = 0.1283791670955126;
+pub(super) const SLOPE: f64 = 0.1283791670955126;
 
 /// Below this, `SLOPE` of it may be subnormal: 2^-1015.
-const SMALL: f64 = f64::from_bits(0x0080_0000_0000_0000);
+pub(super) const SMALL: f64 = f64::from_bits(0x0080_0000_0000_0000);
 
 /// `1 / 0.35`, in the bits that fdlibm looks at, for `erf` and for `erfc`.
-const REMOTE: [f64; 2] = [f64::from_bits(0x4006_db6e_0000_0000), f64::from_bits(0x4006_db6d_0000_0000)];
+pub(super) const REMOTE: [f64; 2] =
+    [f64::from_bits(0x4006_db6e_0000_0000), f64::from_bits(0x4006_db6d_0000_0000)];
 
 #[inline]
 fn near(x: f64) -> f64 {
@@ -196,7 +201,13 @@ fn middle(a: f64) -> f64 {
     by_pairs(s, MIDDLE_NUMERATOR) / by_pairs(s, MIDDLE_DENOMINATOR)
 }
 
-/// `a erfc(a)`, for `1.25 <= a < 28`.
+/// So few bits of a number that their square is exact.
+#[inline(always)]
+pub(super) fn few_bits(a: f64) -> f64 {
+    f64::from_bits(a.to_bits() & !0xffff_ffff)
+}
+
+/// `a erfc(a)`, for `FAR <= a < 28`.
 fn far(a: f64, remote: f64) -> f64 {
     let s = 1.0 / (a * a);
     let quotient = if a < remote {
@@ -204,8 +215,7 @@ fn far(a: f64, remote: f64) -> f64 {
     } else {
         by_pairs(s, REMOTE_NUMERATOR) / by_pairs(s, REMOTE_DENOMINATOR)
     };
-    // So few bits that the square is exact.
-    let z = f64::from_bits(a.to_bits() & !0xffff_ffff);
+    let z = few_bits(a);
     (-z * z - 0.5625).exp() * ((z - a) * (z + a) + quotient).exp()
 }
 
@@ -217,9 +227,9 @@ pub fn erf(x: f64) -> f64 {
         // Without an underflow in between.
         return if a < SMALL { 0.0625 * (16.0 * x + 16.0 * SLOPE * x) } else { x + SLOPE * x };
     }
-    let result = if a < 0.84375 {
+    let result = if a < MIDDLE {
         return x + x * near(x);
-    } else if a < 1.25 {
+    } else if a < FAR {
         ERF_ONE + middle(a)
     } else if a < 6.0 {
         1.0 - far(a, REMOTE[0]) / a
@@ -237,10 +247,10 @@ pub fn erfc(x: f64) -> f64 {
     let a = x.abs();
     if a < 1.0 / (1u64 << 56) as f64 {
         1.0 - x
-    } else if a < 0.84375 {
+    } else if a < MIDDLE {
         let y = near(x);
         if x < 0.25 { 1.0 - (x + x * y) } else { 0.5 - (x * y + (x - 0.5)) }
-    } else if a < 1.25 {
+    } else if a < FAR {
         if x > 0.0 { 1.0 - ERF_ONE - middle(a) } else { 1.0 + (ERF_ONE + middle(a)) }
     } else if x < -6.0 {
         2.0

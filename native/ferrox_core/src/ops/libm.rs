@@ -24,6 +24,7 @@
 )]
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
+mod erf;
 mod sine;
 mod tables;
 mod tanh;
@@ -227,6 +228,8 @@ known! {
     knows_sin, Sin;
     knows_cos, Cos;
     knows_pow, Pow;
+    knows_erf, Erf;
+    knows_erfc, Erfc;
 }
 
 /// The kernel of a unary function of f64 and what an element costs; none where the C library
@@ -241,6 +244,8 @@ pub(super) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
         UnaryOp::Sin => (knows_sin(), tile::<Sin>, 2_000),
         UnaryOp::Cos => (knows_cos(), tile::<Cos>, 2_000),
         UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_300),
+        UnaryOp::Erf => (knows_erf(), tile::<Erf>, 3_500),
+        UnaryOp::Erfc => (knows_erfc(), tile::<Erfc>, 3_500),
         UnaryOp::Cbrt => (knows_pow(), tile::<Cbrt>, 2_100),
         _ => return None,
     };
@@ -294,6 +299,8 @@ function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |chunks| {
 function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |chunks| {
     pow(chunks, f64::abs, |_y| 1.0 / 3.0, |x, root| if x < 0.0 { -root } else { root });
 });
+function!(Erf, [(-6.5, 6.5), ANY], |x, _y| double::erf(x), |chunks| erf::erfs(chunks, 0, erf::erf_by));
+function!(Erfc, [(-7.0, 29.0), ANY], |x, _y| double::erfc(x), |chunks| erf::erfs(chunks, 1, erf::erfc_by));
 function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |chunks| {
     for (x, y, out) in chunks.each() {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
