@@ -6,7 +6,7 @@
 //!
 //! | File | Benchmark |
 //! | --- | --- |
-//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_PARALLEL` at 0 and at `Work::MAX`; bench/timer.exs |
+//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs |
 //! | exec/pause.rs, exec/apart.rs | bench/timer.exs |
 //! | exec/memory.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
 //! | exec/past.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |

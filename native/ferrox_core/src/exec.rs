@@ -13,6 +13,7 @@ pub mod matmul;
 pub mod matvec;
 pub mod memory;
 pub mod narrow;
+mod offer;
 pub mod panels;
 pub mod parallel;
 pub mod past;

@@ -1,6 +1,7 @@
 //! Where the pool's threads may run, as the system tells.
 #![cfg(target_os = "linux")]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
@@ -72,8 +73,20 @@ fn threads_are_on_other_cores_than_who_calls() {
             assert_eq!(pool(), expected);
         }
         // Who waits leaves its core to them.
-        parallel::join(|| (), || ());
-        assert_eq!(pool(), [cores.clone(), cores.clone()]);
+        let begun = AtomicBool::new(false);
+        parallel::join(
+            || {
+                while !begun.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            },
+            || {
+                begun.store(true, Ordering::Relaxed);
+                let all = [cores.clone(), cores.clone()];
+                started(&all);
+                assert_eq!(pool(), all);
+            },
+        );
         exp();
         assert_ne!(pool(), [cores.clone(), cores]);
     })

@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use rayon_core::ThreadPool;
 
 use super::apart;
 use super::elementwise::TILE;
+use super::offer::offer;
 use super::pause::{self, PIECE, TURN, pause};
 
 /// Estimated picoseconds for one element.
@@ -33,10 +33,11 @@ pub const BYTE: Cost = 25;
 /// back takes up to 50 us.
 const MAX_SHORT: Work = 300_000_000;
 
-/// Work below this runs on the calling thread: waking others costs more. It is
-/// where two threads draw level with one, in `exp` and `erfc` of f32 between 30
-/// and 80 us.
-const MIN_PARALLEL: Work = 55_000_000;
+/// Work of a thread, at least, where several share some: less is done by the calling thread sooner.
+/// With another that is awake, `exp` and `erfc` of f32 take two threads as long as one from 5 to
+/// 10 us of it on. To wake one up takes the calling thread 7 us, which is of no use then. (`kernels`:
+/// share.)
+const MIN_SHARE: Work = 27_500_000;
 
 /// Parts for each thread: enough to even out threads that are late.
 const PARTS_PER_THREAD: usize = 4;
@@ -46,9 +47,6 @@ const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 
 /// Parts of elements that cost less than this start where a tile does.
 const SMALL: Cost = 20_000;
-
-/// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
-const AWAKE: Duration = Duration::from_micros(50);
 
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Asking the system takes longer than many an operation.
@@ -85,9 +83,24 @@ fn pool() -> Option<&'static ThreadPool> {
     .as_ref()
 }
 
-/// The pool, where an operation of that much work should use it.
-fn pool_for(elements: usize, cost: Cost) -> Option<&'static ThreadPool> {
-    pays(elements, cost).then(pool).flatten()
+/// Threads of the pool that help the one that calls.
+#[derive(Clone, Copy)]
+struct Help {
+    pool: &'static ThreadPool,
+    threads: usize,
+}
+
+impl Help {
+    /// For an operation of that much work, where it pays.
+    fn with(work: Work) -> Option<Self> {
+        let threads = most(work) - 1;
+        (threads > 0).then(pool).flatten().map(|pool| Help { pool, threads })
+    }
+}
+
+/// How many threads are worth having for so much work.
+fn most(work: Work) -> usize {
+    usize::try_from(work / MIN_SHARE).unwrap_or(usize::MAX).clamp(1, threads().max(1))
 }
 
 /// The work of an operation on so many elements.
@@ -115,7 +128,7 @@ pub fn is_long(work: Work) -> bool {
 #[inline]
 #[must_use]
 pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
-    work(elements, cost) >= MIN_PARALLEL
+    work(elements, cost) >= 2 * MIN_SHARE
 }
 
 /// Whether an operation of that much work should use the pool.
@@ -134,17 +147,22 @@ pub fn parts(work: Work, alone: bool) -> usize {
 
 /// Parts for the threads that share so much work.
 fn shares(work: Work, alone: bool) -> usize {
-    if !alone && pays(1, work) { threads() * PARTS_PER_THREAD } else { 1 }
+    if !alone && pays(1, work) { most(work) * PARTS_PER_THREAD } else { 1 }
 }
 
 /// How many threads an operation may share its work among.
 pub fn sharers(elements: usize, cost: Cost) -> usize {
-    pool_for(elements, cost).map_or(1, |pool| pool.current_num_threads() + 1)
+    Help::with(work(elements, cost)).map_or(1, |help| help.threads + 1)
 }
 
 /// Runs two closures side by side, the first on the thread that calls: it is awake already.
 pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
-    join_any(&mut a, &mut b);
+    let jobs: [Job<'_>; 2] = [&mut a, &mut b];
+    let help = pool().map(|pool| Help { pool, threads: 1 });
+    let Ok(()) = share::<_, Infallible>(help, &mut jobs.into_iter(), &|job| {
+        job();
+        Ok(())
+    });
 }
 
 /// Tasks of which each may give rise to others.
@@ -199,18 +217,15 @@ pub fn divide<S: Send, T: Send>(
     let turn = pause::turn();
     let mut work = || tasks.work(VecDeque::pop_back, |task| run(&mut state, task, tasks));
     let Some(pool) = pool() else { return work() };
-    if pool.current_thread_index().is_none() {
-        apart::keep(pool.current_num_threads());
-    }
-    pool.in_place_scope(|scope| {
-        for mut state in states {
-            scope.spawn(move |_| {
-                pause::follow(turn);
-                tasks.work(VecDeque::pop_front, |task| run(&mut state, task, tasks));
-            });
+    let states = Mutex::new(states);
+    let help = || {
+        let state = { lock(&states).next() };
+        if let Some(mut state) = state {
+            pause::follow(turn);
+            tasks.work(VecDeque::pop_front, |task| run(&mut state, task, tasks));
         }
-        work();
-    });
+    };
+    offer(pool, pool.current_num_threads(), &help, work);
 }
 
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
@@ -263,7 +278,7 @@ pub fn fill_together(
 ) {
     let shares = shares(work(size, cost), false);
     let chunk = match size.div_ceil(shares) {
-        few if few < together => size.div_ceil(shares.min(threads())).min(together),
+        few if few < together => size.div_ceil(sharers(size, cost)).min(together),
         many => many.next_multiple_of(together),
     };
     let Ok(()) = fill_any::<Infallible>(out, size, cost, chunk, &|start, part| {
@@ -284,7 +299,7 @@ pub fn try_each<T, E: Send>(
     mut parts: impl DoubleEndedIterator<Item = T> + Send,
     each: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    share(pool_for(elements, cost), &mut parts, &each)
+    share(Help::with(work(elements, cost)), &mut parts, &each)
 }
 
 // Rayon's machinery is compiled for every type of closure that it is given: a
@@ -292,66 +307,6 @@ pub fn try_each<T, E: Send>(
 
 type Job<'a> = &'a mut (dyn FnMut() + Send);
 type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
-
-/// Threads of the pool that share work with one that isn't of it.
-///
-/// Problem: a thread from outside that leaves a scope sleeps until the others are done, mostly for
-/// a microsecond or two, and to wake up takes it fifty. Technique: it looks first whether they are.
-/// `qr` and `eigh` of 512 by 512, which share hundreds of products, take a tenth less, and a product
-/// of 1024 by 1024 f32 with a vector 23 us, not 25 to 50. (`benches/linalg.rs`; `kernels`:
-/// dot_with_vector_f32.)
-struct Others(AtomicUsize);
-
-impl Others {
-    fn new(count: usize) -> Self {
-        Others(AtomicUsize::new(count))
-    }
-
-    /// Runs the work of one of them.
-    fn run(&self, work: impl FnOnce()) {
-        work();
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Waits until all are done, or for as long as it would take to wake up.
-    fn wait(&self) {
-        let mut until = None;
-        while self.0.load(Ordering::Acquire) > 0 {
-            let now = Instant::now();
-            if now >= *until.get_or_insert(now + AWAKE) {
-                return;
-            }
-            for _ in 0..8 {
-                std::hint::spin_loop();
-            }
-        }
-    }
-}
-
-fn join_any(a: Job<'_>, b: Job<'_>) {
-    let Some(pool) = pool() else {
-        a();
-        return b();
-    };
-    let turn = pause::turn();
-    let b = || {
-        pause::follow(turn);
-        b();
-    };
-    if pool.current_thread_index().is_some() {
-        rayon_core::join(a, b);
-    } else {
-        apart::keep(pool.current_num_threads());
-        let others = Others::new(1);
-        let _released = pool.in_place_scope(|scope| {
-            scope.spawn(|_| others.run(b));
-            a();
-            others.wait();
-            // The second closure may have work for more than one thread.
-            apart::release()
-        });
-    }
-}
 
 fn fill_any<E: Send>(
     out: &mut [u8],
@@ -367,7 +322,7 @@ fn fill_any<E: Send>(
         return fill(0, out);
     }
     let width = out.len() / size;
-    share(pool_for(size, cost), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
+    share(Help::with(work(size, cost)), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
         fill(i * chunk, part)
     })
 }
@@ -376,7 +331,7 @@ fn fill_any<E: Send>(
 /// thread the first that is left, others the last. So what is read again and again stays, with two
 /// threads, in the cache of the core that read it before.
 fn share<T, E: Send>(
-    pool: Option<&ThreadPool>,
+    help: Option<Help>,
     parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),
     each: &(dyn Fn(T) -> Result<(), E> + Sync),
 ) -> Result<(), E> {
@@ -393,30 +348,17 @@ fn share<T, E: Send>(
         }
     };
     let turn = pause::turn();
-    match pool {
+    let own = || work(|parts| parts.next());
+    match help {
         // The calling thread works as well: it is awake already.
-        Some(pool) => {
-            let is_outside = pool.current_thread_index().is_none();
-            if is_outside {
-                apart::keep(pool.current_num_threads());
-            }
-            let others = Others::new(pool.current_num_threads());
-            pool.in_place_scope(|scope| {
-                for _ in 0..pool.current_num_threads() {
-                    scope.spawn(|_| {
-                        others.run(|| {
-                            pause::follow(turn);
-                            work(|parts| parts.next_back());
-                        });
-                    });
-                }
-                work(|parts| parts.next());
-                if is_outside {
-                    others.wait();
-                }
-            });
+        Some(Help { pool, threads }) => {
+            let theirs = || {
+                pause::follow(turn);
+                work(|parts| parts.next_back());
+            };
+            offer(pool, threads, &theirs, own);
         }
-        None => work(|parts| parts.next()),
+        None => own(),
     }
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
