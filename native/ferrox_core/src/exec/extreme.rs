@@ -159,7 +159,13 @@ impl Search {
 
     /// The place of the extreme of each row of some length, which is not zero, as u64.
     pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
-        if self.float && self.width == 4 && length >= ONE_PASS && level() >= Level::V3 {
+        // Of long rows, wide vectors find the extreme sooner by itself.
+        let one_pass = match level() {
+            Level::Baseline => 0..0,
+            Level::V3 => ONE_PASS..usize::MAX,
+            Level::V4 => ONE_PASS..CHUNK,
+        };
+        if self.float && self.width == 4 && one_pass.contains(&length) {
             let rows = f32::view(elements).chunks_exact(length);
             for (place, row) in u64::view_mut(places).iter_mut().zip(rows) {
                 match place_of_extreme(row, self.flip == 0, self.last) {
