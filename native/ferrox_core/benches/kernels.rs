@@ -7,6 +7,7 @@
 //! | File | Benchmark |
 //! | --- | --- |
 //! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs |
+//! | exec/offer.rs | `dot_with_vector`; benches/linalg.rs |
 //! | exec/pause.rs, exec/apart.rs | bench/timer.exs |
 //! | exec/memory.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
 //! | exec/past.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
@@ -21,7 +22,7 @@
 //! | exec/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
 //! | lane.rs, ops/cast.rs | `cast` |
 //! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
-//! | ops/unary.rs, ops/single.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erfc` |
+//! | ops/unary.rs, ops/single.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
 //! | ops/cumulative.rs | `cumulative_sum` |
 //! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
 //! | ops/fft.rs, ops/fft/long.rs | `fft` |

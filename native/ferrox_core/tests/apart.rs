@@ -39,11 +39,13 @@ fn pool() -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Waits for threads that have not started yet: those of who made them are theirs until then.
-fn started(expected: &[Vec<usize>]) {
+/// Does something again and again until that is so: for threads that have not started yet, those of
+/// who made them are theirs, and one that is late lets all of them go anywhere for a while.
+fn until(so: impl Fn() -> bool, again: impl Fn()) {
     let end = Instant::now() + Duration::from_secs(20);
-    while pool() != expected && Instant::now() < end {
-        thread::yield_now();
+    while !so() {
+        assert!(Instant::now() < end, "{:?}", pool());
+        again();
     }
 }
 
@@ -66,11 +68,9 @@ fn threads_are_on_other_cores_than_who_calls() {
     thread::spawn(move || {
         for &core in cores.iter().chain(&cores) {
             sched_setaffinity(None, &on(core)).expect("a core of the process");
-            exp();
             let others: Vec<usize> = cores.iter().copied().filter(|&other| other != core).collect();
             let expected = [others.clone(), others];
-            started(&expected);
-            assert_eq!(pool(), expected);
+            until(|| pool() == expected, exp);
         }
         // Who waits leaves its core to them.
         let begun = AtomicBool::new(false);
@@ -82,13 +82,10 @@ fn threads_are_on_other_cores_than_who_calls() {
             },
             || {
                 begun.store(true, Ordering::Relaxed);
-                let all = [cores.clone(), cores.clone()];
-                started(&all);
-                assert_eq!(pool(), all);
+                until(|| pool() == [cores.clone(), cores.clone()], thread::yield_now);
             },
         );
-        exp();
-        assert_ne!(pool(), [cores.clone(), cores]);
+        until(|| pool() != [cores.clone(), cores.clone()], exp);
     })
     .join()
     .expect("no panic");

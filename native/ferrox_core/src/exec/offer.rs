@@ -32,6 +32,8 @@ struct Offer {
     inside: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     owner: Thread,
+    /// Whether that is none of the pool.
+    outside: bool,
 }
 
 // SAFETY: `work` points to what is Sync, and is only followed by `join_in`, while it is there.
@@ -50,7 +52,12 @@ impl Offer {
         // who is inside.
         let work = unsafe { &*self.work };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            *self.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*first {
+                None => *first = Some(panic),
+                // To drop it might panic.
+                Some(_) => std::mem::forget(panic),
+            }
         }
         if self.inside.fetch_sub(1, Ordering::Release) == CLOSED + 1 {
             self.owner.unpark();
@@ -62,9 +69,9 @@ impl Offer {
         if self.inside.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
             return;
         }
-        let is_open = || self.inside.load(Ordering::Acquire) != CLOSED;
+        let is_any_inside = || self.inside.load(Ordering::Acquire) != CLOSED;
         let mut until = None;
-        while is_open() {
+        while is_any_inside() {
             let now = Instant::now();
             if now >= *until.get_or_insert(now + AWAKE) {
                 break;
@@ -73,24 +80,32 @@ impl Offer {
                 std::hint::spin_loop();
             }
         }
-        if is_open() {
+        if is_any_inside() {
             // They may have work for more than one thread.
-            let _released = apart::release();
-            while is_open() {
+            let _released = self.outside.then(apart::release);
+            while is_any_inside() {
                 thread::park();
             }
         }
     }
 }
 
-/// Does `own` work, while so many threads of a pool, as they come, do `work`. Returns when they are
-/// done, too, and panics if one of them has.
+/// Does `own` work, while so many threads of a pool, if it has them, do `work` as they come. Returns
+/// when they are done, too, and panics if one of them has.
 pub(super) fn offer(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync), own: impl FnOnce()) {
     struct Close<'a>(&'a Offer);
     impl Drop for Close<'_> {
         fn drop(&mut self) {
             self.0.close();
         }
+    }
+    let outside = pool.current_thread_index().is_none();
+    let threads = threads.min(pool.current_num_threads() - usize::from(!outside));
+    if threads == 0 {
+        return own();
+    }
+    if outside {
+        apart::keep(pool.current_num_threads());
     }
     // SAFETY: only the lifetime changes, and nobody follows it when `Close` has been dropped, which
     // is before `work` goes, after a panic too.
@@ -100,11 +115,9 @@ pub(super) fn offer(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync),
         inside: AtomicUsize::new(0),
         panic: Mutex::new(None),
         owner: thread::current(),
+        outside,
     });
     let close = Close(&offer);
-    if pool.current_thread_index().is_none() {
-        apart::keep(pool.current_num_threads());
-    }
     for _ in 0..threads {
         let offer = Arc::clone(&offer);
         pool.spawn(move || offer.join_in());

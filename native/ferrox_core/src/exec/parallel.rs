@@ -53,8 +53,8 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 static CORES: OnceLock<usize> = OnceLock::new();
 static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
 
-/// Sets the number of threads; zero means one for each core. Without effect
-/// once the pool is in use.
+/// Sets the number of threads; zero means one for each core. More than that have no effect once
+/// the pool is in use.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
@@ -74,11 +74,12 @@ pub fn threads() -> usize {
 /// threads can't be had.
 fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
+        let others = threads().checked_sub(1).filter(|&others| others > 0)?;
         let builder = rayon_core::ThreadPoolBuilder::new()
-            .num_threads(threads() - 1)
+            .num_threads(others)
             .thread_name(|i| format!("ferrox-{i}"))
             .start_handler(|_| apart::register());
-        if threads() > 1 { builder.build().ok() } else { None }
+        builder.build().ok()
     })
     .as_ref()
 }
@@ -210,13 +211,14 @@ impl<T> Tasks<T> {
 pub fn divide<S: Send, T: Send>(
     first: T,
     mut state: S,
-    states: &mut (dyn Iterator<Item = S> + Send),
+    states: &mut (dyn ExactSizeIterator<Item = S> + Send),
     run: &(dyn Fn(&mut S, T, &Tasks<T>) + Sync),
 ) {
     let tasks = &Tasks { waiting: Mutex::new(VecDeque::from([first])), left: AtomicUsize::new(1) };
     let turn = pause::turn();
     let mut work = || tasks.work(VecDeque::pop_back, |task| run(&mut state, task, tasks));
     let Some(pool) = pool() else { return work() };
+    let threads = states.len();
     let states = Mutex::new(states);
     let help = || {
         let state = { lock(&states).next() };
@@ -225,7 +227,7 @@ pub fn divide<S: Send, T: Send>(
             tasks.work(VecDeque::pop_front, |task| run(&mut state, task, tasks));
         }
     };
-    offer(pool, pool.current_num_threads(), &help, work);
+    offer(pool, threads, &help, work);
 }
 
 /// Fills `out`, of `size` elements, by calling `fill(first element, part)` on

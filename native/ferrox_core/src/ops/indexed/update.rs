@@ -198,7 +198,7 @@ fn add_integers<T: Element>(
     let (size, count) = (out.len(), rows.count * window.size);
     // The time of all is least where a thread's updates take as long as adding up the sums does.
     let most = (UPDATE.saturating_mul(count) / size.max(1)).isqrt().max(1);
-    let shares = if parallel::pays(count, WRITE) { parallel::threads().min(most) } else { 1 };
+    let shares = parallel::sharers(count, WRITE).min(most);
     let mut own = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
     let slots = [&mut *out].into_iter().chain(own.chunks_mut(size.max(1)));
     let slots: Vec<(usize, &mut [T::Bytes])> = slots.enumerate().collect();
