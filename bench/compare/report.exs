@@ -7,7 +7,7 @@
 
 defmodule Bench.Report do
   @systems [:ferrox, :numpy, :jax, :binary]
-  @peers [:numpy, :jax, :binary]
+  @peers List.delete(@systems, :ferrox)
   @titles %{ferrox: "Ferrox", numpy: "NumPy", jax: "jax", binary: "BinaryBackend"}
 
   # What no cell may be below, and how many times what memory allows a cell may take.

@@ -32,6 +32,10 @@ defmodule Ferrox.BenchReportTest do
       assert Report.ratio(cell(ferrox: 2.0, numpy: 6.0, binary: 3.0)) == 1.5
     end
 
+    test "BinaryBackend where there is no other" do
+      assert Report.ratio(cell(ferrox: 2.0, binary: 8.0)) == 4.0
+    end
+
     test "none without a peer, or where the answers differ" do
       assert Report.ratio(cell(ferrox: 2.0)) == nil
       assert Report.ratio(cell([], error: "differs")) == nil

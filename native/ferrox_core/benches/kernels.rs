@@ -99,10 +99,22 @@ fn run_as(
     dtype: DType,
     result: DType,
     (shape, inputs): (&[usize], &[&[usize]]),
-    mut call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
+    call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
 ) {
     let data: Vec<Vec<u8>> = inputs.iter().map(|shape| numbers(dtype, shape)).collect();
-    let tensors: Vec<Tensor<'_>> = (inputs.iter().zip(&data))
+    run_on(bencher, dtype, result, (shape, inputs), &data, call);
+}
+
+/// `run_as` on given elements.
+fn run_on(
+    bencher: Bencher,
+    dtype: DType,
+    result: DType,
+    (shape, inputs): (&[usize], &[&[usize]]),
+    data: &[Vec<u8>],
+    mut call: impl FnMut(Output<'_>, &[Tensor<'_>]) -> Result<(), Error>,
+) {
+    let tensors: Vec<Tensor<'_>> = (inputs.iter().zip(data))
         .map(|(shape, bytes)| Tensor::new("bench", dtype, shape, bytes).expect("sound"))
         .collect();
     let mut bytes = numbers(result, shape);
@@ -184,11 +196,8 @@ fn erf_f64(bencher: Bencher, n: usize) {
         .iter()
         .flat_map(|&x| ((f64::from_ne_bytes(x) - 1.5) * 6.0).to_ne_bytes())
         .collect();
-    let (shape, mut bytes) = ([n], vec![0; 8 * n]);
-    let tensor = Tensor::new("bench", DType::F64, &shape, &data).expect("sound");
-    bencher.counter(ItemsCount::new(n)).bench_local(|| {
-        let out = Output::new("bench", DType::F64, &shape, black_box(&mut bytes)).expect("sound");
-        unary(UnaryOp::Erf, out, black_box(&tensor)).expect("supported");
+    run_on(bencher, DType::F64, DType::F64, (&[n], &[&[n]]), &[data], |out, x| {
+        unary(UnaryOp::Erf, out, &x[0])
     });
 }
 
@@ -210,12 +219,10 @@ fn tanh_f32(bencher: Bencher, n: usize) {
 /// Of what the bits of f32 are in bf16, half of it noise.
 #[divan::bench(args = SIZES)]
 fn tanh_bf16(bencher: Bencher, n: usize) {
-    let data = numbers(DType::F32, &[n.div_ceil(2)]);
-    let (shape, mut bytes) = ([n], vec![0; 2 * n]);
-    bencher.counter(ItemsCount::new(n)).bench_local(|| {
-        let x = Tensor::new("bench", DType::BF16, &shape, black_box(&data[..2 * n])).expect("sound");
-        let out = Output::new("bench", DType::BF16, &shape, black_box(&mut bytes)).expect("sound");
-        unary(UnaryOp::Tanh, out, &x).expect("supported");
+    let mut data = numbers(DType::F32, &[n.div_ceil(2)]);
+    data.truncate(2 * n);
+    run_on(bencher, DType::BF16, DType::BF16, (&[n], &[&[n]]), &[data], |out, x| {
+        unary(UnaryOp::Tanh, out, &x[0])
     });
 }
 
@@ -667,12 +674,9 @@ fn dot_with_vector_f32(bencher: Bencher, n: usize) {
 
 #[divan::bench(args = [1_024, 16_384, 65_536, 262_144, 1_048_576])]
 fn fft_c128(bencher: Bencher, n: usize) {
-    let (data, mut bytes) = (numbers(DType::F64, &[2 * n]), vec![0; 16 * n]);
-    let shape = [n];
-    let tensor = Tensor::new("bench", DType::C128, &shape, &data).expect("sound");
-    bencher.counter(ItemsCount::new(n)).bench_local(|| {
-        let out = Output::new("bench", DType::C128, &shape, black_box(&mut bytes)).expect("sound");
-        fft(Transform::Forward, out, black_box(&tensor), (0, n), 1e-10).expect("sound");
+    let data = numbers(DType::F64, &[2 * n]);
+    run_on(bencher, DType::C128, DType::C128, (&[n], &[&[n]]), &[data], |out, x| {
+        fft(Transform::Forward, out, &x[0], (0, n), 1e-10)
     });
 }
 

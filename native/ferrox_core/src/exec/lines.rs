@@ -7,8 +7,7 @@
 
 use std::ops::Range;
 
-use super::fold::STRIPES;
-use super::fold::by_halves;
+use super::fold::{STRIPES, by_halves};
 use super::matmul::Ring;
 use super::matvec::with_rest;
 use super::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};

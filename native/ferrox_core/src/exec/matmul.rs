@@ -28,7 +28,7 @@ use crate::exec::{lines, tiles};
 /// What a multiplication and addition of eight bytes costs in `ordered`.
 const ORDERED: Cost = 60;
 
-/// And an element of the result, which has to be written. (`kernels`: dot_of_tall_f32, conv_1x1.)
+/// And an element of the result, which has to be written. (`kernels`: dot_of_tall_f32, conv_f32.)
 pub const WRITTEN: Cost = 200;
 
 /// What a multiplication and addition of elements costs, at most.

@@ -13,8 +13,7 @@ use crate::exec::matmul::{self, Matrix, STEPS, Target};
 use crate::exec::matvec::{self, ROWS};
 use crate::exec::memory::filled;
 use crate::exec::parallel::{self, Cost};
-use crate::exec::simd::LINE;
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{LINE, Vectorized, dispatch as vectorize};
 
 const WIDTH: usize = size_of::<f32>();
 

@@ -10,13 +10,14 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use rayon_core::ThreadPool;
 
 use super::apart;
+use super::parallel::lock;
 
 /// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
 /// (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share hundreds of products,
@@ -52,7 +53,7 @@ impl Offer {
         // who is inside.
         let work = unsafe { &*self.work };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-            let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut first = lock(&self.panic);
             match &*first {
                 None => *first = Some(panic),
                 // To drop it might panic.
@@ -124,7 +125,7 @@ pub(super) fn offer(pool: &ThreadPool, threads: usize, work: &(dyn Fn() + Sync),
     }
     own();
     drop(close);
-    let panic = offer.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let panic = lock(&offer.panic).take();
     if let Some(panic) = panic {
         resume_unwind(panic);
     }

@@ -24,8 +24,7 @@ pub type Work = u64;
 
 /// What a byte costs that is read or written by an operation that does little else, where its data
 /// don't fit into the cache of a core. Two threads, whose caches hold twice as much, take a half
-/// or a third from there on: `add` of 200,000 f32, 58 us on one, takes 24 (and 82 if the other is
-/// asleep, which it isn't among many operations).
+/// or a third from there on: `add` of 200,000 f32, 58 us on one, takes 24.
 pub const BYTE: Cost = 25;
 
 /// What takes longer is long: 300 us here, and a millisecond, which is what the VM
@@ -304,8 +303,7 @@ pub fn try_each<T, E: Send>(
     share(Help::with(work(elements, cost)), &mut parts, &each)
 }
 
-// Rayon's machinery is compiled for every type of closure that it is given: a
-// fifth of the library, if these took the closures themselves.
+// What follows would be compiled for every closure, if it took the closures themselves.
 
 type Job<'a> = &'a mut (dyn FnMut() + Send);
 type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
@@ -365,7 +363,8 @@ fn share<T, E: Send>(
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The lock, after a panic of who had it too.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

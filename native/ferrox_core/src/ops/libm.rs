@@ -299,8 +299,16 @@ function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |chunks| {
 function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |chunks| {
     pow(chunks, f64::abs, |_y| 1.0 / 3.0, |x, root| if x < 0.0 { -root } else { root });
 });
-function!(Erf, [(-6.5, 6.5), ANY], |x, _y| double::erf(x), |chunks| erf::erfs(chunks, 0, erf::erf_by));
-function!(Erfc, [(-7.0, 29.0), ANY], |x, _y| double::erfc(x), |chunks| erf::erfs(chunks, 1, erf::erfc_by));
+function!(Erf, [(-6.5, 6.5), ANY], |x, _y| double::erf(x), |chunks| erf::erfs(
+    chunks,
+    double::REMOTE[0],
+    erf::erf_by
+));
+function!(Erfc, [(-7.0, 29.0), ANY], |x, _y| double::erfc(x), |chunks| erf::erfs(
+    chunks,
+    double::REMOTE[1],
+    erf::erfc_by
+));
 function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |chunks| {
     for (x, y, out) in chunks.each() {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {

@@ -91,16 +91,17 @@ fn multiply_v3(left: &[[u8; 8]], right: &[[u8; 8]], out: &mut [[u8; 8]]) -> usiz
 #[must_use]
 pub fn place_of_extreme(floats: &[[u8; 4]], largest: bool, last: bool) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
-    if level() >= Level::V3 {
-        return match (largest, last) {
-            (true, false) => place::<{ arch::_CMP_GT_OQ }>(floats),
-            (true, true) => place::<{ arch::_CMP_GE_OQ }>(floats),
-            (false, false) => place::<{ arch::_CMP_LT_OQ }>(floats),
-            (false, true) => place::<{ arch::_CMP_LE_OQ }>(floats),
-        };
+    return match (largest, last) {
+        (true, false) => place::<{ arch::_CMP_GT_OQ }>(floats),
+        (true, true) => place::<{ arch::_CMP_GE_OQ }>(floats),
+        (false, false) => place::<{ arch::_CMP_LT_OQ }>(floats),
+        (false, true) => place::<{ arch::_CMP_LE_OQ }>(floats),
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (floats, largest, last);
+        None
     }
-    let _ = (floats, largest, last);
-    None
 }
 
 /// `FURTHER` compares an element with what comes before it. Of what fills vectors with their
@@ -108,13 +109,12 @@ pub fn place_of_extreme(floats: &[[u8; 4]], largest: bool, last: bool) -> Option
 #[cfg(target_arch = "x86_64")]
 fn place<const FURTHER: i32>(floats: &[[u8; 4]]) -> Option<usize> {
     i32::try_from(floats.len()).ok()?;
-    // SAFETY: as in `dispatch`.
-    let (mut place, done) = unsafe {
-        if level() == Level::V4 && floats.len() >= WIDE {
-            place_v4::<FURTHER>(floats)
-        } else {
-            place_v3::<FURTHER>(floats)
-        }
+    let (mut place, done) = match level() {
+        Level::Baseline => None,
+        // SAFETY: as in `dispatch`.
+        Level::V4 if floats.len() >= WIDE => unsafe { place_v4::<FURTHER>(floats) },
+        // SAFETY: as in `dispatch`.
+        Level::V3 | Level::V4 => unsafe { place_v3::<FURTHER>(floats) },
     }?;
     let mut extreme = f32::from_ne_bytes(*floats.get(place)?);
     for (i, &x) in floats.iter().enumerate().skip(done) {

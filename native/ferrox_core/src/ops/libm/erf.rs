@@ -9,8 +9,8 @@ use crate::dtype::Lane;
 use crate::exec::simd::Aligned;
 use crate::ops::double::{
     ERF_ONE, FAR, FAR_DENOMINATOR, FAR_NUMERATOR, MIDDLE, MIDDLE_DENOMINATOR, MIDDLE_NUMERATOR,
-    NEAR_DENOMINATOR, NEAR_NUMERATOR, REMOTE, REMOTE_DENOMINATOR, REMOTE_NUMERATOR, SLOPE, SMALL, TINY,
-    by_pairs, few_bits,
+    NEAR_DENOMINATOR, NEAR_NUMERATOR, REMOTE_DENOMINATOR, REMOTE_NUMERATOR, SLOPE, SMALL, TINY, by_pairs,
+    few_bits,
 };
 
 /// Coefficients of the last range, and by which bits those of the ones before differ from those of
@@ -97,8 +97,7 @@ pub(super) fn erfc_by(x: f64, quotient: f64, tail: f64) -> f64 {
 
 /// `by` of each element, of the quotient of its range, and of `erfc` of its magnitude if that is far.
 #[inline(always)]
-pub(super) fn erfs<F: Function>(chunks: Chunks<'_, F>, place: usize, by: impl Fn(f64, f64, f64) -> f64) {
-    let remote = REMOTE[place];
+pub(super) fn erfs<F: Function>(chunks: Chunks<'_, F>, remote: f64, by: impl Fn(f64, f64, f64) -> f64) {
     let mut rows = [Rows::new([0; 2]), Rows::new([0; 2])];
     let Aligned([quotients, tails]) = &mut Aligned([[0.0; CHUNK]; 2]);
     for (x, y, out) in chunks.each() {
