@@ -475,6 +475,11 @@ fn argmax_of_rows_f32(bencher: Bencher, shape: [usize; 2]) {
 }
 
 #[divan::bench(args = SHAPES)]
+fn argmax_of_rows_f64(bencher: Bencher, shape: [usize; 2]) {
+    argmax(bencher, DType::F64, shape, 1);
+}
+
+#[divan::bench(args = SHAPES)]
 fn argmax_of_rows_s32(bencher: Bencher, shape: [usize; 2]) {
     argmax(bencher, DType::S32, shape, 1);
 }

@@ -19,6 +19,8 @@ pub mod parallel;
 pub mod past;
 pub mod pause;
 #[cfg(target_arch = "x86_64")]
+mod place;
+#[cfg(target_arch = "x86_64")]
 mod quick;
 pub mod radix;
 pub mod simd;

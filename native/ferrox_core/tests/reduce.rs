@@ -5,6 +5,7 @@ mod common;
 use common::number::{Number, bounds, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, special, values, views};
 use ferrox_core::DType::{self, *};
+use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::{Error, Kind, Output, Tensor};
 
@@ -488,6 +489,37 @@ fn indices_of_extremes() {
         assert_eq!(run_index(ReduceOp::ReduceMax, TieBreak::Low, &source, Some(axis), S64), 0);
     }
     println!("argmax and argmin: {compared} results compared");
+}
+
+/// Rows of every length around those of vectors, with equal extremes, zeros of both signs and, in
+/// one of the rows, NaN: the bits don't depend on which test runs when.
+#[test]
+fn indices_with_every_instruction_set() {
+    let (mut compared, mut random) = (0, Random(11));
+    for level in [Level::Baseline, Level::V3, Level::V4] {
+        simd::limit(level);
+        for dtype in [F32, F64] {
+            for length in 1..=150 {
+                let few: Vec<Number> = [1.0, 2.0, 0.0, -0.0, -1.0].map(Number::Real).to_vec();
+                let ends = [few[1], few[4], Number::Real(f64::INFINITY)];
+                let mut numbers: Vec<Number> = (0..5 * length).map(|_| *random.pick(&few[2..4])).collect();
+                // An extreme or two of each row but the first, and NaN in the last.
+                for row in 1..5 {
+                    for _ in 0..row / 2 + 1 {
+                        numbers[row * length + random.below(length)] = *random.pick(&ends);
+                    }
+                }
+                numbers[4 * length + random.below(length)] = Number::Real(f64::NAN);
+                let source = Source::new(dtype, contiguous(&[5, length]), &numbers);
+                for op in [ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
+                    for tie_break in [TieBreak::Low, TieBreak::High] {
+                        compared += run_index(op, tie_break, &source, Some(1), S64);
+                    }
+                }
+            }
+        }
+    }
+    println!("argmax and argmin, instruction sets: {compared} results compared");
 }
 
 #[test]

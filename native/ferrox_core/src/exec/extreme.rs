@@ -7,7 +7,9 @@
 
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::fold::{Fold, by_halves, fold_chunks, fold_columns, fold_row, is_far, next_four};
-use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level, place_of_extreme, prefetch_row};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::place;
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::lane::CastOf;
 use crate::{DType, Kind, dispatch};
 
@@ -17,7 +19,7 @@ const CHUNK: usize = 4096;
 /// Elements that are compared with it at once.
 const FEW: usize = 64;
 
-/// Rows of f32 of so many elements are searched in one pass, where there is one.
+/// Rows of f32 and f64 of so many elements and more are searched in one pass, where there is one.
 const ONE_PASS: usize = 32;
 
 /// Rows shorter than this are folded from left to right.
@@ -159,23 +161,23 @@ impl Search {
 
     /// The place of the extreme of each row of some length, which is not zero, as u64.
     pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
-        // Of long rows, wide vectors find the extreme sooner by itself.
-        let one_pass = match level() {
-            Level::Baseline => 0..0,
-            Level::V3 => ONE_PASS..usize::MAX,
-            Level::V4 => ONE_PASS..CHUNK,
-        };
-        if self.float && self.width == 4 && one_pass.contains(&length) {
-            let rows = f32::view(elements).chunks_exact(length);
-            for (place, row) in u64::view_mut(places).iter_mut().zip(rows) {
-                match place_of_extreme(row, self.flip == 0, self.last) {
-                    Some(found) => *place = (found as u64).store(),
-                    None => self.rows_of_any(row.as_flattened(), length, place),
-                }
+        #[cfg(target_arch = "x86_64")]
+        if self.float && length >= ONE_PASS {
+            let (which, places) = ((self.flip == 0, self.last), u64::view_mut(places));
+            let done = match self.width {
+                4 => place::rows::<f32, 16, 8>(f32::view(elements), length, which, places, |row, place| {
+                    self.rows_of_any(row.as_flattened(), length, place);
+                }),
+                8 => place::rows::<f64, 8, 4>(f64::view(elements), length, which, places, |row, place| {
+                    self.rows_of_any(row.as_flattened(), length, place);
+                }),
+                _ => false,
+            };
+            if done {
+                return;
             }
-        } else {
-            self.rows_of_any(elements, length, places);
         }
+        self.rows_of_any(elements, length, places);
     }
 
     fn rows_of_any(self, elements: &[u8], length: usize, places: &mut [u8]) {

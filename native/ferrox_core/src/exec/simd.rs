@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
 
+#[cfg(target_arch = "x86_64")]
+mod compared;
 mod halves;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -14,13 +16,15 @@ mod products;
 mod stretches;
 
 #[cfg(target_arch = "x86_64")]
+pub use self::compared::Compared;
+#[cfg(target_arch = "x86_64")]
 pub use self::halves::{HALVES, Halves, Singles, Widened};
 pub use self::halves::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
 pub use self::lanes::{Lanes, turn_bytes};
 #[cfg(target_arch = "x86_64")]
 pub use self::products::{Fused, Part, Products, floats};
-pub use self::stretches::{multiply_pairs, place_of_extreme, truncate_to_bytes};
+pub use self::stretches::{multiply_pairs, truncate_to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
