@@ -32,10 +32,12 @@ pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     }
     let (shape, strides) = collapse(&layout.shape, &layout.strides);
     let layout = Layout { shape, strides, offset: layout.offset };
-    let far = layout.strides.last().is_some_and(|&s| s.unsigned_abs() > NEAR);
+    let step = layout.strides.last().map_or(1, |step| step.unsigned_abs());
     let unit = unit(&layout);
-    if unit == 1 && !far {
-        let Ok(()) = past::try_fill::<Infallible>(out, size, 2 * BYTE * width as Cost, 0, |start, part| {
+    if unit == 1 && step <= NEAR {
+        // What lies between the elements is read with them.
+        let cost = BYTE * ((step.max(1) + 1) * width) as Cost;
+        let Ok(()) = past::try_fill::<Infallible>(out, size, cost, 0, |start, part| {
             gather(width, bytes, &layout, start, part);
             Ok(())
         });
