@@ -37,6 +37,19 @@ pub fn cost(dtype: DType) -> Cost {
     ORDERED * dtype.width() as Cost / 8 + blocks::float_cost()
 }
 
+/// What it costs where enough are multiplied that floats needn't be added up in order.
+#[must_use]
+pub fn large_cost(dtype: DType) -> Cost {
+    match dtype {
+        DType::F32 => blocks::float_cost(),
+        DType::F64 => 2 * blocks::float_cost(),
+        // Four products of real numbers.
+        DType::C64 => 4 * blocks::float_cost(),
+        DType::C128 => 8 * blocks::float_cost(),
+        other => cost(other),
+    }
+}
+
 /// A matrix in memory: the element at (row, column) is
 /// `row * strides[0] + column * strides[1]` elements from the first.
 #[derive(Clone, Copy, Debug)]

@@ -91,7 +91,15 @@ pub fn work(
     // What is multiplied a few times only is converted on the way.
     let is_few = elements.saturating_mul(summed) / narrow::FEW <= converted;
     let conversion = if is_few { narrow::ELEMENT } else { CONVERTED };
-    parallel::work(elements, matmul::cost(out).saturating_mul(summed as Cost).saturating_add(matmul::WRITTEN))
+    // What is converted may be multiplied in another type.
+    let large = converted == 0 && is_large([elements / batches.max(1), summed, 1]);
+    let element = if large {
+        // Written while others are multiplied.
+        matmul::large_cost(out).saturating_mul(summed as Cost).max(matmul::WRITTEN)
+    } else {
+        matmul::cost(out).saturating_mul(summed as Cost).saturating_add(matmul::WRITTEN)
+    };
+    parallel::work(elements, element)
         .saturating_add(parallel::work(read, MOVED))
         .saturating_add(parallel::work(converted, conversion))
         .saturating_add(parallel::work(batches, BATCH))
