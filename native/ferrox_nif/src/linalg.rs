@@ -93,7 +93,7 @@ pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b:
         Solver::General(_) => ("solve", Problem::Solve(right)),
         Solver::Triangular(_) => ("triangular_solve", Problem::Triangular(right)),
     };
-    call.tensor(problem.work(a.shape()), op, dtype.0, b.shape(), |out| {
+    call.tensor(problem.work(dtype.0, a.shape()), op, dtype.0, b.shape(), |out| {
         let (a, b) = (a.tensor(op)?, b.tensor(op)?);
         match solver {
             Solver::General(method) => linalg::solve(out, &a, &b, method),
@@ -134,7 +134,7 @@ pub fn factor<'a>(
     eps: f64,
     input: Operand<'a>,
 ) -> Term<'a> {
-    let work = op.0.work(input.shape());
+    let work = op.0.work(input.dtype(), input.shape());
     let results: Vec<_> = results.iter().map(|(dtype, shape)| (dtype.0, &shape.0[..])).collect();
     match (op.0, &results[..]) {
         (Problem::Cholesky, &[l]) => {

@@ -27,10 +27,10 @@ pub type Work = u64;
 /// or a third from there on: `add` of 200,000 f32, 58 us on one, takes 24.
 pub const BYTE: Cost = 25;
 
-/// What takes longer is long: 300 us here, and a millisecond, which is what the VM
-/// asks of a call, on a machine three times slower. To change the scheduler and come
-/// back takes up to 50 us.
-const MAX_SHORT: Work = 300_000_000;
+/// What is estimated to take longer is long. Estimates lean to too much: of what is short, the
+/// longest takes 350 us here, and a millisecond, which is what the VM asks of a call, on a machine
+/// three times slower. To change the scheduler and come back takes 20 to 50 us. (bench/timer.exs.)
+const MAX_SHORT: Work = 500_000_000;
 
 /// Work of a thread, at least, where several share some: less is done by the calling thread sooner.
 /// With another that is awake, `exp` and `erfc` of f32 take two threads as long as one from 5 to

@@ -14,7 +14,7 @@ use super::{complex, libm, single};
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
 use crate::exec::parallel::{BYTE, Cost};
-use crate::exec::simd::{self, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
 use crate::lane::{self, Compute, Exact};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch, packed};
@@ -297,12 +297,13 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     let base = match op {
         Pow if out == DType::C64 && left.precision() <= 24 && right.precision() <= 24 => 6_000,
         Pow | Atan2 if out.is_complex() => 100_000,
-        Pow if out.is_integer() => 200 * width,
+        Pow if out.is_integer() => 150 * width,
         Pow | Atan2 if width <= 4 => 2_500,
         Pow | Atan2 => 10_000,
         Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
-        Multiply | Divide if out.is_complex() => 500,
+        Multiply if out.is_complex() => by_vectors(100),
+        Divide if out.is_complex() => by_vectors(400),
         _ => 0,
     };
     base + BYTE * bytes + if converts { 50 * width } else { 0 } + packed::cost(&[left, right, out])

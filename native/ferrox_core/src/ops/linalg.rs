@@ -30,6 +30,7 @@ use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
 use crate::error::ShapeDisplay;
 use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::simd::by_vectors;
 use crate::lane::conversion;
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, byte_size, scratch};
@@ -38,8 +39,10 @@ use crate::{DType, Error};
 /// Matrices with at most so many rows and columns go through Nx's steps.
 const FEW: usize = 8;
 
-/// Picoseconds of a multiplication and an addition in a factorization.
-const STEP: u64 = 250;
+/// Picoseconds of a multiplication and an addition in a factorization. (`linalg`.)
+fn step() -> Cost {
+    by_vectors(16)
+}
 
 /// How a system of equations is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,29 +205,31 @@ impl Problem {
     /// The work for one matrix.
     fn cost(self, rows: usize, columns: usize) -> Cost {
         let (m, n) = (rows.max(columns) as u64, rows.min(columns) as u64);
-        let cube = m.saturating_mul(n).saturating_mul(n);
-        let steps = match self {
-            Problem::Triangular(size) => n.saturating_mul(size as u64),
-            Problem::Solve(size) => n.saturating_mul(size as u64).saturating_add(cube),
-            Problem::Determinant | Problem::Cholesky => cube / 3,
-            Problem::Lu => cube,
-            Problem::Qr => m.saturating_mul(m).saturating_mul(n).saturating_mul(2),
-            Problem::Eigh => cube.saturating_mul(6),
-            Problem::Svd => m.saturating_mul(m).saturating_mul(n).saturating_mul(10),
+        let (size, cube) = (m.saturating_mul(n), m.saturating_mul(n).saturating_mul(n));
+        // What is multiplied and added up, and what an element of the matrix costs besides, which
+        // is most of it up to some hundred rows.
+        let (steps, element) = match self {
+            Problem::Triangular(right) => (n.saturating_mul(right as u64), 5_000),
+            Problem::Solve(right) => (n.saturating_mul(right as u64).saturating_add(cube), 5_000),
+            Problem::Determinant | Problem::Cholesky => (cube / 3, 5_000),
+            Problem::Lu => (cube, 5_000),
+            Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000),
+            Problem::Eigh => (cube.saturating_mul(6), 75_000),
+            Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 100_000),
         };
         // Even the smallest takes memory from the heap.
-        steps.saturating_mul(STEP).saturating_add(m.saturating_mul(n) * 5_000).saturating_add(500_000)
+        steps.saturating_mul(step()).saturating_add(size.saturating_mul(element)).saturating_add(500_000)
     }
 
     /// The work for all of a batch, of a shape whose last two axes are those of
     /// the matrices.
     #[must_use]
-    pub fn work(self, shape: &[usize]) -> Work {
+    pub fn work(self, dtype: DType, shape: &[usize]) -> Work {
         let [batch @ .., rows, columns] = shape else { return 0 };
-        parallel::work(
-            batch.iter().fold(1, |n: usize, &size| n.saturating_mul(size)),
-            self.cost(*rows, *columns),
-        )
+        // Each product of complex numbers is four.
+        let parts = if dtype.is_complex() { 4 } else { 1 };
+        let matrices = batch.iter().fold(parts, |n: usize, &size| n.saturating_mul(size));
+        parallel::work(matrices, self.cost(*rows, *columns))
     }
 }
 

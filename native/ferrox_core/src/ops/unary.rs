@@ -13,6 +13,7 @@ use super::{complex, double, libm, lookup, single};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
 use crate::exec::parallel::{BYTE, Cost};
+use crate::exec::simd::by_vectors;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::lane::Compute;
 use crate::narrow::BF16;
@@ -99,11 +100,11 @@ macro_rules! unary_ops {
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
-                    (UnaryOp::$real, Compute::Single) => (single::kernel::<$real>(out), $rps),
+                    (UnaryOp::$real, Compute::Single) => (single::kernel::<$real>(out), by_vectors($rps)),
                     (UnaryOp::$real, Compute::As(DType::F64)) => ((tile::<$real, f64>, DType::F64), 6_000),
                 )*
                 $(
-                    (UnaryOp::$function, Compute::Single) => (single::kernel::<$function>(out), $ps),
+                    (UnaryOp::$function, Compute::Single) => (single::kernel::<$function>(out), by_vectors($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
                         ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
                     }
@@ -445,7 +446,7 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    (UnaryOp::$name, Compute::Single) => (single::kernel::<$name>(out), 1_000),
+                    (UnaryOp::$name, Compute::Single) => (single::kernel::<$name>(out), by_vectors(600)),
                     (UnaryOp::$name, Compute::As(DType::C128)) => {
                         ((tile::<$name, Complex<f64>>, DType::C128), 40_000)
                     }
