@@ -6,16 +6,16 @@ defmodule Ferrox.NativeTest do
   test "long work is left to a dirty scheduler, short work is not" do
     data = fn size -> :binary.copy(<<0.5::float-32-native>>, size) end
     few = {{:f, 32}, {1000}, data.(1000)}
-    many = {{:f, 32}, {1_000_000}, data.(1_000_000)}
+    many = {{:f, 32}, {4_000_000}, data.(4_000_000)}
     assert is_binary(Native.unary_normal(:exp, {:f, 32}, {1000}, few))
-    assert Native.unary_normal(:exp, {:f, 32}, {1_000_000}, many) == :dirty
+    assert Native.unary_normal(:exp, {:f, 32}, {4_000_000}, many) == :dirty
 
     assert Native.unary(:exp, {:f, 32}, many) ==
-             Native.unary_dirty(:exp, {:f, 32}, {1_000_000}, many)
+             Native.unary_dirty(:exp, {:f, 32}, {4_000_000}, many)
 
-    matrix = put_elem(many, 1, {1000, 1000})
+    matrix = put_elem(many, 1, {2000, 2000})
 
-    assert Native.dot_normal({:f, 32}, {1000, 1000}, {matrix, [1], []}, {matrix, [0], []}) ==
+    assert Native.dot_normal({:f, 32}, {2000, 2000}, {matrix, [1], []}, {matrix, [0], []}) ==
              :dirty
   end
 
