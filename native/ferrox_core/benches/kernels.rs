@@ -6,14 +6,14 @@
 //!
 //! | File | Benchmark |
 //! | --- | --- |
-//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs |
+//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT` |
 //! | exec/offer.rs | `dot_with_vector`; benches/linalg.rs |
 //! | exec/pause.rs, exec/apart.rs | bench/timer.exs |
 //! | exec/memory.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
 //! | exec/past.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
 //! | exec/copy.rs, exec/turn.rs, layout.rs | `transpose`, `slice_with_strides`, `reverse`, `concatenate` |
 //! | exec/fold.rs, exec/lines.rs, ops/reduce.rs | `sum`, `max` |
-//! | exec/extreme.rs, ops/reduce/arg.rs | `argmax` |
+//! | exec/extreme.rs, exec/place.rs, ops/reduce/arg.rs | `argmax` |
 //! | exec/matmul.rs, exec/blocks.rs, exec/panels.rs, exec/tiles.rs, exec/small.rs, ops/dot.rs | `dot` |
 //! | exec/matvec.rs | `dot_with_vector`, `vector_with_matrix` |
 //! | exec/narrow.rs | `dot_bf16`, `dot_with_vector_bf16` |
