@@ -326,8 +326,21 @@ defmodule Ferrox.Native do
   @spec reverse(tuple, [non_neg_integer], operand) :: bitstring
   def reverse(_shape, _axes, {{_, bits}, _, data}) when bit_size(data) == bits, do: data
 
-  def reverse(shape, axes, {type, _, _} = input),
-    do: call(:reverse, [shape, axes, whole(input)]) |> data(type, shape)
+  def reverse(shape, axes, {type, _, _} = input) do
+    {_, _, data} = input = whole(input)
+
+    # All axes are one, which is decoded sooner.
+    if all_axes?(axes, 0, tuple_size(shape)) do
+      size = size(shape)
+      call(:reverse, [size, [0], {type, size, data}])
+    else
+      call(:reverse, [shape, axes, input])
+    end
+    |> data(type, shape)
+  end
+
+  defp all_axes?([axis | axes], axis, rank), do: all_axes?(axes, axis + 1, rank)
+  defp all_axes?(axes, axis, rank), do: axes == [] and axis == rank
 
   @doc "`lengths` count elements before the strides leave some out."
   @spec slice(tuple, [integer], [integer], [integer], operand) :: bitstring
