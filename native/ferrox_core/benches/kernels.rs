@@ -299,7 +299,7 @@ fn divide_s32<const N: usize>(bencher: Bencher) {
 }
 
 /// What is cast to what.
-const CASTS: [[DType; 2]; 8] = [
+const CASTS: [[DType; 2]; 10] = [
     [DType::U8, DType::F32],
     [DType::F32, DType::U8],
     [DType::F32, DType::S32],
@@ -308,6 +308,8 @@ const CASTS: [[DType; 2]; 8] = [
     [DType::F32, DType::S64],
     [DType::S64, DType::F32],
     [DType::S64, DType::F64],
+    [DType::S32, DType::BF16],
+    [DType::S32, DType::F16],
 ];
 
 #[divan::bench(args = 0..CASTS.len(), consts = MIXED_SIZES)]

@@ -444,6 +444,9 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
         (Class::Integer, Class::Integer) => D::from_i64(value.to_i64()),
         (Class::Complex, Class::Complex) => D::from_parts(value.to_f64(), value.imag()),
         _ if S::FITS_F32 => D::from_f32(value.to_f32()),
+        (Class::Integer, _) if size_of::<S::Bytes>() <= 4 && size_of::<D::Bytes>() <= 2 => {
+            D::from_f32(round_word_to_odd(value))
+        }
         (Class::Integer, _) if !D::DOUBLE => D::from_f64(round_to_odd(value)),
         _ => D::from_f64(value.to_f64()),
     }
@@ -459,6 +462,19 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
     }
     let odd = last_bit_of_all(value.to_i64());
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
+}
+
+/// An integer of 32 bits as an `f32` rounded to odd, so that rounding that to at most 16 bits, of
+/// which no more than 15 are the fraction, gives the same result as rounding the integer once.
+#[inline(always)]
+fn round_word_to_odd<S: Element>(value: S) -> f32 {
+    const LOW: u32 = (1 << 8) - 1;
+    const MOST: u32 = 1 << f32::MANTISSA_DIGITS;
+    let bits = value.to_i64() as u32;
+    let exact = if S::SIGNED { bits.wrapping_add(MOST) <= 2 * MOST } else { bits <= MOST };
+    // The upper 24 bits, whose last tells whether all fitted into them.
+    let odd = if exact { bits } else { (bits | ((bits & LOW) + LOW)) & !LOW };
+    if S::SIGNED { odd.cast_signed() as f32 } else { odd as f32 }
 }
 
 /// The upper 53 bits, whose last tells whether all fitted into them.

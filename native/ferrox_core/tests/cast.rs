@@ -63,6 +63,11 @@ fn ties_and_their_neighbours_round_once() {
         }
         compared += run(&Source::new(S64, contiguous(&[integers.len()]), &integers), to);
         compared += run(&Source::new(U64, contiguous(&[integers.len()]), &integers), to);
+        for (from, range) in [(S32, -1 << 31..1 << 31), (U32, 0..1_i128 << 32)] {
+            let fits = |n: &&Number| matches!(n, Number::Integer(i) if range.contains(i));
+            let words: Vec<Number> = integers.iter().filter(fits).copied().collect();
+            compared += run(&Source::new(from, contiguous(&[words.len()]), &words), to);
+        }
     }
     println!("as_type, ties: {compared} elements compared");
 }
