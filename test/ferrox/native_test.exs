@@ -19,6 +19,16 @@ defmodule Ferrox.NativeTest do
              :dirty
   end
 
+  test "few rows with long right sides or large results are long work" do
+    tensor = fn shape, size -> {{:f, 64}, shape, :binary.copy(<<1.0::float-64-native>>, size)} end
+    right = tensor.({2, 200_000}, 400_000)
+    assert Native.solve_normal(:lu, {:f, 64}, tensor.({2, 2}, 4), right) == :dirty
+
+    column = tensor.({1000, 1}, 1000)
+    results = [{{:f, 64}, {1000, 1000}}, {{:f, 64}, {1000, 1}}]
+    assert Native.factor_normal(:qr, results, 1.0e-10, column) == :dirty
+  end
+
   test "what takes a while counts as time of its process, which others wait for" do
     data = :binary.copy(<<0.5::float-64-native>>, 100_000)
 

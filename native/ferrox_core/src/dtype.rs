@@ -464,8 +464,8 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
 }
 
-/// An integer of 32 bits as an `f32` rounded to odd, so that rounding that to at most 16 bits, of
-/// which no more than 15 are the fraction, gives the same result as rounding the integer once.
+/// An integer of 32 bits as an `f32` rounded to odd, so that rounding that to at most 15
+/// significant bits, as types of 16 bits have, gives the same result as rounding the integer once.
 #[inline(always)]
 fn round_word_to_odd<S: Element>(value: S) -> f32 {
     const LOW: u32 = (1 << 8) - 1;

@@ -44,6 +44,9 @@ fn step() -> Cost {
     by_vectors(16)
 }
 
+/// Picoseconds of an element that is only copied, converted and divided.
+const OTHER: Cost = 5_000;
+
 /// How a system of equations is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -206,19 +209,23 @@ impl Problem {
     fn cost(self, rows: usize, columns: usize) -> Cost {
         let (m, n) = (rows.max(columns) as u64, rows.min(columns) as u64);
         let (size, cube) = (m.saturating_mul(n), m.saturating_mul(n).saturating_mul(n));
-        // What is multiplied and added up, and what an element of the matrix costs besides, which
-        // is most of it up to some hundred rows.
-        let (steps, element) = match self {
-            Problem::Triangular(right) => (n.saturating_mul(right as u64), 5_000),
-            Problem::Solve(right) => (n.saturating_mul(right as u64).saturating_add(cube), 5_000),
-            Problem::Determinant | Problem::Cholesky => (cube / 3, 5_000),
-            Problem::Lu => (cube, 5_000),
-            Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000),
-            Problem::Eigh => (cube.saturating_mul(6), 75_000),
-            Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 100_000),
+        let square = m.saturating_mul(m);
+        // What is multiplied and added up, what the elements cost besides, which is most of it up
+        // to some hundred rows, and how many there are on the right or in the largest result.
+        let (steps, element, others) = match self {
+            Problem::Triangular(right) => (n.saturating_mul(right as u64), 5_000, right as u64),
+            Problem::Solve(right) => {
+                (n.saturating_mul(right as u64).saturating_add(cube), 5_000, right as u64)
+            }
+            Problem::Determinant | Problem::Cholesky => (cube / 3, 5_000, 0),
+            Problem::Lu => (cube, 5_000, 0),
+            Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000, square),
+            Problem::Eigh => (cube.saturating_mul(6), 105_000, 0),
+            Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 140_000, square),
         };
+        let elements = size.saturating_mul(element).saturating_add(others.saturating_mul(OTHER));
         // Even the smallest takes memory from the heap.
-        steps.saturating_mul(step()).saturating_add(size.saturating_mul(element)).saturating_add(500_000)
+        steps.saturating_mul(step()).saturating_add(elements).saturating_add(500_000)
     }
 
     /// The work for all of a batch, of a shape whose last two axes are those of
