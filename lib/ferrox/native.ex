@@ -327,16 +327,15 @@ defmodule Ferrox.Native do
   def reverse(_shape, _axes, {{_, bits}, _, data}) when bit_size(data) == bits, do: data
 
   def reverse(shape, axes, {type, _, _} = input) do
-    {_, _, data} = input = whole(input)
+    {dims, axes, input} = as_one_axis(shape, axes, whole(input))
+    call(:reverse, [dims, axes, input]) |> data(type, shape)
+  end
 
-    # All axes are one, which is decoded sooner.
-    if all_axes?(axes, 0, tuple_size(shape)) do
-      size = size(shape)
-      call(:reverse, [size, [0], {type, size, data}])
-    else
-      call(:reverse, [shape, axes, input])
-    end
-    |> data(type, shape)
+  # All axes are one, which is decoded sooner.
+  defp as_one_axis(shape, axes, {type, _, data} = input) do
+    if all_axes?(axes, 0, tuple_size(shape)),
+      do: {size(shape), [0], {type, size(shape), data}},
+      else: {shape, axes, input}
   end
 
   defp all_axes?([axis | axes], axis, rank), do: all_axes?(axes, axis + 1, rank)

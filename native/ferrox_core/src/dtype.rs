@@ -460,7 +460,7 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
     if size_of::<S::Bytes>() < 8 || nearest.abs() < 9_007_199_254_740_992.0 {
         return nearest;
     }
-    let odd = last_bit_of_all(value.to_i64());
+    let odd = last_bit_of_all::<11>(value.to_i64());
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
 }
 
@@ -468,27 +468,25 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
 /// significant bits, as types of 16 bits have, gives the same result as rounding the integer once.
 #[inline(always)]
 fn round_word_to_odd<S: Element>(value: S) -> f32 {
-    const LOW: u32 = (1 << 8) - 1;
     const MOST: u32 = 1 << f32::MANTISSA_DIGITS;
     let bits = value.to_i64() as u32;
     let exact = if S::SIGNED { bits.wrapping_add(MOST) <= 2 * MOST } else { bits <= MOST };
-    // The upper 24 bits, whose last tells whether all fitted into them.
-    let odd = if exact { bits } else { (bits | ((bits & LOW) + LOW)) & !LOW };
+    let odd = if exact { bits } else { last_bit_of_all::<8>(value.to_i64()) as u32 };
     if S::SIGNED { odd.cast_signed() as f32 } else { odd as f32 }
 }
 
-/// The upper 53 bits, whose last tells whether all fitted into them.
+/// All but so many of the lowest bits, whose last tells whether these were zero.
 #[inline(always)]
-fn last_bit_of_all(bits: i64) -> i64 {
-    const LOW: i64 = (1 << 11) - 1;
-    (bits | ((bits & LOW) + LOW)) & !LOW
+fn last_bit_of_all<const LOWEST: u32>(bits: i64) -> i64 {
+    let low = (1 << LOWEST) - 1;
+    (bits | ((bits & low) + low)) & !low
 }
 
 /// `bits`, or with a magnitude that an `f64` doesn't hold, what `round_to_odd` converts.
 #[inline(always)]
 pub(crate) fn bits_to_odd(bits: i64) -> i64 {
     let exact = bits.wrapping_add(1 << 53) as u64 >> 54 == 0;
-    if exact { bits } else { last_bit_of_all(bits) }
+    if exact { bits } else { last_bit_of_all::<11>(bits) }
 }
 
 /// Runs an expression with `$T` bound to the Rust type of a `DType`.

@@ -18,9 +18,9 @@ use crate::exec::parallel::{self, BYTE, Cost, Work};
 use crate::exec::pause::{self, pause};
 use crate::exec::simd::{self, LINE};
 
-/// What a multiplication and addition of four bytes costs.
-pub(super) fn float_cost() -> Cost {
-    simd::by_vectors(10)
+/// What a multiplication and addition of so many bytes costs.
+pub(super) fn float_cost(width: usize) -> Cost {
+    simd::by_vectors(10) * width as Cost / 4
 }
 
 /// A number that blocks hold.
@@ -516,7 +516,7 @@ pub(super) fn multiply_at<T: Number>(
 
 /// What an element of a product of `k` steps costs.
 fn cost<T>(k: usize) -> Cost {
-    float_cost() * (k * size_of::<T>() / 4) as Cost
+    float_cost(size_of::<T>()) * k as Cost
 }
 
 #[cfg(test)]

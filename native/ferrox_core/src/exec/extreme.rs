@@ -163,14 +163,11 @@ impl Search {
     pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if self.float && length >= ONE_PASS {
-            let (which, places) = ((self.flip == 0, self.last), u64::view_mut(places));
+            let which = (self.flip == 0, self.last);
+            let otherwise = |row: &[u8], place: &mut [u8]| self.rows_of_any(row, length, place);
             let done = match self.width {
-                4 => place::rows::<f32, 16, 8>(f32::view(elements), length, which, places, |row, place| {
-                    self.rows_of_any(row.as_flattened(), length, place);
-                }),
-                8 => place::rows::<f64, 8, 4>(f64::view(elements), length, which, places, |row, place| {
-                    self.rows_of_any(row.as_flattened(), length, place);
-                }),
+                4 => place::rows::<f32, 16, 8>(elements, length, which, places, otherwise),
+                8 => place::rows::<f64, 8, 4>(elements, length, which, places, otherwise),
                 _ => false,
             };
             if done {

@@ -34,18 +34,16 @@ pub const WRITTEN: Cost = 200;
 /// What a multiplication and addition of elements costs, at most.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    ORDERED * dtype.width() as Cost / 8 + blocks::float_cost()
+    ORDERED * dtype.width() as Cost / 8 + blocks::float_cost(size_of::<f32>())
 }
 
 /// What it costs where enough are multiplied that floats needn't be added up in order.
 #[must_use]
 pub fn large_cost(dtype: DType) -> Cost {
     match dtype {
-        DType::F32 => blocks::float_cost(),
-        DType::F64 => 2 * blocks::float_cost(),
+        DType::F32 | DType::F64 => blocks::float_cost(dtype.width()),
         // Four products of real numbers.
-        DType::C64 => 4 * blocks::float_cost(),
-        DType::C128 => 8 * blocks::float_cost(),
+        DType::C64 | DType::C128 => 4 * blocks::float_cost(dtype.width() / 2),
         other => cost(other),
     }
 }

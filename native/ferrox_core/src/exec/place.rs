@@ -7,6 +7,8 @@
 //! among elements that had their turn.
 
 use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_UNORD_Q};
+use std::marker::PhantomData;
+use std::slice::ChunksExact;
 
 use super::fold::by_halves;
 use super::simd::{Avx2, Avx512, Compared, InstructionSet, Products, Vectorized, read_ahead};
@@ -16,21 +18,21 @@ use crate::dtype::{Element, Lane};
 /// (`kernels`: argmax_of_rows_f32, argmax_of_rows_f64.)
 const WIDE: usize = 8;
 
-/// Finds the place of the largest or smallest of each row of `length` floats: the first of several,
-/// or the last. `otherwise` finds it of rows with NaN. False, and nothing done, where this doesn't
-/// pay. `LANES` are those of vectors of 64 bytes, `HALF` of those of 32.
+/// Finds the place of the largest or smallest of each row of `length` floats, as u64: the first of
+/// several, or the last. `otherwise` finds it of a row with NaN. False, and nothing done, where this
+/// doesn't pay. `LANES` are those of vectors of 64 bytes, `HALF` of those of 32.
 pub fn rows<T: Place, const LANES: usize, const HALF: usize>(
-    elements: &[T::Bytes],
+    elements: &[u8],
     length: usize,
-    (largest, last): (bool, bool),
-    places: &mut [[u8; 8]],
-    otherwise: impl Fn(&[T::Bytes], &mut [u8; 8]),
+    largest_last: (bool, bool),
+    places: &mut [u8],
+    otherwise: impl Fn(&[u8], &mut [u8]),
 ) -> bool {
     let wide = Avx512::detect().filter(|_| length >= WIDE * LANES);
     if let Some(set) = wide {
-        rows_with::<Avx512, T, LANES>(set, elements, length, (largest, last), places, otherwise)
+        rows_with::<Avx512, T, LANES>(set, elements, length, largest_last, places, otherwise)
     } else if let Some(set) = Avx2::detect() {
-        rows_with::<Avx2, T, HALF>(set, elements, length, (largest, last), places, otherwise)
+        rows_with::<Avx2, T, HALF>(set, elements, length, largest_last, places, otherwise)
     } else {
         false
     }
@@ -50,11 +52,11 @@ impl Place for f64 {
 
 fn rows_with<S: InstructionSet, T: Place + Compared<S>, const LANES: usize>(
     set: S,
-    elements: &[T::Bytes],
+    elements: &[u8],
     length: usize,
-    which: (bool, bool),
-    places: &mut [[u8; 8]],
-    otherwise: impl Fn(&[T::Bytes], &mut [u8; 8]),
+    largest_last: (bool, bool),
+    places: &mut [u8],
+    otherwise: impl Fn(&[u8], &mut [u8]),
 ) -> bool {
     const { assert!(LANES == <T as Products<S>>::LANES) };
     if length < LANES || length as u64 > T::EXACT {
@@ -62,10 +64,16 @@ fn rows_with<S: InstructionSet, T: Place + Compared<S>, const LANES: usize>(
     }
     macro_rules! run {
         ($largest:literal, $last:literal) => {
-            set.run(Rows::<S, T, _, LANES, $largest, $last> { set, elements, length, places, otherwise })
+            set.run(Rows::<S, T, _, LANES, $largest, $last> {
+                set,
+                rows: elements.chunks_exact(length * size_of::<T>()),
+                places: u64::view_mut(places),
+                otherwise,
+                kind: PhantomData,
+            })
         };
     }
-    match which {
+    match largest_last {
         (true, false) => run!(true, false),
         (true, true) => run!(true, true),
         (false, false) => run!(false, false),
@@ -74,12 +82,12 @@ fn rows_with<S: InstructionSet, T: Place + Compared<S>, const LANES: usize>(
     true
 }
 
-struct Rows<'a, S, T: Lane, O, const LANES: usize, const LARGEST: bool, const LAST: bool> {
+struct Rows<'a, S, T, O, const LANES: usize, const LARGEST: bool, const LAST: bool> {
     set: S,
-    elements: &'a [T::Bytes],
-    length: usize,
+    rows: ChunksExact<'a, u8>,
     places: &'a mut [[u8; 8]],
     otherwise: O,
+    kind: PhantomData<T>,
 }
 
 impl<S, T, O, const LANES: usize, const LARGEST: bool, const LAST: bool> Vectorized
@@ -87,15 +95,14 @@ impl<S, T, O, const LANES: usize, const LARGEST: bool, const LAST: bool> Vectori
 where
     S: InstructionSet,
     T: Element + PartialOrd + Compared<S>,
-    O: Fn(&[T::Bytes], &mut [u8; 8]),
+    O: Fn(&[u8], &mut [u8]),
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let set = self.set;
-        for (place, row) in self.places.iter_mut().zip(self.elements.chunks_exact(self.length)) {
-            match place_in::<S, T, LANES, LARGEST, LAST>(set, row) {
+        for (place, row) in self.places.iter_mut().zip(self.rows) {
+            match place_in::<S, T, LANES, LARGEST, LAST>(self.set, T::view(row)) {
                 Some(found) => *place = (found as u64).store(),
                 None => (self.otherwise)(row, place),
             }

@@ -205,27 +205,29 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The work for one matrix.
-    fn cost(self, rows: usize, columns: usize) -> Cost {
+    /// The work for one matrix, of real numbers or complex ones.
+    fn cost(self, complex: bool, rows: usize, columns: usize) -> Cost {
         let (m, n) = (rows.max(columns) as u64, rows.min(columns) as u64);
-        let (size, cube) = (m.saturating_mul(n), m.saturating_mul(n).saturating_mul(n));
-        let square = m.saturating_mul(m);
+        let (size, square) = (m.saturating_mul(n), m.saturating_mul(m));
+        let cube = size.saturating_mul(n);
         // What is multiplied and added up, what the elements cost besides, which is most of it up
         // to some hundred rows, and how many there are on the right or in the largest result.
         let (steps, element, others) = match self {
-            Problem::Triangular(right) => (n.saturating_mul(right as u64), 5_000, right as u64),
+            Problem::Triangular(right) => (n.saturating_mul(right as u64), OTHER, right as u64),
             Problem::Solve(right) => {
-                (n.saturating_mul(right as u64).saturating_add(cube), 5_000, right as u64)
+                (n.saturating_mul(right as u64).saturating_add(cube), OTHER, right as u64)
             }
-            Problem::Determinant | Problem::Cholesky => (cube / 3, 5_000, 0),
-            Problem::Lu => (cube, 5_000, 0),
+            Problem::Determinant | Problem::Cholesky => (cube / 3, OTHER, 0),
+            Problem::Lu => (cube, OTHER, 0),
             Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000, square),
             Problem::Eigh => (cube.saturating_mul(6), 105_000, 0),
             Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 140_000, square),
         };
         let elements = size.saturating_mul(element).saturating_add(others.saturating_mul(OTHER));
         // Even the smallest takes memory from the heap.
-        steps.saturating_mul(step()).saturating_add(elements).saturating_add(500_000)
+        let cost = steps.saturating_mul(step()).saturating_add(elements).saturating_add(500_000);
+        // Each product of complex numbers is four.
+        if complex { cost.saturating_mul(4) } else { cost }
     }
 
     /// The work for all of a batch, of a shape whose last two axes are those of
@@ -233,10 +235,8 @@ impl Problem {
     #[must_use]
     pub fn work(self, dtype: DType, shape: &[usize]) -> Work {
         let [batch @ .., rows, columns] = shape else { return 0 };
-        // Each product of complex numbers is four.
-        let parts = if dtype.is_complex() { 4 } else { 1 };
-        let matrices = batch.iter().fold(parts, |n: usize, &size| n.saturating_mul(size));
-        parallel::work(matrices, self.cost(*rows, *columns))
+        let matrices = batch.iter().fold(1, |n: usize, &size| n.saturating_mul(size));
+        parallel::work(matrices, self.cost(dtype.is_complex(), *rows, *columns))
     }
 }
 
@@ -305,7 +305,7 @@ pub fn triangular_solve(
     with_scalar!(a.dtype().is_complex() || b.dtype().is_complex(), T => {
         let left = Batch::square::<T>(OP, a)?;
         let right = right_sides::<T>(OP, a, b, how.left_side)?;
-        let cost = Problem::Triangular(right.rows * right.columns).cost(left.rows, left.rows);
+        let cost = Problem::Triangular(right.rows * right.columns).cost(T::COMPLEX, left.rows, left.rows);
         each::<T, 1>(OP, left.count, cost, [out], |i| {
             Ok([triangular::solve(how, left.matrix(OP, i)?, right.matrix(OP, i)?)?])
         })
@@ -327,7 +327,7 @@ pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) ->
         let right = right_sides::<T>(OP, a, b, true)?;
         let n = left.rows;
         let precision = precision(dtype, n);
-        let cost = Problem::Solve(right.rows * right.columns).cost(n, n);
+        let cost = Problem::Solve(right.rows * right.columns).cost(T::COMPLEX, n, n);
         each::<T, 1>(OP, left.count, cost, [out], |i| {
             let (a, mut b) = (left.matrix::<T>(OP, i)?, right.matrix::<T>(OP, i)?);
             if method == Method::Lu {
@@ -356,7 +356,7 @@ pub fn determinant(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
         let batch = Batch::square::<T>(OP, a)?;
         let n = batch.rows;
         let precision = precision(dtype, n);
-        each::<T, 1>(OP, batch.count, Problem::Determinant.cost(n, n), [out], |i| {
+        each::<T, 1>(OP, batch.count, Problem::Determinant.cost(T::COMPLEX, n, n), [out], |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let value = match n {
                 2 | 3 => lu::small_determinant(&a, precision),
@@ -381,7 +381,7 @@ pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let precision = precision(dtype, batch.rows);
-        each::<T, 1>(OP, batch.count, Problem::Cholesky.cost(batch.rows, batch.rows), [out], |i| {
+        each::<T, 1>(OP, batch.count, Problem::Cholesky.cost(T::COMPLEX, batch.rows, batch.rows), [out], |i| {
             Ok([cholesky::cholesky(batch.matrix::<T>(OP, i)?, precision)])
         })
     })
@@ -403,7 +403,7 @@ pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Err
         let batch = Batch::square::<T>(OP, a)?;
         let n = batch.rows;
         let precision = precision(dtype, n);
-        each::<T, 3>(OP, batch.count, Problem::Lu.cost(n, n), outs, |i| {
+        each::<T, 3>(OP, batch.count, Problem::Lu.cost(T::COMPLEX, n, n), outs, |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let small = if precision == Precision::Single { steps::lu(&a, steps)? } else { None };
             let lu = small.unwrap_or_else(|| lu::lu(a, precision));
@@ -438,7 +438,7 @@ pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps: Steps) -> Re
         expect(OP, &q, &shaped(a, &[m, columns]))?;
         expect(OP, &r, &shaped(a, &[columns, n]))?;
         let precision = precision(dtype, m.max(n));
-        each::<T, 2>(OP, batch.count, Problem::Qr.cost(m, n), [q, r], |i| {
+        each::<T, 2>(OP, batch.count, Problem::Qr.cost(T::COMPLEX, m, n), [q, r], |i| {
             let (q, r) = factor_qr(&batch.matrix::<T>(OP, i)?, columns, eps, precision, steps)?;
             Ok([q, r])
         })
@@ -504,7 +504,7 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
         expect(OP, &values, &shaped(a, &[n]))?;
         expect(OP, &vectors, a.shape())?;
         let precision = precision(dtype, n);
-        each::<T, 2>(OP, batch.count, Problem::Eigh.cost(n, n), [values, vectors], |i| {
+        each::<T, 2>(OP, batch.count, Problem::Eigh.cost(T::COMPLEX, n, n), [values, vectors], |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let (mut values, mut vectors) = (Matrix::zeros(OP, 1, n)?, Matrix::zeros(OP, n, n)?);
             if !a.is_finite() {
@@ -569,7 +569,7 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
     expect(OP, &vt, &shaped(a, &[v_rows, n]))?;
     let dtype = s.dtype;
     let precision = precision(dtype, m.max(n));
-    each::<f64, 3>(OP, batch.count, Problem::Svd.cost(m, n), [u, s, vt], |i| {
+    each::<f64, 3>(OP, batch.count, Problem::Svd.cost(false, m, n), [u, s, vt], |i| {
         let mut a = batch.matrix::<f64>(OP, i)?;
         if !a.is_finite() {
             let nan = |rows, columns| {
