@@ -341,12 +341,11 @@ struct ExactOf;
 impl<S: Element> Map<S, Exact> for ExactOf {
     #[inline(always)]
     fn map(value: S) -> Exact {
-        let high = value.to_f64();
-        let low = match S::CLASS {
-            Class::Integer => (<WideOf as Map<S, i128>>::map(value) - high as i128) as f64,
-            _ => 0.0,
-        };
-        Exact { high, low }
+        if S::CLASS != Class::Integer || size_of::<S>() < size_of::<i64>() {
+            return Exact { high: value.to_f64(), low: 0.0 };
+        }
+        let bits = value.to_i64();
+        if S::SIGNED { Exact::of(bits) } else { Exact::of_words((bits as u64 >> 32) as u32, bits as u32) }
     }
 }
 
@@ -406,11 +405,28 @@ fn convert<S: Lane, D: Lane, M: Map<S, D>>(from: &[u8], to: &mut [u8]) {
 /// `high`, then `low`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Exact {
-    high: f64,
-    low: f64,
+    /// The value rounded.
+    pub high: f64,
+    /// What is left of it.
+    pub low: f64,
 }
 
 impl Exact {
+    /// An integer.
+    #[inline(always)]
+    pub(crate) fn of(value: i64) -> Self {
+        Self::of_words((value >> 32) as i32, value as u32)
+    }
+
+    /// An integer of two words: an f64 holds either, and what is lost of their sum.
+    #[inline(always)]
+    fn of_words(upper: impl Into<f64>, lower: u32) -> Self {
+        const TWO_32: f64 = (1_u64 << 32) as f64;
+        let (upper, lower) = (upper.into() * TWO_32, f64::from(lower));
+        let high = upper + lower;
+        Exact { high, low: lower - (high - upper) }
+    }
+
     /// Whether it is not a number.
     #[must_use]
     pub fn is_nan(self) -> bool {

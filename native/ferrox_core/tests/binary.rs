@@ -5,8 +5,8 @@ mod common;
 
 use common::number::{Number, bounds, cast, value};
 use common::{
-    Bound, Random, Source, all_values, check, contiguous, indices, output, result_type, special, values,
-    views,
+    Bound, Random, Source, all_values, check, contiguous, exact, indices, output, result_type, special,
+    values, views,
 };
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
@@ -56,8 +56,29 @@ fn expected(op: BinaryOp, left: Number, right: Number, out: DType) -> Number {
         LogicalXor => truth(left.is_zero() != right.is_zero()),
         _ if out.is_integer() => Number::Integer(integer(op, left.integer(), right.integer())),
         _ if out.is_complex() => complex(op, [left.re(), left.im()], [right.re(), right.im()]),
+        _ if out.precision() <= F32.precision() => rounded_once(op, left, right),
         _ => Number::Real(real(op, left.re(), right.re())),
     }
+}
+
+/// What has the same bits as the exact result when it is rounded.
+fn rounded_once(op: BinaryOp, left: Number, right: Number) -> Number {
+    use BinaryOp::*;
+    let exact = match op {
+        Add => exact::add(left, right),
+        Subtract => exact::add(left, right.negated()),
+        Multiply => exact::multiply(left, right),
+        Divide => exact::divide(left, right),
+        Remainder if right.re().is_infinite() && left.re().is_finite() => return left,
+        Remainder => exact::remainder(left, right),
+        Min | Max if left.is_nan() || right.is_nan() => None,
+        Min => return if compare(right, left) == Some(std::cmp::Ordering::Less) { right } else { left },
+        Max => return if compare(right, left) == Some(std::cmp::Ordering::Greater) { right } else { left },
+        _ => None,
+    };
+    // The plain result of infinities, and the sign of a zero that isn't what is left of a number.
+    let exact = exact.filter(|&x| x != 0.0 || op == Remainder);
+    Number::Real(exact.unwrap_or_else(|| real(op, left.re(), right.re())))
 }
 
 fn integer(op: BinaryOp, left: i128, right: i128) -> i128 {
@@ -293,6 +314,63 @@ fn refuses(op: BinaryOp, left: DType, right: DType) {
     let error = Error::UnsupportedType { op: op.name(), dtypes: vec![left, right] };
     assert_eq!(result, Err(error.clone()), "{} of {left} and {right}", op.name());
     assert_eq!(error.to_string(), format!("{} is not defined for {left} and {right}", op.name()));
+}
+
+/// Integers of as many bits as their type has beside floats and integers of any magnitude: what
+/// lies halfway between two results, and close to it, by construction.
+#[test]
+fn integers_beside_floats_round_once() {
+    use BinaryOp::*;
+    let mut random = Random(64);
+    let mut compared = 0;
+    for integer in [S32, U32, S64, U64] {
+        for float in [F32, F16, BF16] {
+            let (low, high) = bounds(integer);
+            let clamp = |i: i128| Number::Integer(i.clamp(low, high));
+            let mut integers: Vec<Number> = vec![];
+            let mut floats: Vec<Number> = vec![];
+            for _ in 0..150 {
+                // 25 bits, of which the last is set, at any place, and one more or less.
+                let halfway = i128::from(random.next() >> 40 | 1 << 24 | 1);
+                let place = random.below(integer.bits() - 24);
+                let sign = if random.below(2) == 0 { 1 } else { -1 };
+                let near = random.below(3) as i128 - 1;
+                integers.push(clamp(sign * ((halfway << place) + near)));
+                integers.push(clamp(i128::from(random.next().cast_signed() >> random.below(63))));
+                let small = 2f64.powi(random.below(40) as i32 - 20);
+                let x = (random.below(1 << 24) as f64 - 2f64.powi(23)) * small;
+                floats.push(value(cast(Number::Real(x), float), float));
+                floats.push(value(cast(Number::Real(small), float), float));
+            }
+            for op in [Add, Subtract, Multiply, Divide, Remainder, Min, Max] {
+                for (left, lefts, right, rights) in
+                    [(integer, &integers, float, &floats), (float, &floats, integer, &integers)]
+                {
+                    let rights = sound(op, left, right, rights.clone());
+                    let column = Source::new(left, contiguous(&[lefts.len(), 1]), lefts);
+                    let row = Source::new(right, contiguous(&[rights.len()]), &rights);
+                    compared += run(op, &column, &row, &[lefts.len(), rights.len()]);
+                }
+            }
+        }
+        for other in [S32, U32, S64, U64] {
+            let numbers = |dtype: DType, random: &mut Random| -> Vec<Number> {
+                let (low, high) = bounds(dtype);
+                (0..250)
+                    .map(|_| {
+                        let i = i128::from(random.next()) >> random.below(64);
+                        Number::Integer(if random.below(2) == 0 { i } else { -i }.clamp(low, high))
+                    })
+                    .collect()
+            };
+            let (lefts, rights) = (numbers(integer, &mut random), numbers(other, &mut random));
+            let column = Source::new(integer, contiguous(&[lefts.len(), 1]), &lefts);
+            let row = Source::new(other, contiguous(&[rights.len()]), &rights);
+            compared += run(Divide, &column, &row, &[lefts.len(), rights.len()]);
+        }
+    }
+    println!("binary, integers beside floats: {compared} elements compared");
+    assert!(compared > 15_000_000, "{compared}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
 
 mod halves;
+mod round_to_odd;
 
 use num_complex::Complex;
 
@@ -209,6 +210,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
     let exact = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
     let short =
         |t: &Tensor<'_>| t.dtype().precision() <= DType::F16.precision() && t.dtype().embeds_in(DType::F32);
+    let wide = |t: &Tensor<'_>| t.dtype().precision() > DType::F64.precision();
     let lane = match out {
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
@@ -229,17 +231,20 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         // Nor does it matter that bf16 has more exponents: where a sum is inexact in f32, f16
         // rounds it to the larger operand.
         DType::F16 if short(left) && short(right) => DType::F32,
+        // An f64 rounds integers of 64 bits.
+        _ if wide(left) || wide(right) => return Some(Compute::Exact),
         _ => DType::F64,
     };
     Some(Compute::As(lane))
 }
 
-/// What is computed in f64 for the sake of integers that f32 doesn't hold, computed in f32: where it
-/// does, as most are, the results are the same, see `float`.
+/// What is computed in f64 or exactly for the sake of integers that f32 doesn't hold, computed in
+/// f32: where it does, as most are, the results are the same, see `float`.
 fn narrow(op: BinaryOp, compute: Compute, out: DType, operands: [DType; 2]) -> Option<Narrow> {
     use BinaryOp::*;
     let same = matches!(op, Add | Subtract | Multiply | Divide | Max | Min)
-        && (compute, out) == (Compute::As(DType::F64), DType::F32)
+        && out == DType::F32
+        && matches!(compute, Compute::As(DType::F64) | Compute::Exact)
         && operands.iter().all(|dtype| *dtype == DType::F32 || dtype.is_integer());
     if !same {
         return None;
@@ -464,6 +469,12 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             }
         };
     }
+    if out.is_float()
+        && out.precision() <= DType::F32.precision()
+        && let Some(kernel) = round_to_odd::kernel(op, compute)
+    {
+        return Some((kernel, DType::F64));
+    }
     let result = match compute {
         Compute::As(dtype) if op == BinaryOp::Divide && dtype.is_integer() => DType::F32,
         Compute::As(dtype) if !op.is_predicate() => dtype,
@@ -558,12 +569,10 @@ meaning!(Multiply, a, b; Complex<f32> => complex::multiply_single(a, b));
 
 struct Divide;
 meaning!(Divide, a, b; f32, f64 => a / b);
-meaning!(Divide, a, b; i32, i64 as f32 => (a as f64 / b as f64) as f32);
 meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
 meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
 
-/// Of integers that an f32 holds. What `Divide` gives, whose f64 is precise enough to be rounded
-/// twice, but takes half the time or less.
+/// Of integers that an f32 holds: what the quotient of any integers gives, in half the time or less.
 struct DivideShort;
 meaning!(DivideShort, a, b; i32, i64 as f32 => a as i32 as f32 / b as i32 as f32);
 
@@ -589,14 +598,17 @@ impl<T: Element> Vectorized for Short<'_, '_, T> {
 
 fn divide_tile<T: Element>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
 where
-    Divide: Binary<T>,
+    round_to_odd::Quotient: Binary<T>,
+    round_to_odd::QuotientUnfused: Binary<T>,
     DivideShort: Binary<T>,
 {
     let used = out.len() / size_of::<f32>();
     if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
         tile::<DivideShort, T>(out, operands)
+    } else if simd::fuses() {
+        tile::<round_to_odd::Quotient, T>(out, operands)
     } else {
-        tile::<Divide, T>(out, operands)
+        tile::<round_to_odd::QuotientUnfused, T>(out, operands)
     }
 }
 

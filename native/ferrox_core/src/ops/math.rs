@@ -139,7 +139,7 @@ fn halves(x: f64) -> (f64, f64) {
 
 /// The sum of `a` and `b`, and what it lacks.
 #[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let b_there = sum - a;
     (sum, (a - (sum - b_there)) + (b - b_there))

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "every family is a crate of its own and uses a part")]
 
+pub mod exact;
 pub mod number;
 
 use ferrox_core::layout::{Layout, row_major};

@@ -30,6 +30,14 @@ impl Number {
         i
     }
 
+    pub fn negated(self) -> Self {
+        match self {
+            Number::Integer(i) => Number::Integer(-i),
+            Number::Real(x) => Number::Real(-x),
+            Number::Complex(re, im) => Number::Complex(-re, -im),
+        }
+    }
+
     pub fn is_nan(self) -> bool {
         self.re().is_nan() || self.im().is_nan()
     }
