@@ -54,8 +54,10 @@ defmodule Ferrox.Backend do
     12. Operations on types of 2 and 4 bits work where they fail there: counting leading
         zeros, and the cumulative operations.
     13. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
-        merged, and may cut off more than an axis has; there the tensor's type stays,
-        whatever the padding, and cutting off too much raises.
+        merged, and may cut off more than an axis has, if padding is left; there the
+        tensor's type stays, whatever the padding, and cutting off too much raises. A
+        result without elements raises an `ArgumentError`, also that of `Nx.irfft/2` of
+        one element without a length.
     14. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
         axes of the target are for the start of each of these axes; there they are for as
         many elements in a row.
@@ -75,6 +77,14 @@ defmodule Ferrox.Backend do
 
   Reductions with an Elixir function call it once an element. Pointers are refused, as
   there: the VM moves and frees the data of a tensor as it sees fit.
+
+  ## Other nodes
+
+  A tensor crosses to another node by ordinary distribution, but a node without Ferrox has no
+  module that could do anything with it, `inspect/2` included. Send what
+  `Nx.backend_transfer(tensor, Nx.BinaryBackend)` gives, which copies nothing. A serving that
+  answers requests from other nodes does so in the function given to
+  `Nx.Serving.distributed_postprocessing/2`. See the guide on backends.
 
   ## Inspection
 
@@ -294,8 +304,15 @@ defmodule Ferrox.Backend do
   ## Indices, sorts and padding
 
   @doc false
-  def pad(%{type: type, shape: shape} = out, tensor, value, paddings),
-    do: put(out, Native.pad(type, shape, paddings, operand(tensor), operand(value)))
+  def pad(%{type: type, shape: shape} = out, tensor, value, paddings) do
+    if Enum.any?(Tuple.to_list(shape), &(&1 < 1)) do
+      raise ArgumentError,
+            "pad: nothing is left of a tensor of shape #{Kernel.inspect(tensor.shape)} with the " <>
+              "padding #{Kernel.inspect(paddings)}, which gives the shape #{Kernel.inspect(shape)}"
+    end
+
+    put(out, Native.pad(type, shape, paddings, operand(tensor), operand(value)))
+  end
 
   @doc false
   def put_slice(%{type: type} = out, tensor, starts, slice) do

@@ -10,9 +10,17 @@ defmodule Ferrox.Backend.Fourier do
 
   @doc "`op` is `:fft`, `:ifft`, `:rfft` or `:irfft`."
   @spec transform(atom, template, Native.operand(), keyword) :: data
-  def transform(op, %{type: type, shape: shape}, input, opts) do
+  def transform(op, %{type: type, shape: shape}, {_, from, _} = input, opts) do
     axis = opts[:axis]
     length = opts[:length] || elem(shape, axis)
+
+    # Only the inverse of a real transform: without a length it gives 2 (n - 1) of n elements.
+    if length < 1 do
+      raise ArgumentError,
+            "#{op}: one element along axis #{axis} of shape #{inspect(from)} gives " <>
+              "2 * (1 - 1) = 0 elements: pass a :length"
+    end
+
     Native.fourier(op, type, shape, [{axis, length}], eps(opts), input)
   end
 
