@@ -75,6 +75,11 @@ defmodule Ferrox.Backend do
     17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
         values and QR factors of a matrix that isn't finite are NaN.
 
+    18. `Nx.Random.normal/4` of type bf16 gives a negative infinity once in about 128 numbers:
+        the least argument that Nx gives `Nx.erf_inv/1` there is the one above -1 of f16, which
+        rounds to -1 in bf16 and is truncated to a number above -1 there. Draw f32 and round:
+        `Nx.Random.normal(key, 0.0, 1.0, type: :f32)`, then `Nx.as_type(tensor, :bf16)`.
+
   Reductions with an Elixir function call it once an element. Pointers are refused, as
   there: the VM moves and frees the data of a tensor as it sees fit.
 
@@ -548,6 +553,12 @@ defmodule Ferrox.Backend do
   def block(struct, _out, args, fun), do: Default.run(fun, [struct | args])
 
   ## What all share
+
+  # Nx has no empty tensors, but computes the shapes of some: there is no way to go on with them.
+  defp put(%{shape: shape}, <<>>) do
+    raise ArgumentError,
+          "a result of shape #{Kernel.inspect(shape)} has no elements, and Nx has no empty tensors"
+  end
 
   defp put(out, data), do: %{out | data: %__MODULE__{state: data}}
 
