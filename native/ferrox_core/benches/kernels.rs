@@ -22,7 +22,7 @@
 //! | exec/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
 //! | lane.rs, ops/cast.rs | `cast` |
 //! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
-//! | ops/unary.rs, ops/single.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
+//! | ops/unary.rs, ops/single.rs, ops/double.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
 //! | ops/cumulative.rs | `cumulative_sum` |
 //! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
 //! | ops/fft.rs, ops/fft/long.rs | `fft` |

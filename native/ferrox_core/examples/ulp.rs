@@ -25,7 +25,6 @@
 use ferrox_core::exec::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
-use ferrox_core::ops::double;
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
 use rayon::prelude::*;
@@ -43,7 +42,7 @@ const FUNCTIONS: [Function; 23] = [
     (UnaryOp::Log1p, f64::ln_1p),
     (UnaryOp::Sqrt, f64::sqrt),
     (UnaryOp::Rsqrt, |x| 1.0 / x.sqrt()),
-    (UnaryOp::Cbrt, |x| x.cbrt() + 0.0),
+    (UnaryOp::Cbrt, f64::cbrt),
     (UnaryOp::Sin, f64::sin),
     (UnaryOp::Cos, f64::cos),
     (UnaryOp::Tan, f64::tan),
@@ -59,7 +58,7 @@ const FUNCTIONS: [Function; 23] = [
     (UnaryOp::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
     (UnaryOp::Erf, erf),
     (UnaryOp::Erfc, erfc),
-    (UnaryOp::ErfInv, double::erf_inv),
+    (UnaryOp::ErfInv, erf_inv),
 ];
 
 /// One of two elements, and where its arguments come from.
@@ -182,6 +181,22 @@ fn erfc(x: f64) -> f64 {
     let depth = (200.0 / (x * x)) as u32 + 20;
     let tail = (1..=depth).rev().fold(x, |tail, k| x + 0.5 * f64::from(k) / tail);
     0.5 * erf_slope(x) / tail
+}
+
+/// By Halley's method, from the end that is near.
+fn erf_inv(x: f64) -> f64 {
+    let a = x.abs();
+    if a == 0.0 || a >= 1.0 || a.is_nan() {
+        let past = if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
+        return if a == 0.0 { x } else { past };
+    }
+    let mut y = if a < 0.5 { a } else { (-(1.0 - a).ln()).sqrt() };
+    for _ in 0..8 {
+        let lack = if a < 0.5 { a - erf(y) } else { erfc(y) - (1.0 - a) };
+        let step = lack / erf_slope(y);
+        y += step / (1.0 - y * step);
+    }
+    y.copysign(x)
 }
 
 /// What is known about a function after some inputs.

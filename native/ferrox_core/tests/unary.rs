@@ -5,7 +5,6 @@ mod common;
 use common::number::{Number, cast, to_floating, value};
 use common::{Bound, Random, Source, all_values, check, contiguous, output, special, values, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::double;
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
 use num_complex::Complex;
@@ -61,8 +60,8 @@ fn result_type(op: UnaryOp, dtype: DType) -> DType {
     }
 }
 
-/// The result before it is rounded or cut to its type, of type `out`.
-fn expected(op: UnaryOp, x: Number, dtype: DType, out: DType) -> Number {
+/// The result before it is rounded or cut to its type.
+fn expected(op: UnaryOp, x: Number, dtype: DType) -> Number {
     use UnaryOp::*;
     let truth = |holds: bool| Number::Integer(i128::from(holds));
     match (op, x) {
@@ -90,11 +89,11 @@ fn expected(op: UnaryOp, x: Number, dtype: DType, out: DType) -> Number {
             BitwiseNot => !i,
             _ => i,
         }),
-        _ => Number::Real(real(op, x.re(), out)),
+        _ => Number::Real(real(op, x.re())),
     }
 }
 
-fn real(op: UnaryOp, x: f64, out: DType) -> f64 {
+fn real(op: UnaryOp, x: f64) -> f64 {
     use UnaryOp::*;
     match op {
         Negate => -x,
@@ -103,17 +102,13 @@ fn real(op: UnaryOp, x: f64, out: DType) -> f64 {
         Sign => x.signum(),
         Floor => x.floor(),
         Ceil => x.ceil(),
-        // No negative zeros, as Erlang rounds to an integer.
-        Round => x.round() + 0.0,
+        Round => x.round(),
         Sin => x.sin(),
         Cos => x.cos(),
         Tan => x.tan(),
         Exp => x.exp(),
-        // Nx's own formulas in f64, which lose digits near zero.
-        Expm1 if out == F64 => x.exp() - 1.0,
         Expm1 => x.exp_m1(),
         Log => x.ln(),
-        Log1p if out == F64 => (x + 1.0).ln(),
         Log1p => x.ln_1p(),
         Sqrt => x.sqrt(),
         Rsqrt => 1.0 / x.sqrt(),
@@ -128,12 +123,10 @@ fn real(op: UnaryOp, x: f64, out: DType) -> f64 {
         Asinh => asinh(x),
         Acosh => acosh(x),
         Atanh => atanh(x),
-        Cbrt if out == F64 => x.abs().powf(1.0 / 3.0) * if x < 0.0 { -1.0 } else { 1.0 },
-        Cbrt => x.cbrt() + 0.0,
+        Cbrt => x.cbrt(),
         Erf => erf(x),
         Erfc => erfc(x),
-        ErfInv if x.abs() > 1.0 => f64::NAN,
-        ErfInv => double::erf_inv(x),
+        ErfInv => erf_inv(x),
         other => panic!("{other:?} of floats is no float"),
     }
 }
@@ -194,6 +187,28 @@ fn erfc(x: f64) -> f64 {
     0.5 * erf_slope(x) / tail
 }
 
+/// By Halley's method from one side, which `erf` and `erfc` have the digits for.
+fn erf_inv(x: f64) -> f64 {
+    let a = x.abs();
+    if a == 0.0 || a >= 1.0 || a.is_nan() {
+        let end = f64::INFINITY.copysign(x);
+        return if a == 0.0 {
+            x
+        } else if a == 1.0 {
+            end
+        } else {
+            f64::NAN
+        };
+    }
+    let mut y = if a < 0.5 { a } else { (-(1.0 - a).ln()).sqrt() };
+    for _ in 0..12 {
+        let lack = if a < 0.5 { a - erf(y) } else { erfc(y) - (1.0 - a) };
+        let step = lack / erf_slope(y);
+        y += step / (1.0 - y * step);
+    }
+    y.copysign(x)
+}
+
 fn complex(op: UnaryOp, z: Complex<f64>) -> Number {
     use UnaryOp::*;
     let one = Complex::ONE;
@@ -229,8 +244,13 @@ fn bound(op: UnaryOp, dtype: DType) -> Bound {
     match dtype {
         C64 | C128 if matches!(op, Real | Imag | Conjugate) => Bound::Bits,
         C64 | C128 if op == Phase => Bound::Ulps(1),
+        // Ours and the oracle's errors; `double` has exact results.
         F64 if matches!(op, Asinh | Acosh | Atanh) => Bound::Ulps(4),
-        F64 if matches!(op, Erf | Erfc) => Bound::Relative(1e-12),
+        F64 if matches!(op, Erf | Erfc | ErfInv) => Bound::Relative(1e-12),
+        F64 if matches!(op, Expm1 | Log1p | Cbrt | Rsqrt | Sigmoid | Sinh | Cosh | Tanh) => Bound::Ulps(3),
+        // By a formula of some 6 digits.
+        F32 if op == ErfInv => Bound::Relative(1e-6),
+        _ if op == ErfInv && dtype.is_float() => Bound::Ulps(1),
         C64 if is_function(op) => Bound::Relative(2e-7),
         C128 if is_function(op) => Bound::Relative(1e-12),
         C64 | C128 if op == UnaryOp::Abs => Bound::Ulps(2),
@@ -268,7 +288,7 @@ fn run(op: UnaryOp, source: &Source) -> usize {
     let elements = source.elements();
     let expected = |position: usize| {
         let x = elements[position];
-        if regular(op, x) { cast(expected(op, x, source.dtype, dtype), dtype) } else { got[position] }
+        if regular(op, x) { cast(expected(op, x, source.dtype), dtype) } else { got[position] }
     };
     check(what, dtype, shape, &got, expected, bound(op, source.dtype))
 }
@@ -383,7 +403,7 @@ fn shapes_must_be_the_same() {
 fn known_answers() {
     let cases = [
         (UnaryOp::Round, F32, Number::Real(2.5), Number::Real(3.0)),
-        (UnaryOp::Round, F32, Number::Real(-0.4), Number::Real(0.0)),
+        (UnaryOp::Round, F32, Number::Real(-0.4), Number::Real(-0.0)),
         (UnaryOp::Ceil, F32, Number::Real(-0.4), Number::Real(-0.0)),
         (UnaryOp::Abs, S8, Number::Integer(-128), Number::Integer(-128)),
         (UnaryOp::Abs, C64, Number::Complex(3.0, -4.0), Number::Real(5.0)),

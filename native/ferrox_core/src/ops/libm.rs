@@ -1,7 +1,7 @@
-//! Functions of f64 with the bits that glibc gives, in loops that vectorize; of f32 too, where the
-//! result is exact.
+//! Functions of f64 with the bits that glibc gives, in loops that vectorize: those of which glibc has
+//! the result within an ulp, and the remainder, which is exact.
 //!
-//! Problem: functions of f64 must be those of the C library, which `:math` calls, but a call an
+//! Problem: these functions must be those of the C library, which `:math` calls, but a call an
 //! element takes ten times as long as NumPy or XLA. Technique: the algorithms of glibc, with the
 //! same steps in the same order and fused where it fuses, on a chunk of elements at a time: a
 //! vector loop finds the rows of a table, a scalar one copies them, a vector loop computes.
@@ -24,17 +24,14 @@
 )]
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
-mod erf;
 mod sine;
 mod tables;
-mod tanh;
 
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use self::tables::{EXP, LOG, LOG_FINE};
 use super::binary::BinaryOp;
-use super::double;
 use super::unary::UnaryOp;
 use crate::Fault;
 use crate::dtype::Lane;
@@ -224,12 +221,9 @@ macro_rules! known {
 known! {
     knows_exp, Exp;
     knows_log, Log;
-    knows_tanh, Tanh;
     knows_sin, Sin;
     knows_cos, Cos;
     knows_pow, Pow;
-    knows_erf, Erf;
-    knows_erfc, Erfc;
 }
 
 /// The kernel of a unary function of f64 and what an element costs; none where the C library
@@ -237,16 +231,9 @@ known! {
 pub(super) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
     let (known, kernel, cost): (_, Kernel, _) = match op {
         UnaryOp::Exp => (knows_exp(), tile::<Exp>, 700),
-        UnaryOp::Expm1 => (knows_exp(), tile::<Expm1>, 700),
-        UnaryOp::Sigmoid => (knows_exp(), tile::<Sigmoid>, 900),
         UnaryOp::Log => (knows_log(), tile::<Log>, 900),
-        UnaryOp::Log1p => (knows_log(), tile::<Log1p>, 900),
         UnaryOp::Sin => (knows_sin(), tile::<Sin>, 2_000),
         UnaryOp::Cos => (knows_cos(), tile::<Cos>, 2_000),
-        UnaryOp::Tanh => (knows_tanh(), tile::<Tanh>, 1_300),
-        UnaryOp::Erf => (knows_erf(), tile::<Erf>, 3_500),
-        UnaryOp::Erfc => (knows_erfc(), tile::<Erfc>, 3_500),
-        UnaryOp::Cbrt => (knows_pow(), tile::<Cbrt>, 2_100),
         _ => return None,
     };
     known.then_some((kernel, cost))
@@ -283,32 +270,11 @@ macro_rules! function {
 
 const ANY: (f64, f64) = (0.0, 1.0);
 
-function!(Exp, [(-30.0, 30.0), ANY], |x, _y| x.exp(), |chunks| exp(chunks, |x| x, |e| e));
-function!(Expm1, [(-30.0, 30.0), ANY], |x, _y| x.exp() - 1.0, |chunks| exp(chunks, |x| x, |e| e - 1.0));
-function!(Sigmoid, [(-30.0, 30.0), ANY], |x, _y| 1.0 / (1.0 + (-x).exp()), |chunks| {
-    exp(chunks, |x| -x, |e| 1.0 / (1.0 + e));
-});
-function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |chunks| log(chunks, |x| x));
-function!(Log1p, [(-0.99, 2.0), ANY], |x, _y| (x + 1.0).ln(), |chunks| log(chunks, |x| x + 1.0));
-function!(Tanh, [(-3.0, 3.0), ANY], |x, _y| x.tanh(), |chunks| tanh::tanh(chunks));
+function!(Exp, [(-30.0, 30.0), ANY], |x, _y| x.exp(), |chunks| exp(chunks));
+function!(Log, [(0.01, 3.0), ANY], |x, _y| x.ln(), |chunks| log(chunks));
 function!(Sin, [(-20.0, 20.0), ANY], |x, _y| x.sin(), |chunks| sine::sine::<false, _>(chunks));
 function!(Cos, [(-20.0, 20.0), ANY], |x, _y| x.cos(), |chunks| sine::sine::<true, _>(chunks));
-function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |chunks| {
-    pow(chunks, |x| x, |y| y, |_x, power| power);
-});
-function!(Cbrt, [(-10.0, 10.0), ANY], |x, _y| double::cbrt(x), |chunks| {
-    pow(chunks, f64::abs, |_y| 1.0 / 3.0, |x, root| if x < 0.0 { -root } else { root });
-});
-function!(Erf, [(-6.5, 6.5), ANY], |x, _y| double::erf(x), |chunks| erf::erfs(
-    chunks,
-    double::REMOTE[0],
-    erf::erf_by
-));
-function!(Erfc, [(-7.0, 29.0), ANY], |x, _y| double::erfc(x), |chunks| erf::erfs(
-    chunks,
-    double::REMOTE[1],
-    erf::erfc_by
-));
+function!(Pow, [(0.1, 10.0), (-20.0, 20.0)], |x, y| x.powf(y), |chunks| pow(chunks));
 function!(Remainder, [(-10.0, 10.0), (-1.0, 1.0)], |x, y| x % y, |chunks| {
     for (x, y, out) in chunks.each() {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
@@ -357,14 +323,14 @@ fn exp_by(x: f64, tail: Option<f64>, [missing, scale]: [u64; 2]) -> f64 {
     if x.abs() < EXP_LIMIT { result } else { f64::NAN }
 }
 
-/// `after` of the exponential of `before` of each element.
+/// The exponential of each element.
 #[inline(always)]
-fn exp<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64, after: impl Fn(f64) -> f64) {
+fn exp<F: Function>(chunks: Chunks<'_, F>) {
     let mut rows = Rows::new([0; 2]);
     for (x, y, out) in chunks.each() {
-        let rows = rows.look_up(&EXP.0, x.iter().map(|&x| parts(before(f64::load(x))).to_bits()));
+        let rows = rows.look_up(&EXP.0, x.iter().map(|&x| parts(f64::load(x)).to_bits()));
         for ((out, &x), &row) in out.iter_mut().zip(x).zip(rows) {
-            *out = after(exp_by(before(f64::load(x)), None, row)).store();
+            *out = exp_by(f64::load(x), None, row).store();
         }
         settle::<F>(x, y, out);
     }
@@ -471,21 +437,21 @@ fn is_near_one(x: f64) -> bool {
     (NEAR[0]..NEAR[1]).contains(&x)
 }
 
-/// The logarithm of `before` of each element.
+/// The logarithm of each element.
 #[inline(always)]
-fn log<F: Function>(chunks: Chunks<'_, F>, before: impl Fn(f64) -> f64) {
+fn log<F: Function>(chunks: Chunks<'_, F>) {
     let mut rows = Rows::new([0; 2]);
     for (x, y, out) in chunks.each() {
-        let rows = rows.look_up(&LOG.0, x.iter().map(|&x| part(before(f64::load(x)), LEAST)));
+        let rows = rows.look_up(&LOG.0, x.iter().map(|&x| part(f64::load(x), LEAST)));
         let mut any_near = false;
         for ((out, &x), &[inverse, log]) in out.iter_mut().zip(x).zip(rows) {
-            let x = before(f64::load(x));
+            let x = f64::load(x);
             any_near |= is_near_one(x);
             *out = log_by(x, f64::from_bits(inverse), f64::from_bits(log)).store();
         }
         if any_near {
             for (out, &x) in out.iter_mut().zip(x) {
-                let x = before(f64::load(x));
+                let x = f64::load(x);
                 let (near, far) = (log_near(x), f64::load(*out));
                 *out = if is_near_one(x) { near } else { far }.store();
             }
@@ -533,26 +499,21 @@ fn log_times(x: f64, y: f64, [inverse, log, log_low, less]: [f64; 4]) -> (f64, f
     (if regular { product } else { f64::NAN }, y.mul_add(log_low, y.mul_add(log, -product)))
 }
 
-/// `after` of each element and the power of `before` of it to `exponent` of the other.
+/// The power of each element to the other.
 #[inline(always)]
-fn pow<F: Function>(
-    chunks: Chunks<'_, F>,
-    before: impl Fn(f64) -> f64,
-    exponent: impl Fn(f64) -> f64,
-    after: impl Fn(f64, f64) -> f64,
-) {
+fn pow<F: Function>(chunks: Chunks<'_, F>) {
     let (mut fine, mut rows) = (Rows::new([0.0; 4]), Rows::new([0; 2]));
     let (Aligned(high), Aligned(low)) = (&mut Aligned([[0; 8]; CHUNK]), &mut Aligned([0.0; CHUNK]));
     for (x, y, out) in chunks.each() {
         let (high, low) = (&mut high[..x.len()], &mut low[..x.len()]);
-        let fine = fine.look_up(&LOG_FINE.0, x.iter().map(|&x| part(before(f64::load(x)), LEAST_FINE)));
+        let fine = fine.look_up(&LOG_FINE.0, x.iter().map(|&x| part(f64::load(x), LEAST_FINE)));
         for ((((high, low), &x), &y), &row) in high.iter_mut().zip(&mut *low).zip(x).zip(y).zip(fine) {
-            let (product, rest) = log_times(before(f64::load(x)), exponent(f64::load(y)), row);
+            let (product, rest) = log_times(f64::load(x), f64::load(y), row);
             (*high, *low) = (product.store(), rest);
         }
         let rows = rows.look_up(&EXP.0, high.iter().map(|&x| parts(f64::load(x)).to_bits()));
-        for ((((out, &x), &high), &low), &row) in out.iter_mut().zip(x).zip(&*high).zip(&*low).zip(rows) {
-            *out = after(f64::load(x), exp_by(f64::load(high), Some(low), row)).store();
+        for (((out, &high), &low), &row) in out.iter_mut().zip(&*high).zip(&*low).zip(rows) {
+            *out = exp_by(f64::load(high), Some(low), row).store();
         }
         settle::<F>(x, y, out);
     }

@@ -23,7 +23,7 @@
 //! by that, which is one time in some hundred thousand, again with [`Software`]. `atan2` does
 //! without.
 //!
-//! f64 elements don't belong here: they use the system libm.
+//! f64 elements don't belong here: theirs are in `double`, or the C library's.
 //!
 //! Coefficients are minimax fits made for this file: Remez exchange in 60-digit arithmetic, on
 //! the interval and for the relative error that the constant's comment states.
@@ -41,17 +41,15 @@
 
 use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_2_SQRT_PI, FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI};
 
-use super::double;
-
-const INF: f64 = f64::INFINITY;
+pub(super) const INF: f64 = f64::INFINITY;
 const F32_MAX: f64 = f32::MAX as f64;
 
 /// Adding this rounds to an integer, ties to even, which the low bits of the sum then hold in
 /// two's complement (1.5 * 2^52, good for integers of up to 51 bits).
-const SHIFT: f64 = 6755399441055744.0;
+pub(super) const SHIFT: f64 = 6755399441055744.0;
 
 /// An integer below this, written into its fraction bits, is added to it.
-const TWO_52: f64 = 4503599627370496.0;
+pub(super) const TWO_52: f64 = 4503599627370496.0;
 
 const FRACTION_BITS: u32 = 52;
 const FRACTION_MASK: u64 = (1 << FRACTION_BITS) - 1;
@@ -147,7 +145,7 @@ pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// `c[0] + c[1] x + c[2] x^2 + ...`
 #[inline(always)]
-fn polynomial<A: Arithmetic, const N: usize>(x: f64, c: [f64; N]) -> f64 {
+pub(super) fn polynomial<A: Arithmetic, const N: usize>(x: f64, c: [f64; N]) -> f64 {
     let mut sum = c[N - 1];
     for i in (0..N - 1).rev() {
         sum = A::fma(sum, x, c[i]);
@@ -181,11 +179,11 @@ const EXPM1: [f64; 9] = [
 ];
 
 /// [`SHIFT`] for an exponent of two, with the bias that it has in an f64.
-const BIASED_SHIFT: f64 = SHIFT + 1023.0;
+pub(super) const BIASED_SHIFT: f64 = SHIFT + 1023.0;
 
 /// `2^k`, where `shifted` is `k + BIASED_SHIFT` and `-1022 <= k <= 1023`.
 #[inline(always)]
-fn power_of_two(shifted: f64) -> f64 {
+pub(super) fn power_of_two(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits() << FRACTION_BITS)
 }
 
@@ -294,7 +292,7 @@ const LOG: [f64; 6] = [
 
 /// `(k, m)` with `x = 2^k m` and `m` from `sqrt(1/2)` to `sqrt(2)`, for positive normal `x`.
 #[inline(always)]
-fn split_exponent(x: f64) -> (f64, f64) {
+pub(super) fn split_exponent(x: f64) -> (f64, f64) {
     const SQRT_HALF_BITS: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     // k is counted from -1024 to keep the shift logical: AVX2 has no arithmetic one.
     let t = x.to_bits().wrapping_sub(SQRT_HALF_BITS).wrapping_add(1024 << FRACTION_BITS);
@@ -672,7 +670,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
 
 /// Cube root: `a w^2`, where `w`, the inverse cube root of the magnitude `a`, starts from a third
 /// of its exponent and fraction bits (3% off) and is refined twice by the first terms of
-/// `(1 - h)^(-1/3)` with `h = 1 - a w^3`. Of a negative zero positive, as `double::cbrt`.
+/// `(1 - h)^(-1/3)` with `h = 1 - a w^3`.
 #[inline(always)]
 #[must_use]
 pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
@@ -689,7 +687,7 @@ pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
         w = A::fma(w * h, polynomial::<A, _>(h, REFINE), w);
     }
     let root = (a * w * w).copysign(x);
-    if a > 0.0 && a < INF { root } else { x + 0.0 }
+    if a > 0.0 && a < INF { root } else { x }
 }
 
 /// `(log2((1 + s) / (1 - s)) / s - 2 / ln(2)) / s^2` over `s^2`, for `|s| <= 3 - sqrt(8)`; error
@@ -898,10 +896,42 @@ pub fn erfc<A: Arithmetic>(x: f64) -> f64 {
     if x < 0.0 { 2.0 - tail } else { tail }
 }
 
-/// Inverse of `erf`, by the formula that `double::erf_inv` has, so that random numbers are those
-/// of other backends; infinities at -1 and 1, NaN beyond.
+/// Inverse of `erf` to some 6 digits: by the polynomials over `-log(1 - x^2)` of M. Giles,
+/// "Approximating the erfinv function", so that random numbers are those of other backends;
+/// infinities at -1 and 1, NaN beyond.
 #[inline(always)]
 #[must_use]
 pub fn erf_inv<A: Arithmetic>(x: f64) -> f64 {
-    double::erf_inv_by(x, -log_regular::<A>((1.0 - x) * (1.0 + x)))
+    const CENTRAL: [f64; 9] = [
+        2.81022636e-08,
+        3.43273939e-07,
+        -3.5233877e-06,
+        -4.39150654e-06,
+        0.00021858087,
+        -0.00125372503,
+        -0.00417768164,
+        0.246640727,
+        1.50140941,
+    ];
+    const TAIL: [f64; 9] = [
+        -0.000200214257,
+        0.000100950558,
+        0.00134934322,
+        -0.00367342844,
+        0.00573950773,
+        -0.0076224613,
+        0.00943887047,
+        1.00167406,
+        2.83297682,
+    ];
+    let w = -log_regular::<A>((1.0 - x) * (1.0 + x));
+    let central = w < 5.0;
+    let t = if central { w - 2.5 } else { w.sqrt() - 3.0 };
+    let mut sum = if central { CENTRAL[0] } else { TAIL[0] };
+    for i in 1..9 {
+        sum = sum * t + if central { CENTRAL[i] } else { TAIL[i] };
+    }
+    let result = if x == 0.0 { x } else { sum * x };
+    let result = if x.abs() == 1.0 { x * INF } else { result };
+    if x.abs() > 1.0 { f64::NAN } else { result }
 }

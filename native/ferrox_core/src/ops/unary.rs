@@ -1,9 +1,8 @@
 //! Elementwise operations on one tensor.
 //!
 //! Functions of f32 and narrower types are evaluated in f64 by `math`, in the
-//! loops of `single`, and rounded once. Functions of f64 are the system's libm, by the formulas
-//! that Nx gives, as `Nx.BinaryBackend` computes them; `libm` has loops of some.
-//! Many elements of f16 and bf16 are looked up.
+//! loops of `single`, and rounded once. Functions of f64 are those of `double`, or else the C
+//! library's, of some of which `libm` has loops. Many elements of f16 and bf16 are looked up.
 
 use num_complex::Complex;
 
@@ -59,8 +58,10 @@ macro_rules! single {
 macro_rules! unary_ops {
     (
         operations { $($variant:ident, $name:literal;)* }
-        functions { $($function:ident, $fname:literal, $f32:ident, |$x:ident| $f64:expr, $complex:path, $ps:literal;)* }
-        real { $($real:ident, $rname:literal, $rf32:ident, $rf64:path, $rps:literal;)* }
+        functions {
+            $($function:ident, $fname:literal, $f32:ident, $ps:literal, |$x:ident| $f64:expr, $ps64:expr, $complex:path;)*
+        }
+        real { $($real:ident, $rname:literal, $rf32:ident, $rps:literal, |$rx:ident| $rf64:expr, $rps64:expr;)* }
     ) => {
         named! {
             /// A unary operation, named as Nx names it.
@@ -75,10 +76,9 @@ macro_rules! unary_ops {
         fn function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
             $(
                 struct $function;
-                impl Unary<f64> for $function {
-                    type Out = f64;
+                impl double::Function for $function {
                     #[inline(always)]
-                    fn apply($x: f64) -> f64 { $f64 }
+                    fn apply<A: Arithmetic>($x: f64) -> f64 { $f64 }
                 }
                 impl Unary<Complex<f64>> for $function {
                     type Out = Complex<f64>;
@@ -89,10 +89,9 @@ macro_rules! unary_ops {
             )*
             $(
                 struct $real;
-                impl Unary<f64> for $real {
-                    type Out = f64;
+                impl double::Function for $real {
                     #[inline(always)]
-                    fn apply(x: f64) -> f64 { $rf64(x) }
+                    fn apply<A: Arithmetic>($rx: f64) -> f64 { $rf64 }
                 }
                 single!($real, $rf32);
             )*
@@ -100,14 +99,14 @@ macro_rules! unary_ops {
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
                     (UnaryOp::$real, Compute::Single) => (single::kernel::<$real>(out), by_vectors($rps)),
-                    (UnaryOp::$real, Compute::As(DType::F64)) => ((tile::<$real, f64>, DType::F64), 6_000),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => ((double::tile::<$real>, DType::F64), $rps64),
                 )*
                 $(
                     (UnaryOp::$function, Compute::Single) => (single::kernel::<$function>(out), by_vectors($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
                         ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
                     }
-                    (UnaryOp::$function, _) => ((tile::<$function, f64>, DType::F64), 8_000),
+                    (UnaryOp::$function, _) => ((double::tile::<$function>, DType::F64), $ps64),
                 )*
                 _ => return None,
             };
@@ -139,30 +138,33 @@ unary_ops! {
         Tan, "tan";
     }
     functions {
-        Exp, "exp", exp, |x| x.exp(), complex::exp, 450;
-        Expm1, "expm1", expm1, |x| x.exp() - 1.0, complex::expm1, 500;
-        Log, "log", log, |x| x.ln(), complex::log, 500;
-        Log1p, "log1p", log1p, |x| (x + 1.0).ln(), complex::log1p, 650;
-        Sqrt, "sqrt", sqrt, |x| x.sqrt(), complex::sqrt, 100;
-        Rsqrt, "rsqrt", rsqrt, |x| 1.0 / x.sqrt(), complex::rsqrt, 500;
-        Tanh, "tanh", tanh, |x| x.tanh(), complex::tanh, 600;
-        Sigmoid, "sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), complex::sigmoid, 550;
-        Cbrt, "cbrt", cbrt, |x| double::cbrt(x), complex::cbrt, 650;
-        Asin, "asin", asin, |x| x.asin(), complex::asin, 950;
-        Acos, "acos", acos, |x| x.acos(), complex::acos, 900;
-        Atan, "atan", atan, |x| x.atan(), complex::atan, 600;
-        Sinh, "sinh", sinh, |x| x.sinh(), complex::sinh, 600;
-        Cosh, "cosh", cosh, |x| x.cosh(), complex::cosh, 550;
-        Asinh, "asinh", asinh, |x| double::asinh(x), complex::asinh, 1_100;
-        Acosh, "acosh", acosh, |x| double::acosh(x), complex::acosh, 900;
-        Atanh, "atanh", atanh, |x| double::atanh(x), complex::atanh, 850;
+        Exp, "exp", exp, 450, |x| x.exp(), CALL, complex::exp;
+        Expm1, "expm1", expm1, 500, |x| double::expm1::<A>(x), by_vectors(1_200), complex::expm1;
+        Log, "log", log, 500, |x| x.ln(), CALL, complex::log;
+        Log1p, "log1p", log1p, 650, |x| double::log1p::<A>(x), by_vectors(1_500), complex::log1p;
+        Sqrt, "sqrt", sqrt, 100, |x| x.sqrt(), 200, complex::sqrt;
+        Rsqrt, "rsqrt", rsqrt, 500, |x| double::rsqrt::<A>(x), by_vectors(1_200), complex::rsqrt;
+        Tanh, "tanh", tanh, 600, |x| double::tanh::<A>(x), by_vectors(2_000), complex::tanh;
+        Sigmoid, "sigmoid", sigmoid, 550, |x| double::sigmoid::<A>(x), by_vectors(1_900), complex::sigmoid;
+        Cbrt, "cbrt", cbrt, 650, |x| double::cbrt_by::<A>(x), by_vectors(1_400), complex::cbrt;
+        Asin, "asin", asin, 950, |x| x.asin(), CALL, complex::asin;
+        Acos, "acos", acos, 900, |x| x.acos(), CALL, complex::acos;
+        Atan, "atan", atan, 600, |x| x.atan(), CALL, complex::atan;
+        Sinh, "sinh", sinh, 600, |x| double::sinh::<A>(x), by_vectors(1_300), complex::sinh;
+        Cosh, "cosh", cosh, 550, |x| double::cosh::<A>(x), by_vectors(1_100), complex::cosh;
+        Asinh, "asinh", asinh, 1_100, |x| double::asinh::<A>(x), by_vectors(3_000), complex::asinh;
+        Acosh, "acosh", acosh, 900, |x| double::acosh::<A>(x), by_vectors(2_300), complex::acosh;
+        Atanh, "atanh", atanh, 850, |x| double::atanh::<A>(x), by_vectors(2_000), complex::atanh;
     }
     real {
-        Erf, "erf", erf, double::erf, 600;
-        Erfc, "erfc", erfc, double::erfc, 1_000;
-        ErfInv, "erf_inv", erf_inv, double::erf_inv, 1_800;
+        Erf, "erf", erf, 600, |x| double::erf::<A>(x), by_vectors(5_600);
+        Erfc, "erfc", erfc, 1_000, |x| double::erfc::<A>(x), by_vectors(5_600);
+        ErfInv, "erf_inv", erf_inv, 1_800, |x| double::erf_inv::<A>(x), by_vectors(6_000);
     }
 }
+
+/// What a call of the C library costs.
+const CALL: Cost = 8_000;
 
 /// What a function of floats is evaluated in.
 fn function_lane(out: DType, input: DType) -> Compute {
@@ -346,11 +348,9 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             if plain.0 != Compute::As(DType::F64) {
                 return Some(plain);
             }
-            match (function, libm::unary(function)) {
-                (_, Some((kernel, cost))) => Some((plain.0, kernel, plain.2, cost)),
-                // The only ones that the processor has instructions for.
-                (Sqrt | Rsqrt, None) => Some((plain.0, plain.1, plain.2, 200)),
-                (_, None) => Some(plain),
+            match libm::unary(function) {
+                Some((kernel, cost)) => Some((plain.0, kernel, plain.2, cost)),
+                None => Some(plain),
             }
         }
     }
@@ -534,9 +534,9 @@ struct FloorOf;
 meaning!(FloorOf, x; f32, f64 => x.floor());
 struct CeilOf;
 meaning!(CeilOf, x; f32, f64 => x.ceil());
-/// Halves away from zero; never a negative zero, as Erlang rounds to an integer.
+/// Halves away from zero.
 struct RoundOf;
-meaning!(RoundOf, x; f32, f64 => x.round() + 0.0);
+meaning!(RoundOf, x; f32, f64 => x.round());
 
 struct Same;
 meaning!(Same, x; u8, u16, u32, u64, i8, i16, i32, i64 => x);
