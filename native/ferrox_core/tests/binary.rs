@@ -11,6 +11,7 @@ use common::{
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::{Error, Fault};
+use num_complex::Complex;
 
 /// Whether Nx defines the operation on these types.
 fn defined(op: BinaryOp, left: DType, right: DType) -> bool {
@@ -150,6 +151,11 @@ fn complex(op: BinaryOp, [a, b]: [f64; 2], [c, d]: [f64; 2]) -> Number {
             let (ratio, scale) = (c / d, c * (c / d) + d);
             Number::Complex((a * ratio + b) / scale, (b * ratio - a) / scale)
         }
+        // A part of zero remains one, however large the other is.
+        Pow if d == 0.0 && c.fract() == 0.0 && c.abs() <= 64.0 => {
+            let power = Complex::new(a, b).powi(c as i32);
+            Number::Complex(power.re, power.im)
+        }
         Pow => {
             let (log, angle) = (a.hypot(b).ln(), b.atan2(a));
             let (size, turn) = ((c * log - d * angle).exp(), d * log + c * angle);
@@ -202,6 +208,11 @@ fn bound(op: BinaryOp, out: DType) -> Bound {
 fn regular(op: BinaryOp, left: Number, right: Number, out: DType) -> bool {
     if !out.is_complex() || !matches!(op, BinaryOp::Divide | BinaryOp::Pow) {
         return true;
+    }
+    // Nor where one part overflows and the other is a rounding error beside it.
+    let growth = right.re() * left.re().hypot(left.im()).ln();
+    if op == BinaryOp::Pow && out == C64 && growth.abs() + right.im().abs() * std::f64::consts::PI > 80.0 {
+        return false;
     }
     let limit = if op == BinaryOp::Pow { 1e2 } else { 1e30 };
     [left, right].iter().all(|n| {
@@ -649,7 +660,8 @@ fn powers_of_c64() {
             // A part may cancel, and c64 ends earlier.
             let size = expected.re().hypot(expected.im());
             let near = |got: f64, expected: f64| {
-                let expected = f64::from(expected as f32);
+                let most = f64::from(f32::MAX);
+                let (got, expected) = (got.clamp(-most, most), f64::from(expected as f32).clamp(-most, most));
                 got == expected || (got - expected).abs() <= 1.2e-7 * expected.abs() + 1e-44 + 1e-13 * size
             };
             let same = near(got.re(), expected.re()) && near(got.im(), expected.im());
