@@ -64,14 +64,18 @@ defmodule Ferrox.Backend do
     15. Fourier transforms are right along every axis, and of length one; there those
         of real tensors of length one fail, and the axes before the last two are mixed
         up. Transforms along two axes round once.
-    16. Factorizations are as accurate as LAPACK's, whatever `:eps` and `:max_iter`: values
-        below `:eps` become zero only where they are rounding errors, singular
-        values don't lose half of their digits, and the vectors of zero ones are
-        orthonormal. Signs of eigenvectors and singular vectors: the largest component
-        of each eigenvector, or right singular vector, is positive. Well-conditioned
-        matrices of f32 no larger than those in Nx's documentation (eigenvectors and
-        singular vectors up to 3, or 4 of the longer side) go through the steps of
-        `Nx.LinAlg` of the same release, natively, and have its digits and signs.
+    16. Factorizations are as accurate as LAPACK's, whatever `:eps` and `:max_iter`, and
+        have its range: a value becomes zero only where it can't be told from rounding
+        of its own row and column, singular values don't lose half of their digits, and
+        the vectors of zero ones are orthonormal. Determinants of two and three rows are
+        accurate, and others as elimination with pivots gives them; none over- or
+        underflows on the way. Signs of eigenvectors and singular vectors: the largest
+        component of each eigenvector, or right singular vector, is positive.
+        Well-conditioned matrices of f32 no larger than those in Nx's documentation
+        (eigenvectors and singular vectors up to 3, or 4 of the longer side) go through
+        the steps of `Nx.LinAlg` of the same release, natively, and have its digits and
+        signs; so do thin decompositions of integers with two columns, whose left
+        vectors are then up to 192 roundings from orthonormal.
     17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
         values and QR factors of a matrix that isn't finite are NaN.
 

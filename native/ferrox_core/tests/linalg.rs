@@ -292,8 +292,8 @@ fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)
             let [u, s, vt] =
                 outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
             let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
-            // Small ones are found by way of squares.
-            let scale = if steps == Steps::Thin && out == F32 && k <= 3 { 16.0 } else { 2.0 };
+            // Small ones of whole numbers are found by way of squares.
+            let scale = if steps == Steps::Thin && out == F32 && k <= 2 { 16.0 } else { 2.0 };
             for (i, a) in matrices(&source, m, n).iter().enumerate() {
                 let diagonal =
                     M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
@@ -679,4 +679,411 @@ fn bad_arguments_are_errors() {
     let bad = output(S32, square, |o| linalg::cholesky(o, &zero));
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
     assert_eq!(cast(Number::Real(1.0), F32), 0x3f80_0000);
+}
+
+/// Matrices on which factorizations fail whose products under- or overflow, whose steps start at the
+/// wrong end, or which take what is small for zero: Hermitian, with magnitudes up to about one that
+/// spread over `spread` powers of ten.
+fn hard_matrices(n: usize, spread: f64, complex: bool, draw: &mut Random) -> Vec<(String, M)> {
+    let power = |share: f64| 10f64.powf(-spread * share);
+    let last = (n - 1).max(1) as f64;
+    let noise: Vec<f64> = (0..n * n).map(|_| draw.unit()).collect();
+    let symmetric = |i: usize, j: usize| noise[i.max(j) * n + i.min(j)];
+    let exponents: Vec<f64> = (0..n).map(|_| draw.unit().abs()).collect();
+    let place: Vec<usize> = {
+        let mut place: Vec<usize> = (0..n).collect();
+        (1..n).rev().for_each(|i| place.swap(i, draw.below(i + 1)));
+        place
+    };
+    let phases: Vec<C> = (0..n).map(|_| (draw.unit() * 3.0).sin_cos()).collect();
+    let phase = |i: usize, j: usize| {
+        if complex { times(phases[i], (phases[j].0, -phases[j].1)) } else { (1.0, 0.0) }
+    };
+    let down = |i: usize| i as f64 / last / 2.0;
+    let up = |i: usize| 0.5 - i as f64 / last / 2.0;
+    let ends = |i: usize| (2.0 * i as f64 / last - 1.0).abs() / 2.0;
+    let middle = |i: usize| 0.5 - ends(i);
+    let arrow = |head: usize| {
+        move |i: usize, j: usize| match (i == head || j == head, i == j) {
+            (true, _) => 1.0,
+            (_, true) => power(1.0) * i as f64,
+            _ => 0.0,
+        }
+    };
+    let tridiagonal = |share: &dyn Fn(usize) -> f64, diagonal: f64, i: usize, j: usize| match i.abs_diff(j) {
+        0 => diagonal * power(2.0 * share(i)),
+        1 => power(share(i) + share(j)),
+        _ => 0.0,
+    };
+    let mut found: Vec<(String, M)> = Vec::new();
+    let mut add = |name: &str, at: &dyn Fn(usize, usize) -> f64| {
+        let a = M::from(n, n, |i, j| times(phase(i, j), (at(i, j), 0.0)));
+        found.push((format!("{name} of {n} rows over 1e{spread}"), a));
+    };
+    add("an arrow", &arrow(0));
+    add("an arrow from the last row", &arrow(n - 1));
+    add("an arrow from the middle", &arrow(n / 2));
+    add("a Gaussian's square", &|i, j| {
+        let w = |i: usize| power((2.0 * i as f64 / last - 1.0).powi(2) / 2.0);
+        w(i) * w(j)
+    });
+    add("a Gaussian", &|i, j| power(((i as f64 - j as f64) / last).powi(2)));
+    for (name, share) in [
+        ("descending", &down as &dyn Fn(usize) -> f64),
+        ("ascending", &up),
+        ("large ends", &middle),
+        ("a large middle", &ends),
+        ("scaled rows and columns", &|i| exponents[i] / 2.0),
+    ] {
+        add(name, &|i, j| symmetric(i, j) * power(share(i) + share(j)));
+        add(&format!("{name}, positive definite"), &|i, j| {
+            (if i == j { n as f64 } else { 0.5 * symmetric(i, j) }) * power(share(i) + share(j)) / n as f64
+        });
+        add(&format!("{name}, tridiagonal"), &|i, j| tridiagonal(share, 2.0, i, j));
+        add(&format!("{name}, zeros on the diagonal"), &|i, j| tridiagonal(share, 0.0, i, j));
+        add(&format!("{name}, once beside the diagonal"), &|i, j| match i.abs_diff(j) {
+            0 => power(2.0 * share(i)),
+            1 => power(2.0 * share(i.min(j))),
+            _ => 0.0,
+        });
+    }
+    add("Wilkinson's", &|i, j| wilkinson(n, i, j));
+    add("Wilkinson's, glued", &|i, j| match (i / 7 == j / 7, i.abs_diff(j)) {
+        (true, _) => wilkinson(7, i % 7, j % 7),
+        (false, 1) => power(1.0),
+        _ => 0.0,
+    });
+    // Blocks of two rows, of a magnitude each, whose rows are anywhere.
+    add("blocks", &|i, j| {
+        let (i, j) = (place[i], place[j]);
+        match (i / 2 == j / 2, i == j) {
+            (true, true) => 2.0 * power(i as f64 / 2.0 / last),
+            (true, false) => power((i / 2) as f64 / last),
+            _ => 0.0,
+        }
+    });
+    found
+}
+
+/// The residual, and how far from orthonormal the vectors are, of the eigenvalue decompositions of a
+/// batch and of the singular value decompositions.
+fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
+    let drawn: Vec<M> =
+        cases.iter().map(|(_, a)| M::from(n, n, |i, j| times(a.at(i, j), (huge, 0.0)))).collect();
+    let count = drawn.len();
+    let source = source(dtype, &[count, n, n], &drawn);
+    let over = |m: &M, by: f64| M::from(m.rows, m.columns, |i, j| (m.at(i, j).0 / by, m.at(i, j).1 / by));
+    let matrices: Vec<M> = matrices(&source, n, n);
+    let scales: Vec<f64> = matrices
+        .iter()
+        .map(|a| a.data.iter().fold(0.0, |most: f64, z| most.max(z.0.abs()).max(z.1.abs())).max(1e-320))
+        .collect();
+    let least = if matches!(dtype, F64 | C128) { 5e-324 } else { 1e-45 };
+    // Small matrices of f32 go through Nx's steps, which round more often.
+    let few = if matches!(dtype, F32) && n <= 3 { 16.0 } else { 8.0 };
+    let check = |what: &str, case: usize, residual: f64, scale: f64| {
+        let lost = n as f64 * least / scales[case];
+        let bound = few * unit(dtype) * (n as f64 + 2.0) * scale + lost;
+        let name = &cases[case].0;
+        assert!(
+            residual <= bound,
+            "{what} of {name} in {dtype} times {huge:e}: {residual:e} is more than {bound:e}"
+        );
+    };
+    let specs = [(dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
+    let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+        .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
+    let (ws, vs) = (decoded(&w, dtype, 1, n), decoded(&v, dtype, n, n));
+    for (case, a) in matrices.iter().enumerate() {
+        let (a, w, v) = (over(a, scales[case]), over(&ws[case], scales[case]), &vs[case]);
+        let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
+        check("A V - V D", case, a.dot(v).minus(&stretched).norm(), a.norm().max(1.0));
+        check("Vᴴ V", case, v.adjoint().dot(v).minus(&M::eye(n, n)).norm(), 1.0);
+    }
+    if dtype.is_complex() {
+        return;
+    }
+    for steps in [Steps::Current, Steps::Thin] {
+        let specs = [(dtype, &[count, n, n][..]), (dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
+        let [u, s, vt] = outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps))
+            .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
+        let (us, ss, vts) = (decoded(&u, dtype, n, n), decoded(&s, dtype, 1, n), decoded(&vt, dtype, n, n));
+        for (case, a) in matrices.iter().enumerate() {
+            let (a, u, s, vt) = (over(a, scales[case]), &us[case], over(&ss[case], scales[case]), &vts[case]);
+            let stretched = M::from(n, n, |i, j| times(u.at(i, j), s.at(0, j)));
+            check("A - U S Vᵀ", case, stretched.dot(vt).minus(&a).norm(), a.norm().max(1.0));
+            check("Uᵀ U", case, u.adjoint().dot(u).minus(&M::eye(n, n)).norm(), 1.0);
+            check("V Vᵀ", case, vt.dot(&vt.adjoint()).minus(&M::eye(n, n)).norm(), 1.0);
+        }
+    }
+}
+
+#[test]
+fn hard_matrices_decompose() {
+    let mut draw = Random(12);
+    for n in [1, 2, 3, 4, 5, 8, 9, 20, 33, 40, 67] {
+        for spread in [0.0, 8.0, 20.0, 40.0, 100.0, 150.0, 200.0, 300.0, 400.0] {
+            for dtype in [F64, F32, C128, C64] {
+                let wide = matches!(dtype, F64 | C128);
+                if !wide && spread > 40.0 || n > 40 && spread % 100.0 > 0.0 {
+                    continue;
+                }
+                let cases = hard_matrices(n, spread, dtype.is_complex(), &mut draw);
+                for huge in
+                    if wide { [1.0, 1e150, 1e-150, 1e300, 1e-300] } else { [1.0, 1e15, 1e-15, 1e36, 1e-30] }
+                {
+                    if huge == 1.0 || n <= 9 {
+                        decomposes(dtype, n, &cases, huge);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn eigenvalues(dtype: DType, a: &M) -> Vec<f64> {
+    let n = a.rows;
+    let source = source(dtype, &[n, n], std::slice::from_ref(a));
+    let specs = [(dtype, &[n][..]), (dtype, &[n, n][..])];
+    let [w, _] =
+        outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current)).expect("values");
+    decoded(&w, dtype, 1, n)[0].data.iter().map(|z| z.0).collect()
+}
+
+fn near(got: &[f64], expected: &[f64], bound: f64) {
+    assert_eq!(got.len(), expected.len());
+    for (g, e) in got.iter().zip(expected) {
+        assert!((g - e).abs() <= bound * e.abs(), "{got:?} instead of {expected:?}");
+    }
+}
+
+fn diagonal(values: &[f64]) -> M {
+    M::from(values.len(), values.len(), |i, j| (if i == j { values[i] } else { 0.0 }, 0.0))
+}
+
+fn rows<const N: usize>(values: [[f64; N]; N]) -> M {
+    M::from(N, N, |i, j| (values[i][j], 0.0))
+}
+
+#[test]
+fn small_eigenvalues_stay() {
+    for dtype in [F64, C128] {
+        near(&eigenvalues(dtype, &diagonal(&[1.0, 1e-20, 1e-30, 2.0])), &[2.0, 1.0, 1e-20, 1e-30], 1e-15);
+        near(&eigenvalues(dtype, &diagonal(&[1e300, 1e-20, -1e-90])), &[1e300, 1e-20, -1e-90], 1e-15);
+        let block = rows([[1.0, 0.0, 0.0], [0.0, 2e-20, 1e-20], [0.0, 1e-20, 2e-20]]);
+        near(&eigenvalues(dtype, &block), &[1.0, 3e-20, 1e-20], 1e-14);
+        let apart = rows([[2e-20, 0.0, 1e-20], [0.0, 1.0, 0.0], [1e-20, 0.0, 2e-20]]);
+        near(&eigenvalues(dtype, &apart), &[1.0, 3e-20, 1e-20], 1e-14);
+        near(&eigenvalues(dtype, &rows([[1.0, 1e-16], [1e-16, 2e-32]])), &[1.0, 1e-32], 1e-14);
+        near(&eigenvalues(dtype, &rows([[1.0, 1.0], [1.0, 1.0]])), &[2.0, 0.0], 1e-15);
+    }
+    for dtype in [F32, C64] {
+        near(&eigenvalues(dtype, &diagonal(&[1.0, 1e-6])), &[1.0, 1e-6], 1e-7);
+        near(&eigenvalues(dtype, &diagonal(&[1.0, 1e-20, 1e-30, 2.0])), &[2.0, 1.0, 1e-20, 1e-30], 1e-7);
+        let block = rows([[1.0, 0.0, 0.0], [0.0, 2e-20, 1e-20], [0.0, 1e-20, 2e-20]]);
+        near(&eigenvalues(dtype, &block), &[1.0, 3e-20, 1e-20], 1e-6);
+    }
+    for n in [5, 20, 40] {
+        let arrow = |i: usize, j: usize| match (i == 0 || j == 0, i == j) {
+            (true, _) => 1.0,
+            (_, true) => 1e-200 * i as f64,
+            _ => 0.0,
+        };
+        let values = eigenvalues(F64, &M::from(n, n, |i, j| (arrow(i, j), 0.0)));
+        let root = (1.0 + 4.0 * (n - 1) as f64).sqrt();
+        near(&values[..2], &[0.5 + root / 2.0, 0.5 - root / 2.0], 1e-14);
+        assert!(values[2..].iter().all(|value| value.abs() < 1e-14), "{values:?}");
+    }
+}
+
+#[test]
+fn small_pivots_stay() {
+    let cholesky = |dtype, a: &M| {
+        let n = a.rows;
+        let source = source(dtype, &[n, n], std::slice::from_ref(a));
+        let got = output(dtype, &[n, n], |out| linalg::cholesky(out, &source.buffer())).expect("an L");
+        decoded(&got, dtype, n, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
+    };
+    for dtype in [F64, C128, F32, C64] {
+        let few = 4.0 * unit(dtype);
+        near(&cholesky(dtype, &diagonal(&[1.0, 1e-36])), &[1.0, 0.0, 0.0, 1e-18], few);
+        near(&cholesky(dtype, &rows([[1.0, 1.0], [1.0, 1.0]])), &[1.0, 0.0, 1.0, 0.0], 0.0);
+        let none = cholesky(dtype, &rows([[0.0, 1e-9], [1e-9, 1.0]]));
+        assert!(none[2].is_nan() && none[3].is_nan(), "{none:?}");
+    }
+    assert_eq!(cholesky(F64, &diagonal(&[1.0, 1e-36])), [1.0, 0.0, 0.0, 1e-36f64.sqrt()]);
+    let graded = cholesky(F64, &rows([[1.0, 1e-18], [1e-18, 1e-34]]));
+    near(&graded, &[1.0, 0.0, 1e-18, 1e-17 * 0.99f64.sqrt()], 1e-15);
+    // Semidefinite, with a zero row in each half and among those that halves are joined from.
+    for n in [40, 100] {
+        let l = cholesky(F64, &M::from(n, n, |i, j| (f64::from(u8::from(i == j && i % 7 > 0)), 0.0)));
+        assert!(
+            l.iter().enumerate().all(|(k, &l)| l == f64::from(u8::from(k % (n + 1) == 0 && k / n % 7 > 0)))
+        );
+    }
+    for dtype in [F64, C128, F32, C64] {
+        for method in [Method::Lu, Method::Qr] {
+            for a in
+                [diagonal(&[1.0, 1e-20]), rows([[1.0, 1.0], [0.0, 1e-20]]), diagonal(&[1e-20, 1.0, 1e-30])]
+            {
+                let n = a.rows;
+                let (a, ones) =
+                    (source(dtype, &[n, n], &[a]), source(dtype, &[n], &[M::new(1, n, vec![(1.0, 0.0); n])]));
+                let x = output(dtype, &[n], |out| linalg::solve(out, &a.buffer(), &ones.buffer(), method));
+                let x = decoded(&x.expect("a solution"), dtype, 1, n)[0].clone();
+                assert!(
+                    (x.at(0, n - 1).0 / if n == 2 { 1e20 } else { 1e30 } - 1.0).abs() < 8.0 * unit(dtype)
+                );
+            }
+        }
+        for eps in [1e-10, 1e-4] {
+            for steps in [Steps::Current, Steps::Former] {
+                let a = source(dtype, &[2, 2], &[diagonal(&[1.0, 1e-20])]);
+                let specs = [(dtype, &[2, 2][..]); 2];
+                let [_, r] = outputs(specs, |o| linalg::qr(o, &a.buffer(), eps, steps)).expect("a QR");
+                assert!((value(r[3], dtype).re().abs() * 1e20 - 1.0).abs() < 4.0 * unit(dtype));
+            }
+        }
+    }
+}
+
+#[test]
+fn determinants_of_all_magnitudes() {
+    let determinant = |dtype, a: &M| {
+        let n = a.rows;
+        let source = source(dtype, &[n, n], std::slice::from_ref(a));
+        let got = output(dtype, &[], |out| linalg::determinant(out, &source.buffer())).expect("a number");
+        (value(got[0], dtype).re(), value(got[0], dtype).im())
+    };
+    let (a, b) = (52_000.5, 51_996.25);
+    let all_but_singular = rows([[a, b, b], [b, a, b], [b, b, a]]);
+    for dtype in [F32, F64, C64, C128] {
+        near(&[determinant(dtype, &all_but_singular).0], &[2_817_623.562_5], 2.0 * unit(dtype));
+        near(&[determinant(dtype, &rows([[4097.0, 4098.0], [4096.0, 4097.0]])).0], &[1.0], 0.0);
+        near(&[determinant(dtype, &rows([[1.0, 2.0], [3.0, 4.0]])).0], &[-2.0], 0.0);
+    }
+    let large = (1u64 << 26) as f64 + 1.0;
+    near(&[determinant(F64, &rows([[large, large + 1.0], [large - 1.0, large]])).0], &[1.0], 0.0);
+    for dtype in [F32, C64] {
+        near(&[determinant(dtype, &diagonal(&[1e20, 1e20, 1e-20])).0], &[1e20], 1e-6);
+        near(&[determinant(dtype, &diagonal(&[1e30, 1e30, 1e-30, 1e-30])).0], &[1.0], 1e-6);
+    }
+    for dtype in [F64, C128] {
+        near(&[determinant(dtype, &diagonal(&[1e200, 1e200, 1e-200])).0], &[1e200], 1e-14);
+        near(&[determinant(dtype, &diagonal(&[1e-200, 1e-200, 1e200, 1e200])).0], &[1.0], 1e-14);
+        near(&[determinant(dtype, &diagonal(&[1e-200, 1e200])).0], &[1.0], 1e-14);
+        assert_eq!(determinant(dtype, &diagonal(&[1e200; 4])).0, f64::INFINITY);
+        assert_eq!(determinant(dtype, &diagonal(&[1e-200; 4])).0, 0.0);
+    }
+    // Rows and columns times powers of two, and the same for the determinant.
+    let mut draw = Random(13);
+    for dtype in [F64, C128] {
+        for n in [1, 2, 3, 4, 5, 8, 20, 33, 67] {
+            for _ in 0..10 {
+                let a = random(dtype, n, n, &mut draw);
+                let plain = determinant(dtype, &a);
+                let mut powers: Vec<i32> = (0..2 * n).map(|_| (draw.unit() * 480.0) as i32).collect();
+                let total: i32 = powers.iter().sum();
+                powers[0] -= total;
+                if powers[0].abs() > 480 {
+                    // As evenly as can be, so that no element leaves the range.
+                    (0..2 * n).for_each(|i| powers[i] = if i % 2 == 0 { 400 } else { -400 });
+                    powers.rotate_left(n % 2);
+                }
+                let total: i32 = powers.iter().sum();
+                let by = |i: usize, j: usize| 2f64.powi(powers[i]) * 2f64.powi(powers[n + j]);
+                let scaled = M::from(n, n, |i, j| times(a.at(i, j), (by(i, j), 0.0)));
+                let (got, by) = (determinant(dtype, &scaled), 2f64.powi(total));
+                let size = plain.0.hypot(plain.1);
+                let distance = (got.0 / by - plain.0).hypot(got.1 / by - plain.1);
+                assert!(
+                    distance <= 1e-10 * size,
+                    "{n} rows of {dtype}: {got:?} over {by:e} instead of {plain:?}"
+                );
+            }
+        }
+    }
+    // Whole numbers, whose determinants are whole numbers of 128 bits.
+    for _ in 0..2_000 {
+        let n = 2 + draw.below(2);
+        let most = 2f64.powi(1 + draw.below(26) as i32);
+        let a: Vec<i128> = (0..n * n).map(|_| (draw.unit() * most).round() as i128).collect();
+        let at = |i: usize, j: usize| a[i * n + j];
+        let exact = if n == 2 {
+            at(0, 0) * at(1, 1) - at(0, 1) * at(1, 0)
+        } else {
+            (0..3)
+                .map(|j| {
+                    at(0, j)
+                        * (at(1, (j + 1) % 3) * at(2, (j + 2) % 3) - at(1, (j + 2) % 3) * at(2, (j + 1) % 3))
+                })
+                .sum()
+        };
+        let matrix = M::from(n, n, |i, j| (at(i, j) as f64, 0.0));
+        near(&[determinant(F64, &matrix).0], &[exact as f64], 2.0 * unit(F64));
+    }
+}
+
+#[test]
+fn left_vectors_of_small_matrices_are_orthonormal() {
+    let mut draw = Random(14);
+    for (m, n) in [(2, 2), (3, 2), (4, 2), (3, 3), (4, 3)] {
+        const COUNT: usize = 3_000;
+        let drawn: Vec<M> = (0..COUNT)
+            .map(|i| {
+                // Of all conditions: columns that are ever more alike.
+                let apart = 10f64.powf(-(i as f64) / COUNT as f64 * 8.0);
+                let base: Vec<f64> = (0..m).map(|_| draw.unit()).collect();
+                let noise: Vec<f64> = (0..m * n).map(|_| draw.unit()).collect();
+                M::from(m, n, |i, j| (base[i] + apart * noise[i * n + j], 0.0))
+            })
+            .collect();
+        let source = source(F32, &[COUNT, m, n], &drawn);
+        let specs = [(F32, &[COUNT, m, n][..]), (F32, &[COUNT, n][..]), (F32, &[COUNT, n, n][..])];
+        let [u, _, _] =
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+        for (u, a) in decoded(&u, F32, m, n).iter().zip(&drawn) {
+            let oblique = u.adjoint().dot(u).minus(&M::eye(n, n)).norm();
+            assert!(oblique <= 4.0 * (m + n) as f64 * f64::from(f32::EPSILON), "{oblique:e}: {a:?}");
+        }
+    }
+}
+
+#[test]
+fn small_singular_values_stay() {
+    let values = |dtype, a: &M| {
+        let (m, n) = (a.rows, a.columns);
+        let source = source(dtype, &[m, n], std::slice::from_ref(a));
+        let specs = [(dtype, &[m, n][..]), (dtype, &[n][..]), (dtype, &[n, n][..])];
+        let [_, s, _] =
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+        decoded(&s, dtype, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
+    };
+    for dtype in [F64, F32] {
+        let few = 16.0 * unit(dtype);
+        for a in [[1.0, 1e-20, 1e-30, 2.0], [1e-30, 1e-20, 1.0, 2.0], [1.0, 2.0, 1e-30, 1e-20]] {
+            near(&values(dtype, &diagonal(&a)), &[2.0, 1.0, 1e-20, 1e-30], few);
+        }
+        near(&values(dtype, &diagonal(&[1e-12, 1.0, 1e-6])), &[1.0, 1e-6, 1e-12], few);
+        let apart = rows([[2e-20, 0.0, 1e-20], [0.0, 1.0, 0.0], [1e-20, 0.0, 2e-20]]);
+        near(&values(dtype, &apart), &[1.0, 3e-20, 1e-20], few);
+        // What is but a rounding is nothing.
+        for n in [4, 9, 40] {
+            let rank_two = M::from(n, n, |i, j| ((i + 2 * j) as f64, 0.0));
+            let s = values(dtype, &rank_two);
+            assert!(s[2..].iter().all(|&s| if dtype == F32 {
+                s == 0.0
+            } else {
+                s <= 1e-15 * (n * n) as f64
+            }));
+        }
+    }
+    // Of a graded bidiagonal matrix all digits (Demmel and Kahan): the product of all is that of the diagonal.
+    let n = 12;
+    let a = M::from(n, n, |i, j| {
+        let power = |i: usize| 10f64.powi(-(i as i32) * 3);
+        (bidiagonal((i, j), power, power), 0.0)
+    });
+    let product: f64 = values(F64, &a).iter().map(|s| s.log10()).sum();
+    assert!((product + 3.0 * (n * (n - 1) / 2) as f64).abs() < 1e-11, "{product}");
 }

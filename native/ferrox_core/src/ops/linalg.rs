@@ -8,6 +8,7 @@
 
 mod cholesky;
 mod conquer;
+mod determinant;
 mod eigh;
 mod lu;
 mod matrix;
@@ -29,6 +30,7 @@ pub use self::triangular::{Transform, Triangular};
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
 use crate::error::ShapeDisplay;
+use crate::exec::blocks::{Update, multiply};
 use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::by_vectors;
 use crate::lane::conversion;
@@ -342,7 +344,7 @@ pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) ->
     })
 }
 
-/// `Nx.LinAlg.determinant/1`
+/// `Nx.LinAlg.determinant/1`: it over- or underflows only where the result does.
 ///
 /// # Errors
 ///
@@ -351,17 +353,11 @@ pub fn determinant(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
     const OP: &str = "determinant";
     expect(OP, &out, &shaped(a, &[]))?;
     floating(OP, out.dtype)?;
-    let dtype = out.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
-        let n = batch.rows;
-        let precision = precision(dtype, n);
-        each::<T, 1>(OP, batch.count, Problem::Determinant.cost(T::COMPLEX, n, n), [out], |i| {
-            let a = batch.matrix::<T>(OP, i)?;
-            let value = match n {
-                2 | 3 => lu::small_determinant(&a, precision),
-                _ => lu::lu(a, precision).determinant(precision),
-            };
+        let cost = Problem::Determinant.cost(T::COMPLEX, batch.rows, batch.rows);
+        each::<T, 1>(OP, batch.count, cost, [out], |i| {
+            let value = determinant::determinant(batch.matrix::<T>(OP, i)?);
             Ok([Matrix { rows: 1, columns: 1, data: vec![value] }])
         })
     })
@@ -465,17 +461,15 @@ fn factor_qr<T: Scalar>(
     if precision == Precision::Single {
         let (q, r) = qr::stepwise(a, columns, eps, precision, steps)?;
         let bound = steps::roundings(a);
-        if distance(&q.times(OP, &r)?, a) <= bound * a.norm() && triangular_below(&r) <= bound * a.norm() {
+        let mut rest = q.times(OP, &r)?;
+        rest.data.iter_mut().zip(&a.data).for_each(|(rest, &a)| *rest = *rest - a);
+        let oblique = steps::oblique(&q.adjoint(OP)?)?;
+        if steps::is_rounding(&rest, a, bound) && oblique <= bound && triangular_below(&r) <= bound * a.norm()
+        {
             return Ok((q, r));
         }
     }
     qr::qr(a, columns, eps)
-}
-
-/// The norm of the difference.
-fn distance<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> f64 {
-    let difference: Vec<T> = a.data.iter().zip(&b.data).map(|(&a, &b)| a - b).collect();
-    matrix::norm(&difference)
 }
 
 /// The norm of what is below the diagonal.
@@ -518,20 +512,36 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
             let (d, found) = eigh::eigh(&a)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
-            let tiny = noise(n, n) * matrix::largest(&d);
             for (place, &from) in order.iter().enumerate() {
-                values.data[place] = T::real(d[from].clean(tiny));
                 let row = found.row(from);
+                values.data[place] = T::real(if is_rounding(&a, row, d[from]) { 0.0 } else { d[from] });
                 let by = largest(row);
                 let by = by.conj().scale(1.0 / by.abs());
                 for (value, &found) in vectors.row_mut(place).iter_mut().zip(row) {
-                    *value = (found * by).clean(noise(n, n));
+                    // A zero without its sign.
+                    *value = (found * by).clean(0.0);
                 }
             }
             let vectors = vectors.transpose(OP)?;
             Ok([values, vectors])
         })
     })
+}
+
+/// Whether an eigenvalue can't be told from zero, the elements that it comes from being rounded: `|vᴴ| |A|
+/// |v|` is the most that they add up to. Only of matrices no larger than those which Nx's documentation
+/// shows such zeros of; others keep what there is.
+fn is_rounding<T: Scalar>(a: &Matrix<T>, vector: &[T], value: f64) -> bool {
+    let n = vector.len();
+    if n > FEW {
+        return false;
+    }
+    let weights = vector.iter().map(|v| v.abs());
+    let total = weights.clone().enumerate().map(|(i, weight)| {
+        let row = a.row(i).iter().zip(weights.clone());
+        weight * row.map(|(a, weight)| noise(n, n) * a.abs() * weight).sum::<f64>()
+    });
+    value.abs() <= total.sum::<f64>()
 }
 
 /// The first of the largest components, those that rounding may have made
@@ -567,7 +577,7 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
     expect(OP, &u, &shaped(a, &[m, u_columns]))?;
     expect(OP, &s, &shaped(a, &[k]))?;
     expect(OP, &vt, &shaped(a, &[v_rows, n]))?;
-    let dtype = s.dtype;
+    let (dtype, whole) = (s.dtype, a.dtype().is_integer());
     let precision = precision(dtype, m.max(n));
     each::<f64, 3>(OP, batch.count, Problem::Svd.cost(false, m, n), [u, s, vt], |i| {
         let mut a = batch.matrix::<f64>(OP, i)?;
@@ -585,10 +595,11 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
             a = a.transpose(OP)?;
         }
         let columns = if wide { v_rows } else { u_columns };
-        let small = if precision == Precision::Single { steps::svd(&a, columns, steps)? } else { None };
+        let single = precision == Precision::Single;
+        let small = if single { steps::svd(&a, columns, steps, whole)? } else { None };
         let svd::Svd { u, s, v } = match small {
             Some(found) => found,
-            None => signed(svd::svd(&a, columns)?, wide, dtype),
+            None => signed(&a, svd::svd(&a, columns)?, wide, dtype)?,
         };
         let s = Matrix { rows: 1, columns: k, data: s };
         if wide { Ok([v.transpose(OP)?, s, u]) } else { Ok([u.transpose(OP)?, s, v]) }
@@ -599,25 +610,51 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
 /// in `u` if the matrix was wide. What the rounding of a matrix to f32 has left of
 /// singular values is zero, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't
 /// divide by it.
-fn signed(mut svd: svd::Svd, wide: bool, dtype: DType) -> svd::Svd {
-    let noise = noise(svd.u.columns, svd.v.columns);
+fn signed(a: &Matrix<f64>, mut svd: svd::Svd, wide: bool, dtype: DType) -> Result<svd::Svd, Error> {
     for row in 0..svd.s.len() {
         let sign = largest(if wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
         for row in [svd.u.row_mut(row), svd.v.row_mut(row)] {
-            row.iter_mut().for_each(|x| *x = (*x * sign).clean(noise));
+            // Zeros without their signs.
+            row.iter_mut().for_each(|x| *x = (*x * sign).clean(0.0));
         }
     }
     if dtype == DType::F32 {
-        // All together, so that many small ones are not lost.
-        let limit = 2.0 * f64::from(f32::EPSILON) * svd.s.first().copied().unwrap_or_default();
-        let mut lost = 0.0f64;
-        for s in svd.s.iter_mut().rev() {
-            lost = lost.hypot(*s);
-            if lost > limit {
-                break;
-            }
-            *s = 0.0;
+        drop_roundings(a, &mut svd)?;
+    }
+    Ok(svd)
+}
+
+/// Makes those singular values zero that can't be told from what rounding the elements of the matrix to
+/// f32 has left: `|uᵀ| |A| |v|` is the most that these add up to. A small value of a small row, or of a
+/// block, stays.
+fn drop_roundings(a: &Matrix<f64>, svd: &mut svd::Svd) -> Result<(), Error> {
+    const OP: &str = "svd";
+    let unit = 2.0 * f64::from(f32::EPSILON);
+    let limit = unit * svd.s.first().copied().unwrap_or_default();
+    // All together, so that many small ones are not lost.
+    let mut total = 0.0f64;
+    let small = svd.s.iter().rev().take_while(|s| {
+        total = total.hypot(**s);
+        total <= limit
+    });
+    let (k, count) = (svd.s.len(), small.count());
+    if count == 0 {
+        return Ok(());
+    }
+    let sizes = |matrix: &Matrix<f64>, rows: std::ops::Range<usize>| {
+        let data = matrix.data[rows.start * matrix.columns..rows.end * matrix.columns].iter();
+        Matrix { rows: rows.len(), columns: matrix.columns, data: data.map(|x| x.abs()).collect() }
+    };
+    let left = sizes(&svd.u, k - count..k);
+    let mut sums = Matrix::zeros(OP, count, a.columns)?;
+    let (whole, n) = (sizes(a, 0..a.rows), a.columns);
+    multiply([count, a.rows, n], Update::Replace, left.view(), whole.view(), (&mut sums.data, [n, 1]));
+    for (i, sums) in sums.data.chunks_exact(n).enumerate() {
+        let most: f64 = sums.iter().zip(svd.v.row(k - count + i)).map(|(sum, v)| sum * v.abs()).sum();
+        if svd.s[k - count + i] <= unit * most {
+            svd.s[k - count + i] = 0.0;
         }
     }
-    svd
+    // Still descending, with the vectors.
+    svd::sort(&mut svd.s, &mut svd.u, &mut svd.v)
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::determinant::Scaled;
 use super::matrix::{Matrix, add_rows, add_scaled, divide, largest, noise, pause_after};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, backward, forward};
@@ -56,12 +57,13 @@ pub fn by_columns<T: Scalar>(mut a: Matrix<T>) -> Lu<T> {
             odd = !odd;
         }
     }
-    let noise = noise(n, n) * a.norm();
     for i in 0..n {
         for j in 0..n {
-            let count = i.min(j);
-            let sum = (0..count).fold(T::ZERO, |sum, k| a.at(k, j) * a.at(i, k) + sum);
-            let rest = (a.at(i, j) - sum).clean(noise);
+            let terms = (0..i.min(j)).map(|k| a.at(k, j) * a.at(i, k));
+            let size = terms.clone().map(T::abs).sum::<f64>();
+            let sum = terms.fold(T::ZERO, |sum, term| term + sum);
+            // What rounding has left of zeros.
+            let rest = (a.at(i, j) - sum).clean(noise(n, n) * size);
             *a.at_mut(i, j) = if j < i { rest.over(a.at(j, j)) } else { rest };
         }
         pause_after(n, n);
@@ -200,15 +202,15 @@ impl<T: Scalar> Lu<T> {
     }
 
     /// The product of the diagonal, with the sign of the exchanges.
-    pub fn determinant(&self, precision: Precision) -> T {
+    pub fn determinant(&self) -> Scaled<T> {
         let n = self.rows.len();
         let diagonal = || (0..n).map(|i| self.packed.at(i, i));
         if diagonal().any(|value| value == T::ZERO) {
-            // Whatever the order, a product that overflows doesn't matter.
-            return if self.packed.is_finite() { T::ZERO } else { T::real(f64::NAN) };
+            let value = if self.packed.is_finite() { T::ZERO } else { T::real(f64::NAN) };
+            return Scaled::product(std::iter::once(value));
         }
-        let product = precision.round(diagonal().fold(T::ONE, |product, value| product * value));
-        if self.odd { -product } else { product }
+        let product = Scaled::product(diagonal());
+        if self.odd { product.negative() } else { product }
     }
 
     /// The solution of `A X = B`.
@@ -226,19 +228,4 @@ impl<T: Scalar> Lu<T> {
         backward(self.packed, &mut x)?;
         Ok(x)
     }
-}
-
-/// The determinant of two or three rows, by the formula.
-pub fn small_determinant<T: Scalar>(a: &Matrix<T>, precision: Precision) -> T {
-    let n = a.rows;
-    // Along the diagonals that go down to the right, and to the left.
-    let diagonal = |offset: usize, left: bool| {
-        let column = |i: usize| if left { (2 * n - 1 - i - offset) % n } else { (i + offset) % n };
-        precision.round((0..n).fold(T::ONE, |product, i| product * a.at(i, column(i))))
-    };
-    if n == 2 {
-        return precision.round(diagonal(0, false) - diagonal(1, false));
-    }
-    let added = (1..3).fold(diagonal(0, false), |sum, k| precision.round(sum + diagonal(k, false)));
-    (0..3).fold(added, |sum, k| precision.round(sum - diagonal(k, true)))
 }

@@ -214,10 +214,24 @@ pub struct Scaling {
     up: [f64; 2],
 }
 
+/// The exponent of the largest magnitude after `Scaling::high`: sums of its square don't overflow by far,
+/// and what is smaller than it by the factor 1e400 is still a normal number.
+const HIGH: i32 = 330;
+
 impl Scaling {
     /// For that largest magnitude; of what is zero or not finite, the number one.
     pub fn of(largest: f64) -> Self {
-        let exponent = if largest > 0.0 && largest.is_finite() { largest.log2().floor() as i32 } else { 0 };
+        Self::to(0, largest)
+    }
+
+    /// The same to a magnitude that leaves room for elements that are far smaller.
+    pub fn high(largest: f64) -> Self {
+        Self::to(HIGH, largest)
+    }
+
+    fn to(exponent: i32, largest: f64) -> Self {
+        let of_largest = largest > 0.0 && largest.is_finite();
+        let exponent = if of_largest { largest.log2().floor() as i32 - exponent } else { 0 };
         let factors = |exponent: i32| [2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2)];
         Scaling { down: factors(-exponent), up: factors(exponent) }
     }
@@ -235,6 +249,25 @@ impl Scaling {
     }
 }
 
+/// How many times the smallest row of a matrix the largest is if the matrix is graded.
+const GRADED: f64 = 1e4;
+
+/// The order of rows that makes them descending by size, which is given: none if they are all of much
+/// the same size, but for zeros.
+///
+/// Reflections mix the rows that are left with the first of them. Where that is the largest, its
+/// roundings don't drown the others.
+pub fn descending(sizes: &[f64]) -> Option<Vec<usize>> {
+    let largest = largest(sizes);
+    let least = sizes.iter().copied().filter(|&size| size > 0.0).fold(largest, f64::min);
+    if largest / GRADED <= least {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
+    Some(order)
+}
+
 /// What rounding leaves of a zero in a matrix of norm one: so little that all of it
 /// together is not more than a rounding of the norm.
 pub fn noise(rows: usize, columns: usize) -> f64 {
@@ -243,6 +276,14 @@ pub fn noise(rows: usize, columns: usize) -> f64 {
 
 /// Squares of magnitudes between these neither over- nor underflow, nor do sums of them.
 const SQUARES: std::ops::RangeInclusive<f64> = 1e-120..=1e120;
+
+/// A number of magnitude one in the direction of another, which isn't zero.
+pub fn direction<T: Scalar>(value: T) -> T {
+    // The reciprocal of a subnormal number may be infinite.
+    let up = if value.abs() < *SQUARES.start() { 2f64.powi(500) } else { 1.0 };
+    let value = value.scale(up);
+    value.scale(1.0 / value.abs())
+}
 
 /// The Euclidean norm, without overflow.
 pub fn norm<T: Scalar>(values: &[T]) -> f64 {
@@ -350,6 +391,23 @@ pub fn clean<T: Scalar>(values: &mut [T], eps: f64) {
 pub fn hypotenuse(a: f64, b: f64) -> f64 {
     let squares = a * a + b * b;
     if SQUARES.contains(&squares) { squares.sqrt() } else { a.hypot(b) }
+}
+
+/// A rotation that maps `(f, g)` to `(r, 0)`: `(c, s, r)`.
+#[inline]
+pub fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
+    let r = hypotenuse(f, g);
+    if r > TINY {
+        return (f / r, g / r, r);
+    }
+    if r == 0.0 {
+        return (1.0, 0.0, 0.0);
+    }
+    // Of what is so small that it has few digits, too.
+    let up = 2f64.powi(500);
+    let (f, g) = (f * up, g * up);
+    let scaled = f.hypot(g);
+    (f / scaled, g / scaled, r)
 }
 
 struct AddScaled<'a, T> {
@@ -648,8 +706,11 @@ pub fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
     vectorize(Dot { a, b })
 }
 
+/// How many times the first element of `v` the others may be: its square is the reciprocal of `tau`.
+const MOST: f64 = 1e140;
+
 /// A reflection `I - tau v vᴴ` with `v[0] = 1` that maps `x` to `beta e₁`, `x`
-/// being overwritten by `v`; none if `x` is that already.
+/// being overwritten by `v`; none if `x` is that already, or so nearly that all below is nothing.
 ///
 /// `beta` is what the caller makes of the first element and the norm of all; it
 /// must have that norm, and `beta / x[0]` must be real.
@@ -688,6 +749,9 @@ fn scaled_reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> O
     }
     // tau = 2 |v₀|² / |v|², v scaled so that its first element is one.
     let ratio = below / size;
+    if ratio > MOST {
+        return None;
+    }
     let tau = 2.0 / (1.0 + ratio * ratio);
     for value in &mut x[1..] {
         *value = value.over(v0);

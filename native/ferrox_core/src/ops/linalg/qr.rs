@@ -3,7 +3,9 @@
 //! Signs are those of Nx: a real diagonal of R is positive, except where nothing
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
-use super::matrix::{Matrix, Scaling, add_scaled, clean, dot, largest, noise, norm, pause_after, reflector};
+use super::matrix::{
+    self, Matrix, Scaling, add_scaled, clean, direction, dot, largest, norm, pause_after, reflector,
+};
 use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
 use super::steps::Steps;
@@ -24,7 +26,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
     let mut r = a.copy(OP)?;
     // Scaled by a power of two, so that no square over- or underflows.
     let greatest = largest(&a.data);
-    let scaling = Scaling::of(greatest);
+    let scaling = Scaling::high(greatest);
     r.map(|value| scaling.down(value));
     // A complex column is turned even where nothing is left below, unless the
     // matrix is square.
@@ -46,8 +48,7 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
             let below = scaling.up(norm(&v[1..]));
             let beta = |first: T, norm: f64| {
                 if T::COMPLEX {
-                    let size = first.abs();
-                    return if size == 0.0 { T::real(-norm) } else { -first.scale(norm / size) };
+                    return if first == T::ZERO { T::real(-norm) } else { -direction(first).scale(norm) };
                 }
                 T::real(if below * below < eps && first.re() < 0.0 { -norm } else { norm })
             };
@@ -59,9 +60,9 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
                     let along = dot(v, &column[j..]);
                     add_scaled(&mut column[j..], v, -(tau * along));
                 }
-                v.fill(T::ZERO);
                 v[0] = beta;
             }
+            v[1..].fill(T::ZERO);
             pause_after(rows, end - start - j);
         }
         for (i, row) in r.data[start * n..].chunks_exact_mut(n).enumerate() {
@@ -72,14 +73,9 @@ pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, E
         reflectors.apply_from(OP, start, &mut r, end)?;
     }
     let mut q = reflectors.product(OP, columns)?;
-    // What rounding has left of zeros.
-    let noise = noise(m, m.max(n));
-    clean(&mut q.data, eps.min(noise));
-    let noise = noise * a.norm();
-    r.map(|value| scaling.up(value));
-    if noise.is_finite() {
-        clean(&mut r.data, eps.min(noise));
-    }
+    // Zeros without their signs.
+    clean(&mut q.data, 0.0);
+    r.map(|value| scaling.up(value).clean(0.0));
     r.data.truncate(columns * n);
     r.rows = columns.min(m);
     Ok((q, r))
@@ -196,14 +192,24 @@ pub fn stepwise<T: Scalar>(
             }
         }
     }
-    let cleaned = |matrix: &Matrix<T>, rows: usize, columns: usize| -> Result<Matrix<T>, Error> {
+    // What can't be told from a rounding of its row and column, and all that should be zero.
+    let unit = f64::from(f32::EPSILON);
+    let norms =
+        |matrix: &Matrix<T>| -> Vec<f64> { (0..matrix.rows).map(|i| matrix::norm(matrix.row(i))).collect() };
+    let (rows, across) = (norms(a), norms(&a.transpose(OP)?));
+    let cleaned = |from: &Matrix<T>, limit: &dyn Fn(usize, usize) -> f64, rows: usize, columns: usize| {
         let mut part = Matrix::zeros(OP, rows, columns)?;
         for row in 0..rows {
-            part.row_mut(row).copy_from_slice(&matrix.row(row)[..columns]);
+            for (column, (to, value)) in part.row_mut(row).iter_mut().zip(from.row(row)).enumerate() {
+                *to = value.clean(eps.min(limit(row, column)));
+            }
         }
-        part.map(|value| value.clean(eps));
-        Ok(part)
+        Ok::<_, Error>(part)
+    };
+    let of_r = |row: usize, column: usize| match rows.get(row) {
+        Some(&size) if row <= column => unit * size.min(across[column]),
+        _ => f64::INFINITY,
     };
     debug_assert!(size == side);
-    Ok((cleaned(&q, m, columns)?, cleaned(&r, columns.min(m), n)?))
+    Ok((cleaned(&q, &|_, _| unit, m, columns)?, cleaned(&r, &of_r, columns.min(m), n)?))
 }

@@ -25,6 +25,10 @@ pub trait Scalar:
     fn real(value: f64) -> Self;
     /// The real part.
     fn re(self) -> f64;
+    /// The imaginary part.
+    fn im(self) -> f64;
+    /// The number with these parts, the second of which is zero if it has none.
+    fn from_parts(re: f64, im: f64) -> Self;
     /// The complex conjugate.
     fn conj(self) -> Self;
     /// The magnitude.
@@ -59,6 +63,14 @@ impl Scalar for f64 {
     #[inline(always)]
     fn re(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn im(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn from_parts(re: f64, _: f64) -> Self {
+        re
     }
     #[inline(always)]
     fn conj(self) -> Self {
@@ -103,6 +115,14 @@ impl Scalar for Complex<f64> {
     #[inline(always)]
     fn re(self) -> f64 {
         self.re
+    }
+    #[inline(always)]
+    fn im(self) -> f64 {
+        self.im
+    }
+    #[inline(always)]
+    fn from_parts(re: f64, im: f64) -> Self {
+        Complex::new(re, im)
     }
     #[inline(always)]
     fn conj(self) -> Self {

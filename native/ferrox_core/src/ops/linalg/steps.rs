@@ -11,7 +11,7 @@ mod polar;
 mod qr_iteration;
 
 use super::lu::Lu;
-use super::matrix::Matrix;
+use super::matrix::{Matrix, norm};
 use super::scalar::Scalar;
 use super::svd::Svd;
 use crate::Error;
@@ -37,9 +37,9 @@ const LONG: usize = 4;
 /// What Nx's functions take for `:eps` if they call `Nx.LinAlg.eigh/2` themselves.
 const EPS: f64 = 1e-4;
 
-/// How many times as far from orthogonal left singular vectors may be if they come from
-/// `AᵀA`: its condition is the square of that of `A`, and Nx's documentation shows what
-/// that costs.
+/// How many times as far from orthogonal left singular vectors may be if they come from `AᵀA`, whose
+/// condition is the square of that of `A`. Only those of integers with two columns may: Nx's documentation
+/// shows what that costs them.
 const SQUARED: f64 = 8.0;
 
 /// How far from right a result of Nx 0.9 may be: its documentation shows some whose
@@ -72,7 +72,7 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>, eps: f64, steps: Steps) -> Result<Option<[
     let a = Matrix { rows: n, columns: n, data: (0..n * n).map(at).collect() };
     let (values, vectors) = eigenvectors(&a, eps, steps);
     let vectors = vectors.transpose(OP)?;
-    if !fits(&a, &vectors, &values, &vectors, steps)? {
+    if !fits(&a, &vectors, &values, &vectors, steps, false)? {
         return Ok(None);
     }
     let real = |rows, data: Vec<f64>| {
@@ -94,12 +94,12 @@ fn eigenvectors(a: &Matrix<f64>, eps: f64, steps: Steps) -> (Vec<f64>, Matrix<f6
 }
 
 /// Singular values and vectors, `columns` left ones; none if there are no steps for
-/// the matrix, which is at least as high as wide.
+/// the matrix, which is at least as high as wide. Whether it comes as `whole` numbers.
 ///
 /// # Errors
 ///
 /// `Error::TooLarge` if there is no memory.
-pub fn svd(a: &Matrix<f64>, columns: usize, steps: Steps) -> Result<Option<Svd>, Error> {
+pub fn svd(a: &Matrix<f64>, columns: usize, steps: Steps, whole: bool) -> Result<Option<Svd>, Error> {
     if !(2..=SHORT).contains(&a.columns) || a.rows > LONG || a.data.iter().all(|&a| a == 0.0) {
         return Ok(None);
     }
@@ -109,7 +109,7 @@ pub fn svd(a: &Matrix<f64>, columns: usize, steps: Steps) -> Result<Option<Svd>,
         Steps::Thin => gram::svd(&a)?,
         Steps::Current | Steps::Former => polar::svd(&a, columns, steps)?,
     };
-    Ok(if fits(&a, &svd.u, &svd.s, &svd.v, steps)? { Some(svd) } else { None })
+    Ok(if fits(&a, &svd.u, &svd.s, &svd.v, steps, whole)? { Some(svd) } else { None })
 }
 
 /// `P`, `L` and `U`, with the pivots of Nx 0.9: the largest elements of the columns
@@ -131,7 +131,14 @@ pub fn lu<T: Scalar>(a: &Matrix<T>, steps: Steps) -> Result<Option<Lu<T>>, Error
 }
 
 /// Whether `A = U S Vᵀ`, and the rows of vectors are orthonormal.
-fn fits(a: &Matrix<f64>, u: &Matrix<f64>, s: &[f64], v: &Matrix<f64>, steps: Steps) -> Result<bool, Error> {
+fn fits(
+    a: &Matrix<f64>,
+    u: &Matrix<f64>,
+    s: &[f64],
+    v: &Matrix<f64>,
+    steps: Steps,
+    whole: bool,
+) -> Result<bool, Error> {
     let mut stretched = v.copy("svd")?;
     for (i, &s) in s.iter().enumerate() {
         stretched.row_mut(i).iter_mut().for_each(|v| *v *= s);
@@ -144,16 +151,39 @@ fn fits(a: &Matrix<f64>, u: &Matrix<f64>, s: &[f64], v: &Matrix<f64>, steps: Ste
     });
     let (bound, left) = match steps {
         Steps::Current => (roundings(a), roundings(a)),
-        Steps::Thin => (roundings(a), SQUARED * roundings(a)),
+        Steps::Thin if whole && a.columns == 2 => (roundings(a), SQUARED * roundings(a)),
+        Steps::Thin => (roundings(a), roundings(a)),
         Steps::Former if greatest <= least * CONDITION => (FORMER, FORMER),
         Steps::Former => return Ok(false),
     };
-    let oblique = |vectors: &Matrix<f64>| -> Result<f64, Error> {
-        let mut gram = vectors.times("svd", &vectors.transpose("svd")?)?;
-        (0..gram.rows).for_each(|i| *gram.at_mut(i, i) -= 1.0);
-        Ok(gram.norm())
+    let fits = match steps {
+        // Graded matrices take another way.
+        Steps::Former => rest.norm() <= bound * a.norm(),
+        Steps::Current | Steps::Thin => is_rounding(&rest, a, bound),
     };
-    Ok(rest.norm() <= bound * a.norm() && oblique(v)? <= bound && oblique(u)? <= left)
+    Ok(fits && oblique(v)? <= bound && oblique(u)? <= left)
+}
+
+/// How far from orthonormal rows are.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn oblique<T: Scalar>(vectors: &Matrix<T>) -> Result<f64, Error> {
+    let mut gram = vectors.times("svd", &vectors.adjoint("svd")?)?;
+    (0..gram.rows).for_each(|i| *gram.at_mut(i, i) = gram.at(i, i) - T::ONE);
+    Ok(gram.norm())
+}
+
+/// Whether a residual is no more than a rounding of every row and every column of the matrix; rows and
+/// columns of zeros are measured by all of it.
+pub fn is_rounding<T: Scalar>(rest: &Matrix<T>, a: &Matrix<T>, bound: f64) -> bool {
+    let total = a.norm();
+    let fits = |rest: f64, size: f64| rest <= bound * if size > 0.0 { size } else { total };
+    let column =
+        |matrix: &Matrix<T>, j: usize| (0..matrix.rows).map(|i| matrix.at(i, j).abs()).fold(0.0, f64::hypot);
+    (0..a.rows).all(|i| fits(norm(rest.row(i)), norm(a.row(i))))
+        && (0..a.columns).all(|j| fits(column(rest, j), column(a, j)))
 }
 
 /// Rounded to single precision.

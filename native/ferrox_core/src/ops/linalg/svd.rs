@@ -3,7 +3,8 @@
 
 use super::conquer::singular_vectors;
 use super::matrix::{
-    Matrix, Scaling, TINY, add_rows, add_scaled, hypotenuse, largest, pause_after, reflect_rows, reflector,
+    Matrix, Scaling, TINY, add_rows, add_scaled, descending, largest, pause_after, reflect_rows, reflector,
+    rotation,
 };
 use super::qr::qr;
 use super::reflectors::Reflectors;
@@ -13,11 +14,20 @@ use crate::Error;
 const OP: &str = "svd";
 
 /// Steps for each singular value; a few are the rule.
-const STEPS: usize = 200;
+const STEPS: usize = 300;
 
 /// After so many of them, what is beside the diagonal is compared with the whole
 /// matrix and no longer with its neighbours only.
-const PATIENT: usize = 12;
+const PATIENT: usize = 60;
+
+/// After so many of them they go on from the other end.
+const TURN: usize = 100;
+
+/// The least singular value over the greatest, times how many there are, up to which shifts are done without.
+const FAR_APART: f64 = 0.03;
+
+/// The share of a singular value that may be neglected.
+const TOLERANCE: f64 = 16.0 * f64::EPSILON;
 
 /// `A = U S Vᵀ`, with `U` and `V` as rows of vectors, and `S` descending.
 #[derive(Debug)]
@@ -39,13 +49,30 @@ pub struct Svd {
 /// converge.
 pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     let (m, n) = (a.rows, a.columns);
-    let largest = largest(&a.data);
-    if largest == 0.0 || n == 0 {
+    let sizes: Vec<f64> = (0..m).map(|i| largest(a.row(i))).collect();
+    let largest_of_all = largest(&sizes);
+    if largest_of_all == 0.0 || n == 0 {
         return Ok(Svd { u: Matrix::eye(OP, columns, m)?, s: vec![0.0; n], v: Matrix::eye(OP, n, n)? });
     }
-    let scaling = Scaling::of(largest);
+    let scaling = Scaling::high(largest_of_all);
     let mut b = a.copy(OP)?;
     b.map(|value| scaling.down(value));
+    let mut of_columns = vec![0.0; n];
+    for row in b.data.chunks_exact(n) {
+        of_columns.iter_mut().zip(row).for_each(|(most, x): (&mut f64, _)| *most = most.max(x.abs()));
+    }
+    let orders = [descending(&sizes), descending(&of_columns)];
+    if let [Some(rows), _] = &orders {
+        let old = b.copy(OP)?;
+        rows.iter().enumerate().for_each(|(i, &from)| b.row_mut(i).copy_from_slice(old.row(from)));
+    }
+    if let [_, Some(order)] = &orders {
+        let mut old = vec![0.0; n];
+        for row in b.data.chunks_exact_mut(n) {
+            old.copy_from_slice(row);
+            row.iter_mut().zip(order).for_each(|(x, &from)| *x = old[from]);
+        }
+    }
     let mut svd = if m > 2 * n {
         // R has the same singular values, and fewer rows.
         let (q, r) = qr(&b, columns, 0.0)?;
@@ -62,6 +89,11 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
         bidiagonal(b, columns)?
     };
     svd.s.iter_mut().for_each(|s| *s = scaling.up(*s));
+    for (order, vectors) in orders.iter().zip([&mut svd.u, &mut svd.v]) {
+        if let Some(order) = order {
+            put_back(order, vectors);
+        }
+    }
     Ok(svd)
 }
 
@@ -120,14 +152,11 @@ fn bidiagonal(mut a: Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     Ok(Svd { u, s: d, v })
 }
 
-/// A rotation that maps `(f, g)` to `(r, 0)`: `(c, s, r)`.
-fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
-    let r = hypotenuse(f, g);
-    if r == 0.0 { (1.0, 0.0, 0.0) } else { (f / r, g / r, r) }
-}
-
 /// Diagonalizes what has magnitudes up to about one; `e[k]` is beside `d[k]`, its last element is
-/// zero.
+/// zero. A zero at the end of `d` stays there.
+///
+/// All singular values are as accurate as the elements (Demmel and Kahan, "Accurate Singular Values of
+/// Bidiagonal Matrices", 1990; LAPACK's `dbdsqr`).
 ///
 /// # Errors
 ///
@@ -136,14 +165,13 @@ pub fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated
     let norm = largest(d).max(largest(e));
     let mut count = 0;
     let mut end = d.len();
+    // Which part the steps are in, and whether they go from its first row to its last.
+    let (mut part, mut forward) = (0..0, true);
     while end > 1 {
         let last = end - 1;
-        // From `start` on nothing beside the diagonal is negligible.
-        let tiny = TINY + if count > PATIENT { f64::EPSILON * norm } else { 0.0 };
-        let negligible = |k: usize, d: &[f64], e: &[f64]| {
-            e[k].abs() <= tiny + f64::EPSILON * (d[k].abs() + d[k + 1].abs())
-        };
-        let start = (0..last).rev().find(|&k| negligible(k, d, e)).map_or(0, |k| k + 1);
+        let tiny = if count > PATIENT { 4.0 * f64::EPSILON * norm } else { TINY };
+        // From `start` on nothing beside the diagonal is zero.
+        let start = (0..last).rev().find(|&k| e[k].abs() <= tiny).map_or(0, |k| k + 1);
         if start > 0 {
             e[start - 1] = 0.0;
         }
@@ -152,12 +180,7 @@ pub fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated
             count = 0;
             continue;
         }
-        let beside = |k: usize, e: &[f64]| {
-            let before = if k > start { e[k - 1].abs() } else { 0.0 };
-            before + if k < last { e[k].abs() } else { 0.0 }
-        };
-        let zero = (start..end).rev().find(|&k| d[k].abs() <= TINY + f64::EPSILON * beside(k, e));
-        if let Some(k) = zero {
+        if let Some(k) = (start..end).rev().find(|&k| d[k].abs() <= TINY) {
             d[k] = 0.0;
             if k == last {
                 // The last column is turned away.
@@ -190,44 +213,140 @@ pub fn steps(d: &mut [f64], e: &mut [f64], u: &mut Rotated<f64>, v: &mut Rotated
         if count > STEPS {
             return Err(Error::Argument { op: OP, problem: "the steps do not converge".to_string() });
         }
-        // The shift comes from the last two rows and columns.
-        let scale = [d[last], d[last - 1], e[last - 1], d[start], e[start]];
-        let scale = scale.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-        let (sp, spm1, epm1) = (d[last] / scale, d[last - 1] / scale, e[last - 1] / scale);
-        let (sk, ek) = (d[start] / scale, e[start] / scale);
-        let b = ((spm1 + sp) * (spm1 - sp) + epm1 * epm1) / 2.0;
-        let c = (sp * epm1) * (sp * epm1);
-        let mut shift = 0.0;
-        if b != 0.0 || c != 0.0 {
-            shift = c / (b + (b * b + c).sqrt().copysign(b));
-        }
-        let mut f = (sk + sp) * (sk - sp) + shift;
-        let mut g = sk * ek;
-        for j in start..last {
-            let (c, s, r) = rotation(f, g);
-            if j > start {
-                e[j - 1] = r;
+        if part != (start..end) {
+            if start >= part.end || end <= part.start {
+                // From the large end to the small one.
+                forward = d[start].abs() >= d[last].abs();
             }
-            f = c * d[j] + s * e[j];
-            e[j] = c * e[j] - s * d[j];
-            g = s * d[j + 1];
-            d[j + 1] *= c;
-            v.rotate(j, j + 1, c, s)?;
-            let (c, s, r) = rotation(f, g);
-            d[j] = r;
-            f = c * e[j] + s * d[j + 1];
-            d[j + 1] = c * d[j + 1] - s * e[j];
-            g = s * e[j + 1];
-            e[j + 1] *= c;
-            u.rotate(j, j + 1, c, s)?;
+            (part, count) = (start..end, 0);
+        } else if count % TURN == 0 {
+            forward = !forward;
         }
-        e[last - 1] = f;
+        let (d, e) = (&mut d[start..end], &mut e[start..last]);
+        if forward {
+            step(d, e, |i| start + i, [&mut *u, &mut *v])?;
+        } else {
+            // The transpose with rows and columns in reverse order is of the same form.
+            d.reverse();
+            e.reverse();
+            step(d, e, |i| last - i, [&mut *v, &mut *u])?;
+            d.reverse();
+            e.reverse();
+        }
     }
     Ok(())
 }
 
+/// A step for a part without zeros, or the last of it if something beside the diagonal is negligible;
+/// `place` says which columns of the vectors are turned.
+fn step(
+    d: &mut [f64],
+    e: &mut [f64],
+    place: impl Fn(usize) -> usize,
+    [u, v]: [&mut Rotated<f64>; 2],
+) -> Result<(), Error> {
+    let last = d.len() - 1;
+    if e[last - 1].abs() <= TOLERANCE * d[last].abs() {
+        e[last - 1] = 0.0;
+        return Ok(());
+    }
+    // What is no greater than the least singular value of the rows up to there.
+    let mut bound = d[0].abs();
+    let mut least = bound;
+    for k in 0..last {
+        if e[k].abs() <= TOLERANCE * bound {
+            e[k] = 0.0;
+            return Ok(());
+        }
+        bound = d[k + 1].abs() * (bound / (bound + e[k].abs()));
+        least = least.min(bound);
+    }
+    let most = largest(d).max(largest(e));
+    // A shift would cost small values their digits where it is nothing beside the large ones.
+    let mut shift = 0.0;
+    if d.len() as f64 * (least / most) > FAR_APART {
+        shift = least_of_two(d[last - 1].abs(), e[last - 1].abs(), d[last].abs());
+        if (shift / d[0]).powi(2) < f64::EPSILON / 2.0 {
+            shift = 0.0;
+        }
+    }
+    if shift == 0.0 {
+        let (mut c, mut old_c, mut old_s) = (1.0, 1.0, 0.0);
+        for i in 0..last {
+            let (new_c, s, r) = rotation(d[i] * c, e[i]);
+            if i > 0 {
+                e[i - 1] = old_s * r;
+            }
+            v.rotate(place(i), place(i + 1), new_c, s)?;
+            (old_c, old_s, d[i]) = rotation(old_c * r, d[i + 1] * s);
+            u.rotate(place(i), place(i + 1), old_c, old_s)?;
+            c = new_c;
+        }
+        let rest = d[last] * c;
+        d[last] = rest * old_c;
+        e[last - 1] = rest * old_s;
+        return Ok(());
+    }
+    let mut f = (d[0].abs() - shift) * (1f64.copysign(d[0]) + shift / d[0]);
+    let mut g = e[0];
+    for i in 0..last {
+        let (c, s, r) = rotation(f, g);
+        if i > 0 {
+            e[i - 1] = r;
+        }
+        f = c * d[i] + s * e[i];
+        e[i] = c * e[i] - s * d[i];
+        g = s * d[i + 1];
+        d[i + 1] *= c;
+        v.rotate(place(i), place(i + 1), c, s)?;
+        let (c, s, r) = rotation(f, g);
+        d[i] = r;
+        f = c * e[i] + s * d[i + 1];
+        d[i + 1] = c * d[i + 1] - s * e[i];
+        if i + 1 < last {
+            g = s * e[i + 1];
+            e[i + 1] *= c;
+        }
+        u.rotate(place(i), place(i + 1), c, s)?;
+    }
+    e[last - 1] = f;
+    Ok(())
+}
+
+/// The least singular value of `[[f, g], [0, h]]`, none of which is negative (LAPACK's `dlas2`).
+fn least_of_two(f: f64, g: f64, h: f64) -> f64 {
+    let (less, greater) = (f.min(h), f.max(h));
+    if less == 0.0 {
+        return 0.0;
+    }
+    let (sum, difference) = (1.0 + less / greater, (greater - less) / greater);
+    if g < greater {
+        let square = (g / greater).powi(2);
+        return less * (2.0 / ((sum * sum + square).sqrt() + (difference * difference + square).sqrt()));
+    }
+    let ratio = greater / g;
+    if ratio == 0.0 {
+        return less * greater / g;
+    }
+    let (sum, difference) = (sum * ratio, difference * ratio);
+    2.0 * (less * (1.0 / ((1.0 + sum * sum).sqrt() + (1.0 + difference * difference).sqrt()))) * ratio
+}
+
+/// Puts the components of vectors, which are rows, where they were before they were put in order.
+fn put_back(order: &[usize], vectors: &mut Matrix<f64>) {
+    let mut old = vec![0.0; order.len()];
+    for row in vectors.data.chunks_exact_mut(order.len()) {
+        old.copy_from_slice(row);
+        order.iter().zip(&old).for_each(|(&to, &value)| row[to] = value);
+    }
+}
+
 /// Makes the values descending.
-fn sort(d: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn sort(d: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>) -> Result<(), Error> {
     let mut order: Vec<usize> = (0..d.len()).collect();
     order.sort_by(|&a, &b| d[b].total_cmp(&d[a]));
     let values: Vec<f64> = order.iter().map(|&k| d[k]).collect();

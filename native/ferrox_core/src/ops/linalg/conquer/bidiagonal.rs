@@ -1,6 +1,7 @@
 //! Singular values and vectors of upper bidiagonal matrices. What is below a rounding of the
 //! largest singular value may be as large as that.
 
+use super::super::eigh::negligible;
 use super::super::matrix::{Matrix, Scaling, TINY, hypotenuse, largest};
 use super::super::rotations::Rotated;
 use super::super::svd::steps;
@@ -10,8 +11,7 @@ use crate::Error;
 const OP: &str = "svd";
 
 /// Overwrites the diagonal `d` with the singular values, which are not negative, in no order;
-/// `e[k]` is beside `d[k]`, its last element is not read. Magnitudes are up to about one. The
-/// left and the right vectors as rows.
+/// `e[k]` is beside `d[k]`, its last element is not read. The left and the right vectors as rows.
 ///
 /// # Errors
 ///
@@ -19,7 +19,18 @@ const OP: &str = "svd";
 pub fn singular_vectors(d: &mut [f64], e: &[f64]) -> Result<[Matrix<f64>; 2], Error> {
     let n = d.len();
     let mut vectors = [Matrix::zeros(OP, n, n)?, Matrix::zeros(OP, n, n)?];
-    conquer(d, e, &mut vectors, 0, n)?;
+    let mut start = 0;
+    // Each block by itself, so that one is as accurate as if there were no larger ones.
+    while start < n {
+        let end = (start + 1..n).find(|&i| negligible(e[i - 1], d[i - 1], d[i])).unwrap_or(n);
+        let d = &mut d[start..end];
+        let scaling = Scaling::of(largest(d).max(largest(&e[start..end - 1])));
+        let e: Vec<f64> = e[start..end].iter().map(|&e| scaling.down(e)).collect();
+        d.iter_mut().for_each(|d| *d = scaling.down(*d));
+        conquer(d, &e, &mut vectors, start, end - start)?;
+        d.iter_mut().for_each(|d| *d = scaling.up(*d));
+        start = end;
+    }
     Ok(vectors)
 }
 

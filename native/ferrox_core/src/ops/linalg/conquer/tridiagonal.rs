@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of symmetric tridiagonal matrices.
 
-use super::super::eigh::ql;
+use super::super::eigh::{implicit_ql, negligible};
 use super::super::matrix::{Matrix, Scaling, largest};
 use super::super::rotations::Rotated;
 use super::{Eigenvalues, Half, LEAF, deflate, rotate_rows, solve};
@@ -9,14 +9,29 @@ use crate::Error;
 const OP: &str = "eigh";
 
 /// Overwrites the diagonal `d` with the eigenvalues, in no order, and `e`, what is beside
-/// it; the eigenvectors as rows.
+/// it, the last of which is not read; the eigenvectors as rows.
 ///
 /// # Errors
 ///
 /// `Error::TooLarge` if there is no memory, `Error::Argument` if QL steps don't converge.
 pub fn eigenvectors(d: &mut [f64], e: &mut [f64]) -> Result<Matrix<f64>, Error> {
-    let mut rows = Matrix::zeros(OP, d.len(), d.len())?;
-    conquer(d, e, &mut rows, 0)?;
+    let n = d.len();
+    let mut rows = Matrix::zeros(OP, n, n)?;
+    let mut start = 0;
+    // Each block by itself, so that one is as accurate as if there were no larger ones.
+    while start < n {
+        let end = (start + 1..n).find(|&i| negligible(e[i - 1], d[i - 1], d[i])).unwrap_or(n);
+        if end == start + 1 {
+            *rows.at_mut(start, start) = 1.0;
+        } else {
+            let (d, e) = (&mut d[start..end], &mut e[start..end]);
+            let scaling = Scaling::of(largest(d).max(largest(&e[..end - start - 1])));
+            d.iter_mut().chain(&mut *e).for_each(|x| *x = scaling.down(*x));
+            conquer(d, e, &mut rows, start)?;
+            d.iter_mut().for_each(|d| *d = scaling.up(*d));
+        }
+        start = end;
+    }
     Ok(rows)
 }
 
@@ -50,11 +65,8 @@ fn conquer(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> R
 
 fn leaf(d: &mut [f64], e: &mut [f64], rows: &mut Matrix<f64>, at: usize) -> Result<(), Error> {
     let n = d.len();
-    let scaling = Scaling::of(largest(d).max(largest(e)));
-    d.iter_mut().chain(&mut *e).for_each(|x| *x = scaling.down(*x));
     let mut columns = Rotated::new(OP, Matrix::eye(OP, n, n)?)?;
-    ql(d, e, &mut columns)?;
-    d.iter_mut().for_each(|d| *d = scaling.up(*d));
+    implicit_ql(d, e, &mut columns)?;
     let found = columns.finish()?.transpose(OP)?;
     for i in 0..n {
         rows.row_mut(at + i)[at..at + n].copy_from_slice(found.row(i));
