@@ -962,6 +962,15 @@ fn determinants_of_all_magnitudes() {
         near(&[determinant(dtype, &rows([[4097.0, 4098.0], [4096.0, 4097.0]])).0], &[1.0], 0.0);
         near(&[determinant(dtype, &rows([[1.0, 2.0], [3.0, 4.0]])).0], &[-2.0], 0.0);
     }
+    // Nx's documentation shows the digits of its steps in f32.
+    let four = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, -2.0, 3.0], [0.0, 7.0, 8.0, 9.0]];
+    assert_eq!(determinant(F32, &rows(four)).0, f64::from(47.999_996_f32));
+    let four = [[2.0, 5.0, 1.0, 3.0], [4.0, 1.0, 7.0, 9.0], [6.0, 8.0, 3.0, 2.0], [7.0, 8.0, 1.0, 4.0]];
+    assert_eq!(determinant(F32, &rows(four)).0, f64::from(630.000_06_f32));
+    // They are not followed where they lose more than a few.
+    let near_ones = |i: usize, j: usize| if i == j { 52_000.5 } else { 51_996.25 };
+    let expected = 4.25f64.powi(4) * (52_000.5 + 4.0 * 51_996.25);
+    near(&[determinant(F32, &M::from(5, 5, |i, j| (near_ones(i, j), 0.0))).0], &[expected], 1e-6);
     let large = (1u64 << 26) as f64 + 1.0;
     near(&[determinant(F64, &rows([[large, large + 1.0], [large - 1.0, large]])).0], &[1.0], 0.0);
     for dtype in [F32, C64] {

@@ -353,11 +353,13 @@ pub fn determinant(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
     const OP: &str = "determinant";
     expect(OP, &out, &shaped(a, &[]))?;
     floating(OP, out.dtype)?;
+    let dtype = out.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let cost = Problem::Determinant.cost(T::COMPLEX, batch.rows, batch.rows);
+        let precision = precision(dtype, batch.rows);
         each::<T, 1>(OP, batch.count, cost, [out], |i| {
-            let value = determinant::determinant(batch.matrix::<T>(OP, i)?);
+            let value = determinant::determinant(batch.matrix::<T>(OP, i)?, precision);
             Ok([Matrix { rows: 1, columns: 1, data: vec![value] }])
         })
     })

@@ -60,7 +60,7 @@ pub fn by_columns<T: Scalar>(mut a: Matrix<T>) -> Lu<T> {
     for i in 0..n {
         for j in 0..n {
             let terms = (0..i.min(j)).map(|k| a.at(k, j) * a.at(i, k));
-            let size = terms.clone().map(T::abs).sum::<f64>();
+            let size = a.at(i, j).abs() + terms.clone().map(T::abs).sum::<f64>();
             let sum = terms.fold(T::ZERO, |sum, term| term + sum);
             // What rounding has left of zeros.
             let rest = (a.at(i, j) - sum).clean(noise(n, n) * size);
