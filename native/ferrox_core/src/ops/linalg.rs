@@ -514,9 +514,11 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
             let (d, found) = eigh::eigh(&a)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
+            // `|A|` is at most so many times as large as `A`.
+            let tiny = noise(n, n) * n as f64 * order.first().map_or(0.0, |&from| d[from].abs());
             for (place, &from) in order.iter().enumerate() {
                 let row = found.row(from);
-                values.data[place] = T::real(if is_rounding(&a, row, d[from]) { 0.0 } else { d[from] });
+                values.data[place] = T::real(if d[from].abs() <= tiny && is_rounding(&a, row, d[from]) { 0.0 } else { d[from] });
                 let by = largest(row);
                 let by = by.conj().scale(1.0 / by.abs());
                 for (value, &found) in vectors.row_mut(place).iter_mut().zip(row) {

@@ -4,11 +4,11 @@
 //! was left to eliminate; a complex one is opposite to what it comes from.
 
 use super::matrix::{
-    self, Matrix, Scaling, add_scaled, clean, direction, dot, largest, norm, pause_after, reflector,
+    Matrix, Scaling, add_scaled, clean, direction, dot, largest, norm, pause_after, reflector,
 };
 use super::reflectors::{Reflectors, TOGETHER};
 use super::scalar::{Precision, Scalar};
-use super::steps::Steps;
+use super::steps::{Steps, norms};
 use crate::Error;
 
 /// `Q`, of as many columns as asked for, and `R`, of as many rows.
@@ -194,9 +194,7 @@ pub fn stepwise<T: Scalar>(
     }
     // What can't be told from a rounding of its row and column, and all that should be zero.
     let unit = f64::from(f32::EPSILON);
-    let norms =
-        |matrix: &Matrix<T>| -> Vec<f64> { (0..matrix.rows).map(|i| matrix::norm(matrix.row(i))).collect() };
-    let (rows, across) = (norms(a), norms(&a.transpose(OP)?));
+    let [rows, across] = norms(a);
     let cleaned = |from: &Matrix<T>, limit: &dyn Fn(usize, usize) -> f64, rows: usize, columns: usize| {
         let mut part = Matrix::zeros(OP, rows, columns)?;
         for row in 0..rows {

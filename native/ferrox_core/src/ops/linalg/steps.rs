@@ -11,7 +11,7 @@ mod polar;
 mod qr_iteration;
 
 use super::lu::Lu;
-use super::matrix::{Matrix, norm};
+use super::matrix::Matrix;
 use super::scalar::Scalar;
 use super::svd::Svd;
 use crate::Error;
@@ -178,12 +178,26 @@ pub fn oblique<T: Scalar>(vectors: &Matrix<T>) -> Result<f64, Error> {
 /// Whether a residual is no more than a rounding of every row and every column of the matrix; rows and
 /// columns of zeros are measured by all of it.
 pub fn is_rounding<T: Scalar>(rest: &Matrix<T>, a: &Matrix<T>, bound: f64) -> bool {
+    let (rest, sizes) = (norms(rest), norms(a));
     let total = a.norm();
-    let fits = |rest: f64, size: f64| rest <= bound * if size > 0.0 { size } else { total };
-    let column =
-        |matrix: &Matrix<T>, j: usize| (0..matrix.rows).map(|i| matrix.at(i, j).abs()).fold(0.0, f64::hypot);
-    (0..a.rows).all(|i| fits(norm(rest.row(i)), norm(a.row(i))))
-        && (0..a.columns).all(|j| fits(column(rest, j), column(a, j)))
+    let fits = |(&rest, &size): (&f64, &f64)| rest <= bound * if size > 0.0 { size } else { total };
+    rest[0].iter().zip(&sizes[0]).all(fits) && rest[1].iter().zip(&sizes[1]).all(fits)
+}
+
+/// The norms of the rows, and of the columns, of a matrix of f32, whose squares f64 has room for.
+pub fn norms<T: Scalar>(a: &Matrix<T>) -> [Vec<f64>; 2] {
+    let (mut rows, mut columns) = (vec![0.0; a.rows], vec![0.0; a.columns]);
+    for (i, total) in rows.iter_mut().enumerate() {
+        for (value, column) in a.row(i).iter().zip(&mut columns) {
+            let square = value.abs_sq();
+            *total += square;
+            *column += square;
+        }
+    }
+    [rows, columns].map(|mut squares| {
+        squares.iter_mut().for_each(|square| *square = square.sqrt());
+        squares
+    })
 }
 
 /// Rounded to single precision.
