@@ -60,6 +60,14 @@ fn to_odd(nearest: f64, error: f64) -> f64 {
     f64::from_bits(if inexact && bits & 1 == 0 { other } else { bits })
 }
 
+/// The difference of `a` and `b`, and what it lacks: `two_sum` would turn the sign of a NaN.
+#[inline(always)]
+fn two_difference(a: f64, b: f64) -> (f64, f64) {
+    let difference = a - b;
+    let b_there = a - difference;
+    (difference, (a - (difference + b_there)) - (b - b_there))
+}
+
 /// `high + rest + low` rounded to odd, where `high` is `high + rest` rounded to nearest.
 #[inline(always)]
 fn sum_to_odd(high: f64, rest: f64, low: f64) -> f64 {
@@ -69,16 +77,25 @@ fn sum_to_odd(high: f64, rest: f64, low: f64) -> f64 {
     let (sum, error) = two_sum(sum, to_odd(middle, error));
     let result = to_odd(sum, error);
     // Infinities and NaN have no rest, and a zero keeps its sign.
-    let plain = high.abs() == f64::INFINITY || high == 0.0 && low == 0.0;
-    if plain { high } else { result }
+    let regular = high.abs() < f64::INFINITY && (high != 0.0 || low != 0.0);
+    if regular { result } else { high }
 }
 
-/// A quotient and what it lacks, rounded to odd.
+/// Whether products about this number are ordinary ones, whose rest all arithmetic finds alike;
+/// others come of operands of f64 alone, and are rounded as they are.
 #[inline(always)]
-fn quotient_to_odd(nearest: f64, rest: f64) -> f64 {
+fn is_ordinary(x: f64) -> bool {
+    const GREAT: f64 = f64::from_bits((1023 + 900) << 52);
+    (x.abs() < GREAT) & (x.abs() > 1.0 / GREAT)
+}
+
+/// The quotient of two numbers rounded to nearest, and what it lacks, rounded to odd.
+#[inline(always)]
+fn quotient_to_odd(of: [f64; 2], nearest: f64, rest: f64) -> f64 {
     /// A quotient of 64-bit integers, or of one and an f32, that isn't halfway between two
     /// numbers of f32 is further from there: what is less comes from the rounding of `rest`.
     const NEAR: f64 = 1.0 / (1_u128 << 75) as f64;
+    let rest = if is_ordinary(of[0]) & is_ordinary(of[1]) { rest } else { 0.0 };
     let sum = nearest + rest;
     let error = rest - (sum - nearest);
     let error = if error.abs() > NEAR * sum.abs() { error } else { 0.0 };
@@ -99,7 +116,8 @@ impl<A: Arithmetic> Binary<f64> for Odd<Subtract, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
-        <Odd<Add, A> as Binary<f64>>::apply(a, -b)
+        let (difference, error) = two_difference(a, b);
+        to_odd(difference, error)
     }
 }
 
@@ -108,7 +126,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Multiply, A> {
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
         let product = a * b;
-        to_odd(product, A::fma(a, b, -product))
+        to_odd(product, if is_ordinary(product) { A::fma(a, b, -product) } else { 0.0 })
     }
 }
 
@@ -117,7 +135,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Divide, A> {
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
         let quotient = a / b;
-        quotient_to_odd(quotient, A::fma(-quotient, b, a) / b)
+        quotient_to_odd([a, b], quotient, A::fma(-quotient, b, a) / b)
     }
 }
 
@@ -150,7 +168,8 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Subtract, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
-        <Odd<Add, A> as Binary<Exact>>::apply(a, Exact { high: -b.high, low: -b.low })
+        let (high, rest) = two_difference(a.high, b.high);
+        sum_to_odd(high, rest, a.low - b.low)
     }
 }
 
@@ -172,7 +191,7 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Divide, A> {
     fn apply(a: Exact, b: Exact) -> f64 {
         let quotient = a.high / b.high;
         let rest = A::fma(-quotient, b.high, a.high) + A::fma(-quotient, b.low, a.low);
-        quotient_to_odd(quotient, rest / b.high)
+        quotient_to_odd([a.high, b.high], quotient, rest / b.high)
     }
 }
 

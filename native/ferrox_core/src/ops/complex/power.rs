@@ -10,7 +10,8 @@ use super::{C, abs_scaled, divide, exp, scale, sqrt, times_exp};
 /// Integers up to this one are exponents of products.
 pub const LARGEST_INTEGER: f64 = 64.0;
 
-/// The principal power. That of zero is one to the power of zero, else zero.
+/// The principal power. That of zero is one to the power of zero, zero to one with a positive real
+/// part, infinite to one with a negative one, and else not a number.
 pub fn pow(x: C, y: C) -> C {
     let zero = |z: C| z.re == 0.0 && z.im == 0.0;
     if ![x.re, x.im, y.re, y.im].iter().all(|part| part.is_finite()) {
@@ -21,7 +22,13 @@ pub fn pow(x: C, y: C) -> C {
         };
     }
     if zero(x) {
-        return if zero(y) { C::new(1.0, 0.0) } else { C::new(0.0, 0.0) };
+        return if zero(y) {
+            C::new(1.0, 0.0)
+        } else if y.re > 0.0 {
+            C::new(0.0, 0.0)
+        } else {
+            C::new(if y.re < 0.0 { f64::INFINITY } else { f64::NAN }, f64::NAN)
+        };
     }
     match y {
         C { re: 1.0, im: 0.0 } => x,
