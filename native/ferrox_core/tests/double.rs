@@ -1,4 +1,7 @@
-//! Functions of f64 are within one unit in the last place, and of all floats zeros keep their sign.
+//! Functions of f64 are within one unit in the last place of the nearest number, but for those whose
+//! last digits Nx's documentation shows, and of all floats zeros keep their sign.
+
+#![allow(clippy::unreadable_literal, reason = "digits as the documentation shows them")]
 
 mod common;
 
@@ -45,8 +48,18 @@ fn place(x: f64) -> i64 {
     if bits < 0 { i64::MIN - bits - 1 } else { bits }
 }
 
+/// How many numbers a result may be from the nearest: some have the digits of Nx's documentation,
+/// which lie as far from the exact result as their formulas.
+fn bound(op: UnaryOp) -> u64 {
+    match op {
+        UnaryOp::Erfc => 3,
+        UnaryOp::Sinh | UnaryOp::Sigmoid | UnaryOp::Acosh | UnaryOp::Atanh | UnaryOp::Rsqrt => 2,
+        _ => 1,
+    }
+}
+
 #[test]
-fn within_one_ulp() {
+fn near_the_exact_result() {
     let mut compared = 0;
     for (op, pairs) in exact() {
         let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
@@ -54,7 +67,7 @@ fn within_one_ulp() {
             let apart = place(got).abs_diff(place(expected));
             let same_sign = got.is_sign_negative() == expected.is_sign_negative();
             assert!(
-                apart <= 1 && same_sign,
+                apart <= bound(op) && same_sign,
                 "{} of {x:e}: {got:e} for {expected:e}, {apart} apart",
                 op.name()
             );
@@ -67,7 +80,7 @@ fn within_one_ulp() {
 /// Not only near: what most of the results are.
 #[test]
 fn nearly_all_are_the_nearest() {
-    for (op, pairs) in exact() {
+    for (op, pairs) in exact().into_iter().filter(|(op, _)| bound(*op) == 1) {
         let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let different =
             compute(op, &x).iter().zip(&expected).filter(|(got, expected)| got != expected).count();
@@ -102,6 +115,23 @@ fn cubes_have_whole_roots() {
             assert_eq!(compute(UnaryOp::Cbrt, &[cube]), [root]);
             assert_eq!(cbrt(cube).to_bits(), root.to_bits());
         }
+    }
+}
+
+/// The digits that Nx's documentation shows of f64, but those of `erf_inv`, of which seven are right.
+#[test]
+fn digits_of_the_documentation() {
+    use UnaryOp::*;
+    for (op, x, expected) in [
+        (Expm1, [1.0, 2.0, 3.0], [1.718281828459045, 6.38905609893065, 19.085536923187668]),
+        (Rsqrt, [1.0, 2.0, 3.0], [1.0, 0.7071067811865475, 0.5773502691896258]),
+        (Sigmoid, [1.0, 2.0, 3.0], [0.7310585786300049, 0.8807970779778823, 0.9525741268224334]),
+        (Sinh, [1.0, 2.0, 3.0], [1.1752011936438014, 3.626860407847019, 10.017874927409903]),
+        (Acosh, [1.0, 2.0, 3.0], [0.0, 1.3169578969248166, 1.762747174039086]),
+        (Atanh, [0.1, 0.5, 0.9], [0.10033534773107558, 0.5493061443340548, 1.4722194895832204]),
+        (Erfc, [1.0, 2.0, 3.0], [0.15729920705028513, 0.004677734981047265, 2.2090496998585438e-05]),
+    ] {
+        assert_eq!(compute(op, &x), expected, "{}", op.name());
     }
 }
 

@@ -69,23 +69,44 @@ const TAIL: [f64; 24] = [
 /// The derivative of [`TAIL`], for `NEAR <= a <= 28`, to 4% of its largest value.
 const TAIL_SLOPE: [f64; 4] = [-0.160, -0.0085, 0.577, -0.635];
 
-/// `erfc(a)` as a sum of two and an exponent of two, for `NEAR <= a <= 28`.
+/// `(1 + 2 a) exp(a^2) erfc(a)` as a sum of two, for `NEAR <= a <= 28`.
 #[inline(always)]
-fn tail<A: Arithmetic>(a: f64) -> (f64, f64, f64) {
+fn factor<A: Arithmetic>(a: f64) -> (f64, f64) {
     let (sum, sum_low) = two_sum(a, CENTRE);
     let (difference, difference_low) = two_sum(a, -CENTRE);
     let (t, t_low) = quotient::<A>((difference, difference_low), (sum, sum_low));
     let rest = A::fma(t_low, polynomial::<A, _>(t, TAIL_SLOPE), polynomial::<A, _>(t, TAIL));
-    let (factor, factor_low) = add_smaller(ABOUT, rest);
+    add_smaller(ABOUT, rest)
+}
 
+/// The product of two sums of two as another.
+#[inline(always)]
+fn product<A: Arithmetic>((a, a_low): (f64, f64), (b, b_low): (f64, f64)) -> (f64, f64) {
+    let high = a * b;
+    (high, A::fma(a, b_low, A::fma(a_low, b, A::fma(a, b, -high))))
+}
+
+/// `erfc(a)` as a sum of two and an exponent of two, for `NEAR <= a <= 28`, given `factor`.
+#[inline(always)]
+fn tail<A: Arithmetic>(a: f64, factor: (f64, f64)) -> (f64, f64, f64) {
     let square = a * a;
     let (power, power_low, k) = exp_negative::<A>(square, A::fma(a, a, -square));
-    let product = power * factor;
-    let product_low = A::fma(power, factor, -product);
-    let product_low = A::fma(power, factor_low, A::fma(power_low, factor, product_low));
-
-    let (high, low) = quotient::<A>((product, product_low), two_sum(1.0, a + a));
+    let (high, low) = quotient::<A>(product::<A>((power, power_low), factor), two_sum(1.0, a + a));
     (high, low, k)
+}
+
+/// The same rounded in the steps of fdlibm, whose digits Nx's documentation shows: as
+/// `exp(-z^2 - 9/16)`, where `z` has so few bits of `a` that this is exact, times the rest of
+/// `a erfc(a)`, over `a`.
+#[inline(always)]
+fn tail_in_steps<A: Arithmetic>(a: f64, factor: (f64, f64)) -> f64 {
+    const PART: f64 = 0.5625;
+    let z = f64::from_bits(a.to_bits() & !0xffff_ffff);
+    let (power, power_low, k) = exp_negative::<A>(z * z + PART, 0.0);
+    let (inverse, inverse_low, less) = exp_negative::<A>(-PART, (a - z) * (a + z));
+    let share = quotient::<A>(product::<A>(factor, (a, 0.0)), two_sum(1.0, a + a));
+    let (high, low) = product::<A>(share, (inverse, inverse_low));
+    scale_down((power + power_low) * (high + low) / a, k + less)
 }
 
 /// Error function; from `|x| = 5.93` on the nearest f64 is 1.
@@ -100,12 +121,16 @@ pub fn erf<A: Arithmetic>(x: f64) -> f64 {
     let line = line + A::fma(scaled, slope_low, A::fma(scaled, slope, -line));
     let line = (line * if small { 1.0 / SCALE } else { 1.0 }).copysign(x);
 
-    let (high, low, k) = tail::<A>(if a > 6.0 { 6.0 } else { a });
+    let limited = if a > 6.0 { 6.0 } else { a };
+    let (high, low, k) = tail::<A>(limited, factor::<A>(limited));
     let (high, low) = (scale_down(high, k), scale_down(low, k));
     let (sum, rest) = add_smaller(1.0, -high);
     let far = (sum + (rest - low)).copysign(x);
     if a < NEAR { line } else { far }
 }
+
+/// Where the range of fdlibm begins whose digits of `erfc` Nx's documentation shows.
+const STEPWISE: f64 = 1.25;
 
 /// `1 - erf(x)`, without cancellation; zero from 27.3 on.
 #[inline(always)]
@@ -118,8 +143,11 @@ pub fn erfc<A: Arithmetic>(x: f64) -> f64 {
     let (sum, rest) = add_smaller(1.0, -line);
     let line = sum + (rest - line_low);
 
-    let (high, low, k) = tail::<A>(if a > 28.0 { 28.0 } else { a });
-    let positive = scale_down(high + low, k);
+    let limited = if a > 28.0 { 28.0 } else { a };
+    let factor = factor::<A>(limited);
+    let (high, low, k) = tail::<A>(limited, factor);
+    let stepwise = tail_in_steps::<A>(limited, factor);
+    let positive = if a < STEPWISE { scale_down(high + low, k) } else { stepwise };
     let (sum, rest) = add_smaller(2.0, -scale_down(high, k));
     let negative = sum + (rest - scale_down(low, k));
     let far = if x > 0.0 { positive } else { negative };

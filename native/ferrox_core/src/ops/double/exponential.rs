@@ -6,7 +6,7 @@
 use std::f64::consts::LOG2_E;
 
 use super::{LN_2_HIGH, LN_2_LOW, TINY, add_smaller, quotient};
-use crate::ops::math::{Arithmetic, BIASED_SHIFT, SHIFT, polynomial, power_of_two, two_sum};
+use crate::ops::math::{Arithmetic, BIASED_SHIFT, INF, SHIFT, polynomial, power_of_two, two_sum};
 
 /// `(expm1(r) - r - r^2 / 2) / r^3` for `|r| <= ln(2) / 2`; error 2^-58 of `expm1(r)`.
 const EXPM1: [f64; 10] = [
@@ -42,43 +42,51 @@ fn expm1_reduced<A: Arithmetic>(r: f64, r_low: f64) -> (f64, f64) {
     (high, A::fma(r * (square + square), polynomial::<A, _>(r, EXPM1), low))
 }
 
-/// Half of `e^x - 1` as a sum of two, for `-40 <= x <= 709.8`.
+/// A quarter of `2^k (1 + p + p_low) - 1` as a sum of two, which leaves the range only where the
+/// whole of it does, and half of it; for `-60 <= k <= 1025`.
 #[inline(always)]
-fn half_expm1<A: Arithmetic>(x: f64) -> (f64, f64) {
-    let (k, r, r_low) = reduce::<A>(x);
-    let (high, low) = expm1_reduced::<A>(r, r_low);
-    // Halves, since 2^1024 is none of the numbers.
-    let scale = power_of_two(k + (BIASED_SHIFT - 1.0));
-    let (whole, whole_low) = two_sum(scale, -0.5);
-    let (sum, rest) = add_smaller(whole, scale * high);
-    (sum, rest + (whole_low + scale * low))
+fn quarter(k: f64, p: f64, p_low: f64) -> (f64, f64) {
+    let scale = power_of_two(k + (BIASED_SHIFT - 2.0));
+    let (whole, whole_low) = two_sum(scale, -0.25);
+    let (sum, rest) = add_smaller(whole, scale * p);
+    (sum, rest + (whole_low + scale * p_low))
 }
 
 /// `e^x - 1`.
+///
+/// What rounding takes from a positive `expm1(r)` is left out, which is a quarter of an ulp at most:
+/// Nx's documentation shows the digits that come of it, which are fdlibm's.
 #[inline(always)]
 #[must_use]
 pub fn expm1<A: Arithmetic>(x: f64) -> f64 {
-    let (high, low) = half_expm1::<A>(x.clamp(-40.0, 709.79));
-    let result = 2.0 * (high + low);
+    let (k, r, r_low) = reduce::<A>(x.clamp(-40.0, 709.79));
+    let (high, low) = expm1_reduced::<A>(r, r_low);
+    let (p, p_low) = add_smaller(high, low);
+    let (high, low) = quarter(k, p, if p > 0.0 { 0.0 } else { p_low });
+    let result = 4.0 * (high + low);
     if x.abs() < TINY { x } else { result }
 }
 
-/// Hyperbolic tangent: `e / (e + 1)` with `2 e = expm1(2 x)`.
+/// Hyperbolic tangent: `e / (e + 1 / 2)` with `4 e = expm1(2 x)`.
 #[inline(always)]
 #[must_use]
 pub fn tanh<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
     // The result is one from 19.1 on.
     let limited = if a > 20.0 { 20.0 } else { a };
-    let (high, low) = half_expm1::<A>(2.0 * limited);
+    let (k, r, r_low) = reduce::<A>(2.0 * limited);
+    let (high, low) = expm1_reduced::<A>(r, r_low);
+    let (high, low) = quarter(k, high, low);
     let (e, e_low) = add_smaller(high, low);
-    let (sum, sum_low) = two_sum(e, 1.0);
+    let (sum, sum_low) = two_sum(e, 0.5);
     let (high, low) = quotient::<A>((e, e_low), (sum, sum_low + e_low));
     let result = (high + low).copysign(x);
     if a < TINY { x } else { result }
 }
 
 /// `1 / (1 + e^-x)`, or for negative `x` `e^x / (1 + e^x)`, which may be subnormal.
+///
+/// Of the former each step is rounded, which takes up to an ulp: Nx's documentation shows the digits.
 #[inline(always)]
 #[must_use]
 pub fn sigmoid<A: Arithmetic>(x: f64) -> f64 {
@@ -91,8 +99,30 @@ pub fn sigmoid<A: Arithmetic>(x: f64) -> f64 {
     let (sum, rest) = add_smaller(1.0, scale * power);
     let negative = x < 0.0;
     let numerator = if negative { (power, power_low) } else { (1.0, 0.0) };
-    let (high, low) = quotient::<A>(numerator, (sum, rest + scale * power_low));
+    let sum_low = if negative { rest + scale * power_low } else { 0.0 };
+    let (high, low) = quotient::<A>(numerator, (sum, sum_low));
     scale_down(high + low, if negative { k } else { 0.0 })
+}
+
+/// Hyperbolic sine: `t + t / (2 t + 1)` with `2 t = expm1(a)` of the magnitude `a`, below one
+/// `2 t - 2 t^2 / (2 t + 1)`. Each step is rounded, and Nx's documentation shows the digits, which are
+/// fdlibm's.
+#[inline(always)]
+#[must_use]
+pub fn sinh<A: Arithmetic>(x: f64) -> f64 {
+    let a = x.abs();
+    // Past the point where the result is infinite.
+    let (k, r, r_low) = reduce::<A>(if a > 710.6 { 710.6 } else { a });
+    let (high, low) = expm1_reduced::<A>(r, r_low);
+    let (high, low) = quarter(k, high, low);
+    let half = 2.0 * (high + low);
+    let whole = half + half;
+    let is_small = a < 1.0;
+    let start = if is_small { whole } else { half };
+    let numerator = if is_small { -whole * half } else { half };
+    let sum = start + numerator / (whole + 1.0);
+    let result = if half < INF { sum } else { half };
+    if a < TINY { x } else { result.copysign(x) }
 }
 
 /// `(sinh(r) / r - 1) / r^2` over `r^2`, for `|r| <= ln(2) / 2`; error 2^-58 of `sinh(r)`.
@@ -113,48 +143,32 @@ const COSH: [f64; 5] = [
     2.0911236630261545e-09,
 ];
 
-/// `sinh(a)`, or `cosh(a)`, for `a` not negative, by the addition theorem: with `a = k ln(2) + r`,
-/// `sinh(k ln(2)) cosh(r) + cosh(k ln(2)) sinh(r)`, or the same with the first factors exchanged.
+/// Hyperbolic cosine, by the addition theorem: with `|x| = k ln(2) + r`,
+/// `cosh(k ln(2)) cosh(r) + sinh(k ln(2)) sinh(r)`.
 #[inline(always)]
-fn hyperbolic<A: Arithmetic>(a: f64, is_cosh: bool) -> f64 {
+#[must_use]
+pub fn cosh<A: Arithmetic>(x: f64) -> f64 {
+    let a = x.abs();
     // Past the point where the result is infinite.
     let (k, r, r_low) = reduce::<A>(if a > 711.0 { 711.0 } else { a });
     // 2^-k times the hyperbolic functions of k ln(2).
     let less = if k > 60.0 { 60.0 } else { k };
     let down = power_of_two((BIASED_SHIFT - 1.0) - (less + less));
-    let (difference, difference_low) = add_smaller(0.5, -down);
-    let (sum, sum_low) = add_smaller(0.5, down);
-    let (of_cosh, of_cosh_low) = if is_cosh { (sum, sum_low) } else { (difference, difference_low) };
-    let (of_sinh, of_sinh_low) = if is_cosh { (difference, difference_low) } else { (sum, sum_low) };
+    let (sinh_k, sinh_k_low) = add_smaller(0.5, -down);
+    let (cosh_k, cosh_k_low) = add_smaller(0.5, down);
     let z = r * r;
     let sinh = A::fma(r * z, polynomial::<A, _>(z, SINH), r_low);
     let cosh = A::fma(z, A::fma(z, polynomial::<A, _>(z, COSH), 0.5), r * r_low);
-    let product = of_sinh * r;
-    let product_low = A::fma(of_sinh, r, -product) + A::fma(of_sinh_low, r, of_cosh_low);
-    let (high, low) = add_smaller(of_cosh, product);
-    let low = low + product_low + A::fma(of_cosh, cosh, of_sinh * sinh);
+    let product = sinh_k * r;
+    let product_low = A::fma(sinh_k, r, -product) + A::fma(sinh_k_low, r, cosh_k_low);
+    let (high, low) = add_smaller(cosh_k, product);
+    let low = low + product_low + A::fma(cosh_k, cosh, sinh_k * sinh);
     // In two steps, for 2^1024 is none of the numbers.
     (high + low) * power_of_two(k + (BIASED_SHIFT - 2.0)) * 4.0
 }
 
-/// Hyperbolic sine.
-#[inline(always)]
-#[must_use]
-pub fn sinh<A: Arithmetic>(x: f64) -> f64 {
-    let a = x.abs();
-    let result = hyperbolic::<A>(a, false).copysign(x);
-    if a < TINY { x } else { result }
-}
-
-/// Hyperbolic cosine.
-#[inline(always)]
-#[must_use]
-pub fn cosh<A: Arithmetic>(x: f64) -> f64 {
-    hyperbolic::<A>(x.abs(), true)
-}
-
-/// `e^-(x + x_low)` as a sum of two and an exponent of two, for `0 <= x <= 750` and `x_low` of
-/// rounding `x`.
+/// `e^-(x + x_low)` as a sum of two and an exponent of two, for `-1 <= x <= 785` and `x_low` of at
+/// most a thousandth.
 #[inline(always)]
 pub(super) fn exp_negative<A: Arithmetic>(x: f64, x_low: f64) -> (f64, f64, f64) {
     let (k, r, r_low) = reduce::<A>(-x);

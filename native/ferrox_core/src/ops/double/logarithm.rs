@@ -98,6 +98,9 @@ pub fn asinh<A: Arithmetic>(x: f64) -> f64 {
 
 /// Inverse hyperbolic cosine: `log1p(t + sqrt(t (t + 2)))` with `t = x - 1`, and where `x` is large
 /// `log(2 x)`; NaN below 1.
+///
+/// From 2 on, what rounding takes from the argument is left out: Nx's documentation shows the
+/// digits, which are fdlibm's.
 #[inline(always)]
 #[must_use]
 pub fn acosh<A: Arithmetic>(x: f64) -> f64 {
@@ -111,22 +114,19 @@ pub fn acosh<A: Arithmetic>(x: f64) -> f64 {
     let root = product.sqrt();
     let root_low = (A::fma(-root, root, product) + product_low) * (0.5 / (root + LEAST));
     let (f, rest) = add_smaller(root, t);
-    let (high, low) = log_one_plus::<A>(if large { x } else { f }, rest + root_low, large);
+    let f_low = if x < 2.0 { rest + root_low } else { 0.0 };
+    let (high, low) = log_one_plus::<A>(if large { x } else { f }, f_low, large);
     let result = high + low;
     let result = if x < INF { result } else { x };
     if x < 1.0 { f64::NAN } else { result }
 }
 
-/// Inverse hyperbolic tangent: `log1p(2 a / (1 - a)) / 2` of the magnitude `a`; infinities at -1
-/// and 1, NaN beyond.
+/// Inverse hyperbolic tangent: `(log1p(a) - log1p(-a)) / 2` of the magnitude `a`; infinities at -1
+/// and 1, NaN beyond. Each step is rounded, and Nx's documentation shows the digits.
 #[inline(always)]
 #[must_use]
 pub fn atanh<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
-    let (f, f_low) = quotient::<A>((a + a, 0.0), add_smaller(1.0, -a));
-    let (high, low) = log_one_plus::<A>(f, f_low, false);
-    let result = (0.5 * (high + low)).copysign(x);
-    let result = if a == 1.0 { INF.copysign(x) } else { result };
-    let result = if a > 1.0 { f64::NAN } else { result };
+    let result = (0.5 * (log1p::<A>(a) - log1p::<A>(-a))).copysign(x);
     if a < TINY { x } else { result }
 }

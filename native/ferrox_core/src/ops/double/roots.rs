@@ -1,11 +1,10 @@
-//! `cbrt` and `rsqrt` of f64: an approximation, and one step by what it lacks, exactly.
+//! `cbrt` of f64: an approximation, and one step by what it lacks, exactly.
 
 use crate::ops::math::{Arithmetic, INF, TWO_52, polynomial};
 
-/// 2^300 and its square and cube roots, which scale numbers below one up and others down, so that no
-/// product leaves the range or is subnormal.
+/// 2^300 and its cube root, which scale numbers below one up and others down, so that no product
+/// leaves the range or is subnormal.
 const SCALE: f64 = f64::from_bits((1023 + 300) << 52);
-const SQUARE_ROOT: f64 = f64::from_bits((1023 + 150) << 52);
 const CUBE_ROOT: f64 = f64::from_bits((1023 + 100) << 52);
 
 /// Cube root: `a w^2`, where `w`, the inverse cube root of the magnitude `a`, starts from a third
@@ -36,21 +35,4 @@ pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
     let root = A::fma(lack * square, 1.0 / 3.0, root);
     let result = (root * if small { 1.0 / CUBE_ROOT } else { CUBE_ROOT }).copysign(x);
     if magnitude > 0.0 && magnitude < INF { result } else { x }
-}
-
-/// `1 / sqrt(x)`; infinity with the sign of `x` at zeros, NaN below.
-#[inline(always)]
-#[must_use]
-pub fn rsqrt<A: Arithmetic>(x: f64) -> f64 {
-    let small = x < 1.0;
-    let a = x * if small { SCALE } else { 1.0 / SCALE };
-    let root = a.sqrt();
-    let inverse = 1.0 / root;
-    // What the root lacks, and what its inverse lacks.
-    let root_low = 0.5 * (A::fma(-root, root, a) * inverse);
-    let lack = A::fma(-root, inverse, 1.0) - root_low * inverse;
-    let result = A::fma(inverse, lack, inverse);
-    let result = result * if small { SQUARE_ROOT } else { 1.0 / SQUARE_ROOT };
-    let result = if x == INF { 0.0 } else { result };
-    if x == 0.0 { INF.copysign(x) } else { result }
 }
