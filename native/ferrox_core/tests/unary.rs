@@ -102,7 +102,7 @@ fn real(op: UnaryOp, x: f64) -> f64 {
         Sign => x.signum(),
         Floor => x.floor(),
         Ceil => x.ceil(),
-        Round => x.round(),
+        Round => x.round() + if x == 0.0 { x } else { 0.0 },
         Sin => x.sin(),
         Cos => x.cos(),
         Tan => x.tan(),

@@ -534,9 +534,10 @@ struct FloorOf;
 meaning!(FloorOf, x; f32, f64 => x.floor());
 struct CeilOf;
 meaning!(CeilOf, x; f32, f64 => x.ceil());
-/// Halves away from zero.
+/// Halves away from zero. A zero keeps its sign, and what is rounded to zero becomes a positive one,
+/// as Nx's documentation shows and Erlang rounds to an integer.
 struct RoundOf;
-meaning!(RoundOf, x; f32, f64 => x.round());
+meaning!(RoundOf, x; f32, f64 => x.round() + if x == 0.0 { x } else { 0.0 });
 
 struct Same;
 meaning!(Same, x; u8, u16, u32, u64, i8, i16, i32, i64 => x);
