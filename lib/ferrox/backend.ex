@@ -24,10 +24,13 @@ defmodule Ferrox.Backend do
        even too.
     3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
        `Nx.clip/3` keeps NaN; there it becomes the lower bound.
-    4. `Nx.expm1/1` and `Nx.log1p/1` of f32 and narrower types are accurate near
-       zero. Other functions of them may differ in the last place. Those of f64 are the
-       C library's, as there; the error functions and the inverse hyperbolic ones are
-       computed as glibc does.
+    4. Functions have their accurate value where Nx or Complex has a formula that loses
+       digits: `Nx.expm1/1`, `Nx.log1p/1`, `Nx.cbrt/1` and `Nx.erf_inv/1` of f64, and all
+       functions of complex numbers, whose special values and branch cuts are those of C's
+       Annex G. Other functions may differ in the last place; `exp`, `log`, `pow` and the
+       circular functions of f64 are the C library's, as there. A zero keeps its sign in
+       functions that are odd and in `Nx.round/1`. `Nx.add/2` and its kin round once where
+       an integer meets f32 or a narrower float; there an f64 in between rounds, too.
     5. Integer division by zero, negative exponents of integers and negative shifts
        raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
        and `Nx.atan2/2` of numbers with an imaginary part.

@@ -5,7 +5,8 @@ defmodule Ferrox.BackendGuideTest do
 
   alias Ferrox.{Fixtures, Native}
 
-  @guide File.read!("guides/backend.md")
+  # Its tables are before the sections about anything else.
+  @guide File.read!("guides/backend.md") |> String.split("\n## Tensors on other nodes") |> hd()
 
   @integers [s: 2, s: 4, s: 8, s: 16, s: 32, s: 64, u: 2, u: 4, u: 8, u: 16, u: 32, u: 64]
   @floats [f: 8, f8_e4m3fn: 8, bf: 16, f: 16, f: 32, f: 64]

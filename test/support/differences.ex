@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Nx) do
     BinaryBackend in 64 bits from operands that the oracle has decoded.
     """
 
-    alias Ferrox.Oracle
+    alias Ferrox.{Accurate, Oracle}
 
     # The differences that are kept on purpose.
     @kept %{
@@ -24,6 +24,8 @@ if Code.ensure_loaded?(Nx) do
       complex_equal: "numbers equal complex ones of no imaginary part; not so in 0.9.2",
       last_place: "one unit in the last place, of a function of f32 or a narrower type",
       near_zero: "expm1 and log1p of f32 and narrower types are accurate near zero",
+      accurate: "the accurate value where a formula of Nx or Complex loses digits or a sign",
+      rounded_once: "integers beside f32 and narrower floats, with one rounding",
       accumulated: "sums and products in another order or precision, within its error bound",
       nan_kept: "clip keeps NaN; there it becomes the lower bound",
       scattered:
@@ -39,6 +41,10 @@ if Code.ensure_loaded?(Nx) do
     @transcendental [:exp, :expm1, :log, :log1p, :sigmoid, :sin, :cos, :tan, :tanh, :rsqrt] ++
                       [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
                       [:erf, :erfc, :erf_inv]
+
+    # What isn't computed by the formula of Nx or Complex.
+    @accurate [:sqrt, :abs, :round, :pow] ++ @transcendental
+    @arithmetic [:add, :subtract, :multiply, :divide, :remainder]
 
     @doc "The differences that are kept on purpose, with their reasons."
     @spec kept() :: %{atom => String.t()}
@@ -156,6 +162,12 @@ if Code.ensure_loaded?(Nx) do
         match?({:c, _}, type) and complex?(op, values, direct, got, type) ->
           :complex
 
+        op in @accurate and Accurate.good?(op, values, hd(Oracle.decode(got, type)), type) ->
+          :accurate
+
+        op in @arithmetic and got == rounded_once(op, values, type) ->
+          :rounded_once
+
         true ->
           %{
             rounded: rounded && Oracle.decode(rounded, type),
@@ -164,6 +176,14 @@ if Code.ensure_loaded?(Nx) do
           }
       end
     end
+
+    # An integer and a float as fractions of integers.
+    defp rounded_once(op, [a, b], type) when is_integer(a) != is_integer(b) do
+      if is_number(a) and is_number(b) and b != 0,
+        do: Oracle.encode(Oracle.exact(op, a, b), type)
+    end
+
+    defp rounded_once(_op, _values, _type), do: nil
 
     @doc "Why a value of one type, in another, differs."
     def converted(value, from, type, direct, got) do

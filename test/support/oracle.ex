@@ -148,6 +148,42 @@ defmodule Ferrox.Oracle do
     Enum.concat(parts)
   end
 
+  @doc """
+  A sum, difference, product, quotient or remainder, as a float that any type of at most 51 bits
+  is rounded from as from the exact value: an odd last bit stands for what is beyond it.
+  """
+  @spec exact(atom, number, number) :: float
+  def exact(op, a, b) do
+    {{p, q}, {r, s}} = {ratio(a), ratio(b)}
+
+    case op do
+      :add -> to_odd(p * s + r * q, q * s)
+      :subtract -> to_odd(p * s - r * q, q * s)
+      :multiply -> to_odd(p * r, q * s)
+      :divide -> if r < 0, do: to_odd(-p * s, -q * r), else: to_odd(p * s, q * r)
+      :remainder -> signed(to_odd(rem(p * s, r * q), q * s), a)
+    end
+  end
+
+  defp signed(zero, a) when zero == 0 and a < 0, do: -0.0
+  defp signed(value, _a), do: value
+
+  defp ratio(x) when is_integer(x), do: {x, 1}
+  defp ratio(x), do: Float.ratio(x)
+
+  defp to_odd(0, _), do: 0.0
+  defp to_odd(p, q) when p < 0, do: -to_odd(-p, q)
+
+  defp to_odd(p, q) do
+    # 53 or 54 bits of the quotient.
+    shift = length(Integer.digits(q, 2)) - length(Integer.digits(p, 2)) + 53
+    {p, q} = if shift > 0, do: {p <<< shift, q}, else: {p, q <<< -shift}
+    {whole, rest} = {div(p, q), rem(p, q)}
+    excess = length(Integer.digits(whole, 2)) - 53
+    lost? = rest != 0 or (excess > 0 and (whole &&& (1 <<< excess) - 1) != 0)
+    scale(whole >>> excess ||| if(lost?, do: 1, else: 0), excess - shift, false)
+  end
+
   @doc "A value rounded to a type and read again."
   @spec round_to(value, {atom, pos_integer}) :: value
   def round_to(value, type), do: value |> encode(type) |> decode(type) |> hd()
