@@ -402,7 +402,8 @@ fn shapes_must_be_the_same() {
 fn known_answers() {
     let cases = [
         (UnaryOp::Round, F32, Number::Real(2.5), Number::Real(3.0)),
-        (UnaryOp::Round, F32, Number::Real(-0.4), Number::Real(-0.0)),
+        (UnaryOp::Round, F32, Number::Real(-0.4), Number::Real(0.0)),
+        (UnaryOp::Round, F32, Number::Real(-0.0), Number::Real(-0.0)),
         (UnaryOp::Ceil, F32, Number::Real(-0.4), Number::Real(-0.0)),
         (UnaryOp::Abs, S8, Number::Integer(-128), Number::Integer(-128)),
         (UnaryOp::Abs, C64, Number::Complex(3.0, -4.0), Number::Real(5.0)),
