@@ -81,7 +81,6 @@ defmodule Ferrox.Backend do
         vectors are then up to 192 roundings from orthonormal.
     17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
         values and QR factors of a matrix that isn't finite are NaN.
-
     18. `Nx.Random.normal/4` of type bf16 gives a negative infinity once in about 128 numbers:
         the least argument that Nx gives `Nx.erf_inv/1` there is the one above -1 of f16, which
         rounds to -1 in bf16 and is truncated to a number above -1 there. Draw f32 and round:
