@@ -6,33 +6,33 @@
 //!
 //! | File | Benchmark |
 //! | --- | --- |
-//! | exec/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT` |
-//! | exec/offer.rs | `dot_with_vector`; benches/linalg.rs |
-//! | exec/pause.rs, exec/apart.rs | bench/timer.exs |
-//! | exec/memory.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
-//! | exec/past.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
-//! | exec/copy.rs, exec/turn.rs, layout.rs | `transpose`, `slice_with_strides`, `reverse`, `concatenate` |
-//! | exec/fold.rs, exec/lines.rs, ops/reduce.rs | `sum`, `max` |
-//! | exec/extreme.rs, exec/place.rs, ops/reduce/arg.rs | `argmax` |
-//! | exec/matmul.rs, exec/blocks.rs, exec/panels.rs, exec/tiles.rs, exec/small.rs, ops/dot.rs | `dot` |
-//! | exec/matvec.rs | `dot_with_vector`, `vector_with_matrix` |
-//! | exec/narrow.rs | `dot_bf16`, `dot_with_vector_bf16` |
-//! | exec/conv.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
+//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT` |
+//! | exec/threads/fork_join.rs | `dot_with_vector`; benches/linalg.rs |
+//! | exec/threads/cooperative_yield.rs, exec/threads/affinity.rs | bench/timer.exs |
+//! | exec/memory/recycling_allocator.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
+//! | exec/memory/streaming_stores.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
+//! | exec/copy/strided.rs, exec/copy/transpose.rs, layout.rs | `transpose`, `slice_with_strides`, `reverse`, `concatenate` |
+//! | exec/reduce/fold.rs, exec/gemm/gemv_simd.rs, ops/reduce.rs | `sum`, `max` |
+//! | exec/reduce/argminmax.rs, exec/reduce/argminmax_simd.rs, ops/reduce/arg_reduce.rs | `argmax` |
+//! | exec/gemm/in_order.rs, exec/gemm/blocked.rs, exec/gemm/indirect.rs, exec/gemm/integer.rs, exec/gemm/small.rs, ops/dot.rs | `dot` |
+//! | exec/gemm/gemv.rs | `dot_with_vector`, `vector_with_matrix` |
+//! | exec/gemm/mixed.rs | `dot_bf16`, `dot_with_vector_bf16` |
+//! | exec/im2col.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
 //! | exec/window.rs, ops/window.rs, ops/window_scatter.rs | `window` |
-//! | exec/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
-//! | lane.rs, ops/cast.rs | `cast` |
+//! | exec/sort/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
+//! | dtype/convert.rs, ops/cast.rs | `cast` |
 //! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
-//! | ops/unary.rs, ops/single.rs, ops/double.rs, ops/libm.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
+//! | ops/unary.rs, ops/math/f32_loops.rs, ops/math/f64_functions.rs, ops/math/f64_glibc.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
 //! | ops/cumulative.rs | `cumulative_sum` |
 //! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
 //! | ops/fft.rs, ops/fft/long.rs | `fft` |
 //! | ops/linalg.rs and what is below it | benches/linalg.rs |
-//! | ferrox_nif/src/call.rs | bench/add.exs, bench/timer.exs |
+//! | ferrox_nif/src/scheduling.rs | bench/add.exs, bench/timer.exs |
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use ferrox_core::exec::memory::Recycler;
-use ferrox_core::exec::parallel;
+use ferrox_core::exec::memory::recycling_allocator::Recycler;
+use ferrox_core::exec::threads::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::conv::{Options, conv};

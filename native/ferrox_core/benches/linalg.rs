@@ -2,8 +2,8 @@
 //! [-- FILTER]`; bench/linalg.exs shows how accurate they are, bench/compare.exs has the peers.
 
 use divan::{Bencher, black_box};
-use ferrox_core::exec::memory::Recycler;
-use ferrox_core::exec::parallel;
+use ferrox_core::exec::memory::recycling_allocator::Recycler;
+use ferrox_core::exec::threads::parallel;
 use ferrox_core::ops::linalg::{self, Method, Steps};
 use ferrox_core::{DType, Error, Output, Tensor};
 

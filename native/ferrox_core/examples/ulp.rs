@@ -22,7 +22,7 @@
     reason = "indices become bit patterns, counts become percentages"
 )]
 
-use ferrox_core::exec::parallel;
+use ferrox_core::exec::threads::parallel;
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
 use ferrox_core::ops::unary::{UnaryOp, unary};

@@ -1,13 +1,17 @@
 //! The table of types, the `Element` trait that kernels are generic over, and
 //! `dispatch!`, the one place where a runtime type becomes a Rust type.
 //!
-//! Types of 2 and 4 bits are computed as 8-bit ones: `packed.rs` widens them
+//! Types of 2 and 4 bits are computed as 8-bit ones: `dtype/sub_byte.rs` widens them
 //! before an operation and narrows the result, which is exact because integer
 //! arithmetic wraps.
 
+pub mod convert;
+pub mod minifloat;
+pub(crate) mod sub_byte;
+
 use num_complex::Complex;
 
-use crate::narrow::{BF16, F8, F8E4M3FN, F16};
+use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 
 /// What a type can represent, which decides how it is computed and promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -509,10 +513,10 @@ macro_rules! dispatch {
     };
     (float $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {
         match $crate::DType::storage($dtype) {
-            $crate::DType::F8 => { type $T = $crate::narrow::F8; $body }
-            $crate::DType::F8E4M3FN => { type $T = $crate::narrow::F8E4M3FN; $body }
-            $crate::DType::F16 => { type $T = $crate::narrow::F16; $body }
-            $crate::DType::BF16 => { type $T = $crate::narrow::BF16; $body }
+            $crate::DType::F8 => { type $T = $crate::dtype::minifloat::F8; $body }
+            $crate::DType::F8E4M3FN => { type $T = $crate::dtype::minifloat::F8E4M3FN; $body }
+            $crate::DType::F16 => { type $T = $crate::dtype::minifloat::F16; $body }
+            $crate::DType::BF16 => { type $T = $crate::dtype::minifloat::BF16; $body }
             $crate::DType::F32 => { type $T = f32; $body }
             $crate::DType::F64 => { type $T = f64; $body }
             _ => $other,

@@ -6,8 +6,8 @@
 
 use smallvec::SmallVec;
 
-use crate::exec::copy;
-use crate::exec::turn::{self, Plane};
+use crate::exec::copy::transpose::Plane;
+use crate::exec::copy::{strided, transpose};
 
 /// The sizes of the axes. Ranks are small, so they live on the stack.
 pub type Shape = SmallVec<[usize; 4]>;
@@ -325,7 +325,7 @@ const PLANE: usize = 32;
 /// the last one are far away: with that, it makes a plane to turn.
 fn turned(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
     let (&step, outer) = strides.split_last()?;
-    if step.unsigned_abs() <= copy::NEAR {
+    if step.unsigned_abs() <= strided::NEAR {
         return None;
     }
     let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
@@ -344,7 +344,7 @@ pub fn unit(layout: &Layout) -> usize {
 fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
     let (source, mut out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     let Some(axis) = turned(layout) else {
-        copy::rows(source, layout, start, out);
+        strided::rows(source, layout, start, out);
         return;
     };
     let Layout { shape, strides, offset } = layout;
@@ -353,7 +353,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
     // To the first whole row of the axis.
     let head = (start.next_multiple_of(inner) - start).min(out.len());
     let (rows, rest) = out.split_at_mut(head);
-    copy::rows(source, layout, start, rows);
+    strided::rows(source, layout, start, rows);
     out = rest;
     let mut row = (start + head) / inner;
     while out.len() >= inner {
@@ -365,12 +365,12 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
             let between = index_of(&shape[axis + 1..last], &strides[axis + 1..last], 0, i);
             let shape = (rows, shape[last]);
             let plane = Plane { shape, first: first + between, row: strides[axis], column: strides[last] };
-            turn::plane(source, plane, &mut out[left..], inner);
+            transpose::plane(source, plane, &mut out[left..], inner);
         }
         out = &mut out[rows * inner..];
         row += rows;
     }
-    copy::rows(source, layout, row * inner, out);
+    strided::rows(source, layout, row * inner, out);
 }
 
 #[cfg(test)]

@@ -9,11 +9,8 @@
 pub mod dtype;
 mod error;
 pub mod exec;
-pub mod lane;
 pub mod layout;
-pub mod narrow;
 pub mod ops;
-mod packed;
 pub mod promotion;
 pub mod tensor;
 

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::exec::copy;
+use crate::dtype::sub_byte;
+use crate::exec::copy::strided;
 use crate::exec::elementwise::{Access, Buffer, Conversion, FEW_BYTES, Input, Operand};
-use crate::exec::memory;
+use crate::exec::memory::recycling_allocator;
 use crate::layout::{self, Layout};
-use crate::{DType, Error, packed};
+use crate::{DType, Error};
 
 /// A tensor that an operation reads.
 ///
@@ -57,7 +58,7 @@ impl<'a> Tensor<'a> {
             return Err(Error::DataSize { op, dtype, shape, expected, actual: bytes.len() });
         }
         let bytes = if dtype.is_packed() {
-            Cow::Owned(packed::unpack(op, dtype, shape.iter().product(), bytes)?)
+            Cow::Owned(sub_byte::unpack(op, dtype, shape.iter().product(), bytes)?)
         } else {
             Cow::Borrowed(bytes)
         };
@@ -158,7 +159,7 @@ impl<'a> Tensor<'a> {
         }
         let width = self.dtype.width();
         let mut out = scratch(op, self.dtype, self.shape(), self.size() * width)?;
-        copy::arrange(width, &self.bytes, &self.layout(), &mut out);
+        strided::arrange(width, &self.bytes, &self.layout(), &mut out);
         Ok(Cow::Owned(out))
     }
 
@@ -263,7 +264,11 @@ pub(crate) fn filled<T: Copy>(
     length: usize,
     value: T,
 ) -> Result<Vec<T>, Error> {
-    memory::filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
+    recycling_allocator::filled(length, value).map_err(|_| Error::TooLarge {
+        op,
+        dtype,
+        shape: shape.to_vec(),
+    })
 }
 
 /// The memory that a result is written to: exactly `byte_size` of its type and
@@ -315,7 +320,7 @@ impl<'a> Output<'a> {
         let length = self.shape.iter().product();
         let mut wide = scratch(op, self.dtype, self.shape, length)?;
         fill(&mut wide)?;
-        packed::pack(self.dtype, &wide, self.bytes);
+        sub_byte::pack(self.dtype, &wide, self.bytes);
         Ok(())
     }
 }

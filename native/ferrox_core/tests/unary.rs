@@ -243,7 +243,7 @@ fn bound(op: UnaryOp, dtype: DType) -> Bound {
     match dtype {
         C64 | C128 if matches!(op, Real | Imag | Conjugate) => Bound::Bits,
         C64 | C128 if op == Phase => Bound::Ulps(1),
-        // Ours and the oracle's errors; `double` has exact results.
+        // Ours and the oracle's errors; `f64_functions` has exact results.
         F64 if matches!(op, Asinh | Acosh | Atanh) => Bound::Ulps(4),
         F64 if matches!(op, Erf | Erfc | ErfInv) => Bound::Relative(1e-12),
         F64 if matches!(op, Expm1 | Log1p | Cbrt | Rsqrt | Sigmoid | Sinh | Cosh | Tanh) => Bound::Ulps(3),

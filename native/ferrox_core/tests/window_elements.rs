@@ -4,9 +4,8 @@ mod common;
 
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, views};
-use ferrox_core::DType;
-use ferrox_core::Error;
 use ferrox_core::ops::window_elements::{Windows, window_elements};
+use ferrox_core::{DType, Error};
 
 fn run(source: &Source, pad: Number, windows: Windows<'_>, places: &[usize]) -> usize {
     let (dtype, shape) = (source.dtype, source.shape());

@@ -4,30 +4,29 @@
 mod indexed;
 
 use ferrox_core::exec::elementwise::Operand as Elements;
-use ferrox_core::exec::parallel::{self, Cost, Work};
-use ferrox_core::layout;
+use ferrox_core::exec::threads::parallel;
+use ferrox_core::exec::threads::parallel::{Cost, Work};
 use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
-use ferrox_core::ops::direct::Direct;
 use ferrox_core::ops::dot::Side;
+use ferrox_core::ops::plan::Direct;
 use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{WindowOp, Windows};
-use ferrox_core::ops::window_elements;
 use ferrox_core::ops::window_scatter::Choice;
-use ferrox_core::ops::{self, cast};
+use ferrox_core::ops::{self, cast, window_elements};
 use ferrox_core::promotion::SYSTEMS;
-use ferrox_core::{DType, Error, Output, Tensor};
+use ferrox_core::{DType, Error, Output, Tensor, layout};
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
-use crate::call::Call;
+use crate::atom_table::Names;
 use crate::entry::{Tuple, bad_argument, bytes, pair};
-use crate::known::Names;
+use crate::scheduling::Call;
 use crate::term::{
     self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole_bytes,
 };

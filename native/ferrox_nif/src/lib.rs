@@ -2,17 +2,18 @@
 
 #![allow(unsafe_code, reason = "what the macros of rustler expand to")]
 
-mod call;
+mod atom_table;
 mod entry;
 mod families;
-mod known;
 mod linalg;
 mod nifs;
 mod promotion;
-mod support;
+mod scheduling;
+mod supports;
 mod term;
 
 #[global_allocator]
-static MEMORY: ferrox_core::exec::memory::Recycler = ferrox_core::exec::memory::Recycler::new();
+static MEMORY: ferrox_core::exec::memory::recycling_allocator::Recycler =
+    ferrox_core::exec::memory::recycling_allocator::Recycler::new();
 
 rustler::init!("Elixir.Ferrox.Native", load = families::load);

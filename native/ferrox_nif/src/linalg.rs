@@ -5,8 +5,8 @@ use ferrox_core::ops::fft::{self, Transform};
 use ferrox_core::ops::linalg::{self, Method, Problem, Steps, Triangular};
 use rustler::{Atom, Decoder, NifResult, Term};
 
-use crate::call::Call;
 use crate::entry::bad_argument;
+use crate::scheduling::Call;
 use crate::term::{Dims, Operand, Type};
 
 mod atoms {

@@ -3,13 +3,13 @@
 
 use rustler::{Atom, Env, NifResult, Term};
 
-use crate::call::{Call, Scheduler};
 use crate::entry::nif;
 use crate::families::{
     self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
     Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
+use crate::scheduling::{Call, Scheduler};
 use crate::term::{Axes, Dims, Elementwise, Extent, Operand, Operands, Type};
 
 type Lengths = Vec<(usize, usize)>;

@@ -8,8 +8,8 @@ use ferrox_core::ops::reduce::Along;
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
+use crate::atom_table::Known;
 use crate::entry::{Tuple, bad_argument, bytes, natural};
-use crate::known::Known;
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }

@@ -12,10 +12,11 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::parallel::{self, Cost};
-use super::past;
-use super::simd::LINE;
 use crate::Fault;
+use crate::exec::memory::streaming_stores;
+use crate::exec::simd::LINE;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::layout::{self, Layout, Strides};
 
 /// Elements of a tile: four buffers of 8-byte elements fill 32 KB.
@@ -182,15 +183,16 @@ pub fn run(
         }
     }
     if operands.len() == inputs.len() {
-        if !parallel::is_worth_sharing(size, cost) && target.bytes.len() < past::LINED {
+        if !parallel::is_worth_sharing(size, cost) && target.bytes.len() < streaming_stores::LINED {
             return kernel(target.bytes, &operands);
         }
         let dense = operands.iter().zip(inputs).filter_map(|(operand, input)| match operand {
             Operand::Slice(bytes) => Some((*bytes, input.width)),
             Operand::Scalar(_) => None,
         });
-        let lead = past::lead([(&*target.bytes, target.bytes.len() / size)].into_iter().chain(dense));
-        return past::try_fill(target.bytes, size, cost, lead, |start, out| {
+        let lead =
+            streaming_stores::lead([(&*target.bytes, target.bytes.len() / size)].into_iter().chain(dense));
+        return streaming_stores::try_fill(target.bytes, size, cost, lead, |start, out| {
             let part: SmallVec<[Operand<'_>; 3]> = operands
                 .iter()
                 .zip(inputs)
@@ -230,9 +232,13 @@ pub fn run(
     let width = target.bytes.len() / size;
     let narrow = narrow.filter(|_| plain).and_then(|narrow| Narrowed::new(narrow, inputs, size));
     let plan = Plan::new(inner, sources, width, target.store, kernel, narrow);
-    past::try_fill(target.bytes, size, cost, past::lead([(&*target.bytes, width)]), |start, out| {
-        plan.run(start, out)
-    })
+    streaming_stores::try_fill(
+        target.bytes,
+        size,
+        cost,
+        streaming_stores::lead([(&*target.bytes, width)]),
+        |start, out| plan.run(start, out),
+    )
 }
 
 /// So few elements fit a buffer on the stack.

@@ -7,24 +7,24 @@
 #![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
 
 #[cfg(target_arch = "x86_64")]
-mod compared;
-mod halves;
+mod compare;
+mod f16;
 #[cfg(target_arch = "x86_64")]
-mod lanes;
+mod float;
 #[cfg(target_arch = "x86_64")]
-mod products;
-mod stretches;
+mod int;
+mod intrinsics;
 
 #[cfg(target_arch = "x86_64")]
-pub use self::compared::Compared;
+pub use self::compare::Compared;
 #[cfg(target_arch = "x86_64")]
-pub use self::halves::{HALVES, Halves, Singles, Widened};
-pub use self::halves::{round_to_halves, widen_halves};
+pub use self::f16::{HALVES, Halves, Singles, Widened};
+pub use self::f16::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
-pub use self::lanes::{Lanes, turn_bytes};
+pub use self::float::{Fused, Part, Products, floats};
 #[cfg(target_arch = "x86_64")]
-pub use self::products::{Fused, Part, Products, floats};
-pub use self::stretches::{multiply_pairs, truncate_to_bytes};
+pub use self::int::{Lanes, turn_bytes};
+pub use self::intrinsics::{multiply_pairs, truncate_to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;

@@ -15,10 +15,10 @@
 //! how the work is split. Padding is neutral, and left out.
 
 use crate::dtype::Lane;
-use crate::exec::fold::Fold;
-use crate::exec::parallel::{Cost, work};
-use crate::exec::pause;
+use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::threads::cooperative_yield;
+use crate::exec::threads::parallel::{Cost, work};
 
 /// Windows shorter than this are folded place by place.
 const LONG: usize = 8;
@@ -204,7 +204,7 @@ fn fold_stretch<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) 
     }
     let bytes = size_of_val(left);
     vectorize(Stretch::<L, F> { left, right, kind: std::marker::PhantomData });
-    pause::after(work(bytes, BYTE));
+    cooperative_yield::after(work(bytes, BYTE));
 }
 
 /// Folds `right` into `left`, element by element.

@@ -2,15 +2,16 @@
 
 use num_complex::Complex;
 
-use super::complex;
-use crate::dtype::Lane;
+use crate::dtype::convert::Compute;
+use crate::dtype::{Lane, sub_byte};
 use crate::exec::elementwise::{self, Access, Input, Kernel, Operand, Target};
-use crate::exec::parallel::{self, Cost, Work};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::Compute;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Shape, size};
+use crate::ops::math::complex;
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, packed};
+use crate::{DType, Error};
 
 const OP: &str = "all_close";
 
@@ -34,7 +35,7 @@ pub fn work(dtypes: [DType; 2], left: &[usize], right: &[usize]) -> Work {
 
 /// What a pair of elements costs.
 fn cost(dtypes: [DType; 2]) -> Cost {
-    1_000 + packed::cost(&dtypes)
+    1_000 + sub_byte::cost(&dtypes)
 }
 
 /// Writes 1 if all pairs of elements, broadcast to one shape, are close to

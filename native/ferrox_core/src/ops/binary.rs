@@ -4,21 +4,21 @@
 //! are computed as, so that the result is rounded once, as if computed in
 //! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
 
-mod halves;
+mod half;
 mod round_to_odd;
 
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use super::direct::{Direct, Table};
-use super::{complex, libm, single};
-use crate::dtype::{Element, Lane};
+use crate::dtype::convert::{Compute, Exact};
+use crate::dtype::{Element, Lane, convert, sub_byte};
 use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
-use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
-use crate::lane::{self, Compute, Exact};
+use crate::exec::threads::parallel::{BYTE, Cost};
+use crate::ops::math::{complex, f32_loops, f64_glibc};
+use crate::ops::plan::{Direct, Table};
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, Fault, dispatch, packed};
+use crate::{DType, Error, Fault, dispatch};
 
 named! {
     /// A binary operation, named as Nx names it.
@@ -181,7 +181,7 @@ fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> O
     let (l, r) = (left.dtype(), right.dtype());
     match op {
         LogicalAnd | LogicalOr | LogicalXor => Some(Compute::Truth),
-        _ if l == r && (out == l || op.is_predicate()) && halves::kernel(op, l).is_some() => {
+        _ if l == r && (out == l || op.is_predicate()) && half::kernel(op, l).is_some() => {
             Some(Compute::As(l))
         }
         Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual => Some(compare::compute(l, r)),
@@ -215,7 +215,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
         DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
-        // In f64 all the same, see `complex` and `single::complex`.
+        // In f64 all the same, see `complex` and `f32_loops::complex`.
         DType::C64 if matches!(op, Multiply | Divide | Pow) && single(left) && single(right) => DType::C64,
         DType::C64 => DType::C128,
         _ if !real => return None,
@@ -250,7 +250,7 @@ fn narrow(op: BinaryOp, compute: Compute, out: DType, operands: [DType; 2]) -> O
         return None;
     }
     let (kernel, _) = kernel(op, Compute::As(DType::F32), out)?;
-    Some(Narrow { kernel, lane: DType::F32.width(), loads: operands.map(lane::to_f32_exactly) })
+    Some(Narrow { kernel, lane: DType::F32.width(), loads: operands.map(convert::to_f32_exactly) })
 }
 
 /// Whether a tensor of one element holds a value of the result's type, as the
@@ -295,7 +295,7 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
     let width = left.width().max(right.width()).max(out.width()) as Cost;
     let bytes = (left.width() + right.width() + out.width()) as Cost;
-    let halves = || halves::kernel(op, left).is_some();
+    let halves = || half::kernel(op, left).is_some();
     let converts = left != right
         || left != out && !op.is_predicate()
         || left.is_float() && left.width() < 4 && !halves();
@@ -311,7 +311,7 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Divide if out.is_complex() => by_vectors(400),
         _ => 0,
     };
-    base + BYTE * bytes + if converts { 50 * width } else { 0 } + packed::cost(&[left, right, out])
+    base + BYTE * bytes + if converts { 50 * width } else { 0 } + sub_byte::cost(&[left, right, out])
 }
 
 /// What an operation does to two lanes.
@@ -482,7 +482,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         _ => DType::U8,
     };
     if let Compute::As(half @ (DType::F16 | DType::BF16)) = compute {
-        return Some((halves::kernel(op, half)?, result));
+        return Some((half::kernel(op, half)?, result));
     }
     let kernel = match op {
         BinaryOp::Add => number!(Add),
@@ -499,9 +499,9 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             _ => return None,
         },
         BinaryOp::Pow => match compute {
-            Compute::Single => return Some(single::kernel::<single::Pow>(out)),
-            Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Pow, f64>),
-            Compute::As(DType::C64) => single::complex::pow,
+            Compute::Single => return Some(f32_loops::kernel::<f32_loops::Pow>(out)),
+            Compute::As(DType::F64) => f64_glibc::binary(op).unwrap_or(tile::<Pow, f64>),
+            Compute::As(DType::C64) => f32_loops::complex::pow,
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             Compute::Wide => tile::<Pow, i128>,
             Compute::As(dtype) => {
@@ -510,12 +510,12 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             _ => return None,
         },
         BinaryOp::Remainder => match compute {
-            Compute::As(DType::F64) => libm::binary(op).unwrap_or(tile::<Remainder, f64>),
+            Compute::As(DType::F64) => f64_glibc::binary(op).unwrap_or(tile::<Remainder, f64>),
             _ => real!(Remainder),
         },
         BinaryOp::Quotient => wide!(Quotient),
         BinaryOp::Atan2 => match compute {
-            Compute::Single => return Some(single::kernel::<single::Atan2>(out)),
+            Compute::Single => return Some(f32_loops::kernel::<f32_loops::Atan2>(out)),
             Compute::As(DType::F64) => tile::<Atan2, f64>,
             Compute::As(DType::C128) => tile::<Atan2, Complex<f64>>,
             _ => return None,
@@ -590,8 +590,8 @@ impl<T: Element> Vectorized for Short<'_, '_, T> {
     #[inline(always)]
     fn run(self) -> bool {
         self.operands.iter().all(|operand| match operand {
-            Operand::Slice(elements) => lane::fit_f32::<T>(&T::view(elements)[..self.used]),
-            Operand::Scalar(element) => lane::fit_f32::<T>(T::view(element)),
+            Operand::Slice(elements) => convert::fit_f32::<T>(&T::view(elements)[..self.used]),
+            Operand::Scalar(element) => convert::fit_f32::<T>(T::view(element)),
         })
     }
 }

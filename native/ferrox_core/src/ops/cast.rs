@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
+use crate::dtype::convert::conversion;
+use crate::dtype::sub_byte;
 use crate::exec::elementwise::Convert;
-use crate::exec::parallel::Cost;
-use crate::exec::past;
-use crate::lane::conversion;
+use crate::exec::memory::streaming_stores;
+use crate::exec::threads::parallel::Cost;
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, packed};
+use crate::{DType, Error};
 
 /// Converts every element: integers wrap, floats round to nearest even, and
 /// truncate towards zero on their way to integers.
@@ -41,7 +42,7 @@ pub fn direct(from: DType, to: DType) -> Option<Convert> {
 /// What converting an element costs.
 #[must_use]
 pub fn cost(from: DType, to: DType) -> Cost {
-    40 * (from.width() + to.width()) as Cost + packed::cost(&[from, to])
+    40 * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
 }
 
 /// What an element costs of an operand that is converted unless it has the type.
@@ -53,15 +54,16 @@ pub fn operand_cost(from: DType, to: DType) -> Cost {
 /// Converts `size` dense elements, in parallel if that pays.
 pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());
-    let lead = past::lead([(&*out, lane), (bytes, width)]);
-    let filled: Result<(), Infallible> = past::try_fill(out, size, cost(from, to), lead, |start, part| {
-        let source = &bytes[start * width..][..part.len() / lane * width];
-        match conversion(from, to) {
-            Some(convert) => convert(source, part),
-            None => part.copy_from_slice(source),
-        }
-        Ok(())
-    });
+    let lead = streaming_stores::lead([(&*out, lane), (bytes, width)]);
+    let filled: Result<(), Infallible> =
+        streaming_stores::try_fill(out, size, cost(from, to), lead, |start, part| {
+            let source = &bytes[start * width..][..part.len() / lane * width];
+            match conversion(from, to) {
+                Some(convert) => convert(source, part),
+                None => part.copy_from_slice(source),
+            }
+            Ok(())
+        });
     let Ok(()) = filled;
 }
 

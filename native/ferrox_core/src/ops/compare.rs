@@ -1,7 +1,7 @@
 //! Comparisons: exact for every pair of types, whatever the type of the result.
 
-use super::binary::Binary;
-use crate::lane::Compute;
+use crate::dtype::convert::Compute;
+use crate::ops::binary::Binary;
 use crate::{DType, Kind};
 
 /// What two operands are compared as, so that no value is rounded: a type that

@@ -8,14 +8,16 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
+use crate::dtype::convert::conversion;
 use crate::error::ShapeDisplay;
-use crate::exec::conv::{self, Axis, Patches};
-use crate::exec::copy;
-use crate::exec::matmul::{self, Matrix, Target};
-use crate::exec::panels;
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause::pause;
-use crate::lane::conversion;
+use crate::exec::copy::strided;
+use crate::exec::gemm::in_order::{Matrix, Target};
+use crate::exec::gemm::{in_order, indirect};
+use crate::exec::im2col;
+use crate::exec::im2col::{Axis, Patches};
+use crate::exec::threads::cooperative_yield::pause;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Layout, MAX_EXTENT, Shape, gather};
 use crate::ops::cast::cast_tensor;
 use crate::ops::dot::{SMALL, lane};
@@ -65,11 +67,11 @@ pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize;
     const MOVED: Cost = 200;
     const CONVERTED: Cost = 2_000;
     let each = if out.is_float() {
-        panels::cost(out.width().max(4), depth)
+        indirect::cost(out.width().max(4), depth)
     } else {
-        matmul::cost(out).saturating_mul(depth as Cost)
+        in_order::cost(out).saturating_mul(depth as Cost)
     };
-    parallel::work(results, each.saturating_add(matmul::WRITTEN))
+    parallel::work(results, each.saturating_add(in_order::WRITTEN))
         .saturating_add(parallel::work(read, MOVED))
         .saturating_add(parallel::work(converted, CONVERTED))
 }
@@ -139,7 +141,7 @@ pub fn conv(
                 let mut axes: Vec<usize> = (0..shape.len()).collect();
                 axes.sort_by_key(|&axis| options.output_permutation[axis]);
                 let view = dense.transpose(&axes);
-                copy::arrange(dtype.width(), &result, &view, bytes);
+                strided::arrange(dtype.width(), &result, &view, bytes);
                 Ok(())
             }
         }
@@ -424,14 +426,14 @@ impl<'a> Job<'a> {
         let Sizes { filters, .. } = self.sizes;
         let (positions, depth) = (self.sizes.positions(), self.sizes.depth());
         let multiply = match self.lane {
-            DType::U8 => conv::direct::<u8>,
-            DType::U16 => conv::direct::<u16>,
-            DType::U32 => conv::direct::<u32>,
-            DType::U64 => conv::direct::<u64>,
-            DType::F32 => conv::direct::<f32>,
-            DType::C64 => conv::direct::<Complex<f32>>,
-            DType::C128 => conv::direct::<Complex<f64>>,
-            _ => conv::direct::<f64>,
+            DType::U8 => im2col::direct::<u8>,
+            DType::U16 => im2col::direct::<u16>,
+            DType::U32 => im2col::direct::<u32>,
+            DType::U64 => im2col::direct::<u64>,
+            DType::F32 => im2col::direct::<f32>,
+            DType::C64 => im2col::direct::<Complex<f32>>,
+            DType::C128 => im2col::direct::<Complex<f64>>,
+            _ => im2col::direct::<f64>,
         };
         let store = conversion(self.lane, self.dtype);
         let width = self.lane.width();
@@ -503,7 +505,7 @@ impl<'a> Job<'a> {
                     }
                     None => &*result,
                 };
-                conv::scatter(self.dtype.width(), result, columns, out, strides);
+                im2col::scatter(self.dtype.width(), result, columns, out, strides);
             }
         }
         Ok(())
@@ -536,7 +538,7 @@ impl<'a> Job<'a> {
             let left = Matrix { bytes: weights, strides: [depth, 1] };
             let right = Matrix { bytes: laid, strides: laid_strides };
             let out = Target { bytes: out, strides, alone };
-            return matmul::float(self.lane, [filters, depth, count], left, right, out).map_err(too_large);
+            return in_order::float(self.lane, [filters, depth, count], left, right, out).map_err(too_large);
         }
         let width = self.lane.width();
         let (sizes, left, right): (_, &[u8], Cow<'_, [u8]>) = if by_place {
@@ -547,7 +549,7 @@ impl<'a> Job<'a> {
             gather(width, weights, &layout, 0, &mut turned);
             ([count, depth, filters], laid, Cow::Owned(turned))
         };
-        matmul::integers(self.lane, sizes, left, &right, out, alone);
+        in_order::integers(self.lane, sizes, left, &right, out, alone);
         Ok(())
     }
 }

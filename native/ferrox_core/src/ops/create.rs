@@ -1,8 +1,9 @@
 //! Tensors from nothing but their type and shape.
 
+use crate::dtype::convert::conversion;
 use crate::exec::elementwise::TILE;
-use crate::exec::parallel::{self, Cost};
-use crate::lane::conversion;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::ops::cast::convert;
 use crate::tensor::Output;
 use crate::{DType, Error};

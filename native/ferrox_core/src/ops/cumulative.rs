@@ -8,11 +8,12 @@
 
 use num_complex::Complex;
 
-use crate::dtype::Element;
-use crate::exec::parallel::{self, Cost};
+use crate::dtype::{Element, sub_byte};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, dispatch, packed};
+use crate::{DType, Error, dispatch};
 
 named! {
     /// A cumulative operation, named as Nx names it.
@@ -27,7 +28,7 @@ named! {
 /// What an element costs: results wait for those before them.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    1_500 + packed::cost(&[dtype])
+    1_500 + sub_byte::cost(&[dtype])
 }
 
 /// Accumulates along `axis`, from its end if `reverse`. The result has the type

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
+use crate::dtype::convert::conversion;
 use crate::error::ShapeDisplay;
-use crate::exec::copy;
-use crate::exec::matmul::{self, Matrix, Target};
-use crate::exec::matvec;
-use crate::exec::narrow::{self, Narrow};
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::small;
-use crate::lane::conversion;
+use crate::exec::copy::strided;
+use crate::exec::gemm::in_order::{Matrix, Target};
+use crate::exec::gemm::mixed::Narrow;
+use crate::exec::gemm::{gemv, in_order, mixed, small};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Layout, Shape, Strides, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, scratch};
@@ -89,15 +89,15 @@ pub fn work(
     const CONVERTED: Cost = 500;
     const BATCH: Cost = 100_000;
     // What is multiplied a few times only is converted on the way.
-    let is_few = elements.saturating_mul(summed) / narrow::FEW <= converted;
-    let conversion = if is_few { narrow::ELEMENT } else { CONVERTED };
+    let is_few = elements.saturating_mul(summed) / mixed::FEW <= converted;
+    let conversion = if is_few { mixed::ELEMENT } else { CONVERTED };
     // What is converted may be multiplied in another type.
     let large = converted == 0 && is_large([elements / batches.max(1), summed, 1]);
     let element = if large {
         // Written while others are multiplied.
-        matmul::large_cost(out).saturating_mul(summed as Cost).max(matmul::WRITTEN)
+        in_order::large_cost(out).saturating_mul(summed as Cost).max(in_order::WRITTEN)
     } else {
-        matmul::cost(out).saturating_mul(summed as Cost).saturating_add(matmul::WRITTEN)
+        in_order::cost(out).saturating_mul(summed as Cost).saturating_add(in_order::WRITTEN)
     };
     parallel::work(elements, element)
         .saturating_add(parallel::work(read, MOVED))
@@ -236,7 +236,7 @@ fn multiply<'a>(
         let length = out_shape.iter().product::<usize>() * lane.width();
         let mut wide = scratch(OP, lane, out_shape, length)?;
         products(lane, batches, sizes, &left, &right, &mut wide)?;
-        super::cast::convert(lane, &wide, dtype, out_shape.iter().product(), bytes);
+        crate::ops::cast::convert(lane, &wide, dtype, out_shape.iter().product(), bytes);
         Ok(())
     })
 }
@@ -256,7 +256,7 @@ fn prepared_as(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType
     let (larger, few, many) = if m > n { (0, n, m) } else { (1, m, n) };
     let dtype = dtypes[larger];
     let narrow = lane == DType::F32 && !dtype.is_packed() && dtype.width() < lane.width();
-    if narrow && narrow::pays([few, k, many]) {
+    if narrow && mixed::pays([few, k, many]) {
         lanes[larger] = dtype;
     }
     lanes
@@ -326,7 +326,7 @@ impl<'a> Prepared<'a> {
         axes.iter().for_each(|axes| order.extend_from_slice(axes));
         let view = layout.transpose(&order);
         let mut dense = scratch(OP, lane, &view.shape, view.size() * lane.width())?;
-        copy::arrange(lane.width(), &bytes, &view, &mut dense);
+        strided::arrange(lane.width(), &bytes, &view, &mut dense);
         let row = view.shape[batch.len() + rows.len()..].iter().product();
         let mut batches = Layout::contiguous(&view.shape);
         batches.shape.truncate(batch.len());
@@ -394,7 +394,7 @@ impl<'a> Operand<'a> {
             offset: 0,
         };
         let mut out = scratch(OP, dtype, &layout.shape, length)?;
-        copy::arrange(dtype.width(), bytes, &layout, &mut out);
+        strided::arrange(dtype.width(), bytes, &layout, &mut out);
         Ok(Cow::Owned(out))
     }
 }
@@ -456,7 +456,7 @@ fn products(
     };
     // Many products are shared out; of few, each is.
     if batches > 1 && batches >= 2 * parallel::threads() {
-        let cost = matmul::cost(lane).saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
+        let cost = in_order::cost(lane).saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
         return parallel::try_fill(out, batches, cost, |first, out| some(first, out, true));
     }
     some(0, out, false)
@@ -483,17 +483,17 @@ fn product(
     let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k, n] };
     if let Some(matrix) = right.narrow([k, n], lane) {
         let out = Target { bytes: out, strides: [n, 1], alone };
-        return narrow::product([m, k, n], left.matrix, matrix, out).map_err(too_large);
+        return mixed::product([m, k, n], left.matrix, matrix, out).map_err(too_large);
     }
     if let Some(matrix) = left.transposed().narrow([k, m], lane) {
         let out = Target { bytes: out, strides: [1, n], alone };
-        return narrow::product([n, k, m], right.matrix.transposed(), matrix, out).map_err(too_large);
+        return mixed::product([n, k, m], right.matrix.transposed(), matrix, out).map_err(too_large);
     }
     for (side, operand, [rows, columns]) in [(0, left, [m, k]), (1, right, [k, n])] {
         if !is_lane(operand.dtype, lane) {
             let narrow = operand.dense(rows, columns)?;
             let mut wide = scratch(OP, lane, &[rows, columns], rows * columns * lane.width())?;
-            super::cast::convert(operand.dtype, &narrow, lane, rows * columns, &mut wide);
+            crate::ops::cast::convert(operand.dtype, &narrow, lane, rows * columns, &mut wide);
             let wide = Operand { dtype: lane, matrix: Matrix { bytes: &wide, strides: [columns, 1] } };
             let [left, right] = if side == 0 { [wide, right] } else { [left, wide] };
             return product(lane, [m, k, n], left, right, out, alone);
@@ -501,11 +501,11 @@ fn product(
     }
     if large && !lane.is_integer() {
         let out = Target { bytes: out, strides: [n, 1], alone };
-        return matmul::float(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large);
+        return in_order::float(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large);
     }
     let (left, right) = (left.dense(m, k)?, right.dense(k, n)?);
     if lane.is_integer() {
-        matmul::integers(lane, [m, k, n], &left, &right, out, alone);
+        in_order::integers(lane, [m, k, n], &left, &right, out, alone);
     } else {
         in_order(lane, n)([m, k, n], &left, &right, out);
     }
@@ -524,11 +524,11 @@ fn in_order(lane: DType, n: usize) -> InOrder {
         };
     }
     match lane {
-        DType::U8 => each!(1, matmul::ordered::<u8>),
-        DType::U16 => each!(2, matmul::ordered::<u16>),
-        DType::U32 => each!(4, matmul::ordered::<u32>),
-        DType::U64 => each!(8, matmul::ordered::<u64>),
-        DType::C128 => each!(16, matmul::ordered::<Complex<f64>>),
+        DType::U8 => each!(1, in_order::ordered::<u8>),
+        DType::U16 => each!(2, in_order::ordered::<u16>),
+        DType::U32 => each!(4, in_order::ordered::<u32>),
+        DType::U64 => each!(8, in_order::ordered::<u64>),
+        DType::C128 => each!(16, in_order::ordered::<Complex<f64>>),
         DType::F32 if n == 1 => {
             each!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
         }
@@ -568,15 +568,15 @@ fn with_vector(
     let vector = vector.dense(k, 1)?;
     let too_large = |_| Error::TooLarge { op: OP, dtype: lane, shape: vec![m, k] };
     if let Some(matrix) = operand.narrow([m, k], lane) {
-        let multiply = if by_rows { narrow::rows } else { narrow::columns };
+        let multiply = if by_rows { mixed::rows } else { mixed::columns };
         return multiply(matrix, &vector, out, alone).map(|()| true).map_err(too_large);
     }
     macro_rules! multiply {
         ($t:ty) => {
             if by_rows {
-                matvec::rows::<$t>(stride, bytes, &vector, out, alone);
+                gemv::rows::<$t>(stride, bytes, &vector, out, alone);
             } else {
-                matvec::columns::<$t>(stride, bytes, &vector, out, alone).map_err(too_large)?;
+                gemv::columns::<$t>(stride, bytes, &vector, out, alone).map_err(too_large)?;
             }
         };
     }

@@ -13,12 +13,12 @@ use rustfft::{Fft, FftDirection, FftPlanner};
 
 use self::long::{Long, TILE, TOGETHER};
 use crate::dtype::Lane;
-use crate::exec::copy;
+use crate::dtype::convert::conversion;
+use crate::exec::copy::strided;
 use crate::exec::elementwise::Convert;
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::conversion;
+use crate::exec::threads::parallel::{Cost, Work};
+use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
 use crate::{DType, Error};
@@ -191,7 +191,7 @@ fn along(
     let rows = view.dense(op)?;
     let mut transformed = scratch(op, dtype, &back.shape, out.len())?;
     job.run(&rows, &mut transformed)?;
-    copy::arrange(dtype.width(), &transformed, &back, out);
+    strided::arrange(dtype.width(), &transformed, &back, out);
     Ok(())
 }
 
@@ -242,7 +242,7 @@ impl Job {
                         let mut line = Line::new(self, plan)?;
                         for (out, i) in rows {
                             line.transform(&row(i), out);
-                            pause::after(cost(self.length));
+                            cooperative_yield::after(cost(self.length));
                         }
                         Ok(())
                     }

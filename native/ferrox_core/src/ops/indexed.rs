@@ -13,9 +13,9 @@ use std::ops::Range;
 
 pub use self::update::{Update, indexed, put_slice, write_work};
 use crate::dtype::{Element, Lane};
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause;
 use crate::exec::simd::{self, Vectorized};
+use crate::exec::threads::parallel::{Cost, Work};
+use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch_of};
@@ -68,7 +68,7 @@ impl Window {
 
     /// To be called after updates of so many, in a call that goes on.
     fn pause_after(&self, count: usize) {
-        pause::after(parallel::work(count * self.size, WRITE));
+        cooperative_yield::after(parallel::work(count * self.size, WRITE));
     }
 
     /// Whether its elements are next to each other.

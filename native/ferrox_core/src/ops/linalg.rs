@@ -7,8 +7,8 @@
 //! the last digits are Nx's too.
 
 mod cholesky;
-mod conquer;
 mod determinant;
+mod divide_and_conquer;
 mod eigh;
 mod lu;
 mod matrix;
@@ -29,11 +29,12 @@ pub use self::triangular::{Transform, Triangular};
 
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
+use crate::dtype::convert::conversion;
 use crate::error::ShapeDisplay;
-use crate::exec::blocks::{Update, multiply};
-use crate::exec::parallel::{self, Cost, Work};
+use crate::exec::gemm::blocked::{Update, multiply};
 use crate::exec::simd::by_vectors;
-use crate::lane::conversion;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{Cost, Work};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, byte_size, scratch};
 use crate::{DType, Error};

@@ -1,7 +1,8 @@
 //! `Nx.pad/3`.
 
 use crate::Error;
-use crate::exec::parallel::{self, Cost};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::layout::size;
 use crate::ops::cast::elements;
 pub use crate::ops::shape::cost;

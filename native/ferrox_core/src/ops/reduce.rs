@@ -3,24 +3,26 @@
 //! Sums and products accumulate in 64 bits (128 for complex) and round once;
 //! minima and maxima propagate NaN.
 
-mod arg;
+mod arg_reduce;
 
 use std::borrow::Cow;
 
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
-pub use self::arg::{FewSearched, TieBreak, arg_reduce, arg_work};
-use crate::dtype::{Element, Lane};
+pub use self::arg_reduce::{FewSearched, TieBreak, arg_reduce, arg_work};
+use crate::dtype::convert::{CastOf, Narrow, TruthOf, conversion};
+use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
+use crate::dtype::{Element, Lane, sub_byte};
 use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
-use crate::exec::extreme::{self, Word};
-use crate::exec::fold::{self, BLOCK, Columns, Fold, Rows};
-use crate::exec::parallel::{self, Cost};
-use crate::lane::{CastOf, Narrow, TruthOf, conversion};
+use crate::exec::reduce::argminmax::Word;
+use crate::exec::reduce::fold::{BLOCK, Columns, Fold, Rows};
+use crate::exec::reduce::{argminmax, fold};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::layout::Shape;
-use crate::narrow::{BF16, F8, F8E4M3FN, F16};
 use crate::tensor::{Output, Tensor, scratch};
-use crate::{DType, Error, Kind, dispatch, packed};
+use crate::{DType, Error, Kind, dispatch};
 
 named! {
     /// A reduction, named as Nx names it.
@@ -47,7 +49,7 @@ pub fn cost(dtype: DType) -> Cost {
 
 /// What comparing an element costs, as it is.
 fn compare_cost(dtype: DType) -> Cost {
-    15 * dtype.width() as Cost + 20 + packed::cost(&[dtype])
+    15 * dtype.width() as Cost + 20 + sub_byte::cost(&[dtype])
 }
 
 /// Folds the elements along `axes`, which are distinct; `out` has the other
@@ -450,12 +452,16 @@ fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
 
 /// Rows in lanes of f32, of floats whose words are `K`.
 fn float_rows<S: Element, K: Word, F: Extreme>() -> Rows {
-    if F::LARGEST { extreme::rows::<S, K, f32, F, true> } else { extreme::rows::<S, K, f32, F, false> }
+    if F::LARGEST { argminmax::rows::<S, K, f32, F, true> } else { argminmax::rows::<S, K, f32, F, false> }
 }
 
 /// The same for columns.
 fn float_columns<S: Element, K: Word, F: Extreme>() -> Columns {
-    if F::LARGEST { extreme::columns::<S, K, f32, F, true> } else { extreme::columns::<S, K, f32, F, false> }
+    if F::LARGEST {
+        argminmax::columns::<S, K, f32, F, true>
+    } else {
+        argminmax::columns::<S, K, f32, F, false>
+    }
 }
 
 fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
@@ -467,7 +473,7 @@ fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
     }))
 }
 
-fn loops<S: Element, L: Lane, M: crate::lane::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
+fn loops<S: Element, L: Lane, M: crate::dtype::convert::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
     (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
 }
 

@@ -2,19 +2,21 @@
 
 use smallvec::SmallVec;
 
+use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
-use crate::exec::copy;
-pub use crate::exec::copy::FAR_COST;
-use crate::exec::parallel::{self, BYTE, Cost};
-use crate::exec::past;
+use crate::exec::copy::strided;
+pub use crate::exec::copy::strided::FAR_COST;
+use crate::exec::memory::streaming_stores;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{BYTE, Cost};
 use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, packed};
+use crate::{DType, Error};
 
 /// What moving an element costs where the next one lies beside it.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    2 * BYTE * dtype.width() as Cost + packed::cost(&[dtype])
+    2 * BYTE * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
 /// Writes a tensor's elements, seen through `layout`, in row-major order.
@@ -27,7 +29,7 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
         return Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] });
     }
     out.write(op, |out| {
-        copy::arrange(input.dtype().width(), input.bytes(), &layout, out);
+        strided::arrange(input.dtype().width(), input.bytes(), &layout, out);
         Ok(())
     })
 }
@@ -161,7 +163,7 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     out.write(OP, |out| {
         // Where tiles begin, the tensors before have to be passed.
         if parts.len() <= FEW {
-            past::try_fill(out, size, cost, 0, take)
+            streaming_stores::try_fill(out, size, cost, 0, take)
         } else {
             parallel::try_fill(out, size, cost, take)
         }

@@ -13,18 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use crate::dtype::{Element, Lane};
-use crate::exec::copy::{self, FAR_COST};
-use crate::exec::parallel::{self, Cost};
-use crate::exec::pause;
-use crate::exec::radix::{self, Digits, Indexed, STRETCH};
+use crate::dtype::convert::conversion;
+use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
+use crate::dtype::{Element, Lane, sub_byte};
+use crate::exec::copy::strided;
+use crate::exec::copy::strided::FAR_COST;
 use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
-use crate::lane::conversion;
+use crate::exec::sort::radix;
+use crate::exec::sort::radix::{Digits, Indexed, STRETCH};
+use crate::exec::threads::parallel::Cost;
+use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape, index_of};
-use crate::narrow::{BF16, F8, F8E4M3FN, F16};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor, scratch, scratch_of};
-use crate::{DType, Error, dispatch, packed};
+use crate::{DType, Error, dispatch};
 
 /// What sorting an element costs, in a long row; in a short one less.
 #[must_use]
@@ -34,13 +36,13 @@ pub fn cost(dtype: DType) -> Cost {
         let byte = if level() == Level::V4 { 650 } else { 1_700 };
         return byte * dtype.width() as Cost;
     }
-    2_000 + 2_500 * dtype.width() as Cost + packed::cost(&[dtype])
+    2_000 + 2_500 * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
 /// What an element costs of which the largest are looked for.
 #[must_use]
 pub fn top_cost(dtype: DType) -> Cost {
-    2_000 + packed::cost(&[dtype])
+    2_000 + sub_byte::cost(&[dtype])
 }
 
 /// Which elements come first.
@@ -228,7 +230,7 @@ impl<'a> Rows<'a> {
         }
         for (i, part) in out.chunks_mut(STRETCH * (out.len() / length)).enumerate() {
             run(i * STRETCH, part);
-            pause::after(parallel::work(STRETCH.min(length), cost));
+            cooperative_yield::after(parallel::work(STRETCH.min(length), cost));
         }
     }
 
@@ -260,7 +262,7 @@ impl<'a> Rows<'a> {
             }
             if self.are_many() {
                 row.sort_alike(stretch, places);
-                pause::after(parallel::work(stretch.len(), cost));
+                cooperative_yield::after(parallel::work(stretch.len(), cost));
             } else {
                 stretches.push(stretch);
             }
@@ -348,7 +350,7 @@ impl<'a> Rows<'a> {
             let mut back = vec![0; order.len()];
             order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
             let layout = Layout::contiguous(&moved).transpose(&back);
-            copy::arrange(width, &sorted, &layout, bytes);
+            strided::arrange(width, &sorted, &layout, bytes);
             Ok(())
         })
     }
@@ -446,7 +448,7 @@ impl<T: Sortable> Row<'_, T> {
                     let Some(slot) = slots.next() else { break };
                     *slot = element.store();
                 }
-                pause::after(parallel::work(end - start, FAR_COST));
+                cooperative_yield::after(parallel::work(end - start, FAR_COST));
             }
         }
     }
@@ -636,7 +638,7 @@ fn sort_values<T: Sortable>(out: Output<'_>, rows: &Rows<'_>) -> Result<(), Erro
             if let Some(doubtful) = doubtful {
                 row.restore(doubtful, out);
             }
-            pause::after(rows.cost());
+            cooperative_yield::after(rows.cost());
         }
         Ok(())
     })
@@ -687,7 +689,7 @@ fn sort_places<T: Sortable, C: Indexed + Pod>(
             rows.pass_entries(&mut entries, |start, part| row.load::<Places<C>>(start, part));
             rows.sort_row(&mut entries, &mut spare, &bytes);
             rows.pass(out, kept, |start, part| write_places(&entries[start..], C::index, dtype, part));
-            pause::after(rows.cost());
+            cooperative_yield::after(rows.cost());
         }
         Ok(())
     })
@@ -715,7 +717,7 @@ fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &Rows<'_>, kept: usize) -> 
                 }
             });
             rows.sort_prefixed(&row, &mut entries, &mut spare, (up, places));
-            pause::after(rows.cost());
+            cooperative_yield::after(rows.cost());
             rows.pass(out, kept, |start, part| {
                 write_places(&entries[start..], |entry| entry & places, dtype, part);
             });
@@ -808,7 +810,7 @@ fn top_places<T: Sortable, C: Indexed + Pod>(
                         }
                     }
                 }
-                pause::after(parallel::work(end - first, top_cost(rows.dtype)));
+                cooperative_yield::after(parallel::work(end - first, top_cost(rows.dtype)));
                 start = end;
             }
             best[..filled].sort_unstable();

@@ -1,10 +1,10 @@
 //! Elementwise operations on three tensors: `select` and `clip`.
 
 use crate::dtype::Lane;
+use crate::dtype::convert::Compute;
 use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
-use crate::exec::parallel::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::lane::Compute;
+use crate::exec::threads::parallel::Cost;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 

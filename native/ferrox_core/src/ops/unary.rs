@@ -1,59 +1,59 @@
 //! Elementwise operations on one tensor.
 //!
-//! Functions of f32 and narrower types are evaluated in f64 by `math`, in the
-//! loops of `single`, and rounded once. Functions of f64 are those of `double`, or else the C
-//! library's, of some of which `libm` has loops. Many elements of f16 and bf16 are looked up.
+//! Functions of f32 and narrower types are evaluated in f64 by `f32_functions`, in the
+//! loops of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions`, or else the C
+//! library's, of some of which `f64_glibc` has loops. Many elements of f16 and bf16 are looked up.
 
 use num_complex::Complex;
 
-use super::direct::{Direct, Table};
-use super::math::{self, Arithmetic, Software};
-use super::{complex, double, libm, lookup, single};
-use crate::dtype::Lane;
+use crate::dtype::convert::Compute;
+use crate::dtype::minifloat::BF16;
+use crate::dtype::{Lane, sub_byte};
 use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
-use crate::exec::parallel::{BYTE, Cost};
 use crate::exec::simd::{Vectorized, by_vectors, dispatch as vectorize};
-use crate::lane::Compute;
-use crate::narrow::BF16;
+use crate::exec::threads::parallel::{BYTE, Cost};
+use crate::ops::math::f32_functions::{Arithmetic, Software};
+use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
+use crate::ops::plan::{Direct, Table};
 use crate::tensor::{self, Output, Tensor};
-use crate::{DType, Error, Fault, dispatch, packed};
+use crate::{DType, Error, Fault, dispatch};
 
-/// A function of `math`, maybe with a shorter form of it for plain arguments.
+/// A function of `f32_functions`, maybe with a shorter form of it for plain arguments.
 macro_rules! single {
     ($name:ident, log) => {
         single!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
     };
     ($name:ident, tanh) => {
-        single!($name, tanh, |x| x.abs() <= math::TANH_REGULAR, tanh_regular);
+        single!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR, tanh_regular);
     };
     ($name:ident, $function:ident) => {
-        single!($name, $function, |x, results, function| single::each(x, results, function));
+        single!($name, $function, |x, results, function| f32_loops::each(x, results, function));
     };
     ($name:ident, $function:ident, $plain:expr, $shorter:ident) => {
         single!($name, $function, |x, results, function| {
-            single::each_or_plain(x, results, function, $plain, math::$shorter::<A>);
+            f32_loops::each_or_plain(x, results, function, $plain, f32_functions::$shorter::<A>);
         });
     };
     ($name:ident, $function:ident, |$x:ident, $results:ident, $f:ident| $many:expr) => {
-        impl single::Function for $name {
+        impl f32_loops::Function for $name {
             #[inline(always)]
             fn many<A: Arithmetic>(
                 $x: &[[u8; 4]],
                 _: &[[u8; 4]],
                 $results: &mut [f64],
-                _: &mut single::Scratch,
+                _: &mut f32_loops::Scratch,
             ) {
-                let $f = math::$function::<A>;
+                let $f = f32_functions::$function::<A>;
                 $many;
             }
             fn one(x: f64, _: f64) -> f64 {
-                math::$function::<Software>(x)
+                f32_functions::$function::<Software>(x)
             }
         }
     };
 }
 
-/// `functions` have an f32 version in `math`, an f64 and a complex one; those
+/// `functions` have an f32 version in `f32_functions`, an f64 and a complex one; those
 /// of `real` numbers have no complex one.
 macro_rules! unary_ops {
     (
@@ -76,7 +76,7 @@ macro_rules! unary_ops {
         fn function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
             $(
                 struct $function;
-                impl double::Function for $function {
+                impl f64_functions::Function for $function {
                     #[inline(always)]
                     fn apply<A: Arithmetic>($x: f64) -> f64 { $f64 }
                 }
@@ -89,7 +89,7 @@ macro_rules! unary_ops {
             )*
             $(
                 struct $real;
-                impl double::Function for $real {
+                impl f64_functions::Function for $real {
                     #[inline(always)]
                     fn apply<A: Arithmetic>($rx: f64) -> f64 { $rf64 }
                 }
@@ -98,15 +98,15 @@ macro_rules! unary_ops {
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
-                    (UnaryOp::$real, Compute::Single) => (single::kernel::<$real>(out), by_vectors($rps)),
-                    (UnaryOp::$real, Compute::As(DType::F64)) => ((double::tile::<$real>, DType::F64), $rps64),
+                    (UnaryOp::$real, Compute::Single) => (f32_loops::kernel::<$real>(out), by_vectors($rps)),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => ((f64_functions::tile::<$real>, DType::F64), $rps64),
                 )*
                 $(
-                    (UnaryOp::$function, Compute::Single) => (single::kernel::<$function>(out), by_vectors($ps)),
+                    (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<$function>(out), by_vectors($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
                         ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
                     }
-                    (UnaryOp::$function, _) => ((double::tile::<$function>, DType::F64), $ps64),
+                    (UnaryOp::$function, _) => ((f64_functions::tile::<$function>, DType::F64), $ps64),
                 )*
                 _ => return None,
             };
@@ -139,27 +139,27 @@ unary_ops! {
     }
     functions {
         Exp, "exp", exp, 450, |x| x.exp(), CALL, complex::exp;
-        Expm1, "expm1", expm1, 500, |x| double::expm1::<A>(x), by_vectors(1_500), complex::expm1;
+        Expm1, "expm1", expm1, 500, |x| f64_functions::expm1::<A>(x), by_vectors(1_500), complex::expm1;
         Log, "log", log, 500, |x| x.ln(), CALL, complex::log;
-        Log1p, "log1p", log1p, 650, |x| double::log1p::<A>(x), by_vectors(1_500), complex::log1p;
+        Log1p, "log1p", log1p, 650, |x| f64_functions::log1p::<A>(x), by_vectors(1_500), complex::log1p;
         Sqrt, "sqrt", sqrt, 100, |x| x.sqrt(), 200, complex::sqrt;
         Rsqrt, "rsqrt", rsqrt, 500, |x| 1.0 / x.sqrt(), 200, complex::rsqrt;
-        Tanh, "tanh", tanh, 600, |x| double::tanh::<A>(x), by_vectors(2_000), complex::tanh;
-        Sigmoid, "sigmoid", sigmoid, 550, |x| double::sigmoid::<A>(x), by_vectors(1_900), complex::sigmoid;
-        Cbrt, "cbrt", cbrt, 650, |x| double::cbrt_by::<A>(x), by_vectors(1_400), complex::cbrt;
+        Tanh, "tanh", tanh, 600, |x| f64_functions::tanh::<A>(x), by_vectors(2_000), complex::tanh;
+        Sigmoid, "sigmoid", sigmoid, 550, |x| f64_functions::sigmoid::<A>(x), by_vectors(1_900), complex::sigmoid;
+        Cbrt, "cbrt", cbrt, 650, |x| f64_functions::cbrt_by::<A>(x), by_vectors(1_400), complex::cbrt;
         Asin, "asin", asin, 950, |x| x.asin(), CALL, complex::asin;
         Acos, "acos", acos, 900, |x| x.acos(), CALL, complex::acos;
         Atan, "atan", atan, 600, |x| x.atan(), CALL, complex::atan;
-        Sinh, "sinh", sinh, 600, |x| double::sinh::<A>(x), by_vectors(1_900), complex::sinh;
-        Cosh, "cosh", cosh, 550, |x| double::cosh::<A>(x), by_vectors(1_100), complex::cosh;
-        Asinh, "asinh", asinh, 1_100, |x| double::asinh::<A>(x), by_vectors(3_000), complex::asinh;
-        Acosh, "acosh", acosh, 900, |x| double::acosh::<A>(x), by_vectors(2_300), complex::acosh;
-        Atanh, "atanh", atanh, 850, |x| double::atanh::<A>(x), by_vectors(3_200), complex::atanh;
+        Sinh, "sinh", sinh, 600, |x| f64_functions::sinh::<A>(x), by_vectors(1_900), complex::sinh;
+        Cosh, "cosh", cosh, 550, |x| f64_functions::cosh::<A>(x), by_vectors(1_100), complex::cosh;
+        Asinh, "asinh", asinh, 1_100, |x| f64_functions::asinh::<A>(x), by_vectors(3_000), complex::asinh;
+        Acosh, "acosh", acosh, 900, |x| f64_functions::acosh::<A>(x), by_vectors(2_300), complex::acosh;
+        Atanh, "atanh", atanh, 850, |x| f64_functions::atanh::<A>(x), by_vectors(3_200), complex::atanh;
     }
     real {
-        Erf, "erf", erf, 600, |x| double::erf::<A>(x), by_vectors(5_600);
-        Erfc, "erfc", erfc, 1_000, |x| double::erfc::<A>(x), by_vectors(8_000);
-        ErfInv, "erf_inv", erf_inv, 1_800, |x| double::erf_inv::<A>(x), by_vectors(6_000);
+        Erf, "erf", erf, 600, |x| f64_functions::erf::<A>(x), by_vectors(5_600);
+        Erfc, "erfc", erfc, 1_000, |x| f64_functions::erfc::<A>(x), by_vectors(8_000);
+        ErfInv, "erf_inv", erf_inv, 1_800, |x| f64_functions::erf_inv::<A>(x), by_vectors(6_000);
     }
 }
 
@@ -183,7 +183,7 @@ const CONVERSION: Cost = 200;
 /// What an element costs.
 #[must_use]
 pub fn cost(op: UnaryOp, out: DType, input: DType) -> Cost {
-    kernel(op, out, input).map_or(0, |(.., cost)| cost + CONVERSION + packed::cost(&[input, out]))
+    kernel(op, out, input).map_or(0, |(.., cost)| cost + CONVERSION + sub_byte::cost(&[input, out]))
 }
 
 /// Applies `op` to every element. The shape of `out` is the tensor's.
@@ -212,13 +212,14 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     let shape = out.shape;
     if lane == Compute::Single
         && out.dtype == dtype
-        && let Some(table) =
-            lookup::table(op, dtype, shape.iter().product(), |arguments| compute_all(op, dtype, arguments))
+        && let Some(table) = f16_lookup::table(op, dtype, shape.iter().product(), |arguments| {
+            compute_all(op, dtype, arguments)
+        })
     {
         let inputs = [input.input(shape, None).ok_or_else(unsupported)?, table];
         return out.write(op.name(), |bytes| {
             let target = Target { bytes, store: None };
-            elementwise::run(shape, target, &inputs, lookup::tile, None, lookup::COST).map_err(fault)
+            elementwise::run(shape, target, &inputs, f16_lookup::tile, None, f16_lookup::COST).map_err(fault)
         });
     }
     compute(op, out, input)
@@ -348,7 +349,7 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             if plain.0 != Compute::As(DType::F64) {
                 return Some(plain);
             }
-            match libm::unary(function) {
+            match f64_glibc::unary(function) {
                 Some((kernel, cost)) => Some((plain.0, kernel, plain.2, cost)),
                 None => Some(plain),
             }
@@ -429,7 +430,7 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
         ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
             $(
                 struct $name;
-                single!($name, $any, math::angle_is_small, $small);
+                single!($name, $any, f32_functions::angle_is_small, $small);
                 impl Unary<f64> for $name {
                     type Out = f64;
                     #[inline(always)]
@@ -445,7 +446,7 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    (UnaryOp::$name, Compute::Single) => (single::kernel::<$name>(out), by_vectors(600)),
+                    (UnaryOp::$name, Compute::Single) => (f32_loops::kernel::<$name>(out), by_vectors(600)),
                     (UnaryOp::$name, Compute::As(DType::C128)) => {
                         ((tile::<$name, Complex<f64>>, DType::C128), 40_000)
                     }

@@ -9,13 +9,14 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
+use crate::dtype::convert::conversion;
 use crate::error::ShapeDisplay;
 use crate::exec::elementwise::Convert;
-use crate::exec::fold::{Fold, OrNan};
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause::pause;
+use crate::exec::reduce::fold::{Fold, OrNan};
+use crate::exec::threads::cooperative_yield::pause;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::{Cost, Work};
 use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
-use crate::lane::conversion;
 use crate::layout::MAX_EXTENT;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor, scratch};

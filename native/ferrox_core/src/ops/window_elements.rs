@@ -1,10 +1,12 @@
 //! The elements of every window over a tensor, one window after the other:
 //! what `Nx.window_reduce/5` hands to its function.
 
-use crate::exec::parallel::{self, Cost};
+use crate::dtype::sub_byte;
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::layout::row_major;
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error, packed};
+use crate::{DType, Error};
 
 const OP: &str = "window_reduce";
 
@@ -24,7 +26,7 @@ pub struct Windows<'a> {
 /// What an element of a window costs.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    3_000 + packed::cost(&[dtype])
+    3_000 + sub_byte::cost(&[dtype])
 }
 
 /// Writes the elements of each window in row-major order, `pad` where a window

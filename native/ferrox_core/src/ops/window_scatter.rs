@@ -10,14 +10,14 @@
 //! Choosing is a fold of windows too: lanes hold an integer that orders as the
 //! element does, followed by the element's place, and the greatest one wins.
 
+use crate::dtype::convert::{Compute, Exact};
 use crate::dtype::{Class, Element, Lane};
 use crate::error::ShapeDisplay;
-use crate::exec::fold::Fold;
-use crate::exec::parallel::{self, Cost, Work};
-use crate::exec::pause;
+use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::threads::parallel::{Cost, Work};
+use crate::exec::threads::{cooperative_yield, parallel};
 use crate::exec::window::{self, Axis};
-use crate::lane::{Compute, Exact};
 use crate::layout::row_major;
 use crate::ops::cast::{self, convert};
 use crate::ops::window::{Load, Plan, Windows, check_shape};
@@ -145,7 +145,7 @@ pub fn window_scatter(
                     DType::U64 => add::<u64>(places, source, slab * size, part),
                     _ => add::<f64>(places, source, slab * size, part),
                 }
-                pause::after(parallel::work(count, ADD));
+                cooperative_yield::after(parallel::work(count, ADD));
             }
         });
     }

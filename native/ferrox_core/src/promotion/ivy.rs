@@ -13,10 +13,13 @@ mod paddle;
 mod tensorflow;
 mod torch;
 
-pub(super) use self::{
-    jax::IVY_JAX, mxnet::IVY_MXNET, numpy::IVY_NUMPY, onnx::IVY_ONNX, paddle::IVY_PADDLE,
-    tensorflow::IVY_TENSORFLOW, torch::IVY_TORCH,
-};
+pub(super) use self::jax::IVY_JAX;
+pub(super) use self::mxnet::IVY_MXNET;
+pub(super) use self::numpy::IVY_NUMPY;
+pub(super) use self::onnx::IVY_ONNX;
+pub(super) use self::paddle::IVY_PADDLE;
+pub(super) use self::tensorflow::IVY_TENSORFLOW;
+pub(super) use self::torch::IVY_TORCH;
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};

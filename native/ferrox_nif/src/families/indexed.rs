@@ -7,7 +7,7 @@ use ferrox_core::ops::{self, cast, indexed};
 use rustler::{Decoder, ListIterator, NifResult, Term};
 
 use super::work;
-use crate::call::Call;
+use crate::scheduling::Call;
 use crate::term::{Axes, Dims, Operand, Type};
 
 /// `{low, high, interior}` of each axis.

@@ -12,10 +12,10 @@ use std::marker::PhantomData;
 
 use super::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Remainder, Subtract, tile};
 use crate::DType;
+use crate::dtype::convert::{Compute, Exact};
 use crate::exec::elementwise::Kernel;
 use crate::exec::simd;
-use crate::lane::{Compute, Exact};
-use crate::ops::math::{Arithmetic, Fused, Software, two_sum};
+use crate::ops::math::f32_functions::{Arithmetic, Fused, Software, two_sum};
 
 /// An operation with its result rounded to odd.
 pub struct Odd<F, A>(PhantomData<(F, A)>);

@@ -10,10 +10,12 @@
 use std::borrow::Cow;
 
 use super::{Job, OP, Sizes};
-use crate::exec::conv::{Axis, Patches, count_up};
-use crate::exec::panels::{self, HEIGHT, Kernel, Panel, Panels, columns};
-use crate::exec::parallel::{self, Cost};
-use crate::lane::conversion;
+use crate::dtype::convert::conversion;
+use crate::exec::gemm::indirect;
+use crate::exec::gemm::indirect::{HEIGHT, Kernel, Panel, Panels, columns};
+use crate::exec::im2col::{Axis, Patches, count_up};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
 use crate::tensor::scratch;
 use crate::{DType, Error};
 
@@ -46,7 +48,7 @@ impl Job<'_> {
             Ok(())
         };
         let (images, size) = (batch * batch_groups, rows * positions);
-        let cost = panels::cost(lane.width(), depth).saturating_mul(size as Cost);
+        let cost = indirect::cost(lane.width(), depth).saturating_mul(size as Cost);
         let length = size * self.dtype.width();
         if images >= 2 * parallel::threads() && parallel::pays(images, cost) {
             return parallel::try_fill(out, images, cost, |first, out| {
@@ -166,7 +168,7 @@ impl Planes {
         let positions = columns(&self.lanes);
         let mut rows: Vec<&mut [T::Bytes]> = T::view_mut(out).chunks_exact_mut(positions).collect();
         let each = rows.len() / groups;
-        let (size, cost) = (rows.len() * positions, panels::cost(size_of::<T>(), depth));
+        let (size, cost) = (rows.len() * positions, indirect::cost(size_of::<T>(), depth));
         let aim = parallel::parts(parallel::work(size, cost), alone);
         let strips = self.lanes.len().div_ceil(self.kernel.strip);
         let width = strips.div_ceil(aim) * self.kernel.strip;

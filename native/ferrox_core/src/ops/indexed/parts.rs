@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::update::each_update;
 use super::{Indices, WRITE, Window};
-use crate::exec::parallel;
+use crate::exec::threads::parallel;
+use crate::ops::indexed::update::each_update;
 use crate::tensor::{scratch, scratch_of};
 use crate::{DType, Error};
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::matrix::{self, Matrix, add_rows};
 use super::scalar::{Precision, Scalar};
-use crate::exec::blocks::{Block, Right, subtract_within};
+use crate::exec::gemm::blocked::{Block, Right, subtract_within};
 
 /// Up to this size sums are added up in order, as Nx adds them, and above it a matrix
 /// is halved.

@@ -2,9 +2,9 @@
 //! more by elimination. The exponent is kept beside the number, so that none over- or underflows on
 //! the way.
 
-use super::lu::lu;
-use super::matrix::Matrix;
 use super::scalar::{Precision, Scalar};
+use crate::ops::linalg::lu::lu;
+use crate::ops::linalg::matrix::Matrix;
 
 /// A number as the unevaluated sum of two, the second of which is a rounding of the first.
 type Double = [f64; 2];

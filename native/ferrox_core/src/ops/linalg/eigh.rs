@@ -1,15 +1,15 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices: reflections to
 //! tridiagonal form, and for what is small implicit QL steps.
 
-use super::conquer::eigenvectors;
 use super::matrix::{
     Matrix, Scaling, TINY, descending, direction, hypotenuse, largest, pause_after, reflector, rotation,
     update_and_multiply,
 };
-use super::reflectors::Reflectors;
-use super::rotations::Rotated;
-use super::scalar::Scalar;
 use crate::Error;
+use crate::ops::linalg::divide_and_conquer::eigenvectors;
+use crate::ops::linalg::reflectors::Reflectors;
+use crate::ops::linalg::rotations::Rotated;
+use crate::ops::linalg::scalar::Scalar;
 
 const OP: &str = "eigh";
 

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::determinant::Scaled;
 use super::matrix::{Matrix, add_rows, add_scaled, divide, largest, noise, pause_after};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, backward, forward};
 use crate::Error;
-use crate::exec::blocks::{Block, Right, subtract_within};
+use crate::exec::gemm::blocked::{Block, Right, subtract_within};
+use crate::ops::linalg::determinant::Scaled;
 
 /// Matrices of at most so many columns are eliminated one column after the other.
 const SMALL: usize = 32;

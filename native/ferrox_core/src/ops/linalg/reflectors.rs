@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use super::matrix::Matrix;
-use super::scalar::Scalar;
 use crate::Error;
-use crate::exec::blocks::{Update, View, multiply};
+use crate::exec::gemm::blocked::{Update, View, multiply};
+use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::scalar::Scalar;
 
 /// Reflections that are applied together.
 pub const TOGETHER: usize = 32;

@@ -3,11 +3,12 @@
 
 use std::mem;
 
-use super::matrix::Matrix;
-use super::scalar::Scalar;
 use crate::Error;
-use crate::exec::parallel::{self, Cost};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::threads::parallel;
+use crate::exec::threads::parallel::Cost;
+use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::scalar::Scalar;
 
 /// Rows that are rotated together: enough to hide the latency of an addition, and few
 /// enough for the caches.

@@ -5,8 +5,8 @@ use std::ops::{Add, Mul, Neg, Sub};
 
 use crate::DType;
 use crate::dtype::Lane;
-use crate::exec::blocks::Number;
-use crate::ops::complex;
+use crate::exec::gemm::blocked::Number;
+use crate::ops::math::complex;
 
 /// A number that matrices hold while they are computed with.
 pub trait Scalar:

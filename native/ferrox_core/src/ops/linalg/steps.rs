@@ -10,11 +10,11 @@ mod jacobi;
 mod polar;
 mod qr_iteration;
 
-use super::lu::Lu;
-use super::matrix::Matrix;
-use super::scalar::Scalar;
-use super::svd::Svd;
 use crate::Error;
+use crate::ops::linalg::lu::Lu;
+use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::scalar::Scalar;
+use crate::ops::linalg::svd::Svd;
 
 /// Whose steps small matrices of single precision go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub fn lu<T: Scalar>(a: &Matrix<T>, steps: Steps) -> Result<Option<Lu<T>>, Error
     if steps != Steps::Former || !(2..=LONG).contains(&n) {
         return Ok(None);
     }
-    let lu = super::lu::by_columns(a.copy("lu")?);
+    let lu = crate::ops::linalg::lu::by_columns(a.copy("lu")?);
     let factors = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
     let greatest = factors.fold(0.0, |m: f64, (i, j)| m.max(lu.packed.at(i, j).abs()));
     Ok(if lu.packed.is_finite() && greatest <= GROWTH { Some(lu) } else { None })

@@ -1,15 +1,15 @@
 //! Singular values and vectors of real matrices: reflections to bidiagonal
 //! form, and for what is small implicit QR steps (Golub and Kahan).
 
-use super::conquer::singular_vectors;
 use super::matrix::{
     Matrix, Scaling, TINY, add_rows, add_scaled, descending, largest, pause_after, reflect_rows, reflector,
     rotation,
 };
-use super::qr::qr;
-use super::reflectors::Reflectors;
-use super::rotations::Rotated;
 use crate::Error;
+use crate::ops::linalg::divide_and_conquer::singular_vectors;
+use crate::ops::linalg::qr::qr;
+use crate::ops::linalg::reflectors::Reflectors;
+use crate::ops::linalg::rotations::Rotated;
 
 const OP: &str = "svd";
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::matrix::{Matrix, add_rows, pause_after};
-use super::scalar::Scalar;
 use crate::Error;
-use crate::exec::blocks::{Update, View, multiply};
+use crate::exec::gemm::blocked::{Update, View, multiply};
+use crate::ops::linalg::scalar::Scalar;
 
 /// What is solved: `op(A) X = B`, or `X op(A) = B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Singular values from the eigenvalues of `AᵀA`, as Nx finds those of thin
 //! decompositions since 0.11: `Nx.LinAlg.SVD`. Small ones lose half of their digits.
 
-use super::super::matrix::Matrix;
-use super::super::svd::Svd;
 use super::{EPS, jacobi, single, times};
 use crate::Error;
+use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::svd::Svd;
 
 /// `A = U S Vᵀ` of a matrix at least as high as wide, of two columns or more.
 ///

@@ -7,7 +7,7 @@
 //! counterpart in the other. After each round the rows move on by one, like the
 //! teams of a tournament, so that each has met every other in the end.
 
-use super::super::matrix::Matrix;
+use crate::ops::linalg::matrix::Matrix;
 
 /// Rows and columns that there is space for.
 const SPACE: usize = 4;

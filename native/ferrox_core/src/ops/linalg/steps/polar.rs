@@ -5,14 +5,14 @@
 //! Scientific Computing 35 (2013). What Nx does for matrices of lower rank is left
 //! out: they take another way.
 
-use super::super::cholesky::cholesky;
-use super::super::matrix::Matrix;
-use super::super::qr::stepwise;
-use super::super::scalar::Precision;
-use super::super::svd::Svd;
-use super::super::triangular::{Diagonal, backward, forward};
 use super::{EPS, Steps, eigenvectors, single, times};
 use crate::Error;
+use crate::ops::linalg::cholesky::cholesky;
+use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::qr::stepwise;
+use crate::ops::linalg::scalar::Precision;
+use crate::ops::linalg::svd::Svd;
+use crate::ops::linalg::triangular::{Diagonal, backward, forward};
 
 const OP: &str = "svd";
 

@@ -2,7 +2,7 @@
 //! `Nx.BinaryBackend.Matrix.eigh/5`. It stops once the vectors don't change by more
 //! than `eps`, which may be long before they are right.
 
-use super::super::matrix::Matrix;
+use crate::ops::linalg::matrix::Matrix;
 
 /// After so many factorizations Nx gives up.
 const STEPS: usize = 1_000;

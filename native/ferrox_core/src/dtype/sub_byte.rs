@@ -1,0 +1,61 @@
+//! Types of 2 and 4 bits, several to a byte, the first in the highest bits, as
+//! an Erlang bitstring holds them.
+
+use crate::exec::threads::parallel::Cost;
+use crate::tensor::scratch;
+use crate::{DType, Error};
+
+/// One byte an element, sign-extended for signed types.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for them.
+pub fn unpack(op: &'static str, dtype: DType, size: usize, packed: &[u8]) -> Result<Vec<u8>, Error> {
+    let bits = dtype.bits();
+    let per_byte = 8 / bits;
+    let signed = dtype.storage() == DType::S8;
+    let mut wide = scratch(op, dtype, &[size], size)?;
+    for (elements, &byte) in wide.chunks_mut(per_byte).zip(packed) {
+        for (i, element) in elements.iter_mut().enumerate() {
+            // The element at the top of the byte, then shifted down.
+            let top = byte << (i * bits);
+            *element = if signed { ((top as i8) >> (8 - bits)) as u8 } else { top >> (8 - bits) };
+        }
+    }
+    Ok(wide)
+}
+
+/// The low bits of each byte; unused bits at the end are zero.
+pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
+    let bits = dtype.bits();
+    let mask = (1u8 << bits) - 1;
+    for (elements, byte) in wide.chunks(8 / bits).zip(packed) {
+        *byte =
+            elements.iter().enumerate().fold(0, |byte, (i, &e)| byte | (e & mask) << (8 - bits * (i + 1)));
+    }
+}
+
+/// What widening and packing an element of each type costs.
+pub(crate) fn cost(dtypes: &[DType]) -> Cost {
+    1_000 * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_undoes_unpacking() {
+        for dtype in [DType::U2, DType::U4, DType::S2, DType::S4] {
+            let bytes = [0b1001_0011, 0b0110_1100];
+            let size = 16 / dtype.bits();
+            let wide = unpack("test", dtype, size, &bytes).expect("small");
+            assert_eq!(wide.len(), size);
+            let mut back = [0; 2];
+            pack(dtype, &wide, &mut back);
+            assert_eq!(back, bytes, "{dtype}");
+        }
+        assert_eq!(unpack("test", DType::S2, 3, &[0b1101_1000]), Ok(vec![0xff, 1, 0xfe]));
+        assert_eq!(unpack("test", DType::U4, 1, &[0b1001_0000]), Ok(vec![9]));
+    }
+}

@@ -1,0 +1,6 @@
+//! Loops that reduce many elements to one.
+
+pub mod argminmax;
+#[cfg(target_arch = "x86_64")]
+pub(in crate::exec) mod argminmax_simd;
+pub mod fold;

@@ -1,0 +1,5 @@
+//! Sorts of keys.
+
+pub mod radix;
+#[cfg(target_arch = "x86_64")]
+pub(in crate::exec) mod simd_quicksort;

@@ -1,0 +1,478 @@
+//! Complex functions in f64. Those of c64 are the same ones, rounded.
+//!
+//! Branch cuts, signed zeros, infinities and NaN are as in Annex G of C99; functions that it hasn't
+//! follow from those that it has: the sine from the hyperbolic sine, `log1p` from `log`. Where C
+//! leaves a sign open, so does this. Elsewhere each part has an error of a few units in its last
+//! place, also where the other part is far greater: no formula subtracts what is rounded, but
+//! where a part is zero along a curve, and there it is computed in double-double arithmetic.
+//!
+//! After Kahan, "Branch Cuts for Complex Elementary Functions" (1987).
+
+mod double_double;
+mod inverse;
+mod power;
+
+use std::f64::consts::LN_2;
+
+use num_complex::Complex;
+
+use crate::ops::math::f64_functions;
+use double_double::{exp_cos_m1, two_product};
+pub use inverse::{acos, acosh, asin, asinh, atan, atanh};
+pub use power::{LARGEST_INTEGER, pow};
+
+type C = Complex<f64>;
+
+/// The textbook quotient; of finite numbers where something in between leaves
+/// the range of an f64, that of operands scaled by powers of two.
+#[inline(always)]
+pub fn divide(a: C, b: C) -> C {
+    let denominator = norm(b);
+    let result = quotient_by(a, b, denominator);
+    if denominator.is_normal() && result.is_finite() {
+        return result;
+    }
+    if !a.is_finite() || !b.is_finite() || b.re == 0.0 && b.im == 0.0 {
+        return result;
+    }
+    divide_scaled(a, b)
+}
+
+#[cold]
+#[inline(never)]
+fn divide_scaled(a: C, b: C) -> C {
+    let greatest = b.re.abs().max(b.im.abs());
+    // Subnormal numbers count as the smallest normal one.
+    let exponent = ((greatest.to_bits() >> 52) as i32 - 1023).max(-1022);
+    let b = scale(b, -exponent);
+    let denominator = norm(b);
+    // Products of subnormal numbers would lose what precision they have.
+    let up = if a.re.abs().max(a.im.abs()) < 1e-280 { 200 } else { 0 };
+    let result = quotient_by(scale(a, up), b, denominator);
+    // A product of the greatest numbers and one less than two may overflow.
+    let small = quotient_by(scale(a, -4), b, denominator);
+    let part = |x: f64, small: f64| {
+        if x.is_finite() { scale_part(x, -exponent - up) } else { scale_part(small, 4 - exponent) }
+    };
+    C::new(part(result.re, small.re), part(result.im, small.im))
+}
+
+fn scale(z: C, exponent: i32) -> C {
+    C::new(scale_part(z.re, exponent), scale_part(z.im, exponent))
+}
+
+/// `x * 2^exponent`, in steps that are in range.
+fn scale_part(mut x: f64, mut exponent: i32) -> f64 {
+    while exponent.abs() > 1000 {
+        let step = 1000 * exponent.signum();
+        x *= power_of_two(step);
+        exponent -= step;
+    }
+    x * power_of_two(exponent)
+}
+
+#[inline(always)]
+fn norm(z: C) -> f64 {
+    z.re * z.re + z.im * z.im
+}
+
+/// The product of pairs of f32, each part rounded once.
+#[inline(always)]
+pub fn multiply_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
+    rounded(widened(a) * widened(b))
+}
+
+/// Their quotient: nothing in between leaves the range of f64.
+#[inline(always)]
+pub fn divide_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
+    let (a, b) = (widened(a), widened(b));
+    rounded(quotient_by(a, b, norm(b)))
+}
+
+/// Their power, each part rounded once.
+pub fn pow_single(x: Complex<f32>, y: Complex<f32>) -> Complex<f32> {
+    rounded(pow(widened(x), widened(y)))
+}
+
+#[inline(always)]
+fn widened(z: Complex<f32>) -> C {
+    C::new(f64::from(z.re), f64::from(z.im))
+}
+
+#[inline(always)]
+fn rounded(z: C) -> Complex<f32> {
+    Complex::new(z.re as f32, z.im as f32)
+}
+
+#[inline(always)]
+fn quotient_by(a: C, b: C, denominator: f64) -> C {
+    if b.re.is_infinite() && b.im == 0.0 && a.re.is_finite() && a.im.is_finite() {
+        return C::new(0.0, 0.0);
+    }
+    C::new((a.re * b.re + a.im * b.im) / denominator, (a.im * b.re - a.re * b.im) / denominator)
+}
+
+/// Above `GREAT` and below `SMALL`, squares leave the range of an f64 or lose digits.
+const GREAT: f64 = power_of_two(510);
+const SMALL: f64 = power_of_two(-450);
+/// What brings great and small numbers into that range. Halves and thirds of the exponent are
+/// whole.
+const SCALE_EXPONENT: i32 = 600;
+
+const fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent + 1023) as u64) << 52)
+}
+
+/// A power of two by which to multiply a number of this magnitude, so that its square is an
+/// ordinary number. Zeros, infinities and NaN remain what they are.
+#[inline(always)]
+fn scaling(magnitude: f64) -> i32 {
+    if magnitude > GREAT {
+        -SCALE_EXPONENT
+    } else if magnitude < SMALL {
+        SCALE_EXPONENT
+    } else {
+        0
+    }
+}
+
+/// The magnitude, without overflow in between.
+#[inline]
+pub fn abs(z: C) -> f64 {
+    let (x, y) = (z.re.abs(), z.im.abs());
+    let exponent = scaling(x.max(y));
+    let (up, down) = (power_of_two(exponent), power_of_two(-exponent));
+    let (x, y) = (x * up, y * up);
+    // Beside an infinity, NaN doesn't count.
+    let infinite = (x == f64::INFINITY) | (y == f64::INFINITY);
+    if infinite { f64::INFINITY } else { (x * x + y * y).sqrt() * down }
+}
+
+/// The angle, from -pi to pi.
+#[inline]
+pub fn phase(z: C) -> f64 {
+    z.im.atan2(z.re)
+}
+
+// Exponentials
+
+/// `c factor e^x`, of which `e^x` may overflow alone.
+#[inline]
+fn times_exp(x: f64, factor: f64, c: f64) -> f64 {
+    /// `e^STEP` is very near the f64 that stands for it, and a difference of few bits from `x`
+    /// exact.
+    const STEP: f64 = 698.591796875;
+    const EXP_STEP: f64 = 2.480632822040546e303;
+    if x <= 709.0 {
+        return x.exp() * factor * c;
+    }
+    let once = c * EXP_STEP * factor;
+    if x <= 2.0 * STEP { (x - STEP).exp() * once } else { (x - 2.0 * STEP).exp() * (once * EXP_STEP) }
+}
+
+/// The exponential.
+#[inline]
+pub fn exp(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if y == 0.0 {
+        return C::new(x.exp(), y);
+    }
+    if !y.is_finite() && x.is_infinite() {
+        return if x > 0.0 { C::new(x, f64::NAN) } else { C::new(0.0, 0f64.copysign(y)) };
+    }
+    let (sin, cos) = (y.sin(), y.cos());
+    if x <= 709.0 {
+        let r = x.exp();
+        return C::new(r * cos, r * sin);
+    }
+    C::new(times_exp(x, 1.0, cos), times_exp(x, 1.0, sin))
+}
+
+/// The exponential minus one.
+pub fn expm1(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if y == 0.0 {
+        return C::new(x.exp_m1(), y);
+    }
+    if !z.is_finite() || x > 100.0 {
+        let w = exp(z);
+        return C::new(w.re - 1.0, w.im);
+    }
+    let (exp, cos) = (x.exp(), y.cos());
+    let im = exp * y.sin();
+    if cos < 0.0 {
+        return C::new(exp * cos - 1.0, im);
+    }
+    // As a difference of two terms that vanish with z. It is zero along curves through zero and the
+    // other multiples of 2 pi i.
+    let half = (0.5 * y).sin();
+    let (plus, minus) = (x.exp_m1() * cos, 2.0 * half * half);
+    let mut re = plus - minus;
+    if re.abs() < 0.5 * minus && plus > 0.0 && y.abs() <= double_double::LARGEST_ANGLE {
+        re = exp_cos_m1(x, y, 0);
+    }
+    C::new(re, im)
+}
+
+/// From here on, `e^-x` vanishes against `e^x`.
+const MINUS_VANISHES: f64 = 20.0;
+
+/// The hyperbolic sine and cosine of `x` times a number each.
+#[inline]
+fn times_sinh_cosh(x: f64, of_sinh: f64, of_cosh: f64) -> (f64, f64) {
+    let a = x.abs();
+    if a > MINUS_VANISHES {
+        let (sinh, cosh) = (times_exp(a, 0.5, of_sinh), times_exp(a, 0.5, of_cosh));
+        return (if x < 0.0 { -sinh } else { sinh }, cosh);
+    }
+    let m1 = a.exp_m1();
+    let exp = m1 + 1.0;
+    let sinh = 0.5 * (m1 + m1 / exp);
+    (sinh.copysign(x) * of_sinh, 0.5 * (exp + 1.0 / exp) * of_cosh)
+}
+
+/// The hyperbolic sine.
+pub fn sinh(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if y == 0.0 {
+        return C::new(times_sinh_cosh(x, 1.0, 1.0).0, y);
+    }
+    if !y.is_finite() && (x == 0.0 || x.is_infinite()) {
+        return C::new(x, f64::NAN);
+    }
+    let (re, im) = times_sinh_cosh(x, y.cos(), y.sin());
+    C::new(re, im)
+}
+
+/// The hyperbolic cosine.
+pub fn cosh(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    // The sign of a product of zeros.
+    let zero = if x.is_sign_negative() { -0f64 } else { 0.0 } * 1f64.copysign(y);
+    if y == 0.0 {
+        return C::new(times_sinh_cosh(x, 1.0, 1.0).1, zero);
+    }
+    if !y.is_finite() && x == 0.0 {
+        return C::new(f64::NAN, zero);
+    }
+    if !y.is_finite() && x.is_infinite() {
+        return C::new(f64::INFINITY, f64::NAN);
+    }
+    let (im, re) = times_sinh_cosh(x, y.sin(), y.cos());
+    C::new(re, im)
+}
+
+/// The hyperbolic tangent.
+pub fn tanh(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    let a = x.abs();
+    if x.is_infinite() && !y.is_finite() {
+        return C::new(1f64.copysign(x), 0f64.copysign(y));
+    }
+    if y == 0.0 && x.is_nan() || x == 0.0 && !y.is_finite() {
+        return C::new(x, if y == 0.0 { y } else { f64::NAN });
+    }
+    let (sin, cos) = (y.sin(), y.cos());
+    if a > MINUS_VANISHES && y.is_finite() {
+        // The rest, 2 cos(2 y) e^(-2 a), vanishes.
+        let exp = (-a).exp();
+        return C::new(1f64.copysign(x), 4.0 * sin * cos * exp * exp);
+    }
+    // (sinh a cosh a + i sin y cos y) / (sinh^2 a + cos^2 y), each times 4 e^(2 a).
+    let m1 = (2.0 * a).exp_m1();
+    let exp = m1 + 1.0;
+    let denominator = m1 * m1 + 4.0 * exp * (cos * cos);
+    C::new((m1 * (m1 + 2.0) / denominator).copysign(x), 4.0 * exp * (sin * cos) / denominator)
+}
+
+/// What `f(i z) / i` is for a function of `w = y + i x`: both have their parts exchanged.
+#[inline(always)]
+fn rotated(f: impl Fn(C) -> C, z: C) -> C {
+    let w = f(C::new(z.im, z.re));
+    C::new(w.im, w.re)
+}
+
+/// The sine.
+pub fn sin(z: C) -> C {
+    rotated(sinh, z)
+}
+
+/// The cosine.
+pub fn cos(z: C) -> C {
+    cosh(C::new(-z.im, z.re))
+}
+
+/// The tangent.
+pub fn tan(z: C) -> C {
+    rotated(tanh, z)
+}
+
+/// The logistic function.
+pub fn sigmoid(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if y == 0.0 && x.is_nan() {
+        return z;
+    }
+    if !y.is_finite() && x.is_infinite() {
+        return C::new(if x > 0.0 { 1.0 } else { 0.0 }, 0f64.copysign(y));
+    }
+    let a = x.abs();
+    let (exp, m1) = ((-a).exp(), -(-a).exp_m1());
+    let (sin, cos_half) = (y.sin(), (0.5 * y).cos());
+    let square = cos_half * cos_half;
+    // |1 + e^z|^2 = (1 - e)^2 + 4 e cos^2(y / 2), where e is the exponential.
+    let denominator = m1 * m1 + 4.0 * exp * square;
+    let im = exp * sin / denominator;
+    if x >= 0.0 {
+        return C::new((m1 + 2.0 * exp * square) / denominator, im);
+    }
+    // The real part is e (e + cos y), which is zero along curves between the poles.
+    let (plus, minus) = if exp < 0.5 { (exp, -y.cos()) } else { (2.0 * square, m1) };
+    let mut sum = plus - minus;
+    if sum.abs() < 0.5 * minus && y.abs() <= double_double::LARGEST_ANGLE {
+        sum = -exp * exp_cos_m1(a, y, 2);
+    }
+    C::new(exp * sum / denominator, im)
+}
+
+// Logarithms
+
+/// Between these squares of magnitudes, logarithms are computed from their distance to one.
+const NEAR_ONE: std::ops::Range<f64> = 0.5..3.0;
+
+/// The principal logarithm.
+#[inline]
+pub fn log(z: C) -> C {
+    C::new(log_abs(z.re, z.im), phase(z))
+}
+
+/// The logarithm of the magnitude.
+#[inline]
+fn log_abs(x: f64, y: f64) -> f64 {
+    let square = x * x + y * y;
+    if NEAR_ONE.contains(&square) {
+        let ((a, b), (c, d)) = (two_product(x, x), two_product(y, y));
+        return 0.5 * double_double::sum([d, b, c, a, -1.0]).value().ln_1p();
+    }
+    let exponent = scaling(x.abs().max(y.abs()));
+    if exponent == 0 && square.is_finite() {
+        return 0.5 * square.ln();
+    }
+    let scaled = abs(C::new(scale_part(x, exponent), scale_part(y, exponent)));
+    scaled.ln() - f64::from(exponent) * LN_2
+}
+
+/// The principal logarithm of one plus the argument.
+pub fn log1p(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if y == 0.0 && x > -1.0 {
+        return C::new(x.ln_1p(), y);
+    }
+    let im = y.atan2(1.0 + x);
+    let square = x * (2.0 + x) + y * y;
+    if !(-0.5..2.0).contains(&square) {
+        return C::new(log_abs(1.0 + x, y), im);
+    }
+    // |1 + z|^2 - 1, which is zero on a circle.
+    let ((a, b), (c, d)) = (two_product(x, x), two_product(y, y));
+    C::new(0.5 * double_double::sum([d, b, c, a, 2.0 * x]).value().ln_1p(), im)
+}
+
+// Roots
+
+/// The principal square root.
+#[inline]
+pub fn sqrt(z: C) -> C {
+    let exponent = scaling(z.re.abs().max(z.im.abs()));
+    if exponent == 0 && z.re.is_finite() && z.im.is_finite() {
+        return root_parts(z, greater_root(z.re, abs_scaled(z)));
+    }
+    sqrt_at_ends(z, exponent)
+}
+
+/// Of a number whose square is an ordinary one.
+#[inline(always)]
+fn abs_scaled(z: C) -> f64 {
+    (z.re * z.re + z.im * z.im).sqrt()
+}
+
+/// The magnitude of that part of a square root that is the real one if `x` is positive, else the
+/// imaginary one.
+#[inline(always)]
+fn greater_root(x: f64, abs: f64) -> f64 {
+    (0.5 * (abs + x.abs())).sqrt()
+}
+
+/// The square root, from its greater part.
+#[inline(always)]
+fn root_parts(z: C, greater: f64) -> C {
+    let lesser = z.im / (2.0 * greater);
+    if z.re >= 0.0 { C::new(greater, lesser) } else { C::new(lesser.abs(), greater.copysign(z.im)) }
+}
+
+#[cold]
+#[inline(never)]
+fn sqrt_at_ends(z: C, exponent: i32) -> C {
+    let Complex { re: x, im: y } = z;
+    if y.is_infinite() {
+        return C::new(f64::INFINITY, y);
+    }
+    if x.is_infinite() {
+        // NaN remains NaN, all else zero.
+        let zero = if y.is_nan() { y } else { 0.0 };
+        return if x > 0.0 { C::new(x, zero.copysign(y)) } else { C::new(zero, f64::INFINITY.copysign(y)) };
+    }
+    if x == 0.0 && y == 0.0 {
+        return C::new(0.0, y);
+    }
+    if x.is_nan() || y.is_nan() {
+        return C::new(f64::NAN, f64::NAN);
+    }
+    // The lesser part may come from one that is lost when scaled.
+    let scaled = scale(z, exponent);
+    root_parts(z, scale_part(greater_root(scaled.re, abs_scaled(scaled)), -exponent / 2))
+}
+
+/// One over the square root.
+pub fn rsqrt(z: C) -> C {
+    if z.re.is_infinite() || z.im.is_infinite() {
+        return C::new(0.0, 0f64.copysign(-z.im));
+    }
+    // At zero, C divides so.
+    if z.re == 0.0 && z.im == 0.0 {
+        return C::new(f64::INFINITY, f64::NAN);
+    }
+    let exponent = scaling(z.re.abs().max(z.im.abs()));
+    // The conjugate root over the magnitude.
+    let scaled = scale(z, exponent);
+    let abs = abs_scaled(scaled);
+    let root = greater_root(scaled.re, abs);
+    let greater = scale_part(root / abs, exponent / 2);
+    // From a part that is lost when scaled down.
+    let up = exponent.max(0);
+    let lesser = scale_part(scale_part(z.im, up) / (2.0 * root * abs), 3 * exponent / 2 - up);
+    if z.re >= 0.0 { C::new(greater, -lesser) } else { C::new(lesser.abs(), greater.copysign(-z.im)) }
+}
+
+/// The principal cube root.
+pub fn cbrt(z: C) -> C {
+    let Complex { re: x, im: y } = z;
+    if x == 0.0 && y == 0.0 {
+        return C::new(0.0, y);
+    }
+    let exponent = scaling(x.abs().max(y.abs()));
+    let abs = abs(scale(z, exponent));
+    let root = f64_functions::cbrt(abs);
+    // A step of Newton's method.
+    let root = if abs.is_finite() { root + (abs / (root * root) - root) / 3.0 } else { abs };
+    let root = scale_part(root, -exponent / 3);
+    if abs.is_infinite() && (x.is_nan() || y.is_nan()) {
+        return C::new(abs, f64::NAN);
+    }
+    // A third of the tangent, which may be less than any f64.
+    if x > 0.0 && y.is_finite() && y.abs() <= 1e-10 * x {
+        return C::new(root, if y == 0.0 || x.is_infinite() { 0f64.copysign(y) } else { root / x * y / 3.0 });
+    }
+    let angle = phase(z) / 3.0;
+    C::new(root * angle.cos(), root * angle.sin())
+}

@@ -1,0 +1,161 @@
+//! Inverse circular and hyperbolic functions, after Hull, Fairgrieve and Tang, "Implementing the
+//! complex arcsine and arccosine functions using exception handling" (1997), and Kahan (1987).
+
+use std::f64::consts::{FRAC_PI_2, LN_2};
+
+use crate::ops::math::complex::{C, abs, log_abs, rotated};
+
+/// What `FRAC_PI_2` lacks.
+const HALF_PI_LOW: f64 = 6.123233995736766e-17;
+
+/// Beyond `FAR`, one vanishes against squares; below `NEAR`, squares vanish against one.
+const FAR: f64 = 1e17;
+const NEAR: f64 = 1e-9;
+
+/// `(sqrt(a^2 + b^2) - b) / 2`, given the root, without cancellation.
+#[inline]
+fn half_excess(a: f64, b: f64, root: f64) -> f64 {
+    if b < 0.0 {
+        (root - b) / 2.0
+    } else if b == 0.0 {
+        a / 2.0
+    } else {
+        a * a / (root + b) / 2.0
+    }
+}
+
+/// The parts of the inverse hyperbolic sine of `x + i y` in the first quadrant, not far out, the
+/// imaginary one as the numbers whose `atan2` it is. It is `arcosh(a) + i arcsin(y / a)`, where `a`
+/// is half the sum of the distances from `i` and `-i`.
+fn asinh_quadrant(x: f64, y: f64) -> (f64, (f64, f64)) {
+    let (r, s) = (abs(C::new(x, y + 1.0)), abs(C::new(x, y - 1.0)));
+    let a = ((r + s) / 2.0).max(1.0);
+    // Whether x counts beside the distance of y from one.
+    let beside = x >= f64::EPSILON * (y - 1.0).abs();
+    let re = if a >= 10.0 {
+        (a + (a * a - 1.0).sqrt()).ln()
+    } else if y == 1.0 && x < f64::EPSILON * f64::EPSILON {
+        x.sqrt()
+    } else if beside {
+        let m1 = half_excess(x, 1.0 + y, r) + half_excess(x, 1.0 - y, s);
+        (m1 + (m1 * (a + 1.0)).sqrt()).ln_1p()
+    } else if y < 1.0 {
+        x / ((1.0 - y) * (1.0 + y)).sqrt()
+    } else {
+        ((y - 1.0) + ((y - 1.0) * (y + 1.0)).sqrt()).ln_1p()
+    };
+    // sqrt(a^2 - y^2)
+    let side = if y == 1.0 && x < f64::EPSILON {
+        return (re, (y, x.sqrt() * ((a + y) / 2.0).sqrt()));
+    } else if beside {
+        let difference = half_excess(x, y + 1.0, r) + half_excess(x, y - 1.0, s);
+        (difference * (a + y)).sqrt()
+    } else if y > 1.0 {
+        // Of which x may have few digits.
+        const SCALE: f64 = 1e100;
+        return (re, (y * SCALE, x * SCALE * y / ((y + 1.0) * (y - 1.0)).sqrt()));
+    } else {
+        ((1.0 - y) * (1.0 + y)).sqrt()
+    };
+    (re, (y, side))
+}
+
+/// The inverse hyperbolic sine.
+pub fn asinh(z: C) -> C {
+    let C { re: x, im: y } = z;
+    let (a, b) = (x.abs(), y.abs());
+    if x.is_nan() || y.is_nan() {
+        return if x.is_infinite() || y == 0.0 {
+            z
+        } else if y.is_infinite() {
+            C::new(y, x)
+        } else {
+            C::new(f64::NAN, f64::NAN)
+        };
+    }
+    if a.max(b) > FAR {
+        return C::new((log_abs(a, b) + LN_2).copysign(x), b.atan2(a).copysign(y));
+    }
+    if a.max(b) < NEAR {
+        return z;
+    }
+    let (re, (opposite, adjacent)) = asinh_quadrant(a, b);
+    C::new(re.copysign(x), opposite.atan2(adjacent).copysign(y))
+}
+
+/// The principal inverse sine.
+pub fn asin(z: C) -> C {
+    rotated(asinh, z)
+}
+
+/// The inverse cosine.
+pub fn acos(z: C) -> C {
+    let C { re: x, im: y } = z;
+    let (a, b) = (x.abs(), y.abs());
+    if x.is_nan() || y.is_nan() {
+        return if x.is_infinite() {
+            C::new(f64::NAN, f64::NEG_INFINITY)
+        } else if y.is_infinite() {
+            C::new(f64::NAN, -y)
+        } else if x == 0.0 {
+            C::new(FRAC_PI_2, f64::NAN)
+        } else {
+            C::new(f64::NAN, f64::NAN)
+        };
+    }
+    if a.max(b) > FAR {
+        return C::new(b.atan2(x), (log_abs(a, b) + LN_2).copysign(-y));
+    }
+    if a.max(b) < NEAR {
+        return C::new(FRAC_PI_2 - (x - HALF_PI_LOW), -y);
+    }
+    let (im, (adjacent, opposite)) = asinh_quadrant(b, a);
+    C::new(opposite.atan2(adjacent.copysign(x)), im.copysign(-y))
+}
+
+/// The inverse hyperbolic cosine.
+pub fn acosh(z: C) -> C {
+    let C { re, im } = acos(z);
+    // The arc cosine times i or -i, whichever has a positive real part.
+    if im.is_nan() && !re.is_nan() {
+        C::new(im, re.copysign(z.im))
+    } else {
+        C::new(im.abs(), re.copysign(z.im))
+    }
+}
+
+/// The inverse hyperbolic tangent.
+pub fn atanh(z: C) -> C {
+    let C { re: x, im: y } = z;
+    let (a, b) = (x.abs(), y.abs());
+    if a == f64::INFINITY || b == f64::INFINITY {
+        let im = if y.is_nan() { y } else { FRAC_PI_2.copysign(y) };
+        return C::new(0f64.copysign(x), im);
+    }
+    if x.is_nan() || y.is_nan() {
+        return C::new(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
+    }
+    if a.max(b) > FAR {
+        // The real part is that of 1 / z. At most the lesser part is lost when scaled.
+        let greater = a.max(b);
+        let (u, v) = (a / greater, b / greater);
+        return C::new((u / (u * u + v * v) / greater).copysign(x), FRAC_PI_2.copysign(y));
+    }
+    if a.max(b) < NEAR {
+        return z;
+    }
+    let distance = (a - 1.0) * (a - 1.0) + b * b;
+    let re = if a == 1.0 && b < NEAR {
+        // Squares vanish against two.
+        (LN_2 - b.ln()) / 2.0
+    } else {
+        (4.0 * a / distance).ln_1p() / 4.0
+    };
+    let im = (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b * b) / 2.0;
+    C::new(re.copysign(x), im.copysign(y))
+}
+
+/// The principal inverse tangent.
+pub fn atan(z: C) -> C {
+    rotated(atanh, z)
+}

@@ -1,0 +1,193 @@
+//! Functions of f64 are within one unit in the last place of the nearest number, but for those whose
+//! last digits Nx's documentation shows, and of all floats zeros keep their sign.
+
+#![allow(clippy::unreadable_literal, reason = "digits as the documentation shows them")]
+
+mod common;
+
+use common::number::{Number, cast, landmarks, value};
+use common::{Random, Source, contiguous, output};
+use ferrox_core::DType::{self, *};
+use ferrox_core::ops::math::f64_functions::cbrt;
+use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::{Output, Tensor};
+
+/// A line with the name of a function, then one for each argument, with the bits of that and of the
+/// f64 that is nearest to the result, both of which mpmath gave with 400 bits.
+const EXACT: &str = include_str!("fixtures/f64_functions.txt");
+
+const FLOATS: [DType; 6] = [F8, F8E4M3FN, F16, BF16, F32, F64];
+
+fn compute(op: UnaryOp, arguments: &[f64]) -> Vec<f64> {
+    let bytes: Vec<u8> = arguments.iter().flat_map(|x| x.to_ne_bytes()).collect();
+    let (shape, mut out) = ([arguments.len()], vec![0; bytes.len()]);
+    let tensor = Tensor::new("test", F64, &shape, &bytes).expect("sound");
+    unary(op, Output::new("test", F64, &shape, &mut out).expect("sound"), &tensor).expect("supported");
+    out.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect()
+}
+
+/// The functions in `f64_functions`, with arguments and results.
+fn exact() -> Vec<(UnaryOp, Vec<(f64, f64)>)> {
+    let mut functions: Vec<(UnaryOp, Vec<(f64, f64)>)> = Vec::new();
+    for line in EXACT.lines() {
+        let bits = |text| f64::from_bits(u64::from_str_radix(text, 16).expect("bits"));
+        match (line.split_once(' '), functions.last_mut()) {
+            (Some((x, y)), Some((_, pairs))) => pairs.push((bits(x), bits(y))),
+            _ => {
+                let op = UnaryOp::ALL.iter().find(|op| op.name() == line).expect("a function");
+                functions.push((*op, Vec::new()));
+            }
+        }
+    }
+    functions
+}
+
+/// Numbers that follow each other are one apart, and so are the zeros.
+fn place(x: f64) -> i64 {
+    let bits = x.to_bits().cast_signed();
+    if bits < 0 { i64::MIN - bits - 1 } else { bits }
+}
+
+/// How many numbers a result may be from the nearest: some have the digits of Nx's documentation,
+/// which lie as far from the exact result as their formulas.
+fn bound(op: UnaryOp) -> u64 {
+    match op {
+        UnaryOp::Erfc => 3,
+        UnaryOp::Sinh | UnaryOp::Sigmoid | UnaryOp::Acosh | UnaryOp::Atanh | UnaryOp::Rsqrt => 2,
+        _ => 1,
+    }
+}
+
+#[test]
+fn near_the_exact_result() {
+    let mut compared = 0;
+    for (op, pairs) in exact() {
+        let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        for ((&x, expected), got) in x.iter().zip(expected).zip(compute(op, &x)) {
+            let apart = place(got).abs_diff(place(expected));
+            let same_sign = got.is_sign_negative() == expected.is_sign_negative();
+            assert!(
+                apart <= bound(op) && same_sign,
+                "{} of {x:e}: {got:e} for {expected:e}, {apart} apart",
+                op.name()
+            );
+            compared += 1;
+        }
+    }
+    println!("double: {compared} results compared");
+}
+
+/// Not only near: what most of the results are.
+#[test]
+fn nearly_all_are_the_nearest() {
+    for (op, pairs) in exact().into_iter().filter(|(op, _)| bound(*op) == 1) {
+        let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let different =
+            compute(op, &x).iter().zip(&expected).filter(|(got, expected)| got != expected).count();
+        assert!(20 * different <= x.len(), "{}: {different} of {} differ", op.name(), x.len());
+    }
+}
+
+#[test]
+fn alone_and_in_any_number_the_same() {
+    let mut random = Random(1);
+    for (op, pairs) in exact() {
+        let mut x: Vec<f64> = pairs.iter().map(|&(x, _)| x).collect();
+        x.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0]);
+        let together = compute(op, &x);
+        for _ in 0..40 {
+            let start = random.below(x.len());
+            let end = start + 1 + random.below((x.len() - start).min(70));
+            let apart = compute(op, &x[start..end]);
+            for ((x, apart), together) in x[start..end].iter().zip(apart).zip(&together[start..]) {
+                let same = apart.to_bits() == together.to_bits() || apart.is_nan() && together.is_nan();
+                assert!(same, "{} of {x:e}: {apart:e} or {together:e}", op.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn cubes_have_whole_roots() {
+    for i in 0..=2_000_u32 {
+        for root in [f64::from(i), -f64::from(i), f64::from(i) * 2_f64.powi(300)] {
+            let cube = root * root * root;
+            assert_eq!(compute(UnaryOp::Cbrt, &[cube]), [root]);
+            assert_eq!(cbrt(cube).to_bits(), root.to_bits());
+        }
+    }
+}
+
+/// The digits that Nx's documentation shows of f64, but those of `erf_inv`, of which seven are right.
+#[test]
+fn digits_of_the_documentation() {
+    use UnaryOp::*;
+    for (op, x, expected) in [
+        (Expm1, [1.0, 2.0, 3.0], [1.718281828459045, 6.38905609893065, 19.085536923187668]),
+        (Rsqrt, [1.0, 2.0, 3.0], [1.0, 0.7071067811865475, 0.5773502691896258]),
+        (Sigmoid, [1.0, 2.0, 3.0], [0.7310585786300049, 0.8807970779778823, 0.9525741268224334]),
+        (Sinh, [1.0, 2.0, 3.0], [1.1752011936438014, 3.626860407847019, 10.017874927409903]),
+        (Acosh, [1.0, 2.0, 3.0], [0.0, 1.3169578969248166, 1.762747174039086]),
+        (Atanh, [0.1, 0.5, 0.9], [0.10033534773107558, 0.5493061443340548, 1.4722194895832204]),
+        (Erfc, [1.0, 2.0, 3.0], [0.15729920705028513, 0.004677734981047265, 2.2090496998585438e-05]),
+    ] {
+        assert_eq!(compute(op, &x), expected, "{}", op.name());
+    }
+}
+
+/// At zeros, ones, infinities and NaN, as C99 and IEEE 754 say, and the round of -0.3, as Nx does.
+#[test]
+fn special_values_of_every_type() {
+    use UnaryOp::*;
+    const INF: f64 = f64::INFINITY;
+    const NAN: f64 = f64::NAN;
+    let x = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN];
+    let (e, log_2) = (std::f64::consts::E, std::f64::consts::LN_2);
+    let expected = [
+        (Expm1, [0.0, -0.0, e - 1.0, 1.0 / e - 1.0, INF, -1.0, NAN]),
+        (Log1p, [0.0, -0.0, log_2, -INF, INF, NAN, NAN]),
+        (Cbrt, [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN]),
+        (Rsqrt, [INF, -INF, 1.0, NAN, 0.0, NAN, NAN]),
+        (Sinh, [0.0, -0.0, 1f64.sinh(), -1f64.sinh(), INF, -INF, NAN]),
+        (Cosh, [1.0, 1.0, 1f64.cosh(), 1f64.cosh(), INF, INF, NAN]),
+        (Tanh, [0.0, -0.0, 1f64.tanh(), -1f64.tanh(), 1.0, -1.0, NAN]),
+        (Sigmoid, [0.5, 0.5, 1.0 / (1.0 + 1.0 / e), 1.0 / (1.0 + e), 1.0, 0.0, NAN]),
+        (Asinh, [0.0, -0.0, 1f64.asinh(), -1f64.asinh(), INF, -INF, NAN]),
+        (Acosh, [NAN, NAN, 0.0, NAN, INF, NAN, NAN]),
+        (Atanh, [0.0, -0.0, INF, -INF, NAN, NAN, NAN]),
+        (Erf, [0.0, -0.0, 0.842_700_792_949_714_9, -0.842_700_792_949_714_9, 1.0, -1.0, NAN]),
+        (Erfc, [1.0, 1.0, 0.157_299_207_050_285_13, 1.842_700_792_949_715, 0.0, 2.0, NAN]),
+        (ErfInv, [0.0, -0.0, INF, -INF, NAN, NAN, NAN]),
+        (Round, [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN]),
+    ];
+    for dtype in FLOATS {
+        let bits = |x: f64| cast(Number::Real(x), dtype);
+        for (op, results) in expected {
+            for (&x, result) in x.iter().zip(results) {
+                // One of these types has no infinities.
+                if value(bits(x), dtype).re().is_infinite() != x.is_infinite() {
+                    continue;
+                }
+                let [got, result] = [run(op, dtype, x), value(bits(result), dtype).re()];
+                let same = got.to_bits() == result.to_bits() || got.is_nan() && result.is_nan();
+                let near = got != 0.0 && result != 0.0 && (got - result).abs() <= 3e-16 * result.abs();
+                assert!(same || near, "{} of {x} of {dtype}: {got:e} for {result:e}", op.name());
+            }
+        }
+        assert_eq!(run(Round, dtype, -0.3).to_bits(), 0.0_f64.to_bits());
+        // Of slope one: small arguments are results.
+        let [_, normal, smallest] = landmarks(dtype);
+        for x in [normal, smallest, -normal, -smallest] {
+            for op in [Expm1, Log1p, Sinh, Tanh, Asinh, Atanh].into_iter().filter(|_| normal < 1e-3) {
+                assert_eq!(run(op, dtype, x).to_bits(), x.to_bits(), "{} of {x:e} of {dtype}", op.name());
+            }
+        }
+    }
+}
+
+/// What one element becomes.
+fn run(op: UnaryOp, dtype: DType, x: f64) -> f64 {
+    let source = Source::new(dtype, contiguous(&[]), &[Number::Real(x)]);
+    let got = output(dtype, &[], |out| unary(op, out, &source.buffer())).expect("supported");
+    value(got[0], dtype).re()
+}
