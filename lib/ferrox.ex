@@ -666,7 +666,11 @@ defmodule Ferrox do
          %Tensor{type: {kind, bits}, shape: shape, data: right}
        )
        when is_binary(left) and is_binary(right) do
-    %Tensor{data: Native.binary_alike(op, type, shape, left, right), type: type, shape: shape}
+    %Tensor{
+      data: Native.binary(op, type, shape, {type, shape, left}, {type, shape, right}),
+      type: type,
+      shape: shape
+    }
   end
 
   defp nx_binary(op, left, right), do: merged(op, left, right, & &1)
@@ -687,7 +691,7 @@ defmodule Ferrox do
          _result
        )
        when is_binary(left) and is_binary(right) do
-    {type, data} = Native.merged(op, shape, left_type, left, right_type, right)
+    {type, data} = Native.merged_binary(op, shape, {left_type, left}, {right_type, right})
     %Tensor{data: data, type: type, shape: shape}
   end
 
@@ -753,7 +757,7 @@ defmodule Ferrox do
          %Tensor{type: right_type, shape: {}, data: right}
        )
        when is_binary(left) and is_binary(right) do
-    data = Native.binary_alike(op, type, shape, {left_type, left}, {right_type, {}, right})
+    data = Native.binary(op, type, shape, {left_type, shape, left}, {right_type, {}, right})
     %Tensor{data: data, type: type, shape: shape}
   end
 
@@ -975,7 +979,7 @@ defmodule Ferrox do
 
   defp nx_unary(op, %Tensor{type: {_, _} = type, shape: shape, data: data})
        when is_binary(data),
-       do: %Tensor{data: Native.unary_alike(op, type, shape, data), type: type, shape: shape}
+       do: %Tensor{data: Native.unary(op, type, {type, shape, data}), type: type, shape: shape}
 
   defp nx_unary(op, tensor) do
     %Tensor{type: type} = tensor = nx_tensor(tensor, op)
@@ -1271,27 +1275,8 @@ defmodule Ferrox do
   @spec dot(operand, operand, keyword) :: Tensor.t()
   def dot(left, right, opts \\ [])
 
-  # Matrices, or one with a vector, of one type, as most are.
-  def dot(
-        %Tensor{type: {kind, bits} = type, shape: {m, k}, data: left} = one,
-        %Tensor{type: {kind, bits}, shape: right_shape, data: right} = other,
-        []
-      )
-      when elem(right_shape, 0) == k and tuple_size(right_shape) < 3 and is_binary(left) and
-             is_binary(right) do
-    case {Promotion.in_effect(), right_shape} do
-      {:nx, {_, n}} -> matmul(type, {m, n}, {1, m, k, n}, left, right)
-      {:nx, {_}} -> matmul(type, {m}, {1, m, k, 1}, left, right)
-      {mode, _} -> dot_last(mode, one, other, [])
-    end
-  end
-
-  def dot(left, right, opts), do: dot_last(mode!(opts, :dot), left, right, opts)
-
-  defp matmul(type, shape, sizes, left, right),
-    do: %Tensor{data: Native.matmul(type, shape, sizes, left, right), type: type, shape: shape}
-
-  defp dot_last(mode, left, right, opts) do
+  def dot(left, right, opts) do
+    mode = mode!(opts, :dot)
     left = Operands.tensor!(left, mode, :dot)
     right = Operands.tensor!(right, mode, :dot)
 

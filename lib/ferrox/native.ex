@@ -8,7 +8,7 @@ defmodule Ferrox.Native do
   @on_load :load
 
   # What each call passes through.
-  @compile {:inline, like: 3, data: 3, flat: 3, size: 1}
+  @compile {:inline, like: 3, data: 3, size: 1}
 
   @typep type :: {atom, pos_integer}
   @type operand :: {type, tuple, bitstring}
@@ -51,13 +51,12 @@ defmodule Ferrox.Native do
 
   families = [
     binary: 5,
-    merged: 6,
     unary: 4,
     as_type: 3,
     reduce: 7,
     reduce_axes: 5,
     arg_reduce: 8,
-    dot: 4,
+    dot: 8,
     matmul: 7,
     window: 5,
     window_scatter: 6,
@@ -128,64 +127,34 @@ defmodule Ferrox.Native do
     end
   end
 
-  # Of what `like` gives: has the shape of the result.
-  defguardp has_shape(operand) when is_binary(operand) or tuple_size(operand) == 2
-
   @doc "`op` is one of the 24 of `Nx.Backend`, `shape` that of the result."
   @spec binary(atom, type, tuple, operand, operand) :: bitstring
   def binary(op, type, shape, left, right) do
     left = like(left, type, shape)
     right = like(right, type, shape)
-    call(:binary, [op, type, flat(shape, left, right), left, right]) |> data(type, shape)
+    call(:binary, [op, type, shape, left, right]) |> data(type, shape)
   end
-
-  # Where every operand has the result's shape it doesn't matter, and a size is
-  # quicker to decode.
-  defp flat(shape, left, right) when has_shape(left) and has_shape(right), do: size(shape)
-  defp flat(shape, _left, _right), do: shape
-
-  @spec unary(atom, type, operand) :: bitstring
-  def unary(op, type, {_, shape, _} = input) do
-    input = like(input, type, shape)
-    call(:unary, [op, type, flat(shape, input, input), input]) |> data(type, shape)
-  end
-
-  @spec as_type(type, operand) :: bitstring
-  def as_type(type, {_, shape, _} = input) do
-    input = like(input, type, shape)
-    call(:as_type, [type, flat(shape, input, input), input]) |> data(type, shape)
-  end
-
-  ## The same of operands as most are, with data in whole bytes: of the result's shape, its data
-  ## or `{type, data}`, or of one element, `{type, {}, data}`. A call on a few elements takes two
-  ## thirds of the time.
-
-  @typep alike :: binary | {type, binary} | {type, {}, binary}
-
-  @spec binary_alike(atom, type, tuple, alike, alike) :: bitstring
-  def binary_alike(op, type, shape, left, right),
-    do: call(:binary, [op, type, size(shape), left, right]) |> data(type, shape)
 
   @doc """
-  The same of operands of the result's shape, in the type that Nx gives the result, and that
-  type. Two calls would take half as long again.
+  `binary/5` of operands of one shape, in the type that Nx gives the result, and that type. Two
+  calls would take half as long again for a few elements.
   """
-  @spec merged(atom, tuple, type, binary, type, binary) :: {type, bitstring}
-  def merged(op, shape, left_type, left, right_type, right) do
-    case call(:merged, [op, size(shape), left_type, left, right_type, right]) do
+  @spec merged_binary(atom, tuple, {type, binary}, {type, binary}) :: {type, bitstring}
+  def merged_binary(op, shape, left, right) do
+    case call(:binary, [op, :nx, shape, left, right]) do
       {{_, bits}, _} = typed when bits >= 8 -> typed
       {{_, _} = type, data} -> {type, data(data, type, shape)}
       {:error, _} = error -> unwrap!(error)
     end
   end
 
-  @spec unary_alike(atom, type, tuple, alike) :: bitstring
-  def unary_alike(op, type, shape, input),
-    do: call(:unary, [op, type, size(shape), input]) |> data(type, shape)
+  @spec unary(atom, type, operand) :: bitstring
+  def unary(op, type, {_, shape, _} = input),
+    do: call(:unary, [op, type, shape, like(input, type, shape)]) |> data(type, shape)
 
-  @spec as_type_alike(type, tuple, alike) :: bitstring
-  def as_type_alike(type, shape, input),
-    do: call(:as_type, [type, size(shape), input]) |> data(type, shape)
+  @spec as_type(type, operand) :: bitstring
+  def as_type(type, {_, shape, _} = input),
+    do: call(:as_type, [type, shape, like(input, type, shape)]) |> data(type, shape)
 
   ## Others
 
@@ -234,34 +203,25 @@ defmodule Ferrox.Native do
   @doc "Each side is `{operand, axes to sum over, axes of the batch}`."
   @spec dot(type, tuple, side, side) :: bitstring
         when side: {operand, [non_neg_integer], [non_neg_integer]}
-  def dot(type, shape, {left, contract, batch}, {right, contract2, batch2}) do
+  def dot(type, shape, {left, left_axes, left_batch}, {right, right_axes, right_batch}) do
     {{_, left_shape, left_data}, {_, right_shape, right_data}} = {left, right}
-    sizes = matrices(left_shape, contract, batch, right_shape, contract2, batch2)
 
-    if sizes != nil and is_binary(left_data) and is_binary(right_data) do
-      left = like(left, type, left_shape)
-      matmul(type, shape, sizes, left, like(right, type, right_shape))
-    else
-      {left, right} = {{whole(left), contract, batch}, {whole(right), contract2, batch2}}
-      call(:dot, [type, shape, left, right]) |> data(type, shape)
+    case matrices(left_shape, left_axes, left_batch, right_shape, right_axes, right_batch) do
+      {batches, m, k, n} when is_binary(left_data) and is_binary(right_data) ->
+        left = like(left, type, left_shape)
+        right = like(right, type, right_shape)
+        call(:matmul, [type, batches, m, k, n, left, right]) |> data(type, shape)
+
+      _ ->
+        {left, right} = {whole(left), whole(right)}
+
+        call(:dot, [type, shape, left, left_axes, left_batch, right, right_axes, right_batch])
+        |> data(type, shape)
     end
   end
 
-  @doc """
-  The product of `{batches, m, k, n}`, matrices of `m` by `k` and of `k` by `n`. A side of the
-  result's type is its data, another `{type, data}`.
-  """
-  @spec matmul(
-          type,
-          tuple,
-          {non_neg_integer, non_neg_integer, non_neg_integer, non_neg_integer},
-          binary | {type, binary},
-          binary | {type, binary}
-        ) :: bitstring
-  def matmul(type, shape, {batches, m, k, n}, left, right),
-    do: call(:matmul, [type, batches, m, k, n, left, right]) |> data(type, shape)
-
-  # `{batches, m, k, n}` where it is a product of matrices of m by k and of k by n.
+  # `{batches, m, k, n}` for matrices of m by k and of k by n: four numbers are decoded sooner than
+  # shapes and axes.
   defp matrices({m, k}, [1], [], {k, n}, [0], []), do: {1, m, k, n}
   defp matrices({m, k}, [1], [], {k}, [0], []), do: {1, m, k, 1}
   defp matrices({k}, [0], [], {k, n}, [0], []), do: {1, 1, k, n}
@@ -483,8 +443,8 @@ defmodule Ferrox.Native do
   defp all_data([answer | answers], [{type, shape} | results]),
     do: [data(answer, type, shape) | all_data(answers, results)]
 
-  # An operand of an elementwise operation may leave out what is as in the result:
-  # the less there is, the quicker it is decoded.
+  # An operand of an elementwise operation without what it has in common with the result: the less
+  # there is, the quicker it is decoded.
   defp like({type, shape, data}, type, shape) when is_binary(data), do: data
   defp like({type, shape, data}, _type, shape) when is_binary(data), do: {type, data}
   defp like(operand, _type, _shape), do: whole(operand)

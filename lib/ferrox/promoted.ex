@@ -38,7 +38,7 @@ defmodule Ferrox.Promoted do
 
   def cast(%Tensor{type: {_, _} = from, shape: shape, data: data, weak: false}, {_, _} = type)
       when is_binary(data) do
-    %Tensor{data: Native.as_type_alike(type, shape, {from, data}), type: type, shape: shape}
+    %Tensor{data: Native.as_type(type, {from, shape, data}), type: type, shape: shape}
   end
 
   def cast(%Tensor{type: type} = tensor, type), do: %{tensor | weak: false}

@@ -1,5 +1,6 @@
 //! How loops run: over tiles, on how many threads, with which instructions.
 
+pub mod convert;
 pub mod copy;
 pub mod elementwise;
 pub mod gemm;

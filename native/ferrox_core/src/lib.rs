@@ -6,6 +6,7 @@
 //! * `ops`: what each family of operations means;
 //! * `exec`: how loops run: tiles, threads, instruction sets.
 
+pub mod cost;
 pub mod dtype;
 mod error;
 pub mod exec;

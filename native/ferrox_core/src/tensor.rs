@@ -3,9 +3,6 @@
 use std::borrow::Cow;
 
 use crate::dtype::sub_byte;
-use crate::exec::copy::strided;
-use crate::exec::elementwise::{Access, Buffer, Conversion, FEW_BYTES, Input, Operand};
-use crate::exec::memory::recycling_allocator;
 use crate::layout::{self, Layout};
 use crate::{DType, Error};
 
@@ -58,7 +55,7 @@ impl<'a> Tensor<'a> {
             return Err(Error::DataSize { op, dtype, shape, expected, actual: bytes.len() });
         }
         let bytes = if dtype.is_packed() {
-            Cow::Owned(sub_byte::unpack(op, dtype, shape.iter().product(), bytes)?)
+            Cow::Owned(sub_byte::unpack(op, dtype, shape, bytes)?)
         } else {
             Cow::Borrowed(bytes)
         };
@@ -147,22 +144,6 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The elements in row-major order without gaps, without a copy where
-    /// they lie so already.
-    ///
-    /// # Errors
-    ///
-    /// `Error::TooLarge` if there is no memory for a copy.
-    pub fn dense(&self, op: &'static str) -> Result<Cow<'_, [u8]>, Error> {
-        if let Some(bytes) = self.contiguous() {
-            return Ok(Cow::Borrowed(bytes));
-        }
-        let width = self.dtype.width();
-        let mut out = scratch(op, self.dtype, self.shape(), self.size() * width)?;
-        strided::arrange(width, &self.bytes, &self.layout(), &mut out);
-        Ok(Cow::Owned(out))
-    }
-
     /// Its one element's bytes, if it has exactly one.
     #[inline]
     #[must_use]
@@ -177,98 +158,6 @@ impl<'a> Tensor<'a> {
         };
         Some(&self.bytes[index * width..(index + 1) * width])
     }
-
-    /// What a kernel reads for a result of the given shape, if that is all of the elements or the
-    /// only one, or they are few as often as they repeat.
-    #[inline]
-    pub(crate) fn operand<'b>(&'b self, shape: &[usize], buffer: &'b mut Buffer) -> Option<Operand<'b>> {
-        if same_but_leading_ones(self.shape(), shape) {
-            return self.contiguous().map(Operand::Slice);
-        }
-        if self.rank() <= shape.len()
-            && let Some(element) = self.scalar()
-        {
-            return Some(Operand::Scalar(element));
-        }
-        let width = self.dtype.width();
-        let length = shape.iter().product::<usize>() * width;
-        if length > FEW_BYTES {
-            return None;
-        }
-        buffer.resize(length, 0);
-        layout::spread(width, self.contiguous()?, self.shape(), shape, buffer)
-            .then_some(Operand::Slice(buffer))
-    }
-
-    /// An operand of an elementwise operation with a result of the given
-    /// shape, if it broadcasts to that.
-    #[inline]
-    pub(crate) fn input(&self, shape: &[usize], load: Option<Conversion>) -> Option<Input<'_>> {
-        let width = self.dtype.width();
-        let (bytes, access) = if same_but_leading_ones(self.shape(), shape)
-            && let Some(bytes) = self.contiguous()
-        {
-            (bytes, Access::Dense)
-        } else if self.rank() <= shape.len()
-            && let Some(bytes) = self.scalar()
-        {
-            (bytes, Access::Scalar)
-        } else {
-            (self.bytes(), Access::Strided(Box::new(self.layout().broadcast_right(shape)?)))
-        };
-        Some(Input { bytes, width, access, load })
-    }
-}
-
-/// Whether `shape` is `inner` with any number of ones before it.
-#[inline]
-fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
-    shape
-        .len()
-        .checked_sub(inner.len())
-        .is_some_and(|lead| shape[..lead].iter().all(|&dim| dim == 1) && shape[lead..].iter().eq(inner))
-}
-
-/// Zeroed memory for an intermediate result, or an error where there is none.
-///
-/// # Errors
-///
-/// `Error::TooLarge`, naming the tensor that it is for.
-pub fn scratch(op: &'static str, dtype: DType, shape: &[usize], length: usize) -> Result<Vec<u8>, Error> {
-    scratch_of(op, dtype, shape, length)
-}
-
-/// `scratch` of other values than bytes.
-///
-/// # Errors
-///
-/// `Error::TooLarge`, naming the tensor that they are for.
-pub(crate) fn scratch_of<T: Copy + Default>(
-    op: &'static str,
-    dtype: DType,
-    shape: &[usize],
-    length: usize,
-) -> Result<Vec<T>, Error> {
-    filled(op, dtype, shape, length, T::default())
-}
-
-/// `scratch` full of a value.
-///
-/// # Errors
-///
-/// `Error::TooLarge`, naming the tensor that it is for.
-pub(crate) fn filled<T: Copy>(
-    op: &'static str,
-    dtype: DType,
-    shape: &[usize],
-    length: usize,
-    value: T,
-) -> Result<Vec<T>, Error> {
-    recycling_allocator::filled(length, value).map_err(|_| Error::TooLarge {
-        op,
-        dtype,
-        shape: shape.to_vec(),
-    })
 }
 
 /// The memory that a result is written to: exactly `byte_size` of its type and
@@ -317,8 +206,7 @@ impl<'a> Output<'a> {
         if !self.dtype.is_packed() {
             return fill(self.bytes);
         }
-        let length = self.shape.iter().product();
-        let mut wide = scratch(op, self.dtype, self.shape, length)?;
+        let mut wide = sub_byte::zeroed(op, self.dtype, self.shape)?;
         fill(&mut wide)?;
         sub_byte::pack(self.dtype, &wide, self.bytes);
         Ok(())

@@ -3,7 +3,7 @@
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
-use ferrox_core::ops::dot::matmul;
+use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::{Error, Fault, Output, Tensor};
 
 const SIZE: usize = 20_011;
@@ -103,7 +103,8 @@ fn matrices_with_vectors() {
                 });
                 let mut result = vec![0x5A; m * width];
                 let out = Output::new("test", dtype, &shapes[2], &mut result).expect("as long");
-                matmul(out, &left, &right).expect("defined");
+                let left = Side { tensor: &left, contract: &[2], batch: &[0] };
+                dot(out, left, Side { tensor: &right, contract: &[1], batch: &[0] }).expect("defined");
                 let first = first.get_or_insert_with(|| result.clone());
                 assert!(*first == result, "{dtype}, {m} by {k}, at {matrix_after} and {vector_after}");
             }

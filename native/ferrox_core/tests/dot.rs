@@ -5,8 +5,8 @@ mod common;
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, merge, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::dot::{Few, Side, dot, matmul};
-use ferrox_core::{Error, Output};
+use ferrox_core::Error;
+use ferrox_core::ops::dot::{Side, dot};
 
 /// Axes of both sides: those to sum over and those of the batch.
 #[derive(Clone, Debug)]
@@ -73,11 +73,6 @@ fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> 
         |tensor, side: usize| Side { tensor, contract: &axes.contract[side], batch: &axes.batch[side] };
     let got = output(out, &shape, |out| dot(out, side(&l, 0), side(&r, 1)));
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let matrices = (&axes.contract, &axes.batch) == (&[vec![2], vec![1]], &[vec![0], vec![0]]);
-    if matrices && [l_shape.len(), r_shape.len()] == [3, 3] {
-        let product = output(out, &shape, |out| matmul(out, &l, &r));
-        assert_eq!(product.as_ref(), Ok(&got), "{} of matrices", what());
-    }
     let result: Vec<Vec<usize>> = indices(&shape).collect();
     let sums: Vec<Vec<usize>> = indices(&summed).collect();
     let zero = if out.is_integer() { Number::Integer(0) } else { Number::Real(0.0) };
@@ -347,40 +342,6 @@ fn narrow_with_a_few() {
 }
 
 #[test]
-fn few_at_once_are_as_by_plan() {
-    let (mut compared, mut random) = (0, Random(5));
-    for &dtype in DType::ALL {
-        for (batches, [m, k, n]) in
-            [(1, [1, 1, 1]), (1, [4, 4, 4]), (2, [3, 5, 2]), (3, [1, 7, 4]), (1, [6, 9, 1]), (1, [1, 40, 1])]
-        {
-            let left = Source::random(dtype, contiguous(&[batches, m, k]), &mut random);
-            let right = Source::random(dtype, contiguous(&[batches, k, n]), &mut random);
-            let (left, right) = (left.buffer(), right.buffer());
-            let few = Few::new(dtype, batches, [m, k, n], left.bytes(), right.bytes());
-            let direct = !dtype.is_packed() && (dtype.is_integer() || matches!(dtype, F32 | F64 | C128));
-            assert_eq!(few.is_some(), direct, "{dtype}");
-            let Some(few) = few else { continue };
-            let mut planned = vec![0xA5; batches * m * n * dtype.width()];
-            let shape = [batches, m, n];
-            let out = Output::new("dot", dtype, &shape, &mut planned).expect("as long");
-            matmul(out, &left, &right).expect("matrices");
-            let mut got = vec![0xA5; few.results() * dtype.width()];
-            few.run(&mut got);
-            assert_eq!(got, planned, "{dtype}, {batches} of {m} by {k} by {n}");
-            compared += 1;
-        }
-    }
-    assert!(compared > 50, "{compared}");
-    let none =
-        |batches, sizes, left: &[u8], right: &[u8]| Few::new(F32, batches, sizes, left, right).is_none();
-    assert!(none(1, [1, 2, 1], &[0; 8], &[0; 4]));
-    assert!(none(1, [0, 2, 1], &[], &[0; 8]));
-    assert!(none(1, [1, 0, 1], &[], &[]));
-    assert!(none(usize::MAX, [usize::MAX, 2, 1], &[0; 8], &[0; 8]));
-    assert!(none(1, [17, 17, 17], &[0; 17 * 17 * 4], &[0; 17 * 17 * 4]));
-}
-
-#[test]
 fn what_is_refused() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (a, b, c) = (one(F32, &[2, 3]), one(F32, &[4, 5]), one(C64, &[2, 3]));
@@ -401,22 +362,6 @@ fn what_is_refused() {
     );
     assert_eq!(try_dot(F32, &[2, 2], (&a, &[1]), (&c, &[1])), "dot is not defined for f32 and c64");
     assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");
-
-    let (a, b, c) = (one(F32, &[2, 3, 4]), one(F32, &[2, 4, 5]), one(C64, &[2, 4, 5]));
-    let (a, b, c) = (a.buffer(), b.buffer(), c.buffer());
-    let try_matmul = |out, shape: &[usize], left: &_, right: &_| {
-        message(output(out, shape, |out| matmul(out, left, right)))
-    };
-    let problem = "are not batches of matrices that go together";
-    assert_eq!(
-        try_matmul(F32, &[2, 3, 4], &a, &b),
-        format!("dot: shapes {{2, 3, 4}} and {{2, 4, 5}} {problem}")
-    );
-    assert_eq!(
-        try_matmul(F32, &[2, 3, 4], &a, &a),
-        format!("dot: shapes {{2, 3, 4}} and {{2, 3, 4}} {problem}")
-    );
-    assert_eq!(try_matmul(F32, &[2, 3, 5], &a, &c), "dot is not defined for f32 and c64");
 }
 
 /// Products of a batch that are shared out, too small to be shared themselves.

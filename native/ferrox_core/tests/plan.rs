@@ -1,59 +1,66 @@
-//! What runs for a few elements, against what runs for many: the same bits and the same faults.
+//! Plans of elementwise operations: an element of a result does not depend on how many there are,
+//! nor a plan on what was asked before.
 
 mod common;
 
 use common::number::{Number, cast, to_bytes};
 use common::{Random, result_type, values};
 use ferrox_core::DType::{self, *};
-use ferrox_core::exec::elementwise::Operand;
 use ferrox_core::ops::binary::{self, BinaryOp, binary};
-use ferrox_core::ops::plan::Direct;
 use ferrox_core::ops::unary::{self, UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
 
-/// Elements of which the operations plan how to compute them, and of which nothing is planned.
+/// Elements of several tiles, and elements that are computed at once.
 const MANY: usize = 5000;
 const FEW: usize = 32;
 
-/// Both ways to compute `out` from operands of `dtype`.
-fn same<const N: usize>(
+type Computed = Result<Vec<u8>, Error>;
+
+/// `size` elements of an operation from `start`, of operands of some types and bytes.
+fn part<const N: usize>(
+    out: DType,
+    operands: [(DType, &[u8]); N],
+    start: usize,
+    size: usize,
+    run: &impl Fn(Output<'_>, [&Tensor<'_>; N]) -> Result<(), Error>,
+) -> Computed {
+    let shape = [size];
+    let mut bytes = vec![0; size * out.width()];
+    let tensors = operands.map(|(dtype, bytes)| {
+        let part = start * dtype.width()..(start + size) * dtype.width();
+        Tensor::new("test", dtype, &shape, &bytes[part]).expect("as many")
+    });
+    run(Output::new("test", out, &shape, &mut bytes).expect("as many"), tensors.each_ref())?;
+    Ok(bytes)
+}
+
+/// Compares parts with the whole; returns whether the operation is defined.
+fn compare<const N: usize>(
     name: &str,
-    direct: &Direct<N>,
     out: DType,
     operands: [(DType, &[u8]); N],
     run: impl Fn(Output<'_>, [&Tensor<'_>; N]) -> Result<(), Error>,
-) {
+) -> bool {
     let what = || format!("{name} of {:?} to {out}", operands.map(|(dtype, _)| dtype.name()));
-    let shape = [MANY];
-    let mut expected = vec![0; MANY * out.width()];
-    let tensors = operands.map(|(dtype, bytes)| Tensor::new("test", dtype, &shape, bytes).expect("as many"));
-    let answer = run(Output::new("test", out, &shape, &mut expected).expect("as many"), tensors.each_ref());
-    let size = if direct.takes(MANY) { MANY } else { FEW };
-    assert!(direct.takes(size));
-    for start in (0..MANY).step_by(size).take(8) {
-        let size = size.min(MANY - start);
-        let part = |dtype: DType| start * dtype.width()..(start + size) * dtype.width();
-        let mut bytes = vec![0; size * out.width()];
-        let elements = operands.map(|operand| Operand::Slice(&operand.1[part(operand.0)]));
-        match (direct.run(size, &mut bytes, elements), &answer) {
-            (Ok(()), Ok(())) => assert!(bytes == expected[part(out)], "{}", what()),
-            (Err(fault), Err(Error::Element { fault: expected, .. })) => assert_eq!(fault, *expected),
-            // All others have none.
-            (Ok(()), Err(Error::Element { .. })) if size == FEW => {}
-            (run, answer) => panic!("{}: {run:?}, not {answer:?}", what()),
+    let whole = part(out, operands, 0, MANY, &run);
+    if matches!(whole, Err(Error::UnsupportedType { .. })) {
+        return false;
+    }
+    for start in (0..MANY).step_by(FEW).take(8) {
+        match (part(out, operands, start, FEW, &run), &whole) {
+            (Ok(few), Ok(many)) => {
+                let expected = &many[start * out.width()..][..few.len()];
+                assert!(few == expected, "{} at {start}", what());
+            }
+            (Err(Error::Element { fault, .. }), Err(Error::Element { fault: expected, .. })) => {
+                assert_eq!(fault, *expected, "{}", what());
+            }
+            // Another element has the fault.
+            (Ok(_), Err(Error::Element { .. })) => {}
+            (few, many) => panic!("{}: {few:?}, not {many:?}", what()),
         }
     }
-}
-
-/// Whether an operation has a meaning for operands of these types.
-fn computes(op: BinaryOp, out: DType, operands: [(DType, &[u8]); 2]) -> bool {
-    let shape = [FEW];
-    let mut bytes = vec![0; FEW * out.width()];
-    let [left, right] = operands.map(|(dtype, bytes)| {
-        Tensor::new("test", dtype, &shape, &bytes[..FEW * dtype.width()]).expect("as many")
-    });
-    let out = Output::new("test", out, &shape, &mut bytes).expect("as many");
-    !matches!(binary(op, out, &left, &right), Err(Error::UnsupportedType { .. }))
+    true
 }
 
 fn bytes(dtype: DType, numbers: &[Number]) -> Vec<u8> {
@@ -61,77 +68,55 @@ fn bytes(dtype: DType, numbers: &[Number]) -> Vec<u8> {
     to_bytes(&elements, dtype)
 }
 
+fn whole_bytes() -> impl Iterator<Item = DType> {
+    DType::ALL.iter().copied().filter(|dtype| !dtype.is_packed())
+}
+
 #[test]
-fn of_two_operands() {
+fn binary_results_do_not_depend_on_their_number() {
     let mut random = Random(1);
-    let (mut found, mut by_value) = (0, 0);
-    let dtypes = || DType::ALL.iter().copied().filter(|dtype| !dtype.is_packed());
-    let operands: Vec<_> = dtypes().map(|dtype| bytes(dtype, &values(dtype, MANY, &mut random))).collect();
-    // Which integers may be divided by, and shifted.
+    let mut defined = 0;
+    let operands: Vec<_> =
+        whole_bytes().map(|dtype| bytes(dtype, &values(dtype, MANY, &mut random))).collect();
+    // Integers to divide by, and to shift by.
     let small: Vec<_> = (0..MANY).map(|i| Number::Integer(1 + (i % 7) as i128)).collect();
-    for (left, a) in dtypes().zip(&operands) {
-        for (right, b) in dtypes().zip(&operands) {
+    for (left, a) in whole_bytes().zip(&operands) {
+        for (right, b) in whole_bytes().zip(&operands) {
             for b in [b, &bytes(right, &small)] {
                 for &op in BinaryOp::ALL {
                     let out = result_type(op, left, right);
-                    let Some(direct) = binary::direct(op, out, [left, right]) else {
-                        // Most have no meaning, and two depend on the value of a number.
-                        if computes(op, out, [(left, a), (right, b)]) {
-                            assert!(matches!(op, BinaryOp::Pow | BinaryOp::Atan2), "{}", op.name());
-                            by_value += 1;
-                        }
-                        continue;
-                    };
-                    found += 1;
-                    same(op.name(), direct, out, [(left, a), (right, b)], |out, [left, right]| {
-                        binary(op, out, left, right)
-                    });
+                    let run = |out: Output<'_>, [left, right]: [&Tensor<'_>; 2]| binary(op, out, left, right);
+                    defined += usize::from(compare(op.name(), out, [(left, a), (right, b)], run));
                 }
             }
         }
     }
-    assert!(found + by_value > 9_000, "{found} and {by_value}");
+    assert!(defined > 9_000, "{defined}");
 }
 
 #[test]
-fn of_one_operand() {
+fn unary_results_do_not_depend_on_their_number() {
     let mut random = Random(2);
-    let mut found = 0;
-    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_packed()) {
+    let mut defined = 0;
+    for dtype in whole_bytes() {
         let input = bytes(dtype, &values(dtype, MANY, &mut random));
         for &op in UnaryOp::ALL {
-            for &out in DType::ALL {
-                if let Some(direct) = unary::direct(op, out, dtype) {
-                    found += 1;
-                    same(op.name(), direct, out, [(dtype, &input)], |out, [input]| unary(op, out, input));
-                }
+            for &out in DType::ALL.iter().filter(|out| !out.is_packed()) {
+                let run = |out: Output<'_>, [input]: [&Tensor<'_>; 1]| unary(op, out, input);
+                defined += usize::from(compare(op.name(), out, [(dtype, &input)], run));
             }
         }
     }
-    assert!(found > 500, "{found}");
-}
-
-#[test]
-fn one_element_stands_for_all() {
-    let [left, right] = [3.0_f32, 1.5].map(|x| x.to_ne_bytes());
-    let rights = right.repeat(4);
-    let direct = binary::direct(BinaryOp::Subtract, F32, [F32, F32]).expect("f32");
-    let mut bytes = [0; 16];
-    direct.run(4, &mut bytes, [Operand::Scalar(&left), Operand::Slice(&rights)]).expect("no faults");
-    assert_eq!(bytes.as_slice(), right.repeat(4));
-    let direct = binary::direct(BinaryOp::Subtract, F32, [U8, F32]).expect("f32");
-    direct.run(4, &mut bytes, [Operand::Scalar(&[3]), Operand::Slice(&rights)]).expect("no faults");
-    assert_eq!(bytes.as_slice(), right.repeat(4));
+    assert!(defined > 500, "{defined}");
 }
 
 #[test]
 fn a_number_beside_few_or_many() {
     let mut random = Random(3);
     let mut compared = 0;
-    let dtypes = || DType::ALL.iter().copied().filter(|dtype| !dtype.is_packed());
-    let many: Vec<_> = dtypes().map(|dtype| bytes(dtype, &values(dtype, MANY, &mut random))).collect();
-    for (dtype, elements) in dtypes().zip(&many) {
-        for number in dtypes() {
+    let many: Vec<_> = whole_bytes().map(|dtype| bytes(dtype, &values(dtype, MANY, &mut random))).collect();
+    for (dtype, elements) in whole_bytes().zip(&many) {
+        for number in whole_bytes() {
             for value in [3, -8, 0, 100] {
                 let scalar = bytes(number, &[Number::Integer(value)]);
                 for &op in BinaryOp::ALL {
@@ -161,13 +146,28 @@ fn a_number_beside_few_or_many() {
     assert!(compared > 10_000, "{compared}");
 }
 
+/// Every type of the result has a plan of its own, whichever was asked for first.
 #[test]
-fn what_has_no_kernel() {
-    // Elements that share a byte are taken apart first.
-    assert!(binary::direct(BinaryOp::Add, U4, [U4, U4]).is_none());
-    assert!(unary::direct(UnaryOp::Negate, S2, S2).is_none());
-    // And some have no meaning.
-    assert!(binary::direct(BinaryOp::BitwiseAnd, F32, [F32, F32]).is_none());
-    assert!(binary::direct(BinaryOp::Less, U8, [C64, C64]).is_none());
-    assert!(unary::direct(UnaryOp::Exp, S32, S32).is_none());
+fn plans_do_not_depend_on_history() {
+    let address = |op, out, operands| binary::plan(op, out, operands).map(std::ptr::from_ref);
+    for outs in [[F64, F32], [F32, F64]] {
+        // Types that no other test asks for in this order.
+        let operands = if outs[0] == F64 { [S32, F32] } else { [S16, F32] };
+        let first = outs.map(|out| address(BinaryOp::Add, out, operands).expect("defined"));
+        let again = outs.map(|out| address(BinaryOp::Add, out, operands).expect("defined"));
+        assert_eq!(first, again, "found once");
+        assert_ne!(first[0], first[1], "one for each type of the result");
+    }
+    let f32_plan = binary::plan(BinaryOp::Add, F32, [S32, F32]).expect("defined");
+    let f64_plan = binary::plan(BinaryOp::Add, F64, [S32, F32]).expect("defined");
+    assert!(f32_plan.narrowing.is_some() && f64_plan.narrowing.is_none());
+}
+
+#[test]
+fn operations_without_meaning_have_no_plan() {
+    assert!(binary::plan(BinaryOp::BitwiseAnd, F32, [F32, F32]).is_err());
+    assert!(binary::plan(BinaryOp::Less, U8, [C64, C64]).is_err());
+    assert!(unary::plan(UnaryOp::Exp, S32, S32).is_err());
+    // Asking again gives the same answer.
+    assert!(unary::plan(UnaryOp::Exp, S32, S32).is_err());
 }

@@ -6,8 +6,8 @@ use common::number::{Number, bounds, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, special, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::simd::{self, Level};
-use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak, arg_reduce, reduce};
-use ferrox_core::{Error, Kind, Output, Tensor};
+use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
+use ferrox_core::{Error, Kind, Tensor};
 
 /// The type that Nx gives the result.
 fn result_type(op: ReduceOp, dtype: DType) -> DType {
@@ -520,65 +520,6 @@ fn indices_with_every_instruction_set() {
         }
     }
     println!("argmax and argmin, instruction sets: {compared} results compared");
-}
-
-#[test]
-fn few_at_once_are_as_by_plan() {
-    let shapes = [[1, 1, 1], [1, 16, 1], [4, 4, 1], [1, 4, 4], [2, 3, 5], [8, 1, 4], [1, 1, 9], [1, 16, 3]];
-    let (mut compared, mut random) = (0, Random(11));
-    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_packed()) {
-        for shape in shapes {
-            let [before, reduced, after] = shape;
-            let along = Along { before, reduced, after };
-            let numbers = values(dtype, before * reduced * after, &mut random);
-            let source = Source::new(dtype, contiguous(&shape), &numbers);
-            let bytes = source.buffer();
-            let kept = [before, after];
-            let planned = |out: DType, run: &dyn Fn(Output<'_>) -> Result<(), Error>| {
-                let mut bytes = vec![0xA5; before * after * out.width()];
-                run(Output::new("test", out, &kept, &mut bytes)?).map(|()| bytes)
-            };
-            for &op in ReduceOp::ALL {
-                for out in [result_type(op, dtype), F64, S16, C64] {
-                    let planned = planned(out, &|out| reduce(op, out, &source.see(&bytes), &[1]));
-                    let Some(few) = Few::new(op, out, dtype, bytes.bytes(), along) else {
-                        assert!(planned.is_err(), "{op:?} of {source} to {out:?}");
-                        continue;
-                    };
-                    let mut got = vec![0xA5; few.results() * out.width()];
-                    few.run(&mut got);
-                    assert_eq!(Ok(got), planned, "{op:?} of {source} to {out:?}");
-                    compared += 1;
-                }
-                for tie_break in [TieBreak::Low, TieBreak::High] {
-                    let planned =
-                        planned(S32, &|out| arg_reduce(op, out, &source.see(&bytes), Some(1), tie_break));
-                    let Some(few) = FewSearched::new(op, S32, dtype, bytes.bytes(), along, tie_break) else {
-                        assert!(planned.is_err(), "arg {op:?} of {source}");
-                        continue;
-                    };
-                    let mut got = vec![0xA5; few.results() * 4];
-                    few.run(&mut got);
-                    assert_eq!(Ok(got), planned, "arg {op:?} of {source}");
-                    compared += 1;
-                }
-            }
-        }
-    }
-    assert!(compared > 1_000, "{compared}");
-    // What their bytes aren't, what is too much, and what shares bytes.
-    let along = |before, reduced, after| Along { before, reduced, after };
-    let none = |dtype, bytes, along| {
-        Few::new(ReduceOp::Sum, F32, dtype, bytes, along).is_none()
-            && FewSearched::new(ReduceOp::ReduceMax, S32, dtype, bytes, along, TieBreak::Low).is_none()
-    };
-    assert!(none(F32, &[0; 8], along(1, 3, 1)));
-    assert!(none(F32, &[0; 8], along(usize::MAX, 2, usize::MAX)));
-    assert!(none(F32, &[], along(1, 0, 1)));
-    assert!(none(F32, &[], along(0, 1, 1)));
-    assert!(none(U4, &[0], along(1, 2, 1)));
-    assert!(none(F32, &[0; 8192], along(1, 2048, 1)));
-    assert!(none(U8, &[0; 2048], along(2048, 1, 1)));
 }
 
 #[test]

@@ -3,16 +3,16 @@
 
 mod indexed;
 
-use ferrox_core::exec::elementwise::Operand as Elements;
+use ferrox_core::cost::{self, Cost, Work};
+use ferrox_core::exec::convert;
+use ferrox_core::exec::elementwise::{Plan, Source};
 use ferrox_core::exec::threads::parallel;
-use ferrox_core::exec::threads::parallel::{Cost, Work};
 use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
-use ferrox_core::ops::plan::Direct;
-use ferrox_core::ops::reduce::{Along, Few, FewSearched, ReduceOp, TieBreak};
+use ferrox_core::ops::reduce::{Along, ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{WindowOp, Windows};
 use ferrox_core::ops::window_scatter::Choice;
@@ -25,11 +25,9 @@ pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
 use crate::atom_table::Names;
-use crate::entry::{Tuple, bad_argument, bytes, pair};
+use crate::entry::{bad_argument, pair};
 use crate::scheduling::Call;
-use crate::term::{
-    self, Axes, Dims, Elementwise, Extent, Operand, Operands, Type, elements, fits, whole_bytes,
-};
+use crate::term::{self, Axes, Dims, Elementwise, Operand, Operands, Type, whole_bytes};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -76,116 +74,119 @@ pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
     Ok(vec![atoms(env, &BINARY)?, atoms(env, &UNARY)?, atoms(env, &REDUCE)?, atoms(env, &CUMULATIVE)?])
 }
 
-/// The work of computing every element of a shape.
-fn work(shape: &[usize], cost: Cost) -> Work {
-    parallel::work(layout::size(shape).unwrap_or(usize::MAX), cost)
+/// The number of elements of a shape.
+#[inline]
+fn size(shape: &[usize]) -> usize {
+    layout::size(shape).unwrap_or(usize::MAX)
 }
 
-/// A few elements from operands of some types.
-#[inline(always)]
-fn few<'a, const N: usize>(
-    call: Call<'a>,
-    op: &'static str,
-    direct: &Direct<N>,
-    size: usize,
-    dtype: DType,
-    operands: [(DType, Elements<'_>); N],
-) -> Option<Term<'a>> {
-    if !direct.takes(size) {
-        return None;
-    }
-    let work = parallel::work(size, direct.cost());
-    call.few(work, size.checked_mul(dtype.width())?, |out| {
-        let run = direct.run(size, out, operands.map(|(_, elements)| elements));
-        let dtypes = || operands.iter().map(|(dtype, _)| *dtype).collect();
-        run.map_err(|fault| Error::Element { op, dtypes: dtypes(), fault })
-    })
+/// The work of computing every element of a shape.
+#[inline]
+fn work(shape: &[usize], cost: Cost) -> Work {
+    cost::work(size(shape), cost)
 }
+
+/// The type of a result: given, or to be found by Nx's promotion of the operands' types.
+#[derive(Clone, Copy)]
+pub enum ResultType {
+    Given(DType),
+    Merged,
+}
+
+impl<'a> Decoder<'a> for ResultType {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        match term::dtype(term) {
+            Some(dtype) => Ok(ResultType::Given(dtype)),
+            None if term.is_atom() => Ok(ResultType::Merged),
+            None => Err(bad_argument()),
+        }
+    }
+}
+
+impl ResultType {
+    fn given(self) -> Option<DType> {
+        match self {
+            ResultType::Given(dtype) => Some(dtype),
+            ResultType::Merged => None,
+        }
+    }
+
+    /// The type for operands of some types.
+    #[inline(always)]
+    fn of(self, op: BinaryOp, left: DType, right: DType) -> Option<DType> {
+        match self {
+            ResultType::Given(dtype) => Some(dtype),
+            // The default system is Nx's.
+            ResultType::Merged => SYSTEMS[0].merge(left, right).ok().map(|merged| op.result(merged)),
+        }
+    }
+
+    /// What is answered: the data, and where the type was to be found `{type, data}`.
+    #[inline(always)]
+    fn answer(self, dtype: DType, data: Term<'_>) -> Term<'_> {
+        match self {
+            ResultType::Merged if data.is_binary() => pair(Type(dtype).encode(data.get_env()), data),
+            _ => data,
+        }
+    }
+}
+
+// Most operands of the operations on elements lie as the result does, or are numbers: what is needed
+// of them is decoded at once. Others become tensors, which are decoded, and then broadcast.
 
 #[inline(always)]
 pub fn binary<'a>(
     call: Call<'a>,
     op: Binary,
-    dtype: Type,
-    shape: Extent<'a>,
+    result: ResultType,
+    shape: Term<'a>,
     left: Term<'a>,
     right: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    if let Some((rank, size)) = shape.rank_and_size()
-        && let Some(left) = elements(left, dtype.0, rank, size)
-        && let Some(right) = elements(right, dtype.0, rank, size)
-        && let Some(direct) = ops::binary::direct(op.0, dtype.0, [left.0, right.0])
-        && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [left, right])
+    if let Some((rank, size)) = term::rank_and_size(shape)
+        && let Some(left) = term::source(left, result.given(), rank, size)
+        && let Some(right) = term::source(right, result.given(), rank, size)
+        && let Some(dtype) = result.of(op.0, left.0, right.0)
+        && !dtype.is_packed()
     {
-        return Ok(answer);
+        let op = op.0;
+        let plan = match ops::binary::plan(op, dtype, [left.0, right.0]) {
+            Ok(plan) => plan,
+            Err(error) => return Ok(call.error(&error)),
+        };
+        let data = call.elements(cost::work(size, plan.cost), op.name(), dtype, size, |out| {
+            ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
+        });
+        return Ok(result.answer(dtype, data));
     }
-    Ok(many_of_two(call, op, dtype, &shape.dims()?, left.decode()?, right.decode()?))
-}
-
-/// `binary` of operands of the result's shape, in the type that Nx gives the result, and that type:
-/// `{type, data}`. On few elements asking for the type takes as long as the operation.
-#[inline(always)]
-pub fn merged<'a>(
-    call: Call<'a>,
-    op: Binary,
-    shape: Extent<'a>,
-    left_type: Term<'a>,
-    left: Term<'a>,
-    right_type: Term<'a>,
-    right: Term<'a>,
-) -> NifResult<Term<'a>> {
-    let types = (term::dtype(left_type), term::dtype(right_type));
-    let ((Some(left_dtype), Some(right_dtype)), Some(left), Some(right)) = (types, bytes(left), bytes(right))
-    else {
-        return Err(rustler::Error::BadArg);
-    };
-    // The default system is Nx's.
-    let Ok(merged) = SYSTEMS[0].merge(left_dtype, right_dtype) else {
-        return Err(rustler::Error::BadArg);
-    };
-    let dtype = op.0.result(merged);
-    let data = if let Some((_, size)) = shape.rank_and_size()
-        && let Some(few_left) = fits(left_dtype, size, left)
-        && let Some(few_right) = fits(right_dtype, size, right)
-        && let Some(direct) = ops::binary::direct(op.0, dtype, [left_dtype, right_dtype])
-        && let operands = [(left_dtype, Elements::Slice(few_left)), (right_dtype, Elements::Slice(few_right))]
-        && let Some(answer) = few(call, op.0.name(), direct, size, dtype, operands)
-    {
-        answer
-    } else {
-        let left = Elementwise::Typed(left_dtype, left);
-        let right = Elementwise::Typed(right_dtype, right);
-        many_of_two(call, op, Type(dtype), &shape.dims()?, left, right)
-    };
-    if !data.is_binary() {
-        return Ok(data);
-    }
-    // An operand's own term is there already.
-    let term = if dtype == left_dtype {
-        left_type
-    } else if dtype == right_dtype {
-        right_type
-    } else {
-        Type(dtype).encode(data.get_env())
-    };
-    Ok(pair(term, data))
+    binary_of_tensors(call, op, result, shape, left, right)
 }
 
 #[inline(never)]
-fn many_of_two<'a>(
+fn binary_of_tensors<'a>(
     call: Call<'a>,
     op: Binary,
-    dtype: Type,
-    shape: &[usize],
-    left: Elementwise<'a>,
-    right: Elementwise<'a>,
-) -> Term<'a> {
-    let (name, dtype) = (op.0.name(), dtype.0);
-    let work = work(shape, ops::binary::cost(op.0, dtype, [left.dtype(dtype), right.dtype(dtype)]));
-    call.tensor(work, name, dtype, shape, |out| {
-        let (left, right) = (left.tensor(name, dtype, shape)?, right.tensor(name, dtype, shape)?);
-        ops::binary::binary(op.0, out, &left, &right)
-    })
+    result: ResultType,
+    shape: Term<'a>,
+    left: Term<'a>,
+    right: Term<'a>,
+) -> NifResult<Term<'a>> {
+    let (op, name) = (op.0, op.0.name());
+    let Dims(shape) = shape.decode()?;
+    let (left, right): (Elementwise<'_>, Elementwise<'_>) = (left.decode()?, right.decode()?);
+    let own = |operand: &Elementwise<'_>| operand.own_dtype().or(result.given()).ok_or_else(bad_argument);
+    let dtypes = [own(&left)?, own(&right)?];
+    let dtype = result.of(op, dtypes[0], dtypes[1]).ok_or_else(bad_argument)?;
+    let plan = match ops::binary::plan(op, dtype, dtypes) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(call.error(&error)),
+    };
+    let data = call.tensor(work(&shape, plan.cost), name, dtype, &shape, |out| {
+        let (left, right) = (left.tensor(name, dtype, &shape)?, right.tensor(name, dtype, &shape)?);
+        ops::binary::binary(op, out, &left, &right)
+    });
+    Ok(result.answer(dtype, data))
 }
 
 #[inline(always)]
@@ -193,61 +194,92 @@ pub fn unary<'a>(
     call: Call<'a>,
     op: Unary,
     dtype: Type,
-    shape: Extent<'a>,
+    shape: Term<'a>,
     input: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    if let Some((rank, size)) = shape.rank_and_size()
-        && let Some(input) = elements(input, dtype.0, rank, size)
-        && let Some(direct) = ops::unary::direct(op.0, dtype.0, input.0)
-        && let Some(answer) = few(call, op.0.name(), direct, size, dtype.0, [input])
+    let (op, name, dtype) = (op.0, op.0.name(), dtype.0);
+    if let Some((rank, size)) = term::rank_and_size(shape)
+        && let Some((from, input @ Source::Dense { .. })) = term::source(input, Some(dtype), rank, size)
+        && !dtype.is_packed()
     {
-        return Ok(answer);
+        return Ok(match ops::unary::plan(op, dtype, from) {
+            Ok(plan) => call.elements(cost::work(size, plan.cost), name, dtype, size, |out| {
+                ops::unary::run(op, plan, (dtype, &[size]), out, (from, input))
+            }),
+            Err(error) => call.error(&error),
+        });
     }
-    Ok(many_of_one(call, op, dtype, &shape.dims()?, input.decode()?))
-}
-
-#[inline(never)]
-fn many_of_one<'a>(
-    call: Call<'a>,
-    op: Unary,
-    dtype: Type,
-    shape: &[usize],
-    input: Elementwise<'a>,
-) -> Term<'a> {
-    let (name, dtype) = (op.0.name(), dtype.0);
-    let work = work(shape, ops::unary::cost(op.0, dtype, input.dtype(dtype)));
-    call.tensor(work, name, dtype, shape, |out| {
-        ops::unary::unary(op.0, out, &input.tensor(name, dtype, shape)?)
-    })
+    let (Dims(shape), input): (Dims, Elementwise<'_>) = (shape.decode()?, input.decode()?);
+    let cost = ops::unary::plan(op, dtype, input.dtype(dtype)).map_or(0, |plan| plan.cost);
+    Ok(call.tensor(work(&shape, cost), name, dtype, &shape, |out| {
+        ops::unary::unary(op, out, &input.tensor(name, dtype, &shape)?)
+    }))
 }
 
 #[inline(always)]
-pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Extent<'a>, input: Term<'a>) -> NifResult<Term<'a>> {
-    if let Some((rank, size)) = shape.rank_and_size()
-        && let Some((from, Elements::Slice(input))) = elements(input, dtype.0, rank, size)
-        && let Some(convert) = cast::direct(from, dtype.0)
-        && let Some(length) = size.checked_mul(dtype.0.width())
-        && let work = parallel::work(size, cast::cost(from, dtype.0))
-        && let Some(answer) = call.few(work, length, |out| {
-            convert(input, out);
-            Ok(())
-        })
-    {
-        return Ok(answer);
-    }
-    Ok(many_as_type(call, dtype, &shape.dims()?, input.decode()?))
-}
-
-#[inline(never)]
-fn many_as_type<'a>(call: Call<'a>, dtype: Type, shape: &[usize], input: Elementwise<'a>) -> Term<'a> {
+pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Term<'a>, input: Term<'a>) -> NifResult<Term<'a>> {
     const OP: &str = "as_type";
     let dtype = dtype.0;
-    let work = work(shape, cast::cost(input.dtype(dtype), dtype));
-    call.tensor(work, OP, dtype, shape, |out| cast::as_type(out, &input.tensor(OP, dtype, shape)?))
+    if let Some((rank, size)) = term::rank_and_size(shape)
+        && let Some((from, Source::Dense { bytes, .. })) = term::source(input, Some(dtype), rank, size)
+        && !dtype.is_packed()
+    {
+        return Ok(call.elements(cost::work(size, convert::cost(from, dtype)), OP, dtype, size, |out| {
+            convert::convert_all(from, bytes, dtype, size, out);
+            Ok(())
+        }));
+    }
+    let (Dims(shape), input): (Dims, Elementwise<'_>) = (shape.decode()?, input.decode()?);
+    let work = work(&shape, convert::cost(input.dtype(dtype), dtype));
+    Ok(call.tensor(work, OP, dtype, &shape, |out| cast::as_type(out, &input.tensor(OP, dtype, &shape)?)))
 }
 
-/// Of `[before, reduced, after]` elements those of the middle axis, as most reductions are: what
-/// there is of shapes and axes takes longer to decode than few elements to reduce.
+/// `plan` as a ternary operation's, of operands in its order.
+#[inline(always)]
+fn ternary<'a>(
+    call: Call<'a>,
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    operands: [Elementwise<'a>; 3],
+    plan: impl FnOnce([DType; 3]) -> Result<Plan, Error>,
+) -> Term<'a> {
+    let plan = match plan(operands.each_ref().map(|operand| operand.dtype(dtype))) {
+        Ok(plan) => plan,
+        Err(error) => return call.error(&error),
+    };
+    call.tensor(work(shape, plan.cost), op, dtype, shape, |out| {
+        let [a, b, c] = operands.each_ref().map(|operand| operand.tensor(op, dtype, shape));
+        plan.run(op, out, &[&a?, &b?, &c?])
+    })
+}
+
+pub fn select<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    shape: Dims,
+    predicate: Elementwise<'a>,
+    on_true: Elementwise<'a>,
+    on_false: Elementwise<'a>,
+) -> Term<'a> {
+    let plan = |dtypes| Ok(ops::ternary::select_plan(dtype.0, dtypes));
+    ternary(call, "select", dtype.0, &shape.0, [predicate, on_true, on_false], plan)
+}
+
+pub fn clip<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    shape: Dims,
+    input: Elementwise<'a>,
+    min: Elementwise<'a>,
+    max: Elementwise<'a>,
+) -> Term<'a> {
+    let plan = |dtypes| ops::ternary::clip_plan(dtype.0, dtypes);
+    ternary(call, "clip", dtype.0, &shape.0, [input, min, max], plan)
+}
+
+/// Reduces the middle axis of `[before, reduced, after]` elements, which most reductions are: shapes
+/// and axes take longer to decode than few elements to reduce.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
 pub fn reduce<'a>(
@@ -260,14 +292,19 @@ pub fn reduce<'a>(
     from: Type,
     data: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let bytes = whole_bytes(data)?;
-    let along = Along { before, reduced, after };
-    if let Some(few) = Few::new(op.0, dtype.0, from.0, bytes, along)
-        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
-    {
-        return Ok(answer);
+    let (op, dtype, from, data) = (op.0, dtype.0, from.0, whole_bytes(data)?);
+    let shape = [before, reduced, after];
+    if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
+        let along = Along { before, reduced, after };
+        let work = work(&shape, ops::reduce::cost(from));
+        return Ok(call.elements(work, op.name(), dtype, before * after, |out| {
+            ops::reduce::reduce_dense(op, (from, data), along, dtype, out)
+        }));
     }
-    Ok(reduce_many(call, op, dtype, &[before, after], &[1], Operand::along(from.0, along, bytes)))
+    let work = work(&shape, ops::reduce::cost(from));
+    Ok(call.tensor(work, op.name(), dtype, &[before, after], |out| {
+        ops::reduce::reduce(op, out, &Tensor::new(op.name(), from, &shape, data)?, &[1])
+    }))
 }
 
 pub fn reduce_axes<'a>(
@@ -278,21 +315,11 @@ pub fn reduce_axes<'a>(
     axes: Axes,
     input: Operand<'a>,
 ) -> Term<'a> {
-    reduce_many(call, op, dtype, &shape.0, &axes, input)
-}
-
-#[inline(never)]
-fn reduce_many<'a>(
-    call: Call<'a>,
-    op: Reduce,
-    dtype: Type,
-    shape: &[usize],
-    axes: &[usize],
-    input: Operand<'a>,
-) -> Term<'a> {
     let name = op.0.name();
     let work = work(input.shape(), ops::reduce::cost(input.dtype()));
-    call.tensor(work, name, dtype.0, shape, |out| ops::reduce::reduce(op.0, out, &input.tensor(name)?, axes))
+    call.tensor(work, name, dtype.0, &shape.0, |out| {
+        ops::reduce::reduce(op.0, out, &input.tensor(name)?, &axes)
+    })
 }
 
 /// As `reduce`; an axis, or all of them, is always in the middle.
@@ -309,31 +336,20 @@ pub fn arg_reduce<'a>(
     from: Type,
     data: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let bytes = whole_bytes(data)?;
-    let along = Along { before, reduced, after };
+    let (op, dtype, from, data) = (op.0, dtype.0, from.0, whole_bytes(data)?);
     let tie_break = if high { TieBreak::High } else { TieBreak::Low };
-    if let Some(few) = FewSearched::new(op.0, dtype.0, from.0, bytes, along, tie_break)
-        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
-    {
-        return Ok(answer);
+    let (name, shape) = (ops::reduce::arg_name(op), [before, reduced, after]);
+    let work = ops::reduce::arg_work(from, size(&shape), size(&[before, after]));
+    if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
+        let along = Along { before, reduced, after };
+        return Ok(call.elements(work, name, dtype, before * after, |out| {
+            ops::reduce::arg_reduce_dense(op, (from, data), along, tie_break, dtype, out)
+        }));
     }
-    Ok(search_many(call, op, dtype, &[before, after], tie_break, Operand::along(from.0, along, bytes)))
-}
-
-#[inline(never)]
-fn search_many<'a>(
-    call: Call<'a>,
-    op: Reduce,
-    dtype: Type,
-    shape: &[usize],
-    tie_break: TieBreak,
-    input: Operand<'a>,
-) -> Term<'a> {
-    let name = if op.0 == ReduceOp::ReduceMin { "argmin" } else { "argmax" };
-    let work = ops::reduce::arg_work(input.dtype(), input.size(), layout::size(shape).unwrap_or(usize::MAX));
-    call.tensor(work, name, dtype.0, shape, |out| {
-        ops::reduce::arg_reduce(op.0, out, &input.tensor(name)?, Some(1), tie_break)
-    })
+    Ok(call.tensor(work, name, dtype, &[before, after], |out| {
+        let input = Tensor::new(name, from, &shape, data)?;
+        ops::reduce::arg_reduce(op, out, &input, Some(1), tie_break)
+    }))
 }
 
 pub fn cumulative<'a>(
@@ -392,28 +408,6 @@ pub fn window_elements<'a>(
     })
 }
 
-/// `{tensor, axes to sum over, axes of the batch}`
-pub struct DotSide<'a> {
-    operand: Operand<'a>,
-    contract: Axes,
-    batch: Axes,
-}
-
-impl<'a> Decoder<'a> for DotSide<'a> {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        let [operand, contract, batch] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
-        Ok(DotSide { operand: operand.decode()?, contract: contract.decode()?, batch: batch.decode()? })
-    }
-}
-
-impl DotSide<'_> {
-    /// How many elements some axes have together.
-    fn along(&self, axes: &[usize]) -> usize {
-        axes.iter().filter_map(|&axis| self.operand.shape().get(axis)).product()
-    }
-}
-
 /// Elements of operands, given their types and sizes, and of those that have another type
 /// than the result.
 fn read(dtype: DType, operands: [(DType, usize); 2]) -> [usize; 2] {
@@ -427,20 +421,31 @@ fn extent(operand: &Operand<'_>) -> (DType, usize) {
     (operand.dtype(), operand.size())
 }
 
-pub fn dot<'a>(call: Call<'a>, dtype: Type, shape: Dims, left: DotSide<'a>, right: DotSide<'a>) -> Term<'a> {
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
+pub fn dot<'a>(
+    call: Call<'a>,
+    dtype: Type,
+    shape: Dims,
+    left: Operand<'a>,
+    left_contract: Axes,
+    left_batch: Axes,
+    right: Operand<'a>,
+    right_contract: Axes,
+    right_batch: Axes,
+) -> Term<'a> {
     const OP: &str = "dot";
-    let elements = layout::size(&shape.0).unwrap_or(usize::MAX);
-    let read = read(dtype.0, [&left.operand, &right.operand].map(extent));
-    let work = ops::dot::work(dtype.0, elements, left.along(&left.contract), read, left.along(&left.batch));
+    let operands = [&left, &right].map(|operand| (operand.dtype(), operand.shape()));
+    let work = ops::dot::work(dtype.0, operands, &left_contract, &left_batch);
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
-        let tensors = [left.operand.tensor(OP)?, right.operand.tensor(OP)?];
-        let left = Side { tensor: &tensors[0], contract: &left.contract, batch: &left.batch };
-        let right = Side { tensor: &tensors[1], contract: &right.contract, batch: &right.batch };
-        ops::dot::dot(out, left, right)
+        let (left, right) = (left.tensor(OP)?, right.tensor(OP)?);
+        let left = Side { tensor: &left, contract: &left_contract, batch: &left_batch };
+        ops::dot::dot(out, left, Side { tensor: &right, contract: &right_contract, batch: &right_batch })
     })
 }
 
-/// `batches` of matrices of `m` by `k`, and of `k` by `n`.
+/// `dot` of `batches` of dense matrices of `m` by `k` and of `k` by `n`, which most products are: a
+/// side of the result's type is its data, another `{type, data}`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
 pub fn matmul<'a>(
@@ -453,33 +458,34 @@ pub fn matmul<'a>(
     left: Term<'a>,
     right: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    if let (Some(left), Some(right)) = (bytes(left), bytes(right))
-        && let Some(few) = ops::dot::Few::new(dtype.0, batches, [m, k, n], left, right)
-        && let Some(answer) = call.at_once(few.results() * dtype.0.width(), |out| few.run(out))
-    {
-        return Ok(answer);
-    }
-    let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
-    Ok(matmul_many(call, dtype, &shapes, left.decode()?, right.decode()?))
-}
-
-#[inline(never)]
-fn matmul_many<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    shapes: &[[usize; 3]; 3],
-    left: Elementwise<'a>,
-    right: Elementwise<'a>,
-) -> Term<'a> {
     const OP: &str = "dot";
-    let [left_size, right_size, elements] = shapes.map(|shape| layout::size(&shape).unwrap_or(usize::MAX));
-    let read = read(dtype.0, [(left.dtype(dtype.0), left_size), (right.dtype(dtype.0), right_size)]);
-    let [batches, _, k] = shapes[0];
-    let work = ops::dot::work(dtype.0, elements, k, read, batches);
-    call.tensor(work, OP, dtype.0, &shapes[2], |out| {
-        let left = left.tensor(OP, dtype.0, &shapes[0])?;
-        ops::dot::matmul(out, &left, &right.tensor(OP, dtype.0, &shapes[1])?)
-    })
+    let dtype = dtype.0;
+    let shapes = [[batches, m, k], [batches, k, n], [batches, m, n]];
+    let (left_size, right_size, result_size) = (size(&shapes[0]), size(&shapes[1]), size(&shapes[2]));
+    if let Some((from_left, Source::Dense { bytes: left, .. })) =
+        term::source(left, Some(dtype), 0, left_size)
+        && let Some((from_right, Source::Dense { bytes: right, .. })) =
+            term::source(right, Some(dtype), 0, right_size)
+        && !dtype.is_packed()
+    {
+        let strategy = match ops::dot::strategy(dtype, [from_left, from_right], [m, k, n]) {
+            Ok(strategy) => strategy,
+            Err(error) => return Ok(call.error(&error)),
+        };
+        let work = strategy.work(batches, [from_left, from_right]);
+        return Ok(call.elements(work, OP, dtype, result_size, |out| {
+            ops::dot::matmul(&strategy, dtype, out, batches, [(from_left, left), (from_right, right)])
+        }));
+    }
+    let (left, right): (Elementwise<'_>, Elementwise<'_>) = (left.decode()?, right.decode()?);
+    let operands = [(left.dtype(dtype), &shapes[0][..]), (right.dtype(dtype), &shapes[1][..])];
+    let work = ops::dot::work(dtype, operands, &[2], &[0]);
+    Ok(call.tensor(work, OP, dtype, &shapes[2], |out| {
+        let left = left.tensor(OP, dtype, &shapes[0])?;
+        let right = right.tensor(OP, dtype, &shapes[1])?;
+        let left = Side { tensor: &left, contract: &[2], batch: &[0] };
+        ops::dot::dot(out, left, Side { tensor: &right, contract: &[1], batch: &[0] })
+    }))
 }
 
 type Padding = Vec<(i64, i64)>;
@@ -565,49 +571,11 @@ pub fn conv<'a>(
     };
     let filters = permutations.1.first().and_then(|&axis| kernel.shape().get(axis));
     let depth = kernel.size() / filters.map_or(1, |&filters| filters.max(1));
-    let results = layout::size(&shape.0).unwrap_or(usize::MAX);
+    let results = size(&shape.0);
     let work = ops::conv::work(dtype.0, results, depth, read(dtype.0, [&input, &kernel].map(extent)));
     call.tensor(work, OP, dtype.0, &shape.0, |out| {
         ops::conv::conv(out, &input.tensor(OP)?, &kernel.tensor(OP)?, options)
     })
-}
-
-/// `select` and `clip`.
-fn ternary<'a>(
-    call: Call<'a>,
-    (op, cost): (&'static str, Cost),
-    (dtype, shape): (Type, Dims),
-    operands: [Elementwise<'a>; 3],
-    run: fn(Output<'_>, &Tensor<'_>, &Tensor<'_>, &Tensor<'_>) -> Result<(), Error>,
-) -> Term<'a> {
-    let (dtype, shape) = (dtype.0, &shape.0);
-    call.tensor(work(shape, cost), op, dtype, shape, |out| {
-        let [a, b, c] = operands.each_ref().map(|operand| operand.tensor(op, dtype, shape));
-        run(out, &a?, &b?, &c?)
-    })
-}
-
-pub fn select<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    shape: Dims,
-    predicate: Elementwise<'a>,
-    on_true: Elementwise<'a>,
-    on_false: Elementwise<'a>,
-) -> Term<'a> {
-    let op = ("select", ops::ternary::select_cost(dtype.0));
-    ternary(call, op, (dtype, shape), [predicate, on_true, on_false], ops::ternary::select)
-}
-
-pub fn clip<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    shape: Dims,
-    input: Elementwise<'a>,
-    min: Elementwise<'a>,
-    max: Elementwise<'a>,
-) -> Term<'a> {
-    ternary(call, ("clip", ops::ternary::CLIP_COST), (dtype, shape), [input, min, max], ops::ternary::clip)
 }
 
 /// The result has the type of the tensor.
@@ -618,7 +586,7 @@ fn rearranged<'a>(
     input: &Operand<'a>,
     run: impl FnOnce(Output<'_>, &Tensor<'_>) -> Result<(), Error>,
 ) -> Term<'a> {
-    call.tensor(work(shape, ops::shape::FAR_COST), op, input.dtype(), shape, |out| {
+    call.tensor(work(shape, ops::shape::FAR_ELEMENT_COST), op, input.dtype(), shape, |out| {
         run(out, &input.tensor(op)?)
     })
 }

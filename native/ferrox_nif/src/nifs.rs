@@ -5,12 +5,12 @@ use rustler::{Atom, Env, NifResult, Term};
 
 use crate::entry::nif;
 use crate::families::{
-    self, Binary, ConvOptions, Cumulative, DotSide, Over, Paddings, Reduce, Scatter, Tolerances, Unary,
+    self, Binary, ConvOptions, Cumulative, Over, Paddings, Reduce, ResultType, Scatter, Tolerances, Unary,
     Window, WindowOptions,
 };
 use crate::linalg::{self, Factorization, Fourier, Solver};
 use crate::scheduling::{Call, Scheduler};
-use crate::term::{Axes, Dims, Elementwise, Extent, Operand, Operands, Type};
+use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
 
 type Lengths = Vec<(usize, usize)>;
 type Results = Vec<(Type, Dims)>;
@@ -28,14 +28,13 @@ macro_rules! nifs {
 }
 
 nifs! { families:
-    fn binary, binary_normal, binary_dirty(op: Binary, dtype: Type, shape: Extent<'_>, left: Term<'_>, right: Term<'_>);
-    fn merged, merged_normal, merged_dirty(op: Binary, shape: Extent<'_>, left_type: Term<'_>, left: Term<'_>, right_type: Term<'_>, right: Term<'_>);
-    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Extent<'_>, input: Term<'_>);
-    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Extent<'_>, input: Term<'_>);
+    fn binary, binary_normal, binary_dirty(op: Binary, result: ResultType, shape: Term<'_>, left: Term<'_>, right: Term<'_>);
+    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Term<'_>, input: Term<'_>);
+    fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Term<'_>, input: Term<'_>);
     fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, from: Type, data: Term<'_>);
     fn reduce_axes, reduce_axes_normal, reduce_axes_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
     fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, high: bool, from: Type, data: Term<'_>);
-    fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: DotSide<'_>, right: DotSide<'_>);
+    fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: Operand<'_>, left_contract: Axes, left_batch: Axes, right: Operand<'_>, right_contract: Axes, right_batch: Axes);
     fn matmul, matmul_normal, matmul_dirty(dtype: Type, batches: usize, m: usize, k: usize, n: usize, left: Term<'_>, right: Term<'_>);
     fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'_>);
     fn window_scatter, window_scatter_normal, window_scatter_dirty(op: Scatter, dtype: Type, over: Over, input: Operand<'_>, source: Operand<'_>, init: Operand<'_>);

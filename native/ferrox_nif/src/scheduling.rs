@@ -1,6 +1,6 @@
 //! One call of a NIF: the scheduler it runs on, and what it answers.
 
-use ferrox_core::exec::threads::parallel::Work;
+use ferrox_core::cost::Work;
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
@@ -36,7 +36,7 @@ const UNNOTICED: Work = TIMESLICE / 200;
 
 /// Results up to this size are allocated at once, those of up to 64 bytes on the heap of the
 /// calling process. A VM without memory for so little can't go on in any case.
-const SMALL: usize = 1 << 14;
+const SMALL_BINARY: usize = 1 << 14;
 
 impl<'a> Call<'a> {
     pub fn new(env: Env<'a>, on: Scheduler) -> Self {
@@ -66,37 +66,10 @@ impl<'a> Call<'a> {
         answer.unwrap_or_else(|error| self.error(&error))
     }
 
+    /// `{:error, message}`
     #[cold]
-    fn error(self, error: &Error) -> Term<'a> {
+    pub fn error(self, error: &Error) -> Term<'a> {
         (atoms::error(), error.to_string()).encode(self.env)
-    }
-
-    /// An answer of `length` bytes that `fill` writes; none where that is so much work or memory
-    /// that there is more to think of.
-    #[inline(always)]
-    pub fn few(
-        self,
-        work: Work,
-        length: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Option<Term<'a>> {
-        if work > UNNOTICED || length > SMALL {
-            return None;
-        }
-        let (filled, binary) = binary(self.env, length, fill);
-        Some(match filled {
-            Ok(()) => binary,
-            Err(error) => self.error(&error),
-        })
-    }
-
-    /// The same of what is always little work, and can't fail.
-    #[inline(always)]
-    pub fn at_once(self, length: usize, fill: impl FnOnce(&mut [u8])) -> Option<Term<'a>> {
-        self.few(0, length, |out| {
-            fill(out);
-            Ok(())
-        })
     }
 
     /// `run` with one tensor as the answer: `fill` writes its data.
@@ -109,7 +82,58 @@ impl<'a> Call<'a> {
         shape: &[usize],
         fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
     ) -> Term<'a> {
-        self.run(work, |env| data(env, op, dtype, shape, fill))
+        match tensor::byte_size(op, dtype, shape) {
+            Ok(length) => self
+                .bytes(work, (op, dtype, shape), length, |bytes| fill(Output::new(op, dtype, shape, bytes)?)),
+            Err(error) => self.error(&error),
+        }
+    }
+
+    /// `run` with `size` elements in whole bytes as the answer: `fill` writes them.
+    #[inline(always)]
+    pub fn elements(
+        self,
+        work: Work,
+        op: &'static str,
+        dtype: DType,
+        size: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Term<'a> {
+        // What overflows is refused as too large.
+        let length = size.saturating_mul(dtype.width());
+        self.bytes(work, (op, dtype, &[size]), length, fill)
+    }
+
+    /// `run` with a binary as the answer, the data of a tensor of some type and shape.
+    #[inline(always)]
+    fn bytes(
+        self,
+        work: Work,
+        (op, dtype, shape): (&'static str, DType, &[usize]),
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Term<'a> {
+        if work <= UNNOTICED && length <= SMALL_BINARY {
+            let (filled, binary) = binary(self.env, length, fill);
+            return match filled {
+                Ok(()) => binary,
+                Err(error) => self.error(&error),
+            };
+        }
+        self.run(work, |env| {
+            if length <= SMALL_BINARY {
+                let (filled, binary) = binary(env, length, fill);
+                return filled.map(|()| binary);
+            }
+            // Allocating at once would take the VM down when there is no memory; growing from
+            // nothing answers false, at twice the price.
+            let mut binary = OwnedBinary::new(0);
+            if length > isize::MAX as usize || !binary.realloc(length) {
+                return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
+            }
+            fill(binary.as_mut_slice())?;
+            Ok(binary.release(env).into())
+        })
     }
 
     /// `run` with a list of tensors as the answer: `fill` writes the data of all.
@@ -136,29 +160,4 @@ impl<'a> Call<'a> {
             Ok(terms.encode(env))
         })
     }
-}
-
-/// A binary of the VM that `fill` writes the data of a tensor into.
-#[inline(always)]
-pub fn data<'a>(
-    env: Env<'a>,
-    op: &'static str,
-    dtype: DType,
-    shape: &[usize],
-    fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
-) -> Result<Term<'a>, Error> {
-    let length = tensor::byte_size(op, dtype, shape)?;
-    if length <= SMALL {
-        let (filled, binary) =
-            binary(env, length, |bytes| Output::new(op, dtype, shape, bytes).and_then(fill));
-        return filled.map(|()| binary);
-    }
-    // Allocating at once would take the VM down when there is no memory; growing from
-    // nothing answers false, at twice the price.
-    let mut binary = OwnedBinary::new(0);
-    if !binary.realloc(length) {
-        return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
-    }
-    fill(Output::new(op, dtype, shape, binary.as_mut_slice())?)?;
-    Ok(binary.release(env).into())
 }

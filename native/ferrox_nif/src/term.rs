@@ -2,9 +2,8 @@
 
 use std::ops::Deref;
 
-use ferrox_core::exec::elementwise::Operand as Elements;
+use ferrox_core::exec::elementwise::Source;
 use ferrox_core::layout::{self, Shape};
-use ferrox_core::ops::reduce::Along;
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
@@ -96,33 +95,19 @@ fn size(term: Term<'_>) -> NifResult<usize> {
     natural(term).ok_or_else(bad_argument)
 }
 
-/// A shape as `Dims` takes it, of which few elements need no more than how many they are.
-#[derive(Clone, Copy)]
-pub struct Extent<'a>(Term<'a>);
-
-impl<'a> Decoder<'a> for Extent<'a> {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        Ok(Extent(term))
+/// The rank and the number of elements of a shape as `Dims` takes it; `None` if there are no
+/// elements or too many, or it is no shape.
+#[inline(always)]
+pub fn rank_and_size(term: Term<'_>) -> Option<(usize, usize)> {
+    let Some(dims) = Tuple::of(term) else {
+        let size = natural(term)?;
+        return (size > 0).then_some((1, size));
+    };
+    let mut size = 1_usize;
+    for dim in dims.terms() {
+        size = size.checked_mul(natural(dim)?)?;
     }
-}
-
-impl Extent<'_> {
-    /// Its rank and the number of its elements; none where that is none or too many, or it is no
-    /// shape.
-    #[inline(always)]
-    pub fn rank_and_size(self) -> Option<(usize, usize)> {
-        let at_least_one = |dim| natural(dim).filter(|&dim| dim > 0);
-        let Some(dims) = Tuple::of(self.0) else { return Some((1, at_least_one(self.0)?)) };
-        let mut sizes = dims.terms().map(at_least_one);
-        let size = sizes.try_fold(1, |size: usize, dim| size.checked_mul(dim?))?;
-        Some((dims.terms().len(), size))
-    }
-
-    /// The shape.
-    pub fn dims(self) -> NifResult<Shape> {
-        self.0.decode().map(|Dims(shape)| shape)
-    }
+    (size > 0).then_some((dims.terms().len(), size))
 }
 
 /// A list of non-negative integers, such as axes.
@@ -160,7 +145,7 @@ pub fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
     bytes(term).ok_or_else(bad_argument)
 }
 
-/// `{type, shape, data}`, the data in whole bytes.
+/// An operand: `{type, shape, data}`, the data in whole bytes.
 pub struct Operand<'a> {
     dtype: DType,
     shape: Shape,
@@ -174,21 +159,6 @@ impl<'a> Decoder<'a> for Operand<'a> {
         let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
         Ok(Operand { dtype, shape, data: whole_bytes(data)? })
     }
-}
-
-impl<'a> Operand<'a> {
-    /// With three axes.
-    pub fn along(dtype: DType, Along { before, reduced, after }: Along, data: &'a [u8]) -> Self {
-        Operand { dtype, shape: Shape::from_slice(&[before, reduced, after]), data }
-    }
-}
-
-/// `{type, data}`, the data in whole bytes.
-#[inline(always)]
-fn whole(term: Term<'_>) -> NifResult<(DType, &[u8])> {
-    let [dtype, data] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
-    let Type(dtype) = dtype.decode()?;
-    Ok((dtype, whole_bytes(data)?))
 }
 
 impl Operand<'_> {
@@ -214,6 +184,56 @@ impl Operand<'_> {
     }
 }
 
+/// An operand of an elementwise operation: `{type, shape, data}`, or without what it has in common
+/// with the result, since the less there is, the sooner it is decoded: `{type, data}`, or `data`.
+pub struct Elementwise<'a> {
+    dtype: Option<DType>,
+    shape: Option<Shape>,
+    data: &'a [u8],
+}
+
+impl<'a> Decoder<'a> for Elementwise<'a> {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        if let Some(data) = bytes(term) {
+            return Ok(Elementwise { dtype: None, shape: None, data });
+        }
+        let tuple = Tuple::of(term).ok_or_else(bad_argument)?;
+        if let Some([dtype, data]) = tuple.array() {
+            let Type(dtype) = dtype.decode()?;
+            return Ok(Elementwise { dtype: Some(dtype), shape: None, data: whole_bytes(data)? });
+        }
+        let [dtype, shape, data] = tuple.array().ok_or_else(bad_argument)?;
+        let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
+        Ok(Elementwise { dtype: Some(dtype), shape: Some(shape), data: whole_bytes(data)? })
+    }
+}
+
+impl<'a> Elementwise<'a> {
+    /// The type, if the term has it.
+    pub fn own_dtype(&self) -> Option<DType> {
+        self.dtype
+    }
+
+    /// The type, given that of the result.
+    #[inline(always)]
+    pub fn dtype(&self, result: DType) -> DType {
+        self.dtype.unwrap_or(result)
+    }
+
+    /// The tensor, given the result's type and shape, if the data are as many as type and shape ask
+    /// for.
+    #[inline(always)]
+    pub fn tensor<'b>(
+        &'b self,
+        op: &'static str,
+        dtype: DType,
+        shape: &'b [usize],
+    ) -> Result<Tensor<'b>, Error> {
+        Tensor::new(op, self.dtype(dtype), self.shape.as_deref().unwrap_or(shape), self.data)
+    }
+}
+
 /// A list of operands.
 pub struct Operands<'a>(pub Vec<Operand<'a>>);
 
@@ -227,87 +247,36 @@ impl<'a> Decoder<'a> for Operands<'a> {
     }
 }
 
-/// An operand of an elementwise operation. One of the result's type and shape,
-/// as most are, may be its data alone, and one of its shape `{type, data}`: the
-/// less there is, the quicker it is decoded.
-pub enum Elementwise<'a> {
-    /// Of the result's type and shape.
-    Alike(&'a [u8]),
-    /// Of the result's shape.
-    Typed(DType, &'a [u8]),
-    /// Of another; boxed, so that the frequent cases are small to move.
-    Other(Box<Operand<'a>>),
-}
-
-impl<'a> Decoder<'a> for Elementwise<'a> {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        if let Some(data) = bytes(term) {
-            return Ok(Elementwise::Alike(data));
-        }
-        if let Ok((dtype, data)) = whole(term) {
-            return Ok(Elementwise::Typed(dtype, data));
-        }
-        term.decode().map(|operand| Elementwise::Other(Box::new(operand)))
-    }
-}
-
-/// The data, if they are of so many elements, and these in whole bytes.
+/// The data, if they are `size` elements in whole bytes.
 #[inline(always)]
-pub fn fits(dtype: DType, size: usize, data: &[u8]) -> Option<&[u8]> {
-    let bits = dtype.bits().checked_mul(size)?;
-    (data.len().checked_mul(8)? == bits).then_some(data)
+pub fn dense(dtype: DType, size: usize, data: &[u8]) -> Option<&[u8]> {
+    (!dtype.is_packed() && data.len() == size.checked_mul(dtype.width())?).then_some(data)
 }
 
-/// The type and the elements of such a term, where the result has `size` elements and each is in
-/// whole bytes: as many, or one for all. An `Elementwise` costs as much to move as to decode.
+/// What `Elementwise` decodes, of an operand as most are: in whole bytes, with an element for each of
+/// the `size` of the result, or one for all. `result` is the type of the result, if it is known.
 #[inline(always)]
-pub fn elements<'a>(
+pub fn source<'a>(
     term: Term<'a>,
-    result: DType,
+    result: Option<DType>,
     rank: usize,
     size: usize,
-) -> Option<(DType, Elements<'a>)> {
+) -> Option<(DType, Source<'a>)> {
     if let Some(data) = bytes(term) {
-        return Some((result, Elements::Slice(fits(result, size, data)?)));
+        let dtype = result?;
+        return Some((dtype, Source::Dense { bytes: dense(dtype, size, data)?, width: dtype.width() }));
     }
     let tuple = Tuple::of(term)?;
     if let Some([dtype, data]) = tuple.array() {
-        let dtype = self::dtype(dtype)?;
-        return Some((dtype, Elements::Slice(fits(dtype, size, bytes(data)?)?)));
+        let (dtype, data) = (self::dtype(dtype)?, bytes(data)?);
+        return Some((dtype, Source::Dense { bytes: dense(dtype, size, data)?, width: dtype.width() }));
     }
     let [dtype, shape, data] = tuple.array()?;
     let mut dims = Tuple::of(shape)?.terms();
-    let one = dims.by_ref().take(rank).all(|dim| natural(dim) == Some(1));
-    if !one || dims.next().is_some() {
+    let is_one = dims.by_ref().take(rank).all(|dim| natural(dim) == Some(1));
+    if !is_one || dims.next().is_some() {
         return None;
     }
     let dtype = self::dtype(dtype)?;
-    Some((dtype, Elements::Scalar(fits(dtype, 1, bytes(data)?)?)))
-}
-
-impl Elementwise<'_> {
-    /// Its type, given the result's.
-    pub fn dtype(&self, result: DType) -> DType {
-        match self {
-            Elementwise::Alike(_) => result,
-            Elementwise::Typed(dtype, _) => *dtype,
-            Elementwise::Other(operand) => operand.dtype(),
-        }
-    }
-
-    /// The tensor, given the result's type and shape.
-    #[inline(always)]
-    pub fn tensor<'b>(
-        &'b self,
-        op: &'static str,
-        dtype: DType,
-        shape: &'b [usize],
-    ) -> Result<Tensor<'b>, Error> {
-        match self {
-            Elementwise::Alike(data) => Tensor::new(op, dtype, shape, data),
-            Elementwise::Typed(dtype, data) => Tensor::new(op, *dtype, shape, data),
-            Elementwise::Other(operand) => operand.tensor(op),
-        }
-    }
+    Some((dtype, Source::Scalar(dense(dtype, 1, bytes(data)?)?)))
 }

@@ -1,20 +1,19 @@
-//! Types of 2 and 4 bits, several to a byte, the first in the highest bits, as
-//! an Erlang bitstring holds them.
+//! Types of 2 and 4 bits, several elements to a byte, the first in the highest bits, as an Erlang
+//! bitstring holds them.
 
-use crate::exec::threads::parallel::Cost;
-use crate::tensor::scratch;
+use crate::cost::Cost;
 use crate::{DType, Error};
 
-/// One byte an element, sign-extended for signed types.
+/// One byte for each element of a packed tensor, sign-extended for signed types.
 ///
 /// # Errors
 ///
 /// `Error::TooLarge` if there is no memory for them.
-pub fn unpack(op: &'static str, dtype: DType, size: usize, packed: &[u8]) -> Result<Vec<u8>, Error> {
+pub fn unpack(op: &'static str, dtype: DType, shape: &[usize], packed: &[u8]) -> Result<Vec<u8>, Error> {
     let bits = dtype.bits();
     let per_byte = 8 / bits;
     let signed = dtype.storage() == DType::S8;
-    let mut wide = scratch(op, dtype, &[size], size)?;
+    let mut wide = zeroed(op, dtype, shape)?;
     for (elements, &byte) in wide.chunks_mut(per_byte).zip(packed) {
         for (i, element) in elements.iter_mut().enumerate() {
             // The element at the top of the byte, then shifted down.
@@ -23,6 +22,19 @@ pub fn unpack(op: &'static str, dtype: DType, size: usize, packed: &[u8]) -> Res
         }
     }
     Ok(wide)
+}
+
+/// A zero byte for each element.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for them.
+pub fn zeroed(op: &'static str, dtype: DType, shape: &[usize]) -> Result<Vec<u8>, Error> {
+    let size = shape.iter().product();
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })?;
+    bytes.resize(size, 0);
+    Ok(bytes)
 }
 
 /// The low bits of each byte; unused bits at the end are zero.
@@ -35,7 +47,7 @@ pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
     }
 }
 
-/// What widening and packing an element of each type costs.
+/// Cost of unpacking and packing an element of each of some types, as far as they are packed.
 pub(crate) fn cost(dtypes: &[DType]) -> Cost {
     1_000 * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
 }
@@ -49,13 +61,13 @@ mod tests {
         for dtype in [DType::U2, DType::U4, DType::S2, DType::S4] {
             let bytes = [0b1001_0011, 0b0110_1100];
             let size = 16 / dtype.bits();
-            let wide = unpack("test", dtype, size, &bytes).expect("small");
+            let wide = unpack("test", dtype, &[size], &bytes).expect("small");
             assert_eq!(wide.len(), size);
             let mut back = [0; 2];
             pack(dtype, &wide, &mut back);
             assert_eq!(back, bytes, "{dtype}");
         }
-        assert_eq!(unpack("test", DType::S2, 3, &[0b1101_1000]), Ok(vec![0xff, 1, 0xfe]));
-        assert_eq!(unpack("test", DType::U4, 1, &[0b1001_0000]), Ok(vec![9]));
+        assert_eq!(unpack("test", DType::S2, &[3], &[0b1101_1000]), Ok(vec![0xff, 1, 0xfe]));
+        assert_eq!(unpack("test", DType::U4, &[1], &[0b1001_0000]), Ok(vec![9]));
     }
 }

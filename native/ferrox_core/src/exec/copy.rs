@@ -1,4 +1,336 @@
 //! Copies of elements that don't lie next to each other.
+//!
+//! A copy only cares about the bytes of an element, not about its type. Where the next element is
+//! near, rows are copied by loops that step over them (`strided`); where it is far, but the one in
+//! the next row is near, planes are transposed block by block (`transpose`).
 
 pub mod strided;
 pub mod transpose;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+
+use self::transpose::Plane;
+use crate::Error;
+use crate::cost::{self, BYTE, Cost};
+use crate::exec::memory::{scratch, streaming_stores};
+use crate::exec::simd;
+use crate::exec::threads::parallel;
+use crate::layout::{Layout, Shape, collapse, index_of, next_row};
+use crate::tensor::Tensor;
+
+/// Cost of an element whose neighbours lie far away.
+pub const FAR_ELEMENT_COST: Cost = 600;
+
+/// Layouts of at most this many elements are copied without collapsing their axes first.
+const MAX_UNCOLLAPSED_SIZE: usize = 256;
+
+/// Planes of at most this many bytes are transposed without making a layout.
+const MAX_UNPLANNED_BYTES: usize = 1024;
+
+/// Planes of fewer elements are copied row by row.
+const MIN_PLANE_SIZE: usize = 32;
+
+/// Calls a function that is generic over the bytes of an element.
+macro_rules! by_width {
+    ($width:expr, $function:ident($($argument:expr),*)) => {
+        match $width {
+            1 => $function::<1>($($argument),*),
+            2 => $function::<2>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            8 => $function::<8>($($argument),*),
+            16 => $function::<16>($($argument),*),
+            width => unreachable!("no type is {width} bytes wide"),
+        }
+    };
+}
+
+/// The elements of a tensor in row-major order without gaps, borrowed where they lie so already.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for a copy.
+pub fn dense<'a>(op: &'static str, tensor: &'a Tensor<'_>) -> Result<Cow<'a, [u8]>, Error> {
+    if let Some(bytes) = tensor.contiguous() {
+        return Ok(Cow::Borrowed(bytes));
+    }
+    let width = tensor.dtype().width();
+    let mut out = scratch(op, tensor.dtype(), tensor.shape(), tensor.size() * width)?;
+    gather_all(width, tensor.bytes(), &tensor.layout(), &mut out);
+    Ok(Cow::Owned(out))
+}
+
+/// Copies all elements of a layout, `width` bytes each, in row-major order, in parallel where that
+/// pays.
+pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
+    let size = layout.size();
+    if size == 0 {
+        return;
+    }
+    if size <= MAX_UNCOLLAPSED_SIZE {
+        return gather(width, bytes, layout, 0, out);
+    }
+    let (shape, strides) = collapse(&layout.shape, &layout.strides);
+    let layout = Layout { shape, strides, offset: layout.offset };
+    let step = layout.strides.last().map_or(1, |step| step.unsigned_abs());
+    let unit = transpose_unit(&layout);
+    if unit == 1 && step <= strided::MAX_STEP {
+        // What lies between the elements is read with them.
+        let cost = BYTE * ((step.max(1) + 1) * width) as Cost;
+        let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost, 0, |start, part| {
+            gather(width, bytes, &layout, start, part);
+            Ok(())
+        });
+        return;
+    }
+    if unit == 1 {
+        return parallel::fill(out, size, FAR_ELEMENT_COST, |start, part| {
+            gather(width, bytes, &layout, start, part)
+        });
+    }
+    let together = (simd::LINE / width).max(1);
+    parallel::fill_together(out, size / unit, cost::work(unit, transpose::COST), together, |start, part| {
+        gather(width, bytes, &layout, start * unit, part);
+    });
+}
+
+/// Transposes each of some planes: dense elements of `[planes, rows, columns]` become
+/// `[planes, columns, rows]`.
+pub fn transpose_planes(width: usize, bytes: &[u8], sizes: [usize; 3], out: &mut [u8]) {
+    if bytes.len() <= MAX_UNPLANNED_BYTES {
+        by_width!(width, transpose_planes_width(bytes, sizes, out));
+    } else {
+        gather_all(width, bytes, &Layout::contiguous(&sizes).transpose(&[0, 2, 1]), out);
+    }
+}
+
+fn transpose_planes_width<const N: usize>(bytes: &[u8], [_, rows, columns]: [usize; 3], out: &mut [u8]) {
+    let (elements, out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let transposed = Plane { shape: (columns, rows), first: 0, row: 1, column: columns as isize };
+    let planes = elements.chunks_exact(rows * columns).zip(out.chunks_exact_mut(rows * columns));
+    for (plane, out) in planes {
+        transpose::plane(plane, transposed, out, rows);
+    }
+}
+
+/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
+    by_width!(width, gather_width(bytes, layout, start, out));
+}
+
+/// Copies a dense tensor, broadcast from shape `from` to shape `to`, if the axes that repeat come
+/// before all others or after them, as for a row or a column: no layout has to be made for that.
+/// Returns whether it did.
+#[must_use]
+pub fn spread(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    by_width!(width, spread_width(bytes, from, to, out))
+}
+
+/// The opposite of `gather`: writes elements, in row-major order, to the places of a layout.
+pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
+    by_width!(width, scatter_width(elements, out, layout));
+}
+
+fn spread_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    let (elements, out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let Some(lead) = to.len().checked_sub(from.len()) else { return false };
+    let own = &to[lead..];
+    let repeats = |axis: &usize| from[*axis] != own[*axis];
+    let after = (0..from.len()).rev().take_while(repeats).count();
+    let kept = (0..from.len() - after).rev().take_while(|axis| !repeats(axis)).count();
+    let before = from.len() - after - kept;
+    let ones = |axes: &[usize]| axes.iter().all(|&dim| dim == 1);
+    if !ones(&from[..before]) || !ones(&from[from.len() - after..]) {
+        return false;
+    }
+    let each: usize = own[own.len() - after..].iter().product();
+    if elements.is_empty() || out.len() % (elements.len() * each).max(1) != 0 {
+        return false;
+    }
+    for out in out.chunks_exact_mut(elements.len() * each) {
+        if each == 1 {
+            out.copy_from_slice(elements);
+        } else {
+            for (out, &element) in out.chunks_exact_mut(each).zip(elements) {
+                out.fill(element);
+            }
+        }
+    }
+    true
+}
+
+fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layout) {
+    let mut elements = elements.as_chunks::<N>().0;
+    let out = out.as_chunks_mut::<N>().0;
+    let Layout { shape, strides, offset } = layout;
+    let Some(last) = shape.len().checked_sub(1) else {
+        out[*offset] = elements[0];
+        return;
+    };
+    let mut counts = Shape::from_elem(0, shape.len());
+    let mut row = *offset as isize;
+    while !elements.is_empty() {
+        let (head, tail) = elements.split_at(shape[last]);
+        if strides[last] == 1 {
+            out[row as usize..row as usize + head.len()].copy_from_slice(head);
+        } else {
+            for (i, element) in head.iter().enumerate() {
+                out[(row + i as isize * strides[last]) as usize] = *element;
+            }
+        }
+        elements = tail;
+        next_row(layout, &mut counts, &mut row);
+    }
+}
+
+/// The axis whose neighbours are nearest, if that is not the last one, and the neighbours along
+/// the last one are far away: both axes make a plane to transpose.
+fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
+    let (&step, outer) = strides.split_last()?;
+    if step.unsigned_abs() <= strided::MAX_STEP {
+        return None;
+    }
+    let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
+    let axis = (0..outer.len()).filter(|axis| !repeated(axis)).min_by_key(|&a| strides[a].unsigned_abs())?;
+    let size = shape[axis] * shape[outer.len()];
+    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= MIN_PLANE_SIZE).then_some(axis)
+}
+
+/// The number of elements that are best copied together: all elements of the planes that share
+/// the axes before them, or one.
+fn transpose_unit(layout: &Layout) -> usize {
+    near_axis(layout).map_or(1, |axis| layout.shape[axis + 1..].iter().product())
+}
+
+fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
+    let (source, mut out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let Some(axis) = near_axis(layout) else {
+        strided::rows(source, layout, start, out);
+        return;
+    };
+    let Layout { shape, strides, offset } = layout;
+    let last = shape.len() - 1;
+    let inner: usize = shape[axis + 1..].iter().product();
+    // To the first whole row of the axis.
+    let head = (start.next_multiple_of(inner) - start).min(out.len());
+    let (rows, rest) = out.split_at_mut(head);
+    strided::rows(source, layout, start, rows);
+    out = rest;
+    let mut row = (start + head) / inner;
+    while out.len() >= inner {
+        let (place, block) = (row % shape[axis], row / shape[axis]);
+        let rows = (shape[axis] - place).min(out.len() / inner);
+        let first =
+            index_of(&shape[..axis], &strides[..axis], *offset, block) + place as isize * strides[axis];
+        for (i, left) in (0..inner).step_by(shape[last]).enumerate() {
+            let between = index_of(&shape[axis + 1..last], &strides[axis + 1..last], 0, i);
+            let shape = (rows, shape[last]);
+            let plane = Plane { shape, first: first + between, row: strides[axis], column: strides[last] };
+            transpose::plane(source, plane, &mut out[left..], inner);
+        }
+        out = &mut out[rows * inner..];
+        row += rows;
+    }
+    strided::rows(source, layout, row * inner, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_gives_what_broadcasting_does() {
+        let dims = [1, 2, 3];
+        let (mut spreads, mut others) = (0, 0);
+        for rank in 0..4 {
+            for code in 0..6_usize.pow(rank as u32) {
+                // Axes of 1 to 3 that stay, and of 1 that become 2 or 3; then some without.
+                let axes: Vec<_> = (0..rank).map(|axis| code / 6_usize.pow(axis as u32) % 6).collect();
+                let from: Vec<usize> =
+                    axes.iter().map(|&code| if code < 3 { dims[code] } else { 1 }).collect();
+                let to: Vec<usize> = axes.iter().map(|&code| dims[code % 3]).collect();
+                for lead in 0..=rank {
+                    let to = [vec![2; lead], to.clone()].concat();
+                    let bytes: Vec<u8> = (1..=from.iter().product::<usize>() as u8).collect();
+                    let layout = Layout::contiguous(&from).broadcast_right(&to).expect("goes together");
+                    let mut expected = vec![0; to.iter().product()];
+                    gather(1, &bytes, &layout, 0, &mut expected);
+                    let mut out = vec![0; expected.len()];
+                    if spread(1, &bytes, &from, &to, &mut out) {
+                        spreads += 1;
+                        assert_eq!(out, expected, "{from:?} to {to:?}");
+                    } else {
+                        others += 1;
+                    }
+                }
+            }
+        }
+        assert!(spreads > others && others > 0, "{spreads}, {others}");
+    }
+
+    #[test]
+    fn gather_reads_every_layout_from_any_start() {
+        let data: Vec<u8> = (0..60).collect();
+        let base = Layout::contiguous(&[3, 4, 5]);
+        let layouts = [
+            base.clone(),
+            base.transpose(&[2, 0, 1]),
+            base.reverse(&[0, 2]),
+            base.slice(&[1, 0, 1], &[2, 2, 2], &[1, 2, 2]),
+            Layout::contiguous(&[4, 1]).broadcast(&[3, 4, 5], &[1, 2]).expect("fits"),
+        ];
+        for layout in layouts {
+            let expected: Vec<u8> = (0..layout.size())
+                .map(|i| data[index_of(&layout.shape, &layout.strides, layout.offset, i) as usize])
+                .collect();
+            for start in 0..layout.size() {
+                let mut out = vec![0; layout.size() - start];
+                gather(1, &data, &layout, start, &mut out);
+                assert_eq!(out, expected[start..], "{layout:?} from {start}");
+            }
+            // What is scattered is gathered again, where no two elements are one.
+            if !layout.strides.contains(&0) {
+                let elements: Vec<u8> = (100..).take(layout.size()).collect();
+                let (mut out, mut back) = (vec![0; data.len()], vec![0; layout.size()]);
+                scatter(1, &elements, &mut out, &layout);
+                gather(1, &out, &layout, 0, &mut back);
+                assert_eq!(back, elements, "{layout:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gather_transposes_planes_of_every_width() {
+        let base = Layout::contiguous(&[5, 70, 133]);
+        let matrix = Layout::contiguous(&[70, 133]);
+        let layouts = [
+            matrix.transpose(&[1, 0]),
+            matrix.reverse(&[0]).transpose(&[1, 0]),
+            matrix.reverse(&[1]).transpose(&[1, 0]),
+            matrix.slice(&[1, 2], &[30, 60], &[2, 2]).transpose(&[1, 0]),
+            Layout::contiguous(&[133, 3]).transpose(&[1, 0]),
+            Layout::contiguous(&[3, 133]).transpose(&[1, 0]),
+            base.transpose(&[0, 2, 1]),
+            base.transpose(&[2, 1, 0]),
+            base.transpose(&[1, 2, 0]),
+            base.transpose(&[2, 0, 1]),
+            base.slice(&[0, 3, 2], &[5, 22, 40], &[1, 3, 3]),
+            base.reverse(&[2]).slice(&[0, 3, 2], &[5, 60, 25], &[1, 1, 4]),
+        ];
+        for width in [1, 2, 4, 8, 16] {
+            let data: Vec<u8> = (0..base.size() * width).map(|i| (i * 31 % 251) as u8).collect();
+            for layout in &layouts {
+                let size = layout.size();
+                let expected: Vec<u8> = (0..size)
+                    .map(|i| index_of(&layout.shape, &layout.strides, layout.offset, i) as usize * width)
+                    .flat_map(|place| data[place..place + width].iter().copied())
+                    .collect();
+                for (start, end) in [(0, size), (0, size / 2), (size / 3, size - 1), (7, 9)] {
+                    let mut out = vec![0; (end - start) * width];
+                    gather(width, &data, layout, start, &mut out);
+                    assert_eq!(out, expected[start * width..end * width], "{width} {layout:?} from {start}");
+                }
+            }
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! Products of matrices and vectors, one technique a file.
+//! Products of matrices and vectors: `strategy` decides, `product` runs, and each of the other files
+//! is one technique.
 
 pub mod blocked;
 pub mod gemv;
@@ -8,5 +9,9 @@ pub mod in_order;
 pub mod indirect;
 #[cfg(target_arch = "x86_64")]
 mod integer;
+pub mod matrix;
 pub mod mixed;
+pub mod product;
+pub(in crate::exec) mod ring;
 pub mod small;
+pub mod strategy;

@@ -9,7 +9,7 @@
 //! patch, as in depthwise convolutions, the input is multiplied where it lies.
 //! Floats whose positions lie side by side have no patches: see `ops/conv/planes.rs`.
 
-use crate::exec::gemm::in_order::Ring;
+use crate::exec::gemm::ring::Ring;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::layout::Shape;
 

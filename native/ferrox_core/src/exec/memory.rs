@@ -2,3 +2,63 @@
 
 pub mod recycling_allocator;
 pub mod streaming_stores;
+
+use std::collections::TryReserveError;
+
+use crate::exec::threads::cooperative_yield::{PIECE, pause};
+use crate::{DType, Error};
+
+/// Zeroed memory for an intermediate result.
+///
+/// # Errors
+///
+/// `Error::TooLarge`, naming the tensor that it is for, if there is not so much memory.
+pub fn scratch(op: &'static str, dtype: DType, shape: &[usize], length: usize) -> Result<Vec<u8>, Error> {
+    scratch_of(op, dtype, shape, length)
+}
+
+/// `scratch` of other values than bytes.
+///
+/// # Errors
+///
+/// As `scratch`.
+pub(crate) fn scratch_of<T: Copy + Default>(
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    length: usize,
+) -> Result<Vec<T>, Error> {
+    filled(op, dtype, shape, length, T::default())
+}
+
+/// `length` copies of a value.
+///
+/// # Errors
+///
+/// As `scratch`.
+pub(crate) fn filled<T: Copy>(
+    op: &'static str,
+    dtype: DType,
+    shape: &[usize],
+    length: usize,
+    value: T,
+) -> Result<Vec<T>, Error> {
+    try_filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
+}
+
+/// `length` copies of a value, for callers that know no tensor.
+///
+/// # Errors
+///
+/// If there is not so much memory.
+pub(crate) fn try_filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(length)?;
+    let piece = (PIECE / size_of::<T>().max(1)).max(1);
+    while length - values.len() > piece {
+        values.resize(values.len() + piece, value.clone());
+        pause();
+    }
+    values.resize(length, value);
+    Ok(values)
+}

@@ -14,11 +14,11 @@
 //! it is. Cuts lie at fixed places of the axis, so that the bits do not depend on
 //! how the work is split. Padding is neutral, and left out.
 
+use crate::cost::{Cost, work};
 use crate::dtype::Lane;
 use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
-use crate::exec::threads::parallel::{Cost, work};
 
 /// Windows shorter than this are folded place by place.
 const LONG: usize = 8;

@@ -2,15 +2,15 @@
 
 use num_complex::Complex;
 
-use crate::dtype::convert::Compute;
+use crate::cost::{self, Cost, Work};
 use crate::dtype::{Lane, sub_byte};
-use crate::exec::elementwise::{self, Access, Input, Kernel, Operand, Target};
+use crate::exec::convert::Compute;
+use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
+use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Shape, size};
 use crate::ops::math::complex;
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
 const OP: &str = "all_close";
@@ -30,7 +30,7 @@ pub struct Tolerance {
 #[must_use]
 pub fn work(dtypes: [DType; 2], left: &[usize], right: &[usize]) -> Work {
     let pairs = broadcast(left, right).and_then(|shape| size(&shape));
-    parallel::work(pairs.unwrap_or(0), cost(dtypes))
+    cost::work(pairs.unwrap_or(0), cost(dtypes))
 }
 
 /// What a pair of elements costs.
@@ -76,14 +76,19 @@ pub fn all_close(
     let Tolerance { relative, absolute, equal_nan } = tolerance;
     let parameters = [relative, absolute, f64::from(equal_nan)].map(Lane::store);
     let parameters = parameters.as_flattened();
-    let inputs = [
-        left.input(&shape, lane.load(dtypes[0])).ok_or_else(unfit)?,
-        right.input(&shape, lane.load(dtypes[1])).ok_or_else(unfit)?,
-        Input { bytes: parameters, width: parameters.len(), access: Access::Scalar, load: None },
+    let sources = [
+        Source::new(left, &shape).ok_or_else(unfit)?,
+        Source::new(right, &shape).ok_or_else(unfit)?,
+        Source::Scalar(parameters),
     ];
+    let loads = [lane.load(dtypes[0]), lane.load(dtypes[1]), None];
+    let plan = Plan { kernel, loads, store: None, narrowing: None, cost: cost(dtypes) };
     let mut close = scratch(OP, DType::U8, &shape, size)?;
-    elementwise::run(&shape, Target { bytes: &mut close, store: None }, &inputs, kernel, None, cost(dtypes))
-        .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })?;
+    elementwise::run(&plan, &shape, &mut close, &sources).map_err(|fault| Error::Element {
+        op: OP,
+        dtypes: dtypes.to_vec(),
+        fault,
+    })?;
     out.bytes.fill(vectorize(AllOf(&close)));
     Ok(())
 }

@@ -10,13 +10,14 @@ mod round_to_odd;
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::dtype::convert::{Compute, Exact};
-use crate::dtype::{Element, Lane, convert, sub_byte};
-use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
+use crate::cost::{BYTE, Cost};
+use crate::dtype::{Element, Exact, Lane, sub_byte};
+use crate::exec::convert;
+use crate::exec::convert::{Compute, Conversion};
+use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source, ValueNarrowing};
 use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
-use crate::exec::threads::parallel::{BYTE, Cost};
 use crate::ops::math::{complex, f32_loops, f64_glibc};
-use crate::ops::plan::{Direct, Table};
+use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
@@ -95,90 +96,136 @@ impl BinaryOp {
 /// `Error::Shape`, `Error::UnsupportedType`, or `Error::Element` for an
 /// integer division by zero, a negative exponent or a negative shift.
 pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
-    let dtypes = || vec![left.dtype(), right.dtype()];
-    let error = |fault| Error::Element { op: op.name(), dtypes: dtypes(), fault };
-    // For a few elements, bringing the operands together would take most of the time.
-    let size = out.shape.iter().product();
-    let mut buffers: [elementwise::Buffer; 2] = Default::default();
-    let [buffer, other] = &mut buffers;
-    if out.bytes.len() <= FEW_BYTES
-        && let Some(direct) = direct(op, out.dtype, [left.dtype(), right.dtype()])
-        && direct.takes(size)
-        && let Some(left) = left.operand(out.shape, buffer)
-        && let Some(right) = right.operand(out.shape, other)
-    {
-        return direct.run(size, out.bytes, [left, right]).map_err(error);
-    }
-    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: dtypes() };
-    let (compute, kernel, store) = resolve(op, out.dtype, left, right).ok_or_else(unsupported)?;
-    let inputs = [input(op, left, out.shape, right, compute)?, input(op, right, out.shape, left, compute)?];
-    let narrow = narrow(op, compute, out.dtype, [left.dtype(), right.dtype()]);
-    let cost = cost(op, out.dtype, [left.dtype(), right.dtype()]);
-    let shape = out.shape;
-    out.write(op.name(), |bytes| {
-        let target = Target { bytes, store };
-        elementwise::run(shape, target, &inputs, kernel, narrow, cost).map_err(error)
-    })
+    let (name, dtype, shape, dtypes) = (op.name(), out.dtype, out.shape, [left.dtype(), right.dtype()]);
+    let plan = plan(op, dtype, dtypes)?;
+    let tensors = [left, right];
+    let [left, right] =
+        [plan::source(name, left, shape, &tensors)?, plan::source(name, right, shape, &tensors)?];
+    let operands = [(dtypes[0], left), (dtypes[1], right)];
+    out.write(name, |bytes| run(op, plan, (dtype, shape), bytes, operands))
 }
 
-/// What computes a result of type `out` from operands of some types; none where elements share a
-/// byte, the operation has no meaning, or has been asked for another result before.
+/// How `op` on operands of some types is computed, for a result of type `out`.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType` if the operation has no meaning for the types.
 #[inline(always)]
-#[must_use]
-pub fn direct(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<&'static Direct<2>> {
-    static TABLE: Table<2, { BinaryOp::ALL.len() }> = Table::new();
-    TABLE.get(op as usize, out, operands, || find(op, out, operands))
+pub fn plan(op: BinaryOp, out: DType, operands: [DType; 2]) -> Result<&'static Plan, Error> {
+    static PLANS: PlanCache<2, { BinaryOp::ALL.len() }> = PlanCache::new();
+    PLANS
+        .get(op as usize, out, operands, || find(op, out, operands))
+        .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: operands.to_vec() })
 }
 
-fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Direct<2>> {
-    // In what these are computed also depends on the value of an integer that is one for all.
-    let by_value = matches!(op, BinaryOp::Pow | BinaryOp::Atan2)
-        && !out.is_integer()
-        && out.precision() <= 24
-        && operands.iter().any(|dtype| dtype.precision() > 24);
-    if by_value || out.is_packed() || operands.iter().any(|dtype| dtype.is_packed()) {
-        return None;
-    }
-    // Of no elements, which stands for any.
-    let [left, right] = operands.map(|dtype| Tensor::new(op.name(), dtype, &[0], &[]));
-    let (compute, kernel, store) = resolve(op, out, &left.ok()?, &right.ok()?)?;
-    let loads = operands.map(|dtype| compute.load(dtype));
-    Some(Direct { kernel, loads, store, out, cost: cost(op, out, operands) })
-}
-
-/// What the operands are computed as, what computes it, and what is done with the results.
-fn resolve(
+/// Computes a dense result of some type and shape, in whole bytes, by the plan for its type and the
+/// operands'.
+///
+/// # Errors
+///
+/// `Error::Element`, as `binary`.
+#[inline(always)]
+pub fn run(
     op: BinaryOp,
-    out: DType,
-    left: &Tensor<'_>,
-    right: &Tensor<'_>,
-) -> Option<(Compute, Kernel, Option<Conversion>)> {
-    let compute = compute(op, out, left, right)?;
+    plan: &Plan,
+    (dtype, shape): (DType, &[usize]),
+    out: &mut [u8],
+    operands: [(DType, Source<'_>); 2],
+) -> Result<(), Error> {
+    let [(left_dtype, left), (right_dtype, right)] = operands;
+    let has_number = (left_dtype != dtype && left.is_scalar()) || (right_dtype != dtype && right.is_scalar());
+    let done = if has_number && counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
+        run_with_number(op, plan, (dtype, shape), out, operands)
+    } else {
+        elementwise::run(plan, shape, out, &[left, right])
+    };
+    done.map_err(|fault| Error::Element { op: op.name(), dtypes: vec![left_dtype, right_dtype], fault })
+}
+
+/// Whether a number whose value the result's type holds counts as one of that type: in
+/// `Nx.add(f32_tensor, 1)` the integer doesn't ask for more precision than the tensor has.
+#[inline]
+fn counts_as_result_type(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> bool {
+    !op.is_predicate() && (left != right || matches!(op, BinaryOp::Pow | BinaryOp::Atan2)) && !out.is_packed()
+}
+
+/// `run` where an operand is a number of another type than the result: a number that is a value of
+/// the result's type is converted to that first.
+fn run_with_number(
+    op: BinaryOp,
+    plan: &Plan,
+    (dtype, shape): (DType, &[usize]),
+    out: &mut [u8],
+    operands: [(DType, Source<'_>); 2],
+) -> Result<(), Fault> {
+    let mut buffers = [[0; MAX_WIDTH]; 2];
+    let [(mut left_dtype, mut left), (mut right_dtype, mut right)] = operands;
+    let [left_buffer, right_buffer] = &mut buffers;
+    if let Some(value) = left.scalar().and_then(|number| exact(left_dtype, number, dtype, left_buffer)) {
+        (left_dtype, left) = (dtype, Source::Scalar(value));
+    }
+    if let Some(value) = right.scalar().and_then(|number| exact(right_dtype, number, dtype, right_buffer)) {
+        (right_dtype, right) = (dtype, Source::Scalar(value));
+    }
+    // The types that a number may become have a plan, if those that it may be have one.
+    let plan = self::plan(op, dtype, [left_dtype, right_dtype]).unwrap_or(plan);
+    elementwise::run(plan, shape, out, &[left, right])
+}
+
+/// Bytes of the largest element.
+const MAX_WIDTH: usize = 16;
+
+/// A number as an element of another type, if it is a value of that type.
+fn exact<'b>(dtype: DType, number: &[u8], to: DType, buffer: &'b mut [u8; MAX_WIDTH]) -> Option<&'b [u8]> {
+    let element = &mut buffer[..to.width()];
+    match convert::conversion(dtype, to) {
+        Some(convert) => convert(number, element),
+        None => element.copy_from_slice(number),
+    }
+    // An integer is a real part.
+    let real = match to {
+        DType::C64 if dtype.is_integer() => DType::F32,
+        DType::C128 if dtype.is_integer() => DType::F64,
+        to => to,
+    };
+    let lane = match (dtype.is_integer(), real.is_integer()) {
+        (true, true) => Compute::Wide,
+        (false, false) => Compute::As(DType::C128),
+        // An integer in a float: exact up to the float's precision.
+        _ if dtype.is_complex() => return None,
+        _ => Compute::Exact,
+    };
+    (value(lane, dtype, number) == value(lane, real, &element[..real.width()])).then_some(&*element)
+}
+
+/// One element in a lane that holds every value of its class.
+fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> [u8; MAX_WIDTH] {
+    let mut out = [0; MAX_WIDTH];
+    match lane.load(dtype) {
+        Some(Conversion { lane, convert }) => convert(bytes, &mut out[..lane]),
+        None => out[..bytes.len()].copy_from_slice(bytes),
+    }
+    out
+}
+
+fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Plan> {
+    let compute = compute(op, out, operands)?;
     let (kernel, result) = kernel(op, compute, out)?;
     let computed = if compute == Compute::Wide && !op.is_predicate() { compute } else { Compute::As(result) };
-    Some((compute, kernel, computed.store(out)))
-}
-
-/// A tensor broadcast to the shape of the result.
-fn input<'a>(
-    op: BinaryOp,
-    tensor: &'a Tensor<'_>,
-    shape: &[usize],
-    other: &Tensor<'_>,
-    compute: Compute,
-) -> Result<Input<'a>, Error> {
-    tensor.input(shape, compute.load(tensor.dtype())).ok_or_else(|| Error::Shape {
-        op: op.name(),
-        shapes: vec![tensor.shape().to_vec(), other.shape().to_vec()],
-        problem: "don't broadcast together: each axis, counted from the last, must be equal or one".into(),
+    let [left, right] = operands.map(|dtype| compute.load(dtype));
+    Some(Plan {
+        kernel,
+        loads: [left, right, None],
+        store: computed.store(out),
+        narrowing: narrowing(op, compute, out, operands),
+        cost: cost(op, out, operands),
     })
 }
 
 /// What the operands are computed as; `None` if the operation has no meaning
 /// for them.
-fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<Compute> {
+fn compute(op: BinaryOp, out: DType, [l, r]: [DType; 2]) -> Option<Compute> {
     use BinaryOp::*;
-    let (l, r) = (left.dtype(), right.dtype());
     match op {
         LogicalAnd | LogicalOr | LogicalXor => Some(Compute::Truth),
         _ if l == r && (out == l || op.is_predicate()) && half::kernel(op, l).is_some() => {
@@ -190,49 +237,46 @@ fn compute(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> O
             (l.is_integer() && r.is_integer()).then_some(Compute::As(out.storage()))
         }
         _ if out.is_integer() => {
-            let fits = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
-            let fits = fits(left) && fits(right);
+            let fits = l.embeds_in(out) && r.embeds_in(out);
             let lane = if fits { Compute::As(out.storage()) } else { Compute::Wide };
             (l.is_integer() && r.is_integer()).then_some(lane)
         }
         BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift | Quotient => None,
         // Through f64, as others, but in one loop.
         Divide if l == r && out == DType::F32 && matches!(l, DType::S32 | DType::S64) => Some(Compute::As(l)),
-        _ => float(op, out, left, right),
+        _ => float(op, out, l, r),
     }
 }
 
 /// What a float or complex result is computed in.
-fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Option<Compute> {
+fn float(op: BinaryOp, out: DType, left: DType, right: DType) -> Option<Compute> {
     use BinaryOp::*;
-    let real = !left.dtype().is_complex() && !right.dtype().is_complex();
-    let single = |t: &Tensor<'_>| t.dtype().precision() <= 24 || scalar_fits(t, out);
-    let exact = |t: &Tensor<'_>| t.dtype().embeds_in(out) || scalar_fits(t, out);
-    let short =
-        |t: &Tensor<'_>| t.dtype().precision() <= DType::F16.precision() && t.dtype().embeds_in(DType::F32);
-    let wide = |t: &Tensor<'_>| t.dtype().precision() > DType::F64.precision();
+    let is_single = left.precision() <= 24 && right.precision() <= 24;
+    let is_exact = left.embeds_in(out) && right.embeds_in(out);
+    let is_short = |dtype: DType| dtype.precision() <= DType::F16.precision() && dtype.embeds_in(DType::F32);
+    let is_wide = |dtype: DType| dtype.precision() > DType::F64.precision();
     let lane = match out {
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
-        DType::C64 if matches!(op, Add | Subtract) && single(left) && single(right) => DType::C64,
+        DType::C64 if matches!(op, Add | Subtract) && is_single => DType::C64,
         // In f64 all the same, see `complex` and `f32_loops::complex`.
-        DType::C64 if matches!(op, Multiply | Divide | Pow) && single(left) && single(right) => DType::C64,
+        DType::C64 if matches!(op, Multiply | Divide | Pow) && is_single => DType::C64,
         DType::C64 => DType::C128,
-        _ if !real => return None,
+        _ if left.is_complex() || right.is_complex() => return None,
         DType::F64 => DType::F64,
-        _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
+        _ if matches!(op, Pow | Atan2) && is_single => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
         // A remainder of values of f32 is one, and comes from faster loops in f64.
-        _ if op == Remainder && single(left) && single(right) && simd::fuses() => DType::F64,
+        _ if op == Remainder && is_single && simd::fuses() => DType::F64,
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
-        _ if exact(left) && exact(right) => DType::F32,
+        _ if is_exact => DType::F32,
         // Nor does it matter that bf16 has more exponents: where a sum is inexact in f32, f16
         // rounds it to the larger operand.
-        DType::F16 if short(left) && short(right) => DType::F32,
+        DType::F16 if is_short(left) && is_short(right) => DType::F32,
         // An f64 rounds integers of 64 bits.
-        _ if wide(left) || wide(right) => return Some(Compute::Exact),
+        _ if is_wide(left) || is_wide(right) => return Some(Compute::Exact),
         _ => DType::F64,
     };
     Some(Compute::As(lane))
@@ -240,58 +284,27 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
 
 /// What is computed in f64 or exactly for the sake of integers that f32 doesn't hold, computed in
 /// f32: where it does, as most are, the results are the same, see `float`.
-fn narrow(op: BinaryOp, compute: Compute, out: DType, operands: [DType; 2]) -> Option<Narrow> {
+fn narrowing(
+    op: BinaryOp,
+    compute: Compute,
+    out: DType,
+    [left, right]: [DType; 2],
+) -> Option<ValueNarrowing> {
     use BinaryOp::*;
     let same = matches!(op, Add | Subtract | Multiply | Divide | Max | Min)
         && out == DType::F32
         && matches!(compute, Compute::As(DType::F64) | Compute::Exact)
-        && operands.iter().all(|dtype| *dtype == DType::F32 || dtype.is_integer());
+        && [left, right].iter().all(|dtype| *dtype == DType::F32 || dtype.is_integer());
     if !same {
         return None;
     }
     let (kernel, _) = kernel(op, Compute::As(DType::F32), out)?;
-    Some(Narrow { kernel, lane: DType::F32.width(), loads: operands.map(convert::to_f32_exactly) })
-}
-
-/// Whether a tensor of one element holds a value of the result's type, as the
-/// numbers in `Nx.add(tensor, 1)` do.
-fn scalar_fits(tensor: &Tensor<'_>, out: DType) -> bool {
-    let Some(bytes) = tensor.scalar() else { return false };
-    let dtype = tensor.dtype();
-    // An integer is a real part.
-    let out = match out {
-        DType::C64 if dtype.is_integer() => DType::F32,
-        DType::C128 if dtype.is_integer() => DType::F64,
-        out => out,
-    };
-    let there = match Compute::As(out.storage()).load(dtype) {
-        None => bytes.to_vec(),
-        Some(conversion) => {
-            let mut there = vec![0; conversion.lane];
-            (conversion.convert)(bytes, &mut there);
-            there
-        }
-    };
-    let wide = if dtype.is_integer() { Compute::Wide } else { Compute::As(DType::C128) };
-    if dtype.is_integer() != out.is_integer() {
-        // An integer in a float: exact up to the float's precision.
-        let exact = Compute::Exact;
-        return !dtype.is_complex() && value(exact, dtype, bytes) == value(exact, out, &there);
-    }
-    value(wide, dtype, bytes) == value(wide, out, &there)
-}
-
-/// One element in a lane that holds every value of its class.
-fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> Vec<u8> {
-    let Some(conversion) = lane.load(dtype) else { return bytes.to_vec() };
-    let mut out = vec![0; conversion.lane];
-    (conversion.convert)(bytes, &mut out);
-    out
+    let loads = [convert::to_f32_exactly(left), convert::to_f32_exactly(right), None];
+    Some(ValueNarrowing { kernel, lane: DType::F32.width(), loads })
 }
 
 /// What an element costs.
-#[must_use]
-pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
+fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
     let width = left.width().max(right.width()).max(out.width()) as Cost;
     let bytes = (left.width() + right.width() + out.width()) as Cost;

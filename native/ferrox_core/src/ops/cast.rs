@@ -1,14 +1,12 @@
 //! Conversion between types: `Nx.as_type/2`.
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 
-use crate::dtype::convert::conversion;
-use crate::dtype::sub_byte;
-use crate::exec::elementwise::Convert;
-use crate::exec::memory::streaming_stores;
-use crate::exec::threads::parallel::Cost;
-use crate::tensor::{Output, Tensor, scratch};
+use crate::cost::Cost;
+pub use crate::exec::convert::cost;
+use crate::exec::memory::scratch;
+use crate::exec::{convert, copy};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
 /// Converts every element: integers wrap, floats round to nearest even, and
@@ -25,46 +23,17 @@ pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     }
     let dtype = out.dtype;
     let size = input.size();
-    let bytes = input.dense("as_type")?;
+    let bytes = copy::dense("as_type", input)?;
     out.write("as_type", |out| {
-        convert(input.dtype(), &bytes, dtype, size, out);
+        convert::convert_all(input.dtype(), &bytes, dtype, size, out);
         Ok(())
     })
-}
-
-/// What converts elements from memory to memory, unless their bits are the same or some share a byte.
-#[inline]
-#[must_use]
-pub fn direct(from: DType, to: DType) -> Option<Convert> {
-    if from.is_packed() || to.is_packed() { None } else { conversion(from, to) }
-}
-
-/// What converting an element costs.
-#[must_use]
-pub fn cost(from: DType, to: DType) -> Cost {
-    40 * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
 }
 
 /// What an element costs of an operand that is converted unless it has the type.
 #[must_use]
 pub fn operand_cost(from: DType, to: DType) -> Cost {
-    if from == to { 0 } else { cost(from, to) }
-}
-
-/// Converts `size` dense elements, in parallel if that pays.
-pub(crate) fn convert(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
-    let (width, lane) = (from.width(), to.width());
-    let lead = streaming_stores::lead([(&*out, lane), (bytes, width)]);
-    let filled: Result<(), Infallible> =
-        streaming_stores::try_fill(out, size, cost(from, to), lead, |start, part| {
-            let source = &bytes[start * width..][..part.len() / lane * width];
-            match conversion(from, to) {
-                Some(convert) => convert(source, part),
-                None => part.copy_from_slice(source),
-            }
-            Ok(())
-        });
-    let Ok(()) = filled;
+    if from == to { 0 } else { convert::cost(from, to) }
 }
 
 /// A tensor's elements in another type, dense and row-major; where they are so
@@ -78,12 +47,12 @@ pub(crate) fn elements<'a>(
     input: &'a Tensor<'_>,
     to: DType,
 ) -> Result<Cow<'a, [u8]>, Error> {
-    let bytes = input.dense(op)?;
+    let bytes = copy::dense(op, input)?;
     if input.dtype() == to {
         return Ok(bytes);
     }
     let mut out = scratch(op, to, input.shape(), input.size() * to.width())?;
-    convert(input.dtype(), &bytes, to, input.size(), &mut out);
+    convert::convert_all(input.dtype(), &bytes, to, input.size(), &mut out);
     Ok(Cow::Owned(out))
 }
 

@@ -1,6 +1,6 @@
 //! Comparisons: exact for every pair of types, whatever the type of the result.
 
-use crate::dtype::convert::Compute;
+use crate::exec::convert::Compute;
 use crate::ops::binary::Binary;
 use crate::{DType, Kind};
 

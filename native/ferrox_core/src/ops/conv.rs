@@ -8,20 +8,22 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost, Work};
 use crate::error::ShapeDisplay;
-use crate::exec::copy::strided;
-use crate::exec::gemm::in_order::{Matrix, Target};
+use crate::exec::convert::conversion;
+use crate::exec::copy::{self, gather};
+use crate::exec::gemm::blocked::{self, product_cost};
+use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
+use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, WRITE_COST, lane};
 use crate::exec::gemm::{in_order, indirect};
 use crate::exec::im2col;
 use crate::exec::im2col::{Axis, Patches};
+use crate::exec::memory::scratch;
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
-use crate::layout::{Layout, MAX_EXTENT, Shape, gather};
+use crate::layout::{Layout, MAX_EXTENT, Shape};
 use crate::ops::cast::cast_tensor;
-use crate::ops::dot::{SMALL, lane};
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
 mod planes;
@@ -69,11 +71,11 @@ pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize;
     let each = if out.is_float() {
         indirect::cost(out.width().max(4), depth)
     } else {
-        in_order::cost(out).saturating_mul(depth as Cost)
+        product_cost(out).saturating_mul(depth as Cost)
     };
-    parallel::work(results, each.saturating_add(in_order::WRITTEN))
-        .saturating_add(parallel::work(read, MOVED))
-        .saturating_add(parallel::work(converted, CONVERTED))
+    cost::work(results, each.saturating_add(WRITE_COST))
+        .saturating_add(cost::work(read, MOVED))
+        .saturating_add(cost::work(converted, CONVERTED))
 }
 
 /// Slides the filters of `kernel` over `input`.
@@ -141,7 +143,7 @@ pub fn conv(
                 let mut axes: Vec<usize> = (0..shape.len()).collect();
                 axes.sort_by_key(|&axis| options.output_permutation[axis]);
                 let view = dense.transpose(&axes);
-                strided::arrange(dtype.width(), &result, &view, bytes);
+                copy::gather_all(dtype.width(), &result, &view, bytes);
                 Ok(())
             }
         }
@@ -331,7 +333,7 @@ impl<'a> Job<'a> {
         let rank = layout.rank();
         let few = sizes.filters / sizes.groups() < FEW;
         let total = sizes.batch * sizes.filters * sizes.positions();
-        let order = if few || total.saturating_mul(sizes.depth()) <= SMALL {
+        let order = if few || total.saturating_mul(sizes.depth()) <= MAX_ORDERED_PRODUCTS {
             Order::Direct
         } else if layout.strides[1] == 1 && sizes.channels > 1 {
             Order::ByPosition
@@ -341,7 +343,7 @@ impl<'a> Job<'a> {
         let mut input = input;
         if order == Order::Direct && rank > 2 && layout.strides[rank - 1] != 1 && sizes.places() > 1 {
             // It is read once for each place.
-            let bytes = input.view(layout.clone()).dense(OP)?.into_owned();
+            let bytes = copy::dense(OP, &input.view(layout.clone()))?.into_owned();
             layout = Layout::contiguous(&layout.shape);
             input = Cow::Owned(Tensor::computed(lane, &layout.shape, bytes));
         }
@@ -356,8 +358,10 @@ impl<'a> Job<'a> {
         }
         let identity = axes.iter().copied().eq(0..axes.len());
         let filters = match kernel {
-            Cow::Borrowed(kernel) if identity => kernel.dense(OP)?,
-            kernel => Cow::Owned(kernel.view(kernel.layout().transpose(&axes)).dense(OP)?.into_owned()),
+            Cow::Borrowed(kernel) if identity => copy::dense(OP, kernel)?,
+            kernel => {
+                Cow::Owned(copy::dense(OP, &kernel.view(kernel.layout().transpose(&axes)))?.into_owned())
+            }
         };
         let strides = [layout.strides[0], layout.strides[1]];
         let planes = match lane {
@@ -535,10 +539,11 @@ impl<'a> Job<'a> {
         let too_large = |_| Error::TooLarge { op: OP, dtype: self.lane, shape: vec![filters, depth, count] };
         if !self.lane.is_integer() {
             let laid_strides = if by_place { [count, 1] } else { [1, depth] };
-            let left = Matrix { bytes: weights, strides: [depth, 1] };
-            let right = Matrix { bytes: laid, strides: laid_strides };
-            let out = Target { bytes: out, strides, alone };
-            return in_order::float(self.lane, [filters, depth, count], left, right, out).map_err(too_large);
+            let left = MatrixBytes { bytes: weights, strides: [depth, 1] };
+            let right = MatrixBytes { bytes: laid, strides: laid_strides };
+            let out = ProductTarget { bytes: out, strides, alone };
+            return blocked::multiply_floats(self.lane, [filters, depth, count], left, right, out)
+                .map_err(too_large);
         }
         let width = self.lane.width();
         let (sizes, left, right): (_, &[u8], Cow<'_, [u8]>) = if by_place {

@@ -1,10 +1,9 @@
 //! Tensors from nothing but their type and shape.
 
-use crate::dtype::convert::conversion;
+use crate::cost::Cost;
+use crate::exec::convert::{conversion, convert_all};
 use crate::exec::elementwise::TILE;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
-use crate::ops::cast::convert;
 use crate::tensor::Output;
 use crate::{DType, Error};
 
@@ -84,7 +83,7 @@ pub fn eye(out: Output<'_>) -> Result<(), Error> {
     let width = out.dtype.width();
     let mut one = [0; 16];
     let one = &mut one[..width];
-    convert(DType::U64, &1u64.to_ne_bytes(), out.dtype, 1, one);
+    convert_all(DType::U64, &1u64.to_ne_bytes(), out.dtype, 1, one);
     out.write("eye", |out| {
         // Nothing is zero in every type.
         out.fill(0);

@@ -8,10 +8,11 @@
 
 use num_complex::Complex;
 
+use crate::cost::{self, Cost};
 use crate::dtype::{Element, sub_byte};
+use crate::exec::copy;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
@@ -63,10 +64,10 @@ pub fn cumulative(
     if input.size() == 0 {
         return Ok(());
     }
-    let bytes = input.dense(name)?;
+    let bytes = copy::dense(name, input)?;
     let width = dtype.width();
     out.write(name, |out| {
-        let cost = parallel::work(block, cost(dtype));
+        let cost = cost::work(block, cost(dtype));
         parallel::fill(out, input.size() / block, cost, |first, out| {
             scan(&bytes[first * block * width..], Axis { length, after, reverse }, out);
         });

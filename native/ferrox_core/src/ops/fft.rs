@@ -12,15 +12,15 @@ use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
 use self::long::{Long, TILE, TOGETHER};
+use crate::cost::{self, Cost, Work};
 use crate::dtype::Lane;
-use crate::dtype::convert::conversion;
-use crate::exec::copy::strided;
-use crate::exec::elementwise::Convert;
+use crate::exec::convert::{Convert, conversion};
+use crate::exec::copy;
+use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape};
-use crate::tensor::{Output, Tensor, scratch, scratch_of};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
 /// Plans for lengths whose sum is more than this are not kept.
@@ -72,7 +72,7 @@ fn cost(length: usize) -> Cost {
 /// The work for so many elements, transformed along axes of these sizes.
 #[must_use]
 pub fn work(size: usize, lengths: &[usize]) -> Work {
-    let rows = |length: &usize| parallel::work(size / length.max(&1), cost(*length));
+    let rows = |length: &usize| cost::work(size / length.max(&1), cost(*length));
     lengths.iter().map(rows).fold(0, u64::saturating_add)
 }
 
@@ -184,14 +184,14 @@ fn along(
     let out_length = transform.output_length(length);
     let job = Job::new(transform, input, (input.shape()[axis], length), dtype, eps)?;
     if axis + 1 == input.rank() {
-        return job.run(&input.dense(op)?, out);
+        return job.run(&copy::dense(op, input)?, out);
     }
     let (moved, back) = lines(input, axis, out_length);
     let view = input.view(moved);
-    let rows = view.dense(op)?;
+    let rows = copy::dense(op, &view)?;
     let mut transformed = scratch(op, dtype, &back.shape, out.len())?;
     job.run(&rows, &mut transformed)?;
-    strided::arrange(dtype.width(), &transformed, &back, out);
+    copy::gather_all(dtype.width(), &transformed, &back, out);
     Ok(())
 }
 

@@ -12,13 +12,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use self::update::{Update, indexed, put_slice, write_work};
+use crate::cost::{self, Cost, Work};
 use crate::dtype::{Element, Lane};
+use crate::exec::copy;
+use crate::exec::memory::scratch_of;
 use crate::exec::simd::{self, Vectorized};
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::layout::{Layout, Shape, Strides, collapse, gather as gather_layout, index_of, scatter};
+use crate::layout::{Layout, Shape, Strides, collapse, index_of};
 use crate::ops::shape;
-use crate::tensor::{Output, Tensor, scratch_of};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
 /// A read anywhere in memory, with what finds the place.
@@ -45,7 +47,7 @@ fn row_cost(bytes: usize) -> Cost {
 /// The work of reading so many elements of a type by so many rows of indices.
 #[must_use]
 pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    parallel::work(rows, READ).saturating_add(parallel::work(elements, shape::cost(dtype)))
+    cost::work(rows, READ).saturating_add(cost::work(elements, shape::cost(dtype)))
 }
 
 /// What is at each offset: the axes that are not indexed.
@@ -68,7 +70,7 @@ impl Window {
 
     /// To be called after updates of so many, in a call that goes on.
     fn pause_after(&self, count: usize) {
-        cooperative_yield::after(parallel::work(count * self.size, WRITE));
+        cooperative_yield::after(cost::work(count * self.size, WRITE));
     }
 
     /// Whether its elements are next to each other.
@@ -89,7 +91,7 @@ impl Window {
             let mut layout = self.layout.clone();
             for (slots, offset) in out.chunks_mut(bytes).zip(offsets) {
                 layout.offset = offset as usize;
-                gather_layout(width, source, &layout, 0, slots);
+                copy::gather(width, source, &layout, 0, slots);
             }
         }
     }
@@ -107,7 +109,7 @@ impl Window {
             let mut layout = self.layout.clone();
             for (elements, offset) in elements.chunks(bytes).zip(offsets) {
                 layout.offset = offset as usize;
-                scatter(width, elements, out, &layout);
+                copy::scatter(width, elements, out, &layout);
             }
         }
     }
@@ -177,7 +179,7 @@ impl<'a> Indices<'a> {
             return Err(Error::Argument { op, problem });
         }
         let strides = axes.iter().map(|&axis| strides[axis]).collect();
-        Ok(Indices { op, dtype, bytes: tensor.dense(op)?, shape, axes, strides, count })
+        Ok(Indices { op, dtype, bytes: copy::dense(op, tensor)?, shape, axes, strides, count })
     }
 
     /// The offset of each row from the first element, or the first index that is
@@ -486,7 +488,7 @@ pub fn take_along_axis(
     }
     let (dim, after) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let (width, picked) = (input.dtype().width(), wanted[axis]);
-    let bytes = input.dense(OP)?;
+    let bytes = copy::dense(OP, input)?;
     let job = Along { source: &bytes, dim, after, picked };
     let size = rows.count;
     out.write(OP, |out| {

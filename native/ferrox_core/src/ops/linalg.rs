@@ -29,14 +29,15 @@ pub use self::triangular::{Transform, Triangular};
 
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost, Work};
 use crate::error::ShapeDisplay;
+use crate::exec::convert::conversion;
 use crate::exec::gemm::blocked::{Update, multiply};
+use crate::exec::memory::scratch;
 use crate::exec::simd::by_vectors;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::ops::cast::elements;
-use crate::tensor::{Output, Tensor, byte_size, scratch};
+use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Error};
 
 /// Matrices with at most so many rows and columns go through Nx's steps.
@@ -239,7 +240,7 @@ impl Problem {
     pub fn work(self, dtype: DType, shape: &[usize]) -> Work {
         let [batch @ .., rows, columns] = shape else { return 0 };
         let matrices = batch.iter().fold(1, |n: usize, &size| n.saturating_mul(size));
-        parallel::work(matrices, self.cost(dtype.is_complex(), *rows, *columns))
+        cost::work(matrices, self.cost(dtype.is_complex(), *rows, *columns))
     }
 }
 

@@ -1,8 +1,8 @@
 //! `Nx.pad/3`.
 
 use crate::Error;
+use crate::cost::Cost;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 use crate::layout::size;
 use crate::ops::cast::elements;
 pub use crate::ops::shape::cost;

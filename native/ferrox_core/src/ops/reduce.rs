@@ -10,18 +10,20 @@ use std::borrow::Cow;
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
-pub use self::arg_reduce::{FewSearched, TieBreak, arg_reduce, arg_work};
-use crate::dtype::convert::{CastOf, Narrow, TruthOf, conversion};
+pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg_work};
+use crate::cost::Cost;
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
-use crate::exec::elementwise::{Conversion, FEW_BYTES, TILE};
+use crate::exec::convert::{CastOf, Conversion, Narrow, TruthOf, conversion};
+use crate::exec::copy;
+use crate::exec::elementwise::TILE;
+use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::Word;
 use crate::exec::reduce::fold::{BLOCK, Columns, Fold, Rows};
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 use crate::layout::Shape;
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
 named! {
@@ -61,14 +63,29 @@ fn compare_cost(dtype: DType) -> Cost {
 /// `Error::TooLarge` if there is no memory for an intermediate result.
 pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let name = op.name();
-    let dtype = input.dtype();
-    let (kernels, store) = resolve(op, out.dtype, dtype)
-        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
     let split = Split::new(name, input.shape(), axes)?;
-    let along = split.along;
-    check_size(name, &out, input, along.results())?;
+    check_size(name, &out, input, split.along.results())?;
     let bytes = split.dense(name, input)?;
-    out.write(name, |out| fold_all(name, kernels, &bytes, dtype, View { along, store }, out))
+    let dtype = out.dtype;
+    out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), split.along, dtype, out))
+}
+
+/// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to` for
+/// each element of the other axes.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an intermediate result.
+pub fn reduce_dense(
+    op: ReduceOp,
+    (dtype, bytes): (DType, &[u8]),
+    along: Along,
+    to: DType,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let (kernels, store) = resolve(op, to, dtype)
+        .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] })?;
+    fold_all(op.name(), kernels, bytes, dtype, View { along, store }, out)
 }
 
 /// The loops, and what becomes of their lanes.
@@ -81,7 +98,7 @@ fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(Kernels, Option<Co
     Some((kernels, conversion(kernels.lane, out).map(|convert| Conversion { lane, convert })))
 }
 
-/// Which of `[before, reduced, after]` dense elements become one: those of the middle axis.
+/// Dense elements `[before, reduced, after]`, of which the middle axis is reduced.
 #[derive(Clone, Copy, Debug)]
 pub struct Along {
     /// The size of the kept axes before.
@@ -93,79 +110,15 @@ pub struct Along {
 }
 
 impl Along {
-    /// How many elements there are, if so many can be.
-    #[inline]
-    fn elements(self) -> Option<usize> {
-        self.before.checked_mul(self.reduced)?.checked_mul(self.after)
+    /// The sizes of the axes.
+    fn shape(self) -> [usize; 3] {
+        [self.before, self.reduced, self.after]
     }
 
-    /// How many there are after it.
+    /// The number of results.
     #[inline]
     fn results(self) -> usize {
         self.before * self.after
-    }
-
-    /// Whether they are all of some bytes, and few, and no type is one whose elements share a byte.
-    #[inline]
-    fn is_few(self, out: DType, dtype: DType, bytes: &[u8]) -> bool {
-        let length = self.elements().and_then(|elements| elements.checked_mul(dtype.width()));
-        let few = length == Some(bytes.len()) && (1..=FEW_BYTES).contains(&bytes.len());
-        few && !out.is_packed() && !dtype.is_packed()
-    }
-}
-
-/// Lanes of so many bytes at most are on the stack.
-const LANES: usize = 512;
-
-/// A reduction of a few elements, without the planning that takes most of their time.
-pub struct Few<'a> {
-    kernels: Kernels,
-    store: Option<Conversion>,
-    bytes: &'a [u8],
-    dtype: DType,
-    along: Along,
-}
-
-impl<'a> Few<'a> {
-    /// Of all of `bytes`, elements of `dtype`, if they are few and none share a byte, and the
-    /// operation is defined for them and the result.
-    #[inline]
-    #[must_use]
-    pub fn new(op: ReduceOp, out: DType, dtype: DType, bytes: &'a [u8], along: Along) -> Option<Self> {
-        if !along.is_few(out, dtype, bytes) {
-            return None;
-        }
-        let (kernels, store) = resolve(op, out, dtype)?;
-        let few = Few { kernels, store, bytes, dtype, along };
-        (few.results() * kernels.lane.width() <= LANES).then_some(few)
-    }
-
-    /// How many elements there are after it.
-    #[inline]
-    #[must_use]
-    pub fn results(&self) -> usize {
-        self.along.results()
-    }
-
-    /// Writes them to `out`, which is as long.
-    #[inline]
-    pub fn run(&self, out: &mut [u8]) {
-        let Along { reduced, after, .. } = self.along;
-        let (lane, width) = (self.kernels.lane, self.kernels.lane.width());
-        let mut lanes = [0; LANES];
-        let computed = if self.store.is_some() { &mut lanes[..self.results() * width] } else { &mut out[..] };
-        if after == 1 {
-            (self.kernels.rows)(self.bytes, reduced, computed);
-        } else {
-            let planes = self.bytes.chunks_exact(reduced * after * self.dtype.width());
-            for (plane, lanes) in planes.zip(computed.chunks_exact_mut(after * width)) {
-                (self.kernels.columns)(plane, after, lanes);
-            }
-        }
-        positive_nan(lane, computed);
-        if let Some(Conversion { convert, .. }) = self.store {
-            convert(&lanes[..self.results() * width], out);
-        }
     }
 }
 
@@ -220,9 +173,9 @@ impl Split {
     /// The elements in that order.
     fn dense<'a>(&self, op: &'static str, input: &'a Tensor<'_>) -> Result<Cow<'a, [u8]>, Error> {
         match &self.order {
-            None => input.dense(op),
+            None => copy::dense(op, input),
             Some(order) => {
-                Ok(Cow::Owned(input.view(input.layout().transpose(order)).dense(op)?.into_owned()))
+                Ok(Cow::Owned(copy::dense(op, &input.view(input.layout().transpose(order)))?.into_owned()))
             }
         }
     }
@@ -318,8 +271,9 @@ fn fold_all(
         return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
     }
     let width_out = out.len() / size;
-    parallel::fill(out, size, cost, |start, part| {
-        let mut lanes: SmallVec<[u8; 64]> = smallvec![0; TILE.min(size) * lane];
+    let fold_part = |start: usize, part: &mut [u8]| {
+        let buffered = if store.is_some() { TILE.min(size) * lane } else { 0 };
+        let mut lanes: SmallVec<[u8; 64]> = smallvec![0; buffered];
         let mut position = start;
         let mut rest = part;
         while !rest.is_empty() {
@@ -349,7 +303,12 @@ fn fold_all(
             position += length;
             rest = tail;
         }
-    });
+    };
+    if parallel::is_worth_sharing(size, cost) {
+        parallel::fill(out, size, cost, fold_part);
+    } else {
+        fold_part(0, out);
+    }
     Ok(())
 }
 
@@ -473,7 +432,7 @@ fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
     }))
 }
 
-fn loops<S: Element, L: Lane, M: crate::dtype::convert::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
+fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
     (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
 }
 

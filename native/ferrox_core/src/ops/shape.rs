@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
+use crate::cost::{BYTE, Cost};
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
-use crate::exec::copy::strided;
-pub use crate::exec::copy::strided::FAR_COST;
+use crate::exec::copy;
+pub use crate::exec::copy::FAR_ELEMENT_COST;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{BYTE, Cost};
 use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -29,7 +29,7 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
         return Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] });
     }
     out.write(op, |out| {
-        strided::arrange(input.dtype().width(), input.bytes(), &layout, out);
+        copy::gather_all(input.dtype().width(), input.bytes(), &layout, out);
         Ok(())
     })
 }
@@ -140,7 +140,7 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     let row = total * inner;
     let mut parts = SmallVec::<[_; 4]>::new();
     for tensor in inputs {
-        parts.push((tensor.dense(OP)?, tensor.shape()[axis] * inner));
+        parts.push((copy::dense(OP, tensor)?, tensor.shape()[axis] * inner));
     }
     let (size, cost) = (outer * row / width, cost(out.dtype));
     // Rows take from each tensor in turn; the first may start in the middle.

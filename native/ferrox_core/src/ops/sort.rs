@@ -13,19 +13,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost};
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
-use crate::exec::copy::strided;
-use crate::exec::copy::strided::FAR_COST;
+use crate::exec::convert::conversion;
+use crate::exec::copy;
+use crate::exec::copy::FAR_ELEMENT_COST;
+use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
 use crate::exec::sort::radix;
 use crate::exec::sort::radix::{Digits, Indexed, STRETCH};
-use crate::exec::threads::parallel::Cost;
 use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape, index_of};
 use crate::ops::shape;
-use crate::tensor::{Output, Tensor, scratch, scratch_of};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
 /// What sorting an element costs, in a long row; in a short one less.
@@ -213,7 +214,7 @@ impl<'a> Rows<'a> {
 
     /// What a row costs.
     fn cost(&self) -> Cost {
-        parallel::work(self.length, cost(self.dtype))
+        cost::work(self.length, cost(self.dtype))
     }
 
     /// Whether threads have rows of their own.
@@ -230,7 +231,7 @@ impl<'a> Rows<'a> {
         }
         for (i, part) in out.chunks_mut(STRETCH * (out.len() / length)).enumerate() {
             run(i * STRETCH, part);
-            cooperative_yield::after(parallel::work(STRETCH.min(length), cost));
+            cooperative_yield::after(cost::work(STRETCH.min(length), cost));
         }
     }
 
@@ -262,7 +263,7 @@ impl<'a> Rows<'a> {
             }
             if self.are_many() {
                 row.sort_alike(stretch, places);
-                cooperative_yield::after(parallel::work(stretch.len(), cost));
+                cooperative_yield::after(cost::work(stretch.len(), cost));
             } else {
                 stretches.push(stretch);
             }
@@ -350,7 +351,7 @@ impl<'a> Rows<'a> {
             let mut back = vec![0; order.len()];
             order.iter().enumerate().for_each(|(i, &axis)| back[axis] = i);
             let layout = Layout::contiguous(&moved).transpose(&back);
-            strided::arrange(width, &sorted, &layout, bytes);
+            copy::gather_all(width, &sorted, &layout, bytes);
             Ok(())
         })
     }
@@ -448,7 +449,7 @@ impl<T: Sortable> Row<'_, T> {
                     let Some(slot) = slots.next() else { break };
                     *slot = element.store();
                 }
-                cooperative_yield::after(parallel::work(end - start, FAR_COST));
+                cooperative_yield::after(cost::work(end - start, FAR_ELEMENT_COST));
             }
         }
     }
@@ -601,7 +602,7 @@ pub fn sort(out: Output<'_>, input: &Tensor<'_>, axis: usize, direction: Directi
     }
     if rows.length == 1 {
         return out.write(OP, |out| {
-            out.copy_from_slice(&input.dense(OP)?);
+            out.copy_from_slice(&copy::dense(OP, input)?);
             Ok(())
         });
     }
@@ -786,7 +787,7 @@ fn top_places<T: Sortable, C: Indexed + Pod>(
     let dtype = out.dtype;
     // Entries that may be among the first, and the last one that still is.
     let capacity = (2 * k).max(256).min(rows.length);
-    let cost = parallel::work(rows.length, top_cost(rows.dtype));
+    let cost = cost::work(rows.length, top_cost(rows.dtype));
     rows.write(out, k, cost, |first, part, row_bytes| {
         let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;
         for (i, out) in part.chunks_mut(row_bytes).enumerate() {
@@ -810,7 +811,7 @@ fn top_places<T: Sortable, C: Indexed + Pod>(
                         }
                     }
                 }
-                cooperative_yield::after(parallel::work(end - first, top_cost(rows.dtype)));
+                cooperative_yield::after(cost::work(end - first, top_cost(rows.dtype)));
                 start = end;
             }
             best[..filled].sort_unstable();

@@ -3,7 +3,7 @@
 //! The operation itself is asked, on a tensor of one element: a list kept
 //! beside the kernels would drift from them.
 
-use crate::dtype::convert::conversion;
+use crate::exec::convert::conversion;
 use crate::ops::binary::BinaryOp;
 use crate::ops::dot::Side;
 use crate::ops::reduce::{ReduceOp, TieBreak};

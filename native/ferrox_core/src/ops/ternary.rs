@@ -1,34 +1,32 @@
 //! Elementwise operations on three tensors: `select` and `clip`.
 
+use crate::cost::Cost;
 use crate::dtype::Lane;
-use crate::dtype::convert::Compute;
-use crate::exec::elementwise::{self, Input, Kernel, Operand, Target};
+use crate::exec::convert::Compute;
+use crate::exec::elementwise::{Kernel, Operand, Plan};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::Cost;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
-fn input<'a>(
-    op: &'static str,
-    tensor: &'a Tensor<'_>,
-    shape: &[usize],
-    compute: Compute,
-) -> Result<Input<'a>, Error> {
-    tensor.input(shape, compute.load(tensor.dtype())).ok_or_else(|| Error::Shape {
-        op,
-        shapes: vec![tensor.shape().to_vec(), shape.to_vec()],
-        problem: "don't broadcast: each axis, counted from the last, must be equal or one".into(),
-    })
-}
-
-/// What an element of `select` costs.
+/// How `select` is computed, for a result of type `out`.
 #[must_use]
-pub fn select_cost(out: DType) -> Cost {
-    80 * out.width() as Cost
+pub fn select_plan(out: DType, [predicate, on_true, on_false]: [DType; 3]) -> Plan {
+    let compute = Compute::As(out);
+    let kernel: Kernel = match out.width() {
+        1 => tile::<Choose<1>>,
+        2 => tile::<Choose<2>>,
+        4 => tile::<Choose<4>>,
+        8 => tile::<Choose<8>>,
+        _ => tile::<Choose<16>>,
+    };
+    Plan {
+        kernel,
+        loads: [Compute::Truth.load(predicate), compute.load(on_true), compute.load(on_false)],
+        store: None,
+        narrowing: None,
+        cost: 80 * out.width() as Cost,
+    }
 }
-
-/// What an element of `clip` costs.
-pub const CLIP_COST: Cost = 300;
 
 /// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, of
 /// `on_false` elsewhere, cast to the type of `out`.
@@ -42,41 +40,21 @@ pub fn select(
     on_true: &Tensor<'_>,
     on_false: &Tensor<'_>,
 ) -> Result<(), Error> {
-    const OP: &str = "select";
-    let compute = Compute::As(out.dtype);
-    let inputs = [
-        input(OP, predicate, out.shape, Compute::Truth)?,
-        input(OP, on_true, out.shape, compute)?,
-        input(OP, on_false, out.shape, compute)?,
-    ];
-    let kernel: Kernel = match out.dtype.width() {
-        1 => tile::<Choose<1>>,
-        2 => tile::<Choose<2>>,
-        4 => tile::<Choose<4>>,
-        8 => tile::<Choose<8>>,
-        _ => tile::<Choose<16>>,
-    };
-    let (shape, cost) = (out.shape, select_cost(out.dtype));
-    out.write(OP, |bytes| {
-        elementwise::run(shape, Target { bytes, store: None }, &inputs, kernel, None, cost)
-            .map_err(|fault| Error::Element { op: OP, dtypes: vec![], fault })
-    })
+    let tensors = [predicate, on_true, on_false];
+    select_plan(out.dtype, tensors.map(Tensor::dtype)).run("select", out, &tensors)
 }
 
-/// `Nx.clip/3`: at least `min`, at most `max`; NaN stays NaN.
+/// How `clip` is computed, for a result of type `out`: elements and bounds are compared without
+/// rounding, then cast.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for complex numbers, `Error::Shape` if the bounds
-/// do not broadcast to the tensor.
-pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor<'_>) -> Result<(), Error> {
-    const OP: &str = "clip";
-    let dtypes = [tensor.dtype(), min.dtype(), max.dtype()];
-    let unsupported = || Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() };
+/// `Error::UnsupportedType` for complex numbers, and where a float would have to become an integer.
+pub fn clip_plan(out: DType, dtypes: [DType; 3]) -> Result<Plan, Error> {
+    let unsupported = || Error::UnsupportedType { op: "clip", dtypes: dtypes.to_vec() };
     let integers = dtypes.iter().all(|d| d.is_integer());
-    // Compared without rounding, then cast.
-    let compute = match out.dtype.storage() {
-        _ if out.dtype.is_complex() || dtypes.iter().any(|d| d.is_complex()) => return Err(unsupported()),
+    let compute = match out.storage() {
+        _ if out.is_complex() || dtypes.iter().any(|d| d.is_complex()) => return Err(unsupported()),
         storage if storage.is_integer() && dtypes.iter().all(|d| d.embeds_in(storage)) => {
             Compute::As(storage)
         }
@@ -93,17 +71,21 @@ pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor
         }
         _ => return Err(unsupported()),
     };
-    let inputs = [
-        input(OP, tensor, out.shape, compute)?,
-        input(OP, min, out.shape, compute)?,
-        input(OP, max, out.shape, compute)?,
-    ];
-    let shape = out.shape;
-    let store = compute.store(out.dtype);
-    out.write(OP, |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, None, CLIP_COST)
-            .map_err(|fault| Error::Element { op: OP, dtypes: dtypes.to_vec(), fault })
-    })
+    let loads = dtypes.map(|dtype| compute.load(dtype));
+    Ok(Plan { kernel, loads, store: compute.store(out), narrowing: None, cost: CLIP_COST })
+}
+
+/// What an element of `clip` costs.
+const CLIP_COST: Cost = 300;
+
+/// `Nx.clip/3`: at least `min`, at most `max`; NaN stays NaN.
+///
+/// # Errors
+///
+/// As `clip_plan`, and `Error::Shape` if the bounds do not broadcast to the tensor.
+pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor<'_>) -> Result<(), Error> {
+    let tensors = [tensor, min, max];
+    clip_plan(out.dtype, tensors.map(Tensor::dtype))?.run("clip", out, &tensors)
 }
 
 /// What an operation does to three lanes.

@@ -6,16 +6,17 @@
 
 use num_complex::Complex;
 
-use crate::dtype::convert::Compute;
+use crate::cost::{BYTE, Cost};
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Lane, sub_byte};
-use crate::exec::elementwise::{self, FEW_BYTES, Kernel, Operand, Target};
+use crate::exec::convert::Compute;
+use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
+use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, by_vectors, dispatch as vectorize};
-use crate::exec::threads::parallel::{BYTE, Cost};
 use crate::ops::math::f32_functions::{Arithmetic, Software};
 use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
-use crate::ops::plan::{Direct, Table};
-use crate::tensor::{self, Output, Tensor};
+use crate::ops::plan::{self, PlanCache};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
 /// A function of `f32_functions`, maybe with a shorter form of it for plain arguments.
@@ -180,12 +181,6 @@ fn function_lane(out: DType, input: DType) -> Compute {
 /// What converting an element before or after an operation costs.
 const CONVERSION: Cost = 200;
 
-/// What an element costs.
-#[must_use]
-pub fn cost(op: UnaryOp, out: DType, input: DType) -> Cost {
-    kernel(op, out, input).map_or(0, |(.., cost)| cost + CONVERSION + sub_byte::cost(&[input, out]))
-}
-
 /// Applies `op` to every element. The shape of `out` is the tensor's.
 ///
 /// # Errors
@@ -193,76 +188,81 @@ pub fn cost(op: UnaryOp, out: DType, input: DType) -> Cost {
 /// `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
 /// intermediate result.
 pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
-    let dtype = input.dtype();
-    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] };
-    if !input.shape().iter().eq(out.shape) {
-        let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
-        return Err(Error::Shape { op: op.name(), shapes, problem: "differ".into() });
+    let (name, dtype, shape) = (op.name(), out.dtype, out.shape);
+    let plan = plan(op, dtype, input.dtype())?;
+    if input.shape() != shape {
+        let shapes = vec![input.shape().to_vec(), shape.to_vec()];
+        return Err(Error::Shape { op: name, shapes, problem: "differ".into() });
     }
-    let fault = |fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault };
-    // For a few elements, planning would take most of the time.
-    if out.bytes.len() <= FEW_BYTES
-        && let Some(direct) = direct(op, out.dtype, dtype)
-        && direct.takes(input.size())
-        && let Some(bytes) = input.contiguous()
-    {
-        return direct.run(input.size(), out.bytes, [Operand::Slice(bytes)]).map_err(fault);
-    }
-    let (lane, ..) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
-    let shape = out.shape;
-    if lane == Compute::Single
-        && out.dtype == dtype
-        && let Some(table) = f16_lookup::table(op, dtype, shape.iter().product(), |arguments| {
-            compute_all(op, dtype, arguments)
+    let source = plan::source(name, input, shape, &[input])?;
+    out.write(name, |bytes| run(op, plan, (dtype, shape), bytes, (input.dtype(), source)))
+}
+
+/// How `op` on an operand of a type is computed, for a result of type `out`.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType` if the operation has no meaning for the types.
+#[inline(always)]
+pub fn plan(op: UnaryOp, out: DType, input: DType) -> Result<&'static Plan, Error> {
+    static PLANS: PlanCache<1, { UnaryOp::ALL.len() }> = PlanCache::new();
+    PLANS
+        .get(op as usize, out, [input], || find(op, out, input))
+        .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![input] })
+}
+
+/// Computes a dense result of some type and shape, in whole bytes, by the plan for its type and the
+/// operand's.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for a table.
+#[inline(always)]
+pub fn run(
+    op: UnaryOp,
+    plan: &Plan,
+    (dtype, shape): (DType, &[usize]),
+    out: &mut [u8],
+    (input_dtype, input): (DType, Source<'_>),
+) -> Result<(), Error> {
+    let error = |fault| Error::Element { op: op.name(), dtypes: vec![input_dtype], fault };
+    if matches!(dtype, DType::F16 | DType::BF16)
+        && dtype == input_dtype
+        && is_looked_up(op)
+        && let Some(table) = f16_lookup::table(op, dtype, out.len() / dtype.width(), |arguments| {
+            compute(op, plan, dtype, arguments)
         })
     {
-        let inputs = [input.input(shape, None).ok_or_else(unsupported)?, table];
-        return out.write(op.name(), |bytes| {
-            let target = Target { bytes, store: None };
-            elementwise::run(shape, target, &inputs, f16_lookup::tile, None, f16_lookup::COST).map_err(fault)
-        });
+        return f16_lookup::run(shape, out, input, table).map_err(error);
     }
-    compute(op, out, input)
+    elementwise::run(plan, shape, out, &[input]).map_err(error)
 }
 
-/// What computes a result of type `out` from an operand of a type; none where elements share a
-/// byte, the operation has no meaning, or has been asked for another result before.
-#[inline(always)]
-#[must_use]
-pub fn direct(op: UnaryOp, out: DType, input: DType) -> Option<&'static Direct<1>> {
-    static TABLE: Table<1, { UnaryOp::ALL.len() }> = Table::new();
-    TABLE.get(op as usize, out, [input], || {
-        if out.is_packed() || input.is_packed() {
-            return None;
-        }
-        let (lane, kernel, result, _) = kernel(op, out, input)?;
-        let (loads, store) = ([lane.load(input)], result.store(out));
-        Some(Direct { kernel, loads, store, out, cost: cost(op, out, input) })
-    })
+/// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster.
+fn is_looked_up(op: UnaryOp) -> bool {
+    op as usize >= UnaryOp::Sin as usize && op != UnaryOp::Sqrt
 }
 
-/// A function of elements in memory, whatever there is for them.
-fn compute_all(op: UnaryOp, dtype: DType, elements: &[u8]) -> Result<Vec<u8>, Error> {
+/// A function of elements in memory.
+fn compute(op: UnaryOp, plan: &Plan, dtype: DType, elements: &[u8]) -> Result<Vec<u8>, Error> {
     let shape = [elements.len() / dtype.width()];
-    let mut bytes = tensor::scratch(op.name(), dtype, &shape, elements.len())?;
-    let out = Output::new(op.name(), dtype, &shape, &mut bytes)?;
-    compute(op, out, &Tensor::new(op.name(), dtype, &shape, elements)?)?;
+    let mut bytes = scratch(op.name(), dtype, &shape, elements.len())?;
+    let source = Source::Dense { bytes: elements, width: dtype.width() };
+    elementwise::run(plan, &shape, &mut bytes, &[source]).map_err(|fault| Error::Element {
+        op: op.name(),
+        dtypes: vec![dtype],
+        fault,
+    })?;
     Ok(bytes)
 }
 
-/// Runs the kernel on each element.
-fn compute(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
-    let (dtype, shape) = (input.dtype(), out.shape);
-    let unsupported = || Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] };
-    let (lane, kernel, result, cost) = kernel(op, out.dtype, dtype).ok_or_else(unsupported)?;
-    let (load, store) = (lane.load(dtype), result.store(out.dtype));
-    let inputs = [input.input(shape, load).ok_or_else(unsupported)?];
-    let converts = lane == Compute::Single || store.is_some() || inputs[0].load.is_some();
-    let cost = cost + if converts { CONVERSION } else { 0 };
-    out.write(op.name(), |bytes| {
-        elementwise::run(shape, Target { bytes, store }, &inputs, kernel, None, cost)
-            .map_err(|fault| Error::Element { op: op.name(), dtypes: vec![dtype], fault })
-    })
+fn find(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
+    let (lane, kernel, result, cost) = kernel(op, out, input)?;
+    let (load, store) = (lane.load(input), result.store(out));
+    let converts = lane == Compute::Single || store.is_some() || load.is_some();
+    let conversion = if converts { CONVERSION } else { 0 };
+    let cost = cost + conversion + sub_byte::cost(&[input, out]);
+    Some(Plan { kernel, loads: [load, None, None], store, narrowing: None, cost })
 }
 
 /// What the operand is computed as, the kernel, what it computes, and what an

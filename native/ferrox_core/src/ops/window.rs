@@ -9,17 +9,18 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost, Work};
 use crate::error::ShapeDisplay;
-use crate::exec::elementwise::Convert;
+use crate::exec::convert::{Convert, conversion};
+use crate::exec::copy;
+use crate::exec::memory::scratch;
 use crate::exec::reduce::fold::{Fold, OrNan};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
 use crate::layout::MAX_EXTENT;
 use crate::ops::reduce::positive_nan;
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
 macro_rules! window_ops {
@@ -156,7 +157,7 @@ pub fn window(op: WindowOp, out: Output<'_>, input: &Tensor<'_>, windows: Window
     let plan = Plan::new(name, &axes, lane, folder, neutral);
     let load = conversion(dtype, lane).map_or(Load::Same, Load::Convert);
     let store = conversion(lane, dtype);
-    let bytes = input.dense(name)?;
+    let bytes = copy::dense(name, input)?;
     out.write(name, |out| plan.run(&bytes, dtype.width(), load, store, out))
 }
 
@@ -362,7 +363,7 @@ impl Plan {
 
     /// The work of all rows.
     pub(crate) fn work(&self, load: Load, width: usize) -> Work {
-        parallel::work(self.before, self.cost(load, width).saturating_mul(self.axes[0].windows as Cost))
+        cost::work(self.before, self.cost(load, width).saturating_mul(self.axes[0].windows as Cost))
     }
 
     /// Folds dense elements of `width` bytes, and hands the lanes to `store`.

@@ -1,9 +1,10 @@
 //! The elements of every window over a tensor, one window after the other:
 //! what `Nx.window_reduce/5` hands to its function.
 
+use crate::cost::{self, Cost};
 use crate::dtype::sub_byte;
+use crate::exec::copy;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 use crate::layout::row_major;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -69,10 +70,10 @@ pub fn window_elements(
     let steps: Vec<Steps> = (0..shape.len())
         .map(|axis| Steps::new(shape[axis], places[axis], strides[axis], axis, windows))
         .collect();
-    let bytes = input.dense(OP)?;
+    let bytes = copy::dense(OP, input)?;
     let fill = gather_of(input.dtype());
     out.write(OP, |out| {
-        let cost = parallel::work(window, cost(input.dtype()));
+        let cost = cost::work(window, cost(input.dtype()));
         parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &steps, first, out));
         Ok(())
     })

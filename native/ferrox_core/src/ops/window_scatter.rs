@@ -10,18 +10,20 @@
 //! Choosing is a fold of windows too: lanes hold an integer that orders as the
 //! element does, followed by the element's place, and the greatest one wins.
 
-use crate::dtype::convert::{Compute, Exact};
-use crate::dtype::{Class, Element, Lane};
+use crate::cost::{self, Cost, Work};
+use crate::dtype::{Class, Element, Exact, Lane};
 use crate::error::ShapeDisplay;
+use crate::exec::convert::{Compute, convert_all};
+use crate::exec::copy;
+use crate::exec::memory::{filled, scratch};
 use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::exec::threads::{cooperative_yield, parallel};
 use crate::exec::window::{self, Axis};
 use crate::layout::row_major;
-use crate::ops::cast::{self, convert};
+use crate::ops::cast;
 use crate::ops::window::{Load, Plan, Windows, check_shape};
-use crate::tensor::{Output, Tensor, filled, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
 /// Which element of a window is chosen.
@@ -67,8 +69,8 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: Windows<'_>)
     let plan = Plan::new(choice.name(), &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
     let load = Load::Numbered(number::<u8, false>);
     plan.work(load, dtype.width())
-        .saturating_add(parallel::work(size(|axis| axis.windows), PLACE + ADD))
-        .saturating_add(parallel::work(size(|axis| axis.size), ADD))
+        .saturating_add(cost::work(size(|axis| axis.windows), PLACE + ADD))
+        .saturating_add(cost::work(size(|axis| axis.size), ADD))
 }
 
 /// Adds each element of `source` to where its window of `input` has its
@@ -104,7 +106,7 @@ pub fn window_scatter(
         let problem = format!("the initial value must be a scalar, got shape {}", ShapeDisplay(init.shape()));
         return Err(Error::Argument { op, problem });
     };
-    let elements = input.dense(op)?;
+    let elements = copy::dense(op, input)?;
     let plan = Plan::new(op, &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
@@ -145,13 +147,13 @@ pub fn window_scatter(
                     DType::U64 => add::<u64>(places, source, slab * size, part),
                     _ => add::<f64>(places, source, slab * size, part),
                 }
-                cooperative_yield::after(parallel::work(count, ADD));
+                cooperative_yield::after(cost::work(count, ADD));
             }
         });
     }
     let dtype = out.dtype;
     out.write(op, |out| {
-        convert(lane, total.as_flattened(), dtype, total.len(), out);
+        convert_all(lane, total.as_flattened(), dtype, total.len(), out);
         Ok(())
     })
 }
@@ -226,7 +228,7 @@ struct Resolve<'a> {
     strides: Vec<usize>,
     elements: &'a [u8],
     init: Exact,
-    exact: Option<crate::exec::elementwise::Convert>,
+    exact: Option<crate::exec::convert::Convert>,
     width: usize,
     smallest: bool,
 }

@@ -1,64 +1,13 @@
-//! Copies of elements that don't lie next to each other.
+//! Copies of rows whose elements are a few steps apart.
 //!
-//! Problem: an element at a time, a copy is bound by instructions where the next
-//! element is near. Technique: rows of a small step are loops that the compiler
-//! makes vectors of.
+//! Problem: one element at a time, a copy is bound by instructions where the next element is near.
+//! Technique: for each small step a loop of its own, which the compiler vectorizes.
 
-use std::convert::Infallible;
-
-use crate::exec::copy::transpose;
-use crate::exec::memory::streaming_stores;
-use crate::exec::simd;
 use crate::exec::simd::{Vectorized, dispatch};
-use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{BYTE, Cost};
-use crate::layout::{Layout, Shape, collapse, gather, next_row, unit};
+use crate::layout::{Layout, Shape, next_row};
 
-/// Steps up to this one have loops of their own.
-pub const NEAR: usize = 4;
-
-/// What it costs where the next element lies far away.
-pub const FAR_COST: Cost = 600;
-
-/// So few elements are copied before it is known whether their axes are fewer.
-const FEW: usize = 256;
-
-/// Copies all elements of a layout, `width` bytes each, in row-major order.
-pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
-    let size = layout.size();
-    if size == 0 {
-        return;
-    }
-    if size <= FEW {
-        return gather(width, bytes, layout, 0, out);
-    }
-    let (shape, strides) = collapse(&layout.shape, &layout.strides);
-    let layout = Layout { shape, strides, offset: layout.offset };
-    let step = layout.strides.last().map_or(1, |step| step.unsigned_abs());
-    let unit = unit(&layout);
-    if unit == 1 && step <= NEAR {
-        // What lies between the elements is read with them.
-        let cost = BYTE * ((step.max(1) + 1) * width) as Cost;
-        let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost, 0, |start, part| {
-            gather(width, bytes, &layout, start, part);
-            Ok(())
-        });
-        return;
-    }
-    if unit == 1 {
-        return parallel::fill(out, size, FAR_COST, |start, part| gather(width, bytes, &layout, start, part));
-    }
-    let together = (simd::LINE / width).max(1);
-    parallel::fill_together(
-        out,
-        size / unit,
-        parallel::work(unit, transpose::COST),
-        together,
-        |start, part| {
-            gather(width, bytes, &layout, start * unit, part);
-        },
-    );
-}
+/// Steps between elements up to this one have loops of their own.
+pub const MAX_STEP: usize = 4;
 
 /// Copies elements `start..` of a layout, in row-major order, until `out` is full.
 pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {

@@ -5,12 +5,12 @@
 //! fit into registers.
 
 #[cfg(target_arch = "x86_64")]
+use crate::cost::{self, Cost};
 use crate::exec::simd;
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, LINE, Lanes, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
-use crate::exec::threads::parallel::Cost;
-use crate::exec::threads::{cooperative_yield, parallel};
+use crate::exec::threads::cooperative_yield;
 
 /// What copying an element costs.
 pub const COST: Cost = 250;
@@ -60,7 +60,7 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
     let mut strip = Vec::new();
     if rows * columns * N <= DIRECT || strip.try_reserve_exact(high * padded).is_err() {
         turn(source, plane, out, pitch);
-        return cooperative_yield::after(parallel::work(rows * columns, COST));
+        return cooperative_yield::after(cost::work(rows * columns, COST));
     }
     strip.resize(high * padded, [0; N]);
     for left in (0..columns).step_by(across) {
@@ -72,7 +72,7 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
             for (row, turned) in rows.zip(strip.chunks(padded)).take(high) {
                 row[..across].copy_from_slice(&turned[..across]);
             }
-            cooperative_yield::after(parallel::work(high * across, COST));
+            cooperative_yield::after(cost::work(high * across, COST));
         }
     }
 }

@@ -5,23 +5,38 @@
 //! four of them, of real and imaginary parts: gemm's own crates for them would take a
 //! tenth of the time that all of this takes to compile.
 
-#![allow(unsafe_code, reason = "calls gemm, which takes pointers")]
+#![allow(
+    unsafe_code,
+    reason = "calls gemm, which takes pointers, and takes bytes that are aligned for numbers"
+)]
 
+use std::borrow::Cow;
+use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::ops::{Add, Range};
 
 use gemm_common::Parallelism;
 use num_complex::Complex;
 
-use crate::exec::memory::recycling_allocator::filled;
+use crate::DType;
+use crate::cost::{self, BYTE, Cost, Work};
+use crate::dtype::Lane;
+use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
+use crate::exec::gemm::ring::ORDERED_WORD_COST;
+use crate::exec::memory::try_filled;
 use crate::exec::simd::{self, LINE};
 use crate::exec::threads::cooperative_yield::pause;
-use crate::exec::threads::parallel::{BYTE, Cost, Work};
 use crate::exec::threads::{cooperative_yield, parallel};
 
 /// What a multiplication and addition of so many bytes costs.
 pub(in crate::exec) fn float_cost(width: usize) -> Cost {
     simd::by_vectors(10) * width as Cost / 4
+}
+
+/// Cost of a multiplication and addition of elements, at most.
+#[must_use]
+pub fn product_cost(dtype: DType) -> Cost {
+    ORDERED_WORD_COST * dtype.width() as Cost / 8 + float_cost(size_of::<f32>())
 }
 
 /// A number that blocks hold.
@@ -90,7 +105,7 @@ impl Grid {
         let least = if threads.is_power_of_two() { threads } else { 2 * threads };
         let mut grid = Grid { sizes, cuts: [1, 1], line };
         while let [rows, columns] = [0, 1].map(|axis| sizes[axis] / grid.cuts[axis])
-            && (grid.parts() < least || parallel::work(rows * columns, cost) > PART)
+            && (grid.parts() < least || cost::work(rows * columns, cost) > PART)
         {
             let mut finer = grid;
             finer.cuts[usize::from(rows <= columns.min(ROWS))] *= 2;
@@ -231,7 +246,7 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
             unsafe { (parts(left, [m, k], apart, of_left), parts(right, [k, n], apart, of_right)) };
         let twice = strides.map(|stride| 2 * stride);
         let here = [0, 1].map(|part| (out.cast::<R>().wrapping_add(part), twice));
-        let own = apart && filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
+        let own = apart && try_filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
         let outs = if own {
             let first = totals.as_mut_ptr();
             [0, m * n].map(|part| (first.wrapping_add(part), [n, 1]))
@@ -276,7 +291,7 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
 
 /// What it costs to take so many complex numbers apart, or to put them together.
 fn line_cost<R>(length: usize) -> Work {
-    parallel::work(length, (4 * BYTE) * size_of::<R>() as Cost)
+    cost::work(length, (4 * BYTE) * size_of::<R>() as Cost)
 }
 
 /// The real and the imaginary parts of a matrix: in `own`, line by line, or where they are if not
@@ -513,6 +528,76 @@ pub(in crate::exec) fn multiply_at<T: Number>(
     // just checked; those of `out` are distinct, and it is borrowed mutably, so that it
     // overlaps none of the others.
     unsafe { T::product(operands, alone) }
+}
+
+/// `out = left * right` for floats: `[m, k]` by `[k, n]`. All dimensions are
+/// at least one.
+///
+/// # Errors
+///
+/// If there is no memory for a copy of operands that are not aligned.
+pub fn multiply_floats(
+    dtype: DType,
+    [m, k, n]: [usize; 3],
+    left: MatrixBytes<'_>,
+    right: MatrixBytes<'_>,
+    out: ProductTarget<'_>,
+) -> Result<(), TryReserveError> {
+    match dtype {
+        DType::F32 => multiply_bytes::<f32>([m, k, n], left, right, out),
+        DType::F64 => multiply_bytes::<f64>([m, k, n], left, right, out),
+        DType::C64 => multiply_bytes::<Complex<f32>>([m, k, n], left, right, out),
+        DType::C128 => multiply_bytes::<Complex<f64>>([m, k, n], left, right, out),
+        other => unreachable!("{other} is converted before"),
+    }
+}
+
+fn multiply_bytes<T: Number + Lane>(
+    [m, k, n]: [usize; 3],
+    left: MatrixBytes<'_>,
+    right: MatrixBytes<'_>,
+    out: ProductTarget<'_>,
+) -> Result<(), TryReserveError> {
+    let width = size_of::<T>();
+    assert!(left.holds(m, k, width) && right.holds(k, n, width));
+    let ProductTarget { bytes: out, strides, alone } = out;
+    let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
+    let view = |data, strides| View { data, strides, conjugate: false };
+    let (lhs, rhs) = (view(&lhs, left.strides), view(&rhs, right.strides));
+    let multiply = |out: &mut [T], strides| {
+        multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), alone);
+    };
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of
+    // `align_to_mut` is aligned.
+    let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
+    if before.is_empty() && after.is_empty() {
+        multiply(aligned, strides);
+    } else {
+        let mut own = try_filled(m * n, T::default())?;
+        multiply(&mut own, [n, 1]);
+        let out = T::view_mut(out);
+        for (row, values) in own.chunks_exact(n).enumerate() {
+            for (column, value) in values.iter().enumerate() {
+                out[row * strides[0] + column * strides[1]] = value.store();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The elements in place where they are aligned, else a copy.
+fn aligned<T: Number + Lane>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveError> {
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of
+    // `align_to` is aligned.
+    let (before, aligned, _) = unsafe { bytes.align_to::<T>() };
+    if before.is_empty() {
+        return Ok(Cow::Borrowed(aligned));
+    }
+    let elements = T::view(bytes);
+    let mut own = Vec::new();
+    own.try_reserve_exact(elements.len())?;
+    own.extend(elements.iter().map(|&b| T::load(b)));
+    Ok(Cow::Owned(own))
 }
 
 /// What an element of a product of `k` steps costs.

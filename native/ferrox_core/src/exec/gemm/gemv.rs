@@ -12,21 +12,72 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use num_complex::Complex;
+
+use crate::cost::Cost;
 use crate::dtype::Lane;
-use crate::exec::gemm::in_order;
-use crate::exec::gemm::in_order::{Ring, STEPS};
-use crate::exec::memory::recycling_allocator::filled;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::gemm::gemv_simd;
+use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rest};
+use crate::exec::memory::try_filled;
 use crate::exec::reduce::fold::{STRIPES, by_halves, from_memory};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 
 /// What reading an element and multiplying it costs, by its bytes.
 const BYTE: Cost = 20;
 
+/// A lane of matrices whose rows are multiplied with a vector.
+pub trait Rows: Ring {
+    /// Multiplies rows, `stride` elements apart, with a vector, reading the memory of the rows line
+    /// by line; returns the rows for which that pays.
+    fn by_lines(
+        _stride: usize,
+        _matrix: &[Self::Bytes],
+        _vector: &[Self::Bytes],
+        _out: &mut [Self::Bytes],
+    ) -> Range<usize> {
+        0..0
+    }
+}
+impl Rows for u8 {}
+impl Rows for u16 {}
+impl Rows for u32 {}
+impl Rows for u64 {}
+impl Rows for Complex<f32> {}
+impl Rows for Complex<f64> {}
+
+/// `Rows` of floats: the lanes of a vector, the vectors of a chunk of stripes, and the rows whose
+/// sums fit registers, for vectors of 64 and of 32 bytes.
+macro_rules! rows_by_lines {
+    ($t:ty, [$($wide:literal),*], [$($narrow:literal),*]) => {
+        impl Rows for $t {
+            #[cfg(target_arch = "x86_64")]
+            fn by_lines(
+                stride: usize,
+                matrix: &[Self::Bytes],
+                vector: &[Self::Bytes],
+                out: &mut [Self::Bytes],
+            ) -> Range<usize> {
+                if let Some(set) = Avx512::detect() {
+                    gemv_simd::multiply::<_, Self, $($wide),*>(set, stride, matrix, vector, out)
+                } else if let Some(set) = Avx2::detect() {
+                    gemv_simd::multiply::<_, Self, $($narrow),*>(set, stride, matrix, vector, out)
+                } else {
+                    0..0
+                }
+            }
+        }
+    };
+}
+rows_by_lines!(f32, [16, 2, 4], [8, 4, 2]);
+rows_by_lines!(f64, [8, 4, 4], [4, 8, 1]);
+
 /// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
 /// densely, `stride` elements apart. `alone` if others run beside it.
-pub fn rows<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
+pub fn rows<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
     let width = size_of::<T>();
     parallel::fill(out, out.len() / width, cost(vector, alone), |first, out| {
         rows_alone::<T>(stride, &matrix[first * stride * width..], vector, out);
@@ -34,7 +85,7 @@ pub fn rows<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]
 }
 
 /// The same on the calling thread.
-pub(in crate::exec) fn rows_alone<T: Ring>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
+pub(in crate::exec) fn rows_alone<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
     vectorize(Product::<T, true> { stride, matrix, vector, out, lane: PhantomData });
 }
 
@@ -43,7 +94,7 @@ pub(in crate::exec) fn rows_alone<T: Ring>(stride: usize, matrix: &[u8], vector:
 /// # Errors
 ///
 /// If there is no memory for sums of parts.
-pub fn columns<T: Ring>(
+pub fn columns<T: Rows>(
     stride: usize,
     matrix: &[u8],
     vector: &[u8],
@@ -69,7 +120,7 @@ struct Product<'a, T, const BY_ROWS: bool> {
     lane: PhantomData<T>,
 }
 
-impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
+impl<T: Rows, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
@@ -79,7 +130,7 @@ impl<T: Ring, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
         if BY_ROWS {
             fold_rows::<T>(matrix, vector, self.stride, out);
         } else {
-            in_order::add_rows::<T>(vector, matrix, self.stride, out);
+            sum_rows::<T>(vector, matrix, self.stride, out);
         }
     }
 }
@@ -108,7 +159,7 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
     let width = size_of::<T>();
     let (k, n) = (vector.len() / width, out.len() / width);
     let chunks = (k / FACTORS.start).clamp(1, CHUNKS).max(k / FACTORS.end);
-    let factors = k.div_ceil(chunks).next_multiple_of(STEPS);
+    let factors = k.div_ceil(chunks).next_multiple_of(ROWS_PER_PASS);
     let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(COLUMNS)));
     let add = |chunk: usize, column: usize, out: &mut [u8]| {
         let (start, end) = (chunk * factors, ((chunk + 1) * factors).min(k));
@@ -121,7 +172,7 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
             parallel::try_each::<_, Infallible>(n, cost, blocks, |(block, out)| add(0, block * columns, out));
         return Ok(());
     }
-    let mut memory = filled(n.div_ceil(columns) * chunks * columns * width, 0)?;
+    let mut memory = try_filled(n.div_ceil(columns) * chunks * columns * width, 0)?;
     let parts = memory.chunks_exact_mut(columns * width).enumerate();
     let Ok(()) = parallel::try_each::<_, Infallible>(n, cost, parts, |(part, sums)| {
         let (column, chunk) = (part / chunks * columns, part % chunks);
@@ -158,7 +209,7 @@ impl<T: Ring> Vectorized for Total<'_, T> {
 }
 
 #[inline(always)]
-fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+fn fold_rows<T: Rows>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
     if T::ANY_ORDER {
         // The compiler finds better stripes.
         for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
@@ -167,39 +218,11 @@ fn fold_rows<T: Ring>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, o
         }
         return;
     }
-    let done = T::lines(stride, matrix, vector, out);
+    let done = T::by_lines(stride, matrix, vector, out);
     let (before, after) = out.split_at_mut(done.start);
     striped::<T, T, STRIPES>(matrix, vector, stride, before);
     let rest = matrix.get(done.end * stride..).unwrap_or(&[]);
     striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
-}
-
-/// Sums of products of elements `T`.
-pub(in crate::exec) trait Sum<T: Lane>: Copy {
-    /// The sum of none.
-    const NONE: Self;
-    /// One more.
-    fn add_product(self, a: T, b: T) -> Self;
-    /// Two sums together.
-    fn add(self, other: Self) -> Self;
-    /// As an element.
-    fn element(self) -> T;
-}
-
-impl<T: Ring> Sum<T> for T {
-    const NONE: T = T::ZERO;
-    #[inline(always)]
-    fn add_product(self, a: T, b: T) -> T {
-        Ring::add_product(self, a, b)
-    }
-    #[inline(always)]
-    fn add(self, other: T) -> T {
-        Ring::add(self, other)
-    }
-    #[inline(always)]
-    fn element(self) -> T {
-        self
-    }
 }
 
 /// Rows that are folded side by side, so that one doesn't wait for itself.
@@ -246,16 +269,4 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(from_memory(sums)) {
         *slot = with_rest::<T, S, STRIPES>(by_halves(stripes, S::add), row, vector);
     }
-}
-
-/// The total with what comes after the last stripe of a row, as an element.
-#[inline(always)]
-pub(in crate::exec) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
-    total: S,
-    row: &[T::Bytes],
-    vector: &[T::Bytes],
-) -> T::Bytes {
-    let rest = vector.as_chunks::<STRIPES>().1;
-    let rest = row[row.len() - rest.len()..].iter().zip(rest);
-    rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store()
 }

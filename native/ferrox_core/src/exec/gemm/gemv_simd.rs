@@ -7,8 +7,7 @@
 
 use std::ops::Range;
 
-use crate::exec::gemm::gemv::with_rest;
-use crate::exec::gemm::in_order::Ring;
+use crate::exec::gemm::ring::{Ring, with_rest};
 use crate::exec::reduce::fold::{STRIPES, by_halves};
 use crate::exec::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
 

@@ -9,11 +9,11 @@
 //! written. Each sum is added up in order, products and sums rounded as one, so that the bits
 //! don't depend on how the work is split, nor on the instruction set.
 
+use crate::cost::Cost;
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx512, Fused, InstructionSet, Products};
 use crate::exec::simd::{Vectorized, by_vectors, dispatch, fuses};
-use crate::exec::threads::parallel::Cost;
 
 /// Rows and vectors of columns whose sums are in registers: of 32 with 64 bytes, or of 16 with 32.
 #[cfg(target_arch = "x86_64")]

@@ -5,11 +5,11 @@
 //! right matrix is read from a strip of those columns that fits the first-level cache. Bytes,
 //! which have no products in vectors, are multiplied in 16 bits.
 
+use crate::cost::work;
 use crate::dtype::Lane;
-use crate::exec::gemm::in_order::ordered_cost;
+use crate::exec::gemm::ring::ordered_cost;
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, Products, Vectorized};
 use crate::exec::threads::cooperative_yield;
-use crate::exec::threads::parallel::work;
 
 /// Rows and vectors of the result whose sums are in registers: of 32 with 64 bytes, or of 16 with
 /// 32.

@@ -7,43 +7,29 @@
 use std::collections::TryReserveError;
 
 use crate::DType;
+use crate::cost::Cost;
 use crate::dtype::Lane;
-use crate::exec::elementwise::Convert;
+use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::gemv::ROWS;
-use crate::exec::gemm::in_order::{Matrix, STEPS, Target};
-use crate::exec::gemm::{gemv, in_order};
-use crate::exec::memory::recycling_allocator::filled;
+use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
+use crate::exec::gemm::ring::{ROWS_PER_PASS, add_rows};
+use crate::exec::gemm::{blocked, gemv};
+use crate::exec::memory::try_filled;
 use crate::exec::simd::{LINE, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 
 const WIDTH: usize = size_of::<f32>();
 
 /// Elements that are converted at a time, rows permitting: half of a first-level cache.
-const TOGETHER: usize = 4096;
+const MAX_CONVERTED_ELEMENTS: usize = 4096;
 
 /// Elements of a row that are converted before those of the next.
-const PIECE: usize = 512;
+const ROW_PART_ELEMENTS: usize = 512;
 
 /// What converting and multiplying an element costs.
-pub const ELEMENT: Cost = 100;
+pub const ELEMENT_COST: Cost = 100;
 
-/// A matrix to convert.
-#[derive(Clone, Copy)]
-pub struct Narrow<'a> {
-    /// From the first element on.
-    pub bytes: &'a [u8],
-    /// Bytes of an element.
-    pub width: usize,
-    /// Elements from a row or a column, which lies densely, to the next.
-    pub stride: usize,
-    /// Whether rows lie densely, not columns.
-    pub by_rows: bool,
-    /// Makes f32 of its elements.
-    pub convert: Convert,
-}
-
-impl Narrow<'_> {
+impl UnconvertedMatrix<'_> {
     /// Converts as many elements as `out` holds.
     fn load(&self, first: usize, out: &mut [u8]) {
         (self.convert)(&self.bytes[first * self.width..][..out.len() / WIDTH * self.width], out);
@@ -56,12 +42,17 @@ impl Narrow<'_> {
 /// # Errors
 ///
 /// If there is no memory for a few rows.
-pub fn rows(matrix: Narrow<'_>, vector: &[u8], out: &mut [u8], alone: bool) -> Result<(), TryReserveError> {
+pub fn rows(
+    matrix: UnconvertedMatrix<'_>,
+    vector: &[u8],
+    out: &mut [u8],
+    alone: bool,
+) -> Result<(), TryReserveError> {
     // Rows that begin with a line are read faster.
     let (length, apart) = (vector.len(), vector.len().next_multiple_of(LINE));
-    let together = (TOGETHER * WIDTH / apart).max(1).next_multiple_of(ROWS);
+    let together = (MAX_CONVERTED_ELEMENTS * WIDTH / apart).max(1).next_multiple_of(ROWS);
     parallel::try_fill(out, out.len() / WIDTH, cost(vector, alone), |first, out| {
-        let mut memory = filled(together * apart + LINE, 0)?;
+        let mut memory = try_filled(together * apart + LINE, 0)?;
         let start = memory.as_ptr().align_offset(LINE).min(LINE);
         let buffer = &mut memory[start..][..together * apart];
         for (group, out) in out.chunks_mut(together * WIDTH).enumerate() {
@@ -81,19 +72,19 @@ pub fn rows(matrix: Narrow<'_>, vector: &[u8], out: &mut [u8], alone: bool) -> R
 ///
 /// As `rows`.
 pub fn columns(
-    matrix: Narrow<'_>,
+    matrix: UnconvertedMatrix<'_>,
     vector: &[u8],
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), TryReserveError> {
     gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
-        let mut buffer = [[0; PIECE * WIDTH]; STEPS];
+        let mut buffer = [[0; ROW_PART_ELEMENTS * WIDTH]; ROWS_PER_PASS];
         out.fill(0);
-        for (group, factors) in factors.chunks(STEPS * WIDTH).enumerate() {
-            for (piece, out) in out.chunks_mut(PIECE * WIDTH).enumerate() {
+        for (group, factors) in factors.chunks(ROWS_PER_PASS * WIDTH).enumerate() {
+            for (piece, out) in out.chunks_mut(ROW_PART_ELEMENTS * WIDTH).enumerate() {
                 for (i, row) in buffer.iter_mut().take(factors.len() / WIDTH).enumerate() {
-                    let start = (first + group * STEPS + i) * matrix.stride;
-                    matrix.load(start + column + piece * PIECE, &mut row[..out.len()]);
+                    let start = (first + group * ROWS_PER_PASS + i) * matrix.stride;
+                    matrix.load(start + column + piece * ROW_PART_ELEMENTS, &mut row[..out.len()]);
                 }
                 vectorize(Add { factors, rows: buffer.as_flattened(), out });
             }
@@ -101,30 +92,30 @@ pub fn columns(
     })
 }
 
-/// Elements of a part to convert, for each `FEW` rows that it is multiplied with.
-const PART: usize = 1 << 18;
+/// Elements of a part to convert, for each `ROWS_PER_CONVERSION` rows that it is multiplied with.
+const PART_ELEMENTS: usize = 1 << 18;
 
 /// So many rows take about as long as the conversion.
-pub const FEW: usize = 16;
+pub const ROWS_PER_CONVERSION: usize = 16;
 
 /// Columns of a part, of `k` elements each, that is multiplied with `m` rows: of more rows more, as
 /// these are laid out for each part.
 fn part(m: usize, k: usize) -> usize {
-    (PART / k).saturating_mul(m.div_ceil(FEW)).max(1).next_multiple_of(64)
+    (PART_ELEMENTS / k).saturating_mul(m.div_ceil(ROWS_PER_CONVERSION)).max(1).next_multiple_of(64)
 }
 
 /// Lines of so many elements are long: a call for each is not what takes time.
-const LONG: usize = 128;
+const MIN_LINE_ELEMENTS: usize = 128;
 
 /// A matrix of so many times the elements of the result is much larger.
-const MANY: usize = 8;
+const MIN_SIZE_RATIO: usize = 8;
 
 /// Whether to convert a matrix of `[k, n]` while it is multiplied with `m` rows: if its lines are
 /// long, so that a call for each is not what takes time, and for several rows, if the matrix is much
 /// larger than the result and has several parts.
 #[must_use]
 pub fn pays([m, k, n]: [usize; 3]) -> bool {
-    k.min(n) >= LONG && (m == 1 || m <= k / MANY && n >= 2 * part(m, k))
+    k.min(n) >= MIN_LINE_ELEMENTS && (m == 1 || m <= k / MIN_SIZE_RATIO && n >= 2 * part(m, k))
 }
 
 /// `out = left * matrix`: `[m, k]` by `[k, n]`, in parts.
@@ -134,31 +125,31 @@ pub fn pays([m, k, n]: [usize; 3]) -> bool {
 /// If there is no memory for parts.
 pub fn product(
     [m, k, n]: [usize; 3],
-    left: Matrix<'_>,
-    matrix: Narrow<'_>,
-    out: Target<'_>,
+    left: MatrixBytes<'_>,
+    matrix: UnconvertedMatrix<'_>,
+    out: ProductTarget<'_>,
 ) -> Result<(), TryReserveError> {
     let columns = part(m, k);
-    let mut results = filled(n.div_ceil(columns) * m * columns * WIDTH, 0)?;
+    let mut results = try_filled(n.div_ceil(columns) * m * columns * WIDTH, 0)?;
     let parts = results.chunks_exact_mut(m * columns * WIDTH).enumerate();
-    let one = (ELEMENT + in_order::cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
+    let one = (ELEMENT_COST + product_cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
     parallel::try_each(n, if out.alone { 0 } else { one }, parts, |(part, result)| {
         let first = part * columns;
         let columns = columns.min(n - first);
-        let mut wide = filled(k * columns * WIDTH, 0)?;
+        let mut wide = try_filled(k * columns * WIDTH, 0)?;
         let line = if matrix.by_rows { columns } else { k };
         for (i, line) in wide.chunks_exact_mut(line * WIDTH).enumerate() {
             let by_rows = i * matrix.stride + first;
             matrix.load(if matrix.by_rows { by_rows } else { (first + i) * matrix.stride }, line);
         }
-        let right = Matrix { bytes: &wide, strides: if matrix.by_rows { [columns, 1] } else { [1, k] } };
+        let right = MatrixBytes { bytes: &wide, strides: if matrix.by_rows { [columns, 1] } else { [1, k] } };
         let bytes = &mut result[..m * columns * WIDTH];
-        in_order::float(
+        blocked::multiply_floats(
             DType::F32,
             [m, k, columns],
             left,
             right,
-            Target { bytes, strides: [columns, 1], alone: true },
+            ProductTarget { bytes, strides: [columns, 1], alone: true },
         )
     })?;
     let out_elements = f32::view_mut(out.bytes);
@@ -176,10 +167,10 @@ pub fn product(
 
 /// What an element of the product with a vector costs.
 fn cost(vector: &[u8], alone: bool) -> Cost {
-    if alone { 0 } else { ELEMENT * (vector.len() / WIDTH) as Cost }
+    if alone { 0 } else { ELEMENT_COST * (vector.len() / WIDTH) as Cost }
 }
 
-/// Adds up rows `PIECE` elements apart, each times its factor.
+/// Adds up rows `ROW_PART_ELEMENTS` elements apart, each times its factor.
 struct Add<'a> {
     factors: &'a [u8],
     rows: &'a [u8],
@@ -192,6 +183,6 @@ impl Vectorized for Add<'_> {
     #[inline(always)]
     fn run(self) {
         let (factors, rows, out) = (f32::view(self.factors), f32::view(self.rows), f32::view_mut(self.out));
-        in_order::add_to::<f32>(factors, rows, PIECE, out);
+        add_rows::<f32>(factors, rows, ROW_PART_ELEMENTS, out);
     }
 }

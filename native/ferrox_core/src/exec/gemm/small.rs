@@ -6,8 +6,9 @@
 //! added, as `Nx.BinaryBackend` has it, those of f32 being exact.
 
 use crate::dtype::Lane;
-use crate::exec::gemm::gemv::{Sum, striped};
+use crate::exec::gemm::gemv::striped;
 use crate::exec::gemm::in_order::ordered;
+use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd;
 use crate::exec::simd::{

@@ -10,27 +10,7 @@
 #![allow(unsafe_code, reason = "allocators are unsafe to call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::collections::TryReserveError;
 use std::sync::Mutex;
-
-use crate::exec::threads::cooperative_yield::{PIECE, pause};
-
-/// So many of a value.
-///
-/// # Errors
-///
-/// If there is no memory for them.
-pub(crate) fn filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length)?;
-    let piece = (PIECE / size_of::<T>().max(1)).max(1);
-    while length - values.len() > piece {
-        values.resize(values.len() + piece, value.clone());
-        pause();
-    }
-    values.resize(length, value);
-    Ok(values)
-}
 
 /// Blocks below this size are the system's: those it keeps itself.
 const LEAST: usize = 1 << 16;

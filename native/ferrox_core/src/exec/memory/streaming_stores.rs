@@ -9,9 +9,9 @@
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
+use crate::cost::Cost;
 use crate::exec::simd::LINE;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 
 /// Results of fewer bytes are left to the caches.
 const LARGE: usize = 1 << 25;

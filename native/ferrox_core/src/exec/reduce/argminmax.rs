@@ -5,8 +5,8 @@
 //! of, for every type anew. Technique: seen as integers of their width, and with the other
 //! bits of negative ones flipped, floats are in the order of their values.
 
-use crate::dtype::convert::CastOf;
 use crate::dtype::{Element, Lane, cast};
+use crate::exec::convert::CastOf;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::reduce::argminmax_simd;
 use crate::exec::reduce::fold::{Fold, by_halves, fold_chunks, fold_columns, fold_row, is_far, next_four};

@@ -7,9 +7,9 @@
 //! second, and so on. Rows shorter than that are folded from left to right, as
 //! Nx's own backend does.
 
-use crate::dtype::convert::{CastOf, Map, Narrow};
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
+use crate::exec::convert::{CastOf, Map, Narrow};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_row, read_ahead};
 
 /// Accumulators side by side: enough vectors to hide the latency of an addition.

@@ -10,10 +10,10 @@
 use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
+use crate::cost::{Cost, work};
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
-use crate::exec::threads::parallel::{Cost, work};
 use crate::exec::threads::{cooperative_yield, parallel};
 
 /// Rows shorter than this, times the bytes of a key that count, are compared.

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::exec::threads::parallel::Work;
+use crate::cost::Work;
 
 /// How long a thread computes between pauses.
 pub const TURN: Duration = Duration::from_millis(1);

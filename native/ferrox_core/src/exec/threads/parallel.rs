@@ -11,21 +11,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rayon_core::ThreadPool;
 
+use crate::cost::{Cost, Work, work};
 use crate::exec::elementwise::TILE;
 use crate::exec::threads::cooperative_yield::{PIECE, TURN, pause};
 use crate::exec::threads::fork_join::offer;
 use crate::exec::threads::{affinity, cooperative_yield};
-
-/// Estimated picoseconds for one element.
-pub type Cost = u64;
-
-/// Estimated picoseconds of one thread.
-pub type Work = u64;
-
-/// What a byte costs that is read or written by an operation that does little else, where its data
-/// don't fit into the cache of a core. Two threads, whose caches hold twice as much, take a half
-/// or a third from there on: `add` of 200,000 f32, 58 us on one, takes 24.
-pub const BYTE: Cost = 25;
 
 /// What is estimated to take longer is long. Estimates lean to too much: of what is short, the
 /// longest takes 350 us here, and a millisecond, which is what the VM asks of a call, on a machine
@@ -101,13 +91,6 @@ impl Help {
 /// How many threads are worth having for so much work.
 fn most(work: Work) -> usize {
     usize::try_from(work / MIN_SHARE).unwrap_or(usize::MAX).clamp(1, threads().max(1))
-}
-
-/// The work of an operation on so many elements.
-#[inline]
-#[must_use]
-pub fn work(elements: usize, cost: Cost) -> Work {
-    (elements as Work).saturating_mul(cost)
 }
 
 /// Estimated picoseconds until work is done. Most work that pays is shared, by two threads

@@ -12,7 +12,8 @@ use std::marker::PhantomData;
 
 use super::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Remainder, Subtract, tile};
 use crate::DType;
-use crate::dtype::convert::{Compute, Exact};
+use crate::dtype::Exact;
+use crate::exec::convert::Compute;
 use crate::exec::elementwise::Kernel;
 use crate::exec::simd;
 use crate::ops::math::f32_functions::{Arithmetic, Fused, Software, two_sum};

@@ -10,13 +10,13 @@
 use std::borrow::Cow;
 
 use super::{Job, OP, Sizes};
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost};
+use crate::exec::convert::conversion;
 use crate::exec::gemm::indirect;
 use crate::exec::gemm::indirect::{HEIGHT, Kernel, Panel, Panels, columns};
 use crate::exec::im2col::{Axis, Patches, count_up};
+use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
-use crate::tensor::scratch;
 use crate::{DType, Error};
 
 /// What an element costs that is padded.
@@ -169,7 +169,7 @@ impl Planes {
         let mut rows: Vec<&mut [T::Bytes]> = T::view_mut(out).chunks_exact_mut(positions).collect();
         let each = rows.len() / groups;
         let (size, cost) = (rows.len() * positions, indirect::cost(size_of::<T>(), depth));
-        let aim = parallel::parts(parallel::work(size, cost), alone);
+        let aim = parallel::parts(cost::work(size, cost), alone);
         let strips = self.lanes.len().div_ceil(self.kernel.strip);
         let width = strips.div_ceil(aim) * self.kernel.strip;
         let height = each.div_ceil(aim.div_ceil(strips * groups)).next_multiple_of(HEIGHT).min(ROWS);

@@ -15,9 +15,9 @@ use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
 use crate::Error;
+use crate::cost::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 
 /// Shorter rows are transformed at once: in `benches/kernels.rs`, `fft_c128` of 2^16 elements takes
 /// two threads as long in steps as it takes one at once, of 2^18 two thirds, and of 2^20 less. One

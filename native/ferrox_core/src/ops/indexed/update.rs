@@ -7,19 +7,21 @@ use num_complex::Complex;
 
 use super::parts::{PART, Parts};
 use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
-use crate::dtype::convert::conversion;
+use crate::cost::{self, Cost, Work};
 use crate::dtype::{Element, Lane};
+use crate::exec::convert::{conversion, convert_all};
+use crate::exec::copy;
 use crate::exec::elementwise::TILE;
 use crate::exec::gemm::small::Small;
+use crate::exec::memory::{filled, scratch, scratch_of};
 use crate::exec::reduce::fold::{fold_columns, is_far};
 use crate::exec::simd::{self, Vectorized};
 use crate::exec::sort::radix;
 use crate::exec::sort::radix::Indexed;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Layout, index_of};
-use crate::ops::cast::{self, convert, elements};
-use crate::tensor::{Output, Tensor, filled, scratch, scratch_of};
+use crate::ops::cast::{self, elements};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
 /// Adding up an update with others of its element, which sorting finds.
@@ -56,8 +58,8 @@ const SHARED: usize = 1 << 21;
 pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
     let sorts = update == Update::Add && !dtype.is_integer() && target.1 > DENSE.saturating_mul(updates.1);
     let added = if sorts { SORTED } else { WRITE };
-    parallel::work(target.1, cast::cost(target.0, dtype))
-        .saturating_add(parallel::work(updates.1, added + cast::operand_cost(updates.0, dtype)))
+    cost::work(target.1, cast::cost(target.0, dtype))
+        .saturating_add(cost::work(updates.1, added + cast::operand_cost(updates.0, dtype)))
 }
 
 /// What becomes of the elements that are indexed.
@@ -120,7 +122,7 @@ pub fn indexed(
         return Err(Error::UnsupportedType { op, dtypes });
     }
     let window = Window::new(&updates.shape()[1..], &of(&layout.strides, &rest));
-    let source = target.dense(op)?;
+    let source = copy::dense(op, target)?;
     let dtype = out.dtype;
     let size = target.size();
     out.write(op, |out| {
@@ -132,7 +134,7 @@ pub fn indexed(
                 target.add::<f64>(&rows, updates, DType::F64, out)
             };
         }
-        convert(target.dtype(), &source, dtype, size, out);
+        convert_all(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
         // Of floats, there are none to add here.
         if update == Update::Add && dtype.is_integer() {
@@ -355,12 +357,12 @@ impl Target<'_> {
     ) -> Result<(), Error> {
         let size = self.source.len() / self.from.width();
         if size <= DENSE * updates.size() {
-            let bytes = updates.dense(self.op)?;
+            let bytes = copy::dense(self.op, updates)?;
             let most = if parallel::threads() > 2 { CACHED } else { SHARED };
             let add = if size <= most { Self::add_dense::<L> } else { Self::add_parts::<L> };
             add(self, rows, (updates.dtype(), &bytes), lane, out)
         } else {
-            convert(self.from, self.source, self.to, size, out);
+            convert_all(self.from, self.source, self.to, size, out);
             self.add_sorted::<L>(&rows.offsets(0)?, &elements(self.op, updates, lane)?, lane, out)
         }
     }
@@ -406,12 +408,12 @@ impl Target<'_> {
             let count = places.len() * size;
             let from = &mut from[..count * self.from.width()];
             self.window.read(self.from.width(), self.source, places.iter().copied(), from);
-            convert(self.from, from, lane, count, &mut lanes[..count * lane.width()]);
+            convert_all(self.from, from, lane, count, &mut lanes[..count * lane.width()]);
             for (lane, &sum) in L::view_mut(&mut lanes)[..count].iter_mut().zip(L::view(&sums)) {
                 *lane = (L::load(*lane) + L::load(sum)).store();
             }
             let to = &mut to[..count * self.to.width()];
-            convert(lane, &lanes[..count * lane.width()], self.to, count, to);
+            convert_all(lane, &lanes[..count * lane.width()], self.to, count, to);
             self.window.write(self.to.width(), to, places.iter().copied(), out);
         }
         Ok(())
@@ -503,12 +505,12 @@ impl Target<'_> {
         for ((slots, source), totals) in out.chunks_mut(TOTALS * to).zip(source).zip(totals.chunks(TOTALS)) {
             let count = slots.len() / to;
             let (source, totals) = (&source[..count * from], &totals[..count]);
-            convert(self.from, source, self.to, count, slots);
-            convert(self.from, source, lane, count, &mut lanes[..count * lane.width()]);
+            convert_all(self.from, source, self.to, count, slots);
+            convert_all(self.from, source, lane, count, &mut lanes[..count * lane.width()]);
             for (lane, &total) in L::view_mut(&mut lanes).iter_mut().zip(totals) {
                 *lane = (L::load(*lane) + L::load(total)).store();
             }
-            convert(lane, &lanes[..count * lane.width()], self.to, count, &mut rounded[..slots.len()]);
+            convert_all(lane, &lanes[..count * lane.width()], self.to, count, &mut rounded[..slots.len()]);
             let some = totals.iter().map(|&total| L::load(total).is_some());
             match to {
                 1 => replace::<1>(slots, &rounded, some),
@@ -584,11 +586,11 @@ pub fn put_slice(
     let window = Window::new(slice.shape(), &layout.strides);
     let offset: isize =
         starts.iter().zip(&layout.strides).map(|(&start, &stride)| start as isize * stride).sum();
-    let source = input.dense(OP)?;
+    let source = copy::dense(OP, input)?;
     let (dtype, size) = (out.dtype, input.size());
     let slice = elements(OP, slice, dtype)?;
     out.write(OP, |out| {
-        convert(input.dtype(), &source, dtype, size, out);
+        convert_all(input.dtype(), &source, dtype, size, out);
         if window.size > 0 {
             window.write(dtype.width(), &slice, std::iter::once(offset), out);
         }

@@ -16,9 +16,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::Error;
+use crate::cost::{self, Cost};
 use crate::exec::gemm::blocked::{Update, View, multiply};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::Cost;
 use crate::exec::threads::{cooperative_yield, parallel};
 use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, largest, norm, rotate};
 
@@ -355,7 +355,7 @@ fn adjusted<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64>
         let old = squares[i];
         vectorize(Adjust::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
         squares[i] = old * row[i];
-        cooperative_yield::after(parallel::work(d.len(), ELEMENT));
+        cooperative_yield::after(cost::work(d.len(), ELEMENT));
     }
     squares.iter().zip(z).map(|(square, z)| square.abs().sqrt().copysign(*z)).collect()
 }

@@ -1,12 +1,12 @@
 //! Dense matrices in row-major order, and the loops that run over their rows.
 
 use crate::Error;
+use crate::cost::{self, Cost};
 use crate::exec::gemm::blocked::View;
+use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::Cost;
-use crate::exec::threads::{cooperative_yield, parallel};
+use crate::exec::threads::cooperative_yield;
 use crate::ops::linalg::scalar::Scalar;
-use crate::tensor::filled;
 
 /// A matrix in row-major order.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ const STEP: Cost = 500;
 
 /// To be called after so many of these, in a factorization that goes on.
 pub fn pause_after(rows: usize, columns: usize) {
-    cooperative_yield::after(parallel::work(rows.saturating_mul(columns), STEP));
+    cooperative_yield::after(cost::work(rows.saturating_mul(columns), STEP));
 }
 
 /// Rows and columns of the squares that are transposed one after the other.

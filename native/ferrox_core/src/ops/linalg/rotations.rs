@@ -4,9 +4,9 @@
 use std::mem;
 
 use crate::Error;
+use crate::cost::Cost;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::Cost;
 use crate::ops::linalg::matrix::Matrix;
 use crate::ops::linalg::scalar::Scalar;
 

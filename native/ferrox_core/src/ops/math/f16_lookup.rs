@@ -8,14 +8,14 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::exec::elementwise::{Access, Input, Operand};
+use crate::cost::Cost;
+use crate::exec::elementwise::{self, Operand, Plan, Source};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::Cost;
 use crate::ops::unary::UnaryOp;
 use crate::{DType, Error, Fault};
 
 /// What an element costs.
-pub(in crate::ops) const COST: Cost = 300;
+const COST: Cost = 300;
 
 /// Every argument.
 const ARGUMENTS: usize = 1 << 16;
@@ -40,7 +40,7 @@ pub(in crate::ops) fn table(
     dtype: DType,
     elements: usize,
     compute: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
-) -> Option<Input<'static>> {
+) -> Option<&'static [u8]> {
     let column = match dtype {
         DType::F16 => 0,
         DType::BF16 => 1,
@@ -58,7 +58,7 @@ pub(in crate::ops) fn table(
             results.get_or_init(|| made)
         }
     };
-    Some(Input { bytes: results, width: results.len(), access: Access::Scalar, load: None })
+    Some(results)
 }
 
 struct Lookup<'a, 'b> {
@@ -87,8 +87,23 @@ impl Vectorized for Lookup<'_, '_> {
     }
 }
 
+/// Computes `out`, a dense result of some shape, by looking up its operand's elements in a table.
+///
+/// # Errors
+///
+/// None: no element has a fault.
+pub(in crate::ops) fn run(
+    shape: &[usize],
+    out: &mut [u8],
+    input: Source<'_>,
+    table: &[u8],
+) -> Result<(), Fault> {
+    const PLAN: Plan = Plan { kernel: tile, loads: [None; 3], store: None, narrowing: None, cost: COST };
+    elementwise::run(&PLAN, shape, out, &[input, Source::Scalar(table)])
+}
+
 /// Looks up the first operand in the second.
-pub(in crate::ops) fn tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+fn tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
     vectorize(Lookup { out, operands });
     Ok(())
 }

@@ -32,10 +32,10 @@ use std::sync::OnceLock;
 
 use self::tables::{EXP, LOG, LOG_FINE};
 use crate::Fault;
+use crate::cost::Cost;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{CHUNK, Kernel, Operand};
 use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
-use crate::exec::threads::parallel::Cost;
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::UnaryOp;
 

@@ -2,18 +2,20 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
+use crate::cost::{self, Cost, Work};
 use crate::dtype::Lane;
-use crate::dtype::convert::conversion;
-use crate::exec::copy::transpose;
-use crate::exec::copy::transpose::Plane;
+use crate::exec::convert::conversion;
+use crate::exec::copy;
 use crate::exec::elementwise::TILE;
+use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::Search;
 use crate::exec::reduce::fold::BLOCK;
 use crate::exec::threads::parallel;
-use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::Shape;
 use crate::ops::reduce::{Along, ReduceOp, Split, check_size, compare_cost};
-use crate::tensor::{Output, Tensor, scratch};
+use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
 /// What searching a row costs, beside its elements.
@@ -25,13 +27,16 @@ const COLUMNS: usize = 16;
 /// Up to so many columns are searched by one thread, a block of their rows at a time.
 const SHARED: usize = 256;
 
+/// Up to this many bytes are transposed on the stack.
+const TRANSPOSED_STACK_BYTES: usize = 1024;
+
 /// Bytes of a place in a block.
 const PLACE: usize = 8;
 
 /// The work of `arg_reduce`, of so many elements of a type to so many.
 #[must_use]
 pub fn arg_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    parallel::work(elements, compare_cost(dtype)).saturating_add(parallel::work(rows, ROW))
+    cost::work(elements, compare_cost(dtype)).saturating_add(cost::work(rows, ROW))
 }
 
 /// Which of several equal extremes counts.
@@ -57,138 +62,93 @@ pub fn arg_reduce(
     axis: Option<usize>,
     tie_break: TieBreak,
 ) -> Result<(), Error> {
-    let largest = op != ReduceOp::ReduceMin;
-    let name = if largest { "argmax" } else { "argmin" };
-    let search = Search::new(input.dtype(), largest, tie_break == TieBreak::High)
-        .filter(|_| !out.dtype.is_complex())
-        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] })?;
+    let name = arg_name(op);
     let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
-    let mut split = Split::new(name, input.shape(), &axes)?;
-    let Along { before, reduced, after } = split.along;
-    check_size(name, &out, input, before * after)?;
-    if reduced == 0 {
+    let split = Split::new(name, input.shape(), &axes)?;
+    check_size(name, &out, input, split.along.results())?;
+    let bytes = split.dense(name, input)?;
+    let dtype = out.dtype;
+    out.write(name, |out| arg_reduce_dense(op, (input.dtype(), &bytes), split.along, tie_break, dtype, out))
+}
+
+/// The name of the operation that searches what `op` folds.
+#[must_use]
+pub fn arg_name(op: ReduceOp) -> &'static str {
+    if op == ReduceOp::ReduceMin { "argmin" } else { "argmax" }
+}
+
+/// `arg_reduce` along the middle axis of dense elements in whole bytes; `out` has an index of type
+/// `to` for each element of the other axes.
+///
+/// # Errors
+///
+/// `Error::UnsupportedType`, `Error::Argument` if there are no elements to search, and
+/// `Error::TooLarge` if there is no memory for an intermediate result.
+pub fn arg_reduce_dense(
+    op: ReduceOp,
+    (dtype, mut bytes): (DType, &[u8]),
+    mut along: Along,
+    tie_break: TieBreak,
+    to: DType,
+    out: &mut [u8],
+) -> Result<(), Error> {
+    let name = arg_name(op);
+    let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)
+        .filter(|_| !to.is_complex())
+        .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
+    if along.reduced == 0 {
         return Err(Error::Argument { op: name, problem: "an empty axis has no extreme".into() });
     }
-    if before * after == 0 {
+    if along.results() == 0 {
         return Ok(());
     }
-    if after > 1 && (after < COLUMNS || u32::try_from(reduced).is_err()) {
-        split = Split::rows(input.shape(), &axes);
+    let mut transposed = SmallVec::<[u8; TRANSPOSED_STACK_BYTES]>::new();
+    if along.after > 1 && (along.after < COLUMNS || u32::try_from(along.reduced).is_err()) {
+        if bytes.len() > TRANSPOSED_STACK_BYTES {
+            transposed = SmallVec::from_vec(scratch(name, dtype, &along.shape(), bytes.len())?);
+        } else {
+            transposed.resize(bytes.len(), 0);
+        }
+        copy::transpose_planes(dtype.width(), bytes, along.shape(), &mut transposed);
+        bytes = &transposed;
+        along = Along { before: along.results(), reduced: along.reduced, after: 1 };
     }
-    let bytes = split.dense(name, input)?;
-    let Along { before, reduced, after } = split.along;
-    let (dtype, result) = (input.dtype(), out.dtype);
-    out.write(name, |out| {
-        let job = Job { search, bytes: &bytes, width: dtype.width(), reduced, after, result };
-        let cost = compare_cost(dtype).saturating_mul(reduced as Cost);
-        let block = BLOCK / after.min(BLOCK);
-        if reduced > block && after <= SHARED {
-            // Results of many elements each: the blocks are the work to share.
-            let blocks = reduced.div_ceil(block);
-            let record = after * (PLACE + dtype.width());
-            let mut found = scratch(name, dtype, &[before, blocks, after], before * blocks * record)?;
-            let cost = cost / blocks as Cost * after as Cost;
-            parallel::fill(&mut found, before * blocks, cost, |start, part| {
-                for (i, found) in (start..).zip(part.chunks_mut(record)) {
-                    job.block(i / blocks, i % blocks * block..reduced.min((i % blocks + 1) * block), found);
-                }
-            });
-            let found = |before: usize| &found[before * blocks * record..][..blocks * record];
-            let cost = compare_cost(dtype) * (blocks * after) as Cost;
-            parallel::fill(out, before, cost + ROW, |start, part| {
-                for (before, out) in (start..).zip(part.chunks_mut(after * result.width())) {
-                    job.best(block, found(before), out);
-                }
-            });
-        } else if after == 1 {
+    let Along { before, reduced, after } = along;
+    let job = Job { search, bytes, width: dtype.width(), reduced, after, result: to };
+    let cost = compare_cost(dtype).saturating_mul(reduced as Cost);
+    let block = BLOCK / after.min(BLOCK);
+    if reduced > block && after <= SHARED {
+        // Results of many elements each: the blocks are the work to share.
+        let blocks = reduced.div_ceil(block);
+        let record = after * (PLACE + dtype.width());
+        let mut found = scratch(name, dtype, &[before, blocks, after], before * blocks * record)?;
+        let cost = cost / blocks as Cost * after as Cost;
+        parallel::fill(&mut found, before * blocks, cost, |start, part| {
+            for (i, found) in (start..).zip(part.chunks_mut(record)) {
+                job.block(i / blocks, i % blocks * block..reduced.min((i % blocks + 1) * block), found);
+            }
+        });
+        let found = |before: usize| &found[before * blocks * record..][..blocks * record];
+        let cost = compare_cost(dtype) * (blocks * after) as Cost;
+        parallel::fill(out, before, cost + ROW, |start, part| {
+            for (before, out) in (start..).zip(part.chunks_mut(after * to.width())) {
+                job.best(block, found(before), out);
+            }
+        });
+    } else if after == 1 {
+        if parallel::is_worth_sharing(before, cost + ROW) {
             parallel::fill(out, before, cost + ROW, |start, part| job.rows(start, part));
         } else {
-            // Columns that are next to each other are searched together.
-            let unit = if after <= SHARED { after } else { 1 };
-            parallel::fill(out, before * after / unit, cost * unit as Cost, |start, part| {
-                job.columns(start * unit, part);
-            });
+            job.rows(0, out);
         }
-        Ok(())
-    })
-}
-
-/// The same of a few elements, without the planning that takes most of their time.
-pub struct FewSearched<'a> {
-    search: Search,
-    bytes: &'a [u8],
-    width: usize,
-    along: Along,
-    result: DType,
-}
-
-/// So many are found at once.
-const FEW_FOUND: usize = 32;
-
-impl<'a> FewSearched<'a> {
-    /// As `Few::new`.
-    #[inline]
-    #[must_use]
-    pub fn new(
-        op: ReduceOp,
-        out: DType,
-        dtype: DType,
-        bytes: &'a [u8],
-        along: Along,
-        tie_break: TieBreak,
-    ) -> Option<Self> {
-        let turns = along.after > 1;
-        if out.is_complex()
-            || !along.is_few(out, dtype, bytes)
-            || along.results() > FEW_FOUND
-            || turns && bytes.len() > TURNED
-        {
-            return None;
-        }
-        let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
-        Some(FewSearched { search, bytes, width: dtype.width(), along, result: out })
+    } else {
+        // Columns that are next to each other are searched together.
+        let unit = if after <= SHARED { after } else { 1 };
+        parallel::fill(out, before * after / unit, cost * unit as Cost, |start, part| {
+            job.columns(start * unit, part);
+        });
     }
-
-    /// How many places there are.
-    #[inline]
-    #[must_use]
-    pub fn results(&self) -> usize {
-        self.along.results()
-    }
-
-    /// Writes them to `out`, which is as long.
-    #[inline]
-    pub fn run(&self, out: &mut [u8]) {
-        let Along { reduced, after, .. } = self.along;
-        let mut places = [0; FEW_FOUND * 8];
-        let places = &mut places[..self.results() * 8];
-        if after == 1 {
-            self.search.rows(self.bytes, reduced, places);
-        } else {
-            let mut turned = [0; TURNED];
-            let turned = &mut turned[..self.bytes.len()];
-            match self.width {
-                1 => turn::<1>(self.bytes, self.along, turned),
-                2 => turn::<2>(self.bytes, self.along, turned),
-                4 => turn::<4>(self.bytes, self.along, turned),
-                _ => turn::<8>(self.bytes, self.along, turned),
-            }
-            self.search.rows(turned, reduced, places);
-        }
-        store(DType::U64, self.result, places, out);
-    }
-}
-
-/// Columns of so many bytes at most are turned into rows on the stack.
-const TURNED: usize = 1024;
-
-fn turn<const N: usize>(bytes: &[u8], Along { reduced, after, .. }: Along, turned: &mut [u8]) {
-    let (elements, turned) = (bytes.as_chunks::<N>().0, turned.as_chunks_mut::<N>().0);
-    let columns = Plane { shape: (after, reduced), first: 0, row: 1, column: after as isize };
-    let planes = elements.chunks_exact(reduced * after);
-    for (plane, turned) in planes.zip(turned.chunks_exact_mut(reduced * after)) {
-        transpose::plane(plane, columns, turned, reduced);
-    }
+    Ok(())
 }
 
 struct Job<'a> {

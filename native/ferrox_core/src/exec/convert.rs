@@ -1,13 +1,29 @@
-//! What kernels compute with: the storage types, and lanes that hold what no
-//! storage type can.
+//! Loops that convert elements: to what a kernel computes with, and to the type of a result.
 
-use num_complex::Complex;
+use std::convert::Infallible;
 
+use crate::cost::Cost;
 use crate::dtype::minifloat::{F8, F8E4M3FN, F16};
-use crate::dtype::{Class, Element, Lane, bits_to_odd, cast};
-use crate::exec::elementwise::{Conversion, Convert, ConvertExactly};
+use crate::dtype::{Class, Element, Exact, Lane, bits_to_odd, cast, sub_byte};
+use crate::exec::memory::streaming_stores;
 use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
+use crate::exec::threads::parallel;
 use crate::{DType, Kind, dispatch};
+
+/// Converts elements of one type to another: from, to.
+pub type Convert = fn(&[u8], &mut [u8]);
+
+/// Converts elements if every one of them is a value of the other type; returns whether it did.
+pub type ConvertExactly = fn(&[u8], &mut [u8]) -> bool;
+
+/// A conversion to or from the type that a kernel computes with.
+#[derive(Clone, Copy, Debug)]
+pub struct Conversion {
+    /// Bytes of an element in the kernel's type.
+    pub lane: usize,
+    /// The loop.
+    pub convert: Convert,
+}
 
 /// The type a kernel computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +95,32 @@ pub fn conversion(from: DType, to: DType) -> Option<Convert> {
     let integers = from.is_integer() && to.is_integer();
     let same = source as u8 == target as u8 || integers && source.width() == target.width();
     if same { None } else { Some(convert_of(from, to)) }
+}
+
+/// Converts `size` dense elements, in parallel where that pays.
+pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
+    let (width, lane) = (from.width(), to.width());
+    let convert_part = |start: usize, part: &mut [u8]| {
+        let source = &bytes[start * width..][..part.len() / lane * width];
+        match conversion(from, to) {
+            Some(convert) => convert(source, part),
+            None => part.copy_from_slice(source),
+        }
+    };
+    if out.len() < streaming_stores::LINED && !parallel::is_worth_sharing(size, cost(from, to)) {
+        return convert_part(0, out);
+    }
+    let lead = streaming_stores::lead([(&*out, lane), (bytes, width)]);
+    let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost(from, to), lead, |start, part| {
+        convert_part(start, part);
+        Ok(())
+    });
+}
+
+/// Cost of converting an element.
+#[must_use]
+pub fn cost(from: DType, to: DType) -> Cost {
+    40 * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
 }
 
 fn convert_of(from: DType, to: DType) -> Convert {
@@ -398,60 +440,4 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
 
 fn convert<S: Lane, D: Lane, M: Map<S, D>>(from: &[u8], to: &mut [u8]) {
     vectorize(ConvertLoop::<S, D, M> { from, to, map: std::marker::PhantomData });
-}
-
-/// A 64-bit integer or a float without rounding: the sum of `high`, the value
-/// rounded to an `f64`, and `low`, what is left of an integer. Ordered by
-/// `high`, then `low`.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Exact {
-    /// The value rounded.
-    pub high: f64,
-    /// What is left of it.
-    pub low: f64,
-}
-
-impl Exact {
-    /// An integer.
-    #[inline(always)]
-    pub(crate) fn of(value: i64) -> Self {
-        Self::of_words((value >> 32) as i32, value as u32)
-    }
-
-    /// An integer of two words: an f64 holds either, and what is lost of their sum.
-    #[inline(always)]
-    fn of_words(upper: impl Into<f64>, lower: u32) -> Self {
-        const TWO_32: f64 = (1_u64 << 32) as f64;
-        let (upper, lower) = (upper.into() * TWO_32, f64::from(lower));
-        let high = upper + lower;
-        Exact { high, low: lower - (high - upper) }
-    }
-
-    /// Whether it is not a number.
-    #[must_use]
-    pub fn is_nan(self) -> bool {
-        self.high.is_nan()
-    }
-}
-
-impl Lane for Exact {
-    type Bytes = [u8; 16];
-
-    #[inline(always)]
-    fn load(bytes: Self::Bytes) -> Self {
-        let Complex { re: high, im: low } = Complex::<f64>::load(bytes);
-        Exact { high, low }
-    }
-    #[inline(always)]
-    fn store(self) -> Self::Bytes {
-        Complex::new(self.high, self.low).store()
-    }
-    #[inline(always)]
-    fn view(bytes: &[u8]) -> &[Self::Bytes] {
-        bytes.as_chunks::<16>().0
-    }
-    #[inline(always)]
-    fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
-        bytes.as_chunks_mut::<16>().0
-    }
 }

@@ -1,0 +1,226 @@
+//! Where the elements of an operand are.
+
+use super::{MAX_WIDTH, TILE};
+use crate::exec::convert::Conversion;
+use crate::exec::copy::{gather, spread};
+use crate::layout::Layout;
+use crate::tensor::Tensor;
+
+/// A pattern that repeats after at most this many elements is laid out once.
+const MAX_PERIOD: usize = 8192;
+
+/// The elements of an operand, one for each element of the result.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// All elements in the order of the result, `width` bytes each.
+    Dense {
+        /// The bytes of the elements and nothing else.
+        bytes: &'a [u8],
+        /// Bytes of an element.
+        width: usize,
+    },
+    /// One element for all.
+    Scalar(&'a [u8]),
+    /// The elements of a tensor, broadcast to the shape of the result.
+    Broadcast(&'a Tensor<'a>),
+    /// Elements that repeat, already converted.
+    Periodic(&'a Pattern),
+    /// Elements by a collapsed layout of the shape of the result.
+    Strided(&'a Strided<'a>),
+}
+
+/// Converted elements that repeat.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    /// The elements of a period and a tile more, so that a tile may start anywhere.
+    elements: Vec<u8>,
+    /// Bytes of an element.
+    lane: usize,
+    /// Elements from one repetition to the next.
+    period: usize,
+}
+
+impl Pattern {
+    /// `length` elements from `position`.
+    pub(super) fn at(&self, position: usize, length: usize) -> &[u8] {
+        &self.elements[position % self.period * self.lane..][..length * self.lane]
+    }
+}
+
+/// Elements by a collapsed layout.
+#[derive(Clone, Debug)]
+pub struct Strided<'a> {
+    /// What the layout points into.
+    pub(super) bytes: &'a [u8],
+    /// Bytes of an element.
+    pub(super) width: usize,
+    /// Where the elements are.
+    pub(super) layout: Layout,
+}
+
+/// What is made of an operand once, before its tiles: a scalar in the kernel's type, a pattern, or a
+/// layout.
+#[derive(Default)]
+pub(super) struct Prepared<'a> {
+    scalar: [u8; MAX_WIDTH],
+    pattern: Option<Pattern>,
+    strided: Option<Strided<'a>>,
+}
+
+impl<'a> Source<'a> {
+    /// The elements of a tensor for a result of the given shape, if it broadcasts to that.
+    #[inline]
+    #[must_use]
+    pub fn new(tensor: &'a Tensor<'a>, shape: &[usize]) -> Option<Self> {
+        let own = tensor.shape();
+        if std::ptr::eq(own, shape) || same_but_leading_ones(own, shape) {
+            return Some(match tensor.contiguous() {
+                Some(bytes) => Source::Dense { bytes, width: tensor.dtype().width() },
+                None => Source::Broadcast(tensor),
+            });
+        }
+        if tensor.rank() <= shape.len()
+            && let Some(element) = tensor.scalar()
+        {
+            return Some(Source::Scalar(element));
+        }
+        broadcasts(own, shape).then_some(Source::Broadcast(tensor))
+    }
+
+    /// Whether it is one element for all.
+    #[inline]
+    #[must_use]
+    pub fn is_scalar(self) -> bool {
+        self.scalar().is_some()
+    }
+
+    /// The one element for all, if it is that.
+    #[inline]
+    #[must_use]
+    pub fn scalar(self) -> Option<&'a [u8]> {
+        match self {
+            Source::Scalar(element) => Some(element),
+            Source::Dense { bytes, width } if bytes.len() == width => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// Bytes that `gathered` needs for `size` elements.
+    #[inline]
+    pub(super) fn gathered_bytes(self, size: usize) -> usize {
+        match self {
+            Source::Broadcast(tensor) => super::tiles::aligned(size * tensor.dtype().width()),
+            _ => 0,
+        }
+    }
+
+    /// The source without a broadcast tensor: its elements are copied to `buffer`.
+    pub(super) fn gathered<'b>(self, shape: &[usize], buffer: &'b mut [u8]) -> Source<'b>
+    where
+        'a: 'b,
+    {
+        let Source::Broadcast(tensor) = self else { return self };
+        let width = tensor.dtype().width();
+        let size: usize = shape.iter().product();
+        let out = &mut buffer[..size * width];
+        let is_spread =
+            tensor.contiguous().is_some_and(|bytes| spread(width, bytes, tensor.shape(), shape, out));
+        if !is_spread {
+            gather(width, tensor.bytes(), &broadcast_layout(tensor, shape), 0, out);
+        }
+        Source::Dense { bytes: out, width }
+    }
+
+    /// The layout of the elements for a result of the given shape.
+    pub(super) fn layout(self, shape: &[usize]) -> Layout {
+        match self {
+            Source::Dense { .. } => Layout::contiguous(shape),
+            Source::Broadcast(tensor) => broadcast_layout(tensor, shape),
+            _ => Layout::scalar(shape),
+        }
+    }
+
+    /// The best way to read elements that lie by a collapsed layout of `size` elements, before
+    /// `load` converts them.
+    pub(super) fn collapsed<'b>(
+        self,
+        layout: Layout,
+        size: usize,
+        load: Option<Conversion>,
+        prepared: &'b mut Prepared<'a>,
+    ) -> Source<'b>
+    where
+        'a: 'b,
+    {
+        let (bytes, width) = match self {
+            Source::Dense { bytes, width } => (bytes, width),
+            Source::Broadcast(tensor) => (tensor.bytes(), tensor.dtype().width()),
+            other => return other.converted(load, prepared),
+        };
+        if layout.strides.iter().all(|&stride| stride == 0) {
+            let element = &bytes[layout.offset * width..][..width];
+            return Source::Scalar(element).converted(load, prepared);
+        }
+        if layout.is_contiguous() {
+            return Source::Dense { bytes: &bytes[layout.offset * width..][..size * width], width };
+        }
+        let repeated = layout.strides.iter().take_while(|&&stride| stride == 0).count();
+        let period = layout.shape[repeated..].iter().product::<usize>();
+        if !(1..layout.rank()).contains(&repeated) || period > MAX_PERIOD || period + TILE > size {
+            return Source::Strided(prepared.strided.insert(Strided { bytes, width, layout }));
+        }
+        let mut elements = vec![0; (period + TILE) * width];
+        let mut repetitions = Layout {
+            shape: layout.shape[repeated..].into(),
+            strides: layout.strides[repeated..].into(),
+            offset: layout.offset,
+        };
+        repetitions.shape.insert(0, TILE.div_ceil(period) + 1);
+        repetitions.strides.insert(0, 0);
+        gather(width, bytes, &repetitions, 0, &mut elements);
+        let mut lane = width;
+        if let Some(conversion) = load {
+            let mut converted = vec![0; elements.len() / width * conversion.lane];
+            (conversion.convert)(&elements, &mut converted);
+            (elements, lane) = (converted, conversion.lane);
+        }
+        Source::Periodic(prepared.pattern.insert(Pattern { elements, lane, period }))
+    }
+
+    /// A scalar in the kernel's type; other sources as they are.
+    #[inline]
+    pub(super) fn converted<'b>(self, load: Option<Conversion>, prepared: &'b mut Prepared<'a>) -> Source<'b>
+    where
+        'a: 'b,
+    {
+        match (self, load) {
+            (Source::Scalar(element), Some(Conversion { lane, convert })) => {
+                let converted = &mut prepared.scalar[..lane];
+                convert(element, converted);
+                Source::Scalar(converted)
+            }
+            (source, _) => source,
+        }
+    }
+}
+
+/// The layout of a tensor that `Source::new` has found to broadcast to a shape.
+fn broadcast_layout(tensor: &Tensor<'_>, shape: &[usize]) -> Layout {
+    tensor.layout().broadcast_right(shape).unwrap_or_else(|| unreachable!("it broadcasts to {shape:?}"))
+}
+
+/// Whether each axis of `from`, counted from the last, is equal to that of `to` or one.
+#[inline]
+fn broadcasts(from: &[usize], to: &[usize]) -> bool {
+    let axes = from.iter().rev().zip(to.iter().rev());
+    from.len() <= to.len() && axes.into_iter().all(|(&from, &to)| from == to || from == 1)
+}
+
+/// Whether `shape` is `inner` with any number of ones before it.
+#[inline]
+fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
+    shape
+        .len()
+        .checked_sub(inner.len())
+        .is_some_and(|lead| shape[..lead].iter().all(|&dim| dim == 1) && shape[lead..].iter().eq(inner))
+}

@@ -1,0 +1,235 @@
+//! Computes a result tile by tile: operands are gathered and converted into buffers, the kernel
+//! runs, and what it computed is converted to the result.
+
+use std::cell::Cell;
+
+use smallvec::SmallVec;
+
+use super::source::{Prepared, Strided};
+use super::value_narrowing::{Narrowed, NarrowedScalars};
+use super::{MAX_OPERANDS, MAX_WIDTH, Operand, Plan, Source, TILE};
+use crate::Fault;
+use crate::exec::convert::Conversion;
+use crate::exec::copy::gather;
+use crate::exec::simd::LINE;
+use crate::layout::{self, Layout};
+
+/// Rows of at least this many elements are handed to the kernel one by one; shorter ones are
+/// gathered into tiles.
+const MIN_ROW: usize = 128;
+
+thread_local! {
+    /// The memory in which a thread computed its last tiles: filling new memory with zeros would
+    /// take longer than many an operation.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// `length` rounded up to whole cache lines.
+pub(super) fn aligned(length: usize) -> usize {
+    length.next_multiple_of(LINE)
+}
+
+/// Calls `run` with at least `length` bytes that start with a cache line, whose contents are
+/// unspecified.
+pub(super) fn with_scratch<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -> T {
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < length + LINE {
+        scratch.resize(length + LINE, 0);
+    }
+    let first = scratch.as_ptr().align_offset(LINE).min(LINE);
+    let result = run(&mut scratch[first..]);
+    SCRATCH.set(scratch);
+    result
+}
+
+/// Splits `length` bytes off the start of some memory, in whole cache lines.
+pub(super) fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {
+    let (taken, rest) = std::mem::take(memory).split_at_mut(aligned(length));
+    *memory = rest;
+    &mut taken[..length]
+}
+
+/// A plan with its operands.
+pub(super) struct Tiles<'a> {
+    plan: &'a Plan,
+    sources: [Source<'a>; MAX_OPERANDS],
+    arity: usize,
+    narrowed: Option<Narrowed<'a>>,
+    /// Bytes of an element of the result.
+    width: usize,
+    /// Elements of the longest stretch: those of a tile where an operand or the result needs a
+    /// buffer.
+    longest: usize,
+    /// Elements of a row of the collapsed shape, with which stretches end.
+    row: Option<usize>,
+}
+
+/// Memory for one tile of an operand.
+#[derive(Default)]
+struct Buffers<'b> {
+    gathered: &'b mut [u8],
+    converted: &'b mut [u8],
+}
+
+/// What `Tiles::new` makes of each operand once.
+pub(super) type AllPrepared<'a> = ([Prepared<'a>; MAX_OPERANDS], NarrowedScalars);
+
+impl<'a> Tiles<'a> {
+    /// The tiles of a result of the given shape, whose elements have `width` bytes. `prepared` keeps
+    /// what is made once.
+    pub(super) fn new<'s: 'a>(
+        plan: &'a Plan,
+        shape: &[usize],
+        width: usize,
+        sources: &[Source<'s>],
+        (prepared, narrowed_scalars): &'a mut AllPrepared<'s>,
+    ) -> Self {
+        let size: usize = shape.iter().product();
+        let mut resolved = [Source::Scalar(&[]); MAX_OPERANDS];
+        let is_plain = !sources.iter().any(|source| matches!(source, Source::Broadcast(_)));
+        let mut inner = size;
+        let operands = resolved.iter_mut().zip(sources).zip(plan.loads).zip(prepared);
+        if is_plain {
+            for (((resolved, source), load), prepared) in operands {
+                *resolved = source.converted(load, prepared);
+            }
+        } else {
+            let layouts: SmallVec<[Layout; MAX_OPERANDS]> =
+                sources.iter().map(|source| source.layout(shape)).collect();
+            let strides: SmallVec<[&[isize]; MAX_OPERANDS]> =
+                layouts.iter().map(|layout| &*layout.strides).collect();
+            let (dims, strides) = layout::collapse_all(shape, &strides);
+            for ((operand, layout), strides) in operands.zip(&layouts).zip(strides) {
+                let (((resolved, source), load), prepared) = operand;
+                let layout = Layout { shape: dims.clone(), strides, offset: layout.offset };
+                *resolved = source.collapsed(layout, size, load, prepared);
+            }
+            inner = dims.last().copied().unwrap_or(1);
+        }
+        let narrowing = plan.narrowing.as_ref().filter(|_| is_plain);
+        let narrowed = narrowing.and_then(|narrowing| Narrowed::new(narrowing, sources, narrowed_scalars));
+        let used = &resolved[..sources.len()];
+        let is_strided = used.iter().any(|source| matches!(source, Source::Strided(_)));
+        let row = (is_strided && inner >= MIN_ROW).then_some(inner);
+        let needs_buffers = plan.store.is_some()
+            || used.iter().zip(&plan.loads).any(|(source, load)| match source {
+                Source::Dense { .. } => load.is_some(),
+                Source::Scalar(_) => false,
+                Source::Strided(strided) => {
+                    let step = strided.layout.strides.last();
+                    row.is_none() || load.is_some() || !matches!(step, Some(0 | 1) | None)
+                }
+                Source::Periodic(_) | Source::Broadcast(_) => true,
+            });
+        let longest = if needs_buffers { TILE } else { usize::MAX };
+        Tiles { plan, sources: resolved, arity: sources.len(), narrowed, width, longest, row }
+    }
+
+    /// Bytes of memory that `run_in` needs for a plan.
+    pub(super) fn scratch_bytes(plan: &Plan) -> usize {
+        let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
+        MAX_OPERANDS * TILE * MAX_WIDTH + lanes.map(|lane| TILE * lane).sum::<usize>()
+    }
+
+    /// Computes the elements of the result from `start`, as many as fit `out`.
+    pub(super) fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
+        with_scratch(Self::scratch_bytes(self.plan), |memory| self.run_in(memory, start, out))
+    }
+
+    /// `run` in memory of `scratch_bytes`.
+    pub(super) fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
+        let Plan { kernel, loads, store, .. } = self.plan;
+        let sources = &self.sources[..self.arity];
+        let mut buffers: [Buffers<'_>; MAX_OPERANDS] = Default::default();
+        for ((source, load), buffers) in sources.iter().zip(loads).zip(&mut buffers) {
+            if let Source::Strided(strided) = source {
+                buffers.gathered = take(&mut memory, TILE * strided.width);
+            }
+            if let Some(load) = load {
+                buffers.converted = take(&mut memory, TILE * load.lane);
+            }
+        }
+        let mut narrowed = self.narrowed.as_ref();
+        let mut position = start;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let in_row = self.row.map_or(usize::MAX, |row| row - position % row);
+            let length = (rest.len() / self.width).min(self.longest).min(in_row);
+            let (head, tail) = rest.split_at_mut(length * self.width);
+            rest = tail;
+            if let Some(tile) = narrowed {
+                let converted = buffers.iter_mut().map(|buffers| &mut *buffers.converted);
+                if tile.run(position, length, converted, head)? {
+                    position += length;
+                    continue;
+                }
+                // Where one value is too large others will be.
+                narrowed = None;
+            }
+            let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
+            for (((source, load), buffers), operand) in
+                sources.iter().zip(loads).zip(&mut buffers).zip(&mut operands)
+            {
+                *operand = self.fetch(source, *load, position, length, buffers);
+            }
+            let operands = &operands[..sources.len()];
+            match store {
+                None => kernel(head, operands)?,
+                Some(Conversion { lane, convert }) => {
+                    let computed = &mut memory[..length * lane];
+                    kernel(computed, operands)?;
+                    convert(computed, head);
+                }
+            }
+            position += length;
+        }
+        Ok(())
+    }
+
+    /// The elements of an operand from `position`, in the kernel's type.
+    fn fetch<'b>(
+        &self,
+        source: &'b Source<'a>,
+        load: Option<Conversion>,
+        position: usize,
+        length: usize,
+        buffers: &'b mut Buffers<'_>,
+    ) -> Operand<'b> {
+        match source {
+            Source::Scalar(element) => Operand::Scalar(element),
+            Source::Dense { bytes, width } => {
+                let elements = &bytes[position * width..][..length * width];
+                Operand::Slice(converted(elements, *width, load, buffers.converted))
+            }
+            Source::Periodic(pattern) => Operand::Slice(pattern.at(position, length)),
+            Source::Strided(strided) => {
+                let Strided { bytes, width, layout } = strided;
+                let step = if self.row.is_some() { layout.strides.last().copied() } else { None };
+                if let Some(step @ (0 | 1)) = step {
+                    let index = layout::index_of(&layout.shape, &layout.strides, layout.offset, position);
+                    let count = if step == 1 { length } else { 1 };
+                    let elements = &bytes[index as usize * width..][..count * width];
+                    let elements = converted(elements, *width, load, buffers.converted);
+                    return if step == 1 { Operand::Slice(elements) } else { Operand::Scalar(elements) };
+                }
+                let elements = &mut buffers.gathered[..length * width];
+                gather(*width, bytes, layout, position, elements);
+                Operand::Slice(converted(elements, *width, load, buffers.converted))
+            }
+            Source::Broadcast(_) => unreachable!("`new` has resolved it"),
+        }
+    }
+}
+
+/// The elements themselves, or converted into `buffer`.
+fn converted<'b>(
+    elements: &'b [u8],
+    width: usize,
+    load: Option<Conversion>,
+    buffer: &'b mut [u8],
+) -> &'b [u8] {
+    let Some(Conversion { lane, convert }) = load else { return elements };
+    let out = &mut buffer[..elements.len() / width * lane];
+    convert(elements, out);
+    out
+}

@@ -1,0 +1,151 @@
+//! Sums of products in order, for the types that products are computed in.
+
+use num_complex::Complex;
+
+use crate::cost::Cost;
+use crate::dtype::Lane;
+
+/// A lane that is multiplied and added up.
+pub trait Ring: Lane {
+    /// Zero.
+    const ZERO: Self;
+    /// Whether the order of a sum makes no difference.
+    const ANY_ORDER: bool;
+    /// `self + left * right`; the product is rounded first.
+    #[must_use]
+    fn add_product(self, left: Self, right: Self) -> Self;
+    /// The sum.
+    #[must_use]
+    fn add(self, other: Self) -> Self;
+    /// Whether it is zero; NaN is not.
+    fn is_zero(self) -> bool;
+}
+
+macro_rules! ring {
+    ($($t:ty),* ; $any_order:literal, $zero:expr, $c:ident, $a:ident, $b:ident => $body:expr, $sum:expr) => {$(
+        impl Ring for $t {
+            const ZERO: Self = $zero;
+            const ANY_ORDER: bool = $any_order;
+            #[inline(always)]
+            fn add_product(self, $a: Self, $b: Self) -> Self {
+                let $c = self;
+                $body
+            }
+            #[inline(always)]
+            fn add(self, $a: Self) -> Self {
+                let $c = self;
+                $sum
+            }
+            #[inline(always)]
+            fn is_zero(self) -> bool {
+                self == <Self as Ring>::ZERO
+            }
+        }
+    )*};
+}
+ring!(u8, u16, u32, u64; true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), c.wrapping_add(a));
+ring!(f32, f64; false, 0.0, c, a, b => c + a * b, c + a);
+ring!(Complex<f32>, Complex<f64>; false, Complex::ZERO, c, a, b => c + a * b, c + a);
+
+/// Cost of multiplying and adding eight bytes in order.
+pub(in crate::exec) const ORDERED_WORD_COST: Cost = 60;
+
+/// Cost of a row of the result apart from its products.
+const ROW_COST: Cost = 2_000;
+
+/// Cost of `n` elements of the result of `k` products each, added up in order.
+pub(in crate::exec) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
+    ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ROW_COST
+}
+
+/// Columns of the result that are added up in one pass over the rows, so that they stay in the
+/// first-level cache.
+const COLUMNS_PER_PASS: usize = 1024;
+
+/// Rows of the right matrix that are added in one pass over the columns.
+pub(in crate::exec) const ROWS_PER_PASS: usize = 4;
+
+/// Sums the rows of a matrix, which begin `stride` elements apart, each times its factor, in order.
+#[inline(always)]
+pub(in crate::exec) fn sum_rows<T: Ring>(
+    factors: &[T::Bytes],
+    matrix: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    for (block, out) in out.chunks_mut(COLUMNS_PER_PASS).enumerate() {
+        out.fill(T::ZERO.store());
+        add_rows::<T>(factors, &matrix[block * COLUMNS_PER_PASS..], stride, out);
+    }
+}
+
+/// Adds the rows of a matrix, each times its factor, to what `out` holds, in order.
+#[inline(always)]
+pub(in crate::exec) fn add_rows<T: Ring>(
+    factors: &[T::Bytes],
+    matrix: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    let columns = out.len();
+    let row = |step: usize| &matrix[step * stride..][..columns];
+    let (steps, rest) = factors.as_chunks::<ROWS_PER_PASS>();
+    for (group, a) in steps.iter().enumerate() {
+        let [a0, a1, a2, a3] = a.map(T::load);
+        let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * ROWS_PER_PASS + i));
+        for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
+            let total = T::load(*sum)
+                .add_product(a0, T::load(b0))
+                .add_product(a1, T::load(b1))
+                .add_product(a2, T::load(b2))
+                .add_product(a3, T::load(b3));
+            *sum = total.store();
+        }
+    }
+    for (step, &a) in rest.iter().enumerate() {
+        let a = T::load(a);
+        for (sum, &b) in out.iter_mut().zip(row(steps.len() * ROWS_PER_PASS + step)) {
+            *sum = T::load(*sum).add_product(a, T::load(b)).store();
+        }
+    }
+}
+
+/// Sums of products of elements `T`.
+pub(in crate::exec) trait Sum<T: Lane>: Copy {
+    /// The sum of none.
+    const NONE: Self;
+    /// One more.
+    fn add_product(self, a: T, b: T) -> Self;
+    /// Two sums together.
+    fn add(self, other: Self) -> Self;
+    /// As an element.
+    fn element(self) -> T;
+}
+
+impl<T: Ring> Sum<T> for T {
+    const NONE: T = T::ZERO;
+    #[inline(always)]
+    fn add_product(self, a: T, b: T) -> T {
+        Ring::add_product(self, a, b)
+    }
+    #[inline(always)]
+    fn add(self, other: T) -> T {
+        Ring::add(self, other)
+    }
+    #[inline(always)]
+    fn element(self) -> T {
+        self
+    }
+}
+
+/// The total with what comes after the last stripe of a row, as an element.
+#[inline(always)]
+pub(in crate::exec) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
+    total: S,
+    row: &[T::Bytes],
+    vector: &[T::Bytes],
+) -> T::Bytes {
+    let rest = vector.as_chunks::<STRIPES>().1;
+    let rest = row[row.len() - rest.len()..].iter().zip(rest);
+    rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store()
+}
