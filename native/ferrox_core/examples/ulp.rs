@@ -1,20 +1,20 @@
-//! How far the functions of elements are from the exact result, through the operations that a
-//! tensor goes through.
+//! Measures the errors of unary and binary functions, called as a tensor operation calls them.
 //!
 //! `cargo run --release --example ulp -- [--step N] [--type T] [function ...]` compares each result
-//! with that of a reference in f64, and prints a line for each function and type: how many inputs
-//! were tried, how many gave another value than the reference rounded to the type, the share that
-//! agree, the largest error in units in the last place (of the rounded result, so 0.5 is the best
-//! there is), and the input where it occurs.
+//! with a reference in f64, and prints a line for each function and type: the number of inputs, the
+//! number of results that differ from the reference rounded to the type, the percentage of equal
+//! results, the largest error in units in the last place (of the rounded result, so 0.5 is the best
+//! possible error), and the input that has it.
 //!
-//! Types of 8 and 16 bits are tried on all inputs, `f32` on all 2^32, or every Nth with `--step N`.
-//! `pow` and `atan2` are tried on every pair of those of 8 bits, on all 2^32 pairs, or every Nth, of
-//! those of 16, and on as many of f32, which a hash makes and which meet every pair of special
-//! values. For f64 and complex types, whose reference needs more than f64, there is `bench/ulp.exs`.
+//! Types of 8 and 16 bits are tested with all inputs, and `f32` with all 2^32 inputs, or every Nth
+//! with `--step N`. `pow` and `atan2` are tested with all pairs of 8-bit values, with all 2^32
+//! pairs of 16-bit values, or every Nth, and with the same number of pairs of f32. These pairs are
+//! made by a hash, and include each pair of special values. For f64 and complex types, whose
+//! reference needs more digits than f64 has, there is `bench/ulp.exs`.
 //!
-//! The references are the system libm or, where std has no such function, formulas kept to about
-//! two f64 ulps. That makes a few hundred of 2^32 inputs differ for no fault of ours: their exact
-//! result is that close to halfway between two f32 values.
+//! The references are the system libm or, where std has no such function, formulas with an error of
+//! about two f64 ulps. So a few hundred of 2^32 results differ although they are right: the exact
+//! result is too close to a midpoint of two f32 values for the reference.
 
 #![allow(
     clippy::cast_possible_truncation,
@@ -29,13 +29,13 @@ use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{DType, Error, Output, Tensor};
 use rayon::prelude::*;
 
-/// Two arguments; unary functions ignore the second.
+/// Two arguments. Unary functions ignore the second one.
 type Pair = (f32, f32);
 
-/// A function of one element, and what it should give.
-type Function = (UnaryOp, fn(f64) -> f64);
+/// A function of one element, and its reference.
+type UnaryFunction = (UnaryOp, fn(f64) -> f64);
 
-const FUNCTIONS: [Function; 23] = [
+const UNARY_FUNCTIONS: [UnaryFunction; 23] = [
     (UnaryOp::Exp, f64::exp),
     (UnaryOp::Expm1, f64::exp_m1),
     (UnaryOp::Log, f64::ln),
@@ -61,13 +61,13 @@ const FUNCTIONS: [Function; 23] = [
     (UnaryOp::ErfInv, erf_inv),
 ];
 
-/// One of two elements, and where its arguments come from.
-type Function2 = (BinaryOp, fn(f64, f64) -> f64, fn(u32) -> Pair);
+/// A function of two elements, its reference, and the function that makes its arguments.
+type BinaryFunction = (BinaryOp, fn(f64, f64) -> f64, fn(u32) -> Pair);
 
-const FUNCTIONS_OF_TWO: [Function2; 2] =
+const BINARY_FUNCTIONS: [BinaryFunction; 2] =
     [(BinaryOp::Pow, f64::powf, power_input), (BinaryOp::Atan2, f64::atan2, any_input)];
 
-/// The types, each with the exponent of its smallest normal number.
+/// The types, and the exponent of the smallest normal number of each.
 const TYPES: [(DType, i32); 5] =
     [(DType::F8, -14), (DType::F8E4M3FN, -6), (DType::F16, -14), (DType::BF16, -126), (DType::F32, -126)];
 
@@ -79,7 +79,7 @@ fn hash(index: u32) -> u64 {
     h ^ (h >> 31)
 }
 
-const SPECIAL: [f32; 16] = [
+const SPECIAL_VALUES: [f32; 16] = [
     0.0,
     1.0,
     2.0,
@@ -98,10 +98,10 @@ const SPECIAL: [f32; 16] = [
     f32::NAN,
 ];
 
-/// A value by 32 random bits: one time in eight a special one of either sign.
+/// Makes a value from 32 random bits. One of eight values is a special one with either sign.
 fn any_value(bits: u32) -> f32 {
     if bits.is_multiple_of(8) {
-        let special = SPECIAL[(bits >> 3) as usize % SPECIAL.len()];
+        let special = SPECIAL_VALUES[(bits >> 3) as usize % SPECIAL_VALUES.len()];
         special.copysign(f32::from_bits(bits))
     } else {
         f32::from_bits(bits)
@@ -113,8 +113,8 @@ fn any_input(index: u32) -> Pair {
     (any_value(h as u32), any_value((h >> 32) as u32))
 }
 
-/// Half of the pairs are any; the others are bases from 2^-32 to 2^32 with an exponent that
-/// keeps the power in range, half of those whole numbers.
+/// Half of the pairs are arbitrary. The others have bases from 2^-32 to 2^32 and exponents that
+/// keep the power in range. Half of these exponents are integers.
 fn power_input(index: u32) -> Pair {
     if index.is_multiple_of(2) {
         return any_input(index);
@@ -155,7 +155,7 @@ fn erf_slope(x: f64) -> f64 {
     std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp()
 }
 
-/// The series of positive terms, as long as 1 is not the f64 nearest to the result.
+/// Sums the series of positive terms, unless 1 is the f64 nearest to the result.
 fn erf(x: f64) -> f64 {
     let square = x * x;
     if square.is_nan() || square > 36.0 {
@@ -170,7 +170,8 @@ fn erf(x: f64) -> f64 {
     (sum * erf_slope(x)).copysign(x)
 }
 
-/// `1 - erf`, or from 1/2 the continued fraction, deep enough for its start.
+/// `1 - erf`, or from 1/2 on the continued fraction, with sufficient depth for the smallest
+/// argument.
 fn erfc(x: f64) -> f64 {
     if x.is_nan() || x < 0.5 {
         return 1.0 - erf(x);
@@ -183,7 +184,7 @@ fn erfc(x: f64) -> f64 {
     0.5 * erf_slope(x) / tail
 }
 
-/// By Halley's method, from the end that is near.
+/// Halley's method, starting from an approximation for the nearer end.
 fn erf_inv(x: f64) -> f64 {
     let a = x.abs();
     if a == 0.0 || a >= 1.0 || a.is_nan() {
@@ -192,19 +193,19 @@ fn erf_inv(x: f64) -> f64 {
     }
     let mut y = if a < 0.5 { a } else { (-(1.0 - a).ln()).sqrt() };
     for _ in 0..8 {
-        let lack = if a < 0.5 { a - erf(y) } else { erfc(y) - (1.0 - a) };
-        let step = lack / erf_slope(y);
+        let residual = if a < 0.5 { a - erf(y) } else { erfc(y) - (1.0 - a) };
+        let step = residual / erf_slope(y);
         y += step / (1.0 - y * step);
     }
     y.copysign(x)
 }
 
-/// What is known about a function after some inputs.
+/// The errors of a function for some inputs.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     inputs: u64,
     different: u64,
-    /// The largest error, infinite for a result that is infinite or NaN out of place.
+    /// The largest error. It is infinite if a result is infinite or NaN and should not be.
     ulps: f64,
     at: (f64, f64),
 }
@@ -235,7 +236,7 @@ impl Elements {
         Tensor::new("ulp", self.dtype, shape, &self.bytes)
     }
 
-    /// What an operation gives for as many elements.
+    /// Returns the elements that an operation writes to an output of the given length.
     fn filled(
         dtype: DType,
         length: usize,
@@ -257,8 +258,13 @@ impl Elements {
     }
 }
 
-/// Compares results with those expected for pairs of arguments.
-fn compare(least: i32, arguments: &[(f64, f64)], results: &Elements, exact: &[f64]) -> Result<Tally, Error> {
+/// Compares results with the exact ones for pairs of arguments.
+fn compare(
+    min_exponent: i32,
+    arguments: &[(f64, f64)],
+    results: &Elements,
+    exact: &[f64],
+) -> Result<Tally, Error> {
     let best = Elements::of_f64(exact).cast(results.dtype)?.values()?;
     let precision = results.dtype.precision() as i32;
     let overflow = Elements::of_f64(&[f64::MAX]).cast(results.dtype)?.values()?[0];
@@ -266,11 +272,11 @@ fn compare(least: i32, arguments: &[(f64, f64)], results: &Elements, exact: &[f6
     for (((&at, &exact), best), result) in arguments.iter().zip(exact).zip(best).zip(results.values()?) {
         let same = result.to_bits() == best.to_bits() || result.is_nan() && best.is_nan();
         tally.different += u64::from(!same);
-        // Past the range of the type only the rounded result counts.
+        // Where the result overflows or underflows, only the rounded result matters.
         if same && (!best.is_finite() || best.abs() == overflow || best == 0.0) {
             continue;
         }
-        let exponent = exact.abs().log2().floor().max(f64::from(least)) as i32;
+        let exponent = exact.abs().log2().floor().max(f64::from(min_exponent)) as i32;
         let ulps = (result - exact).abs() / 2f64.powi(exponent + 1 - precision);
         let ulps = if ulps.is_nan() { f64::INFINITY } else { ulps };
         if ulps > tally.ulps {
@@ -280,26 +286,30 @@ fn compare(least: i32, arguments: &[(f64, f64)], results: &Elements, exact: &[f6
     Ok(tally)
 }
 
-/// Elements that are compared together.
-const BLOCK: usize = 1 << 16;
+/// The number of elements that are compared together.
+const INDICES_PER_BLOCK: usize = 1 << 16;
 
-/// Adds up what `check` finds for blocks of every `step`th of `count` indices.
+/// Merges the tallies that `check` returns for blocks of every `step`th of `count` indices.
 fn tally(
     count: usize,
     step: usize,
     check: impl Fn(&[u32]) -> Result<Tally, Error> + Sync,
 ) -> Result<Tally, Error> {
     let inputs = count.div_ceil(step);
-    (0..inputs.div_ceil(BLOCK))
+    (0..inputs.div_ceil(INDICES_PER_BLOCK))
         .into_par_iter()
         .map(|block| {
-            let indices = block * BLOCK..inputs.min((block + 1) * BLOCK);
+            let indices = block * INDICES_PER_BLOCK..inputs.min((block + 1) * INDICES_PER_BLOCK);
             check(&indices.map(|i| (i * step) as u32).collect::<Vec<u32>>())
         })
         .try_reduce(Tally::default, |a, b| Ok(a.merge(b)))
 }
 
-fn one((op, reference): Function, (dtype, least): (DType, i32), step: usize) -> Result<Tally, Error> {
+fn check_unary(
+    (op, reference): UnaryFunction,
+    (dtype, min_exponent): (DType, i32),
+    step: usize,
+) -> Result<Tally, Error> {
     let bits = 8 * dtype.width();
     let step = if bits < 32 { 1 } else { step };
     tally(1 << bits, step, |indices| {
@@ -309,13 +319,17 @@ fn one((op, reference): Function, (dtype, least): (DType, i32), step: usize) -> 
         let results = Elements::filled(dtype, indices.len(), |out| unary(op, out, &inputs.tensor(&shape)?))?;
         let arguments: Vec<(f64, f64)> = inputs.values()?.into_iter().map(|x| (x, 0.0)).collect();
         let exact: Vec<f64> = arguments.iter().map(|&(x, _)| reference(x)).collect();
-        compare(least, &arguments, &results, &exact)
+        compare(min_exponent, &arguments, &results, &exact)
     })
 }
 
-fn two((op, reference, pair): Function2, (dtype, least): (DType, i32), step: usize) -> Result<Tally, Error> {
+fn check_binary(
+    (op, reference, pair): BinaryFunction,
+    (dtype, min_exponent): (DType, i32),
+    step: usize,
+) -> Result<Tally, Error> {
     let width = dtype.width();
-    // Of a narrow type, an index has the bits of both.
+    // An index has the bits of both arguments if the type has at most 16 bits.
     let (count, step) = if width == 1 { (1 << 16, 1) } else { (1 << 32, step) };
     tally(count, step, |indices| {
         let side = |wide: fn(Pair) -> f32, skipped: usize| {
@@ -329,7 +343,7 @@ fn two((op, reference, pair): Function2, (dtype, least): (DType, i32), step: usi
         })?;
         let arguments: Vec<(f64, f64)> = left.values()?.into_iter().zip(right.values()?).collect();
         let exact: Vec<f64> = arguments.iter().map(|&(x, y)| reference(x, y)).collect();
-        compare(least, &arguments, &results, &exact)
+        compare(min_exponent, &arguments, &results, &exact)
     })
 }
 
@@ -352,7 +366,8 @@ fn main() -> Result<(), Error> {
             _ => names.push(argument),
         }
     }
-    // Blocks are shared out here: a thread that waited for the pool would begin another one.
+    // Blocks are distributed here. A thread that waited for the pool in an operation would start
+    // another block.
     parallel::set_threads(1);
     let asked = |name: &str| names.is_empty() || names.iter().any(|asked| asked == name);
     println!(
@@ -362,11 +377,11 @@ fn main() -> Result<(), Error> {
     for target in
         TYPES.into_iter().filter(|(dtype, _)| only.as_ref().is_none_or(|only| *only == dtype.to_string()))
     {
-        for function in FUNCTIONS.into_iter().filter(|(op, _)| asked(op.name())) {
-            report(function.0.name(), target.0, one(function, target, step)?);
+        for function in UNARY_FUNCTIONS.into_iter().filter(|(op, _)| asked(op.name())) {
+            report(function.0.name(), target.0, check_unary(function, target, step)?);
         }
-        for function in FUNCTIONS_OF_TWO.into_iter().filter(|(op, ..)| asked(op.name())) {
-            report(function.0.name(), target.0, two(function, target, step)?);
+        for function in BINARY_FUNCTIONS.into_iter().filter(|(op, ..)| asked(op.name())) {
+            report(function.0.name(), target.0, check_binary(function, target, step)?);
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! Binary operations: every operation on every pair of types and every mix of
-//! views, against one that computes element by element.
+//! Binary operations: every operation on every pair of types and every combination of views,
+//! compared with an oracle that computes element by element.
 
 mod common;
 
@@ -13,7 +13,7 @@ use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::{Error, Fault};
 use num_complex::Complex;
 
-/// Whether Nx defines the operation on these types.
+/// Returns whether Nx defines the operation for these types.
 fn defined(op: BinaryOp, left: DType, right: DType) -> bool {
     use BinaryOp::*;
     match op {
@@ -27,7 +27,7 @@ fn defined(op: BinaryOp, left: DType, right: DType) -> bool {
     }
 }
 
-/// What an integer operation finds wrong with a right operand.
+/// Returns the fault of an integer operation for a right operand.
 fn fault(op: BinaryOp, out: DType, right: Number) -> Option<Fault> {
     use BinaryOp::*;
     let Number::Integer(right) = right else { return None };
@@ -40,7 +40,7 @@ fn fault(op: BinaryOp, out: DType, right: Number) -> Option<Fault> {
     }
 }
 
-/// The result before it is rounded or cut to its type.
+/// The result before it is rounded or truncated to its type.
 fn expected(op: BinaryOp, left: Number, right: Number, out: DType) -> Number {
     use BinaryOp::*;
     let truth = |holds: bool| Number::Integer(i128::from(holds));
@@ -62,7 +62,7 @@ fn expected(op: BinaryOp, left: Number, right: Number, out: DType) -> Number {
     }
 }
 
-/// What has the same bits as the exact result when it is rounded.
+/// Returns a number that rounds to the same bits as the exact result.
 fn rounded_once(op: BinaryOp, left: Number, right: Number) -> Number {
     use BinaryOp::*;
     let exact = match op {
@@ -77,7 +77,8 @@ fn rounded_once(op: BinaryOp, left: Number, right: Number) -> Number {
         Max => return if compare(right, left) == Some(std::cmp::Ordering::Greater) { right } else { left },
         _ => None,
     };
-    // The plain result of infinities, and the sign of a zero that isn't what is left of a number.
+    // Results of infinities are the plain ones. So are zeros, for their sign, except zeros of
+    // remainders.
     let exact = exact.filter(|&x| x != 0.0 || op == Remainder);
     Number::Real(exact.unwrap_or_else(|| real(op, left.re(), right.re())))
 }
@@ -117,7 +118,7 @@ fn real(op: BinaryOp, left: f64, right: f64) -> f64 {
         Remainder => left % right,
         Atan2 => left.atan2(right),
         Min | Max if left.is_nan() || right.is_nan() => f64::NAN,
-        // The left one of two equal ones, whatever the signs of zeros.
+        // Of two equal numbers the left one, also if these are zeros of different signs.
         Min => {
             if right < left {
                 right
@@ -142,7 +143,7 @@ fn complex(op: BinaryOp, [a, b]: [f64; 2], [c, d]: [f64; 2]) -> Number {
         Add => Number::Complex(a + c, b + d),
         Subtract => Number::Complex(a - c, b - d),
         Multiply => Number::Complex(a * c - b * d, a * d + b * c),
-        // Smith's algorithm, unlike the crate's.
+        // Smith's algorithm, which the crate doesn't use.
         Divide if c.abs() >= d.abs() => {
             let (ratio, scale) = (d / c, c + d * (d / c));
             Number::Complex((a + b * ratio) / scale, (b - a * ratio) / scale)
@@ -151,7 +152,7 @@ fn complex(op: BinaryOp, [a, b]: [f64; 2], [c, d]: [f64; 2]) -> Number {
             let (ratio, scale) = (c / d, c * (c / d) + d);
             Number::Complex((a * ratio + b) / scale, (b * ratio - a) / scale)
         }
-        // A part of zero remains one, however large the other is.
+        // A part that is zero stays zero, however large the other part is.
         Pow if d == 0.0 && c.fract() == 0.0 && c.abs() <= 64.0 => {
             let power = Complex::new(a, b).powi(c as i32);
             Number::Complex(power.re, power.im)
@@ -165,7 +166,7 @@ fn complex(op: BinaryOp, [a, b]: [f64; 2], [c, d]: [f64; 2]) -> Number {
     }
 }
 
-/// As complex numbers if one is, else by value.
+/// Compares complex numbers if one of the operands is complex, otherwise real values.
 fn equal(left: Number, right: Number) -> bool {
     match (left, right) {
         (Number::Complex(..), _) | (_, Number::Complex(..)) => {
@@ -175,7 +176,7 @@ fn equal(left: Number, right: Number) -> bool {
     }
 }
 
-/// By value, without rounding integers to floats.
+/// Compares the values, without rounding integers to floats.
 fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
     match (left, right) {
         (Number::Integer(l), Number::Integer(r)) => Some(l.cmp(&r)),
@@ -184,7 +185,7 @@ fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
             l.partial_cmp(&0.0)
         }
         (Number::Real(l), Number::Integer(r)) => {
-            // The whole part decides, unless it is equal.
+            // If the integer parts are equal, the fraction decides.
             Some((l.floor() as i128).cmp(&r).then(l.partial_cmp(&l.floor())?))
         }
         _ => left.re().partial_cmp(&right.re()),
@@ -193,7 +194,7 @@ fn compare(left: Number, right: Number) -> Option<std::cmp::Ordering> {
 
 fn bound(op: BinaryOp, out: DType) -> Bound {
     match op {
-        // The crate evaluates them in f64, and so does the oracle, by another way.
+        // Both the crate and the oracle compute in f64, but in different ways.
         BinaryOp::Pow | BinaryOp::Atan2 if out.is_float() => Bound::Ulps(1),
         BinaryOp::Divide if out == C128 => Bound::Relative(1e-14),
         BinaryOp::Divide if out == C64 => Bound::Relative(2e-7),
@@ -203,13 +204,14 @@ fn bound(op: BinaryOp, out: DType) -> Bound {
     }
 }
 
-/// Whether the formulas of complex division and powers say anything: they
-/// don't at zeros and infinities, nor where an intermediate result overflows.
+/// Returns whether the oracle's formulas of complex division and powers are valid. They aren't for
+/// zeros and infinities, and where an intermediate result overflows.
 fn regular(op: BinaryOp, left: Number, right: Number, out: DType) -> bool {
     if !out.is_complex() || !matches!(op, BinaryOp::Divide | BinaryOp::Pow) {
         return true;
     }
-    // Nor where one part overflows and the other is a rounding error beside it.
+    // They aren't valid either where one part overflows and the other part is a rounding error
+    // beside it.
     let growth = right.re() * left.re().hypot(left.im()).ln();
     if op == BinaryOp::Pow && out == C64 && growth.abs() + right.im().abs() * std::f64::consts::PI > 80.0 {
         return false;
@@ -221,7 +223,7 @@ fn regular(op: BinaryOp, left: Number, right: Number, out: DType) -> bool {
     })
 }
 
-/// Runs the operation and compares it; returns the number of elements.
+/// Runs the operation and compares the result. Returns the number of elements.
 fn run(op: BinaryOp, left: &Source, right: &Source, shape: &[usize]) -> usize {
     let dtype = result_type(op, left.dtype, right.dtype);
     let (l, r) = (left.buffer(), right.buffer());
@@ -238,7 +240,7 @@ fn run(op: BinaryOp, left: &Source, right: &Source, shape: &[usize]) -> usize {
     check(what, dtype, shape, &got, expected, bound(op, dtype))
 }
 
-/// Right operands without those that are errors.
+/// Returns the right operands that are not faults.
 fn sound(op: BinaryOp, left: DType, right: DType, numbers: Vec<Number>) -> Vec<Number> {
     let out = result_type(op, left, right);
     numbers.into_iter().filter(|&n| fault(op, out, n).is_none()).collect()
@@ -264,8 +266,8 @@ fn every_operation_on_every_pair_of_types() {
     assert!(compared > 5_000_000, "{compared}");
 }
 
-/// Special and random values, all with all: broadcast together, then with a
-/// scalar on either side, which may take another path if it fits the result.
+/// Tests all pairs of special and random values: broadcast with each other, then with a scalar on
+/// either side. A scalar may take another path if its value fits the type of the result.
 fn pairs(op: BinaryOp, left: DType, right: DType) -> usize {
     let mut random = Random(op as u64 * 400 + left as u64 * 20 + right as u64);
     let mut mixed = |dtype| {
@@ -292,7 +294,7 @@ fn pairs(op: BinaryOp, left: DType, right: DType) -> usize {
     compared
 }
 
-/// The angle of complex numbers is that of their real parts, if they have no other.
+/// The angle of complex numbers without imaginary parts is that of their real parts.
 fn angles(left: DType, right: DType) {
     let out = result_type(BinaryOp::Atan2, left, right);
     let numbers = |dtype, re: f64, im: f64| {
@@ -327,8 +329,8 @@ fn refuses(op: BinaryOp, left: DType, right: DType) {
     assert_eq!(error.to_string(), format!("{} is not defined for {left} and {right}", op.name()));
 }
 
-/// Integers of as many bits as their type has beside floats and integers of any magnitude: what
-/// lies halfway between two results, and close to it, by construction.
+/// Tests integers of the full width of their type with floats, and with integers of any magnitude.
+/// Many results are midpoints of two values of the result type, or close to one.
 #[test]
 fn integers_beside_floats_round_once() {
     use BinaryOp::*;
@@ -341,7 +343,8 @@ fn integers_beside_floats_round_once() {
             let mut integers: Vec<Number> = vec![];
             let mut floats: Vec<Number> = vec![];
             for _ in 0..150 {
-                // 25 bits, of which the last is set, at any place, and one more or less.
+                // 25 bits at any position, the last of which is set, and that number plus or minus
+                // one.
                 let halfway = i128::from(random.next() >> 40 | 1 << 24 | 1);
                 let place = random.below(integer.bits() - 24);
                 let sign = if random.below(2) == 0 { 1 } else { -1 };
@@ -427,8 +430,8 @@ fn sixteen_bit_floats() {
     println!("binary, 16-bit floats: {compared} elements compared");
 }
 
-/// Mixes of types that take different paths: none, one or both operands
-/// converted, the result too, packed types, 128-bit lanes.
+/// Pairs of types that take different paths: no operand, one operand or both operands are
+/// converted, the result is converted too, packed types, and 128-bit lanes.
 const MIXES: &[(DType, DType)] = &[
     (F32, F32),
     (F64, F64),
@@ -444,7 +447,7 @@ const MIXES: &[(DType, DType)] = &[
     (C128, C64),
 ];
 
-/// An operand of moderate right values, none of them an error.
+/// An operand whose right values are moderate, and not faults.
 fn operand(
     op: BinaryOp,
     types: (DType, DType),
@@ -479,8 +482,8 @@ fn every_view_with_every_view() {
     println!("binary, views: {compared} elements compared");
 }
 
-/// Tiles are 1024 elements, rows of 128 are handed over whole, patterns of
-/// 8192 are laid out once: shapes on both sides of each.
+/// Tiles have 1024 elements, rows of at least 128 elements are passed without a copy, and patterns
+/// of at most 8192 elements are copied once. The shapes are on both sides of each limit.
 #[test]
 fn views_past_tiles_rows_and_periods() {
     let (mut compared, mut random) = (0, Random(2));
@@ -510,7 +513,8 @@ fn views_past_tiles_rows_and_periods() {
     println!("binary, large views: {compared} elements compared");
 }
 
-/// A shape with ones in the places of the bits, without leading ones if asked.
+/// Returns the shape with the size 1 for the axes in `mask`. Removes leading axes of size 1 if
+/// `drop`.
 fn flattened(shape: &[usize], mask: usize, drop: bool) -> Vec<usize> {
     let dims: Vec<usize> =
         shape.iter().enumerate().map(|(a, &d)| if mask >> a & 1 == 1 { 1 } else { d }).collect();
@@ -518,7 +522,7 @@ fn flattened(shape: &[usize], mask: usize, drop: bool) -> Vec<usize> {
     dims[leading..].to_vec()
 }
 
-/// Scalars, rows, columns, matrices and planes of every sort on either side.
+/// Tests scalars, rows, columns, matrices and planes on either side.
 #[test]
 fn every_broadcast_with_every_broadcast() {
     let (mut compared, mut random) = (0, Random(3));
@@ -535,7 +539,7 @@ fn every_broadcast_with_every_broadcast() {
                     let (l, r) = (random.pick(&views(&l)).clone(), random.pick(&views(&r)).clone());
                     let l = operand(op, types, false, l, &mut random);
                     let r = operand(op, types, true, r, &mut random);
-                    // Axes that both have as one stay so.
+                    // Axes that have the size 1 on both sides have it in the result.
                     let out = flattened(shape, left & right, false);
                     compared += run(op, &l, &r, &out);
                 }
@@ -545,7 +549,7 @@ fn every_broadcast_with_every_broadcast() {
     println!("binary, broadcasts: {compared} elements compared");
 }
 
-/// Threads share the work.
+/// The operands are large enough for several threads.
 #[test]
 fn large_enough_to_be_split() {
     let (mut compared, mut random) = (0, Random(4));
@@ -566,7 +570,7 @@ fn large_enough_to_be_split() {
     println!("binary, split: {compared} elements compared");
 }
 
-/// Integers that f32 holds are computed in it, a tile at a time, where f64 would be needed for others.
+/// Integers that f32 represents exactly are computed in f32, tile by tile. Other integers need f64.
 #[test]
 fn integers_with_f32_tile_by_tile() {
     let (mut compared, mut random) = (0, Random(9));
@@ -581,7 +585,7 @@ fn integers_with_f32_tile_by_tile() {
             1 => least.max(-edge),
             _ => random.below(2_000) as i128 % (edge - 1) + if least < 0 { -500 } else { 0 },
         };
-        // In the second tile one that f32 doesn't hold, or only by chance.
+        // The second tile has an integer that f32 doesn't represent, or that it does by chance.
         for large in [0, most, least, edge + 1, -edge - 1, most - (1 << 20)] {
             let large = large.clamp(least, most);
             let at = 1024 + random.below(1024);
@@ -603,7 +607,7 @@ fn integers_with_f32_tile_by_tile() {
     println!("binary, integers with f32: {compared} elements compared");
 }
 
-/// Quotients of integers that an f32 holds have a loop of their own.
+/// Quotients of integers that f32 represents have their own loop.
 #[test]
 fn quotients_of_short_integers() {
     const MOST: i128 = 1 << 24;
@@ -629,7 +633,8 @@ fn quotients_of_short_integers() {
     println!("binary, quotients: {compared} elements compared");
 }
 
-/// Powers of c64 beside those of c128, element by element by the system's functions.
+/// Compares powers of c64 with those of c128, which are computed element by element with functions
+/// of the C library.
 #[test]
 fn powers_of_c64() {
     let (mut compared, mut random) = (0, Random(6));
@@ -657,7 +662,7 @@ fn powers_of_c64() {
             got.into_iter().map(|bits| value(bits, dtype)).collect::<Vec<_>>()
         });
         for (i, (got, expected)) in narrow.into_iter().zip(wide).enumerate() {
-            // A part may cancel, and c64 ends earlier.
+            // A part may cancel, and c64 has a smaller range.
             let size = expected.re().hypot(expected.im());
             let near = |got: f64, expected: f64| {
                 let most = f64::from(f32::MAX);
@@ -665,7 +670,7 @@ fn powers_of_c64() {
                 got == expected || (got - expected).abs() <= 1.2e-7 * expected.abs() + 1e-44 + 1e-13 * size
             };
             let same = near(got.re(), expected.re()) && near(got.im(), expected.im());
-            // Both are undefined where f64 overflows.
+            // Both are NaN where f64 overflows.
             let undefined = [got, expected].map(|z| z.re().is_nan() || z.im().is_nan()) == [true; 2];
             assert!(same || undefined, "{:?} to {:?}: {got:?}, {expected:?}", bases[i], exponents[i]);
             compared += 1;
@@ -674,13 +679,14 @@ fn powers_of_c64() {
     println!("binary, powers of c64: {compared} elements compared");
 }
 
-/// Powers of f32 up to the ends of its range are those of f64, rounded.
+/// Compares powers of f32, up to the ends of its range, with rounded powers of f64.
 #[test]
 fn powers_of_f32() {
     let mut random = Random(7);
     let (mut bases, mut exponents) = (Vec::new(), Vec::new());
     for i in 0..20_000 {
-        // Of any size, near one, near sqrt(1/2) (where the logarithm's parts cancel), and integers.
+        // Bases of any magnitude, near one, near sqrt(1/2) (where the terms of the logarithm
+        // cancel), and integers.
         let base = match i % 4 {
             0 => 2f64.powf(127.0 * random.unit()),
             1 => 1.0 + random.unit() * 2f64.powi(-(1 + random.below(23) as i32)),
@@ -693,7 +699,7 @@ fn powers_of_f32() {
         bases.push(Number::Real(base));
         exponents.push(Number::Real(f64::from(exponent as f32)));
     }
-    // The squares lie halfway between two, the roots 2^-51 below.
+    // The squares are midpoints of two f32 values, the roots are 2^-51 below a midpoint.
     for (base, exponent) in [(4097.0, 2.0), (4099.0, 2.0), (16_777_215.0, 0.5), (16_777_213.0, 0.5)] {
         bases.push(Number::Real(base));
         exponents.push(Number::Real(exponent));
@@ -724,7 +730,8 @@ fn a_single_faulty_element_is_found_wherever_it_is() {
                 let mut numbers = vec![Number::Integer(1); size];
                 numbers[random.below(size)] = bad;
                 let l = Source::new(left, contiguous(&[size]), &[Number::Integer(1)]);
-                // Reversed and rotated views read the whole buffer, too.
+                // Contiguous and reversed views read the whole buffer. A view with an offset may not
+                // read the element at a random position, so all elements of its buffer are faulty.
                 let view = random.pick(&views(&[size])[..3]).clone();
                 let numbers = if view.name == "offset" { vec![bad] } else { numbers };
                 let r = Source::new(right, view, &numbers);
@@ -747,7 +754,7 @@ fn a_single_faulty_element_is_found_wherever_it_is() {
     assert_eq!(message(Fault::NegativeShift), "pow on s32 and s8: can't shift by a negative number of bits");
 }
 
-/// A faulty element that no pair contains is none.
+/// A faulty element that isn't in any pair causes no error.
 #[test]
 fn nothing_is_wrong_with_elements_that_are_not_used() {
     let l = Source::new(S32, contiguous(&[0, 3]), &[]);
@@ -757,7 +764,7 @@ fn nothing_is_wrong_with_elements_that_are_not_used() {
         output(S32, &[0, 3], |out| binary(BinaryOp::Quotient, out, &l_buffer, &zeros_buffer)),
         Ok(vec![])
     );
-    // The zero is skipped by the steps of the view.
+    // The strides of the view skip the zero.
     let mixed = Source::new(S32, views(&[3])[3].clone(), &[Number::Integer(0), Number::Integer(2)]);
     let buffer = mixed.buffer();
     let ones = Source::new(S32, contiguous(&[3]), &[Number::Integer(7)]);
@@ -798,7 +805,7 @@ fn shapes_that_do_not_broadcast() {
     }
 }
 
-/// Cases that a slip in the oracle could hide.
+/// Known results, for errors that the oracle could have too.
 #[test]
 fn known_answers() {
     let cases: &[(BinaryOp, DType, i128, DType, i128, i128)] = &[

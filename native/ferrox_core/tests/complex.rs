@@ -1,5 +1,5 @@
 //! Functions of complex numbers: special values as in Annex G of C99, symmetries, branch cuts, and
-//! the error of each part against values of many digits.
+//! the error of each part compared with values of many digits.
 
 mod common;
 
@@ -65,8 +65,9 @@ fn pow(dtype: DType, left: &[Parts], right: &[Parts]) -> Vec<Parts> {
     parts(result.expect("a power"), dtype)
 }
 
-/// What Annex G gives for imaginary parts that aren't negative, and for the functions that it
-/// hasn't what follows. A `~` is before parts of either sign.
+/// The special values of Annex G for imaginary parts that aren't negative, and for functions that
+/// Annex G doesn't have, the values that follow from it. A `~` marks parts whose sign is
+/// unspecified.
 const SPECIAL: &str = "
     exp 0 0 = 1 0; exp -0 0 = 1 0; exp 1 inf = nan nan; exp 1 nan = nan nan; exp inf 0 = inf 0;
     exp -inf 0 = 0 0; exp -inf 1 = 0 0; exp -inf 3 = -0 0; exp inf 1 = inf inf; exp inf 3 = -inf inf;
@@ -176,7 +177,8 @@ fn everywhere() -> Vec<Parts> {
     ENDS.iter().flat_map(|&x| ENDS.map(|y| [x, y])).collect()
 }
 
-/// Whether parts are the same; their signs count unless an argument is NaN, where C leaves some open.
+/// Returns whether the parts are the same. Signs of zeros are ignored if an argument is NaN,
+/// because C leaves some of them unspecified.
 fn same(got: Parts, expected: Parts, argument: Parts) -> bool {
     let open = argument.iter().any(|part| part.is_nan());
     got.iter().zip(&expected).all(|(got, expected)| {
@@ -186,8 +188,8 @@ fn same(got: Parts, expected: Parts, argument: Parts) -> bool {
     })
 }
 
-/// Conjugates of arguments have conjugate values, zeros and all; negative arguments negative values,
-/// or the same.
+/// Conjugate arguments have conjugate values, with the signs of zeros. Negative arguments have
+/// negative values for odd functions, and the same values for even functions.
 #[test]
 fn symmetries() {
     for dtype in [C64, C128] {
@@ -200,7 +202,7 @@ fn symmetries() {
                     assert!(same(other, result(w), z), "{} at {z:?} of {dtype}: {w:?}, {other:?}", op.name());
                 }
             };
-            // At zero, where the direction is open.
+            // The direction of the infinity at zero is unspecified.
             if op != UnaryOp::Rsqrt {
                 holds(|[x, y]| [x, -y], |[re, im]| [re, -im]);
             }
@@ -215,7 +217,7 @@ fn symmetries() {
                 _ => {}
             }
         }
-        // The circular functions are hyperbolic ones of i z, over i.
+        // A circular function of z is the hyperbolic function of i z, divided by i.
         let turned: Vec<_> = arguments.iter().map(|&[x, y]| [y, x]).collect();
         for (circular, hyperbolic) in [
             (UnaryOp::Sin, UnaryOp::Sinh),
@@ -231,10 +233,10 @@ fn symmetries() {
     }
 }
 
-/// On a cut, the sign of the zero says which side is meant: values are the limits from there.
+/// On a branch cut, the sign of the zero selects the side. The value is the limit from this side.
 #[test]
 fn branch_cuts() {
-    // A function, whether its cuts are on the imaginary axis, and where they are.
+    // A function, whether its branch cuts are on the imaginary axis, and points on the cuts.
     let cuts: [(UnaryOp, bool, &[f64]); 12] = [
         (UnaryOp::Log, false, &[-0.5, -1.0, -3.0]),
         (UnaryOp::Log1p, false, &[-1.5, -3.0]),
@@ -269,7 +271,7 @@ fn branch_cuts() {
     }
 }
 
-/// Numbers of a type between two.
+/// The distance of two numbers in units in the last place.
 fn ulps(a: f64, b: f64, dtype: DType) -> u64 {
     let place = |x: f64| {
         let (bits, sign) = if dtype == C64 {
@@ -283,7 +285,7 @@ fn ulps(a: f64, b: f64, dtype: DType) -> u64 {
     if a.is_nan() || b.is_nan() { u64::MAX } else { place(a).abs_diff(place(b)) }
 }
 
-/// Each part, zeros with their signs, at arguments of every magnitude and direction.
+/// Tests each part, and the signs of zeros, for arguments of every magnitude and direction.
 #[test]
 fn errors() {
     let path = format!("{}/../../test/fixtures/complex/functions.txt", env!("CARGO_MANIFEST_DIR"));
@@ -303,8 +305,8 @@ fn errors() {
         for (row, got) in rows.iter().zip(apply(op, C128, &arguments)) {
             let size = row[2].hypot(row[3]);
             for (got, &expected) in got.iter().zip(&row[2..]) {
-                // Where a real part is zero along a curve, double-double arithmetic leaves less of
-                // it the nearer it is.
+                // Near a curve where the real part is zero, double-double arithmetic has fewer
+                // correct digits of it.
                 let vanishing = matches!(op, UnaryOp::Expm1 | UnaryOp::Sigmoid)
                     && (got - expected).abs() <= 2f64.powi(-100) * size;
                 let error = if vanishing { 0 } else { ulps(*got, expected, C128) };
@@ -317,7 +319,7 @@ fn errors() {
     }
 }
 
-/// Whatever its magnitude, an argument of c64 has the value of c128, rounded.
+/// The value for a c64 argument of any magnitude is the rounded value of c128.
 #[test]
 fn single_precision_is_rounded() {
     let mut random = Random(11);
@@ -334,7 +336,7 @@ fn single_precision_is_rounded() {
     }
 }
 
-/// Ordinary arguments, and those at which textbook formulas fail.
+/// Ordinary arguments, and arguments for which textbook formulas fail.
 #[test]
 fn known_answers() {
     let cases: [(UnaryOp, &[DType], Parts, Parts); 21] = [
@@ -371,7 +373,7 @@ fn known_answers() {
     }
 }
 
-/// Powers of small integers are products, exact where all of their digits fit.
+/// Powers with small integer exponents are products. They are exact if all digits fit.
 #[test]
 fn integer_powers() {
     let mut random = Random(12);
@@ -380,7 +382,7 @@ fn integer_powers() {
         for _ in 0..3_000 {
             let [a, b] = [(); 2].map(|()| random.below(11) as f64 - 5.0);
             let n = random.below(8);
-            // Parts of less than 24 bits.
+            // The parts have less than 24 bits.
             let power = (0..n).fold([1.0, 0.0], |[re, im], _| [re * a - im * b, re * b + im * a]);
             if [a, b] == [0.0; 2] || power.iter().any(|part: &f64| part.abs() >= 2f64.powi(24)) {
                 continue;
@@ -393,7 +395,7 @@ fn integer_powers() {
             assert_eq!(got, expected[i], "{:?} to {:?} of {dtype}", bases[i], exponents[i]);
         }
     }
-    // A root of unity returns, whatever else is in a chunk.
+    // Powers of a root of unity are exact, whatever other elements are in the chunk.
     let bases = [[0.0, 1.0], [2.0, 3.0], [0.0, 1.0], [f64::INFINITY, 1.0], [1e30, 1e30], [1e-10, 1e-10]];
     let exponents = [[4.0, 0.0], [0.3, 2.0], [-2.0, 0.0], [2.0, 0.0], [64.0, 0.0], [-3.0, 0.0]];
     let values = pow(C64, &bases, &exponents);

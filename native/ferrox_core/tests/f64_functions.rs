@@ -1,5 +1,5 @@
-//! Functions of f64 are within one unit in the last place of the nearest number, but for those whose
-//! last digits Nx's documentation shows, and of all floats zeros keep their sign.
+//! Functions of f64 have errors of at most one unit in the last place, except those whose last
+//! digits Nx's documentation shows. In all float types, zeros keep their sign.
 
 #![allow(clippy::unreadable_literal, reason = "digits as the documentation shows them")]
 
@@ -12,8 +12,8 @@ use ferrox_core::ops::math::f64_functions::cbrt;
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Output, Tensor};
 
-/// A line with the name of a function, then one for each argument, with the bits of that and of the
-/// f64 that is nearest to the result, both of which mpmath gave with 400 bits.
+/// A line with the name of a function is followed by a line for each argument. This line has the
+/// bits of the argument and of the f64 nearest to the result. mpmath computed both with 400 bits.
 const EXACT: &str = include_str!("fixtures/f64_functions.txt");
 
 const FLOATS: [DType; 6] = [F8, F8E4M3FN, F16, BF16, F32, F64];
@@ -26,7 +26,7 @@ fn compute(op: UnaryOp, arguments: &[f64]) -> Vec<f64> {
     out.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect()
 }
 
-/// The functions in `f64_functions`, with arguments and results.
+/// The functions of `f64_functions`, with arguments and results.
 fn exact() -> Vec<(UnaryOp, Vec<(f64, f64)>)> {
     let mut functions: Vec<(UnaryOp, Vec<(f64, f64)>)> = Vec::new();
     for line in EXACT.lines() {
@@ -42,14 +42,15 @@ fn exact() -> Vec<(UnaryOp, Vec<(f64, f64)>)> {
     functions
 }
 
-/// Numbers that follow each other are one apart, and so are the zeros.
+/// Returns the position of an f64 in the order of all f64. Adjacent numbers differ by one, and so
+/// do the two zeros.
 fn place(x: f64) -> i64 {
     let bits = x.to_bits().cast_signed();
     if bits < 0 { i64::MIN - bits - 1 } else { bits }
 }
 
-/// How many numbers a result may be from the nearest: some have the digits of Nx's documentation,
-/// which lie as far from the exact result as their formulas.
+/// The largest distance of a result from the nearest f64, in numbers. Results of some functions
+/// have the digits of Nx's documentation, with the errors of its formulas.
 fn bound(op: UnaryOp) -> u64 {
     match op {
         UnaryOp::Erfc => 3,
@@ -77,7 +78,7 @@ fn near_the_exact_result() {
     println!("double: {compared} results compared");
 }
 
-/// Not only near: what most of the results are.
+/// Most results are the nearest f64.
 #[test]
 fn nearly_all_are_the_nearest() {
     for (op, pairs) in exact().into_iter().filter(|(op, _)| bound(*op) == 1) {
@@ -118,7 +119,8 @@ fn cubes_have_whole_roots() {
     }
 }
 
-/// The digits that Nx's documentation shows of f64, but those of `erf_inv`, of which seven are right.
+/// The digits of f64 results in Nx's documentation, except those of `erf_inv`, of which only seven
+/// are right.
 #[test]
 fn digits_of_the_documentation() {
     use UnaryOp::*;
@@ -135,7 +137,8 @@ fn digits_of_the_documentation() {
     }
 }
 
-/// At zeros, ones, infinities and NaN, as C99 and IEEE 754 say, and the round of -0.3, as Nx does.
+/// Results for zeros, ones, infinities and NaN are as in C99 and IEEE 754. `round` of -0.3 is as in
+/// Nx.
 #[test]
 fn special_values_of_every_type() {
     use UnaryOp::*;
@@ -164,7 +167,7 @@ fn special_values_of_every_type() {
         let bits = |x: f64| cast(Number::Real(x), dtype);
         for (op, results) in expected {
             for (&x, result) in x.iter().zip(results) {
-                // One of these types has no infinities.
+                // One of the types has no infinities.
                 if value(bits(x), dtype).re().is_infinite() != x.is_infinite() {
                     continue;
                 }
@@ -175,7 +178,7 @@ fn special_values_of_every_type() {
             }
         }
         assert_eq!(run(Round, dtype, -0.3).to_bits(), 0.0_f64.to_bits());
-        // Of slope one: small arguments are results.
+        // The slope of these functions at zero is one, so small arguments are also the results.
         let [_, normal, smallest] = landmarks(dtype);
         for x in [normal, smallest, -normal, -smallest] {
             for op in [Expm1, Log1p, Sinh, Tanh, Asinh, Atanh].into_iter().filter(|_| normal < 1e-3) {
@@ -185,7 +188,7 @@ fn special_values_of_every_type() {
     }
 }
 
-/// What one element becomes.
+/// Returns the result for one element.
 fn run(op: UnaryOp, dtype: DType, x: f64) -> f64 {
     let source = Source::new(dtype, contiguous(&[]), &[Number::Real(x)]);
     let got = output(dtype, &[], |out| unary(op, out, &source.buffer())).expect("supported");

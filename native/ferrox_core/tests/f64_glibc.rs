@@ -1,5 +1,5 @@
-//! Functions of f64 that the C library has within an ulp give what it gives, bit for bit, however many there are and
-//! whichever loop computes them.
+//! Functions of f64 that the C library computes within an ulp give the bits of the C library, for
+//! any number of elements, and in whichever loop.
 
 mod common;
 
@@ -43,7 +43,7 @@ const SPECIAL: [f64; 31] = [
     f64::EPSILON,
 ];
 
-/// Any bits, some range of numbers, or what has its own rules.
+/// Returns a number with random bits, a special value, or a number of one of several ranges.
 fn number(random: &mut Random) -> f64 {
     let unit = random.unit();
     match random.below(6) {

@@ -9,19 +9,19 @@ use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
 use num_complex::Complex;
 
-/// Whether Nx defines the operation on the type.
+/// Returns whether Nx defines the operation for the type.
 fn defined(op: UnaryOp, dtype: DType) -> bool {
     use UnaryOp::*;
     match op {
         BitwiseNot | PopulationCount | CountLeadingZeros => dtype.is_integer(),
         Sign | Floor | Ceil | Round | Erf | Erfc | ErfInv => !dtype.is_complex(),
-        // Nx gives reals to neither.
+        // Nx doesn't define these for real numbers.
         Real | Imag => dtype.is_complex(),
         _ => true,
     }
 }
 
-/// Whether it is a function such as `exp`, whose result is a float.
+/// Returns whether the operation is a function such as `exp`, whose result is a float.
 fn is_function(op: UnaryOp) -> bool {
     use UnaryOp::*;
     !matches!(
@@ -45,7 +45,7 @@ fn is_function(op: UnaryOp) -> bool {
     )
 }
 
-/// The type that Nx gives the result.
+/// The type that Nx gives to the result.
 fn result_type(op: UnaryOp, dtype: DType) -> DType {
     use UnaryOp::*;
     match op {
@@ -60,7 +60,7 @@ fn result_type(op: UnaryOp, dtype: DType) -> DType {
     }
 }
 
-/// The result before it is rounded or cut to its type.
+/// The result before it is rounded or truncated to its type.
 fn expected(op: UnaryOp, x: Number, dtype: DType) -> Number {
     use UnaryOp::*;
     let truth = |holds: bool| Number::Integer(i128::from(holds));
@@ -74,7 +74,7 @@ fn expected(op: UnaryOp, x: Number, dtype: DType) -> Number {
         (Phase, _) if x.is_nan() => Number::Real(f64::NAN),
         (Phase, _) => Number::Real(x.im().atan2(x.re())),
         (Conjugate, Number::Complex(re, im)) => Number::Complex(re, -im),
-        // As BinaryBackend writes reals that are not finite.
+        // BinaryBackend's imaginary part is a positive zero for real numbers that aren't finite.
         (Conjugate, _) => Number::Complex(x.re(), if x.re().is_finite() { -0.0 } else { 0.0 }),
         (PopulationCount, _) => Number::Integer(i128::from(cast(x, dtype).count_ones())),
         (CountLeadingZeros, _) => {
@@ -114,7 +114,7 @@ fn real(op: UnaryOp, x: f64) -> f64 {
         Rsqrt => 1.0 / x.sqrt(),
         Tanh => x.tanh(),
         Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        // The C library's, by Rust's standard library.
+        // The functions of the C library, called by Rust's standard library.
         Asin => x.asin(),
         Acos => x.acos(),
         Atan => x.atan(),
@@ -154,12 +154,12 @@ fn atanh(x: f64) -> f64 {
     if a > 1.0 { f64::NAN } else { (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x) }
 }
 
-/// The derivative.
+/// The derivative of `erf`.
 fn erf_slope(x: f64) -> f64 {
     std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp()
 }
 
-/// The series of positive terms, as long as 1 is not the nearest value.
+/// Sums the series of positive terms, unless 1 is the nearest value.
 fn erf(x: f64) -> f64 {
     let square = x * x;
     if square.is_nan() || square > 36.0 {
@@ -174,7 +174,7 @@ fn erf(x: f64) -> f64 {
     (sum * erf_slope(x)).copysign(x)
 }
 
-/// One minus that, or from 1/2 on the continued fraction.
+/// `1 - erf(x)`, or from 1/2 on the continued fraction.
 fn erfc(x: f64) -> f64 {
     if x.is_nan() || x < 0.5 {
         return 1.0 - erf(x);
@@ -187,7 +187,7 @@ fn erfc(x: f64) -> f64 {
     0.5 * erf_slope(x) / tail
 }
 
-/// By Halley's method from one side, which `erf` and `erfc` have the digits for.
+/// Halley's method, with `erf` or `erfc`, whichever has more correct digits.
 fn erf_inv(x: f64) -> f64 {
     let a = x.abs();
     if a == 0.0 || a >= 1.0 || a.is_nan() {
@@ -243,34 +243,34 @@ fn bound(op: UnaryOp, dtype: DType) -> Bound {
     match dtype {
         C64 | C128 if matches!(op, Real | Imag | Conjugate) => Bound::Bits,
         C64 | C128 if op == Phase => Bound::Ulps(1),
-        // Ours and the oracle's errors; `f64_functions` has exact results.
+        // The bounds include the errors of the oracle. The test `f64_functions` has exact results.
         F64 if matches!(op, Asinh | Acosh | Atanh) => Bound::Ulps(4),
         F64 if matches!(op, Erf | Erfc | ErfInv) => Bound::Relative(1e-12),
         F64 if matches!(op, Expm1 | Log1p | Cbrt | Rsqrt | Sigmoid | Sinh | Cosh | Tanh) => Bound::Ulps(3),
-        // By a formula of some 6 digits.
+        // The formula has some 6 correct digits.
         F32 if op == ErfInv => Bound::Relative(1e-6),
         _ if op == ErfInv && dtype.is_float() => Bound::Ulps(1),
         C64 if is_function(op) => Bound::Relative(2e-7),
         C128 if is_function(op) => Bound::Relative(1e-12),
         C64 | C128 if op == UnaryOp::Abs => Bound::Ulps(2),
-        // Evaluated in f64 and rounded once, so that half an ulp of an f64
-        // decides in one of some million cases.
+        // The functions are computed in f64 and rounded once. So an error of half an f64 ulp
+        // changes one of some million results.
         F64 => Bound::Bits,
         _ if is_function(op) && dtype.bits() > 16 => Bound::Ulps(1),
         _ => Bound::Bits,
     }
 }
 
-/// Whether complex formulas say anything: they don't at infinities, nor far
-/// out, where the oracle's overflow earlier.
+/// Returns whether the oracle's complex formulas are valid. They aren't at infinities, and for
+/// large arguments, for which they overflow earlier.
 fn regular(op: UnaryOp, x: Number) -> bool {
-    // Subnormal, which the oracle has few digits of.
+    // The results are subnormal, and the oracle has few correct digits of them.
     if op == UnaryOp::Erfc && (26.0..=28.0).contains(&x.re()) {
         return false;
     }
     let Number::Complex(re, im) = x else { return true };
     use UnaryOp::*;
-    // On the branch cuts the sign of a zero decides, near them a rounding.
+    // On a branch cut the sign of a zero decides, near a cut a rounding error does.
     if matches!(op, Asin | Acos | Atan | Asinh | Acosh | Atanh) && re.abs().min(im.abs()) < 1e-3 {
         return false;
     }
@@ -333,7 +333,7 @@ fn every_view() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The view is large enough for several threads.
     for view in views(&[3, 100_003]) {
         for (op, dtype) in
             [(UnaryOp::Negate, F32), (UnaryOp::Exp, U8), (UnaryOp::Cos, BF16), (UnaryOp::LogicalNot, F64)]
@@ -344,7 +344,7 @@ fn every_view() {
     println!("unary, views: {compared} elements compared");
 }
 
-/// A tile with a large angle takes another loop.
+/// Functions of 16-bit types have the same results with and without a lookup table.
 #[test]
 fn sixteen_bits_by_table_as_without() {
     let arguments: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect();
@@ -357,7 +357,7 @@ fn sixteen_bits_by_table_as_without() {
     };
     for &op in UnaryOp::ALL.iter().filter(|&&op| is_function(op)) {
         for dtype in [F16, BF16] {
-            // Half of them a few at a time.
+            // Half of the arguments, in parts that are too small for a table.
             let apart: Vec<u8> =
                 arguments.chunks(1_000).step_by(2).flat_map(|part| compute(op, dtype, part)).collect();
             let whole = compute(op, dtype, &arguments);
@@ -376,6 +376,7 @@ fn sixteen_bits_by_table_as_without() {
     }
 }
 
+/// A tile with a large angle takes another loop.
 #[test]
 fn large_angles_between_small_ones() {
     let mut random = Random(3);
@@ -397,7 +398,7 @@ fn shapes_must_be_the_same() {
     assert_eq!(error.to_string(), "exp: shapes {2, 3} and {3, 2} differ");
 }
 
-/// Cases that a slip in the oracle could hide.
+/// Known results, for errors that the oracle could have too.
 #[test]
 fn known_answers() {
     let cases = [

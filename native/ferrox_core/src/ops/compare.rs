@@ -1,17 +1,17 @@
-//! Comparisons: exact for every pair of types, whatever the type of the result.
+//! Comparisons. They are exact for every pair of types, whatever the type of the result.
 
 use crate::exec::convert::Compute;
 use crate::ops::binary::Binary;
 use crate::{DType, Kind};
 
-/// What two operands are compared as, so that no value is rounded: a type that
-/// holds both, or a wider lane where there is none.
+/// Returns the lanes in which two operands are compared, so that no value is rounded: a type that
+/// represents all values of both, or a wider lane if there is no such type.
 pub(super) fn compute(left: DType, right: DType) -> Compute {
     if left.is_complex() || right.is_complex() {
         return Compute::As(DType::C128);
     }
     match (left.is_integer(), right.is_integer()) {
-        (true, true) => integers(left, right),
+        (true, true) => common_integer(left, right),
         (false, false) if left.width().max(right.width()) <= 4 => Compute::As(DType::F32),
         (false, false) => Compute::As(DType::F64),
         _ => {
@@ -25,8 +25,9 @@ pub(super) fn compute(left: DType, right: DType) -> Compute {
     }
 }
 
-/// The smallest integer type that holds the values of both, if there is one.
-fn integers(left: DType, right: DType) -> Compute {
+/// Returns the smallest integer type that represents all values of both, or 128-bit lanes if there
+/// is no such type.
+fn common_integer(left: DType, right: DType) -> Compute {
     let holds = |dtype: &DType| left.embeds_in(*dtype) && right.embeds_in(*dtype);
     let same_sign = left.kind() == right.kind();
     let candidates = DType::ALL.iter().copied().filter(|d| !d.is_packed() && d.is_integer());

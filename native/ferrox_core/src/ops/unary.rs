@@ -13,7 +13,7 @@ use crate::exec::convert::Compute;
 use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
 use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, by_vectors, dispatch as vectorize};
-use crate::ops::math::f32_functions::{Arithmetic, Software};
+use crate::ops::math::f32_functions::{Arithmetic, SoftwareFma};
 use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
 use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
@@ -25,20 +25,20 @@ macro_rules! single {
         single!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
     };
     ($name:ident, tanh) => {
-        single!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR, tanh_regular);
+        single!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR_LIMIT, tanh_regular);
     };
     ($name:ident, $function:ident) => {
-        single!($name, $function, |x, results, function| f32_loops::each(x, results, function));
+        single!($name, $function, |x, results, function| f32_loops::map_elements(x, results, function));
     };
     ($name:ident, $function:ident, $plain:expr, $shorter:ident) => {
         single!($name, $function, |x, results, function| {
-            f32_loops::each_or_plain(x, results, function, $plain, f32_functions::$shorter::<A>);
+            f32_loops::map_elements_or_plain(x, results, function, $plain, f32_functions::$shorter::<A>);
         });
     };
     ($name:ident, $function:ident, |$x:ident, $results:ident, $f:ident| $many:expr) => {
         impl f32_loops::Function for $name {
             #[inline(always)]
-            fn many<A: Arithmetic>(
+            fn compute_chunk<A: Arithmetic>(
                 $x: &[[u8; 4]],
                 _: &[[u8; 4]],
                 $results: &mut [f64],
@@ -47,8 +47,8 @@ macro_rules! single {
                 let $f = f32_functions::$function::<A>;
                 $many;
             }
-            fn one(x: f64, _: f64) -> f64 {
-                f32_functions::$function::<Software>(x)
+            fn compute_element(x: f64, _: f64) -> f64 {
+                f32_functions::$function::<SoftwareFma>(x)
             }
         }
     };

@@ -1,5 +1,5 @@
-//! Sums, differences, products, quotients and remainders without rounding, in integers of 128
-//! bits: what a result that is rounded once is rounded from.
+//! Exact sums, differences, products, quotients and remainders in 128-bit integers. Tests round
+//! them once to get the expected result.
 
 use super::number::Number;
 
@@ -10,7 +10,7 @@ struct Scaled {
     exponent: i32,
 }
 
-/// `None` of what isn't finite.
+/// Returns `None` if the number isn't finite.
 fn scaled(number: Number) -> Option<Scaled> {
     match number {
         Number::Integer(significand) => Some(Scaled { significand, exponent: 0 }),
@@ -26,8 +26,9 @@ fn scaled(number: Number) -> Option<Scaled> {
     }
 }
 
-/// An f64 that is rounded to any type of at most 51 bits as the number is, of which something not
-/// zero may have been lost below the last bit.
+/// Returns an f64 that rounds to the same value as the number, for any type of at most 51 bits
+/// (rounding to odd). If `lost`, the number had more bits below the last one, and these were not
+/// zero.
 fn odd(Scaled { significand, exponent }: Scaled, lost: bool) -> f64 {
     let magnitude = significand.unsigned_abs();
     let excess = (128 - magnitude.leading_zeros()).saturating_sub(53);
@@ -37,13 +38,14 @@ fn odd(Scaled { significand, exponent }: Scaled, lost: bool) -> f64 {
     if significand < 0 { -size } else { size }
 }
 
-/// The sum; a zero is positive.
+/// Returns the sum. A zero is positive.
 pub fn add(left: Number, right: Number) -> Option<f64> {
     let (mut high, mut low) = (scaled(left)?, scaled(right)?);
     if high.significand == 0 || low.significand != 0 && high.exponent < low.exponent {
         std::mem::swap(&mut high, &mut low);
     }
-    // All bits, or as many as show that the other one is there.
+    // The numbers are aligned by shifting the larger one as far as there is room. Bits of the
+    // smaller one below that only matter for whether they are zero.
     let room = high.significand.unsigned_abs().leading_zeros() as i32 - 2;
     let apart = if low.significand == 0 { 0 } else { high.exponent - low.exponent };
     let up = apart.min(room);
@@ -52,7 +54,7 @@ pub fn add(left: Number, right: Number) -> Option<f64> {
     let beyond = (apart - up).min(127);
     let kept = low.significand >> beyond;
     let (mut sum, lost) = (sum(kept), kept << beyond != low.significand);
-    // What is lost is positive, and a magnitude is cut off towards zero.
+    // The lost bits are positive, but a magnitude must be truncated towards zero.
     if lost && sum.significand < 0 {
         sum.significand += 1;
     }
@@ -66,7 +68,7 @@ pub fn multiply(left: Number, right: Number) -> Option<f64> {
     Some(odd(Scaled { significand, exponent: left.exponent + right.exponent }, false))
 }
 
-/// The quotient, unless by zero.
+/// The quotient, or `None` for zeros.
 pub fn divide(left: Number, right: Number) -> Option<f64> {
     let (left, right) = (scaled(left)?, scaled(right)?);
     if left.significand == 0 || right.significand == 0 {
@@ -79,7 +81,7 @@ pub fn divide(left: Number, right: Number) -> Option<f64> {
     Some(odd(Scaled { significand: whole, exponent: left.exponent - right.exponent - up }, rest != 0))
 }
 
-/// What is left after a whole number of multiples, with the sign of the left operand.
+/// The remainder with the sign of the left operand.
 pub fn remainder(left: Number, right: Number) -> Option<f64> {
     let (left, right) = (scaled(left)?, scaled(right)?);
     if left.significand == 0 || right.significand == 0 {

@@ -1,5 +1,5 @@
-//! What the tests of all families share: views of every sort, values worth
-//! testing, and a place for results that notices stray writes.
+//! Code that the tests of all families share: views of every kind, values that are worth testing,
+//! and an output buffer that detects stray writes.
 
 #![allow(dead_code, reason = "every family is a crate of its own and uses a part")]
 
@@ -12,12 +12,12 @@ use ferrox_core::promotion::System;
 use ferrox_core::{DType, Error, Output, Tensor};
 use number::{Number, cast, from_bytes, landmarks, same, to_bytes, to_floating, value};
 
-/// The type that Nx gives two together.
+/// The type that Nx gives to two types together.
 pub fn merge(left: DType, right: DType) -> DType {
     System::named("nx").expect("the default system").merge(left, right).expect("every pair")
 }
 
-/// The type that Nx gives the result of an operation on two tensors.
+/// The type that Nx gives to the result of an operation on two tensors.
 pub fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
     let merged = merge(left, right);
     match op {
@@ -27,7 +27,7 @@ pub fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
     }
 }
 
-/// SplitMix64: the same numbers in every run.
+/// The SplitMix64 generator. It gives the same numbers in every run.
 pub struct Random(pub u64);
 
 impl Random {
@@ -46,7 +46,7 @@ impl Random {
         &items[self.below(items.len())]
     }
 
-    /// From -1 to 1.
+    /// A number from -1 to 1.
     pub fn unit(&mut self) -> f64 {
         (self.next() as i64) as f64 / 2f64.powi(63)
     }
@@ -57,7 +57,7 @@ impl Random {
     }
 }
 
-/// The values of a type where arithmetic goes wrong first, each once.
+/// The values of a type for which arithmetic is most likely to be wrong, without duplicates.
 pub fn special(dtype: DType) -> Vec<Number> {
     let mut numbers: Vec<Number> = Vec::new();
     let integers =
@@ -99,7 +99,7 @@ pub fn special(dtype: DType) -> Vec<Number> {
     distinct(numbers, dtype)
 }
 
-/// Cast to a type, without repetitions.
+/// Casts the numbers to a type, and removes duplicates.
 fn distinct(numbers: Vec<Number>, dtype: DType) -> Vec<Number> {
     let mut seen = std::collections::HashSet::new();
     numbers
@@ -110,7 +110,7 @@ fn distinct(numbers: Vec<Number>, dtype: DType) -> Vec<Number> {
         .collect()
 }
 
-/// `count` values: special ones, values of moderate size and random bits.
+/// Returns `count` values: special values, values of moderate magnitude, and random bits.
 pub fn values(dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
     let special = special(dtype);
     let one = |i: usize| match i % 4 {
@@ -125,21 +125,21 @@ pub fn values(dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
     (0..count).map(one).collect()
 }
 
-/// All values of a type of at most 16 bits.
+/// Returns all values of a type of at most 16 bits.
 pub fn all_values(dtype: DType) -> Vec<Number> {
     (0..1u128 << dtype.bits()).map(|bits| value(bits, dtype)).collect()
 }
 
-/// How a tensor of some shape lies in memory.
+/// The layout of a tensor in the memory of its buffer.
 #[derive(Clone, Debug)]
 pub struct View {
     pub name: &'static str,
-    /// The shape of the buffer that it looks into.
+    /// The shape of the buffer.
     pub base: Vec<usize>,
     pub layout: Layout,
 }
 
-/// Every sort of view of a shape.
+/// Returns a view of each kind for a shape.
 pub fn views(shape: &[usize]) -> Vec<View> {
     let rank = shape.len();
     let size: usize = shape.iter().product();
@@ -186,7 +186,7 @@ pub fn views(shape: &[usize]) -> Vec<View> {
     let last = with(rank - 1, 1);
     let layout = zero(Layout { shape: shape.into(), strides: row_major(&last), offset: 0 }, rank - 1);
     views.push(View { name: "last axis broadcast", base: last, layout });
-    // The buffer has as many elements as the view, but only one row is seen.
+    // The buffer has as many elements as the view, but the view has only one of its rows.
     let base = with(0, shape[0].max(2));
     let mut layout = zero(Layout { shape: shape.into(), strides: row_major(&base), offset: 0 }, 0);
     layout.offset = shape[1..].iter().product();
@@ -207,28 +207,29 @@ pub fn views(shape: &[usize]) -> Vec<View> {
     views
 }
 
-/// The view that is the whole buffer.
+/// Returns the view that is the whole buffer.
 pub fn contiguous(shape: &[usize]) -> View {
     views(shape).swap_remove(0)
 }
 
-/// The index of the first byte at an odd address, aligned for nothing.
+/// Returns the index of the first byte at an odd address, which is not aligned for any type of more
+/// than one byte.
 fn odd_start(bytes: &[u8]) -> usize {
     usize::from((bytes.as_ptr() as usize).is_multiple_of(2))
 }
 
-/// A tensor's data, at an odd address, and how it is seen.
+/// The data of a tensor, at an odd address, and its view.
 pub struct Source {
     pub dtype: DType,
     pub view: View,
-    /// What the buffer holds.
+    /// The numbers in the buffer.
     numbers: Vec<Number>,
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Source {
-    /// A buffer filled with values, over and over.
+    /// Makes a buffer that is filled with the values again and again.
     pub fn new(dtype: DType, view: View, values: &[Number]) -> Self {
         let values: Vec<u128> = values.iter().map(|&n| cast(n, dtype)).collect();
         let elements: Vec<u128> = values.iter().cycle().take(view.base.iter().product()).copied().collect();
@@ -243,20 +244,20 @@ impl Source {
         Source { dtype, view, numbers, bytes, start }
     }
 
-    /// Of random values.
+    /// Makes a buffer of random values.
     pub fn random(dtype: DType, view: View, random: &mut Random) -> Self {
         let count = view.base.iter().product::<usize>().min(5003);
         let values = values(dtype, count, random);
         Source::new(dtype, view, &values)
     }
 
-    /// The buffer; `see` gives the tensor.
+    /// Returns the buffer as a tensor. `see` returns the view of it.
     pub fn buffer(&self) -> Tensor<'_> {
         Tensor::new("test", self.dtype, &self.view.base, &self.bytes[self.start..])
             .expect("a buffer of its shape")
     }
 
-    /// The tensor, over what `buffer` has given.
+    /// Returns the view of the tensor that `buffer` has returned.
     pub fn see<'a>(&self, buffer: &'a Tensor<'_>) -> Tensor<'a> {
         buffer.view(self.view.layout.clone())
     }
@@ -265,14 +266,15 @@ impl Source {
         &self.view.layout.shape
     }
 
-    /// The element at an index.
+    /// Returns the element at an index.
     pub fn at(&self, index: &[usize]) -> Number {
         let Layout { strides, offset, .. } = &self.view.layout;
         let distance: isize = index.iter().zip(strides).map(|(&i, &stride)| i as isize * stride).sum();
         self.numbers[(*offset as isize + distance) as usize]
     }
 
-    /// The element that a broadcast to a shape of this rank has at an index.
+    /// Returns the element at an index of the broadcast tensor. The index has at least the rank of
+    /// the view.
     pub fn broadcast_at(&self, index: &[usize]) -> Number {
         let shape = self.shape();
         let own = &index[index.len() - shape.len()..];
@@ -280,12 +282,12 @@ impl Source {
         self.at(&own)
     }
 
-    /// `broadcast_at` for every index, in row-major order.
+    /// Returns `broadcast_at` for every index, in row-major order.
     pub fn broadcast_to(&self, shape: &[usize]) -> Vec<Number> {
         indices(shape).map(|index| self.broadcast_at(&index)).collect()
     }
 
-    /// The elements in row-major order.
+    /// Returns the elements in row-major order.
     pub fn elements(&self) -> Vec<Number> {
         self.broadcast_to(self.shape())
     }
@@ -297,7 +299,7 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Every index of a shape, in row-major order.
+/// Returns every index of a shape, in row-major order.
 pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     let size: usize = shape.iter().product();
     let mut next = vec![0; shape.len()];
@@ -314,8 +316,8 @@ pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
     })
 }
 
-/// The elements that an operation writes, into memory at an odd address that
-/// held something else before; fails if it writes around it.
+/// Returns the elements that an operation writes. The output is at an odd address, and is filled
+/// with other bytes before. Panics if the operation writes outside of it.
 pub fn output(
     dtype: DType,
     shape: &[usize],
@@ -335,16 +337,16 @@ pub fn output(
     Ok(from_bytes(&bytes[start..start + length], dtype, shape.iter().product()))
 }
 
-/// How close a result must come.
+/// The largest difference from the expected result.
 #[derive(Clone, Copy, Debug)]
 pub enum Bound {
-    /// The same bits, whatever the payload of a NaN.
+    /// The same bits, except that the payload of a NaN doesn't matter.
     Bits,
-    /// The same value, zeros of either sign being one.
+    /// The same value. Zeros of different signs are the same.
     Value,
-    /// Values of the type between, for real floats.
+    /// At most this number of units in the last place, for real floats.
     Ulps(u128),
-    /// Relative to the magnitude.
+    /// An error relative to the magnitude.
     Relative(f64),
 }
 
@@ -360,11 +362,11 @@ impl Bound {
     }
 }
 
-/// Compares every element with `expected(position)`; returns how many.
+/// Compares every element with `expected(position)`. Returns the number of elements.
 ///
 /// # Panics
 ///
-/// At the first that differs, naming `what()` and the index.
+/// Panics at the first element that differs. The message has `what()` and the index.
 pub fn check(
     what: impl Fn() -> String,
     dtype: DType,

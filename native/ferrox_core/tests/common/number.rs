@@ -1,6 +1,5 @@
-//! Values and the bits of elements, converted the slow and obvious way:
-//! integers in `i128`, floats in `f64`, one rounding, no bit tricks shared
-//! with the crate.
+//! Values and the bits of elements, converted in the slow and obvious way: integers in `i128`,
+//! floats in `f64`, with one rounding, and without bit tricks of the crate.
 
 use ferrox_core::{DType, Kind};
 
@@ -13,7 +12,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The real part in an `f64`.
+    /// The real part as an `f64`.
     pub fn re(self) -> f64 {
         match self {
             Number::Integer(i) => i as f64,
@@ -56,8 +55,8 @@ pub fn bounds(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// A binary float: the bits of its significand, the implicit one counted, the
-/// exponent of its smallest normal value, and its largest value.
+/// A binary float format: the number of significand bits including the implicit one, the exponent
+/// of the smallest normal value, and the largest value.
 struct Format {
     precision: i32,
     smallest: i32,
@@ -77,7 +76,7 @@ fn format(dtype: DType) -> Format {
     Format { precision, smallest, largest }
 }
 
-/// The type of the parts of a complex type; other types are their own part.
+/// The type of the parts of a complex type. Other types are returned unchanged.
 fn part(dtype: DType) -> DType {
     match dtype {
         DType::C64 => DType::F32,
@@ -86,19 +85,19 @@ fn part(dtype: DType) -> DType {
     }
 }
 
-/// The largest finite value of a float type, its smallest normal and its
-/// smallest positive one.
+/// Returns the largest finite value of a float type, the smallest normal value and the smallest
+/// positive value.
 pub fn landmarks(dtype: DType) -> [f64; 3] {
     let Format { precision, smallest, largest } = format(dtype);
     [largest, 2f64.powi(smallest), 2f64.powi(smallest) * 2f64.powi(1 - precision)]
 }
 
-/// The exponent of a positive value: the power of two at or below it.
+/// The exponent of a positive value: that of the greatest power of two that isn't larger.
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52) as i32 - 1023).max(-1023)
 }
 
-/// The nearest value of a float type, ties to even.
+/// Rounds to a float type, ties to even.
 fn round(x: f64, dtype: DType) -> f64 {
     let Format { precision, smallest, largest } = format(dtype);
     let saturates = dtype == DType::F8E4M3FN;
@@ -115,7 +114,7 @@ fn round(x: f64, dtype: DType) -> f64 {
     (if rounded > largest { past } else { rounded }).copysign(x)
 }
 
-/// The nearest value of a float type, ties to even, of an integer.
+/// Rounds an integer to a float type, ties to even.
 fn round_integer(i: i128, dtype: DType) -> f64 {
     let magnitude = i.unsigned_abs();
     let excess = (128 - magnitude.leading_zeros() as i32 - format(dtype).precision).max(0);
@@ -144,13 +143,13 @@ fn float_bits(x: f64, dtype: DType) -> u128 {
     } else {
         let e = exponent(x.abs()).max(smallest);
         let significand = (x.abs() * 2f64.powi(fraction_bits - e)) as u128;
-        // The implicit bit of a normal value counts the exponent field up by one.
+        // The implicit bit of a normal value adds one to the exponent field.
         (((e - smallest) as u128) << fraction_bits) + significand
     };
     magnitude | u128::from(x.is_sign_negative()) << top
 }
 
-/// The value that the bits of a float type stand for.
+/// The value of the bits of a float type.
 fn float_value(bits: u128, dtype: DType) -> f64 {
     match dtype {
         DType::F64 => return f64::from_bits(bits as u64),
@@ -173,8 +172,8 @@ fn float_value(bits: u128, dtype: DType) -> f64 {
     if bits >> top == 1 { -x } else { x }
 }
 
-/// The bits of a value cast to a type, as `Nx.as_type/2` casts: integers wrap,
-/// floats round once and truncate on their way to integers.
+/// The bits of a value that is cast to a type as `Nx.as_type/2` does: integers wrap around, floats
+/// round once, and are truncated when they are cast to integers.
 pub fn cast(number: Number, dtype: DType) -> u128 {
     if dtype.is_complex() {
         let half = dtype.bits() / 2;
@@ -196,7 +195,7 @@ pub fn cast(number: Number, dtype: DType) -> u128 {
             x if x.is_nan() => 0,
             f64::INFINITY => max,
             f64::NEG_INFINITY => min,
-            // Multiples of 2^64 from 2^117 on.
+            // From 2^117 on, every f64 is a multiple of 2^64.
             x if x.abs() >= 2f64.powi(117) => 0,
             x => x as i128,
         },
@@ -221,8 +220,8 @@ pub fn value(bits: u128, dtype: DType) -> Number {
     }
 }
 
-/// Elements as a tensor's bytes: native-endian, or packed from the high bits
-/// of each byte on.
+/// The bytes of a tensor with these elements: native-endian, or packed from the high bits of each
+/// byte to the low ones.
 pub fn to_bytes(elements: &[u128], dtype: DType) -> Vec<u8> {
     if dtype.is_packed() {
         let mut bytes = vec![0u8; (elements.len() * dtype.bits()).div_ceil(8)];
@@ -247,7 +246,7 @@ pub fn to_bytes(elements: &[u128], dtype: DType) -> Vec<u8> {
     bytes
 }
 
-/// The elements of a tensor's bytes.
+/// The elements of a tensor with these bytes.
 pub fn from_bytes(bytes: &[u8], dtype: DType, size: usize) -> Vec<u128> {
     if dtype.is_packed() {
         let bit = |i: usize| u128::from(bytes[i / 8] >> (7 - i % 8) & 1);
@@ -268,15 +267,15 @@ pub fn from_bytes(bytes: &[u8], dtype: DType, size: usize) -> Vec<u128> {
     bytes.chunks(count).map(element).collect()
 }
 
-/// Whether two elements have the same bits, or NaN in the same parts.
+/// Returns whether two elements have the same bits, or NaN in the same parts.
 pub fn same(a: u128, b: u128, dtype: DType) -> bool {
     let alike = |a: f64, b: f64| a.is_nan() && b.is_nan() || a.to_bits() == b.to_bits();
     let (x, y) = (value(a, dtype), value(b, dtype));
     a == b || !dtype.is_integer() && alike(x.re(), y.re()) && alike(x.im(), y.im())
 }
 
-/// Whether two elements of a real float type are at most `ulps` values of that
-/// type apart, or both NaN.
+/// Returns whether two elements of a real float type are at most `ulps` values of the type apart,
+/// or both NaN.
 pub fn within(ulps: u128, a: u128, b: u128, dtype: DType) -> bool {
     let sign = 1i128 << (dtype.bits() - 1);
     let place = |bits: u128| if bits as i128 & sign == 0 { bits as i128 } else { sign - bits as i128 };
@@ -284,8 +283,8 @@ pub fn within(ulps: u128, a: u128, b: u128, dtype: DType) -> bool {
     if nan(a) || nan(b) { nan(a) && nan(b) } else { place(a).abs_diff(place(b)) <= ulps }
 }
 
-/// Whether two elements are within `bound` of each other, relative to the
-/// magnitude of what is finite of the expected one.
+/// Returns whether the difference of two elements is at most `bound`, relative to the magnitude of
+/// the expected one. Parts that aren't finite don't count for the magnitude.
 pub fn near(bound: f64, got: u128, expected: u128, dtype: DType) -> bool {
     let (x, y) = (value(got, dtype), value(expected, dtype));
     let finite = |part: f64| if part.is_finite() { part } else { 0.0 };
@@ -294,7 +293,7 @@ pub fn near(bound: f64, got: u128, expected: u128, dtype: DType) -> bool {
     close(x.re(), y.re()) && close(x.im(), y.im())
 }
 
-/// The type that functions such as `divide` give: integers become `f32`.
+/// The result type of functions such as `divide`: integers become `f32`.
 pub fn to_floating(dtype: DType) -> DType {
     if dtype.is_integer() { DType::F32 } else { dtype }
 }

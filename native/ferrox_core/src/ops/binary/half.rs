@@ -1,9 +1,9 @@
 //! Operations on two tensors of f16, or two of bf16.
 //!
-//! Problem: to bring tiles of both to f32, and the result back, takes several times what
-//! the operation does. Technique: elements are widened, computed and rounded in registers;
-//! those of bf16 by a loop that the compiler makes vectors of where it makes good ones, those of
-//! f16 by the instructions that processors have for it.
+//! Problem: converting tiles of both operands to f32, and the result back, takes several times as
+//! long as the operation. Technique: elements are widened, computed and rounded in registers. For
+//! bf16 this is a plain loop where the compiler vectorizes it well, for f16 it uses the conversion
+//! instructions of the processor.
 
 use crate::dtype::Lane;
 use crate::dtype::minifloat::BF16;
@@ -14,9 +14,10 @@ use crate::ops::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqua
 use crate::{DType, Fault};
 
 #[cfg(target_arch = "x86_64")]
-use self::wide::{bf16_v3, f16_v3, f16_v4};
+use self::simd_kernels::{bf16_v3, f16_v3, f16_v4};
 
-/// Computes halves from halves, or truth values; `None` where f32 is as good.
+/// Returns a kernel that computes half-precision numbers, or truth values, from half-precision
+/// numbers. Returns `None` where computing tiles of f32 is as fast.
 pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
     macro_rules! kernels {
         ($kernel:ident) => {
@@ -42,29 +43,29 @@ pub fn kernel(op: BinaryOp, dtype: DType) -> Option<Kernel> {
         (DType::F16, Level::V4) => kernels!(f16_v4),
         #[cfg(target_arch = "x86_64")]
         (DType::F16, Level::V3) => kernels!(f16_v3),
-        // Of a wider set, the compiler makes as good use.
+        // For AVX-512, the compiler vectorizes the plain loop as well.
         #[cfg(target_arch = "x86_64")]
         (DType::BF16, Level::V3) => kernels!(bf16_v3),
-        (DType::BF16, _) => kernels!(rounded),
+        (DType::BF16, _) => kernels!(bf16_via_f32),
         _ => None,
     }
 }
 
-fn rounded<F: Binary<f32>>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
+fn bf16_via_f32<F: Binary<f32>>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault>
 where
-    F::Out: Round,
+    F::Out: RoundToBf16,
 {
-    super::tile::<Rounded<F>, BF16>(out, operands)
+    super::tile::<Bf16ViaF32<F>, BF16>(out, operands)
 }
 
-/// An operation on bf16, computed in f32 and rounded once.
-struct Rounded<F>(std::marker::PhantomData<F>);
+/// An operation on bf16 that is computed in f32 and rounded once.
+struct Bf16ViaF32<F>(std::marker::PhantomData<F>);
 
-impl<F: Binary<f32>> Binary<BF16> for Rounded<F>
+impl<F: Binary<f32>> Binary<BF16> for Bf16ViaF32<F>
 where
-    F::Out: Round,
+    F::Out: RoundToBf16,
 {
-    type Out = <F::Out as Round>::Out;
+    type Out = <F::Out as RoundToBf16>::Out;
 
     #[inline(always)]
     fn apply(left: BF16, right: BF16) -> Self::Out {
@@ -72,13 +73,13 @@ where
     }
 }
 
-/// What operations on f32 give.
-trait Round {
+/// The result of an operation on f32: a number that is rounded to bf16, or a truth value.
+trait RoundToBf16 {
     type Out: Lane;
     fn round(self) -> Self::Out;
 }
 
-impl Round for f32 {
+impl RoundToBf16 for f32 {
     type Out = BF16;
     #[inline(always)]
     fn round(self) -> BF16 {
@@ -86,7 +87,7 @@ impl Round for f32 {
     }
 }
 
-impl Round for u8 {
+impl RoundToBf16 for u8 {
     type Out = u8;
     #[inline(always)]
     fn round(self) -> u8 {
@@ -95,14 +96,14 @@ impl Round for u8 {
 }
 
 #[cfg(target_arch = "x86_64")]
-mod wide {
+mod simd_kernels {
     use super::*;
     use crate::dtype::minifloat::F16;
     use crate::exec::simd::{Avx2, Avx512, HALVES, Halves, Singles, Vectorized, Widened};
 
     macro_rules! kernels {
         ($($name:ident, $Set:ty, $Half:ty;)*) => {$(
-            pub fn $name<F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
+            pub fn $name<F: VectorOp>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
                 vectors::<$Set, $Half, F>(out, operands);
                 Ok(())
             }
@@ -114,26 +115,26 @@ mod wide {
         bf16_v3, Avx2, BF16;
     }
 
-    fn vectors<S: Singles, H: Widened<S>, F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) {
+    fn vectors<S: Singles, H: Widened<S>, F: VectorOp>(out: &mut [u8], operands: &[Operand<'_>]) {
         let [left, right] = operands else { unreachable!("two operands") };
-        let (left, right) = (Source::new(left), Source::new(right));
+        let (left, right) = (HalfOperand::new(left), HalfOperand::new(right));
         let Some(set) = S::detect() else { unreachable!("`kernel` has asked for the level") };
-        set.run(HalfLoop::<S, H, F> { set, out, left, right, kinds: std::marker::PhantomData });
+        set.run(HalfLoop::<S, H, F> { set, out, left, right, types: std::marker::PhantomData });
     }
 
     /// An operation on vectors of f32.
-    pub trait OnSingles: 'static {
+    pub trait VectorOp: 'static {
         type Out<S: Singles, H: Widened<S>>: Stored<S, H>;
         fn apply<S: Singles, H: Widened<S>>(set: S, left: S::Vector, right: S::Vector) -> Self::Out<S, H>;
     }
 
-    /// What an operation gives: numbers, or truth values.
+    /// The results of operations: numbers, or truth values.
     pub struct Numbers<S: Singles>(S::Vector);
     pub struct Truths<S: Singles>(S::Mask);
 
-    macro_rules! on_singles {
+    macro_rules! vector_ops {
         ($($Op:ident($set:ident, $a:ident, $b:ident): $Out:ident => $body:expr;)*) => {$(
-            impl OnSingles for $Op {
+            impl VectorOp for $Op {
                 type Out<S: Singles, H: Widened<S>> = $Out<S>;
                 #[inline(always)]
                 fn apply<S: Singles, H: Widened<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
@@ -142,7 +143,7 @@ mod wide {
             }
         )*};
     }
-    on_singles! {
+    vector_ops! {
         Add(set, a, b): Numbers => set.add(a, b);
         Subtract(set, a, b): Numbers => set.subtract(a, b);
         Multiply(set, a, b): Numbers => set.multiply(a, b);
@@ -157,7 +158,7 @@ mod wide {
         LessEqual(set, a, b): Truths => set.less_equal(a, b);
     }
 
-    /// What an operation on `H` gives, as it is stored.
+    /// Stores the result of an operation on `H`.
     pub trait Stored<S: Singles, H: Widened<S>> {
         type Bytes: Copy;
         fn view(out: &mut [u8]) -> &mut [Self::Bytes];
@@ -188,27 +189,28 @@ mod wide {
         }
     }
 
-    /// An operand as vectors and what is left; a scalar is one vector, again and again.
-    struct Source<'a> {
+    /// An operand as vectors and the elements after the last full vector. A scalar is one vector,
+    /// which is used again and again.
+    struct HalfOperand<'a> {
         vectors: &'a [Halves],
         rest: &'a [[u8; 2]],
         scalar: Option<Halves>,
     }
 
-    impl<'a> Source<'a> {
+    impl<'a> HalfOperand<'a> {
         fn new(operand: &Operand<'a>) -> Self {
             match operand {
                 Operand::Slice(bytes) => {
                     let (vectors, rest) = F16::view(bytes).as_chunks();
-                    Source { vectors, rest, scalar: None }
+                    HalfOperand { vectors, rest, scalar: None }
                 }
                 Operand::Scalar(bytes) => {
-                    Source { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALVES]) }
+                    HalfOperand { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALVES]) }
                 }
             }
         }
 
-        /// The vectors, and by how many to go on after one.
+        /// Returns the vectors, and the step from one vector to the next.
         #[inline(always)]
         fn vectors(&self) -> (&[Halves], usize) {
             match &self.scalar {
@@ -217,7 +219,7 @@ mod wide {
             }
         }
 
-        /// The `count` elements after so many vectors, and zeros.
+        /// Returns the `count` elements after the first `vectors` vectors, followed by zeros.
         #[inline(always)]
         fn rest(&self, vectors: usize, count: usize) -> Halves {
             self.scalar.unwrap_or_else(|| {
@@ -229,28 +231,28 @@ mod wide {
         }
     }
 
-    type Results<S, H, F> = [<<F as OnSingles>::Out<S, H> as Stored<S, H>>::Bytes; HALVES];
+    type HalfResults<S, H, F> = [<<F as VectorOp>::Out<S, H> as Stored<S, H>>::Bytes; HALVES];
 
     struct HalfLoop<'a, S, H, F> {
         set: S,
         out: &'a mut [u8],
-        left: Source<'a>,
-        right: Source<'a>,
-        kinds: std::marker::PhantomData<(H, F)>,
+        left: HalfOperand<'a>,
+        right: HalfOperand<'a>,
+        types: std::marker::PhantomData<(H, F)>,
     }
 
-    /// The results for a vector of each. Not a closure, which would not have the instructions of its
-    /// caller.
+    /// Returns the results for one vector of each operand. This is not a closure, because a closure
+    /// is not compiled for the instruction set of its caller.
     #[inline(always)]
-    fn one<S: Singles, H: Widened<S>, F: OnSingles>(
+    fn compute_vector<S: Singles, H: Widened<S>, F: VectorOp>(
         set: S,
         left: &Halves,
         right: &Halves,
-    ) -> Results<S, H, F> {
+    ) -> HalfResults<S, H, F> {
         F::apply::<S, H>(set, H::widen(set, left), H::widen(set, right)).store(set)
     }
 
-    impl<S: Singles, H: Widened<S>, F: OnSingles> Vectorized for HalfLoop<'_, S, H, F> {
+    impl<S: Singles, H: Widened<S>, F: VectorOp> Vectorized for HalfLoop<'_, S, H, F> {
         type Output = ();
 
         #[inline(always)]
@@ -259,12 +261,12 @@ mod wide {
             let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALVES>();
             let ((left, left_step), (right, right_step)) = (self.left.vectors(), self.right.vectors());
             for (i, out) in vectors.iter_mut().enumerate() {
-                *out = one::<S, H, F>(set, &left[i * left_step], &right[i * right_step]);
+                *out = compute_vector::<S, H, F>(set, &left[i * left_step], &right[i * right_step]);
             }
             if !rest.is_empty() {
                 let [left, right] =
                     [&self.left, &self.right].map(|side| side.rest(vectors.len(), rest.len()));
-                rest.copy_from_slice(&one::<S, H, F>(set, &left, &right)[..rest.len()]);
+                rest.copy_from_slice(&compute_vector::<S, H, F>(set, &left, &right)[..rest.len()]);
             }
         }
     }

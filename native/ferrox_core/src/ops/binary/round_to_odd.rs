@@ -1,12 +1,13 @@
-//! Sums, products, quotients and extremes for a result of at most 24 bits, of operands that have
-//! more: integers of 32 and 64 bits with floats, and quotients of integers.
+//! Sums, products, quotients, remainders, minima and maxima that are rounded to types of at most 24
+//! bits, where the operands have more bits: integers of 32 and 64 bits with floats, and quotients
+//! of integers.
 //!
-//! Problem: what f64 rounds, f32 rounds again, which goes wrong where the first rounding ends
-//! halfway between two numbers of f32. Technique: results are rounded to odd in f64, that is
-//! towards zero with the last bit set if anything was lost, so that rounding them again is as
-//! good as rounding once (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums:
-//! proved algorithms using rounding to odd", 2008). 64-bit integers come as two f64,
-//! see [`Exact`].
+//! Problem: a result that is rounded to f64 and then to f32 is wrong if the first rounding gives a
+//! midpoint of two f32 values. Technique: results in f64 are rounded to odd, which means towards
+//! zero, and then the last bit is set if the result is inexact. Rounding such a number again gives
+//! the same value as rounding the exact result once (Boldo and Melquiond, "Emulation of a FMA and
+//! correctly rounded sums: proved algorithms using rounding to odd", 2008). 64-bit integers are the
+//! sum of two f64, see [`Exact`].
 
 use std::marker::PhantomData;
 
@@ -16,42 +17,46 @@ use crate::dtype::Exact;
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::Kernel;
 use crate::exec::simd;
-use crate::ops::math::f32_functions::{Arithmetic, Fused, Software, two_sum};
+use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SoftwareFma, two_sum};
 
-/// An operation with its result rounded to odd.
-pub struct Odd<F, A>(PhantomData<(F, A)>);
+/// An operation whose result is rounded to odd, with fused multiply-add by `A`.
+pub struct RoundedToOdd<F, A>(PhantomData<(F, A)>);
 
-/// Quotients, of integers rounded to f32.
-pub type Quotient = Odd<Divide, Fused>;
-/// The same where no instruction fuses a product and a sum.
-pub type QuotientUnfused = Odd<Divide, Software>;
+/// Quotients. Quotients of integers are rounded to f32.
+pub type Quotient = RoundedToOdd<Divide, HardwareFma>;
+/// The same for processors without fused multiply-add.
+pub type QuotientUnfused = RoundedToOdd<Divide, SoftwareFma>;
 
-/// Computes f64 rounded to odd, from f64 or exact values; `None` where the plain kernel rounds
-/// nothing, or the operation is none of these.
+/// Returns a kernel that computes f64 numbers rounded to odd, from f64 or exact values. Returns
+/// `None` where the plain kernel is exact, or for other operations.
 pub fn kernel(op: BinaryOp, compute: Compute) -> Option<Kernel> {
-    macro_rules! either {
+    macro_rules! with_fma {
         ($F:ident, $T:ty) => {
-            if simd::fuses() { tile::<Odd<$F, Fused>, $T> } else { tile::<Odd<$F, Software>, $T> }
+            if simd::fuses() {
+                tile::<RoundedToOdd<$F, HardwareFma>, $T>
+            } else {
+                tile::<RoundedToOdd<$F, SoftwareFma>, $T>
+            }
         };
     }
     Some(match (op, compute) {
-        (BinaryOp::Add, Compute::As(DType::F64)) => tile::<Odd<Add, Fused>, f64>,
-        (BinaryOp::Subtract, Compute::As(DType::F64)) => tile::<Odd<Subtract, Fused>, f64>,
-        (BinaryOp::Multiply, Compute::As(DType::F64)) => either!(Multiply, f64),
-        (BinaryOp::Divide, Compute::As(DType::F64)) => either!(Divide, f64),
-        (BinaryOp::Add, Compute::Exact) => tile::<Odd<Add, Fused>, Exact>,
-        (BinaryOp::Subtract, Compute::Exact) => tile::<Odd<Subtract, Fused>, Exact>,
-        (BinaryOp::Multiply, Compute::Exact) => either!(Multiply, Exact),
-        (BinaryOp::Divide, Compute::Exact) => either!(Divide, Exact),
-        (BinaryOp::Min, Compute::Exact) => tile::<Odd<Min, Fused>, Exact>,
-        (BinaryOp::Max, Compute::Exact) => tile::<Odd<Max, Fused>, Exact>,
-        (BinaryOp::Remainder, Compute::Exact) => tile::<Odd<Remainder, Fused>, Exact>,
+        (BinaryOp::Add, Compute::As(DType::F64)) => tile::<RoundedToOdd<Add, HardwareFma>, f64>,
+        (BinaryOp::Subtract, Compute::As(DType::F64)) => tile::<RoundedToOdd<Subtract, HardwareFma>, f64>,
+        (BinaryOp::Multiply, Compute::As(DType::F64)) => with_fma!(Multiply, f64),
+        (BinaryOp::Divide, Compute::As(DType::F64)) => with_fma!(Divide, f64),
+        (BinaryOp::Add, Compute::Exact) => tile::<RoundedToOdd<Add, HardwareFma>, Exact>,
+        (BinaryOp::Subtract, Compute::Exact) => tile::<RoundedToOdd<Subtract, HardwareFma>, Exact>,
+        (BinaryOp::Multiply, Compute::Exact) => with_fma!(Multiply, Exact),
+        (BinaryOp::Divide, Compute::Exact) => with_fma!(Divide, Exact),
+        (BinaryOp::Min, Compute::Exact) => tile::<RoundedToOdd<Min, HardwareFma>, Exact>,
+        (BinaryOp::Max, Compute::Exact) => tile::<RoundedToOdd<Max, HardwareFma>, Exact>,
+        (BinaryOp::Remainder, Compute::Exact) => tile::<RoundedToOdd<Remainder, HardwareFma>, Exact>,
         _ => return None,
     })
 }
 
-/// `nearest + error` rounded to odd, where `nearest` is that sum rounded to nearest; only the
-/// sign of the error counts, and if it is not a number it is none.
+/// Returns `nearest + error` rounded to odd, where `nearest` is that sum rounded to nearest. Only
+/// the sign of the error matters. An error that is NaN counts as zero.
 #[inline(always)]
 fn to_odd(nearest: f64, error: f64) -> f64 {
     let away = (error > 0.0) == (nearest > 0.0);
@@ -61,15 +66,16 @@ fn to_odd(nearest: f64, error: f64) -> f64 {
     f64::from_bits(if inexact && bits & 1 == 0 { other } else { bits })
 }
 
-/// The difference of `a` and `b`, and what it lacks: `two_sum` would turn the sign of a NaN.
+/// Returns the rounded difference of `a` and `b`, and its rounding error. `two_sum` of `-b` would
+/// change the sign of a NaN.
 #[inline(always)]
 fn two_difference(a: f64, b: f64) -> (f64, f64) {
     let difference = a - b;
-    let b_there = a - difference;
-    (difference, (a - (difference + b_there)) - (b - b_there))
+    let b_virtual = a - difference;
+    (difference, (a - (difference + b_virtual)) - (b - b_virtual))
 }
 
-/// `high + rest + low` rounded to odd, where `high` is `high + rest` rounded to nearest.
+/// Returns `high + rest + low` rounded to odd, where `high` is `high + rest` rounded to nearest.
 #[inline(always)]
 fn sum_to_odd(high: f64, rest: f64, low: f64) -> f64 {
     let (upper, lower) = two_sum(rest, low);
@@ -77,34 +83,37 @@ fn sum_to_odd(high: f64, rest: f64, low: f64) -> f64 {
     let (middle, error) = two_sum(middle, lower);
     let (sum, error) = two_sum(sum, to_odd(middle, error));
     let result = to_odd(sum, error);
-    // Infinities and NaN have no rest, and a zero keeps its sign.
+    // Infinities and NaN have no rounding error, and a zero keeps its sign.
     let regular = high.abs() < f64::INFINITY && (high != 0.0 || low != 0.0);
     if regular { result } else { high }
 }
 
-/// Whether products about this number are ordinary ones, whose rest all arithmetic finds alike;
-/// others come of operands of f64 alone, and are rounded as they are.
+/// Returns whether the rounding errors of products of this magnitude are the same with each
+/// implementation of fused multiply-add. Other products have only operands of f64, and are rounded
+/// as they are.
 #[inline(always)]
 fn is_ordinary(x: f64) -> bool {
-    const GREAT: f64 = f64::from_bits((1023 + 900) << 52);
-    (x.abs() < GREAT) & (x.abs() > 1.0 / GREAT)
+    const MAX_ORDINARY: f64 = f64::from_bits((1023 + 900) << 52);
+    (x.abs() < MAX_ORDINARY) & (x.abs() > 1.0 / MAX_ORDINARY)
 }
 
-/// The quotient of two numbers rounded to nearest, and what it lacks, rounded to odd.
+/// Returns the quotient rounded to odd, given the operands, the quotient rounded to nearest, and
+/// its rounding error.
 #[inline(always)]
-fn quotient_to_odd(of: [f64; 2], nearest: f64, rest: f64) -> f64 {
-    /// A quotient of 64-bit integers, or of one and an f32, that isn't halfway between two
-    /// numbers of f32 is further from there: what is less comes from the rounding of `rest`.
-    const NEAR: f64 = 1.0 / (1_u128 << 75) as f64;
-    let rest = if is_ordinary(of[0]) & is_ordinary(of[1]) { rest } else { 0.0 };
+fn quotient_to_odd(operands: [f64; 2], nearest: f64, rest: f64) -> f64 {
+    /// The least relative distance of a quotient of 64-bit integers, or of a 64-bit integer and an
+    /// f32, from a midpoint of two f32 values, unless it is a midpoint. A smaller error comes from
+    /// the rounding of `rest`.
+    const MIN_HALFWAY_DISTANCE: f64 = 1.0 / (1_u128 << 75) as f64;
+    let rest = if is_ordinary(operands[0]) & is_ordinary(operands[1]) { rest } else { 0.0 };
     let sum = nearest + rest;
     let error = rest - (sum - nearest);
-    let error = if error.abs() > NEAR * sum.abs() { error } else { 0.0 };
+    let error = if error.abs() > MIN_HALFWAY_DISTANCE * sum.abs() { error } else { 0.0 };
     let regular = nearest != 0.0 && nearest.abs() < f64::INFINITY;
     if regular { to_odd(sum, error) } else { nearest }
 }
 
-impl<A: Arithmetic> Binary<f64> for Odd<Add, A> {
+impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Add, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
@@ -113,7 +122,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Add, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<f64> for Odd<Subtract, A> {
+impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Subtract, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
@@ -122,7 +131,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Subtract, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<f64> for Odd<Multiply, A> {
+impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Multiply, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
@@ -131,7 +140,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Multiply, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<f64> for Odd<Divide, A> {
+impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Divide, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: f64, b: f64) -> f64 {
@@ -140,7 +149,7 @@ impl<A: Arithmetic> Binary<f64> for Odd<Divide, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<i32> for Odd<Divide, A> {
+impl<A: Arithmetic> Binary<i32> for RoundedToOdd<Divide, A> {
     type Out = f32;
     #[inline(always)]
     fn apply(a: i32, b: i32) -> f32 {
@@ -148,7 +157,7 @@ impl<A: Arithmetic> Binary<i32> for Odd<Divide, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<i64> for Odd<Divide, A> {
+impl<A: Arithmetic> Binary<i64> for RoundedToOdd<Divide, A> {
     type Out = f32;
     #[inline(always)]
     fn apply(a: i64, b: i64) -> f32 {
@@ -156,7 +165,7 @@ impl<A: Arithmetic> Binary<i64> for Odd<Divide, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Add, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Add, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -165,7 +174,7 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Add, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Subtract, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Subtract, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -174,19 +183,19 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Subtract, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Multiply, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Multiply, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
         let high = a.high * b.high;
         let rest = A::fma(a.high, b.high, -high);
-        // Exact, unless both are integers that f64 doesn't hold, which no type of at most 24
-        // bits results from in Nx.
+        // The result is exact unless both operands are integers that f64 can't represent. In Nx, no
+        // such product has a type of at most 24 bits.
         sum_to_odd(high, rest, a.high * b.low + a.low * b.high)
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Divide, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Divide, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -196,7 +205,7 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Divide, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Max, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Max, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -205,7 +214,7 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Max, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Min, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Min, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -214,7 +223,7 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Min, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for Odd<Remainder, A> {
+impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Remainder, A> {
     type Out = f64;
     #[inline(always)]
     fn apply(a: Exact, b: Exact) -> f64 {
@@ -222,16 +231,16 @@ impl<A: Arithmetic> Binary<Exact> for Odd<Remainder, A> {
     }
 }
 
-/// What is left of `a` after whole multiples of `b`, with the sign of `a`; one of them is an
-/// integer, the other may be an f32.
+/// Returns the remainder of `a` divided by `b`, with the sign of `a`. One of the operands is an
+/// integer, the other one may be an f32.
 fn remainder(a: Exact, b: Exact) -> f64 {
     let exact = a.low == 0.0 && b.low == 0.0;
     if exact || b.high == 0.0 || !a.high.is_finite() || b.is_nan() {
         return a.high % b.high;
     }
     let is_whole = |x: Exact| x.high.fract() == 0.0;
-    // A fraction means that there are less than 24 bits before the point, and that the other, of
-    // which some are in `low`, is larger.
+    // If `a` has a fraction, it has less than 24 bits before the point. The other operand is
+    // larger, because some of its bits are in `low`.
     if b.high.is_infinite() || !is_whole(a) {
         return to_odd(a.high, a.low);
     }
@@ -245,7 +254,8 @@ fn remainder(a: Exact, b: Exact) -> f64 {
         let error = (rest as i128 - nearest as i128) as f64;
         return to_odd(nearest, error).copysign(a.high);
     }
-    // All of these are multiples of the last bit of `b`, and less than 2^24 of it twice.
+    // Both remainders are multiples of the last bit of `b`, and each is less than 2^24 times this
+    // bit, so that their sum is exact.
     let rest = (a.high % b.high + a.low % b.high) % b.high;
     let other_side = rest != 0.0 && (rest > 0.0) != (a.high > 0.0);
     if other_side { rest + b.high.abs().copysign(a.high) } else { rest.copysign(a.high) }

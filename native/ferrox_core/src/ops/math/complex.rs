@@ -1,10 +1,11 @@
-//! Complex functions in f64. Those of c64 are the same ones, rounded.
+//! Complex functions in f64. The functions of c64 are the same, with rounded results.
 //!
-//! Branch cuts, signed zeros, infinities and NaN are as in Annex G of C99; functions that it hasn't
-//! follow from those that it has: the sine from the hyperbolic sine, `log1p` from `log`. Where C
-//! leaves a sign open, so does this. Elsewhere each part has an error of a few units in its last
-//! place, also where the other part is far greater: no formula subtracts what is rounded, but
-//! where a part is zero along a curve, and there it is computed in double-double arithmetic.
+//! Branch cuts, signed zeros, infinities and NaN are as in Annex G of C99. Functions that C99
+//! doesn't have follow from others: the sine from the hyperbolic sine, `log1p` from `log`. Where
+//! C99 doesn't specify a sign, neither does this module. Elsewhere each part has an error of a few
+//! units in its last place, even if the other part is far greater: no formula subtracts rounded
+//! numbers that nearly cancel. Where a part is zero along a curve, it is computed in double-double
+//! arithmetic near the curve.
 //!
 //! After Kahan, "Branch Cuts for Complex Elementary Functions" (1987).
 
@@ -19,16 +20,16 @@ use num_complex::Complex;
 use crate::ops::math::f64_functions;
 use double_double::{exp_cos_m1, two_product};
 pub use inverse::{acos, acosh, asin, asinh, atan, atanh};
-pub use power::{LARGEST_INTEGER, pow};
+pub use power::{MAX_INTEGER_EXPONENT, pow};
 
 type C = Complex<f64>;
 
-/// The textbook quotient; of finite numbers where something in between leaves
-/// the range of an f64, that of operands scaled by powers of two.
+/// Returns the quotient by the textbook formula. If an intermediate result of finite operands is
+/// out of the range of f64, the operands are scaled by powers of two.
 #[inline(always)]
 pub fn divide(a: C, b: C) -> C {
-    let denominator = norm(b);
-    let result = quotient_by(a, b, denominator);
+    let denominator = norm_sqr(b);
+    let result = textbook_quotient(a, b, denominator);
     if denominator.is_normal() && result.is_finite() {
         return result;
     }
@@ -42,15 +43,15 @@ pub fn divide(a: C, b: C) -> C {
 #[inline(never)]
 fn divide_scaled(a: C, b: C) -> C {
     let greatest = b.re.abs().max(b.im.abs());
-    // Subnormal numbers count as the smallest normal one.
+    // Subnormal numbers are treated like the smallest normal one.
     let exponent = ((greatest.to_bits() >> 52) as i32 - 1023).max(-1022);
     let b = scale(b, -exponent);
-    let denominator = norm(b);
-    // Products of subnormal numbers would lose what precision they have.
+    let denominator = norm_sqr(b);
+    // Products of subnormal numbers would lose digits.
     let up = if a.re.abs().max(a.im.abs()) < 1e-280 { 200 } else { 0 };
-    let result = quotient_by(scale(a, up), b, denominator);
-    // A product of the greatest numbers and one less than two may overflow.
-    let small = quotient_by(scale(a, -4), b, denominator);
+    let result = textbook_quotient(scale(a, up), b, denominator);
+    // A product of a number near the largest one and a number below two may overflow.
+    let small = textbook_quotient(scale(a, -4), b, denominator);
     let part = |x: f64, small: f64| {
         if x.is_finite() { scale_part(x, -exponent - up) } else { scale_part(small, 4 - exponent) }
     };
@@ -61,7 +62,7 @@ fn scale(z: C, exponent: i32) -> C {
     C::new(scale_part(z.re, exponent), scale_part(z.im, exponent))
 }
 
-/// `x * 2^exponent`, in steps that are in range.
+/// Returns `x * 2^exponent`, by factors that are in range.
 fn scale_part(mut x: f64, mut exponent: i32) -> f64 {
     while exponent.abs() > 1000 {
         let step = 1000 * exponent.signum();
@@ -72,24 +73,24 @@ fn scale_part(mut x: f64, mut exponent: i32) -> f64 {
 }
 
 #[inline(always)]
-fn norm(z: C) -> f64 {
+fn norm_sqr(z: C) -> f64 {
     z.re * z.re + z.im * z.im
 }
 
-/// The product of pairs of f32, each part rounded once.
+/// Returns the product of two complex f32. Each part is rounded once.
 #[inline(always)]
 pub fn multiply_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
     rounded(widened(a) * widened(b))
 }
 
-/// Their quotient: nothing in between leaves the range of f64.
+/// Returns the quotient of two complex f32. No intermediate result is out of the range of f64.
 #[inline(always)]
 pub fn divide_single(a: Complex<f32>, b: Complex<f32>) -> Complex<f32> {
     let (a, b) = (widened(a), widened(b));
-    rounded(quotient_by(a, b, norm(b)))
+    rounded(textbook_quotient(a, b, norm_sqr(b)))
 }
 
-/// Their power, each part rounded once.
+/// Returns the power of two complex f32. Each part is rounded once.
 pub fn pow_single(x: Complex<f32>, y: Complex<f32>) -> Complex<f32> {
     rounded(pow(widened(x), widened(y)))
 }
@@ -105,45 +106,47 @@ fn rounded(z: C) -> Complex<f32> {
 }
 
 #[inline(always)]
-fn quotient_by(a: C, b: C, denominator: f64) -> C {
+fn textbook_quotient(a: C, b: C, denominator: f64) -> C {
     if b.re.is_infinite() && b.im == 0.0 && a.re.is_finite() && a.im.is_finite() {
         return C::new(0.0, 0.0);
     }
     C::new((a.re * b.re + a.im * b.im) / denominator, (a.im * b.re - a.re * b.im) / denominator)
 }
 
-/// Above `GREAT` and below `SMALL`, squares leave the range of an f64 or lose digits.
-const GREAT: f64 = power_of_two(510);
-const SMALL: f64 = power_of_two(-450);
-/// What brings great and small numbers into that range. Halves and thirds of the exponent are
-/// whole.
-const SCALE_EXPONENT: i32 = 600;
+/// Squares of larger numbers than `MAX_SQUARABLE` and of smaller numbers than `MIN_SQUARABLE` are
+/// out of the range of f64, or lose digits.
+const MAX_SQUARABLE: f64 = power_of_two(510);
+const MIN_SQUARABLE: f64 = power_of_two(-450);
+/// The exponent of the power of two that scales such numbers into that range. Half and a third of
+/// it are integers.
+const SQUARABLE_SCALE_EXPONENT: i32 = 600;
 
 const fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// A power of two by which to multiply a number of this magnitude, so that its square is an
-/// ordinary number. Zeros, infinities and NaN remain what they are.
+/// Returns the exponent of a power of two. The product of this power with a number of the given
+/// magnitude has a square that is neither too large nor too small. Zeros, infinities and NaN stay
+/// the same when they are scaled.
 #[inline(always)]
 fn scaling(magnitude: f64) -> i32 {
-    if magnitude > GREAT {
-        -SCALE_EXPONENT
-    } else if magnitude < SMALL {
-        SCALE_EXPONENT
+    if magnitude > MAX_SQUARABLE {
+        -SQUARABLE_SCALE_EXPONENT
+    } else if magnitude < MIN_SQUARABLE {
+        SQUARABLE_SCALE_EXPONENT
     } else {
         0
     }
 }
 
-/// The magnitude, without overflow in between.
+/// The magnitude, without overflow of intermediate results.
 #[inline]
 pub fn abs(z: C) -> f64 {
     let (x, y) = (z.re.abs(), z.im.abs());
     let exponent = scaling(x.max(y));
     let (up, down) = (power_of_two(exponent), power_of_two(-exponent));
     let (x, y) = (x * up, y * up);
-    // Beside an infinity, NaN doesn't count.
+    // If one part is infinite, the result is infinite even if the other part is NaN.
     let infinite = (x == f64::INFINITY) | (y == f64::INFINITY);
     if infinite { f64::INFINITY } else { (x * x + y * y).sqrt() * down }
 }
@@ -156,18 +159,22 @@ pub fn phase(z: C) -> f64 {
 
 // Exponentials
 
-/// `c factor e^x`, of which `e^x` may overflow alone.
+/// Returns `c factor e^x`, also if `e^x` alone overflows.
 #[inline]
 fn times_exp(x: f64, factor: f64, c: f64) -> f64 {
-    /// `e^STEP` is very near the f64 that stands for it, and a difference of few bits from `x`
-    /// exact.
-    const STEP: f64 = 698.591796875;
-    const EXP_STEP: f64 = 2.480632822040546e303;
+    /// The exponential of `EXP_SPLIT` is very close to an f64, `EXP_OF_SPLIT`. `EXP_SPLIT` has few
+    /// bits, so that its difference from `x` is exact.
+    const EXP_SPLIT: f64 = 698.591796875;
+    const EXP_OF_SPLIT: f64 = 2.480632822040546e303;
     if x <= 709.0 {
         return x.exp() * factor * c;
     }
-    let once = c * EXP_STEP * factor;
-    if x <= 2.0 * STEP { (x - STEP).exp() * once } else { (x - 2.0 * STEP).exp() * (once * EXP_STEP) }
+    let once = c * EXP_OF_SPLIT * factor;
+    if x <= 2.0 * EXP_SPLIT {
+        (x - EXP_SPLIT).exp() * once
+    } else {
+        (x - 2.0 * EXP_SPLIT).exp() * (once * EXP_OF_SPLIT)
+    }
 }
 
 /// The exponential.
@@ -203,25 +210,25 @@ pub fn expm1(z: C) -> C {
     if cos < 0.0 {
         return C::new(exp * cos - 1.0, im);
     }
-    // As a difference of two terms that vanish with z. It is zero along curves through zero and the
-    // other multiples of 2 pi i.
+    // A difference of two terms that are zero where z is zero. The real part is zero along curves
+    // through zero and the other multiples of 2 pi i.
     let half = (0.5 * y).sin();
     let (plus, minus) = (x.exp_m1() * cos, 2.0 * half * half);
     let mut re = plus - minus;
-    if re.abs() < 0.5 * minus && plus > 0.0 && y.abs() <= double_double::LARGEST_ANGLE {
+    if re.abs() < 0.5 * minus && plus > 0.0 && y.abs() <= double_double::MAX_REDUCIBLE_ANGLE {
         re = exp_cos_m1(x, y, 0);
     }
     C::new(re, im)
 }
 
-/// From here on, `e^-x` vanishes against `e^x`.
-const MINUS_VANISHES: f64 = 20.0;
+/// From this number on, `e^-x` is negligible beside `e^x`.
+const EXP_MINUS_NEGLIGIBLE_FROM: f64 = 20.0;
 
-/// The hyperbolic sine and cosine of `x` times a number each.
+/// Returns the hyperbolic sine of `x` times `of_sinh`, and the hyperbolic cosine times `of_cosh`.
 #[inline]
 fn times_sinh_cosh(x: f64, of_sinh: f64, of_cosh: f64) -> (f64, f64) {
     let a = x.abs();
-    if a > MINUS_VANISHES {
+    if a > EXP_MINUS_NEGLIGIBLE_FROM {
         let (sinh, cosh) = (times_exp(a, 0.5, of_sinh), times_exp(a, 0.5, of_cosh));
         return (if x < 0.0 { -sinh } else { sinh }, cosh);
     }
@@ -247,7 +254,7 @@ pub fn sinh(z: C) -> C {
 /// The hyperbolic cosine.
 pub fn cosh(z: C) -> C {
     let Complex { re: x, im: y } = z;
-    // The sign of a product of zeros.
+    // A zero with the sign of the product of the parts.
     let zero = if x.is_sign_negative() { -0f64 } else { 0.0 } * 1f64.copysign(y);
     if y == 0.0 {
         return C::new(times_sinh_cosh(x, 1.0, 1.0).1, zero);
@@ -273,19 +280,21 @@ pub fn tanh(z: C) -> C {
         return C::new(x, if y == 0.0 { y } else { f64::NAN });
     }
     let (sin, cos) = (y.sin(), y.cos());
-    if a > MINUS_VANISHES && y.is_finite() {
-        // The rest, 2 cos(2 y) e^(-2 a), vanishes.
+    if a > EXP_MINUS_NEGLIGIBLE_FROM && y.is_finite() {
+        // The other term of the denominator, 2 cos(2 y) e^(-2 a), is negligible beside one.
         let exp = (-a).exp();
         return C::new(1f64.copysign(x), 4.0 * sin * cos * exp * exp);
     }
-    // (sinh a cosh a + i sin y cos y) / (sinh^2 a + cos^2 y), each times 4 e^(2 a).
+    // (sinh a cosh a + i sin y cos y) / (sinh^2 a + cos^2 y), where the numerator and the
+    // denominator are multiplied by 4 e^(2 a).
     let m1 = (2.0 * a).exp_m1();
     let exp = m1 + 1.0;
     let denominator = m1 * m1 + 4.0 * exp * (cos * cos);
     C::new((m1 * (m1 + 2.0) / denominator).copysign(x), 4.0 * exp * (sin * cos) / denominator)
 }
 
-/// What `f(i z) / i` is for a function of `w = y + i x`: both have their parts exchanged.
+/// Returns `f(i z) / i` for an odd function `f` whose values for conjugate arguments are conjugate:
+/// this is `f(y + i x)` with exchanged parts.
 #[inline(always)]
 fn rotated(f: impl Fn(C) -> C, z: C) -> C {
     let w = f(C::new(z.im, z.re));
@@ -320,16 +329,16 @@ pub fn sigmoid(z: C) -> C {
     let (exp, m1) = ((-a).exp(), -(-a).exp_m1());
     let (sin, cos_half) = (y.sin(), (0.5 * y).cos());
     let square = cos_half * cos_half;
-    // |1 + e^z|^2 = (1 - e)^2 + 4 e cos^2(y / 2), where e is the exponential.
+    // |1 + e^-z|^2, or |1 + e^z|^2 for negative x, is (1 - e)^2 + 4 e cos^2(y / 2) with e = e^-a.
     let denominator = m1 * m1 + 4.0 * exp * square;
     let im = exp * sin / denominator;
     if x >= 0.0 {
         return C::new((m1 + 2.0 * exp * square) / denominator, im);
     }
-    // The real part is e (e + cos y), which is zero along curves between the poles.
+    // The real part is e (e + cos y) / |1 + e^z|^2, which is zero along curves between the poles.
     let (plus, minus) = if exp < 0.5 { (exp, -y.cos()) } else { (2.0 * square, m1) };
     let mut sum = plus - minus;
-    if sum.abs() < 0.5 * minus && y.abs() <= double_double::LARGEST_ANGLE {
+    if sum.abs() < 0.5 * minus && y.abs() <= double_double::MAX_REDUCIBLE_ANGLE {
         sum = -exp * exp_cos_m1(a, y, 2);
     }
     C::new(exp * sum / denominator, im)
@@ -337,8 +346,8 @@ pub fn sigmoid(z: C) -> C {
 
 // Logarithms
 
-/// Between these squares of magnitudes, logarithms are computed from their distance to one.
-const NEAR_ONE: std::ops::Range<f64> = 0.5..3.0;
+/// If the squared magnitude is in this range, the logarithm is computed from its difference to one.
+const NORM_SQR_NEAR_ONE: std::ops::Range<f64> = 0.5..3.0;
 
 /// The principal logarithm.
 #[inline]
@@ -350,7 +359,7 @@ pub fn log(z: C) -> C {
 #[inline]
 fn log_abs(x: f64, y: f64) -> f64 {
     let square = x * x + y * y;
-    if NEAR_ONE.contains(&square) {
+    if NORM_SQR_NEAR_ONE.contains(&square) {
         let ((a, b), (c, d)) = (two_product(x, x), two_product(y, y));
         return 0.5 * double_double::sum([d, b, c, a, -1.0]).value().ln_1p();
     }
@@ -387,23 +396,23 @@ pub fn sqrt(z: C) -> C {
     if exponent == 0 && z.re.is_finite() && z.im.is_finite() {
         return root_parts(z, greater_root(z.re, abs_scaled(z)));
     }
-    sqrt_at_ends(z, exponent)
+    sqrt_extreme(z, exponent)
 }
 
-/// Of a number whose square is an ordinary one.
+/// The magnitude of a number whose square is neither too large nor too small.
 #[inline(always)]
 fn abs_scaled(z: C) -> f64 {
     (z.re * z.re + z.im * z.im).sqrt()
 }
 
-/// The magnitude of that part of a square root that is the real one if `x` is positive, else the
-/// imaginary one.
+/// Returns the larger part of a square root, as a magnitude. It is the real part if `x` is
+/// positive, otherwise the imaginary part.
 #[inline(always)]
 fn greater_root(x: f64, abs: f64) -> f64 {
     (0.5 * (abs + x.abs())).sqrt()
 }
 
-/// The square root, from its greater part.
+/// Returns the square root, given its larger part.
 #[inline(always)]
 fn root_parts(z: C, greater: f64) -> C {
     let lesser = z.im / (2.0 * greater);
@@ -412,13 +421,13 @@ fn root_parts(z: C, greater: f64) -> C {
 
 #[cold]
 #[inline(never)]
-fn sqrt_at_ends(z: C, exponent: i32) -> C {
+fn sqrt_extreme(z: C, exponent: i32) -> C {
     let Complex { re: x, im: y } = z;
     if y.is_infinite() {
         return C::new(f64::INFINITY, y);
     }
     if x.is_infinite() {
-        // NaN remains NaN, all else zero.
+        // NaN stays NaN, everything else becomes zero.
         let zero = if y.is_nan() { y } else { 0.0 };
         return if x > 0.0 { C::new(x, zero.copysign(y)) } else { C::new(zero, f64::INFINITY.copysign(y)) };
     }
@@ -428,27 +437,28 @@ fn sqrt_at_ends(z: C, exponent: i32) -> C {
     if x.is_nan() || y.is_nan() {
         return C::new(f64::NAN, f64::NAN);
     }
-    // The lesser part may come from one that is lost when scaled.
+    // The smaller part is computed from z itself, because scaling may lose the part of z that it
+    // comes from.
     let scaled = scale(z, exponent);
     root_parts(z, scale_part(greater_root(scaled.re, abs_scaled(scaled)), -exponent / 2))
 }
 
-/// One over the square root.
+/// One divided by the square root.
 pub fn rsqrt(z: C) -> C {
     if z.re.is_infinite() || z.im.is_infinite() {
         return C::new(0.0, 0f64.copysign(-z.im));
     }
-    // At zero, C divides so.
+    // The result of C's division for a zero.
     if z.re == 0.0 && z.im == 0.0 {
         return C::new(f64::INFINITY, f64::NAN);
     }
     let exponent = scaling(z.re.abs().max(z.im.abs()));
-    // The conjugate root over the magnitude.
+    // The conjugate of the square root, divided by the magnitude.
     let scaled = scale(z, exponent);
     let abs = abs_scaled(scaled);
     let root = greater_root(scaled.re, abs);
     let greater = scale_part(root / abs, exponent / 2);
-    // From a part that is lost when scaled down.
+    // The imaginary part is only scaled up, because scaling down may lose it.
     let up = exponent.max(0);
     let lesser = scale_part(scale_part(z.im, up) / (2.0 * root * abs), 3 * exponent / 2 - up);
     if z.re >= 0.0 { C::new(greater, -lesser) } else { C::new(lesser.abs(), greater.copysign(-z.im)) }
@@ -469,7 +479,7 @@ pub fn cbrt(z: C) -> C {
     if abs.is_infinite() && (x.is_nan() || y.is_nan()) {
         return C::new(abs, f64::NAN);
     }
-    // A third of the tangent, which may be less than any f64.
+    // The imaginary part is a third of the tangent, which may be smaller than any f64.
     if x > 0.0 && y.is_finite() && y.abs() <= 1e-10 * x {
         return C::new(root, if y == 0.0 || x.is_infinite() { 0f64.copysign(y) } else { root / x * y / 3.0 });
     }

@@ -1,9 +1,9 @@
-//! Functions of f16 and bf16 by table.
+//! Functions of f16 and bf16 by table lookup.
 //!
-//! There are 65,536 arguments, so a function whose results come from f64 lanes can be looked up in
-//! 128 KB, of which the results for numbers of like size share the first-level cache. A table is
-//! made by the loop that it replaces, and so has the same bits, once the function has seen as many
-//! elements as it takes to make one.
+//! There are 65,536 arguments, so a table of 128 KB has all results of a function that is computed
+//! in f64 lanes. The results for numbers of similar magnitude are close together, and stay in the
+//! first-level cache. A table is computed by the loop that it replaces, and so has the same bits.
+//! It is computed when the function has seen as many elements as the table has.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,27 +14,27 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::ops::unary::UnaryOp;
 use crate::{DType, Error, Fault};
 
-/// What an element costs.
-const COST: Cost = 300;
+/// Picoseconds for an element.
+const F16_LOOKUP_COST: Cost = 300;
 
-/// Every argument.
-const ARGUMENTS: usize = 1 << 16;
+/// The number of arguments: one for each bit pattern of 16 bits.
+const HALF_ARGUMENT_COUNT: usize = 1 << 16;
 
-type Bytes = [u8; 2];
+type HalfBytes = [u8; 2];
 
-struct Table {
-    /// Elements that were computed without it.
-    seen: AtomicUsize,
+struct LazyTable {
+    /// The number of elements that were computed without the table.
+    elements_seen: AtomicUsize,
     results: OnceLock<Vec<u8>>,
 }
 
-/// For each operation those of f16 and of bf16.
-static TABLES: [[Table; 2]; UnaryOp::ALL.len()] =
-    [const { [const { Table { seen: AtomicUsize::new(0), results: OnceLock::new() } }; 2] };
+/// For each operation, the table of f16 and the table of bf16.
+static HALF_FUNCTION_TABLES: [[LazyTable; 2]; UnaryOp::ALL.len()] =
+    [const { [const { LazyTable { elements_seen: AtomicUsize::new(0), results: OnceLock::new() } }; 2] };
         UnaryOp::ALL.len()];
 
-/// The table of a function, if it has seen enough elements, these included; `compute` gives
-/// the results for arguments in memory.
+/// Returns the table of a function, if the function has seen enough elements, including `elements`.
+/// `compute` returns the results for the bytes of arguments.
 pub(in crate::ops) fn table(
     op: UnaryOp,
     dtype: DType,
@@ -46,10 +46,12 @@ pub(in crate::ops) fn table(
         DType::BF16 => 1,
         _ => return None,
     };
-    let Table { seen, results } = &TABLES[op as usize][column];
+    let LazyTable { elements_seen, results } = &HALF_FUNCTION_TABLES[op as usize][column];
     let results = match results.get() {
         Some(results) => results,
-        None if seen.fetch_add(elements, Ordering::Relaxed).saturating_add(elements) < ARGUMENTS => {
+        None if elements_seen.fetch_add(elements, Ordering::Relaxed).saturating_add(elements)
+            < HALF_ARGUMENT_COUNT =>
+        {
             return None;
         }
         None => {
@@ -61,21 +63,21 @@ pub(in crate::ops) fn table(
     Some(results)
 }
 
-struct Lookup<'a, 'b> {
+struct LookupLoop<'a, 'b> {
     out: &'a mut [u8],
     operands: &'a [Operand<'b>],
 }
 
-impl Vectorized for Lookup<'_, '_> {
+impl Vectorized for LookupLoop<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let [arguments, Operand::Scalar(table)] = self.operands else { unreachable!("a table") };
-        let results: &[Bytes; ARGUMENTS] =
+        let results: &[HalfBytes; HALF_ARGUMENT_COUNT] =
             table.as_chunks().0.try_into().expect("a result for each argument");
-        let out: &mut [Bytes] = self.out.as_chunks_mut().0;
-        let look_up = |argument: Bytes| results[usize::from(u16::from_ne_bytes(argument))];
+        let out: &mut [HalfBytes] = self.out.as_chunks_mut().0;
+        let look_up = |argument: HalfBytes| results[usize::from(u16::from_ne_bytes(argument))];
         match arguments {
             Operand::Slice(arguments) => {
                 for (out, &argument) in out.iter_mut().zip(arguments.as_chunks().0) {
@@ -98,12 +100,13 @@ pub(in crate::ops) fn run(
     input: Source<'_>,
     table: &[u8],
 ) -> Result<(), Fault> {
-    const PLAN: Plan = Plan { kernel: tile, loads: [None; 3], store: None, narrowing: None, cost: COST };
+    const PLAN: Plan =
+        Plan { kernel: tile, loads: [None; 3], store: None, narrowing: None, cost: F16_LOOKUP_COST };
     elementwise::run(&PLAN, shape, out, &[input, Source::Scalar(table)])
 }
 
-/// Looks up the first operand in the second.
+/// Looks up each element of the first operand in the table, which is the second operand.
 fn tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
-    vectorize(Lookup { out, operands });
+    vectorize(LookupLoop { out, operands });
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Loops over the functions of `f32_functions`: from values of f32, through f64, to an f32 or
-//! to the f64 that a narrower type is rounded from.
+//! Loops over the functions of `f32_functions`: from f32 values, through f64, to f32, or to the f64
+//! that is rounded to a narrower type.
 //!
-//! Both results come from one loop, since it is long: a chunk is computed as f64 and
-//! then written as what it becomes. Chunks without special cases take a shorter loop.
+//! A loop computes a chunk of f64 results and then writes them as f32 or as f64. One loop does
+//! both, because its code is long. Chunks without special cases take a shorter loop.
 
 pub(in crate::ops) mod complex;
 
@@ -12,63 +12,77 @@ use crate::dtype::Lane;
 use crate::exec::elementwise::{CHUNK, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::ops::math::f32_functions;
-use crate::ops::math::f32_functions::{Arithmetic, Fused, Separate, Software};
+use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SeparateRounding, SoftwareFma};
 use crate::{DType, Fault};
 
-/// An f32 as tensors hold it.
-type Bytes = <f32 as Lane>::Bytes;
+/// An f32 as tensors store it.
+type F32Bytes = <f32 as Lane>::Bytes;
 
-/// A function of one or two values of f32; the second argument of the former is ignored.
+/// A function of one or two f32 values. A function of one argument ignores the second one.
 pub(in crate::ops) trait Function: 'static {
-    /// Whether it fuses multiply-adds, so that the results of `Separate` may differ.
+    /// Whether the function uses fused multiply-add, so that results with `SeparateRounding` may
+    /// differ.
     const FUSES: bool = true;
 
-    /// The results for up to a chunk, and memory for some more values of each.
-    fn many<A: Arithmetic>(x: &[Bytes], y: &[Bytes], results: &mut [f64], scratch: &mut Scratch);
+    /// Computes the results of up to a chunk of elements. `scratch` has room for three more values
+    /// for each element.
+    fn compute_chunk<A: Arithmetic>(
+        x: &[F32Bytes],
+        y: &[F32Bytes],
+        results: &mut [f64],
+        scratch: &mut Scratch,
+    );
 
-    /// What `many` gives with `Fused`, in many steps.
-    fn one(x: f64, y: f64) -> f64;
+    /// Returns the result that `compute_chunk` gives with `HardwareFma`. This is slow.
+    fn compute_element(x: f64, y: f64) -> f64;
 }
 
-/// Kept between chunks, since to fill it with zeros takes time.
+/// Memory that is kept between chunks, because filling it with zeros takes time.
 pub(in crate::ops) type Scratch = [[f64; CHUNK]; 3];
 
 #[inline(always)]
-fn load(bytes: Bytes) -> f64 {
+fn load(bytes: F32Bytes) -> f64 {
     f64::from(f32::load(bytes))
 }
 
-/// A function of one argument, each computed by itself.
+/// Computes a function of one argument for each element.
 #[inline(always)]
-pub(in crate::ops) fn each(x: &[Bytes], results: &mut [f64], function: impl Fn(f64) -> f64) {
+pub(in crate::ops) fn map_elements(x: &[F32Bytes], results: &mut [f64], function: impl Fn(f64) -> f64) {
     for (result, &x) in results.iter_mut().zip(x) {
         *result = function(load(x));
     }
 }
 
-/// The same, by a shorter way where all arguments are `plain`.
+/// Computes a function of one argument for each element, with `shorter` if all arguments are
+/// `plain`.
 #[inline(always)]
-pub(in crate::ops) fn each_or_plain(
-    x: &[Bytes],
+pub(in crate::ops) fn map_elements_or_plain(
+    x: &[F32Bytes],
     results: &mut [f64],
     function: impl Fn(f64) -> f64,
     plain: impl Fn(f32) -> bool,
     shorter: impl Fn(f64) -> f64,
 ) {
-    // Without an early exit, so that it vectorizes.
+    // The loop has no early exit, so that it vectorizes.
     if x.iter().fold(true, |all, &x| all & plain(f32::load(x))) {
-        each(x, results, shorter);
+        map_elements(x, results, shorter);
     } else {
-        each(x, results, function);
+        map_elements(x, results, function);
     }
 }
 
 pub(in crate::ops) struct Pow;
 impl Function for Pow {
     #[inline(always)]
-    fn many<A: Arithmetic>(x: &[Bytes], y: &[Bytes], results: &mut [f64], scratch: &mut Scratch) {
+    fn compute_chunk<A: Arithmetic>(
+        x: &[F32Bytes],
+        y: &[F32Bytes],
+        results: &mut [f64],
+        scratch: &mut Scratch,
+    ) {
         let [exponents, highs, lows] = scratch.each_mut().map(|part| &mut part[..results.len()]);
-        // Two loops, since a processor overlaps few passes of a long one.
+        // The work is split into two loops, because a processor overlaps only few iterations of a
+        // long loop.
         for (((exponent, high), low), &x) in exponents.iter_mut().zip(&mut *highs).zip(&mut *lows).zip(x) {
             let logarithm = f32_functions::log2::<A>(load(x));
             (*exponent, *high, *low) = (logarithm.exponent, logarithm.high, logarithm.low);
@@ -86,13 +100,13 @@ impl Function for Pow {
         }
         if !plain {
             for (((result, &x), &y), logarithm) in results.iter_mut().zip(x).zip(y).zip(logarithms()) {
-                *result = f32_functions::pow_by::<A>(load(x), load(y), logarithm);
+                *result = f32_functions::pow_with_log2::<A>(load(x), load(y), logarithm);
             }
         }
     }
 
-    fn one(x: f64, y: f64) -> f64 {
-        f32_functions::pow::<Software>(x, y)
+    fn compute_element(x: f64, y: f64) -> f64 {
+        f32_functions::pow::<SoftwareFma>(x, y)
     }
 }
 
@@ -101,18 +115,18 @@ impl Function for Atan2 {
     const FUSES: bool = false;
 
     #[inline(always)]
-    fn many<A: Arithmetic>(y: &[Bytes], x: &[Bytes], results: &mut [f64], _: &mut Scratch) {
+    fn compute_chunk<A: Arithmetic>(y: &[F32Bytes], x: &[F32Bytes], results: &mut [f64], _: &mut Scratch) {
         for ((result, &y), &x) in results.iter_mut().zip(y).zip(x) {
             *result = f32_functions::atan2(load(y), load(x));
         }
     }
 
-    fn one(y: f64, x: f64) -> f64 {
+    fn compute_element(y: f64, x: f64) -> f64 {
         f32_functions::atan2(y, x)
     }
 }
 
-struct Loop<'a, 'b, F> {
+struct F32FunctionLoop<'a, 'b, F> {
     out: &'a mut [u8],
     /// Whether results are rounded to f32.
     rounded: bool,
@@ -120,10 +134,11 @@ struct Loop<'a, 'b, F> {
     function: PhantomData<F>,
 }
 
-impl<F: Function> Loop<'_, '_, F> {
-    /// `settle` changes results, given their arguments.
+impl<F: Function> F32FunctionLoop<'_, '_, F> {
+    /// Computes all chunks. After each chunk, `correct` may change the results, given the
+    /// arguments.
     #[inline(always)]
-    fn run_by<A: Arithmetic>(self, settle: impl Fn(&[Bytes], &[Bytes], &mut [f64])) {
+    fn run_with<A: Arithmetic>(self, correct: impl Fn(&[F32Bytes], &[F32Bytes], &mut [f64])) {
         let width = if self.rounded { 4 } else { 8 };
         let operands = [self.operands[0], self.operands[self.operands.len() - 1]];
         let slices = operands.map(|operand| match operand {
@@ -141,8 +156,8 @@ impl<F: Function> Loop<'_, '_, F> {
                 Some(slice) => &slice[k * CHUNK..][..results.len()],
                 None => &scalars[i][..results.len()],
             });
-            F::many::<A>(x, y, results, &mut scratch);
-            settle(x, y, results);
+            F::compute_chunk::<A>(x, y, results, &mut scratch);
+            correct(x, y, results);
             if self.rounded {
                 for (out, &result) in f32::view_mut(out).iter_mut().zip(&*results) {
                     *out = (result as f32).store();
@@ -156,23 +171,23 @@ impl<F: Function> Loop<'_, '_, F> {
     }
 }
 
-impl<F: Function> Vectorized for Loop<'_, '_, F> {
+impl<F: Function> Vectorized for F32FunctionLoop<'_, '_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.run_by::<Fused>(|_, _, _| ());
+        self.run_with::<HardwareFma>(|_, _, _| ());
     }
 
     #[inline(always)]
     fn run_unfused(self) {
-        self.run_by::<Separate>(|x, y, results| {
+        self.run_with::<SeparateRounding>(|x, y, results| {
             if !F::FUSES {
                 return;
             }
             for (i, result) in results.iter_mut().enumerate() {
-                if !f32_functions::settled(*result) {
-                    *result = F::one(load(x[i]), load(y[i]));
+                if !f32_functions::rounding_is_certain(*result) {
+                    *result = F::compute_element(load(x[i]), load(y[i]));
                 }
             }
         });
@@ -180,11 +195,11 @@ impl<F: Function> Vectorized for Loop<'_, '_, F> {
 }
 
 fn tile<F: Function, const ROUNDED: bool>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
-    vectorize(Loop::<F> { out, rounded: ROUNDED, operands, function: PhantomData });
+    vectorize(F32FunctionLoop::<F> { out, rounded: ROUNDED, operands, function: PhantomData });
     Ok(())
 }
 
-/// The kernel of a function with results of a type, and what it computes.
+/// Returns the kernel of a function whose results have the type `out`, and the type that it writes.
 pub(in crate::ops) fn kernel<F: Function>(out: DType) -> (Kernel, DType) {
     match out {
         DType::F32 => (tile::<F, true>, DType::F32),

@@ -1,20 +1,24 @@
-//! Functions of f64 within one unit in the last place, and far less in most cases. Those of which
-//! Nx's documentation shows digits that come of rounding each step do so too, where they must, and
-//! are within one to two and a half units: `sinh`, `acosh`, `atanh`, `sigmoid` and `erfc`.
+//! Functions of f64 with errors below one unit in the last place, and far less in most cases.
+//! `sinh`, `acosh`, `atanh`, `sigmoid` and `erfc` have errors of up to one to two and a half units:
+//! Nx's documentation shows their digits as computed with a rounding after each step, so these
+//! functions round after each step where this is necessary to give the same digits.
 //!
-//! Problem: to round but once, a function must know more of its result than an f64 holds, and a loop
-//! of it must vectorize. Technique: what makes up most of a result is computed as a sum of two, the
-//! second of which is what rounding took from the first, and what is left, some percent of the
-//! result, is a polynomial. A few operations get the former exactly if multiply-add is rounded once.
+//! Problem: to round only once, a function must compute its result to more digits than an f64 has,
+//! and its loop must vectorize. Technique: the greater part of a result is computed as an
+//! unevaluated sum of two numbers, where the second one is the rounding error of the first one. The
+//! remainder, a few percent of the result, is a polynomial. Fused multiply-add makes the sum exact
+//! in a few operations.
 //!
-//! Everything here is plain arithmetic, as in `f32_functions`, and so has the same bits under all instruction
-//! sets and beside any C library; functions are generic over how multiply-add is rounded once. The
-//! functions that aren't here are the C library's, whose own steps `f64_glibc` follows in its loops.
+//! Everything here is plain arithmetic, as in `f32_functions`, and so has the same bits with every
+//! instruction set and every C library. The functions are generic over the implementation of fused
+//! multiply-add. Functions that are missing here are those of the C library; `f64_glibc` repeats
+//! the C library's own steps in loops.
 //!
-//! Arguments of the functions are all of f64. The sign and payload of a NaN are unspecified.
+//! The arguments may be any f64. The sign and the payload of a NaN are unspecified.
 //!
-//! Coefficients were made for these files in 60-digit arithmetic: they interpolate at Chebyshev nodes
-//! of the interval that the constant's comment states, with the relative error that it states.
+//! The coefficients were made for these files in 60-digit arithmetic. They interpolate at the
+//! Chebyshev nodes of the interval, and have the relative error, that the comment of each constant
+//! states.
 
 #![allow(
     clippy::excessive_precision,
@@ -40,37 +44,39 @@ use crate::Fault;
 use crate::dtype::Lane;
 use crate::exec::elementwise::Operand;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::ops::math::f32_functions::{Arithmetic, Fused, Software};
+use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SoftwareFma};
 
-/// Cube root, for loops of their own and for single numbers.
+/// Cube root, for callers that aren't generic over fused multiply-add.
 #[inline(always)]
 #[must_use]
 pub fn cbrt(x: f64) -> f64 {
-    roots::cbrt::<Fused>(x)
+    roots::cbrt::<HardwareFma>(x)
 }
 
-/// The same by any arithmetic.
+/// Cube root for loops, generic over the implementation of fused multiply-add.
 pub(in crate::ops) use self::roots::cbrt as cbrt_by;
 
-/// `ln(2)` in two parts; the first has 42 bits, so that its product with an exponent is exact.
-const LN_2_HIGH: f64 = 0.6931471805598903;
-const LN_2_LOW: f64 = 5.497923018708371e-14;
+/// `ln(2)` as the sum of two numbers. The first one has 42 bits, so that its product with an
+/// exponent is exact.
+const LN_2_HIGH_42: f64 = 0.6931471805598903;
+const LN_2_LOW_42: f64 = 5.497923018708371e-14;
 
-/// Below this magnitude, odd functions of slope one, but for the error functions, are their
-/// argument: 2^-54.
-const TINY: f64 = f64::from_bits((1023 - 54) << 52);
+/// 2^-54. For smaller magnitudes, an odd function whose slope at zero is one returns its argument.
+/// The error functions have another slope.
+const IDENTITY_LIMIT: f64 = f64::from_bits((1023 - 54) << 52);
 
-/// What takes the smallest arguments to where the rest of a product is no subnormal number: 2^200.
-const SCALE: f64 = f64::from_bits((1023 + 200) << 52);
+/// 2^200. It scales the smallest arguments so that the rounding error of a product isn't subnormal.
+const SUBNORMAL_SCALE: f64 = f64::from_bits((1023 + 200) << 52);
 
-/// The sum of `a` and `b`, and what it lacks, for `b` of no larger magnitude than `a`, or `a` zero.
+/// Returns the rounded sum of `a` and `b`, and its rounding error, if `b` has no larger magnitude
+/// than `a`, or `a` is zero (Dekker's Fast2Sum).
 #[inline(always)]
-fn add_smaller(a: f64, b: f64) -> (f64, f64) {
+fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, (a - sum) + b)
 }
 
-/// The quotient of two sums of two as another.
+/// Returns the quotient of two unevaluated sums as an unevaluated sum.
 #[inline(always)]
 fn quotient<A: Arithmetic>((n, n_low): (f64, f64), (d, d_low): (f64, f64)) -> (f64, f64) {
     let inverse = 1.0 / d;
@@ -81,19 +87,19 @@ fn quotient<A: Arithmetic>((n, n_low): (f64, f64), (d, d_low): (f64, f64)) -> (f
 
 /// A function of one f64.
 pub(in crate::ops) trait Function: 'static {
-    /// Its value.
+    /// Returns the value of the function.
     fn apply<A: Arithmetic>(x: f64) -> f64;
 }
 
-struct Loop<'a, 'b, F> {
+struct F64FunctionLoop<'a, 'b, F> {
     out: &'a mut [u8],
     operand: Operand<'b>,
     function: PhantomData<F>,
 }
 
-impl<F: Function> Loop<'_, '_, F> {
+impl<F: Function> F64FunctionLoop<'_, '_, F> {
     #[inline(always)]
-    fn run_by<A: Arithmetic>(self) {
+    fn run_with<A: Arithmetic>(self) {
         let out = f64::view_mut(self.out);
         match self.operand {
             Operand::Slice(input) => {
@@ -106,22 +112,22 @@ impl<F: Function> Loop<'_, '_, F> {
     }
 }
 
-impl<F: Function> Vectorized for Loop<'_, '_, F> {
+impl<F: Function> Vectorized for F64FunctionLoop<'_, '_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.run_by::<Fused>();
+        self.run_with::<HardwareFma>();
     }
 
     #[inline(always)]
     fn run_unfused(self) {
-        self.run_by::<Software>();
+        self.run_with::<SoftwareFma>();
     }
 }
 
 /// The kernel of a function.
 pub(in crate::ops) fn tile<F: Function>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
-    vectorize(Loop::<F> { out, operand: operands[0], function: PhantomData });
+    vectorize(F64FunctionLoop::<F> { out, operand: operands[0], function: PhantomData });
     Ok(())
 }

@@ -1,49 +1,52 @@
-//! Sums of two f64 that stand for one number of some 106 bits (Dekker 1971), and the elementary
-//! functions of them that complex functions need where terms cancel.
+//! Double-double arithmetic (Dekker 1971): the unevaluated sum of two f64 has some 106 bits. The
+//! module has the elementary functions that complex functions need where terms cancel.
 //!
-//! Products are split after Veltkamp, not fused: they have the same bits on every processor.
+//! Products are split by Veltkamp's method and not fused, so that they have the same bits on every
+//! processor.
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2, LOG2_E};
 
-/// `high + low`, of which `high` is the nearest f64.
+/// The number `high + low`, where `high` is the nearest f64.
 #[derive(Clone, Copy)]
 pub(super) struct DoubleDouble {
     pub high: f64,
     pub low: f64,
 }
 
-/// `a + b`, and its rounding error.
+/// Returns `a + b` and its rounding error (Knuth's TwoSum).
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
-    let part = sum - a;
-    (sum, (a - (sum - part)) + (b - part))
+    let b_virtual = sum - a;
+    (sum, (a - (sum - b_virtual)) + (b - b_virtual))
 }
 
-/// The same where `a` is the greater one.
+/// Returns `a + b` and its rounding error, if the magnitude of `a` is not smaller than that of `b`
+/// (Dekker's Fast2Sum).
 #[inline(always)]
-fn quick_two_sum(a: f64, b: f64) -> DoubleDouble {
+fn fast_two_sum(a: f64, b: f64) -> DoubleDouble {
     let high = a + b;
     DoubleDouble { high, low: b - (high - a) }
 }
 
-/// Halves of the significand.
+/// Splits the significand of `a` into two halves (Veltkamp's splitting).
 #[inline(always)]
-fn split(a: f64) -> (f64, f64) {
+fn veltkamp_split(a: f64) -> (f64, f64) {
     let scaled = 134_217_729.0 * a;
     let high = scaled - (scaled - a);
     (high, a - high)
 }
 
-/// `a b`, and its rounding error.
+/// Returns `a b` and its rounding error (Dekker's product).
 #[inline(always)]
 pub(super) fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
-    let ((a1, a2), (b1, b2)) = (split(a), split(b));
+    let ((a1, a2), (b1, b2)) = (veltkamp_split(a), veltkamp_split(b));
     (product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2)
 }
 
-/// A sum as if computed in three times the precision (Ogita, Rump and Oishi 2005).
+/// Returns the sum as if it were computed in three times the precision (Ogita, Rump and Oishi,
+/// "Accurate sum and dot product", 2005).
 #[inline(always)]
 pub(super) fn sum<const N: usize>(mut terms: [f64; N]) -> DoubleDouble {
     for _ in 0..2 {
@@ -69,8 +72,8 @@ impl std::ops::Add for DoubleDouble {
     fn add(self, other: Self) -> Self {
         let (high, error) = two_sum(self.high, other.high);
         let (low, rest) = two_sum(self.low, other.low);
-        let sum = quick_two_sum(high, error + low);
-        quick_two_sum(sum.high, sum.low + rest)
+        let sum = fast_two_sum(high, error + low);
+        fast_two_sum(sum.high, sum.low + rest)
     }
 }
 
@@ -95,7 +98,7 @@ impl std::ops::Mul for DoubleDouble {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         let (high, error) = two_product(self.high, other.high);
-        quick_two_sum(high, error + (self.high * other.low + self.low * other.high))
+        fast_two_sum(high, error + (self.high * other.low + self.low * other.high))
     }
 }
 
@@ -104,22 +107,22 @@ impl std::ops::Mul<f64> for DoubleDouble {
     #[inline(always)]
     fn mul(self, other: f64) -> Self {
         let (high, error) = two_product(self.high, other);
-        quick_two_sum(high, error + self.low * other)
+        fast_two_sum(high, error + self.low * other)
     }
 }
 
 impl DoubleDouble {
-    /// Times a power of two.
+    /// Returns the product with a power of two.
     #[inline(always)]
     pub(super) fn scale(self, power: f64) -> Self {
         Self { high: self.high * power, low: self.low * power }
     }
 
-    /// A sum where the other number is the lesser one.
+    /// Returns the sum with a number of smaller magnitude.
     #[inline(always)]
     fn plus_lesser(self, other: Self) -> Self {
-        let sum = quick_two_sum(self.high, other.high);
-        quick_two_sum(sum.high, sum.low + (self.low + other.low))
+        let sum = fast_two_sum(self.high, other.high);
+        fast_two_sum(sum.high, sum.low + (self.low + other.low))
     }
 
     #[inline(always)]
@@ -165,25 +168,28 @@ fn inverse_factorial(n: usize) -> DoubleDouble {
     DoubleDouble { high, low }
 }
 
-/// In parts of 40 bits, of which multiples are exact.
-const LN_2: [f64; 3] = [0.6931471805592082, 7.371002565161996e-13, 5.8029889835956905e-25];
-const HALF_PI: [f64; 4] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33, 5.562271104316826e-50];
+/// `ln(2)` and `pi / 2` as sums of f64. The parts of `ln(2)` have 40 bits, so that their multiples
+/// are exact.
+const LN_2_40_BIT_PARTS: [f64; 3] = [0.6931471805592082, 7.371002565161996e-13, 5.8029889835956905e-25];
+const HALF_PI_53_BIT_PARTS: [f64; 4] =
+    [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33, 5.562271104316826e-50];
 
-/// `k ln 2`, for integers `k` of at most 13 bits.
+/// Returns `k ln(2)`, for integers `k` of at most 13 bits.
 #[inline(always)]
 pub(super) fn multiple_of_ln_2(k: f64) -> DoubleDouble {
-    let sum = quick_two_sum(k * LN_2[0], k * LN_2[1]);
-    quick_two_sum(sum.high, sum.low + k * LN_2[2])
+    let sum = fast_two_sum(k * LN_2_40_BIT_PARTS[0], k * LN_2_40_BIT_PARTS[1]);
+    fast_two_sum(sum.high, sum.low + k * LN_2_40_BIT_PARTS[2])
 }
 
-/// `e^x - 1`, for `|x| < 0.42`: `terms` terms after the first, of which `wide` are double-double.
+/// Returns `e^x - 1` for `|x| < 0.42`. The series has `terms` terms after the first one, and
+/// `double_terms` of them are double-double numbers.
 #[inline(always)]
-fn expm1_reduced(x: DoubleDouble, wide: usize, terms: usize) -> DoubleDouble {
-    /// That of `x / 8` is doubled three times.
+fn expm1_reduced(x: DoubleDouble, double_terms: usize, terms: usize) -> DoubleDouble {
+    /// The series is evaluated for `x / 8`, and the argument is then doubled three times.
     const EIGHTH: f64 = 0.125;
     let r = x.scale(EIGHTH);
-    let tail = (wide..terms).rev().fold(0.0, |tail, i| tail * r.high + INVERSE_FACTORIALS[i].0);
-    let series = (0..wide)
+    let tail = (double_terms..terms).rev().fold(0.0, |tail, i| tail * r.high + INVERSE_FACTORIALS[i].0);
+    let series = (0..double_terms)
         .rev()
         .fold(tail.into(), |series: DoubleDouble, i| inverse_factorial(2 + i).plus_lesser(series * r));
     let mut m = r.plus_lesser(r * r * series);
@@ -193,13 +199,13 @@ fn expm1_reduced(x: DoubleDouble, wide: usize, terms: usize) -> DoubleDouble {
     m
 }
 
-/// `e^x - 1` to 80 bits, for `|x| < 0.42`.
+/// Returns `e^x - 1` to 80 bits, for `|x| < 0.42`.
 #[inline(always)]
 pub(super) fn expm1_small(x: f64) -> DoubleDouble {
     expm1_reduced(x.into(), 4, 11)
 }
 
-/// `e^x - 1`, for `|x| < 709`.
+/// Returns `e^x - 1`, for `|x| < 709`.
 fn expm1(x: f64) -> DoubleDouble {
     let k = (x * LOG2_E).round();
     if k == 0.0 {
@@ -209,47 +215,48 @@ fn expm1(x: f64) -> DoubleDouble {
     (DoubleDouble::from(1.0) + m).scale(2f64.powi(k as i32)) - 1.0.into()
 }
 
-/// Angles below this are reduced without loss.
-pub(super) const LARGEST_ANGLE: f64 = 1e15;
+/// The largest angle that is reduced without loss.
+pub(super) const MAX_REDUCIBLE_ANGLE: f64 = 1e15;
 
-/// `y = n pi / 2 + r`, as `(n modulo 4, r)`.
+/// Returns `(n modulo 4, r)` with `y = n pi / 2 + r`.
 fn reduce(y: f64) -> (u8, DoubleDouble) {
     let n = (y * FRAC_2_PI).round();
-    let [(a, b), (c, d), (e, f)] = [0, 1, 2].map(|i| two_product(-n, HALF_PI[i]));
-    (n.rem_euclid(4.0) as u8, sum([-n * HALF_PI[3], f, e, d, c, b, a, y]))
+    let [(a, b), (c, d), (e, f)] = [0, 1, 2].map(|i| two_product(-n, HALF_PI_53_BIT_PARTS[i]));
+    (n.rem_euclid(4.0) as u8, sum([-n * HALF_PI_53_BIT_PARTS[3], f, e, d, c, b, a, y]))
 }
 
-/// `1 / n! - square / (n + 2)! + square^2 / (n + 4)! ...`: `terms` terms, of which `wide` are
-/// double-double.
+/// Returns `1 / n! - square / (n + 2)! + square^2 / (n + 4)! ...`. The sum has `terms` terms, and
+/// `double_terms` of them are double-double numbers.
 #[inline(always)]
-fn alternating(square: DoubleDouble, n: usize, wide: usize, terms: usize) -> DoubleDouble {
-    let tail =
-        (wide..terms).rev().fold(0.0, |tail, i| INVERSE_FACTORIALS[n - 2 + 2 * i].0 - tail * square.high);
-    (0..wide).rev().fold(tail.into(), |series: DoubleDouble, i| {
+fn alternating_series(square: DoubleDouble, n: usize, double_terms: usize, terms: usize) -> DoubleDouble {
+    let tail = (double_terms..terms)
+        .rev()
+        .fold(0.0, |tail, i| INVERSE_FACTORIALS[n - 2 + 2 * i].0 - tail * square.high);
+    (0..double_terms).rev().fold(tail.into(), |series: DoubleDouble, i| {
         inverse_factorial(n + 2 * i).plus_lesser(-(series * square))
     })
 }
 
 /// The sine, for `|r| < pi / 4`.
 #[inline(always)]
-fn sin_reduced(r: DoubleDouble, wide: usize, terms: usize) -> DoubleDouble {
+fn sin_reduced(r: DoubleDouble, double_terms: usize, terms: usize) -> DoubleDouble {
     let square = r * r;
-    r.plus_lesser(-(r * square * alternating(square, 3, wide, terms)))
+    r.plus_lesser(-(r * square * alternating_series(square, 3, double_terms, terms)))
 }
 
-/// The cosine less one, for `|r| < pi / 4`.
+/// The cosine minus one, for `|r| < pi / 4`.
 #[inline(always)]
-fn cosm1_reduced(r: DoubleDouble, wide: usize, terms: usize) -> DoubleDouble {
+fn cosm1_reduced(r: DoubleDouble, double_terms: usize, terms: usize) -> DoubleDouble {
     let square = r * r;
-    -(square * alternating(square, 2, wide, terms))
+    -(square * alternating_series(square, 2, double_terms, terms))
 }
 
 /// Sine and cosine to 80 bits, of an angle from -pi to pi.
 pub(super) fn sin_cos(y: f64) -> (DoubleDouble, DoubleDouble) {
     let n = (y * FRAC_2_PI).round();
-    // The first product and difference are exact.
-    let (high, low) = two_sum(y - n * HALF_PI[0], -n * HALF_PI[1]);
-    let r = quick_two_sum(high, low - n * HALF_PI[2]);
+    // The first product and the first difference are exact.
+    let (high, low) = two_sum(y - n * HALF_PI_53_BIT_PARTS[0], -n * HALF_PI_53_BIT_PARTS[1]);
+    let r = fast_two_sum(high, low - n * HALF_PI_53_BIT_PARTS[2]);
     let (sin, cosm1) = (sin_reduced(r, 4, 10), cosm1_reduced(r, 5, 10));
     let cos = DoubleDouble::from(1.0).plus_lesser(cosm1);
     match n.rem_euclid(4.0) as u8 {
@@ -260,13 +267,14 @@ pub(super) fn sin_cos(y: f64) -> (DoubleDouble, DoubleDouble) {
     }
 }
 
-/// `e^x cos(y + n pi / 2) - 1`, `n` being `quarter_turns`, for `|x| < 709` and angles of at most [`LARGEST_ANGLE`].
+/// Returns `e^x cos(y + quadrant pi / 2) - 1`, for `|x| < 709` and `|y|` of at most
+/// [`MAX_REDUCIBLE_ANGLE`].
 #[cold]
 #[inline(never)]
-pub(super) fn exp_cos_m1(x: f64, y: f64, quarter_turns: u8) -> f64 {
+pub(super) fn exp_cos_m1(x: f64, y: f64, quadrant: u8) -> f64 {
     let (n, r) = reduce(y);
-    // Of the cosine.
-    let m1 = match (n + quarter_turns) % 4 {
+    // The cosine minus one.
+    let m1 = match (n + quadrant) % 4 {
         0 => cosm1_reduced(r, 8, 13),
         1 => -sin_reduced(r, 7, 13) - 1.0.into(),
         2 => -cosm1_reduced(r, 8, 13) - 2.0.into(),

@@ -5,14 +5,15 @@ use std::f64::consts::{FRAC_PI_2, LN_2};
 
 use crate::ops::math::complex::{C, abs, log_abs, rotated};
 
-/// What `FRAC_PI_2` lacks.
+/// The rounding error of `FRAC_PI_2`.
 const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 
-/// Beyond `FAR`, one vanishes against squares; below `NEAR`, squares vanish against one.
-const FAR: f64 = 1e17;
-const NEAR: f64 = 1e-9;
+/// Above `ONE_NEGLIGIBLE_ABOVE`, one is negligible beside squares. Below
+/// `SQUARES_NEGLIGIBLE_BELOW`, squares are negligible beside one.
+const ONE_NEGLIGIBLE_ABOVE: f64 = 1e17;
+const SQUARES_NEGLIGIBLE_BELOW: f64 = 1e-9;
 
-/// `(sqrt(a^2 + b^2) - b) / 2`, given the root, without cancellation.
+/// Returns `(sqrt(a^2 + b^2) - b) / 2`, given the square root, without cancellation.
 #[inline]
 fn half_excess(a: f64, b: f64, root: f64) -> f64 {
     if b < 0.0 {
@@ -24,19 +25,21 @@ fn half_excess(a: f64, b: f64, root: f64) -> f64 {
     }
 }
 
-/// The parts of the inverse hyperbolic sine of `x + i y` in the first quadrant, not far out, the
-/// imaginary one as the numbers whose `atan2` it is. It is `arcosh(a) + i arcsin(y / a)`, where `a`
-/// is half the sum of the distances from `i` and `-i`.
+/// Returns the inverse hyperbolic sine of `x + i y`, a number of moderate magnitude in the first
+/// quadrant. The second result has the two arguments whose `atan2` is the imaginary part.
+///
+/// The inverse hyperbolic sine is `arcosh(a) + i arcsin(y / a)`, where `a` is half of the sum of
+/// the distances from `i` and `-i`.
 fn asinh_quadrant(x: f64, y: f64) -> (f64, (f64, f64)) {
     let (r, s) = (abs(C::new(x, y + 1.0)), abs(C::new(x, y - 1.0)));
     let a = ((r + s) / 2.0).max(1.0);
-    // Whether x counts beside the distance of y from one.
-    let beside = x >= f64::EPSILON * (y - 1.0).abs();
+    // Whether x is not negligible beside the distance of y from one.
+    let x_matters = x >= f64::EPSILON * (y - 1.0).abs();
     let re = if a >= 10.0 {
         (a + (a * a - 1.0).sqrt()).ln()
     } else if y == 1.0 && x < f64::EPSILON * f64::EPSILON {
         x.sqrt()
-    } else if beside {
+    } else if x_matters {
         let m1 = half_excess(x, 1.0 + y, r) + half_excess(x, 1.0 - y, s);
         (m1 + (m1 * (a + 1.0)).sqrt()).ln_1p()
     } else if y < 1.0 {
@@ -44,16 +47,16 @@ fn asinh_quadrant(x: f64, y: f64) -> (f64, (f64, f64)) {
     } else {
         ((y - 1.0) + ((y - 1.0) * (y + 1.0)).sqrt()).ln_1p()
     };
-    // sqrt(a^2 - y^2)
+    // The side is sqrt(a^2 - y^2).
     let side = if y == 1.0 && x < f64::EPSILON {
         return (re, (y, x.sqrt() * ((a + y) / 2.0).sqrt()));
-    } else if beside {
+    } else if x_matters {
         let difference = half_excess(x, y + 1.0, r) + half_excess(x, y - 1.0, s);
         (difference * (a + y)).sqrt()
     } else if y > 1.0 {
-        // Of which x may have few digits.
-        const SCALE: f64 = 1e100;
-        return (re, (y * SCALE, x * SCALE * y / ((y + 1.0) * (y - 1.0)).sqrt()));
+        // The side is proportional to x, which may have few digits. So both sides are scaled.
+        const SIDE_SCALE: f64 = 1e100;
+        return (re, (y * SIDE_SCALE, x * SIDE_SCALE * y / ((y + 1.0) * (y - 1.0)).sqrt()));
     } else {
         ((1.0 - y) * (1.0 + y)).sqrt()
     };
@@ -73,10 +76,10 @@ pub fn asinh(z: C) -> C {
             C::new(f64::NAN, f64::NAN)
         };
     }
-    if a.max(b) > FAR {
+    if a.max(b) > ONE_NEGLIGIBLE_ABOVE {
         return C::new((log_abs(a, b) + LN_2).copysign(x), b.atan2(a).copysign(y));
     }
-    if a.max(b) < NEAR {
+    if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
         return z;
     }
     let (re, (opposite, adjacent)) = asinh_quadrant(a, b);
@@ -103,10 +106,10 @@ pub fn acos(z: C) -> C {
             C::new(f64::NAN, f64::NAN)
         };
     }
-    if a.max(b) > FAR {
+    if a.max(b) > ONE_NEGLIGIBLE_ABOVE {
         return C::new(b.atan2(x), (log_abs(a, b) + LN_2).copysign(-y));
     }
-    if a.max(b) < NEAR {
+    if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
         return C::new(FRAC_PI_2 - (x - HALF_PI_LOW), -y);
     }
     let (im, (adjacent, opposite)) = asinh_quadrant(b, a);
@@ -116,7 +119,7 @@ pub fn acos(z: C) -> C {
 /// The inverse hyperbolic cosine.
 pub fn acosh(z: C) -> C {
     let C { re, im } = acos(z);
-    // The arc cosine times i or -i, whichever has a positive real part.
+    // The inverse cosine times i or -i, so that the real part is not negative.
     if im.is_nan() && !re.is_nan() {
         C::new(im, re.copysign(z.im))
     } else {
@@ -135,18 +138,18 @@ pub fn atanh(z: C) -> C {
     if x.is_nan() || y.is_nan() {
         return C::new(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
     }
-    if a.max(b) > FAR {
-        // The real part is that of 1 / z. At most the lesser part is lost when scaled.
+    if a.max(b) > ONE_NEGLIGIBLE_ABOVE {
+        // The real part is that of 1 / z. The scaling loses at most the smaller part.
         let greater = a.max(b);
         let (u, v) = (a / greater, b / greater);
         return C::new((u / (u * u + v * v) / greater).copysign(x), FRAC_PI_2.copysign(y));
     }
-    if a.max(b) < NEAR {
+    if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
         return z;
     }
     let distance = (a - 1.0) * (a - 1.0) + b * b;
-    let re = if a == 1.0 && b < NEAR {
-        // Squares vanish against two.
+    let re = if a == 1.0 && b < SQUARES_NEGLIGIBLE_BELOW {
+        // Squares are negligible beside two.
         (LN_2 - b.ln()) / 2.0
     } else {
         (4.0 * a / distance).ln_1p() / 4.0

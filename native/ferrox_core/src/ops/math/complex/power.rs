@@ -1,19 +1,20 @@
-//! Powers: `e^(y log x)`, where the logarithm and its product are double-double numbers, so that
-//! the exponential has the digits that a factor takes from them. Powers of small integers are
-//! products.
+//! Powers: `e^(y log x)`, where the logarithm and the product are double-double numbers, because
+//! the exponential loses as many digits as the product has before the point. Powers with small
+//! integers as exponents are computed by repeated squaring.
 
 use std::f64::consts::SQRT_2;
 
 use crate::ops::math::complex::double_double::{
-    DoubleDouble, LARGEST_ANGLE, expm1_small, multiple_of_ln_2, sin_cos,
+    DoubleDouble, MAX_REDUCIBLE_ANGLE, expm1_small, multiple_of_ln_2, sin_cos,
 };
 use crate::ops::math::complex::{C, abs_scaled, divide, exp, scale, sqrt, times_exp};
 
-/// Integers up to this one are exponents of products.
-pub const LARGEST_INTEGER: f64 = 64.0;
+/// Exponents that are integers of at most this magnitude are computed by repeated squaring.
+pub const MAX_INTEGER_EXPONENT: f64 = 64.0;
 
-/// The principal power. That of zero is one to the power of zero, zero to one with a positive real
-/// part, infinite to one with a negative one, and else not a number.
+/// The principal power. If the base is zero, the power is one for the exponent zero, zero for an
+/// exponent with a positive real part, infinite for one with a negative real part, and otherwise
+/// NaN.
 pub fn pow(x: C, y: C) -> C {
     let zero = |z: C| z.re == 0.0 && z.im == 0.0;
     if ![x.re, x.im, y.re, y.im].iter().all(|part| part.is_finite()) {
@@ -36,12 +37,14 @@ pub fn pow(x: C, y: C) -> C {
         C { re: 1.0, im: 0.0 } => x,
         C { re: -1.0, im: 0.0 } => divide(C::new(1.0, 0.0), x),
         C { re: 0.5, im: 0.0 } => sqrt(x),
-        C { re, im: 0.0 } if re.abs() <= LARGEST_INTEGER && re.fract() == 0.0 => integer(x, re as i32),
-        _ => any(x, y),
+        C { re, im: 0.0 } if re.abs() <= MAX_INTEGER_EXPONENT && re.fract() == 0.0 => {
+            integer_power(x, re as i32)
+        }
+        _ => general_power(x, y),
     }
 }
 
-/// The exponent of the greater part.
+/// Returns the binary exponent of the larger part.
 fn exponent(z: C) -> i32 {
     let of = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
     let greater = z.re.abs().max(z.im.abs());
@@ -49,28 +52,28 @@ fn exponent(z: C) -> i32 {
 }
 
 #[derive(Clone, Copy)]
-struct Wide {
+struct ComplexDoubleDouble {
     re: DoubleDouble,
     im: DoubleDouble,
 }
 
-impl std::ops::Mul for Wide {
+impl std::ops::Mul for ComplexDoubleDouble {
     type Output = Self;
     fn mul(self, other: Self) -> Self {
         Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
     }
 }
 
-/// By repeated squaring.
-fn integer(x: C, n: i32) -> C {
-    /// Squares of magnitudes are in range that are no greater a power of two, nor less than its
-    /// inverse.
-    const EXPONENT: i32 = 300;
+/// Returns the power by repeated squaring.
+fn integer_power(x: C, n: i32) -> C {
+    /// If the magnitude of the power's binary exponent is at most this number, the square of the
+    /// magnitude and its inverse are in range, and the base is not scaled.
+    const MAX_UNSCALED_EXPONENT: i32 = 300;
     let exponent = exponent(x);
-    let exponent = if (exponent * n).abs() > EXPONENT { exponent } else { 0 };
+    let exponent = if (exponent * n).abs() > MAX_UNSCALED_EXPONENT { exponent } else { 0 };
     let x = scale(x, -exponent);
-    let mut square = Wide { re: x.re.into(), im: x.im.into() };
-    let mut product: Option<Wide> = None;
+    let mut square = ComplexDoubleDouble { re: x.re.into(), im: x.im.into() };
+    let mut product: Option<ComplexDoubleDouble> = None;
     let mut rest = n.unsigned_abs();
     while rest > 0 {
         if rest % 2 == 1 {
@@ -86,17 +89,17 @@ fn integer(x: C, n: i32) -> C {
     if n > 0 {
         return scale(power, exponent * n);
     }
-    let norm = power.re * power.re + power.im * power.im;
-    scale(C::new(power.re / norm, -power.im / norm), exponent * n)
+    let norm_sqr = power.re * power.re + power.im * power.im;
+    scale(C::new(power.re / norm_sqr, -power.im / norm_sqr), exponent * n)
 }
 
-fn any(x: C, y: C) -> C {
-    /// What may be split.
-    const LARGEST: f64 = 1e100;
+fn general_power(x: C, y: C) -> C {
+    /// The largest magnitude for which Veltkamp's splitting in a product doesn't overflow.
+    const MAX_SPLITTABLE: f64 = 1e100;
     let (logarithm, angle) = log(x);
     let re = y.re * logarithm.high - y.im * angle.high;
     let im = y.re * angle.high + y.im * logarithm.high;
-    if y.re.abs().max(y.im.abs()) > LARGEST || im.abs() > LARGEST_ANGLE {
+    if y.re.abs().max(y.im.abs()) > MAX_SPLITTABLE || im.abs() > MAX_REDUCIBLE_ANGLE {
         return exp(C::new(re, im));
     }
     let re = logarithm * y.re - angle * y.im;
@@ -107,24 +110,26 @@ fn any(x: C, y: C) -> C {
     C::new(times_exp(re.high, factor, cos), times_exp(re.high, factor, sin))
 }
 
-/// The logarithm of the magnitude, and the angle: those in f64, and the first term of what they
-/// lack.
+/// Returns the logarithm of the magnitude, and the angle. The high part is the f64 result, the low
+/// part its rounding error to first order.
 fn log(x: C) -> (DoubleDouble, DoubleDouble) {
-    /// Smaller angles may come from a part that is lost when scaled, and have no digits to lack.
-    const SMALLEST_ANGLE: f64 = 1e-280;
+    /// Smaller angles are not corrected: the part that they come from may be lost by scaling, and
+    /// they have no digits beyond those of an f64.
+    const MIN_CORRECTED_ANGLE: f64 = 1e-280;
     let exponent = exponent(x);
     let scaled = scale(x, -exponent);
     let (re, im) = (DoubleDouble::from(scaled.re), DoubleDouble::from(scaled.im));
-    let norm = re * re + im * im;
-    // Half the logarithm of the square, which a power of two brings near one.
-    let twos = [SQRT_2, 2.0 * SQRT_2, 4.0 * SQRT_2].iter().filter(|&&bound| norm.high > bound).count();
-    let norm = norm.scale(1.0 / f64::from(1 << twos));
-    let twice = norm.high.ln();
-    let rest = ((norm - 1.0.into()) + norm * expm1_small(-twice)).value();
+    let norm_sqr = re * re + im * im;
+    // Half of the logarithm of the squared magnitude, which is scaled by a power of two to be near
+    // one.
+    let twos = [SQRT_2, 2.0 * SQRT_2, 4.0 * SQRT_2].iter().filter(|&&bound| norm_sqr.high > bound).count();
+    let norm_sqr = norm_sqr.scale(1.0 / f64::from(1 << twos));
+    let twice = norm_sqr.high.ln();
+    let rest = ((norm_sqr - 1.0.into()) + norm_sqr * expm1_small(-twice)).value();
     let twos = multiple_of_ln_2(f64::from(2 * exponent + twos as i32));
     let logarithm = (twos + twice.into() + rest.into()).scale(0.5);
     let angle = x.im.atan2(x.re);
-    if angle.abs() < SMALLEST_ANGLE {
+    if angle.abs() < MIN_CORRECTED_ANGLE {
         return (logarithm, angle.into());
     }
     let (sin, cos) = sin_cos(angle);

@@ -2,18 +2,18 @@
 
 use crate::ops::math::f32_functions::{Arithmetic, INF, polynomial};
 use crate::ops::math::f64_functions::logarithm::minus_log;
-use crate::ops::math::f64_functions::{SCALE, add_smaller};
+use crate::ops::math::f64_functions::{SUBNORMAL_SCALE, fast_two_sum};
 
-/// Arguments from here on, in magnitude, have tails.
-const CENTRAL: f64 = 0.7;
+/// Arguments of at least this magnitude are in the tails.
+const ERF_INV_CENTRAL_LIMIT: f64 = 0.7;
 
-/// `sqrt(pi) / 2`, and what it lacks.
-const SLOPE: f64 = 0.886226925452758;
-const SLOPE_LOW: f64 = -3.8332932499128993e-17;
+/// `sqrt(pi) / 2`, and its rounding error.
+const ERF_INV_SLOPE_AT_ZERO: f64 = 0.886226925452758;
+const ERF_INV_SLOPE_AT_ZERO_LOW: f64 = -3.8332932499128993e-17;
 
-/// `(erf_inv(x) / x - sqrt(pi) / 2) / x^2` over `x^2 - END` as a quotient of polynomials, for
-/// `|x| <= CENTRAL`; error 2^-57 of `erf_inv(x)`.
-const END: f64 = 0.49;
+/// `(erf_inv(x) / x - sqrt(pi) / 2) / x^2` as a quotient of polynomials in `x^2 -
+/// CENTRAL_SQUARE_LIMIT`, for `|x| <= ERF_INV_CENTRAL_LIMIT`; the error of `erf_inv(x)` is 2^-57.
+const CENTRAL_SQUARE_LIMIT: f64 = 0.49;
 const CENTRAL_NUMERATOR: [f64; 7] = [
     0.3280181636801348,
     -1.5762998889726085,
@@ -33,13 +33,14 @@ const CENTRAL_DENOMINATOR: [f64; 7] = [
     0.09692154643938014,
 ];
 
-/// Tails are remote from here on, in `s = sqrt(-log(2 (1 - x)))`.
-const REMOTE: f64 = 1.75;
+/// From this number on, `s = sqrt(-log(2 (1 - |x|)))` is in the remote part of a tail.
+const REMOTE_TAIL_START: f64 = 1.75;
 
-/// `s - erf_inv(x)` less a line over `s`, as a quotient of polynomials over `s - START`, for
-/// `0.71 <= s <= REMOTE`; error 2^-58 of `erf_inv(x)`. The line leaves 0.02 at most.
-const LINE: [f64; 2] = [-7.0 / 64.0, 5.0 / 32.0];
-const START: f64 = 0.75;
+/// `s - erf_inv(x)` minus a line in `s`, as a quotient of polynomials in `s - TAIL_ORIGIN`, for
+/// `0.71 <= s <= REMOTE_TAIL_START`; the error of `erf_inv(x)` is 2^-58. The magnitude of the
+/// quotient is at most 0.02.
+const TAIL_LINE: [f64; 2] = [-7.0 / 64.0, 5.0 / 32.0];
+const TAIL_ORIGIN: f64 = 0.75;
 const TAIL_NUMERATOR: [f64; 9] = [
     -0.013989438253417407,
     0.1373807621667295,
@@ -62,10 +63,11 @@ const TAIL_DENOMINATOR: [f64; 8] = [
     0.0029913244861856387,
 ];
 
-/// The same less a constant over `s - REMOTE` for `REMOTE <= s <= 6.01`, which is past that of the
-/// last number below one; error 2^-57.
-const REMOTE_LINE: f64 = 5.0 / 32.0;
-const REMOTE_NUMERATOR: [f64; 10] = [
+/// `s - erf_inv(x)` minus a constant, as a quotient of polynomials in `s - REMOTE_TAIL_START`, for
+/// `REMOTE_TAIL_START <= s <= 6.01`. The `s` of the last number below one is less than that. The
+/// error of `erf_inv(x)` is 2^-57.
+const REMOTE_TAIL_CONSTANT: f64 = 5.0 / 32.0;
+const REMOTE_TAIL_NUMERATOR: [f64; 10] = [
     -0.00931796461250615,
     0.03114756288311398,
     0.046271964912495175,
@@ -77,7 +79,7 @@ const REMOTE_NUMERATOR: [f64; 10] = [
     -3.191201268888933e-06,
     -3.038675342671908e-08,
 ];
-const REMOTE_DENOMINATOR: [f64; 10] = [
+const REMOTE_TAIL_DENOMINATOR: [f64; 10] = [
     1.0,
     2.2825052816754705,
     2.3053917401965727,
@@ -90,45 +92,45 @@ const REMOTE_DENOMINATOR: [f64; 10] = [
     1.9668761908657231e-07,
 ];
 
-/// Inverse of `erf`; infinities at -1 and 1, NaN beyond.
+/// Inverse of `erf`. The results are infinities at -1 and 1, and NaN outside.
 ///
-/// Near the ends, `1 - erf(y)` is about `exp(-y^2) / 2`, so that the square root of a logarithm, to
-/// more than an f64, is within 3% of the result.
+/// Near 1, `1 - erf(y)` is about `exp(-y^2) / 2`. So the square root of a logarithm, computed as
+/// the sum of two numbers, is within 3% of the result.
 #[inline(always)]
 #[must_use]
 pub fn erf_inv<A: Arithmetic>(x: f64) -> f64 {
     let a = x.abs();
-    let is_central = a < CENTRAL;
+    let is_central = a < ERF_INV_CENTRAL_LIMIT;
     let rest = 1.0 - a;
     let (log, log_low) = minus_log::<A>(rest + rest);
     let s = log.sqrt();
     let s_low = (A::fma(-s, s, log) + log_low) * (0.5 / s);
 
     let z = x * x;
-    let remote = s >= REMOTE;
-    let [t, u, v] = [A::fma(x, x, -END), s - START, s - REMOTE];
+    let remote = s >= REMOTE_TAIL_START;
+    let [t, u, v] = [A::fma(x, x, -CENTRAL_SQUARE_LIMIT), s - TAIL_ORIGIN, s - REMOTE_TAIL_START];
     let numerator = polynomial::<A, _>(u, TAIL_NUMERATOR);
-    let numerator = if remote { polynomial::<A, _>(v, REMOTE_NUMERATOR) } else { numerator };
+    let numerator = if remote { polynomial::<A, _>(v, REMOTE_TAIL_NUMERATOR) } else { numerator };
     let numerator = if is_central { polynomial::<A, _>(t, CENTRAL_NUMERATOR) } else { numerator };
     let denominator = polynomial::<A, _>(u, TAIL_DENOMINATOR);
-    let denominator = if remote { polynomial::<A, _>(v, REMOTE_DENOMINATOR) } else { denominator };
+    let denominator = if remote { polynomial::<A, _>(v, REMOTE_TAIL_DENOMINATOR) } else { denominator };
     let denominator = if is_central { polynomial::<A, _>(t, CENTRAL_DENOMINATOR) } else { denominator };
     let quotient = numerator / denominator;
 
-    let small = a < 1.0 / SCALE;
-    let scaled = x * if small { SCALE } else { 1.0 };
+    let small = a < 1.0 / SUBNORMAL_SCALE;
+    let scaled = x * if small { SUBNORMAL_SCALE } else { 1.0 };
     let rise = z * quotient;
     let rise_low = A::fma(A::fma(x, x, -z), quotient, A::fma(z, quotient, -rise));
-    let (slope, slope_low) = add_smaller(SLOPE, rise);
-    let slope_low = slope_low + (SLOPE_LOW + rise_low);
+    let (slope, slope_low) = fast_two_sum(ERF_INV_SLOPE_AT_ZERO, rise);
+    let slope_low = slope_low + (ERF_INV_SLOPE_AT_ZERO_LOW + rise_low);
     let line = scaled * slope;
     let line_low = A::fma(scaled, slope_low, A::fma(scaled, slope, -line));
-    let line = (line + line_low) * if small { 1.0 / SCALE } else { 1.0 };
+    let line = (line + line_low) * if small { 1.0 / SUBNORMAL_SCALE } else { 1.0 };
 
-    let factor = if remote { 1.0 } else { 1.0 - LINE[1] };
+    let factor = if remote { 1.0 } else { 1.0 - TAIL_LINE[1] };
     let product = factor * s;
     let product_low = A::fma(factor, s_low, A::fma(factor, s, -product));
-    let (tail, rest) = add_smaller(product, if remote { -REMOTE_LINE } else { -LINE[0] });
+    let (tail, rest) = fast_two_sum(product, if remote { -REMOTE_TAIL_CONSTANT } else { -TAIL_LINE[0] });
     let tail = (tail + (rest + product_low - quotient)).copysign(x);
     let result = if is_central { line.copysign(x) } else { tail };
     let result = if a == 1.0 { INF.copysign(x) } else { result };

@@ -1,29 +1,36 @@
-//! Sine and cosine of f64, with the steps of the IBM Accurate Mathematical Library as glibc has
-//! them since 2.28: the angle less quarter turns, in two parts; the nearest multiple of 1/128, of
-//! which sine and cosine are known; short series for what is left, and for small angles.
+//! Sine and cosine of f64, with the steps of the IBM Accurate Mathematical Library as glibc has had
+//! them since 2.28. A multiple of `pi / 2` is subtracted from the angle, and the difference is the
+//! sum of two numbers. For the nearest multiple of 1/128 to this reduced angle, a table has the
+//! sine and the cosine. Short series give the sine and the cosine of the residual angle, and the
+//! addition theorem combines them. Small angles have a series without a table.
 
 use crate::dtype::Lane;
 use crate::exec::simd::Aligned;
-use crate::ops::math::f64_glibc::{CHUNK, Chunks, Function, Rows, SHIFT, settle};
+use crate::ops::math::f64_glibc::{
+    CHUNK, ChunkedOperands, GlibcFunction, ROUNDING_SHIFT, TableRows, replace_nans,
+};
 
-/// A quarter turn in two parts, and one over it.
-const QUARTER: f64 = std::f64::consts::FRAC_PI_2;
-const QUARTER_REST: f64 = 6.123233995736766e-17;
-const QUARTERS: f64 = std::f64::consts::FRAC_2_PI;
+/// `pi / 2` as the sum of two numbers, and `2 / pi`.
+const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
+const HALF_PI_LOW: f64 = 6.123233995736766e-17;
+const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 
-/// A quarter turn in four parts, of which multiples are exact.
-const QUARTER_PARTS: [f64; 4] =
+/// `pi / 2` as the sum of four numbers. The products of the first ones with the multiples that
+/// occur are exact.
+const HALF_PI_GLIBC_PARTS: [f64; 4] =
     [1.5707963407039642, -1.3909067564377153e-08, -4.97899623147991e-17, -1.9034889620193266e-25];
 
-/// Angles below the first are the rest of no quarter turn, below the second of one; from the last
-/// on, the reduction of the C library is another.
-const RANGES: [f64; 3] = [0.85546875, 2.4262638092041016, 105414336.0];
+/// Limits of the magnitude of an angle. Below the first one, nothing is subtracted. Below the
+/// second one, the reduced angle is the distance to `pi / 2`. From the third one on, the C library
+/// uses another reduction, and the loop gives NaN.
+const REDUCTION_LIMITS: [f64; 3] = [0.85546875, 2.4262638092041016, 105414336.0];
 
-/// For rests of a sine that are smaller, a series of its own.
-const SMALL: f64 = 0.126;
+/// The sine of a reduced angle of smaller magnitude is computed by a series of its own.
+const SINE_SERIES_LIMIT: f64 = 0.126;
 
-/// `(sin(x) - x) / x^3` over `x^2`, for these.
-const SERIES: [f64; 5] = [
+/// Coefficients of `(sin(x) - x) / x^3` in powers of `x^2`, for magnitudes below
+/// `SINE_SERIES_LIMIT`.
+const SINE_SERIES: [f64; 5] = [
     -0.16666666666666666,
     0.008333333333332329,
     -0.00019841269834414642,
@@ -31,54 +38,59 @@ const SERIES: [f64; 5] = [
     -2.5022014848318398e-08,
 ];
 
-/// `(sin(x) - x) / x^3` and `(1 - cos(x)) / x^2` over `x^2`, for `|x| < 1/256`.
-const NEAR_SINE: [f64; 2] = [-0.16666666666666488, 0.008333332142857223];
-const NEAR_COSINE: [f64; 3] = [0.5, -0.04166666666666644, 0.001388888740079376];
+/// Coefficients of `(sin(x) - x) / x^3` and `(1 - cos(x)) / x^2` in powers of `x^2`, for the
+/// residual angle `|x| < 1/256`.
+const RESIDUAL_SINE: [f64; 2] = [-0.16666666666666488, 0.008333332142857223];
+const RESIDUAL_COSINE: [f64; 3] = [0.5, -0.04166666666666644, 0.001388888740079376];
 
-/// Adding this rounds to a multiple of 1/128, which the low bits of the sum then hold.
-const PARTS: f64 = SHIFT / 128.0;
+/// Adding this number rounds to a multiple of 1/128, whose numerator is then in the low bits of the
+/// sum.
+const ROUND_TO_128THS: f64 = ROUNDING_SHIFT / 128.0;
 
-/// The sign of an f64.
-const SIGN: u64 = 1 << 63;
+/// The sign bit of an f64.
+const F64_SIGN_BIT: u64 = 1 << 63;
 
-/// What is left of an angle, in two parts, and how the result is made of it: bit 0 asks for the
-/// cosine, `SIGN` for the other sign.
-type Reduced = (f64, f64, u64);
+/// A reduced angle as the sum of two numbers, and how the result is computed from it: if bit 0 is
+/// set it is the cosine of the angle, otherwise the sine; if `F64_SIGN_BIT` is set, the sign is
+/// changed.
+type ReducedAngle = (f64, f64, u64);
 
-/// By fields, so that a vector loop chooses by a mask.
+/// Selects each field by itself, so that a vector loop selects with a mask.
 #[inline(always)]
-fn choose(is: bool, yes: Reduced, no: Reduced) -> Reduced {
+fn select(is: bool, yes: ReducedAngle, no: ReducedAngle) -> ReducedAngle {
     (if is { yes.0 } else { no.0 }, if is { yes.1 } else { no.1 }, if is { yes.2 } else { no.2 })
 }
 
 #[inline(always)]
-fn reduce<const COSINE: bool>(x: f64) -> Reduced {
+fn reduce_angle<const COSINE: bool>(x: f64) -> ReducedAngle {
     let a = x.abs();
-    let q = QUARTER_PARTS;
-    let shifted = x.mul_add(QUARTERS, SHIFT);
-    let k = -(shifted - SHIFT);
+    let q = HALF_PI_GLIBC_PARTS;
+    let shifted = x.mul_add(TWO_OVER_PI, ROUNDING_SHIFT);
+    let k = -(shifted - ROUNDING_SHIFT);
     let y = k.mul_add(q[1], k.mul_add(q[0], x));
     let upper = k.mul_add(q[2], y);
     let far = k.mul_add(q[3], upper);
     let far_rest = k.mul_add(q[2], y - upper) + k.mul_add(q[3], upper - far);
-    let quarters = shifted.to_bits().wrapping_add(u64::from(COSINE));
-    let far = (far, far_rest, quarters & 1 | (quarters & 2) << 62);
-    // The cosine of what a quarter turn lacks, or the sine.
-    let lack = QUARTER - a;
+    let quadrant = shifted.to_bits().wrapping_add(u64::from(COSINE));
+    let far = (far, far_rest, quadrant & 1 | (quadrant & 2) << 62);
+    // The cosine of the angle is the sine of the difference between pi / 2 and the angle. The sine
+    // of the angle is the cosine of the difference.
+    let deficit = HALF_PI - a;
     let near = if COSINE {
-        (lack + QUARTER_REST, lack - (lack + QUARTER_REST) + QUARTER_REST, 0)
+        (deficit + HALF_PI_LOW, deficit - (deficit + HALF_PI_LOW) + HALF_PI_LOW, 0)
     } else {
-        (lack, QUARTER_REST, x.to_bits() & SIGN | 1)
+        (deficit, HALF_PI_LOW, x.to_bits() & F64_SIGN_BIT | 1)
     };
     let itself = (x, 0.0, u64::from(COSINE));
-    let (rest, low, kind) = choose(a < RANGES[0], itself, choose(a < RANGES[1], near, far));
-    (if a < RANGES[2] { rest } else { f64::NAN }, low, kind)
+    let (rest, low, kind) =
+        select(a < REDUCTION_LIMITS[0], itself, select(a < REDUCTION_LIMITS[1], near, far));
+    (if a < REDUCTION_LIMITS[2] { rest } else { f64::NAN }, low, kind)
 }
 
-/// The sine of a small angle of two parts.
+/// Returns the sine of `x + rest`, for a small angle.
 #[inline(always)]
-fn small_sine(x: f64, rest: f64) -> f64 {
-    let c = SERIES;
+fn sine_by_series(x: f64, rest: f64) -> f64 {
+    let c = SINE_SERIES;
     let square = x * x;
     let p = square.mul_add(c[4], c[3]);
     let p = square.mul_add(p, c[2]);
@@ -87,59 +99,60 @@ fn small_sine(x: f64, rest: f64) -> f64 {
     x + square.mul_add(p.mul_add(x, -(0.5 * rest)), rest)
 }
 
-/// Sine or cosine of an angle in two parts, without its sign, given the row of the sine or cosine
-/// of the nearest multiple of 1/128, and of its derivative.
+/// Returns the magnitude of the sine or the cosine of `x + rest`. The row belongs to the nearest
+/// multiple of 1/128, and has the value of the sine or the cosine there, and of its derivative.
 #[inline(always)]
-fn by_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_low]: [f64; 4]) -> f64 {
+fn sine_with_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_low]: [f64; 4]) -> f64 {
     let is_cosine = kind & 1 != 0;
     let a = x.abs();
-    let rest = f64::from_bits(rest.to_bits() ^ x.to_bits() & SIGN);
-    let x = a - (a + PARTS - PARTS);
+    let rest = f64::from_bits(rest.to_bits() ^ x.to_bits() & F64_SIGN_BIT);
+    let x = a - (a + ROUND_TO_128THS - ROUND_TO_128THS);
     let x = if is_cosine { x + rest } else { x };
     let rest = if is_cosine { 0.0 } else { rest };
     let square = x * x;
-    let (cube, p) = (x * square, square.mul_add(NEAR_SINE[1], NEAR_SINE[0]));
+    let (cube, p) = (x * square, square.mul_add(RESIDUAL_SINE[1], RESIDUAL_SINE[0]));
     let sine = x + cube.mul_add(p, rest);
     let sine = if is_cosine { cube.mul_add(p, x) } else { sine };
-    let p = square.mul_add(square.mul_add(NEAR_COSINE[2], NEAR_COSINE[1]), NEAR_COSINE[0]);
-    let lack = x.mul_add(rest, square * p);
-    let low = (-value).mul_add(lack, sine.mul_add(slope_low, value_low));
+    let p = square.mul_add(square.mul_add(RESIDUAL_COSINE[2], RESIDUAL_COSINE[1]), RESIDUAL_COSINE[0]);
+    let deficit = x.mul_add(rest, square * p);
+    let low = (-value).mul_add(deficit, sine.mul_add(slope_low, value_low));
     value + slope.mul_add(sine, low)
 }
 
-/// Sine or cosine of each element.
+/// Computes the sine or the cosine of each element.
 #[inline(always)]
-pub(super) fn sine<const COSINE: bool, F: Function>(chunks: Chunks<'_, F>) {
-    let mut rows = Rows::new([0.0; 4]);
+pub(super) fn sine<const COSINE: bool, F: GlibcFunction>(chunks: ChunkedOperands<'_, F>) {
+    let mut rows = TableRows::new([0.0; 4]);
     let Aligned((high, low, kinds)) = &mut Aligned(([0.0; CHUNK], [0.0; CHUNK], [0; CHUNK]));
-    for (x, y, out) in chunks.each() {
+    for (x, y, out) in chunks.into_chunks() {
         let n = x.len();
         let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
         for (((high, low), kind), &x) in high.iter_mut().zip(&mut *low).zip(&mut *kinds).zip(x) {
-            (*high, *low, *kind) = reduce::<COSINE>(f64::load(x));
+            (*high, *low, *kind) = reduce_angle::<COSINE>(f64::load(x));
         }
         let needed = high.iter().zip(&*kinds);
-        let needed = needed.map(|(x, kind)| (x.abs() + PARTS).to_bits() % 128 + 128 * (kind & 1));
-        let rows = rows.look_up(&ROWS.0, needed);
+        let needed = needed.map(|(x, kind)| (x.abs() + ROUND_TO_128THS).to_bits() % 128 + 128 * (kind & 1));
+        let rows = rows.look_up(&SINE_TABLE.0, needed);
         let reduced = high.iter().zip(&*low).zip(&*kinds);
         for ((out, ((&x, &low), &kind)), &row) in out.iter_mut().zip(reduced).zip(rows) {
-            let long = by_row(x, low, kind, row).abs();
-            let short = small_sine(x, low).abs();
+            let long = sine_with_row(x, low, kind, row).abs();
+            let short = sine_by_series(x, low).abs();
             let is_cosine = kind & 1 != 0;
-            let is_short = !is_cosine & (x.abs() < SMALL);
+            let is_short = !is_cosine & (x.abs() < SINE_SERIES_LIMIT);
             let size = if is_short { short } else { long };
             let sign = if is_cosine { 0 } else { x.to_bits() };
-            *out = f64::from_bits(size.to_bits() | (sign ^ kind) & SIGN).store();
+            *out = f64::from_bits(size.to_bits() | (sign ^ kind) & F64_SIGN_BIT).store();
         }
-        settle::<F>(x, y, out);
+        replace_nans::<F>(x, y, out);
     }
 }
 
-/// Of sines, then of cosines: the value in two parts, and those of the derivative.
-static ROWS: Aligned<[[f64; 4]; 256]> = {
+/// 128 rows for sines, then 128 rows for cosines. A row has the value as the sum of two numbers,
+/// and the derivative as the sum of two numbers.
+static SINE_TABLE: Aligned<[[f64; 4]; 256]> = {
     let (mut rows, mut i) = ([[0.0; 4]; 256], 0);
-    while i < MULTIPLES.len() {
-        let [sine, sine_low, cosine, cosine_low] = MULTIPLES[i];
+    while i < SINE_COSINE_128THS.len() {
+        let [sine, sine_low, cosine, cosine_low] = SINE_COSINE_128THS[i];
         let [sine, sine_low] = [f64::from_bits(sine), f64::from_bits(sine_low)];
         let [cosine, cosine_low] = [f64::from_bits(cosine), f64::from_bits(cosine_low)];
         rows[i] = [sine, sine_low, cosine, cosine_low];
@@ -149,10 +162,10 @@ static ROWS: Aligned<[[f64; 4]; 256]> = {
     Aligned(rows)
 };
 
-/// Bits of sine and cosine of `i / 128`, and of what these lack. The last digit of some of the
-/// latter isn't the nearest, as it isn't in glibc.
+/// The bits of the sine of `i / 128` and of its rounding error, and those of the cosine. As in
+/// glibc, the last digit of some rounding errors isn't correctly rounded.
 #[rustfmt::skip]
-const MULTIPLES: [[u64; 4]; 110] = [
+const SINE_COSINE_128THS: [[u64; 4]; 110] = [
     [0x0000_0000_0000_0000, 0x0000_0000_0000_0000, 0x3ff0_0000_0000_0000, 0x0000_0000_0000_0000],
     [0x3f7f_ffea_aaae_eeef, 0xbc1e_45e2_ec67_b77c, 0x3fef_ffc0_0015_5552, 0x3c8f_4a01_a019_6dae],
     [0x3f8f_ffaa_aaee_eed5, 0xbc02_ab63_9a9f_0777, 0x3fef_ff00_0155_549f, 0x3c82_8a28_a03a_5ef3],

@@ -1,5 +1,5 @@
-//! Tables of `exp`, `log` and `pow` in f64: data of `exp_data.c`, `log_data.c` and
-//! `pow_log_data.c` of Arm's Optimized Routines, which are those of glibc.
+//! Tables of `exp`, `log` and `pow` in f64. The data are those of `exp_data.c`, `log_data.c` and
+//! `pow_log_data.c` of Arm's Optimized Routines, which glibc has too.
 //!
 //! Copyright (c) 2018-2023, Arm Limited.
 //! SPDX-License-Identifier: MIT OR Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,10 @@
 
 use crate::exec::simd::Aligned;
 
-/// For `2^(i/128)`: the bits of what is missing, relatively, and those of the nearest f64 less `i << 45`.
+/// Row `i` has the bits of the relative rounding error of the f64 nearest to `2^(i/128)`, and the
+/// bits of this f64 minus `i << 45`.
 #[rustfmt::skip]
-pub(super) static EXP: Aligned<[[u64; 2]; 128]> = Aligned([
+pub(super) static EXP_TABLE: Aligned<[[u64; 2]; 128]> = Aligned([
     [0x0000_0000_0000_0000, 0x3ff0_0000_0000_0000], [0x3c9b_3b4f_1a88_bf6e, 0x3fef_f63d_a9fb_3335],
     [0xbc71_6013_9cd8_dc5d, 0x3fef_ec9a_3e77_8061], [0xbc90_5e7a_1087_66d1, 0x3fef_e315_e86e_7f85],
     [0x3c8c_d252_3567_f613, 0x3fef_d9b0_d315_8574], [0xbc8b_ce80_23f9_8efa, 0x3fef_d06b_29dd_f6de],
@@ -81,9 +82,10 @@ pub(super) static EXP: Aligned<[[u64; 2]; 128]> = Aligned([
     [0x3c77_893b_4d91_cd9d, 0x3fef_e7c1_819e_90d8], [0x3c53_05c1_4160_cc89, 0x3fef_f3c2_2b8f_71f1],
 ]);
 
-/// The bits of `1 / c` and `log(c)` for `c` in the middle of each part of the range of significands.
+/// The range of significands has 128 parts. The row of a part has the bits of `1 / c` and `log(c)`,
+/// where `c` is near the middle of the part.
 #[rustfmt::skip]
-pub(super) static LOG: Aligned<[[u64; 2]; 128]> = Aligned(bits([
+pub(super) static LOG_TABLE: Aligned<[[u64; 2]; 128]> = Aligned(bits([
     [1.4504249240398293, -0.3718565645633589], [1.442253508327276, -0.36620682668944937],
     [1.4341736174350004, -0.3605888069791945], [1.426183816329995, -0.3550022171419869],
     [1.4182825527052965, -0.34944666968829097], [1.4104682921759335, -0.3439217713603284],
@@ -150,10 +152,11 @@ pub(super) static LOG: Aligned<[[u64; 2]; 128]> = Aligned(bits([
     [0.7335242966002608, 0.30989455774829366], [0.729344777457841, 0.31560871301871884],
 ]));
 
-/// The same in more digits: a short `1 / c`, `log(c)` in two parts, and -1, since a loop that
-/// leaves something out of rows can't take the last ones.
+/// The same in more digits, for `pow`: a `1 / c` of few bits, `log(c)` as the sum of two numbers,
+/// and -1. The last column is the constant that the loop adds, because a loop that leaves out a
+/// column can't read the last rows with full vectors.
 #[rustfmt::skip]
-pub(super) static LOG_FINE: Aligned<[[f64; 4]; 128]> = Aligned([
+pub(super) static POW_LOG_TABLE: Aligned<[[f64; 4]; 128]> = Aligned([
     [1.4140625, -0.3464667673462145, 5.929407345889625e-15, -1.0], [1.40625, -0.34092658697056777, -2.544157440035963e-14, -1.0],
     [1.3984375, -0.3353555419211034, -3.443525940775045e-14, -1.0], [1.390625, -0.3297532863724655, -2.500123826022799e-15, -1.0],
     [1.3828125, -0.32411946865420305, -8.929337133850617e-15, -1.0], [1.375, -0.31845373111855224, 1.7625431312172662e-14, -1.0],
