@@ -15,13 +15,13 @@ pub use self::source::Source;
 use self::tiles::{Tiles, take, with_scratch};
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
-use crate::cost::Cost;
+use crate::cost::{Cost, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 
-/// Elements of a tile: four buffers of 8-byte elements fill 32 KB.
-pub const TILE: usize = 1024;
+/// Elements of a tile.
+pub const TILE: usize = TILE_ELEMENTS;
 
 /// Elements that a kernel with several steps computes together, so that the results of one step
 /// are in the first-level cache for the next. (`kernels`: exp_f32, exp_f64.)

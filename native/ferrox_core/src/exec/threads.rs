@@ -4,3 +4,4 @@ mod affinity;
 pub mod cooperative_yield;
 mod fork_join;
 pub mod parallel;
+pub mod pool;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rayon_core::ThreadPool;
 
 use crate::exec::threads::affinity;
-use crate::exec::threads::parallel::lock;
+use crate::exec::threads::pool::lock;
 
 /// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
 /// (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share hundreds of products,

@@ -1,5 +1,5 @@
-//! The pool of threads, and the one place that decides when to use it, and when
-//! work is too long for a scheduler that others wait for.
+//! Decides when several threads share work, when work is too long for a scheduler that others wait
+//! for, and splits it.
 //!
 //! Work is measured in picoseconds of one thread, estimated as elements times
 //! cost per element. How work is split never changes a result.
@@ -7,15 +7,15 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rayon_core::ThreadPool;
 
-use crate::cost::{Cost, Work, work};
-use crate::exec::elementwise::TILE;
-use crate::exec::threads::cooperative_yield::{PIECE, TURN, pause};
+use crate::cost::{Cost, TILE_ELEMENTS, Work, work};
+use crate::exec::threads::cooperative_yield::{self, PIECE, TURN, pause};
 use crate::exec::threads::fork_join::offer;
-use crate::exec::threads::{affinity, cooperative_yield};
+use crate::exec::threads::pool::{lock, pool};
+pub use crate::exec::threads::pool::{set_threads, threads};
 
 /// What is estimated to take longer is long. Estimates lean to too much: of what is short, the
 /// longest takes 350 us here, and a millisecond, which is what the VM asks of a call, on a machine
@@ -36,42 +36,6 @@ const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
 
 /// Parts of elements that cost less than this start where a tile does.
 const SMALL: Cost = 20_000;
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Asking the system takes longer than many an operation.
-static CORES: OnceLock<usize> = OnceLock::new();
-static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
-
-/// Sets the number of threads; zero means one for each core. More than that have no effect once
-/// the pool is in use.
-pub fn set_threads(threads: usize) {
-    THREADS.store(threads, Ordering::Relaxed);
-}
-
-/// The number of threads that large operations use.
-#[inline]
-#[must_use]
-pub fn threads() -> usize {
-    match THREADS.load(Ordering::Relaxed) {
-        0 => *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        n => n,
-    }
-}
-
-/// The pool, of a thread less than may work, since who calls works as well. One more, with nothing
-/// to do, would look for work on the core of one that has some. None with one thread, or where
-/// threads can't be had.
-fn pool() -> Option<&'static ThreadPool> {
-    POOL.get_or_init(|| {
-        let others = threads().checked_sub(1).filter(|&others| others > 0)?;
-        let builder = rayon_core::ThreadPoolBuilder::new()
-            .num_threads(others)
-            .thread_name(|i| format!("ferrox-{i}"))
-            .start_handler(|_| affinity::register());
-        builder.build().ok()
-    })
-    .as_ref()
-}
 
 /// Threads of the pool that help the one that calls.
 #[derive(Clone, Copy)]
@@ -234,7 +198,7 @@ pub fn try_fill<E: Send>(
 ) -> Result<(), E> {
     let parts = parts(work(size, cost), false).max(out.len() / PIECE);
     // Parts of small elements start where a tile does.
-    let align = if cost < SMALL { TILE } else { 1 };
+    let align = if cost < SMALL { TILE_ELEMENTS } else { 1 };
     fill_any(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
 }
 
@@ -344,11 +308,6 @@ fn share<T, E: Send>(
         None => own(),
     }
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
-/// The lock, after a panic of who had it too.
-pub(in crate::exec) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
