@@ -15,7 +15,7 @@ defmodule Ferrox.NativeTest do
 
     matrix = put_elem(many, 1, {2000, 2000})
 
-    assert Native.dot_normal({:f, 32}, {2000, 2000}, {matrix, [1], []}, {matrix, [0], []}) ==
+    assert Native.dot_normal({:f, 32}, {2000, 2000}, matrix, [1], [], matrix, [0], []) ==
              :dirty
   end
 
