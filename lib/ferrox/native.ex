@@ -84,8 +84,7 @@ defmodule Ferrox.Native do
     window_elements: 4,
     fourier: 6,
     solve: 4,
-    factor: 4,
-    panic: 1
+    factor: 4
   ]
 
   stubs =

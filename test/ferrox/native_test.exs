@@ -50,7 +50,7 @@ defmodule Ferrox.NativeTest do
 
   test "a panic in Rust reaches Elixir as an exception, and the library goes on" do
     # rustler's message for a panic; Rust prints where it happened on stderr.
-    for nif <- [&Native.panic_normal/1, &Native.panic_dirty/1] do
+    for nif <- [&Ferrox.PanicNif.panic_normal/1, &Ferrox.PanicNif.panic_dirty/1] do
       assert_raise ErlangError, ~r/nif_panicked/, fn -> nif.("on purpose") end
     end
 

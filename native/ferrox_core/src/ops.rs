@@ -26,7 +26,6 @@ macro_rules! named {
 pub mod all_close;
 pub mod binary;
 pub mod cast;
-mod compare;
 pub mod conv;
 pub mod create;
 pub mod cumulative;

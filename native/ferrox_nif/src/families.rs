@@ -642,8 +642,3 @@ pub fn iota<'a>(call: Call<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -
 pub fn eye<'a>(call: Call<'a>, dtype: Type, shape: Dims) -> Term<'a> {
     call.tensor(work(&shape.0, ops::create::COST), "eye", dtype.0, &shape.0, ops::create::eye)
 }
-
-/// Panics, for the test that a panic reaches Elixir as an exception.
-pub fn panic<'a>(_call: Call<'a>, message: String) -> Term<'a> {
-    std::panic::panic_any(message)
-}

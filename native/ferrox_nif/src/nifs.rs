@@ -60,7 +60,6 @@ nifs! { families:
     fn cumulative, cumulative_normal, cumulative_dirty(op: Cumulative, axis: usize, reverse: bool, input: Operand<'_>);
     fn all_close, all_close_normal, all_close_dirty(shape: Dims, tolerances: Tolerances, left: Operand<'_>, right: Operand<'_>);
     fn window_elements, window_elements_normal, window_elements_dirty(shape: Dims, windows: WindowOptions, input: Operand<'_>, pad: Operand<'_>);
-    fn panic, panic_normal, panic_dirty(message: String);
 }
 
 nifs! { linalg:

@@ -12,7 +12,8 @@ mod tiles;
 mod value_narrowing;
 
 pub use self::source::Source;
-use self::tiles::{Tiles, take, with_scratch};
+use self::tiles::{Tiles, aligned, take, with_scratch};
+use self::value_narrowing::Narrowed;
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
 use crate::cost::{Cost, TILE_ELEMENTS};
@@ -26,10 +27,6 @@ pub const TILE: usize = TILE_ELEMENTS;
 /// Elements that a kernel with several steps computes together, so that the results of one step
 /// are in the first-level cache for the next. (`kernels`: exp_f32, exp_f64.)
 pub const CHUNK: usize = 256;
-
-/// For results of at most this many bytes, operands that are broadcast or lie apart are copied
-/// together first: planning how to walk through them would take longer.
-pub const GATHERED_RESULT_BYTES: usize = 4096;
 
 /// The most operands of a kernel.
 pub const MAX_OPERANDS: usize = 3;
@@ -58,6 +55,8 @@ pub struct Plan {
     pub loads: [Option<Conversion>; MAX_OPERANDS],
     /// From what the kernel computes to the type of the result; `None` where they are the same.
     pub store: Option<Conversion>,
+    /// Bytes of an element of the result.
+    pub width: usize,
     /// A faster kernel for operands whose values a narrower type holds.
     pub narrowing: Option<ValueNarrowing>,
     /// What an element of the result costs.
@@ -83,13 +82,12 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
         }
         return run_direct(plan, size, out, operands);
     }
-    if out.len() <= GATHERED_RESULT_BYTES {
-        return run_gathered(plan, shape, size, out, sources);
+    if size <= TILE {
+        return run_one_tile(plan, shape, size, out, sources);
     }
-    let width = out.len() / size;
     let mut prepared = Default::default();
-    let tiles = Tiles::new(plan, shape, width, sources, &mut prepared);
-    let lead = streaming_stores::lead([(&*out, width)]);
+    let tiles = Tiles::new(plan, shape, sources, &mut prepared);
+    let lead = streaming_stores::lead([(&*out, plan.width)]);
     streaming_stores::try_fill(out, size, plan.cost, lead, |start, part| tiles.run(start, part))
 }
 
@@ -120,7 +118,7 @@ fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]
         Operand::Slice(bytes) => Some((*bytes, bytes.len() / size)),
         Operand::Scalar(_) => None,
     });
-    let lead = streaming_stores::lead([(&*out, out.len() / size)].into_iter().chain(dense));
+    let lead = streaming_stores::lead([(&*out, plan.width)].into_iter().chain(dense));
     streaming_stores::try_fill(out, size, plan.cost, lead, |start, out| {
         let mut part = [Operand::Scalar(&[]); MAX_OPERANDS];
         for (part, operand) in part.iter_mut().zip(operands) {
@@ -133,28 +131,66 @@ fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]
     })
 }
 
-/// `run` for a small result: operands are copied together where they lie apart, then tiles are
-/// computed in what is left of the same memory.
-fn run_gathered(
+/// `run` of at most a tile: every operand is copied together, where it lies apart, and converted as
+/// a whole.
+fn run_one_tile(
     plan: &Plan,
     shape: &[usize],
     size: usize,
     out: &mut [u8],
     sources: &[Source<'_>],
 ) -> Result<(), Fault> {
+    let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
+    let converted = lanes.map(|lane| aligned(size * lane)).sum::<usize>();
     let gathered = sources.iter().map(|source| source.gathered_bytes(size)).sum::<usize>();
-    with_scratch(gathered + Tiles::scratch_bytes(plan), |mut memory| {
+    with_scratch(converted + gathered, |mut memory| {
         let mut dense = [Source::Scalar(&[]); MAX_OPERANDS];
         for (dense, source) in dense.iter_mut().zip(sources) {
-            let buffer = take(&mut memory, source.gathered_bytes(size));
-            *dense = source.gathered(shape, buffer);
+            *dense = source.gathered(shape, take(&mut memory, source.gathered_bytes(size)));
         }
         let dense = &dense[..sources.len()];
-        let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
-        if direct_operands(plan, dense, &mut operands) {
-            return (plan.kernel)(out, &operands[..dense.len()]);
+        let mut buffers: [&mut [u8]; MAX_OPERANDS] = Default::default();
+        for (buffer, load) in buffers.iter_mut().zip(&plan.loads) {
+            *buffer = take(&mut memory, load.map_or(0, |load| size * load.lane));
         }
-        let mut prepared = Default::default();
-        Tiles::new(plan, &[size], out.len() / size, dense, &mut prepared).run_in(memory, 0, out)
+        if let Some(narrowing) = &plan.narrowing {
+            let mut scalars = Default::default();
+            let narrowed = Narrowed::new(narrowing, dense, &mut scalars);
+            let buffers = buffers.iter_mut().map(|buffer| &mut **buffer);
+            if let Some(narrowed) = narrowed
+                && narrowed.run(0, size, buffers, out)?
+            {
+                return Ok(());
+            }
+        }
+        let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
+        for (((operand, source), load), buffer) in
+            operands.iter_mut().zip(dense).zip(&plan.loads).zip(&mut buffers)
+        {
+            *operand = match (source, load) {
+                (Source::Dense { bytes, .. }, None) => Operand::Slice(bytes),
+                (Source::Dense { bytes, .. }, Some(load)) => {
+                    (load.convert)(bytes, buffer);
+                    Operand::Slice(buffer)
+                }
+                (Source::Scalar(element), None) => Operand::Scalar(element),
+                (Source::Scalar(element), Some(load)) => {
+                    let converted = &mut buffer[..load.lane];
+                    (load.convert)(element, converted);
+                    Operand::Scalar(converted)
+                }
+                _ => unreachable!("broadcast tensors are gathered, and tiles make the others"),
+            };
+        }
+        let operands = &operands[..dense.len()];
+        match plan.store {
+            None => (plan.kernel)(out, operands),
+            Some(Conversion { lane, convert }) => {
+                let computed = &mut memory[..size * lane];
+                (plan.kernel)(computed, operands)?;
+                convert(computed, out);
+                Ok(())
+            }
+        }
     })
 }

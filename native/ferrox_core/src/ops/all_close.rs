@@ -82,7 +82,7 @@ pub fn all_close(
         Source::Scalar(parameters),
     ];
     let loads = [lane.load(dtypes[0]), lane.load(dtypes[1]), None];
-    let plan = Plan { kernel, loads, store: None, narrowing: None, cost: cost(dtypes) };
+    let plan = Plan { kernel, loads, store: None, width: 1, narrowing: None, cost: cost(dtypes) };
     let mut close = scratch(OP, DType::U8, &shape, size)?;
     elementwise::run(&plan, &shape, &mut close, &sources).map_err(|fault| Error::Element {
         op: OP,

@@ -4,12 +4,13 @@
 //! are computed as, so that the result is rounded once, as if computed in
 //! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
 
+mod compare;
 mod half;
 mod round_to_odd;
 
 use num_complex::Complex;
 
-use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+use self::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use crate::cost::{BYTE, Cost};
 use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
@@ -217,6 +218,7 @@ fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Plan> {
         kernel,
         loads: [left, right, None],
         store: computed.store(out),
+        width: out.width(),
         narrowing: narrowing(op, compute, out, operands),
         cost: cost(op, out, operands),
     })
@@ -513,7 +515,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         },
         BinaryOp::Pow => match compute {
             Compute::Single => return Some(f32_loops::kernel::<f32_loops::Pow>(out)),
-            Compute::As(DType::F64) => f64_glibc::binary(op).unwrap_or(tile::<Pow, f64>),
+            Compute::As(DType::F64) => f64_glibc::pow_kernel().unwrap_or(tile::<Pow, f64>),
             Compute::As(DType::C64) => f32_loops::complex::pow,
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             Compute::Wide => tile::<Pow, i128>,
@@ -523,7 +525,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             _ => return None,
         },
         BinaryOp::Remainder => match compute {
-            Compute::As(DType::F64) => f64_glibc::binary(op).unwrap_or(tile::<Remainder, f64>),
+            Compute::As(DType::F64) => f64_glibc::remainder_kernel().unwrap_or(tile::<Remainder, f64>),
             _ => real!(Remainder),
         },
         BinaryOp::Quotient => wide!(Quotient),

@@ -85,7 +85,7 @@ pub fn reduce_dense(
 ) -> Result<(), Error> {
     let (kernels, store) = resolve(op, to, dtype)
         .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] })?;
-    fold_all(op.name(), kernels, bytes, dtype, View { along, store }, out)
+    fold_all(op.name(), kernels, bytes, dtype, View { along, store, width: to.width() }, out)
 }
 
 /// The loops, and what becomes of their lanes.
@@ -185,6 +185,8 @@ impl Split {
 struct View {
     along: Along,
     store: Option<Conversion>,
+    /// Bytes of an element of the result.
+    width: usize,
 }
 
 /// The loops of an operation for a type, if it is defined for that.
@@ -231,7 +233,7 @@ fn fold_all(
     view: View,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    let View { along: Along { before, reduced, after }, store } = view;
+    let View { along: Along { before, reduced, after }, store, .. } = view;
     let width = dtype.width();
     let lane = kernels.lane.width();
     let size = before * after;
@@ -241,7 +243,7 @@ fn fold_all(
     let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
     // Blocks of a fixed number of elements, whoever folds them.
     let block = if after == 1 { BLOCK } else { (BLOCK / after).max(64) };
-    let blocks = reduced.div_ceil(block);
+    let blocks = if reduced <= block { 1 } else { reduced.div_ceil(block) };
     // Few results of many elements each: the blocks are the work to share.
     if blocks > 1 && (after == 1 || after < TILE && before < 16) {
         let partial = |bytes: &[u8], out: &mut [u8]| {
@@ -267,10 +269,10 @@ fn fold_all(
                 }
             },
         );
-        let view = View { along: Along { before, reduced: blocks, after }, store };
+        let view = View { along: Along { before, reduced: blocks, after }, ..view };
         return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
     }
-    let width_out = out.len() / size;
+    let width_out = view.width;
     let fold_part = |start: usize, part: &mut [u8]| {
         let buffered = if store.is_some() { TILE.min(size) * lane } else { 0 };
         let mut lanes: SmallVec<[u8; 64]> = smallvec![0; buffered];
@@ -278,8 +280,10 @@ fn fold_all(
         let mut rest = part;
         while !rest.is_empty() {
             // A tile of results, within one of the `before`s.
-            let column = position % after;
-            let length = if after == 1 { TILE } else { TILE.min(after - column) }.min(rest.len() / width_out);
+            let column = if after == 1 { 0 } else { position % after };
+            // A power of two: dividing by it takes as long as a few elements.
+            let left = rest.len() >> width_out.trailing_zeros();
+            let length = if after == 1 { TILE } else { TILE.min(after - column) }.min(left);
             let (head, tail) = rest.split_at_mut(length * width_out);
             let computed = if store.is_some() { &mut lanes[..length * lane] } else { &mut *head };
             if reduced == 0 {

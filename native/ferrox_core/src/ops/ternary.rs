@@ -23,6 +23,7 @@ pub fn select_plan(out: DType, [predicate, on_true, on_false]: [DType; 3]) -> Pl
         kernel,
         loads: [Compute::Truth.load(predicate), compute.load(on_true), compute.load(on_false)],
         store: None,
+        width: out.width(),
         narrowing: None,
         cost: 80 * out.width() as Cost,
     }
@@ -72,7 +73,14 @@ pub fn clip_plan(out: DType, dtypes: [DType; 3]) -> Result<Plan, Error> {
         _ => return Err(unsupported()),
     };
     let loads = dtypes.map(|dtype| compute.load(dtype));
-    Ok(Plan { kernel, loads, store: compute.store(out), narrowing: None, cost: CLIP_COST })
+    Ok(Plan {
+        kernel,
+        loads,
+        store: compute.store(out),
+        width: out.width(),
+        narrowing: None,
+        cost: CLIP_COST,
+    })
 }
 
 /// What an element of `clip` costs.

@@ -13,6 +13,7 @@ use crate::exec::convert::Compute;
 use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
 use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, by_vectors, dispatch as vectorize};
+use crate::ops::math::f16_lookup::LookupTable;
 use crate::ops::math::f32_functions::{Arithmetic, SoftwareFma};
 use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
 use crate::ops::plan::{self, PlanCache};
@@ -229,14 +230,17 @@ pub fn run(
     if matches!(dtype, DType::F16 | DType::BF16)
         && dtype == input_dtype
         && is_looked_up(op)
-        && let Some(table) = f16_lookup::table(op, dtype, out.len() / dtype.width(), |arguments| {
-            compute(op, plan, dtype, arguments)
-        })
+        && let Some(table) = TABLES[op as usize][usize::from(dtype == DType::BF16)]
+            .get(out.len() / 2, |arguments| compute(op, plan, dtype, arguments))
     {
         return f16_lookup::run(shape, out, input, table).map_err(error);
     }
     elementwise::run(plan, shape, out, &[input]).map_err(error)
 }
+
+/// For each operation, the table of f16 and the table of bf16.
+static TABLES: [[LookupTable; 2]; UnaryOp::ALL.len()] =
+    [const { [const { LookupTable::new() }; 2] }; UnaryOp::ALL.len()];
 
 /// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster.
 fn is_looked_up(op: UnaryOp) -> bool {
@@ -262,7 +266,7 @@ fn find(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
     let converts = lane == Compute::Single || store.is_some() || load.is_some();
     let conversion = if converts { CONVERSION } else { 0 };
     let cost = cost + conversion + sub_byte::cost(&[input, out]);
-    Some(Plan { kernel, loads: [load, None, None], store, narrowing: None, cost })
+    Some(Plan { kernel, loads: [load, None, None], store, width: out.width(), narrowing: None, cost })
 }
 
 /// What the operand is computed as, the kernel, what it computes, and what an
@@ -349,7 +353,14 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             if plain.0 != Compute::As(DType::F64) {
                 return Some(plain);
             }
-            match f64_glibc::unary(function) {
+            let library = match function {
+                Exp => f64_glibc::exp_kernel(),
+                Log => f64_glibc::log_kernel(),
+                Sin => f64_glibc::sin_kernel(),
+                Cos => f64_glibc::cos_kernel(),
+                _ => None,
+            };
+            match library {
                 Some((kernel, cost)) => Some((plain.0, kernel, plain.2, cost)),
                 None => Some(plain),
             }

@@ -55,8 +55,6 @@ pub(super) struct Tiles<'a> {
     sources: [Source<'a>; MAX_OPERANDS],
     arity: usize,
     narrowed: Option<Narrowed<'a>>,
-    /// Bytes of an element of the result.
-    width: usize,
     /// Elements of the longest stretch: those of a tile where an operand or the result needs a
     /// buffer.
     longest: usize,
@@ -75,12 +73,10 @@ struct Buffers<'b> {
 pub(super) type AllPrepared<'a> = ([Prepared<'a>; MAX_OPERANDS], NarrowedScalars);
 
 impl<'a> Tiles<'a> {
-    /// The tiles of a result of the given shape, whose elements have `width` bytes. `prepared` keeps
-    /// what is made once.
+    /// The tiles of a result of the given shape. `prepared` keeps what is made once.
     pub(super) fn new<'s: 'a>(
         plan: &'a Plan,
         shape: &[usize],
-        width: usize,
         sources: &[Source<'s>],
         (prepared, narrowed_scalars): &'a mut AllPrepared<'s>,
     ) -> Self {
@@ -122,7 +118,7 @@ impl<'a> Tiles<'a> {
                 Source::Periodic(_) | Source::Broadcast(_) => true,
             });
         let longest = if needs_buffers { TILE } else { usize::MAX };
-        Tiles { plan, sources: resolved, arity: sources.len(), narrowed, width, longest, row }
+        Tiles { plan, sources: resolved, arity: sources.len(), narrowed, longest, row }
     }
 
     /// Bytes of memory that `run_in` needs for a plan.
@@ -138,7 +134,9 @@ impl<'a> Tiles<'a> {
 
     /// `run` in memory of `scratch_bytes`.
     pub(super) fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let Plan { kernel, loads, store, .. } = self.plan;
+        let Plan { kernel, loads, store, width, .. } = self.plan;
+        // A power of two: dividing by it takes as long as a few elements.
+        let elements = |bytes: usize| bytes >> width.trailing_zeros();
         let sources = &self.sources[..self.arity];
         let mut buffers: [Buffers<'_>; MAX_OPERANDS] = Default::default();
         for ((source, load), buffers) in sources.iter().zip(loads).zip(&mut buffers) {
@@ -154,8 +152,8 @@ impl<'a> Tiles<'a> {
         let mut rest = out;
         while !rest.is_empty() {
             let in_row = self.row.map_or(usize::MAX, |row| row - position % row);
-            let length = (rest.len() / self.width).min(self.longest).min(in_row);
-            let (head, tail) = rest.split_at_mut(length * self.width);
+            let length = elements(rest.len()).min(self.longest).min(in_row);
+            let (head, tail) = rest.split_at_mut(length * width);
             rest = tail;
             if let Some(tile) = narrowed {
                 let converted = buffers.iter_mut().map(|buffers| &mut *buffers.converted);
@@ -199,7 +197,7 @@ impl<'a> Tiles<'a> {
             Source::Scalar(element) => Operand::Scalar(element),
             Source::Dense { bytes, width } => {
                 let elements = &bytes[position * width..][..length * width];
-                Operand::Slice(converted(elements, *width, load, buffers.converted))
+                Operand::Slice(converted(elements, length, load, buffers.converted))
             }
             Source::Periodic(pattern) => Operand::Slice(pattern.at(position, length)),
             Source::Strided(strided) => {
@@ -209,27 +207,27 @@ impl<'a> Tiles<'a> {
                     let index = layout::index_of(&layout.shape, &layout.strides, layout.offset, position);
                     let count = if step == 1 { length } else { 1 };
                     let elements = &bytes[index as usize * width..][..count * width];
-                    let elements = converted(elements, *width, load, buffers.converted);
+                    let elements = converted(elements, count, load, buffers.converted);
                     return if step == 1 { Operand::Slice(elements) } else { Operand::Scalar(elements) };
                 }
                 let elements = &mut buffers.gathered[..length * width];
                 gather(*width, bytes, layout, position, elements);
-                Operand::Slice(converted(elements, *width, load, buffers.converted))
+                Operand::Slice(converted(elements, length, load, buffers.converted))
             }
             Source::Broadcast(_) => unreachable!("`new` has resolved it"),
         }
     }
 }
 
-/// The elements themselves, or converted into `buffer`.
+/// `length` elements themselves, or converted into `buffer`.
 fn converted<'b>(
     elements: &'b [u8],
-    width: usize,
+    length: usize,
     load: Option<Conversion>,
     buffer: &'b mut [u8],
 ) -> &'b [u8] {
     let Some(Conversion { lane, convert }) = load else { return elements };
-    let out = &mut buffer[..elements.len() / width * lane];
+    let out = &mut buffer[..length * lane];
     convert(elements, out);
     out
 }

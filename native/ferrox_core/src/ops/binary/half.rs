@@ -5,12 +5,12 @@
 //! bf16 this is a plain loop where the compiler vectorizes it well, for f16 it uses the conversion
 //! instructions of the processor.
 
+use super::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use crate::dtype::Lane;
 use crate::dtype::minifloat::BF16;
 use crate::exec::elementwise::{Kernel, Operand};
 use crate::exec::simd::{Level, level};
 use crate::ops::binary::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Subtract};
-use crate::ops::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use crate::{DType, Fault};
 
 #[cfg(target_arch = "x86_64")]

@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::cost::Cost;
 use crate::exec::elementwise::{self, Operand, Plan, Source};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::ops::unary::UnaryOp;
-use crate::{DType, Error, Fault};
+use crate::{Error, Fault};
 
 /// Picoseconds for an element.
 const F16_LOOKUP_COST: Cost = 300;
@@ -22,45 +21,36 @@ const HALF_ARGUMENT_COUNT: usize = 1 << 16;
 
 type HalfBytes = [u8; 2];
 
-struct LazyTable {
+/// The results of a function for every argument, made when they are worth it.
+pub(in crate::ops) struct LookupTable {
     /// The number of elements that were computed without the table.
     elements_seen: AtomicUsize,
     results: OnceLock<Vec<u8>>,
 }
 
-/// For each operation, the table of f16 and the table of bf16.
-static HALF_FUNCTION_TABLES: [[LazyTable; 2]; UnaryOp::ALL.len()] =
-    [const { [const { LazyTable { elements_seen: AtomicUsize::new(0), results: OnceLock::new() } }; 2] };
-        UnaryOp::ALL.len()];
+impl LookupTable {
+    pub(in crate::ops) const fn new() -> Self {
+        LookupTable { elements_seen: AtomicUsize::new(0), results: OnceLock::new() }
+    }
 
-/// Returns the table of a function, if the function has seen enough elements, including `elements`.
-/// `compute` returns the results for the bytes of arguments.
-pub(in crate::ops) fn table(
-    op: UnaryOp,
-    dtype: DType,
-    elements: usize,
-    compute: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
-) -> Option<&'static [u8]> {
-    let column = match dtype {
-        DType::F16 => 0,
-        DType::BF16 => 1,
-        _ => return None,
-    };
-    let LazyTable { elements_seen, results } = &HALF_FUNCTION_TABLES[op as usize][column];
-    let results = match results.get() {
-        Some(results) => results,
-        None if elements_seen.fetch_add(elements, Ordering::Relaxed).saturating_add(elements)
-            < HALF_ARGUMENT_COUNT =>
-        {
+    /// The results, if the function has seen enough elements, including `elements`. `compute` returns
+    /// the results for the bytes of arguments.
+    pub(in crate::ops) fn get(
+        &self,
+        elements: usize,
+        compute: impl FnOnce(&[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Option<&[u8]> {
+        if let Some(results) = self.results.get() {
+            return Some(results);
+        }
+        let seen = self.elements_seen.fetch_add(elements, Ordering::Relaxed).saturating_add(elements);
+        if seen < HALF_ARGUMENT_COUNT {
             return None;
         }
-        None => {
-            let arguments: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect();
-            let made = compute(&arguments).ok()?;
-            results.get_or_init(|| made)
-        }
-    };
-    Some(results)
+        let arguments: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect();
+        let made = compute(&arguments).ok()?;
+        Some(self.results.get_or_init(|| made))
+    }
 }
 
 struct LookupLoop<'a, 'b> {
@@ -100,8 +90,14 @@ pub(in crate::ops) fn run(
     input: Source<'_>,
     table: &[u8],
 ) -> Result<(), Fault> {
-    const PLAN: Plan =
-        Plan { kernel: tile, loads: [None; 3], store: None, narrowing: None, cost: F16_LOOKUP_COST };
+    const PLAN: Plan = Plan {
+        kernel: tile,
+        loads: [None; 3],
+        store: None,
+        width: 2,
+        narrowing: None,
+        cost: F16_LOOKUP_COST,
+    };
     elementwise::run(&PLAN, shape, out, &[input, Source::Scalar(table)])
 }
 

@@ -38,8 +38,6 @@ use crate::cost::Cost;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{CHUNK, Kernel, Operand};
 use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
-use crate::ops::binary::BinaryOp;
-use crate::ops::unary::UnaryOp;
 
 /// For fewer elements, calls of the C library are faster than the loop.
 const MIN_ELEMENTS_FOR_GLIBC_LOOP: usize = 32;
@@ -236,27 +234,34 @@ library_matches! {
     pow_matches, Pow;
 }
 
-/// Returns the kernel of a unary function of f64 and the cost of an element, or `None` where the C
-/// library must be called.
-pub(in crate::ops) fn unary(op: UnaryOp) -> Option<(Kernel, Cost)> {
-    let (library_matches, kernel, cost): (_, Kernel, _) = match op {
-        UnaryOp::Exp => (exp_matches(), tile::<Exp>, 700),
-        UnaryOp::Log => (log_matches(), tile::<Log>, 900),
-        UnaryOp::Sin => (sin_matches(), tile::<Sin>, 2_000),
-        UnaryOp::Cos => (cos_matches(), tile::<Cos>, 2_000),
-        _ => return None,
-    };
-    library_matches.then_some((kernel, cost))
+/// The loop of a function and its cost for an element; `None` if the C library's results are
+/// others, and it has to be asked for each element.
+type Loop = Option<(Kernel, Cost)>;
+
+pub(in crate::ops) fn exp_kernel() -> Loop {
+    exp_matches().then_some((tile::<Exp>, 700))
 }
 
-/// Returns the kernel of a binary function of f64, or `None` where the C library must be called.
-pub(in crate::ops) fn binary(op: BinaryOp) -> Option<Kernel> {
-    match op {
-        BinaryOp::Pow => pow_matches().then_some(tile::<Pow>),
-        // The remainder is exact in every library.
-        BinaryOp::Remainder => simd::fuses().then_some(tile::<Remainder>),
-        _ => None,
-    }
+pub(in crate::ops) fn log_kernel() -> Loop {
+    log_matches().then_some((tile::<Log>, 900))
+}
+
+pub(in crate::ops) fn sin_kernel() -> Loop {
+    sin_matches().then_some((tile::<Sin>, 2_000))
+}
+
+pub(in crate::ops) fn cos_kernel() -> Loop {
+    cos_matches().then_some((tile::<Cos>, 2_000))
+}
+
+/// The loop of powers, as `exp_kernel`.
+pub(in crate::ops) fn pow_kernel() -> Option<Kernel> {
+    pow_matches().then_some(tile::<Pow>)
+}
+
+/// The loop of the remainder, which is exact in every library.
+pub(in crate::ops) fn remainder_kernel() -> Option<Kernel> {
+    simd::fuses().then_some(tile::<Remainder>)
 }
 
 macro_rules! function {

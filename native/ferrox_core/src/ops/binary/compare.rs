@@ -1,7 +1,7 @@
 //! Comparisons. They are exact for every pair of types, whatever the type of the result.
 
+use super::Binary;
 use crate::exec::convert::Compute;
-use crate::ops::binary::Binary;
 use crate::{DType, Kind};
 
 /// Returns the lanes in which two operands are compared, so that no value is rounded: a type that
