@@ -547,3 +547,31 @@ impl Along<'_> {
         true
     }
 }
+
+/// Calls `update(place, index)` for every element of the updates in turn.
+#[inline(always)]
+fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
+    if window.size == 1 {
+        for (i, &offset) in offsets.iter().enumerate() {
+            update(offset as usize, i);
+        }
+        return;
+    }
+    if window.size == 0 {
+        return;
+    }
+    let Layout { shape, strides, .. } = &window.layout;
+    // Rows along the last of the window's axes.
+    let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
+    let step = strides.last().copied().unwrap_or(1);
+    let mut i = 0;
+    for &offset in offsets {
+        for row in 0..window.size / run {
+            let first = index_of(outer, strides, offset as usize, row);
+            for j in 0..run as isize {
+                update((first + j * step) as usize, i);
+                i += 1;
+            }
+        }
+    }
+}

@@ -10,12 +10,16 @@ mod cholesky;
 mod determinant;
 mod divide_and_conquer;
 mod eigh;
+mod factors;
+mod implicit_ql;
+mod implicit_qr;
 mod lu;
 mod matrix;
 mod qr;
 mod reflectors;
 mod rotations;
 mod scalar;
+mod scaled;
 mod steps;
 mod svd;
 mod triangular;
@@ -452,7 +456,7 @@ fn factor_qr<T: Scalar>(
     eps: f64,
     precision: Precision,
     steps: Steps,
-) -> Result<qr::Qr<T>, Error> {
+) -> Result<factors::Qr<T>, Error> {
     const OP: &str = "qr";
     if !a.is_finite() {
         let nan = |rows, columns| -> Result<Matrix<T>, Error> {
@@ -463,7 +467,7 @@ fn factor_qr<T: Scalar>(
         return Ok((nan(a.rows, columns)?, nan(columns.min(a.rows), a.columns)?));
     }
     if precision == Precision::Single {
-        let (q, r) = qr::stepwise(a, columns, eps, precision, steps)?;
+        let (q, r) = steps::householder::qr(a, columns, eps, precision, steps)?;
         let bound = steps::roundings(a);
         let mut rest = q.times(OP, &r)?;
         rest.data.iter_mut().zip(&a.data).for_each(|(rest, &a)| *rest = *rest - a);
@@ -603,7 +607,7 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
         let columns = if wide { v_rows } else { u_columns };
         let single = precision == Precision::Single;
         let small = if single { steps::svd(&a, columns, steps, whole)? } else { None };
-        let svd::Svd { u, s, v } = match small {
+        let factors::Svd { u, s, v } = match small {
             Some(found) => found,
             None => signed(&a, svd::svd(&a, columns)?, wide, dtype)?,
         };
@@ -616,7 +620,7 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
 /// in `u` if the matrix was wide. What the rounding of a matrix to f32 has left of
 /// singular values is zero, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't
 /// divide by it.
-fn signed(a: &Matrix<f64>, mut svd: svd::Svd, wide: bool, dtype: DType) -> Result<svd::Svd, Error> {
+fn signed(a: &Matrix<f64>, mut svd: factors::Svd, wide: bool, dtype: DType) -> Result<factors::Svd, Error> {
     for row in 0..svd.s.len() {
         let sign = largest(if wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
         for row in [svd.u.row_mut(row), svd.v.row_mut(row)] {
@@ -633,7 +637,7 @@ fn signed(a: &Matrix<f64>, mut svd: svd::Svd, wide: bool, dtype: DType) -> Resul
 /// Makes those singular values zero that can't be told from what rounding the elements of the matrix to
 /// f32 has left: `|uᵀ| |A| |v|` is the most that these add up to. A small value of a small row, or of a
 /// block, stays.
-fn drop_roundings(a: &Matrix<f64>, svd: &mut svd::Svd) -> Result<(), Error> {
+fn drop_roundings(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), Error> {
     const OP: &str = "svd";
     let unit = 2.0 * f64::from(f32::EPSILON);
     let limit = unit * svd.s.first().copied().unwrap_or_default();

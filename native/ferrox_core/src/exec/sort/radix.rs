@@ -73,9 +73,9 @@ macro_rules! vector_digits {
             }
             fn by_vectors(keys: &mut [Self], spare: &mut [Self], threads: usize) {
                 if let Some(set) = Avx512::detect() {
-                    simd_quicksort::sort(set, keys, spare, threads);
+                    simd_quicksort::sort(set, keys, spare, threads, sort_all_digits);
                 } else if let Some(set) = Avx2::detect() {
-                    simd_quicksort::sort(set, keys, spare, threads);
+                    simd_quicksort::sort(set, keys, spare, threads, sort_all_digits);
                 }
             }
         }),*);
@@ -143,6 +143,11 @@ pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
     } else {
         sort_digits(keys, spare, bytes);
     }
+}
+
+/// `sort` by all digits of the keys.
+pub(in crate::exec) fn sort_all_digits<K: Digits>(keys: &mut [K], spare: &mut [K]) {
+    sort_digits(keys, spare, 0..K::BYTES);
 }
 
 /// `sort` by the digits.

@@ -7,7 +7,6 @@
 //! radix sort, so that no order of keys takes quadratic time.
 
 use crate::exec::simd::{InstructionSet, Lanes, Vectorized, prefetch};
-use crate::exec::sort::radix::{Digits, sort_digits};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Tasks;
@@ -43,20 +42,24 @@ pub fn spare<S: InstructionSet, K: Lanes<S>>(length: usize, threads: usize) -> u
     }
 }
 
+/// Sorts keys, given as much memory, in time that doesn't depend on their order.
+pub type Fallback<K> = fn(&mut [K], &mut [K]);
+
 /// Sorts keys; `spare` is as long as `spare()` says, or longer; on fewer threads if
 /// it is only long enough for them.
-pub fn sort<S: InstructionSet, K: Lanes<S> + Digits>(
+pub fn sort<S: InstructionSet, K: Lanes<S>>(
     set: S,
     keys: &mut [K],
     spare: &mut [K],
     threads: usize,
+    fallback: Fallback<K>,
 ) {
     let (steps, long) = (2 * keys.len().max(1).ilog2(), long::<K>());
     if keys.len() > long {
         let (own, spare) = spare.split_at_mut(long);
         let mut spare = spare.chunks_exact_mut(long).take(threads - 1);
         parallel::divide((keys, steps), own, &mut spare, &|spare, (keys, steps), tasks| {
-            split(set, keys, spare, steps, tasks);
+            split(set, keys, spare, steps, tasks, fallback);
         });
         return;
     }
@@ -64,20 +67,21 @@ pub fn sort<S: InstructionSet, K: Lanes<S> + Digits>(
     let row = Row { keys, other: spare, stay: true, steps };
     if shared {
         parallel::divide(row, (), &mut (1..threads).map(|_| ()), &|(), row, tasks| {
-            quick(set, row, Some(tasks));
+            quick(set, row, Some(tasks), fallback);
         });
     } else {
-        quick(set, row, None);
+        quick(set, row, None, fallback);
     }
 }
 
 /// Sorts `keys` in their place, but for those that it leaves to others, with little to spare.
-fn split<'a, S: InstructionSet, K: Lanes<S> + Digits>(
+fn split<'a, S: InstructionSet, K: Lanes<S>>(
     set: S,
     mut keys: &'a mut [K],
     spare: &mut [K],
     mut steps: u32,
     tasks: &Tasks<(&'a mut [K], u32)>,
+    fallback: Fallback<K>,
 ) {
     while keys.len() > long::<K>() {
         if steps == 0 {
@@ -100,7 +104,7 @@ fn split<'a, S: InstructionSet, K: Lanes<S> + Digits>(
         keys = below;
     }
     let other = if keys.len() <= base::<S, K>() { spare } else { &mut spare[..keys.len()] };
-    quick(set, Row { keys, other, stay: true, steps }, None);
+    quick(set, Row { keys, other, stay: true, steps }, None, fallback);
 }
 
 /// Keys to be sorted in their place if they stay, or else into the other row; both are
@@ -113,10 +117,11 @@ struct Row<'a, K> {
 }
 
 /// Sorts a row, but for what it leaves to others.
-fn quick<'a, S: InstructionSet, K: Lanes<S> + Digits>(
+fn quick<'a, S: InstructionSet, K: Lanes<S>>(
     set: S,
     row: Row<'a, K>,
     tasks: Option<&Tasks<Row<'a, K>>>,
+    fallback: Fallback<K>,
 ) {
     let Row { mut keys, mut other, mut stay, steps } = row;
     let mut length = keys.len();
@@ -127,7 +132,7 @@ fn quick<'a, S: InstructionSet, K: Lanes<S> + Digits>(
             return;
         }
         if steps == 0 {
-            sort_digits(keys, other, 0..K::BYTES);
+            fallback(keys, other);
             if !stay {
                 other.copy_from_slice(keys);
             }
@@ -163,9 +168,9 @@ fn quick<'a, S: InstructionSet, K: Lanes<S> + Digits>(
     let moved = Row { keys: moved, other: free, stay: !stay, steps };
     match tasks {
         Some(tasks) if length >= SHARED => tasks.push(moved),
-        _ => quick(set, moved, tasks),
+        _ => quick(set, moved, tasks, fallback),
     }
-    quick(set, Row { keys: kept, other: left, stay, steps }, tasks);
+    quick(set, Row { keys: kept, other: left, stay, steps }, tasks, fallback);
 }
 
 /// A key near the middle: the median of three medians of three.
@@ -475,6 +480,7 @@ fn swap<S: InstructionSet, K: Lanes<S>, const ROWS: usize, const BIT: usize>(
 mod tests {
     use super::*;
     use crate::exec::simd::{Avx2, Avx512};
+    use crate::exec::sort::radix::{Digits, sort_all_digits};
 
     fn check<S: InstructionSet, K: Lanes<S> + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
         let Some(set) = S::detect() else { return };
@@ -490,21 +496,21 @@ mod tests {
             expected.sort_unstable();
             for threads in 1..4 {
                 let mut sorted = keys.clone();
-                sort(set, &mut sorted, &mut keys.clone(), threads);
+                sort(set, &mut sorted, &mut keys.clone(), threads, sort_all_digits);
                 assert_eq!(sorted, expected, "{length}");
             }
             // Left to the radix sort, in either row.
             for (steps, stay) in [(0, true), (0, false), (1, true), (1, false)] {
                 let (mut sorted, mut other) = (keys.clone(), keys.clone());
-                quick(set, Row { keys: &mut sorted, other: &mut other, stay, steps }, None);
+                quick(set, Row { keys: &mut sorted, other: &mut other, stay, steps }, None, sort_all_digits);
                 assert_eq!(if stay { sorted } else { other }, expected, "{length} {steps} {stay}");
             }
             expected.reverse();
             let mut sorted = expected.clone();
-            sort(set, &mut sorted, &mut keys.clone(), 1);
+            sort(set, &mut sorted, &mut keys.clone(), 1, sort_all_digits);
             expected.reverse();
             assert_eq!(sorted, expected, "{length} from the end");
-            sort(set, &mut sorted, &mut keys.clone(), 1);
+            sort(set, &mut sorted, &mut keys.clone(), 1, sort_all_digits);
             assert_eq!(sorted, expected, "{length} sorted");
         }
     }

@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-use super::{Indices, WRITE, Window};
+use super::{Indices, WRITE, Window, each_update};
 use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::threads::parallel;
-use crate::ops::indexed::update::each_update;
 use crate::{DType, Error};
 
 /// Elements of a part: totals of eight bytes are half a megabyte.

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use num_complex::Complex;
 
 use super::parts::{PART, Parts};
-use super::{Indices, ROWS, WRITE, Window, depth_of, of, other, shapes};
+use super::{Indices, ROWS, WRITE, Window, depth_of, each_update, of, other, shapes};
 use crate::cost::{self, Cost, Work};
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
@@ -19,7 +19,7 @@ use crate::exec::simd::{self, Vectorized};
 use crate::exec::sort::radix;
 use crate::exec::sort::radix::Indexed;
 use crate::exec::threads::parallel;
-use crate::layout::{Layout, index_of};
+use crate::layout::Layout;
 use crate::ops::cast::{self, elements};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
@@ -159,34 +159,6 @@ fn converted<'a>((from, bytes): (DType, &'a [u8]), to: DType, memory: &'a mut [u
             memory
         }
         None => bytes,
-    }
-}
-
-/// Calls `update(place, index)` for every element of the updates in turn.
-#[inline(always)]
-pub(super) fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
-    if window.size == 1 {
-        for (i, &offset) in offsets.iter().enumerate() {
-            update(offset as usize, i);
-        }
-        return;
-    }
-    if window.size == 0 {
-        return;
-    }
-    let Layout { shape, strides, .. } = &window.layout;
-    // Rows along the last of the window's axes.
-    let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
-    let step = strides.last().copied().unwrap_or(1);
-    let mut i = 0;
-    for &offset in offsets {
-        for row in 0..window.size / run {
-            let first = index_of(outer, strides, offset as usize, row);
-            for j in 0..run as isize {
-                update((first + j * step) as usize, i);
-                i += 1;
-            }
-        }
     }
 }
 

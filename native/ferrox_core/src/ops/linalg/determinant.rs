@@ -3,6 +3,7 @@
 //! the way.
 
 use super::scalar::{Precision, Scalar};
+use super::scaled::{exponent, power};
 use crate::ops::linalg::lu::lu;
 use crate::ops::linalg::matrix::Matrix;
 
@@ -55,62 +56,6 @@ fn in_double<T: Scalar>(mut a: Matrix<T>) -> T {
             lu(a, Precision::Double).determinant().times_power(exponent).number()
         }
     }
-}
-
-/// `mantissa * 2^exponent`
-#[derive(Clone, Copy, Debug)]
-pub struct Scaled<T> {
-    mantissa: T,
-    exponent: i64,
-}
-
-impl<T: Scalar> Scaled<T> {
-    /// The product of numbers.
-    pub fn product(factors: impl Iterator<Item = T>) -> Self {
-        let one = Scaled { mantissa: T::ONE, exponent: 0 };
-        factors.fold(one, |product, factor| {
-            let factor = Scaled { mantissa: factor, exponent: 0 }.normal();
-            let mantissa = product.mantissa * factor.mantissa;
-            Scaled { mantissa, exponent: product.exponent + factor.exponent }.normal()
-        })
-    }
-
-    /// With a mantissa of about one, if it is finite and not zero.
-    fn normal(self) -> Self {
-        let by = exponent(self.mantissa.abs());
-        Scaled { mantissa: power(self.mantissa, -by), exponent: self.exponent + by }
-    }
-
-    /// The negative.
-    pub fn negative(self) -> Self {
-        Scaled { mantissa: -self.mantissa, ..self }
-    }
-
-    fn times_power(self, by: i64) -> Self {
-        Scaled { exponent: self.exponent + by, ..self }
-    }
-
-    fn number(self) -> T {
-        power(self.mantissa, self.exponent)
-    }
-}
-
-/// The exponent of a number, but for rounding; zero if it has none.
-fn exponent(size: f64) -> i64 {
-    if size > 0.0 && size.is_finite() { size.log2().floor() as i64 } else { 0 }
-}
-
-/// Times a power of two.
-fn power<T: Scalar>(mut value: T, mut exponent: i64) -> T {
-    const STEP: i64 = 1_000;
-    // More would make nothing else of it.
-    exponent = exponent.clamp(-4 * STEP, 4 * STEP);
-    while exponent.abs() > STEP {
-        let step = STEP * exponent.signum();
-        value = value.scale(2f64.powi(step as i32));
-        exponent -= step;
-    }
-    value.scale(2f64.powi(exponent as i32))
 }
 
 /// Scales rows and columns by powers of two so that the elements are of about the same magnitude, where

@@ -7,7 +7,7 @@ use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, backward, forward};
 use crate::Error;
 use crate::exec::gemm::blocked::{Block, Right, subtract_within};
-use crate::ops::linalg::determinant::Scaled;
+use crate::ops::linalg::scaled::Scaled;
 
 /// Matrices of at most so many columns are eliminated one column after the other.
 const SMALL: usize = 32;

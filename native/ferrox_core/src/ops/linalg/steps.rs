@@ -6,15 +6,16 @@
 //! hand.
 
 mod gram;
+pub mod householder;
 mod jacobi;
 mod polar;
 mod qr_iteration;
 
 use crate::Error;
+use crate::ops::linalg::factors::Svd;
 use crate::ops::linalg::lu::Lu;
 use crate::ops::linalg::matrix::Matrix;
 use crate::ops::linalg::scalar::Scalar;
-use crate::ops::linalg::svd::Svd;
 
 /// Whose steps small matrices of single precision go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

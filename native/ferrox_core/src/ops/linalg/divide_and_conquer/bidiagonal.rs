@@ -5,10 +5,10 @@ use crate::Error;
 use crate::ops::linalg::divide_and_conquer::{
     Half, LEAF, Roots, SingularValues, deflate, rotate_rows, solve, tiny,
 };
-use crate::ops::linalg::eigh::negligible;
+use crate::ops::linalg::implicit_ql::negligible;
+use crate::ops::linalg::implicit_qr::diagonalize;
 use crate::ops::linalg::matrix::{Matrix, Scaling, TINY, hypotenuse, largest};
 use crate::ops::linalg::rotations::Rotated;
-use crate::ops::linalg::svd::steps;
 
 const OP: &str = "svd";
 
@@ -75,7 +75,7 @@ fn leaf(
     }
     let eye = || Rotated::new(OP, Matrix::eye(OP, columns, columns)?);
     let (mut left, mut right) = (eye()?, eye()?);
-    steps(&mut values, &mut beside, &mut left, &mut right)?;
+    diagonalize(&mut values, &mut beside, &mut left, &mut right)?;
     let (left, right) = (left.finish()?.transpose(OP)?, right.finish()?.transpose(OP)?);
     for i in 0..n {
         d[i] = values[i].abs();

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::ops::linalg::divide_and_conquer::{Eigenvalues, Half, LEAF, deflate, rotate_rows, solve};
-use crate::ops::linalg::eigh::{implicit_ql, negligible};
+use crate::ops::linalg::implicit_ql::{implicit_ql, negligible};
 use crate::ops::linalg::matrix::{Matrix, Scaling, largest};
 use crate::ops::linalg::rotations::Rotated;
 

@@ -3,8 +3,8 @@
 
 use super::{EPS, jacobi, single, times};
 use crate::Error;
+use crate::ops::linalg::factors::Svd;
 use crate::ops::linalg::matrix::Matrix;
-use crate::ops::linalg::svd::Svd;
 
 /// `A = U S Vᵀ` of a matrix at least as high as wide, of two columns or more.
 ///

@@ -5,13 +5,13 @@
 //! Scientific Computing 35 (2013). What Nx does for matrices of lower rank is left
 //! out: they take another way.
 
+use super::householder;
 use super::{EPS, Steps, eigenvectors, single, times};
 use crate::Error;
 use crate::ops::linalg::cholesky::cholesky;
+use crate::ops::linalg::factors::Svd;
 use crate::ops::linalg::matrix::Matrix;
-use crate::ops::linalg::qr::stepwise;
 use crate::ops::linalg::scalar::Precision;
-use crate::ops::linalg::svd::Svd;
 use crate::ops::linalg::triangular::{Diagonal, backward, forward};
 
 const OP: &str = "svd";
@@ -35,7 +35,7 @@ pub fn svd(a: &Matrix<f64>, columns: usize, steps: Steps) -> Result<Svd, Error> 
     if m == n {
         return square(a, steps);
     }
-    let (q, mut r) = stepwise(a, columns, QR_EPS, Precision::Single, steps)?;
+    let (q, mut r) = householder::qr(a, columns, QR_EPS, Precision::Single, steps)?;
     r.data.truncate(n * n);
     r.rows = n;
     let inner = square(&r, steps)?;
@@ -125,7 +125,7 @@ fn by_qr(u: &Matrix<f64>, (e, c, rest): Weights, steps: Steps) -> Result<Matrix<
     for i in 0..n {
         *stacked.at_mut(n + i, i) = 1.0;
     }
-    let (q, _) = stepwise(&stacked, n, QR_EPS, Precision::Single, steps)?;
+    let (q, _) = householder::qr(&stacked, n, QR_EPS, Precision::Single, steps)?;
     let half = |first: usize| Matrix { rows: n, columns: n, data: q.data[first..][..n * n].to_vec() };
     weigh(u, e, &times(&half(0), &half(n * n).transpose(OP)?)?, f64::from(rest / c.sqrt()))
 }
