@@ -105,7 +105,8 @@ fn imports() -> Imports {
             }
         }
         // Paths in the code itself, but not where something is visible.
-        for (at, _) in code.match_indices("crate::").filter(|(at, _)| !code[..*at].ends_with("(in ")) {
+        let roots = ["crate::", "super::", "self::"].iter().flat_map(|root| code.match_indices(root));
+        for (at, _) in roots.filter(|(at, _)| !code[..*at].ends_with("(in ")) {
             let path: String =
                 code[at..].chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | ':')).collect();
             declarations.push(path);

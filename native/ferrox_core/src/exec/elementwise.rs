@@ -7,12 +7,14 @@
 //! The others are gathered and converted one tile at a time, into memory that stays in the
 //! first-level cache. Layouts are collapsed together first, so that stretches are long.
 
+mod scratch;
 mod source;
 mod tiles;
 mod value_narrowing;
 
+use self::scratch::{aligned, take, with_scratch};
 pub use self::source::Source;
-use self::tiles::{Tiles, aligned, take, with_scratch};
+use self::tiles::Tiles;
 use self::value_narrowing::Narrowed;
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;

@@ -1,5 +1,6 @@
 //! Where the elements of an operand are.
 
+use super::scratch::aligned;
 use super::{MAX_WIDTH, TILE};
 use crate::exec::convert::Conversion;
 use crate::exec::copy::{gather, spread};
@@ -109,7 +110,7 @@ impl<'a> Source<'a> {
     #[inline]
     pub(super) fn gathered_bytes(self, size: usize) -> usize {
         match self {
-            Source::Broadcast(tensor) => super::tiles::aligned(size * tensor.dtype().width()),
+            Source::Broadcast(tensor) => aligned(size * tensor.dtype().width()),
             _ => 0,
         }
     }

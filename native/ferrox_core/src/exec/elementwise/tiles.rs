@@ -1,53 +1,20 @@
 //! Computes a result tile by tile: operands are gathered and converted into buffers, the kernel
 //! runs, and what it computed is converted to the result.
 
-use std::cell::Cell;
-
 use smallvec::SmallVec;
 
+use super::scratch::{take, with_scratch};
 use super::source::{Prepared, Strided};
 use super::value_narrowing::{Narrowed, NarrowedScalars};
 use super::{MAX_OPERANDS, MAX_WIDTH, Operand, Plan, Source, TILE};
 use crate::Fault;
 use crate::exec::convert::Conversion;
 use crate::exec::copy::gather;
-use crate::exec::simd::LINE;
 use crate::layout::{self, Layout};
 
 /// Rows of at least this many elements are handed to the kernel one by one; shorter ones are
 /// gathered into tiles.
 const MIN_ROW: usize = 128;
-
-thread_local! {
-    /// The memory in which a thread computed its last tiles: filling new memory with zeros would
-    /// take longer than many an operation.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// `length` rounded up to whole cache lines.
-pub(super) fn aligned(length: usize) -> usize {
-    length.next_multiple_of(LINE)
-}
-
-/// Calls `run` with at least `length` bytes that start with a cache line, whose contents are
-/// unspecified.
-pub(super) fn with_scratch<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -> T {
-    let mut scratch = SCRATCH.take();
-    if scratch.len() < length + LINE {
-        scratch.resize(length + LINE, 0);
-    }
-    let first = scratch.as_ptr().align_offset(LINE).min(LINE);
-    let result = run(&mut scratch[first..]);
-    SCRATCH.set(scratch);
-    result
-}
-
-/// Splits `length` bytes off the start of some memory, in whole cache lines.
-pub(super) fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {
-    let (taken, rest) = std::mem::take(memory).split_at_mut(aligned(length));
-    *memory = rest;
-    &mut taken[..length]
-}
 
 /// A plan with its operands.
 pub(super) struct Tiles<'a> {
