@@ -4,10 +4,10 @@
 //! planes are turned in tiles that fit into the cache, and within them in tiles that
 //! fit into registers.
 
-#[cfg(target_arch = "x86_64")]
 use crate::cost::{self, Cost};
-use crate::exec::simd;
-use crate::exec::simd::{Avx2, Avx512, InstructionSet, LINE, Lanes, Vectorized, dispatch};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::simd::{self, Avx2, Avx512, InstructionSet, Lanes};
+use crate::exec::simd::{LINE, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;

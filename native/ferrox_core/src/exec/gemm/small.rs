@@ -10,10 +10,8 @@ use crate::exec::gemm::gemv::striped;
 use crate::exec::gemm::in_order::ordered;
 use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
-use crate::exec::simd;
-use crate::exec::simd::{
-    Aligned, Avx512, Fused, InstructionSet, Lanes, Part, Products, Vectorized, dispatch,
-};
+use crate::exec::simd::{self, Avx512, Fused, InstructionSet, Lanes, Part, Products};
+use crate::exec::simd::{Aligned, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 

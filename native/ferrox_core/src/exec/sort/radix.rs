@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
-#[cfg(target_arch = "x86_64")]
 use crate::cost::{Cost, work};
+#[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
@@ -146,6 +146,7 @@ pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
 }
 
 /// `sort` by all digits of the keys.
+#[cfg(target_arch = "x86_64")]
 pub(in crate::exec) fn sort_all_digits<K: Digits>(keys: &mut [K], spare: &mut [K]) {
     sort_digits(keys, spare, 0..K::BYTES);
 }
