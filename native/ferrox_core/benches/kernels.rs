@@ -20,7 +20,7 @@
 //! | exec/im2col.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
 //! | exec/window.rs, ops/window.rs, ops/window_scatter.rs | `window` |
 //! | exec/sort/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
-//! | dtype/convert.rs, ops/cast.rs | `cast` |
+//! | exec/convert.rs, ops/cast.rs | `cast` |
 //! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
 //! | ops/unary.rs, ops/math/f32_loops.rs, ops/math/f64_functions.rs, ops/math/f64_glibc.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
 //! | ops/cumulative.rs | `cumulative_sum` |

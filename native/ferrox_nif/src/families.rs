@@ -234,7 +234,7 @@ pub fn as_type<'a>(call: Call<'a>, dtype: Type, shape: Term<'a>, input: Term<'a>
     Ok(call.tensor(work, OP, dtype, &shape, |out| cast::as_type(out, &input.tensor(OP, dtype, &shape)?)))
 }
 
-/// `plan` as a ternary operation's, of operands in its order.
+/// An operation on three operands, computed by what `plan` makes of their types.
 #[inline(always)]
 fn ternary<'a>(
     call: Call<'a>,
@@ -294,14 +294,13 @@ pub fn reduce<'a>(
 ) -> NifResult<Term<'a>> {
     let (op, dtype, from, data) = (op.0, dtype.0, from.0, whole_bytes(data)?);
     let shape = [before, reduced, after];
+    let work = work(&shape, ops::reduce::cost(from));
     if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
         let along = Along { before, reduced, after };
-        let work = work(&shape, ops::reduce::cost(from));
         return Ok(call.elements(work, op.name(), dtype, before * after, |out| {
             ops::reduce::reduce_dense(op, (from, data), along, dtype, out)
         }));
     }
-    let work = work(&shape, ops::reduce::cost(from));
     Ok(call.tensor(work, op.name(), dtype, &[before, after], |out| {
         ops::reduce::reduce(op, out, &Tensor::new(op.name(), from, &shape, data)?, &[1])
     }))

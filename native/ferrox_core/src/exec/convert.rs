@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use crate::cost::Cost;
 use crate::dtype::minifloat::{F8, F8E4M3FN, F16};
 use crate::dtype::{Class, Element, Exact, Lane, bits_to_odd, cast, sub_byte};
-use crate::exec::memory::streaming_stores;
+use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-use crate::{DType, Kind, dispatch};
+use crate::{DType, Error, Kind, dispatch};
 
 /// Converts elements of one type to another: from, to.
 pub type Convert = fn(&[u8], &mut [u8]);
@@ -115,6 +115,23 @@ pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut 
         convert_part(start, part);
         Ok(())
     });
+}
+
+/// The elements of a tensor of some shape, dense and in row-major order, in another type.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for them.
+pub(crate) fn converted(
+    op: &'static str,
+    (from, bytes): (DType, &[u8]),
+    to: DType,
+    shape: &[usize],
+) -> Result<Vec<u8>, Error> {
+    let size = shape.iter().product();
+    let mut out = scratch(op, to, shape, size * to.width())?;
+    convert_all(from, bytes, to, size, &mut out);
+    Ok(out)
 }
 
 /// Cost of converting an element.

@@ -14,7 +14,7 @@ mod value_narrowing;
 
 use self::scratch::{aligned, take, with_scratch};
 pub use self::source::Source;
-use self::tiles::Tiles;
+use self::tiles::{Tiles, converted};
 use self::value_narrowing::Narrowed;
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
@@ -34,7 +34,7 @@ pub const CHUNK: usize = 256;
 pub const MAX_OPERANDS: usize = 3;
 
 /// Bytes of the largest element, in a tensor or a lane.
-const MAX_WIDTH: usize = 16;
+pub const MAX_WIDTH: usize = 16;
 
 /// What a kernel reads for a stretch of the result.
 #[derive(Clone, Copy, Debug)]
@@ -143,9 +143,9 @@ fn run_one_tile(
     sources: &[Source<'_>],
 ) -> Result<(), Fault> {
     let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
-    let converted = lanes.map(|lane| aligned(size * lane)).sum::<usize>();
-    let gathered = sources.iter().map(|source| source.gathered_bytes(size)).sum::<usize>();
-    with_scratch(converted + gathered, |mut memory| {
+    let lane_bytes = lanes.map(|lane| aligned(size * lane)).sum::<usize>();
+    let gathered_bytes = sources.iter().map(|source| source.gathered_bytes(size)).sum::<usize>();
+    with_scratch(lane_bytes + gathered_bytes, |mut memory| {
         let mut dense = [Source::Scalar(&[]); MAX_OPERANDS];
         for (dense, source) in dense.iter_mut().zip(sources) {
             *dense = source.gathered(shape, take(&mut memory, source.gathered_bytes(size)));
@@ -169,18 +169,9 @@ fn run_one_tile(
         for (((operand, source), load), buffer) in
             operands.iter_mut().zip(dense).zip(&plan.loads).zip(&mut buffers)
         {
-            *operand = match (source, load) {
-                (Source::Dense { bytes, .. }, None) => Operand::Slice(bytes),
-                (Source::Dense { bytes, .. }, Some(load)) => {
-                    (load.convert)(bytes, buffer);
-                    Operand::Slice(buffer)
-                }
-                (Source::Scalar(element), None) => Operand::Scalar(element),
-                (Source::Scalar(element), Some(load)) => {
-                    let converted = &mut buffer[..load.lane];
-                    (load.convert)(element, converted);
-                    Operand::Scalar(converted)
-                }
+            *operand = match source {
+                Source::Dense { bytes, .. } => Operand::Slice(converted(bytes, size, *load, buffer)),
+                Source::Scalar(element) => Operand::Scalar(converted(element, 1, *load, buffer)),
                 _ => unreachable!("broadcast tensors are gathered, and tiles make the others"),
             };
         }

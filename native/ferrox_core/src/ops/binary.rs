@@ -15,7 +15,7 @@ use crate::cost::{BYTE, Cost};
 use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
-use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source, ValueNarrowing};
+use crate::exec::elementwise::{self, Kernel, MAX_WIDTH, Operand, Plan, Source, ValueNarrowing};
 use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
 use crate::ops::math::{complex, f32_loops, f64_glibc};
 use crate::ops::plan::{self, PlanCache};
@@ -172,9 +172,6 @@ fn run_with_number(
     let plan = self::plan(op, dtype, [left_dtype, right_dtype]).unwrap_or(plan);
     elementwise::run(plan, shape, out, &[left, right])
 }
-
-/// Bytes of the largest element.
-const MAX_WIDTH: usize = 16;
 
 /// A number as an element of another type, if it is a value of that type.
 fn exact<'b>(dtype: DType, number: &[u8], to: DType, buffer: &'b mut [u8; MAX_WIDTH]) -> Option<&'b [u8]> {

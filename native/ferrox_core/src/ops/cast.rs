@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use crate::cost::Cost;
 pub use crate::exec::convert::cost;
-use crate::exec::memory::scratch;
 use crate::exec::{convert, copy};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -51,9 +50,7 @@ pub(crate) fn elements<'a>(
     if input.dtype() == to {
         return Ok(bytes);
     }
-    let mut out = scratch(op, to, input.shape(), input.size() * to.width())?;
-    convert::convert_all(input.dtype(), &bytes, to, input.size(), &mut out);
-    Ok(Cow::Owned(out))
+    convert::converted(op, (input.dtype(), &bytes), to, input.shape()).map(Cow::Owned)
 }
 
 /// `elements` in memory of their own.

@@ -9,13 +9,12 @@ use smallvec::SmallVec;
 
 use crate::cost::{Cost, Work};
 use crate::error::ShapeDisplay;
-use crate::exec::convert::convert_all;
-use crate::exec::copy;
 use crate::exec::gemm::matrix::{MatrixBytes, TypedMatrix, is_dense, is_lane};
 use crate::exec::gemm::product::{in_order_loop, multiply};
 use crate::exec::gemm::strategy::{Method, Strategy};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
+use crate::exec::{convert, copy};
 use crate::layout::{Layout, Shape, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor};
@@ -38,10 +37,10 @@ pub struct Side<'a> {
 /// where no product is defined.
 #[must_use]
 pub fn work(out: DType, operands: [(DType, &[usize]); 2], contract: &[usize], batch: &[usize]) -> Work {
-    let size =
-        |sizes: &mut dyn Iterator<Item = usize>| sizes.fold(1, |size: usize, dim| size.saturating_mul(dim));
-    let [left, right] = operands.map(|(_, shape)| size(&mut shape.iter().copied()));
-    let along = |axes: &[usize]| size(&mut axes.iter().filter_map(|&axis| operands[0].1.get(axis).copied()));
+    let [left, right] = operands.map(|(_, shape)| shape.iter().copied().fold(1, usize::saturating_mul));
+    let along = |axes: &[usize]| {
+        axes.iter().filter_map(|&axis| operands[0].1.get(axis).copied()).fold(1, usize::saturating_mul)
+    };
     let (batches, k) = (along(batch), along(contract));
     let free = |size: usize| size / batches.saturating_mul(k).max(1);
     let dtypes = operands.map(|(dtype, _)| dtype);
@@ -120,20 +119,8 @@ pub fn matmul(
         in_order_loop(to, n)([m, k, n], operands[0].1, operands[1].1, out);
         return Ok(());
     }
-    let mut matrices = [const { None }; 2];
-    for (i, [rows, columns]) in [[m, k], [k, n]].into_iter().enumerate() {
-        let ((dtype, bytes), lane) = (operands[i], strategy.reads[i]);
-        let (size, starts) = (batches * rows * columns, Starts::Regular(rows * columns));
-        let bytes = if is_lane(dtype, lane) {
-            Cow::Borrowed(bytes)
-        } else {
-            let mut converted = scratch(OP, lane, &[batches, rows, columns], size * lane.width())?;
-            convert_all(dtype, bytes, lane, size, &mut converted);
-            Cow::Owned(converted)
-        };
-        matrices[i] = Some(Matrices { dtype: lane, bytes, starts, strides: [columns, 1] });
-    }
-    let [Some(left), Some(right)] = matrices else { unreachable!("both are made above") };
+    let left = Matrices::dense(operands[0], [batches, m, k], strategy.reads[0])?;
+    let right = Matrices::dense(operands[1], [batches, k, n], strategy.reads[1])?;
     multiply_all(strategy, to, batches, &left, &right, out)
 }
 
@@ -153,7 +140,7 @@ fn multiply_all(
     let size = batches * m * n;
     let mut wide = scratch(OP, lane, &[batches, m, n], size * lane.width())?;
     products(strategy, batches, left, right, &mut wide)?;
-    convert_all(lane, &wide, to, size, out);
+    convert::convert_all(lane, &wide, to, size, out);
     Ok(())
 }
 
@@ -239,6 +226,21 @@ struct Matrices<'a> {
 }
 
 impl<'a> Matrices<'a> {
+    /// Dense matrices converted to a lane.
+    fn dense(
+        (dtype, bytes): (DType, &'a [u8]),
+        shape @ [_, rows, columns]: [usize; 3],
+        lane: DType,
+    ) -> Result<Self, Error> {
+        let bytes = if is_lane(dtype, lane) {
+            Cow::Borrowed(bytes)
+        } else {
+            Cow::Owned(convert::converted(OP, (dtype, bytes), lane, &shape)?)
+        };
+        let starts = Starts::Regular(rows * columns);
+        Ok(Matrices { dtype: lane, bytes, starts, strides: [columns, 1] })
+    }
+
     /// A side converted to a lane. The rows are the free axes, or where `is_right` the contracted ones.
     fn new(side: Side<'a>, axes: &SideAxes, lane: DType, is_right: bool) -> Result<Self, Error> {
         let tensor = side.tensor;

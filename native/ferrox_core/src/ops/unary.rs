@@ -186,7 +186,7 @@ const CONVERSION: Cost = 200;
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
+/// `Error::Shape`, `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
 /// intermediate result.
 pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     let (name, dtype, shape) = (op.name(), out.dtype, out.shape);
@@ -217,7 +217,7 @@ pub fn plan(op: UnaryOp, out: DType, input: DType) -> Result<&'static Plan, Erro
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for a table.
+/// `Error::Element` for a fault that the kernel finds.
 #[inline(always)]
 pub fn run(
     op: UnaryOp,
@@ -242,7 +242,8 @@ pub fn run(
 static TABLES: [[LookupTable; 2]; UnaryOp::ALL.len()] =
     [const { [const { LookupTable::new() }; 2] }; UnaryOp::ALL.len()];
 
-/// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster.
+/// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster. `unary_ops!`
+/// lists the functions after the other operations, and `Sin` is the first.
 fn is_looked_up(op: UnaryOp) -> bool {
     op as usize >= UnaryOp::Sin as usize && op != UnaryOp::Sqrt
 }

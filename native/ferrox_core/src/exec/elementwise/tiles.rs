@@ -88,19 +88,16 @@ impl<'a> Tiles<'a> {
         Tiles { plan, sources: resolved, arity: sources.len(), narrowed, longest, row }
     }
 
-    /// Bytes of memory that `run_in` needs for a plan.
-    pub(super) fn scratch_bytes(plan: &Plan) -> usize {
-        let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
-        MAX_OPERANDS * TILE * MAX_WIDTH + lanes.map(|lane| TILE * lane).sum::<usize>()
-    }
-
     /// Computes the elements of the result from `start`, as many as fit `out`.
     pub(super) fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
-        with_scratch(Self::scratch_bytes(self.plan), |memory| self.run_in(memory, start, out))
+        let Plan { loads, store, .. } = self.plan;
+        let lanes = loads.iter().chain([store]).flatten().map(|conversion| conversion.lane);
+        let length = MAX_OPERANDS * TILE * MAX_WIDTH + lanes.map(|lane| TILE * lane).sum::<usize>();
+        with_scratch(length, |memory| self.run_in(memory, start, out))
     }
 
-    /// `run` in memory of `scratch_bytes`.
-    pub(super) fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
+    /// `run` in memory for a tile of each operand as it is and converted, and of what is computed.
+    fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
         let Plan { kernel, loads, store, width, .. } = self.plan;
         // A power of two: dividing by it takes as long as a few elements.
         let elements = |bytes: usize| bytes >> width.trailing_zeros();
@@ -187,7 +184,8 @@ impl<'a> Tiles<'a> {
 }
 
 /// `length` elements themselves, or converted into `buffer`.
-fn converted<'b>(
+#[inline]
+pub(super) fn converted<'b>(
     elements: &'b [u8],
     length: usize,
     load: Option<Conversion>,

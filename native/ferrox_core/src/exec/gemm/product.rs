@@ -2,11 +2,10 @@
 
 use num_complex::Complex;
 
-use crate::exec::convert::convert_all;
+use crate::exec::convert;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, TypedMatrix, is_lane};
 use crate::exec::gemm::strategy::{Method, Strategy};
 use crate::exec::gemm::{blocked, gemv, in_order, mixed, small};
-use crate::exec::memory::scratch;
 use crate::{DType, Error};
 
 /// Multiplies two matrices and writes the result row by row; `alone` if other products run beside
@@ -64,7 +63,7 @@ pub fn multiply(
             let out = ProductTarget { bytes: out, strides: [n, 1], alone };
             blocked::multiply_floats(lane, [m, k, n], left.matrix, right.matrix, out).map_err(too_large)?;
         }
-        Method::Integers | Method::MatrixVector => {
+        Method::Integers => {
             let (left, right) = (left.dense(op, [m, k])?, right.dense(op, [k, n])?);
             in_order::integers(lane, [m, k, n], &left, &right, out, alone);
         }
@@ -72,6 +71,7 @@ pub fn multiply(
             let (left, right) = (left.dense(op, [m, k])?, right.dense(op, [k, n])?);
             in_order_loop(lane, n)([m, k, n], &left, &right, out);
         }
+        Method::MatrixVector => unreachable!("`without_vectors` names another"),
     }
     Ok(())
 }
@@ -87,10 +87,7 @@ fn converted(
         return Ok(None);
     }
     let dense = matrix.dense(op, [rows, columns])?;
-    let size = rows * columns;
-    let mut wide = scratch(op, lane, &[rows, columns], size * lane.width())?;
-    convert_all(matrix.dtype, &dense, lane, size, &mut wide);
-    Ok(Some(wide))
+    convert::converted(op, (matrix.dtype, &dense), lane, &[rows, columns]).map(Some)
 }
 
 /// Multiplies dense matrices of `[m, k]` by `[k, n]`, one after the other, as many as the result

@@ -61,24 +61,25 @@ impl Strategy {
         };
         let reads = reads(lane, dtypes, sizes);
         let [m, _, n] = sizes;
-        let method = match is_large(sizes) {
-            large if (large || lane.is_integer()) && (m == 1 || n == 1) => Method::MatrixVector,
-            _ if reads != [lane; 2] => Method::Mixed,
-            _ if lane.is_integer() => Method::Integers,
-            true => Method::Blocked,
-            false => Method::InOrder,
-        };
-        Some(Strategy { lane, reads, method, sizes })
+        let mut strategy = Strategy { lane, reads, method: Method::MatrixVector, sizes };
+        let has_vector = m == 1 || n == 1;
+        if !has_vector || !(lane.is_integer() || is_large(sizes)) {
+            strategy.method = strategy.without_vectors();
+        }
+        Some(strategy)
     }
 
     /// The method where no operand's rows or columns lie densely.
     #[must_use]
     pub fn without_vectors(&self) -> Method {
-        match self.method {
-            Method::MatrixVector if self.reads != [self.lane; 2] => Method::Mixed,
-            Method::MatrixVector if self.lane.is_integer() => Method::Integers,
-            Method::MatrixVector => Method::Blocked,
-            method => method,
+        if self.reads != [self.lane; 2] {
+            Method::Mixed
+        } else if self.lane.is_integer() {
+            Method::Integers
+        } else if is_large(self.sizes) {
+            Method::Blocked
+        } else {
+            Method::InOrder
         }
     }
 
@@ -110,10 +111,12 @@ impl Strategy {
             cost::work(size([m, n]), self.element_cost()).saturating_add(cost::work(batches, MATRIX_COST));
         for ((dtype, read), sizes) in dtypes.into_iter().zip(self.reads).zip([[m, k], [k, n]]) {
             // What is multiplied a few times only is converted on the way.
-            let conversion = match () {
-                () if dtype == self.lane => 0,
-                () if read != self.lane => mixed::ELEMENT_COST,
-                () => CONVERT_COST,
+            let conversion = if dtype == self.lane {
+                0
+            } else if read != self.lane {
+                mixed::ELEMENT_COST
+            } else {
+                CONVERT_COST
             };
             work = work.saturating_add(cost::work(size(sizes), MOVE_COST + conversion));
         }

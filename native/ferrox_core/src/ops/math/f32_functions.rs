@@ -699,18 +699,28 @@ pub fn atan2(y: f64, x: f64) -> f64 {
 
 // Powers
 
-/// Cube root: `a w^2`, where `w` is the inverse cube root of the magnitude `a`. The bits of the
-/// first approximation of `w` (3% off) are computed from a third of the exponent and fraction bits
-/// of `a`. Two steps refine it by the first terms of `(1 - h)^(-1/3)` with `h = 1 - a w^3`.
+/// Cube root: `a w^2`, where `w` is the inverse cube root of the magnitude `a`.
 #[inline(always)]
 #[must_use]
 pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
+    let a = x.abs();
+    let w = inverse_cbrt::<A>(a);
+    let root = (a * w * w).copysign(x);
+    if a > 0.0 && a < INF { root } else { x }
+}
+
+/// Returns `a^(-1/3)` for positive normal `a`.
+///
+/// The bits of the first approximation `w` (3% off) are computed from a third of the exponent and
+/// fraction bits of `a`. Two steps refine it by the first terms of `(1 - h)^(-1/3)` with `h = 1 - a
+/// w^3`.
+#[inline(always)]
+pub(in crate::ops) fn inverse_cbrt<A: Arithmetic>(a: f64) -> f64 {
     /// The upper half of the bits that stand for `4 / 3` of the exponent bias, minus a correction
     /// that balances the errors of the approximation.
     const INVERSE_CBRT_SEED: f64 = 1430186364.0;
     /// The binomial coefficients of `(1 - h)^(-1/3)` after the first one.
     const INVERSE_CBRT_BINOMIALS: [f64; 3] = [1.0 / 3.0, 2.0 / 9.0, 14.0 / 81.0];
-    let a = x.abs();
     let upper = f64::from_bits((a.to_bits() >> 32) | TWO_52.to_bits()) - TWO_52;
     let start = (INVERSE_CBRT_SEED - upper * (1.0 / 3.0)) + TWO_52;
     let mut w = f64::from_bits(start.to_bits() << 32);
@@ -718,8 +728,7 @@ pub fn cbrt<A: Arithmetic>(x: f64) -> f64 {
         let h = A::fma(-(a * w), w * w, 1.0);
         w = A::fma(w * h, polynomial::<A, _>(h, INVERSE_CBRT_BINOMIALS), w);
     }
-    let root = (a * w * w).copysign(x);
-    if a > 0.0 && a < INF { root } else { x }
+    w
 }
 
 /// Coefficients of `(log2((1 + s) / (1 - s)) / s - 2 / ln(2)) / s^2` in powers of `s^2`, for `|s|
