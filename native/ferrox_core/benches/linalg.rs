@@ -4,7 +4,7 @@
 use divan::{Bencher, black_box};
 use ferrox_core::exec::memory::recycling_allocator::Recycler;
 use ferrox_core::exec::threads::parallel;
-use ferrox_core::ops::linalg::{self, Method, Steps};
+use ferrox_core::ops::linalg::{self, Method, NxAlgorithm};
 use ferrox_core::{DType, Error, Output, Tensor};
 
 /// As in the library.
@@ -81,20 +81,20 @@ fn solve<const TYPE: usize>(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn qr<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n, n], &[n, n]], None, |outs, a| {
-        linalg::qr(outs, a, 1e-10, Steps::Current)
+        linalg::qr(outs, a, 1e-10, NxAlgorithm::Current)
     });
 }
 
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn eigh<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n], &[n, n]], Some(0.0), |outs, a| {
-        linalg::eigh(outs, a, 1e-4, Steps::Current)
+        linalg::eigh(outs, a, 1e-4, NxAlgorithm::Current)
     });
 }
 
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn svd<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n, n], &[n], &[n, n]], None, |outs, a| {
-        linalg::svd(outs, a, Steps::Current)
+        linalg::svd(outs, a, NxAlgorithm::Current)
     });
 }

@@ -6,7 +6,7 @@ mod common;
 use common::number::{Number, cast, value};
 use common::{Random, Source, contiguous, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::linalg::{self, Method, Steps, Transform, Triangular};
+use ferrox_core::ops::linalg::{self, Method, NxAlgorithm, Transform, Triangular};
 use ferrox_core::{Error, Output, Tensor};
 
 type C = (f64, f64);
@@ -161,8 +161,8 @@ fn lu_multiplies_to_the_matrix() {
             let source = source(dtype, &shape, &drawn);
             let out = floating(dtype);
             let specs = [(dtype, &shape[..]), (out, &shape[..]), (out, &shape[..])];
-            let [p, l, u] =
-                outputs(specs, |outs| linalg::lu(outs, &source.buffer(), Steps::Current)).expect("an LU");
+            let [p, l, u] = outputs(specs, |outs| linalg::lu(outs, &source.buffer(), NxAlgorithm::Current))
+                .expect("an LU");
             let ps = decoded(&p, dtype, n, n);
             let (ls, us) = (decoded(&l, out, n, n), decoded(&u, out, n, n));
             for (i, a) in matrices(&source, n, n).iter().enumerate() {
@@ -219,8 +219,9 @@ fn qr_multiplies_to_the_matrix() {
                 let out = floating(dtype);
                 let shapes = [[2, m, columns], [2, columns, n]];
                 let specs = [(out, &shapes[0][..]), (out, &shapes[1][..])];
-                let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, Steps::Current))
-                    .expect("a QR");
+                let [q, r] =
+                    outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, NxAlgorithm::Current))
+                        .expect("a QR");
                 let (qs, rs) = (decoded(&q, out, m, columns), decoded(&r, out, columns, n));
                 for (i, a) in matrices(&source, m, n).iter().enumerate() {
                     close("Q R", out, qs[i].dot(&rs[i]).minus(a).norm(), a.norm() + 1.0, m.max(n));
@@ -251,8 +252,9 @@ fn eigenvectors_are_stretched_by_their_values() {
             let a = &matrices(&source, n, n)[0];
             let out = floating(dtype);
             let specs = [(out, &[n][..]), (out, &[n, n][..])];
-            let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
-                .expect("values");
+            let [w, v] =
+                outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
+                    .expect("values");
             let (w, v) = (&decoded(&w, out, 1, n)[0], &decoded(&v, out, n, n)[0]);
             let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
             close("A V - V D", out, a.dot(v).minus(&stretched).norm(), 2.0 * a.norm() + 1e-300, n);
@@ -282,7 +284,9 @@ fn singular_vectors_multiply_to_the_matrix() {
 fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)]) {
     let mut draw = Random(5);
     for &(m, n) in sizes {
-        for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
+        for (full, steps) in
+            [(true, NxAlgorithm::Current), (false, NxAlgorithm::ThinSvd), (false, NxAlgorithm::Current)]
+        {
             let drawn: Vec<M> = (0..count).map(|_| random(dtype, m, n, &mut draw)).collect();
             let source = source(dtype, &[count, m, n], &drawn);
             let (out, k) = (floating(dtype), m.min(n));
@@ -293,7 +297,7 @@ fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)
                 outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
             let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
             // Small ones of whole numbers are found by way of squares.
-            let scale = if steps == Steps::Thin && out == F32 && k <= 2 { 16.0 } else { 2.0 };
+            let scale = if steps == NxAlgorithm::ThinSvd && out == F32 && k <= 2 { 16.0 } else { 2.0 };
             for (i, a) in matrices(&source, m, n).iter().enumerate() {
                 let diagonal =
                     M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
@@ -319,14 +323,14 @@ fn the_steps_of_nx_0_9_are_near() {
             let source = source(F32, &[n, n], &[a]);
             let a = &matrices(&source, n, n)[0];
             let specs = [(F32, &[n][..]), (F32, &[n, n][..])];
-            let [w, v] =
-                outputs(specs, |o| linalg::eigh(o, &source.buffer(), 1e-4, Steps::Former)).expect("values");
+            let [w, v] = outputs(specs, |o| linalg::eigh(o, &source.buffer(), 1e-4, NxAlgorithm::V0_9))
+                .expect("values");
             let (w, v) = (&decoded(&w, F32, 1, n)[0], &decoded(&v, F32, n, n)[0]);
             let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
             assert!(a.dot(v).minus(&stretched).norm() <= 2.0 * most * a.norm(), "{a:?} {w:?} {v:?}");
             let specs = [(F32, &[n, n][..]), (F32, &[n][..]), (F32, &[n, n][..])];
             let [u, s, vt] =
-                outputs(specs, |o| linalg::svd(o, &source.buffer(), Steps::Former)).expect("values");
+                outputs(specs, |o| linalg::svd(o, &source.buffer(), NxAlgorithm::V0_9)).expect("values");
             let (u, s) = (&decoded(&u, F32, n, n)[0], &decoded(&s, F32, 1, n)[0]);
             let diagonal = M::from(n, n, |i, j| if i == j { s.at(0, i) } else { (0.0, 0.0) });
             let product = u.dot(&diagonal).dot(&decoded(&vt, F32, n, n)[0]);
@@ -339,7 +343,7 @@ fn the_steps_of_nx_0_9_are_near() {
 #[test]
 fn other_pivots_are_taken_where_those_of_nx_0_9_grow() {
     let matrix = |rows: [[f64; 3]; 3]| M::from(3, 3, |i, j| (rows[i][j], 0.0));
-    let pivots = |a: &M, steps: Steps| {
+    let pivots = |a: &M, steps: NxAlgorithm| {
         let source = source(F32, &[3, 3], std::slice::from_ref(a));
         let specs = [(U8, &[3, 3][..]), (F32, &[3, 3][..]), (F32, &[3, 3][..])];
         let [p, l, u] = outputs(specs, |o| linalg::lu(o, &source.buffer(), steps)).expect("an LU");
@@ -349,11 +353,11 @@ fn other_pivots_are_taken_where_those_of_nx_0_9_grow() {
         p.data.iter().map(|z| z.0 as u8).collect::<Vec<u8>>()
     };
     let counting = matrix([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]);
-    assert_eq!(pivots(&counting, Steps::Former), [0, 0, 1, 0, 1, 0, 1, 0, 0]);
-    assert_eq!(pivots(&counting, Steps::Current), [0, 1, 0, 0, 0, 1, 1, 0, 0]);
+    assert_eq!(pivots(&counting, NxAlgorithm::V0_9), [0, 0, 1, 0, 1, 0, 1, 0, 0]);
+    assert_eq!(pivots(&counting, NxAlgorithm::Current), [0, 1, 0, 0, 0, 1, 1, 0, 0]);
     // Here they would divide by zero.
     let vanishing = matrix([[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.0, 1.0, 1.0]]);
-    assert_eq!(pivots(&vanishing, Steps::Former), pivots(&vanishing, Steps::Current));
+    assert_eq!(pivots(&vanishing, NxAlgorithm::V0_9), pivots(&vanishing, NxAlgorithm::Current));
 }
 
 /// Rank-deficient, graded, zero and one-sided matrices, and of huge and tiny
@@ -377,7 +381,7 @@ fn what_is_apart_keeps_its_singular_value() {
         let source = source(F64, &[n, n], &[a]);
         let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
         let [_, s, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::Current)).expect("values");
         decoded(&s, F64, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
     };
     assert_eq!(diagonal(33, &|i| if i == 16 { 0.0 } else { 1.0 })[32], 0.0);
@@ -464,7 +468,7 @@ fn awkward_matrices_decompose(n: usize) {
         let scaled = over(a);
         let bound = few * scaled.norm().max(1.0) + if scale < 1e-300 { 1e-8 } else { 0.0 };
         let specs = [(F64, &[n][..]), (F64, &[n, n][..])];
-        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
             .unwrap_or_else(|error| panic!("{}: {error}", what("eigh")));
         let (w, v) = (over(&decoded(&w, F64, 1, n)[0]), &decoded(&v, F64, n, n)[0]);
         let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
@@ -475,7 +479,7 @@ fn awkward_matrices_decompose(n: usize) {
         less(v.adjoint().dot(v).minus(&M::eye(n, n)).norm(), few, what("eigh"));
         let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
         let [u, s, vt] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::Current)).expect("values");
         let (u, s, vt) =
             (&decoded(&u, F64, n, n)[0], over(&decoded(&s, F64, 1, n)[0]), &decoded(&vt, F64, n, n)[0]);
         let us = M::from(n, n, |i, j| times(u.at(i, j), s.at(0, j)));
@@ -483,8 +487,8 @@ fn awkward_matrices_decompose(n: usize) {
         less(u.adjoint().dot(u).minus(&M::eye(n, n)).norm(), few, what("svd"));
         less(vt.adjoint().dot(vt).minus(&M::eye(n, n)).norm(), few, what("svd"));
         let specs = [(F64, &[n, n][..]), (F64, &[n, n][..])];
-        let [q, r] =
-            outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, Steps::Current)).expect("a QR");
+        let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, NxAlgorithm::Current))
+            .expect("a QR");
         let (q, r) = (&decoded(&q, F64, n, n)[0], over(&decoded(&r, F64, n, n)[0]));
         less(q.dot(&r).minus(&scaled).norm(), bound, what("qr"));
         less(q.adjoint().dot(q).minus(&M::eye(n, n)).norm(), few, what("qr"));
@@ -499,18 +503,19 @@ fn what_is_not_finite_stays_so() {
         let source = source(F32, &[5, 5], &[a]);
         let buffer = source.buffer();
         let square = &[5, 5][..];
-        let [w, v] =
-            outputs([(F32, &[5][..]), (F32, square)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
-                .expect("NaN");
+        let [w, v] = outputs([(F32, &[5][..]), (F32, square)], |o| {
+            linalg::eigh(o, &buffer, 1e-4, NxAlgorithm::Current)
+        })
+        .expect("NaN");
         let specs = [(F32, square), (F32, &[5][..]), (F32, square)];
-        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer, Steps::Current)).expect("NaN");
+        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer, NxAlgorithm::Current)).expect("NaN");
         let [q, r] =
-            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, Steps::Current))
+            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, NxAlgorithm::Current))
                 .expect("NaN");
         for bits in [w, v, u, s, vt, q, r] {
             assert!(bits.iter().all(|&b| value(b, F32).is_nan()));
         }
-        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("an answer");
+        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer, NxAlgorithm::Current)).expect("an answer");
         output(F32, square, |o| linalg::cholesky(o, &buffer)).expect("an answer");
         output(F32, square, |o| linalg::solve(o, &buffer, &buffer, Method::Lu)).expect("an answer");
         output(F32, &[], |o| linalg::determinant(o, &buffer)).expect("an answer");
@@ -624,7 +629,8 @@ fn every_view_is_read_as_it_is() {
         let seen = Source::new(F64, view, &numbers);
         let shape = [2, 3, 3];
         let run = |tensor: &Tensor<'_>| {
-            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor, Steps::Current)).expect("an LU")
+            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor, NxAlgorithm::Current))
+                .expect("an LU")
         };
         let buffer = seen.buffer();
         let dense = source(F64, &shape, &matrices(&seen, 3, 3));
@@ -637,12 +643,15 @@ fn batches_of_none_and_matrices_of_nothing() {
     for shape in [[0, 3, 3], [2, 0, 0]] {
         let source = source(F32, &shape, &[M::eye(1, 1)]);
         let buffer = source.buffer();
-        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("nothing");
-        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, Steps::Current)).expect("nothing");
-        outputs([(F32, &shape[..2]), (F32, &shape)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
+        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer, NxAlgorithm::Current)).expect("nothing");
+        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, NxAlgorithm::Current))
             .expect("nothing");
+        outputs([(F32, &shape[..2]), (F32, &shape)], |o| {
+            linalg::eigh(o, &buffer, 1e-4, NxAlgorithm::Current)
+        })
+        .expect("nothing");
         outputs([(F32, &shape[..]), (F32, &shape[..2]), (F32, &shape)], |o| {
-            linalg::svd(o, &buffer, Steps::Current)
+            linalg::svd(o, &buffer, NxAlgorithm::Current)
         })
         .expect("nothing");
         output(F32, &shape, |o| linalg::cholesky(o, &buffer)).expect("nothing");
@@ -671,10 +680,11 @@ fn bad_arguments_are_errors() {
     shapes(output(F32, &[], |o| linalg::determinant(o, &wide)));
     shapes(output(F32, &[2, 3], |o| linalg::triangular_solve(o, &wide, &wide, how)));
     shapes(output(F32, &[3, 2], |o| linalg::solve(o, &zero, &wide, Method::Lu)));
-    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, Steps::Current));
+    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, NxAlgorithm::Current));
     assert!(matches!(bad, Err(Error::Shape { .. })));
-    let bad =
-        outputs([(C64, square), (C64, &[2]), (C64, square)], |o| linalg::svd(o, &complex, Steps::Current));
+    let bad = outputs([(C64, square), (C64, &[2]), (C64, square)], |o| {
+        linalg::svd(o, &complex, NxAlgorithm::Current)
+    });
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
     let bad = output(S32, square, |o| linalg::cholesky(o, &zero));
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
@@ -791,7 +801,7 @@ fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
         );
     };
     let specs = [(dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
-    let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+    let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
         .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
     let (ws, vs) = (decoded(&w, dtype, 1, n), decoded(&v, dtype, n, n));
     for (case, a) in matrices.iter().enumerate() {
@@ -803,7 +813,7 @@ fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
     if dtype.is_complex() {
         return;
     }
-    for steps in [Steps::Current, Steps::Thin] {
+    for steps in [NxAlgorithm::Current, NxAlgorithm::ThinSvd] {
         let specs = [(dtype, &[count, n, n][..]), (dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
         let [u, s, vt] = outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps))
             .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
@@ -845,8 +855,8 @@ fn eigenvalues(dtype: DType, a: &M) -> Vec<f64> {
     let n = a.rows;
     let source = source(dtype, &[n, n], std::slice::from_ref(a));
     let specs = [(dtype, &[n][..]), (dtype, &[n, n][..])];
-    let [w, _] =
-        outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current)).expect("values");
+    let [w, _] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
+        .expect("values");
     decoded(&w, dtype, 1, n)[0].data.iter().map(|z| z.0).collect()
 }
 
@@ -937,7 +947,7 @@ fn small_pivots_stay() {
             }
         }
         for eps in [1e-10, 1e-4] {
-            for steps in [Steps::Current, Steps::Former] {
+            for steps in [NxAlgorithm::Current, NxAlgorithm::V0_9] {
                 let a = source(dtype, &[2, 2], &[diagonal(&[1.0, 1e-20])]);
                 let specs = [(dtype, &[2, 2][..]); 2];
                 let [_, r] = outputs(specs, |o| linalg::qr(o, &a.buffer(), eps, steps)).expect("a QR");
@@ -1050,7 +1060,7 @@ fn left_vectors_of_small_matrices_are_orthonormal() {
         let source = source(F32, &[COUNT, m, n], &drawn);
         let specs = [(F32, &[COUNT, m, n][..]), (F32, &[COUNT, n][..]), (F32, &[COUNT, n, n][..])];
         let [u, _, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::ThinSvd)).expect("values");
         for (u, a) in decoded(&u, F32, m, n).iter().zip(&drawn) {
             let oblique = u.adjoint().dot(u).minus(&M::eye(n, n)).norm();
             assert!(oblique <= 4.0 * (m + n) as f64 * f64::from(f32::EPSILON), "{oblique:e}: {a:?}");
@@ -1065,7 +1075,7 @@ fn small_singular_values_stay() {
         let source = source(dtype, &[m, n], std::slice::from_ref(a));
         let specs = [(dtype, &[m, n][..]), (dtype, &[n][..]), (dtype, &[n, n][..])];
         let [_, s, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::ThinSvd)).expect("values");
         decoded(&s, dtype, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
     };
     for dtype in [F64, F32] {
