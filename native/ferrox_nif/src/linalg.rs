@@ -73,9 +73,9 @@ impl<'a> Decoder<'a> for Solver {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         if let Ok((lower, left_side, transform)) = term.decode::<(bool, bool, Atom)>() {
             let transforms = [
-                (atoms::none(), linalg::Transform::None),
-                (atoms::transpose(), linalg::Transform::Transpose),
-                (atoms::conjugate(), linalg::Transform::Conjugate),
+                (atoms::none(), linalg::MatrixTransform::None),
+                (atoms::transpose(), linalg::MatrixTransform::Transpose),
+                (atoms::conjugate(), linalg::MatrixTransform::Conjugate),
             ];
             let transform = find(transform, &transforms)?;
             return Ok(Solver::Triangular(Triangular { lower, left_side, transform }));

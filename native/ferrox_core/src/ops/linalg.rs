@@ -3,8 +3,8 @@
 //! Everything is computed in f64, or in complex numbers of two f64, and rounded once. The matrices
 //! of a batch are shared between the threads, and so are the matrix products inside the
 //! factorization of a large matrix. Small matrices of single precision go through Nx's own
-//! algorithms, each step rounded as Nx rounds it, where the result is as accurate as that of any
-//! algorithm: then the last digits are those of Nx.
+//! algorithms, each step rounded as Nx rounds it, where the result is as accurate as any algorithm
+//! can make it: then the last digits are Nx's.
 
 mod cholesky;
 mod determinant;
@@ -29,7 +29,7 @@ use std::borrow::Cow;
 use num_complex::Complex;
 
 pub use self::nx_compat::NxAlgorithm;
-pub use self::triangular::{Transform, Triangular};
+pub use self::triangular::{MatrixTransform, Triangular};
 
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
@@ -196,9 +196,9 @@ fn precision(dtype: DType, size: usize) -> Precision {
 /// The operation on each matrix of a batch, from which its cost is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A triangular system; the number is that of the elements of the right-hand side.
+    /// A triangular system; the number counts the elements of the right-hand side.
     Triangular(usize),
-    /// A system of equations; the number is that of the elements of the right-hand side.
+    /// A system of equations; the number counts the elements of the right-hand side.
     Solve(usize),
     /// A determinant.
     Determinant,
@@ -220,9 +220,9 @@ impl Problem {
         let (m, n) = (rows.max(columns) as u64, rows.min(columns) as u64);
         let (size, square) = (m.saturating_mul(n), m.saturating_mul(m));
         let cube = size.saturating_mul(n);
-        // The number of multiply-adds; the cost of an element besides those, which dominates up to
-        // some hundred rows; and the number of elements of the right-hand side or of the largest
-        // result.
+        // The number of multiply-adds; the cost of an element besides the multiply-adds, which
+        // dominates up to some hundred rows; and the number of elements of the right-hand side or
+        // of the largest result.
         let (multiply_adds, element_cost, extra_elements) = match self {
             Problem::Triangular(right) => (n.saturating_mul(right as u64), LINALG_ELEMENT_COST, right as u64),
             Problem::Solve(right) => {
@@ -455,8 +455,8 @@ pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, algorithm: NxAlgori
     })
 }
 
-/// Factors a matrix with Nx's algorithm where that is asked for and its result is as accurate as
-/// the type allows, and with `qr::qr` otherwise.
+/// Factors a matrix with Nx's algorithm if its result is as accurate as the type allows, and with
+/// `qr::qr` otherwise.
 fn factor_qr<T: Scalar>(
     a: &Matrix<T>,
     columns: usize,

@@ -141,7 +141,7 @@ fn divide_by_pivot<T: Scalar>(value: T, pivot: T, noise: f64) -> T {
     }
 }
 
-/// `divide_by_pivot` for each element of a column, with the noise of its rows and of the column.
+/// `divide_by_pivot` for each element of a column, with the noise of each row and of the column.
 fn divide_column_by_pivot<T: Scalar>(column: &mut [T], pivot: T, (row_noises, column_noise): (&[f64], f64)) {
     if pivot != T::ZERO {
         return matrix::divide(column, pivot);

@@ -1,5 +1,5 @@
-//! Determinants. Those of two and three rows are sums of products (the formula of Leibniz) in
-//! double-word arithmetic, those of more rows come from an LU factorization. Each number has a
+//! Determinants. For two and three rows they are sums of products (the formula of Leibniz) in
+//! double-word arithmetic, for more rows they come from an LU factorization. Each number has a
 //! separate exponent, so that no intermediate value over- or underflows.
 
 use super::scalar::{Precision, Scalar};
@@ -26,8 +26,7 @@ const MAX_EXPONENT_GAP: i64 = 1_000;
 const MAX_NX_ROUNDINGS_PER_ROW: f64 = 2.0;
 
 /// The determinant of a square matrix. In single precision and with more than three rows, the
-/// result of Nx's algorithm is returned if it is accurate enough: then its last digits are those of
-/// Nx.
+/// result of Nx's algorithm is returned if it is accurate enough: then its last digits are Nx's.
 pub fn determinant<T: Scalar>(a: Matrix<T>, precision: Precision) -> T {
     if precision == Precision::Single && a.rows > 3 && a.is_finite() {
         let nx_determinant = precision.round(lu(a.clone(), precision).determinant().to_number());

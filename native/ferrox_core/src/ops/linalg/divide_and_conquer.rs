@@ -144,10 +144,10 @@ struct VectorUpdate {
     undeflated: Vec<usize>,
     block_start: usize,
     /// The positions in `undeflated`, sorted by support: first the vectors that are only in the
-    /// first half, last those only in the second half.
+    /// first half, last the vectors that are only in the second half.
     order: Vec<usize>,
-    /// The number of vectors with a part in the first half, and of those with a part in the second
-    /// half.
+    /// The number of vectors with a part in the first half, and the number of vectors with a part
+    /// in the second half.
     half_counts: [usize; 2],
 }
 
@@ -258,7 +258,7 @@ fn secular_root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &
         next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| P::difference(next, d[i]));
     let split = i + 1;
     // `measure_from` writes the distances of the poles from an origin. `sums` returns the sum of
-    // the terms up to the i-th pole and that of the terms above it, each with its derivative.
+    // the terms up to the i-th pole and the sum of the terms above it, each with its derivative.
     let measure_from = |origin: f64, distances: &mut [f64]| {
         distances.iter_mut().zip(d).for_each(|(distance, &d)| *distance = P::difference(d, origin));
     };
@@ -286,8 +286,8 @@ fn secular_root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &
     }
     let mut x = if low == 0.0 || high == 0.0 { (low + high) / 2.0 } else { high };
     if next.is_some() {
-        // The first guess takes all terms but those of the two neighboring poles to be constant,
-        // with their values in the middle.
+        // The first guess takes all terms to be constant, except the terms of the two neighboring
+        // poles, with their values in the middle.
         let [(p, a), (q, b)] =
             [(distances[i], rho * z[i] * z[i]), (distances[split], rho * z[split] * z[split])];
         let c = f - a / -half - b / half;

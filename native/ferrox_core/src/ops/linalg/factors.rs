@@ -2,7 +2,7 @@
 
 use super::matrix::Matrix;
 
-/// `Q`, with as many columns as requested, and `R`, with as many rows.
+/// `Q`, with the requested number of columns, and `R`, with the same number of rows.
 pub type Qr<T> = (Matrix<T>, Matrix<T>);
 
 /// `A = U S Vᵀ`, with the vectors of `U` and `V` as rows, and `S` descending.

@@ -159,7 +159,7 @@ fn ql_steps(
 }
 
 /// The eigenvalues of `[[a, b], [b, c]]`, the one with the larger magnitude first, and the
-/// eigenvector of that one; as accurate as the elements allow (LAPACK's `dlaev2`).
+/// eigenvector of the first one; as accurate as the elements allow (LAPACK's `dlaev2`).
 fn eigen_2x2(a: f64, b: f64, c: f64) -> ([f64; 2], f64, f64) {
     let (sum, difference, twice) = (a + c, a - c, b + b);
     let root = difference.hypot(twice);
@@ -179,6 +179,6 @@ fn eigen_2x2(a: f64, b: f64, c: f64) -> ([f64; 2], f64, f64) {
         let c = 1.0 / (1.0 + tangent * tangent).sqrt();
         (c, tangent * c)
     };
-    // If both signs agree, `c` and `s` are those of the second eigenvector.
+    // If both signs agree, `c` and `s` belong to the second eigenvector.
     if (sum < 0.0) == (difference < 0.0) { ([first, second], -s, c) } else { ([first, second], c, s) }
 }

@@ -43,8 +43,8 @@ pub fn lu<T: Scalar>(a: Matrix<T>, precision: Precision) -> Lu<T> {
 }
 
 /// Factors a square matrix as Nx 0.9 does: the pivot of a column is chosen from the elements of the
-/// matrix itself rather than from those that elimination leaves, and sums are in Nx's order. A
-/// pivot may be zero.
+/// matrix itself rather than from the elements that elimination leaves, and sums are in Nx's order.
+/// A pivot may be zero.
 pub fn lu_with_input_pivots<T: Scalar>(mut a: Matrix<T>) -> Lu<T> {
     let n = a.rows;
     let mut rows: Vec<usize> = (0..n).collect();

@@ -613,10 +613,9 @@ fn update_four_rows<T: Scalar>(
     totals
 }
 
-/// Updates a Hermitian matrix `A`, of which only the upper triangle is stored, and multiplies a
-/// vector by it in the same pass: `row[i] -= a[i] p + b[i] q` for the pairs `(a, p)` and `(b, q)`,
-/// then `out += vᴴ A`. `v` comes with its conjugate; `stride` is the distance between the starts of
-/// two rows.
+/// Updates a Hermitian matrix `A`, whose upper triangle alone is stored, and multiplies a vector by
+/// it in the same pass: `row[i] -= a[i] p + b[i] q` for the pairs `(a, p)` and `(b, q)`, then `out
+/// += vᴴ A`. `v` comes with its conjugate; `stride` is the distance between the starts of two rows.
 pub fn update_and_multiply<T: Scalar>(
     rows: &mut [T],
     stride: usize,
@@ -731,7 +730,7 @@ pub fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
 }
 
 /// The largest norm of the elements of `v` below the first one, which is 1: `tau` is about twice
-/// the reciprocal of the square of that norm.
+/// the reciprocal of the square of the norm.
 const MAX_REFLECTOR_RATIO: f64 = 1e140;
 
 /// A Householder reflection `I - tau v vᴴ` with `v[0] = 1` that maps `x` to `beta e₁`, as `(tau,
@@ -739,12 +738,12 @@ const MAX_REFLECTOR_RATIO: f64 = 1e140;
 /// already or the elements below the first are negligible.
 ///
 /// The function `beta` gets the first element and the norm of `x`; it returns a number whose
-/// magnitude is that norm and whose ratio to `x[0]` is real.
+/// magnitude is the norm and whose ratio to `x[0]` is real.
 pub fn reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
     let largest = max_abs(x);
     if largest > 0.0 && largest < *SAFE_SQUARE_RANGE.start() {
         // Rounding errors of zeros may be so small that they are subnormal and have few digits;
-        // then `v` would have as few.
+        // then `v` would have few digits as well.
         let (up, down) = (2f64.powi(500), 2f64.powi(-500));
         x.iter_mut().for_each(|value| *value = value.scale(up));
         let reflection = scaled_reflector(x, beta).map(|(tau, beta)| (tau, beta.scale(down)));

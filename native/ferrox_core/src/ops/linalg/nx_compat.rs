@@ -1,9 +1,9 @@
 //! Nx's own algorithms for small matrices of single precision, whose last digits and signs its
-//! documentation shows: those of Nx since 0.10 and those of Nx 0.9.
+//! documentation shows: the algorithms of Nx since 0.10 and of Nx 0.9.
 //!
-//! Where such an algorithm applies, it is tried first. Its result is only returned if it is as
-//! accurate as Nx's documentation requires; otherwise the caller computes the result with another
-//! algorithm.
+//! Where one of these algorithms applies, it is tried first. Its result is only returned if it is
+//! as accurate as Nx's documentation requires; otherwise the caller computes the result with
+//! another algorithm.
 
 mod gram;
 pub mod householder;
@@ -39,8 +39,8 @@ const MAX_NX_LONG_SIDE: usize = 4;
 const NX_EIGH_EPS: f64 = 1e-4;
 
 /// The factor by which the orthonormality error of left singular vectors may be larger if they come
-/// from `AᵀA`, whose condition number is the square of that of `A`. Only for matrices of integers
-/// with two columns: Nx's documentation shows such vectors.
+/// from `AᵀA`, whose condition number is the square of the condition number of `A`. Only for
+/// matrices of integers with two columns: Nx's documentation shows vectors with this error.
 const THIN_SVD_ERROR_FACTOR: f64 = 8.0;
 
 /// The largest relative error of a result of Nx 0.9: the third digit of some in its documentation

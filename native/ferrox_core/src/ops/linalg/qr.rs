@@ -12,8 +12,8 @@ use super::reflectors::{REFLECTORS_PER_BLOCK, Reflectors};
 use super::scalar::Scalar;
 use crate::Error;
 
-/// Factors a matrix. `columns` is the number of columns of `Q`: that of its rows, or the smaller of
-/// the numbers of rows and columns of the matrix.
+/// Factors a matrix. `columns` is the number of columns of `Q`: the number of rows of the matrix,
+/// or the smaller of its numbers of rows and columns.
 ///
 /// # Errors
 ///

@@ -115,7 +115,7 @@ impl<T: Scalar> Reflectors<T> {
         let mut product = Matrix::eye(op, self.vectors.columns, columns)?;
         let mut workspace = Workspace::new(op, columns)?;
         for block in self.blocks().rev() {
-            // The columns to the left are still those of the identity.
+            // The columns to the left are still columns of the identity.
             let column = self.first_row + block.start;
             let width = columns.saturating_sub(column);
             let data = product.data.get_mut(column..).unwrap_or_default();

@@ -14,7 +14,8 @@ use crate::ops::linalg::reflectors::Reflectors;
 const OP: &str = "svd";
 
 /// Decomposes a finite matrix with at least as many rows as columns. `columns` is the number of
-/// left vectors: that of the rows of the matrix, or that of its singular values.
+/// left vectors: as large as the number of rows of the matrix, or as the number of its singular
+/// values.
 ///
 /// # Errors
 ///

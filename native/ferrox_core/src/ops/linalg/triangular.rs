@@ -16,12 +16,12 @@ pub struct Triangular {
     /// Whether `A` is on the left of `X`.
     pub left_side: bool,
     /// The function `op`, which is applied to `A` first.
-    pub transform: Transform,
+    pub transform: MatrixTransform,
 }
 
 /// A function of a matrix, applied before the system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transform {
+pub enum MatrixTransform {
     /// The matrix itself.
     None,
     /// The transpose, without conjugation.
@@ -127,11 +127,11 @@ pub fn back_substitution<T: Scalar>(a: Matrix<T>, b: &mut Matrix<T>) -> Result<(
 pub fn solve<T: Scalar>(system: Triangular, a: Matrix<T>, mut b: Matrix<T>) -> Result<Matrix<T>, Error> {
     const OP: &str = "triangular_solve";
     let mut a = a;
-    if T::COMPLEX && system.transform == Transform::Conjugate {
+    if T::COMPLEX && system.transform == MatrixTransform::Conjugate {
         a.map(T::conj);
     }
     // X A = B is Aᵀ Xᵀ = Bᵀ.
-    let transpose = system.left_side == (system.transform == Transform::Transpose);
+    let transpose = system.left_side == (system.transform == MatrixTransform::Transpose);
     if transpose {
         a = a.transpose(OP)?;
     }

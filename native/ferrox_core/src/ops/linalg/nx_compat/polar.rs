@@ -5,8 +5,8 @@
 //! the Symmetric Eigenvalue Decomposition and the SVD", SIAM Journal on Scientific Computing 35,
 //! 2013).
 //!
-//! Nx's special cases for matrices of lower rank are left out: such matrices are computed by
-//! another algorithm.
+//! Nx's special cases for matrices of lower rank are left out: matrices of lower rank are computed
+//! by another algorithm.
 
 use super::householder;
 use super::{NX_EIGH_EPS, NxAlgorithm, eigenvectors, round_to_f32, times};
@@ -22,9 +22,10 @@ const OP: &str = "svd";
 /// The default `:eps` of `Nx.LinAlg.qr/2`.
 const NX_QR_EPS: f64 = 1e-10;
 
-/// The limit of steps, which is that of Nx. Six are usual.
+/// The limit of steps, the same as in Nx. Six are usual.
 const MAX_QDWH_STEPS: usize = 100;
 
+/// The relative spacing of f32 numbers, which Nx's code takes for the rounding unit.
 const F32_UNIT: f32 = f32::EPSILON;
 
 /// `A = U S Vᵀ` of a matrix with at least two columns and at least as many rows; `columns` is the

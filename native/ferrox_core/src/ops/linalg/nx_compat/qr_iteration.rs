@@ -4,7 +4,7 @@
 
 use crate::ops::linalg::matrix::Matrix;
 
-/// The limit of factorizations, which is that of Nx.
+/// The limit of factorizations, the same as in Nx.
 const MAX_QR_FACTORIZATIONS: usize = 1_000;
 
 /// The eigenvalues in the order in which they are found, and the eigenvectors as columns, of a
