@@ -1,13 +1,14 @@
-//! Factorizations by themselves, without the VM. `cargo bench -p ferrox_core --bench linalg
-//! [-- FILTER]`; bench/linalg.exs shows how accurate they are, bench/compare.exs has the peers.
+//! Benchmarks of factorizations in Rust, without the VM: `cargo bench -p ferrox_core --bench linalg
+//! [-- FILTER]`. bench/linalg.exs measures their accuracy, bench/compare.exs compares them with
+//! other libraries.
 
 use divan::{Bencher, black_box};
 use ferrox_core::exec::memory::recycling_allocator::Recycler;
 use ferrox_core::exec::threads::parallel;
-use ferrox_core::ops::linalg::{self, Method, Steps};
+use ferrox_core::ops::linalg::{self, Method, NxAlgorithm};
 use ferrox_core::{DType, Error, Output, Tensor};
 
-/// As in the library.
+/// The allocator of the NIF library.
 #[global_allocator]
 static MEMORY: Recycler = Recycler::new();
 
@@ -19,8 +20,8 @@ fn main() {
     divan::main();
 }
 
-/// The bytes of numbers between -1 and 1 without an order, the same in every run; with
-/// `shift` those of a symmetric matrix with that on its diagonal.
+/// The bytes of pseudo-random numbers between -1 and 1, the same in every run. With `shift`, the
+/// numbers are a symmetric matrix with `shift` on its diagonal.
 fn numbers(dtype: DType, n: usize, columns: usize, shift: Option<f64>) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -42,7 +43,7 @@ fn numbers(dtype: DType, n: usize, columns: usize, shift: Option<f64>) -> Vec<u8
     }
 }
 
-/// Times what fills tensors of these shapes from a matrix.
+/// Times an operation that fills tensors of these shapes from a matrix of `n` rows and columns.
 fn run<const N: usize>(
     bencher: Bencher,
     (name, n): (&str, usize),
@@ -81,20 +82,20 @@ fn solve<const TYPE: usize>(bencher: Bencher, n: usize) {
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn qr<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n, n], &[n, n]], None, |outs, a| {
-        linalg::qr(outs, a, 1e-10, Steps::Current)
+        linalg::qr(outs, a, 1e-10, NxAlgorithm::Current)
     });
 }
 
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn eigh<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n], &[n, n]], Some(0.0), |outs, a| {
-        linalg::eigh(outs, a, 1e-4, Steps::Current)
+        linalg::eigh(outs, a, 1e-4, NxAlgorithm::Current)
     });
 }
 
 #[divan::bench(args = SIDES, consts = [0, 1])]
 fn svd<const TYPE: usize>(bencher: Bencher, n: usize) {
     run(bencher, (TYPES[TYPE].0, n), [&[n, n], &[n], &[n, n]], None, |outs, a| {
-        linalg::svd(outs, a, Steps::Current)
+        linalg::svd(outs, a, NxAlgorithm::Current)
     });
 }

@@ -1,12 +1,12 @@
-//! Factorizations against what they must multiply to, and systems of equations
-//! against their residuals.
+//! Tests of linear algebra: the factors of a matrix are multiplied and compared with it, and
+//! solutions of systems of equations are tested by their residuals.
 
 mod common;
 
 use common::number::{Number, cast, value};
 use common::{Random, Source, contiguous, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::linalg::{self, Method, Steps, Transform, Triangular};
+use ferrox_core::ops::linalg::{self, MatrixTransform, Method, NxAlgorithm, Triangular};
 use ferrox_core::{Error, Output, Tensor};
 
 type C = (f64, f64);
@@ -103,7 +103,7 @@ fn source(dtype: DType, shape: &[usize], matrices: &[M]) -> Source {
     Source::new(dtype, contiguous(shape), &numbers)
 }
 
-/// The matrices that a tensor holds, as it rounded them.
+/// The matrices in a tensor, rounded to its type.
 fn matrices(source: &Source, rows: usize, columns: usize) -> Vec<M> {
     let elements: Vec<C> = source.elements().iter().map(|e| (e.re(), e.im())).collect();
     elements.chunks(rows * columns).map(|c| M::new(rows, columns, c.to_vec())).collect()
@@ -114,7 +114,8 @@ fn decoded(bits: &[u128], dtype: DType, rows: usize, columns: usize) -> Vec<M> {
     values.chunks(rows * columns).map(|c| M::new(rows, columns, c.to_vec())).collect()
 }
 
-/// Several results: their types and shapes, and what each holds.
+/// Runs an operation with several results, given by their types and shapes, and returns the bits of
+/// each.
 fn outputs<const N: usize>(
     specs: [(DType, &[usize]); N],
     op: impl FnOnce([Output<'_>; N]) -> Result<(), Error>,
@@ -161,13 +162,13 @@ fn lu_multiplies_to_the_matrix() {
             let source = source(dtype, &shape, &drawn);
             let out = floating(dtype);
             let specs = [(dtype, &shape[..]), (out, &shape[..]), (out, &shape[..])];
-            let [p, l, u] =
-                outputs(specs, |outs| linalg::lu(outs, &source.buffer(), Steps::Current)).expect("an LU");
+            let [p, l, u] = outputs(specs, |outs| linalg::lu(outs, &source.buffer(), NxAlgorithm::Current))
+                .expect("an LU");
             let ps = decoded(&p, dtype, n, n);
             let (ls, us) = (decoded(&l, out, n, n), decoded(&u, out, n, n));
             for (i, a) in matrices(&source, n, n).iter().enumerate() {
                 let product = ps[i].dot(&ls[i]).dot(&us[i]);
-                // A narrow result is rounded element by element.
+                // The elements of a result of a narrow type are rounded one by one.
                 let scale = ls[i].norm() * us[i].norm();
                 close("P L U", out, product.minus(a).norm(), scale, n);
                 assert_eq!(ls[i].minus(&ls[i].triangle(true)).norm(), 0.0);
@@ -219,8 +220,9 @@ fn qr_multiplies_to_the_matrix() {
                 let out = floating(dtype);
                 let shapes = [[2, m, columns], [2, columns, n]];
                 let specs = [(out, &shapes[0][..]), (out, &shapes[1][..])];
-                let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, Steps::Current))
-                    .expect("a QR");
+                let [q, r] =
+                    outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 1e-10, NxAlgorithm::Current))
+                        .expect("a QR");
                 let (qs, rs) = (decoded(&q, out, m, columns), decoded(&r, out, columns, n));
                 for (i, a) in matrices(&source, m, n).iter().enumerate() {
                     close("Q R", out, qs[i].dot(&rs[i]).minus(a).norm(), a.norm() + 1.0, m.max(n));
@@ -251,8 +253,9 @@ fn eigenvectors_are_stretched_by_their_values() {
             let a = &matrices(&source, n, n)[0];
             let out = floating(dtype);
             let specs = [(out, &[n][..]), (out, &[n, n][..])];
-            let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
-                .expect("values");
+            let [w, v] =
+                outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
+                    .expect("values");
             let (w, v) = (&decoded(&w, out, 1, n)[0], &decoded(&v, out, n, n)[0]);
             let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
             close("A V - V D", out, a.dot(v).minus(&stretched).norm(), 2.0 * a.norm() + 1e-300, n);
@@ -267,7 +270,7 @@ fn eigenvectors_are_stretched_by_their_values() {
 fn singular_vectors_multiply_to_the_matrix() {
     let small =
         [(1, 1), (2, 2), (3, 2), (2, 3), (4, 4), (7, 3), (3, 7), (9, 4), (20, 20), (50, 17), (17, 50)];
-    // Of which halves are joined.
+    // Sizes that divide and conquer splits.
     let large = [(32, 32), (33, 33), (65, 66), (70, 50), (131, 60), (70, 131)];
     for dtype in [F64, F32, F16, BF16, S32, U8] {
         singular_vectors_multiply(dtype, 2, &small);
@@ -275,14 +278,16 @@ fn singular_vectors_multiply_to_the_matrix() {
             singular_vectors_multiply(dtype, 2, &large);
         }
     }
-    // Alone, and so large that its products are shared.
+    // A single matrix, so large that threads share its products.
     singular_vectors_multiply(F64, 1, &[(210, 210)]);
 }
 
 fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)]) {
     let mut draw = Random(5);
     for &(m, n) in sizes {
-        for (full, steps) in [(true, Steps::Current), (false, Steps::Thin), (false, Steps::Current)] {
+        for (full, steps) in
+            [(true, NxAlgorithm::Current), (false, NxAlgorithm::ThinSvd), (false, NxAlgorithm::Current)]
+        {
             let drawn: Vec<M> = (0..count).map(|_| random(dtype, m, n, &mut draw)).collect();
             let source = source(dtype, &[count, m, n], &drawn);
             let (out, k) = (floating(dtype), m.min(n));
@@ -292,8 +297,8 @@ fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)
             let [u, s, vt] =
                 outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps)).expect("values");
             let (us, ss, vts) = (decoded(&u, out, m, c), decoded(&s, out, 1, k), decoded(&vt, out, r, n));
-            // Small ones of whole numbers are found by way of squares.
-            let scale = if steps == Steps::Thin && out == F32 && k <= 2 { 16.0 } else { 2.0 };
+            // The thin algorithm takes small singular values of integers from their squares.
+            let scale = if steps == NxAlgorithm::ThinSvd && out == F32 && k <= 2 { 16.0 } else { 2.0 };
             for (i, a) in matrices(&source, m, n).iter().enumerate() {
                 let diagonal =
                     M::from(c, r, |x, y| if x == y && x < k { ss[i].at(0, x) } else { (0.0, 0.0) });
@@ -308,7 +313,7 @@ fn singular_vectors_multiply(dtype: DType, count: usize, sizes: &[(usize, usize)
     }
 }
 
-/// Nx 0.9 stops early; what it gives is taken only for few rows and columns.
+/// Nx 0.9 stops before convergence; its results are used only for few rows and columns.
 #[test]
 fn the_steps_of_nx_0_9_are_near() {
     let mut draw = Random(11);
@@ -319,14 +324,14 @@ fn the_steps_of_nx_0_9_are_near() {
             let source = source(F32, &[n, n], &[a]);
             let a = &matrices(&source, n, n)[0];
             let specs = [(F32, &[n][..]), (F32, &[n, n][..])];
-            let [w, v] =
-                outputs(specs, |o| linalg::eigh(o, &source.buffer(), 1e-4, Steps::Former)).expect("values");
+            let [w, v] = outputs(specs, |o| linalg::eigh(o, &source.buffer(), 1e-4, NxAlgorithm::V0_9))
+                .expect("values");
             let (w, v) = (&decoded(&w, F32, 1, n)[0], &decoded(&v, F32, n, n)[0]);
             let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
             assert!(a.dot(v).minus(&stretched).norm() <= 2.0 * most * a.norm(), "{a:?} {w:?} {v:?}");
             let specs = [(F32, &[n, n][..]), (F32, &[n][..]), (F32, &[n, n][..])];
             let [u, s, vt] =
-                outputs(specs, |o| linalg::svd(o, &source.buffer(), Steps::Former)).expect("values");
+                outputs(specs, |o| linalg::svd(o, &source.buffer(), NxAlgorithm::V0_9)).expect("values");
             let (u, s) = (&decoded(&u, F32, n, n)[0], &decoded(&s, F32, 1, n)[0]);
             let diagonal = M::from(n, n, |i, j| if i == j { s.at(0, i) } else { (0.0, 0.0) });
             let product = u.dot(&diagonal).dot(&decoded(&vt, F32, n, n)[0]);
@@ -335,11 +340,11 @@ fn the_steps_of_nx_0_9_are_near() {
     }
 }
 
-/// The pivots of Nx 0.9 come from the matrix itself, and not from what is left of it.
+/// Nx 0.9 takes pivots from the matrix itself, and not from what elimination leaves of it.
 #[test]
 fn other_pivots_are_taken_where_those_of_nx_0_9_grow() {
     let matrix = |rows: [[f64; 3]; 3]| M::from(3, 3, |i, j| (rows[i][j], 0.0));
-    let pivots = |a: &M, steps: Steps| {
+    let pivots = |a: &M, steps: NxAlgorithm| {
         let source = source(F32, &[3, 3], std::slice::from_ref(a));
         let specs = [(U8, &[3, 3][..]), (F32, &[3, 3][..]), (F32, &[3, 3][..])];
         let [p, l, u] = outputs(specs, |o| linalg::lu(o, &source.buffer(), steps)).expect("an LU");
@@ -349,18 +354,18 @@ fn other_pivots_are_taken_where_those_of_nx_0_9_grow() {
         p.data.iter().map(|z| z.0 as u8).collect::<Vec<u8>>()
     };
     let counting = matrix([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]);
-    assert_eq!(pivots(&counting, Steps::Former), [0, 0, 1, 0, 1, 0, 1, 0, 0]);
-    assert_eq!(pivots(&counting, Steps::Current), [0, 1, 0, 0, 0, 1, 1, 0, 0]);
-    // Here they would divide by zero.
+    assert_eq!(pivots(&counting, NxAlgorithm::V0_9), [0, 0, 1, 0, 1, 0, 1, 0, 0]);
+    assert_eq!(pivots(&counting, NxAlgorithm::Current), [0, 1, 0, 0, 0, 1, 1, 0, 0]);
+    // These pivots would divide by zero.
     let vanishing = matrix([[1.0, 2.0, 3.0], [2.0, 4.0, 1.0], [0.0, 1.0, 1.0]]);
-    assert_eq!(pivots(&vanishing, Steps::Former), pivots(&vanishing, Steps::Current));
+    assert_eq!(pivots(&vanishing, NxAlgorithm::V0_9), pivots(&vanishing, NxAlgorithm::Current));
 }
 
-/// Rank-deficient, graded, zero and one-sided matrices, and of huge and tiny
-/// elements.
+/// Matrices that are rank-deficient, graded, zero, or not zero only in one row and column, and
+/// matrices of huge and tiny elements.
 #[test]
 fn awkward_matrices_decompose_too() {
-    // Whole, in halves, and in halves of them.
+    // Sizes that are solved whole, in halves, and in halves of halves.
     for n in [12, 33, 67, 100] {
         awkward_matrices_decompose(n);
     }
@@ -377,7 +382,7 @@ fn what_is_apart_keeps_its_singular_value() {
         let source = source(F64, &[n, n], &[a]);
         let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
         let [_, s, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::Current)).expect("values");
         decoded(&s, F64, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
     };
     assert_eq!(diagonal(33, &|i| if i == 16 { 0.0 } else { 1.0 })[32], 0.0);
@@ -387,7 +392,7 @@ fn what_is_apart_keeps_its_singular_value() {
     }
 }
 
-/// The magnitude of what is on the diagonal grows to both ends.
+/// The magnitude of the diagonal grows towards both ends.
 fn wilkinson(n: usize, i: usize, j: usize) -> f64 {
     match i.abs_diff(j) {
         0 => (i as f64 - (n - 1) as f64 / 2.0).abs(),
@@ -424,8 +429,8 @@ fn awkward_matrices_decompose(n: usize) {
         real(&|i, j| if i + j == n - 1 { (i.min(j) + 1) as f64 } else { 0.0 }),
         small.dot(&small.transpose()),
         real(&|i, j| if i == 0 || j == 0 { 1.0 } else { 0.0 }),
-        // Wilkinson's, whose eigenvalues come in pairs, and several of it that all but fall
-        // apart.
+        // Wilkinson's matrix, whose eigenvalues come in close pairs, and several copies of it with
+        // weak links between them.
         real(&|i, j| wilkinson(n, i, j)),
         real(&|i, j| match (i / 10 == j / 10, i.abs_diff(j)) {
             (true, _) => wilkinson(10, i % 10, j % 10),
@@ -437,8 +442,8 @@ fn awkward_matrices_decompose(n: usize) {
             1 => -1.0,
             _ => 0.0,
         }),
-        // Already bidiagonal: with zeros on the diagonal and beside it, and with rows that are
-        // ever smaller.
+        // Bidiagonal matrices: with zeros on and above the diagonal, and with rows of descending
+        // magnitude.
         real(&|i, j| if i == j && i % 3 > 0 || i + 1 == j && i % 7 > 0 { 1.0 } else { 0.0 }),
         real(&|i, j| bidiagonal((i, j), |_| 0.0, |_| 1.0)),
         real(&|i, j| {
@@ -447,7 +452,7 @@ fn awkward_matrices_decompose(n: usize) {
         }),
         real(&|i, j| bidiagonal((i, j), |_| 1.0, |_| 1e-9)),
         real(&|i, j| bidiagonal((i, j), |_| 1e-9, |_| 1.0)),
-        // With a middle row that is next to nothing, or nothing.
+        // Bidiagonal matrices whose middle row is almost zero, or zero.
         real(&|i, j| {
             let at = |i: usize| if i + 1 == n / 2 { 1e-20 } else { 1.0 };
             let beside = |i: usize| if i + 1 == n / 2 { 1e-20 } else { 0.0 };
@@ -464,18 +469,18 @@ fn awkward_matrices_decompose(n: usize) {
         let scaled = over(a);
         let bound = few * scaled.norm().max(1.0) + if scale < 1e-300 { 1e-8 } else { 0.0 };
         let specs = [(F64, &[n][..]), (F64, &[n, n][..])];
-        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+        let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
             .unwrap_or_else(|error| panic!("{}: {error}", what("eigh")));
         let (w, v) = (over(&decoded(&w, F64, 1, n)[0]), &decoded(&v, F64, n, n)[0]);
         let stretched = M::from(n, n, |i, j| times(v.at(i, j), w.at(0, j)));
-        // Of the symmetric part.
+        // The symmetric part, which is what `eigh` decomposes.
         let mean = M::from(n, n, |i, j| ((scaled.at(i, j).0 + scaled.at(j, i).0) / 2.0, 0.0));
         let residual = mean.dot(v).minus(&stretched).norm();
         less(residual, bound, what("eigh"));
         less(v.adjoint().dot(v).minus(&M::eye(n, n)).norm(), few, what("eigh"));
         let specs = [(F64, &[n, n][..]), (F64, &[n][..]), (F64, &[n, n][..])];
         let [u, s, vt] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Current)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::Current)).expect("values");
         let (u, s, vt) =
             (&decoded(&u, F64, n, n)[0], over(&decoded(&s, F64, 1, n)[0]), &decoded(&vt, F64, n, n)[0]);
         let us = M::from(n, n, |i, j| times(u.at(i, j), s.at(0, j)));
@@ -483,8 +488,8 @@ fn awkward_matrices_decompose(n: usize) {
         less(u.adjoint().dot(u).minus(&M::eye(n, n)).norm(), few, what("svd"));
         less(vt.adjoint().dot(vt).minus(&M::eye(n, n)).norm(), few, what("svd"));
         let specs = [(F64, &[n, n][..]), (F64, &[n, n][..])];
-        let [q, r] =
-            outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, Steps::Current)).expect("a QR");
+        let [q, r] = outputs(specs, |outs| linalg::qr(outs, &source.buffer(), 0.0, NxAlgorithm::Current))
+            .expect("a QR");
         let (q, r) = (&decoded(&q, F64, n, n)[0], over(&decoded(&r, F64, n, n)[0]));
         less(q.dot(&r).minus(&scaled).norm(), bound, what("qr"));
         less(q.adjoint().dot(q).minus(&M::eye(n, n)).norm(), few, what("qr"));
@@ -499,18 +504,19 @@ fn what_is_not_finite_stays_so() {
         let source = source(F32, &[5, 5], &[a]);
         let buffer = source.buffer();
         let square = &[5, 5][..];
-        let [w, v] =
-            outputs([(F32, &[5][..]), (F32, square)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
-                .expect("NaN");
+        let [w, v] = outputs([(F32, &[5][..]), (F32, square)], |o| {
+            linalg::eigh(o, &buffer, 1e-4, NxAlgorithm::Current)
+        })
+        .expect("NaN");
         let specs = [(F32, square), (F32, &[5][..]), (F32, square)];
-        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer, Steps::Current)).expect("NaN");
+        let [u, s, vt] = outputs(specs, |o| linalg::svd(o, &buffer, NxAlgorithm::Current)).expect("NaN");
         let [q, r] =
-            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, Steps::Current))
+            outputs([(F32, square), (F32, square)], |o| linalg::qr(o, &buffer, 1e-10, NxAlgorithm::Current))
                 .expect("NaN");
         for bits in [w, v, u, s, vt, q, r] {
             assert!(bits.iter().all(|&b| value(b, F32).is_nan()));
         }
-        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("an answer");
+        outputs([(F32, square); 3], |o| linalg::lu(o, &buffer, NxAlgorithm::Current)).expect("an answer");
         output(F32, square, |o| linalg::cholesky(o, &buffer)).expect("an answer");
         output(F32, square, |o| linalg::solve(o, &buffer, &buffer, Method::Lu)).expect("an answer");
         output(F32, &[], |o| linalg::determinant(o, &buffer)).expect("an answer");
@@ -525,7 +531,7 @@ fn triangular_systems_in_all_options() {
             let mut a = random(dtype, n, n, &mut draw);
             for i in 0..n {
                 a.data[i * n + i].0 = 4.0;
-                // So that the solution doesn't grow.
+                // Small elements beside the diagonal, so that the solution doesn't grow.
                 for j in 0..n {
                     if i != j && !dtype.is_integer() {
                         a.data[i * n + j].0 /= n as f64;
@@ -537,7 +543,9 @@ fn triangular_systems_in_all_options() {
             let a = &matrices(&a_source, n, n)[0];
             for lower in [true, false] {
                 for left_side in [true, false] {
-                    for transform in [Transform::None, Transform::Transpose, Transform::Conjugate] {
+                    for transform in
+                        [MatrixTransform::None, MatrixTransform::Transpose, MatrixTransform::Conjugate]
+                    {
                         for other in [n, 0, 5] {
                             let (rows, columns) = match (other, left_side) {
                                 (0, true) => (n, 1),
@@ -557,9 +565,9 @@ fn triangular_systems_in_all_options() {
                             let x = &decoded(&got.expect("a solution"), out, rows, columns)[0];
                             let t = a.triangle(lower);
                             let t = match transform {
-                                Transform::None => t,
-                                Transform::Transpose => t.transpose(),
-                                Transform::Conjugate => t.conj(),
+                                MatrixTransform::None => t,
+                                MatrixTransform::Transpose => t.transpose(),
+                                MatrixTransform::Conjugate => t.conj(),
                             };
                             let product = if left_side { t.dot(x) } else { x.dot(&t) };
                             let scale = t.norm() * x.norm() + 1e-300;
@@ -612,7 +620,7 @@ fn determinants() {
     swapped.rotate_left(4);
     assert!((determinant(F64, 4, &swapped) + 48.0).abs() < 1e-12);
     assert_eq!(determinant(F64, 4, &[1.0; 16]), 0.0);
-    // Products of 32 bits would overflow.
+    // Products in 32-bit integers would overflow.
     assert_eq!(determinant(S64, 2, &[3e6, 1e6, 1e6, 3e6]), (8e12f64 as f32).into());
 }
 
@@ -624,7 +632,8 @@ fn every_view_is_read_as_it_is() {
         let seen = Source::new(F64, view, &numbers);
         let shape = [2, 3, 3];
         let run = |tensor: &Tensor<'_>| {
-            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor, Steps::Current)).expect("an LU")
+            outputs([(F64, &shape[..]); 3], |outs| linalg::lu(outs, tensor, NxAlgorithm::Current))
+                .expect("an LU")
         };
         let buffer = seen.buffer();
         let dense = source(F64, &shape, &matrices(&seen, 3, 3));
@@ -637,12 +646,15 @@ fn batches_of_none_and_matrices_of_nothing() {
     for shape in [[0, 3, 3], [2, 0, 0]] {
         let source = source(F32, &shape, &[M::eye(1, 1)]);
         let buffer = source.buffer();
-        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer, Steps::Current)).expect("nothing");
-        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, Steps::Current)).expect("nothing");
-        outputs([(F32, &shape[..2]), (F32, &shape)], |o| linalg::eigh(o, &buffer, 1e-4, Steps::Current))
+        outputs([(F32, &shape[..]); 3], |o| linalg::lu(o, &buffer, NxAlgorithm::Current)).expect("nothing");
+        outputs([(F32, &shape[..]); 2], |o| linalg::qr(o, &buffer, 0.0, NxAlgorithm::Current))
             .expect("nothing");
+        outputs([(F32, &shape[..2]), (F32, &shape)], |o| {
+            linalg::eigh(o, &buffer, 1e-4, NxAlgorithm::Current)
+        })
+        .expect("nothing");
         outputs([(F32, &shape[..]), (F32, &shape[..2]), (F32, &shape)], |o| {
-            linalg::svd(o, &buffer, Steps::Current)
+            linalg::svd(o, &buffer, NxAlgorithm::Current)
         })
         .expect("nothing");
         output(F32, &shape, |o| linalg::cholesky(o, &buffer)).expect("nothing");
@@ -658,7 +670,7 @@ fn bad_arguments_are_errors() {
     let complex = source(C64, &[2, 2], &[M::eye(2, 2)]);
     let (wide, zero, complex) = (wide.buffer(), zero.buffer(), complex.buffer());
     let square = &[2, 2][..];
-    let how = Triangular { lower: true, left_side: true, transform: Transform::None };
+    let how = Triangular { lower: true, left_side: true, transform: MatrixTransform::None };
     let solved = output(F32, square, |o| linalg::triangular_solve(o, &zero, &zero, how));
     assert_eq!(solved, Err(Error::Singular));
     assert_eq!(solved.unwrap_err().to_string(), "can't solve for singular matrix");
@@ -671,19 +683,20 @@ fn bad_arguments_are_errors() {
     shapes(output(F32, &[], |o| linalg::determinant(o, &wide)));
     shapes(output(F32, &[2, 3], |o| linalg::triangular_solve(o, &wide, &wide, how)));
     shapes(output(F32, &[3, 2], |o| linalg::solve(o, &zero, &wide, Method::Lu)));
-    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, Steps::Current));
+    let bad = outputs([(F32, square), (F32, &[2, 2])], |o| linalg::qr(o, &wide, 0.0, NxAlgorithm::Current));
     assert!(matches!(bad, Err(Error::Shape { .. })));
-    let bad =
-        outputs([(C64, square), (C64, &[2]), (C64, square)], |o| linalg::svd(o, &complex, Steps::Current));
+    let bad = outputs([(C64, square), (C64, &[2]), (C64, square)], |o| {
+        linalg::svd(o, &complex, NxAlgorithm::Current)
+    });
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
     let bad = output(S32, square, |o| linalg::cholesky(o, &zero));
     assert!(matches!(bad, Err(Error::UnsupportedType { .. })));
     assert_eq!(cast(Number::Real(1.0), F32), 0x3f80_0000);
 }
 
-/// Matrices on which factorizations fail whose products under- or overflow, whose steps start at the
-/// wrong end, or which take what is small for zero: Hermitian, with magnitudes up to about one that
-/// spread over `spread` powers of ten.
+/// Hermitian matrices that are hard to decompose: products over- or underflow, steps start at the
+/// wrong end, or small elements are taken for zero. The magnitudes are up to about one and spread
+/// over `spread` powers of ten.
 fn hard_matrices(n: usize, spread: f64, complex: bool, draw: &mut Random) -> Vec<(String, M)> {
     let power = |share: f64| 10f64.powf(-spread * share);
     let last = (n - 1).max(1) as f64;
@@ -753,7 +766,7 @@ fn hard_matrices(n: usize, spread: f64, complex: bool, draw: &mut Random) -> Vec
         (false, 1) => power(1.0),
         _ => 0.0,
     });
-    // Blocks of two rows, of a magnitude each, whose rows are anywhere.
+    // Blocks of two rows, each block with its own magnitude, whose rows are at random places.
     add("blocks", &|i, j| {
         let (i, j) = (place[i], place[j]);
         match (i / 2 == j / 2, i == j) {
@@ -765,8 +778,8 @@ fn hard_matrices(n: usize, spread: f64, complex: bool, draw: &mut Random) -> Vec
     found
 }
 
-/// The residual, and how far from orthonormal the vectors are, of the eigenvalue decompositions of a
-/// batch and of the singular value decompositions.
+/// Tests the residuals and the orthonormality of the vectors for the eigenvalue decompositions and
+/// the singular value decompositions of a batch.
 fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
     let drawn: Vec<M> =
         cases.iter().map(|(_, a)| M::from(n, n, |i, j| times(a.at(i, j), (huge, 0.0)))).collect();
@@ -779,7 +792,7 @@ fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
         .map(|a| a.data.iter().fold(0.0, |most: f64, z| most.max(z.0.abs()).max(z.1.abs())).max(1e-320))
         .collect();
     let least = if matches!(dtype, F64 | C128) { 5e-324 } else { 1e-45 };
-    // Small matrices of f32 go through Nx's steps, which round more often.
+    // Small matrices of f32 go through Nx's algorithms, which round more often.
     let few = if matches!(dtype, F32) && n <= 3 { 16.0 } else { 8.0 };
     let check = |what: &str, case: usize, residual: f64, scale: f64| {
         let lost = n as f64 * least / scales[case];
@@ -791,7 +804,7 @@ fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
         );
     };
     let specs = [(dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
-    let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current))
+    let [w, v] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
         .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
     let (ws, vs) = (decoded(&w, dtype, 1, n), decoded(&v, dtype, n, n));
     for (case, a) in matrices.iter().enumerate() {
@@ -803,7 +816,7 @@ fn decomposes(dtype: DType, n: usize, cases: &[(String, M)], huge: f64) {
     if dtype.is_complex() {
         return;
     }
-    for steps in [Steps::Current, Steps::Thin] {
+    for steps in [NxAlgorithm::Current, NxAlgorithm::ThinSvd] {
         let specs = [(dtype, &[count, n, n][..]), (dtype, &[count, n][..]), (dtype, &[count, n, n][..])];
         let [u, s, vt] = outputs(specs, |outs| linalg::svd(outs, &source.buffer(), steps))
             .unwrap_or_else(|error| panic!("{dtype}, {n} rows, times {huge:e}: {error}"));
@@ -845,8 +858,8 @@ fn eigenvalues(dtype: DType, a: &M) -> Vec<f64> {
     let n = a.rows;
     let source = source(dtype, &[n, n], std::slice::from_ref(a));
     let specs = [(dtype, &[n][..]), (dtype, &[n, n][..])];
-    let [w, _] =
-        outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, Steps::Current)).expect("values");
+    let [w, _] = outputs(specs, |outs| linalg::eigh(outs, &source.buffer(), 1e-4, NxAlgorithm::Current))
+        .expect("values");
     decoded(&w, dtype, 1, n)[0].data.iter().map(|z| z.0).collect()
 }
 
@@ -914,7 +927,7 @@ fn small_pivots_stay() {
     assert_eq!(cholesky(F64, &diagonal(&[1.0, 1e-36])), [1.0, 0.0, 0.0, 1e-36f64.sqrt()]);
     let graded = cholesky(F64, &rows([[1.0, 1e-18], [1e-18, 1e-34]]));
     near(&graded, &[1.0, 0.0, 1e-18, 1e-17 * 0.99f64.sqrt()], 1e-15);
-    // Semidefinite, with a zero row in each half and among those that halves are joined from.
+    // Semidefinite, with zero rows in each half and among the rows between the halves.
     for n in [40, 100] {
         let l = cholesky(F64, &M::from(n, n, |i, j| (f64::from(u8::from(i == j && i % 7 > 0)), 0.0)));
         assert!(
@@ -937,7 +950,7 @@ fn small_pivots_stay() {
             }
         }
         for eps in [1e-10, 1e-4] {
-            for steps in [Steps::Current, Steps::Former] {
+            for steps in [NxAlgorithm::Current, NxAlgorithm::V0_9] {
                 let a = source(dtype, &[2, 2], &[diagonal(&[1.0, 1e-20])]);
                 let specs = [(dtype, &[2, 2][..]); 2];
                 let [_, r] = outputs(specs, |o| linalg::qr(o, &a.buffer(), eps, steps)).expect("a QR");
@@ -962,12 +975,12 @@ fn determinants_of_all_magnitudes() {
         near(&[determinant(dtype, &rows([[4097.0, 4098.0], [4096.0, 4097.0]])).0], &[1.0], 0.0);
         near(&[determinant(dtype, &rows([[1.0, 2.0], [3.0, 4.0]])).0], &[-2.0], 0.0);
     }
-    // Nx's documentation shows the digits of its steps in f32.
+    // Nx's documentation shows the digits that its algorithm gives in f32.
     let four = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, -2.0, 3.0], [0.0, 7.0, 8.0, 9.0]];
     assert_eq!(determinant(F32, &rows(four)).0, f64::from(47.999_996_f32));
     let four = [[2.0, 5.0, 1.0, 3.0], [4.0, 1.0, 7.0, 9.0], [6.0, 8.0, 3.0, 2.0], [7.0, 8.0, 1.0, 4.0]];
     assert_eq!(determinant(F32, &rows(four)).0, f64::from(630.000_06_f32));
-    // They are not followed where they lose more than a few.
+    // That algorithm is not followed where it loses more than a few digits.
     let near_ones = |i: usize, j: usize| if i == j { 52_000.5 } else { 51_996.25 };
     let expected = 4.25f64.powi(4) * (52_000.5 + 4.0 * 51_996.25);
     near(&[determinant(F32, &M::from(5, 5, |i, j| (near_ones(i, j), 0.0))).0], &[expected], 1e-6);
@@ -984,7 +997,8 @@ fn determinants_of_all_magnitudes() {
         assert_eq!(determinant(dtype, &diagonal(&[1e200; 4])).0, f64::INFINITY);
         assert_eq!(determinant(dtype, &diagonal(&[1e-200; 4])).0, 0.0);
     }
-    // Rows and columns times powers of two, and the same for the determinant.
+    // If rows and columns are multiplied by powers of two, the determinant is multiplied by all of
+    // them.
     let mut draw = Random(13);
     for dtype in [F64, C128] {
         for n in [1, 2, 3, 4, 5, 8, 20, 33, 67] {
@@ -995,7 +1009,7 @@ fn determinants_of_all_magnitudes() {
                 let total: i32 = powers.iter().sum();
                 powers[0] -= total;
                 if powers[0].abs() > 480 {
-                    // As evenly as can be, so that no element leaves the range.
+                    // Spreads the powers evenly, so that no element leaves the range.
                     (0..2 * n).for_each(|i| powers[i] = if i % 2 == 0 { 400 } else { -400 });
                     powers.rotate_left(n % 2);
                 }
@@ -1012,7 +1026,7 @@ fn determinants_of_all_magnitudes() {
             }
         }
     }
-    // Whole numbers, whose determinants are whole numbers of 128 bits.
+    // The determinants of integer matrices are integers of up to 128 bits.
     for _ in 0..2_000 {
         let n = 2 + draw.below(2);
         let most = 2f64.powi(1 + draw.below(26) as i32);
@@ -1040,7 +1054,7 @@ fn left_vectors_of_small_matrices_are_orthonormal() {
         const COUNT: usize = 3_000;
         let drawn: Vec<M> = (0..COUNT)
             .map(|i| {
-                // Of all conditions: columns that are ever more alike.
+                // Condition numbers of all magnitudes: the columns become more and more alike.
                 let apart = 10f64.powf(-(i as f64) / COUNT as f64 * 8.0);
                 let base: Vec<f64> = (0..m).map(|_| draw.unit()).collect();
                 let noise: Vec<f64> = (0..m * n).map(|_| draw.unit()).collect();
@@ -1050,7 +1064,7 @@ fn left_vectors_of_small_matrices_are_orthonormal() {
         let source = source(F32, &[COUNT, m, n], &drawn);
         let specs = [(F32, &[COUNT, m, n][..]), (F32, &[COUNT, n][..]), (F32, &[COUNT, n, n][..])];
         let [u, _, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::ThinSvd)).expect("values");
         for (u, a) in decoded(&u, F32, m, n).iter().zip(&drawn) {
             let oblique = u.adjoint().dot(u).minus(&M::eye(n, n)).norm();
             assert!(oblique <= 4.0 * (m + n) as f64 * f64::from(f32::EPSILON), "{oblique:e}: {a:?}");
@@ -1065,7 +1079,7 @@ fn small_singular_values_stay() {
         let source = source(dtype, &[m, n], std::slice::from_ref(a));
         let specs = [(dtype, &[m, n][..]), (dtype, &[n][..]), (dtype, &[n, n][..])];
         let [_, s, _] =
-            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), Steps::Thin)).expect("values");
+            outputs(specs, |outs| linalg::svd(outs, &source.buffer(), NxAlgorithm::ThinSvd)).expect("values");
         decoded(&s, dtype, 1, n)[0].data.iter().map(|z| z.0).collect::<Vec<f64>>()
     };
     for dtype in [F64, F32] {
@@ -1076,7 +1090,7 @@ fn small_singular_values_stay() {
         near(&values(dtype, &diagonal(&[1e-12, 1.0, 1e-6])), &[1.0, 1e-6, 1e-12], few);
         let apart = rows([[2e-20, 0.0, 1e-20], [0.0, 1.0, 0.0], [1e-20, 0.0, 2e-20]]);
         near(&values(dtype, &apart), &[1.0, 3e-20, 1e-20], few);
-        // What is but a rounding is nothing.
+        // Singular values within rounding errors of zero become zero.
         for n in [4, 9, 40] {
             let rank_two = M::from(n, n, |i, j| ((i + 2 * j) as f64, 0.0));
             let s = values(dtype, &rank_two);
@@ -1087,7 +1101,8 @@ fn small_singular_values_stay() {
             }));
         }
     }
-    // Of a graded bidiagonal matrix all digits (Demmel and Kahan): the product of all is that of the diagonal.
+    // All digits of a graded bidiagonal matrix are right (Demmel and Kahan): the product of its
+    // singular values equals the product of its diagonal.
     let n = 12;
     let a = M::from(n, n, |i, j| {
         let power = |i: usize| 10f64.powi(-(i as i32) * 3);

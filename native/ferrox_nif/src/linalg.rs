@@ -2,7 +2,7 @@
 //! options or several results.
 
 use ferrox_core::ops::fft::{self, Transform};
-use ferrox_core::ops::linalg::{self, Method, Problem, Steps, Triangular};
+use ferrox_core::ops::linalg::{self, Method, NxAlgorithm, Problem, Triangular};
 use rustler::{Atom, Decoder, NifResult, Term};
 
 use crate::entry::bad_argument;
@@ -73,9 +73,9 @@ impl<'a> Decoder<'a> for Solver {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         if let Ok((lower, left_side, transform)) = term.decode::<(bool, bool, Atom)>() {
             let transforms = [
-                (atoms::none(), linalg::Transform::None),
-                (atoms::transpose(), linalg::Transform::Transpose),
-                (atoms::conjugate(), linalg::Transform::Conjugate),
+                (atoms::none(), linalg::MatrixTransform::None),
+                (atoms::transpose(), linalg::MatrixTransform::Transpose),
+                (atoms::conjugate(), linalg::MatrixTransform::Conjugate),
             ];
             let transform = find(transform, &transforms)?;
             return Ok(Solver::Triangular(Triangular { lower, left_side, transform }));
@@ -104,11 +104,11 @@ pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b:
 
 /// A factorization by the atom of its name, in Nx's present steps or those of Nx 0.9.
 #[derive(Clone, Copy)]
-pub struct Factorization(Problem, Steps);
+pub struct Factorization(Problem, NxAlgorithm);
 
 impl<'a> Decoder<'a> for Factorization {
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        let (current, former) = (Steps::Current, Steps::Former);
+        let (current, former) = (NxAlgorithm::Current, NxAlgorithm::V0_9);
         let problems = [
             (atoms::cholesky(), Factorization(Problem::Cholesky, current)),
             (atoms::determinant(), Factorization(Problem::Determinant, current)),
@@ -119,7 +119,7 @@ impl<'a> Decoder<'a> for Factorization {
             (atoms::eigh(), Factorization(Problem::Eigh, current)),
             (atoms::eigh_0_9(), Factorization(Problem::Eigh, former)),
             (atoms::svd(), Factorization(Problem::Svd, current)),
-            (atoms::thin_svd(), Factorization(Problem::Svd, Steps::Thin)),
+            (atoms::thin_svd(), Factorization(Problem::Svd, NxAlgorithm::ThinSvd)),
             (atoms::svd_0_9(), Factorization(Problem::Svd, former)),
         ];
         find(term.decode()?, &problems)

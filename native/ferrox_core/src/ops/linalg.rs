@@ -1,10 +1,10 @@
 //! Systems of equations and factorizations: `Nx.LinAlg`.
 //!
-//! Everything is computed in f64, or in pairs of it, and rounded once. A batch is
-//! spread over the threads, and so are the products of blocks that large matrices
-//! are factored with. Matrices of single precision with few rows go through Nx's own
-//! steps, each rounded as Nx rounds it, where those steps are as accurate as any: so
-//! the last digits are Nx's too.
+//! Everything is computed in f64, or in complex numbers of two f64, and rounded once. The matrices
+//! of a batch are shared between the threads, and so are the matrix products inside the
+//! factorization of a large matrix. Small matrices of single precision go through Nx's own
+//! algorithms, each step rounded as Nx rounds it, where the result is as accurate as any algorithm
+//! can make it: then the last digits are Nx's.
 
 mod cholesky;
 mod determinant;
@@ -15,12 +15,12 @@ mod implicit_ql;
 mod implicit_qr;
 mod lu;
 mod matrix;
+mod nx_compat;
 mod qr;
 mod reflectors;
 mod rotations;
 mod scalar;
 mod scaled;
-mod steps;
 mod svd;
 mod triangular;
 
@@ -28,8 +28,8 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-pub use self::steps::Steps;
-pub use self::triangular::{Transform, Triangular};
+pub use self::nx_compat::NxAlgorithm;
+pub use self::triangular::{MatrixTransform, Triangular};
 
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
@@ -44,27 +44,28 @@ use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Error};
 
-/// Matrices with at most so many rows and columns go through Nx's steps.
-const FEW: usize = 8;
+/// Matrices with at most this number of rows and of columns go through Nx's own algorithms, and
+/// have eigenvalues within rounding errors of zero flushed to zero.
+const MAX_NX_COMPAT_SIZE: usize = 8;
 
 /// Picoseconds of a multiplication and an addition in a factorization. (`linalg`.)
-fn step() -> Cost {
+fn multiply_add_cost() -> Cost {
     by_vectors(16)
 }
 
 /// Picoseconds of an element that is only copied, converted and divided.
-const OTHER: Cost = 5_000;
+const LINALG_ELEMENT_COST: Cost = 5_000;
 
-/// How a system of equations is solved.
+/// The factorization that solves a system of equations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// By `A = P L U`, as Nx does since 0.11.
+    /// `A = P L U`, as in Nx since 0.11.
     Lu,
-    /// By `A = Q R`, as Nx did up to 0.10.
+    /// `A = Q R`, as in Nx up to 0.10.
     Qr,
 }
 
-/// A batch of matrices, converted to what is computed with.
+/// A batch of matrices, converted to the type that the operation computes with.
 struct Batch<'a> {
     bytes: Cow<'a, [u8]>,
     rows: usize,
@@ -73,7 +74,7 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The last two axes of a tensor are those of the matrices.
+    /// Reads a tensor as a batch: its last two axes are the rows and columns of the matrices.
     fn new<T: Scalar>(op: &'static str, tensor: &'a Tensor<'_>) -> Result<Self, Error> {
         let [batch @ .., rows, columns] = tensor.shape() else {
             let problem = "are not those of matrices".to_string();
@@ -82,7 +83,7 @@ impl<'a> Batch<'a> {
         Self::of::<T>(op, tensor, batch.iter().product(), *rows, *columns)
     }
 
-    /// The same for square matrices.
+    /// `new`, which refuses matrices that are not square.
     fn square<T: Scalar>(op: &'static str, tensor: &'a Tensor<'_>) -> Result<Self, Error> {
         let batch = Self::new::<T>(op, tensor)?;
         if batch.rows != batch.columns {
@@ -114,9 +115,9 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Computes several matrices for each of a batch, and rounds them to the
-/// results; `cost` is the estimate for one of the batch.
-fn each<T: Scalar, const N: usize>(
+/// Computes `N` matrices for each matrix of a batch, and rounds them to the results; `cost` is the
+/// estimated cost of one matrix of the batch.
+fn compute_batch<T: Scalar, const N: usize>(
     op: &'static str,
     count: usize,
     cost: Cost,
@@ -131,7 +132,7 @@ fn each<T: Scalar, const N: usize>(
     let record = sizes.iter().try_fold(0usize, |sum, size| sum.checked_add(*size));
     let record = record.ok_or_else(|| Error::TooLarge { op, dtype: T::DTYPE, shape: sizes.to_vec() })?;
     let length = byte_size(op, T::DTYPE, &[count, record])?;
-    let mut wide = scratch(op, T::DTYPE, &[count, record], length)?;
+    let mut f64_results = scratch(op, T::DTYPE, &[count, record], length)?;
     if record == 0 {
         return Ok(());
     }
@@ -139,7 +140,7 @@ fn each<T: Scalar, const N: usize>(
         for (i, part) in part.chunks_exact_mut(record * width).enumerate() {
             let mut slots = T::view_mut(part).iter_mut();
             for matrix in compute(first + i)? {
-                // In this order, a slot is only taken where there is a value.
+                // The value comes first: `zip` takes a slot only if there is a value for it.
                 for (value, slot) in matrix.data.into_iter().zip(slots.by_ref()) {
                     *slot = value.store();
                 }
@@ -147,7 +148,7 @@ fn each<T: Scalar, const N: usize>(
         }
         Ok(())
     };
-    parallel::try_fill(&mut wide, count, cost.max(1), fill)?;
+    parallel::try_fill(&mut f64_results, count, cost.max(1), fill)?;
     let mut start = 0;
     for (out, size) in outs.into_iter().zip(sizes) {
         let to = out.dtype.storage();
@@ -156,7 +157,7 @@ fn each<T: Scalar, const N: usize>(
                 return Ok(());
             }
             let parts = bytes.chunks_exact_mut(size * to.width());
-            for (part, record) in parts.zip(wide.chunks_exact(record * width)) {
+            for (part, record) in parts.zip(f64_results.chunks_exact(record * width)) {
                 let values = &record[start * width..][..size * width];
                 match conversion(T::DTYPE, to) {
                     Some(convert) => convert(values, part),
@@ -170,8 +171,8 @@ fn each<T: Scalar, const N: usize>(
     Ok(())
 }
 
-/// Whether a result has the shape that the operands ask for.
-fn expect(op: &'static str, out: &Output<'_>, shape: &[usize]) -> Result<(), Error> {
+/// Refuses a result whose shape is not the one that the operands ask for.
+fn check_shape(op: &'static str, out: &Output<'_>, shape: &[usize]) -> Result<(), Error> {
     if out.shape == shape {
         return Ok(());
     }
@@ -179,67 +180,73 @@ fn expect(op: &'static str, out: &Output<'_>, shape: &[usize]) -> Result<(), Err
     Err(Error::Shape { op, shapes: vec![out.shape.to_vec()], problem })
 }
 
-/// The shape of the batch, then the sizes.
-fn shaped(input: &Tensor<'_>, sizes: &[usize]) -> Vec<usize> {
+/// The shape of the batch, followed by `sizes`.
+fn batch_shape(input: &Tensor<'_>, sizes: &[usize]) -> Vec<usize> {
     let batch = input.shape().len().saturating_sub(2);
     [&input.shape()[..batch], sizes].concat()
 }
 
-/// How to compute matrices of that many rows and columns for that result.
+/// The precision in which matrices with at most `size` rows and columns are computed for a result
+/// of this type.
 fn precision(dtype: DType, size: usize) -> Precision {
-    let single = matches!(dtype, DType::F32 | DType::C64) && size <= FEW;
+    let single = matches!(dtype, DType::F32 | DType::C64) && size <= MAX_NX_COMPAT_SIZE;
     if single { Precision::Single } else { Precision::Double }
 }
 
-/// What is done with each matrix of a batch.
+/// The operation on each matrix of a batch, from which its cost is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// A triangular system with so many elements on the right side.
+    /// A triangular system; the number counts the elements of the right-hand side.
     Triangular(usize),
-    /// A system of equations with so many elements on the right side.
+    /// A system of equations; the number counts the elements of the right-hand side.
     Solve(usize),
     /// A determinant.
     Determinant,
-    /// A factorization.
+    /// A Cholesky factorization.
     Cholesky,
-    /// A factorization.
+    /// An LU factorization.
     Lu,
-    /// A factorization.
+    /// A QR factorization.
     Qr,
-    /// Eigenvalues and eigenvectors.
+    /// An eigenvalue decomposition.
     Eigh,
-    /// Singular values and vectors.
+    /// A singular value decomposition.
     Svd,
 }
 
 impl Problem {
-    /// The work for one matrix, of real numbers or complex ones.
+    /// The cost of one matrix of real or complex numbers.
     fn cost(self, complex: bool, rows: usize, columns: usize) -> Cost {
         let (m, n) = (rows.max(columns) as u64, rows.min(columns) as u64);
         let (size, square) = (m.saturating_mul(n), m.saturating_mul(m));
         let cube = size.saturating_mul(n);
-        // What is multiplied and added up, what the elements cost besides, which is most of it up
-        // to some hundred rows, and how many there are on the right or in the largest result.
-        let (steps, element, others) = match self {
-            Problem::Triangular(right) => (n.saturating_mul(right as u64), OTHER, right as u64),
+        // The number of multiply-adds; the cost of an element besides the multiply-adds, which
+        // dominates up to some hundred rows; and the number of elements of the right-hand side or
+        // of the largest result.
+        let (multiply_adds, element_cost, extra_elements) = match self {
+            Problem::Triangular(right) => (n.saturating_mul(right as u64), LINALG_ELEMENT_COST, right as u64),
             Problem::Solve(right) => {
-                (n.saturating_mul(right as u64).saturating_add(cube), OTHER, right as u64)
+                (n.saturating_mul(right as u64).saturating_add(cube), LINALG_ELEMENT_COST, right as u64)
             }
-            Problem::Determinant | Problem::Cholesky => (cube / 3, OTHER, 0),
-            Problem::Lu => (cube, OTHER, 0),
+            Problem::Determinant | Problem::Cholesky => (cube / 3, LINALG_ELEMENT_COST, 0),
+            Problem::Lu => (cube, LINALG_ELEMENT_COST, 0),
             Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000, square),
             Problem::Eigh => (cube.saturating_mul(6), 105_000, 0),
             Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 140_000, square),
         };
-        let elements = size.saturating_mul(element).saturating_add(others.saturating_mul(OTHER));
-        // Even the smallest takes memory from the heap.
-        let cost = steps.saturating_mul(step()).saturating_add(elements).saturating_add(500_000);
-        // Each product of complex numbers is four.
+        let elements = size
+            .saturating_mul(element_cost)
+            .saturating_add(extra_elements.saturating_mul(LINALG_ELEMENT_COST));
+        // Even the smallest matrix takes memory from the heap.
+        let cost = multiply_adds
+            .saturating_mul(multiply_add_cost())
+            .saturating_add(elements)
+            .saturating_add(500_000);
+        // A product of complex numbers is four real products.
         if complex { cost.saturating_mul(4) } else { cost }
     }
 
-    /// The work for all of a batch, of a shape whose last two axes are those of
-    /// the matrices.
+    /// The work for all matrices of a batch, whose shape ends with the two axes of the matrices.
     #[must_use]
     pub fn work(self, dtype: DType, shape: &[usize]) -> Work {
         let [batch @ .., rows, columns] = shape else { return 0 };
@@ -248,15 +255,15 @@ impl Problem {
     }
 }
 
-fn floating(op: &'static str, dtype: DType) -> Result<(), Error> {
+fn require_float(op: &'static str, dtype: DType) -> Result<(), Error> {
     if dtype.is_integer() {
         return Err(Error::UnsupportedType { op, dtypes: vec![dtype] });
     }
     Ok(())
 }
 
-/// Calls a function generic over `Scalar` with the type that an operation on
-/// these types computes with.
+/// Evaluates an expression that is generic over `Scalar`, with complex numbers for `$T` if the
+/// condition is true and with f64 otherwise.
 macro_rules! with_scalar {
     ($complex:expr, $T:ident => $body:expr) => {
         if $complex {
@@ -269,9 +276,9 @@ macro_rules! with_scalar {
     };
 }
 
-/// Right sides beside their matrices: those of `{..., n}` are vectors where
-/// `{..., n, n}` has one axis more.
-fn right_sides<'a, T: Scalar>(
+/// The right-hand sides for a batch of matrices: where `a` has the shape `{..., n, n}`, a `b` of
+/// the shape `{..., n}`, with one axis less, holds vectors.
+fn right_hand_sides<'a, T: Scalar>(
     op: &'static str,
     a: &Tensor<'_>,
     b: &'a Tensor<'_>,
@@ -299,23 +306,22 @@ fn right_sides<'a, T: Scalar>(
 ///
 /// # Errors
 ///
-/// `Error::Singular`, `Error::Shape`, and `Error::TooLarge` if there is no
-/// memory.
+/// `Error::Singular`, `Error::Shape`, and `Error::TooLarge` if there is no memory.
 pub fn triangular_solve(
     out: Output<'_>,
     a: &Tensor<'_>,
     b: &Tensor<'_>,
-    how: Triangular,
+    system: Triangular,
 ) -> Result<(), Error> {
     const OP: &str = "triangular_solve";
-    expect(OP, &out, b.shape())?;
-    floating(OP, out.dtype)?;
+    check_shape(OP, &out, b.shape())?;
+    require_float(OP, out.dtype)?;
     with_scalar!(a.dtype().is_complex() || b.dtype().is_complex(), T => {
         let left = Batch::square::<T>(OP, a)?;
-        let right = right_sides::<T>(OP, a, b, how.left_side)?;
+        let right = right_hand_sides::<T>(OP, a, b, system.left_side)?;
         let cost = Problem::Triangular(right.rows * right.columns).cost(T::COMPLEX, left.rows, left.rows);
-        each::<T, 1>(OP, left.count, cost, [out], |i| {
-            Ok([triangular::solve(how, left.matrix(OP, i)?, right.matrix(OP, i)?)?])
+        compute_batch::<T, 1>(OP, left.count, cost, [out], |i| {
+            Ok([triangular::solve(system, left.matrix(OP, i)?, right.matrix(OP, i)?)?])
         })
     })
 }
@@ -324,68 +330,69 @@ pub fn triangular_solve(
 ///
 /// # Errors
 ///
-/// As those of `triangular_solve`.
+/// The errors of `triangular_solve`.
 pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) -> Result<(), Error> {
     const OP: &str = "solve";
-    expect(OP, &out, b.shape())?;
-    floating(OP, out.dtype)?;
+    check_shape(OP, &out, b.shape())?;
+    require_float(OP, out.dtype)?;
     let dtype = out.dtype;
     with_scalar!(a.dtype().is_complex() || b.dtype().is_complex(), T => {
         let left = Batch::square::<T>(OP, a)?;
-        let right = right_sides::<T>(OP, a, b, true)?;
+        let right = right_hand_sides::<T>(OP, a, b, true)?;
         let n = left.rows;
         let precision = precision(dtype, n);
         let cost = Problem::Solve(right.rows * right.columns).cost(T::COMPLEX, n, n);
-        each::<T, 1>(OP, left.count, cost, [out], |i| {
+        compute_batch::<T, 1>(OP, left.count, cost, [out], |i| {
             let (a, mut b) = (left.matrix::<T>(OP, i)?, right.matrix::<T>(OP, i)?);
             if method == Method::Lu {
                 return Ok([lu::lu(a, precision).solve(&b, precision)?]);
             }
-            let (q, r) = factor_qr(&a, n, 1e-10, precision, Steps::Former)?;
+            let (q, r) = factor_qr(&a, n, 1e-10, precision, NxAlgorithm::V0_9)?;
             b = q.adjoint(OP)?.times(OP, &b)?;
             b.map(|value| precision.round(value));
-            triangular::backward(r, &mut b)?;
+            triangular::back_substitution(r, &mut b)?;
             Ok([b])
         })
     })
 }
 
-/// `Nx.LinAlg.determinant/1`: it over- or underflows only where the result does.
+/// `Nx.LinAlg.determinant/1`. No intermediate value over- or underflows: the result does only if
+/// the determinant is out of the range of its type.
 ///
 /// # Errors
 ///
 /// `Error::Shape`, and `Error::TooLarge` if there is no memory.
 pub fn determinant(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
     const OP: &str = "determinant";
-    expect(OP, &out, &shaped(a, &[]))?;
-    floating(OP, out.dtype)?;
+    check_shape(OP, &out, &batch_shape(a, &[]))?;
+    require_float(OP, out.dtype)?;
     let dtype = out.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let cost = Problem::Determinant.cost(T::COMPLEX, batch.rows, batch.rows);
         let precision = precision(dtype, batch.rows);
-        each::<T, 1>(OP, batch.count, cost, [out], |i| {
+        compute_batch::<T, 1>(OP, batch.count, cost, [out], |i| {
             let value = determinant::determinant(batch.matrix::<T>(OP, i)?, precision);
             Ok([Matrix { rows: 1, columns: 1, data: vec![value] }])
         })
     })
 }
 
-/// `Nx.LinAlg.cholesky/1`: reads the lower triangle, and gives NaN from where a
-/// matrix isn't positive definite.
+/// `Nx.LinAlg.cholesky/1`. Reads only the lower triangle. If a matrix is not positive definite, the
+/// result holds NaN from the row of the failing pivot on.
 ///
 /// # Errors
 ///
 /// `Error::Shape`, and `Error::TooLarge` if there is no memory.
 pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
     const OP: &str = "cholesky";
-    expect(OP, &out, a.shape())?;
-    floating(OP, out.dtype)?;
+    check_shape(OP, &out, a.shape())?;
+    require_float(OP, out.dtype)?;
     let dtype = out.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let precision = precision(dtype, batch.rows);
-        each::<T, 1>(OP, batch.count, Problem::Cholesky.cost(T::COMPLEX, batch.rows, batch.rows), [out], |i| {
+        compute_batch::<T, 1>(OP, batch.count, Problem::Cholesky.cost(T::COMPLEX, batch.rows, batch.rows), [out], |i| {
             Ok([cholesky::cholesky(batch.matrix::<T>(OP, i)?, precision)])
         })
     })
@@ -396,21 +403,21 @@ pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
 /// # Errors
 ///
 /// `Error::Shape`, and `Error::TooLarge` if there is no memory.
-pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Error> {
+pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, algorithm: NxAlgorithm) -> Result<(), Error> {
     const OP: &str = "lu";
     for out in &outs {
-        expect(OP, out, a.shape())?;
+        check_shape(OP, out, a.shape())?;
     }
-    floating(OP, outs[1].dtype)?;
+    require_float(OP, outs[1].dtype)?;
     let dtype = outs[1].dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let n = batch.rows;
         let precision = precision(dtype, n);
-        each::<T, 3>(OP, batch.count, Problem::Lu.cost(T::COMPLEX, n, n), outs, |i| {
+        compute_batch::<T, 3>(OP, batch.count, Problem::Lu.cost(T::COMPLEX, n, n), outs, |i| {
             let a = batch.matrix::<T>(OP, i)?;
-            let small = if precision == Precision::Single { steps::lu(&a, steps)? } else { None };
-            let lu = small.unwrap_or_else(|| lu::lu(a, precision));
+            let nx_result = if precision == Precision::Single { nx_compat::lu(&a, algorithm)? } else { None };
+            let lu = nx_result.unwrap_or_else(|| lu::lu(a, precision));
             let mut p = Matrix::zeros(OP, n, n)?;
             for (column, &row) in lu.rows.iter().enumerate() {
                 *p.at_mut(row, column) = T::ONE;
@@ -421,41 +428,41 @@ pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Err
     })
 }
 
-/// `Nx.LinAlg.qr/2`: `Q` and `R`, reduced or complete as the shape of `Q` asks
-/// for. Elements no greater than `eps` become zero if they are as small as
-/// rounding errors.
+/// `Nx.LinAlg.qr/2`: `Q` and `R`, reduced or complete as the shape of `Q` asks for. Elements no
+/// greater than `eps` become zero if they are as small as rounding errors.
 ///
 /// # Errors
 ///
 /// `Error::Shape`, and `Error::TooLarge` if there is no memory.
-pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps: Steps) -> Result<(), Error> {
+pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, algorithm: NxAlgorithm) -> Result<(), Error> {
     const OP: &str = "qr";
-    floating(OP, q.dtype)?;
+    require_float(OP, q.dtype)?;
     let dtype = q.dtype;
     let columns = q.shape.last().copied().unwrap_or_default();
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::new::<T>(OP, a)?;
         let (m, n) = (batch.rows, batch.columns);
         if columns != m && columns != n.min(m) {
-            expect(OP, &q, &shaped(a, &[m, n.min(m)]))?;
+            check_shape(OP, &q, &batch_shape(a, &[m, n.min(m)]))?;
         }
-        expect(OP, &q, &shaped(a, &[m, columns]))?;
-        expect(OP, &r, &shaped(a, &[columns, n]))?;
+        check_shape(OP, &q, &batch_shape(a, &[m, columns]))?;
+        check_shape(OP, &r, &batch_shape(a, &[columns, n]))?;
         let precision = precision(dtype, m.max(n));
-        each::<T, 2>(OP, batch.count, Problem::Qr.cost(T::COMPLEX, m, n), [q, r], |i| {
-            let (q, r) = factor_qr(&batch.matrix::<T>(OP, i)?, columns, eps, precision, steps)?;
+        compute_batch::<T, 2>(OP, batch.count, Problem::Qr.cost(T::COMPLEX, m, n), [q, r], |i| {
+            let (q, r) = factor_qr(&batch.matrix::<T>(OP, i)?, columns, eps, precision, algorithm)?;
             Ok([q, r])
         })
     })
 }
 
-/// By Nx's steps where they are wanted and as accurate as they can be.
+/// Factors a matrix with Nx's algorithm if its result is as accurate as the type allows, and with
+/// `qr::qr` otherwise.
 fn factor_qr<T: Scalar>(
     a: &Matrix<T>,
     columns: usize,
     eps: f64,
     precision: Precision,
-    steps: Steps,
+    algorithm: NxAlgorithm,
 ) -> Result<factors::Qr<T>, Error> {
     const OP: &str = "qr";
     if !a.is_finite() {
@@ -467,12 +474,14 @@ fn factor_qr<T: Scalar>(
         return Ok((nan(a.rows, columns)?, nan(columns.min(a.rows), a.columns)?));
     }
     if precision == Precision::Single {
-        let (q, r) = steps::householder::qr(a, columns, eps, precision, steps)?;
-        let bound = steps::roundings(a);
-        let mut rest = q.times(OP, &r)?;
-        rest.data.iter_mut().zip(&a.data).for_each(|(rest, &a)| *rest = *rest - a);
-        let oblique = steps::oblique(&q.adjoint(OP)?)?;
-        if steps::is_rounding(&rest, a, bound) && oblique <= bound && triangular_below(&r) <= bound * a.norm()
+        let (q, r) = nx_compat::householder::qr(a, columns, eps, precision, algorithm)?;
+        let bound = nx_compat::rounding_bound(a);
+        let mut residual = q.times(OP, &r)?;
+        residual.data.iter_mut().zip(&a.data).for_each(|(residual, &a)| *residual = *residual - a);
+        let orthonormality_error = nx_compat::orthonormality_error(&q.adjoint(OP)?)?;
+        if nx_compat::is_within_rounding(&residual, a, bound)
+            && orthonormality_error <= bound
+            && norm_below_diagonal(&r) <= bound * a.norm()
         {
             return Ok((q, r));
         }
@@ -480,33 +489,38 @@ fn factor_qr<T: Scalar>(
     qr::qr(a, columns, eps)
 }
 
-/// The norm of what is below the diagonal.
-fn triangular_below<T: Scalar>(a: &Matrix<T>) -> f64 {
+/// The norm of the elements below the diagonal.
+fn norm_below_diagonal<T: Scalar>(a: &Matrix<T>) -> f64 {
     let below: Vec<T> = (0..a.rows).flat_map(|i| a.row(i)[..i.min(a.columns)].iter().copied()).collect();
     matrix::norm(&below)
 }
 
-/// `Nx.LinAlg.eigh/2`: the eigenvalues, descending by magnitude, and the
-/// eigenvectors as columns, of the Hermitian part; NaN for what isn't finite.
+/// `Nx.LinAlg.eigh/2`: the eigenvalues, descending by magnitude, and the eigenvectors as columns,
+/// of the Hermitian part of each matrix. A matrix with an element that is not finite gives NaN.
 ///
-/// The largest component of each vector is real and positive, except where Nx's steps
-/// give another.
+/// The largest component of each eigenvector is real and positive, except where Nx's algorithm
+/// chooses another sign.
 ///
 /// # Errors
 ///
-/// `Error::Shape`, `Error::TooLarge` if there is no memory, and
-/// `Error::Argument` if the algorithm does not converge.
-pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps: Steps) -> Result<(), Error> {
+/// `Error::Shape`, `Error::TooLarge` if there is no memory, and `Error::Argument` if the algorithm
+/// does not converge.
+pub fn eigh(
+    [values, vectors]: [Output<'_>; 2],
+    a: &Tensor<'_>,
+    eps: f64,
+    algorithm: NxAlgorithm,
+) -> Result<(), Error> {
     const OP: &str = "eigh";
-    floating(OP, values.dtype)?;
+    require_float(OP, values.dtype)?;
     let dtype = vectors.dtype;
     with_scalar!(a.dtype().is_complex(), T => {
         let batch = Batch::square::<T>(OP, a)?;
         let n = batch.rows;
-        expect(OP, &values, &shaped(a, &[n]))?;
-        expect(OP, &vectors, a.shape())?;
+        check_shape(OP, &values, &batch_shape(a, &[n]))?;
+        check_shape(OP, &vectors, a.shape())?;
         let precision = precision(dtype, n);
-        each::<T, 2>(OP, batch.count, Problem::Eigh.cost(T::COMPLEX, n, n), [values, vectors], |i| {
+        compute_batch::<T, 2>(OP, batch.count, Problem::Eigh.cost(T::COMPLEX, n, n), [values, vectors], |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let (mut values, mut vectors) = (Matrix::zeros(OP, 1, n)?, Matrix::zeros(OP, n, n)?);
             if !a.is_finite() {
@@ -514,22 +528,22 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
                 vectors.map(|_| T::real(f64::NAN));
                 return Ok([values, vectors]);
             }
-            if precision == Precision::Single && let Some(found) = steps::eigh(&a, eps, steps)? {
+            if precision == Precision::Single && let Some(found) = nx_compat::eigh(&a, eps, algorithm)? {
                 return Ok(found);
             }
             let (d, found) = eigh::eigh(&a)?;
             let mut order: Vec<usize> = (0..n).collect();
             order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
-            // `|A|` is at most so many times as large as `A`.
+            // The norm of the matrix `|A|` of magnitudes is at most `n` times the norm of `A`.
             let tiny = noise(n, n) * n as f64 * order.first().map_or(0.0, |&from| d[from].abs());
-            for (place, &from) in order.iter().enumerate() {
+            for (index, &from) in order.iter().enumerate() {
                 let row = found.row(from);
-                values.data[place] = T::real(if d[from].abs() <= tiny && is_rounding(&a, row, d[from]) { 0.0 } else { d[from] });
-                let by = largest(row);
-                let by = by.conj().scale(1.0 / by.abs());
-                for (value, &found) in vectors.row_mut(place).iter_mut().zip(row) {
-                    // A zero without its sign.
-                    *value = (found * by).clean(0.0);
+                values.data[index] = T::real(if d[from].abs() <= tiny && is_zero_within_rounding(&a, row, d[from]) { 0.0 } else { d[from] });
+                let phase = first_largest_component(row);
+                let phase = phase.conj().scale(1.0 / phase.abs());
+                for (value, &found) in vectors.row_mut(index).iter_mut().zip(row) {
+                    // Makes a negative zero positive.
+                    *value = (found * phase).flush_to_zero(0.0);
                 }
             }
             let vectors = vectors.transpose(OP)?;
@@ -538,12 +552,12 @@ pub fn eigh([values, vectors]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, steps:
     })
 }
 
-/// Whether an eigenvalue can't be told from zero, the elements that it comes from being rounded: `|vᴴ| |A|
-/// |v|` is the most that they add up to. Only of matrices no larger than those which Nx's documentation
-/// shows such zeros of; others keep what there is.
-fn is_rounding<T: Scalar>(a: &Matrix<T>, vector: &[T], value: f64) -> bool {
+/// Whether an eigenvalue can't be told from zero because the elements of the matrix are rounded:
+/// `|vᴴ| |A| |v|` bounds the effect of their rounding errors. Only small matrices, for which Nx's
+/// documentation shows these zeros, are tested; larger matrices keep their small eigenvalues.
+fn is_zero_within_rounding<T: Scalar>(a: &Matrix<T>, vector: &[T], value: f64) -> bool {
     let n = vector.len();
-    if n > FEW {
+    if n > MAX_NX_COMPAT_SIZE {
         return false;
     }
     let weights = vector.iter().map(|v| v.abs());
@@ -554,26 +568,26 @@ fn is_rounding<T: Scalar>(a: &Matrix<T>, vector: &[T], value: f64) -> bool {
     value.abs() <= total.sum::<f64>()
 }
 
-/// The first of the largest components, those that rounding may have made
-/// different being as large.
-fn largest<T: Scalar>(row: &[T]) -> T {
-    let largest = matrix::largest(row);
-    let first = row.iter().copied().find(|v| v.abs() >= largest * (1.0 - 1e-6));
+/// The first of the largest components of a vector. Components that differ from the largest only by
+/// rounding errors count as equally large.
+fn first_largest_component<T: Scalar>(row: &[T]) -> T {
+    let max_abs = matrix::max_abs(row);
+    let first = row.iter().copied().find(|v| v.abs() >= max_abs * (1.0 - 1e-6));
     first.filter(|v| v.abs() > 0.0).unwrap_or(T::ONE)
 }
 
-/// `Nx.LinAlg.svd/2` of real matrices: `U`, `S` and `Vᵀ`, full or thin as the shape
-/// of `U` asks for; NaN for what isn't finite.
+/// `Nx.LinAlg.svd/2` of real matrices: `U`, `S` and `Vᵀ`, full or thin as the shape of `U` asks
+/// for. A matrix with an element that is not finite gives NaN.
 ///
-/// The largest component of each right vector is positive, except where Nx's steps give
-/// another.
+/// The largest component of each right vector is positive, except where Nx's algorithm chooses
+/// another sign.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for complex ones, and as those of `eigh`.
-pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<(), Error> {
+/// `Error::UnsupportedType` for complex matrices, and the errors of `eigh`.
+pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, algorithm: NxAlgorithm) -> Result<(), Error> {
     const OP: &str = "svd";
-    floating(OP, s.dtype)?;
+    require_float(OP, s.dtype)?;
     if a.dtype().is_complex() {
         return Err(Error::UnsupportedType { op: OP, dtypes: vec![a.dtype()] });
     }
@@ -584,12 +598,12 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
         (Some(&u), Some(v)) if (u, v) == (m, n) => (m, n),
         _ => (k, k),
     };
-    expect(OP, &u, &shaped(a, &[m, u_columns]))?;
-    expect(OP, &s, &shaped(a, &[k]))?;
-    expect(OP, &vt, &shaped(a, &[v_rows, n]))?;
-    let (dtype, whole) = (s.dtype, a.dtype().is_integer());
+    check_shape(OP, &u, &batch_shape(a, &[m, u_columns]))?;
+    check_shape(OP, &s, &batch_shape(a, &[k]))?;
+    check_shape(OP, &vt, &batch_shape(a, &[v_rows, n]))?;
+    let (dtype, from_integers) = (s.dtype, a.dtype().is_integer());
     let precision = precision(dtype, m.max(n));
-    each::<f64, 3>(OP, batch.count, Problem::Svd.cost(false, m, n), [u, s, vt], |i| {
+    compute_batch::<f64, 3>(OP, batch.count, Problem::Svd.cost(false, m, n), [u, s, vt], |i| {
         let mut a = batch.matrix::<f64>(OP, i)?;
         if !a.is_finite() {
             let nan = |rows, columns| {
@@ -600,48 +614,54 @@ pub fn svd([u, s, vt]: [Output<'_>; 3], a: &Tensor<'_>, steps: Steps) -> Result<
             };
             return Ok([nan(m, u_columns)?, nan(1, k)?, nan(v_rows, n)?]);
         }
-        let wide = m < n;
-        if wide {
+        let is_wide = m < n;
+        if is_wide {
             a = a.transpose(OP)?;
         }
-        let columns = if wide { v_rows } else { u_columns };
+        let columns = if is_wide { v_rows } else { u_columns };
         let single = precision == Precision::Single;
-        let small = if single { steps::svd(&a, columns, steps, whole)? } else { None };
-        let factors::Svd { u, s, v } = match small {
+        let nx_result = if single { nx_compat::svd(&a, columns, algorithm, from_integers)? } else { None };
+        let factors::Svd { u, s, v } = match nx_result {
             Some(found) => found,
-            None => signed(&a, svd::svd(&a, columns)?, wide, dtype)?,
+            None => normalize_signs(&a, svd::svd(&a, columns)?, is_wide, dtype)?,
         };
         let s = Matrix { rows: 1, columns: k, data: s };
-        if wide { Ok([v.transpose(OP)?, s, u]) } else { Ok([u.transpose(OP)?, s, v]) }
+        if is_wide { Ok([v.transpose(OP)?, s, u]) } else { Ok([u.transpose(OP)?, s, v]) }
     })
 }
 
-/// With signs that make the largest component of each right vector positive; those are
-/// in `u` if the matrix was wide. What the rounding of a matrix to f32 has left of
-/// singular values is zero, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't
-/// divide by it.
-fn signed(a: &Matrix<f64>, mut svd: factors::Svd, wide: bool, dtype: DType) -> Result<factors::Svd, Error> {
+/// Chooses signs so that the largest component of each right singular vector is positive; the right
+/// vectors are in `u` if the matrix was wide. Flushes singular values to zero that come from the
+/// rounding of the matrix to f32, so that `Nx.LinAlg.pinv/2`, whose limit is lower, doesn't divide
+/// by them.
+fn normalize_signs(
+    a: &Matrix<f64>,
+    mut svd: factors::Svd,
+    is_wide: bool,
+    dtype: DType,
+) -> Result<factors::Svd, Error> {
     for row in 0..svd.s.len() {
-        let sign = largest(if wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
+        let sign = first_largest_component(if is_wide { svd.u.row(row) } else { svd.v.row(row) }).signum();
         for row in [svd.u.row_mut(row), svd.v.row_mut(row)] {
-            // Zeros without their signs.
-            row.iter_mut().for_each(|x| *x = (*x * sign).clean(0.0));
+            // Makes negative zeros positive.
+            row.iter_mut().for_each(|x| *x = (*x * sign).flush_to_zero(0.0));
         }
     }
     if dtype == DType::F32 {
-        drop_roundings(a, &mut svd)?;
+        flush_rounding_noise(a, &mut svd)?;
     }
     Ok(svd)
 }
 
-/// Makes those singular values zero that can't be told from what rounding the elements of the matrix to
-/// f32 has left: `|uᵀ| |A| |v|` is the most that these add up to. A small value of a small row, or of a
-/// block, stays.
-fn drop_roundings(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), Error> {
+/// Sets singular values to zero that can't be told from the effect of rounding the elements of the
+/// matrix to f32, which `|uᵀ| |A| |v|` bounds. Small singular values of a small row or of a small
+/// block stay.
+fn flush_rounding_noise(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), Error> {
     const OP: &str = "svd";
     let unit = 2.0 * f64::from(f32::EPSILON);
     let limit = unit * svd.s.first().copied().unwrap_or_default();
-    // All together, so that many small ones are not lost.
+    // The small values are compared by the norm of all of them, so that many small ones together
+    // are not lost.
     let mut total = 0.0f64;
     let small = svd.s.iter().rev().take_while(|s| {
         total = total.hypot(**s);
@@ -651,20 +671,20 @@ fn drop_roundings(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), Error> 
     if count == 0 {
         return Ok(());
     }
-    let sizes = |matrix: &Matrix<f64>, rows: std::ops::Range<usize>| {
+    let abs_rows = |matrix: &Matrix<f64>, rows: std::ops::Range<usize>| {
         let data = matrix.data[rows.start * matrix.columns..rows.end * matrix.columns].iter();
         Matrix { rows: rows.len(), columns: matrix.columns, data: data.map(|x| x.abs()).collect() }
     };
-    let left = sizes(&svd.u, k - count..k);
+    let left = abs_rows(&svd.u, k - count..k);
     let mut sums = Matrix::zeros(OP, count, a.columns)?;
-    let (whole, n) = (sizes(a, 0..a.rows), a.columns);
-    multiply([count, a.rows, n], Update::Replace, left.view(), whole.view(), (&mut sums.data, [n, 1]));
+    let (magnitudes, n) = (abs_rows(a, 0..a.rows), a.columns);
+    multiply([count, a.rows, n], Update::Replace, left.view(), magnitudes.view(), (&mut sums.data, [n, 1]));
     for (i, sums) in sums.data.chunks_exact(n).enumerate() {
-        let most: f64 = sums.iter().zip(svd.v.row(k - count + i)).map(|(sum, v)| sum * v.abs()).sum();
-        if svd.s[k - count + i] <= unit * most {
+        let max_sum: f64 = sums.iter().zip(svd.v.row(k - count + i)).map(|(sum, v)| sum * v.abs()).sum();
+        if svd.s[k - count + i] <= unit * max_sum {
             svd.s[k - count + i] = 0.0;
         }
     }
-    // Still descending, with the vectors.
-    svd::sort(&mut svd.s, &mut svd.u, &mut svd.v)
+    // Restores the descending order of the values, and of the vectors with them.
+    svd::sort_descending(&mut svd.s, &mut svd.u, &mut svd.v)
 }

@@ -1,4 +1,5 @@
-//! The Cholesky factorization.
+//! The Cholesky factorization, recursive by halves (Gustavson, "Recursion Leads to Automatic
+//! Variable Blocking for Dense Linear-Algebra Algorithms", 1997).
 
 use std::ops::Range;
 
@@ -6,20 +7,19 @@ use super::matrix::{self, Matrix, add_rows};
 use super::scalar::{Precision, Scalar};
 use crate::exec::gemm::blocked::{Block, Right, subtract_within};
 
-/// Up to this size sums are added up in order, as Nx adds them, and above it a matrix
-/// is halved.
-const LEAF: usize = 32;
+/// The size of the blocks at which the recursion ends. Matrices up to this size add up sums in the
+/// order of Nx.
+const CHOLESKY_LEAF_SIZE: usize = 32;
 
-/// Rows that are solved for side by side.
-const ROWS: usize = 64;
+/// The number of rows that are solved for at once.
+const CHOLESKY_SOLVE_ROWS: usize = 64;
 
-/// Rows of a block that are updated at a time: so little above the diagonal is
-/// computed in vain.
-const UPDATE: usize = 128;
+/// The number of rows of a block that are updated at once. An update also computes some elements
+/// above the diagonal, which are not needed; few rows keep these few.
+const CHOLESKY_UPDATE_ROWS: usize = 128;
 
-/// The lower triangular `L` with `L Lᴴ = A`, of which only the lower triangle is
-/// read. Where `A` is not positive definite there are NaN from the first pivot
-/// that is negative on.
+/// The lower triangular `L` with `L Lᴴ = A`. Only the lower triangle of `A` is read. If `A` is not
+/// positive definite, the result holds NaN from the first negative pivot on.
 pub fn cholesky<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Matrix<T> {
     let n = a.rows;
     let unit = if precision == Precision::Single { f64::from(f32::EPSILON) } else { f64::EPSILON };
@@ -31,98 +31,109 @@ pub fn cholesky<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Matrix<T> 
     a
 }
 
-/// Factors the square block from a diagonal element on, in place. The product of the `noise` of two rows
-/// is what rounding leaves of a zero beside the diagonal of both.
+/// Factors the square block that starts at a diagonal element, in place. `noise[i] * noise[j]`
+/// bounds the rounding error of a zero in row i and column j.
 fn factor<T: Scalar>(a: &mut Matrix<T>, from: usize, size: usize, precision: Precision, noise: &[f64]) {
-    if size <= LEAF {
-        return leaf(a, from, size, precision, noise);
+    if size <= CHOLESKY_LEAF_SIZE {
+        return factor_leaf(a, from, size, precision, noise);
     }
-    let (middle, end) = (from + half(size), from + size);
-    factor(a, from, half(size), precision, noise);
-    for first in (middle..end).step_by(UPDATE) {
-        let rows = first..(first + UPDATE).min(end);
-        divide(a, rows.clone(), from..middle, noise);
+    let (middle, end) = (from + first_half_size(size), from + size);
+    factor(a, from, first_half_size(size), precision, noise);
+    for first in (middle..end).step_by(CHOLESKY_UPDATE_ROWS) {
+        let rows = first..(first + CHOLESKY_UPDATE_ROWS).min(end);
+        solve_from_right(a, rows.clone(), from..middle, noise);
         let (stride, done) = (a.columns, Block::new(rows.clone(), from..middle));
         let above = Block::new(middle..rows.end, from..middle);
         let out = Block::new(rows.clone(), middle..rows.end);
         subtract_within(&mut a.data, stride, &out, &done, (&above, Right::Adjoint));
     }
-    factor(a, middle, size - half(size), precision, noise);
+    factor(a, middle, size - first_half_size(size), precision, noise);
 }
 
-/// Half of a size that is more than a leaf, in whole leaves.
-fn half(size: usize) -> usize {
-    (size / 2).next_multiple_of(LEAF)
+/// The size of the first half of a block, in whole leaves.
+fn first_half_size(size: usize) -> usize {
+    (size / 2).next_multiple_of(CHOLESKY_LEAF_SIZE)
 }
 
-/// Row by row, or column by column where the order of sums is free.
-fn leaf<T: Scalar>(a: &mut Matrix<T>, from: usize, size: usize, precision: Precision, noise: &[f64]) {
+/// Factors a leaf: row by row, in the order of Nx, if it is the whole matrix, and column by column
+/// otherwise.
+fn factor_leaf<T: Scalar>(a: &mut Matrix<T>, from: usize, size: usize, precision: Precision, noise: &[f64]) {
     let n = a.columns;
-    if n > LEAF {
-        return by_columns(&mut a.data[from * n..], n, from..from + size, noise);
+    if n > CHOLESKY_LEAF_SIZE {
+        return factor_leaf_by_columns(&mut a.data[from * n..], n, from..from + size, noise);
     }
     for i in 0..n {
         let (done, rest) = a.data.split_at_mut(i * n);
         let row = &mut rest[..n];
         for j in 0..i {
             let above = &done[j * n..][..=j];
-            let sum = precision.round(sum(&row[..j], &above[..j]));
+            let sum = precision.round(conjugate_dot(&row[..j], &above[..j]));
             let rest = precision.round(row[j] - sum);
-            row[j] = precision.round(quotient(rest, above[j], noise[i] * noise[j]));
+            row[j] = precision.round(divide_by_pivot(rest, above[j], noise[i] * noise[j]));
         }
-        let sum = precision.round(sum(&row[..i], &row[..i]));
+        let sum = precision.round(conjugate_dot(&row[..i], &row[..i]));
         let square = precision.round(row[i] - sum).re();
         row[i] = precision.round(T::real(square.sqrt()));
     }
 }
 
 /// The sum of `a conj(b)`.
-fn sum<T: Scalar>(a: &[T], b: &[T]) -> T {
+fn conjugate_dot<T: Scalar>(a: &[T], b: &[T]) -> T {
     a.iter().zip(b).fold(T::ZERO, |sum, (&a, &b)| a * b.conj() + sum)
 }
 
-/// `leaf` for rows of `n` elements of which these columns are the block.
-fn by_columns<T: Scalar>(rows: &mut [T], n: usize, columns: Range<usize>, noise: &[f64]) {
+/// Factors a leaf column by column. The block has these columns of `rows`, each of `n` elements.
+fn factor_leaf_by_columns<T: Scalar>(rows: &mut [T], n: usize, columns: Range<usize>, noise: &[f64]) {
     let size = columns.len();
-    let mut turned = [T::ZERO; LEAF * LEAF];
+    let mut transposed = [T::ZERO; CHOLESKY_LEAF_SIZE * CHOLESKY_LEAF_SIZE];
     for (i, row) in rows.chunks_exact(n).take(size).enumerate() {
         for (j, &value) in row[columns.clone()][..=i].iter().enumerate() {
-            turned[j * LEAF + i] = value;
+            transposed[j * CHOLESKY_LEAF_SIZE + i] = value;
         }
     }
     for j in 0..size {
-        let (done, rest) = turned.split_at_mut(j * LEAF);
+        let (done, rest) = transposed.split_at_mut(j * CHOLESKY_LEAF_SIZE);
         let column = &mut rest[j..size];
-        subtract(column, done.chunks_exact(LEAF).map(|done| done[j]), &done[j.min(done.len())..], LEAF);
+        subtract_columns(
+            column,
+            done.chunks_exact(CHOLESKY_LEAF_SIZE).map(|done| done[j]),
+            &done[j.min(done.len())..],
+            CHOLESKY_LEAF_SIZE,
+        );
         let root = T::real(column[0].re().sqrt());
         column[0] = root;
         let noise = &noise[columns.start + j..];
-        quotients(&mut column[1..], root, (&noise[1..], noise[0]));
+        divide_column_by_pivot(&mut column[1..], root, (&noise[1..], noise[0]));
     }
     for (i, row) in rows.chunks_exact_mut(n).take(size).enumerate() {
         for (j, value) in row[columns.clone()][..=i].iter_mut().enumerate() {
-            *value = turned[j * LEAF + i];
+            *value = transposed[j * CHOLESKY_LEAF_SIZE + i];
         }
     }
 }
 
-/// Subtracts columns that begin `stride` elements apart, each times the conjugate of a
-/// factor.
-fn subtract<T: Scalar>(out: &mut [T], factors: impl Iterator<Item = T>, columns: &[T], stride: usize) {
-    let mut by = [T::ZERO; LEAF];
+/// Subtracts columns, each times the conjugate of a factor; `stride` is the distance between the
+/// starts of two columns.
+fn subtract_columns<T: Scalar>(
+    out: &mut [T],
+    factors: impl Iterator<Item = T>,
+    columns: &[T],
+    stride: usize,
+) {
+    let mut negated_factors = [T::ZERO; CHOLESKY_LEAF_SIZE];
     let mut count = 0;
-    for (by, factor) in by.iter_mut().zip(factors) {
-        *by = -factor.conj();
+    for (negated, factor) in negated_factors.iter_mut().zip(factors) {
+        *negated = -factor.conj();
         count += 1;
     }
-    add_rows(out, &by[..count], columns, stride);
+    add_rows(out, &negated_factors[..count], columns, stride);
 }
 
-/// The quotient by an element of the diagonal. If that is zero so must be what it divides, but for
-/// rounding; otherwise the matrix is not positive definite.
-fn quotient<T: Scalar>(value: T, pivot: T, noise: f64) -> T {
+/// Divides by an element of the diagonal. Where that is zero, a value within rounding errors of
+/// zero gives zero, and any other value gives NaN: the matrix is not positive definite.
+fn divide_by_pivot<T: Scalar>(value: T, pivot: T, noise: f64) -> T {
     if pivot != T::ZERO {
-        value.over(pivot)
+        value.divided_by(pivot)
     } else if value.abs() <= noise {
         T::ZERO
     } else {
@@ -130,49 +141,52 @@ fn quotient<T: Scalar>(value: T, pivot: T, noise: f64) -> T {
     }
 }
 
-/// `quotient` of each of a column, given the noise of the rows and that of the column.
-fn quotients<T: Scalar>(column: &mut [T], pivot: T, (rows, own): (&[f64], f64)) {
+/// `divide_by_pivot` for each element of a column, with the noise of each row and of the column.
+fn divide_column_by_pivot<T: Scalar>(column: &mut [T], pivot: T, (row_noises, column_noise): (&[f64], f64)) {
     if pivot != T::ZERO {
         return matrix::divide(column, pivot);
     }
-    column.iter_mut().zip(rows).for_each(|(value, noise)| *value = quotient(*value, pivot, noise * own));
+    column
+        .iter_mut()
+        .zip(row_noises)
+        .for_each(|(value, noise)| *value = divide_by_pivot(*value, pivot, noise * column_noise));
 }
 
-/// `X Lᴴ = B` in place, `B` being these rows and columns and `L` the square block on
-/// the diagonal of the same columns.
-fn divide<T: Scalar>(a: &mut Matrix<T>, rows: Range<usize>, columns: Range<usize>, noise: &[f64]) {
-    if columns.len() > LEAF {
-        let middle = columns.start + half(columns.len());
-        divide(a, rows.clone(), columns.start..middle, noise);
+/// Solves `X Lᴴ = B` in place, where `B` is the block of these rows and columns, and `L` the square
+/// block on the diagonal of the same columns.
+fn solve_from_right<T: Scalar>(a: &mut Matrix<T>, rows: Range<usize>, columns: Range<usize>, noise: &[f64]) {
+    if columns.len() > CHOLESKY_LEAF_SIZE {
+        let middle = columns.start + first_half_size(columns.len());
+        solve_from_right(a, rows.clone(), columns.start..middle, noise);
         let (stride, done) = (a.columns, Block::new(rows.clone(), columns.start..middle));
         let (out, below) = (
             Block::new(rows.clone(), middle..columns.end),
             Block::new(middle..columns.end, columns.start..middle),
         );
         subtract_within(&mut a.data, stride, &out, &done, (&below, Right::Adjoint));
-        return divide(a, rows, middle..columns.end, noise);
+        return solve_from_right(a, rows, middle..columns.end, noise);
     }
-    // With rows for columns, so that the elements of a column lie side by side.
+    // Works on a transposed copy, in which the elements of a column are adjacent.
     let (n, width) = (a.columns, columns.len());
-    let mut turned = [T::ZERO; LEAF * ROWS];
+    let mut transposed = [T::ZERO; CHOLESKY_LEAF_SIZE * CHOLESKY_SOLVE_ROWS];
     let (above, below) = a.data.split_at_mut(rows.start * n);
-    let parts = below[..rows.len() * n].chunks_mut(ROWS * n);
-    for (part, row_noise) in parts.zip(noise[rows.start..].chunks(ROWS)) {
-        for (i, row) in part.chunks_exact(n).enumerate() {
+    let row_blocks = below[..rows.len() * n].chunks_mut(CHOLESKY_SOLVE_ROWS * n);
+    for (row_block, row_noise) in row_blocks.zip(noise[rows.start..].chunks(CHOLESKY_SOLVE_ROWS)) {
+        for (i, row) in row_block.chunks_exact(n).enumerate() {
             for (j, &value) in row[columns.clone()].iter().enumerate() {
-                turned[j * ROWS + i] = value;
+                transposed[j * CHOLESKY_SOLVE_ROWS + i] = value;
             }
         }
         for j in 0..width {
             let factors = &above[(columns.start + j) * n + columns.start..][..=j];
-            let (done, rest) = turned.split_at_mut(j * ROWS);
-            let column = &mut rest[..ROWS];
-            subtract(column, factors[..j].iter().copied(), done, ROWS);
-            quotients(column, factors[j], (row_noise, noise[columns.start + j]));
+            let (done, rest) = transposed.split_at_mut(j * CHOLESKY_SOLVE_ROWS);
+            let column = &mut rest[..CHOLESKY_SOLVE_ROWS];
+            subtract_columns(column, factors[..j].iter().copied(), done, CHOLESKY_SOLVE_ROWS);
+            divide_column_by_pivot(column, factors[j], (row_noise, noise[columns.start + j]));
         }
-        for (i, row) in part.chunks_exact_mut(n).enumerate() {
+        for (i, row) in row_block.chunks_exact_mut(n).enumerate() {
             for (j, value) in row[columns.clone()].iter_mut().enumerate() {
-                *value = turned[j * ROWS + i];
+                *value = transposed[j * CHOLESKY_SOLVE_ROWS + i];
             }
         }
     }

@@ -1,46 +1,53 @@
-//! Determinants: those of two and three rows from all products, with twice the digits, and those of
-//! more by elimination. The exponent is kept beside the number, so that none over- or underflows on
-//! the way.
+//! Determinants. For two and three rows they are sums of products (the formula of Leibniz) in
+//! double-word arithmetic, for more rows they come from an LU factorization. Each number has a
+//! separate exponent, so that no intermediate value over- or underflows.
 
 use super::scalar::{Precision, Scalar};
-use super::scaled::{exponent, power};
+use super::scaled::{exponent, scale_by_power_of_two};
 use crate::ops::linalg::lu::lu;
 use crate::ops::linalg::matrix::Matrix;
 
-/// A number as the unevaluated sum of two, the second of which is a rounding of the first.
-type Double = [f64; 2];
+/// A number of twice the digits as the unevaluated sum of two f64: the second is a rounding error
+/// of the first (Dekker, "A Floating-Point Technique for Extending the Available Precision", 1971).
+type DoubleWord = [f64; 2];
 
-/// Elements between these need no scaling: neither do products of two of them over- or underflow.
-const SAFE: std::ops::RangeInclusive<f64> = 1e-140..=1e140;
+/// Matrices whose elements are zero or have magnitudes in this range are not scaled: no product of
+/// two of these over- or underflows.
+const DETERMINANT_SAFE_RANGE: std::ops::RangeInclusive<f64> = 1e-140..=1e140;
 
-/// How often rows and columns are scaled in turn.
-const SWEEPS: usize = 4;
+/// The number of times that the rows and then the columns are scaled.
+const BALANCING_SWEEPS: usize = 4;
 
-/// What is farther below another exponent is nothing beside it.
-const FAR: i64 = 1_000;
+/// A product whose exponent is lower than the largest one by at least this gap is left out of the
+/// sum.
+const MAX_EXPONENT_GAP: i64 = 1_000;
 
-/// How many roundings for each row the determinant of Nx's steps may be off.
-const ROUNDINGS: f64 = 2.0;
+/// The number of rounding errors per row by which the determinant of Nx's algorithm may be wrong.
+const MAX_NX_ROUNDINGS_PER_ROW: f64 = 2.0;
 
-/// The determinant of a square matrix. Of more than three rows, Nx's steps in single precision give its
-/// last digits, where they are good for them.
+/// The determinant of a square matrix. In single precision and with more than three rows, the
+/// result of Nx's algorithm is returned if it is accurate enough: then its last digits are Nx's.
 pub fn determinant<T: Scalar>(a: Matrix<T>, precision: Precision) -> T {
     if precision == Precision::Single && a.rows > 3 && a.is_finite() {
-        let steps = precision.round(lu(a.clone(), precision).determinant().number());
-        let limit = ROUNDINGS * f64::from(f32::EPSILON) * a.rows as f64;
-        let accurate = in_double(a);
-        return if (steps - accurate).abs() <= limit * accurate.abs() { steps } else { accurate };
+        let nx_determinant = precision.round(lu(a.clone(), precision).determinant().to_number());
+        let limit = MAX_NX_ROUNDINGS_PER_ROW * f64::from(f32::EPSILON) * a.rows as f64;
+        let accurate = accurate_determinant(a);
+        return if (nx_determinant - accurate).abs() <= limit * accurate.abs() {
+            nx_determinant
+        } else {
+            accurate
+        };
     }
-    in_double(a)
+    accurate_determinant(a)
 }
 
-fn in_double<T: Scalar>(mut a: Matrix<T>) -> T {
+fn accurate_determinant<T: Scalar>(mut a: Matrix<T>) -> T {
     if !a.is_finite() {
-        return lu(a, Precision::Double).determinant().number();
+        return lu(a, Precision::Double).determinant().to_number();
     }
     match a.rows {
-        2 => of_products(&a, &[([0, 1, 2], false), ([1, 0, 2], true)]),
-        3 => of_products(
+        2 => leibniz_determinant(&a, &[([0, 1, 2], false), ([1, 0, 2], true)]),
+        3 => leibniz_determinant(
             &a,
             &[
                 ([0, 1, 2], false),
@@ -53,17 +60,17 @@ fn in_double<T: Scalar>(mut a: Matrix<T>) -> T {
         ),
         _ => {
             let exponent = balance(&mut a);
-            lu(a, Precision::Double).determinant().times_power(exponent).number()
+            lu(a, Precision::Double).determinant().times_power_of_two(exponent).to_number()
         }
     }
 }
 
-/// Scales rows and columns by powers of two so that the elements are of about the same magnitude, where
-/// some are so large or small that products would over- or underflow; the exponent that the determinant
-/// must be multiplied with.
+/// Scales rows and columns by powers of two so that the elements have about the same magnitude, if
+/// products of some of them would over- or underflow. Returns the exponent of the power of two that
+/// the determinant must be multiplied by.
 fn balance<T: Scalar>(a: &mut Matrix<T>) -> i64 {
     let n = a.rows;
-    if a.data.iter().all(|value| *value == T::ZERO || SAFE.contains(&value.abs())) {
+    if a.data.iter().all(|value| *value == T::ZERO || DETERMINANT_SAFE_RANGE.contains(&value.abs())) {
         return 0;
     }
     let sizes: Vec<Option<i64>> = a
@@ -76,7 +83,7 @@ fn balance<T: Scalar>(a: &mut Matrix<T>) -> i64 {
         let (sum, count) = sizes.fold((0, 0), |(sum, count), size| (sum + size, count + 1));
         if count == 0 { 0 } else { sum / count }
     };
-    for _ in 0..SWEEPS {
+    for _ in 0..BALANCING_SWEEPS {
         for (i, row) in rows.iter_mut().enumerate() {
             *row = mean(&mut (0..n).filter_map(|j| sizes[i * n + j].map(|size| size - columns[j])));
         }
@@ -85,19 +92,20 @@ fn balance<T: Scalar>(a: &mut Matrix<T>) -> i64 {
         }
     }
     for (i, row) in rows.iter_mut().enumerate() {
-        // The largest of each row becomes about one.
+        // The largest element of each row becomes about one.
         *row = (0..n).filter_map(|j| sizes[i * n + j].map(|size| size - columns[j])).max().unwrap_or(0);
     }
     for (i, row) in a.data.chunks_exact_mut(n).enumerate() {
         for (value, column) in row.iter_mut().zip(&columns) {
-            *value = power(*value, -(rows[i] + column));
+            *value = scale_by_power_of_two(*value, -(rows[i] + column));
         }
     }
     rows.iter().chain(&columns).sum()
 }
 
-/// The sum of the products of an element of each row, in these columns, some of them negative.
-fn of_products<T: Scalar>(a: &Matrix<T>, products: &[([usize; 3], bool)]) -> T {
+/// The sum of signed products of one element of each row, from these columns; the flag says whether
+/// a product is subtracted.
+fn leibniz_determinant<T: Scalar>(a: &Matrix<T>, products: &[([usize; 3], bool)]) -> T {
     let mut terms = [([[0.0; 2]; 2], i64::MIN); 6];
     for (term, &(columns, negative)) in terms.iter_mut().zip(products) {
         let elements = columns[..a.rows].iter().enumerate().map(|(i, &j)| a.at(i, j));
@@ -107,58 +115,62 @@ fn of_products<T: Scalar>(a: &Matrix<T>, products: &[([usize; 3], bool)]) -> T {
         let mut product = [[if negative { -1.0 } else { 1.0 }, 0.0], [0.0; 2]];
         let mut total = 0;
         for value in elements {
-            let by = exponent(value.abs());
-            let value = power(value, -by);
-            product = multiply::<T>(product, value);
-            total += by;
+            let shift = exponent(value.abs());
+            let value = scale_by_power_of_two(value, -shift);
+            product = multiply_complex::<T>(product, value);
+            total += shift;
         }
         *term = (product, total);
     }
-    let most = terms.iter().fold(i64::MIN, |most, term| most.max(term.1));
-    if most == i64::MIN {
+    let max_exponent = terms.iter().fold(i64::MIN, |max_exponent, term| max_exponent.max(term.1));
+    if max_exponent == i64::MIN {
         return T::ZERO;
     }
     let mut sum = [[0.0; 2]; 2];
     for (term, size) in terms {
-        if size != i64::MIN && most - size < FAR {
+        if size != i64::MIN && max_exponent - size < MAX_EXPONENT_GAP {
             for (sum, part) in sum.iter_mut().zip(term) {
-                *sum = add(*sum, part.map(|part| power(part, size - most)));
+                *sum =
+                    add_double_words(*sum, part.map(|part| scale_by_power_of_two(part, size - max_exponent)));
             }
         }
     }
-    power(T::from_parts(sum[0][0] + sum[0][1], sum[1][0] + sum[1][1]), most)
+    scale_by_power_of_two(T::from_parts(sum[0][0] + sum[0][1], sum[1][0] + sum[1][1]), max_exponent)
 }
 
-/// The product of a complex number, each part with twice the digits, and another.
-fn multiply<T: Scalar>([re, im]: [Double; 2], by: T) -> [Double; 2] {
+/// The product of a complex double-word number and a number of f64 parts.
+fn multiply_complex<T: Scalar>([re, im]: [DoubleWord; 2], factor: T) -> [DoubleWord; 2] {
     if !T::COMPLEX {
-        return [times(re, by.re()), im];
+        return [multiply_double_word(re, factor.re()), im];
     }
-    [add(times(re, by.re()), times(im, -by.im())), add(times(re, by.im()), times(im, by.re()))]
+    [
+        add_double_words(multiply_double_word(re, factor.re()), multiply_double_word(im, -factor.im())),
+        add_double_words(multiply_double_word(re, factor.im()), multiply_double_word(im, factor.re())),
+    ]
 }
 
-fn times([high, low]: Double, by: f64) -> Double {
-    let product = high * by;
-    let rounded = high.mul_add(by, -product);
-    normal(product, low.mul_add(by, rounded))
+fn multiply_double_word([high, low]: DoubleWord, factor: f64) -> DoubleWord {
+    let product = high * factor;
+    let rounded = high.mul_add(factor, -product);
+    fast_two_sum(product, low.mul_add(factor, rounded))
 }
 
-fn add([a, a_low]: Double, [b, b_low]: Double) -> Double {
+fn add_double_words([a, a_low]: DoubleWord, [b, b_low]: DoubleWord) -> DoubleWord {
     let [high, low] = two_sum(a, b);
     let [low_high, low_low] = two_sum(a_low, b_low);
-    let [high, low] = normal(high, low + low_high);
-    normal(high, low + low_low)
+    let [high, low] = fast_two_sum(high, low + low_high);
+    fast_two_sum(high, low + low_low)
 }
 
-/// The sum, and what rounding it has left.
-fn two_sum(a: f64, b: f64) -> Double {
+/// The sum and its rounding error (Knuth's 2Sum).
+fn two_sum(a: f64, b: f64) -> DoubleWord {
     let sum = a + b;
     let of_b = sum - a;
     [sum, (a - (sum - of_b)) + (b - of_b)]
 }
 
-/// The same, the first being the greater.
-fn normal(a: f64, b: f64) -> Double {
+/// The sum and its rounding error, where `a` has the larger magnitude (Dekker's Fast2Sum).
+fn fast_two_sum(a: f64, b: f64) -> DoubleWord {
     let sum = a + b;
     [sum, b - (sum - a)]
 }

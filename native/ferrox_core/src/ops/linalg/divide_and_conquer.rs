@@ -1,9 +1,10 @@
-//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices, and singular ones of
-//! bidiagonal matrices: halves are solved, and their solutions joined (Gu and Eisenstat, "A
-//! Divide-and-Conquer Algorithm for the Symmetric Tridiagonal Eigenproblem" and "A
-//! Divide-and-Conquer Algorithm for the Bidiagonal SVD", 1995).
+//! Eigenvalues and eigenvectors of symmetric tridiagonal matrices, and singular values and vectors
+//! of bidiagonal matrices, by divide and conquer: each half of a matrix is solved, and the two
+//! solutions are merged (Gu and Eisenstat, "A Divide-and-Conquer Algorithm for the Symmetric
+//! Tridiagonal Eigenproblem" and "A Divide-and-Conquer Algorithm for the Bidiagonal SVD", 1995;
+//! LAPACK's `dstedc` and `dbdsdc`).
 //!
-//! Both are joined by the roots of one equation, `1 + rho sum(z² / (poles - x)) = 0`, whose
+//! Both merge with the roots of the secular equation `1 + rho sum(z² / (poles - x)) = 0`, whose
 //! poles are the eigenvalues of the halves, or the squares of their singular values.
 
 mod bidiagonal;
@@ -20,234 +21,256 @@ use crate::cost::{self, Cost};
 use crate::exec::gemm::blocked::{Update, View, multiply};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, largest, norm, rotate};
+use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, max_abs, norm, rotate};
 
-/// Up to this size steps that rotate are faster.
-const LEAF: usize = 32;
+/// The size up to which QL or QR steps are faster than divide and conquer.
+const DIVIDE_AND_CONQUER_LEAF_SIZE: usize = 32;
 
-/// Steps for a root; a few are the rule, and to halve an interval so often is enough.
-const STEPS: usize = 200;
+/// The limit of steps for a root of the secular equation. A few are usual; halving the interval at
+/// each step converges within the limit as well.
+const MAX_SECULAR_STEPS: usize = 200;
 
-/// Picoseconds for an element of a vector: half a dozen divisions.
-const ELEMENT: Cost = 5_000;
+/// Picoseconds for a term of the secular equation in all steps for a root: about six divisions.
+const SECULAR_TERM_COST: Cost = 5_000;
 
-/// Which halves a vector is in.
+/// The halves of the matrix in which a vector has elements that are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Half {
+enum Support {
     First,
     Both,
     Second,
 }
 
-/// What the poles of the equation are to the values that are looked for.
+/// How the poles of the secular equation follow from values, which are eigenvalues or singular
+/// values.
 trait Poles {
-    /// The difference of the poles of two values, with all its digits.
-    fn apart(a: f64, b: f64) -> f64;
-    /// The value whose pole is so far from that of another.
-    fn moved(from: f64, by: f64) -> f64;
+    /// The difference of the poles of two values, without cancellation.
+    fn difference(a: f64, b: f64) -> f64;
+    /// The value whose pole is at a distance from the pole of `from`.
+    fn shifted(from: f64, distance: f64) -> f64;
 }
 
-/// Eigenvalues are poles.
+/// The poles are the eigenvalues.
 struct Eigenvalues;
 
 impl Poles for Eigenvalues {
     #[inline(always)]
-    fn apart(a: f64, b: f64) -> f64 {
+    fn difference(a: f64, b: f64) -> f64 {
         a - b
     }
 
-    fn moved(from: f64, by: f64) -> f64 {
-        from + by
+    fn shifted(from: f64, distance: f64) -> f64 {
+        from + distance
     }
 }
 
-/// The squares of singular values are.
+/// The poles are the squares of the singular values.
 struct SingularValues;
 
 impl Poles for SingularValues {
     #[inline(always)]
-    fn apart(a: f64, b: f64) -> f64 {
+    fn difference(a: f64, b: f64) -> f64 {
         (a - b) * (a + b)
     }
 
-    fn moved(from: f64, by: f64) -> f64 {
-        (from * from + by).sqrt()
+    fn shifted(from: f64, distance: f64) -> f64 {
+        (from * from + distance).sqrt()
     }
 }
 
-/// What rounding leaves of values and shares of that magnitude.
-fn tiny(d: &[f64], z: &[f64]) -> f64 {
-    8.0 * f64::EPSILON * largest(d).max(largest(z))
+/// The rounding error of values `d` and components `z` of this magnitude, below which a value is
+/// deflated.
+fn deflation_tolerance(d: &[f64], z: &[f64]) -> f64 {
+    8.0 * f64::EPSILON * max_abs(d).max(max_abs(z))
 }
 
-/// Rotates two vectors of a block on the diagonal of a matrix whose rows they are.
+/// Rotates two vectors, which are rows of a matrix, within a block on its diagonal.
 fn rotate_rows(rows: &mut Matrix<f64>, block: Range<usize>, [i, j]: [usize; 2], c: f64, s: f64) {
     let (first, second) = rows.two_rows(block.start + i, block.start + j);
     rotate(&mut first[block.clone()], &mut second[block], c, s);
 }
 
-/// Which values change, in ascending order. Others have no share in `z`, or are made so that
-/// they haven't, where two are all but the same, by a rotation of their vectors. The first of
-/// `kept`, where there is one, stays.
+/// Appends to `undeflated` the indices of the values that the merge changes, in ascending order of
+/// the values, and returns them. A value is deflated, which means that it stays, if its component
+/// of `z` is negligible. If two values are almost equal, a rotation of their vectors makes the
+/// component of one of them zero. An index that `undeflated` holds already stays its first.
 fn deflate(
     d: &mut [f64],
     z: &mut [f64],
     rho: f64,
-    halves: &mut [Half],
-    mut kept: Vec<usize>,
+    supports: &mut [Support],
+    mut undeflated: Vec<usize>,
     mut rotate: impl FnMut(usize, usize, f64, f64),
 ) -> Vec<usize> {
-    let tiny = tiny(d, z);
-    let stays = kept.first().copied();
+    let deflation_tolerance = deflation_tolerance(d, z);
+    let stays = undeflated.first().copied();
     let mut order: Vec<usize> =
-        (0..d.len()).filter(|&j| Some(j) != stays && rho * z[j].abs() > tiny).collect();
+        (0..d.len()).filter(|&j| Some(j) != stays && rho * z[j].abs() > deflation_tolerance).collect();
     order.sort_by(|&i, &j| d[i].total_cmp(&d[j]));
     for j in order {
-        if let Some(&i) = kept.last().filter(|&&i| Some(i) != stays) {
+        if let Some(&i) = undeflated.last().filter(|&&i| Some(i) != stays) {
             let length = hypotenuse(z[i], z[j]);
             let (c, s) = (z[j] / length, -z[i] / length);
-            if ((d[j] - d[i]) * c * s).abs() <= tiny {
+            if ((d[j] - d[i]) * c * s).abs() <= deflation_tolerance {
                 (z[i], z[j]) = (0.0, length);
                 rotate(i, j, c, s);
                 (d[i], d[j]) = (d[i] * c * c + d[j] * s * s, d[i] * s * s + d[j] * c * c);
-                if halves[i] != halves[j] {
-                    (halves[i], halves[j]) = (Half::Both, Half::Both);
+                if supports[i] != supports[j] {
+                    (supports[i], supports[j]) = (Support::Both, Support::Both);
                 }
-                kept.pop();
+                undeflated.pop();
             }
         }
-        kept.push(j);
+        undeflated.push(j);
     }
-    kept
+    undeflated
 }
 
-/// The roots of `1 + rho sum(z² / (poles - x))`, whose poles are of ascending values.
-struct Roots {
-    /// The values.
+/// The roots of the secular equation `1 + rho sum(z² / (poles - x))`, in ascending order.
+struct SecularRoots {
+    /// The values of the poles.
     poles: Vec<f64>,
-    /// The `z` of which the roots are exact.
+    /// The `z` for which the computed roots are exact.
     z: Vec<f64>,
-    /// Row i: the poles minus the i-th root.
+    /// Row i holds the poles minus the i-th root.
     distances: Matrix<f64>,
 }
 
-/// How vectors become sums of each other: those of some values, in a block on the diagonal of a
-/// matrix whose rows they are.
-struct Turn {
+/// How a merge replaces undeflated vectors by linear combinations of them. The vectors are rows of
+/// a matrix, in a block on its diagonal that starts at `block_start`.
+struct VectorUpdate {
     op: &'static str,
-    /// Which of the vectors, from `at` on.
-    kept: Vec<usize>,
-    at: usize,
-    /// The same as places in `kept`: what is in the first half only first, and what is in the
-    /// second half only last.
+    /// The undeflated vectors, counted from `block_start`.
+    undeflated: Vec<usize>,
+    block_start: usize,
+    /// The positions in `undeflated`, sorted by support: first the vectors that are only in the
+    /// first half, last the vectors that are only in the second half.
     order: Vec<usize>,
-    /// How many are in the first half at all, and how many in the second.
-    halves: [usize; 2],
+    /// The number of vectors with a part in the first half, and the number of vectors with a part
+    /// in the second half.
+    half_counts: [usize; 2],
 }
 
-/// Overwrites those of the values `d` that are `kept` by what the roots say, given their shares
-/// `z`.
+/// Finds the roots for the `undeflated` values, whose components of the rank-one update are `z`,
+/// and replaces these values in `d` by them.
 ///
 /// # Errors
 ///
 /// `Error::TooLarge` if there is no memory.
 fn solve<P: Poles>(
     op: &'static str,
-    at: usize,
+    block_start: usize,
     (d, z): (&mut [f64], &[f64]),
     rho: f64,
-    kept: Vec<usize>,
-    halves: &[Half],
-) -> Result<(Turn, Roots), Error> {
-    let k = kept.len();
-    let poles: Vec<f64> = kept.iter().map(|&j| d[j]).collect();
-    let z: Vec<f64> = kept.iter().map(|&j| z[j]).collect();
+    undeflated: Vec<usize>,
+    supports: &[Support],
+) -> Result<(VectorUpdate, SecularRoots), Error> {
+    let k = undeflated.len();
+    let poles: Vec<f64> = undeflated.iter().map(|&j| d[j]).collect();
+    let z: Vec<f64> = undeflated.iter().map(|&j| z[j]).collect();
     let mut distances = Matrix::zeros(op, k, k)?;
     let mut values = vec![0.0; k];
     let parts = distances.data.chunks_exact_mut(k).zip(&mut values).enumerate();
-    parallel::try_each(k * k, ELEMENT, parts, |(i, (distances, value))| {
-        *value = root::<P>(i, &poles, &z, rho, distances);
+    parallel::try_each(k * k, SECULAR_TERM_COST, parts, |(i, (distances, value))| {
+        *value = secular_root::<P>(i, &poles, &z, rho, distances);
         Ok::<(), Error>(())
     })?;
-    for (&j, value) in kept.iter().zip(values) {
+    for (&j, value) in undeflated.iter().zip(values) {
         d[j] = value;
     }
-    let z = adjusted::<P>(&poles, &z, &distances);
+    let z = recomputed_z::<P>(&poles, &z, &distances);
     let mut order: Vec<usize> = (0..k).collect();
-    order.sort_by_key(|&j| halves[kept[j]]);
-    let count = |half: Half| kept.iter().filter(|&&j| halves[j] != half).count();
-    let halves = [count(Half::Second), count(Half::First)];
-    Ok((Turn { op, kept, at, order, halves }, Roots { poles, z, distances }))
+    order.sort_by_key(|&j| supports[undeflated[j]]);
+    let count = |half: Support| undeflated.iter().filter(|&&j| supports[j] != half).count();
+    let half_counts = [count(Support::Second), count(Support::First)];
+    Ok((
+        VectorUpdate { op, undeflated, block_start, order, half_counts },
+        SecularRoots { poles, z, distances },
+    ))
 }
 
-impl Turn {
-    /// The matrix to multiply with: each row is made of distances, and has the norm one.
-    fn matrix(
+impl VectorUpdate {
+    /// The matrix of the linear combinations. Each row comes from a row of distances and has the
+    /// norm one.
+    fn coefficients(
         &self,
         distances: &Matrix<f64>,
         element: impl Fn(usize, f64) -> f64,
     ) -> Result<Matrix<f64>, Error> {
-        let k = self.kept.len();
-        let mut matrix = Matrix::zeros(self.op, k, k)?;
-        for (row, distances) in matrix.data.chunks_exact_mut(k).zip(distances.data.chunks_exact(k)) {
+        let k = self.undeflated.len();
+        let mut coefficients = Matrix::zeros(self.op, k, k)?;
+        for (row, distances) in coefficients.data.chunks_exact_mut(k).zip(distances.data.chunks_exact(k)) {
             for (value, &j) in row.iter_mut().zip(&self.order) {
                 *value = element(j, distances[j]);
             }
             let length = norm(row);
             divide(row, length);
         }
-        Ok(matrix)
+        Ok(coefficients)
     }
 
-    /// Multiplies; the first half of a vector has `middle` elements, all of it `end`.
-    fn vectors(
+    /// Multiplies the vectors by the coefficients. A vector has `end` elements, of which the first
+    /// `middle` belong to the first half.
+    fn combine(
         &self,
         rows: &mut Matrix<f64>,
         [middle, end]: [usize; 2],
-        by: &Matrix<f64>,
+        coefficients: &Matrix<f64>,
     ) -> Result<(), Error> {
-        let &Turn { op, ref kept, at, ref order, halves: [above, below] } = self;
-        let k = kept.len();
-        let part = |from: &[usize], columns: Range<usize>| -> Result<Matrix<f64>, Error> {
-            let mut part = Matrix::zeros(op, from.len(), columns.len())?;
+        let &VectorUpdate {
+            op,
+            ref undeflated,
+            block_start,
+            ref order,
+            half_counts: [first_count, second_count],
+        } = self;
+        let k = undeflated.len();
+        let gathered = |from: &[usize], columns: Range<usize>| -> Result<Matrix<f64>, Error> {
+            let mut gathered = Matrix::zeros(op, from.len(), columns.len())?;
             for (i, &j) in from.iter().enumerate() {
-                part.row_mut(i).copy_from_slice(&rows.row(at + kept[j])[at..][columns.clone()]);
+                gathered
+                    .row_mut(i)
+                    .copy_from_slice(&rows.row(block_start + undeflated[j])[block_start..][columns.clone()]);
             }
-            Ok(part)
+            Ok(gathered)
         };
-        let (first, second) = (part(&order[..above], 0..middle)?, part(&order[k - below..], middle..end)?);
+        let (first, second) =
+            (gathered(&order[..first_count], 0..middle)?, gathered(&order[k - second_count..], middle..end)?);
         let mut joined = Matrix::zeros(op, k, end)?;
-        let (left, out) = (View::rows(&by.data, k), &mut joined.data);
-        multiply([k, above, middle], Update::Replace, left, first.view(), (out, [end, 1]));
-        let (left, out) = (View::rows(&by.data[k - below..], k), &mut out[middle..]);
-        multiply([k, below, end - middle], Update::Replace, left, second.view(), (out, [end, 1]));
-        for (i, &j) in kept.iter().enumerate() {
-            rows.row_mut(at + j)[at..at + end].copy_from_slice(joined.row(i));
+        let (left, out) = (View::rows(&coefficients.data, k), &mut joined.data);
+        multiply([k, first_count, middle], Update::Replace, left, first.view(), (out, [end, 1]));
+        let (left, out) = (View::rows(&coefficients.data[k - second_count..], k), &mut out[middle..]);
+        multiply([k, second_count, end - middle], Update::Replace, left, second.view(), (out, [end, 1]));
+        for (i, &j) in undeflated.iter().enumerate() {
+            rows.row_mut(block_start + j)[block_start..block_start + end].copy_from_slice(joined.row(i));
         }
         Ok(())
     }
 }
 
-/// The root of `1 + rho sum(z² / (poles - x))` between the i-th pole and the next, or
-/// above the last, as the value whose pole it is; how far it is from each pole is written to
-/// `distances`, as accurate as if the root had twice the digits.
-fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
+/// Finds the root of `1 + rho sum(z² / (poles - x))` between the i-th pole and the next, or above
+/// the last pole, and returns the value whose pole it is. Writes the distances of all poles from
+/// the root to `distances`, as accurately as if the root had twice the digits: they are measured
+/// from the nearer pole, and not from zero.
+fn secular_root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
     let next = d.get(i + 1).copied();
-    let width = next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| P::apart(next, d[i]));
+    let width =
+        next.map_or_else(|| rho * z.iter().map(|z| z * z).sum::<f64>(), |next| P::difference(next, d[i]));
     let split = i + 1;
-    // The distances from one pole, and the two sums of terms and of their derivatives.
-    let from = |origin: f64, distances: &mut [f64]| {
-        distances.iter_mut().zip(d).for_each(|(distance, &d)| *distance = P::apart(d, origin));
+    // `measure_from` writes the distances of the poles from an origin. `sums` returns the sum of
+    // the terms up to the i-th pole and the sum of the terms above it, each with its derivative.
+    let measure_from = |origin: f64, distances: &mut [f64]| {
+        distances.iter_mut().zip(d).for_each(|(distance, &d)| *distance = P::difference(d, origin));
     };
     let sums = |distances: &[f64], x: f64| {
         let half = |range: Range<usize>| {
-            let terms = Terms { distances: &distances[range.clone()], z: &z[range], x };
+            let terms = SecularTermsLoop { distances: &distances[range.clone()], z: &z[range], x };
             vectorize(terms).map(|sum| rho * sum)
         };
         (half(0..split), half(split..d.len()))
     };
-    // From the nearer pole, so that the digits of the distance to it are not lost.
-    from(d[i], distances);
+    // The origin is the nearer pole, so that the distance to it keeps its digits.
+    measure_from(d[i], distances);
     let half = width / 2.0;
     let (below, above) = sums(distances, half);
     let f = 1.0 + below[0] + above[0];
@@ -256,14 +279,15 @@ fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64
         match next {
             Some(next) => {
                 (origin, low, high) = (next, -half, 0.0);
-                from(origin, distances);
+                measure_from(origin, distances);
             }
             None => low = half,
         }
     }
     let mut x = if low == 0.0 || high == 0.0 { (low + high) / 2.0 } else { high };
     if next.is_some() {
-        // All terms but those of the two poles are taken for what they are in the middle.
+        // The first guess takes all terms to be constant, except the terms of the two neighboring
+        // poles, with their values in the middle.
         let [(p, a), (q, b)] =
             [(distances[i], rho * z[i] * z[i]), (distances[split], rho * z[split] * z[split])];
         let c = f - a / -half - b / half;
@@ -272,7 +296,7 @@ fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64
             x = guess;
         }
     }
-    for _ in 0..STEPS {
+    for _ in 0..MAX_SECULAR_STEPS {
         let (below, above) = sums(distances, x);
         let ([f_below, slope_below], [f_above, slope_above]) = (below, above);
         let (f, slope) = (1.0 + f_below + f_above, slope_below + slope_above);
@@ -285,7 +309,7 @@ fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64
         } else {
             high = x;
         }
-        // Each sum as that of its nearest pole and of something constant.
+        // Each step replaces each of the two sums by the term of its nearest pole plus a constant.
         let p = distances[i] - x;
         let step = match next {
             Some(_) => {
@@ -305,34 +329,34 @@ fn root<P: Poles>(i: usize, d: &[f64], z: &[f64], rho: f64, distances: &mut [f64
         x = new;
     }
     distances.iter_mut().for_each(|distance| *distance -= x);
-    P::moved(origin, x)
+    P::shifted(origin, x)
 }
 
 /// The smaller root of `c x² - a x + b`.
 fn quadratic(c: f64, a: f64, b: f64) -> f64 {
-    let root = (a * a - 4.0 * b * c).abs().sqrt();
-    if a <= 0.0 { (a - root) / (2.0 * c) } else { 2.0 * b / (a + root) }
+    let square_root = (a * a - 4.0 * b * c).abs().sqrt();
+    if a <= 0.0 { (a - square_root) / (2.0 * c) } else { 2.0 * b / (a + square_root) }
 }
 
-/// The sum of `z² / (distances - x)`, and of its derivatives.
-struct Terms<'a> {
+/// The sum of `z² / (distances - x)`, and its derivative.
+struct SecularTermsLoop<'a> {
     distances: &'a [f64],
     z: &'a [f64],
     x: f64,
 }
 
-impl Vectorized for Terms<'_> {
+impl Vectorized for SecularTermsLoop<'_> {
     type Output = [f64; 2];
 
     #[inline(always)]
     fn run(self) -> [f64; 2] {
-        const LANES: usize = 8;
-        let Terms { distances, z, x } = self;
-        let (mut sums, mut slopes) = ([0.0; LANES], [0.0; LANES]);
-        let (distances, last_distances) = distances.as_chunks::<LANES>();
-        let (z, last_z) = z.as_chunks::<LANES>();
+        const STRIPES: usize = 8;
+        let SecularTermsLoop { distances, z, x } = self;
+        let (mut sums, mut slopes) = ([0.0; STRIPES], [0.0; STRIPES]);
+        let (distances, last_distances) = distances.as_chunks::<STRIPES>();
+        let (z, last_z) = z.as_chunks::<STRIPES>();
         for (distances, z) in distances.iter().zip(z) {
-            for k in 0..LANES {
+            for k in 0..STRIPES {
                 let ratio = z[k] / (distances[k] - x);
                 sums[k] += z[k] * ratio;
                 slopes[k] += ratio * ratio;
@@ -347,20 +371,20 @@ impl Vectorized for Terms<'_> {
     }
 }
 
-/// The `z` of which the computed values are exact: so the vectors are orthogonal, however
-/// near each other the values are.
-fn adjusted<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64> {
+/// The `z` for which the computed roots are exact, by Löwner's formula: so the vectors are
+/// orthogonal even if roots are close to each other.
+fn recomputed_z<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64> {
     let mut squares = vec![-1.0; d.len()];
     for (i, (row, &from)) in distances.data.chunks_exact(d.len()).zip(d).enumerate() {
         let old = squares[i];
-        vectorize(Adjust::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
+        vectorize(LownerLoop::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
         squares[i] = old * row[i];
-        cooperative_yield::after(cost::work(d.len(), ELEMENT));
+        cooperative_yield::after(cost::work(d.len(), SECULAR_TERM_COST));
     }
     squares.iter().zip(z).map(|(square, z)| square.abs().sqrt().copysign(*z)).collect()
 }
 
-struct Adjust<'a, P> {
+struct LownerLoop<'a, P> {
     squares: &'a mut [f64],
     row: &'a [f64],
     d: &'a [f64],
@@ -368,14 +392,14 @@ struct Adjust<'a, P> {
     poles: PhantomData<P>,
 }
 
-impl<P: Poles> Vectorized for Adjust<'_, P> {
+impl<P: Poles> Vectorized for LownerLoop<'_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Adjust { squares, row, d, from, .. } = self;
+        let LownerLoop { squares, row, d, from, .. } = self;
         for ((square, distance), &other) in squares.iter_mut().zip(row).zip(d) {
-            *square *= distance / P::apart(other, from);
+            *square *= distance / P::difference(other, from);
         }
     }
 }

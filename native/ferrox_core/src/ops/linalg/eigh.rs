@@ -1,8 +1,8 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices: reflections to
-//! tridiagonal form, and for what is small implicit QL steps.
+//! Eigenvalues and eigenvectors of Hermitian matrices: Householder reflections to tridiagonal form,
+//! and divide and conquer from there (LAPACK's `zheevd`).
 
 use super::matrix::{
-    Matrix, Scaling, descending, direction, largest, pause_after, reflector, update_and_multiply,
+    Matrix, Scaling, descending_order, direction, max_abs, reflector, update_and_multiply, yield_after,
 };
 use crate::Error;
 use crate::ops::linalg::divide_and_conquer::eigenvectors;
@@ -14,22 +14,21 @@ const OP: &str = "eigh";
 /// The eigenvalues, and the eigenvectors as rows.
 pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 
-/// The eigenvalues in no order, and the eigenvectors as rows, of the Hermitian part
-/// of a finite matrix.
+/// The eigenvalues in no order, and the eigenvectors as rows, of the Hermitian part of a finite
+/// matrix.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory, `Error::Argument` if the steps don't
-/// converge.
+/// `Error::TooLarge` if there is no memory, `Error::Argument` if the steps don't converge.
 pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     let n = a.rows;
-    let sizes: Vec<f64> = (0..n).map(|i| largest(a.row(i))).collect();
-    let largest = largest(&sizes);
-    if largest == 0.0 || n == 0 {
+    let sizes: Vec<f64> = (0..n).map(|i| max_abs(a.row(i))).collect();
+    let max_abs = max_abs(&sizes);
+    if max_abs == 0.0 || n == 0 {
         return Ok((vec![0.0; n], Matrix::eye(OP, n, n)?));
     }
-    let scaling = Scaling::high(largest);
-    let order = descending(&sizes);
+    let scaling = Scaling::to_high(max_abs);
+    let order = descending_order(&sizes);
     let mean = |x: T, y: T| (scaling.down(x) + scaling.down(y).conj()).scale(0.5);
     let mut h;
     if let Some(order) = &order {
@@ -42,18 +41,18 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     } else {
         h = a.transpose(OP)?;
         for i in 0..n {
-            // Of the upper triangle, which is all that is read.
+            // Only the upper triangle, which is all that is read.
             for (y, &x) in h.row_mut(i).iter_mut().zip(a.row(i)).skip(i) {
                 *y = mean(x, *y);
             }
         }
     }
-    let Tridiagonal { mut d, mut e, turns, reflectors } = tridiagonal(h)?;
+    let Tridiagonal { mut d, mut e, phases, reflectors } = tridiagonalize(h)?;
     let rows = eigenvectors(&mut d, &mut e)?;
     let mut vectors = Matrix::zeros(OP, n, n)?;
     for (row, real) in vectors.data.chunks_exact_mut(n).zip(rows.data.chunks_exact(n)) {
-        for ((value, &real), turn) in row.iter_mut().zip(real).zip(&turns) {
-            *value = turn.scale(real);
+        for ((value, &real), phase) in row.iter_mut().zip(real).zip(&phases) {
+            *value = phase.scale(real);
         }
     }
     reflectors.apply_to_rows(OP, &mut vectors)?;
@@ -68,44 +67,44 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     Ok((d, vectors))
 }
 
-/// `A = Q T Qᴴ`: the diagonal of `T` and what is beside it, real, and `Q` as reflections,
-/// the columns of whose product are multiplied with numbers of magnitude one.
+/// `A = Q T Qᴴ` with a real tridiagonal `T`: its diagonal and off-diagonal elements, and `Q` as the
+/// product of reflections, whose columns are multiplied by phases.
 struct Tridiagonal<T> {
     d: Vec<f64>,
     e: Vec<f64>,
-    turns: Vec<T>,
+    phases: Vec<T>,
     reflectors: Reflectors<T>,
 }
 
-/// The tridiagonal form of a Hermitian matrix.
+/// Reduces a Hermitian matrix to tridiagonal form.
 ///
-/// What a reflection changes is written in the same pass in which the next one is
-/// multiplied with the matrix.
-fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
+/// The update by a reflection is written in the same pass that multiplies the matrix by the next
+/// reflection.
+fn tridiagonalize<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     let n = a.rows;
     let mut d = vec![0.0; n];
-    let mut beside = vec![T::ZERO; n];
+    let mut off_diagonal = vec![T::ZERO; n];
     let mut reflectors = Reflectors::new(OP, n - 1, n, 1)?;
-    // A - v wᴴ - w vᴴ is what the matrix should be; `old` holds v, w and their conjugates.
+    // The updated matrix is A - v wᴴ - w vᴴ; `old` holds v, w and their conjugates.
     let mut old = Matrix::<T>::zeros(OP, 4, n)?;
     let mut new = Matrix::<T>::zeros(OP, 4, n)?;
     for k in 0..n {
         let (v, w) = (old.row(0), old.row(1));
-        // Only the upper triangle is kept, whose rows are the conjugates of columns.
+        // Only the upper triangle is stored; its rows are the conjugates of columns.
         let row = a.row(k).iter().zip(old.row(2).iter().zip(old.row(3))).skip(k);
         let mut x: Vec<T> =
             row.map(|(&a, (&v_conj, &w_conj))| (a - v[k] * w_conj - w[k] * v_conj).conj()).collect();
         d[k] = x[0].re();
         let top = k + 1;
         let Some((first, _)) = x[1..].split_first() else { break };
-        beside[k] = *first;
+        off_diagonal[k] = *first;
         let x = &mut x[1..];
         let beta = |first: T, norm: f64| {
             if first == T::ZERO { T::real(-norm) } else { -direction(first).scale(norm) }
         };
         let found = if x[1..].iter().all(|&v| v == T::ZERO) { None } else { reflector(x, beta) };
         let tau = found.map_or(T::ZERO, |(tau, beta)| {
-            beside[k] = beta;
+            off_diagonal[k] = beta;
             tau
         });
         if found.is_none() {
@@ -132,19 +131,19 @@ fn tridiagonal<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
             *w_conj = w.conj();
         }
         std::mem::swap(&mut old, &mut new);
-        pause_after(n - k, n - k);
+        yield_after(n - k, n - k);
     }
-    // What is beside the diagonal becomes real by turning the columns of Q.
-    let mut turn = T::ONE;
-    let mut turns = vec![T::ONE; n];
+    // Multiplying the columns of Q by phases makes the off-diagonal elements real.
+    let mut phase = T::ONE;
+    let mut phases = vec![T::ONE; n];
     let mut e = vec![0.0; n];
     for k in 0..n.saturating_sub(1) {
-        let size = beside[k].abs();
-        e[k] = if T::COMPLEX { size } else { beside[k].re() };
+        let size = off_diagonal[k].abs();
+        e[k] = if T::COMPLEX { size } else { off_diagonal[k].re() };
         if T::COMPLEX && size != 0.0 {
-            turn = turn * direction(beside[k]);
+            phase = phase * direction(off_diagonal[k]);
         }
-        turns[k + 1] = turn;
+        phases[k + 1] = phase;
     }
-    Ok(Tridiagonal { d, e, turns, reflectors })
+    Ok(Tridiagonal { d, e, phases, reflectors })
 }

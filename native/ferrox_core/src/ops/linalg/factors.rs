@@ -1,11 +1,11 @@
-//! What factorizations answer.
+//! The results of factorizations.
 
 use super::matrix::Matrix;
 
-/// `Q`, of as many columns as asked for, and `R`, of as many rows.
+/// `Q`, with the requested number of columns, and `R`, with the same number of rows.
 pub type Qr<T> = (Matrix<T>, Matrix<T>);
 
-/// `A = U S Vᵀ`, with `U` and `V` as rows of vectors, and `S` descending.
+/// `A = U S Vᵀ`, with the vectors of `U` and `V` as rows, and `S` descending.
 #[derive(Debug)]
 pub struct Svd {
     /// The left vectors as rows.

@@ -1,4 +1,4 @@
-//! Dense matrices in row-major order, and the loops that run over their rows.
+//! Dense matrices in row-major order, and vectorized loops over their rows.
 
 use crate::Error;
 use crate::cost::{self, Cost};
@@ -15,24 +15,26 @@ pub struct Matrix<T> {
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,
-    /// Row after row.
+    /// The elements, row after row.
     pub data: Vec<T>,
 }
 
-/// What it costs to multiply an element of a matrix and add it to another, at most: where a column
-/// or row at a time passes all of a matrix.
-const STEP: Cost = 500;
+/// Picoseconds to multiply an element of a matrix and add it to another, at most: in algorithms
+/// that pass over the whole matrix for each row or column.
+const MULTIPLY_ADD_COST: Cost = 500;
 
-/// To be called after so many of these, in a factorization that goes on.
-pub fn pause_after(rows: usize, columns: usize) {
-    cooperative_yield::after(cost::work(rows.saturating_mul(columns), STEP));
+/// Lets the thread yield, if it is time to, after `rows * columns` multiply-adds of a long
+/// factorization.
+pub fn yield_after(rows: usize, columns: usize) {
+    cooperative_yield::after(cost::work(rows.saturating_mul(columns), MULTIPLY_ADD_COST));
 }
 
-/// Rows and columns of the squares that are transposed one after the other.
-const SQUARE: usize = 8;
+/// The number of rows and columns of the square blocks that a transpose reads and writes at once:
+/// 64 bytes of f64, a cache line, in each row.
+const MATRIX_TRANSPOSE_BLOCK_SIDE: usize = 8;
 
 impl<T: Scalar> Matrix<T> {
-    /// Of zeros.
+    /// A matrix of zeros.
     ///
     /// # Errors
     ///
@@ -44,7 +46,7 @@ impl<T: Scalar> Matrix<T> {
         Ok(Matrix { rows, columns, data })
     }
 
-    /// With ones on its diagonal.
+    /// A matrix with ones on its diagonal and zeros elsewhere.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl<T: Scalar> Matrix<T> {
         Ok(eye)
     }
 
-    /// Another with the same elements.
+    /// A copy of the matrix.
     ///
     /// # Errors
     ///
@@ -75,7 +77,7 @@ impl<T: Scalar> Matrix<T> {
     /// `Error::TooLarge` if there is no memory.
     pub fn transpose(&self, op: &'static str) -> Result<Self, Error> {
         let mut transpose = Self::zeros(op, self.columns, self.rows)?;
-        vectorize(Transpose { from: self, out: &mut transpose.data });
+        vectorize(TransposeLoop { from: self, out: &mut transpose.data });
         Ok(transpose)
     }
 
@@ -90,7 +92,7 @@ impl<T: Scalar> Matrix<T> {
         Ok(adjoint)
     }
 
-    /// The product.
+    /// The product of two matrices.
     ///
     /// # Errors
     ///
@@ -104,7 +106,7 @@ impl<T: Scalar> Matrix<T> {
         Ok(product)
     }
 
-    /// All of it, to multiply with.
+    /// The whole matrix as an operand of a blocked product.
     pub fn view(&self) -> View<'_, T> {
         View::rows(&self.data, self.columns)
     }
@@ -115,7 +117,7 @@ impl<T: Scalar> Matrix<T> {
         self.data[row * self.columns + column]
     }
 
-    /// The same, to write to.
+    /// An element, to write to.
     #[inline(always)]
     pub fn at_mut(&mut self, row: usize, column: usize) -> &mut T {
         &mut self.data[row * self.columns + column]
@@ -127,7 +129,7 @@ impl<T: Scalar> Matrix<T> {
         &self.data[row * self.columns..][..self.columns]
     }
 
-    /// The same, to write to.
+    /// A row, to write to.
     #[inline(always)]
     pub fn row_mut(&mut self, row: usize) -> &mut [T] {
         &mut self.data[row * self.columns..][..self.columns]
@@ -153,114 +155,122 @@ impl<T: Scalar> Matrix<T> {
         }
     }
 
-    /// Every element changed.
+    /// Replaces every element by a function of it.
     pub fn map(&mut self, change: impl Fn(T) -> T) {
         self.data.iter_mut().for_each(|value| *value = change(*value));
     }
 
-    /// Whether all of it is finite.
+    /// Whether all elements are finite.
     pub fn is_finite(&self) -> bool {
         self.data.iter().all(|value| value.is_finite())
     }
 
-    /// The square root of the sum of the squared magnitudes, without overflow.
+    /// The Frobenius norm, computed without overflow.
     pub fn norm(&self) -> f64 {
         norm(&self.data)
     }
 }
 
-struct Transpose<'a, T> {
+struct TransposeLoop<'a, T> {
     from: &'a Matrix<T>,
     out: &'a mut [T],
 }
 
-impl<T: Scalar> Vectorized for Transpose<'_, T> {
+impl<T: Scalar> Vectorized for TransposeLoop<'_, T> {
     type Output = ();
 
-    /// Square by square, so that a line of the cache is read and written once.
+    /// Transposes block by block, so that each cache line is read and written once.
     #[inline(always)]
     fn run(self) {
-        let Transpose { from: &Matrix { rows, columns, ref data }, out } = self;
-        let (down, across) = (rows / SQUARE * SQUARE, columns / SQUARE * SQUARE);
-        for first in (0..down).step_by(SQUARE) {
-            for start in (0..across).step_by(SQUARE) {
-                let mut square = [[T::ZERO; SQUARE]; SQUARE];
-                for (i, line) in square.iter_mut().enumerate() {
-                    line.copy_from_slice(&data[(first + i) * columns + start..][..SQUARE]);
+        let TransposeLoop { from: &Matrix { rows, columns, ref data }, out } = self;
+        let (full_rows, full_columns) = (
+            rows / MATRIX_TRANSPOSE_BLOCK_SIDE * MATRIX_TRANSPOSE_BLOCK_SIDE,
+            columns / MATRIX_TRANSPOSE_BLOCK_SIDE * MATRIX_TRANSPOSE_BLOCK_SIDE,
+        );
+        for first in (0..full_rows).step_by(MATRIX_TRANSPOSE_BLOCK_SIDE) {
+            for start in (0..full_columns).step_by(MATRIX_TRANSPOSE_BLOCK_SIDE) {
+                let mut block = [[T::ZERO; MATRIX_TRANSPOSE_BLOCK_SIDE]; MATRIX_TRANSPOSE_BLOCK_SIDE];
+                for (i, block_row) in block.iter_mut().enumerate() {
+                    block_row.copy_from_slice(
+                        &data[(first + i) * columns + start..][..MATRIX_TRANSPOSE_BLOCK_SIDE],
+                    );
                 }
-                for j in 0..SQUARE {
-                    let line = square.map(|line| line[j]);
-                    out[(start + j) * rows + first..][..SQUARE].copy_from_slice(&line);
+                for j in 0..MATRIX_TRANSPOSE_BLOCK_SIDE {
+                    let block_row = block.map(|block_row| block_row[j]);
+                    out[(start + j) * rows + first..][..MATRIX_TRANSPOSE_BLOCK_SIDE]
+                        .copy_from_slice(&block_row);
                 }
             }
         }
         for i in 0..rows {
-            for j in if i < down { across } else { 0 }..columns {
+            for j in if i < full_rows { full_columns } else { 0 }..columns {
                 out[j * rows + i] = data[i * columns + j];
             }
         }
     }
 }
 
-/// Below this share of the largest magnitude, squares would underflow.
-pub const TINY: f64 = 1e-290;
+/// The magnitude up to which an element counts as zero in a matrix whose largest magnitude is about
+/// one. Products of a smaller number with a rounding error would be subnormal or zero.
+pub const UNDERFLOW_THRESHOLD: f64 = 1e-290;
 
-/// A power of two that makes the largest magnitude about one, so that no square over- or
-/// underflows.
+/// Multiplies by a power of two, so that squares of the elements neither over- nor underflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Scaling {
-    /// Each as two factors, which are in the range of f64.
+    /// Each power of two as two factors, which are in the range of f64.
     down: [f64; 2],
     up: [f64; 2],
 }
 
-/// The exponent of the largest magnitude after `Scaling::high`: sums of its square don't overflow by far,
-/// and what is smaller than it by the factor 1e400 is still a normal number.
-const HIGH: i32 = 330;
+/// The binary exponent of the largest magnitude after `Scaling::to_high`. Sums of its square are
+/// far from overflow, and a number that is smaller than it by the factor 1e400 is still normal.
+const HIGH_SCALING_EXPONENT: i32 = 330;
 
 impl Scaling {
-    /// For that largest magnitude; of what is zero or not finite, the number one.
-    pub fn of(largest: f64) -> Self {
-        Self::to(0, largest)
+    /// Scales this largest magnitude to about one. Zero and numbers that are not finite are not
+    /// scaled.
+    pub fn to_unit(max_abs: f64) -> Self {
+        Self::to_exponent(0, max_abs)
     }
 
-    /// The same to a magnitude that leaves room for elements that are far smaller.
-    pub fn high(largest: f64) -> Self {
-        Self::to(HIGH, largest)
+    /// Scales this largest magnitude to a high one, which leaves room for elements that are far
+    /// smaller.
+    pub fn to_high(max_abs: f64) -> Self {
+        Self::to_exponent(HIGH_SCALING_EXPONENT, max_abs)
     }
 
-    fn to(exponent: i32, largest: f64) -> Self {
-        let of_largest = largest > 0.0 && largest.is_finite();
-        let exponent = if of_largest { largest.log2().floor() as i32 - exponent } else { 0 };
+    fn to_exponent(exponent: i32, max_abs: f64) -> Self {
+        let has_exponent = max_abs > 0.0 && max_abs.is_finite();
+        let exponent = if has_exponent { max_abs.log2().floor() as i32 - exponent } else { 0 };
         let factors = |exponent: i32| [2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2)];
         Scaling { down: factors(-exponent), up: factors(exponent) }
     }
 
-    /// Scaled.
+    /// The scaled value.
     #[inline(always)]
     pub fn down<T: Scalar>(self, value: T) -> T {
         value.scale(self.down[0]).scale(self.down[1])
     }
 
-    /// As it was.
+    /// The value before it was scaled.
     #[inline(always)]
     pub fn up<T: Scalar>(self, value: T) -> T {
         value.scale(self.up[0]).scale(self.up[1])
     }
 }
 
-/// How many times the smallest row of a matrix the largest is if the matrix is graded.
-const GRADED: f64 = 1e4;
+/// The ratio of the largest to the smallest row from which the rows of a matrix count as graded.
+const GRADED_SIZE_RATIO: f64 = 1e4;
 
-/// The order of rows that makes them descending by size, which is given: none if they are all of much
-/// the same size, but for zeros.
+/// The order of rows that makes their `sizes` descending. Returns `None` if all sizes that are not
+/// zero are about the same.
 ///
-/// Reflections mix the rows that are left with the first of them. Where that is the largest, its
-/// roundings don't drown the others.
-pub fn descending(sizes: &[f64]) -> Option<Vec<usize>> {
-    let largest = largest(sizes);
-    let least = sizes.iter().copied().filter(|&size| size > 0.0).fold(largest, f64::min);
-    if largest / GRADED <= least {
+/// A reflection mixes the remaining rows with the first of them. If the first is the largest, its
+/// rounding errors don't drown the others.
+pub fn descending_order(sizes: &[f64]) -> Option<Vec<usize>> {
+    let max_abs = max_abs(sizes);
+    let least = sizes.iter().copied().filter(|&size| size > 0.0).fold(max_abs, f64::min);
+    if max_abs / GRADED_SIZE_RATIO <= least {
         return None;
     }
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -268,50 +278,51 @@ pub fn descending(sizes: &[f64]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// What rounding leaves of a zero in a matrix of norm one: so little that all of it
-/// together is not more than a rounding of the norm.
+/// The magnitude up to which an element of a matrix of norm one counts as the rounding error of a
+/// zero: at most a rounding error of the norm, and less in larger matrices, where all elements
+/// together stay within a few of these.
 pub fn noise(rows: usize, columns: usize) -> f64 {
     f64::EPSILON * (16.0 / (rows * columns) as f64).min(1.0)
 }
 
-/// Squares of magnitudes between these neither over- nor underflow, nor do sums of them.
-const SQUARES: std::ops::RangeInclusive<f64> = 1e-120..=1e120;
+/// Neither the squares of these magnitudes nor sums of the squares over- or underflow.
+const SAFE_SQUARE_RANGE: std::ops::RangeInclusive<f64> = 1e-120..=1e120;
 
-/// A number of magnitude one in the direction of another, which isn't zero.
+/// The number of magnitude one with the direction of `value`, which is not zero.
 pub fn direction<T: Scalar>(value: T) -> T {
-    // The reciprocal of a subnormal number may be infinite.
-    let up = if value.abs() < *SQUARES.start() { 2f64.powi(500) } else { 1.0 };
+    // Scales first: the reciprocal of a subnormal number may be infinite.
+    let up = if value.abs() < *SAFE_SQUARE_RANGE.start() { 2f64.powi(500) } else { 1.0 };
     let value = value.scale(up);
     value.scale(1.0 / value.abs())
 }
 
-/// The Euclidean norm, without overflow.
+/// The Euclidean norm, computed without overflow.
 pub fn norm<T: Scalar>(values: &[T]) -> f64 {
-    let largest = largest(values);
-    if largest == 0.0 || !largest.is_finite() {
-        return largest;
+    let max_abs = max_abs(values);
+    if max_abs == 0.0 || !max_abs.is_finite() {
+        return max_abs;
     }
-    if SQUARES.contains(&largest) {
-        return vectorize(Squares { values }).sqrt();
+    if SAFE_SQUARE_RANGE.contains(&max_abs) {
+        return vectorize(SquaresLoop { values }).sqrt();
     }
-    // The reciprocal of a subnormal number may be infinite.
-    largest * values.iter().map(|v| (v.abs() / largest).powi(2)).sum::<f64>().sqrt()
+    // Divides rather than multiplies: the reciprocal of a subnormal number may be infinite.
+    max_abs * values.iter().map(|v| (v.abs() / max_abs).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Lanes of a sum or a maximum.
-const LANES: usize = 16;
+/// The number of accumulators of a sum of squares or of a maximum.
+const NORM_STRIPES: usize = 16;
 
-struct Squares<'a, T> {
+struct SquaresLoop<'a, T> {
     values: &'a [T],
 }
 
-impl<T: Scalar> Vectorized for Squares<'_, T> {
+impl<T: Scalar> Vectorized for SquaresLoop<'_, T> {
     type Output = f64;
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let mut sums = [0.0; LANES];
-        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        let mut sums = [0.0; NORM_STRIPES];
+        let (chunks, rest) = self.values.as_chunks::<NORM_STRIPES>();
         for chunk in chunks {
             for (sum, value) in sums.iter_mut().zip(chunk) {
                 *sum += value.abs_sq();
@@ -321,137 +332,137 @@ impl<T: Scalar> Vectorized for Squares<'_, T> {
     }
 }
 
-struct Largest<'a, T> {
+struct MaxAbsLoop<'a, T> {
     values: &'a [T],
 }
 
-impl<T: Scalar> Vectorized for Largest<'_, T> {
+impl<T: Scalar> Vectorized for MaxAbsLoop<'_, T> {
     type Output = f64;
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let mut most = [0.0; LANES];
-        let (chunks, rest) = self.values.as_chunks::<LANES>();
+        let mut maxima = [0.0; NORM_STRIPES];
+        let (chunks, rest) = self.values.as_chunks::<NORM_STRIPES>();
         for chunk in chunks {
-            for (most, value) in most.iter_mut().zip(chunk) {
+            for (maxima, value) in maxima.iter_mut().zip(chunk) {
                 let size = value.abs();
-                *most = if size > *most { size } else { *most };
+                *maxima = if size > *maxima { size } else { *maxima };
             }
         }
-        most.into_iter().chain(rest.iter().map(|value| value.abs())).fold(0.0, f64::max)
+        maxima.into_iter().chain(rest.iter().map(|value| value.abs())).fold(0.0, f64::max)
     }
 }
 
-/// The largest magnitude, those that are NaN left out; zero of none.
-pub fn largest<T: Scalar>(values: &[T]) -> f64 {
-    vectorize(Largest { values })
+/// The largest magnitude, which ignores NaN; zero if there are no values.
+pub fn max_abs<T: Scalar>(values: &[T]) -> f64 {
+    vectorize(MaxAbsLoop { values })
 }
 
-struct Divide<'a, T> {
+struct DivideLoop<'a, T> {
     values: &'a mut [T],
-    by: T,
+    divisor: T,
 }
 
-impl<T: Scalar> Vectorized for Divide<'_, T> {
+impl<T: Scalar> Vectorized for DivideLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.values.iter_mut().for_each(|value| *value = value.over(self.by));
+        self.values.iter_mut().for_each(|value| *value = value.divided_by(self.divisor));
     }
 }
 
-/// Each divided by the same.
-pub fn divide<T: Scalar>(values: &mut [T], by: T) {
-    vectorize(Divide { values, by });
+/// Divides every value by `divisor`.
+pub fn divide<T: Scalar>(values: &mut [T], divisor: T) {
+    vectorize(DivideLoop { values, divisor });
 }
 
-struct Clean<'a, T> {
+struct FlushToZeroLoop<'a, T> {
     values: &'a mut [T],
     eps: f64,
 }
 
-impl<T: Scalar> Vectorized for Clean<'_, T> {
+impl<T: Scalar> Vectorized for FlushToZeroLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.values.iter_mut().for_each(|value| *value = value.clean(self.eps));
+        self.values.iter_mut().for_each(|value| *value = value.flush_to_zero(self.eps));
     }
 }
 
-/// `Scalar::clean` of each.
-pub fn clean<T: Scalar>(values: &mut [T], eps: f64) {
-    vectorize(Clean { values, eps });
+/// Applies `Scalar::flush_to_zero` to every value.
+pub fn flush_to_zero<T: Scalar>(values: &mut [T], eps: f64) {
+    vectorize(FlushToZeroLoop { values, eps });
 }
 
-/// The square root of the sum of two squares. As accurate as the standard library's, which
-/// takes three times as long, is not needed of a rotation.
+/// The square root of `a² + b²`. Faster and less accurate than `f64::hypot`, whose accuracy a
+/// rotation doesn't need.
 #[inline]
 pub fn hypotenuse(a: f64, b: f64) -> f64 {
     let squares = a * a + b * b;
-    if SQUARES.contains(&squares) { squares.sqrt() } else { a.hypot(b) }
+    if SAFE_SQUARE_RANGE.contains(&squares) { squares.sqrt() } else { a.hypot(b) }
 }
 
-/// A rotation that maps `(f, g)` to `(r, 0)`: `(c, s, r)`.
+/// The Givens rotation that maps `(f, g)` to `(r, 0)`, as `(c, s, r)`.
 #[inline]
-pub fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
+pub fn givens_rotation(f: f64, g: f64) -> (f64, f64, f64) {
     let r = hypotenuse(f, g);
-    if r > TINY {
+    if r > UNDERFLOW_THRESHOLD {
         return (f / r, g / r, r);
     }
     if r == 0.0 {
         return (1.0, 0.0, 0.0);
     }
-    // Of what is so small that it has few digits, too.
+    // Scales first: subnormal numbers have few digits.
     let up = 2f64.powi(500);
     let (f, g) = (f * up, g * up);
     let scaled = f.hypot(g);
     (f / scaled, g / scaled, r)
 }
 
-struct AddScaled<'a, T> {
+struct AddScaledLoop<'a, T> {
     out: &'a mut [T],
     row: &'a [T],
-    by: T,
+    factor: T,
 }
 
-impl<T: Scalar> Vectorized for AddScaled<'_, T> {
+impl<T: Scalar> Vectorized for AddScaledLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         for (out, &value) in self.out.iter_mut().zip(self.row) {
-            *out = *out + value * self.by;
+            *out = *out + value * self.factor;
         }
     }
 }
 
-/// `out += row * by`
+/// `out += row * factor`
 #[inline]
-pub fn add_scaled<T: Scalar>(out: &mut [T], row: &[T], by: T) {
-    vectorize(AddScaled { out, row, by });
+pub fn add_scaled<T: Scalar>(out: &mut [T], row: &[T], factor: T) {
+    vectorize(AddScaledLoop { out, row, factor });
 }
 
-struct AddRows<'a, T> {
+struct AddRowsLoop<'a, T> {
     out: &'a mut [T],
-    by: &'a [T],
+    factors: &'a [T],
     rows: &'a [T],
     stride: usize,
 }
 
-impl<T: Scalar> Vectorized for AddRows<'_, T> {
+impl<T: Scalar> Vectorized for AddRowsLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let AddRows { out, by, rows, stride } = self;
+        let AddRowsLoop { out, factors, rows, stride } = self;
         let n = out.len();
         let mut k = 0;
-        // Four at a time, in order, so that each element is read and written
-        // once for four.
-        while k + 4 <= by.len() {
-            let (a, b, c, d) = (by[k], by[k + 1], by[k + 2], by[k + 3]);
+        // Four rows at a time, in order, so that each element of `out` is read and written once for
+        // four rows.
+        while k + 4 <= factors.len() {
+            let (a, b, c, d) = (factors[k], factors[k + 1], factors[k + 2], factors[k + 3]);
             let r0 = &rows[k * stride..][..n];
             let r1 = &rows[(k + 1) * stride..][..n];
             let r2 = &rows[(k + 2) * stride..][..n];
@@ -461,29 +472,29 @@ impl<T: Scalar> Vectorized for AddRows<'_, T> {
             }
             k += 4;
         }
-        for (k, &by) in by.iter().enumerate().skip(k) {
+        for (k, &factor) in factors.iter().enumerate().skip(k) {
             for (out, &value) in out.iter_mut().zip(&rows[k * stride..]) {
-                *out = *out + value * by;
+                *out = *out + value * factor;
             }
         }
     }
 }
 
-/// `out += by[0] * rows[0] + by[1] * rows[1] + ...`, in that order; the rows are
-/// `stride` apart.
+/// `out += factors[0] * rows[0] + factors[1] * rows[1] + ...`, in this order; `stride` is the
+/// distance between the starts of two rows.
 #[inline]
-pub fn add_rows<T: Scalar>(out: &mut [T], by: &[T], rows: &[T], stride: usize) {
-    vectorize(AddRows { out, by, rows, stride });
+pub fn add_rows<T: Scalar>(out: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+    vectorize(AddRowsLoop { out, factors, rows, stride });
 }
 
-struct Rotate<'a, T> {
+struct RotateLoop<'a, T> {
     a: &'a mut [T],
     b: &'a mut [T],
     c: f64,
     s: f64,
 }
 
-impl<T: Scalar> Vectorized for Rotate<'_, T> {
+impl<T: Scalar> Vectorized for RotateLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -499,10 +510,10 @@ impl<T: Scalar> Vectorized for Rotate<'_, T> {
 
 /// `(a, b) = (c a + s b, c b - s a)`
 pub fn rotate<T: Scalar>(a: &mut [T], b: &mut [T], c: f64, s: f64) {
-    vectorize(Rotate { a, b, c, s });
+    vectorize(RotateLoop { a, b, c, s });
 }
 
-struct UpdateAndMultiply<'a, T> {
+struct UpdateAndMultiplyLoop<'a, T> {
     rows: &'a mut [T],
     stride: usize,
     pairs: [(&'a [T], &'a [T]); 2],
@@ -510,24 +521,26 @@ struct UpdateAndMultiply<'a, T> {
     out: &'a mut [T],
 }
 
-/// Rows that `update_and_multiply` reads together, and elements of each.
-const TOGETHER: usize = 4;
-const WIDTH: usize = 8;
+/// The number of rows, and of elements of each row, that `update_and_multiply` and `reflect_rows`
+/// process at once.
+const MATRIX_ROWS_PER_STEP: usize = 4;
+const MATRIX_COLUMNS_PER_STEP: usize = 8;
 
-impl<T: Scalar> Vectorized for UpdateAndMultiply<'_, T> {
+impl<T: Scalar> Vectorized for UpdateAndMultiplyLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let UpdateAndMultiply { rows, stride, pairs: [(a, p), (b, q)], v: (v, conj), out } = self;
+        let UpdateAndMultiplyLoop { rows, stride, pairs: [(a, p), (b, q)], v: (v, conj), out } = self;
         let n = out.len();
         let (a, b, p, q, v, conj) = (&a[..n], &b[..n], &p[..n], &q[..n], &v[..n], &conj[..n]);
-        for (group, rows) in rows.chunks_mut(TOGETHER * stride).enumerate() {
-            let (first, mut sums) = (group * TOGETHER, [T::ZERO; TOGETHER]);
-            let count = TOGETHER.min(n - first);
-            let corner = if count == TOGETHER { first + TOGETHER } else { n };
+        for (group, rows) in rows.chunks_mut(MATRIX_ROWS_PER_STEP * stride).enumerate() {
+            let (first, mut sums) = (group * MATRIX_ROWS_PER_STEP, [T::ZERO; MATRIX_ROWS_PER_STEP]);
+            let count = MATRIX_ROWS_PER_STEP.min(n - first);
+            let corner = if count == MATRIX_ROWS_PER_STEP { first + MATRIX_ROWS_PER_STEP } else { n };
             let mut rows = rows.chunks_mut(stride);
-            let mut rows: [&mut [T]; TOGETHER] = std::array::from_fn(|_| rows.next().unwrap_or_default());
+            let mut rows: [&mut [T]; MATRIX_ROWS_PER_STEP] =
+                std::array::from_fn(|_| rows.next().unwrap_or_default());
             for (i, (row, sum)) in rows.iter_mut().zip(&mut sums).take(count).enumerate() {
                 let i = first + i;
                 for j in i..corner {
@@ -538,11 +551,15 @@ impl<T: Scalar> Vectorized for UpdateAndMultiply<'_, T> {
                     }
                 }
             }
-            if count == TOGETHER {
+            if count == MATRIX_ROWS_PER_STEP {
                 let rows = rows.map(|row| &mut row[corner..n]);
                 let factors = std::array::from_fn(|i| [a[first + i], b[first + i], conj[first + i]]);
-                let more =
-                    four(rows, factors, [&p[corner..], &q[corner..], &v[corner..]], &mut out[corner..]);
+                let more = update_four_rows(
+                    rows,
+                    factors,
+                    [&p[corner..], &q[corner..], &v[corner..]],
+                    &mut out[corner..],
+                );
                 sums.iter_mut().zip(more).for_each(|(sum, more)| *sum = *sum + more);
             }
             for (out, sum) in out[first..].iter_mut().zip(sums) {
@@ -552,33 +569,33 @@ impl<T: Scalar> Vectorized for UpdateAndMultiply<'_, T> {
     }
 }
 
-/// Updates four rows, adds their multiples to `out`, and gives their products with `v`.
+/// Updates four rows, adds multiples of them to `out`, and returns their products with `v`.
 #[inline(always)]
-fn four<T: Scalar>(
-    rows: [&mut [T]; TOGETHER],
-    factors: [[T; 3]; TOGETHER],
+fn update_four_rows<T: Scalar>(
+    rows: [&mut [T]; MATRIX_ROWS_PER_STEP],
+    factors: [[T; 3]; MATRIX_ROWS_PER_STEP],
     [p, q, v]: [&[T]; 3],
     out: &mut [T],
-) -> [T; TOGETHER] {
+) -> [T; MATRIX_ROWS_PER_STEP] {
     let [a, b, c] = [0, 1, 2].map(|k| factors.map(|factors| factors[k]));
-    let mut sums = [[T::ZERO; WIDTH]; TOGETHER];
-    let [r0, r1, r2, r3] = rows.map(|row| row.as_chunks_mut::<WIDTH>());
-    let (outs, out) = out.as_chunks_mut::<WIDTH>();
-    let [p, q, v] = [p, q, v].map(|values| values.as_chunks::<WIDTH>());
+    let mut sums = [[T::ZERO; MATRIX_COLUMNS_PER_STEP]; MATRIX_ROWS_PER_STEP];
+    let [r0, r1, r2, r3] = rows.map(|row| row.as_chunks_mut::<MATRIX_COLUMNS_PER_STEP>());
+    let (outs, out) = out.as_chunks_mut::<MATRIX_COLUMNS_PER_STEP>();
+    let [p, q, v] = [p, q, v].map(|values| values.as_chunks::<MATRIX_COLUMNS_PER_STEP>());
     let operands = outs.iter_mut().zip(p.0).zip(q.0).zip(v.0);
     let rows = r0.0.iter_mut().zip(r1.0).zip(r2.0).zip(r3.0);
     for ((((out, p), q), v), (((r0, r1), r2), r3)) in operands.zip(rows) {
-        // Arrays by value, which the compiler keeps in vectors.
+        // Copies the arrays, which the compiler then keeps in vector registers.
         let (p, q, v, mut total) = (*p, *q, *v, *out);
         for (i, row) in [r0, r1, r2, r3].into_iter().enumerate() {
             let mut values = *row;
-            for k in 0..WIDTH {
+            for k in 0..MATRIX_COLUMNS_PER_STEP {
                 values[k] = values[k] - a[i] * p[k] - b[i] * q[k];
             }
-            for k in 0..WIDTH {
+            for k in 0..MATRIX_COLUMNS_PER_STEP {
                 total[k] = total[k] + values[k] * c[i];
             }
-            for k in 0..WIDTH {
+            for k in 0..MATRIX_COLUMNS_PER_STEP {
                 sums[i][k] = sums[i][k] + values[k] * v[k];
             }
             *row = values;
@@ -596,9 +613,9 @@ fn four<T: Scalar>(
     totals
 }
 
-/// Of a Hermitian matrix of which only the upper triangle is kept, its rows `stride`
-/// apart: `row[i] -= a[i] p + b[i] q` for the pairs `(a, p)` and `(b, q)`, and with these
-/// `out += vᴴ A`, in one pass. `v` comes with its conjugate.
+/// Updates a Hermitian matrix `A`, whose upper triangle alone is stored, and multiplies a vector by
+/// it in the same pass: `row[i] -= a[i] p + b[i] q` for the pairs `(a, p)` and `(b, q)`, then `out
+/// += vᴴ A`. `v` comes with its conjugate; `stride` is the distance between the starts of two rows.
 pub fn update_and_multiply<T: Scalar>(
     rows: &mut [T],
     stride: usize,
@@ -606,82 +623,88 @@ pub fn update_and_multiply<T: Scalar>(
     v: (&[T], &[T]),
     out: &mut [T],
 ) {
-    vectorize(UpdateAndMultiply { rows, stride, pairs, v, out });
+    vectorize(UpdateAndMultiplyLoop { rows, stride, pairs, v, out });
 }
 
-struct ReflectRows<'a, T> {
+struct ReflectRowsLoop<'a, T> {
     rows: &'a mut [T],
     stride: usize,
     along: (&'a [T], &'a [T]),
     right: (&'a [T], T),
 }
 
-impl<T: Scalar> Vectorized for ReflectRows<'_, T> {
+impl<T: Scalar> Vectorized for ReflectRowsLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let ReflectRows { rows, stride, along: (by, along), right } = self;
-        let (groups, rest) = by.as_chunks::<TOGETHER>();
+        let ReflectRowsLoop { rows, stride, along: (factors, along), right } = self;
+        let (groups, rest) = factors.as_chunks::<MATRIX_ROWS_PER_STEP>();
         let mut rows = rows.chunks_mut(stride);
         let mut next = || &mut rows.next().unwrap_or_default()[..along.len()];
-        for by in groups {
-            reflect(std::array::from_fn::<_, TOGETHER, _>(|_| next()), by, along, right);
+        for factors in groups {
+            reflect_row_group(
+                std::array::from_fn::<_, MATRIX_ROWS_PER_STEP, _>(|_| next()),
+                factors,
+                along,
+                right,
+            );
         }
-        for &by in rest {
-            reflect([next()], &[by], along, right);
+        for &factor in rest {
+            reflect_row_group([next()], &[factor], along, right);
         }
     }
 }
 
-/// `reflect_rows` of a few.
+/// `reflect_rows` for `N` rows.
 #[inline(always)]
-fn reflect<T: Scalar, const N: usize>(
+fn reflect_row_group<T: Scalar, const N: usize>(
     rows: [&mut [T]; N],
-    by: &[T; N],
+    factors: &[T; N],
     along: &[T],
     (right, tau): (&[T], T),
 ) {
-    let mut sums = [[T::ZERO; WIDTH]; N];
+    let mut sums = [[T::ZERO; MATRIX_COLUMNS_PER_STEP]; N];
     let ((alongs, last_along), (rights, last_right)) =
-        (along.as_chunks::<WIDTH>(), right.as_chunks::<WIDTH>());
-    for (place, (along, right)) in alongs.iter().zip(rights).enumerate() {
+        (along.as_chunks::<MATRIX_COLUMNS_PER_STEP>(), right.as_chunks::<MATRIX_COLUMNS_PER_STEP>());
+    for (chunk_index, (along, right)) in alongs.iter().zip(rights).enumerate() {
         for i in 0..N {
-            let row = &mut rows[i][place * WIDTH..][..WIDTH];
+            let row = &mut rows[i][chunk_index * MATRIX_COLUMNS_PER_STEP..][..MATRIX_COLUMNS_PER_STEP];
             let mut values = *along;
-            for k in 0..WIDTH {
-                values[k] = row[k] + along[k] * by[i];
+            for k in 0..MATRIX_COLUMNS_PER_STEP {
+                values[k] = row[k] + along[k] * factors[i];
                 sums[i][k] = sums[i][k] + right[k].conj() * values[k];
             }
             row.copy_from_slice(&values);
         }
     }
     for i in 0..N {
-        let row = &mut rows[i][alongs.len() * WIDTH..];
+        let row = &mut rows[i][alongs.len() * MATRIX_COLUMNS_PER_STEP..];
         let mut sum = sums[i].into_iter().fold(T::ZERO, |sum, value| sum + value);
         for ((value, &along), &right) in row.iter_mut().zip(last_along).zip(last_right) {
-            *value = *value + along * by[i];
+            *value = *value + along * factors[i];
             sum = sum + right.conj() * *value;
         }
-        let by = -(tau * sum);
+        let factor = -(tau * sum);
         for (value, &right) in rows[i].iter_mut().zip(right) {
-            *value = *value + right * by;
+            *value = *value + right * factor;
         }
     }
 }
 
-/// Of rows that begin `stride` apart: `row[i] += by[i] along`, and from that its product with
-/// `right`, `tau` times, is taken away along `right`.
+/// Updates each row and applies a reflection to it from the right: `row[i] += factors[i] along`,
+/// then `row[i] -= tau (rightᴴ row[i]) right`. The arguments are `along: (factors, along)` and
+/// `right: (right, tau)`; `stride` is the distance between the starts of two rows.
 pub fn reflect_rows<T: Scalar>(rows: &mut [T], stride: usize, along: (&[T], &[T]), right: (&[T], T)) {
-    vectorize(ReflectRows { rows, stride, along, right });
+    vectorize(ReflectRowsLoop { rows, stride, along, right });
 }
 
-struct Dot<'a, T> {
+struct DotLoop<'a, T> {
     a: &'a [T],
     b: &'a [T],
 }
 
-impl<T: Scalar> Vectorized for Dot<'_, T> {
+impl<T: Scalar> Vectorized for DotLoop<'_, T> {
     type Output = T;
 
     #[inline(always)]
@@ -703,22 +726,24 @@ impl<T: Scalar> Vectorized for Dot<'_, T> {
 /// The sum of `conj(a) b`.
 #[inline]
 pub fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
-    vectorize(Dot { a, b })
+    vectorize(DotLoop { a, b })
 }
 
-/// How many times the first element of `v` the others may be: its square is the reciprocal of `tau`.
-const MOST: f64 = 1e140;
+/// The largest norm of the elements of `v` below the first one, which is 1: `tau` is about twice
+/// the reciprocal of the square of the norm.
+const MAX_REFLECTOR_RATIO: f64 = 1e140;
 
-/// A reflection `I - tau v vᴴ` with `v[0] = 1` that maps `x` to `beta e₁`, `x`
-/// being overwritten by `v`; none if `x` is that already, or so nearly that all below is nothing.
+/// A Householder reflection `I - tau v vᴴ` with `v[0] = 1` that maps `x` to `beta e₁`, as `(tau,
+/// beta)`; overwrites `x` by `v`. Returns `None`, and leaves `x` as it is, if `x` is `beta e₁`
+/// already or the elements below the first are negligible.
 ///
-/// `beta` is what the caller makes of the first element and the norm of all; it
-/// must have that norm, and `beta / x[0]` must be real.
+/// The function `beta` gets the first element and the norm of `x`; it returns a number whose
+/// magnitude is the norm and whose ratio to `x[0]` is real.
 pub fn reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
-    let most = largest(x);
-    if most > 0.0 && most < *SQUARES.start() {
-        // What rounding has left of zeros may be so small that it has few digits; as many
-        // would `v` have.
+    let largest = max_abs(x);
+    if largest > 0.0 && largest < *SAFE_SQUARE_RANGE.start() {
+        // Rounding errors of zeros may be so small that they are subnormal and have few digits;
+        // then `v` would have few digits as well.
         let (up, down) = (2f64.powi(500), 2f64.powi(-500));
         x.iter_mut().for_each(|value| *value = value.scale(up));
         let reflection = scaled_reflector(x, beta).map(|(tau, beta)| (tau, beta.scale(down)));
@@ -733,28 +758,28 @@ pub fn reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Opti
 /// `reflector` of numbers that are not too small.
 fn scaled_reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
     let (&first, tail) = x.split_first()?;
-    let below = norm(tail);
-    let all = first.abs().hypot(below);
-    let beta = beta(first, all);
-    // x - beta e₁, its first element without cancellation: |x₀|² - |beta|² is
-    // minus what lies below.
+    let tail_norm = norm(tail);
+    let full_norm = first.abs().hypot(tail_norm);
+    let beta = beta(first, full_norm);
+    // The first element of x - beta e₁. Where the signs agree, cancellation is avoided by |x₀|² -
+    // |beta|² = -(norm of the elements below)².
     let v0 = if (beta * first.conj()).re() > 0.0 {
-        -(T::real((below / (first.abs() + all)) * below)) * beta.scale(1.0 / all)
+        -(T::real((tail_norm / (first.abs() + full_norm)) * tail_norm)) * beta.scale(1.0 / full_norm)
     } else {
         first - beta
     };
-    let size = v0.abs();
-    if size == 0.0 || all == 0.0 || !all.is_finite() {
+    let v0_abs = v0.abs();
+    if v0_abs == 0.0 || full_norm == 0.0 || !full_norm.is_finite() {
         return None;
     }
-    // tau = 2 |v₀|² / |v|², v scaled so that its first element is one.
-    let ratio = below / size;
-    if ratio > MOST {
+    // tau = 2 |v₀|² / |v|², and v is divided by v₀, so that its first element is one.
+    let ratio = tail_norm / v0_abs;
+    if ratio > MAX_REFLECTOR_RATIO {
         return None;
     }
     let tau = 2.0 / (1.0 + ratio * ratio);
     for value in &mut x[1..] {
-        *value = value.over(v0);
+        *value = value.divided_by(v0);
     }
     x[0] = T::ONE;
     Some((T::real(tau), beta))

@@ -1,5 +1,5 @@
-//! Rotations of the columns of a matrix, many at a time: a pass for each would read
-//! all of the matrix from memory again and again.
+//! Givens rotations of the columns of a matrix, applied many at a time: one pass per rotation would
+//! read the whole matrix from memory each time.
 
 use std::mem;
 
@@ -10,61 +10,61 @@ use crate::exec::threads::parallel;
 use crate::ops::linalg::matrix::Matrix;
 use crate::ops::linalg::scalar::Scalar;
 
-/// Rows that are rotated together: enough to hide the latency of an addition, and few
+/// The number of rows that are rotated at once: enough to hide the latency of an addition, and few
 /// enough for the caches.
-const ROWS: usize = 16;
+const ROTATED_ROWS_PER_BLOCK: usize = 16;
 
-/// Columns that are turned into rows together: a line of the cache.
-const COLUMNS: usize = 8;
+/// The number of columns that are transposed at once: one cache line of f64.
+const ROTATED_COLUMNS_PER_TRANSPOSE: usize = 8;
 
-/// Rotations for each column that are kept before they are applied, so that what is
-/// read and written for them doesn't count.
-const KEPT: usize = 128;
+/// The number of rotations per column that are queued before they are applied, so many that the
+/// cost of reading and writing the matrix is small.
+const QUEUED_ROTATIONS_PER_COLUMN: usize = 128;
 
-/// Picoseconds to rotate two elements.
-const ELEMENT: Cost = 100;
+/// Picoseconds to rotate a pair of elements.
+const ROTATED_PAIR_COST: Cost = 100;
 
-/// `(x, y)` becomes `(c x + s y, c y - s x)`.
+/// Maps the columns `(x, y)` to `(c x + s y, c y - s x)`.
 #[derive(Clone, Copy, Debug)]
-struct Rotation {
+struct GivensRotation {
     first: usize,
     second: usize,
     c: f64,
     s: f64,
 }
 
-/// A matrix, and rotations of its columns that are still to be applied.
+/// A matrix, and a queue of rotations of its columns that are not yet applied.
 #[derive(Debug)]
-pub struct Rotated<T> {
+pub struct RotatedMatrix<T> {
     op: &'static str,
     matrix: Matrix<T>,
-    waiting: Vec<Rotation>,
+    queue: Vec<GivensRotation>,
 }
 
-impl<T: Scalar> Rotated<T> {
-    /// None yet.
+impl<T: Scalar> RotatedMatrix<T> {
+    /// A matrix without rotations.
     ///
     /// # Errors
     ///
     /// `Error::TooLarge` if there is no memory.
     pub fn new(op: &'static str, matrix: Matrix<T>) -> Result<Self, Error> {
-        let mut waiting = Vec::new();
-        let count = matrix.columns.saturating_mul(KEPT);
-        waiting.try_reserve_exact(count).map_err(|_| too_large(op, &matrix))?;
-        Ok(Rotated { op, matrix, waiting })
+        let mut queue = Vec::new();
+        let count = matrix.columns.saturating_mul(QUEUED_ROTATIONS_PER_COLUMN);
+        queue.try_reserve_exact(count).map_err(|_| too_large(op, &matrix))?;
+        Ok(RotatedMatrix { op, matrix, queue })
     }
 
-    /// Rotates two different columns: `(x, y)` becomes `(c x + s y, c y - s x)`. It is
-    /// fastest where the first is the second of the rotation before.
+    /// Rotates two different columns: `(x, y)` becomes `(c x + s y, c y - s x)`. Fastest if `first`
+    /// is the `second` of the previous rotation.
     ///
     /// # Errors
     ///
     /// `Error::TooLarge` if there is no memory.
     pub fn rotate(&mut self, first: usize, second: usize, c: f64, s: f64) -> Result<(), Error> {
-        if self.waiting.len() == self.waiting.capacity() {
+        if self.queue.len() == self.queue.capacity() {
             self.apply()?;
         }
-        self.waiting.push(Rotation { first, second, c, s });
+        self.queue.push(GivensRotation { first, second, c, s });
         Ok(())
     }
 
@@ -80,34 +80,45 @@ impl<T: Scalar> Rotated<T> {
 
     fn apply(&mut self) -> Result<(), Error> {
         let (op, columns) = (self.op, self.matrix.columns);
-        let waiting = mem::take(&mut self.waiting);
+        let queue = mem::take(&mut self.queue);
         if columns > 0 {
-            let elements = self.matrix.rows.saturating_mul(waiting.len());
+            let elements = self.matrix.rows.saturating_mul(queue.len());
             let error = too_large(op, &self.matrix);
-            parallel::try_each(elements, ELEMENT, self.matrix.data.chunks_mut(ROWS * columns), |rows| {
-                let mut turned = Vec::new();
-                turned.try_reserve_exact(columns).map_err(|_| error.clone())?;
-                turned.resize(columns, [T::ZERO; ROWS]);
-                for (block, turned) in turned.chunks_mut(COLUMNS).enumerate() {
-                    for (i, row) in rows.chunks_exact(columns).enumerate() {
-                        for (turned, &value) in turned.iter_mut().zip(&row[block * COLUMNS..]) {
-                            turned[i] = value;
+            parallel::try_each(
+                elements,
+                ROTATED_PAIR_COST,
+                self.matrix.data.chunks_mut(ROTATED_ROWS_PER_BLOCK * columns),
+                |rows| {
+                    let mut transposed = Vec::new();
+                    transposed.try_reserve_exact(columns).map_err(|_| error.clone())?;
+                    transposed.resize(columns, [T::ZERO; ROTATED_ROWS_PER_BLOCK]);
+                    for (block, transposed) in
+                        transposed.chunks_mut(ROTATED_COLUMNS_PER_TRANSPOSE).enumerate()
+                    {
+                        for (i, row) in rows.chunks_exact(columns).enumerate() {
+                            for (transposed, &value) in
+                                transposed.iter_mut().zip(&row[block * ROTATED_COLUMNS_PER_TRANSPOSE..])
+                            {
+                                transposed[i] = value;
+                            }
                         }
                     }
-                }
-                vectorize(Rotate { turned: &mut turned, rotations: &waiting });
-                for (block, turned) in turned.chunks(COLUMNS).enumerate() {
-                    for (i, row) in rows.chunks_exact_mut(columns).enumerate() {
-                        for (turned, value) in turned.iter().zip(&mut row[block * COLUMNS..]) {
-                            *value = turned[i];
+                    vectorize(ApplyRotationsLoop { transposed: &mut transposed, rotations: &queue });
+                    for (block, transposed) in transposed.chunks(ROTATED_COLUMNS_PER_TRANSPOSE).enumerate() {
+                        for (i, row) in rows.chunks_exact_mut(columns).enumerate() {
+                            for (transposed, value) in
+                                transposed.iter().zip(&mut row[block * ROTATED_COLUMNS_PER_TRANSPOSE..])
+                            {
+                                *value = transposed[i];
+                            }
                         }
                     }
-                }
-                Ok(())
-            })?;
+                    Ok(())
+                },
+            )?;
         }
-        self.waiting = waiting;
-        self.waiting.clear();
+        self.queue = queue;
+        self.queue.clear();
         Ok(())
     }
 }
@@ -116,36 +127,36 @@ fn too_large<T: Scalar>(op: &'static str, matrix: &Matrix<T>) -> Error {
     Error::TooLarge { op, dtype: T::DTYPE, shape: vec![matrix.rows, matrix.columns] }
 }
 
-struct Rotate<'a, T> {
-    /// For each column the elements of some rows.
-    turned: &'a mut [[T; ROWS]],
-    rotations: &'a [Rotation],
+struct ApplyRotationsLoop<'a, T> {
+    /// The elements of a block of rows, column by column.
+    transposed: &'a mut [[T; ROTATED_ROWS_PER_BLOCK]],
+    rotations: &'a [GivensRotation],
 }
 
-impl<T: Scalar> Vectorized for Rotate<'_, T> {
+impl<T: Scalar> Vectorized for ApplyRotationsLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        // The second of a rotation, which is mostly the first of the next: so it stays in
-        // registers.
-        let (mut held, mut place) = ([T::ZERO; ROWS], None);
-        for &Rotation { first, second, c, s } in self.rotations {
-            if place != Some(first) {
-                if let Some(place) = place {
-                    self.turned[place] = held;
+        // The second column of a rotation, which stays in registers: it is usually the first column
+        // of the next rotation.
+        let (mut carried, mut carried_column) = ([T::ZERO; ROTATED_ROWS_PER_BLOCK], None);
+        for &GivensRotation { first, second, c, s } in self.rotations {
+            if carried_column != Some(first) {
+                if let Some(carried_column) = carried_column {
+                    self.transposed[carried_column] = carried;
                 }
-                held = self.turned[first];
+                carried = self.transposed[first];
             }
-            let y = self.turned[second];
-            for ((x, y), out) in held.iter_mut().zip(y).zip(&mut self.turned[first]) {
+            let y = self.transposed[second];
+            for ((x, y), out) in carried.iter_mut().zip(y).zip(&mut self.transposed[first]) {
                 *out = x.scale(c) + y.scale(s);
                 *x = y.scale(c) - x.scale(s);
             }
-            place = Some(second);
+            carried_column = Some(second);
         }
-        if let Some(place) = place {
-            self.turned[place] = held;
+        if let Some(carried_column) = carried_column {
+            self.transposed[carried_column] = carried;
         }
     }
 }

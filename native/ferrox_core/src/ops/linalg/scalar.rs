@@ -1,4 +1,4 @@
-//! What factorizations compute with: f64 and complex numbers of it.
+//! The numbers that factorizations compute with: f64 and complex numbers of two f64.
 
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -8,7 +8,7 @@ use crate::dtype::Lane;
 use crate::exec::gemm::blocked::Number;
 use crate::ops::math::complex;
 
-/// A number that matrices hold while they are computed with.
+/// An element of a matrix during a computation.
 pub trait Scalar:
     Lane + Number + PartialEq + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
 {
@@ -18,7 +18,7 @@ pub trait Scalar:
     const ZERO: Self;
     /// One.
     const ONE: Self;
-    /// Whether it has an imaginary part.
+    /// Whether the type has an imaginary part.
     const COMPLEX: bool;
 
     /// A real number.
@@ -27,7 +27,7 @@ pub trait Scalar:
     fn re(self) -> f64;
     /// The imaginary part.
     fn im(self) -> f64;
-    /// The number with these parts, the second of which is zero if it has none.
+    /// The number with these parts; a real type ignores the imaginary part.
     fn from_parts(re: f64, im: f64) -> Self;
     /// The complex conjugate.
     fn conj(self) -> Self;
@@ -35,17 +35,16 @@ pub trait Scalar:
     fn abs(self) -> f64;
     /// The square of the magnitude.
     fn abs_sq(self) -> f64;
-    /// The quotient, as Nx divides.
-    fn over(self, by: Self) -> Self;
-    /// Times a real number.
+    /// The quotient, computed as Nx divides.
+    fn divided_by(self, by: Self) -> Self;
+    /// The product with a real number.
     fn scale(self, by: f64) -> Self;
-    /// Rounded to single precision, each part.
-    fn single(self) -> Self;
+    /// The number with each part rounded to f32.
+    fn round_to_f32(self) -> Self;
     /// Whether every part is finite.
     fn is_finite(self) -> bool;
-    /// The number with the parts that are no greater than `eps` set to zero, or
-    /// all of it if its magnitude isn't.
-    fn clean(self, eps: f64) -> Self {
+    /// The number, or zero if its magnitude is at most `eps`. Zeros become positive.
+    fn flush_to_zero(self, eps: f64) -> Self {
         if self.abs() <= eps { Self::ZERO } else { self }
     }
 }
@@ -85,7 +84,7 @@ impl Scalar for f64 {
         self * self
     }
     #[inline(always)]
-    fn over(self, by: Self) -> Self {
+    fn divided_by(self, by: Self) -> Self {
         self / by
     }
     #[inline(always)]
@@ -93,7 +92,7 @@ impl Scalar for f64 {
         self * by
     }
     #[inline(always)]
-    fn single(self) -> Self {
+    fn round_to_f32(self) -> Self {
         f64::from(self as f32)
     }
     #[inline(always)]
@@ -137,7 +136,7 @@ impl Scalar for Complex<f64> {
         self.re * self.re + self.im * self.im
     }
     #[inline(always)]
-    fn over(self, by: Self) -> Self {
+    fn divided_by(self, by: Self) -> Self {
         complex::divide(self, by)
     }
     #[inline(always)]
@@ -145,8 +144,8 @@ impl Scalar for Complex<f64> {
         Complex::new(self.re * by, self.im * by)
     }
     #[inline(always)]
-    fn single(self) -> Self {
-        Complex::new(self.re.single(), self.im.single())
+    fn round_to_f32(self) -> Self {
+        Complex::new(self.re.round_to_f32(), self.im.round_to_f32())
     }
     #[inline(always)]
     fn is_finite(self) -> bool {
@@ -154,19 +153,19 @@ impl Scalar for Complex<f64> {
     }
 }
 
-/// In what steps results are rounded.
+/// Where a computation rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// In f64 throughout, and once at the end.
+    /// Computes in f64 throughout; only the result is rounded to its type.
     Double,
-    /// To single precision after each step, as Nx's own implementation does.
+    /// Rounds to single precision after each step, as Nx's own implementation does.
     Single,
 }
 
 impl Precision {
-    /// The number as it is after a step.
+    /// The value rounded as it is after a step.
     #[inline(always)]
     pub fn round<T: Scalar>(self, value: T) -> T {
-        if self == Precision::Single { value.single() } else { value }
+        if self == Precision::Single { value.round_to_f32() } else { value }
     }
 }

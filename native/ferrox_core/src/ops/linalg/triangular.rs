@@ -1,53 +1,58 @@
-//! Triangular systems.
+//! Triangular systems of equations by substitution; blocks of rows are subtracted by matrix
+//! products.
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows, pause_after};
+use super::matrix::{Matrix, add_rows, yield_after};
 use crate::Error;
 use crate::exec::gemm::blocked::{Update, View, multiply};
 use crate::ops::linalg::scalar::Scalar;
 
-/// What is solved: `op(A) X = B`, or `X op(A) = B`.
+/// A triangular system: `op(A) X = B`, or `X op(A) = B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Triangular {
-    /// Whether `A` is lower triangular; the other triangle isn't read.
+    /// Whether `A` is lower triangular. The other triangle is not read.
     pub lower: bool,
-    /// Whether `A` is on the left side.
+    /// Whether `A` is on the left of `X`.
     pub left_side: bool,
-    /// What is done to `A` first.
-    pub transform: Transform,
+    /// The function `op`, which is applied to `A` first.
+    pub transform: MatrixTransform,
 }
 
-/// What is done to a matrix first.
+/// A function of a matrix, applied before the system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transform {
-    /// Nothing.
+pub enum MatrixTransform {
+    /// The matrix itself.
     None,
-    /// It is transposed, without being conjugated.
+    /// The transpose, without conjugation.
     Transpose,
-    /// It is conjugated, without being transposed.
+    /// The conjugate, without transposition.
     Conjugate,
 }
 
-/// What is on the diagonal.
+/// The diagonal of a triangular matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Diagonal {
-    /// What the matrix has there.
-    Own,
-    /// Ones, which the matrix doesn't show.
-    Ones,
+    /// The elements that are stored there.
+    Stored,
+    /// Ones, which are not stored.
+    Unit,
 }
 
-/// Rows that are solved for one by one.
-const LEAF: usize = 32;
+/// The number of rows up to which they are solved for one by one.
+const TRIANGULAR_LEAF_ROWS: usize = 32;
 
 /// Overwrites `b` with the solution of a lower triangular system `A X = B`.
 ///
 /// # Errors
 ///
 /// `Error::Singular` if an element of the diagonal is zero.
-pub fn forward<T: Scalar>(a: &Matrix<T>, b: &mut Matrix<T>, diagonal: Diagonal) -> Result<(), Error> {
-    if diagonal == Diagonal::Own && (0..a.rows).any(|i| a.at(i, i).abs() == 0.0) {
+pub fn forward_substitution<T: Scalar>(
+    a: &Matrix<T>,
+    b: &mut Matrix<T>,
+    diagonal: Diagonal,
+) -> Result<(), Error> {
+    if diagonal == Diagonal::Stored && (0..a.rows).any(|i| a.at(i, i).abs() == 0.0) {
         return Err(Error::Singular);
     }
     let mut sums = vec![T::ZERO; b.columns];
@@ -55,7 +60,8 @@ pub fn forward<T: Scalar>(a: &Matrix<T>, b: &mut Matrix<T>, diagonal: Diagonal) 
     Ok(())
 }
 
-/// The same for some rows, from which those above are subtracted already.
+/// Solves for these rows of `b`, from which the products with the rows above them are already
+/// subtracted.
 fn solve_rows<T: Scalar>(
     a: &Matrix<T>,
     b: &mut Matrix<T>,
@@ -64,7 +70,7 @@ fn solve_rows<T: Scalar>(
     sums: &mut [T],
 ) {
     let (n, Range { start, end }) = (b.columns, rows);
-    if end - start > LEAF {
+    if end - start > TRIANGULAR_LEAF_ROWS {
         let middle = start + (end - start) / 2;
         solve_rows(a, b, start..middle, diagonal, sums);
         let (solved, rest) = b.data.split_at_mut(middle * n);
@@ -76,7 +82,7 @@ fn solve_rows<T: Scalar>(
     for i in start..end {
         let (solved, rest) = b.data[start * n..].split_at_mut((i - start) * n);
         let (row, factors) = (&mut rest[..n], &a.row(i)[start..i]);
-        // The sum first, as Nx does, so that it rounds alike.
+        // Adds up the products before it subtracts them, as Nx does, for the same rounding.
         if n == 1 {
             sums[0] = factors.iter().zip(solved.iter()).fold(T::ZERO, |sum, (&a, &x)| a * x + sum);
         } else {
@@ -86,11 +92,11 @@ fn solve_rows<T: Scalar>(
         let pivot = a.at(i, i);
         for (value, &sum) in row.iter_mut().zip(sums.iter()) {
             *value = *value - sum;
-            if diagonal == Diagonal::Own {
-                *value = value.over(pivot);
+            if diagonal == Diagonal::Stored {
+                *value = value.divided_by(pivot);
             }
         }
-        pause_after(n, i - start);
+        yield_after(n, i - start);
     }
 }
 
@@ -104,11 +110,11 @@ fn reversed<T: Scalar>(mut matrix: Matrix<T>) -> Matrix<T> {
 ///
 /// # Errors
 ///
-/// Those of `forward`.
-pub fn backward<T: Scalar>(a: Matrix<T>, b: &mut Matrix<T>) -> Result<(), Error> {
+/// The errors of `forward_substitution`.
+pub fn back_substitution<T: Scalar>(a: Matrix<T>, b: &mut Matrix<T>) -> Result<(), Error> {
     let a = reversed(a);
     b.data.reverse();
-    forward(&a, b, Diagonal::Own)?;
+    forward_substitution(&a, b, Diagonal::Stored)?;
     b.data.reverse();
     Ok(())
 }
@@ -118,24 +124,24 @@ pub fn backward<T: Scalar>(a: Matrix<T>, b: &mut Matrix<T>) -> Result<(), Error>
 /// # Errors
 ///
 /// `Error::Singular`, and `Error::TooLarge` if there is no memory for copies.
-pub fn solve<T: Scalar>(how: Triangular, a: Matrix<T>, mut b: Matrix<T>) -> Result<Matrix<T>, Error> {
+pub fn solve<T: Scalar>(system: Triangular, a: Matrix<T>, mut b: Matrix<T>) -> Result<Matrix<T>, Error> {
     const OP: &str = "triangular_solve";
     let mut a = a;
-    if T::COMPLEX && how.transform == Transform::Conjugate {
+    if T::COMPLEX && system.transform == MatrixTransform::Conjugate {
         a.map(T::conj);
     }
     // X A = B is Aᵀ Xᵀ = Bᵀ.
-    let transpose = how.left_side == (how.transform == Transform::Transpose);
+    let transpose = system.left_side == (system.transform == MatrixTransform::Transpose);
     if transpose {
         a = a.transpose(OP)?;
     }
-    if !how.left_side {
+    if !system.left_side {
         b = b.transpose(OP)?;
     }
-    if how.lower == transpose {
-        backward(a, &mut b)?;
+    if system.lower == transpose {
+        back_substitution(a, &mut b)?;
     } else {
-        forward(&a, &mut b, Diagonal::Own)?;
+        forward_substitution(&a, &mut b, Diagonal::Stored)?;
     }
-    if how.left_side { Ok(b) } else { b.transpose(OP) }
+    if system.left_side { Ok(b) } else { b.transpose(OP) }
 }

@@ -1,88 +1,97 @@
-//! Singular values and vectors of upper bidiagonal matrices. What is below a rounding of the
-//! largest singular value may be as large as that.
+//! Singular values and vectors of upper bidiagonal matrices. A singular value that is smaller than
+//! a rounding error of the largest one of its block has an error of up to that size.
 
 use crate::Error;
 use crate::ops::linalg::divide_and_conquer::{
-    Half, LEAF, Roots, SingularValues, deflate, rotate_rows, solve, tiny,
+    DIVIDE_AND_CONQUER_LEAF_SIZE, SecularRoots, SingularValues, Support, deflate, deflation_tolerance,
+    rotate_rows, solve,
 };
-use crate::ops::linalg::implicit_ql::negligible;
+use crate::ops::linalg::implicit_ql::is_negligible;
 use crate::ops::linalg::implicit_qr::diagonalize;
-use crate::ops::linalg::matrix::{Matrix, Scaling, TINY, hypotenuse, largest};
-use crate::ops::linalg::rotations::Rotated;
+use crate::ops::linalg::matrix::{Matrix, Scaling, UNDERFLOW_THRESHOLD, hypotenuse, max_abs};
+use crate::ops::linalg::rotations::RotatedMatrix;
 
 const OP: &str = "svd";
 
-/// Overwrites the diagonal `d` with the singular values, which are not negative, in no order;
-/// `e[k]` is beside `d[k]`, its last element is not read. The left and the right vectors as rows.
+/// Overwrites the diagonal `d` with the singular values, which are not negative and in no order,
+/// and returns the left and the right vectors as rows. `e[k]` is the superdiagonal element in the
+/// row of `d[k]`; the last element of `e` is not read.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory, `Error::Argument` if QR steps don't converge.
+/// `Error::TooLarge` if there is no memory, `Error::Argument` if the QR steps don't converge.
 pub fn singular_vectors(d: &mut [f64], e: &[f64]) -> Result<[Matrix<f64>; 2], Error> {
     let n = d.len();
     let mut vectors = [Matrix::zeros(OP, n, n)?, Matrix::zeros(OP, n, n)?];
     let mut start = 0;
-    // Each block by itself, so that one is as accurate as if there were no larger ones.
+    // Each unreduced block is solved by itself, so that a block of small elements is as accurate as
+    // if there were no larger ones.
     while start < n {
-        let end = (start + 1..n).find(|&i| negligible(e[i - 1], d[i - 1], d[i])).unwrap_or(n);
+        let end = (start + 1..n).find(|&i| is_negligible(e[i - 1], d[i - 1], d[i])).unwrap_or(n);
         let d = &mut d[start..end];
-        let scaling = Scaling::of(largest(d).max(largest(&e[start..end - 1])));
+        let scaling = Scaling::to_unit(max_abs(d).max(max_abs(&e[start..end - 1])));
         let e: Vec<f64> = e[start..end].iter().map(|&e| scaling.down(e)).collect();
         d.iter_mut().for_each(|d| *d = scaling.down(*d));
-        conquer(d, &e, &mut vectors, start, end - start)?;
+        solve_block(d, &e, &mut vectors, start, end - start)?;
         d.iter_mut().for_each(|d| *d = scaling.up(*d));
         start = end;
     }
     Ok(vectors)
 }
 
-/// The same of rows and columns from `at` on, in blocks of the vectors on their diagonals.
-/// Where there is a column more than rows, which has the last of `e`, a right vector more is
-/// what the matrix maps to zero.
-fn conquer(
+/// Solves the block of rows and columns from `block_start` on; its vectors are in the same block of
+/// both matrices of vectors. If the block has one column more than rows, whose element is the last
+/// of `e`, there is one more right vector, which the block maps to zero.
+fn solve_block(
     d: &mut [f64],
     e: &[f64],
     vectors: &mut [Matrix<f64>; 2],
-    at: usize,
+    block_start: usize,
     columns: usize,
 ) -> Result<(), Error> {
     let n = d.len();
-    if n <= LEAF {
-        return leaf(d, e, vectors, at, columns);
+    if n <= DIVIDE_AND_CONQUER_LEAF_SIZE {
+        return solve_leaf(d, e, vectors, block_start, columns);
     }
-    // Without its middle row the matrix falls apart.
+    // Without its middle row the matrix is two independent blocks.
     let middle = n / 2;
-    conquer(&mut d[..middle], &e[..middle], vectors, at, middle + 1)?;
-    conquer(&mut d[middle + 1..], &e[middle + 1..], vectors, at + middle + 1, columns - middle - 1)?;
-    join(d, e[middle], vectors, at, columns)
+    solve_block(&mut d[..middle], &e[..middle], vectors, block_start, middle + 1)?;
+    solve_block(
+        &mut d[middle + 1..],
+        &e[middle + 1..],
+        vectors,
+        block_start + middle + 1,
+        columns - middle - 1,
+    )?;
+    merge(d, e[middle], vectors, block_start, columns)
 }
 
-fn leaf(
+fn solve_leaf(
     d: &mut [f64],
     e: &[f64],
     [u, v]: &mut [Matrix<f64>; 2],
-    at: usize,
+    block_start: usize,
     columns: usize,
 ) -> Result<(), Error> {
     let n = d.len();
-    // With a row of zeros where there is a column more: its singular value is zero, and stays
-    // the last.
-    let (mut values, mut beside) = (d.to_vec(), e.to_vec());
+    // If there is one more column, a row of zeros makes the block square: its singular value is
+    // zero and stays the last.
+    let (mut values, mut superdiagonal) = (d.to_vec(), e.to_vec());
     values.resize(columns, 0.0);
-    beside.resize(columns, 0.0);
-    if let Some(last) = beside.last_mut() {
+    superdiagonal.resize(columns, 0.0);
+    if let Some(last) = superdiagonal.last_mut() {
         *last = 0.0;
     }
-    let eye = || Rotated::new(OP, Matrix::eye(OP, columns, columns)?);
+    let eye = || RotatedMatrix::new(OP, Matrix::eye(OP, columns, columns)?);
     let (mut left, mut right) = (eye()?, eye()?);
-    diagonalize(&mut values, &mut beside, &mut left, &mut right)?;
+    diagonalize(&mut values, &mut superdiagonal, &mut left, &mut right)?;
     let (left, right) = (left.finish()?.transpose(OP)?, right.finish()?.transpose(OP)?);
     for i in 0..n {
         d[i] = values[i].abs();
-        u.row_mut(at + i)[at..at + n].copy_from_slice(&left.row(i)[..n]);
+        u.row_mut(block_start + i)[block_start..block_start + n].copy_from_slice(&left.row(i)[..n]);
     }
     for (i, value) in values.into_iter().enumerate() {
-        let row = &mut v.row_mut(at + i)[at..at + columns];
+        let row = &mut v.row_mut(block_start + i)[block_start..block_start + columns];
         row.copy_from_slice(right.row(i));
         if value.is_sign_negative() {
             row.iter_mut().for_each(|x| *x = -*x);
@@ -91,80 +100,98 @@ fn leaf(
     Ok(())
 }
 
-/// Adds the middle row, `d` of it on the diagonal and `beside` beside it, to halves with the
-/// singular values and vectors that are there.
-fn join(
+/// Merges two halves by the row between them, which has `d[middle]` on the diagonal and
+/// `superdiagonal` beside it. `d` and `vectors` hold the singular values and vectors of the halves.
+fn merge(
     d: &mut [f64],
-    beside: f64,
+    superdiagonal: f64,
     vectors: &mut [Matrix<f64>; 2],
-    at: usize,
+    block_start: usize,
     columns: usize,
 ) -> Result<(), Error> {
     let (n, middle) = (d.len(), d.len() / 2);
-    let on = std::mem::take(&mut d[middle]);
+    let diagonal = std::mem::take(&mut d[middle]);
     let [u, v] = vectors;
-    *u.at_mut(at + middle, at + middle) = 1.0;
+    *u.at_mut(block_start + middle, block_start + middle) = 1.0;
     // Scaled by a power of two, so that no square underflows.
-    let largest = largest(d).max(on.abs()).max(beside.abs());
-    if largest == 0.0 {
+    let max_abs = max_abs(d).max(diagonal.abs()).max(superdiagonal.abs());
+    if max_abs == 0.0 {
         return Ok(());
     }
-    let scaling = Scaling::of(largest);
+    let scaling = Scaling::to_unit(max_abs);
     d.iter_mut().for_each(|d| *d = scaling.down(*d));
-    let (on, beside) = (scaling.down(on), scaling.down(beside));
-    // The row in terms of the right vectors. It takes the place of the singular value of the
-    // one that the first half maps to zero.
-    let share = |v: &Matrix<f64>, j: usize| {
-        let row = &v.row(at + j)[at..];
-        if j <= middle { on * row[middle] } else { beside * row[middle + 1] }
+    let (diagonal, superdiagonal) = (scaling.down(diagonal), scaling.down(superdiagonal));
+    // The components of the row with respect to the right vectors. The row takes the place of the
+    // vector that the first half maps to zero.
+    let component = |v: &Matrix<f64>, j: usize| {
+        let row = &v.row(block_start + j)[block_start..];
+        if j <= middle { diagonal * row[middle] } else { superdiagonal * row[middle + 1] }
     };
-    let mut z: Vec<f64> = (0..n).map(|j| share(v, j)).collect();
-    let half = |j: usize| if j <= middle { Half::First } else { Half::Second };
-    let mut halves: Vec<Half> = (0..n).map(half).collect();
-    // Of two vectors that the halves map to zero, one is made that the row does, too.
+    let mut z: Vec<f64> = (0..n).map(|j| component(v, j)).collect();
+    let support_of = |j: usize| if j <= middle { Support::First } else { Support::Second };
+    let mut supports: Vec<Support> = (0..n).map(support_of).collect();
+    // Each half has a vector that it maps to zero. A rotation of the two makes one of them a vector
+    // that the row maps to zero as well.
     if columns > n {
-        let other = share(v, n);
+        let other = component(v, n);
         let length = hypotenuse(z[middle], other);
-        if length > TINY {
-            rotate_rows(v, at..at + columns, [middle, n], z[middle] / length, other / length);
-            (z[middle], halves[middle]) = (length, Half::Both);
+        if length > UNDERFLOW_THRESHOLD {
+            rotate_rows(
+                v,
+                block_start..block_start + columns,
+                [middle, n],
+                z[middle] / length,
+                other / length,
+            );
+            (z[middle], supports[middle]) = (length, Support::Both);
         }
     }
-    let tiny = tiny(d, &z);
-    // So are those of singular values that are zero but for rounding.
+    let deflation_tolerance = deflation_tolerance(d, &z);
+    // The same for each vector whose singular value is zero within rounding errors.
     for j in 0..n {
-        if j != middle && d[j] <= tiny && z[j].abs() > tiny {
+        if j != middle && d[j] <= deflation_tolerance && z[j].abs() > deflation_tolerance {
             let length = hypotenuse(z[middle], z[j]);
-            rotate_rows(v, at..at + columns, [middle, j], z[middle] / length, z[j] / length);
+            rotate_rows(
+                v,
+                block_start..block_start + columns,
+                [middle, j],
+                z[middle] / length,
+                z[j] / length,
+            );
             (z[middle], z[j]) = (length, 0.0);
-            if halves[j] != Half::First {
-                halves[middle] = Half::Both;
+            if supports[j] != Support::First {
+                supports[middle] = Support::Both;
             }
         }
     }
-    let kept = deflate(d, &mut z, 1.0, &mut halves, vec![middle], |i, j, c, s| {
-        rotate_rows(v, at..at + columns, [i, j], c, s);
-        rotate_rows(u, at..at + n, [i, j], c, s);
+    let undeflated = deflate(d, &mut z, 1.0, &mut supports, vec![middle], |i, j, c, s| {
+        rotate_rows(v, block_start..block_start + columns, [i, j], c, s);
+        rotate_rows(u, block_start..block_start + n, [i, j], c, s);
     });
-    if kept.len() == 1 {
-        // Its singular value is all there is of the row.
+    if undeflated.len() == 1 {
+        // The row has no other component, so its length is the singular value.
         d[middle] = z[middle].abs();
         if z[middle] < 0.0 {
-            v.row_mut(at + middle)[at..at + columns].iter_mut().for_each(|x| *x = -*x);
+            v.row_mut(block_start + middle)[block_start..block_start + columns]
+                .iter_mut()
+                .for_each(|x| *x = -*x);
         }
     } else {
-        // So far from zero that the vectors are.
-        z[middle] = z[middle].abs().max(tiny).copysign(z[middle]);
-        let (turn, Roots { poles, z, distances }) =
-            solve::<SingularValues>(OP, at, (d, &z), 1.0, kept, &halves)?;
-        let right = turn.matrix(&distances, |j, distance| z[j] / distance)?;
-        // A right vector times the matrix, whose first row is z and whose diagonal has what the
-        // poles are the squares of.
+        // Large enough for the vectors to be accurate.
+        z[middle] = z[middle].abs().max(deflation_tolerance).copysign(z[middle]);
+        let (update, SecularRoots { poles, z, distances }) =
+            solve::<SingularValues>(OP, block_start, (d, &z), 1.0, undeflated, &supports)?;
+        let right = update.coefficients(&distances, |j, distance| z[j] / distance)?;
+        // A left vector is the product of a right vector and the matrix whose first row is `z` and
+        // whose other diagonal elements are `poles`.
         let left =
-            turn.matrix(&distances, |j, distance| if j == 0 { -1.0 } else { poles[j] * (z[j] / distance) })?;
+            update.coefficients(
+                &distances,
+                |j, distance| if j == 0 { -1.0 } else { poles[j] * (z[j] / distance) },
+            )?;
         drop(distances);
-        turn.vectors(v, [middle + 1, columns], &right)?;
-        turn.vectors(u, [middle + 1, n], &left)?;
+        update.combine(v, [middle + 1, columns], &right)?;
+        update.combine(u, [middle + 1, n], &left)?;
     }
     d.iter_mut().for_each(|d| *d = scaling.up(*d));
     Ok(())

@@ -1,14 +1,14 @@
-//! Eigenvalues by QR factorizations without shifts, as Nx 0.9 finds them:
-//! `Nx.BinaryBackend.Matrix.eigh/5`. It stops once the vectors don't change by more
-//! than `eps`, which may be long before they are right.
+//! Eigenvalues by the QR algorithm without shifts, as in `Nx.BinaryBackend.Matrix.eigh/5` of Nx
+//! 0.9. It ends when the vectors change by no more than `eps`, which may be long before they are
+//! accurate.
 
 use crate::ops::linalg::matrix::Matrix;
 
-/// After so many factorizations Nx gives up.
-const STEPS: usize = 1_000;
+/// The limit of factorizations, the same as in Nx.
+const MAX_QR_FACTORIZATIONS: usize = 1_000;
 
-/// The eigenvalues in the order in which they are found, and the eigenvectors as
-/// columns, of a symmetric matrix of two rows or more.
+/// The eigenvalues in the order in which they are found, and the eigenvectors as columns, of a
+/// symmetric matrix with at least two rows.
 pub fn eigh(a: &Matrix<f64>, eps: f64) -> (Vec<f64>, Matrix<f64>) {
     let n = a.rows;
     let (mut a, mut q) = (a.clone(), eye(n));
@@ -18,20 +18,20 @@ pub fn eigh(a: &Matrix<f64>, eps: f64) -> (Vec<f64>, Matrix<f64>) {
         q = if i == 0 { h } else { product(&q, &h) };
     }
     for matrix in [&mut a, &mut q] {
-        clean(&mut matrix.data, eps);
+        flush_small(&mut matrix.data, eps);
     }
-    for _ in 0..STEPS {
-        let (turn, r) = factor(&a, eps);
-        let turned = product(&q, &turn);
-        let done = q.data.iter().zip(&turned.data).all(|(a, b)| (a - b).abs() <= eps);
-        (a, q) = (product(&r, &turn), turned);
+    for _ in 0..MAX_QR_FACTORIZATIONS {
+        let (step_q, r) = factor(&a, eps);
+        let next_q = product(&q, &step_q);
+        let done = q.data.iter().zip(&next_q.data).all(|(a, b)| (a - b).abs() <= eps);
+        (a, q) = (product(&r, &step_q), next_q);
         if done {
             break;
         }
     }
     let mut values: Vec<f64> = (0..n).map(|i| a.at(i, i)).collect();
-    clean(&mut values, eps);
-    clean(&mut q.data, eps);
+    flush_small(&mut values, eps);
+    flush_small(&mut q.data, eps);
     (values, q)
 }
 
@@ -44,12 +44,13 @@ fn factor(a: &Matrix<f64>, eps: f64) -> (Matrix<f64>, Matrix<f64>) {
         r = product(&h, &r);
         q = if i == 0 { h } else { product(&q, &h) };
     }
-    clean(&mut q.data, eps);
-    clean(&mut r.data, eps);
+    flush_small(&mut q.data, eps);
+    flush_small(&mut r.data, eps);
     (q, r)
 }
 
-/// What makes zeros of the elements of a column below a row, unless they are small.
+/// The Householder reflection that makes the elements of a column below a row zero, or the identity
+/// if they are small.
 fn reflection(a: &Matrix<f64>, row: usize, column: usize, eps: f64) -> Matrix<f64> {
     let n = a.rows;
     let mut h = eye(n);
@@ -87,6 +88,6 @@ fn product(a: &Matrix<f64>, b: &Matrix<f64>) -> Matrix<f64> {
     Matrix { rows: n, columns: n, data: (0..n * n).map(|i| at(i / n, i % n)).collect() }
 }
 
-fn clean(values: &mut [f64], eps: f64) {
+fn flush_small(values: &mut [f64], eps: f64) {
     values.iter_mut().filter(|value| value.abs() < eps).for_each(|value| *value *= 0.0);
 }

@@ -1,13 +1,13 @@
-//! The QR factorization in Nx's own steps.
+//! The QR factorization by Householder reflections as Nx computes it.
 
-use super::{Steps, norms};
+use super::{NxAlgorithm, row_and_column_norms};
 use crate::Error;
 use crate::ops::linalg::factors::Qr;
 use crate::ops::linalg::matrix::Matrix;
 use crate::ops::linalg::scalar::{Precision, Scalar};
 
 /// `Q H` and `H R` for the reflection `H = I - scale v vᴴ` in the rows from `top` on.
-fn products<T: Scalar>(
+fn multiply_by_reflection<T: Scalar>(
     q: Matrix<T>,
     r: Matrix<T>,
     v: &[T],
@@ -22,14 +22,14 @@ fn products<T: Scalar>(
             *value = precision.round(*value - precision.round(scale * precision.round(a * b.conj())));
         }
     }
-    let (mut q, mut r) = (in_order(&q, &h)?, in_order(&h, &r)?);
+    let (mut q, mut r) = (multiply_in_order(&q, &h)?, multiply_in_order(&h, &r)?);
     q.map(|value| precision.round(value));
     r.map(|value| precision.round(value));
     Ok((q, r))
 }
 
-/// The product, every sum added up in order.
-fn in_order<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Result<Matrix<T>, Error> {
+/// The product of two matrices; each sum is added up in order.
+fn multiply_in_order<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Result<Matrix<T>, Error> {
     let mut product = Matrix::zeros("qr", a.rows, b.columns)?;
     for i in 0..a.rows {
         for j in 0..b.columns {
@@ -40,8 +40,8 @@ fn in_order<T: Scalar>(a: &Matrix<T>, b: &Matrix<T>) -> Result<Matrix<T>, Error>
     Ok(product)
 }
 
-/// The QR factorization in Nx's own steps, each rounded as Nx rounds it, for the few rows
-/// and columns whose last digits its documentation shows.
+/// The QR factorization with Nx's steps, each rounded as Nx rounds it, for matrices with few rows
+/// and columns, whose last digits Nx's documentation shows.
 ///
 /// # Errors
 ///
@@ -51,12 +51,12 @@ pub fn qr<T: Scalar>(
     columns: usize,
     eps: f64,
     precision: Precision,
-    steps: Steps,
+    algorithm: NxAlgorithm,
 ) -> Result<Qr<T>, Error> {
     const OP: &str = "qr";
     let round = |value: T| precision.round(value);
     let (m, n) = (a.rows, a.columns);
-    // A wide matrix is filled up to a square one.
+    // A wide matrix is padded to a square one.
     let size = m.max(n);
     let side = if m < n { n } else { m };
     let mut r = Matrix::zeros(OP, side, n)?;
@@ -79,7 +79,7 @@ pub fn qr<T: Scalar>(
                 continue;
             }
             let u = T::real(precision.round(u_sq.sqrt()));
-            v.iter_mut().for_each(|v| *v = round(v.over(u)));
+            v.iter_mut().for_each(|v| *v = round(v.divided_by(u)));
             T::real(2.0)
         } else {
             let first = first.re();
@@ -93,19 +93,19 @@ pub fn qr<T: Scalar>(
                 precision.round(-below / precision.round(first + norm))
             };
             v[i] = T::real(v0);
-            v.iter_mut().for_each(|v| *v = round(v.over(T::real(v0))));
+            v.iter_mut().for_each(|v| *v = round(v.divided_by(T::real(v0))));
             T::real(precision.round(2.0 / square(&v)))
         };
         let conjugates: Vec<T> = v.iter().map(|v| v.conj()).collect();
-        if steps == Steps::Former {
-            (q, r) = products(q, r, &v, scale, i, precision)?;
+        if algorithm == NxAlgorithm::V0_9 {
+            (q, r) = multiply_by_reflection(q, r, &v, scale, i, precision)?;
             continue;
         }
-        let along: Vec<T> = (0..n)
+        let projections: Vec<T> = (0..n)
             .map(|j| round((0..side).fold(T::ZERO, |sum, k| conjugates[k] * r.at(k, j) + sum)))
             .collect();
         for (row, &v) in v.iter().enumerate() {
-            for (value, &w) in r.row_mut(row).iter_mut().zip(&along) {
+            for (value, &w) in r.row_mut(row).iter_mut().zip(&projections) {
                 *value = round(*value - round(scale * round(v * w)));
             }
         }
@@ -117,22 +117,23 @@ pub fn qr<T: Scalar>(
             }
         }
     }
-    // What can't be told from a rounding of its row and column, and all that should be zero.
+    // Flushes elements that can't be told from a rounding error of their row and column, and
+    // elements below the diagonal of R.
     let unit = f64::from(f32::EPSILON);
-    let [rows, across] = norms(a);
-    let cleaned = |from: &Matrix<T>, limit: &dyn Fn(usize, usize) -> f64, rows: usize, columns: usize| {
+    let [rows, column_norms] = row_and_column_norms(a);
+    let flushed = |from: &Matrix<T>, limit: &dyn Fn(usize, usize) -> f64, rows: usize, columns: usize| {
         let mut part = Matrix::zeros(OP, rows, columns)?;
         for row in 0..rows {
             for (column, (to, value)) in part.row_mut(row).iter_mut().zip(from.row(row)).enumerate() {
-                *to = value.clean(eps.min(limit(row, column)));
+                *to = value.flush_to_zero(eps.min(limit(row, column)));
             }
         }
         Ok::<_, Error>(part)
     };
-    let of_r = |row: usize, column: usize| match rows.get(row) {
-        Some(&size) if row <= column => unit * size.min(across[column]),
+    let r_limit = |row: usize, column: usize| match rows.get(row) {
+        Some(&size) if row <= column => unit * size.min(column_norms[column]),
         _ => f64::INFINITY,
     };
     debug_assert!(size == side);
-    Ok((cleaned(&q, &|_, _| unit, m, columns)?, cleaned(&r, &of_r, columns.min(m), n)?))
+    Ok((flushed(&q, &|_, _| unit, m, columns)?, flushed(&r, &r_limit, columns.min(m), n)?))
 }
