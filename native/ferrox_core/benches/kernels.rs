@@ -6,7 +6,7 @@
 //!
 //! | File | Benchmark |
 //! | --- | --- |
-//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT` |
+//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_WORK_PER_THREAD` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT_WORK` |
 //! | exec/threads/fork_join.rs | `dot_with_vector`; benches/linalg.rs |
 //! | exec/threads/cooperative_yield.rs, exec/threads/affinity.rs | bench/timer.exs |
 //! | exec/memory/recycling_allocator.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
@@ -20,7 +20,7 @@
 //! | exec/im2col.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
 //! | exec/window.rs, ops/window.rs, ops/window_scatter.rs | `window` |
 //! | exec/sort/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
-//! | dtype/convert.rs, ops/cast.rs | `cast` |
+//! | exec/convert.rs, ops/cast.rs | `cast` |
 //! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
 //! | ops/unary.rs, ops/math/f32_loops.rs, ops/math/f64_functions.rs, ops/math/f64_glibc.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
 //! | ops/cumulative.rs | `cumulative_sum` |

@@ -19,7 +19,7 @@ pub fn work(elements: usize, cost: Cost) -> Work {
 /// Cost of a byte that an operation which does little else reads or writes, where its data don't
 /// fit into the cache of a core. Two threads, whose caches hold twice as much, take a half or a third
 /// of the time from there on. (`kernels`: add_f32.)
-pub const BYTE: Cost = 25;
+pub const MEMORY_BYTE_COST: Cost = 25;
 
 /// Elements of a tile, for which a kernel is called once: four buffers of 8-byte elements fill 32 KB.
 /// Parts of elementwise operations that threads share start where a tile does. (`kernels`:

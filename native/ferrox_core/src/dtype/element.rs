@@ -280,7 +280,7 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
     if size_of::<S::Bytes>() < 8 || nearest.abs() < 9_007_199_254_740_992.0 {
         return nearest;
     }
-    let odd = last_bit_of_all::<11>(value.to_i64());
+    let odd = truncate_to_odd::<11>(value.to_i64());
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
 }
 
@@ -288,16 +288,16 @@ fn round_to_odd<S: Element>(value: S) -> f64 {
 /// significant bits, as types of 16 bits have, gives the same result as rounding the integer once.
 #[inline(always)]
 fn round_word_to_odd<S: Element>(value: S) -> f32 {
-    const MOST: u32 = 1 << f32::MANTISSA_DIGITS;
+    const LIMIT: u32 = 1 << f32::MANTISSA_DIGITS;
     let bits = value.to_i64() as u32;
-    let exact = if S::SIGNED { bits.wrapping_add(MOST) <= 2 * MOST } else { bits <= MOST };
-    let odd = if exact { bits } else { last_bit_of_all::<8>(value.to_i64()) as u32 };
+    let exact = if S::SIGNED { bits.wrapping_add(LIMIT) <= 2 * LIMIT } else { bits <= LIMIT };
+    let odd = if exact { bits } else { truncate_to_odd::<8>(value.to_i64()) as u32 };
     if S::SIGNED { odd.cast_signed() as f32 } else { odd as f32 }
 }
 
 /// All but so many of the lowest bits, whose last tells whether these were zero.
 #[inline(always)]
-fn last_bit_of_all<const LOWEST: u32>(bits: i64) -> i64 {
+fn truncate_to_odd<const LOWEST: u32>(bits: i64) -> i64 {
     let low = (1 << LOWEST) - 1;
     (bits | ((bits & low) + low)) & !low
 }
@@ -306,7 +306,7 @@ fn last_bit_of_all<const LOWEST: u32>(bits: i64) -> i64 {
 #[inline(always)]
 pub(crate) fn bits_to_odd(bits: i64) -> i64 {
     let exact = bits.wrapping_add(1 << 53) as u64 >> 54 == 0;
-    if exact { bits } else { last_bit_of_all::<11>(bits) }
+    if exact { bits } else { truncate_to_odd::<11>(bits) }
 }
 
 /// A 64-bit integer or a float without rounding: the sum of `high`, the value

@@ -107,14 +107,20 @@ pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut 
             None => part.copy_from_slice(source),
         }
     };
-    if out.len() < streaming_stores::LINED && !parallel::is_worth_sharing(size, cost(from, to)) {
+    if out.len() < streaming_stores::MIN_BYTES_TO_ALIGN && !parallel::is_worth_sharing(size, cost(from, to)) {
         return convert_part(0, out);
     }
-    let lead = streaming_stores::lead([(&*out, lane), (bytes, width)]);
-    let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost(from, to), lead, |start, part| {
-        convert_part(start, part);
-        Ok(())
-    });
+    let elements_before_line = streaming_stores::elements_before_line([(&*out, lane), (bytes, width)]);
+    let Ok(()) = streaming_stores::try_fill::<Infallible>(
+        out,
+        size,
+        cost(from, to),
+        elements_before_line,
+        |start, part| {
+            convert_part(start, part);
+            Ok(())
+        },
+    );
 }
 
 /// Cost of converting an element.
@@ -139,7 +145,7 @@ fn convert_of(from: DType, to: DType) -> Convert {
         (DType::F32, DType::U8) if avx2 => truncate_to_bytes::<u8>,
         (DType::F32, DType::S8) if avx2 => truncate_to_bytes::<i8>,
         (DType::S64, _) if avx2 && to.is_float() => {
-            dispatch!(float to, D => floats_of_words::<D>, else => unreachable!("{to} is a float"))
+            dispatch!(float to, D => i64_to_floats::<D>, else => unreachable!("{to} is a float"))
         }
         _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
     }
@@ -159,10 +165,10 @@ fn round_to_halves(from: &[u8], to: &mut [u8]) {
 
 /// `convert`, by instructions for vectors but where an element is too large for them.
 fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
-    const FEW: usize = 256;
+    const SCALAR_ELEMENTS: usize = 256;
     loop {
         let done = simd::truncate_to_bytes(f32::view(from), u8::view_mut(to));
-        let further = (done + FEW).min(to.len());
+        let further = (done + SCALAR_ELEMENTS).min(to.len());
         convert::<f32, D, CastOf>(&from[4 * done..4 * further], &mut to[done..further]);
         (from, to) = (&from[4 * further..], &mut to[further..]);
         if to.is_empty() {
@@ -172,18 +178,18 @@ fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
 }
 
 /// A float that is made an f32 before it is folded.
-pub(crate) trait Narrow: Element {
+pub(crate) trait NarrowFloat: Element {
     /// All of them as f32.
     fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]);
 }
-impl Narrow for F16 {
+impl NarrowFloat for F16 {
     fn widen(from: &[[u8; 2]], to: &mut [[u8; 4]]) {
         widen_halves(from.as_flattened(), to.as_flattened_mut());
     }
 }
 macro_rules! narrow {
     ($($t:ty),*) => {$(
-        impl Narrow for $t {
+        impl NarrowFloat for $t {
             #[inline(always)]
             fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]) {
                 for (to, &from) in to.iter_mut().zip(from) {
@@ -251,7 +257,7 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
 /// An integer as an `f64`: its upper word lies where 2^32 is the last bit of a float, and the
 /// lower one where 1 is, and only their sum is rounded.
 #[inline(always)]
-fn words_to_f64(value: i64) -> f64 {
+fn i64_to_f64(value: i64) -> f64 {
     const TWO_52: u64 = 0x4330_0000_0000_0000;
     const TWO_84: u64 = 0x4530_0000_0000_0000;
     const SIGN: u64 = 1 << 31;
@@ -264,38 +270,41 @@ fn words_to_f64(value: i64) -> f64 {
 
 /// Elements that are converted in the way of most, and again if one of them needs another.
 /// (`kernels`: cast.)
-const CHUNK: usize = 256;
+const CAST_CHUNK_ELEMENTS: usize = 256;
 
 /// `convert`, for instruction sets that make floats of 64-bit integers one by one only.
-fn floats_of_words<D: Element>(from: &[u8], to: &mut [u8]) {
-    vectorize(WordsLoop::<D> { from, to, target: std::marker::PhantomData });
+fn i64_to_floats<D: Element>(from: &[u8], to: &mut [u8]) {
+    vectorize(I64ToFloatLoop::<D> { from, to, target: std::marker::PhantomData });
 }
 
-struct WordsLoop<'a, D> {
+struct I64ToFloatLoop<'a, D> {
     from: &'a [u8],
     to: &'a mut [u8],
     target: std::marker::PhantomData<D>,
 }
 
-impl<D: Element> Vectorized for WordsLoop<'_, D> {
+impl<D: Element> Vectorized for I64ToFloatLoop<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         // 2^52 and 2^51: where 1 is the last bit of a float, with as many numbers below as above.
         const MIDDLE: f64 = (1_u64 << 52 | 1 << 51) as f64;
-        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(i64::view(self.from).chunks(CHUNK)) {
+        for (to, from) in D::view_mut(self.to)
+            .chunks_mut(CAST_CHUNK_ELEMENTS)
+            .zip(i64::view(self.from).chunks(CAST_CHUNK_ELEMENTS))
+        {
             let pairs = to.iter_mut().zip(from.iter().map(|&from| i64::load(from)));
             let above = from.iter().fold(0, |bits, &from| bits | i64::load(from).wrapping_add(1 << 51));
             if D::DOUBLE {
-                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(value)).store());
+                pairs.for_each(|(to, value)| *to = D::from_f64(i64_to_f64(value)).store());
             } else if above as u64 >> 52 == 0 {
                 for (to, value) in pairs {
                     let float = f64::from_bits(MIDDLE.to_bits().wrapping_add(value as u64));
                     *to = D::from_f64(float - MIDDLE).store();
                 }
             } else {
-                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(bits_to_odd(value))).store());
+                pairs.for_each(|(to, value)| *to = D::from_f64(i64_to_f64(bits_to_odd(value))).store());
             }
         }
     }
@@ -304,9 +313,9 @@ impl<D: Element> Vectorized for WordsLoop<'_, D> {
 /// Whether all of some integers are from -2^24 on and below 2^24, which an f32 holds all of.
 #[inline(always)]
 pub(crate) fn fit_f32<S: Element>(integers: &[S::Bytes]) -> bool {
-    const MOST: i32 = 1 << f32::MANTISSA_DIGITS;
+    const LIMIT: i32 = 1 << f32::MANTISSA_DIGITS;
     // Above the least, so that all are numbers of so many bits.
-    let (least, bits) = if S::SIGNED { (MOST, MOST.ilog2() + 1) } else { (0, MOST.ilog2()) };
+    let (least, bits) = if S::SIGNED { (LIMIT, LIMIT.ilog2() + 1) } else { (0, LIMIT.ilog2()) };
     let values = integers.iter().map(|&from| S::load(from).to_i64());
     // Without an early exit, so that it vectorizes, and in words of 32 bits where there are such,
     // since a vector holds more of them.
@@ -324,16 +333,16 @@ pub(crate) fn to_f32_exactly(from: DType) -> Option<ConvertExactly> {
 }
 
 fn integers_to_f32<S: Element>(from: &[u8], to: &mut [u8]) -> bool {
-    vectorize(ExactLoop::<S> { from, to, source: std::marker::PhantomData })
+    vectorize(IntegersToF32Loop::<S> { from, to, source: std::marker::PhantomData })
 }
 
-struct ExactLoop<'a, S> {
+struct IntegersToF32Loop<'a, S> {
     from: &'a [u8],
     to: &'a mut [u8],
     source: std::marker::PhantomData<S>,
 }
 
-impl<S: Element> Vectorized for ExactLoop<'_, S> {
+impl<S: Element> Vectorized for IntegersToF32Loop<'_, S> {
     type Output = bool;
 
     #[inline(always)]
@@ -421,7 +430,10 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
             }
             return;
         }
-        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(S::view(self.from).chunks(CHUNK)) {
+        for (to, from) in D::view_mut(self.to)
+            .chunks_mut(CAST_CHUNK_ELEMENTS)
+            .zip(S::view(self.from).chunks(CAST_CHUNK_ELEMENTS))
+        {
             // Without an early exit, so that it vectorizes; what is not plain is done again.
             let mut plain = true;
             for (to, &from) in to.iter_mut().zip(from) {

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 
 use self::transpose::Plane;
 use crate::Error;
-use crate::cost::{self, BYTE, Cost};
+use crate::cost::{self, Cost, MEMORY_BYTE_COST};
 use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd;
 use crate::exec::threads::parallel;
@@ -26,10 +26,10 @@ pub const FAR_ELEMENT_COST: Cost = 600;
 const MAX_UNCOLLAPSED_SIZE: usize = 256;
 
 /// Planes of at most this many bytes are transposed without making a layout.
-const MAX_UNPLANNED_BYTES: usize = 1024;
+const MAX_DIRECT_TRANSPOSE_BYTES: usize = 1024;
 
 /// Planes of fewer elements are copied row by row.
-const MIN_PLANE_SIZE: usize = 32;
+const MIN_PLANE_ELEMENTS: usize = 32;
 
 /// Calls a function that is generic over the bytes of an element.
 macro_rules! by_width {
@@ -76,7 +76,7 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     let unit = transpose_unit(&layout);
     if unit == 1 && step <= strided::MAX_STEP {
         // What lies between the elements is read with them.
-        let cost = BYTE * ((step.max(1) + 1) * width) as Cost;
+        let cost = MEMORY_BYTE_COST * ((step.max(1) + 1) * width) as Cost;
         let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost, 0, |start, part| {
             gather(width, bytes, &layout, start, part);
             Ok(())
@@ -88,16 +88,22 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
             gather(width, bytes, &layout, start, part)
         });
     }
-    let together = (simd::LINE / width).max(1);
-    parallel::fill_together(out, size / unit, cost::work(unit, transpose::COST), together, |start, part| {
-        gather(width, bytes, &layout, start * unit, part);
-    });
+    let elements_per_line = (simd::LINE / width).max(1);
+    parallel::fill_in_multiples(
+        out,
+        size / unit,
+        cost::work(unit, transpose::TRANSPOSED_ELEMENT_COST),
+        elements_per_line,
+        |start, part| {
+            gather(width, bytes, &layout, start * unit, part);
+        },
+    );
 }
 
 /// Transposes each of some planes: dense elements of `[planes, rows, columns]` become
 /// `[planes, columns, rows]`.
 pub fn transpose_planes(width: usize, bytes: &[u8], sizes: [usize; 3], out: &mut [u8]) {
-    if bytes.len() <= MAX_UNPLANNED_BYTES {
+    if bytes.len() <= MAX_DIRECT_TRANSPOSE_BYTES {
         by_width!(width, transpose_planes_width(bytes, sizes, out));
     } else {
         gather_all(width, bytes, &Layout::contiguous(&sizes).transpose(&[0, 2, 1]), out);
@@ -122,8 +128,8 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
 /// before all others or after them, as for a row or a column: no layout has to be made for that.
 /// Returns whether it did.
 #[must_use]
-pub fn spread(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
-    by_width!(width, spread_width(bytes, from, to, out))
+pub fn broadcast_dense(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    by_width!(width, broadcast_dense_width(bytes, from, to, out))
 }
 
 /// The opposite of `gather`: writes elements, in row-major order, to the places of a layout.
@@ -131,7 +137,7 @@ pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
     by_width!(width, scatter_width(elements, out, layout));
 }
 
-fn spread_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
     let (elements, out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     let Some(lead) = to.len().checked_sub(from.len()) else { return false };
     let own = &to[lead..];
@@ -193,7 +199,7 @@ fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
     let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
     let axis = (0..outer.len()).filter(|axis| !repeated(axis)).min_by_key(|&a| strides[a].unsigned_abs())?;
     let size = shape[axis] * shape[outer.len()];
-    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= MIN_PLANE_SIZE).then_some(axis)
+    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= MIN_PLANE_ELEMENTS).then_some(axis)
 }
 
 /// The number of elements that are best copied together: all elements of the planes that share
@@ -241,7 +247,7 @@ mod tests {
     #[test]
     fn spread_gives_what_broadcasting_does() {
         let dims = [1, 2, 3];
-        let (mut spreads, mut others) = (0, 0);
+        let (mut broadcasts, mut others) = (0, 0);
         for rank in 0..4 {
             for code in 0..6_usize.pow(rank as u32) {
                 // Axes of 1 to 3 that stay, and of 1 that become 2 or 3; then some without.
@@ -256,8 +262,8 @@ mod tests {
                     let mut expected = vec![0; to.iter().product()];
                     gather(1, &bytes, &layout, 0, &mut expected);
                     let mut out = vec![0; expected.len()];
-                    if spread(1, &bytes, &from, &to, &mut out) {
-                        spreads += 1;
+                    if broadcast_dense(1, &bytes, &from, &to, &mut out) {
+                        broadcasts += 1;
                         assert_eq!(out, expected, "{from:?} to {to:?}");
                     } else {
                         others += 1;
@@ -265,7 +271,7 @@ mod tests {
                 }
             }
         }
-        assert!(spreads > others && others > 0, "{spreads}, {others}");
+        assert!(broadcasts > others && others > 0, "{broadcasts}, {others}");
     }
 
     #[test]

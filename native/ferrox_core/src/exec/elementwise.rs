@@ -15,27 +15,27 @@ pub use self::source::Source;
 use self::tiles::{Tiles, take, with_scratch};
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
-use crate::cost::{Cost, TILE_ELEMENTS};
+use crate::cost::Cost;
 use crate::exec::convert::Conversion;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 
 /// Elements of a tile.
-pub const TILE: usize = TILE_ELEMENTS;
+pub use crate::cost::TILE_ELEMENTS;
 
 /// Elements that a kernel with several steps computes together, so that the results of one step
 /// are in the first-level cache for the next. (`kernels`: exp_f32, exp_f64.)
-pub const CHUNK: usize = 256;
+pub const KERNEL_CHUNK_ELEMENTS: usize = 256;
 
 /// For results of at most this many bytes, operands that are broadcast or lie apart are copied
 /// together first: planning how to walk through them would take longer.
-pub const GATHERED_RESULT_BYTES: usize = 4096;
+pub const MAX_GATHERED_RESULT_BYTES: usize = 4096;
 
 /// The most operands of a kernel.
 pub const MAX_OPERANDS: usize = 3;
 
 /// Bytes of the largest element, in a tensor or a lane.
-const MAX_WIDTH: usize = 16;
+const MAX_ELEMENT_BYTES: usize = 16;
 
 /// What a kernel reads for a stretch of the result.
 #[derive(Clone, Copy, Debug)]
@@ -78,19 +78,21 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
     let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
     if direct_operands(plan, sources, &mut operands) {
         let operands = &operands[..sources.len()];
-        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < streaming_stores::LINED {
+        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < streaming_stores::MIN_BYTES_TO_ALIGN {
             return (plan.kernel)(out, operands);
         }
         return run_direct(plan, size, out, operands);
     }
-    if out.len() <= GATHERED_RESULT_BYTES {
+    if out.len() <= MAX_GATHERED_RESULT_BYTES {
         return run_gathered(plan, shape, size, out, sources);
     }
     let width = out.len() / size;
     let mut prepared = Default::default();
     let tiles = Tiles::new(plan, shape, width, sources, &mut prepared);
-    let lead = streaming_stores::lead([(&*out, width)]);
-    streaming_stores::try_fill(out, size, plan.cost, lead, |start, part| tiles.run(start, part))
+    let elements_before_line = streaming_stores::elements_before_line([(&*out, width)]);
+    streaming_stores::try_fill(out, size, plan.cost, elements_before_line, |start, part| {
+        tiles.run(start, part)
+    })
 }
 
 /// Finds the operands as they are, if the kernel can read all of them and write the result; returns
@@ -120,8 +122,9 @@ fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]
         Operand::Slice(bytes) => Some((*bytes, bytes.len() / size)),
         Operand::Scalar(_) => None,
     });
-    let lead = streaming_stores::lead([(&*out, out.len() / size)].into_iter().chain(dense));
-    streaming_stores::try_fill(out, size, plan.cost, lead, |start, out| {
+    let elements_before_line =
+        streaming_stores::elements_before_line([(&*out, out.len() / size)].into_iter().chain(dense));
+    streaming_stores::try_fill(out, size, plan.cost, elements_before_line, |start, out| {
         let mut part = [Operand::Scalar(&[]); MAX_OPERANDS];
         for (part, operand) in part.iter_mut().zip(operands) {
             *part = match operand {

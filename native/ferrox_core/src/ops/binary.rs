@@ -10,7 +10,7 @@ mod round_to_odd;
 use num_complex::Complex;
 
 use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::cost::{BYTE, Cost};
+use crate::cost::{Cost, MEMORY_BYTE_COST};
 use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
@@ -324,7 +324,9 @@ fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Divide if out.is_complex() => by_vectors(400),
         _ => 0,
     };
-    base + BYTE * bytes + if converts { 50 * width } else { 0 } + sub_byte::cost(&[left, right, out])
+    base + MEMORY_BYTE_COST * bytes
+        + if converts { 50 * width } else { 0 }
+        + sub_byte::cost(&[left, right, out])
 }
 
 /// What an operation does to two lanes.

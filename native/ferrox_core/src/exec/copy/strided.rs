@@ -12,23 +12,23 @@ pub const MAX_STEP: usize = 4;
 /// Copies elements `start..` of a layout, in row-major order, until `out` is full.
 pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {
     if !out.is_empty() {
-        dispatch(Rows { source, layout, start, out });
+        dispatch(StridedRowsLoop { source, layout, start, out });
     }
 }
 
-struct Rows<'a, const N: usize> {
+struct StridedRowsLoop<'a, const N: usize> {
     source: &'a [[u8; N]],
     layout: &'a Layout,
     start: usize,
     out: &'a mut [[u8; N]],
 }
 
-impl<const N: usize> Vectorized for Rows<'_, N> {
+impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Rows { source, layout, start, mut out } = self;
+        let StridedRowsLoop { source, layout, start, mut out } = self;
         let Layout { shape, strides, offset } = layout;
         let Some(last) = shape.len().checked_sub(1) else {
             out.fill(source[*offset]);
@@ -71,9 +71,9 @@ fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut 
                 *slot = element;
             }
         }
-        2 => every::<N, 2>(&source[first..], out),
-        3 => every::<N, 3>(&source[first..], out),
-        4 => every::<N, 4>(&source[first..], out),
+        2 => copy_every::<N, 2>(&source[first..], out),
+        3 => copy_every::<N, 3>(&source[first..], out),
+        4 => copy_every::<N, 4>(&source[first..], out),
         _ => {
             let mut place = first as isize;
             for slot in out {
@@ -85,7 +85,7 @@ fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut 
 }
 
 #[inline(always)]
-fn every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [[u8; N]]) {
+fn copy_every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [[u8; N]]) {
     let (groups, _) = source.as_chunks::<STEP>();
     let (whole, rest) = out.split_at_mut(groups.len().min(out.len()));
     for (slot, group) in whole.iter_mut().zip(groups) {

@@ -1,13 +1,13 @@
 //! Where the elements of an operand are.
 
-use super::{MAX_WIDTH, TILE};
+use super::{MAX_ELEMENT_BYTES, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
-use crate::exec::copy::{gather, spread};
+use crate::exec::copy::{broadcast_dense, gather};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 
 /// A pattern that repeats after at most this many elements is laid out once.
-const MAX_PERIOD: usize = 8192;
+const MAX_PERIOD_ELEMENTS: usize = 8192;
 
 /// The elements of an operand, one for each element of the result.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +62,7 @@ pub struct Strided<'a> {
 /// layout.
 #[derive(Default)]
 pub(super) struct Prepared<'a> {
-    scalar: [u8; MAX_WIDTH],
+    scalar: [u8; MAX_ELEMENT_BYTES],
     pattern: Option<Pattern>,
     strided: Option<Strided<'a>>,
 }
@@ -123,9 +123,10 @@ impl<'a> Source<'a> {
         let width = tensor.dtype().width();
         let size: usize = shape.iter().product();
         let out = &mut buffer[..size * width];
-        let is_spread =
-            tensor.contiguous().is_some_and(|bytes| spread(width, bytes, tensor.shape(), shape, out));
-        if !is_spread {
+        let is_copied = tensor
+            .contiguous()
+            .is_some_and(|bytes| broadcast_dense(width, bytes, tensor.shape(), shape, out));
+        if !is_copied {
             gather(width, tensor.bytes(), &broadcast_layout(tensor, shape), 0, out);
         }
         Source::Dense { bytes: out, width }
@@ -166,16 +167,19 @@ impl<'a> Source<'a> {
         }
         let repeated = layout.strides.iter().take_while(|&&stride| stride == 0).count();
         let period = layout.shape[repeated..].iter().product::<usize>();
-        if !(1..layout.rank()).contains(&repeated) || period > MAX_PERIOD || period + TILE > size {
+        if !(1..layout.rank()).contains(&repeated)
+            || period > MAX_PERIOD_ELEMENTS
+            || period + TILE_ELEMENTS > size
+        {
             return Source::Strided(prepared.strided.insert(Strided { bytes, width, layout }));
         }
-        let mut elements = vec![0; (period + TILE) * width];
+        let mut elements = vec![0; (period + TILE_ELEMENTS) * width];
         let mut repetitions = Layout {
             shape: layout.shape[repeated..].into(),
             strides: layout.strides[repeated..].into(),
             offset: layout.offset,
         };
-        repetitions.shape.insert(0, TILE.div_ceil(period) + 1);
+        repetitions.shape.insert(0, TILE_ELEMENTS.div_ceil(period) + 1);
         repetitions.strides.insert(0, 0);
         gather(width, bytes, &repetitions, 0, &mut elements);
         let mut lane = width;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::source::{Prepared, Strided};
 use super::value_narrowing::{Narrowed, NarrowedScalars};
-use super::{MAX_OPERANDS, MAX_WIDTH, Operand, Plan, Source, TILE};
+use super::{MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source, TILE_ELEMENTS};
 use crate::Fault;
 use crate::exec::convert::Conversion;
 use crate::exec::copy::gather;
@@ -16,7 +16,7 @@ use crate::layout::{self, Layout};
 
 /// Rows of at least this many elements are handed to the kernel one by one; shorter ones are
 /// gathered into tiles.
-const MIN_ROW: usize = 128;
+const MIN_ROW_ELEMENTS: usize = 128;
 
 thread_local! {
     /// The memory in which a thread computed its last tiles: filling new memory with zeros would
@@ -110,7 +110,7 @@ impl<'a> Tiles<'a> {
         let narrowed = narrowing.and_then(|narrowing| Narrowed::new(narrowing, sources, narrowed_scalars));
         let used = &resolved[..sources.len()];
         let is_strided = used.iter().any(|source| matches!(source, Source::Strided(_)));
-        let row = (is_strided && inner >= MIN_ROW).then_some(inner);
+        let row = (is_strided && inner >= MIN_ROW_ELEMENTS).then_some(inner);
         let needs_buffers = plan.store.is_some()
             || used.iter().zip(&plan.loads).any(|(source, load)| match source {
                 Source::Dense { .. } => load.is_some(),
@@ -121,14 +121,15 @@ impl<'a> Tiles<'a> {
                 }
                 Source::Periodic(_) | Source::Broadcast(_) => true,
             });
-        let longest = if needs_buffers { TILE } else { usize::MAX };
+        let longest = if needs_buffers { TILE_ELEMENTS } else { usize::MAX };
         Tiles { plan, sources: resolved, arity: sources.len(), narrowed, width, longest, row }
     }
 
     /// Bytes of memory that `run_in` needs for a plan.
     pub(super) fn scratch_bytes(plan: &Plan) -> usize {
         let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
-        MAX_OPERANDS * TILE * MAX_WIDTH + lanes.map(|lane| TILE * lane).sum::<usize>()
+        MAX_OPERANDS * TILE_ELEMENTS * MAX_ELEMENT_BYTES
+            + lanes.map(|lane| TILE_ELEMENTS * lane).sum::<usize>()
     }
 
     /// Computes the elements of the result from `start`, as many as fit `out`.
@@ -143,10 +144,10 @@ impl<'a> Tiles<'a> {
         let mut buffers: [Buffers<'_>; MAX_OPERANDS] = Default::default();
         for ((source, load), buffers) in sources.iter().zip(loads).zip(&mut buffers) {
             if let Source::Strided(strided) = source {
-                buffers.gathered = take(&mut memory, TILE * strided.width);
+                buffers.gathered = take(&mut memory, TILE_ELEMENTS * strided.width);
             }
             if let Some(load) = load {
-                buffers.converted = take(&mut memory, TILE * load.lane);
+                buffers.converted = take(&mut memory, TILE_ELEMENTS * load.lane);
             }
         }
         let mut narrowed = self.narrowed.as_ref();

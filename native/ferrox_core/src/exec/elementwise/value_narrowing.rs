@@ -5,7 +5,7 @@
 //! So each tile is converted to the narrower type first, and only if a value is too large computed
 //! in the wider one.
 
-use super::{Kernel, MAX_OPERANDS, MAX_WIDTH, Operand, Source};
+use super::{Kernel, MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Source};
 use crate::Fault;
 use crate::exec::convert::ConvertExactly;
 
@@ -21,7 +21,7 @@ pub struct ValueNarrowing {
 }
 
 /// Memory for scalars in the narrower type.
-pub(super) type NarrowedScalars = [[u8; MAX_WIDTH]; MAX_OPERANDS];
+pub(super) type NarrowedScalars = [[u8; MAX_ELEMENT_BYTES]; MAX_OPERANDS];
 
 /// A `ValueNarrowing` with its operands, of which scalars have been converted.
 pub(super) struct Narrowed<'a> {

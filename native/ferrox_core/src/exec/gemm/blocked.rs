@@ -19,7 +19,7 @@ use gemm_common::Parallelism;
 use num_complex::Complex;
 
 use crate::DType;
-use crate::cost::{self, BYTE, Cost, Work};
+use crate::cost::{self, Cost, MEMORY_BYTE_COST, Work};
 use crate::dtype::Lane;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
 use crate::exec::gemm::ring::ORDERED_WORD_COST;
@@ -52,14 +52,14 @@ pub trait Number: Copy + Send + Sync + Default + 'static {
 
 /// A matrix that is read: its first element, its strides, and whether it stands for
 /// its complex conjugate.
-type Side<T> = (*const T, [usize; 2], bool);
+type StridedOperand<T> = (*const T, [usize; 2], bool);
 
 /// Where a product is read and written.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<T> {
     sizes: [usize; 3],
-    left: Side<T>,
-    right: Side<T>,
+    left: StridedOperand<T>,
+    right: StridedOperand<T>,
     out: (*mut T, [usize; 2]),
     /// Whether to add to what is there, and whether to negate what is added.
     adds: bool,
@@ -74,41 +74,41 @@ unsafe impl<T: Number> Sync for Operands<T> {}
 
 /// Steps that are added up at a time, at most. Of no more than these, gemm makes one sum each, and
 /// of more as many as suit the sizes of the product and of the machine's caches.
-const STEPS: usize = 512;
+const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 
 /// Work of a part of a product over so many steps, at most, so that a thread can pause between
 /// two. The fewer parts the better, as each packs what it needs of both sides: those of 2048 rows and
 /// columns take 5% longer than the whole, and those of half the size 8%.
-const PART: Work = 1_500_000_000;
+const MAX_GEMM_PART_WORK: Work = 1_500_000_000;
 
 /// Elements of a result of which gemm makes sums in an order of its own, at most. It does so for
 /// one row or column, too: no part is as small, unless the whole is.
-const FEW: usize = 256;
+const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
 
 /// Rows that are cut, at least, where the rest of a part has more columns: of these, gemm packs more.
-const ROWS: usize = 128;
+const MIN_GEMM_ROWS_TO_SPLIT: usize = 128;
 
 /// How rows and columns of a result are cut into parts.
 #[derive(Clone, Copy)]
-struct Grid {
+struct PartGrid {
     sizes: [usize; 2],
     cuts: [usize; 2],
     /// Elements of 64 bytes; parts begin at multiples of it.
     line: usize,
 }
 
-impl Grid {
-    /// Parts for some threads, and more where these are more work than `PART`, if an element costs
+impl PartGrid {
+    /// Parts for some threads, and more where these are more work than `MAX_GEMM_PART_WORK`, if an element costs
     /// so much; fewer where these would be too small.
     fn new(sizes: [usize; 2], line: usize, cost: Cost, threads: usize) -> Self {
         // Parts are doubled: where they can't be as many as threads, more even these out.
         let least = if threads.is_power_of_two() { threads } else { 2 * threads };
-        let mut grid = Grid { sizes, cuts: [1, 1], line };
+        let mut grid = PartGrid { sizes, cuts: [1, 1], line };
         while let [rows, columns] = [0, 1].map(|axis| sizes[axis] / grid.cuts[axis])
-            && (grid.parts() < least || cost::work(rows * columns, cost) > PART)
+            && (grid.parts() < least || cost::work(rows * columns, cost) > MAX_GEMM_PART_WORK)
         {
             let mut finer = grid;
-            finer.cuts[usize::from(rows <= columns.min(ROWS))] *= 2;
+            finer.cuts[usize::from(rows <= columns.min(MIN_GEMM_ROWS_TO_SPLIT))] *= 2;
             if finer.is_too_fine() {
                 break;
             }
@@ -134,7 +134,7 @@ impl Grid {
             sizes.min().unwrap_or(0)
         });
         let short = |axis: usize, least: usize| self.cuts[axis] > 1 && least < self.line;
-        short(0, rows) || short(1, columns) || rows * columns <= FEW
+        short(0, rows) || short(1, columns) || rows * columns <= MAX_UNSPLIT_RESULT_ELEMENTS
     }
 
     /// Rows and columns of a part.
@@ -149,7 +149,7 @@ impl<T: Number> Operands<T> {
     /// sum is made.
     fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
         let [m, k, n] = self.sizes;
-        let steps = k.div_ceil(k.div_ceil(STEPS));
+        let steps = k.div_ceil(k.div_ceil(MAX_STEPS_PER_GEMM_CALL));
         let multiply = |[rows, columns]: [&Range<usize>; 2], step: usize| {
             multiply(self.part(rows, &(step..k.min(step + steps)), columns));
         };
@@ -157,8 +157,8 @@ impl<T: Number> Operands<T> {
         if !parallel::is_worth_sharing(m * n, cost) {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
-        let threads = if alone { 1 } else { parallel::sharers(m * n, cost) };
-        let grid = Grid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
+        let threads = if alone { 1 } else { parallel::threads_for(m * n, cost) };
+        let grid = PartGrid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {
@@ -173,11 +173,15 @@ impl<T: Number> Operands<T> {
 
     /// Some rows, steps and columns of it.
     fn part(self, rows: &Range<usize>, steps: &Range<usize>, columns: &Range<usize>) -> Self {
-        let (from, strides, turned) = self.left;
-        let left = (from.wrapping_add(rows.start * strides[0] + steps.start * strides[1]), strides, turned);
-        let (from, strides, turned) = self.right;
-        let right =
-            (from.wrapping_add(steps.start * strides[0] + columns.start * strides[1]), strides, turned);
+        let (from, strides, is_transposed) = self.left;
+        let left =
+            (from.wrapping_add(rows.start * strides[0] + steps.start * strides[1]), strides, is_transposed);
+        let (from, strides, is_transposed) = self.right;
+        let right = (
+            from.wrapping_add(steps.start * strides[0] + columns.start * strides[1]),
+            strides,
+            is_transposed,
+        );
         let (to, strides) = self.out;
         Operands {
             sizes: [rows.len(), steps.len(), columns.len()],
@@ -192,12 +196,13 @@ impl<T: Number> Operands<T> {
     /// The same elements with rows for columns.
     fn transposed(self) -> Self {
         let [m, k, n] = self.sizes;
-        let turn = |(first, [row, column], conjugate): Side<T>| (first, [column, row], conjugate);
+        let transpose =
+            |(first, [row, column], conjugate): StridedOperand<T>| (first, [column, row], conjugate);
         let (out, [row, column]) = self.out;
         Operands {
             sizes: [n, k, m],
-            left: turn(self.right),
-            right: turn(self.left),
+            left: transpose(self.right),
+            right: transpose(self.left),
             out: (out, [column, row]),
             ..self
         }
@@ -209,8 +214,8 @@ macro_rules! number {
         impl Number for $t {
             unsafe fn product(operands: Operands<Self>, alone: bool) {
                 // Its loops go down the columns of the result.
-                let turned = operands.out.1[1] < operands.out.1[0];
-                let operands = if turned { operands.transposed() } else { operands };
+                let is_transposed = operands.out.1[1] < operands.out.1[0];
+                let operands = if is_transposed { operands.transposed() } else { operands };
                 operands.in_parts(alone, |Operands { sizes: [m, k, n], left, right, out, adds, negates }| {
                     let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
                     let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
@@ -233,12 +238,12 @@ number! {
 }
 
 /// Products of fewer steps read parts where they are, rather than from matrices of their own.
-const APART: usize = 1 << 14;
+const MIN_PRODUCTS_TO_SEPARATE: usize = 1 << 14;
 
 impl<R: Number + Add<Output = R>> Number for Complex<R> {
     unsafe fn product(operands: Operands<Self>, alone: bool) {
         let Operands { sizes: [m, k, n], left, right, out: (out, strides), adds, negates } = operands;
-        let apart = m * k * n >= APART;
+        let apart = m * k * n >= MIN_PRODUCTS_TO_SEPARATE;
         let mut memory = [Vec::new(), Vec::new(), Vec::new()];
         let [of_left, of_right, totals] = &mut memory;
         // SAFETY: as the caller promises.
@@ -283,15 +288,15 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 } else {
                     put(strides[1])
                 }
-                cooperative_yield::after(line_cost::<R>(n));
+                cooperative_yield::after(separation_cost::<R>(n));
             }
         }
     }
 }
 
 /// What it costs to take so many complex numbers apart, or to put them together.
-fn line_cost<R>(length: usize) -> Work {
-    cost::work(length, (4 * BYTE) * size_of::<R>() as Cost)
+fn separation_cost<R>(length: usize) -> Work {
+    cost::work(length, (4 * MEMORY_BYTE_COST) * size_of::<R>() as Cost)
 }
 
 /// The real and the imaginary parts of a matrix: in `own`, line by line, or where they are if not
@@ -301,11 +306,11 @@ fn line_cost<R>(length: usize) -> Work {
 ///
 /// What the sizes and strides reach must be there.
 unsafe fn parts<R: Number>(
-    (first, strides, _): Side<Complex<R>>,
+    (first, strides, _): StridedOperand<Complex<R>>,
     [rows, columns]: [usize; 2],
     apart: bool,
     own: &mut Vec<R>,
-) -> [Side<R>; 2] {
+) -> [StridedOperand<R>; 2] {
     let size = rows * columns;
     if !apart || own.try_reserve_exact(2 * size).is_err() {
         let twice = strides.map(|stride| 2 * stride);
@@ -328,7 +333,7 @@ unsafe fn parts<R: Number>(
             } else {
                 own.extend((0..length).map(|j| at(j, step)));
             }
-            cooperative_yield::after(line_cost::<R>(length));
+            cooperative_yield::after(separation_cost::<R>(length));
         }
     }
     let first = own.as_ptr();
@@ -403,9 +408,9 @@ pub fn subtract_within<T: Number>(
 ) {
     let ([m, n], [rows, k]) = (out.sizes(), left.sizes());
     let (right, how) = right;
-    let turned = how == Right::Adjoint;
+    let is_transposed = how == Right::Adjoint;
     let [mut inner, mut columns] = right.sizes();
-    if turned {
+    if is_transposed {
         (inner, columns) = (columns, inner);
     }
     assert!(rows == m && inner == k && columns == n && !out.meets(left) && !out.meets(right));
@@ -421,11 +426,11 @@ pub fn subtract_within<T: Number>(
     let data = data.as_mut_ptr();
     // SAFETY: the blocks lie within `data`, as just checked, so their first elements do.
     let (out, left, right) = unsafe { (data.add(first), data.add(left), data.add(right)) };
-    let right_strides = if turned { [1, stride] } else { [stride, 1] };
+    let right_strides = if is_transposed { [1, stride] } else { [stride, 1] };
     let operands = Operands {
         sizes: [m, k, n],
         left: (left.cast_const(), [stride, 1], false),
-        right: (right.cast_const(), right_strides, turned),
+        right: (right.cast_const(), right_strides, is_transposed),
         out: (out, [stride, 1]),
         adds: true,
         negates: true,
@@ -616,7 +621,7 @@ mod tests {
         {
             for line in [8, 16] {
                 for (cost, threads) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
-                    let grid = Grid::new(sizes, line, cost, threads);
+                    let grid = PartGrid::new(sizes, line, cost, threads);
                     let mut elements = 0;
                     for part in (0..grid.parts()).map(|part| grid.part(part)) {
                         let [rows, columns] = [part[0].len(), part[1].len()];
@@ -625,15 +630,18 @@ mod tests {
                             assert!(part.len() == size || part.len() >= line, "{part:?} of {sizes:?}");
                             assert_eq!(part.start % line, 0);
                         }
-                        assert!(grid.parts() == 1 || rows * columns > FEW, "{part:?} of {sizes:?}");
+                        assert!(
+                            grid.parts() == 1 || rows * columns > MAX_UNSPLIT_RESULT_ELEMENTS,
+                            "{part:?} of {sizes:?}"
+                        );
                     }
                     assert_eq!(elements, sizes[0] * sizes[1]);
                 }
             }
         }
-        assert_eq!(Grid::new([1000, 1000], 16, 1, 3).parts(), 8);
-        assert_eq!(Grid::new([94, 94], 16, 1, 2).part(1), [0..94, 48..94]);
-        assert_eq!(Grid::new([63, 63], 16, 1, 2).parts(), 2);
-        assert_eq!(Grid::new([1000, 1000], 16, PART / 250_000, 1).parts(), 4);
+        assert_eq!(PartGrid::new([1000, 1000], 16, 1, 3).parts(), 8);
+        assert_eq!(PartGrid::new([94, 94], 16, 1, 2).part(1), [0..94, 48..94]);
+        assert_eq!(PartGrid::new([63, 63], 16, 1, 2).parts(), 2);
+        assert_eq!(PartGrid::new([1000, 1000], 16, MAX_GEMM_PART_WORK / 250_000, 1).parts(), 4);
     }
 }

@@ -27,13 +27,13 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
 /// What reading an element and multiplying it costs, by its bytes.
-const BYTE: Cost = 20;
+const GEMV_BYTE_COST: Cost = 20;
 
 /// A lane of matrices whose rows are multiplied with a vector.
-pub trait Rows: Ring {
+pub trait MatrixVectorLane: Ring {
     /// Multiplies rows, `stride` elements apart, with a vector, reading the memory of the rows line
     /// by line; returns the rows for which that pays.
-    fn by_lines(
+    fn by_cache_lines(
         _stride: usize,
         _matrix: &[Self::Bytes],
         _vector: &[Self::Bytes],
@@ -42,20 +42,20 @@ pub trait Rows: Ring {
         0..0
     }
 }
-impl Rows for u8 {}
-impl Rows for u16 {}
-impl Rows for u32 {}
-impl Rows for u64 {}
-impl Rows for Complex<f32> {}
-impl Rows for Complex<f64> {}
+impl MatrixVectorLane for u8 {}
+impl MatrixVectorLane for u16 {}
+impl MatrixVectorLane for u32 {}
+impl MatrixVectorLane for u64 {}
+impl MatrixVectorLane for Complex<f32> {}
+impl MatrixVectorLane for Complex<f64> {}
 
 /// `Rows` of floats: the lanes of a vector, the vectors of a chunk of stripes, and the rows whose
 /// sums fit registers, for vectors of 64 and of 32 bytes.
-macro_rules! rows_by_lines {
+macro_rules! rows_by_cache_lines {
     ($t:ty, [$($wide:literal),*], [$($narrow:literal),*]) => {
-        impl Rows for $t {
+        impl MatrixVectorLane for $t {
             #[cfg(target_arch = "x86_64")]
-            fn by_lines(
+            fn by_cache_lines(
                 stride: usize,
                 matrix: &[Self::Bytes],
                 vector: &[Self::Bytes],
@@ -72,12 +72,12 @@ macro_rules! rows_by_lines {
         }
     };
 }
-rows_by_lines!(f32, [16, 2, 4], [8, 4, 2]);
-rows_by_lines!(f64, [8, 4, 4], [4, 8, 1]);
+rows_by_cache_lines!(f32, [16, 2, 4], [8, 4, 2]);
+rows_by_cache_lines!(f64, [8, 4, 4], [4, 8, 1]);
 
 /// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
 /// densely, `stride` elements apart. `alone` if others run beside it.
-pub fn rows<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
+pub fn rows<T: MatrixVectorLane>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
     let width = size_of::<T>();
     parallel::fill(out, out.len() / width, cost(vector, alone), |first, out| {
         rows_alone::<T>(stride, &matrix[first * stride * width..], vector, out);
@@ -85,8 +85,13 @@ pub fn rows<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]
 }
 
 /// The same on the calling thread.
-pub(in crate::exec) fn rows_alone<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
-    vectorize(Product::<T, true> { stride, matrix, vector, out, lane: PhantomData });
+pub(in crate::exec) fn rows_alone<T: MatrixVectorLane>(
+    stride: usize,
+    matrix: &[u8],
+    vector: &[u8],
+    out: &mut [u8],
+) {
+    vectorize(GemvLoop::<T, true> { stride, matrix, vector, out, lane: PhantomData });
 }
 
 /// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
@@ -94,7 +99,7 @@ pub(in crate::exec) fn rows_alone<T: Rows>(stride: usize, matrix: &[u8], vector:
 /// # Errors
 ///
 /// If there is no memory for sums of parts.
-pub fn columns<T: Rows>(
+pub fn columns<T: MatrixVectorLane>(
     stride: usize,
     matrix: &[u8],
     vector: &[u8],
@@ -103,16 +108,16 @@ pub fn columns<T: Rows>(
 ) -> Result<(), TryReserveError> {
     in_chunks::<T>(vector, out, cost(vector, alone), |first, vector, column, out| {
         let matrix = &matrix[(first * stride + column) * size_of::<T>()..];
-        vectorize(Product::<T, false> { stride, matrix, vector, out, lane: PhantomData });
+        vectorize(GemvLoop::<T, false> { stride, matrix, vector, out, lane: PhantomData });
     })
 }
 
 /// What an element of the result costs.
 fn cost(vector: &[u8], alone: bool) -> Cost {
-    if alone { 0 } else { BYTE * vector.len() as Cost }
+    if alone { 0 } else { GEMV_BYTE_COST * vector.len() as Cost }
 }
 
-struct Product<'a, T, const BY_ROWS: bool> {
+struct GemvLoop<'a, T, const BY_ROWS: bool> {
     stride: usize,
     matrix: &'a [u8],
     vector: &'a [u8],
@@ -120,7 +125,7 @@ struct Product<'a, T, const BY_ROWS: bool> {
     lane: PhantomData<T>,
 }
 
-impl<T: Rows, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
+impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
@@ -136,11 +141,11 @@ impl<T: Rows, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
 }
 
 /// Columns that are added up at a time: so much of each row is read at once.
-const COLUMNS: usize = 2048;
+const GEMV_BLOCK_COLUMNS: usize = 2048;
 
 /// Factors of a chunk, at least and at most, and how many chunks there are if that allows it.
-const FACTORS: Range<usize> = 64..4096;
-const CHUNKS: usize = 16;
+const GEMV_CHUNK_FACTORS: Range<usize> = 64..4096;
+const GEMV_CHUNKS: usize = 16;
 
 /// Sums of products with the elements of a vector, each for many columns: chunks of the vector are
 /// shared out rather than few columns, which would be read piece by piece, and their sums added up
@@ -158,9 +163,9 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
 ) -> Result<(), TryReserveError> {
     let width = size_of::<T>();
     let (k, n) = (vector.len() / width, out.len() / width);
-    let chunks = (k / FACTORS.start).clamp(1, CHUNKS).max(k / FACTORS.end);
+    let chunks = (k / GEMV_CHUNK_FACTORS.start).clamp(1, GEMV_CHUNKS).max(k / GEMV_CHUNK_FACTORS.end);
     let factors = k.div_ceil(chunks).next_multiple_of(ROWS_PER_PASS);
-    let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(COLUMNS)));
+    let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(GEMV_BLOCK_COLUMNS)));
     let add = |chunk: usize, column: usize, out: &mut [u8]| {
         let (start, end) = (chunk * factors, ((chunk + 1) * factors).min(k));
         add(start, &vector[start * width..end * width], column, out);
@@ -179,20 +184,20 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
         add(chunk, column, &mut sums[..columns.min(n - column) * width])
     });
     for (out, sums) in out.chunks_mut(columns * width).zip(memory.chunks_exact(chunks * columns * width)) {
-        vectorize(Total::<T> { sums, columns, out, lane: PhantomData });
+        vectorize(ChunkTotalLoop::<T> { sums, columns, out, lane: PhantomData });
     }
     Ok(())
 }
 
 /// Adds up the sums of chunks, `columns` elements apart.
-struct Total<'a, T> {
+struct ChunkTotalLoop<'a, T> {
     sums: &'a [u8],
     columns: usize,
     out: &'a mut [u8],
     lane: PhantomData<T>,
 }
 
-impl<T: Ring> Vectorized for Total<'_, T> {
+impl<T: Ring> Vectorized for ChunkTotalLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -209,7 +214,12 @@ impl<T: Ring> Vectorized for Total<'_, T> {
 }
 
 #[inline(always)]
-fn fold_rows<T: Rows>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+fn fold_rows<T: MatrixVectorLane>(
+    matrix: &[T::Bytes],
+    vector: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
     if T::ANY_ORDER {
         // The compiler finds better stripes.
         for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
@@ -218,7 +228,7 @@ fn fold_rows<T: Rows>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, o
         }
         return;
     }
-    let done = T::by_lines(stride, matrix, vector, out);
+    let done = T::by_cache_lines(stride, matrix, vector, out);
     let (before, after) = out.split_at_mut(done.start);
     striped::<T, T, STRIPES>(matrix, vector, stride, before);
     let rest = matrix.get(done.end * stride..).unwrap_or(&[]);
@@ -226,7 +236,7 @@ fn fold_rows<T: Rows>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, o
 }
 
 /// Rows that are folded side by side, so that one doesn't wait for itself.
-pub(in crate::exec) const ROWS: usize = 4;
+pub(in crate::exec) const GEMV_ROWS_SIDE_BY_SIDE: usize = 4;
 
 /// The products of rows, `stride` elements apart, with a vector, in so many stripes.
 #[inline(always)]
@@ -237,28 +247,29 @@ pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     out: &mut [T::Bytes],
 ) {
     // Registers hold the sums of as many rows of no more than eight bytes.
-    let together = if size_of::<S>() <= 8 { out.len() / ROWS * ROWS } else { 0 };
-    let (grouped, rest) = out.split_at_mut(together);
-    let groups = grouped.as_chunks_mut::<ROWS>().0;
-    let (most, last) = matrix.split_at((together * stride).min(matrix.len()));
-    for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
+    let grouped_rows =
+        if size_of::<S>() <= 8 { out.len() / GEMV_ROWS_SIDE_BY_SIDE * GEMV_ROWS_SIDE_BY_SIDE } else { 0 };
+    let (grouped, rest) = out.split_at_mut(grouped_rows);
+    let groups = grouped.as_chunks_mut::<GEMV_ROWS_SIDE_BY_SIDE>().0;
+    let (most, last) = matrix.split_at((grouped_rows * stride).min(matrix.len()));
+    for (slots, rows) in groups.iter_mut().zip(most.chunks(GEMV_ROWS_SIDE_BY_SIDE * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
-        fold_together::<T, S, STRIPES, ROWS>(rows, vector, slots);
+        fold_side_by_side::<T, S, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(rows, vector, slots);
     }
     for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
-        fold_together::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
+        fold_side_by_side::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
     }
 }
 
 #[inline(always)]
-fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
+fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     rows: [&[T::Bytes]; N],
     vector: &[T::Bytes],
     out: &mut [T::Bytes; N],
 ) {
     let chunks = vector.as_chunks::<STRIPES>().0;
     let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
-    let mut sums = [[S::NONE; STRIPES]; N];
+    let mut sums = [[S::EMPTY; STRIPES]; N];
     for (i, vector) in chunks.iter().enumerate() {
         for (sums, row) in sums.iter_mut().zip(&row_chunks) {
             for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {

@@ -35,26 +35,40 @@ pub fn multiply<
         return NONE;
     }
     let alike = (stride * width).is_multiple_of(line) && bytes.is_multiple_of(width);
-    let past = if alike { bytes / width } else { 0 };
-    let (striped, skipped) = (vector.len() / STRIPES * STRIPES, if past == 0 { 0 } else { ROWS });
+    let line_offset = if alike { bytes / width } else { 0 };
+    let (striped, skipped) = (vector.len() / STRIPES * STRIPES, if line_offset == 0 { 0 } else { ROWS });
     // Lines of the first rows may begin before the matrix, and those of the last end after it.
-    let end = (ROWS - 1) * stride + (striped + LANES - past).max(vector.len());
+    let end = (ROWS - 1) * stride + (striped + LANES - line_offset).max(vector.len());
     let groups = matrix.len().checked_sub(end).map_or(0, |rest| rest / (ROWS * stride) + 1);
     let rows = skipped..groups.min(out.len() / ROWS) * ROWS;
     let Some(out) = out.get_mut(rows.clone()) else { return NONE };
     let mut ends = [[T::ZERO.store(); LANES]; 2];
-    ends[0][past..].copy_from_slice(&vector[..LANES - past]);
-    ends[1][..past].copy_from_slice(&vector[striped - past..striped]);
-    let matrix = &matrix[skipped * stride - past..];
-    set.run(Lines::<S, T, LANES, VECTORS, ROWS> { set, past, stride, matrix, vector, ends, out });
+    ends[0][line_offset..].copy_from_slice(&vector[..LANES - line_offset]);
+    ends[1][..line_offset].copy_from_slice(&vector[striped - line_offset..striped]);
+    let matrix = &matrix[skipped * stride - line_offset..];
+    set.run(CacheLineGemvLoop::<S, T, LANES, VECTORS, ROWS> {
+        set,
+        line_offset,
+        stride,
+        matrix,
+        vector,
+        ends,
+        out,
+    });
     rows
 }
 
-struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTORS: usize, const ROWS: usize>
-{
+struct CacheLineGemvLoop<
+    'a,
+    S: InstructionSet,
+    T: Fused<S>,
+    const LANES: usize,
+    const VECTORS: usize,
+    const ROWS: usize,
+> {
     set: S,
     /// Elements from the beginning of a line to the first of each row.
-    past: usize,
+    line_offset: usize,
     stride: usize,
     /// From the line of the first row on.
     matrix: &'a [T::Bytes],
@@ -65,18 +79,18 @@ struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTO
 }
 
 impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
-    Vectorized for Lines<'_, S, T, LANES, VECTORS, ROWS>
+    Vectorized for CacheLineGemvLoop<'_, S, T, LANES, VECTORS, ROWS>
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Lines { set, past, stride, matrix, vector, ends, out } = self;
+        let CacheLineGemvLoop { set, line_offset, stride, matrix, vector, ends, out } = self;
         let lines = vector.len() / STRIPES * VECTORS;
         let ends = [T::read(set, &ends[0]), T::read(set, &ends[1])];
-        let before = (1_u16 << past) - 1;
+        let before = (1_u16 << line_offset) - 1;
         let zero = <T as Products<S>>::splat(set, T::ZERO);
-        let middle = &vector[LANES - past..].as_chunks::<LANES>().0[..lines - 1];
+        let middle = &vector[LANES - line_offset..].as_chunks::<LANES>().0[..lines - 1];
         for (group, out) in out.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
             let mut rows = [matrix; ROWS];
             for (i, row) in rows.iter_mut().enumerate() {
@@ -116,7 +130,7 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                 // Whose order is the same wherever among them the first stripe is.
                 let mut lanes = [T::ZERO; LANES];
                 <T as Products<S>>::store(set, by_halves(sums[i], |a, b| T::sum(set, a, b)), &mut lanes);
-                let row = &rows[i][past..][..vector.len()];
+                let row = &rows[i][line_offset..][..vector.len()];
                 out[i] = with_rest::<T, T, STRIPES>(by_halves(lanes, Ring::add), row, vector);
             }
         }

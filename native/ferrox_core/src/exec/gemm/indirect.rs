@@ -17,14 +17,14 @@ use crate::exec::simd::{Vectorized, by_vectors, dispatch, fuses};
 
 /// Rows and vectors of columns whose sums are in registers: of 32 with 64 bytes, or of 16 with 32.
 #[cfg(target_arch = "x86_64")]
-const WIDE: [usize; 2] = [8, 3];
-const NARROW: [usize; 2] = [6, 2];
+const INDIRECT_TILE_AVX512: [usize; 2] = [8, 3];
+const INDIRECT_TILE_32_BYTES: [usize; 2] = [6, 2];
 
 /// Rows of the result are best split at multiples of this.
-pub const HEIGHT: usize = 24;
+pub const PANEL_ROW_MULTIPLE: usize = 24;
 
 /// Products that are added up for all rows before the next.
-const DEPTH: usize = 256;
+const INDIRECT_BLOCK_STEPS: usize = 256;
 
 /// Some rows and columns of a product.
 pub struct Panel<'a, 'b, T: Lane> {
@@ -54,24 +54,31 @@ pub struct Kernel {
 impl Kernel {
     /// `None` where there are no instructions for it.
     #[must_use]
-    pub fn of<T: Panels>() -> Option<Self> {
+    pub fn of<T: PanelFloat>() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Avx512::detect() {
-            return Some(Kernel { vector: <T as Products<Avx512>>::LANES, strip: WIDE[1], wide: Some(wide) });
+            return Some(Kernel {
+                vector: <T as Products<Avx512>>::LANES,
+                strip: INDIRECT_TILE_AVX512[1],
+                wide: Some(wide),
+            });
         }
         fuses().then_some(Kernel {
-            vector: T::NARROW,
-            strip: NARROW[1],
+            vector: T::LANES_OF_32_BYTES,
+            strip: INDIRECT_TILE_32_BYTES[1],
             #[cfg(target_arch = "x86_64")]
             wide: None,
         })
     }
 
     /// Multiplies.
-    pub fn run<T: Panels>(self, panel: Panel<'_, '_, T>) {
+    pub fn run<T: PanelFloat>(self, panel: Panel<'_, '_, T>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = self.wide {
-            return wide.run(With::<_, _, { WIDE[0] }, { WIDE[1] }> { arms: wide, panel });
+            return wide.run(PanelLoop::<_, _, { INDIRECT_TILE_AVX512[0] }, { INDIRECT_TILE_AVX512[1] }> {
+                set: wide,
+                panel,
+            });
         }
         T::narrow(panel);
     }
@@ -86,16 +93,16 @@ pub fn cost(width: usize, products: usize) -> Cost {
 
 /// What a processor with vectors of 64 bytes can do more.
 #[cfg(target_arch = "x86_64")]
-pub trait Best: Fused<Avx512> {}
+pub trait WideFloat: Fused<Avx512> {}
 #[cfg(target_arch = "x86_64")]
-impl<T: Fused<Avx512>> Best for T {}
+impl<T: Fused<Avx512>> WideFloat for T {}
 #[cfg(not(target_arch = "x86_64"))]
-use Lane as Best;
+use Lane as WideFloat;
 
 /// Floats that panels are made of.
-pub trait Panels: Best + Default {
+pub trait PanelFloat: WideFloat + Default {
     /// Elements of a vector of 32 bytes.
-    const NARROW: usize;
+    const LANES_OF_32_BYTES: usize;
     /// `self * a + b`, rounded once.
     #[must_use]
     fn fused(self, a: Self, b: Self) -> Self;
@@ -105,14 +112,14 @@ pub trait Panels: Best + Default {
 
 macro_rules! panels {
     ($($t:ty, $lanes:literal;)*) => {$(
-        impl Panels for $t {
-            const NARROW: usize = $lanes;
+        impl PanelFloat for $t {
+            const LANES_OF_32_BYTES: usize = $lanes;
             #[inline(always)]
             fn fused(self, a: $t, b: $t) -> $t {
                 self.mul_add(a, b)
             }
             fn narrow(panel: Panel<'_, '_, $t>) {
-                dispatch(With::<_, _, { NARROW[0] }, { NARROW[1] }> { arms: Portable::<$lanes>, panel });
+                dispatch(PanelLoop::<_, _, { INDIRECT_TILE_32_BYTES[0] }, { INDIRECT_TILE_32_BYTES[1] }> { set: Portable::<$lanes>, panel });
             }
         }
     )*};
@@ -123,7 +130,7 @@ panels! {
 }
 
 /// Vectors of an instruction set.
-trait Arms<T: Lane>: Copy {
+trait FusedVectors<T: Lane>: Copy {
     const LANES: usize;
     type Vector: Copy;
     fn splat(self, value: T) -> Self::Vector;
@@ -138,7 +145,7 @@ trait Arms<T: Lane>: Copy {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Panels> Arms<T> for Avx512 {
+impl<T: PanelFloat> FusedVectors<T> for Avx512 {
     const LANES: usize = <T as Products<Avx512>>::LANES;
     type Vector = T::Vector;
     #[inline(always)]
@@ -171,7 +178,7 @@ impl<T: Panels> Arms<T> for Avx512 {
 #[derive(Clone, Copy)]
 struct Portable<const N: usize>;
 
-impl<T: Panels, const N: usize> Arms<T> for Portable<N> {
+impl<T: PanelFloat, const N: usize> FusedVectors<T> for Portable<N> {
     const LANES: usize = N;
     type Vector = [T; N];
     #[inline(always)]
@@ -218,18 +225,21 @@ impl<T: Panels, const N: usize> Arms<T> for Portable<N> {
 }
 
 /// A panel and the vectors it is multiplied with, `R` rows and `S` vectors at a time.
-struct With<'a, 'b, A, T: Lane, const R: usize, const S: usize> {
-    arms: A,
+struct PanelLoop<'a, 'b, A, T: Lane, const R: usize, const S: usize> {
+    set: A,
     panel: Panel<'a, 'b, T>,
 }
 
-impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> Vectorized for With<'_, '_, A, T, R, S> {
+impl<A: FusedVectors<T>, T: Lane + Default, const R: usize, const S: usize> Vectorized
+    for PanelLoop<'_, '_, A, T, R, S>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(mut self) {
         let Panel { steps, right, lanes, .. } = self.panel;
-        let rows = if steps.len() > DEPTH { self.panel.out.len().next_multiple_of(R) } else { R };
+        let rows =
+            if steps.len() > INDIRECT_BLOCK_STEPS { self.panel.out.len().next_multiple_of(R) } else { R };
         let mut memory = vec![T::default(); rows * S * A::LANES];
         let mut at = 0;
         for (i, lanes) in lanes.chunks(S).enumerate() {
@@ -250,29 +260,29 @@ pub fn columns(lanes: &[u16]) -> usize {
     lanes.iter().map(|mask| mask.count_ones() as usize).sum()
 }
 
-impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> With<'_, '_, A, T, R, S> {
+impl<A: FusedVectors<T>, T: Lane + Default, const R: usize, const S: usize> PanelLoop<'_, '_, A, T, R, S> {
     /// All rows, in `V` vectors of columns, which are written from `at` on. Sums so far are in
     /// `memory`.
     #[inline(always)]
     fn strip<const V: usize>(&mut self, right: &[T::Bytes], lanes: &[u16], at: usize, memory: &mut [T]) {
         let Panel { left, steps, ref mut out, .. } = self.panel;
         let (depth, rows, size) = (steps.len(), out.len(), R * V * A::LANES);
-        for (part, steps) in steps.chunks(DEPTH).enumerate() {
-            let (first, end) = (part * DEPTH, part * DEPTH + steps.len());
+        for (part, steps) in steps.chunks(INDIRECT_BLOCK_STEPS).enumerate() {
+            let (first, end) = (part * INDIRECT_BLOCK_STEPS, part * INDIRECT_BLOCK_STEPS + steps.len());
             for row in (0..rows).step_by(R) {
                 // Where rows are missing, the last one stands for them.
                 let left: [&[T::Bytes]; R] =
                     std::array::from_fn(|i| &left[(row + i).min(rows - 1) * depth..][first..end]);
-                let start = if depth > DEPTH { row * V * A::LANES } else { 0 };
+                let start = if depth > INDIRECT_BLOCK_STEPS { row * V * A::LANES } else { 0 };
                 let sums = &mut memory[start..start + size];
-                add::<A, T, R, V>(self.arms, part == 0, left, right, steps, sums);
+                add::<A, T, R, V>(self.set, part == 0, left, right, steps, sums);
                 if end < depth {
                     continue;
                 }
                 for (sums, out) in sums.chunks_exact(V * A::LANES).zip(&mut out[row..]) {
                     let mut at = at;
                     for (sum, &mask) in sums.chunks_exact(A::LANES).zip(lanes) {
-                        self.arms.write_where(mask, self.arms.load(sum), &mut out[at..]);
+                        self.set.write_where(mask, self.set.load(sum), &mut out[at..]);
                         at += mask.count_ones() as usize;
                     }
                 }
@@ -284,8 +294,8 @@ impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> With<'_, '_,
 /// Adds products to the sums of `R` rows and `V` vectors of columns. Loops over indices, all of
 /// constant length, are what keeps the sums in registers: with iterators they stay in memory.
 #[inline(always)]
-fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
-    arms: A,
+fn add<A: FusedVectors<T>, T: Lane + Default, const R: usize, const V: usize>(
+    set: A,
     starts: bool,
     left: [&[T::Bytes]; R],
     right: &[T::Bytes],
@@ -293,12 +303,12 @@ fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
     memory: &mut [T],
 ) {
     let memory = &mut memory[..R * V * A::LANES];
-    let zero = arms.splat(T::default());
+    let zero = set.splat(T::default());
     let mut sums = [[zero; V]; R];
     if !starts {
         for row in 0..R {
             for i in 0..V {
-                sums[row][i] = arms.load(&memory[(row * V + i) * A::LANES..]);
+                sums[row][i] = set.load(&memory[(row * V + i) * A::LANES..]);
             }
         }
     }
@@ -311,18 +321,18 @@ fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
         let right = &right[steps[step]..][..V * A::LANES];
         let mut vectors = [zero; V];
         for i in 0..V {
-            vectors[i] = arms.read(&right[i * A::LANES..]);
+            vectors[i] = set.read(&right[i * A::LANES..]);
         }
         for row in 0..R {
-            let factor = arms.splat(T::load(rows[row][step]));
+            let factor = set.splat(T::load(rows[row][step]));
             for i in 0..V {
-                sums[row][i] = arms.add_product(sums[row][i], factor, vectors[i]);
+                sums[row][i] = set.add_product(sums[row][i], factor, vectors[i]);
             }
         }
     }
     for row in 0..R {
         for i in 0..V {
-            arms.store(sums[row][i], &mut memory[(row * V + i) * A::LANES..]);
+            set.store(sums[row][i], &mut memory[(row * V + i) * A::LANES..]);
         }
     }
 }

@@ -13,11 +13,11 @@ use crate::exec::threads::cooperative_yield;
 
 /// Rows and vectors of the result whose sums are in registers: of 32 with 64 bytes, or of 16 with
 /// 32.
-const WIDE: [usize; 2] = [8, 1];
-const NARROW: [usize; 2] = [4, 2];
+const INTEGER_TILE_AVX512: [usize; 2] = [8, 1];
+const INTEGER_TILE_AVX2: [usize; 2] = [4, 2];
 
 /// Rows of the right matrix in a strip.
-const DEPTH: usize = 256;
+const INTEGER_STRIP_ROWS: usize = 256;
 
 /// An element, and what its products are added up in.
 pub trait Tiled: Lane {
@@ -56,16 +56,32 @@ tiled! {
 pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     if let Some(set) = Avx512::detect() {
-        Product::<_, T, { WIDE[0] }, { WIDE[1] }> { set, k, n, left, right, out }.multiply()
+        IntegerProductLoop::<_, T, { INTEGER_TILE_AVX512[0] }, { INTEGER_TILE_AVX512[1] }> {
+            set,
+            k,
+            n,
+            left,
+            right,
+            out,
+        }
+        .multiply()
     } else if let Some(set) = Avx2::detect() {
-        Product::<_, T, { NARROW[0] }, { NARROW[1] }> { set, k, n, left, right, out }.multiply()
+        IntegerProductLoop::<_, T, { INTEGER_TILE_AVX2[0] }, { INTEGER_TILE_AVX2[1] }> {
+            set,
+            k,
+            n,
+            left,
+            right,
+            out,
+        }
+        .multiply()
     } else {
         false
     }
 }
 
 /// `R` rows and `V` vectors of columns at a time.
-struct Product<'a, S, T: Tiled, const R: usize, const V: usize> {
+struct IntegerProductLoop<'a, S, T: Tiled, const R: usize, const V: usize> {
     set: S,
     k: usize,
     n: usize,
@@ -74,7 +90,7 @@ struct Product<'a, S, T: Tiled, const R: usize, const V: usize> {
     out: &'a mut [T::Bytes],
 }
 
-impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Product<'_, S, T, R, V>
+impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> IntegerProductLoop<'_, S, T, R, V>
 where
     T::Sum: Products<S>,
 {
@@ -87,7 +103,8 @@ where
     }
 }
 
-impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized for Product<'_, S, T, R, V>
+impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized
+    for IntegerProductLoop<'_, S, T, R, V>
 where
     T::Sum: Products<S>,
 {
@@ -95,22 +112,22 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let Product { set, k, n, left, right, out } = self;
+        let IntegerProductLoop { set, k, n, left, right, out } = self;
         let lanes = V * <T::Sum as Products<S>>::LANES;
         let all_rows = out.len() / n;
-        let mut strip = Vec::with_capacity(k.min(DEPTH) * lanes);
+        let mut strip = Vec::with_capacity(k.min(INTEGER_STRIP_ROWS) * lanes);
         for column in (0..n).step_by(lanes) {
             let columns = column..n.min(column + lanes);
-            for step in (0..k).step_by(DEPTH) {
+            for step in (0..k).step_by(INTEGER_STRIP_ROWS) {
                 strip.clear();
-                let steps = DEPTH.min(k - step);
+                let steps = INTEGER_STRIP_ROWS.min(k - step);
                 strip.resize(steps * lanes, T::Sum::default());
                 for (slots, row) in strip.chunks_exact_mut(lanes).zip(right[step * n..].chunks(n)) {
                     widen::<T>(lanes, &row[columns.clone()], slots);
                 }
                 let rows = k * R;
                 let (mut left, mut out) = (&left[step..], &mut out[column..]);
-                let tile = Tile { set, k, n, width: columns.len(), starts: step == 0 };
+                let tile = RegisterTile { set, k, n, width: columns.len(), starts: step == 0 };
                 while out.len() >= (R - 1) * n + columns.len() {
                     tile.add::<T, R, V>(left, &strip, out);
                     left = left.get(rows..).unwrap_or(&[]);
@@ -128,7 +145,7 @@ where
 }
 
 /// Some rows of the result, in the columns of a strip.
-struct Tile<S> {
+struct RegisterTile<S> {
     set: S,
     k: usize,
     n: usize,
@@ -137,7 +154,7 @@ struct Tile<S> {
     starts: bool,
 }
 
-impl<S: InstructionSet> Tile<S> {
+impl<S: InstructionSet> RegisterTile<S> {
     /// Adds the products of the steps of a strip. Loops over indices, all of constant length, are
     /// what keeps the sums in registers.
     #[inline(always)]
@@ -149,7 +166,7 @@ impl<S: InstructionSet> Tile<S> {
     ) where
         T::Sum: Products<S>,
     {
-        let &Tile { set, k, n, width, starts } = self;
+        let &RegisterTile { set, k, n, width, starts } = self;
         let vector = <T::Sum as Products<S>>::LANES;
         let lanes = V * vector;
         let steps = strip.len() / lanes;

@@ -95,30 +95,30 @@ fn converted(
 
 /// Multiplies dense matrices of `[m, k]` by `[k, n]`, one after the other, as many as the result
 /// holds.
-pub type InOrderLoop = fn([usize; 3], &[u8], &[u8], &mut [u8]);
+pub type DenseProductFn = fn([usize; 3], &[u8], &[u8], &mut [u8]);
 
 /// The loop that adds products up in order, for `n` columns.
 #[must_use]
-pub fn in_order_loop(lane: DType, n: usize) -> InOrderLoop {
-    macro_rules! each {
+pub fn in_order_loop(lane: DType, n: usize) -> DenseProductFn {
+    macro_rules! each_matrix {
         ($width:expr, $multiply:expr) => {
-            |sizes, left, right, out| each($width, sizes, [left, right], out, $multiply)
+            |sizes, left, right, out| each_matrix($width, sizes, [left, right], out, $multiply)
         };
     }
     match lane {
-        DType::C128 => each!(16, in_order::ordered::<Complex<f64>>),
+        DType::C128 => each_matrix!(16, in_order::multiply_in_order::<Complex<f64>>),
         DType::F32 if n == 1 => {
-            each!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
+            each_matrix!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
         }
         DType::F32 => small::multiply::<f32>,
-        DType::F64 if n == 1 => each!(8, small::with_vector_in_order),
+        DType::F64 if n == 1 => each_matrix!(8, small::with_vector_in_order),
         _ => small::multiply::<f64>,
     }
 }
 
 /// Multiplies one matrix after the other, of elements of a width.
 #[inline]
-fn each(
+fn each_matrix(
     width: usize,
     [m, k, n]: [usize; 3],
     [left, right]: [&[u8]; 2],

@@ -51,11 +51,11 @@ ring!(Complex<f32>, Complex<f64>; false, Complex::ZERO, c, a, b => c + a * b, c 
 pub(in crate::exec) const ORDERED_WORD_COST: Cost = 60;
 
 /// Cost of a row of the result apart from its products.
-const ROW_COST: Cost = 2_000;
+const ORDERED_ROW_COST: Cost = 2_000;
 
 /// Cost of `n` elements of the result of `k` products each, added up in order.
 pub(in crate::exec) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
-    ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ROW_COST
+    ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ORDERED_ROW_COST
 }
 
 /// Columns of the result that are added up in one pass over the rows, so that they stay in the
@@ -113,7 +113,7 @@ pub(in crate::exec) fn add_rows<T: Ring>(
 /// Sums of products of elements `T`.
 pub(in crate::exec) trait Sum<T: Lane>: Copy {
     /// The sum of none.
-    const NONE: Self;
+    const EMPTY: Self;
     /// One more.
     fn add_product(self, a: T, b: T) -> Self;
     /// Two sums together.
@@ -123,7 +123,7 @@ pub(in crate::exec) trait Sum<T: Lane>: Copy {
 }
 
 impl<T: Ring> Sum<T> for T {
-    const NONE: T = T::ZERO;
+    const EMPTY: T = T::ZERO;
     #[inline(always)]
     fn add_product(self, a: T, b: T) -> T {
         Ring::add_product(self, a, b)

@@ -11,16 +11,16 @@ use crate::exec::gemm::{blocked, mixed};
 pub const MAX_ORDERED_PRODUCTS: usize = 4096;
 
 /// Cost of writing an element of the result. (`kernels`: dot_of_tall_f32, conv_f32.)
-pub const WRITE_COST: Cost = 200;
+pub const PRODUCT_WRITE_COST: Cost = 200;
 
 /// Cost of an element of an operand that may have to be moved first.
-const MOVE_COST: Cost = 100;
+const OPERAND_MOVE_COST: Cost = 100;
 
 /// Cost of an element of an operand that is converted first.
-const CONVERT_COST: Cost = 500;
+const OPERAND_CONVERT_COST: Cost = 500;
 
 /// Cost of a matrix of a batch apart from its elements.
-const MATRIX_COST: Cost = 100_000;
+const BATCH_MATRIX_COST: Cost = 100_000;
 
 /// The loops of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +95,9 @@ impl Strategy {
         match self.method {
             // Written while others are multiplied.
             Method::Blocked | Method::Mixed | Method::MatrixVector if !self.lane.is_integer() => {
-                blocked_cost(self.lane).saturating_mul(k as Cost).max(WRITE_COST)
+                blocked_cost(self.lane).saturating_mul(k as Cost).max(PRODUCT_WRITE_COST)
             }
-            _ => product_cost(self.lane).saturating_mul(k as Cost).saturating_add(WRITE_COST),
+            _ => product_cost(self.lane).saturating_mul(k as Cost).saturating_add(PRODUCT_WRITE_COST),
         }
     }
 
@@ -106,16 +106,16 @@ impl Strategy {
     pub fn work(&self, batches: usize, dtypes: [DType; 2]) -> Work {
         let [m, k, n] = self.sizes;
         let size = |[rows, columns]: [usize; 2]| batches.saturating_mul(rows).saturating_mul(columns);
-        let mut work =
-            cost::work(size([m, n]), self.element_cost()).saturating_add(cost::work(batches, MATRIX_COST));
+        let mut work = cost::work(size([m, n]), self.element_cost())
+            .saturating_add(cost::work(batches, BATCH_MATRIX_COST));
         for ((dtype, read), sizes) in dtypes.into_iter().zip(self.reads).zip([[m, k], [k, n]]) {
             // What is multiplied a few times only is converted on the way.
             let conversion = match () {
                 () if dtype == self.lane => 0,
-                () if read != self.lane => mixed::ELEMENT_COST,
-                () => CONVERT_COST,
+                () if read != self.lane => mixed::MIXED_ELEMENT_COST,
+                () => OPERAND_CONVERT_COST,
             };
-            work = work.saturating_add(cost::work(size(sizes), MOVE_COST + conversion));
+            work = work.saturating_add(cost::work(size(sizes), OPERAND_MOVE_COST + conversion));
         }
         work
     }

@@ -4,7 +4,7 @@
 //! next one page by page, as each is first touched: for a block of 256 KB that costs
 //! several times what a Fourier transform of it does. Technique: blocks of some sizes,
 //! a few to each power of two, are kept for the next that asks for such a size, up to
-//! `KEPT` bytes of them. Everything else, and whoever comes while another thread is at
+//! `MAX_KEPT_BYTES` bytes of them. Everything else, and whoever comes while another thread is at
 //! the list, is served by the system.
 
 #![allow(unsafe_code, reason = "allocators are unsafe to call")]
@@ -13,35 +13,35 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 
 /// Blocks below this size are the system's: those it keeps itself.
-const LEAST: usize = 1 << 16;
+const MIN_KEPT_BLOCK_BYTES: usize = 1 << 16;
 
 /// And those above this size: what they are used for takes longer than their pages.
-const MOST: usize = KEPT / 2;
+const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
 
 /// So many bytes are kept.
-const KEPT: usize = 64 << 20;
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// So many blocks are kept.
-const BLOCKS: usize = 64;
+const MAX_KEPT_BLOCKS: usize = 64;
 
 /// What every block that may be kept is aligned to, as gemm asks for.
-const ALIGN: usize = 128;
+const KEPT_BLOCK_ALIGN: usize = 128;
 
 /// The allocator, for `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Recycler {
-    free: Mutex<Free>,
+    free: Mutex<FreeList>,
 }
 
 /// Blocks by address, the oldest first.
 #[derive(Debug)]
-struct Free {
-    blocks: [(usize, usize); BLOCKS],
+struct FreeList {
+    blocks: [(usize, usize); MAX_KEPT_BLOCKS],
     count: usize,
     bytes: usize,
 }
 
-impl Free {
+impl FreeList {
     /// The latest block of a size.
     fn take(&mut self, size: usize) -> Option<usize> {
         let index = self.blocks[..self.count].iter().rposition(|block| block.1 == size)?;
@@ -58,7 +58,7 @@ impl Free {
 
     /// Whether there is room for one more.
     fn has_room(&self, size: usize) -> bool {
-        self.count < BLOCKS && self.bytes + size <= KEPT
+        self.count < MAX_KEPT_BLOCKS && self.bytes + size <= MAX_KEPT_BYTES
     }
 
     fn push(&mut self, address: usize, size: usize) {
@@ -72,11 +72,11 @@ impl Free {
 /// if it is not one to keep.
 fn block(layout: Layout) -> Option<Layout> {
     let size = layout.size();
-    if !(LEAST..=MOST).contains(&size) || layout.align() > ALIGN {
+    if !(MIN_KEPT_BLOCK_BYTES..=MAX_KEPT_BLOCK_BYTES).contains(&size) || layout.align() > KEPT_BLOCK_ALIGN {
         return None;
     }
     let step = size.next_power_of_two() / 8;
-    Layout::from_size_align(size.next_multiple_of(step), ALIGN).ok()
+    Layout::from_size_align(size.next_multiple_of(step), KEPT_BLOCK_ALIGN).ok()
 }
 
 impl Default for Recycler {
@@ -89,7 +89,7 @@ impl Recycler {
     /// One that keeps nothing yet.
     #[must_use]
     pub const fn new() -> Self {
-        Recycler { free: Mutex::new(Free { blocks: [(0, 0); BLOCKS], count: 0, bytes: 0 }) }
+        Recycler { free: Mutex::new(FreeList { blocks: [(0, 0); MAX_KEPT_BLOCKS], count: 0, bytes: 0 }) }
     }
 
     /// A kept block, or one of the system's; whether its bytes are zero.
@@ -119,10 +119,10 @@ impl Recycler {
         }
     }
 
-    fn free_oldest(free: &mut Free) {
+    fn free_oldest(free: &mut FreeList) {
         let size = free.blocks[0].1;
         let address = free.remove(0);
-        if let Ok(layout) = Layout::from_size_align(size, ALIGN) {
+        if let Ok(layout) = Layout::from_size_align(size, KEPT_BLOCK_ALIGN) {
             // SAFETY: the block came from the system with this layout, and the list was
             // its only owner.
             unsafe { System.dealloc(std::ptr::with_exposed_provenance_mut(address), layout) };
@@ -204,13 +204,20 @@ mod tests {
 
     #[test]
     fn a_block_is_never_smaller_and_wastes_little() {
-        for size in (LEAST..LEAST * 70).step_by(997).chain([LEAST, MOST, MOST - 1]) {
+        for size in (MIN_KEPT_BLOCK_BYTES..MIN_KEPT_BLOCK_BYTES * 70).step_by(997).chain([
+            MIN_KEPT_BLOCK_BYTES,
+            MAX_KEPT_BLOCK_BYTES,
+            MAX_KEPT_BLOCK_BYTES - 1,
+        ]) {
             let given = block(Layout::from_size_align(size, 8).expect("valid")).expect("kept");
             assert!(given.size() >= size && given.size() <= size + size / 4, "{size}: {given:?}");
         }
-        for size in [0, 1, LEAST - 1, MOST + 1] {
+        for size in [0, 1, MIN_KEPT_BLOCK_BYTES - 1, MAX_KEPT_BLOCK_BYTES + 1] {
             assert_eq!(block(Layout::from_size_align(size, 8).expect("valid")), None);
         }
-        assert_eq!(block(Layout::from_size_align(LEAST, 2 * ALIGN).expect("valid")), None);
+        assert_eq!(
+            block(Layout::from_size_align(MIN_KEPT_BLOCK_BYTES, 2 * KEPT_BLOCK_ALIGN).expect("valid")),
+            None
+        );
     }
 }

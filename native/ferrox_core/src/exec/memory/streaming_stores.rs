@@ -14,25 +14,25 @@ use crate::exec::simd::LINE;
 use crate::exec::threads::parallel;
 
 /// Results of fewer bytes are left to the caches.
-const LARGE: usize = 1 << 25;
+const MIN_STREAMED_BYTES: usize = 1 << 25;
 
 /// Bytes of a tile.
-const TILE: usize = 1 << 13;
+const STREAMED_TILE_BYTES: usize = 1 << 13;
 
 /// Whether a result is written past the caches.
 #[inline]
 #[must_use]
 pub fn is_large(out: &[u8]) -> bool {
-    out.len() >= LARGE
+    out.len() >= MIN_STREAMED_BYTES
 }
 
 /// Less than this is read and written before it would matter where lines begin.
-pub const LINED: usize = 1 << 14;
+pub const MIN_BYTES_TO_ALIGN: usize = 1 << 14;
 
 /// How many elements to compute first, so that those of the widest of some memory start with a
 /// line: a vector that lies on two takes two accesses. None where they never do.
 #[must_use]
-pub fn lead<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
+pub fn elements_before_line<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
     let (mut widest, mut bytes) = (0, 0);
     for (stream, width) in streams {
         if width > widest {
@@ -51,48 +51,55 @@ pub fn try_fill<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
-    lead: usize,
+    elements_before_line: usize,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     if !is_large(out) {
-        if lead == 0 || lead >= size || out.len() < LINED {
+        if elements_before_line == 0 || elements_before_line >= size || out.len() < MIN_BYTES_TO_ALIGN {
             return parallel::try_fill(out, size, cost, fill);
         }
-        let (head, body) = out.split_at_mut(out.len() / size * lead);
+        let (head, body) = out.split_at_mut(out.len() / size * elements_before_line);
         fill(0, head)?;
-        return parallel::try_fill(body, size - lead, cost, |start, part| fill(lead + start, part));
+        return parallel::try_fill(body, size - elements_before_line, cost, |start, part| {
+            fill(elements_before_line + start, part)
+        });
     }
     let width = out.len() / size;
-    parallel::try_fill(out, size, cost, |start, part| tiles(part, width, |at, tile| fill(start + at, tile)))
+    parallel::try_fill(out, size, cost, |start, part| {
+        stream_tiles(part, width, |at, tile| fill(start + at, tile))
+    })
 }
 
 /// Fills elements of `width` bytes by calling `fill(first element, tile)`.
-fn tiles<E>(
+fn stream_tiles<E>(
     out: &mut [u8],
     width: usize,
     mut fill: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = out.as_ptr().align_offset(LINE).min(out.len());
-    if !cfg!(target_arch = "x86_64") || !start.is_multiple_of(width) || !TILE.is_multiple_of(width) {
+    if !cfg!(target_arch = "x86_64")
+        || !start.is_multiple_of(width)
+        || !STREAMED_TILE_BYTES.is_multiple_of(width)
+    {
         return fill(0, out);
     }
     let (head, body) = out.split_at_mut(start);
     if !head.is_empty() {
         fill(0, head)?;
     }
-    let mut tile = [0; TILE];
+    let mut tile = [0; STREAMED_TILE_BYTES];
     let _fence = Fence;
-    body.chunks_mut(TILE).enumerate().try_for_each(|(i, out)| {
+    body.chunks_mut(STREAMED_TILE_BYTES).enumerate().try_for_each(|(i, out)| {
         let tile = &mut tile[..out.len()];
-        fill((start + i * TILE) / width, tile)?;
-        write(tile, out);
+        fill((start + i * STREAMED_TILE_BYTES) / width, tile)?;
+        store_streaming(tile, out);
         Ok(())
     })
 }
 
 /// Copies bytes to a place that starts with a line.
 #[cfg(target_arch = "x86_64")]
-fn write(from: &[u8], to: &mut [u8]) {
+fn store_streaming(from: &[u8], to: &mut [u8]) {
     use std::arch::x86_64 as arch;
 
     const VECTOR: usize = size_of::<arch::__m128i>();
@@ -112,7 +119,7 @@ fn write(from: &[u8], to: &mut [u8]) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn write(from: &[u8], to: &mut [u8]) {
+fn store_streaming(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
@@ -136,14 +143,20 @@ mod tests {
     #[test]
     fn fills_all_from_any_address() {
         for width in [1, 2, 4, 8, 16] {
-            for (start, length) in [(0, 3 * TILE), (16, TILE + 16), (1, 5000), (48, 16), (0, 0), (60, 20_004)]
-            {
+            for (start, length) in [
+                (0, 3 * STREAMED_TILE_BYTES),
+                (16, STREAMED_TILE_BYTES + 16),
+                (1, 5000),
+                (48, 16),
+                (0, 0),
+                (60, 20_004),
+            ] {
                 let elements = length / width;
                 let mut memory = vec![0xff; start + elements * width + LINE];
                 let first = memory.as_ptr().align_offset(LINE) + start;
                 let count = elements.min((memory.len() - first) / width);
                 let out = &mut memory[first..first + count * width];
-                let done: Result<(), ()> = tiles(out, width, |at, tile| {
+                let done: Result<(), ()> = stream_tiles(out, width, |at, tile| {
                     for (i, element) in tile.chunks_mut(width).enumerate() {
                         element.fill((at + i) as u8);
                     }
@@ -159,8 +172,8 @@ mod tests {
 
     #[test]
     fn stops_at_an_error() {
-        let mut out = vec![0; 3 * TILE];
-        let done = tiles(&mut out, 1, |at, _| if at > TILE { Err(at) } else { Ok(()) });
+        let mut out = vec![0; 3 * STREAMED_TILE_BYTES];
+        let done = stream_tiles(&mut out, 1, |at, _| if at > STREAMED_TILE_BYTES { Err(at) } else { Ok(()) });
         assert!(done.is_err());
     }
 }

@@ -11,10 +11,10 @@
 //! 0.39; nine rounds of ten were below 0.62 ms, and are below 0.42.
 
 #[cfg(target_os = "linux")]
-pub(in crate::exec) use linux::{keep, register, release};
+pub(in crate::exec) use linux::{keep_off_caller_core, register, release};
 
 #[cfg(not(target_os = "linux"))]
-pub(in crate::exec) use elsewhere::{keep, register, release};
+pub(in crate::exec) use elsewhere::{keep_off_caller_core, register, release};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -26,17 +26,18 @@ mod linux {
     /// Threads of a pool that is kept apart, at most: each is told by a call of a microsecond,
     /// and with more of them one that is late costs little. On two cores, telling eight is
     /// not felt, even if two callers have it done again and again; on more it was not seen.
-    const MOST: usize = 8;
+    const MAX_PINNED_THREADS: usize = 8;
 
     /// No core.
-    const NONE: usize = usize::MAX;
+    const NO_CORE: usize = usize::MAX;
 
     /// The core that the pool's threads are kept off.
-    static AVOIDED: AtomicUsize = AtomicUsize::new(NONE);
+    static AVOIDED_CORE: AtomicUsize = AtomicUsize::new(NO_CORE);
 
-    static POOL: Mutex<Pool> = Mutex::new(Pool { threads: Vec::new(), cores: None, released: 0 });
+    static PINNED_POOL: Mutex<PinnedPool> =
+        Mutex::new(PinnedPool { threads: Vec::new(), cores: None, released: 0 });
 
-    struct Pool {
+    struct PinnedPool {
         threads: Vec<Pid>,
         /// What the process may use; none if the system doesn't say.
         cores: Option<CpuSet>,
@@ -44,7 +45,7 @@ mod linux {
         released: usize,
     }
 
-    impl Pool {
+    impl PinnedPool {
         /// Moves threads off a core. Where that isn't allowed, they are where Linux puts them.
         fn move_off(&self, core: usize, threads: &[Pid]) {
             let Some(mut cores) = self.cores else { return };
@@ -60,37 +61,37 @@ mod linux {
 
         /// Moves all threads off a core.
         fn avoid(&self, core: usize) {
-            AVOIDED.store(core, Ordering::Relaxed);
+            AVOIDED_CORE.store(core, Ordering::Relaxed);
             self.move_off(core, &self.threads);
         }
     }
 
-    fn with_pool(run: impl FnOnce(&mut Pool)) {
-        run(&mut POOL.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_pinned_pool(run: impl FnOnce(&mut PinnedPool)) {
+        run(&mut PINNED_POOL.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// To be called by each thread of the pool when it starts.
     pub fn register() {
-        with_pool(|pool| {
+        with_pinned_pool(|pool| {
             // Who starts the pool may be a scheduler that is bound to a core; the first thread of
             // the process isn't.
             let process = Pid::from_raw(std::process::id().cast_signed());
             pool.cores = pool.cores.or_else(|| sched_getaffinity(process).ok());
             let thread = gettid();
             pool.threads.push(thread);
-            pool.move_off(AVOIDED.load(Ordering::Relaxed), &[thread]);
+            pool.move_off(AVOIDED_CORE.load(Ordering::Relaxed), &[thread]);
         });
     }
 
     /// Keeps the `threads` of the pool off the core of the calling thread, which is none of them.
     #[inline]
-    pub fn keep(threads: usize) {
-        if threads > MOST {
+    pub fn keep_off_caller_core(threads: usize) {
+        if threads > MAX_PINNED_THREADS {
             return;
         }
         let core = sched_getcpu();
-        if AVOIDED.load(Ordering::Relaxed) != core {
-            with_pool(|pool| {
+        if AVOIDED_CORE.load(Ordering::Relaxed) != core {
+            with_pinned_pool(|pool| {
                 if pool.released == 0 {
                     pool.avoid(core);
                 }
@@ -103,10 +104,10 @@ mod linux {
 
     /// Lets them, since the calling thread is going to wait for them.
     pub fn release() -> Released {
-        with_pool(|pool| {
+        with_pinned_pool(|pool| {
             pool.released += 1;
-            if AVOIDED.load(Ordering::Relaxed) != NONE {
-                pool.avoid(NONE);
+            if AVOIDED_CORE.load(Ordering::Relaxed) != NO_CORE {
+                pool.avoid(NO_CORE);
             }
         });
         Released
@@ -114,7 +115,7 @@ mod linux {
 
     impl Drop for Released {
         fn drop(&mut self) {
-            with_pool(|pool| pool.released -= 1);
+            with_pinned_pool(|pool| pool.released -= 1);
         }
     }
 }
@@ -125,7 +126,7 @@ mod elsewhere {
 
     pub fn register() {}
 
-    pub fn keep(_threads: usize) {}
+    pub fn keep_off_caller_core(_threads: usize) {}
 
     pub fn release() -> Released {
         Released

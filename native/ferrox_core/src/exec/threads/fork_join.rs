@@ -22,19 +22,19 @@ use crate::exec::threads::pool::lock;
 /// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
 /// (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share hundreds of products,
 /// take a tenth less than if it slept at once.)
-const AWAKE: Duration = Duration::from_micros(50);
+const SPIN_DURATION: Duration = Duration::from_micros(50);
 
 /// Set in `Offer::inside` once nobody may begin.
-const CLOSED: usize = 1 << (usize::BITS - 1);
+const OFFER_CLOSED: usize = 1 << (usize::BITS - 1);
 
 struct Offer {
     work: *const (dyn Fn() + Sync),
-    /// How many have begun and aren't done, and `CLOSED`.
-    inside: AtomicUsize,
+    /// How many have begun and aren't done, and `OFFER_CLOSED`.
+    running: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     owner: Thread,
     /// Whether that is none of the pool.
-    outside: bool,
+    is_owner_outside: bool,
 }
 
 // SAFETY: `work` points to what is Sync, and is only followed by `join_in`, while it is there.
@@ -45,8 +45,8 @@ unsafe impl Sync for Offer {}
 impl Offer {
     /// Joins in, unless it is too late.
     fn join_in(&self) {
-        let begin = |inside| (inside & CLOSED == 0).then_some(inside + 1);
-        if self.inside.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
+        let begin = |running| (running & OFFER_CLOSED == 0).then_some(running + 1);
+        if self.running.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
             return;
         }
         // SAFETY: the offer isn't closed, and `close`, which is called before `work` goes, waits for
@@ -60,31 +60,31 @@ impl Offer {
                 Some(_) => std::mem::forget(panic),
             }
         }
-        if self.inside.fetch_sub(1, Ordering::Release) == CLOSED + 1 {
+        if self.running.fetch_sub(1, Ordering::Release) == OFFER_CLOSED + 1 {
             self.owner.unpark();
         }
     }
 
     /// Lets nobody begin any more, and waits for those that have.
     fn close(&self) {
-        if self.inside.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+        if self.running.fetch_or(OFFER_CLOSED, Ordering::AcqRel) == 0 {
             return;
         }
-        let is_any_inside = || self.inside.load(Ordering::Acquire) != CLOSED;
+        let is_any_running = || self.running.load(Ordering::Acquire) != OFFER_CLOSED;
         let mut until = None;
-        while is_any_inside() {
+        while is_any_running() {
             let now = Instant::now();
-            if now >= *until.get_or_insert(now + AWAKE) {
+            if now >= *until.get_or_insert(now + SPIN_DURATION) {
                 break;
             }
             for _ in 0..8 {
                 std::hint::spin_loop();
             }
         }
-        if is_any_inside() {
+        if is_any_running() {
             // They may have work for more than one thread.
-            let _released = self.outside.then(affinity::release);
-            while is_any_inside() {
+            let _released = self.is_owner_outside.then(affinity::release);
+            while is_any_running() {
                 thread::park();
             }
         }
@@ -105,23 +105,23 @@ pub(in crate::exec) fn offer(
             self.0.close();
         }
     }
-    let outside = pool.current_thread_index().is_none();
-    let threads = threads.min(pool.current_num_threads() - usize::from(!outside));
+    let is_owner_outside = pool.current_thread_index().is_none();
+    let threads = threads.min(pool.current_num_threads() - usize::from(!is_owner_outside));
     if threads == 0 {
         return own();
     }
-    if outside {
-        affinity::keep(pool.current_num_threads());
+    if is_owner_outside {
+        affinity::keep_off_caller_core(pool.current_num_threads());
     }
     // SAFETY: only the lifetime changes, and nobody follows it when `Close` has been dropped, which
     // is before `work` goes, after a panic too.
     let work = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
     let offer = Arc::new(Offer {
         work,
-        inside: AtomicUsize::new(0),
+        running: AtomicUsize::new(0),
         panic: Mutex::new(None),
         owner: thread::current(),
-        outside,
+        is_owner_outside,
     });
     let close = Close(&offer);
     for _ in 0..threads {

@@ -20,41 +20,41 @@ pub use crate::exec::threads::pool::{set_threads, threads};
 /// What is estimated to take longer is long. Estimates lean to too much: of what is short, the
 /// longest takes 350 us here, and a millisecond, which is what the VM asks of a call, on a machine
 /// three times slower. To change the scheduler and come back takes 20 to 50 us. (bench/timer.exs.)
-const MAX_SHORT: Work = 500_000_000;
+const MAX_SHORT_WORK: Work = 500_000_000;
 
 /// Work of a thread, at least, where several share some: less is done by the calling thread sooner.
 /// With another that is awake, `exp` and `erfc` of f32 take two threads as long as one from 5 to
 /// 10 us of it on. To wake one up takes the calling thread 7 us, which is of no use then. (`kernels`:
 /// share.)
-const MIN_SHARE: Work = 27_500_000;
+const MIN_WORK_PER_THREAD: Work = 27_500_000;
 
 /// Parts for each thread: enough to even out threads that are late.
 const PARTS_PER_THREAD: usize = 4;
 
 /// Work of a part, at most, so that a thread can pause between two.
-const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
+const MAX_PART_WORK: Work = TURN.as_nanos() as Work * 1_000;
 
 /// Parts of elements that cost less than this start where a tile does.
-const SMALL: Cost = 20_000;
+const MIN_COST_OF_UNALIGNED_PARTS: Cost = 20_000;
 
 /// Threads of the pool that help the one that calls.
 #[derive(Clone, Copy)]
-struct Help {
+struct Helpers {
     pool: &'static ThreadPool,
     threads: usize,
 }
 
-impl Help {
+impl Helpers {
     /// For an operation of that much work, where it pays.
     fn with(work: Work) -> Option<Self> {
-        let threads = most(work) - 1;
-        (threads > 0).then(pool).flatten().map(|pool| Help { pool, threads })
+        let threads = max_threads(work) - 1;
+        (threads > 0).then(pool).flatten().map(|pool| Helpers { pool, threads })
     }
 }
 
 /// How many threads are worth having for so much work.
-fn most(work: Work) -> usize {
-    usize::try_from(work / MIN_SHARE).unwrap_or(usize::MAX).clamp(1, threads().max(1))
+fn max_threads(work: Work) -> usize {
+    usize::try_from(work / MIN_WORK_PER_THREAD).unwrap_or(usize::MAX).clamp(1, threads().max(1))
 }
 
 /// Estimated picoseconds until work is done. Most work that pays is shared, by two threads
@@ -68,14 +68,14 @@ pub fn duration(work: Work) -> Work {
 #[inline]
 #[must_use]
 pub fn is_long(work: Work) -> bool {
-    work > MAX_SHORT && duration(work) > MAX_SHORT
+    work > MAX_SHORT_WORK && duration(work) > MAX_SHORT_WORK
 }
 
 /// Whether several threads do that much work sooner than one.
 #[inline]
 #[must_use]
 pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
-    work(elements, cost) >= 2 * MIN_SHARE
+    work(elements, cost) >= 2 * MIN_WORK_PER_THREAD
 }
 
 /// Whether an operation of that much work should use the pool.
@@ -89,23 +89,23 @@ pub fn pays(elements: usize, cost: Cost) -> bool {
 /// than a turn. `alone` if the other threads have work of their own.
 #[must_use]
 pub fn parts(work: Work, alone: bool) -> usize {
-    shares(work, alone).max(usize::try_from(work.div_ceil(MAX_PART)).unwrap_or(usize::MAX))
+    shares(work, alone).max(usize::try_from(work.div_ceil(MAX_PART_WORK)).unwrap_or(usize::MAX))
 }
 
 /// Parts for the threads that share so much work.
 fn shares(work: Work, alone: bool) -> usize {
-    if !alone && pays(1, work) { most(work) * PARTS_PER_THREAD } else { 1 }
+    if !alone && pays(1, work) { max_threads(work) * PARTS_PER_THREAD } else { 1 }
 }
 
 /// How many threads an operation may share its work among.
-pub fn sharers(elements: usize, cost: Cost) -> usize {
-    Help::with(work(elements, cost)).map_or(1, |help| help.threads + 1)
+pub fn threads_for(elements: usize, cost: Cost) -> usize {
+    Helpers::with(work(elements, cost)).map_or(1, |help| help.threads + 1)
 }
 
 /// Runs two closures side by side, the first on the thread that calls: it is awake already.
 pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
-    let jobs: [Job<'_>; 2] = [&mut a, &mut b];
-    let help = pool().map(|pool| Help { pool, threads: 1 });
+    let jobs: [JoinClosure<'_>; 2] = [&mut a, &mut b];
+    let help = pool().map(|pool| Helpers { pool, threads: 1 });
     let Ok(()) = share::<_, Infallible>(help, &mut jobs.into_iter(), &|job| {
         job();
         Ok(())
@@ -198,8 +198,8 @@ pub fn try_fill<E: Send>(
 ) -> Result<(), E> {
     let parts = parts(work(size, cost), false).max(out.len() / PIECE);
     // Parts of small elements start where a tile does.
-    let align = if cost < SMALL { TILE_ELEMENTS } else { 1 };
-    fill_any(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
+    let align = if cost < MIN_COST_OF_UNALIGNED_PARTS { TILE_ELEMENTS } else { 1 };
+    fill_parts(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
 }
 
 /// `try_fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
@@ -213,23 +213,23 @@ pub fn try_fill_shares<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    fill_any(out, size, cost, size.div_ceil(shares(work(size, cost), false)), &fill)
+    fill_parts(out, size, cost, size.div_ceil(shares(work(size, cost), false)), &fill)
 }
 
 /// `try_fill_shares` of elements that are best computed so many together, where each thread gets some.
-pub fn fill_together(
+pub fn fill_in_multiples(
     out: &mut [u8],
     size: usize,
     cost: Cost,
-    together: usize,
+    multiple: usize,
     fill: impl Fn(usize, &mut [u8]) + Sync,
 ) {
     let shares = shares(work(size, cost), false);
     let chunk = match size.div_ceil(shares) {
-        few if few < together => size.div_ceil(sharers(size, cost)).min(together),
-        many => many.next_multiple_of(together),
+        few if few < multiple => size.div_ceil(threads_for(size, cost)).min(multiple),
+        many => many.next_multiple_of(multiple),
     };
-    let Ok(()) = fill_any::<Infallible>(out, size, cost, chunk, &|start, part| {
+    let Ok(()) = fill_parts::<Infallible>(out, size, cost, chunk, &|start, part| {
         fill(start, part);
         Ok(())
     });
@@ -247,20 +247,20 @@ pub fn try_each<T, E: Send>(
     mut parts: impl DoubleEndedIterator<Item = T> + Send,
     each: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    share(Help::with(work(elements, cost)), &mut parts, &each)
+    share(Helpers::with(work(elements, cost)), &mut parts, &each)
 }
 
 // What follows would be compiled for every closure, if it took the closures themselves.
 
-type Job<'a> = &'a mut (dyn FnMut() + Send);
-type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
+type JoinClosure<'a> = &'a mut (dyn FnMut() + Send);
+type FillPart<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
 
-fn fill_any<E: Send>(
+fn fill_parts<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
     chunk: usize,
-    fill: Part<'_, E>,
+    fill: FillPart<'_, E>,
 ) -> Result<(), E> {
     if size == 0 {
         return Ok(());
@@ -269,7 +269,7 @@ fn fill_any<E: Send>(
         return fill(0, out);
     }
     let width = out.len() / size;
-    share(Help::with(work(size, cost)), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
+    share(Helpers::with(work(size, cost)), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
         fill(i * chunk, part)
     })
 }
@@ -278,7 +278,7 @@ fn fill_any<E: Send>(
 /// thread the first that is left, others the last. So what is read again and again stays, with two
 /// threads, in the cache of the core that read it before.
 fn share<T, E: Send>(
-    help: Option<Help>,
+    help: Option<Helpers>,
     parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),
     each: &(dyn Fn(T) -> Result<(), E> + Sync),
 ) -> Result<(), E> {
@@ -298,7 +298,7 @@ fn share<T, E: Send>(
     let own = || work(|parts| parts.next());
     match help {
         // The calling thread works as well: it is awake already.
-        Some(Help { pool, threads }) => {
+        Some(Helpers { pool, threads }) => {
             let theirs = || {
                 cooperative_yield::follow(turn);
                 work(|parts| parts.next_back());
