@@ -110,17 +110,12 @@ pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut 
     if out.len() < streaming_stores::MIN_BYTES_TO_ALIGN && !parallel::is_worth_sharing(size, cost(from, to)) {
         return convert_part(0, out);
     }
-    let elements_before_line = streaming_stores::elements_before_line([(&*out, lane), (bytes, width)]);
-    let Ok(()) = streaming_stores::try_fill::<Infallible>(
-        out,
-        size,
-        cost(from, to),
-        elements_before_line,
-        |start, part| {
+    let head_length = streaming_stores::elements_before_line([(&*out, lane), (bytes, width)]);
+    let Ok(()) =
+        streaming_stores::try_fill::<Infallible>(out, size, cost(from, to), head_length, |start, part| {
             convert_part(start, part);
             Ok(())
-        },
-    );
+        });
 }
 
 /// Cost of converting an element.

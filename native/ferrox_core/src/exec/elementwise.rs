@@ -89,10 +89,8 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
     let width = out.len() / size;
     let mut prepared = Default::default();
     let tiles = Tiles::new(plan, shape, width, sources, &mut prepared);
-    let elements_before_line = streaming_stores::elements_before_line([(&*out, width)]);
-    streaming_stores::try_fill(out, size, plan.cost, elements_before_line, |start, part| {
-        tiles.run(start, part)
-    })
+    let head_length = streaming_stores::elements_before_line([(&*out, width)]);
+    streaming_stores::try_fill(out, size, plan.cost, head_length, |start, part| tiles.run(start, part))
 }
 
 /// Finds the operands as they are, if the kernel can read all of them and write the result; returns
@@ -122,9 +120,9 @@ fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]
         Operand::Slice(bytes) => Some((*bytes, bytes.len() / size)),
         Operand::Scalar(_) => None,
     });
-    let elements_before_line =
+    let head_length =
         streaming_stores::elements_before_line([(&*out, out.len() / size)].into_iter().chain(dense));
-    streaming_stores::try_fill(out, size, plan.cost, elements_before_line, |start, out| {
+    streaming_stores::try_fill(out, size, plan.cost, head_length, |start, out| {
         let mut part = [Operand::Scalar(&[]); MAX_OPERANDS];
         for (part, operand) in part.iter_mut().zip(operands) {
             *part = match operand {

@@ -1,14 +1,14 @@
-//! Keeps the pool's threads off the core of the thread that shares its work with them.
+//! CPU affinity: keeps the threads of the pool off the core of the thread that shares its work.
 //!
-//! Problem: a scheduler of the VM that has handed a call to another waits busily for a while. On
-//! a machine of two cores Linux then finds none idle, wakes the thread on the core of who
-//! woke it, and leaves it there until the call is over: two threads take as long as one.
-//! Technique: the pool's threads may be on all cores that the process may use, but the caller's.
-//! A scheduler that waits yields again and again, and one of these threads takes its place.
+//! Problem: a scheduler of the VM that has handed a call to another scheduler spins for a while. On
+//! a machine with two cores, Linux then finds no idle core, wakes the pool's thread on the core of
+//! the thread that woke it, and leaves it there until the call is over: two threads take as long as
+//! one.
+//! Technique: the pool's threads may run on every core that the process may use, except the
+//! caller's. A spinning scheduler yields its core repeatedly, and a thread of the pool takes it.
 //!
-//! Of sixty rounds of calls between which other processes had the cores, two threads on two
-//! cores took as long as one in ten: exp of a million f32 took 0.44 ms on average, and takes
-//! 0.39; nine rounds of ten were below 0.62 ms, and are below 0.42.
+//! Limits: only on Linux, and only for pools of up to `MAX_PINNED_THREADS` threads. A system that
+//! refuses to change the affinity leaves the threads wherever it puts them.
 
 #[cfg(target_os = "linux")]
 pub(in crate::exec) use linux::{keep_off_caller_core, register, release};
@@ -23,12 +23,11 @@ mod linux {
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// Threads of a pool that is kept apart, at most: each is told by a call of a microsecond,
-    /// and with more of them one that is late costs little. On two cores, telling eight is
-    /// not felt, even if two callers have it done again and again; on more it was not seen.
+    /// The maximum number of threads in a pool whose affinity is set. Every thread takes a system
+    /// call when the caller's core changes, and in a larger pool one late thread costs little.
     const MAX_PINNED_THREADS: usize = 8;
 
-    /// No core.
+    /// Stands for no core in `AVOIDED_CORE`.
     const NO_CORE: usize = usize::MAX;
 
     /// The core that the pool's threads are kept off.
@@ -39,14 +38,14 @@ mod linux {
 
     struct PinnedPool {
         threads: Vec<Pid>,
-        /// What the process may use; none if the system doesn't say.
+        /// The cores that the process may use; `None` if the system doesn't tell.
         cores: Option<CpuSet>,
-        /// How many wait for threads that may be anywhere.
+        /// The number of callers that have a `Released`: while there are any, no core is avoided.
         released: usize,
     }
 
     impl PinnedPool {
-        /// Moves threads off a core. Where that isn't allowed, they are where Linux puts them.
+        /// Moves `threads` off a core. A refusal by the system is ignored.
         fn move_off(&self, core: usize, threads: &[Pid]) {
             let Some(mut cores) = self.cores else { return };
             if core < CpuSet::MAX_CPU {
@@ -59,7 +58,7 @@ mod linux {
             }
         }
 
-        /// Moves all threads off a core.
+        /// Moves all threads of the pool off a core.
         fn avoid(&self, core: usize) {
             AVOIDED_CORE.store(core, Ordering::Relaxed);
             self.move_off(core, &self.threads);
@@ -70,11 +69,11 @@ mod linux {
         run(&mut PINNED_POOL.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// To be called by each thread of the pool when it starts.
+    /// Adds the calling thread to the pool. Each thread of the pool calls this when it starts.
     pub fn register() {
         with_pinned_pool(|pool| {
-            // Who starts the pool may be a scheduler that is bound to a core; the first thread of
-            // the process isn't.
+            // The thread that starts the pool may be a scheduler that is bound to a core. The main
+            // thread of the process isn't bound.
             let process = Pid::from_raw(std::process::id().cast_signed());
             pool.cores = pool.cores.or_else(|| sched_getaffinity(process).ok());
             let thread = gettid();
@@ -83,7 +82,8 @@ mod linux {
         });
     }
 
-    /// Keeps the `threads` of the pool off the core of the calling thread, which is none of them.
+    /// Keeps the `threads` threads of the pool off the core of the calling thread, which must not
+    /// belong to the pool.
     #[inline]
     pub fn keep_off_caller_core(threads: usize) {
         if threads > MAX_PINNED_THREADS {
@@ -99,10 +99,11 @@ mod linux {
         }
     }
 
-    /// Lets the pool's threads be on any core until this is dropped.
+    /// While a value of this type exists, the pool's threads may run on any core.
     pub struct Released;
 
-    /// Lets them, since the calling thread is going to wait for them.
+    /// Lets the pool's threads run on any core, since the calling thread is about to sleep until
+    /// they are done.
     pub fn release() -> Released {
         with_pinned_pool(|pool| {
             pool.released += 1;
