@@ -1,11 +1,11 @@
-//! Products of a matrix with a vector.
+//! Products of a matrix with a vector (BLAS: gemv).
 //!
-//! Problem: each element of the matrix is read once, so that memory sets the pace,
-//! and packing, as gemm does it for whole matrices, takes longer than the product.
-//! Technique: where the rows of the matrix lie densely, each is folded with the
-//! vector in a fixed number of stripes, added up in order; where its columns do, they
-//! are added up one after the other, in chunks that the sizes alone decide. The bits are
-//! the same for any number of threads and any instruction set.
+//! Problem: each element of the matrix is read once, so that the product is bound by memory, and
+//! packing, as gemm does for matrices, takes longer than the product.
+//! Technique: if the rows of the matrix are dense, each row is multiplied with the vector in
+//! striped sums: a fixed number of accumulators, which are combined in a fixed order. If the
+//! columns are dense, they are scaled and added up one after the other, in chunks that only depend
+//! on the sizes. The bits are the same for any number of threads and any instruction set.
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -26,13 +26,13 @@ use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
-/// What reading an element and multiplying it costs, by its bytes.
+/// The cost of reading and multiplying one byte of the matrix.
 const GEMV_BYTE_COST: Cost = 20;
 
-/// A lane of matrices whose rows are multiplied with a vector.
+/// A lane for which matrices are multiplied with vectors.
 pub trait MatrixVectorLane: Ring {
-    /// Multiplies rows, `stride` elements apart, with a vector, reading the memory of the rows line
-    /// by line; returns the rows for which that pays.
+    /// Multiplies rows, which begin `stride` elements apart, with a vector, reading the matrix by
+    /// whole cache lines. Returns the rows that are done, which may be none.
     fn by_cache_lines(
         _stride: usize,
         _matrix: &[Self::Bytes],
@@ -49,8 +49,8 @@ impl MatrixVectorLane for u64 {}
 impl MatrixVectorLane for Complex<f32> {}
 impl MatrixVectorLane for Complex<f64> {}
 
-/// `Rows` of floats: the lanes of a vector, the vectors of a chunk of stripes, and the rows whose
-/// sums fit registers, for vectors of 64 and of 32 bytes.
+/// Implements `MatrixVectorLane` for floats: the lanes of a SIMD vector, the vectors of a chunk of
+/// stripes, and the rows whose sums fit into registers, for vectors of 64 and of 32 bytes.
 macro_rules! rows_by_cache_lines {
     ($t:ty, [$($wide:literal),*], [$($narrow:literal),*]) => {
         impl MatrixVectorLane for $t {
@@ -75,8 +75,8 @@ macro_rules! rows_by_cache_lines {
 rows_by_cache_lines!(f32, [16, 2, 4], [8, 4, 2]);
 rows_by_cache_lines!(f64, [8, 4, 4], [4, 8, 1]);
 
-/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
-/// densely, `stride` elements apart. `alone` if others run beside it.
+/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix with dense rows that begin
+/// `stride` elements apart. With `alone`, the product keeps to the calling thread.
 pub fn rows<T: MatrixVectorLane>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
     let width = size_of::<T>();
     parallel::fill(out, out.len() / width, cost(vector, alone), |first, out| {
@@ -84,7 +84,7 @@ pub fn rows<T: MatrixVectorLane>(stride: usize, matrix: &[u8], vector: &[u8], ou
     });
 }
 
-/// The same on the calling thread.
+/// `rows` on the calling thread.
 pub(in crate::exec) fn rows_alone<T: MatrixVectorLane>(
     stride: usize,
     matrix: &[u8],
@@ -94,11 +94,11 @@ pub(in crate::exec) fn rows_alone<T: MatrixVectorLane>(
     vectorize(GemvLoop::<T, true> { stride, matrix, vector, out, lane: PhantomData });
 }
 
-/// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
+/// `rows` for a matrix with dense columns that begin `stride` elements apart.
 ///
 /// # Errors
 ///
-/// If there is no memory for sums of parts.
+/// If there is no memory for the sums of chunks.
 pub fn columns<T: MatrixVectorLane>(
     stride: usize,
     matrix: &[u8],
@@ -112,7 +112,7 @@ pub fn columns<T: MatrixVectorLane>(
     })
 }
 
-/// What an element of the result costs.
+/// The cost of an element of the result; zero with `alone`, so that the work isn't shared.
 fn cost(vector: &[u8], alone: bool) -> Cost {
     if alone { 0 } else { GEMV_BYTE_COST * vector.len() as Cost }
 }
@@ -140,17 +140,19 @@ impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY
     }
 }
 
-/// Columns that are added up at a time: so much of each row is read at once.
+/// The maximum number of columns that are added up together, which is the length of the stretch
+/// that is read of each row.
 const GEMV_BLOCK_COLUMNS: usize = 2048;
 
-/// Factors of a chunk, at least and at most, and how many chunks there are if that allows it.
+/// The minimum and maximum number of factors (elements of the vector) in a chunk.
 const GEMV_CHUNK_FACTORS: Range<usize> = 64..4096;
+/// The number of chunks if `GEMV_CHUNK_FACTORS` allows it.
 const GEMV_CHUNKS: usize = 16;
 
-/// Sums of products with the elements of a vector, each for many columns: chunks of the vector are
-/// shared out rather than few columns, which would be read piece by piece, and their sums added up
-/// in order. `add(first, factors, column, out)` adds up one for columns from that on, `factors`
-/// being those from the first one on.
+/// Adds up rows, each scaled by an element of a vector. Threads share chunks of the vector instead
+/// of narrow blocks of columns, which would read memory in short stretches; the sums of the chunks
+/// are added up in order. `add(first, factors, column, out)` writes the sum of the rows from
+/// `first` on, scaled by `factors`, for the columns from `column` on, to `out`.
 ///
 /// # Errors
 ///
@@ -189,7 +191,7 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
     Ok(())
 }
 
-/// Adds up the sums of chunks, `columns` elements apart.
+/// Adds up the sums of chunks, which begin `columns` elements apart.
 struct ChunkTotalLoop<'a, T> {
     sums: &'a [u8],
     columns: usize,
@@ -221,7 +223,7 @@ fn fold_rows<T: MatrixVectorLane>(
     out: &mut [T::Bytes],
 ) {
     if T::ANY_ORDER {
-        // The compiler finds better stripes.
+        // The compiler chooses the best order.
         for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
             let products = row.iter().zip(vector);
             *slot = products.fold(T::ZERO, |sum, (&a, &b)| sum.add_product(T::load(a), T::load(b))).store();
@@ -235,10 +237,11 @@ fn fold_rows<T: MatrixVectorLane>(
     striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
 }
 
-/// Rows that are folded side by side, so that one doesn't wait for itself.
+/// The number of rows that are multiplied side by side, to hide the latency of additions.
 pub(in crate::exec) const GEMV_ROWS_SIDE_BY_SIDE: usize = 4;
 
-/// The products of rows, `stride` elements apart, with a vector, in so many stripes.
+/// Multiplies rows, which begin `stride` elements apart, with a vector, in sums of `STRIPES`
+/// stripes.
 #[inline(always)]
 pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     matrix: &[T::Bytes],
@@ -246,7 +249,7 @@ pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
-    // Registers hold the sums of as many rows of no more than eight bytes.
+    // The registers hold the sums of several rows only if a sum has at most eight bytes.
     let grouped_rows =
         if size_of::<S>() <= 8 { out.len() / GEMV_ROWS_SIDE_BY_SIDE * GEMV_ROWS_SIDE_BY_SIDE } else { 0 };
     let (grouped, rest) = out.split_at_mut(grouped_rows);

@@ -1,5 +1,5 @@
-//! Products that are added up in order, as `Nx.BinaryBackend` does: those of integers, and of floats
-//! that are too few for anything else to pay.
+//! Products whose sums are added up in order, as in `Nx.BinaryBackend`: products of integers, and
+//! small products of f64 and complex numbers, for which no other technique pays.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -13,10 +13,10 @@ use crate::exec::gemm::ring::{Ring, ordered_cost, sum_rows};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
 
-/// A lane whose products may have vector loops of their own.
+/// A lane whose products may have a loop with register tiles.
 pub trait InOrderLane: Ring {
-    /// Multiplies several rows of `k` elements with a matrix of rows of `n`, in tiles that stay in
-    /// registers; returns whether it did.
+    /// Multiplies several rows of `k` elements with a matrix whose rows have `n` elements, in
+    /// register tiles; returns whether there is a loop for that.
     fn multiply_in_tiles(_sizes: [usize; 2], _left: &[u8], _right: &[u8], _out: &mut [u8]) -> bool {
         false
     }
@@ -36,8 +36,8 @@ macro_rules! integers {
 }
 integers!(u8, u16, u32, u64);
 
-/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, each element added up in order,
-/// on the calling thread.
+/// `out = left * right` for dense matrices of `[m, k]` and `[k, n]`, each element added up in
+/// order, on the calling thread.
 pub fn multiply_in_order<T: InOrderLane>([_, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
     for (i, out) in out.chunks_mut(ROWS_PER_PACKING * n * width).enumerate() {
@@ -48,8 +48,8 @@ pub fn multiply_in_order<T: InOrderLane>([_, k, n]: [usize; 3], left: &[u8], rig
     }
 }
 
-/// The same for unsigned integers of a type, in parallel if it pays; `alone` if the other threads
-/// have work of their own.
+/// `multiply_in_order` for unsigned integers of a type, in parallel if that pays. With `alone`, the
+/// product keeps to the calling thread.
 pub fn integers(lane: DType, sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8], alone: bool) {
     match lane {
         DType::U8 => integers_of::<u8>(sizes, left, right, out, alone),
@@ -75,7 +75,8 @@ fn integers_of<T: InOrderLane>(
     let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, cost, rows);
 }
 
-/// Rows for which the right matrix of integers is laid out: that takes a hundredth of the time.
+/// The number of rows of the left matrix for which the right matrix of integers is packed once, so
+/// that packing takes a small part of the time.
 const ROWS_PER_PACKING: usize = 512;
 
 struct InOrderLoop<'a, T> {
@@ -87,8 +88,8 @@ struct InOrderLoop<'a, T> {
     lane: PhantomData<T>,
 }
 
-/// Rows of the left matrix that are multiplied with a vector side by side: enough
-/// to hide the latency of an addition.
+/// The number of rows of the left matrix that are multiplied with a vector side by side: enough to
+/// hide the latency of an addition.
 const ROWS_SIDE_BY_SIDE: usize = 8;
 
 impl<T: InOrderLane> Vectorized for InOrderLoop<'_, T> {

@@ -1,9 +1,9 @@
 //! Products of small matrices of floats, added up in order, in f64.
 //!
-//! Problem: to convert, to lay out and to allocate takes longer than the few products do.
-//! Technique: both sides are read where they lie and converted on the way, and the sums of a
-//! few rows and vectors of columns stay in registers. Products are rounded before they are
-//! added, as `Nx.BinaryBackend` has it, those of f32 being exact.
+//! Problem: converting, packing and allocating take longer than the few products.
+//! Technique: both operands are read in place and converted while they are multiplied, and the sums
+//! of a register tile (a few rows by a few vectors of columns) stay in registers. Products are
+//! rounded before they are added, as in `Nx.BinaryBackend`; products of f32 are exact in f64.
 
 use crate::dtype::Lane;
 use crate::exec::gemm::gemv::striped;
@@ -17,14 +17,16 @@ use crate::exec::simd::{
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 
-/// Rows and vectors of columns whose sums are in registers, of 32 or of 16; more of these where
-/// there is one row, so that the processor doesn't wait for each sum.
+/// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
 const SMALL_TILE_AVX512: [usize; 2] = [8, 2];
+/// The register tile for processors without AVX-512.
 const SMALL_TILE_PORTABLE: [usize; 2] = [4, 1];
+/// The number of vectors of columns for a single row: enough independent sums to hide the latency
+/// of an addition.
 const VECTORS_FOR_ONE_ROW: usize = 8;
 
-/// Lanes of a vector, or of what stands for it.
+/// The number of f64 in a vector of AVX-512, and in the array that replaces it.
 const F64_LANES: usize = 8;
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -32,12 +34,12 @@ use Lane as Part;
 
 /// Floats that are multiplied in f64.
 pub trait SmallFloat: Part {
-    /// Whether their products are exact in f64, so that it doesn't matter whether these are
-    /// rounded before they are added.
+    /// Whether products of two values are exact in f64, such that fused additions give the same
+    /// bits.
     const EXACT: bool;
-    /// The value.
+    /// The same value as an f64.
     fn widen(self) -> f64;
-    /// The nearest to it.
+    /// The value that is nearest to an f64.
     fn round(value: f64) -> Self;
 }
 impl SmallFloat for f32 {
@@ -63,8 +65,8 @@ impl SmallFloat for f64 {
     }
 }
 
-/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, on the calling thread: as many
-/// as `out` holds, one after the other.
+/// `out = left * right` for dense matrices of `[m, k]` and `[k, n]`, one pair after the other until
+/// `out` is full, on the calling thread.
 pub fn multiply<T: SmallFloat>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     #[cfg(target_arch = "x86_64")]
@@ -86,14 +88,14 @@ pub fn multiply<T: SmallFloat>(sizes: [usize; 3], left: &[u8], right: &[u8], out
     });
 }
 
-/// Vectors of f64.
+/// Vectors of f64, of AVX-512 or as arrays.
 trait F64Vectors<T: SmallFloat>: Copy {
     type Vector: Copy;
     fn splat(self, value: f64) -> Self::Vector;
-    /// At most a vector, and any value in lanes after it.
+    /// Reads at most a vector of elements; lanes after the last element have any value.
     fn read(self, from: &[T::Bytes]) -> Self::Vector;
     fn write(self, vector: Self::Vector, to: &mut [T::Bytes]);
-    /// `sum + a * b`; the product is rounded first.
+    /// `sum + a * b`; the product is rounded to f64 first.
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 }
 
@@ -122,7 +124,7 @@ impl<T: SmallFloat> F64Vectors<T> for Avx512 {
     }
 }
 
-/// What the compiler makes of arrays.
+/// Arrays of `F64_LANES` lanes, whose loops the compiler vectorizes.
 #[derive(Clone, Copy)]
 struct Portable;
 
@@ -181,7 +183,7 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize> V
         match m {
             1 => self.rows::<1, 0>(),
             _ if !T::EXACT || k * n < MIN_RIGHT_ELEMENTS_TO_WIDEN => self.rows::<ROWS, 0>(),
-            // What is widened is zero at first, which takes a while.
+            // The smaller buffer takes less time to fill with zeros.
             _ if ROWS * k <= MAX_WIDENED_ELEMENTS / 4 => self.rows::<ROWS, { MAX_WIDENED_ELEMENTS / 4 }>(),
             _ if ROWS * k <= MAX_WIDENED_ELEMENTS => self.rows::<ROWS, MAX_WIDENED_ELEMENTS>(),
             _ => self.rows::<ROWS, 0>(),
@@ -192,8 +194,8 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize> V
 impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
     SmallProductLoop<'_, A, T, ROWS, VECTORS>
 {
-    /// `R` rows at a time, whose elements are widened once, if they are at most `W`, or for each
-    /// vector of columns.
+    /// Computes `R` rows at a time. Their elements are widened once, to a buffer of `W` elements,
+    /// or for each vector of columns if `W` is zero.
     #[inline(always)]
     fn rows<const R: usize, const W: usize>(self) {
         let [m, k, n] = self.sizes;
@@ -203,7 +205,7 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
             for row in (0..m).step_by(R) {
                 let count = R.min(m - row);
                 let (left, out) = (&left[row * k..][..count * k], &mut out[row * n..]);
-                // Where rows are missing, the last one stands for them, and isn't written.
+                // The last row stands for missing rows of the tile, whose results aren't written.
                 let first = |i: usize| i.min(count - 1) * k;
                 if W > 0 {
                     for (widened, &x) in widened.iter_mut().zip(left) {
@@ -220,12 +222,12 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
     }
 }
 
-/// Elements of rows that are widened at a time, and what makes that pay: so many elements of the
-/// right matrix.
+/// The maximum number of elements in the rows of a tile that are widened once.
 const MAX_WIDENED_ELEMENTS: usize = 512;
+/// The minimum number of elements in the right matrix for which widening rows once pays.
 const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
 
-/// Some rows of a product, all vectors of columns.
+/// Computes all columns of some rows.
 #[inline(always)]
 fn columns<A: F64Vectors<T>, T: SmallFloat, L: SmallFloat, const R: usize, const VECTORS: usize>(
     set: A,
@@ -240,7 +242,7 @@ fn columns<A: F64Vectors<T>, T: SmallFloat, L: SmallFloat, const R: usize, const
             add::<A, T, L, R, { $vectors }>(set, n, left, &right[column..], &mut out[column..], $last)
         };
     }
-    // Of whole vectors, the compiler knows it.
+    // The constant length of whole vectors is known to the compiler.
     while R == 1 && n - column >= VECTORS_FOR_ONE_ROW * F64_LANES {
         add!(VECTORS_FOR_ONE_ROW, F64_LANES);
         column += VECTORS_FOR_ONE_ROW * F64_LANES;
@@ -270,7 +272,8 @@ pub fn with_vector_in_order([m, k, n]: [usize; 3], matrix: &[u8], vector: &[u8],
     multiply_in_order::<f64>([m, k, n], matrix, vector, out);
 }
 
-/// Rows are lanes of sums: squares of the matrix are turned in registers.
+/// A product with a vector in which each lane is the sum of one row: square blocks of the matrix
+/// are transposed in registers.
 #[cfg(target_arch = "x86_64")]
 struct InOrderGemvLoop<'a> {
     wide: Avx512,
@@ -289,7 +292,7 @@ impl Vectorized for InOrderGemvLoop<'_> {
         let (m, k) = (out.len(), vector.len());
         let (chunks, rest) = vector.as_chunks::<F64_LANES>();
         for row in (0..m).step_by(F64_LANES) {
-            // The last rows may be some of those before.
+            // The last block may overlap the block before.
             let row = row.min(m - F64_LANES);
             let mut rows = [matrix; F64_LANES];
             for (i, slot) in rows.iter_mut().enumerate() {
@@ -315,7 +318,8 @@ impl Vectorized for InOrderGemvLoop<'_> {
     }
 }
 
-/// So many elements of each row, at most a vector, as columns.
+/// The `count` elements from `first` on of each row, at most a vector of them, transposed: one
+/// vector for each column.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn columns_of(
@@ -344,8 +348,8 @@ fn add_column(
     <f64 as Products<Avx512>>::add_product(wide, sums, simd::floats(wide, column), factor)
 }
 
-/// `multiply` with a matrix of one column: each row of `k` in stripes, which are added up in a
-/// fixed order.
+/// `multiply` with a matrix of one column, by striped sums: each row of `k` elements is added up in
+/// several accumulators, which are combined in a fixed order.
 pub fn with_vector<T: SmallFloat>(k: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
     let (matrix, vector) = (T::view(matrix), &T::view(vector)[..k]);
     dispatch(StripedGemvLoop::<T> { matrix, vector, out: T::view_mut(out) });
@@ -357,7 +361,7 @@ struct StripedGemvLoop<'a, T: Lane> {
     out: &'a mut [T::Bytes],
 }
 
-/// Sums of a row side by side.
+/// The number of accumulators for the sum of a row.
 const F64_SUM_STRIPES: usize = 16;
 
 impl<T: SmallFloat> Vectorized for StripedGemvLoop<'_, T> {
@@ -369,7 +373,7 @@ impl<T: SmallFloat> Vectorized for StripedGemvLoop<'_, T> {
     }
 }
 
-/// A sum in f64.
+/// A sum of products in f64.
 #[derive(Clone, Copy)]
 struct F64Sum(f64);
 
@@ -389,8 +393,8 @@ impl<T: SmallFloat> Sum<T> for F64Sum {
     }
 }
 
-/// The sums of some rows and vectors of columns, the last of so many, of rows of `n`, whose first
-/// column the slices begin with.
+/// The micro-kernel: computes `R` rows and `V` vectors of columns, the last vector with `last`
+/// columns. `right` and `out` begin with the first column, and their rows are `n` elements apart.
 #[inline(always)]
 fn add<A: F64Vectors<T>, T: SmallFloat, L: SmallFloat, const R: usize, const V: usize>(
     set: A,

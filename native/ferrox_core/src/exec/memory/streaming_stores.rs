@@ -38,7 +38,7 @@ pub const MIN_BYTES_TO_ALIGN: usize = 1 << 14;
 /// widest elements begin at a cache line: a vector that crosses a line takes two accesses. Each
 /// stream is its bytes and the width of an element. Returns zero if no element begins at a line.
 #[must_use]
-pub fn head_length<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
+pub fn elements_before_line<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
     let (mut widest, mut bytes) = (0, 0);
     for (stream, width) in streams {
         if width > widest {
