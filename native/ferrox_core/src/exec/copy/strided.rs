@@ -1,15 +1,16 @@
-//! Copies of rows whose elements are a few steps apart.
+//! Copies of rows with small strides.
 //!
-//! Problem: one element at a time, a copy is bound by instructions where the next element is near.
-//! Technique: for each small step a loop of its own, which the compiler vectorizes.
+//! Problem: if elements are near each other, a copy of one element at a time is bound by
+//! instructions.
+//! Technique: a separate loop for each small stride, which the compiler vectorizes.
 
 use crate::exec::simd::{Vectorized, dispatch};
 use crate::layout::{Layout, Shape, next_row};
 
-/// Steps between elements up to this one have loops of their own.
+/// The largest stride that has a separate loop.
 pub const MAX_STEP: usize = 4;
 
-/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+/// Copies the elements of a layout in row-major order, from the `start`-th on until `out` is full.
 pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {
     if !out.is_empty() {
         dispatch(StridedRowsLoop { source, layout, start, out });
@@ -57,14 +58,13 @@ impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
     }
 }
 
-/// Copies every `step`-th element from the first one on, backwards if `step` is
-/// negative.
+/// Copies every `step`-th element from the first one on, backwards if `step` is negative.
 #[inline(always)]
 fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut [[u8; N]]) {
     match step {
         1 => out.copy_from_slice(&source[first..first + out.len()]),
         0 => out.fill(source[first]),
-        // What is written upwards is twice as fast as what is written downwards.
+        // Writing upwards and reading downwards is faster than the other way around.
         -1 => {
             let source = &source[first + 1 - out.len()..=first];
             for (slot, &element) in out.iter_mut().zip(source.iter().rev()) {
@@ -91,7 +91,7 @@ fn copy_every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [
     for (slot, group) in whole.iter_mut().zip(groups) {
         *slot = group[0];
     }
-    // The last group may lack what comes after its first element.
+    // The last group may have fewer than `STEP` elements.
     for (slot, element) in rest.iter_mut().zip(source[whole.len() * STEP..].iter().step_by(STEP)) {
         *slot = *element;
     }

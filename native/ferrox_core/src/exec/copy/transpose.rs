@@ -1,8 +1,11 @@
-//! Copies of planes whose rows are far apart, but whose columns are near.
+//! Transposes planes: the elements of a row are far apart in the source, the elements of a column
+//! near.
 //!
-//! Problem: an element at a time, a copy is bound by misses of the cache. Technique:
-//! planes are turned in tiles that fit into the cache, and within them in tiles that
-//! fit into registers.
+//! Problem: a transpose of one element at a time is bound by cache misses.
+//! Technique: cache blocking, and within the cache blocks in-register transposes by recursive block
+//! swaps: vectors (or words of eight bytes) exchange halves, then quarters, and so on. For bytes
+//! and pairs of bytes in words, this is the method for 8x8 bit matrices, applied to bytes (Warren,
+//! "Hacker's Delight", section 7-3).
 
 #[cfg(target_arch = "x86_64")]
 use crate::cost::{self, Cost};
@@ -12,38 +15,41 @@ use crate::exec::simd::{Avx2, Avx512, InstructionSet, LINE, Lanes, Vectorized, d
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;
 
-/// What copying an element costs.
+/// The cost of copying an element of a transposed plane.
 pub const TRANSPOSED_ELEMENT_COST: Cost = 250;
 
-/// A plane of more bytes is turned in strips, so that its rows are written in longer runs
-/// than registers hold.
+/// The maximum size of a plane that is transposed directly to the result, in bytes. A larger plane
+/// is transposed in strips through a buffer, so that its rows are written in longer runs than
+/// registers hold.
 const MAX_DIRECT_PLANE_BYTES: usize = 1 << 15;
 
-/// Bytes of a column of a strip: what is read at once.
+/// The number of bytes in a column of a strip, which are read in one run.
 const STRIP_COLUMN_BYTES: usize = 128;
 
-/// Bytes of a row of a strip.
+/// The number of bytes in a row of a strip, which are written in one run.
 const STRIP_ROW_BYTES: usize = 1024;
 
-/// Rows and columns of a tile.
+/// The number of rows, and of columns, of the tiles in which planes are transposed without SIMD
+/// vectors.
 const TRANSPOSE_TILE_SIDE: usize = 64;
 
-/// A plane of a source: the first element, and the distances between rows and
-/// between columns.
+/// A plane of the source: its shape after transposing, its first element, and the distances between
+/// rows and between columns, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Plane {
-    /// Of rows and columns.
+    /// The number of rows and of columns.
     pub shape: (usize, usize),
-    /// The first element.
+    /// The index of the first element.
     pub first: isize,
-    /// From a row to the next; columns are far.
+    /// The distance from a row to the next, which is small.
     pub row: isize,
-    /// From a column to the next.
+    /// The distance from a column to the next, which is large.
     pub column: isize,
 }
 
 impl Plane {
-    /// At most so many rows and columns from one of each on.
+    /// The part of the plane from row `top` and column `left` on, with at most `high` rows and
+    /// `across` columns.
     fn part(self, top: usize, left: usize, (high, across): (usize, usize)) -> Self {
         let (rows, columns) = self.shape;
         let first = self.first + top as isize * self.row + left as isize * self.column;
@@ -51,11 +57,11 @@ impl Plane {
     }
 }
 
-/// Copies a plane to rows that begin `pitch` elements apart.
+/// Copies a plane row by row; the rows of `out` begin `pitch` elements apart.
 pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let (rows, columns) = plane.shape;
     let (high, across) = (STRIP_COLUMN_BYTES / N, STRIP_ROW_BYTES / N);
-    // Rows of the strip don't begin at one place of the cache.
+    // Padding, so that the rows of the strip don't share one set of the cache.
     let padded = across.min(columns) + LINE / N;
     let mut strip = Vec::new();
     if rows * columns * N <= MAX_DIRECT_PLANE_BYTES || strip.try_reserve_exact(high * padded).is_err() {
@@ -107,7 +113,8 @@ fn transpose<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
     }
 }
 
-/// Turns elements of 4 and 8 bytes with vectors that hold so many of them; whether they are.
+/// Transposes elements of 4 or 8 bytes with vectors of `FOURS` or `EIGHTS` elements. Returns
+/// whether the elements have one of these widths.
 #[cfg(target_arch = "x86_64")]
 fn transpose_by_vectors<S: InstructionSet, const N: usize, const FOURS: usize, const EIGHTS: usize>(
     set: S,
@@ -133,7 +140,7 @@ where
 
 fn tile<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let Plane { shape: (rows, columns), first, row, column } = plane;
-    // Whole groups of eight by eight bytes or four by four pairs.
+    // The number of rows and columns in a square block: 8 for bytes, 4 for pairs of bytes.
     let group = if row == 1 && N <= 2 { 8 / N } else { 0 };
     let (down, across) = match group {
         0 => (0, 0),
@@ -173,11 +180,11 @@ fn same_width_mut<const N: usize, const M: usize>(elements: &mut [[u8; N]]) -> O
     (N == M).then_some(elements.as_flattened_mut().as_chunks_mut().0)
 }
 
-/// Turns bytes or pairs of them, eight bytes at a time: words of two rows swap
-/// halves, then quarters, then bytes.
+/// Transposes bytes or pairs of bytes in words of eight bytes: the words of two rows swap halves,
+/// then quarters, then bytes (Warren, "Hacker's Delight", section 7-3).
 struct WordTransposeLoop<'a> {
     source: &'a [u8],
-    /// The first element and the distance between columns.
+    /// The index of the first element and the distance between columns.
     from: (isize, isize),
     rows: usize,
     out: &'a mut [u8],
@@ -185,7 +192,8 @@ struct WordTransposeLoop<'a> {
     width: usize,
 }
 
-/// Words that are turned side by side.
+/// The number of words of each row that are transposed side by side, so that loops over them are
+/// vectorized.
 const WORDS_SIDE_BY_SIDE: usize = 8;
 
 impl Vectorized for WordTransposeLoop<'_> {
@@ -201,7 +209,7 @@ impl Vectorized for WordTransposeLoop<'_> {
 }
 
 impl WordTransposeLoop<'_> {
-    /// In groups of so many columns, as there are elements in a word.
+    /// Transposes square blocks of `GROUP` rows and columns, where a word has `GROUP` elements.
     #[inline(always)]
     fn transpose<const GROUP: usize>(self) {
         let width = 8 / GROUP;
@@ -258,7 +266,7 @@ fn swap_blocks<const GROUP: usize>(
     }
 }
 
-/// Turns a plane in squares of vectors.
+/// Transposes a plane in square blocks of `LANES` vectors.
 #[cfg(target_arch = "x86_64")]
 struct VectorTransposeLoop<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
     set: S,
@@ -276,7 +284,7 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for VectorTr
     fn run(mut self) {
         let (rows, columns) = self.plane.shape;
         if rows >= LANES && columns >= LANES {
-            // The last squares lie over those before.
+            // The last blocks overlap the blocks before.
             for top in (0..rows).step_by(LANES) {
                 for left in (0..columns).step_by(LANES) {
                     self.square(top.min(rows - LANES), left.min(columns - LANES), (LANES, LANES));
@@ -313,11 +321,11 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> VectorTransposeLoop<'_,
     }
 }
 
-/// Bytes of a vector's quarter.
+/// The number of columns in a tile of bytes: a quarter of an AVX-512 vector.
 #[cfg(target_arch = "x86_64")]
 const BYTE_TILE_COLUMNS: usize = 16;
 
-/// Turns a plane of bytes, sixteen columns of up to 64 rows at a time.
+/// Transposes a plane of bytes, sixteen columns of up to 64 rows at a time.
 #[cfg(target_arch = "x86_64")]
 struct ByteTransposeLoop<'a> {
     wide: Avx512,
@@ -337,7 +345,7 @@ impl Vectorized for ByteTransposeLoop<'_> {
         let (rows, columns) = plane.shape;
         let high = rows.min(64);
         for left in (0..columns).step_by(BYTE_TILE_COLUMNS) {
-            // The last lie over those before.
+            // The last tiles overlap the tiles before.
             let left = left.min(columns - BYTE_TILE_COLUMNS);
             for top in (0..rows).step_by(high) {
                 let top = top.min(rows - high);

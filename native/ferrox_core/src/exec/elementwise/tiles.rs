@@ -1,5 +1,5 @@
 //! Computes a result tile by tile: operands are gathered and converted into buffers, the kernel
-//! runs, and what it computed is converted to the result.
+//! runs, and its results are converted to the type of the result.
 
 use std::cell::Cell;
 
@@ -14,13 +14,13 @@ use crate::exec::copy::gather;
 use crate::exec::simd::LINE;
 use crate::layout::{self, Layout};
 
-/// Rows of at least this many elements are handed to the kernel one by one; shorter ones are
-/// gathered into tiles.
+/// Rows of a strided operand with at least this many elements are passed to the kernel one by one;
+/// shorter rows are gathered into tiles.
 const MIN_ROW_ELEMENTS: usize = 128;
 
 thread_local! {
-    /// The memory in which a thread computed its last tiles: filling new memory with zeros would
-    /// take longer than many an operation.
+    /// The memory in which a thread has computed its last tiles, kept because filling new memory
+    /// with zeros would take longer than many operations.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -29,8 +29,7 @@ pub(super) fn aligned(length: usize) -> usize {
     length.next_multiple_of(LINE)
 }
 
-/// Calls `run` with at least `length` bytes that start with a cache line, whose contents are
-/// unspecified.
+/// Calls `run` with at least `length` bytes of unspecified contents, which begin at a cache line.
 pub(super) fn with_scratch<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut scratch = SCRATCH.take();
     if scratch.len() < length + LINE {
@@ -42,7 +41,7 @@ pub(super) fn with_scratch<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -
     result
 }
 
-/// Splits `length` bytes off the start of some memory, in whole cache lines.
+/// Splits whole cache lines off the start of `memory`, and returns their first `length` bytes.
 pub(super) fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {
     let (taken, rest) = std::mem::take(memory).split_at_mut(aligned(length));
     *memory = rest;
@@ -55,12 +54,13 @@ pub(super) struct Tiles<'a> {
     sources: [Source<'a>; MAX_OPERANDS],
     arity: usize,
     narrowed: Option<Narrowed<'a>>,
-    /// Bytes of an element of the result.
+    /// The number of bytes in an element of the result.
     width: usize,
-    /// Elements of the longest stretch: those of a tile where an operand or the result needs a
-    /// buffer.
+    /// The maximum number of elements for one call of the kernel: a tile if an operand or the
+    /// result needs a buffer, else unlimited.
     longest: usize,
-    /// Elements of a row of the collapsed shape, with which stretches end.
+    /// The number of elements in a row of the collapsed shape, if calls of the kernel must not go
+    /// beyond a row.
     row: Option<usize>,
 }
 
@@ -71,12 +71,12 @@ struct Buffers<'b> {
     converted: &'b mut [u8],
 }
 
-/// What `Tiles::new` makes of each operand once.
+/// Memory for what `Tiles::new` prepares of each operand once.
 pub(super) type AllPrepared<'a> = ([Prepared<'a>; MAX_OPERANDS], NarrowedScalars);
 
 impl<'a> Tiles<'a> {
-    /// The tiles of a result of the given shape, whose elements have `width` bytes. `prepared` keeps
-    /// what is made once.
+    /// The tiles of a result of the given shape, whose elements have `width` bytes. The last
+    /// argument keeps what is prepared of each operand.
     pub(super) fn new<'s: 'a>(
         plan: &'a Plan,
         shape: &[usize],
@@ -125,19 +125,19 @@ impl<'a> Tiles<'a> {
         Tiles { plan, sources: resolved, arity: sources.len(), narrowed, width, longest, row }
     }
 
-    /// Bytes of memory that `run_in` needs for a plan.
+    /// The number of bytes that `run_in` needs for a plan.
     pub(super) fn scratch_bytes(plan: &Plan) -> usize {
         let lanes = plan.loads.iter().chain([&plan.store]).flatten().map(|conversion| conversion.lane);
         MAX_OPERANDS * TILE_ELEMENTS * MAX_ELEMENT_BYTES
             + lanes.map(|lane| TILE_ELEMENTS * lane).sum::<usize>()
     }
 
-    /// Computes the elements of the result from `start`, as many as fit `out`.
+    /// Computes the elements of the result from `start` on until `out` is full.
     pub(super) fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
         with_scratch(Self::scratch_bytes(self.plan), |memory| self.run_in(memory, start, out))
     }
 
-    /// `run` in memory of `scratch_bytes`.
+    /// `run` in the given memory of `scratch_bytes` bytes.
     pub(super) fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
         let Plan { kernel, loads, store, .. } = self.plan;
         let sources = &self.sources[..self.arity];
@@ -164,7 +164,7 @@ impl<'a> Tiles<'a> {
                     position += length;
                     continue;
                 }
-                // Where one value is too large others will be.
+                // If one value is too large, others probably are, too.
                 narrowed = None;
             }
             let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
@@ -187,7 +187,7 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// The elements of an operand from `position`, in the kernel's type.
+    /// The `length` elements of an operand from `position` on, in the kernel's type.
     fn fetch<'b>(
         &self,
         source: &'b Source<'a>,
@@ -222,7 +222,7 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// The elements themselves, or converted into `buffer`.
+/// The elements themselves, or the elements converted into `buffer` if there is a `load`.
 fn converted<'b>(
     elements: &'b [u8],
     width: usize,

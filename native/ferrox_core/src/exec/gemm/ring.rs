@@ -17,7 +17,7 @@ pub trait Ring: Lane {
     /// The sum.
     #[must_use]
     fn add(self, other: Self) -> Self;
-    /// Returns whether the value is zero.
+    /// Returns whether the value is zero; NaN isn't.
     fn is_zero(self) -> bool;
 }
 
