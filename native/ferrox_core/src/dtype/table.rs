@@ -131,8 +131,8 @@ impl DType {
         matches!(self.kind(), Kind::Complex)
     }
 
-    /// Bits of precision: those of the significand for floats (the implicit
-    /// one counted), of the magnitude for integers.
+    /// The number of bits of precision: of the significand with its implicit bit for floats, of the
+    /// magnitude for integers.
     #[must_use]
     #[inline]
     pub const fn precision(self) -> usize {
