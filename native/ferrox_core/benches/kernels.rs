@@ -1,12 +1,14 @@
-//! Kernels by themselves, without the VM: one or two of each main family, over sizes in the cache
-//! and out of it. `cargo bench -p ferrox_core [-- FILTER]`; bench/compare.exs has the peers.
+//! Benchmarks of kernels without the VM: one or two operations of each main family, for sizes
+//! within and beyond the caches. `cargo bench -p ferrox_core [-- FILTER]`; bench/compare.exs
+//! compares with other backends.
 //!
-//! Numbers in the sources that choose between two ways, or say what work costs, come from
-//! measurements. To repeat one, change it and run what is beside its file:
+//! Constants in the sources that choose between two algorithms, or estimate the cost of work, come
+//! from measurements. To repeat a measurement, change the constant and run the benchmark beside its
+//! file:
 //!
 //! | File | Benchmark |
 //! | --- | --- |
-//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_SHARE` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT` |
+//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_WORK_PER_THREAD` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT_WORK` |
 //! | exec/threads/fork_join.rs | `dot_with_vector`; benches/linalg.rs |
 //! | exec/threads/cooperative_yield.rs, exec/threads/affinity.rs | bench/timer.exs |
 //! | exec/memory/recycling_allocator.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
@@ -26,7 +28,7 @@
 //! | ops/cumulative.rs | `cumulative_sum` |
 //! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
 //! | ops/fft.rs, ops/fft/long.rs | `fft` |
-//! | ops/linalg.rs and what is below it | benches/linalg.rs |
+//! | ops/linalg.rs and the files in ops/linalg | benches/linalg.rs |
 //! | ferrox_nif/src/scheduling.rs | bench/add.exs, bench/timer.exs |
 
 use divan::counter::ItemsCount;
@@ -49,22 +51,23 @@ use ferrox_core::ops::window::{WindowOp, Windows, window};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{DType, Error, Output, Tensor};
 
-/// As in the library.
+/// The allocator of the library.
 #[global_allocator]
 static MEMORY: Recycler = Recycler::new();
 
 const SIZES: [usize; 5] = [16, 1_000, 100_000, 1_000_000, 10_000_000];
 const SIDES: [usize; 4] = [16, 64, 256, 1_024];
-/// As many elements as `SIZES` but the first, as bench/compare.exs has them.
+/// Shapes with the numbers of elements in `SIZES`, except the first; bench/compare.exs uses the
+/// same shapes.
 const SHAPES: [[usize; 2]; 4] = [[25, 40], [250, 400], [1_000, 1_000], [2_500, 4_000]];
 
 fn main() {
-    // As the library does when it is loaded: to ask the system for each call costs 25 us.
+    // The library sets the number of threads when it is loaded, too.
     parallel::set_threads(std::thread::available_parallelism().map_or(1, usize::from));
     divan::main();
 }
 
-/// Numbers between 1 and 2 without an order, the same in every run; their bits for integers.
+/// Pseudo-random numbers between 1 and 2, the same in every run; pseudo-random bytes for integers.
 fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -83,7 +86,7 @@ fn numbers(dtype: DType, shape: &[usize]) -> Vec<u8> {
     }
 }
 
-/// Times what fills a tensor of a type and shape from those of some shapes.
+/// Times a call that computes a tensor of a type and shape from input tensors of other shapes.
 fn run(
     bencher: Bencher,
     dtype: DType,
@@ -105,7 +108,7 @@ fn run_as(
     run_on(bencher, dtype, result, (shape, inputs), &data, call);
 }
 
-/// `run_as` on given elements.
+/// `run_as` with given input bytes.
 fn run_on(
     bencher: Bencher,
     dtype: DType,
@@ -125,7 +128,7 @@ fn run_on(
     });
 }
 
-/// `run` with a tensor of bytes.
+/// `run` with an input of u8.
 fn run_bytes(
     bencher: Bencher,
     (shape, input): (&[usize], &[usize]),
@@ -150,7 +153,7 @@ fn add_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
 }
 
-/// Where two threads draw level with one.
+/// Sizes around the one from which two threads are faster than one.
 const SHARED: [usize; 6] = [5_000, 10_000, 20_000, 40_000, 80_000, 160_000];
 
 #[divan::bench(args = SHARED)]
@@ -187,7 +190,7 @@ fn exp_f64(bencher: Bencher, n: usize) {
     run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
 }
 
-/// Between -3 and 3, where all ranges are.
+/// Numbers between -3 and 3, which cover all ranges of the functions.
 #[divan::bench(args = SIZES)]
 fn erf_f64(bencher: Bencher, n: usize) {
     let data: Vec<u8> = numbers(DType::F64, &[n])
@@ -216,7 +219,7 @@ fn tanh_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
 }
 
-/// Of what the bits of f32 are in bf16, half of it noise.
+/// The bits of f32 numbers read as bf16: every other element is noise.
 #[divan::bench(args = SIZES)]
 fn tanh_bf16(bencher: Bencher, n: usize) {
     let mut data = numbers(DType::F32, &[n.div_ceil(2)]);
@@ -241,7 +244,7 @@ fn remainder_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Remainder, out, &x[0], &x[1]));
 }
 
-/// Numbers of one type, in another.
+/// Pseudo-random numbers, converted to a type.
 fn numbers_in(dtype: DType, n: usize) -> Vec<u8> {
     let (numbers, shape) = (numbers(DType::F32, &[n]), [n]);
     let mut bytes = vec![0; n * dtype.width()];
@@ -263,7 +266,7 @@ fn mixed(bencher: Bencher, n: usize, op: BinaryOp, types: [DType; 2], result: DT
     });
 }
 
-/// Pairs of types and what Nx makes of them.
+/// Pairs of operand types, and the result type of Nx.
 const MIXED: [[DType; 3]; 9] = [
     [DType::U8, DType::F32, DType::F32],
     [DType::S8, DType::U8, DType::S16],
@@ -298,7 +301,7 @@ fn divide_s32<const N: usize>(bencher: Bencher) {
     mixed(bencher, N, BinaryOp::Divide, [DType::S32; 2], DType::F32);
 }
 
-/// What is cast to what.
+/// Pairs of types to cast from and to.
 const CASTS: [[DType; 2]; 10] = [
     [DType::U8, DType::F32],
     [DType::F32, DType::U8],
@@ -546,7 +549,7 @@ fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
     });
 }
 
-/// Places below `n` without an order, as s32.
+/// Pseudo-random indices below `n`, as s32.
 fn places(n: usize) -> Vec<u8> {
     let scattered = |i: usize| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (0..n).flat_map(|i| i32::try_from(scattered(i) % n).expect("small").to_ne_bytes()).collect()
@@ -773,7 +776,7 @@ fn slide(bencher: Bencher, op: WindowOp, pool: [usize; 5]) {
     });
 }
 
-/// Calls with the windows of a pool, the shape that they are over, and that of their places.
+/// Calls `call` with the windows of a pooling, the shape of the input, and the shape of the output.
 fn slid(
     [batch, channels, side, places, stride]: [usize; 5],
     call: impl FnOnce(Windows<'_>, &[usize], &[usize]),

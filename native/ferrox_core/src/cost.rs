@@ -1,27 +1,27 @@
-//! What work costs, in picoseconds of one thread, and the thresholds that were chosen by measurement.
+//! Estimates of work, in picoseconds of one thread, and constants that many operations share.
 //!
-//! An operation's work is estimated as elements times the cost of an element. The estimate decides
-//! on threads and on the VM's scheduler, never on a result.
+//! The work of an operation is estimated as the number of elements times the cost of an element.
+//! The estimate decides how many threads and which scheduler of the VM an operation uses; it never
+//! changes a result.
 
-/// Estimated picoseconds for one element.
+/// The estimated cost of one element, in picoseconds.
 pub type Cost = u64;
 
-/// Estimated picoseconds of one thread.
+/// Estimated work, in picoseconds of one thread.
 pub type Work = u64;
 
-/// The work of an operation on a number of elements.
+/// The work of an operation on `elements` elements.
 #[inline]
 #[must_use]
 pub fn work(elements: usize, cost: Cost) -> Work {
     (elements as Work).saturating_mul(cost)
 }
 
-/// Cost of a byte that an operation which does little else reads or writes, where its data don't
-/// fit into the cache of a core. Two threads, whose caches hold twice as much, take a half or a third
-/// of the time from there on. (`kernels`: add_f32.)
-pub const BYTE: Cost = 25;
+/// The cost of a byte that a memory-bound operation reads or writes, if its data don't fit into the
+/// cache of a core. (`kernels`: add_f32.)
+pub const MEMORY_BYTE_COST: Cost = 25;
 
-/// Elements of a tile, for which a kernel is called once: four buffers of 8-byte elements fill 32 KB.
-/// Parts of elementwise operations that threads share start where a tile does. (`kernels`:
-/// add_mixed.)
+/// The number of elements in a tile, for which a kernel is called once: four buffers of 8-byte
+/// elements fill 32 KB. The parts of an elementwise operation that threads share begin at a tile.
+/// (`kernels`: add_mixed.)
 pub const TILE_ELEMENTS: usize = 1024;

@@ -1,8 +1,8 @@
-//! Types of elements: their table, what each is in Rust, and the one dispatch from the first to the
-//! second.
+//! Element types: the table of types, their Rust types, and the one dispatch from a type to its
+//! Rust type.
 //!
-//! Types of 2 and 4 bits are computed as 8-bit ones: `sub_byte` widens them before an operation and
-//! narrows the result, which is exact because integer arithmetic wraps.
+//! Types of 2 and 4 bits are computed as 8-bit types: `sub_byte` unpacks them before an operation
+//! and packs the result, which is exact because integer arithmetic wraps.
 
 mod element;
 pub mod minifloat;
@@ -15,10 +15,9 @@ pub use self::table::{DType, Kind};
 
 /// Runs an expression with `$T` bound to the Rust type of a `DType`.
 ///
-/// `all` covers every type; `integer`, `real` and `float` a part of them, with
-/// the value of `else` for the rest; `bits` gives integers the unsigned type of
-/// their width, where nothing but their bits counts. No other code matches on types to pick a
-/// Rust type.
+/// `all` covers every type. `integer`, `real` and `float` cover some types, and give the value of
+/// `else` for the others. `bits` binds integers to the unsigned type of their width, for code that
+/// only depends on their bits. No other code matches on types to choose a Rust type.
 #[macro_export]
 macro_rules! dispatch {
     (all $dtype:expr, $T:ident => $body:expr) => {

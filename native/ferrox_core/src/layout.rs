@@ -1,21 +1,22 @@
-//! Shapes and strides: where the elements of a tensor lie.
+//! Shapes and strides: the indices of a tensor's elements in memory.
 //!
-//! Strides count elements and may be zero (broadcast) or negative (reversed).
-//! Everything that only rearranges elements is a change of layout; `exec::copy` reads any layout
-//! in row-major order.
+//! Strides count elements, and may be zero (broadcast) or negative (reversed). Operations that only
+//! rearrange elements change the layout; `exec::copy` copies the elements of any layout in
+//! row-major order.
 
 use smallvec::SmallVec;
 
-/// The sizes of the axes. Ranks are small, so they live on the stack.
+/// The sizes of the axes. Most ranks are small, so that the sizes are on the stack.
 pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
 pub type Strides = SmallVec<[isize; 4]>;
 
-/// Extents of padded or dilated axes beyond this are refused; so no sum of a few of them overflows.
+/// The maximum size of padded or dilated axes. Larger sizes are refused, so that the sum of a few
+/// sizes doesn't overflow.
 pub(crate) const MAX_EXTENT: i128 = 1 << 60;
 
-/// The number of elements of a shape, unless it overflows. An empty axis does
-/// not hide that the others do, so that a product of any axes is safe later.
+/// The number of elements of a shape; `None` if it overflows. It also overflows if the product of
+/// all axes except the empty ones does, so that the product of any axes is safe later.
 #[inline]
 #[must_use]
 pub fn size(shape: &[usize]) -> Option<usize> {
@@ -27,7 +28,7 @@ pub fn size(shape: &[usize]) -> Option<usize> {
     Some(if empty { 0 } else { size })
 }
 
-/// Row-major strides of a dense shape.
+/// The row-major strides of a dense shape.
 #[must_use]
 pub fn row_major(shape: &[usize]) -> Strides {
     let mut strides = Strides::from_elem(0, shape.len());
@@ -39,12 +40,12 @@ pub fn row_major(shape: &[usize]) -> Strides {
     strides
 }
 
-/// A shape, the strides of its axes and the place of its first element.
+/// A shape, the strides of its axes and the index of its first element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The sizes of the axes.
     pub shape: Shape,
-    /// The distance between neighbours along each axis.
+    /// The distance between neighbours along each axis, in elements.
     pub strides: Strides,
     /// The index of the first element.
     pub offset: usize,
@@ -57,7 +58,7 @@ impl Layout {
         Layout { shape: Shape::from_slice(shape), strides: row_major(shape), offset: 0 }
     }
 
-    /// The layout of one element that is seen as all elements of a shape.
+    /// The layout of one element that is repeated for all elements of a shape.
     #[must_use]
     pub fn scalar(shape: &[usize]) -> Self {
         Layout { shape: Shape::from_slice(shape), strides: Strides::from_elem(0, shape.len()), offset: 0 }
@@ -75,8 +76,7 @@ impl Layout {
         self.shape.iter().product()
     }
 
-    /// Whether its elements lie in row-major order without gaps, from wherever
-    /// it starts.
+    /// Returns whether the elements are in row-major order without gaps, from any offset on.
     ///
     /// ```
     /// use ferrox_core::layout::Layout;
@@ -88,7 +88,8 @@ impl Layout {
         self.is_regular(1)
     }
 
-    /// Whether its elements lie in row-major order, each so many from the one before.
+    /// Returns whether the elements are in row-major order, each `step` elements after the one
+    /// before.
     pub(crate) fn is_regular(&self, mut step: isize) -> bool {
         self.shape.iter().zip(&self.strides).rev().all(|(&dim, &stride)| {
             let fits = dim == 1 || stride == step;
@@ -97,7 +98,7 @@ impl Layout {
         }) || self.size() == 0
     }
 
-    /// The axes in another order. `axes` must be a permutation.
+    /// The layout with its axes in another order. `axes` must be a permutation.
     #[must_use]
     pub fn transpose(&self, axes: &[usize]) -> Self {
         Layout {
@@ -107,8 +108,8 @@ impl Layout {
         }
     }
 
-    /// The layout seen as a larger shape: axis `i` becomes `axes[i]`, axes of
-    /// size one and new axes repeat. `None` if an axis does not fit.
+    /// The layout, broadcast to a larger shape: axis `i` becomes axis `axes[i]`; axes of size one
+    /// and new axes repeat their elements. Returns `None` if the size of an axis doesn't match.
     #[must_use]
     pub fn broadcast(&self, shape: &[usize], axes: &[usize]) -> Option<Self> {
         let mut strides = Strides::from_elem(0, shape.len());
@@ -122,7 +123,7 @@ impl Layout {
         Some(Layout { shape: Shape::from_slice(shape), strides, offset: self.offset })
     }
 
-    /// `broadcast` with the axes aligned at the right, as binary operations do.
+    /// `broadcast` with the axes aligned at the last one, as binary operations do.
     #[must_use]
     pub fn broadcast_right(&self, shape: &[usize]) -> Option<Self> {
         let lead = shape.len().checked_sub(self.rank())?;
@@ -130,8 +131,8 @@ impl Layout {
         self.broadcast(shape, &axes)
     }
 
-    /// Every `steps[i]`-th element of each axis from `starts[i]`, `lengths[i]`
-    /// of them. The caller has checked the bounds.
+    /// The layout of a slice: `lengths[i]` elements of axis `i`, every `steps[i]`-th one from
+    /// `starts[i]` on. The caller has checked the bounds.
     #[must_use]
     pub fn slice(&self, starts: &[usize], lengths: &[usize], steps: &[usize]) -> Self {
         let offset: isize =
@@ -143,7 +144,7 @@ impl Layout {
         }
     }
 
-    /// The given axes in reverse order.
+    /// The layout with the elements of the given axes in reverse order.
     #[must_use]
     pub fn reverse(&self, axes: &[usize]) -> Self {
         let mut reversed = Layout {
@@ -160,8 +161,8 @@ impl Layout {
     }
 }
 
-/// Merges axes that are traversed as one, and drops axes of size one. The shape
-/// must be of size at least one.
+/// Merges adjacent axes that can be traversed as one axis, and drops axes of size one. The shape
+/// must have at least one element.
 #[must_use]
 pub fn collapse(shape: &[usize], strides: &[isize]) -> (Shape, Strides) {
     let mut merged = [Strides::new()];
@@ -170,7 +171,8 @@ pub fn collapse(shape: &[usize], strides: &[isize]) -> (Shape, Strides) {
     (dims, merged)
 }
 
-/// `collapse` of layouts of one shape, by axes that all of them traverse as one.
+/// `collapse` for several layouts of one shape, which merges axes that all layouts can traverse as
+/// one.
 #[must_use]
 pub fn collapse_all(shape: &[usize], strides: &[&[isize]]) -> (Shape, SmallVec<[Strides; 4]>) {
     let mut merged: SmallVec<[Strides; 4]> = strides.iter().map(|_| Strides::new()).collect();
@@ -202,7 +204,7 @@ fn merge(shape: &[usize], strides: &[&[isize]], merged: &mut [Strides]) -> Shape
     dims
 }
 
-/// The index of the element that comes `position`-th in row-major order.
+/// The index of the `position`-th element in row-major order.
 #[inline]
 #[must_use]
 pub fn index_of(shape: &[usize], strides: &[isize], offset: usize, position: usize) -> isize {
@@ -215,7 +217,8 @@ pub fn index_of(shape: &[usize], strides: &[isize], offset: usize, position: usi
     index
 }
 
-/// Goes on to the next row of a layout: where among the rows it is, and its first element.
+/// Advances to the next row of a layout: `counts` is the position on the axes before the last,
+/// `row` the index of the first element of the row.
 #[inline(always)]
 pub(crate) fn next_row(Layout { shape, strides, .. }: &Layout, counts: &mut [usize], row: &mut isize) {
     for axis in (0..shape.len() - 1).rev() {

@@ -1,4 +1,4 @@
-//! A borrowed tensor: bytes with a type and a layout, and the place for a result.
+//! Tensors that operations read (bytes with a type and a layout), and the memory for a result.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,7 @@ use crate::{DType, Error};
 
 /// A tensor that an operation reads.
 ///
-/// Types of 2 and 4 bits are widened when it is made, so that kernels see
-/// whole bytes.
+/// Elements of 2 and 4 bits are unpacked when the tensor is made, so that kernels read whole bytes.
 #[derive(Clone, Debug)]
 pub struct Tensor<'a> {
     bytes: Cow<'a, [u8]>,
@@ -17,20 +16,20 @@ pub struct Tensor<'a> {
     geometry: Geometry<'a>,
 }
 
-/// Most tensors are dense; a layout is only made for those that aren't, since
-/// making one costs as much as a small operation.
+/// The shape or layout of a tensor. Dense tensors, which most are, have no layout, since making one
+/// takes as long as a small operation.
 #[derive(Clone, Debug)]
 enum Geometry<'a> {
-    /// Row-major, over all of the bytes.
+    /// The shape of row-major elements without gaps, which are all of the bytes.
     Dense(&'a [usize]),
     Strided(Box<Layout>),
 }
 
-/// The bytes of a tensor of the given type and size, as Nx stores it.
+/// The number of bytes in a tensor of the given type and shape, as Nx stores it.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` where the number overflows.
+/// `Error::TooLarge` if the number overflows.
 #[inline(always)]
 pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usize, Error> {
     layout::size(shape)
@@ -41,12 +40,12 @@ pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usiz
 }
 
 impl<'a> Tensor<'a> {
-    /// A dense tensor over `bytes`, which must be exactly as many as type and
-    /// shape ask for.
+    /// A dense tensor of `bytes`, which must have the length `byte_size` of the type and shape.
     ///
     /// # Errors
     ///
-    /// `Error::DataSize` if they are not, `Error::TooLarge` if nothing could be.
+    /// `Error::DataSize` if `bytes` has another length, `Error::TooLarge` if the size overflows or
+    /// there is no memory to unpack the elements.
     #[inline(always)]
     pub fn new(op: &'static str, dtype: DType, shape: &'a [usize], bytes: &'a [u8]) -> Result<Self, Error> {
         let expected = byte_size(op, dtype, shape)?;
@@ -62,8 +61,7 @@ impl<'a> Tensor<'a> {
         Ok(Tensor { bytes, dtype, geometry: Geometry::Dense(shape) })
     }
 
-    /// A dense tensor over bytes that an operation has computed, in the
-    /// storage type of `dtype`.
+    /// A dense tensor of bytes that an operation has computed in the storage type of `dtype`.
     pub(crate) fn computed(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Tensor<'static> {
         let layout = Layout::contiguous(shape);
         debug_assert_eq!(bytes.len(), layout.size() * dtype.width());
@@ -77,7 +75,7 @@ impl<'a> Tensor<'a> {
         self.dtype
     }
 
-    /// Where the elements are.
+    /// The layout of the elements.
     #[must_use]
     pub fn layout(&self) -> Cow<'_, Layout> {
         match &self.geometry {
@@ -110,15 +108,14 @@ impl<'a> Tensor<'a> {
         self.shape().iter().product()
     }
 
-    /// The bytes that the layout points into, in the storage type.
+    /// The bytes that the layout refers to, in the storage type.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same elements seen through another layout, which must stay within
-    /// the bytes.
+    /// A tensor of the same bytes with another layout, which must stay within the bytes.
     #[must_use]
     pub fn view(&self, layout: Layout) -> Tensor<'_> {
         Tensor {
@@ -128,13 +125,13 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// The bytes of its elements, if they lie in row-major order without gaps.
+    /// The bytes of the elements, if they are in row-major order without gaps.
     #[inline]
     #[must_use]
     pub fn contiguous(&self) -> Option<&[u8]> {
         match &self.geometry {
             Geometry::Dense(_) => Some(&self.bytes),
-            // The offset of a view of nothing may lie anywhere.
+            // The offset of a layout without elements may be out of bounds.
             Geometry::Strided(layout) if layout.size() == 0 => Some(&[]),
             Geometry::Strided(layout) if layout.is_contiguous() => {
                 let width = self.dtype.width();
@@ -144,7 +141,7 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// Its one element's bytes, if it has exactly one.
+    /// The bytes of the only element, if the tensor has exactly one.
     #[inline]
     #[must_use]
     pub fn scalar(&self) -> Option<&[u8]> {
@@ -160,22 +157,24 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// The memory that a result is written to: exactly `byte_size` of its type and
-/// shape, whose contents an operation overwrites and never reads.
+/// The memory that a result is written to. Its length is the `byte_size` of the type and shape, and
+/// an operation overwrites it and never reads its previous contents.
 #[derive(Debug)]
 pub struct Output<'a> {
     /// The type of the result.
     pub dtype: DType,
     /// The shape of the result.
     pub shape: &'a [usize],
-    /// Where it goes.
+    /// The memory of the result.
     pub bytes: &'a mut [u8],
 }
 
 impl<'a> Output<'a> {
+    /// An output in `bytes`, which must have the length `byte_size` of the type and shape.
+    ///
     /// # Errors
     ///
-    /// `Error::DataSize` if `bytes` is not as long as type and shape ask for.
+    /// `Error::DataSize` if `bytes` has another length, `Error::TooLarge` if the size overflows.
     #[inline(always)]
     pub fn new(
         op: &'static str,
@@ -191,12 +190,12 @@ impl<'a> Output<'a> {
         Ok(Output { dtype, shape, bytes })
     }
 
-    /// Lets `fill` write the elements in the storage type, and packs them
-    /// where several share a byte.
+    /// Calls `fill` to write the elements in the storage type, and packs them if several elements
+    /// share a byte.
     ///
     /// # Errors
     ///
-    /// Those of `fill`, or `Error::TooLarge`.
+    /// The errors of `fill`, or `Error::TooLarge` if there is no memory for unpacked elements.
     #[inline]
     pub fn write(
         self,

@@ -1,4 +1,4 @@
-//! Where the pool's threads may run, as the system tells.
+//! The CPU affinity of the pool's threads, as the system reports it.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +39,8 @@ fn pool() -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Does something again and again until that is so: for threads that have not started yet, those of
-/// who made them are theirs, and one that is late lets all of them go anywhere for a while.
+/// Calls `again` repeatedly until `so` is true. A thread that has not started yet has the affinity
+/// of the thread that made it, and a late thread releases the affinity of all threads for a while.
 fn until(so: impl Fn() -> bool, again: impl Fn()) {
     let end = Instant::now() + Duration::from_secs(20);
     while !so() {
@@ -62,9 +62,9 @@ fn threads_are_on_other_cores_than_who_calls() {
     if cores.len() < 2 {
         return;
     }
-    // Two of them, and who calls.
+    // Two threads in the pool, and the calling thread.
     parallel::set_threads(3);
-    // The pool is made by a thread that is bound, and its own are not.
+    // The thread that makes the pool is bound to a core, but the pool's threads must not be.
     thread::spawn(move || {
         for &core in cores.iter().chain(&cores) {
             sched_setaffinity(None, &on(core)).expect("a core of the process");
@@ -72,7 +72,7 @@ fn threads_are_on_other_cores_than_who_calls() {
             let expected = [others.clone(), others];
             until(|| pool() == expected, exp);
         }
-        // Who waits leaves its core to them.
+        // A caller that sleeps lets the pool's threads use its core.
         let begun = AtomicBool::new(false);
         parallel::join(
             || {

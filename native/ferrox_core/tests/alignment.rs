@@ -1,4 +1,4 @@
-//! The same results wherever in lines of memory the operands and the result lie.
+//! Results don't depend on the alignment of the operands and the result to cache lines.
 
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
@@ -9,7 +9,7 @@ use ferrox_core::{Error, Fault, Output, Tensor};
 const SIZE: usize = 20_011;
 const LINE: usize = 64;
 
-/// Memory with `bytes` so many bytes after the beginning of a line.
+/// Memory that holds some bytes a given number of bytes after the start of a cache line.
 struct Placed {
     memory: Vec<u8>,
     start: usize,
@@ -30,7 +30,7 @@ impl Placed {
 }
 
 fn numbers(dtype: DType) -> Vec<u8> {
-    // Of which sums depend on the order.
+    // Sums of these numbers depend on the order of addition.
     let number = |i: usize| (((i * 7919) % 251) as f64 - 100.5) / 3.0;
     let wide: Vec<u8> = (0..SIZE).flat_map(|i| number(i).to_ne_bytes()).collect();
     let mut bytes = vec![0; SIZE * dtype.width()];
@@ -39,7 +39,7 @@ fn numbers(dtype: DType) -> Vec<u8> {
     bytes
 }
 
-/// `run` for all places of two operands and the result.
+/// Calls `run` for several alignments of two operands and the result, and compares the results.
 fn everywhere(
     dtypes: [DType; 2],
     out: DType,
@@ -83,8 +83,8 @@ fn casts() {
     }
 }
 
-/// Rows of whole lines and not, with elements after the last stripe and without, fewer and more
-/// than are read together.
+/// Tests rows with and without whole cache lines, with and without elements after the last stripe,
+/// and fewer and more rows than are multiplied side by side.
 #[test]
 fn matrices_with_vectors() {
     for dtype in [F32, F64, C64, S32] {

@@ -34,8 +34,8 @@ fn every_type_to_every_type() {
     println!("as_type, pairs of types: {compared} elements compared");
 }
 
-/// What decides how a value rounds lies far below the last bit that is kept:
-/// values next to ties, of every type that is wider.
+/// Tests values next to ties in every wider type: the bits that decide how they round are far below
+/// the last bit that is kept.
 #[test]
 fn ties_and_their_neighbours_round_once() {
     let mut compared = 0;
@@ -44,7 +44,7 @@ fn ties_and_their_neighbours_round_once() {
         let neighbours = |x: f64| [x, x.next_up(), x.next_down(), x * (1.0 + 1e-9), x * (1.0 - 1e-9)];
         let mut floats = Vec::new();
         for tie in ties.iter().map(|n| n.re()).filter(|x| x.is_finite()) {
-            // Half of the distance to the next value of a float of so many bits.
+            // Half of the distance to the next value of a float with this precision.
             for bits in [2, 3, 4, 8, 11, 24] {
                 floats.extend(neighbours(tie * (1.0 + 2f64.powi(-bits))).map(Number::Real));
                 floats.extend(neighbours(tie + common::number::landmarks(to)[2] / 2.0).map(Number::Real));
@@ -76,7 +76,7 @@ fn ties_and_their_neighbours_round_once() {
 fn integers_at_the_edge_of_a_fraction() {
     for bits in [50, 51, 52, 53, 62] {
         let edge = 1_i128 << bits;
-        // Of one magnitude, so that whatever is chosen by it is chosen for all.
+        // All values have the same magnitude, so that one loop converts all of them.
         for least in [-1, 0, 1] {
             let integers = [edge - 1, edge + least, -edge - least, 1 - edge, 0, -1];
             let integers = integers.map(Number::Integer).repeat(100);
@@ -99,14 +99,14 @@ fn every_view() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The tensor is large enough to be shared among threads.
     for view in views(&[3, 100_003]) {
         compared += run(&Source::random(F64, view, &mut random), U4);
     }
     println!("as_type, views: {compared} elements compared");
 }
 
-/// Floats within 32 bits, which have a loop of their own, next to ones that are not.
+/// Tests floats that fit into 32 bits, which have a separate loop, next to floats that don't.
 #[test]
 fn floats_to_integers() {
     let (mut compared, mut random) = (0, Random(4));
@@ -118,7 +118,7 @@ fn floats_to_integers() {
         numbers.extend(values(from, 4000, &mut random));
         numbers.retain(|number| number.re().abs() < edge);
         let within = numbers.len();
-        // The last chunks have one each that isn't within them.
+        // Each of the last chunks has one float that doesn't fit.
         for outside in [edge, -edge, edge * 2.0, f64::NAN, f64::INFINITY] {
             numbers.extend_from_within(..100);
             numbers.push(rounded(outside));
@@ -132,7 +132,7 @@ fn floats_to_integers() {
     println!("as_type, floats to integers: {compared} elements compared");
 }
 
-/// Cases that a slip in the oracle could hide.
+/// Tests cases that a mistake in the oracle could hide.
 #[test]
 fn known_answers() {
     let inf = f64::INFINITY;

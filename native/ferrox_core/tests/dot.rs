@@ -1,4 +1,4 @@
-//! Generalized dot products against sums of products, one by one.
+//! Generalized dot products, compared with sums of single products.
 
 mod common;
 
@@ -8,7 +8,7 @@ use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::ops::dot::{Side, dot};
 
-/// Axes of both sides: those to sum over and those of the batch.
+/// The axes of both sides that are contracted, and their batch axes.
 #[derive(Clone, Debug)]
 struct Axes {
     contract: [Vec<usize>; 2],
@@ -19,8 +19,8 @@ fn axes(contract: [&[usize]; 2], batch: [&[usize]; 2]) -> Axes {
     Axes { contract: contract.map(<[usize]>::to_vec), batch: batch.map(<[usize]>::to_vec) }
 }
 
-/// Whole numbers, so that every sum is exact in every float type that gemm
-/// multiplies in, but for the sign of a zero; integers are of any size.
+/// Whole numbers for floats, so that every sum is exact in every type that gemm multiplies in,
+/// except for the sign of zero; integers of any size for integers.
 fn numbers(dtype: DType, random: &mut Random) -> Vec<Number> {
     let mut one = || {
         let mut whole = || (random.unit() * 4.0).round();
@@ -41,7 +41,7 @@ fn times_added(total: Number, a: Number, b: Number, out: DType) -> Number {
     Number::Complex(total.re() + re, total.im() + im)
 }
 
-/// An index of one side, from those of the result and of the sum.
+/// The index in one side, from the indices of the result and of the sum.
 fn own(
     rank: usize,
     contract: &[usize],
@@ -89,8 +89,8 @@ fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> 
     check(what, out, &shape, &got, expected, bound)
 }
 
-/// Shapes and axes of all sorts; products of at most 4096 take another path
-/// than larger ones.
+/// Tests shapes and axes of all kinds; products with at most 4096 multiplications use another
+/// technique than larger ones.
 fn cases() -> Vec<([Vec<usize>; 2], Axes)> {
     let none: [&[usize]; 2] = [&[], &[]];
     let case = |left: &[usize], right: &[usize], contract, batch| {
@@ -139,7 +139,7 @@ fn every_type_with_every_sort_of_axes() {
             for other in [dtype, *random.pick(DType::ALL)] {
                 let l = Source::new(dtype, contiguous(&left), &numbers(dtype, &mut random));
                 let r = Source::new(other, contiguous(&right), &numbers(other, &mut random));
-                // Large integers are no whole numbers of a float: see below.
+                // Large integers aren't exact in a float type; another test covers them.
                 if dtype.is_integer() == other.is_integer() {
                     compared += run(&l, &r, &axes, merge(dtype, other), Bound::Value);
                 }
@@ -167,7 +167,7 @@ fn every_view_with_every_view() {
     println!("dot, views: {compared} elements compared");
 }
 
-/// Complex products of many steps are made of parts.
+/// Large complex products are computed from separate real and imaginary parts.
 #[test]
 fn large_complex_products() {
     let mut random = Random(5);
@@ -184,8 +184,7 @@ fn large_complex_products() {
     }
 }
 
-/// Integers of one side are converted exactly or rounded as they would be
-/// elsewhere.
+/// Integers of one side are converted exactly, or rounded as in other operations.
 #[test]
 fn integers_with_floats() {
     let (mut compared, mut random) = (0, Random(3));
@@ -202,8 +201,8 @@ fn integers_with_floats() {
     println!("dot, integers with floats: {compared} elements compared");
 }
 
-/// Small products are added up in order in f64 and rounded once: of squares of vectors and what is
-/// left of them, of one row or column, and of several in a batch.
+/// Small products are added up in order in f64 and rounded once: with whole and partial register
+/// tiles, with one row or column, and several products in a batch.
 #[test]
 fn small_products_of_any_floats() {
     let (mut compared, mut random) = (0, Random(4));
@@ -223,12 +222,12 @@ fn small_products_of_any_floats() {
     println!("dot, small products: {compared} elements compared");
 }
 
-/// Large products of any floats, within what the order of the sum may change.
+/// Large products of any floats, within the error that the order of the sum may cause.
 #[test]
 fn large_products_of_any_floats() {
     let mut random = Random(5);
     for (dtype, bound) in [(F16, 1e-3), (BF16, 8e-3), (F32, 1e-5), (F64, 1e-13), (C64, 1e-5), (C128, 1e-13)] {
-        // Positive, so that the sums don't cancel.
+        // The numbers are positive, so that the sums don't cancel.
         let numbers: Vec<Number> =
             (0..1000).map(|_| random.unit().abs() + 0.1).map(|x| Number::Complex(x, 0.0)).collect();
         let l = Source::new(dtype, contiguous(&[45, 60]), &numbers);
@@ -237,7 +236,7 @@ fn large_products_of_any_floats() {
     }
 }
 
-/// Large enough to be split between threads.
+/// Tests products that are large enough to be shared among threads.
 #[test]
 fn large_enough_to_be_split() {
     let mut random = Random(6);
@@ -250,7 +249,7 @@ fn large_enough_to_be_split() {
     }
 }
 
-/// Products that are made of parts with edges, over more steps than are added up at a time.
+/// Tests products with parts of uneven sizes, over more steps than one call of gemm adds up.
 #[test]
 fn in_parts_and_steps() {
     let (mut compared, mut random) = (0, Random(9));
@@ -266,8 +265,8 @@ fn in_parts_and_steps() {
     println!("dot, in parts and steps: {compared} elements compared");
 }
 
-/// A matrix with a vector on either side: more columns than stripes and steps, rows and
-/// columns that lie densely or not.
+/// Tests a matrix with a vector on either side: with more columns than stripes and chunks, and rows
+/// and columns that are dense or not.
 #[test]
 fn with_a_vector() {
     let (mut compared, mut random) = (0, Random(8));
@@ -290,12 +289,12 @@ fn with_a_vector() {
     println!("dot, with a vector: {compared} elements compared");
 }
 
-/// Narrow elements, which are converted as they are multiplied, give the bits of those that are
-/// converted before.
+/// Narrow elements that are converted while they are multiplied give the same bits as elements that
+/// are converted before.
 #[test]
 fn narrow_with_a_vector() {
     let mut random = Random(9);
-    // Of which sums depend on the order.
+    // Sums of these numbers depend on the order of addition.
     let mut fractions = || -> Vec<Number> { (0..997).map(|_| Number::Real(100.0 * random.unit())).collect() };
     for dtype in [BF16, F16, F8, F8E4M3FN, U8, S8, U16, S16, S4, F32, S32] {
         for [m, k] in [[129, 203], [203, 129], [131, 9000], [2600, 150], [1, 9000], [9000, 1], [150, 128]] {
@@ -317,7 +316,7 @@ fn narrow_with_a_vector() {
     }
 }
 
-/// Those of which a part at a time is converted, beside few rows or columns.
+/// Tests matrices that are converted part by part, multiplied with a few rows or columns.
 #[test]
 fn narrow_with_a_few() {
     let (mut compared, mut random) = (0, Random(10));
@@ -364,7 +363,7 @@ fn what_is_refused() {
     assert_eq!(try_dot(S32, &[2, 2], (&a, &[1]), (&a, &[1])), "dot is not defined for f32 and f32");
 }
 
-/// Products of a batch that are shared out, too small to be shared themselves.
+/// Tests a batch whose products are shared among threads, each too small to be shared itself.
 #[test]
 fn many_products() {
     let (mut compared, mut random) = (0, Random(7));

@@ -1,5 +1,5 @@
-//! Functions of f64 that the C library computes within an ulp give the bits of the C library, for
-//! any number of elements, and in whichever loop.
+//! Functions of f64 that the C library computes within one ulp give the bits of the C library, for
+//! any number of elements and in every loop.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Plans of elementwise operations: an element of a result does not depend on how many there are,
-//! nor a plan on what was asked before.
+//! Plans of elementwise operations: an element of a result doesn't depend on the number of
+//! elements, and a plan doesn't depend on the plans that were requested before.
 
 mod common;
 
@@ -10,13 +10,15 @@ use ferrox_core::ops::binary::{self, BinaryOp, binary};
 use ferrox_core::ops::unary::{self, UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
 
-/// Elements of several tiles, and elements that are computed at once.
+/// The number of elements in a result of several tiles.
 const MANY: usize = 5000;
+/// The number of elements in a small part of the result.
 const FEW: usize = 32;
 
 type Computed = Result<Vec<u8>, Error>;
 
-/// `size` elements of an operation from `start`, of operands of some types and bytes.
+/// Computes the `size` elements from `start` on of an operation on operands of given types and
+/// bytes.
 fn part<const N: usize>(
     out: DType,
     operands: [(DType, &[u8]); N],
@@ -34,7 +36,7 @@ fn part<const N: usize>(
     Ok(bytes)
 }
 
-/// Compares parts with the whole; returns whether the operation is defined.
+/// Compares parts of a result with the whole result; returns whether the operation is defined.
 fn compare<const N: usize>(
     name: &str,
     out: DType,
@@ -146,12 +148,12 @@ fn a_number_beside_few_or_many() {
     assert!(compared > 10_000, "{compared}");
 }
 
-/// Every type of the result has a plan of its own, whichever was asked for first.
+/// Every type of the result has a separate plan, whichever type was requested first.
 #[test]
 fn plans_do_not_depend_on_history() {
     let address = |op, out, operands| binary::plan(op, out, operands).map(std::ptr::from_ref);
     for outs in [[F64, F32], [F32, F64]] {
-        // Types that no other test asks for in this order.
+        // Operand types that no other test uses in this order.
         let operands = if outs[0] == F64 { [S32, F32] } else { [S16, F32] };
         let first = outs.map(|out| address(BinaryOp::Add, out, operands).expect("defined"));
         let again = outs.map(|out| address(BinaryOp::Add, out, operands).expect("defined"));
@@ -168,6 +170,6 @@ fn operations_without_meaning_have_no_plan() {
     assert!(binary::plan(BinaryOp::BitwiseAnd, F32, [F32, F32]).is_err());
     assert!(binary::plan(BinaryOp::Less, U8, [C64, C64]).is_err());
     assert!(unary::plan(UnaryOp::Exp, S32, S32).is_err());
-    // Asking again gives the same answer.
+    // A second request gives the same answer.
     assert!(unary::plan(UnaryOp::Exp, S32, S32).is_err());
 }

@@ -1,4 +1,4 @@
-//! The allocator that keeps large blocks, under everything else that a program does.
+//! The allocator that reuses large blocks, as the allocator of a whole program.
 
 use std::sync::mpsc;
 use std::thread;
@@ -8,7 +8,7 @@ use ferrox_core::exec::memory::recycling_allocator::Recycler;
 #[global_allocator]
 static RECYCLER: Recycler = Recycler::new();
 
-/// A generator of numbers without much order.
+/// A linear congruential generator of pseudo-random numbers.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +18,8 @@ impl Random {
     }
 }
 
-/// Vectors that grow, shrink, move between threads and die there keep what is in them.
+/// Vectors keep their contents when they grow, shrink, or move to other threads and are dropped
+/// there.
 #[test]
 fn blocks_have_one_owner() {
     let (sender, receiver) = mpsc::channel::<(u8, Vec<u8>)>();
@@ -67,10 +68,10 @@ fn blocks_have_one_owner() {
     }
 }
 
-/// The next to ask for a size gets the block that was freed, cleared if it wants that.
+/// The next allocation of a size gets the block that was freed, zeroed if requested.
 #[test]
 fn a_freed_block_is_kept() {
-    // A size that the other test leaves alone.
+    // A size that the other test doesn't use.
     const SIZE: usize = 20_000_000;
     let kept = (0..50).any(|_| {
         let first = vec![1u8; SIZE];
@@ -83,7 +84,7 @@ fn a_freed_block_is_kept() {
     assert!(kept);
 }
 
-/// What is asked for and can't be had is refused.
+/// An allocation that is too large for the system is refused.
 #[test]
 fn too_much_is_an_error() {
     let mut bytes: Vec<u8> = Vec::new();

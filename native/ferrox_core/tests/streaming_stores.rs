@@ -1,4 +1,4 @@
-//! Results that are large enough to be written past the caches, at any address.
+//! Results that are large enough for streaming stores, at aligned and unaligned addresses.
 
 use ferrox_core::exec::memory::streaming_stores;
 use ferrox_core::ops::binary::{BinaryOp, binary};
@@ -10,7 +10,7 @@ const ROWS: usize = 2_801;
 const COLUMNS: usize = 3_001;
 const SHAPE: [usize; 2] = [ROWS, COLUMNS];
 
-/// Numbers that f32 holds, other ones for each index.
+/// Returns a number that f32 holds exactly, a different one for almost every index.
 fn number(i: usize) -> f32 {
     (i % 8_388_593) as f32 - 4e6
 }
@@ -19,7 +19,7 @@ fn bytes(count: usize) -> Vec<u8> {
     (0..count).flat_map(|i| number(i).to_ne_bytes()).collect()
 }
 
-/// Checks every element of a result, of the width of `E`, at several addresses.
+/// Checks every element of a result at several addresses.
 fn check<E: PartialEq + Copy + std::fmt::Debug>(
     dtype: DType,
     shape: &[usize],

@@ -1,15 +1,15 @@
-//! The Rust types that kernels compute with, and how one element becomes another.
+//! The Rust types that kernels compute with, and conversions of elements.
 
 use num_complex::Complex;
 
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 
-/// How an element converts to others.
+/// The class of an element type, which decides how elements convert to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Wraps around.
+    /// An integer, which wraps around.
     Integer,
-    /// Rounds to nearest, ties to even.
+    /// A float, which rounds to nearest, ties to even.
     Float,
     /// A pair of floats.
     Complex,
@@ -17,8 +17,8 @@ pub enum Class {
 
 /// A Rust type that kernels compute with.
 ///
-/// Values are read and written through byte arrays, so that the data of a
-/// tensor may start at any address.
+/// Values are read and written as arrays of bytes, so that the data of a tensor may begin at any
+/// address.
 pub trait Lane: Copy + Send + Sync + 'static {
     /// The native-endian bytes of one value.
     type Bytes: Copy + Send + Sync + 'static;
@@ -27,21 +27,21 @@ pub trait Lane: Copy + Send + Sync + 'static {
     fn load(bytes: Self::Bytes) -> Self;
     /// Writes a value.
     fn store(self) -> Self::Bytes;
-    /// Bytes as values; bytes short of a value are left out.
+    /// The bytes as values, without an incomplete value at the end.
     fn view(bytes: &[u8]) -> &[Self::Bytes];
-    /// The same, to write to.
+    /// The mutable bytes as values, without an incomplete value at the end.
     fn view_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
 }
 
 /// A lane that tensors store: the Rust type of a `DType`.
 pub trait Element: Lane {
-    /// How it converts.
+    /// The class of the type.
     const CLASS: Class;
-    /// Whether every value is an `f32`.
+    /// Whether an `f32` holds every value.
     const FITS_F32: bool;
-    /// Whether it has negative values.
+    /// Whether the type has negative values.
     const SIGNED: bool;
-    /// Whether it is an `f64` or two.
+    /// Whether the type is an `f64` or a complex number of two `f64`.
     const DOUBLE: bool;
 
     /// The value modulo 2^64; floats are truncated towards zero first.
@@ -51,18 +51,18 @@ pub trait Element: Lane {
     fn to_f32(self) -> f32;
     /// The nearest `f64`.
     fn to_f64(self) -> f64;
-    /// The imaginary part, zero for reals.
+    /// The imaginary part, which is zero for reals.
     fn imag(self) -> f64;
 
     /// The low bits of an integer.
     fn from_i64(value: i64) -> Self;
-    /// Rounds once.
+    /// The value of an `f32`, rounded once.
     fn from_f32(value: f32) -> Self;
-    /// Rounds once.
+    /// The value of an `f64`, rounded once.
     fn from_f64(value: f64) -> Self;
-    /// Rounds each part once; reals keep the real part.
+    /// A complex number, each part rounded once; for reals, the real part.
     fn from_parts(re: f64, im: f64) -> Self;
-    /// The bounds that infinities become, as Nx casts them; zero for floats.
+    /// The bounds that infinities are cast to, as in Nx; zeros for floats.
     fn bounds() -> (i64, i64);
 }
 
@@ -135,8 +135,8 @@ integer! {
     i64, 8, false;
 }
 
-/// Truncates towards zero and wraps, as `Nx.BinaryBackend` casts a float to an
-/// integer; NaN becomes zero and infinities the bounds of the type.
+/// Truncates a float towards zero and wraps it, as `Nx.BinaryBackend` casts a float to an integer.
+/// NaN becomes zero, and infinities become the bounds of the type.
 #[inline(always)]
 fn float_to_integer(value: f64, (min, max): (i64, i64)) -> i64 {
     // Below 2^63 in magnitude the cast is exact.
@@ -255,9 +255,9 @@ complex! {
 
 lane!(i128, 16, i128::from_ne_bytes, i128::to_ne_bytes);
 
-/// Converts one element as `Nx.as_type/2` does: integers wrap, floats round to
-/// nearest even and truncate towards zero on their way to integers, reals gain
-/// a zero imaginary part and complex numbers lose theirs.
+/// Converts an element as `Nx.as_type/2` does: integers wrap, floats round to nearest even, or
+/// truncate towards zero if they become integers, reals get an imaginary part of zero, and complex
+/// numbers lose their imaginary part.
 #[inline(always)]
 pub fn cast<S: Element, D: Element>(value: S) -> D {
     match (S::CLASS, D::CLASS) {
@@ -272,62 +272,67 @@ pub fn cast<S: Element, D: Element>(value: S) -> D {
     }
 }
 
-/// An integer as an `f64` rounded to odd, so that rounding that to at most 51
-/// bits gives the same result as rounding the integer once.
+/// Converts an integer to an `f64`, rounded to odd, so that rounding the result to at most 51 bits
+/// gives the same value as rounding the integer once (Boldo and Melquiond 2008, "Emulation of FMA
+/// and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd").
 #[inline(always)]
 fn round_to_odd<S: Element>(value: S) -> f64 {
     let nearest = value.to_f64();
     if size_of::<S::Bytes>() < 8 || nearest.abs() < 9_007_199_254_740_992.0 {
         return nearest;
     }
-    let odd = last_bit_of_all::<11>(value.to_i64());
+    let odd = truncate_to_odd::<11>(value.to_i64());
     if S::SIGNED { odd as f64 } else { odd as u64 as f64 }
 }
 
-/// An integer of 32 bits as an `f32` rounded to odd, so that rounding that to at most 15
-/// significant bits, as types of 16 bits have, gives the same result as rounding the integer once.
+/// Converts an integer of at most 32 bits to an `f32`, rounded to odd, so that rounding the result
+/// to the significant bits of a type of 16 bits or fewer gives the same value as rounding the
+/// integer once.
 #[inline(always)]
 fn round_word_to_odd<S: Element>(value: S) -> f32 {
-    const MOST: u32 = 1 << f32::MANTISSA_DIGITS;
+    const LIMIT: u32 = 1 << f32::MANTISSA_DIGITS;
     let bits = value.to_i64() as u32;
-    let exact = if S::SIGNED { bits.wrapping_add(MOST) <= 2 * MOST } else { bits <= MOST };
-    let odd = if exact { bits } else { last_bit_of_all::<8>(value.to_i64()) as u32 };
+    let exact = if S::SIGNED { bits.wrapping_add(LIMIT) <= 2 * LIMIT } else { bits <= LIMIT };
+    let odd = if exact { bits } else { truncate_to_odd::<8>(value.to_i64()) as u32 };
     if S::SIGNED { odd.cast_signed() as f32 } else { odd as f32 }
 }
 
-/// All but so many of the lowest bits, whose last tells whether these were zero.
+/// Clears the `LOWEST` lowest bits, and sets the bit above them if one of them was set: rounding to
+/// odd.
 #[inline(always)]
-fn last_bit_of_all<const LOWEST: u32>(bits: i64) -> i64 {
+fn truncate_to_odd<const LOWEST: u32>(bits: i64) -> i64 {
     let low = (1 << LOWEST) - 1;
     (bits | ((bits & low) + low)) & !low
 }
 
-/// `bits`, or with a magnitude that an `f64` doesn't hold, what `round_to_odd` converts.
+/// The integer itself if its magnitude is below 2^53, else the integer rounded to odd, which an
+/// `f64` holds.
 #[inline(always)]
 pub(crate) fn bits_to_odd(bits: i64) -> i64 {
     let exact = bits.wrapping_add(1 << 53) as u64 >> 54 == 0;
-    if exact { bits } else { last_bit_of_all::<11>(bits) }
+    if exact { bits } else { truncate_to_odd::<11>(bits) }
 }
 
-/// A 64-bit integer or a float without rounding: the sum of `high`, the value
-/// rounded to an `f64`, and `low`, what is left of an integer. Ordered by
-/// `high`, then `low`.
+/// A 64-bit integer or a float without rounding: the sum of `high`, the value rounded to an `f64`,
+/// and `low`, the rounding error. Values are ordered by `high`, then by `low`.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Exact {
-    /// The value rounded.
+    /// The value, rounded to an `f64`.
     pub high: f64,
-    /// What is left of it.
+    /// The exact value minus `high`.
     pub low: f64,
 }
 
 impl Exact {
-    /// An integer.
+    /// The exact value of an integer.
     #[inline(always)]
     pub(crate) fn of(value: i64) -> Self {
         Self::of_words((value >> 32) as i32, value as u32)
     }
 
-    /// An integer of two words: an f64 holds either, and what is lost of their sum.
+    /// The exact value of an integer of two words. An f64 holds each word, and the rounding error
+    /// of their sum (Fast2Sum, Dekker 1971, "A Floating-Point Technique for Extending the Available
+    /// Precision").
     #[inline(always)]
     pub(crate) fn of_words(upper: impl Into<f64>, lower: u32) -> Self {
         const TWO_32: f64 = (1_u64 << 32) as f64;
@@ -336,7 +341,7 @@ impl Exact {
         Exact { high, low: lower - (high - upper) }
     }
 
-    /// Whether it is not a number.
+    /// Returns whether the value is NaN.
     #[must_use]
     pub fn is_nan(self) -> bool {
         self.high.is_nan()

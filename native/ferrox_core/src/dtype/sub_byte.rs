@@ -1,14 +1,14 @@
-//! Types of 2 and 4 bits, several elements to a byte, the first in the highest bits, as an Erlang
-//! bitstring holds them.
+//! Types of 2 and 4 bits. A byte holds several elements, the first one in the highest bits, as in
+//! an Erlang bitstring.
 
 use crate::cost::Cost;
 use crate::{DType, Error};
 
-/// One byte for each element of a packed tensor, sign-extended for signed types.
+/// Unpacks a tensor to one byte for each element, sign-extended for signed types.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for them.
+/// `Error::TooLarge` if there is no memory for the bytes.
 pub fn unpack(op: &'static str, dtype: DType, shape: &[usize], packed: &[u8]) -> Result<Vec<u8>, Error> {
     let bits = dtype.bits();
     let per_byte = 8 / bits;
@@ -16,7 +16,7 @@ pub fn unpack(op: &'static str, dtype: DType, shape: &[usize], packed: &[u8]) ->
     let mut wide = zeroed(op, dtype, shape)?;
     for (elements, &byte) in wide.chunks_mut(per_byte).zip(packed) {
         for (i, element) in elements.iter_mut().enumerate() {
-            // The element at the top of the byte, then shifted down.
+            // The element is moved to the top of the byte, then shifted down.
             let top = byte << (i * bits);
             *element = if signed { ((top as i8) >> (8 - bits)) as u8 } else { top >> (8 - bits) };
         }
@@ -24,11 +24,11 @@ pub fn unpack(op: &'static str, dtype: DType, shape: &[usize], packed: &[u8]) ->
     Ok(wide)
 }
 
-/// A zero byte for each element.
+/// Allocates a zero byte for each element of a shape.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for them.
+/// `Error::TooLarge` if there is no memory for the bytes.
 pub fn zeroed(op: &'static str, dtype: DType, shape: &[usize]) -> Result<Vec<u8>, Error> {
     let size = shape.iter().product();
     let mut bytes = Vec::new();
@@ -37,7 +37,7 @@ pub fn zeroed(op: &'static str, dtype: DType, shape: &[usize]) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The low bits of each byte; unused bits at the end are zero.
+/// Packs the low bits of each byte of `wide`; unused bits at the end are zero.
 pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
     let bits = dtype.bits();
     let mask = (1u8 << bits) - 1;
@@ -47,7 +47,7 @@ pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
     }
 }
 
-/// Cost of unpacking and packing an element of each of some types, as far as they are packed.
+/// The cost of unpacking or packing an element of each packed type in `dtypes`.
 pub(crate) fn cost(dtypes: &[DType]) -> Cost {
     1_000 * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
 }

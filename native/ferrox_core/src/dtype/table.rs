@@ -1,13 +1,13 @@
 //! The table of types.
 
-/// What a type can represent, which decides how it is computed and promoted.
+/// The kind of values that a type represents, which decides how it is computed and promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Unsigned integers.
     Unsigned,
-    /// Signed integers, two's complement.
+    /// Signed integers in two's complement.
     Signed,
-    /// Floats that trade precision for the exponent of a 32-bit one.
+    /// Floats with the exponent of f32, but less precision.
     BFloat,
     /// All other floats.
     Float,
@@ -37,7 +37,7 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// Whether it is an integer, a float or complex.
+            /// The kind of values.
             #[must_use]
             #[inline]
             pub const fn kind(self) -> Kind {
@@ -84,8 +84,8 @@ impl std::fmt::Display for DType {
 }
 
 impl DType {
-    /// The type whose arithmetic serves this one: itself, or 8 bits wide for
-    /// the types that pack several elements into a byte.
+    /// The type that elements of this type are computed in: the type itself, or the 8-bit type for
+    /// types that pack several elements into a byte.
     #[must_use]
     #[inline]
     pub const fn storage(self) -> Self {
@@ -96,43 +96,43 @@ impl DType {
         }
     }
 
-    /// Whether several elements share a byte.
+    /// Returns whether several elements share a byte.
     #[must_use]
     #[inline]
     pub const fn is_packed(self) -> bool {
         self.bits() < 8
     }
 
-    /// Bytes of one element of `storage()`.
+    /// The number of bytes in an element of `storage()`.
     #[must_use]
     #[inline]
     pub const fn width(self) -> usize {
         self.storage().bits() / 8
     }
 
-    /// Whether it is a signed or unsigned integer.
+    /// Returns whether the type is a signed or unsigned integer.
     #[must_use]
     #[inline]
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Unsigned | Kind::Signed)
     }
 
-    /// Whether it is a real float.
+    /// Returns whether the type is a real float.
     #[must_use]
     #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float | Kind::BFloat)
     }
 
-    /// Whether it is complex.
+    /// Returns whether the type is complex.
     #[must_use]
     #[inline]
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
 
-    /// Bits of precision: those of the significand for floats (the implicit
-    /// one counted), of the magnitude for integers.
+    /// The number of bits of precision: of the significand with its implicit bit for floats, of the
+    /// magnitude for integers.
     #[must_use]
     #[inline]
     pub const fn precision(self) -> usize {
@@ -150,7 +150,7 @@ impl DType {
         }
     }
 
-    /// Bits of the exponent of a float; an integer needs none.
+    /// The number of exponent bits of a float; zero for an integer.
     #[inline]
     const fn exponent_bits(self) -> usize {
         match self {
@@ -162,7 +162,7 @@ impl DType {
         }
     }
 
-    /// Whether every value of `self`, a real type, is a value of `other`.
+    /// Returns whether every value of `self`, a real type, is a value of `other`.
     #[must_use]
     #[inline]
     pub const fn embeds_in(self, other: DType) -> bool {

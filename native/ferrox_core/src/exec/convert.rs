@@ -1,4 +1,5 @@
-//! Loops that convert elements: to what a kernel computes with, and to the type of a result.
+//! Loops that convert elements: to the type that a kernel computes with, and to the type of a
+//! result.
 
 use std::convert::Infallible;
 
@@ -10,38 +11,39 @@ use crate::exec::simd::{self, Level, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 use crate::{DType, Error, Kind, dispatch};
 
-/// Converts elements of one type to another: from, to.
+/// Converts elements of one type (first argument) to another (second argument).
 pub type Convert = fn(&[u8], &mut [u8]);
 
-/// Converts elements if every one of them is a value of the other type; returns whether it did.
+/// Converts elements to a type that may not hold all their values; returns whether it holds every
+/// one. If not, the converted elements are unspecified.
 pub type ConvertExactly = fn(&[u8], &mut [u8]) -> bool;
 
 /// A conversion to or from the type that a kernel computes with.
 #[derive(Clone, Copy, Debug)]
 pub struct Conversion {
-    /// Bytes of an element in the kernel's type.
+    /// The number of bytes in an element of the kernel's type.
     pub lane: usize,
     /// The loop.
     pub convert: Convert,
 }
 
-/// The type a kernel computes with.
+/// The type that a kernel computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compute {
     /// A storage type.
     As(DType),
-    /// Values of f32, for functions that are computed in f64, see `ops::math::f32_loops`.
+    /// Values of f32 for functions that are computed in f64, see `ops::math::f32_loops`.
     Single,
-    /// 128-bit integers: unsigned and signed 64-bit ones together.
+    /// 128-bit integers, which hold all values of signed and of unsigned 64-bit integers.
     Wide,
-    /// `Exact` values: 64-bit integers and floats together.
+    /// `Exact` values, which hold all values of 64-bit integers and of floats.
     Exact,
     /// One byte, 1 where the element is not zero.
     Truth,
 }
 
 impl Compute {
-    /// Bytes of one value.
+    /// The number of bytes in a value.
     #[inline]
     #[must_use]
     pub fn width(self) -> usize {
@@ -53,7 +55,7 @@ impl Compute {
         }
     }
 
-    /// How elements of `dtype` become lanes; `None` if they are that already.
+    /// The conversion of elements of `dtype` to lanes; `None` if they need none.
     #[inline]
     #[must_use]
     pub fn load(self, dtype: DType) -> Option<Conversion> {
@@ -71,7 +73,7 @@ impl Compute {
         Some(Conversion { lane: self.width(), convert })
     }
 
-    /// How lanes become elements of `dtype`; `None` if they are that already.
+    /// The conversion of lanes to elements of `dtype`; `None` if they need none.
     #[inline]
     #[must_use]
     pub fn store(self, dtype: DType) -> Option<Conversion> {
@@ -86,8 +88,8 @@ impl Compute {
     }
 }
 
-/// Converts elements of one storage type to another as `cast` does; `None` if
-/// their bits are the same.
+/// The loop that converts elements of one storage type to another as `cast` does; `None` if the
+/// bits stay the same.
 #[inline]
 #[must_use]
 pub fn conversion(from: DType, to: DType) -> Option<Convert> {
@@ -97,7 +99,7 @@ pub fn conversion(from: DType, to: DType) -> Option<Convert> {
     if same { None } else { Some(convert_of(from, to)) }
 }
 
-/// Converts `size` dense elements, in parallel where that pays.
+/// Converts `size` dense elements, in parallel if that pays.
 pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut [u8]) {
     let (width, lane) = (from.width(), to.width());
     let convert_part = |start: usize, part: &mut [u8]| {
@@ -107,14 +109,15 @@ pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut 
             None => part.copy_from_slice(source),
         }
     };
-    if out.len() < streaming_stores::LINED && !parallel::is_worth_sharing(size, cost(from, to)) {
+    if out.len() < streaming_stores::MIN_BYTES_TO_ALIGN && !parallel::is_worth_sharing(size, cost(from, to)) {
         return convert_part(0, out);
     }
-    let lead = streaming_stores::lead([(&*out, lane), (bytes, width)]);
-    let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost(from, to), lead, |start, part| {
-        convert_part(start, part);
-        Ok(())
-    });
+    let head_length = streaming_stores::elements_before_line([(&*out, lane), (bytes, width)]);
+    let Ok(()) =
+        streaming_stores::try_fill::<Infallible>(out, size, cost(from, to), head_length, |start, part| {
+            convert_part(start, part);
+            Ok(())
+        });
 }
 
 /// The elements of a tensor of some shape, dense and in row-major order, in another type.
@@ -134,21 +137,21 @@ pub(crate) fn converted(
     Ok(out)
 }
 
-/// Cost of converting an element.
+/// The cost of converting an element.
 #[must_use]
 pub fn cost(from: DType, to: DType) -> Cost {
     40 * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
 }
 
 fn convert_of(from: DType, to: DType) -> Convert {
-    // Infinities become the bounds of the type, not of its storage.
+    // Infinities become the bounds of the packed type, not of its storage type.
     if !from.is_integer() && to.kind() == Kind::Signed && to.is_packed() {
         return match to.bits() {
             2 => dispatch!(all from, S => convert::<S, i8, Within<2>>),
             _ => dispatch!(all from, S => convert::<S, i8, Within<4>>),
         };
     }
-    // With AVX-512, the compiler finds instructions for these itself.
+    // With AVX-512, the compiler vectorizes these conversions itself.
     let avx2 = simd::level() == Level::V3;
     match (from, to) {
         (DType::F16, DType::F32) => widen_halves,
@@ -156,30 +159,32 @@ fn convert_of(from: DType, to: DType) -> Convert {
         (DType::F32, DType::U8) if avx2 => truncate_to_bytes::<u8>,
         (DType::F32, DType::S8) if avx2 => truncate_to_bytes::<i8>,
         (DType::S64, _) if avx2 && to.is_float() => {
-            dispatch!(float to, D => floats_of_words::<D>, else => unreachable!("{to} is a float"))
+            dispatch!(float to, D => i64_to_floats::<D>, else => unreachable!("{to} is a float"))
         }
         _ => dispatch!(all from, S => dispatch!(all to, D => convert::<S, D, CastOf>)),
     }
 }
 
-/// `convert`, of most by an instruction where there is one.
+/// `convert` from f16 to f32, of most elements by the processor's instruction if it has one.
 fn widen_halves(from: &[u8], to: &mut [u8]) {
     let done = simd::widen_halves(F16::view(from), f32::view_mut(to));
     convert::<F16, f32, CastOf>(&from[2 * done..], &mut to[4 * done..]);
 }
 
-/// The same, the other way.
+/// `convert` from f32 to f16, of most elements by the processor's instruction if it has one.
 fn round_to_halves(from: &[u8], to: &mut [u8]) {
     let done = simd::round_to_halves(f32::view(from), F16::view_mut(to));
     convert::<f32, F16, CastOf>(&from[4 * done..], &mut to[2 * done..]);
 }
 
-/// `convert`, by instructions for vectors but where an element is too large for them.
+/// `convert` from f32 to bytes by vector instructions, except for elements that are too large for
+/// them.
 fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
-    const FEW: usize = 256;
+    /// The number of elements that are converted one by one from the first large element on.
+    const SCALAR_ELEMENTS: usize = 256;
     loop {
         let done = simd::truncate_to_bytes(f32::view(from), u8::view_mut(to));
-        let further = (done + FEW).min(to.len());
+        let further = (done + SCALAR_ELEMENTS).min(to.len());
         convert::<f32, D, CastOf>(&from[4 * done..4 * further], &mut to[done..further]);
         (from, to) = (&from[4 * further..], &mut to[further..]);
         if to.is_empty() {
@@ -188,19 +193,19 @@ fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
     }
 }
 
-/// A float that is made an f32 before it is folded.
-pub(crate) trait Narrow: Element {
-    /// All of them as f32.
+/// A float that is narrower than f32 and converted to f32 before it is folded.
+pub(crate) trait NarrowFloat: Element {
+    /// Converts elements to f32.
     fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]);
 }
-impl Narrow for F16 {
+impl NarrowFloat for F16 {
     fn widen(from: &[[u8; 2]], to: &mut [[u8; 4]]) {
         widen_halves(from.as_flattened(), to.as_flattened_mut());
     }
 }
 macro_rules! narrow {
     ($($t:ty),*) => {$(
-        impl Narrow for $t {
+        impl NarrowFloat for $t {
             #[inline(always)]
             fn widen(from: &[Self::Bytes], to: &mut [[u8; 4]]) {
                 for (to, &from) in to.iter_mut().zip(from) {
@@ -212,16 +217,16 @@ macro_rules! narrow {
 }
 narrow!(F8, F8E4M3FN);
 
-/// How one value becomes another.
+/// A conversion of one value to another.
 pub(crate) trait Map<S, D>: 'static {
-    /// The other value.
+    /// The converted value.
     fn map(value: S) -> D;
 
-    /// Whether `map` has cases that keep it from being vectorized, and `plain`
-    /// values that are none of them.
+    /// Whether `map` has special cases that keep it from being vectorized. Values that aren't
+    /// special cases are `plain`.
     const BRANCHES: bool = false;
 
-    /// Whether `map_plain` does what `map` does.
+    /// Returns whether `map_plain` gives the same result as `map`.
     #[inline(always)]
     fn plain(_value: S) -> bool {
         true
@@ -234,7 +239,7 @@ pub(crate) trait Map<S, D>: 'static {
     }
 }
 
-/// By `cast`.
+/// The conversion of `cast`.
 pub(crate) struct CastOf;
 impl<S: Element, D: Element> Map<S, D> for CastOf {
     #[inline(always)]
@@ -244,7 +249,7 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
 
     const BRANCHES: bool = !matches!(S::CLASS, Class::Integer) && matches!(D::CLASS, Class::Integer);
 
-    /// Within 32 bits, where the truncated value needs no wrapping.
+    /// Values whose truncation fits into 32 bits need no wrapping.
     #[inline(always)]
     fn plain(value: S) -> bool {
         if S::FITS_F32 {
@@ -265,67 +270,72 @@ impl<S: Element, D: Element> Map<S, D> for CastOf {
     }
 }
 
-/// An integer as an `f64`: its upper word lies where 2^32 is the last bit of a float, and the
-/// lower one where 1 is, and only their sum is rounded.
+/// Converts an integer to an `f64` with bit operations, which are vectorized: the upper word
+/// becomes the low bits of a float whose last bit is 2^32, the lower word those of a float whose
+/// last bit is 1, and only their sum is rounded.
 #[inline(always)]
-fn words_to_f64(value: i64) -> f64 {
+fn i64_to_f64(value: i64) -> f64 {
     const TWO_52: u64 = 0x4330_0000_0000_0000;
     const TWO_84: u64 = 0x4530_0000_0000_0000;
     const SIGN: u64 = 1 << 31;
     let bits = value as u64;
     let high = f64::from_bits(bits >> 32 ^ (TWO_84 | SIGN));
     let low = f64::from_bits(bits & u64::from(u32::MAX) | TWO_52);
-    // 2^84, 2^63 of the sign, 2^52.
+    // Subtracts 2^84, the offset 2^63 of the flipped sign, and 2^52.
     high - f64::from_bits(TWO_84 | SIGN | 1 << 20) + low
 }
 
-/// Elements that are converted in the way of most, and again if one of them needs another.
-/// (`kernels`: cast.)
-const CHUNK: usize = 256;
+/// The number of elements that are converted by the vectorized way, and again one by one if one of
+/// them is a special case. (`kernels`: cast.)
+const CAST_CHUNK_ELEMENTS: usize = 256;
 
-/// `convert`, for instruction sets that make floats of 64-bit integers one by one only.
-fn floats_of_words<D: Element>(from: &[u8], to: &mut [u8]) {
-    vectorize(WordsLoop::<D> { from, to, target: std::marker::PhantomData });
+/// `convert` of 64-bit integers to floats, for instruction sets without a vector instruction for
+/// it.
+fn i64_to_floats<D: Element>(from: &[u8], to: &mut [u8]) {
+    vectorize(I64ToFloatLoop::<D> { from, to, target: std::marker::PhantomData });
 }
 
-struct WordsLoop<'a, D> {
+struct I64ToFloatLoop<'a, D> {
     from: &'a [u8],
     to: &'a mut [u8],
     target: std::marker::PhantomData<D>,
 }
 
-impl<D: Element> Vectorized for WordsLoop<'_, D> {
+impl<D: Element> Vectorized for I64ToFloatLoop<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        // 2^52 and 2^51: where 1 is the last bit of a float, with as many numbers below as above.
+        // 2^52 + 2^51: a float whose last bit is 1, in the middle of the floats with this property.
         const MIDDLE: f64 = (1_u64 << 52 | 1 << 51) as f64;
-        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(i64::view(self.from).chunks(CHUNK)) {
+        for (to, from) in D::view_mut(self.to)
+            .chunks_mut(CAST_CHUNK_ELEMENTS)
+            .zip(i64::view(self.from).chunks(CAST_CHUNK_ELEMENTS))
+        {
             let pairs = to.iter_mut().zip(from.iter().map(|&from| i64::load(from)));
             let above = from.iter().fold(0, |bits, &from| bits | i64::load(from).wrapping_add(1 << 51));
             if D::DOUBLE {
-                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(value)).store());
+                pairs.for_each(|(to, value)| *to = D::from_f64(i64_to_f64(value)).store());
             } else if above as u64 >> 52 == 0 {
                 for (to, value) in pairs {
                     let float = f64::from_bits(MIDDLE.to_bits().wrapping_add(value as u64));
                     *to = D::from_f64(float - MIDDLE).store();
                 }
             } else {
-                pairs.for_each(|(to, value)| *to = D::from_f64(words_to_f64(bits_to_odd(value))).store());
+                pairs.for_each(|(to, value)| *to = D::from_f64(i64_to_f64(bits_to_odd(value))).store());
             }
         }
     }
 }
 
-/// Whether all of some integers are from -2^24 on and below 2^24, which an f32 holds all of.
+/// Returns whether all integers are at least -2^24 and below 2^24: an f32 holds each of these.
 #[inline(always)]
 pub(crate) fn fit_f32<S: Element>(integers: &[S::Bytes]) -> bool {
-    const MOST: i32 = 1 << f32::MANTISSA_DIGITS;
-    // Above the least, so that all are numbers of so many bits.
-    let (least, bits) = if S::SIGNED { (MOST, MOST.ilog2() + 1) } else { (0, MOST.ilog2()) };
+    const LIMIT: i32 = 1 << f32::MANTISSA_DIGITS;
+    // The offset makes all of these integers unsigned numbers of `bits` bits.
+    let (least, bits) = if S::SIGNED { (LIMIT, LIMIT.ilog2() + 1) } else { (0, LIMIT.ilog2()) };
     let values = integers.iter().map(|&from| S::load(from).to_i64());
-    // Without an early exit, so that it vectorizes, and in words of 32 bits where there are such,
+    // The loop has no early exit, so that it is vectorized, and uses words of 32 bits if possible,
     // since a vector holds more of them.
     let above = if size_of::<S>() > size_of::<i32>() {
         values.fold(0, |all, value| all | value.wrapping_add(i64::from(least)) as u64)
@@ -335,22 +345,22 @@ pub(crate) fn fit_f32<S: Element>(integers: &[S::Bytes]) -> bool {
     above >> bits == 0
 }
 
-/// To f32, of integers that `fit_f32`; none for other types.
+/// The conversion to f32 of integers that `fit_f32`; `None` if `from` isn't an integer type.
 pub(crate) fn to_f32_exactly(from: DType) -> Option<ConvertExactly> {
     dispatch!(integer from, S => Some(integers_to_f32::<S> as ConvertExactly), else => None)
 }
 
 fn integers_to_f32<S: Element>(from: &[u8], to: &mut [u8]) -> bool {
-    vectorize(ExactLoop::<S> { from, to, source: std::marker::PhantomData })
+    vectorize(IntegersToF32Loop::<S> { from, to, source: std::marker::PhantomData })
 }
 
-struct ExactLoop<'a, S> {
+struct IntegersToF32Loop<'a, S> {
     from: &'a [u8],
     to: &'a mut [u8],
     source: std::marker::PhantomData<S>,
 }
 
-impl<S: Element> Vectorized for ExactLoop<'_, S> {
+impl<S: Element> Vectorized for IntegersToF32Loop<'_, S> {
     type Output = bool;
 
     #[inline(always)]
@@ -366,7 +376,8 @@ impl<S: Element> Vectorized for ExactLoop<'_, S> {
     }
 }
 
-/// By `cast`, but infinities become the bounds of a signed type of so many bits.
+/// The conversion of `cast`, except that infinities become the bounds of a signed type of `BITS`
+/// bits.
 struct Within<const BITS: u32>;
 impl<S: Element, const BITS: u32> Map<S, i8> for Within<BITS> {
     #[inline(always)]
@@ -380,6 +391,7 @@ impl<S: Element, const BITS: u32> Map<S, i8> for Within<BITS> {
     }
 }
 
+/// The conversion of integers to 128 bits.
 struct WideOf;
 impl<S: Element> Map<S, i128> for WideOf {
     #[inline(always)]
@@ -388,6 +400,7 @@ impl<S: Element> Map<S, i128> for WideOf {
     }
 }
 
+/// The conversion of 128-bit integers to their low bits.
 struct LowBits;
 impl<D: Element> Map<i128, D> for LowBits {
     #[inline(always)]
@@ -396,6 +409,7 @@ impl<D: Element> Map<i128, D> for LowBits {
     }
 }
 
+/// The conversion of integers and floats to `Exact`.
 struct ExactOf;
 impl<S: Element> Map<S, Exact> for ExactOf {
     #[inline(always)]
@@ -408,7 +422,7 @@ impl<S: Element> Map<S, Exact> for ExactOf {
     }
 }
 
-/// 1 where the value is not zero.
+/// The conversion to 1 for values other than zero, and to 0 for zero.
 pub(crate) struct TruthOf;
 impl<S: Element> Map<S, u8> for TruthOf {
     #[inline(always)]
@@ -438,8 +452,12 @@ impl<S: Lane, D: Lane, M: Map<S, D>> Vectorized for ConvertLoop<'_, S, D, M> {
             }
             return;
         }
-        for (to, from) in D::view_mut(self.to).chunks_mut(CHUNK).zip(S::view(self.from).chunks(CHUNK)) {
-            // Without an early exit, so that it vectorizes; what is not plain is done again.
+        for (to, from) in D::view_mut(self.to)
+            .chunks_mut(CAST_CHUNK_ELEMENTS)
+            .zip(S::view(self.from).chunks(CAST_CHUNK_ELEMENTS))
+        {
+            // The loop has no early exit, so that it is vectorized; chunks with special cases are
+            // converted again.
             let mut plain = true;
             for (to, &from) in to.iter_mut().zip(from) {
                 let value = S::load(from);

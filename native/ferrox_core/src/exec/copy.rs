@@ -1,8 +1,8 @@
-//! Copies of elements that don't lie next to each other.
+//! Copies of elements that aren't adjacent in memory.
 //!
-//! A copy only cares about the bytes of an element, not about its type. Where the next element is
-//! near, rows are copied by loops that step over them (`strided`); where it is far, but the one in
-//! the next row is near, planes are transposed block by block (`transpose`).
+//! A copy depends on the width of an element, not on its type. If the next element of a row is
+//! near, rows are copied by strided loops (`strided`). If it is far away, but the element of the
+//! next row is near, planes are transposed in blocks (`transpose`).
 
 pub mod strided;
 pub mod transpose;
@@ -12,26 +12,26 @@ use std::convert::Infallible;
 
 use self::transpose::Plane;
 use crate::Error;
-use crate::cost::{self, BYTE, Cost};
+use crate::cost::{self, Cost, MEMORY_BYTE_COST};
 use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd;
 use crate::exec::threads::parallel;
 use crate::layout::{Layout, Shape, collapse, index_of, next_row};
 use crate::tensor::Tensor;
 
-/// Cost of an element whose neighbours lie far away.
+/// The cost of an element that is far from the elements before and after it.
 pub const FAR_ELEMENT_COST: Cost = 600;
 
 /// Layouts of at most this many elements are copied without collapsing their axes first.
 const MAX_UNCOLLAPSED_SIZE: usize = 256;
 
-/// Planes of at most this many bytes are transposed without making a layout.
-const MAX_UNPLANNED_BYTES: usize = 1024;
+/// `transpose_planes` transposes tensors of at most this many bytes without making a layout.
+const MAX_DIRECT_TRANSPOSE_BYTES: usize = 1024;
 
-/// Planes of fewer elements are copied row by row.
-const MIN_PLANE_SIZE: usize = 32;
+/// Planes of fewer elements are copied row by row instead of being transposed.
+const MIN_PLANE_ELEMENTS: usize = 32;
 
-/// Calls a function that is generic over the bytes of an element.
+/// Calls a function that is generic over the number of bytes in an element.
 macro_rules! by_width {
     ($width:expr, $function:ident($($argument:expr),*)) => {
         match $width {
@@ -45,7 +45,7 @@ macro_rules! by_width {
     };
 }
 
-/// The elements of a tensor in row-major order without gaps, borrowed where they lie so already.
+/// The elements of a tensor in row-major order without gaps, borrowed if they are stored that way.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn dense<'a>(op: &'static str, tensor: &'a Tensor<'_>) -> Result<Cow<'a, [u8
     Ok(Cow::Owned(out))
 }
 
-/// Copies all elements of a layout, `width` bytes each, in row-major order, in parallel where that
+/// Copies all elements of a layout, `width` bytes each, in row-major order, in parallel if that
 /// pays.
 pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     let size = layout.size();
@@ -75,8 +75,8 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     let step = layout.strides.last().map_or(1, |step| step.unsigned_abs());
     let unit = transpose_unit(&layout);
     if unit == 1 && step <= strided::MAX_STEP {
-        // What lies between the elements is read with them.
-        let cost = BYTE * ((step.max(1) + 1) * width) as Cost;
+        // The gaps between the elements are read, too.
+        let cost = MEMORY_BYTE_COST * ((step.max(1) + 1) * width) as Cost;
         let Ok(()) = streaming_stores::try_fill::<Infallible>(out, size, cost, 0, |start, part| {
             gather(width, bytes, &layout, start, part);
             Ok(())
@@ -88,16 +88,22 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
             gather(width, bytes, &layout, start, part)
         });
     }
-    let together = (simd::LINE / width).max(1);
-    parallel::fill_together(out, size / unit, cost::work(unit, transpose::COST), together, |start, part| {
-        gather(width, bytes, &layout, start * unit, part);
-    });
+    let elements_per_line = (simd::LINE / width).max(1);
+    parallel::fill_in_multiples(
+        out,
+        size / unit,
+        cost::work(unit, transpose::TRANSPOSED_ELEMENT_COST),
+        elements_per_line,
+        |start, part| {
+            gather(width, bytes, &layout, start * unit, part);
+        },
+    );
 }
 
-/// Transposes each of some planes: dense elements of `[planes, rows, columns]` become
-/// `[planes, columns, rows]`.
+/// Transposes planes: the dense elements of shape `[planes, rows, columns]` become elements of
+/// shape `[planes, columns, rows]`.
 pub fn transpose_planes(width: usize, bytes: &[u8], sizes: [usize; 3], out: &mut [u8]) {
-    if bytes.len() <= MAX_UNPLANNED_BYTES {
+    if bytes.len() <= MAX_DIRECT_TRANSPOSE_BYTES {
         by_width!(width, transpose_planes_width(bytes, sizes, out));
     } else {
         gather_all(width, bytes, &Layout::contiguous(&sizes).transpose(&[0, 2, 1]), out);
@@ -113,25 +119,25 @@ fn transpose_planes_width<const N: usize>(bytes: &[u8], [_, rows, columns]: [usi
     }
 }
 
-/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+/// Copies the elements of a layout in row-major order, from the `start`-th on until `out` is full.
 pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
     by_width!(width, gather_width(bytes, layout, start, out));
 }
 
-/// Copies a dense tensor, broadcast from shape `from` to shape `to`, if the axes that repeat come
-/// before all others or after them, as for a row or a column: no layout has to be made for that.
-/// Returns whether it did.
+/// Copies a dense tensor that is broadcast from shape `from` to shape `to`, without making a
+/// layout, if all axes that repeat are before or after the other axes, as for a row or a column.
+/// Returns whether it has copied the tensor.
 #[must_use]
-pub fn spread(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
-    by_width!(width, spread_width(bytes, from, to, out))
+pub fn broadcast_dense(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+    by_width!(width, broadcast_dense_width(bytes, from, to, out))
 }
 
-/// The opposite of `gather`: writes elements, in row-major order, to the places of a layout.
+/// The opposite of `gather`: writes elements, given in row-major order, to the indices of a layout.
 pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
     by_width!(width, scatter_width(elements, out, layout));
 }
 
-fn spread_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
+fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
     let (elements, out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     let Some(lead) = to.len().checked_sub(from.len()) else { return false };
     let own = &to[lead..];
@@ -183,8 +189,8 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
     }
 }
 
-/// The axis whose neighbours are nearest, if that is not the last one, and the neighbours along
-/// the last one are far away: both axes make a plane to transpose.
+/// The axis with the smallest stride, if it isn't the last axis, and the last axis has a large
+/// stride: both axes form a plane to transpose.
 fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
     let (&step, outer) = strides.split_last()?;
     if step.unsigned_abs() <= strided::MAX_STEP {
@@ -193,11 +199,11 @@ fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
     let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
     let axis = (0..outer.len()).filter(|axis| !repeated(axis)).min_by_key(|&a| strides[a].unsigned_abs())?;
     let size = shape[axis] * shape[outer.len()];
-    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= MIN_PLANE_SIZE).then_some(axis)
+    (strides[axis].unsigned_abs() < step.unsigned_abs() && size >= MIN_PLANE_ELEMENTS).then_some(axis)
 }
 
-/// The number of elements that are best copied together: all elements of the planes that share
-/// the axes before them, or one.
+/// The number of elements that are best copied together: all elements of the axes after the one
+/// that `near_axis` finds, or one element.
 fn transpose_unit(layout: &Layout) -> usize {
     near_axis(layout).map_or(1, |axis| layout.shape[axis + 1..].iter().product())
 }
@@ -211,7 +217,7 @@ fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out
     let Layout { shape, strides, offset } = layout;
     let last = shape.len() - 1;
     let inner: usize = shape[axis + 1..].iter().product();
-    // To the first whole row of the axis.
+    // The elements before the first whole row of the axis.
     let head = (start.next_multiple_of(inner) - start).min(out.len());
     let (rows, rest) = out.split_at_mut(head);
     strided::rows(source, layout, start, rows);
@@ -241,10 +247,11 @@ mod tests {
     #[test]
     fn spread_gives_what_broadcasting_does() {
         let dims = [1, 2, 3];
-        let (mut spreads, mut others) = (0, 0);
+        let (mut broadcasts, mut others) = (0, 0);
         for rank in 0..4 {
             for code in 0..6_usize.pow(rank as u32) {
-                // Axes of 1 to 3 that stay, and of 1 that become 2 or 3; then some without.
+                // Axes of sizes 1 to 3 that stay as they are, axes of size 1 that become 1 to 3,
+                // and new axes before them.
                 let axes: Vec<_> = (0..rank).map(|axis| code / 6_usize.pow(axis as u32) % 6).collect();
                 let from: Vec<usize> =
                     axes.iter().map(|&code| if code < 3 { dims[code] } else { 1 }).collect();
@@ -256,8 +263,8 @@ mod tests {
                     let mut expected = vec![0; to.iter().product()];
                     gather(1, &bytes, &layout, 0, &mut expected);
                     let mut out = vec![0; expected.len()];
-                    if spread(1, &bytes, &from, &to, &mut out) {
-                        spreads += 1;
+                    if broadcast_dense(1, &bytes, &from, &to, &mut out) {
+                        broadcasts += 1;
                         assert_eq!(out, expected, "{from:?} to {to:?}");
                     } else {
                         others += 1;
@@ -265,7 +272,7 @@ mod tests {
                 }
             }
         }
-        assert!(spreads > others && others > 0, "{spreads}, {others}");
+        assert!(broadcasts > others && others > 0, "{broadcasts}, {others}");
     }
 
     #[test]
@@ -288,7 +295,7 @@ mod tests {
                 gather(1, &data, &layout, start, &mut out);
                 assert_eq!(out, expected[start..], "{layout:?} from {start}");
             }
-            // What is scattered is gathered again, where no two elements are one.
+            // Scattering and gathering again gives the elements, unless axes repeat elements.
             if !layout.strides.contains(&0) {
                 let elements: Vec<u8> = (100..).take(layout.size()).collect();
                 let (mut out, mut back) = (vec![0; data.len()], vec![0; layout.size()]);

@@ -1,11 +1,12 @@
 //! Runs a kernel over tiles of up to three operands.
 //!
-//! Problem: every mix of types and every broadcast, without compiling a loop for each. Technique:
-//! vectorized interpretation, as in column stores: the kernel and the conversions before and
-//! after it are function pointers, called once for each stretch of the result. Operands that lie
-//! as the result does, in the type that the kernel computes with, are passed to it as they are.
-//! The others are gathered and converted one tile at a time, into memory that stays in the
-//! first-level cache. Layouts are collapsed together first, so that stretches are long.
+//! Problem: supporting every mix of types and every broadcast without compiling a loop for each.
+//! Technique: vectorized interpretation, as in column stores (Boncz, Zukowski and Nes 2005,
+//! "MonetDB/X100: Hyper-Pipelining Query Execution"). The kernel and the conversions before and
+//! after it are function pointers, which are called once for each tile of the result. Operands with
+//! the layout of the result and the type that the kernel computes with are passed to it in place.
+//! Other operands are gathered and converted one tile at a time, into memory that stays in the
+//! first-level cache. The layouts are collapsed together first, so that rows are long.
 
 mod scratch;
 mod source;
@@ -18,34 +19,33 @@ use self::tiles::{Tiles, converted};
 use self::value_narrowing::Narrowed;
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
-use crate::cost::{Cost, TILE_ELEMENTS};
+use crate::cost::Cost;
 use crate::exec::convert::Conversion;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 
-/// Elements of a tile.
-pub const TILE: usize = TILE_ELEMENTS;
+pub use crate::cost::TILE_ELEMENTS;
 
-/// Elements that a kernel with several steps computes together, so that the results of one step
-/// are in the first-level cache for the next. (`kernels`: exp_f32, exp_f64.)
-pub const CHUNK: usize = 256;
+/// The number of elements that a kernel with several steps computes together, so that the results
+/// of one step are in the first-level cache for the next step. (`kernels`: exp_f32, exp_f64.)
+pub const KERNEL_CHUNK_ELEMENTS: usize = 256;
 
-/// The most operands of a kernel.
+/// The maximum number of operands of a kernel.
 pub const MAX_OPERANDS: usize = 3;
 
-/// Bytes of the largest element, in a tensor or a lane.
-pub const MAX_WIDTH: usize = 16;
+/// The number of bytes in the largest element of a tensor or lane.
+pub const MAX_ELEMENT_BYTES: usize = 16;
 
-/// What a kernel reads for a stretch of the result.
+/// The elements that a kernel reads for a tile of the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
     /// One element for each element of the result.
     Slice(&'a [u8]),
-    /// One element for all.
+    /// One element for all elements of the result.
     Scalar(&'a [u8]),
 }
 
-/// Computes a stretch of the result from its operands.
+/// Computes a tile of the result from its operands.
 pub type Kernel = fn(&mut [u8], &[Operand<'_>]) -> Result<(), Fault>;
 
 /// How an operation on operands of certain types is computed.
@@ -53,19 +53,19 @@ pub type Kernel = fn(&mut [u8], &[Operand<'_>]) -> Result<(), Fault>;
 pub struct Plan {
     /// Computes the operation.
     pub kernel: Kernel,
-    /// From the type of each operand to the kernel's; `None` where they are the same.
+    /// The conversion of each operand to the kernel's type; `None` if it needs none.
     pub loads: [Option<Conversion>; MAX_OPERANDS],
-    /// From what the kernel computes to the type of the result; `None` where they are the same.
+    /// The conversion of the kernel's results to the type of the result; `None` if they need none.
     pub store: Option<Conversion>,
-    /// Bytes of an element of the result.
+    /// The number of bytes in an element of the result.
     pub width: usize,
-    /// A faster kernel for operands whose values a narrower type holds.
+    /// A faster kernel for operands whose values fit into a narrower type.
     pub narrowing: Option<ValueNarrowing>,
-    /// What an element of the result costs.
+    /// The cost of an element of the result.
     pub cost: Cost,
 }
 
-/// Computes `out`, a dense result of some shape, in parallel where that pays.
+/// Computes `out`, a dense result of the given shape, in parallel if that pays.
 ///
 /// # Errors
 ///
@@ -79,22 +79,22 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
     let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
     if direct_operands(plan, sources, &mut operands) {
         let operands = &operands[..sources.len()];
-        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < streaming_stores::LINED {
+        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < streaming_stores::MIN_BYTES_TO_ALIGN {
             return (plan.kernel)(out, operands);
         }
         return run_direct(plan, size, out, operands);
     }
-    if size <= TILE {
+    if size <= TILE_ELEMENTS {
         return run_one_tile(plan, shape, size, out, sources);
     }
     let mut prepared = Default::default();
     let tiles = Tiles::new(plan, shape, sources, &mut prepared);
-    let lead = streaming_stores::lead([(&*out, plan.width)]);
-    streaming_stores::try_fill(out, size, plan.cost, lead, |start, part| tiles.run(start, part))
+    let head_length = streaming_stores::elements_before_line([(&*out, plan.width)]);
+    streaming_stores::try_fill(out, size, plan.cost, head_length, |start, part| tiles.run(start, part))
 }
 
-/// Finds the operands as they are, if the kernel can read all of them and write the result; returns
-/// whether it can.
+/// Returns whether the kernel can read all operands in place and write the result directly, and
+/// sets `operands` if it can.
 #[inline]
 fn direct_operands<'a>(
     plan: &Plan,
@@ -114,14 +114,14 @@ fn direct_operands<'a>(
     true
 }
 
-/// `run` of many elements with operands that the kernel reads as they are.
+/// `run` for many elements with operands that the kernel reads in place.
 fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
     let dense = operands.iter().filter_map(|operand| match operand {
         Operand::Slice(bytes) => Some((*bytes, bytes.len() / size)),
         Operand::Scalar(_) => None,
     });
-    let lead = streaming_stores::lead([(&*out, plan.width)].into_iter().chain(dense));
-    streaming_stores::try_fill(out, size, plan.cost, lead, |start, out| {
+    let head_length = streaming_stores::elements_before_line([(&*out, plan.width)].into_iter().chain(dense));
+    streaming_stores::try_fill(out, size, plan.cost, head_length, |start, out| {
         let mut part = [Operand::Scalar(&[]); MAX_OPERANDS];
         for (part, operand) in part.iter_mut().zip(operands) {
             *part = match operand {
@@ -133,8 +133,8 @@ fn run_direct(plan: &Plan, size: usize, out: &mut [u8], operands: &[Operand<'_>]
     })
 }
 
-/// `run` of at most a tile: every operand is copied together, where it lies apart, and converted as
-/// a whole.
+/// `run` for a result of at most one tile: operands that aren't dense are gathered, then every
+/// operand is converted as a whole.
 fn run_one_tile(
     plan: &Plan,
     shape: &[usize],

@@ -1,5 +1,5 @@
-//! Products of matrices and vectors: `strategy` decides, `product` runs, and each of the other files
-//! is one technique.
+//! Products of matrices and vectors: `strategy` chooses a technique, `product` runs it, and each of
+//! the other files holds one technique or what the techniques share (`matrix`, `ring`).
 
 pub mod blocked;
 pub mod gemv;

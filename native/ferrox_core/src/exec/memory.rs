@@ -8,16 +8,16 @@ use std::collections::TryReserveError;
 use crate::exec::threads::cooperative_yield::{PIECE, pause};
 use crate::{DType, Error};
 
-/// Zeroed memory for an intermediate result.
+/// Allocates `length` zeroed bytes for an intermediate result.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge`, naming the tensor that it is for, if there is not so much memory.
+/// `Error::TooLarge`, with the given operation, type and shape, if there is not enough memory.
 pub fn scratch(op: &'static str, dtype: DType, shape: &[usize], length: usize) -> Result<Vec<u8>, Error> {
     scratch_of(op, dtype, shape, length)
 }
 
-/// `scratch` of other values than bytes.
+/// `scratch` for values of any type.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub(crate) fn scratch_of<T: Copy + Default>(
     filled(op, dtype, shape, length, T::default())
 }
 
-/// `length` copies of a value.
+/// Allocates `length` copies of a value.
 ///
 /// # Errors
 ///
@@ -46,11 +46,12 @@ pub(crate) fn filled<T: Copy>(
     try_filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
 }
 
-/// `length` copies of a value, for callers that know no tensor.
+/// Allocates `length` copies of a value, pausing between pieces of `PIECE` bytes, for callers that
+/// don't know the tensor.
 ///
 /// # Errors
 ///
-/// If there is not so much memory.
+/// If there is not enough memory.
 pub(crate) fn try_filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
     let mut values = Vec::new();
     values.try_reserve_exact(length)?;

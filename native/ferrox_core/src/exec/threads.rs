@@ -1,4 +1,4 @@
-//! Threads: how work is shared among them, and how they get on with the VM's schedulers.
+//! Threads: sharing work among them, and leaving time to the schedulers of the VM.
 
 mod affinity;
 pub mod cooperative_yield;

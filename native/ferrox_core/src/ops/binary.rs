@@ -11,11 +11,11 @@ mod round_to_odd;
 use num_complex::Complex;
 
 use self::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::cost::{BYTE, Cost};
+use crate::cost::{Cost, MEMORY_BYTE_COST};
 use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
-use crate::exec::elementwise::{self, Kernel, MAX_WIDTH, Operand, Plan, Source, ValueNarrowing};
+use crate::exec::elementwise::{self, Kernel, MAX_ELEMENT_BYTES, Operand, Plan, Source, ValueNarrowing};
 use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
 use crate::ops::math::{complex, f32_loops, f64_glibc};
 use crate::ops::plan::{self, PlanCache};
@@ -159,7 +159,7 @@ fn run_with_number(
     out: &mut [u8],
     operands: [(DType, Source<'_>); 2],
 ) -> Result<(), Fault> {
-    let mut buffers = [[0; MAX_WIDTH]; 2];
+    let mut buffers = [[0; MAX_ELEMENT_BYTES]; 2];
     let [(mut left_dtype, mut left), (mut right_dtype, mut right)] = operands;
     let [left_buffer, right_buffer] = &mut buffers;
     if let Some(value) = left.scalar().and_then(|number| exact(left_dtype, number, dtype, left_buffer)) {
@@ -174,7 +174,12 @@ fn run_with_number(
 }
 
 /// A number as an element of another type, if it is a value of that type.
-fn exact<'b>(dtype: DType, number: &[u8], to: DType, buffer: &'b mut [u8; MAX_WIDTH]) -> Option<&'b [u8]> {
+fn exact<'b>(
+    dtype: DType,
+    number: &[u8],
+    to: DType,
+    buffer: &'b mut [u8; MAX_ELEMENT_BYTES],
+) -> Option<&'b [u8]> {
     let element = &mut buffer[..to.width()];
     match convert::conversion(dtype, to) {
         Some(convert) => convert(number, element),
@@ -197,8 +202,8 @@ fn exact<'b>(dtype: DType, number: &[u8], to: DType, buffer: &'b mut [u8; MAX_WI
 }
 
 /// One element in a lane that holds every value of its class.
-fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> [u8; MAX_WIDTH] {
-    let mut out = [0; MAX_WIDTH];
+fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> [u8; MAX_ELEMENT_BYTES] {
+    let mut out = [0; MAX_ELEMENT_BYTES];
     match lane.load(dtype) {
         Some(Conversion { lane, convert }) => convert(bytes, &mut out[..lane]),
         None => out[..bytes.len()].copy_from_slice(bytes),
@@ -323,7 +328,9 @@ fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Divide if out.is_complex() => by_vectors(400),
         _ => 0,
     };
-    base + BYTE * bytes + if converts { 50 * width } else { 0 } + sub_byte::cost(&[left, right, out])
+    base + MEMORY_BYTE_COST * bytes
+        + if converts { 50 * width } else { 0 }
+        + sub_byte::cost(&[left, right, out])
 }
 
 /// What an operation does to two lanes.

@@ -14,7 +14,7 @@ use crate::exec::convert::conversion;
 use crate::exec::copy::{self, gather};
 use crate::exec::gemm::blocked::{self, product_cost};
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
-use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, WRITE_COST, lane};
+use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, PRODUCT_WRITE_COST, lane};
 use crate::exec::gemm::{in_order, indirect};
 use crate::exec::im2col;
 use crate::exec::im2col::{Axis, Patches};
@@ -73,7 +73,7 @@ pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize;
     } else {
         product_cost(out).saturating_mul(depth as Cost)
     };
-    cost::work(results, each.saturating_add(WRITE_COST))
+    cost::work(results, each.saturating_add(PRODUCT_WRITE_COST))
         .saturating_add(cost::work(read, MOVED))
         .saturating_add(cost::work(converted, CONVERTED))
 }

@@ -2,7 +2,7 @@
 
 use crate::cost::Cost;
 use crate::exec::convert::{conversion, convert_all};
-use crate::exec::elementwise::TILE;
+use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::threads::parallel;
 use crate::tensor::Output;
 use crate::{DType, Error};
@@ -17,10 +17,10 @@ fn integers(out: Output<'_>, count: impl Fn(usize, &mut [[u8; 8]]) + Sync) -> Re
     let convert = conversion(DType::U64, dtype);
     out.write("iota", |out| {
         parallel::fill(out, size, COST, |start, part| {
-            let mut lanes = [[0; 8]; TILE];
-            for (tile, part) in part.chunks_mut(TILE * width).enumerate() {
+            let mut lanes = [[0; 8]; TILE_ELEMENTS];
+            for (tile, part) in part.chunks_mut(TILE_ELEMENTS * width).enumerate() {
                 let lanes = &mut lanes[..part.len() / width];
-                count(start + tile * TILE, lanes);
+                count(start + tile * TILE_ELEMENTS, lanes);
                 match convert {
                     Some(convert) => convert(lanes.as_flattened(), part),
                     None => part.copy_from_slice(lanes.as_flattened()),

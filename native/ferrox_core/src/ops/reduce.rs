@@ -14,9 +14,9 @@ pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg
 use crate::cost::Cost;
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
-use crate::exec::convert::{CastOf, Conversion, Narrow, TruthOf, conversion};
+use crate::exec::convert::{CastOf, Conversion, NarrowFloat, TruthOf, conversion};
 use crate::exec::copy;
-use crate::exec::elementwise::TILE;
+use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::Word;
 use crate::exec::reduce::fold::{BLOCK, Columns, Fold, Rows};
@@ -245,7 +245,7 @@ fn fold_all(
     let block = if after == 1 { BLOCK } else { (BLOCK / after).max(64) };
     let blocks = if reduced <= block { 1 } else { reduced.div_ceil(block) };
     // Few results of many elements each: the blocks are the work to share.
-    if blocks > 1 && (after == 1 || after < TILE && before < 16) {
+    if blocks > 1 && (after == 1 || after < TILE_ELEMENTS && before < 16) {
         let partial = |bytes: &[u8], out: &mut [u8]| {
             if after == 1 {
                 (kernels.rows)(bytes, bytes.len() / width, out)
@@ -274,7 +274,7 @@ fn fold_all(
     }
     let width_out = view.width;
     let fold_part = |start: usize, part: &mut [u8]| {
-        let buffered = if store.is_some() { TILE.min(size) * lane } else { 0 };
+        let buffered = if store.is_some() { TILE_ELEMENTS.min(size) * lane } else { 0 };
         let mut lanes: SmallVec<[u8; 64]> = smallvec![0; buffered];
         let mut position = start;
         let mut rest = part;
@@ -283,7 +283,7 @@ fn fold_all(
             let column = if after == 1 { 0 } else { position % after };
             // A power of two: dividing by it takes as long as a few elements.
             let left = rest.len() >> width_out.trailing_zeros();
-            let length = if after == 1 { TILE } else { TILE.min(after - column) }.min(left);
+            let length = if after == 1 { TILE_ELEMENTS } else { TILE_ELEMENTS.min(after - column) }.min(left);
             let (head, tail) = rest.split_at_mut(length * width_out);
             let computed = if store.is_some() { &mut lanes[..length * lane] } else { &mut *head };
             if reduced == 0 {
@@ -359,7 +359,7 @@ fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<
 }
 
 /// `loops` in f64.
-fn narrow_loops<S: Narrow, F: Fold<f64>>() -> (Rows, Columns) {
+fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> (Rows, Columns) {
     (fold::narrow_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
 }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::cost::{BYTE, Cost};
+use crate::cost::{Cost, MEMORY_BYTE_COST};
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
 use crate::exec::copy;
@@ -16,7 +16,7 @@ use crate::{DType, Error};
 /// What moving an element costs where the next one lies beside it.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    2 * BYTE * dtype.width() as Cost + sub_byte::cost(&[dtype])
+    2 * MEMORY_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
 /// Writes a tensor's elements, seen through `layout`, in row-major order.

@@ -6,7 +6,7 @@
 
 use num_complex::Complex;
 
-use crate::cost::{BYTE, Cost};
+use crate::cost::{Cost, MEMORY_BYTE_COST};
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Lane, sub_byte};
 use crate::exec::convert::Compute;
@@ -282,7 +282,7 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         _ => DType::F32,
     };
     let same = |kernel: Kernel| {
-        Some((Compute::As(lane), kernel, Compute::As(lane), 2 * BYTE * lane.width() as Cost))
+        Some((Compute::As(lane), kernel, Compute::As(lane), 2 * MEMORY_BYTE_COST * lane.width() as Cost))
     };
     let truth = |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(DType::U8), 100));
     macro_rules! float {

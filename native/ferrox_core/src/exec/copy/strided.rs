@@ -1,34 +1,35 @@
-//! Copies of rows whose elements are a few steps apart.
+//! Copies of rows with small strides.
 //!
-//! Problem: one element at a time, a copy is bound by instructions where the next element is near.
-//! Technique: for each small step a loop of its own, which the compiler vectorizes.
+//! Problem: if elements are near each other, a copy of one element at a time is bound by
+//! instructions.
+//! Technique: a separate loop for each small stride, which the compiler vectorizes.
 
 use crate::exec::simd::{Vectorized, dispatch};
 use crate::layout::{Layout, Shape, next_row};
 
-/// Steps between elements up to this one have loops of their own.
+/// The largest stride that has a separate loop.
 pub const MAX_STEP: usize = 4;
 
-/// Copies elements `start..` of a layout, in row-major order, until `out` is full.
+/// Copies the elements of a layout in row-major order, from the `start`-th on until `out` is full.
 pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, out: &mut [[u8; N]]) {
     if !out.is_empty() {
-        dispatch(Rows { source, layout, start, out });
+        dispatch(StridedRowsLoop { source, layout, start, out });
     }
 }
 
-struct Rows<'a, const N: usize> {
+struct StridedRowsLoop<'a, const N: usize> {
     source: &'a [[u8; N]],
     layout: &'a Layout,
     start: usize,
     out: &'a mut [[u8; N]],
 }
 
-impl<const N: usize> Vectorized for Rows<'_, N> {
+impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Rows { source, layout, start, mut out } = self;
+        let StridedRowsLoop { source, layout, start, mut out } = self;
         let Layout { shape, strides, offset } = layout;
         let Some(last) = shape.len().checked_sub(1) else {
             out.fill(source[*offset]);
@@ -57,23 +58,22 @@ impl<const N: usize> Vectorized for Rows<'_, N> {
     }
 }
 
-/// Copies every `step`-th element from the first one on, backwards if `step` is
-/// negative.
+/// Copies every `step`-th element from the first one on, backwards if `step` is negative.
 #[inline(always)]
 fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut [[u8; N]]) {
     match step {
         1 => out.copy_from_slice(&source[first..first + out.len()]),
         0 => out.fill(source[first]),
-        // What is written upwards is twice as fast as what is written downwards.
+        // Writing upwards and reading downwards is faster than the other way around.
         -1 => {
             let source = &source[first + 1 - out.len()..=first];
             for (slot, &element) in out.iter_mut().zip(source.iter().rev()) {
                 *slot = element;
             }
         }
-        2 => every::<N, 2>(&source[first..], out),
-        3 => every::<N, 3>(&source[first..], out),
-        4 => every::<N, 4>(&source[first..], out),
+        2 => copy_every::<N, 2>(&source[first..], out),
+        3 => copy_every::<N, 3>(&source[first..], out),
+        4 => copy_every::<N, 4>(&source[first..], out),
         _ => {
             let mut place = first as isize;
             for slot in out {
@@ -85,13 +85,13 @@ fn row<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut 
 }
 
 #[inline(always)]
-fn every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [[u8; N]]) {
+fn copy_every<const N: usize, const STEP: usize>(source: &[[u8; N]], out: &mut [[u8; N]]) {
     let (groups, _) = source.as_chunks::<STEP>();
     let (whole, rest) = out.split_at_mut(groups.len().min(out.len()));
     for (slot, group) in whole.iter_mut().zip(groups) {
         *slot = group[0];
     }
-    // The last group may lack what comes after its first element.
+    // The last group may have fewer than `STEP` elements.
     for (slot, element) in rest.iter_mut().zip(source[whole.len() * STEP..].iter().step_by(STEP)) {
         *slot = *element;
     }

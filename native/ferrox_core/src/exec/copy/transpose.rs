@@ -1,8 +1,11 @@
-//! Copies of planes whose rows are far apart, but whose columns are near.
+//! Transposes planes: the elements of a row are far apart in the source, the elements of a column
+//! near.
 //!
-//! Problem: an element at a time, a copy is bound by misses of the cache. Technique:
-//! planes are turned in tiles that fit into the cache, and within them in tiles that
-//! fit into registers.
+//! Problem: a transpose of one element at a time is bound by cache misses.
+//! Technique: cache blocking, and within the cache blocks in-register transposes by recursive block
+//! swaps: vectors (or words of eight bytes) exchange halves, then quarters, and so on. For bytes
+//! and pairs of bytes in words, this is the method for 8x8 bit matrices, applied to bytes (Warren,
+//! "Hacker's Delight", section 7-3).
 
 use crate::cost::{self, Cost};
 #[cfg(target_arch = "x86_64")]
@@ -12,38 +15,41 @@ use crate::exec::simd::{LINE, Vectorized, dispatch};
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;
 
-/// What copying an element costs.
-pub const COST: Cost = 250;
+/// The cost of copying an element of a transposed plane.
+pub const TRANSPOSED_ELEMENT_COST: Cost = 250;
 
-/// A plane of more bytes is turned in strips, so that its rows are written in longer runs
-/// than registers hold.
-const DIRECT: usize = 1 << 15;
+/// The maximum size of a plane that is transposed directly to the result, in bytes. A larger plane
+/// is transposed in strips through a buffer, so that its rows are written in longer runs than
+/// registers hold.
+const MAX_DIRECT_PLANE_BYTES: usize = 1 << 15;
 
-/// Bytes of a column of a strip: what is read at once.
-const HIGH: usize = 128;
+/// The number of bytes in a column of a strip, which are read in one run.
+const STRIP_COLUMN_BYTES: usize = 128;
 
-/// Bytes of a row of a strip.
-const ACROSS: usize = 1024;
+/// The number of bytes in a row of a strip, which are written in one run.
+const STRIP_ROW_BYTES: usize = 1024;
 
-/// Rows and columns of a tile.
-const TILE: usize = 64;
+/// The number of rows, and of columns, of the tiles in which planes are transposed without SIMD
+/// vectors.
+const TRANSPOSE_TILE_SIDE: usize = 64;
 
-/// A plane of a source: the first element, and the distances between rows and
-/// between columns.
+/// A plane of the source: its shape after transposing, its first element, and the distances between
+/// rows and between columns, in elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Plane {
-    /// Of rows and columns.
+    /// The number of rows and of columns.
     pub shape: (usize, usize),
-    /// The first element.
+    /// The index of the first element.
     pub first: isize,
-    /// From a row to the next; columns are far.
+    /// The distance from a row to the next, which is small.
     pub row: isize,
-    /// From a column to the next.
+    /// The distance from a column to the next, which is large.
     pub column: isize,
 }
 
 impl Plane {
-    /// At most so many rows and columns from one of each on.
+    /// The part of the plane from row `top` and column `left` on, with at most `high` rows and
+    /// `across` columns.
     fn part(self, top: usize, left: usize, (high, across): (usize, usize)) -> Self {
         let (rows, columns) = self.shape;
         let first = self.first + top as isize * self.row + left as isize * self.column;
@@ -51,60 +57,66 @@ impl Plane {
     }
 }
 
-/// Copies a plane to rows that begin `pitch` elements apart.
+/// Copies a plane row by row; the rows of `out` begin `pitch` elements apart.
 pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let (rows, columns) = plane.shape;
-    let (high, across) = (HIGH / N, ACROSS / N);
-    // Rows of the strip don't begin at one place of the cache.
+    let (high, across) = (STRIP_COLUMN_BYTES / N, STRIP_ROW_BYTES / N);
+    // Padding, so that the rows of the strip don't share one set of the cache.
     let padded = across.min(columns) + LINE / N;
     let mut strip = Vec::new();
-    if rows * columns * N <= DIRECT || strip.try_reserve_exact(high * padded).is_err() {
-        turn(source, plane, out, pitch);
-        return cooperative_yield::after(cost::work(rows * columns, COST));
+    if rows * columns * N <= MAX_DIRECT_PLANE_BYTES || strip.try_reserve_exact(high * padded).is_err() {
+        transpose(source, plane, out, pitch);
+        return cooperative_yield::after(cost::work(rows * columns, TRANSPOSED_ELEMENT_COST));
     }
     strip.resize(high * padded, [0; N]);
     for left in (0..columns).step_by(across) {
         for top in (0..rows).step_by(high) {
             let part = plane.part(top, left, (high, across));
-            turn(source, part, &mut strip, padded);
+            transpose(source, part, &mut strip, padded);
             let (high, across) = part.shape;
             let rows = out[top * pitch + left..].chunks_mut(pitch);
-            for (row, turned) in rows.zip(strip.chunks(padded)).take(high) {
-                row[..across].copy_from_slice(&turned[..across]);
+            for (row, transposed) in rows.zip(strip.chunks(padded)).take(high) {
+                row[..across].copy_from_slice(&transposed[..across]);
             }
-            cooperative_yield::after(cost::work(high * across, COST));
+            cooperative_yield::after(cost::work(high * across, TRANSPOSED_ELEMENT_COST));
         }
     }
 }
 
-fn turn<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
+fn transpose<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let (rows, columns) = plane.shape;
     #[cfg(target_arch = "x86_64")]
     if plane.row == 1 {
         if let Some(wide) = Avx512::detect() {
-            if turn_by::<_, N, 16, 8>(wide, source, plane, out, pitch) {
+            if transpose_by_vectors::<_, N, 16, 8>(wide, source, plane, out, pitch) {
                 return;
             }
-            if N == 1 && columns >= BYTES && rows >= BYTES {
+            if N == 1 && columns >= BYTE_TILE_COLUMNS && rows >= BYTE_TILE_COLUMNS {
                 let (source, out) = (source.as_flattened(), out.as_flattened_mut());
-                return wide.run(TurnedBytes { wide, source, plane, out, pitch });
+                return wide.run(ByteTransposeLoop { wide, source, plane, out, pitch });
             }
         } else if let Some(set) = Avx2::detect()
-            && turn_by::<_, N, 8, 4>(set, source, plane, out, pitch)
+            && transpose_by_vectors::<_, N, 8, 4>(set, source, plane, out, pitch)
         {
             return;
         }
     }
-    for left in (0..columns).step_by(TILE) {
-        for top in (0..rows).step_by(TILE) {
-            tile(source, plane.part(top, left, (TILE, TILE)), &mut out[top * pitch + left..], pitch);
+    for left in (0..columns).step_by(TRANSPOSE_TILE_SIDE) {
+        for top in (0..rows).step_by(TRANSPOSE_TILE_SIDE) {
+            tile(
+                source,
+                plane.part(top, left, (TRANSPOSE_TILE_SIDE, TRANSPOSE_TILE_SIDE)),
+                &mut out[top * pitch + left..],
+                pitch,
+            );
         }
     }
 }
 
-/// Turns elements of 4 and 8 bytes with vectors that hold so many of them; whether they are.
+/// Transposes elements of 4 or 8 bytes with vectors of `FOURS` or `EIGHTS` elements. Returns
+/// whether the elements have one of these widths.
 #[cfg(target_arch = "x86_64")]
-fn turn_by<S: InstructionSet, const N: usize, const FOURS: usize, const EIGHTS: usize>(
+fn transpose_by_vectors<S: InstructionSet, const N: usize, const FOURS: usize, const EIGHTS: usize>(
     set: S,
     source: &[[u8; N]],
     plane: Plane,
@@ -116,11 +128,11 @@ where
     u64: Lanes<S, Bytes = [u8; 8]>,
 {
     if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
-        set.run(Turned::<S, u32, FOURS> { set, source, plane, out, pitch });
+        set.run(VectorTransposeLoop::<S, u32, FOURS> { set, source, plane, out, pitch });
         return true;
     }
     if let (Some(source), Some(out)) = (same_width::<N, 8>(source), same_width_mut::<N, 8>(&mut *out)) {
-        set.run(Turned::<S, u64, EIGHTS> { set, source, plane, out, pitch });
+        set.run(VectorTransposeLoop::<S, u64, EIGHTS> { set, source, plane, out, pitch });
         return true;
     }
     false
@@ -128,7 +140,7 @@ where
 
 fn tile<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], pitch: usize) {
     let Plane { shape: (rows, columns), first, row, column } = plane;
-    // Whole groups of eight by eight bytes or four by four pairs.
+    // The number of rows and columns in a square block: 8 for bytes, 4 for pairs of bytes.
     let group = if row == 1 && N <= 2 { 8 / N } else { 0 };
     let (down, across) = match group {
         0 => (0, 0),
@@ -138,7 +150,7 @@ fn tile<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N]], p
         for left in (0..across).step_by(group) {
             let from = first + left as isize * column;
             let (from, out) = ((from, column), &mut out[left..]);
-            dispatch(Swapped {
+            dispatch(WordTransposeLoop {
                 source: source.as_flattened(),
                 from,
                 rows: down,
@@ -168,11 +180,11 @@ fn same_width_mut<const N: usize, const M: usize>(elements: &mut [[u8; N]]) -> O
     (N == M).then_some(elements.as_flattened_mut().as_chunks_mut().0)
 }
 
-/// Turns bytes or pairs of them, eight bytes at a time: words of two rows swap
-/// halves, then quarters, then bytes.
-struct Swapped<'a> {
+/// Transposes bytes or pairs of bytes in words of eight bytes: the words of two rows swap halves,
+/// then quarters, then bytes (Warren, "Hacker's Delight", section 7-3).
+struct WordTransposeLoop<'a> {
     source: &'a [u8],
-    /// The first element and the distance between columns.
+    /// The index of the first element and the distance between columns.
     from: (isize, isize),
     rows: usize,
     out: &'a mut [u8],
@@ -180,35 +192,36 @@ struct Swapped<'a> {
     width: usize,
 }
 
-/// Words that are turned side by side.
-const WORDS: usize = 8;
+/// The number of words of each row that are transposed side by side, so that loops over them are
+/// vectorized.
+const WORDS_SIDE_BY_SIDE: usize = 8;
 
-impl Vectorized for Swapped<'_> {
+impl Vectorized for WordTransposeLoop<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         match self.width {
-            1 => self.turn::<8>(),
-            _ => self.turn::<4>(),
+            1 => self.transpose::<8>(),
+            _ => self.transpose::<4>(),
         }
     }
 }
 
-impl Swapped<'_> {
-    /// In groups of so many columns, as there are elements in a word.
+impl WordTransposeLoop<'_> {
+    /// Transposes square blocks of `GROUP` rows and columns, where a word has `GROUP` elements.
     #[inline(always)]
-    fn turn<const GROUP: usize>(self) {
+    fn transpose<const GROUP: usize>(self) {
         let width = 8 / GROUP;
         let (first, column) = self.from;
         let mut top = 0;
         while top < self.rows {
-            let count = WORDS.min((self.rows - top) / GROUP);
-            let mut words = [[0u64; WORDS]; GROUP];
+            let count = WORDS_SIDE_BY_SIDE.min((self.rows - top) / GROUP);
+            let mut words = [[0u64; WORDS_SIDE_BY_SIDE]; GROUP];
             for (i, words) in words.iter_mut().enumerate() {
                 let place = (first + i as isize * column) as usize + top;
                 let bytes = &self.source[place * width..][..count * 8];
-                if let Ok(bytes) = <&[u8; WORDS * 8]>::try_from(bytes) {
+                if let Ok(bytes) = <&[u8; WORDS_SIDE_BY_SIDE * 8]>::try_from(bytes) {
                     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
                         *word = u64::from_le_bytes(*bytes);
                     }
@@ -218,10 +231,10 @@ impl Swapped<'_> {
                     }
                 }
             }
-            swap::<GROUP>(&mut words, GROUP / 2, 32, 0x0000_0000_ffff_ffff);
-            swap::<GROUP>(&mut words, GROUP / 4, 16, 0x0000_ffff_0000_ffff);
+            swap_blocks::<GROUP>(&mut words, GROUP / 2, 32, 0x0000_0000_ffff_ffff);
+            swap_blocks::<GROUP>(&mut words, GROUP / 4, 16, 0x0000_ffff_0000_ffff);
             if GROUP == 8 {
-                swap::<GROUP>(&mut words, 1, 8, 0x00ff_00ff_00ff_00ff);
+                swap_blocks::<GROUP>(&mut words, 1, 8, 0x00ff_00ff_00ff_00ff);
             }
             for k in 0..count {
                 for (i, words) in words.iter().enumerate() {
@@ -235,7 +248,12 @@ impl Swapped<'_> {
 }
 
 #[inline(always)]
-fn swap<const GROUP: usize>(words: &mut [[u64; WORDS]; GROUP], by: usize, shift: u32, mask: u64) {
+fn swap_blocks<const GROUP: usize>(
+    words: &mut [[u64; WORDS_SIDE_BY_SIDE]; GROUP],
+    by: usize,
+    shift: u32,
+    mask: u64,
+) {
     for i in 0..GROUP {
         if i & by == 0 {
             let (head, tail) = words.split_at_mut(i + by);
@@ -248,9 +266,9 @@ fn swap<const GROUP: usize>(words: &mut [[u64; WORDS]; GROUP], by: usize, shift:
     }
 }
 
-/// Turns a plane in squares of vectors.
+/// Transposes a plane in square blocks of `LANES` vectors.
 #[cfg(target_arch = "x86_64")]
-struct Turned<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
+struct VectorTransposeLoop<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
     set: S,
     source: &'a [K::Bytes],
     plane: Plane,
@@ -259,14 +277,14 @@ struct Turned<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for Turned<'_, S, K, LANES> {
+impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for VectorTransposeLoop<'_, S, K, LANES> {
     type Output = ();
 
     #[inline(always)]
     fn run(mut self) {
         let (rows, columns) = self.plane.shape;
         if rows >= LANES && columns >= LANES {
-            // The last squares lie over those before.
+            // The last blocks overlap the blocks before.
             for top in (0..rows).step_by(LANES) {
                 for left in (0..columns).step_by(LANES) {
                     self.square(top.min(rows - LANES), left.min(columns - LANES), (LANES, LANES));
@@ -283,7 +301,7 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for Turned<'
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Turned<'_, S, K, LANES> {
+impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> VectorTransposeLoop<'_, S, K, LANES> {
     #[inline(always)]
     fn square(&mut self, top: usize, left: usize, (high, across): (usize, usize)) {
         let Plane { first, column, .. } = self.plane;
@@ -303,13 +321,13 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Turned<'_, S, K, LANES>
     }
 }
 
-/// Bytes of a vector's quarter.
+/// The number of columns in a tile of bytes: a quarter of an AVX-512 vector.
 #[cfg(target_arch = "x86_64")]
-const BYTES: usize = 16;
+const BYTE_TILE_COLUMNS: usize = 16;
 
-/// Turns a plane of bytes, sixteen columns of up to 64 rows at a time.
+/// Transposes a plane of bytes, sixteen columns of up to 64 rows at a time.
 #[cfg(target_arch = "x86_64")]
-struct TurnedBytes<'a> {
+struct ByteTransposeLoop<'a> {
     wide: Avx512,
     source: &'a [u8],
     plane: Plane,
@@ -318,28 +336,29 @@ struct TurnedBytes<'a> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Vectorized for TurnedBytes<'_> {
+impl Vectorized for ByteTransposeLoop<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let TurnedBytes { wide, source, plane, out, pitch } = self;
+        let ByteTransposeLoop { wide, source, plane, out, pitch } = self;
         let (rows, columns) = plane.shape;
         let high = rows.min(64);
-        for left in (0..columns).step_by(BYTES) {
-            // The last lie over those before.
-            let left = left.min(columns - BYTES);
+        for left in (0..columns).step_by(BYTE_TILE_COLUMNS) {
+            // The last tiles overlap the tiles before.
+            let left = left.min(columns - BYTE_TILE_COLUMNS);
             for top in (0..rows).step_by(high) {
                 let top = top.min(rows - high);
                 let first = plane.first + top as isize + left as isize * plane.column;
-                let turned = simd::turn_bytes(wide, |i| {
+                let transposed = simd::turn_bytes(wide, |i| {
                     let place = first + i as isize * plane.column;
                     &source[place as usize..][..high]
                 });
                 let out = &mut out[top * pitch + left..];
                 for row in 0..high {
-                    let turned = &turned[row % BYTES][row / BYTES * BYTES..][..BYTES];
-                    out[row * pitch..][..BYTES].copy_from_slice(turned);
+                    let transposed = &transposed[row % BYTE_TILE_COLUMNS]
+                        [row / BYTE_TILE_COLUMNS * BYTE_TILE_COLUMNS..][..BYTE_TILE_COLUMNS];
+                    out[row * pitch..][..BYTE_TILE_COLUMNS].copy_from_slice(transposed);
                 }
             }
         }

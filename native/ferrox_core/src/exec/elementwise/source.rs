@@ -1,75 +1,77 @@
-//! Where the elements of an operand are.
+//! Sources: the ways in which the elements of an operand can be stored.
 
 use super::scratch::aligned;
-use super::{MAX_WIDTH, TILE};
+use super::{MAX_ELEMENT_BYTES, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
-use crate::exec::copy::{gather, spread};
+use crate::exec::copy::{broadcast_dense, gather};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 
-/// A pattern that repeats after at most this many elements is laid out once.
-const MAX_PERIOD: usize = 8192;
+/// The maximum period, in elements, of a broadcast operand that is copied and converted only once.
+const MAX_PERIOD_ELEMENTS: usize = 8192;
 
 /// The elements of an operand, one for each element of the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
     /// All elements in the order of the result, `width` bytes each.
     Dense {
-        /// The bytes of the elements and nothing else.
+        /// The bytes of all elements, without gaps.
         bytes: &'a [u8],
-        /// Bytes of an element.
+        /// The number of bytes in an element.
         width: usize,
     },
-    /// One element for all.
+    /// One element for all elements of the result.
     Scalar(&'a [u8]),
     /// The elements of a tensor, broadcast to the shape of the result.
     Broadcast(&'a Tensor<'a>),
-    /// Elements that repeat, already converted.
+    /// Elements that repeat periodically, already converted.
     Periodic(&'a Pattern),
-    /// Elements by a collapsed layout of the shape of the result.
+    /// Elements with a collapsed layout of the shape of the result.
     Strided(&'a Strided<'a>),
 }
 
-/// Converted elements that repeat.
+/// Converted elements that repeat periodically.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// The elements of a period and a tile more, so that a tile may start anywhere.
+    /// The elements of a period and of one tile after it, so that a tile may begin anywhere in the
+    /// period.
     elements: Vec<u8>,
-    /// Bytes of an element.
+    /// The number of bytes in a converted element.
     lane: usize,
-    /// Elements from one repetition to the next.
+    /// The number of elements in a period.
     period: usize,
 }
 
 impl Pattern {
-    /// `length` elements from `position`.
+    /// The `length` elements from `position` on.
     pub(super) fn at(&self, position: usize, length: usize) -> &[u8] {
         &self.elements[position % self.period * self.lane..][..length * self.lane]
     }
 }
 
-/// Elements by a collapsed layout.
+/// Elements with a collapsed layout.
 #[derive(Clone, Debug)]
 pub struct Strided<'a> {
-    /// What the layout points into.
+    /// The bytes that the layout refers to.
     pub(super) bytes: &'a [u8],
-    /// Bytes of an element.
+    /// The number of bytes in an element.
     pub(super) width: usize,
-    /// Where the elements are.
+    /// The indices of the elements.
     pub(super) layout: Layout,
 }
 
-/// What is made of an operand once, before its tiles: a scalar in the kernel's type, a pattern, or a
-/// layout.
+/// Memory for what is prepared of an operand once, before its tiles: a scalar in the kernel's type,
+/// a pattern, or a layout.
 #[derive(Default)]
 pub(super) struct Prepared<'a> {
-    scalar: [u8; MAX_WIDTH],
+    scalar: [u8; MAX_ELEMENT_BYTES],
     pattern: Option<Pattern>,
     strided: Option<Strided<'a>>,
 }
 
 impl<'a> Source<'a> {
-    /// The elements of a tensor for a result of the given shape, if it broadcasts to that.
+    /// The elements of a tensor for a result of the given shape. Returns `None` if the tensor
+    /// doesn't broadcast to this shape.
     #[inline]
     #[must_use]
     pub fn new(tensor: &'a Tensor<'a>, shape: &[usize]) -> Option<Self> {
@@ -88,14 +90,14 @@ impl<'a> Source<'a> {
         broadcasts(own, shape).then_some(Source::Broadcast(tensor))
     }
 
-    /// Whether it is one element for all.
+    /// Returns whether the source is one element for all elements of the result.
     #[inline]
     #[must_use]
     pub fn is_scalar(self) -> bool {
         self.scalar().is_some()
     }
 
-    /// The one element for all, if it is that.
+    /// The one element, if the source is one element for all elements of the result.
     #[inline]
     #[must_use]
     pub fn scalar(self) -> Option<&'a [u8]> {
@@ -106,7 +108,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Bytes that `gathered` needs for `size` elements.
+    /// The number of bytes that `gathered` needs for `size` elements.
     #[inline]
     pub(super) fn gathered_bytes(self, size: usize) -> usize {
         match self {
@@ -115,7 +117,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The source without a broadcast tensor: its elements are copied to `buffer`.
+    /// The source, except that the elements of a broadcast tensor are copied to `buffer`.
     pub(super) fn gathered<'b>(self, shape: &[usize], buffer: &'b mut [u8]) -> Source<'b>
     where
         'a: 'b,
@@ -124,9 +126,10 @@ impl<'a> Source<'a> {
         let width = tensor.dtype().width();
         let size: usize = shape.iter().product();
         let out = &mut buffer[..size * width];
-        let is_spread =
-            tensor.contiguous().is_some_and(|bytes| spread(width, bytes, tensor.shape(), shape, out));
-        if !is_spread {
+        let is_copied = tensor
+            .contiguous()
+            .is_some_and(|bytes| broadcast_dense(width, bytes, tensor.shape(), shape, out));
+        if !is_copied {
             gather(width, tensor.bytes(), &broadcast_layout(tensor, shape), 0, out);
         }
         Source::Dense { bytes: out, width }
@@ -141,8 +144,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The best way to read elements that lie by a collapsed layout of `size` elements, before
-    /// `load` converts them.
+    /// The fastest source for elements with a collapsed layout of `size` elements. `load` converts
+    /// the elements of scalars and patterns to the kernel's type.
     pub(super) fn collapsed<'b>(
         self,
         layout: Layout,
@@ -167,16 +170,19 @@ impl<'a> Source<'a> {
         }
         let repeated = layout.strides.iter().take_while(|&&stride| stride == 0).count();
         let period = layout.shape[repeated..].iter().product::<usize>();
-        if !(1..layout.rank()).contains(&repeated) || period > MAX_PERIOD || period + TILE > size {
+        if !(1..layout.rank()).contains(&repeated)
+            || period > MAX_PERIOD_ELEMENTS
+            || period + TILE_ELEMENTS > size
+        {
             return Source::Strided(prepared.strided.insert(Strided { bytes, width, layout }));
         }
-        let mut elements = vec![0; (period + TILE) * width];
+        let mut elements = vec![0; (period + TILE_ELEMENTS) * width];
         let mut repetitions = Layout {
             shape: layout.shape[repeated..].into(),
             strides: layout.strides[repeated..].into(),
             offset: layout.offset,
         };
-        repetitions.shape.insert(0, TILE.div_ceil(period) + 1);
+        repetitions.shape.insert(0, TILE_ELEMENTS.div_ceil(period) + 1);
         repetitions.strides.insert(0, 0);
         gather(width, bytes, &repetitions, 0, &mut elements);
         let mut lane = width;
@@ -188,7 +194,7 @@ impl<'a> Source<'a> {
         Source::Periodic(prepared.pattern.insert(Pattern { elements, lane, period }))
     }
 
-    /// A scalar in the kernel's type; other sources as they are.
+    /// Converts a scalar to the kernel's type; returns other sources unchanged.
     #[inline]
     pub(super) fn converted<'b>(self, load: Option<Conversion>, prepared: &'b mut Prepared<'a>) -> Source<'b>
     where
@@ -210,14 +216,15 @@ fn broadcast_layout(tensor: &Tensor<'_>, shape: &[usize]) -> Layout {
     tensor.layout().broadcast_right(shape).unwrap_or_else(|| unreachable!("it broadcasts to {shape:?}"))
 }
 
-/// Whether each axis of `from`, counted from the last, is equal to that of `to` or one.
+/// Returns whether each axis of `from`, counted from the last axis, has size one or the size of the
+/// axis of `to`.
 #[inline]
 fn broadcasts(from: &[usize], to: &[usize]) -> bool {
     let axes = from.iter().rev().zip(to.iter().rev());
     from.len() <= to.len() && axes.into_iter().all(|(&from, &to)| from == to || from == 1)
 }
 
-/// Whether `shape` is `inner` with any number of ones before it.
+/// Returns whether `shape` is `inner` after any number of ones.
 #[inline]
 fn same_but_leading_ones(inner: &[usize], shape: &[usize]) -> bool {
     shape

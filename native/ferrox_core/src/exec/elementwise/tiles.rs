@@ -1,20 +1,20 @@
 //! Computes a result tile by tile: operands are gathered and converted into buffers, the kernel
-//! runs, and what it computed is converted to the result.
+//! runs, and its results are converted to the type of the result.
 
 use smallvec::SmallVec;
 
 use super::scratch::{take, with_scratch};
 use super::source::{Prepared, Strided};
 use super::value_narrowing::{Narrowed, NarrowedScalars};
-use super::{MAX_OPERANDS, MAX_WIDTH, Operand, Plan, Source, TILE};
+use super::{MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source, TILE_ELEMENTS};
 use crate::Fault;
 use crate::exec::convert::Conversion;
 use crate::exec::copy::gather;
 use crate::layout::{self, Layout};
 
-/// Rows of at least this many elements are handed to the kernel one by one; shorter ones are
-/// gathered into tiles.
-const MIN_ROW: usize = 128;
+/// Rows of a strided operand with at least this many elements are passed to the kernel one by one;
+/// shorter rows are gathered into tiles.
+const MIN_ROW_ELEMENTS: usize = 128;
 
 /// A plan with its operands.
 pub(super) struct Tiles<'a> {
@@ -22,10 +22,11 @@ pub(super) struct Tiles<'a> {
     sources: [Source<'a>; MAX_OPERANDS],
     arity: usize,
     narrowed: Option<Narrowed<'a>>,
-    /// Elements of the longest stretch: those of a tile where an operand or the result needs a
-    /// buffer.
+    /// The maximum number of elements for one call of the kernel: a tile if an operand or the
+    /// result needs a buffer, else unlimited.
     longest: usize,
-    /// Elements of a row of the collapsed shape, with which stretches end.
+    /// The number of elements in a row of the collapsed shape, if calls of the kernel must not go
+    /// beyond a row.
     row: Option<usize>,
 }
 
@@ -36,11 +37,11 @@ struct Buffers<'b> {
     converted: &'b mut [u8],
 }
 
-/// What `Tiles::new` makes of each operand once.
+/// Memory for what `Tiles::new` prepares of each operand once.
 pub(super) type AllPrepared<'a> = ([Prepared<'a>; MAX_OPERANDS], NarrowedScalars);
 
 impl<'a> Tiles<'a> {
-    /// The tiles of a result of the given shape. `prepared` keeps what is made once.
+    /// The tiles of a result of the given shape. `prepared` keeps what is prepared of each operand.
     pub(super) fn new<'s: 'a>(
         plan: &'a Plan,
         shape: &[usize],
@@ -73,7 +74,7 @@ impl<'a> Tiles<'a> {
         let narrowed = narrowing.and_then(|narrowing| Narrowed::new(narrowing, sources, narrowed_scalars));
         let used = &resolved[..sources.len()];
         let is_strided = used.iter().any(|source| matches!(source, Source::Strided(_)));
-        let row = (is_strided && inner >= MIN_ROW).then_some(inner);
+        let row = (is_strided && inner >= MIN_ROW_ELEMENTS).then_some(inner);
         let needs_buffers = plan.store.is_some()
             || used.iter().zip(&plan.loads).any(|(source, load)| match source {
                 Source::Dense { .. } => load.is_some(),
@@ -84,19 +85,21 @@ impl<'a> Tiles<'a> {
                 }
                 Source::Periodic(_) | Source::Broadcast(_) => true,
             });
-        let longest = if needs_buffers { TILE } else { usize::MAX };
+        let longest = if needs_buffers { TILE_ELEMENTS } else { usize::MAX };
         Tiles { plan, sources: resolved, arity: sources.len(), narrowed, longest, row }
     }
 
-    /// Computes the elements of the result from `start`, as many as fit `out`.
+    /// Computes the elements of the result from `start` on until `out` is full.
     pub(super) fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
         let Plan { loads, store, .. } = self.plan;
         let lanes = loads.iter().chain([store]).flatten().map(|conversion| conversion.lane);
-        let length = MAX_OPERANDS * TILE * MAX_WIDTH + lanes.map(|lane| TILE * lane).sum::<usize>();
+        let length = MAX_OPERANDS * TILE_ELEMENTS * MAX_ELEMENT_BYTES
+            + lanes.map(|lane| TILE_ELEMENTS * lane).sum::<usize>();
         with_scratch(length, |memory| self.run_in(memory, start, out))
     }
 
-    /// `run` in memory for a tile of each operand as it is and converted, and of what is computed.
+    /// `run` in the given memory: a tile of each operand as it is stored and of its conversion, and
+    /// of the results of the kernel.
     fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
         let Plan { kernel, loads, store, width, .. } = self.plan;
         // A power of two: dividing by it takes as long as a few elements.
@@ -105,10 +108,10 @@ impl<'a> Tiles<'a> {
         let mut buffers: [Buffers<'_>; MAX_OPERANDS] = Default::default();
         for ((source, load), buffers) in sources.iter().zip(loads).zip(&mut buffers) {
             if let Source::Strided(strided) = source {
-                buffers.gathered = take(&mut memory, TILE * strided.width);
+                buffers.gathered = take(&mut memory, TILE_ELEMENTS * strided.width);
             }
             if let Some(load) = load {
-                buffers.converted = take(&mut memory, TILE * load.lane);
+                buffers.converted = take(&mut memory, TILE_ELEMENTS * load.lane);
             }
         }
         let mut narrowed = self.narrowed.as_ref();
@@ -125,7 +128,7 @@ impl<'a> Tiles<'a> {
                     position += length;
                     continue;
                 }
-                // Where one value is too large others will be.
+                // If one value is too large, others probably are, too.
                 narrowed = None;
             }
             let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
@@ -148,7 +151,7 @@ impl<'a> Tiles<'a> {
         Ok(())
     }
 
-    /// The elements of an operand from `position`, in the kernel's type.
+    /// The `length` elements of an operand from `position` on, in the kernel's type.
     fn fetch<'b>(
         &self,
         source: &'b Source<'a>,
@@ -183,7 +186,8 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// `length` elements themselves, or converted into `buffer`.
+/// The first `length` elements themselves, or these elements converted into `buffer` if there is a
+/// `load`.
 #[inline]
 pub(super) fn converted<'b>(
     elements: &'b [u8],

@@ -1,29 +1,30 @@
-//! A faster kernel where all values of a tile are values of a narrower type.
+//! Value narrowing: a faster kernel for tiles whose values all fit into a narrower type.
 //!
-//! An operation on integers and floats that must round once is computed in f64, or in pairs of f64,
-//! though most integers that people use are small enough for f32, where it gives the same results.
-//! So each tile is converted to the narrower type first, and only if a value is too large computed
-//! in the wider one.
+//! Problem: an operation on integers and floats that must round only once is computed in f64 or in
+//! pairs of f64, although most integers in practice are small enough for f32, which gives the same
+//! results.
+//! Technique: each tile is converted to the narrower type first. Only if a value is too large, the
+//! tile and all tiles after it are computed in the wider type.
 
-use super::{Kernel, MAX_OPERANDS, MAX_WIDTH, Operand, Source};
+use super::{Kernel, MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Source};
 use crate::Fault;
 use crate::exec::convert::ConvertExactly;
 
-/// A kernel in a narrower type, and how operands become values of that type.
+/// A kernel in a narrower type, and the conversions of operands to this type.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueNarrowing {
-    /// Computes in the narrower type. Its results are the result's elements: no store follows.
+    /// Computes in the narrower type, and writes elements of the result's type.
     pub kernel: Kernel,
-    /// Bytes of an element of the narrower type.
+    /// The number of bytes in an element of the narrower type.
     pub lane: usize,
-    /// To the narrower type; `None` for an operand that is of it.
+    /// The conversion of each operand to the narrower type; `None` for an operand of this type.
     pub loads: [Option<ConvertExactly>; MAX_OPERANDS],
 }
 
 /// Memory for scalars in the narrower type.
-pub(super) type NarrowedScalars = [[u8; MAX_WIDTH]; MAX_OPERANDS];
+pub(super) type NarrowedScalars = [[u8; MAX_ELEMENT_BYTES]; MAX_OPERANDS];
 
-/// A `ValueNarrowing` with its operands, of which scalars have been converted.
+/// A `ValueNarrowing` with its operands, whose scalars have been converted.
 pub(super) struct Narrowed<'a> {
     narrowing: &'a ValueNarrowing,
     operands: [Source<'a>; MAX_OPERANDS],
@@ -31,7 +32,7 @@ pub(super) struct Narrowed<'a> {
 }
 
 impl<'a> Narrowed<'a> {
-    /// Returns `None` if a scalar is no value of the narrower type.
+    /// Converts the scalars. Returns `None` if a scalar isn't a value of the narrower type.
     pub(super) fn new<'s: 'a>(
         narrowing: &'a ValueNarrowing,
         sources: &[Source<'s>],
@@ -55,8 +56,8 @@ impl<'a> Narrowed<'a> {
         Some(Narrowed { narrowing, operands, arity: sources.len() })
     }
 
-    /// Computes `length` elements from `position` if their operands are values of the narrower
-    /// type; returns whether they are. `buffers` hold a tile of each operand.
+    /// Computes the `length` elements from `position` on if all operands' values are values of the
+    /// narrower type; returns whether they are. `buffers` have room for a tile of each operand.
     pub(super) fn run<'b>(
         &self,
         position: usize,

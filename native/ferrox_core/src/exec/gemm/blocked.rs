@@ -1,9 +1,11 @@
-//! Products of blocks of matrices: what large products and factorizations spend
-//! their time in.
+//! Blocked products of large matrices, which large factorizations use as well.
 //!
-//! They are those of the gemm crates for f32 and f64. A product of complex numbers is
-//! four of them, of real and imaginary parts: gemm's own crates for them would take a
-//! tenth of the time that all of this takes to compile.
+//! Technique: packing and register tiles as in GotoBLAS and BLIS (Goto and van de Geijn 2008,
+//! "Anatomy of High-Performance Matrix Multiplication"), by the gemm crates for f32 and f64. This
+//! file splits products into parts, one after the other or on several threads, such that threads
+//! can pause between parts and the bits of a result don't depend on the number of threads. A
+//! complex product is four real products, of the real and imaginary parts: gemm's own crates for
+//! complex numbers would add a tenth to the compile time.
 
 #![allow(
     unsafe_code,
@@ -19,7 +21,7 @@ use gemm_common::Parallelism;
 use num_complex::Complex;
 
 use crate::DType;
-use crate::cost::{self, BYTE, Cost, Work};
+use crate::cost::{self, Cost, MEMORY_BYTE_COST, Work};
 use crate::dtype::Lane;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
 use crate::exec::gemm::ring::ORDERED_WORD_COST;
@@ -28,87 +30,92 @@ use crate::exec::simd::{self, LINE};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::{cooperative_yield, parallel};
 
-/// What a multiplication and addition of so many bytes costs.
+/// The cost of a multiplication and addition of floats of `width` bytes.
 pub(in crate::exec) fn float_cost(width: usize) -> Cost {
     simd::by_vectors(10) * width as Cost / 4
 }
 
-/// Cost of a multiplication and addition of elements, at most.
+/// An upper bound for the cost of a multiplication and addition of elements of a type.
 #[must_use]
 pub fn product_cost(dtype: DType) -> Cost {
     ORDERED_WORD_COST * dtype.width() as Cost / 8 + float_cost(size_of::<f32>())
 }
 
-/// A number that blocks hold.
+/// A type of numbers that blocked products multiply.
 pub trait Number: Copy + Send + Sync + Default + 'static {
-    /// Computes a product, on the calling thread if it is `alone`.
+    /// Computes a product; with `alone`, on the calling thread only.
     ///
     /// # Safety
     ///
-    /// What the sizes and strides reach must be there, and nothing else may refer to
-    /// what is reached of `out`, whose elements are distinct.
+    /// All elements that the sizes and strides reach must be in memory. The elements of `out` must
+    /// be distinct, and no other reference to them may be in use.
     unsafe fn product(operands: Operands<Self>, alone: bool);
 }
 
-/// A matrix that is read: its first element, its strides, and whether it stands for
-/// its complex conjugate.
-type Side<T> = (*const T, [usize; 2], bool);
+/// A matrix that is read: its first element, its strides, and whether its elements are conjugated.
+type StridedOperand<T> = (*const T, [usize; 2], bool);
 
-/// Where a product is read and written.
+/// The operands and the result of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<T> {
     sizes: [usize; 3],
-    left: Side<T>,
-    right: Side<T>,
+    left: StridedOperand<T>,
+    right: StridedOperand<T>,
     out: (*mut T, [usize; 2]),
-    /// Whether to add to what is there, and whether to negate what is added.
+    /// Whether the product is added to the elements of `out`, or replaces them.
     adds: bool,
+    /// Whether the product is negated.
     negates: bool,
 }
 
-// SAFETY: it stands for slices that are alive, and borrowed as it uses them, while
-// other threads have it; and `T` may be shared.
+// SAFETY: the pointers stand for slices that stay borrowed, shared or mutably as they are used,
+// while other threads have a copy, and `T` is `Send` and `Sync`.
 unsafe impl<T: Number> Send for Operands<T> {}
-// SAFETY: as above; no part of `out` is another's.
+// SAFETY: as above; threads write to disjoint parts of `out`.
 unsafe impl<T: Number> Sync for Operands<T> {}
 
-/// Steps that are added up at a time, at most. Of no more than these, gemm makes one sum each, and
-/// of more as many as suit the sizes of the product and of the machine's caches.
-const STEPS: usize = 512;
+/// The maximum number of steps (terms of each sum) in one call of gemm. For up to so many steps,
+/// gemm adds up each sum as one; for more, it splits sums in a way that depends on the sizes of the
+/// product and of the machine's caches.
+const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 
-/// Work of a part of a product over so many steps, at most, so that a thread can pause between
-/// two. The fewer parts the better, as each packs what it needs of both sides: those of 2048 rows and
-/// columns take 5% longer than the whole, and those of half the size 8%.
-const PART: Work = 1_500_000_000;
+/// The maximum work of a part of a product over the steps of one call, so that a thread can pause
+/// between two parts. Every part packs its rows and columns of both operands, so that fewer parts
+/// are faster: the parts of a product of 2048 rows and columns take 5% longer than the whole
+/// product, parts of half the size 8% longer. (`kernels`: dot_f32.)
+const MAX_GEMM_PART_WORK: Work = 1_500_000_000;
 
-/// Elements of a result of which gemm makes sums in an order of its own, at most. It does so for
-/// one row or column, too: no part is as small, unless the whole is.
-const FEW: usize = 256;
+/// gemm adds up the sums of a result with at most this many elements in another order, and also the
+/// sums of a single row or column. So no part is that small, unless the whole result is.
+const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
 
-/// Rows that are cut, at least, where the rest of a part has more columns: of these, gemm packs more.
-const ROWS: usize = 128;
+/// A part with more columns than rows is split by rows only if it has more than this many rows:
+/// gemm packs a larger share of the columns.
+const MIN_GEMM_ROWS_TO_SPLIT: usize = 128;
 
-/// How rows and columns of a result are cut into parts.
+/// The grid of parts that the rows and columns of a result are split into.
 #[derive(Clone, Copy)]
-struct Grid {
+struct PartGrid {
     sizes: [usize; 2],
     cuts: [usize; 2],
-    /// Elements of 64 bytes; parts begin at multiples of it.
+    /// The number of elements in a cache line; parts begin at multiples of it.
     line: usize,
 }
 
-impl Grid {
-    /// Parts for some threads, and more where these are more work than `PART`, if an element costs
-    /// so much; fewer where these would be too small.
+impl PartGrid {
+    /// At least one part for each thread, and more parts if a part would be more work than
+    /// `MAX_GEMM_PART_WORK`, where `cost` is the cost of an element of the result. Fewer parts if
+    /// they would be too small.
     fn new(sizes: [usize; 2], line: usize, cost: Cost, threads: usize) -> Self {
-        // Parts are doubled: where they can't be as many as threads, more even these out.
+        // The number of parts is a power of two. If the number of threads isn't, twice as many
+        // parts balance the load.
         let least = if threads.is_power_of_two() { threads } else { 2 * threads };
-        let mut grid = Grid { sizes, cuts: [1, 1], line };
+        let mut grid = PartGrid { sizes, cuts: [1, 1], line };
         while let [rows, columns] = [0, 1].map(|axis| sizes[axis] / grid.cuts[axis])
-            && (grid.parts() < least || cost::work(rows * columns, cost) > PART)
+            && (grid.parts() < least || cost::work(rows * columns, cost) > MAX_GEMM_PART_WORK)
         {
             let mut finer = grid;
-            finer.cuts[usize::from(rows <= columns.min(ROWS))] *= 2;
+            finer.cuts[usize::from(rows <= columns.min(MIN_GEMM_ROWS_TO_SPLIT))] *= 2;
             if finer.is_too_fine() {
                 break;
             }
@@ -121,8 +128,8 @@ impl Grid {
         self.cuts[0] * self.cuts[1]
     }
 
-    /// Where the part of this number along an axis begins, and the one before it ends: at a multiple
-    /// of a line, as near as can be to even parts.
+    /// The start of the `number`-th part along an axis, which is the end of the part before it: the
+    /// multiple of a line that is nearest to even parts.
     fn cut(&self, axis: usize, number: usize) -> usize {
         let (size, cuts, line) = (self.sizes[axis], self.cuts[axis], self.line);
         if number == cuts { size } else { (number * size / cuts + line / 2) / line * line }
@@ -134,10 +141,10 @@ impl Grid {
             sizes.min().unwrap_or(0)
         });
         let short = |axis: usize, least: usize| self.cuts[axis] > 1 && least < self.line;
-        short(0, rows) || short(1, columns) || rows * columns <= FEW
+        short(0, rows) || short(1, columns) || rows * columns <= MAX_UNSPLIT_RESULT_ELEMENTS
     }
 
-    /// Rows and columns of a part.
+    /// The rows and columns of a part.
     fn part(&self, number: usize) -> [Range<usize>; 2] {
         let place = [number / self.cuts[1], number % self.cuts[1]];
         [0, 1].map(|axis| self.cut(axis, place[axis])..self.cut(axis, place[axis] + 1))
@@ -145,11 +152,11 @@ impl Grid {
 }
 
 impl<T: Number> Operands<T> {
-    /// Multiplies parts, one after the other or on several threads, which changes nothing in how a
-    /// sum is made.
+    /// Calls `multiply` for the parts of the product, one after the other or on several threads.
+    /// The order in which each sum is added up is the same either way.
     fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
         let [m, k, n] = self.sizes;
-        let steps = k.div_ceil(k.div_ceil(STEPS));
+        let steps = k.div_ceil(k.div_ceil(MAX_STEPS_PER_GEMM_CALL));
         let multiply = |[rows, columns]: [&Range<usize>; 2], step: usize| {
             multiply(self.part(rows, &(step..k.min(step + steps)), columns));
         };
@@ -157,8 +164,8 @@ impl<T: Number> Operands<T> {
         if !parallel::is_worth_sharing(m * n, cost) {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
-        let threads = if alone { 1 } else { parallel::sharers(m * n, cost) };
-        let grid = Grid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
+        let threads = if alone { 1 } else { parallel::threads_for(m * n, cost) };
+        let grid = PartGrid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {
@@ -171,13 +178,17 @@ impl<T: Number> Operands<T> {
         let Ok(()) = parallel::try_each::<_, Infallible>(m * n, cost, 0..grid.parts(), each);
     }
 
-    /// Some rows, steps and columns of it.
+    /// The product of some rows and columns over some steps, added to the steps before.
     fn part(self, rows: &Range<usize>, steps: &Range<usize>, columns: &Range<usize>) -> Self {
-        let (from, strides, turned) = self.left;
-        let left = (from.wrapping_add(rows.start * strides[0] + steps.start * strides[1]), strides, turned);
-        let (from, strides, turned) = self.right;
-        let right =
-            (from.wrapping_add(steps.start * strides[0] + columns.start * strides[1]), strides, turned);
+        let (from, strides, is_transposed) = self.left;
+        let left =
+            (from.wrapping_add(rows.start * strides[0] + steps.start * strides[1]), strides, is_transposed);
+        let (from, strides, is_transposed) = self.right;
+        let right = (
+            from.wrapping_add(steps.start * strides[0] + columns.start * strides[1]),
+            strides,
+            is_transposed,
+        );
         let (to, strides) = self.out;
         Operands {
             sizes: [rows.len(), steps.len(), columns.len()],
@@ -189,15 +200,16 @@ impl<T: Number> Operands<T> {
         }
     }
 
-    /// The same elements with rows for columns.
+    /// The transposed product: the same elements, with rows and columns swapped.
     fn transposed(self) -> Self {
         let [m, k, n] = self.sizes;
-        let turn = |(first, [row, column], conjugate): Side<T>| (first, [column, row], conjugate);
+        let transpose =
+            |(first, [row, column], conjugate): StridedOperand<T>| (first, [column, row], conjugate);
         let (out, [row, column]) = self.out;
         Operands {
             sizes: [n, k, m],
-            left: turn(self.right),
-            right: turn(self.left),
+            left: transpose(self.right),
+            right: transpose(self.left),
             out: (out, [column, row]),
             ..self
         }
@@ -208,14 +220,14 @@ macro_rules! number {
     ($($t:ty, $gemm:path;)*) => {$(
         impl Number for $t {
             unsafe fn product(operands: Operands<Self>, alone: bool) {
-                // Its loops go down the columns of the result.
-                let turned = operands.out.1[1] < operands.out.1[0];
-                let operands = if turned { operands.transposed() } else { operands };
+                // gemm's inner loops go down the columns of the result.
+                let is_transposed = operands.out.1[1] < operands.out.1[0];
+                let operands = if is_transposed { operands.transposed() } else { operands };
                 operands.in_parts(alone, |Operands { sizes: [m, k, n], left, right, out, adds, negates }| {
                     let strides = |strides: [usize; 2]| strides.map(|stride| stride as isize);
                     let ([lr, lc], [rr, rc], [or, oc]) = (strides(left.1), strides(right.1), strides(out.1));
                     let factor = if negates { -1.0 } else { 1.0 };
-                    // SAFETY: as the caller promises, of parts of what it has.
+                    // SAFETY: the caller's contract holds for the parts of its product, too.
                     unsafe {
                         $gemm()(
                             m, n, k, out.0, oc, or, adds, left.0, lc, lr, right.0, rc, rr, 1.0, factor,
@@ -232,28 +244,29 @@ number! {
     f64, gemm_f64::gemm::f64::get_gemm_fn;
 }
 
-/// Products of fewer steps read parts where they are, rather than from matrices of their own.
-const APART: usize = 1 << 14;
+/// Complex products of fewer multiplications read and write real and imaginary parts in place, with
+/// strides; larger products copy them to separate matrices first.
+const MIN_PRODUCTS_TO_SEPARATE: usize = 1 << 14;
 
 impl<R: Number + Add<Output = R>> Number for Complex<R> {
     unsafe fn product(operands: Operands<Self>, alone: bool) {
         let Operands { sizes: [m, k, n], left, right, out: (out, strides), adds, negates } = operands;
-        let apart = m * k * n >= APART;
+        let separate = m * k * n >= MIN_PRODUCTS_TO_SEPARATE;
         let mut memory = [Vec::new(), Vec::new(), Vec::new()];
         let [of_left, of_right, totals] = &mut memory;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's contract covers every element of both operands.
         let (lefts, rights) =
-            unsafe { (parts(left, [m, k], apart, of_left), parts(right, [k, n], apart, of_right)) };
+            unsafe { (parts(left, [m, k], separate, of_left), parts(right, [k, n], separate, of_right)) };
         let twice = strides.map(|stride| 2 * stride);
         let here = [0, 1].map(|part| (out.cast::<R>().wrapping_add(part), twice));
-        let own = apart && try_filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
+        let own = separate && try_filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
         let outs = if own {
             let first = totals.as_mut_ptr();
             [0, m * n].map(|part| (first.wrapping_add(part), [n, 1]))
         } else {
             here
         };
-        // Of real parts, of imaginary ones, and of each with the other.
+        // The products of both real parts, of both imaginary parts, and of one of each.
         for (l, r) in [(0, 0), (1, 1), (0, 1), (1, 0)] {
             let product = Operands {
                 sizes: [m, k, n],
@@ -261,10 +274,12 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 right: rights[r],
                 out: outs[usize::from(l != r)],
                 adds: adds && !own || l == 1,
-                // The square of the imaginary unit is negative, and so is its conjugate.
+                // The square of the imaginary unit is negative, and so are conjugated imaginary
+                // parts.
                 negates: negates ^ (l == 1 && r == 1) ^ (l == 1 && left.2) ^ (r == 1 && right.2),
             };
-            // SAFETY: as the caller promises, or in memory that has just been taken for it.
+            // SAFETY: the elements are those of the caller's contract, or in memory that has just
+            // been allocated for them.
             unsafe { R::product(product, alone) };
         }
         if own {
@@ -272,7 +287,7 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
             for (i, (re, im)) in re.chunks_exact(n).zip(im.chunks_exact(n)).enumerate() {
                 let put = |step: usize| {
                     for (j, (&re, &im)) in re.iter().zip(im).enumerate() {
-                        // SAFETY: as the caller promises.
+                        // SAFETY: the caller's contract covers every element of `out`.
                         let slot = unsafe { &mut *out.add(i * strides[0] + j * step) };
                         let sum = |slot: Complex<R>| Complex::new(slot.re + re, slot.im + im);
                         *slot = if adds { sum(*slot) } else { Complex::new(re, im) };
@@ -283,31 +298,32 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 } else {
                     put(strides[1])
                 }
-                cooperative_yield::after(line_cost::<R>(n));
+                cooperative_yield::after(separation_cost::<R>(n));
             }
         }
     }
 }
 
-/// What it costs to take so many complex numbers apart, or to put them together.
-fn line_cost<R>(length: usize) -> Work {
-    cost::work(length, (4 * BYTE) * size_of::<R>() as Cost)
+/// The cost of separating `length` complex numbers into real and imaginary parts, or of combining
+/// them again.
+fn separation_cost<R>(length: usize) -> Work {
+    cost::work(length, (4 * MEMORY_BYTE_COST) * size_of::<R>() as Cost)
 }
 
-/// The real and the imaginary parts of a matrix: in `own`, line by line, or where they are if not
-/// `apart`, or without memory.
+/// The real and the imaginary parts of a matrix as two matrices: with `separate`, copied to `own`
+/// without gaps; otherwise, or if there is no memory for the copy, in place.
 ///
 /// # Safety
 ///
-/// What the sizes and strides reach must be there.
+/// All elements that the sizes and strides reach must be in memory.
 unsafe fn parts<R: Number>(
-    (first, strides, _): Side<Complex<R>>,
+    (first, strides, _): StridedOperand<Complex<R>>,
     [rows, columns]: [usize; 2],
-    apart: bool,
+    separate: bool,
     own: &mut Vec<R>,
-) -> [Side<R>; 2] {
+) -> [StridedOperand<R>; 2] {
     let size = rows * columns;
-    if !apart || own.try_reserve_exact(2 * size).is_err() {
+    if !separate || own.try_reserve_exact(2 * size).is_err() {
         let twice = strides.map(|stride| 2 * stride);
         return [0, 1].map(|part| (first.cast::<R>().wrapping_add(part), twice, false));
     }
@@ -320,33 +336,34 @@ unsafe fn parts<R: Number>(
     for part in 0..2 {
         let first = first.cast::<R>().wrapping_add(part);
         for i in 0..lines {
-            // SAFETY: as the caller promises; a complex number is its two parts.
+            // SAFETY: the caller's contract covers the element, and a complex number is its real
+            // part followed by its imaginary part.
             let at = |j: usize, step: usize| unsafe { *first.add(2 * (i * line + j * step)) };
-            // Where the compiler knows that they lie side by side, it makes vectors of them.
+            // The compiler vectorizes the loop with the constant step.
             if step == 1 {
                 own.extend((0..length).map(|j| at(j, 1)));
             } else {
                 own.extend((0..length).map(|j| at(j, step)));
             }
-            cooperative_yield::after(line_cost::<R>(length));
+            cooperative_yield::after(separation_cost::<R>(length));
         }
     }
     let first = own.as_ptr();
     [0, size].map(|part| (first.wrapping_add(part), strides, false))
 }
 
-/// What becomes of the elements that are there.
+/// How a product changes the elements of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// The product takes their place.
+    /// The product replaces them.
     Replace,
-    /// It is added to them.
+    /// The product is added to them.
     Add,
-    /// It is subtracted from them.
+    /// The product is subtracted from them.
     Subtract,
 }
 
-/// A block of a matrix in row-major order: its rows and columns.
+/// A block of a row-major matrix: a range of rows and a range of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// The rows.
@@ -366,34 +383,35 @@ impl Block {
         [self.rows.len(), self.columns.len()]
     }
 
-    /// The place of its first element, where all of it lies within `length` elements.
+    /// The index of the first element in a matrix of `length` elements, with rows of `stride`
+    /// elements. Returns `None` if the block isn't within the matrix.
     fn within(&self, length: usize, stride: usize) -> Option<usize> {
         let first = self.rows.start.checked_mul(stride)?.checked_add(self.columns.start)?;
         let last = self.rows.end.checked_sub(1)?.checked_mul(stride)?.checked_add(self.columns.end)?;
         (self.columns.end <= stride && last <= length).then_some(first)
     }
 
+    /// Returns whether two blocks overlap.
     fn meets(&self, other: &Self) -> bool {
-        let apart = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
-        !apart(&self.rows, &other.rows) && !apart(&self.columns, &other.columns)
+        let disjoint = |a: &Range<usize>, b: &Range<usize>| a.end <= b.start || b.end <= a.start;
+        !disjoint(&self.rows, &other.rows) && !disjoint(&self.columns, &other.columns)
     }
 }
 
-/// The right side of a product.
+/// How the right operand of a product is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     /// As it is.
     Plain,
-    /// Its conjugate transpose.
+    /// As its conjugate transpose.
     Adjoint,
 }
 
-/// `out -= left * right` within one matrix of rows of `stride` elements; `out` must not
-/// overlap the others.
+/// `out -= left * right` for blocks of one matrix, whose rows begin `stride` elements apart.
 ///
 /// # Panics
 ///
-/// If a block isn't within the matrix, or the sizes do not go together.
+/// If a block isn't within the matrix, `out` overlaps another block, or the sizes don't match.
 pub fn subtract_within<T: Number>(
     data: &mut [T],
     stride: usize,
@@ -403,9 +421,9 @@ pub fn subtract_within<T: Number>(
 ) {
     let ([m, n], [rows, k]) = (out.sizes(), left.sizes());
     let (right, how) = right;
-    let turned = how == Right::Adjoint;
+    let is_transposed = how == Right::Adjoint;
     let [mut inner, mut columns] = right.sizes();
-    if turned {
+    if is_transposed {
         (inner, columns) = (columns, inner);
     }
     assert!(rows == m && inner == k && columns == n && !out.meets(left) && !out.meets(right));
@@ -419,37 +437,36 @@ pub fn subtract_within<T: Number>(
     };
     let (first, left, right) = (place(out), place(left), place(right));
     let data = data.as_mut_ptr();
-    // SAFETY: the blocks lie within `data`, as just checked, so their first elements do.
+    // SAFETY: the blocks are within `data`, as just checked, and so are their first elements.
     let (out, left, right) = unsafe { (data.add(first), data.add(left), data.add(right)) };
-    let right_strides = if turned { [1, stride] } else { [stride, 1] };
+    let right_strides = if is_transposed { [1, stride] } else { [stride, 1] };
     let operands = Operands {
         sizes: [m, k, n],
         left: (left.cast_const(), [stride, 1], false),
-        right: (right.cast_const(), right_strides, turned),
+        right: (right.cast_const(), right_strides, is_transposed),
         out: (out, [stride, 1]),
         adds: true,
         negates: true,
     };
-    // SAFETY: every element that the sizes and strides reach lies in a block, and the
-    // blocks within `data`, which is borrowed mutably; `out` overlaps none of the
-    // others.
+    // SAFETY: every element that the sizes and strides reach is in a block, the blocks are within
+    // `data`, which is borrowed mutably, and `out` overlaps no other block.
     unsafe { T::product(operands, false) }
 }
 
-/// A matrix in memory: the element at (row, column) is
-/// `row * strides[0] + column * strides[1]` elements from the first.
+/// A matrix in memory: the element at (row, column) has the index
+/// `row * strides[0] + column * strides[1]`.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
-    /// From the first element on.
+    /// The elements, from the first one on.
     pub data: &'a [T],
-    /// Of rows and of columns.
+    /// The distance between rows and between columns, in elements.
     pub strides: [usize; 2],
-    /// Whether it stands for its complex conjugate.
+    /// Whether the elements are conjugated when they are read.
     pub conjugate: bool,
 }
 
 impl<'a, T> View<'a, T> {
-    /// Rows that begin `stride` elements apart.
+    /// A row-major matrix whose rows begin `stride` elements apart.
     #[must_use]
     pub fn rows(data: &'a [T], stride: usize) -> Self {
         View { data, strides: [stride, 1], conjugate: false }
@@ -468,23 +485,24 @@ impl<'a, T> View<'a, T> {
         View { conjugate: !self.conjugate, ..self }
     }
 
+    /// Returns whether all elements of a matrix of this size are within `data`.
     fn holds(&self, rows: usize, columns: usize) -> bool {
         extent(self.strides, rows, columns).is_some_and(|extent| extent <= self.data.len())
     }
 }
 
-/// Elements from the first to the last.
+/// The number of elements from the first to the last one; `None` if it overflows.
 fn extent([row, column]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
     let last = (rows - 1).checked_mul(row)?.checked_add((columns - 1).checked_mul(column)?)?;
     last.checked_add(1)
 }
 
-/// Writes `left * right` to `out`: `[m, k]` by `[k, n]`; the rows and columns of `out` are
-/// `strides` apart. What lies between them is left alone.
+/// Updates `out` with `left * right`, matrices of `[m, k]` and `[k, n]`. `out` is the memory of the
+/// result and its strides; memory between its elements isn't written.
 ///
 /// # Panics
 ///
-/// If the matrices don't hold so many elements, or elements of `out` aren't distinct.
+/// If a matrix is smaller than its size, or two elements of `out` are the same.
 pub fn multiply<T: Number>(
     sizes: [usize; 3],
     update: Update,
@@ -495,7 +513,7 @@ pub fn multiply<T: Number>(
     multiply_at(sizes, update, left, right, out, false);
 }
 
-/// `multiply`, on the calling thread if it is `alone`.
+/// `multiply`; with `alone`, on the calling thread only.
 ///
 /// # Panics
 ///
@@ -524,18 +542,18 @@ pub(in crate::exec) fn multiply_at<T: Number>(
         adds: update != Update::Replace,
         negates: update == Update::Subtract,
     };
-    // SAFETY: every element that the sizes and strides reach lies within the slices, as
-    // just checked; those of `out` are distinct, and it is borrowed mutably, so that it
-    // overlaps none of the others.
+    // SAFETY: every element that the sizes and strides reach is within the slices, as just checked.
+    // The elements of `out` are distinct, and `out` is borrowed mutably, so that it overlaps
+    // neither operand.
     unsafe { T::product(operands, alone) }
 }
 
-/// `out = left * right` for floats: `[m, k]` by `[k, n]`. All dimensions are
-/// at least one.
+/// `out = left * right` for floats and complex numbers, matrices of `[m, k]` and `[k, n]`. All
+/// sizes are at least one.
 ///
 /// # Errors
 ///
-/// If there is no memory for a copy of operands that are not aligned.
+/// If there is no memory for a copy of an operand that isn't aligned.
 pub fn multiply_floats(
     dtype: DType,
     [m, k, n]: [usize; 3],
@@ -567,8 +585,7 @@ fn multiply_bytes<T: Number + Lane>(
     let multiply = |out: &mut [T], strides| {
         multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), alone);
     };
-    // SAFETY: `T` has no invalid bit patterns, and the middle part of
-    // `align_to_mut` is aligned.
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of `align_to_mut` is aligned.
     let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
     if before.is_empty() && after.is_empty() {
         multiply(aligned, strides);
@@ -585,10 +602,9 @@ fn multiply_bytes<T: Number + Lane>(
     Ok(())
 }
 
-/// The elements in place where they are aligned, else a copy.
+/// The elements in place if they are aligned, else a copy.
 fn aligned<T: Number + Lane>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveError> {
-    // SAFETY: `T` has no invalid bit patterns, and the middle part of
-    // `align_to` is aligned.
+    // SAFETY: `T` has no invalid bit patterns, and the middle part of `align_to` is aligned.
     let (before, aligned, _) = unsafe { bytes.align_to::<T>() };
     if before.is_empty() {
         return Ok(Cow::Borrowed(aligned));
@@ -600,7 +616,7 @@ fn aligned<T: Number + Lane>(bytes: &[u8]) -> Result<Cow<'_, [T]>, TryReserveErr
     Ok(Cow::Owned(own))
 }
 
-/// What an element of a product of `k` steps costs.
+/// The cost of an element of the result over `k` steps.
 fn cost<T>(k: usize) -> Cost {
     float_cost(size_of::<T>()) * k as Cost
 }
@@ -616,7 +632,7 @@ mod tests {
         {
             for line in [8, 16] {
                 for (cost, threads) in [(1, 1), (1, 2), (1, 6), (1, 500), (1_000_000, 4)] {
-                    let grid = Grid::new(sizes, line, cost, threads);
+                    let grid = PartGrid::new(sizes, line, cost, threads);
                     let mut elements = 0;
                     for part in (0..grid.parts()).map(|part| grid.part(part)) {
                         let [rows, columns] = [part[0].len(), part[1].len()];
@@ -625,15 +641,18 @@ mod tests {
                             assert!(part.len() == size || part.len() >= line, "{part:?} of {sizes:?}");
                             assert_eq!(part.start % line, 0);
                         }
-                        assert!(grid.parts() == 1 || rows * columns > FEW, "{part:?} of {sizes:?}");
+                        assert!(
+                            grid.parts() == 1 || rows * columns > MAX_UNSPLIT_RESULT_ELEMENTS,
+                            "{part:?} of {sizes:?}"
+                        );
                     }
                     assert_eq!(elements, sizes[0] * sizes[1]);
                 }
             }
         }
-        assert_eq!(Grid::new([1000, 1000], 16, 1, 3).parts(), 8);
-        assert_eq!(Grid::new([94, 94], 16, 1, 2).part(1), [0..94, 48..94]);
-        assert_eq!(Grid::new([63, 63], 16, 1, 2).parts(), 2);
-        assert_eq!(Grid::new([1000, 1000], 16, PART / 250_000, 1).parts(), 4);
+        assert_eq!(PartGrid::new([1000, 1000], 16, 1, 3).parts(), 8);
+        assert_eq!(PartGrid::new([94, 94], 16, 1, 2).part(1), [0..94, 48..94]);
+        assert_eq!(PartGrid::new([63, 63], 16, 1, 2).parts(), 2);
+        assert_eq!(PartGrid::new([1000, 1000], 16, MAX_GEMM_PART_WORK / 250_000, 1).parts(), 4);
     }
 }

@@ -1,11 +1,11 @@
-//! Products of a matrix with a vector.
+//! Products of a matrix with a vector (BLAS: gemv).
 //!
-//! Problem: each element of the matrix is read once, so that memory sets the pace,
-//! and packing, as gemm does it for whole matrices, takes longer than the product.
-//! Technique: where the rows of the matrix lie densely, each is folded with the
-//! vector in a fixed number of stripes, added up in order; where its columns do, they
-//! are added up one after the other, in chunks that the sizes alone decide. The bits are
-//! the same for any number of threads and any instruction set.
+//! Problem: each element of the matrix is read once, so that the product is bound by memory, and
+//! packing, as gemm does for matrices, takes longer than the product.
+//! Technique: if the rows of the matrix are dense, each row is multiplied with the vector in
+//! striped sums: a fixed number of accumulators, which are combined in a fixed order. If the
+//! columns are dense, they are scaled and added up one after the other, in chunks that only depend
+//! on the sizes. The bits are the same for any number of threads and any instruction set.
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -26,14 +26,14 @@ use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
-/// What reading an element and multiplying it costs, by its bytes.
-const BYTE: Cost = 20;
+/// The cost of reading and multiplying one byte of the matrix.
+const GEMV_BYTE_COST: Cost = 20;
 
-/// A lane of matrices whose rows are multiplied with a vector.
-pub trait Rows: Ring {
-    /// Multiplies rows, `stride` elements apart, with a vector, reading the memory of the rows line
-    /// by line; returns the rows for which that pays.
-    fn by_lines(
+/// A lane for which matrices are multiplied with vectors.
+pub trait MatrixVectorLane: Ring {
+    /// Multiplies rows, which begin `stride` elements apart, with a vector, reading the matrix by
+    /// whole cache lines. Returns the rows that are done, which may be none.
+    fn by_cache_lines(
         _stride: usize,
         _matrix: &[Self::Bytes],
         _vector: &[Self::Bytes],
@@ -42,20 +42,20 @@ pub trait Rows: Ring {
         0..0
     }
 }
-impl Rows for u8 {}
-impl Rows for u16 {}
-impl Rows for u32 {}
-impl Rows for u64 {}
-impl Rows for Complex<f32> {}
-impl Rows for Complex<f64> {}
+impl MatrixVectorLane for u8 {}
+impl MatrixVectorLane for u16 {}
+impl MatrixVectorLane for u32 {}
+impl MatrixVectorLane for u64 {}
+impl MatrixVectorLane for Complex<f32> {}
+impl MatrixVectorLane for Complex<f64> {}
 
-/// `Rows` of floats: the lanes of a vector, the vectors of a chunk of stripes, and the rows whose
-/// sums fit registers, for vectors of 64 and of 32 bytes.
-macro_rules! rows_by_lines {
+/// Implements `MatrixVectorLane` for floats: the lanes of a SIMD vector, the vectors of a chunk of
+/// stripes, and the rows whose sums fit into registers, for vectors of 64 and of 32 bytes.
+macro_rules! rows_by_cache_lines {
     ($t:ty, [$($wide:literal),*], [$($narrow:literal),*]) => {
-        impl Rows for $t {
+        impl MatrixVectorLane for $t {
             #[cfg(target_arch = "x86_64")]
-            fn by_lines(
+            fn by_cache_lines(
                 stride: usize,
                 matrix: &[Self::Bytes],
                 vector: &[Self::Bytes],
@@ -72,29 +72,34 @@ macro_rules! rows_by_lines {
         }
     };
 }
-rows_by_lines!(f32, [16, 2, 4], [8, 4, 2]);
-rows_by_lines!(f64, [8, 4, 4], [4, 8, 1]);
+rows_by_cache_lines!(f32, [16, 2, 4], [8, 4, 2]);
+rows_by_cache_lines!(f64, [8, 4, 4], [4, 8, 1]);
 
-/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie
-/// densely, `stride` elements apart. `alone` if others run beside it.
-pub fn rows<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
+/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix with dense rows that begin
+/// `stride` elements apart. With `alone`, the product keeps to the calling thread.
+pub fn rows<T: MatrixVectorLane>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8], alone: bool) {
     let width = size_of::<T>();
     parallel::fill(out, out.len() / width, cost(vector, alone), |first, out| {
         rows_alone::<T>(stride, &matrix[first * stride * width..], vector, out);
     });
 }
 
-/// The same on the calling thread.
-pub(in crate::exec) fn rows_alone<T: Rows>(stride: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
-    vectorize(Product::<T, true> { stride, matrix, vector, out, lane: PhantomData });
+/// `rows` on the calling thread.
+pub(in crate::exec) fn rows_alone<T: MatrixVectorLane>(
+    stride: usize,
+    matrix: &[u8],
+    vector: &[u8],
+    out: &mut [u8],
+) {
+    vectorize(GemvLoop::<T, true> { stride, matrix, vector, out, lane: PhantomData });
 }
 
-/// As `rows`, for a matrix whose columns lie densely, `stride` elements apart.
+/// `rows` for a matrix with dense columns that begin `stride` elements apart.
 ///
 /// # Errors
 ///
-/// If there is no memory for sums of parts.
-pub fn columns<T: Rows>(
+/// If there is no memory for the sums of chunks.
+pub fn columns<T: MatrixVectorLane>(
     stride: usize,
     matrix: &[u8],
     vector: &[u8],
@@ -103,16 +108,16 @@ pub fn columns<T: Rows>(
 ) -> Result<(), TryReserveError> {
     in_chunks::<T>(vector, out, cost(vector, alone), |first, vector, column, out| {
         let matrix = &matrix[(first * stride + column) * size_of::<T>()..];
-        vectorize(Product::<T, false> { stride, matrix, vector, out, lane: PhantomData });
+        vectorize(GemvLoop::<T, false> { stride, matrix, vector, out, lane: PhantomData });
     })
 }
 
-/// What an element of the result costs.
+/// The cost of an element of the result; zero with `alone`, so that the work isn't shared.
 fn cost(vector: &[u8], alone: bool) -> Cost {
-    if alone { 0 } else { BYTE * vector.len() as Cost }
+    if alone { 0 } else { GEMV_BYTE_COST * vector.len() as Cost }
 }
 
-struct Product<'a, T, const BY_ROWS: bool> {
+struct GemvLoop<'a, T, const BY_ROWS: bool> {
     stride: usize,
     matrix: &'a [u8],
     vector: &'a [u8],
@@ -120,7 +125,7 @@ struct Product<'a, T, const BY_ROWS: bool> {
     lane: PhantomData<T>,
 }
 
-impl<T: Rows, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
+impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
@@ -135,17 +140,19 @@ impl<T: Rows, const BY_ROWS: bool> Vectorized for Product<'_, T, BY_ROWS> {
     }
 }
 
-/// Columns that are added up at a time: so much of each row is read at once.
-const COLUMNS: usize = 2048;
+/// The maximum number of columns that are added up together, which is the length of the stretch
+/// that is read of each row.
+const GEMV_BLOCK_COLUMNS: usize = 2048;
 
-/// Factors of a chunk, at least and at most, and how many chunks there are if that allows it.
-const FACTORS: Range<usize> = 64..4096;
-const CHUNKS: usize = 16;
+/// The minimum and maximum number of factors (elements of the vector) in a chunk.
+const GEMV_CHUNK_FACTORS: Range<usize> = 64..4096;
+/// The number of chunks if `GEMV_CHUNK_FACTORS` allows it.
+const GEMV_CHUNKS: usize = 16;
 
-/// Sums of products with the elements of a vector, each for many columns: chunks of the vector are
-/// shared out rather than few columns, which would be read piece by piece, and their sums added up
-/// in order. `add(first, factors, column, out)` adds up one for columns from that on, `factors`
-/// being those from the first one on.
+/// Adds up rows, each scaled by an element of a vector. Threads share chunks of the vector instead
+/// of narrow blocks of columns, which would read memory in short stretches; the sums of the chunks
+/// are added up in order. `add(first, factors, column, out)` writes the sum of the rows from
+/// `first` on, scaled by `factors`, for the columns from `column` on, to `out`.
 ///
 /// # Errors
 ///
@@ -158,9 +165,9 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
 ) -> Result<(), TryReserveError> {
     let width = size_of::<T>();
     let (k, n) = (vector.len() / width, out.len() / width);
-    let chunks = (k / FACTORS.start).clamp(1, CHUNKS).max(k / FACTORS.end);
+    let chunks = (k / GEMV_CHUNK_FACTORS.start).clamp(1, GEMV_CHUNKS).max(k / GEMV_CHUNK_FACTORS.end);
     let factors = k.div_ceil(chunks).next_multiple_of(ROWS_PER_PASS);
-    let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(COLUMNS)));
+    let (chunks, columns) = (k.div_ceil(factors), n.div_ceil(n.div_ceil(GEMV_BLOCK_COLUMNS)));
     let add = |chunk: usize, column: usize, out: &mut [u8]| {
         let (start, end) = (chunk * factors, ((chunk + 1) * factors).min(k));
         add(start, &vector[start * width..end * width], column, out);
@@ -179,20 +186,20 @@ pub(in crate::exec) fn in_chunks<T: Ring>(
         add(chunk, column, &mut sums[..columns.min(n - column) * width])
     });
     for (out, sums) in out.chunks_mut(columns * width).zip(memory.chunks_exact(chunks * columns * width)) {
-        vectorize(Total::<T> { sums, columns, out, lane: PhantomData });
+        vectorize(ChunkTotalLoop::<T> { sums, columns, out, lane: PhantomData });
     }
     Ok(())
 }
 
-/// Adds up the sums of chunks, `columns` elements apart.
-struct Total<'a, T> {
+/// Adds up the sums of chunks, which begin `columns` elements apart.
+struct ChunkTotalLoop<'a, T> {
     sums: &'a [u8],
     columns: usize,
     out: &'a mut [u8],
     lane: PhantomData<T>,
 }
 
-impl<T: Ring> Vectorized for Total<'_, T> {
+impl<T: Ring> Vectorized for ChunkTotalLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -209,26 +216,32 @@ impl<T: Ring> Vectorized for Total<'_, T> {
 }
 
 #[inline(always)]
-fn fold_rows<T: Rows>(matrix: &[T::Bytes], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+fn fold_rows<T: MatrixVectorLane>(
+    matrix: &[T::Bytes],
+    vector: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
     if T::ANY_ORDER {
-        // The compiler finds better stripes.
+        // The compiler chooses the best order.
         for (slot, row) in out.iter_mut().zip(matrix.chunks(stride)) {
             let products = row.iter().zip(vector);
             *slot = products.fold(T::ZERO, |sum, (&a, &b)| sum.add_product(T::load(a), T::load(b))).store();
         }
         return;
     }
-    let done = T::by_lines(stride, matrix, vector, out);
+    let done = T::by_cache_lines(stride, matrix, vector, out);
     let (before, after) = out.split_at_mut(done.start);
     striped::<T, T, STRIPES>(matrix, vector, stride, before);
     let rest = matrix.get(done.end * stride..).unwrap_or(&[]);
     striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
 }
 
-/// Rows that are folded side by side, so that one doesn't wait for itself.
-pub(in crate::exec) const ROWS: usize = 4;
+/// The number of rows that are multiplied side by side, to hide the latency of additions.
+pub(in crate::exec) const GEMV_ROWS_SIDE_BY_SIDE: usize = 4;
 
-/// The products of rows, `stride` elements apart, with a vector, in so many stripes.
+/// Multiplies rows, which begin `stride` elements apart, with a vector, in sums of `STRIPES`
+/// stripes.
 #[inline(always)]
 pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     matrix: &[T::Bytes],
@@ -236,29 +249,30 @@ pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
-    // Registers hold the sums of as many rows of no more than eight bytes.
-    let together = if size_of::<S>() <= 8 { out.len() / ROWS * ROWS } else { 0 };
-    let (grouped, rest) = out.split_at_mut(together);
-    let groups = grouped.as_chunks_mut::<ROWS>().0;
-    let (most, last) = matrix.split_at((together * stride).min(matrix.len()));
-    for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
+    // The registers hold the sums of several rows only if a sum has at most eight bytes.
+    let grouped_rows =
+        if size_of::<S>() <= 8 { out.len() / GEMV_ROWS_SIDE_BY_SIDE * GEMV_ROWS_SIDE_BY_SIDE } else { 0 };
+    let (grouped, rest) = out.split_at_mut(grouped_rows);
+    let groups = grouped.as_chunks_mut::<GEMV_ROWS_SIDE_BY_SIDE>().0;
+    let (most, last) = matrix.split_at((grouped_rows * stride).min(matrix.len()));
+    for (slots, rows) in groups.iter_mut().zip(most.chunks(GEMV_ROWS_SIDE_BY_SIDE * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
-        fold_together::<T, S, STRIPES, ROWS>(rows, vector, slots);
+        fold_side_by_side::<T, S, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(rows, vector, slots);
     }
     for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
-        fold_together::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
+        fold_side_by_side::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
     }
 }
 
 #[inline(always)]
-fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
+fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     rows: [&[T::Bytes]; N],
     vector: &[T::Bytes],
     out: &mut [T::Bytes; N],
 ) {
     let chunks = vector.as_chunks::<STRIPES>().0;
     let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
-    let mut sums = [[S::NONE; STRIPES]; N];
+    let mut sums = [[S::EMPTY; STRIPES]; N];
     for (i, vector) in chunks.iter().enumerate() {
         for (sums, row) in sums.iter_mut().zip(&row_chunks) {
             for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {

@@ -1,9 +1,11 @@
-//! Products of rows of floats with a vector, read a line of memory at a time.
+//! Products of rows of floats with a vector, with reads that are aligned to cache lines.
 //!
-//! Problem: the memory of the VM begins within a line, so that a vector lies in two of them and
-//! takes two reads. Technique: rows are read from the beginning of a line, and
-//! lanes before the row and after its last stripe left alone. Stripes are in other lanes than in
-//! `gemv`, but as far apart, which is what their total depends on: its bits are the same.
+//! Problem: the memory of the VM's binaries doesn't begin at a cache line, so that SIMD vectors
+//! cross lines and take two accesses each.
+//! Technique: each row is read from the start of the line in which it begins; the lanes before the
+//! row and after its last stripe are masked off. The stripes of the sum are rotated to other lanes
+//! than in `gemv`, which doesn't change the order in which they are combined: the bits of the total
+//! are the same.
 
 use std::ops::Range;
 
@@ -11,8 +13,9 @@ use crate::exec::gemm::ring::{Ring, with_rest};
 use crate::exec::reduce::fold::{STRIPES, by_halves};
 use crate::exec::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
 
-/// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
-/// stripes is `VECTORS` of so many `LANES`, and so many `ROWS` are multiplied side by side.
+/// Multiplies rows, which begin `stride` elements apart, with a vector, and returns which rows it
+/// has multiplied: all rows for which aligned reads are possible and pay. A chunk of stripes is
+/// `VECTORS` SIMD vectors of `LANES` elements, and `ROWS` rows are multiplied side by side.
 pub fn multiply<
     S: InstructionSet,
     T: Fused<S> + Ring,
@@ -28,55 +31,70 @@ pub fn multiply<
 ) -> Range<usize> {
     const { assert!(VECTORS * LANES == STRIPES && LANES == <T as Products<S>>::LANES) };
     const NONE: Range<usize> = 0..0;
-    // What a vector takes: a line, or half of one.
+    // The size of a SIMD vector in bytes: a cache line or half of one.
     let line = LANES * size_of::<T>();
     let (width, bytes) = (size_of::<T>(), matrix.as_ptr().addr() % line);
     if vector.len() < STRIPES || out.len() < ROWS {
         return NONE;
     }
     let alike = (stride * width).is_multiple_of(line) && bytes.is_multiple_of(width);
-    let past = if alike { bytes / width } else { 0 };
-    let (striped, skipped) = (vector.len() / STRIPES * STRIPES, if past == 0 { 0 } else { ROWS });
-    // Lines of the first rows may begin before the matrix, and those of the last end after it.
-    let end = (ROWS - 1) * stride + (striped + LANES - past).max(vector.len());
+    let line_offset = if alike { bytes / width } else { 0 };
+    let (striped, skipped) = (vector.len() / STRIPES * STRIPES, if line_offset == 0 { 0 } else { ROWS });
+    // The lines of the first rows may begin before the matrix, and the lines of the last rows may
+    // end after it.
+    let end = (ROWS - 1) * stride + (striped + LANES - line_offset).max(vector.len());
     let groups = matrix.len().checked_sub(end).map_or(0, |rest| rest / (ROWS * stride) + 1);
     let rows = skipped..groups.min(out.len() / ROWS) * ROWS;
     let Some(out) = out.get_mut(rows.clone()) else { return NONE };
     let mut ends = [[T::ZERO.store(); LANES]; 2];
-    ends[0][past..].copy_from_slice(&vector[..LANES - past]);
-    ends[1][..past].copy_from_slice(&vector[striped - past..striped]);
-    let matrix = &matrix[skipped * stride - past..];
-    set.run(Lines::<S, T, LANES, VECTORS, ROWS> { set, past, stride, matrix, vector, ends, out });
+    ends[0][line_offset..].copy_from_slice(&vector[..LANES - line_offset]);
+    ends[1][..line_offset].copy_from_slice(&vector[striped - line_offset..striped]);
+    let matrix = &matrix[skipped * stride - line_offset..];
+    set.run(CacheLineGemvLoop::<S, T, LANES, VECTORS, ROWS> {
+        set,
+        line_offset,
+        stride,
+        matrix,
+        vector,
+        ends,
+        out,
+    });
     rows
 }
 
-struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTORS: usize, const ROWS: usize>
-{
+struct CacheLineGemvLoop<
+    'a,
+    S: InstructionSet,
+    T: Fused<S>,
+    const LANES: usize,
+    const VECTORS: usize,
+    const ROWS: usize,
+> {
     set: S,
-    /// Elements from the beginning of a line to the first of each row.
-    past: usize,
+    /// The number of elements from the start of a line to the first element of each row.
+    line_offset: usize,
     stride: usize,
-    /// From the line of the first row on.
+    /// The matrix from the start of the first row's line on.
     matrix: &'a [T::Bytes],
     vector: &'a [T::Bytes],
-    /// What goes with the first line of a row, and with the last one of its stripes.
+    /// The factors for the first line of a row, and for the last line of its stripes.
     ends: [[T::Bytes; LANES]; 2],
     out: &'a mut [T::Bytes],
 }
 
 impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
-    Vectorized for Lines<'_, S, T, LANES, VECTORS, ROWS>
+    Vectorized for CacheLineGemvLoop<'_, S, T, LANES, VECTORS, ROWS>
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Lines { set, past, stride, matrix, vector, ends, out } = self;
+        let CacheLineGemvLoop { set, line_offset, stride, matrix, vector, ends, out } = self;
         let lines = vector.len() / STRIPES * VECTORS;
         let ends = [T::read(set, &ends[0]), T::read(set, &ends[1])];
-        let before = (1_u16 << past) - 1;
+        let before = (1_u16 << line_offset) - 1;
         let zero = <T as Products<S>>::splat(set, T::ZERO);
-        let middle = &vector[LANES - past..].as_chunks::<LANES>().0[..lines - 1];
+        let middle = &vector[LANES - line_offset..].as_chunks::<LANES>().0[..lines - 1];
         for (group, out) in out.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
             let mut rows = [matrix; ROWS];
             for (i, row) in rows.iter_mut().enumerate() {
@@ -94,7 +112,7 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
             for row in &mut inner {
                 *row = &row[1..lines];
             }
-            // Each vector belongs to the stripes after those of the one before.
+            // Consecutive vectors belong to consecutive stripes.
             let mut line = 0;
             while line < middle.len() {
                 for v in 0..VECTORS {
@@ -113,10 +131,10 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
             for i in 0..ROWS {
                 let last = T::read(set, &chunks[i][lines]);
                 sums[i][0] = T::add_product_where(set, before, sums[i][0], last, ends[1]);
-                // Whose order is the same wherever among them the first stripe is.
+                // Adding by halves gives the same bits for rotated stripes.
                 let mut lanes = [T::ZERO; LANES];
                 <T as Products<S>>::store(set, by_halves(sums[i], |a, b| T::sum(set, a, b)), &mut lanes);
-                let row = &rows[i][past..][..vector.len()];
+                let row = &rows[i][line_offset..][..vector.len()];
                 out[i] = with_rest::<T, T, STRIPES>(by_halves(lanes, Ring::add), row, vector);
             }
         }

@@ -1,5 +1,5 @@
-//! Products that are added up in order, as `Nx.BinaryBackend` does: those of integers, and of floats
-//! that are too few for anything else to pay.
+//! Products whose sums are added up in order, as in `Nx.BinaryBackend`: products of integers, and
+//! small products of f64 and complex numbers, for which no other technique pays.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -13,22 +13,22 @@ use crate::exec::gemm::ring::{Ring, ordered_cost, sum_rows};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
 
-/// A lane whose products may have vector loops of their own.
-pub trait Ordered: Ring {
-    /// Multiplies several rows of `k` elements with a matrix of rows of `n`, in tiles that stay in
-    /// registers; returns whether it did.
-    fn tiles(_sizes: [usize; 2], _left: &[u8], _right: &[u8], _out: &mut [u8]) -> bool {
+/// A lane whose products may have a loop with register tiles.
+pub trait InOrderLane: Ring {
+    /// Multiplies several rows of `k` elements with a matrix whose rows have `n` elements, in
+    /// register tiles; returns whether there is a loop for that.
+    fn multiply_in_tiles(_sizes: [usize; 2], _left: &[u8], _right: &[u8], _out: &mut [u8]) -> bool {
         false
     }
 }
-impl Ordered for f64 {}
-impl Ordered for Complex<f64> {}
+impl InOrderLane for f64 {}
+impl InOrderLane for Complex<f64> {}
 
 macro_rules! integers {
     ($($t:ty),*) => {$(
-        impl Ordered for $t {
+        impl InOrderLane for $t {
             #[cfg(target_arch = "x86_64")]
-            fn tiles(sizes: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
+            fn multiply_in_tiles(sizes: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
                 integer::multiply::<Self>(sizes, left, right, out)
             }
         }
@@ -36,43 +36,50 @@ macro_rules! integers {
 }
 integers!(u8, u16, u32, u64);
 
-/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, each element added up in order,
-/// on the calling thread.
-pub fn ordered<T: Ordered>([_, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
+/// `out = left * right` for dense matrices of `[m, k]` and `[k, n]`, each element added up in
+/// order, on the calling thread.
+pub fn multiply_in_order<T: InOrderLane>([_, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
-    for (i, out) in out.chunks_mut(ROWS_PER_LAYOUT * n * width).enumerate() {
-        let left = &left[i * ROWS_PER_LAYOUT * k * width..][..out.len() / n * k];
-        if n <= 1 || !T::tiles([k, n], left, right, out) {
-            vectorize(OrderedLoop::<T> { k, n, left, right, out, lane: PhantomData });
+    for (i, out) in out.chunks_mut(ROWS_PER_PACKING * n * width).enumerate() {
+        let left = &left[i * ROWS_PER_PACKING * k * width..][..out.len() / n * k];
+        if n <= 1 || !T::multiply_in_tiles([k, n], left, right, out) {
+            vectorize(InOrderLoop::<T> { k, n, left, right, out, lane: PhantomData });
         }
     }
 }
 
-/// The same for unsigned integers of a type, in parallel if it pays; `alone` if the other threads
-/// have work of their own.
+/// `multiply_in_order` for unsigned integers of a type, in parallel if that pays. With `alone`, the
+/// product keeps to the calling thread.
 pub fn integers(lane: DType, sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8], alone: bool) {
     match lane {
-        DType::U8 => shared::<u8>(sizes, left, right, out, alone),
-        DType::U16 => shared::<u16>(sizes, left, right, out, alone),
-        DType::U32 => shared::<u32>(sizes, left, right, out, alone),
-        _ => shared::<u64>(sizes, left, right, out, alone),
+        DType::U8 => integers_of::<u8>(sizes, left, right, out, alone),
+        DType::U16 => integers_of::<u16>(sizes, left, right, out, alone),
+        DType::U32 => integers_of::<u32>(sizes, left, right, out, alone),
+        _ => integers_of::<u64>(sizes, left, right, out, alone),
     }
 }
 
-fn shared<T: Ordered>([m, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8], alone: bool) {
+fn integers_of<T: InOrderLane>(
+    [m, k, n]: [usize; 3],
+    left: &[u8],
+    right: &[u8],
+    out: &mut [u8],
+    alone: bool,
+) {
     let rows = |first: usize, out: &mut [u8]| {
         let left = &left[first * k * size_of::<T>()..];
-        ordered::<T>([out.len() / n / size_of::<T>(), k, n], left, right, out);
+        multiply_in_order::<T>([out.len() / n / size_of::<T>(), k, n], left, right, out);
         Ok(())
     };
     let cost = if alone { 0 } else { ordered_cost::<T>(k, n) };
     let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, cost, rows);
 }
 
-/// Rows for which the right matrix of integers is laid out: that takes a hundredth of the time.
-const ROWS_PER_LAYOUT: usize = 512;
+/// The number of rows of the left matrix for which the right matrix of integers is packed once, so
+/// that packing takes a small part of the time.
+const ROWS_PER_PACKING: usize = 512;
 
-struct OrderedLoop<'a, T> {
+struct InOrderLoop<'a, T> {
     k: usize,
     n: usize,
     left: &'a [u8],
@@ -81,11 +88,11 @@ struct OrderedLoop<'a, T> {
     lane: PhantomData<T>,
 }
 
-/// Rows of the left matrix that are multiplied with a vector side by side: enough
-/// to hide the latency of an addition.
+/// The number of rows of the left matrix that are multiplied with a vector side by side: enough to
+/// hide the latency of an addition.
 const ROWS_SIDE_BY_SIDE: usize = 8;
 
-impl<T: Ordered> Vectorized for OrderedLoop<'_, T> {
+impl<T: InOrderLane> Vectorized for InOrderLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -104,7 +111,7 @@ impl<T: Ordered> Vectorized for OrderedLoop<'_, T> {
 
 /// `OrderedLoop` for a right matrix of one column.
 #[inline(always)]
-fn with_vector<T: Ordered>(matrix: &[T::Bytes], vector: &[T::Bytes], out: &mut [T::Bytes]) {
+fn with_vector<T: InOrderLane>(matrix: &[T::Bytes], vector: &[T::Bytes], out: &mut [T::Bytes]) {
     let k = vector.len();
     for (matrix, out) in matrix.chunks(ROWS_SIDE_BY_SIDE * k).zip(out.chunks_mut(ROWS_SIDE_BY_SIDE)) {
         let mut sums = [T::ZERO; ROWS_SIDE_BY_SIDE];

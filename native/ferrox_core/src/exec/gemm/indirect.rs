@@ -1,13 +1,15 @@
-//! Products of matrices of floats whose right side is read where it lies.
+//! Indirect products of matrices of floats: the right operand is read in place through a table of
+//! row offsets (Dukhan 2019, "The Indirect Convolution Algorithm").
 //!
-//! Problem: gemm packs both sides first, which pays where each is used many times, and not
-//! where one is small, or is a convolution's patches, which are many times their input.
-//! Technique: the right side's rows are wherever a table says, and may overlap; the sums of a
-//! few rows and vectors of columns stay in registers, and of long sums a part is added up for
-//! all rows while what it reads of those columns is in the first-level cache. Columns that
-//! stand for nothing, such as those where a patch wraps around, are left out when sums are
-//! written. Each sum is added up in order, products and sums rounded as one, so that the bits
-//! don't depend on how the work is split, nor on the instruction set.
+//! Problem: gemm packs both operands first. That pays if each is used many times, but not if one is
+//! small, or holds the patches of a convolution, which are many times as large as its input.
+//! Technique: a table says where each row of the right operand begins; rows may overlap. The sums
+//! of a register tile (a few rows by a few SIMD vectors of columns) stay in registers. A long sum
+//! is split into blocks of steps: each block is added up for all rows while the columns that it
+//! reads are in the first-level cache. Columns that aren't part of the result, such as those where
+//! a patch wraps around, are masked off when sums are written. Each sum is added up in order by
+//! fused multiplications and additions, so that the bits depend neither on the split nor on the
+//! instruction set.
 
 use crate::cost::Cost;
 use crate::dtype::Lane;
@@ -15,104 +17,113 @@ use crate::dtype::Lane;
 use crate::exec::simd::{Avx512, Fused, InstructionSet, Products};
 use crate::exec::simd::{Vectorized, by_vectors, dispatch, fuses};
 
-/// Rows and vectors of columns whose sums are in registers: of 32 with 64 bytes, or of 16 with 32.
+/// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
-const WIDE: [usize; 2] = [8, 3];
-const NARROW: [usize; 2] = [6, 2];
+const INDIRECT_TILE_AVX512: [usize; 2] = [8, 3];
+/// The register tile for 16 registers of 32 bytes.
+const INDIRECT_TILE_32_BYTES: [usize; 2] = [6, 2];
 
-/// Rows of the result are best split at multiples of this.
-pub const HEIGHT: usize = 24;
+/// The rows of a result are best split at multiples of this number, which is a multiple of the rows
+/// of each register tile.
+pub const PANEL_ROW_MULTIPLE: usize = 24;
 
-/// Products that are added up for all rows before the next.
-const DEPTH: usize = 256;
+/// The number of steps of a sum that are added up for all rows before the next steps.
+const INDIRECT_BLOCK_STEPS: usize = 256;
 
-/// Some rows and columns of a product.
+/// The product of some rows and columns.
 pub struct Panel<'a, 'b, T: Lane> {
-    /// The left side's rows, dense, of as many elements as there are steps.
+    /// The rows of the left operand, without gaps, one element for each step.
     pub left: &'a [T::Bytes],
-    /// Where the right side's rows begin.
+    /// For each step, the index in `right` of the first element of the row.
     pub steps: &'a [usize],
-    /// The right side, from the first column on. All vectors of each row must lie within.
+    /// The right operand, from the first column on. It must hold all vectors of each row.
     pub right: &'a [T::Bytes],
-    /// Which columns of each vector there are.
+    /// For each vector, the mask of the lanes that are columns of the result.
     pub lanes: &'a [u16],
-    /// The rows of the result, as long as there are columns.
+    /// The rows of the result, one element for each column.
     pub out: &'a mut [&'b mut [T::Bytes]],
 }
 
-/// How a processor multiplies panels.
+/// The kernel that multiplies panels on this processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// Elements of a vector.
+    /// The number of elements in a SIMD vector.
     pub vector: usize,
-    /// Vectors of columns that are multiplied at a time.
+    /// The number of vectors of columns that are multiplied at a time.
     pub strip: usize,
     #[cfg(target_arch = "x86_64")]
     wide: Option<Avx512>,
 }
 
 impl Kernel {
-    /// `None` where there are no instructions for it.
+    /// Returns `None` if the processor has no fused multiplication and addition.
     #[must_use]
-    pub fn of<T: Panels>() -> Option<Self> {
+    pub fn of<T: PanelFloat>() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Avx512::detect() {
-            return Some(Kernel { vector: <T as Products<Avx512>>::LANES, strip: WIDE[1], wide: Some(wide) });
+            return Some(Kernel {
+                vector: <T as Products<Avx512>>::LANES,
+                strip: INDIRECT_TILE_AVX512[1],
+                wide: Some(wide),
+            });
         }
         fuses().then_some(Kernel {
-            vector: T::NARROW,
-            strip: NARROW[1],
+            vector: T::LANES_OF_32_BYTES,
+            strip: INDIRECT_TILE_32_BYTES[1],
             #[cfg(target_arch = "x86_64")]
             wide: None,
         })
     }
 
-    /// Multiplies.
-    pub fn run<T: Panels>(self, panel: Panel<'_, '_, T>) {
+    /// Computes a panel.
+    pub fn run<T: PanelFloat>(self, panel: Panel<'_, '_, T>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = self.wide {
-            return wide.run(With::<_, _, { WIDE[0] }, { WIDE[1] }> { arms: wide, panel });
+            return wide.run(PanelLoop::<_, _, { INDIRECT_TILE_AVX512[0] }, { INDIRECT_TILE_AVX512[1] }> {
+                set: wide,
+                panel,
+            });
         }
         T::narrow(panel);
     }
 }
 
-/// What so many products of a type of so many bytes cost.
+/// The cost of `products` multiplications and additions of floats of `width` bytes.
 #[must_use]
 pub fn cost(width: usize, products: usize) -> Cost {
-    // By the bytes.
+    // The cost is proportional to the bytes.
     by_vectors(3).saturating_mul(products.saturating_mul(width) as Cost)
 }
 
-/// What a processor with vectors of 64 bytes can do more.
+/// A float for which there are vector instructions of AVX-512, where the processor is an x86-64.
 #[cfg(target_arch = "x86_64")]
-pub trait Best: Fused<Avx512> {}
+pub trait WideFloat: Fused<Avx512> {}
 #[cfg(target_arch = "x86_64")]
-impl<T: Fused<Avx512>> Best for T {}
+impl<T: Fused<Avx512>> WideFloat for T {}
 #[cfg(not(target_arch = "x86_64"))]
-use Lane as Best;
+use Lane as WideFloat;
 
-/// Floats that panels are made of.
-pub trait Panels: Best + Default {
-    /// Elements of a vector of 32 bytes.
-    const NARROW: usize;
+/// A float that panels are made of.
+pub trait PanelFloat: WideFloat + Default {
+    /// The number of elements in a vector of 32 bytes.
+    const LANES_OF_32_BYTES: usize;
     /// `self * a + b`, rounded once.
     #[must_use]
     fn fused(self, a: Self, b: Self) -> Self;
-    /// Multiplies with vectors of 32 bytes.
+    /// Computes a panel with vectors of 32 bytes.
     fn narrow(panel: Panel<'_, '_, Self>);
 }
 
 macro_rules! panels {
     ($($t:ty, $lanes:literal;)*) => {$(
-        impl Panels for $t {
-            const NARROW: usize = $lanes;
+        impl PanelFloat for $t {
+            const LANES_OF_32_BYTES: usize = $lanes;
             #[inline(always)]
             fn fused(self, a: $t, b: $t) -> $t {
                 self.mul_add(a, b)
             }
             fn narrow(panel: Panel<'_, '_, $t>) {
-                dispatch(With::<_, _, { NARROW[0] }, { NARROW[1] }> { arms: Portable::<$lanes>, panel });
+                dispatch(PanelLoop::<_, _, { INDIRECT_TILE_32_BYTES[0] }, { INDIRECT_TILE_32_BYTES[1] }> { set: Portable::<$lanes>, panel });
             }
         }
     )*};
@@ -122,23 +133,23 @@ panels! {
     f64, 4;
 }
 
-/// Vectors of an instruction set.
-trait Arms<T: Lane>: Copy {
+/// Vectors with fused multiplication and addition, of AVX-512 or of arrays.
+trait FusedVectors<T: Lane>: Copy {
     const LANES: usize;
     type Vector: Copy;
     fn splat(self, value: T) -> Self::Vector;
-    /// What a slice starts with; panics if it is shorter.
+    /// Reads the first vector of a slice; panics if the slice is shorter.
     fn read(self, from: &[T::Bytes]) -> Self::Vector;
     fn load(self, from: &[T]) -> Self::Vector;
     fn store(self, vector: Self::Vector, to: &mut [T]);
-    /// `sum + a * b`.
+    /// `sum + a * b`, rounded once.
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Writes the lanes of the mask side by side; panics if the slice is shorter.
+    /// Writes the lanes of the mask side by side. The slice must have an element for each of them.
     fn write_where(self, mask: u16, vector: Self::Vector, to: &mut [T::Bytes]);
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Panels> Arms<T> for Avx512 {
+impl<T: PanelFloat> FusedVectors<T> for Avx512 {
     const LANES: usize = <T as Products<Avx512>>::LANES;
     type Vector = T::Vector;
     #[inline(always)]
@@ -167,11 +178,11 @@ impl<T: Panels> Arms<T> for Avx512 {
     }
 }
 
-/// What the compiler makes of arrays.
+/// Arrays of `N` lanes, whose loops the compiler vectorizes.
 #[derive(Clone, Copy)]
 struct Portable<const N: usize>;
 
-impl<T: Panels, const N: usize> Arms<T> for Portable<N> {
+impl<T: PanelFloat, const N: usize> FusedVectors<T> for Portable<N> {
     const LANES: usize = N;
     type Vector = [T; N];
     #[inline(always)]
@@ -217,19 +228,22 @@ impl<T: Panels, const N: usize> Arms<T> for Portable<N> {
     }
 }
 
-/// A panel and the vectors it is multiplied with, `R` rows and `S` vectors at a time.
-struct With<'a, 'b, A, T: Lane, const R: usize, const S: usize> {
-    arms: A,
+/// A panel that is computed in register tiles of `R` rows and `S` vectors.
+struct PanelLoop<'a, 'b, A, T: Lane, const R: usize, const S: usize> {
+    set: A,
     panel: Panel<'a, 'b, T>,
 }
 
-impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> Vectorized for With<'_, '_, A, T, R, S> {
+impl<A: FusedVectors<T>, T: Lane + Default, const R: usize, const S: usize> Vectorized
+    for PanelLoop<'_, '_, A, T, R, S>
+{
     type Output = ();
 
     #[inline(always)]
     fn run(mut self) {
         let Panel { steps, right, lanes, .. } = self.panel;
-        let rows = if steps.len() > DEPTH { self.panel.out.len().next_multiple_of(R) } else { R };
+        let rows =
+            if steps.len() > INDIRECT_BLOCK_STEPS { self.panel.out.len().next_multiple_of(R) } else { R };
         let mut memory = vec![T::default(); rows * S * A::LANES];
         let mut at = 0;
         for (i, lanes) in lanes.chunks(S).enumerate() {
@@ -244,35 +258,35 @@ impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> Vectorized f
     }
 }
 
-/// How many columns there are in some vectors.
+/// The number of columns of the result in some vectors, given their masks.
 #[must_use]
 pub fn columns(lanes: &[u16]) -> usize {
     lanes.iter().map(|mask| mask.count_ones() as usize).sum()
 }
 
-impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> With<'_, '_, A, T, R, S> {
-    /// All rows, in `V` vectors of columns, which are written from `at` on. Sums so far are in
-    /// `memory`.
+impl<A: FusedVectors<T>, T: Lane + Default, const R: usize, const S: usize> PanelLoop<'_, '_, A, T, R, S> {
+    /// Computes `V` vectors of columns for all rows, and writes them from column `at` on. `memory`
+    /// holds the sums between two blocks of steps.
     #[inline(always)]
     fn strip<const V: usize>(&mut self, right: &[T::Bytes], lanes: &[u16], at: usize, memory: &mut [T]) {
         let Panel { left, steps, ref mut out, .. } = self.panel;
         let (depth, rows, size) = (steps.len(), out.len(), R * V * A::LANES);
-        for (part, steps) in steps.chunks(DEPTH).enumerate() {
-            let (first, end) = (part * DEPTH, part * DEPTH + steps.len());
+        for (part, steps) in steps.chunks(INDIRECT_BLOCK_STEPS).enumerate() {
+            let (first, end) = (part * INDIRECT_BLOCK_STEPS, part * INDIRECT_BLOCK_STEPS + steps.len());
             for row in (0..rows).step_by(R) {
-                // Where rows are missing, the last one stands for them.
+                // The last row stands for missing rows of the tile.
                 let left: [&[T::Bytes]; R] =
                     std::array::from_fn(|i| &left[(row + i).min(rows - 1) * depth..][first..end]);
-                let start = if depth > DEPTH { row * V * A::LANES } else { 0 };
+                let start = if depth > INDIRECT_BLOCK_STEPS { row * V * A::LANES } else { 0 };
                 let sums = &mut memory[start..start + size];
-                add::<A, T, R, V>(self.arms, part == 0, left, right, steps, sums);
+                add::<A, T, R, V>(self.set, part == 0, left, right, steps, sums);
                 if end < depth {
                     continue;
                 }
                 for (sums, out) in sums.chunks_exact(V * A::LANES).zip(&mut out[row..]) {
                     let mut at = at;
                     for (sum, &mask) in sums.chunks_exact(A::LANES).zip(lanes) {
-                        self.arms.write_where(mask, self.arms.load(sum), &mut out[at..]);
+                        self.set.write_where(mask, self.set.load(sum), &mut out[at..]);
                         at += mask.count_ones() as usize;
                     }
                 }
@@ -281,11 +295,11 @@ impl<A: Arms<T>, T: Lane + Default, const R: usize, const S: usize> With<'_, '_,
     }
 }
 
-/// Adds products to the sums of `R` rows and `V` vectors of columns. Loops over indices, all of
-/// constant length, are what keeps the sums in registers: with iterators they stay in memory.
+/// The micro-kernel: adds products to the sums of `R` rows and `V` vectors of columns. Only loops
+/// over indices of constant length keep the sums in registers; with iterators, they stay in memory.
 #[inline(always)]
-fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
-    arms: A,
+fn add<A: FusedVectors<T>, T: Lane + Default, const R: usize, const V: usize>(
+    set: A,
     starts: bool,
     left: [&[T::Bytes]; R],
     right: &[T::Bytes],
@@ -293,12 +307,12 @@ fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
     memory: &mut [T],
 ) {
     let memory = &mut memory[..R * V * A::LANES];
-    let zero = arms.splat(T::default());
+    let zero = set.splat(T::default());
     let mut sums = [[zero; V]; R];
     if !starts {
         for row in 0..R {
             for i in 0..V {
-                sums[row][i] = arms.load(&memory[(row * V + i) * A::LANES..]);
+                sums[row][i] = set.load(&memory[(row * V + i) * A::LANES..]);
             }
         }
     }
@@ -311,18 +325,18 @@ fn add<A: Arms<T>, T: Lane + Default, const R: usize, const V: usize>(
         let right = &right[steps[step]..][..V * A::LANES];
         let mut vectors = [zero; V];
         for i in 0..V {
-            vectors[i] = arms.read(&right[i * A::LANES..]);
+            vectors[i] = set.read(&right[i * A::LANES..]);
         }
         for row in 0..R {
-            let factor = arms.splat(T::load(rows[row][step]));
+            let factor = set.splat(T::load(rows[row][step]));
             for i in 0..V {
-                sums[row][i] = arms.add_product(sums[row][i], factor, vectors[i]);
+                sums[row][i] = set.add_product(sums[row][i], factor, vectors[i]);
             }
         }
     }
     for row in 0..R {
         for i in 0..V {
-            arms.store(sums[row][i], &mut memory[(row * V + i) * A::LANES..]);
+            set.store(sums[row][i], &mut memory[(row * V + i) * A::LANES..]);
         }
     }
 }

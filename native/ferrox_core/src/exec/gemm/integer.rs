@@ -1,9 +1,12 @@
-//! Products of matrices of integers, each element added up in order, with vectors.
+//! Vectorized products of matrices of integers.
 //!
-//! Problem: a row of the result that is added to once a step is read and written once a step.
-//! Technique: the sums of a few rows and vectors of columns stay in registers, while the
-//! right matrix is read from a strip of those columns that fits the first-level cache. Bytes,
-//! which have no products in vectors, are multiplied in 16 bits.
+//! Problem: a loop that adds scaled rows to a row of the result reads and writes the result once
+//! for every step.
+//! Technique: register tiles and packing, as in BLIS and GotoBLAS (Goto and van de Geijn 2008,
+//! "Anatomy of High-Performance Matrix Multiplication"). The sums of a few rows and vectors of
+//! columns stay in registers, while the right matrix is read from a packed strip of these columns
+//! that fits into the first-level cache. Bytes are multiplied in 16 bits, since there is no
+//! instruction that multiplies vectors of bytes.
 
 use crate::cost::work;
 use crate::dtype::Lane;
@@ -11,21 +14,21 @@ use crate::exec::gemm::ring::ordered_cost;
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, Products, Vectorized};
 use crate::exec::threads::cooperative_yield;
 
-/// Rows and vectors of the result whose sums are in registers: of 32 with 64 bytes, or of 16 with
-/// 32.
-const WIDE: [usize; 2] = [8, 1];
-const NARROW: [usize; 2] = [4, 2];
+/// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
+const INTEGER_TILE_AVX512: [usize; 2] = [8, 1];
+/// The register tile for 16 registers of 32 bytes.
+const INTEGER_TILE_AVX2: [usize; 2] = [4, 2];
 
-/// Rows of the right matrix in a strip.
-const DEPTH: usize = 256;
+/// The maximum number of rows of the right matrix in a packed strip.
+const INTEGER_STRIP_ROWS: usize = 256;
 
-/// An element, and what its products are added up in.
+/// An element type, and the type in which its products are added up.
 pub trait Tiled: Lane {
-    /// As wide or wider.
+    /// The type of sums, as wide as the element or wider.
     type Sum: Products<Avx512> + Products<Avx2>;
-    /// The same value.
+    /// The same value as a sum.
     fn widen(self) -> Self::Sum;
-    /// Its low bits, where it is wider.
+    /// The low bits of a sum.
     fn narrow(sum: Self::Sum) -> Self;
 }
 
@@ -51,21 +54,38 @@ tiled! {
     u64, u64, sum => sum;
 }
 
-/// `out = left * right` for dense matrices, of rows of `k` and of `n`; `false` if there are no
-/// vectors, or too few rows for a strip to pay.
+/// `out = left * right` for dense matrices whose rows have `k` and `n` elements. Returns `false`,
+/// without computing anything, if there are no vector instructions, or too few rows for packing to
+/// pay.
 pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     if let Some(set) = Avx512::detect() {
-        Product::<_, T, { WIDE[0] }, { WIDE[1] }> { set, k, n, left, right, out }.multiply()
+        IntegerProductLoop::<_, T, { INTEGER_TILE_AVX512[0] }, { INTEGER_TILE_AVX512[1] }> {
+            set,
+            k,
+            n,
+            left,
+            right,
+            out,
+        }
+        .multiply()
     } else if let Some(set) = Avx2::detect() {
-        Product::<_, T, { NARROW[0] }, { NARROW[1] }> { set, k, n, left, right, out }.multiply()
+        IntegerProductLoop::<_, T, { INTEGER_TILE_AVX2[0] }, { INTEGER_TILE_AVX2[1] }> {
+            set,
+            k,
+            n,
+            left,
+            right,
+            out,
+        }
+        .multiply()
     } else {
         false
     }
 }
 
-/// `R` rows and `V` vectors of columns at a time.
-struct Product<'a, S, T: Tiled, const R: usize, const V: usize> {
+/// A product in register tiles of `R` rows and `V` vectors of columns.
+struct IntegerProductLoop<'a, S, T: Tiled, const R: usize, const V: usize> {
     set: S,
     k: usize,
     n: usize,
@@ -74,7 +94,7 @@ struct Product<'a, S, T: Tiled, const R: usize, const V: usize> {
     out: &'a mut [T::Bytes],
 }
 
-impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Product<'_, S, T, R, V>
+impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> IntegerProductLoop<'_, S, T, R, V>
 where
     T::Sum: Products<S>,
 {
@@ -87,7 +107,8 @@ where
     }
 }
 
-impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized for Product<'_, S, T, R, V>
+impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized
+    for IntegerProductLoop<'_, S, T, R, V>
 where
     T::Sum: Products<S>,
 {
@@ -95,22 +116,22 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let Product { set, k, n, left, right, out } = self;
+        let IntegerProductLoop { set, k, n, left, right, out } = self;
         let lanes = V * <T::Sum as Products<S>>::LANES;
         let all_rows = out.len() / n;
-        let mut strip = Vec::with_capacity(k.min(DEPTH) * lanes);
+        let mut strip = Vec::with_capacity(k.min(INTEGER_STRIP_ROWS) * lanes);
         for column in (0..n).step_by(lanes) {
             let columns = column..n.min(column + lanes);
-            for step in (0..k).step_by(DEPTH) {
+            for step in (0..k).step_by(INTEGER_STRIP_ROWS) {
                 strip.clear();
-                let steps = DEPTH.min(k - step);
+                let steps = INTEGER_STRIP_ROWS.min(k - step);
                 strip.resize(steps * lanes, T::Sum::default());
                 for (slots, row) in strip.chunks_exact_mut(lanes).zip(right[step * n..].chunks(n)) {
                     widen::<T>(lanes, &row[columns.clone()], slots);
                 }
                 let rows = k * R;
                 let (mut left, mut out) = (&left[step..], &mut out[column..]);
-                let tile = Tile { set, k, n, width: columns.len(), starts: step == 0 };
+                let tile = RegisterTile { set, k, n, width: columns.len(), starts: step == 0 };
                 while out.len() >= (R - 1) * n + columns.len() {
                     tile.add::<T, R, V>(left, &strip, out);
                     left = left.get(rows..).unwrap_or(&[]);
@@ -127,19 +148,19 @@ where
     }
 }
 
-/// Some rows of the result, in the columns of a strip.
-struct Tile<S> {
+/// What register tiles of a strip have in common.
+struct RegisterTile<S> {
     set: S,
     k: usize,
     n: usize,
     width: usize,
-    /// Whether they are zero so far.
+    /// Whether the sums begin at zero, rather than at the elements of the result.
     starts: bool,
 }
 
-impl<S: InstructionSet> Tile<S> {
-    /// Adds the products of the steps of a strip. Loops over indices, all of constant length, are
-    /// what keeps the sums in registers.
+impl<S: InstructionSet> RegisterTile<S> {
+    /// The micro-kernel: adds the products of a strip's steps to `R` rows of the result. Only loops
+    /// over indices of constant length keep the sums in registers.
     #[inline(always)]
     fn add<T: Tiled, const R: usize, const V: usize>(
         &self,
@@ -149,7 +170,7 @@ impl<S: InstructionSet> Tile<S> {
     ) where
         T::Sum: Products<S>,
     {
-        let &Tile { set, k, n, width, starts } = self;
+        let &RegisterTile { set, k, n, width, starts } = self;
         let vector = <T::Sum as Products<S>>::LANES;
         let lanes = V * vector;
         let steps = strip.len() / lanes;
@@ -187,13 +208,13 @@ impl<S: InstructionSet> Tile<S> {
     }
 }
 
-/// Elements as what they are added up in.
+/// Converts elements to sums.
 #[inline(always)]
 fn widen<T: Tiled>(lanes: usize, elements: &[T::Bytes], sums: &mut [T::Sum]) {
     convert(lanes, elements, sums, |element| T::load(element).widen());
 }
 
-/// The elements that sums give.
+/// Converts sums to elements.
 #[inline(always)]
 fn narrow<T: Tiled>(lanes: usize, sums: &[T::Sum], elements: &mut [T::Bytes]) {
     convert(lanes, sums, elements, |sum| T::narrow(sum).store());
@@ -201,7 +222,7 @@ fn narrow<T: Tiled>(lanes: usize, sums: &[T::Sum], elements: &mut [T::Bytes]) {
 
 #[inline(always)]
 fn convert<A: Copy, B>(lanes: usize, from: &[A], to: &mut [B], element: impl Fn(A) -> B) {
-    // A length that the compiler knows makes a copy one vector, but not a conversion.
+    // A constant length makes a copy one vector move; a conversion gains nothing from it.
     let whole = size_of::<A>() == size_of::<B>() && from.len() >= lanes && to.len() >= lanes;
     if whole {
         for (&from, to) in from[..lanes].iter().zip(&mut to[..lanes]) {

@@ -1,4 +1,4 @@
-//! Matrices in memory, by their bytes and strides.
+//! Matrices in memory, described by their bytes and strides.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use crate::exec::memory::scratch;
 use crate::layout::Layout;
 use crate::{DType, Error};
 
-/// A matrix in memory: the element at (row, column) is
-/// `row * strides[0] + column * strides[1]` elements from the first.
+/// A matrix in memory: the element at (row, column) has the index
+/// `row * strides[0] + column * strides[1]`.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixBytes<'a> {
-    /// From the first element on.
+    /// The bytes from the first element on.
     pub bytes: &'a [u8],
-    /// From a row to the next and from a column to the next, in elements, not negative.
+    /// The distance between rows and between columns, in elements; not negative.
     pub strides: [usize; 2],
 }
 
@@ -26,27 +26,28 @@ impl MatrixBytes<'_> {
         MatrixBytes { strides: [column, row], ..self }
     }
 
-    /// Whether every element of `rows` by `columns` lies within the bytes.
+    /// Returns whether all elements of `rows` rows and `columns` columns are within the bytes.
     pub(in crate::exec) fn holds(&self, rows: usize, columns: usize, width: usize) -> bool {
         let bytes = self.extent(rows, columns).and_then(|elements| elements.checked_mul(width));
         bytes.is_some_and(|bytes| bytes <= self.bytes.len())
     }
 
-    /// Elements from the first to the last of `rows` by `columns`.
+    /// The number of elements from the first to the last of `rows` rows and `columns` columns;
+    /// `None` if it overflows.
     fn extent(&self, rows: usize, columns: usize) -> Option<usize> {
         let last = (rows - 1).checked_mul(self.strides[0])?;
         last.checked_add((columns - 1).checked_mul(self.strides[1])?)?.checked_add(1)
     }
 }
 
-/// Where a product goes, as `MatrixBytes` to write to.
+/// The memory of a product's result, as `MatrixBytes` that can be written.
 #[derive(Debug)]
 pub struct ProductTarget<'a> {
-    /// From the first element on. What lies between elements is left alone.
+    /// The bytes from the first element on. Bytes between the elements aren't written.
     pub bytes: &'a mut [u8],
-    /// From a row to the next and from a column to the next; no two elements may be the same.
+    /// The distance between rows and between columns, in elements; no two elements may overlap.
     pub strides: [usize; 2],
-    /// Whether to keep to the calling thread, which is one of several.
+    /// Whether the product keeps to the calling thread, because the other threads are busy.
     pub alone: bool,
 }
 
@@ -55,23 +56,23 @@ pub struct ProductTarget<'a> {
 pub struct TypedMatrix<'a> {
     /// The type of the elements.
     pub dtype: DType,
-    /// Where they are.
+    /// The memory of the elements.
     pub matrix: MatrixBytes<'a>,
 }
 
-/// A matrix of narrower elements than f32 whose rows, or else columns, lie densely, which is
-/// converted while it is multiplied.
+/// A matrix of narrower elements than f32, with dense rows or dense columns, that is converted to
+/// f32 while it is multiplied.
 #[derive(Clone, Copy, Debug)]
 pub struct UnconvertedMatrix<'a> {
-    /// From the first element on.
+    /// The bytes from the first element on.
     pub bytes: &'a [u8],
-    /// Bytes of an element.
+    /// The number of bytes in an element.
     pub width: usize,
-    /// Elements from a dense row or column to the next.
+    /// The distance between dense rows or columns, in elements.
     pub stride: usize,
-    /// Whether rows lie densely, not columns.
+    /// Whether the rows are dense, rather than the columns.
     pub by_rows: bool,
-    /// Makes f32 of its elements.
+    /// Converts elements to f32.
     pub convert: Convert,
 }
 
@@ -82,12 +83,12 @@ impl<'a> TypedMatrix<'a> {
         TypedMatrix { matrix: self.matrix.transposed(), ..self }
     }
 
-    /// Whether the rows lie densely, or else the columns, and the elements from one to the next;
-    /// `None` if neither do.
+    /// Returns whether the rows are dense (`true`) or the columns (`false`), and the distance
+    /// between them in elements. Returns `None` if neither are dense.
     #[must_use]
     pub fn lines(&self, [rows, columns]: [usize; 2]) -> Option<(bool, usize)> {
         let [row, column] = self.matrix.strides;
-        // A line of one element, or a single line, may have any stride.
+        // The stride of an axis of size one doesn't matter.
         if (column == 1 || columns == 1) && (row >= columns || rows == 1) {
             return Some((true, row.max(columns)));
         }
@@ -95,7 +96,8 @@ impl<'a> TypedMatrix<'a> {
         by_columns.then(|| (false, column.max(rows)))
     }
 
-    /// The matrix to be converted to a lane, if its elements aren't of that and lie densely.
+    /// The matrix to be converted to `lane`. Returns `None` if its elements need no conversion, or
+    /// if neither its rows nor its columns are dense.
     #[must_use]
     pub fn unconverted(&self, sizes: [usize; 2], lane: DType) -> Option<UnconvertedMatrix<'a>> {
         if is_lane(self.dtype, lane) {
@@ -106,7 +108,7 @@ impl<'a> TypedMatrix<'a> {
         Some(UnconvertedMatrix { bytes, width, stride, by_rows, convert })
     }
 
-    /// The elements row by row without gaps.
+    /// The elements in row-major order without gaps, borrowed if they are stored that way.
     ///
     /// # Errors
     ///
@@ -128,13 +130,13 @@ impl<'a> TypedMatrix<'a> {
     }
 }
 
-/// Whether elements lie row by row without gaps.
+/// Returns whether elements are stored in row-major order without gaps.
 #[must_use]
 pub fn is_dense([row, column]: [usize; 2], [rows, columns]: [usize; 2]) -> bool {
     (column == 1 || columns == 1) && (row == columns || rows == 1)
 }
 
-/// Whether elements can be multiplied in a lane as they are.
+/// Returns whether elements can be multiplied in a lane without a conversion.
 #[must_use]
 pub fn is_lane(dtype: DType, lane: DType) -> bool {
     dtype.storage() == lane || dtype.is_integer() && lane.is_integer() && dtype.width() == lane.width()

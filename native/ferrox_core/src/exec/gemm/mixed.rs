@@ -1,8 +1,10 @@
-//! Products of a matrix of narrower elements than f32 with a vector or a few rows of f32.
+//! Products of mixed types: a matrix of narrower elements than f32 with a vector or a few rows of
+//! f32.
 //!
-//! Problem: to convert a matrix takes longer than to multiply it, and twice or four times its
-//! memory. Technique: a part at a time is converted and multiplied, before it leaves the
-//! cache. With a vector, the bits are those of a matrix that is converted before.
+//! Problem: converting the whole matrix first takes longer than multiplying it, and two or four
+//! times its memory.
+//! Technique: the matrix is converted part by part, and each part is multiplied while it is in the
+//! cache. A product with a vector has the same bits as if the whole matrix was converted first.
 
 use std::collections::TryReserveError;
 
@@ -10,7 +12,7 @@ use crate::DType;
 use crate::cost::Cost;
 use crate::dtype::Lane;
 use crate::exec::gemm::blocked::product_cost;
-use crate::exec::gemm::gemv::ROWS;
+use crate::exec::gemm::gemv::GEMV_ROWS_SIDE_BY_SIDE;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
 use crate::exec::gemm::ring::{ROWS_PER_PASS, add_rows};
 use crate::exec::gemm::{blocked, gemv};
@@ -18,55 +20,58 @@ use crate::exec::memory::try_filled;
 use crate::exec::simd::{LINE, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
-const WIDTH: usize = size_of::<f32>();
+/// The number of bytes in an f32, which the narrower elements are converted to.
+const F32_BYTES: usize = size_of::<f32>();
 
-/// Elements that are converted at a time, rows permitting: half of a first-level cache.
+/// The number of elements that are converted at a time, as whole rows: their f32 fill half of a
+/// first-level cache. A longer row is converted as a whole.
 const MAX_CONVERTED_ELEMENTS: usize = 4096;
 
-/// Elements of a row that are converted before those of the next.
+/// The number of elements that are converted of one row before the next row.
 const ROW_PART_ELEMENTS: usize = 512;
 
-/// What converting and multiplying an element costs.
-pub const ELEMENT_COST: Cost = 100;
+/// The cost of converting and multiplying an element.
+pub const MIXED_ELEMENT_COST: Cost = 100;
 
 impl UnconvertedMatrix<'_> {
-    /// Converts as many elements as `out` holds.
+    /// Converts the elements from `first` on until `out` is full.
     fn load(&self, first: usize, out: &mut [u8]) {
-        (self.convert)(&self.bytes[first * self.width..][..out.len() / WIDTH * self.width], out);
+        (self.convert)(&self.bytes[first * self.width..][..out.len() / F32_BYTES * self.width], out);
     }
 }
 
-/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix whose rows lie densely. `alone`
-/// if others run beside it.
+/// `out[i]` is the sum of `matrix[i, j] * vector[j]`, for a matrix with dense rows. With `alone`,
+/// the product keeps to the calling thread.
 ///
 /// # Errors
 ///
-/// If there is no memory for a few rows.
+/// If there is no memory for a few converted rows.
 pub fn rows(
     matrix: UnconvertedMatrix<'_>,
     vector: &[u8],
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), TryReserveError> {
-    // Rows that begin with a line are read faster.
-    let (length, apart) = (vector.len(), vector.len().next_multiple_of(LINE));
-    let together = (MAX_CONVERTED_ELEMENTS * WIDTH / apart).max(1).next_multiple_of(ROWS);
-    parallel::try_fill(out, out.len() / WIDTH, cost(vector, alone), |first, out| {
-        let mut memory = try_filled(together * apart + LINE, 0)?;
+    // Rows that begin at a cache line are read faster.
+    let (length, row_pitch) = (vector.len(), vector.len().next_multiple_of(LINE));
+    let rows_per_group =
+        (MAX_CONVERTED_ELEMENTS * F32_BYTES / row_pitch).max(1).next_multiple_of(GEMV_ROWS_SIDE_BY_SIDE);
+    parallel::try_fill(out, out.len() / F32_BYTES, cost(vector, alone), |first, out| {
+        let mut memory = try_filled(rows_per_group * row_pitch + LINE, 0)?;
         let start = memory.as_ptr().align_offset(LINE).min(LINE);
-        let buffer = &mut memory[start..][..together * apart];
-        for (group, out) in out.chunks_mut(together * WIDTH).enumerate() {
-            let first = first + group * together;
-            for (i, row) in buffer.chunks_exact_mut(apart).take(out.len() / WIDTH).enumerate() {
+        let buffer = &mut memory[start..][..rows_per_group * row_pitch];
+        for (group, out) in out.chunks_mut(rows_per_group * F32_BYTES).enumerate() {
+            let first = first + group * rows_per_group;
+            for (i, row) in buffer.chunks_exact_mut(row_pitch).take(out.len() / F32_BYTES).enumerate() {
                 matrix.load((first + i) * matrix.stride, &mut row[..length]);
             }
-            gemv::rows_alone::<f32>(apart / WIDTH, buffer, vector, out);
+            gemv::rows_alone::<f32>(row_pitch / F32_BYTES, buffer, vector, out);
         }
         Ok(())
     })
 }
 
-/// As `rows`, for a matrix whose columns lie densely.
+/// `rows` for a matrix with dense columns.
 ///
 /// # Errors
 ///
@@ -78,47 +83,49 @@ pub fn columns(
     alone: bool,
 ) -> Result<(), TryReserveError> {
     gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
-        let mut buffer = [[0; ROW_PART_ELEMENTS * WIDTH]; ROWS_PER_PASS];
+        let mut buffer = [[0; ROW_PART_ELEMENTS * F32_BYTES]; ROWS_PER_PASS];
         out.fill(0);
-        for (group, factors) in factors.chunks(ROWS_PER_PASS * WIDTH).enumerate() {
-            for (piece, out) in out.chunks_mut(ROW_PART_ELEMENTS * WIDTH).enumerate() {
-                for (i, row) in buffer.iter_mut().take(factors.len() / WIDTH).enumerate() {
+        for (group, factors) in factors.chunks(ROWS_PER_PASS * F32_BYTES).enumerate() {
+            for (tile, out) in out.chunks_mut(ROW_PART_ELEMENTS * F32_BYTES).enumerate() {
+                for (i, row) in buffer.iter_mut().take(factors.len() / F32_BYTES).enumerate() {
                     let start = (first + group * ROWS_PER_PASS + i) * matrix.stride;
-                    matrix.load(start + column + piece * ROW_PART_ELEMENTS, &mut row[..out.len()]);
+                    matrix.load(start + column + tile * ROW_PART_ELEMENTS, &mut row[..out.len()]);
                 }
-                vectorize(Add { factors, rows: buffer.as_flattened(), out });
+                vectorize(AddRowsLoop { factors, rows: buffer.as_flattened(), out });
             }
         }
     })
 }
 
-/// Elements of a part to convert, for each `ROWS_PER_CONVERSION` rows that it is multiplied with.
-const PART_ELEMENTS: usize = 1 << 18;
+/// The number of elements in a part, for each `ROWS_PER_CONVERSION` rows that it is multiplied
+/// with.
+const MIXED_PART_ELEMENTS: usize = 1 << 18;
 
-/// So many rows take about as long as the conversion.
+/// Multiplying a part with this many rows takes about as long as converting it.
 pub const ROWS_PER_CONVERSION: usize = 16;
 
-/// Columns of a part, of `k` elements each, that is multiplied with `m` rows: of more rows more, as
-/// these are laid out for each part.
+/// The number of columns, of `k` elements each, in a part that is multiplied with `m` rows: parts
+/// are larger for more rows, since gemm packs the rows again for each part.
 fn part(m: usize, k: usize) -> usize {
-    (PART_ELEMENTS / k).saturating_mul(m.div_ceil(ROWS_PER_CONVERSION)).max(1).next_multiple_of(64)
+    (MIXED_PART_ELEMENTS / k).saturating_mul(m.div_ceil(ROWS_PER_CONVERSION)).max(1).next_multiple_of(64)
 }
 
-/// Lines of so many elements are long: a call for each is not what takes time.
-const MIN_LINE_ELEMENTS: usize = 128;
+/// The minimum length of the dense rows or columns: a conversion call for each shorter one would
+/// take longer than the elements.
+const MIN_MIXED_LINE_ELEMENTS: usize = 128;
 
-/// A matrix of so many times the elements of the result is much larger.
-const MIN_SIZE_RATIO: usize = 8;
+/// The minimum ratio of the elements of the matrix to the elements of the result, for several rows.
+const MIN_MIXED_SIZE_RATIO: usize = 8;
 
-/// Whether to convert a matrix of `[k, n]` while it is multiplied with `m` rows: if its lines are
-/// long, so that a call for each is not what takes time, and for several rows, if the matrix is much
-/// larger than the result and has several parts.
+/// Returns whether a matrix of `[k, n]` should be converted while it is multiplied with `m` rows:
+/// its dense rows or columns must be long, and for several rows, it must be much larger than the
+/// result and have several parts.
 #[must_use]
 pub fn pays([m, k, n]: [usize; 3]) -> bool {
-    k.min(n) >= MIN_LINE_ELEMENTS && (m == 1 || m <= k / MIN_SIZE_RATIO && n >= 2 * part(m, k))
+    k.min(n) >= MIN_MIXED_LINE_ELEMENTS && (m == 1 || m <= k / MIN_MIXED_SIZE_RATIO && n >= 2 * part(m, k))
 }
 
-/// `out = left * matrix`: `[m, k]` by `[k, n]`, in parts.
+/// `out = left * matrix` for matrices of `[m, k]` and `[k, n]`, in parts of several columns.
 ///
 /// # Errors
 ///
@@ -130,20 +137,21 @@ pub fn product(
     out: ProductTarget<'_>,
 ) -> Result<(), TryReserveError> {
     let columns = part(m, k);
-    let mut results = try_filled(n.div_ceil(columns) * m * columns * WIDTH, 0)?;
-    let parts = results.chunks_exact_mut(m * columns * WIDTH).enumerate();
-    let one = (ELEMENT_COST + product_cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
+    let mut results = try_filled(n.div_ceil(columns) * m * columns * F32_BYTES, 0)?;
+    let parts = results.chunks_exact_mut(m * columns * F32_BYTES).enumerate();
+    let one =
+        (MIXED_ELEMENT_COST + product_cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
     parallel::try_each(n, if out.alone { 0 } else { one }, parts, |(part, result)| {
         let first = part * columns;
         let columns = columns.min(n - first);
-        let mut wide = try_filled(k * columns * WIDTH, 0)?;
+        let mut wide = try_filled(k * columns * F32_BYTES, 0)?;
         let line = if matrix.by_rows { columns } else { k };
-        for (i, line) in wide.chunks_exact_mut(line * WIDTH).enumerate() {
+        for (i, line) in wide.chunks_exact_mut(line * F32_BYTES).enumerate() {
             let by_rows = i * matrix.stride + first;
             matrix.load(if matrix.by_rows { by_rows } else { (first + i) * matrix.stride }, line);
         }
         let right = MatrixBytes { bytes: &wide, strides: if matrix.by_rows { [columns, 1] } else { [1, k] } };
-        let bytes = &mut result[..m * columns * WIDTH];
+        let bytes = &mut result[..m * columns * F32_BYTES];
         blocked::multiply_floats(
             DType::F32,
             [m, k, columns],
@@ -153,7 +161,7 @@ pub fn product(
         )
     })?;
     let out_elements = f32::view_mut(out.bytes);
-    for (part, result) in results.chunks_exact(m * columns * WIDTH).enumerate() {
+    for (part, result) in results.chunks_exact(m * columns * F32_BYTES).enumerate() {
         let first = part * columns;
         let columns = columns.min(n - first);
         for (i, row) in f32::view(result).chunks_exact(columns).take(m).enumerate() {
@@ -165,19 +173,20 @@ pub fn product(
     Ok(())
 }
 
-/// What an element of the product with a vector costs.
+/// The cost of an element of the product with a vector; zero with `alone`, so that the work isn't
+/// shared.
 fn cost(vector: &[u8], alone: bool) -> Cost {
-    if alone { 0 } else { ELEMENT_COST * (vector.len() / WIDTH) as Cost }
+    if alone { 0 } else { MIXED_ELEMENT_COST * (vector.len() / F32_BYTES) as Cost }
 }
 
-/// Adds up rows `ROW_PART_ELEMENTS` elements apart, each times its factor.
-struct Add<'a> {
+/// Adds up rows, which begin `ROW_PART_ELEMENTS` elements apart, each scaled by a factor.
+struct AddRowsLoop<'a> {
     factors: &'a [u8],
     rows: &'a [u8],
     out: &'a mut [u8],
 }
 
-impl Vectorized for Add<'_> {
+impl Vectorized for AddRowsLoop<'_> {
     type Output = ();
 
     #[inline(always)]

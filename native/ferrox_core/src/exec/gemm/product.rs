@@ -1,4 +1,4 @@
-//! Runs the strategy of a product.
+//! Runs the strategy that was chosen for a product.
 
 use num_complex::Complex;
 
@@ -8,8 +8,8 @@ use crate::exec::gemm::strategy::{Method, Strategy};
 use crate::exec::gemm::{blocked, gemv, in_order, mixed, small};
 use crate::{DType, Error};
 
-/// Multiplies two matrices and writes the result row by row; `alone` if other products run beside
-/// it, so that it keeps to the calling thread.
+/// Multiplies two matrices and writes the result in row-major order. With `alone`, the product
+/// keeps to the calling thread, because other threads compute other products.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn multiply(
                 let out = ProductTarget { bytes: out, strides: [1, n], alone };
                 return mixed::product([n, k, m], right.matrix.transposed(), matrix, out).map_err(too_large);
             }
-            // The elements to convert lie apart: they are converted as a whole.
+            // Neither rows nor columns are dense: the whole matrix is converted first.
             let (wide_left, wide_right) =
                 (converted(op, left, [m, k], lane)?, converted(op, right, [k, n], lane)?);
             let [left, right] =
@@ -76,7 +76,8 @@ pub fn multiply(
     Ok(())
 }
 
-/// The elements of a matrix in a lane, row by row; `None` if they are of that.
+/// The elements of a matrix, converted to a lane in row-major order. Returns `None` if they need no
+/// conversion.
 fn converted(
     op: &'static str,
     matrix: TypedMatrix<'_>,
@@ -90,32 +91,32 @@ fn converted(
     convert::converted(op, (matrix.dtype, &dense), lane, &[rows, columns]).map(Some)
 }
 
-/// Multiplies dense matrices of `[m, k]` by `[k, n]`, one after the other, as many as the result
-/// holds.
-pub type InOrderLoop = fn([usize; 3], &[u8], &[u8], &mut [u8]);
+/// Multiplies dense matrices of `[m, k]` and `[k, n]`, one pair after the other, until the result
+/// is full: sizes, left matrices, right matrices, results.
+pub type DenseProductFn = fn([usize; 3], &[u8], &[u8], &mut [u8]);
 
-/// The loop that adds products up in order, for `n` columns.
+/// The function for small products that are added up in order, for a right matrix of `n` columns.
 #[must_use]
-pub fn in_order_loop(lane: DType, n: usize) -> InOrderLoop {
-    macro_rules! each {
+pub fn in_order_loop(lane: DType, n: usize) -> DenseProductFn {
+    macro_rules! each_matrix {
         ($width:expr, $multiply:expr) => {
-            |sizes, left, right, out| each($width, sizes, [left, right], out, $multiply)
+            |sizes, left, right, out| each_matrix($width, sizes, [left, right], out, $multiply)
         };
     }
     match lane {
-        DType::C128 => each!(16, in_order::ordered::<Complex<f64>>),
+        DType::C128 => each_matrix!(16, in_order::multiply_in_order::<Complex<f64>>),
         DType::F32 if n == 1 => {
-            each!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
+            each_matrix!(4, |[_, k, _], left, right, out| small::with_vector::<f32>(k, left, right, out))
         }
         DType::F32 => small::multiply::<f32>,
-        DType::F64 if n == 1 => each!(8, small::with_vector_in_order),
+        DType::F64 if n == 1 => each_matrix!(8, small::with_vector_in_order),
         _ => small::multiply::<f64>,
     }
 }
 
-/// Multiplies one matrix after the other, of elements of a width.
+/// Calls `multiply` for each pair of matrices, whose elements have `width` bytes.
 #[inline]
-fn each(
+fn each_matrix(
     width: usize,
     [m, k, n]: [usize; 3],
     [left, right]: [&[u8]; 2],
@@ -128,8 +129,8 @@ fn each(
     }
 }
 
-/// The product of a matrix of `[m, k]` with a vector, if the elements of its rows or of its columns
-/// lie densely; returns whether they do.
+/// Multiplies a matrix of `[m, k]` with a vector, if the rows or the columns of the matrix are
+/// dense. Returns whether they are.
 fn with_vector(
     op: &'static str,
     lane: DType,

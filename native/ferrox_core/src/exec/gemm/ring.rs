@@ -1,15 +1,15 @@
-//! Sums of products in order, for the types that products are computed in.
+//! Multiplication and addition of lanes, and sums of scaled rows in order.
 
 use num_complex::Complex;
 
 use crate::cost::Cost;
 use crate::dtype::Lane;
 
-/// A lane that is multiplied and added up.
+/// A lane whose products are added up.
 pub trait Ring: Lane {
     /// Zero.
     const ZERO: Self;
-    /// Whether the order of a sum makes no difference.
+    /// Whether the order of a sum doesn't change its value, as for integers.
     const ANY_ORDER: bool;
     /// `self + left * right`; the product is rounded first.
     #[must_use]
@@ -17,7 +17,7 @@ pub trait Ring: Lane {
     /// The sum.
     #[must_use]
     fn add(self, other: Self) -> Self;
-    /// Whether it is zero; NaN is not.
+    /// Returns whether the value is zero; NaN isn't.
     fn is_zero(self) -> bool;
 }
 
@@ -47,25 +47,26 @@ ring!(u8, u16, u32, u64; true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), 
 ring!(f32, f64; false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; false, Complex::ZERO, c, a, b => c + a * b, c + a);
 
-/// Cost of multiplying and adding eight bytes in order.
+/// The cost of multiplying and adding eight bytes in order.
 pub(in crate::exec) const ORDERED_WORD_COST: Cost = 60;
 
-/// Cost of a row of the result apart from its products.
-const ROW_COST: Cost = 2_000;
+/// The cost of a row of the result, in addition to its products.
+const ORDERED_ROW_COST: Cost = 2_000;
 
-/// Cost of `n` elements of the result of `k` products each, added up in order.
+/// The cost of a row of the result with `n` elements of `k` products each, added up in order.
 pub(in crate::exec) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
-    ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ROW_COST
+    ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ORDERED_ROW_COST
 }
 
-/// Columns of the result that are added up in one pass over the rows, so that they stay in the
-/// first-level cache.
+/// The number of columns of the result that are added up in one pass over the rows, such that they
+/// stay in the first-level cache.
 const COLUMNS_PER_PASS: usize = 1024;
 
-/// Rows of the right matrix that are added in one pass over the columns.
+/// The number of rows of the right matrix that are added in one pass over the columns.
 pub(in crate::exec) const ROWS_PER_PASS: usize = 4;
 
-/// Sums the rows of a matrix, which begin `stride` elements apart, each times its factor, in order.
+/// Adds up the rows of a matrix, which begin `stride` elements apart, each scaled by its factor, in
+/// order, and writes the sum to `out`.
 #[inline(always)]
 pub(in crate::exec) fn sum_rows<T: Ring>(
     factors: &[T::Bytes],
@@ -79,7 +80,7 @@ pub(in crate::exec) fn sum_rows<T: Ring>(
     }
 }
 
-/// Adds the rows of a matrix, each times its factor, to what `out` holds, in order.
+/// Adds the rows of a matrix, each scaled by its factor, to the elements of `out`, in order.
 #[inline(always)]
 pub(in crate::exec) fn add_rows<T: Ring>(
     factors: &[T::Bytes],
@@ -110,20 +111,20 @@ pub(in crate::exec) fn add_rows<T: Ring>(
     }
 }
 
-/// Sums of products of elements `T`.
+/// A sum of products of elements `T`, which may be of another type than `T`.
 pub(in crate::exec) trait Sum<T: Lane>: Copy {
-    /// The sum of none.
-    const NONE: Self;
-    /// One more.
+    /// The sum without products.
+    const EMPTY: Self;
+    /// The sum with another product, `a * b`.
     fn add_product(self, a: T, b: T) -> Self;
-    /// Two sums together.
+    /// The total of two sums.
     fn add(self, other: Self) -> Self;
-    /// As an element.
+    /// The sum as an element, rounded if necessary.
     fn element(self) -> T;
 }
 
 impl<T: Ring> Sum<T> for T {
-    const NONE: T = T::ZERO;
+    const EMPTY: T = T::ZERO;
     #[inline(always)]
     fn add_product(self, a: T, b: T) -> T {
         Ring::add_product(self, a, b)
@@ -138,7 +139,7 @@ impl<T: Ring> Sum<T> for T {
     }
 }
 
-/// The total with what comes after the last stripe of a row, as an element.
+/// Adds the products of the elements after the last chunk of stripes to the total of the stripes.
 #[inline(always)]
 pub(in crate::exec) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
     total: S,

@@ -1,13 +1,13 @@
 //! Products of small matrices of floats, added up in order, in f64.
 //!
-//! Problem: to convert, to lay out and to allocate takes longer than the few products do.
-//! Technique: both sides are read where they lie and converted on the way, and the sums of a
-//! few rows and vectors of columns stay in registers. Products are rounded before they are
-//! added, as `Nx.BinaryBackend` has it, those of f32 being exact.
+//! Problem: converting, packing and allocating take longer than the few products.
+//! Technique: both operands are read in place and converted while they are multiplied, and the sums
+//! of a register tile (a few rows by a few vectors of columns) stay in registers. Products are
+//! rounded before they are added, as in `Nx.BinaryBackend`; products of f32 are exact in f64.
 
 use crate::dtype::Lane;
 use crate::exec::gemm::gemv::striped;
-use crate::exec::gemm::in_order::ordered;
+use crate::exec::gemm::in_order::multiply_in_order;
 use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{self, Avx512, Fused, InstructionSet, Lanes, Part, Products};
@@ -15,30 +15,32 @@ use crate::exec::simd::{Aligned, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 
-/// Rows and vectors of columns whose sums are in registers, of 32 or of 16; more of these where
-/// there is one row, so that the processor doesn't wait for each sum.
+/// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
-const WIDE: [usize; 2] = [8, 2];
-const NARROW: [usize; 2] = [4, 1];
-const MANY_VECTORS: usize = 8;
+const SMALL_TILE_AVX512: [usize; 2] = [8, 2];
+/// The register tile for processors without AVX-512.
+const SMALL_TILE_PORTABLE: [usize; 2] = [4, 1];
+/// The number of vectors of columns for a single row: enough independent sums to hide the latency
+/// of an addition.
+const VECTORS_FOR_ONE_ROW: usize = 8;
 
-/// Lanes of a vector, or of what stands for it.
-const LANES: usize = 8;
+/// The number of f64 in a vector of AVX-512, and in the array that replaces it.
+const F64_LANES: usize = 8;
 
 #[cfg(not(target_arch = "x86_64"))]
 use Lane as Part;
 
 /// Floats that are multiplied in f64.
-pub trait Small: Part {
-    /// Whether their products are exact in f64, so that it doesn't matter whether these are
-    /// rounded before they are added.
+pub trait SmallFloat: Part {
+    /// Whether products of two values are exact in f64, such that fused additions give the same
+    /// bits.
     const EXACT: bool;
-    /// The value.
+    /// The same value as an f64.
     fn widen(self) -> f64;
-    /// The nearest to it.
+    /// The value that is nearest to an f64.
     fn round(value: f64) -> Self;
 }
-impl Small for f32 {
+impl SmallFloat for f32 {
     const EXACT: bool = true;
     #[inline(always)]
     fn widen(self) -> f64 {
@@ -49,7 +51,7 @@ impl Small for f32 {
         value as f32
     }
 }
-impl Small for f64 {
+impl SmallFloat for f64 {
     const EXACT: bool = false;
     #[inline(always)]
     fn widen(self) -> f64 {
@@ -61,30 +63,42 @@ impl Small for f64 {
     }
 }
 
-/// `out = left * right` for dense matrices, `[m, k]` by `[k, n]`, on the calling thread: as many
-/// as `out` holds, one after the other.
-pub fn multiply<T: Small>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
+/// `out = left * right` for dense matrices of `[m, k]` and `[k, n]`, one pair after the other until
+/// `out` is full, on the calling thread.
+pub fn multiply<T: SmallFloat>(sizes: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Avx512::detect() {
-        return wide.run(Product::<_, T, { WIDE[0] }, { WIDE[1] }> { arms: wide, sizes, left, right, out });
+        return wide.run(SmallProductLoop::<_, T, { SMALL_TILE_AVX512[0] }, { SMALL_TILE_AVX512[1] }> {
+            set: wide,
+            sizes,
+            left,
+            right,
+            out,
+        });
     }
-    dispatch(Product::<_, T, { NARROW[0] }, { NARROW[1] }> { arms: Portable, sizes, left, right, out });
+    dispatch(SmallProductLoop::<_, T, { SMALL_TILE_PORTABLE[0] }, { SMALL_TILE_PORTABLE[1] }> {
+        set: Portable,
+        sizes,
+        left,
+        right,
+        out,
+    });
 }
 
-/// Vectors of f64.
-trait Arms<T: Small>: Copy {
+/// Vectors of f64, of AVX-512 or as arrays.
+trait F64Vectors<T: SmallFloat>: Copy {
     type Vector: Copy;
     fn splat(self, value: f64) -> Self::Vector;
-    /// At most a vector, and any value in lanes after it.
+    /// Reads at most a vector of elements; lanes after the last element have any value.
     fn read(self, from: &[T::Bytes]) -> Self::Vector;
     fn write(self, vector: Self::Vector, to: &mut [T::Bytes]);
-    /// `sum + a * b`; the product is rounded first.
+    /// `sum + a * b`; the product is rounded to f64 first.
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<T: Small> Arms<T> for Avx512 {
+impl<T: SmallFloat> F64Vectors<T> for Avx512 {
     type Vector = <f64 as Products<Avx512>>::Vector;
     #[inline(always)]
     fn splat(self, value: f64) -> Self::Vector {
@@ -108,21 +122,21 @@ impl<T: Small> Arms<T> for Avx512 {
     }
 }
 
-/// What the compiler makes of arrays.
+/// Arrays of `F64_LANES` lanes, whose loops the compiler vectorizes.
 #[derive(Clone, Copy)]
 struct Portable;
 
-impl<T: Small> Arms<T> for Portable {
-    type Vector = [f64; LANES];
+impl<T: SmallFloat> F64Vectors<T> for Portable {
+    type Vector = [f64; F64_LANES];
     #[inline(always)]
-    fn splat(self, value: f64) -> [f64; LANES] {
-        [value; LANES]
+    fn splat(self, value: f64) -> [f64; F64_LANES] {
+        [value; F64_LANES]
     }
     #[inline(always)]
-    fn read(self, from: &[T::Bytes]) -> [f64; LANES] {
-        let mut vector = [0.0; LANES];
-        if from.len() == LANES {
-            for i in 0..LANES {
+    fn read(self, from: &[T::Bytes]) -> [f64; F64_LANES] {
+        let mut vector = [0.0; F64_LANES];
+        if from.len() == F64_LANES {
+            for i in 0..F64_LANES {
                 vector[i] = T::load(from[i]).widen();
             }
         } else {
@@ -131,28 +145,33 @@ impl<T: Small> Arms<T> for Portable {
         vector
     }
     #[inline(always)]
-    fn write(self, vector: [f64; LANES], to: &mut [T::Bytes]) {
+    fn write(self, vector: [f64; F64_LANES], to: &mut [T::Bytes]) {
         to.iter_mut().zip(vector).for_each(|(slot, x)| *slot = T::round(x).store());
     }
     #[inline(always)]
-    fn add_product(self, mut sum: [f64; LANES], a: [f64; LANES], b: [f64; LANES]) -> [f64; LANES] {
-        for i in 0..LANES {
+    fn add_product(
+        self,
+        mut sum: [f64; F64_LANES],
+        a: [f64; F64_LANES],
+        b: [f64; F64_LANES],
+    ) -> [f64; F64_LANES] {
+        for i in 0..F64_LANES {
             sum[i] += a[i] * b[i];
         }
         sum
     }
 }
 
-struct Product<'a, A, T: Lane, const ROWS: usize, const VECTORS: usize> {
-    arms: A,
+struct SmallProductLoop<'a, A, T: Lane, const ROWS: usize, const VECTORS: usize> {
+    set: A,
     sizes: [usize; 3],
     left: &'a [T::Bytes],
     right: &'a [T::Bytes],
     out: &'a mut [T::Bytes],
 }
 
-impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Vectorized
-    for Product<'_, A, T, ROWS, VECTORS>
+impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize> Vectorized
+    for SmallProductLoop<'_, A, T, ROWS, VECTORS>
 {
     type Output = ();
 
@@ -161,18 +180,20 @@ impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Vectorized
         let [m, k, n] = self.sizes;
         match m {
             1 => self.rows::<1, 0>(),
-            _ if !T::EXACT || k * n < MANY => self.rows::<ROWS, 0>(),
-            // What is widened is zero at first, which takes a while.
-            _ if ROWS * k <= WIDENED / 4 => self.rows::<ROWS, { WIDENED / 4 }>(),
-            _ if ROWS * k <= WIDENED => self.rows::<ROWS, WIDENED>(),
+            _ if !T::EXACT || k * n < MIN_RIGHT_ELEMENTS_TO_WIDEN => self.rows::<ROWS, 0>(),
+            // The smaller buffer takes less time to fill with zeros.
+            _ if ROWS * k <= MAX_WIDENED_ELEMENTS / 4 => self.rows::<ROWS, { MAX_WIDENED_ELEMENTS / 4 }>(),
+            _ if ROWS * k <= MAX_WIDENED_ELEMENTS => self.rows::<ROWS, MAX_WIDENED_ELEMENTS>(),
             _ => self.rows::<ROWS, 0>(),
         }
     }
 }
 
-impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Product<'_, A, T, ROWS, VECTORS> {
-    /// `R` rows at a time, whose elements are widened once, if they are at most `W`, or for each
-    /// vector of columns.
+impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
+    SmallProductLoop<'_, A, T, ROWS, VECTORS>
+{
+    /// Computes `R` rows at a time. Their elements are widened once, to a buffer of `W` elements,
+    /// or for each vector of columns if `W` is zero.
     #[inline(always)]
     fn rows<const R: usize, const W: usize>(self) {
         let [m, k, n] = self.sizes;
@@ -182,32 +203,32 @@ impl<A: Arms<T>, T: Small, const ROWS: usize, const VECTORS: usize> Product<'_, 
             for row in (0..m).step_by(R) {
                 let count = R.min(m - row);
                 let (left, out) = (&left[row * k..][..count * k], &mut out[row * n..]);
-                // Where rows are missing, the last one stands for them, and isn't written.
+                // The last row stands for missing rows of the tile, whose results aren't written.
                 let first = |i: usize| i.min(count - 1) * k;
                 if W > 0 {
                     for (widened, &x) in widened.iter_mut().zip(left) {
                         *widened = T::load(x).widen().store();
                     }
                     let rows = std::array::from_fn(|i| &widened[first(i)..][..k]);
-                    columns::<A, T, f64, R, VECTORS>(self.arms, n, rows, right, out);
+                    columns::<A, T, f64, R, VECTORS>(self.set, n, rows, right, out);
                 } else {
                     let rows = std::array::from_fn(|i| &left[first(i)..][..k]);
-                    columns::<A, T, T, R, VECTORS>(self.arms, n, rows, right, out);
+                    columns::<A, T, T, R, VECTORS>(self.set, n, rows, right, out);
                 }
             }
         }
     }
 }
 
-/// Elements of rows that are widened at a time, and what makes that pay: so many elements of the
-/// right matrix.
-const WIDENED: usize = 512;
-const MANY: usize = 64;
+/// The maximum number of elements in the rows of a tile that are widened once.
+const MAX_WIDENED_ELEMENTS: usize = 512;
+/// The minimum number of elements in the right matrix for which widening rows once pays.
+const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
 
-/// Some rows of a product, all vectors of columns.
+/// Computes all columns of some rows.
 #[inline(always)]
-fn columns<A: Arms<T>, T: Small, L: Small, const R: usize, const VECTORS: usize>(
-    arms: A,
+fn columns<A: F64Vectors<T>, T: SmallFloat, L: SmallFloat, const R: usize, const VECTORS: usize>(
+    set: A,
     n: usize,
     left: [&[L::Bytes]; R],
     right: &[T::Bytes],
@@ -216,42 +237,43 @@ fn columns<A: Arms<T>, T: Small, L: Small, const R: usize, const VECTORS: usize>
     let mut column = 0;
     macro_rules! add {
         ($vectors:expr, $last:expr) => {
-            add::<A, T, L, R, { $vectors }>(arms, n, left, &right[column..], &mut out[column..], $last)
+            add::<A, T, L, R, { $vectors }>(set, n, left, &right[column..], &mut out[column..], $last)
         };
     }
-    // Of whole vectors, the compiler knows it.
-    while R == 1 && n - column >= MANY_VECTORS * LANES {
-        add!(MANY_VECTORS, LANES);
-        column += MANY_VECTORS * LANES;
+    // The constant length of whole vectors is known to the compiler.
+    while R == 1 && n - column >= VECTORS_FOR_ONE_ROW * F64_LANES {
+        add!(VECTORS_FOR_ONE_ROW, F64_LANES);
+        column += VECTORS_FOR_ONE_ROW * F64_LANES;
     }
-    while n - column >= VECTORS * LANES {
-        add!(VECTORS, LANES);
-        column += VECTORS * LANES;
+    while n - column >= VECTORS * F64_LANES {
+        add!(VECTORS, F64_LANES);
+        column += VECTORS * F64_LANES;
     }
     match n - column {
         0 => (),
-        few @ ..=LANES => add!(1, few),
-        more => add!(VECTORS, more - LANES),
+        last @ ..=F64_LANES => add!(1, last),
+        more => add!(VECTORS, more - F64_LANES),
     }
 }
 
 /// `multiply` of f64 with a matrix of one column.
 pub fn with_vector_in_order([m, k, n]: [usize; 3], matrix: &[u8], vector: &[u8], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if m >= LANES
-        && k >= LANES
+    if m >= F64_LANES
+        && k >= F64_LANES
         && n == 1
         && let Some(wide) = Avx512::detect()
     {
         let (matrix, vector) = (&f64::view(matrix)[..m * k], &f64::view(vector)[..k]);
-        return wide.run(InOrder { wide, matrix, vector, out: f64::view_mut(out) });
+        return wide.run(InOrderGemvLoop { wide, matrix, vector, out: f64::view_mut(out) });
     }
-    ordered::<f64>([m, k, n], matrix, vector, out);
+    multiply_in_order::<f64>([m, k, n], matrix, vector, out);
 }
 
-/// Rows are lanes of sums: squares of the matrix are turned in registers.
+/// A product with a vector in which each lane is the sum of one row: square blocks of the matrix
+/// are transposed in registers.
 #[cfg(target_arch = "x86_64")]
-struct InOrder<'a> {
+struct InOrderGemvLoop<'a> {
     wide: Avx512,
     matrix: &'a [[u8; 8]],
     vector: &'a [[u8; 8]],
@@ -259,55 +281,56 @@ struct InOrder<'a> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Vectorized for InOrder<'_> {
+impl Vectorized for InOrderGemvLoop<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let InOrder { wide, matrix, vector, out } = self;
+        let InOrderGemvLoop { wide, matrix, vector, out } = self;
         let (m, k) = (out.len(), vector.len());
-        let (chunks, rest) = vector.as_chunks::<LANES>();
-        for row in (0..m).step_by(LANES) {
-            // The last rows may be some of those before.
-            let row = row.min(m - LANES);
-            let mut rows = [matrix; LANES];
+        let (chunks, rest) = vector.as_chunks::<F64_LANES>();
+        for row in (0..m).step_by(F64_LANES) {
+            // The last block may overlap the block before.
+            let row = row.min(m - F64_LANES);
+            let mut rows = [matrix; F64_LANES];
             for (i, slot) in rows.iter_mut().enumerate() {
                 *slot = &matrix[(row + i) * k..][..k];
             }
             let mut sums = <f64 as Products<Avx512>>::splat(wide, 0.0);
             for (i, factors) in chunks.iter().enumerate() {
-                let columns = columns_of(wide, &rows, i * LANES, LANES);
-                for j in 0..LANES {
+                let columns = columns_of(wide, &rows, i * F64_LANES, F64_LANES);
+                for j in 0..F64_LANES {
                     sums = add_column(wide, sums, columns[j], factors[j]);
                 }
             }
             if !rest.is_empty() {
                 let columns = columns_of(wide, &rows, k - rest.len(), rest.len());
-                for j in 0..LANES {
+                for j in 0..F64_LANES {
                     if j < rest.len() {
                         sums = add_column(wide, sums, columns[j], rest[j]);
                     }
                 }
             }
-            f64::write_part(wide, sums, &mut out[row..][..LANES]);
+            f64::write_part(wide, sums, &mut out[row..][..F64_LANES]);
         }
     }
 }
 
-/// So many elements of each row, at most a vector, as columns.
+/// The `count` elements from `first` on of each row, at most a vector of them, transposed: one
+/// vector for each column.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn columns_of(
     wide: Avx512,
-    rows: &[&[[u8; 8]]; LANES],
+    rows: &[&[[u8; 8]]; F64_LANES],
     first: usize,
     count: usize,
-) -> [<u64 as Lanes<Avx512>>::Vector; LANES] {
-    let mut words = [<u64 as Lanes<Avx512>>::splat(wide, 0); LANES];
-    for i in 0..LANES {
+) -> [<u64 as Lanes<Avx512>>::Vector; F64_LANES] {
+    let mut words = [<u64 as Lanes<Avx512>>::splat(wide, 0); F64_LANES];
+    for i in 0..F64_LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    simd_quicksort::turn::<Avx512, u64, LANES>(wide, &mut words);
+    simd_quicksort::turn::<Avx512, u64, F64_LANES>(wide, &mut words);
     words
 }
 
@@ -323,44 +346,44 @@ fn add_column(
     <f64 as Products<Avx512>>::add_product(wide, sums, simd::floats(wide, column), factor)
 }
 
-/// `multiply` with a matrix of one column: each row of `k` in stripes, which are added up in a
-/// fixed order.
-pub fn with_vector<T: Small>(k: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
+/// `multiply` with a matrix of one column, by striped sums: each row of `k` elements is added up in
+/// several accumulators, which are combined in a fixed order.
+pub fn with_vector<T: SmallFloat>(k: usize, matrix: &[u8], vector: &[u8], out: &mut [u8]) {
     let (matrix, vector) = (T::view(matrix), &T::view(vector)[..k]);
-    dispatch(WithVector::<T> { matrix, vector, out: T::view_mut(out) });
+    dispatch(StripedGemvLoop::<T> { matrix, vector, out: T::view_mut(out) });
 }
 
-struct WithVector<'a, T: Lane> {
+struct StripedGemvLoop<'a, T: Lane> {
     matrix: &'a [T::Bytes],
     vector: &'a [T::Bytes],
     out: &'a mut [T::Bytes],
 }
 
-/// Sums of a row side by side.
-const STRIPES: usize = 16;
+/// The number of accumulators for the sum of a row.
+const F64_SUM_STRIPES: usize = 16;
 
-impl<T: Small> Vectorized for WithVector<'_, T> {
+impl<T: SmallFloat> Vectorized for StripedGemvLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        striped::<T, Total, STRIPES>(self.matrix, self.vector, self.vector.len(), self.out);
+        striped::<T, F64Sum, F64_SUM_STRIPES>(self.matrix, self.vector, self.vector.len(), self.out);
     }
 }
 
-/// A sum in f64.
+/// A sum of products in f64.
 #[derive(Clone, Copy)]
-struct Total(f64);
+struct F64Sum(f64);
 
-impl<T: Small> Sum<T> for Total {
-    const NONE: Self = Total(0.0);
+impl<T: SmallFloat> Sum<T> for F64Sum {
+    const EMPTY: Self = F64Sum(0.0);
     #[inline(always)]
     fn add_product(self, a: T, b: T) -> Self {
-        Total(self.0 + a.widen() * b.widen())
+        F64Sum(self.0 + a.widen() * b.widen())
     }
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        Total(self.0 + other.0)
+        F64Sum(self.0 + other.0)
     }
     #[inline(always)]
     fn element(self) -> T {
@@ -368,35 +391,35 @@ impl<T: Small> Sum<T> for Total {
     }
 }
 
-/// The sums of some rows and vectors of columns, the last of so many, of rows of `n`, whose first
-/// column the slices begin with.
+/// The micro-kernel: computes `R` rows and `V` vectors of columns, the last vector with `last`
+/// columns. `right` and `out` begin with the first column, and their rows are `n` elements apart.
 #[inline(always)]
-fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
-    arms: A,
+fn add<A: F64Vectors<T>, T: SmallFloat, L: SmallFloat, const R: usize, const V: usize>(
+    set: A,
     n: usize,
     left: [&[L::Bytes]; R],
     right: &[T::Bytes],
     out: &mut [T::Bytes],
     last: usize,
 ) {
-    let (zero, steps) = (arms.splat(0.0), left[0].len());
+    let (zero, steps) = (set.splat(0.0), left[0].len());
     let mut rows = left;
     for row in &mut rows {
         *row = &row[..steps];
     }
     let mut sums = [[zero; V]; R];
-    let columns = (V - 1) * LANES + last;
+    let columns = (V - 1) * F64_LANES + last;
     for step in 0..steps {
         let right = &right[step * n..][..columns];
         let mut vectors = [zero; V];
         for i in 0..V {
-            let length = if i + 1 < V { LANES } else { last };
-            vectors[i] = arms.read(&right[i * LANES..][..length]);
+            let length = if i + 1 < V { F64_LANES } else { last };
+            vectors[i] = set.read(&right[i * F64_LANES..][..length]);
         }
         for row in 0..R {
-            let factor = arms.splat(L::load(rows[row][step]).widen());
+            let factor = set.splat(L::load(rows[row][step]).widen());
             for i in 0..V {
-                sums[row][i] = arms.add_product(sums[row][i], factor, vectors[i]);
+                sums[row][i] = set.add_product(sums[row][i], factor, vectors[i]);
             }
         }
     }
@@ -404,8 +427,8 @@ fn add<A: Arms<T>, T: Small, L: Small, const R: usize, const V: usize>(
     for row in 0..R {
         if let Some(out) = out.get_mut(row * n..).filter(|out| !out.is_empty()) {
             for i in 0..V {
-                let length = if i + 1 < V { LANES } else { last };
-                arms.write(sums[row][i], &mut out[i * LANES..][..length]);
+                let length = if i + 1 < V { F64_LANES } else { last };
+                set.write(sums[row][i], &mut out[i * F64_LANES..][..length]);
             }
         }
     }

@@ -1,60 +1,60 @@
-//! Which loops compute a product of matrices, decided in one place: both the estimate of its work
-//! and what runs it ask `Strategy::choose`.
+//! Chooses the technique that computes a product of matrices, in one place: both the estimate of
+//! work and `product` ask `Strategy::choose`.
 
 use crate::DType;
 use crate::cost::{self, Cost, Work};
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::{blocked, mixed};
 
-/// Products of at most this many multiplications are added up in order, in f64 for floats, and
-/// rounded once: blocks would not be faster. (`kernels`: dot_f32.)
+/// Products with at most this many multiplications are added up in order, in f64 for floats, and
+/// rounded once: a blocked product wouldn't be faster. (`kernels`: dot_f32.)
 pub const MAX_ORDERED_PRODUCTS: usize = 4096;
 
-/// Cost of writing an element of the result. (`kernels`: dot_of_tall_f32, conv_f32.)
-pub const WRITE_COST: Cost = 200;
+/// The cost of writing an element of the result. (`kernels`: dot_of_tall_f32, conv_f32.)
+pub const PRODUCT_WRITE_COST: Cost = 200;
 
-/// Cost of an element of an operand that may have to be moved first.
-const MOVE_COST: Cost = 100;
+/// The cost of an element of an operand that may have to be copied first.
+const OPERAND_MOVE_COST: Cost = 100;
 
-/// Cost of an element of an operand that is converted first.
-const CONVERT_COST: Cost = 500;
+/// The cost of an element of an operand that is converted first.
+const OPERAND_CONVERT_COST: Cost = 500;
 
-/// Cost of a matrix of a batch apart from its elements.
-const MATRIX_COST: Cost = 100_000;
+/// The cost of each matrix of a batch, in addition to its elements.
+const BATCH_MATRIX_COST: Cost = 100_000;
 
-/// The loops of a product.
+/// The technique that computes a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Few products of floats, each element of the result added up in order.
+    /// A small product of floats: each element of the result is added up in order.
     InOrder,
-    /// Integers, in tiles: the order makes no difference.
+    /// A product of integers in register tiles.
     Integers,
-    /// A matrix with a vector: each element of the matrix is read once.
+    /// A matrix with a vector, without packing: each element of the matrix is read once.
     MatrixVector,
-    /// The larger operand is converted part by part while it is multiplied.
+    /// A product whose larger operand is converted part by part while it is multiplied.
     Mixed,
-    /// Many products of floats, in blocks that fit the caches.
+    /// A large product of floats, packed and in blocks that fit the caches.
     Blocked,
 }
 
-/// How matrices of `[m, k]` by `[k, n]` of some types are multiplied.
+/// How matrices of `[m, k]` and `[k, n]` of certain types are multiplied.
 #[derive(Clone, Copy, Debug)]
 pub struct Strategy {
-    /// What the products are added up in, and the type of what is written.
+    /// The type that products are added up in, and the type of the result.
     pub lane: DType,
-    /// What each operand is converted to before.
+    /// The types that the operands are converted to before they are multiplied.
     pub reads: [DType; 2],
-    /// The loops, where the layout of the operands allows for them.
+    /// The technique, if the layouts of the operands allow for it.
     pub method: Method,
     /// `m`, `k` and `n`.
     pub sizes: [usize; 3],
 }
 
 impl Strategy {
-    /// The strategy for a result of type `out`; `None` if there is no product of the types.
+    /// The strategy for a result of type `out`. Returns `None` if the types have no product.
     #[must_use]
     pub fn choose(out: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Option<Self> {
-        // Few products of f32 are widened on the way.
+        // Small products of f32 are widened while they are multiplied.
         let lane = match lane(out, dtypes, sizes)? {
             DType::F64 if [out, dtypes[0], dtypes[1]] == [DType::F32; 3] => DType::F32,
             lane => lane,
@@ -69,7 +69,7 @@ impl Strategy {
         Some(strategy)
     }
 
-    /// The method where no operand's rows or columns lie densely.
+    /// The method for a matrix whose rows and columns aren't dense.
     #[must_use]
     pub fn without_vectors(&self) -> Method {
         if self.reads != [self.lane; 2] {
@@ -83,64 +83,65 @@ impl Strategy {
         }
     }
 
-    /// Cost of a multiplication and addition, at most.
+    /// An upper bound for the cost of a multiplication and addition.
     #[must_use]
     pub fn product_cost(&self) -> Cost {
         product_cost(self.lane)
     }
 
-    /// Cost of an element of the result.
+    /// The cost of an element of the result.
     #[must_use]
     pub fn element_cost(&self) -> Cost {
         let [_, k, _] = self.sizes;
         match self.method {
-            // Written while others are multiplied.
+            // Elements are written while others are multiplied.
             Method::Blocked | Method::Mixed | Method::MatrixVector if !self.lane.is_integer() => {
-                blocked_cost(self.lane).saturating_mul(k as Cost).max(WRITE_COST)
+                blocked_cost(self.lane).saturating_mul(k as Cost).max(PRODUCT_WRITE_COST)
             }
-            _ => product_cost(self.lane).saturating_mul(k as Cost).saturating_add(WRITE_COST),
+            _ => product_cost(self.lane).saturating_mul(k as Cost).saturating_add(PRODUCT_WRITE_COST),
         }
     }
 
-    /// The work of a batch of products, of operands of some types.
+    /// The work of a batch of products of operands of the given types.
     #[must_use]
     pub fn work(&self, batches: usize, dtypes: [DType; 2]) -> Work {
         let [m, k, n] = self.sizes;
         let size = |[rows, columns]: [usize; 2]| batches.saturating_mul(rows).saturating_mul(columns);
-        let mut work =
-            cost::work(size([m, n]), self.element_cost()).saturating_add(cost::work(batches, MATRIX_COST));
+        let mut work = cost::work(size([m, n]), self.element_cost())
+            .saturating_add(cost::work(batches, BATCH_MATRIX_COST));
         for ((dtype, read), sizes) in dtypes.into_iter().zip(self.reads).zip([[m, k], [k, n]]) {
-            // What is multiplied a few times only is converted on the way.
+            // An operand that keeps its type is converted while it is multiplied.
             let conversion = if dtype == self.lane {
                 0
             } else if read != self.lane {
-                mixed::ELEMENT_COST
+                mixed::MIXED_ELEMENT_COST
             } else {
-                CONVERT_COST
+                OPERAND_CONVERT_COST
             };
-            work = work.saturating_add(cost::work(size(sizes), MOVE_COST + conversion));
+            work = work.saturating_add(cost::work(size(sizes), OPERAND_MOVE_COST + conversion));
         }
         work
     }
 }
 
-/// Cost of a multiplication and addition in blocks.
+/// The cost of a multiplication and addition in a blocked product.
 fn blocked_cost(dtype: DType) -> Cost {
     match dtype {
         DType::F32 | DType::F64 => blocked::float_cost(dtype.width()),
-        // Four products of real numbers.
+        // A complex product is four real products.
         DType::C64 | DType::C128 => 4 * blocked::float_cost(dtype.width() / 2),
         other => product_cost(other),
     }
 }
 
-/// Whether the sums of a product needn't be added up in order.
+/// Returns whether a product is too large to be added up in order.
 fn is_large([m, k, n]: [usize; 3]) -> bool {
     m.saturating_mul(k).saturating_mul(n) > MAX_ORDERED_PRODUCTS
 }
 
-/// What each operand is converted to before it is multiplied: the lane, but for the larger operand
-/// if it is much larger and takes less memory than f32.
+/// The types that the operands are converted to before they are multiplied: the lane for both,
+/// except that an operand of a narrower type than f32 keeps its type if it is much larger than the
+/// other.
 fn reads(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType; 2] {
     let mut reads = [lane; 2];
     let (larger, few, many) = if m > n { (0, n, m) } else { (1, m, n) };
@@ -152,7 +153,8 @@ fn reads(lane: DType, dtypes: [DType; 2], [m, k, n]: [usize; 3]) -> [DType; 2] {
     reads
 }
 
-/// What products of some types are added up in; `None` if they have no meaning.
+/// The type that products of the given types are added up in. Returns `None` if the types have no
+/// product.
 #[must_use]
 pub fn lane(out: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Option<DType> {
     let complex = dtypes.iter().any(|d| d.is_complex());

@@ -1,48 +1,49 @@
-//! An allocator that keeps what large intermediate results are freed from.
+//! An allocator that keeps freed large blocks and reuses them.
 //!
-//! Problem: the system takes back a large block when it is freed, and hands out the
-//! next one page by page, as each is first touched: for a block of 256 KB that costs
-//! several times what a Fourier transform of it does. Technique: blocks of some sizes,
-//! a few to each power of two, are kept for the next that asks for such a size, up to
-//! `KEPT` bytes of them. Everything else, and whoever comes while another thread is at
-//! the list, is served by the system.
+//! Problem: the system takes back a large block when it is freed, and provides the next one page by
+//! page at the first write: for a block of 256 KB, this takes several times as long as a Fourier
+//! transform of its contents.
+//! Technique: size classes, four for each power of two. Freed blocks are kept in a list, up to
+//! `MAX_KEPT_BYTES` in total, for later allocations of the same size class. The system allocator
+//! serves all other sizes, and all threads that find the list locked.
 
 #![allow(unsafe_code, reason = "allocators are unsafe to call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 
-/// Blocks below this size are the system's: those it keeps itself.
-const LEAST: usize = 1 << 16;
+/// The smallest block that is kept: the system's allocator reuses smaller blocks itself.
+const MIN_KEPT_BLOCK_BYTES: usize = 1 << 16;
 
-/// And those above this size: what they are used for takes longer than their pages.
-const MOST: usize = KEPT / 2;
+/// The largest block that is kept: computations on larger blocks take much longer than the system
+/// takes to provide their pages.
+const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
 
-/// So many bytes are kept.
-const KEPT: usize = 64 << 20;
+/// The maximum total size of the kept blocks, in bytes.
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
-/// So many blocks are kept.
-const BLOCKS: usize = 64;
+/// The maximum number of kept blocks.
+const MAX_KEPT_BLOCKS: usize = 64;
 
-/// What every block that may be kept is aligned to, as gemm asks for.
-const ALIGN: usize = 128;
+/// The alignment of all blocks that may be kept: the alignment that the gemm crate asks for.
+const KEPT_BLOCK_ALIGN: usize = 128;
 
 /// The allocator, for `#[global_allocator]`.
 #[derive(Debug)]
 pub struct Recycler {
-    free: Mutex<Free>,
+    free: Mutex<FreeList>,
 }
 
-/// Blocks by address, the oldest first.
+/// Kept blocks as (address, size), the oldest first.
 #[derive(Debug)]
-struct Free {
-    blocks: [(usize, usize); BLOCKS],
+struct FreeList {
+    blocks: [(usize, usize); MAX_KEPT_BLOCKS],
     count: usize,
     bytes: usize,
 }
 
-impl Free {
-    /// The latest block of a size.
+impl FreeList {
+    /// Removes and returns the newest block of a size.
     fn take(&mut self, size: usize) -> Option<usize> {
         let index = self.blocks[..self.count].iter().rposition(|block| block.1 == size)?;
         Some(self.remove(index))
@@ -56,9 +57,9 @@ impl Free {
         address
     }
 
-    /// Whether there is room for one more.
+    /// Returns whether a block of this size can be kept without freeing another.
     fn has_room(&self, size: usize) -> bool {
-        self.count < BLOCKS && self.bytes + size <= KEPT
+        self.count < MAX_KEPT_BLOCKS && self.bytes + size <= MAX_KEPT_BYTES
     }
 
     fn push(&mut self, address: usize, size: usize) {
@@ -68,15 +69,15 @@ impl Free {
     }
 }
 
-/// The block that a layout gets: of the next size of four to each power of two. `None`
-/// if it is not one to keep.
+/// The layout of the block that serves an allocation: its size is rounded up to the next of the
+/// four size classes of a power of two. Returns `None` if such blocks aren't kept.
 fn block(layout: Layout) -> Option<Layout> {
     let size = layout.size();
-    if !(LEAST..=MOST).contains(&size) || layout.align() > ALIGN {
+    if !(MIN_KEPT_BLOCK_BYTES..=MAX_KEPT_BLOCK_BYTES).contains(&size) || layout.align() > KEPT_BLOCK_ALIGN {
         return None;
     }
     let step = size.next_power_of_two() / 8;
-    Layout::from_size_align(size.next_multiple_of(step), ALIGN).ok()
+    Layout::from_size_align(size.next_multiple_of(step), KEPT_BLOCK_ALIGN).ok()
 }
 
 impl Default for Recycler {
@@ -86,17 +87,17 @@ impl Default for Recycler {
 }
 
 impl Recycler {
-    /// One that keeps nothing yet.
+    /// An allocator with no kept blocks.
     #[must_use]
     pub const fn new() -> Self {
-        Recycler { free: Mutex::new(Free { blocks: [(0, 0); BLOCKS], count: 0, bytes: 0 }) }
+        Recycler { free: Mutex::new(FreeList { blocks: [(0, 0); MAX_KEPT_BLOCKS], count: 0, bytes: 0 }) }
     }
 
-    /// A kept block, or one of the system's; whether its bytes are zero.
+    /// Returns a kept block or a new one of the system, and whether its bytes are known to be zero.
     ///
     /// # Safety
     ///
-    /// As of `GlobalAlloc::alloc`; `block` is of `block()`.
+    /// As `GlobalAlloc::alloc`; `block` must come from `block()`.
     unsafe fn obtain(&self, block: Layout, zeroed: bool) -> (*mut u8, bool) {
         if let Some(address) = self.free.try_lock().ok().and_then(|mut free| free.take(block.size())) {
             return (std::ptr::with_exposed_provenance_mut(address), false);
@@ -111,7 +112,7 @@ impl Recycler {
         (system(), zeroed)
     }
 
-    /// Gives all back to the system.
+    /// Returns all kept blocks to the system.
     fn release(&self) {
         let Ok(mut free) = self.free.try_lock() else { return };
         while free.count > 0 {
@@ -119,41 +120,40 @@ impl Recycler {
         }
     }
 
-    fn free_oldest(free: &mut Free) {
+    fn free_oldest(free: &mut FreeList) {
         let size = free.blocks[0].1;
         let address = free.remove(0);
-        if let Ok(layout) = Layout::from_size_align(size, ALIGN) {
-            // SAFETY: the block came from the system with this layout, and the list was
-            // its only owner.
+        if let Ok(layout) = Layout::from_size_align(size, KEPT_BLOCK_ALIGN) {
+            // SAFETY: the system has allocated the block with this layout, and the list was its
+            // only owner.
             unsafe { System.dealloc(std::ptr::with_exposed_provenance_mut(address), layout) };
         }
     }
 }
 
-// SAFETY: a block is in the list only between `dealloc` and the one `alloc` that takes
-// it out, so that it has one owner; it is as large and as aligned as its layout asks
-// for, since `block` never gives less. It goes back to the system with the layout that
-// it came with, since that depends on the layout asked for alone. Nothing here panics
-// or allocates.
+// SAFETY: a block is in the list only between `dealloc` and the one `alloc` that takes it out, so
+// that it has one owner. It is at least as large and as aligned as the requested layout, since
+// `block` never returns less. It is returned to the system with the layout that it was allocated
+// with, since that layout only depends on the requested one. No code here panics or allocates.
 unsafe impl GlobalAlloc for Recycler {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match block(layout) {
-            // SAFETY: as the caller's.
+            // SAFETY: the caller's contract is the same.
             Some(block) => unsafe { self.obtain(block, false).0 },
-            // SAFETY: as the caller's.
+            // SAFETY: the caller's contract is the same.
             None => unsafe { System.alloc(layout) },
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(block) = block(layout) else {
-            // SAFETY: as the caller's.
+            // SAFETY: the caller's contract is the same.
             return unsafe { System.alloc_zeroed(layout) };
         };
-        // SAFETY: as the caller's.
+        // SAFETY: the caller's contract is the same.
         let (pointer, zeroed) = unsafe { self.obtain(block, true) };
         if !zeroed && !pointer.is_null() {
-            // SAFETY: the block is at least this large, and the caller's alone.
+            // SAFETY: the block is at least this large, and no other code refers to it.
             unsafe { pointer.write_bytes(0, layout.size()) };
         }
         pointer
@@ -161,7 +161,7 @@ unsafe impl GlobalAlloc for Recycler {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let Some(block) = block(layout) else {
-            // SAFETY: it came from the system with this layout.
+            // SAFETY: the system has allocated it with this layout.
             return unsafe { System.dealloc(pointer, layout) };
         };
         if let Ok(mut free) = self.free.try_lock() {
@@ -170,7 +170,7 @@ unsafe impl GlobalAlloc for Recycler {
             }
             free.push(pointer.expose_provenance(), block.size());
         } else {
-            // SAFETY: it came from the system with this layout.
+            // SAFETY: the system has allocated it with this layout.
             unsafe { System.dealloc(pointer, block) };
         }
     }
@@ -180,16 +180,16 @@ unsafe impl GlobalAlloc for Recycler {
             return std::ptr::null_mut();
         };
         match (block(layout), block(new)) {
-            // SAFETY: it came from the system with this layout.
+            // SAFETY: the system has allocated it with this layout.
             (None, None) => unsafe { System.realloc(pointer, layout, size) },
             (Some(old), Some(new)) if old == new => pointer,
             _ => {
-                // SAFETY: as the caller's.
+                // SAFETY: the caller's contract is the same.
                 let moved = unsafe { self.alloc(new) };
                 if !moved.is_null() {
-                    // SAFETY: both are at least this large and of different owners.
+                    // SAFETY: both blocks are at least this large, and they don't overlap.
                     unsafe { moved.copy_from_nonoverlapping(pointer, layout.size().min(size)) };
-                    // SAFETY: as the caller's.
+                    // SAFETY: the caller's contract is the same.
                     unsafe { self.dealloc(pointer, layout) };
                 }
                 moved
@@ -204,13 +204,20 @@ mod tests {
 
     #[test]
     fn a_block_is_never_smaller_and_wastes_little() {
-        for size in (LEAST..LEAST * 70).step_by(997).chain([LEAST, MOST, MOST - 1]) {
+        for size in (MIN_KEPT_BLOCK_BYTES..MIN_KEPT_BLOCK_BYTES * 70).step_by(997).chain([
+            MIN_KEPT_BLOCK_BYTES,
+            MAX_KEPT_BLOCK_BYTES,
+            MAX_KEPT_BLOCK_BYTES - 1,
+        ]) {
             let given = block(Layout::from_size_align(size, 8).expect("valid")).expect("kept");
             assert!(given.size() >= size && given.size() <= size + size / 4, "{size}: {given:?}");
         }
-        for size in [0, 1, LEAST - 1, MOST + 1] {
+        for size in [0, 1, MIN_KEPT_BLOCK_BYTES - 1, MAX_KEPT_BLOCK_BYTES + 1] {
             assert_eq!(block(Layout::from_size_align(size, 8).expect("valid")), None);
         }
-        assert_eq!(block(Layout::from_size_align(LEAST, 2 * ALIGN).expect("valid")), None);
+        assert_eq!(
+            block(Layout::from_size_align(MIN_KEPT_BLOCK_BYTES, 2 * KEPT_BLOCK_ALIGN).expect("valid")),
+            None
+        );
     }
 }

@@ -1,11 +1,15 @@
-//! Writes results in lines of the caches, and large ones past them.
+//! Streaming (non-temporal) stores for large results, and cache-line alignment for smaller ones.
 //!
-//! Problem: a store reads its line of memory before it changes it, which is for nothing
-//! where the whole line is overwritten, and takes the place of what the cache could keep.
-//! Technique: what is too large to be found in a cache later on is computed a tile at a
-//! time in memory that stays in the first-level cache, and written from there by stores
-//! that don't read. Of smaller results a few elements are computed first, so that the vectors
-//! after them lie on one line each, wherever the memory begins.
+//! Problem: a normal store first reads its cache line from memory, which is wasted where the whole
+//! line is overwritten, and evicts data that the cache could keep.
+//! Technique: a result that is too large to stay in a cache is computed tile by tile in a buffer
+//! that stays in the first-level cache, and written from there by non-temporal stores, which don't
+//! read (Intel 64 and IA-32 Architectures Optimization Reference Manual, on non-temporal stores).
+//! Of smaller results, the elements before the first cache line boundary are computed first, so
+//! that no vector after them crosses a boundary.
+//!
+//! Limits: streaming stores are only used on x86-64, and if the first cache line boundary and the
+//! tiles are at whole elements.
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
@@ -13,26 +17,28 @@ use crate::cost::Cost;
 use crate::exec::simd::LINE;
 use crate::exec::threads::parallel;
 
-/// Results of fewer bytes are left to the caches.
-const LARGE: usize = 1 << 25;
+/// Results of fewer bytes are written by normal stores.
+const MIN_STREAMED_BYTES: usize = 1 << 25;
 
-/// Bytes of a tile.
-const TILE: usize = 1 << 13;
+/// The size of the buffer for a tile, in bytes.
+const STREAMED_TILE_BYTES: usize = 1 << 13;
 
-/// Whether a result is written past the caches.
+/// Returns whether a result is written by streaming stores.
 #[inline]
 #[must_use]
 pub fn is_large(out: &[u8]) -> bool {
-    out.len() >= LARGE
+    out.len() >= MIN_STREAMED_BYTES
 }
 
-/// Less than this is read and written before it would matter where lines begin.
-pub const LINED: usize = 1 << 14;
+/// Results of fewer bytes are computed without aligning them to cache lines: it makes no
+/// difference.
+pub const MIN_BYTES_TO_ALIGN: usize = 1 << 14;
 
-/// How many elements to compute first, so that those of the widest of some memory start with a
-/// line: a vector that lies on two takes two accesses. None where they never do.
+/// The number of elements to compute first, so that the following elements of the stream with the
+/// widest elements begin at a cache line: a vector that crosses a line takes two accesses. Each
+/// stream is its bytes and the width of an element. Returns zero if no element begins at a line.
 #[must_use]
-pub fn lead<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
+pub fn elements_before_line<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
     let (mut widest, mut bytes) = (0, 0);
     for (stream, width) in streams {
         if width > widest {
@@ -42,7 +48,8 @@ pub fn lead<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
     if bytes < LINE && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
 }
 
-/// `parallel::try_fill` for elements that may be computed in any parts, `lead` of them first.
+/// `parallel::try_fill` for elements that may be computed in parts of any size, the first
+/// `head_length` elements before all others.
 ///
 /// # Errors
 ///
@@ -51,48 +58,56 @@ pub fn try_fill<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
-    lead: usize,
+    head_length: usize,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     if !is_large(out) {
-        if lead == 0 || lead >= size || out.len() < LINED {
+        if head_length == 0 || head_length >= size || out.len() < MIN_BYTES_TO_ALIGN {
             return parallel::try_fill(out, size, cost, fill);
         }
-        let (head, body) = out.split_at_mut(out.len() / size * lead);
+        let (head, body) = out.split_at_mut(out.len() / size * head_length);
         fill(0, head)?;
-        return parallel::try_fill(body, size - lead, cost, |start, part| fill(lead + start, part));
+        return parallel::try_fill(body, size - head_length, cost, |start, part| {
+            fill(head_length + start, part)
+        });
     }
     let width = out.len() / size;
-    parallel::try_fill(out, size, cost, |start, part| tiles(part, width, |at, tile| fill(start + at, tile)))
+    parallel::try_fill(out, size, cost, |start, part| {
+        stream_tiles(part, width, |at, tile| fill(start + at, tile))
+    })
 }
 
-/// Fills elements of `width` bytes by calling `fill(first element, tile)`.
-fn tiles<E>(
+/// Fills elements of `width` bytes by calling `fill(first element, tile)`, and copies each tile to
+/// `out` by streaming stores.
+fn stream_tiles<E>(
     out: &mut [u8],
     width: usize,
     mut fill: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let start = out.as_ptr().align_offset(LINE).min(out.len());
-    if !cfg!(target_arch = "x86_64") || !start.is_multiple_of(width) || !TILE.is_multiple_of(width) {
+    if !cfg!(target_arch = "x86_64")
+        || !start.is_multiple_of(width)
+        || !STREAMED_TILE_BYTES.is_multiple_of(width)
+    {
         return fill(0, out);
     }
     let (head, body) = out.split_at_mut(start);
     if !head.is_empty() {
         fill(0, head)?;
     }
-    let mut tile = [0; TILE];
+    let mut tile = [0; STREAMED_TILE_BYTES];
     let _fence = Fence;
-    body.chunks_mut(TILE).enumerate().try_for_each(|(i, out)| {
+    body.chunks_mut(STREAMED_TILE_BYTES).enumerate().try_for_each(|(i, out)| {
         let tile = &mut tile[..out.len()];
-        fill((start + i * TILE) / width, tile)?;
-        write(tile, out);
+        fill((start + i * STREAMED_TILE_BYTES) / width, tile)?;
+        store_streaming(tile, out);
         Ok(())
     })
 }
 
-/// Copies bytes to a place that starts with a line.
+/// Copies bytes to a destination that begins at a cache line.
 #[cfg(target_arch = "x86_64")]
-fn write(from: &[u8], to: &mut [u8]) {
+fn store_streaming(from: &[u8], to: &mut [u8]) {
     use std::arch::x86_64 as arch;
 
     const VECTOR: usize = size_of::<arch::__m128i>();
@@ -100,9 +115,9 @@ fn write(from: &[u8], to: &mut [u8]) {
     let (slots, last) = to.as_chunks_mut::<VECTOR>();
     assert!(slots.as_ptr().cast::<arch::__m128i>().is_aligned(), "starts with a line");
     for (vector, slot) in vectors.iter().zip(slots) {
-        // SAFETY: the instructions are in the baseline, and both arrays have as many bytes;
-        // the slots follow one another from an aligned one. `tiles`, which has them borrowed,
-        // lets others see them when its `Fence` is dropped, and not before.
+        // SAFETY: the instructions are in the baseline of x86-64, and both arrays have the size of
+        // a vector; the first slot is aligned, and so are the slots after it. `stream_tiles`, which
+        // borrows the slots mutably, only returns them after its `Fence` has been dropped.
         unsafe {
             let vector = arch::_mm_loadu_si128(vector.as_ptr().cast());
             arch::_mm_stream_si128(slot.as_mut_ptr().cast(), vector);
@@ -112,17 +127,17 @@ fn write(from: &[u8], to: &mut [u8]) {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn write(from: &[u8], to: &mut [u8]) {
+fn store_streaming(from: &[u8], to: &mut [u8]) {
     to.copy_from_slice(from);
 }
 
-/// Lets others see what has been written, when it is dropped.
+/// Makes the streaming stores visible to other threads when it is dropped.
 struct Fence;
 
 impl Drop for Fence {
     fn drop(&mut self) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the instruction is in the baseline.
+        // SAFETY: the instruction is in the baseline of x86-64.
         unsafe {
             std::arch::x86_64::_mm_sfence();
         }
@@ -136,14 +151,20 @@ mod tests {
     #[test]
     fn fills_all_from_any_address() {
         for width in [1, 2, 4, 8, 16] {
-            for (start, length) in [(0, 3 * TILE), (16, TILE + 16), (1, 5000), (48, 16), (0, 0), (60, 20_004)]
-            {
+            for (start, length) in [
+                (0, 3 * STREAMED_TILE_BYTES),
+                (16, STREAMED_TILE_BYTES + 16),
+                (1, 5000),
+                (48, 16),
+                (0, 0),
+                (60, 20_004),
+            ] {
                 let elements = length / width;
                 let mut memory = vec![0xff; start + elements * width + LINE];
                 let first = memory.as_ptr().align_offset(LINE) + start;
                 let count = elements.min((memory.len() - first) / width);
                 let out = &mut memory[first..first + count * width];
-                let done: Result<(), ()> = tiles(out, width, |at, tile| {
+                let done: Result<(), ()> = stream_tiles(out, width, |at, tile| {
                     for (i, element) in tile.chunks_mut(width).enumerate() {
                         element.fill((at + i) as u8);
                     }
@@ -159,8 +180,8 @@ mod tests {
 
     #[test]
     fn stops_at_an_error() {
-        let mut out = vec![0; 3 * TILE];
-        let done = tiles(&mut out, 1, |at, _| if at > TILE { Err(at) } else { Ok(()) });
+        let mut out = vec![0; 3 * STREAMED_TILE_BYTES];
+        let done = stream_tiles(&mut out, 1, |at, _| if at > STREAMED_TILE_BYTES { Err(at) } else { Ok(()) });
         assert!(done.is_err());
     }
 }

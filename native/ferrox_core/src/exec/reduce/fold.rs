@@ -9,7 +9,7 @@
 
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
-use crate::exec::convert::{CastOf, Map, Narrow};
+use crate::exec::convert::{CastOf, Map, NarrowFloat};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_row, read_ahead};
 
 /// Accumulators side by side: enough vectors to hide the latency of an addition.
@@ -272,12 +272,12 @@ const PIECE: usize = 16 * STRIPES;
 /// Problem: to widen a float by eight times takes three shuffles of each vector, and an f16 a
 /// dozen instructions. Technique: a piece of a row, or some short rows, become f32 first, which
 /// are widened as they are read.
-pub(crate) fn narrow_rows<S: Narrow, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
+pub(crate) fn narrow_rows<S: NarrowFloat, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
     vectorize(NarrowLoop::<S, F> { elements, length, lanes, kinds: std::marker::PhantomData });
 }
 
 #[inline(always)]
-fn widened<'a, S: Narrow>(buffer: &'a mut [[u8; 4]; PIECE], piece: &[S::Bytes]) -> &'a [[u8; 4]] {
+fn widened<'a, S: NarrowFloat>(buffer: &'a mut [[u8; 4]; PIECE], piece: &[S::Bytes]) -> &'a [[u8; 4]] {
     let buffer = &mut buffer[..piece.len()];
     S::widen(piece, buffer);
     buffer
@@ -290,7 +290,7 @@ struct NarrowLoop<'a, S, F> {
     kinds: std::marker::PhantomData<(S, F)>,
 }
 
-impl<S: Narrow, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
+impl<S: NarrowFloat, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
     type Output = ();
 
     #[inline(always)]

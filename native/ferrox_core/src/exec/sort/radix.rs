@@ -196,7 +196,7 @@ pub(in crate::exec) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], b
 /// `sort` of one long row, by several threads if it pays and there is enough to
 /// spare.
 pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
-    let threads = parallel::sharers(keys.len(), cost);
+    let threads = parallel::threads_for(keys.len(), cost);
     if K::vectors(0, 1).is_some() {
         K::by_vectors(keys, spare, threads);
     } else {

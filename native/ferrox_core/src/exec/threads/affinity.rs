@@ -1,20 +1,20 @@
-//! Keeps the pool's threads off the core of the thread that shares its work with them.
+//! CPU affinity: keeps the threads of the pool off the core of the thread that shares its work.
 //!
-//! Problem: a scheduler of the VM that has handed a call to another waits busily for a while. On
-//! a machine of two cores Linux then finds none idle, wakes the thread on the core of who
-//! woke it, and leaves it there until the call is over: two threads take as long as one.
-//! Technique: the pool's threads may be on all cores that the process may use, but the caller's.
-//! A scheduler that waits yields again and again, and one of these threads takes its place.
+//! Problem: a scheduler of the VM that has handed a call to another scheduler spins for a while. On
+//! a machine with two cores, Linux then finds no idle core, wakes the pool's thread on the core of
+//! the thread that woke it, and leaves it there until the call is over: two threads take as long as
+//! one.
+//! Technique: the pool's threads may run on every core that the process may use, except the
+//! caller's. A spinning scheduler yields its core repeatedly, and a thread of the pool takes it.
 //!
-//! Of sixty rounds of calls between which other processes had the cores, two threads on two
-//! cores took as long as one in ten: exp of a million f32 took 0.44 ms on average, and takes
-//! 0.39; nine rounds of ten were below 0.62 ms, and are below 0.42.
+//! Limits: only on Linux, and only for pools of up to `MAX_PINNED_THREADS` threads. A system that
+//! refuses to change the affinity leaves the threads wherever it puts them.
 
 #[cfg(target_os = "linux")]
-pub(in crate::exec) use linux::{keep, register, release};
+pub(in crate::exec) use linux::{keep_off_caller_core, register, release};
 
 #[cfg(not(target_os = "linux"))]
-pub(in crate::exec) use elsewhere::{keep, register, release};
+pub(in crate::exec) use elsewhere::{keep_off_caller_core, register, release};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -23,29 +23,29 @@ mod linux {
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// Threads of a pool that is kept apart, at most: each is told by a call of a microsecond,
-    /// and with more of them one that is late costs little. On two cores, telling eight is
-    /// not felt, even if two callers have it done again and again; on more it was not seen.
-    const MOST: usize = 8;
+    /// The maximum number of threads in a pool whose affinity is set. Every thread takes a system
+    /// call when the caller's core changes, and in a larger pool one late thread costs little.
+    const MAX_PINNED_THREADS: usize = 8;
 
-    /// No core.
-    const NONE: usize = usize::MAX;
+    /// Stands for no core in `AVOIDED_CORE`.
+    const NO_CORE: usize = usize::MAX;
 
     /// The core that the pool's threads are kept off.
-    static AVOIDED: AtomicUsize = AtomicUsize::new(NONE);
+    static AVOIDED_CORE: AtomicUsize = AtomicUsize::new(NO_CORE);
 
-    static POOL: Mutex<Pool> = Mutex::new(Pool { threads: Vec::new(), cores: None, released: 0 });
+    static PINNED_POOL: Mutex<PinnedPool> =
+        Mutex::new(PinnedPool { threads: Vec::new(), cores: None, released: 0 });
 
-    struct Pool {
+    struct PinnedPool {
         threads: Vec<Pid>,
-        /// What the process may use; none if the system doesn't say.
+        /// The cores that the process may use; `None` if the system doesn't tell.
         cores: Option<CpuSet>,
-        /// How many wait for threads that may be anywhere.
+        /// The number of callers that have a `Released`: while there are any, no core is avoided.
         released: usize,
     }
 
-    impl Pool {
-        /// Moves threads off a core. Where that isn't allowed, they are where Linux puts them.
+    impl PinnedPool {
+        /// Moves `threads` off a core. A refusal by the system is ignored.
         fn move_off(&self, core: usize, threads: &[Pid]) {
             let Some(mut cores) = self.cores else { return };
             if core < CpuSet::MAX_CPU {
@@ -58,39 +58,40 @@ mod linux {
             }
         }
 
-        /// Moves all threads off a core.
+        /// Moves all threads of the pool off a core.
         fn avoid(&self, core: usize) {
-            AVOIDED.store(core, Ordering::Relaxed);
+            AVOIDED_CORE.store(core, Ordering::Relaxed);
             self.move_off(core, &self.threads);
         }
     }
 
-    fn with_pool(run: impl FnOnce(&mut Pool)) {
-        run(&mut POOL.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_pinned_pool(run: impl FnOnce(&mut PinnedPool)) {
+        run(&mut PINNED_POOL.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// To be called by each thread of the pool when it starts.
+    /// Adds the calling thread to the pool. Each thread of the pool calls this when it starts.
     pub fn register() {
-        with_pool(|pool| {
-            // Who starts the pool may be a scheduler that is bound to a core; the first thread of
-            // the process isn't.
+        with_pinned_pool(|pool| {
+            // The thread that starts the pool may be a scheduler that is bound to a core. The main
+            // thread of the process isn't bound.
             let process = Pid::from_raw(std::process::id().cast_signed());
             pool.cores = pool.cores.or_else(|| sched_getaffinity(process).ok());
             let thread = gettid();
             pool.threads.push(thread);
-            pool.move_off(AVOIDED.load(Ordering::Relaxed), &[thread]);
+            pool.move_off(AVOIDED_CORE.load(Ordering::Relaxed), &[thread]);
         });
     }
 
-    /// Keeps the `threads` of the pool off the core of the calling thread, which is none of them.
+    /// Keeps the `threads` threads of the pool off the core of the calling thread, which must not
+    /// belong to the pool.
     #[inline]
-    pub fn keep(threads: usize) {
-        if threads > MOST {
+    pub fn keep_off_caller_core(threads: usize) {
+        if threads > MAX_PINNED_THREADS {
             return;
         }
         let core = sched_getcpu();
-        if AVOIDED.load(Ordering::Relaxed) != core {
-            with_pool(|pool| {
+        if AVOIDED_CORE.load(Ordering::Relaxed) != core {
+            with_pinned_pool(|pool| {
                 if pool.released == 0 {
                     pool.avoid(core);
                 }
@@ -98,15 +99,16 @@ mod linux {
         }
     }
 
-    /// Lets the pool's threads be on any core until this is dropped.
+    /// While a value of this type exists, the pool's threads may run on any core.
     pub struct Released;
 
-    /// Lets them, since the calling thread is going to wait for them.
+    /// Lets the pool's threads run on any core, since the calling thread is about to sleep until
+    /// they are done.
     pub fn release() -> Released {
-        with_pool(|pool| {
+        with_pinned_pool(|pool| {
             pool.released += 1;
-            if AVOIDED.load(Ordering::Relaxed) != NONE {
-                pool.avoid(NONE);
+            if AVOIDED_CORE.load(Ordering::Relaxed) != NO_CORE {
+                pool.avoid(NO_CORE);
             }
         });
         Released
@@ -114,7 +116,7 @@ mod linux {
 
     impl Drop for Released {
         fn drop(&mut self) {
-            with_pool(|pool| pool.released -= 1);
+            with_pinned_pool(|pool| pool.released -= 1);
         }
     }
 }
@@ -125,7 +127,7 @@ mod elsewhere {
 
     pub fn register() {}
 
-    pub fn keep(_threads: usize) {}
+    pub fn keep_off_caller_core(_threads: usize) {}
 
     pub fn release() -> Released {
         Released

@@ -1,9 +1,11 @@
-//! Work that threads of a pool may join in, as long as it isn't done.
+//! Fork-join with closing offers: threads of the pool may join in some work until it is done.
 //!
-//! Problem: who shares work of some microseconds, and waits until every thread of the pool has seen
-//! to its share, waits for the last one to wake up: a fraction of a millisecond, or several where
-//! others keep the cores busy. Technique: who comes late finds the offer closed and touches nothing;
-//! only those that have begun are waited for.
+//! Problem: in a plain fork-join, a thread that shares work of a few microseconds waits until every
+//! thread of the pool has woken up, which takes much longer than the work, above all where other
+//! processes keep the cores busy.
+//! Technique: the owner offers its work and works too. When it is done, it closes the offer and
+//! only waits for the threads that have begun. A thread that wakes up later finds the offer closed
+//! and doesn't touch the work.
 
 #![allow(unsafe_code, reason = "threads borrow work that may be gone when they come")]
 
@@ -19,80 +21,82 @@ use rayon_core::ThreadPool;
 use crate::exec::threads::affinity;
 use crate::exec::threads::pool::lock;
 
-/// How long a thread looks whether others are done before it sleeps: as long as it takes to wake up.
-/// (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share hundreds of products,
-/// take a tenth less than if it slept at once.)
-const AWAKE: Duration = Duration::from_micros(50);
+/// How long the owner spins before it sleeps until the other threads are done: about as long as it
+/// takes to wake up. (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share
+/// hundreds of products, take a tenth longer without spinning.)
+const SPIN_DURATION: Duration = Duration::from_micros(50);
 
-/// Set in `Offer::inside` once nobody may begin.
-const CLOSED: usize = 1 << (usize::BITS - 1);
+/// The bit of `Offer::running` that is set when the offer is closed and no thread may begin.
+const OFFER_CLOSED: usize = 1 << (usize::BITS - 1);
 
 struct Offer {
     work: *const (dyn Fn() + Sync),
-    /// How many have begun and aren't done, and `CLOSED`.
-    inside: AtomicUsize,
+    /// The number of threads that have begun and aren't done, and the bit `OFFER_CLOSED`.
+    running: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     owner: Thread,
-    /// Whether that is none of the pool.
-    outside: bool,
+    /// Whether the owner is not a thread of the pool.
+    is_owner_outside: bool,
 }
 
-// SAFETY: `work` points to what is Sync, and is only followed by `join_in`, while it is there.
+// SAFETY: `work` points to a closure that is `Sync`, and only `join_in` dereferences it, while the
+// closure is alive.
 unsafe impl Send for Offer {}
 // SAFETY: as above.
 unsafe impl Sync for Offer {}
 
 impl Offer {
-    /// Joins in, unless it is too late.
+    /// Does the work on the calling thread, unless the offer is closed.
     fn join_in(&self) {
-        let begin = |inside| (inside & CLOSED == 0).then_some(inside + 1);
-        if self.inside.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
+        let begin = |running| (running & OFFER_CLOSED == 0).then_some(running + 1);
+        if self.running.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
             return;
         }
-        // SAFETY: the offer isn't closed, and `close`, which is called before `work` goes, waits for
-        // who is inside.
+        // SAFETY: the offer isn't closed, and `close`, which is called before the closure is
+        // dropped, waits for the threads that have begun, as this one has.
         let work = unsafe { &*self.work };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
             let mut first = lock(&self.panic);
             match &*first {
                 None => *first = Some(panic),
-                // To drop it might panic.
+                // Dropping a second payload might panic.
                 Some(_) => std::mem::forget(panic),
             }
         }
-        if self.inside.fetch_sub(1, Ordering::Release) == CLOSED + 1 {
+        if self.running.fetch_sub(1, Ordering::Release) == OFFER_CLOSED + 1 {
             self.owner.unpark();
         }
     }
 
-    /// Lets nobody begin any more, and waits for those that have.
+    /// Lets no further thread begin, and waits for the threads that have begun.
     fn close(&self) {
-        if self.inside.fetch_or(CLOSED, Ordering::AcqRel) == 0 {
+        if self.running.fetch_or(OFFER_CLOSED, Ordering::AcqRel) == 0 {
             return;
         }
-        let is_any_inside = || self.inside.load(Ordering::Acquire) != CLOSED;
+        let is_any_running = || self.running.load(Ordering::Acquire) != OFFER_CLOSED;
         let mut until = None;
-        while is_any_inside() {
+        while is_any_running() {
             let now = Instant::now();
-            if now >= *until.get_or_insert(now + AWAKE) {
+            if now >= *until.get_or_insert(now + SPIN_DURATION) {
                 break;
             }
             for _ in 0..8 {
                 std::hint::spin_loop();
             }
         }
-        if is_any_inside() {
-            // They may have work for more than one thread.
-            let _released = self.outside.then(affinity::release);
-            while is_any_inside() {
+        if is_any_running() {
+            // The other threads may need the caller's core, which is free while the caller sleeps.
+            let _released = self.is_owner_outside.then(affinity::release);
+            while is_any_running() {
                 thread::park();
             }
         }
     }
 }
 
-/// Does `own` work, while so many threads of a pool, if it has them, do `work` as they come. Returns
-/// when they are done, too, and panics if one of them has.
+/// Calls `own` on the calling thread, while up to `threads` threads of the pool call `work` as they
+/// become free. Returns when the calling thread and every thread that has begun are done; panics if
+/// one of them has panicked.
 pub(in crate::exec) fn offer(
     pool: &ThreadPool,
     threads: usize,
@@ -105,23 +109,23 @@ pub(in crate::exec) fn offer(
             self.0.close();
         }
     }
-    let outside = pool.current_thread_index().is_none();
-    let threads = threads.min(pool.current_num_threads() - usize::from(!outside));
+    let is_owner_outside = pool.current_thread_index().is_none();
+    let threads = threads.min(pool.current_num_threads() - usize::from(!is_owner_outside));
     if threads == 0 {
         return own();
     }
-    if outside {
-        affinity::keep(pool.current_num_threads());
+    if is_owner_outside {
+        affinity::keep_off_caller_core(pool.current_num_threads());
     }
-    // SAFETY: only the lifetime changes, and nobody follows it when `Close` has been dropped, which
-    // is before `work` goes, after a panic too.
+    // SAFETY: only the lifetime changes, and the pointer isn't dereferenced after `Close` has been
+    // dropped, which happens before the closure is dropped, also if `own` panics.
     let work = unsafe { std::mem::transmute::<&(dyn Fn() + Sync), *const (dyn Fn() + Sync)>(work) };
     let offer = Arc::new(Offer {
         work,
-        inside: AtomicUsize::new(0),
+        running: AtomicUsize::new(0),
         panic: Mutex::new(None),
         owner: thread::current(),
-        outside,
+        is_owner_outside,
     });
     let close = Close(&offer);
     for _ in 0..threads {
@@ -170,7 +174,7 @@ mod tests {
             others.wait();
         });
         busy.wait();
-        // The thread has other work, so that it can't begin.
+        // The pool's only thread is busy, so that it can't begin.
         offer(&pool, 1, &|| panic!("nobody should come"), || ());
         busy.wait();
         pool.install(|| ());

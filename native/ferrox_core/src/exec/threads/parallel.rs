@@ -1,8 +1,9 @@
-//! Decides when several threads share work, when work is too long for a scheduler that others wait
-//! for, and splits it.
+//! Splits work into parts and shares them among threads (data parallelism by dynamic
+//! self-scheduling: each thread takes the next part when it is done with one). Decides when sharing
+//! pays, and when work is too long for a normal scheduler of the VM.
 //!
-//! Work is measured in picoseconds of one thread, estimated as elements times
-//! cost per element. How work is split never changes a result.
+//! Work is measured in picoseconds of one thread, estimated as the number of elements times the
+//! cost of an element. The way in which work is split never changes a result.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,118 +18,120 @@ use crate::exec::threads::fork_join::offer;
 use crate::exec::threads::pool::{lock, pool};
 pub use crate::exec::threads::pool::{set_threads, threads};
 
-/// What is estimated to take longer is long. Estimates lean to too much: of what is short, the
-/// longest takes 350 us here, and a millisecond, which is what the VM asks of a call, on a machine
-/// three times slower. To change the scheduler and come back takes 20 to 50 us. (bench/timer.exs.)
-const MAX_SHORT: Work = 500_000_000;
+/// The maximum estimated duration of a short call. The VM asks that a call takes at most a
+/// millisecond: this is half of it, and estimates tend to be too high, so that the limit also holds
+/// on slower machines. Long calls pay for changing to another scheduler and back.
+/// (bench/timer.exs.)
+const MAX_SHORT_WORK: Work = 500_000_000;
 
-/// Work of a thread, at least, where several share some: less is done by the calling thread sooner.
-/// With another that is awake, `exp` and `erfc` of f32 take two threads as long as one from 5 to
-/// 10 us of it on. To wake one up takes the calling thread 7 us, which is of no use then. (`kernels`:
-/// share.)
-const MIN_SHARE: Work = 27_500_000;
+/// The minimum work of each thread that shares an operation: with less work, the calling thread is
+/// done sooner alone, since it takes time to wake up another thread. (`kernels`: share_exp_f32,
+/// share_erfc_f32, which show from which size on two threads are faster than one.)
+const MIN_WORK_PER_THREAD: Work = 27_500_000;
 
-/// Parts for each thread: enough to even out threads that are late.
+/// The number of parts for each thread: enough to balance the load when threads start late.
 const PARTS_PER_THREAD: usize = 4;
 
-/// Work of a part, at most, so that a thread can pause between two.
-const MAX_PART: Work = TURN.as_nanos() as Work * 1_000;
+/// The maximum work of a part: a time slice, so that a thread can pause between two parts.
+const MAX_PART_WORK: Work = TURN.as_nanos() as Work * 1_000;
 
-/// Parts of elements that cost less than this start where a tile does.
-const SMALL: Cost = 20_000;
+/// Elements that cost less than this are split into parts that begin at a multiple of
+/// `TILE_ELEMENTS`; of more expensive elements, a tile may be too much work for one part.
+const MIN_COST_OF_UNALIGNED_PARTS: Cost = 20_000;
 
-/// Threads of the pool that help the one that calls.
+/// A number of threads of the pool that help the calling thread.
 #[derive(Clone, Copy)]
-struct Help {
+struct Helpers {
     pool: &'static ThreadPool,
     threads: usize,
 }
 
-impl Help {
-    /// For an operation of that much work, where it pays.
+impl Helpers {
+    /// The helpers for an operation with this much work; `None` if sharing doesn't pay.
     fn with(work: Work) -> Option<Self> {
-        let threads = most(work) - 1;
-        (threads > 0).then(pool).flatten().map(|pool| Help { pool, threads })
+        let threads = max_threads(work) - 1;
+        (threads > 0).then(pool).flatten().map(|pool| Helpers { pool, threads })
     }
 }
 
-/// How many threads are worth having for so much work.
-fn most(work: Work) -> usize {
-    usize::try_from(work / MIN_SHARE).unwrap_or(usize::MAX).clamp(1, threads().max(1))
+/// The number of threads that pay for this much work, including the calling thread.
+fn max_threads(work: Work) -> usize {
+    usize::try_from(work / MIN_WORK_PER_THREAD).unwrap_or(usize::MAX).clamp(1, threads().max(1))
 }
 
-/// Estimated picoseconds until work is done. Most work that pays is shared, by two threads
-/// at least.
+/// The estimated time until some work is done, in picoseconds. Most work that pays to share is
+/// shared by at least two threads.
 #[must_use]
 pub fn duration(work: Work) -> Work {
     if pays(1, work) { work / 2 } else { work }
 }
 
-/// Whether work should not be done where others wait for the thread.
+/// Returns whether some work is too long for a normal scheduler of the VM.
 #[inline]
 #[must_use]
 pub fn is_long(work: Work) -> bool {
-    work > MAX_SHORT && duration(work) > MAX_SHORT
+    work > MAX_SHORT_WORK && duration(work) > MAX_SHORT_WORK
 }
 
-/// Whether several threads do that much work sooner than one.
+/// Returns whether several threads finish this much work sooner than one thread.
 #[inline]
 #[must_use]
 pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
-    work(elements, cost) >= 2 * MIN_SHARE
+    work(elements, cost) >= 2 * MIN_WORK_PER_THREAD
 }
 
-/// Whether an operation of that much work should use the pool.
+/// Returns whether an operation with this much work should use the pool.
 #[inline]
 #[must_use]
 pub fn pays(elements: usize, cost: Cost) -> bool {
     is_worth_sharing(elements, cost) && threads() > 1
 }
 
-/// Parts that work should be done in: some for each thread that shares it, and none of them longer
-/// than a turn. `alone` if the other threads have work of their own.
+/// The number of parts that work should be split into: several for each thread that shares it, and
+/// none of them longer than a time slice. With `alone`, the other threads are busy, and the parts
+/// are for one thread.
 #[must_use]
 pub fn parts(work: Work, alone: bool) -> usize {
-    shares(work, alone).max(usize::try_from(work.div_ceil(MAX_PART)).unwrap_or(usize::MAX))
+    shares(work, alone).max(usize::try_from(work.div_ceil(MAX_PART_WORK)).unwrap_or(usize::MAX))
 }
 
-/// Parts for the threads that share so much work.
+/// The number of parts that balance the load of the threads that share some work.
 fn shares(work: Work, alone: bool) -> usize {
-    if !alone && pays(1, work) { most(work) * PARTS_PER_THREAD } else { 1 }
+    if !alone && pays(1, work) { max_threads(work) * PARTS_PER_THREAD } else { 1 }
 }
 
-/// How many threads an operation may share its work among.
-pub fn sharers(elements: usize, cost: Cost) -> usize {
-    Help::with(work(elements, cost)).map_or(1, |help| help.threads + 1)
+/// The number of threads that share an operation, including the calling thread.
+pub fn threads_for(elements: usize, cost: Cost) -> usize {
+    Helpers::with(work(elements, cost)).map_or(1, |help| help.threads + 1)
 }
 
-/// Runs two closures side by side, the first on the thread that calls: it is awake already.
+/// Runs two closures in parallel, the first of them on the calling thread.
 pub fn join(mut a: impl FnMut() + Send, mut b: impl FnMut() + Send) {
-    let jobs: [Job<'_>; 2] = [&mut a, &mut b];
-    let help = pool().map(|pool| Help { pool, threads: 1 });
+    let jobs: [JoinClosure<'_>; 2] = [&mut a, &mut b];
+    let help = pool().map(|pool| Helpers { pool, threads: 1 });
     let Ok(()) = share::<_, Infallible>(help, &mut jobs.into_iter(), &|job| {
         job();
         Ok(())
     });
 }
 
-/// Tasks of which each may give rise to others.
+/// A queue of tasks, each of which may add further tasks.
 pub struct Tasks<T> {
     waiting: Mutex<VecDeque<T>>,
-    /// Those that wait and those that are being done.
+    /// The number of tasks that are waiting or running.
     left: AtomicUsize,
 }
 
 impl<T> Tasks<T> {
-    /// Leaves a task to whoever is done with theirs.
+    /// Adds a task, which the next free thread runs.
     pub fn push(&self, task: T) {
         self.left.fetch_add(1, Ordering::Relaxed);
         lock(&self.waiting).push_back(task);
     }
 
-    /// Does tasks until all are done.
+    /// Runs tasks until none is waiting or running.
     fn work(&self, next: fn(&mut VecDeque<T>) -> Option<T>, mut run: impl FnMut(T)) {
-        /// Counts a task as done, after a panic too: the others wait for it.
+        /// Counts a task as done when dropped, also after a panic: the other threads wait for it.
         struct Done<'a>(&'a AtomicUsize);
         impl Drop for Done<'_> {
             fn drop(&mut self) {
@@ -136,12 +139,12 @@ impl<T> Tasks<T> {
             }
         }
         while self.left.load(Ordering::Acquire) > 0 {
-            // The lock is released before the task is done.
+            // The lock is released before the task runs.
             if let Some(task) = { next(&mut lock(&self.waiting)) } {
                 let _done = Done(&self.left);
                 run(task);
             } else {
-                // The next comes within microseconds; to sleep and wake up takes fifty.
+                // The next task comes sooner than a sleeping thread could wake up.
                 for _ in 0..8 {
                     std::hint::spin_loop();
                 }
@@ -151,9 +154,10 @@ impl<T> Tasks<T> {
     }
 }
 
-/// Does a task and those that it gives rise to. The calling thread, which is awake, begins at
-/// once, and takes the task next that came last; threads of the pool, one for each of their
-/// states, take the first, which are the largest where tasks are divided.
+/// Runs a task and all tasks that it adds. The calling thread always takes the newest task; the
+/// helping threads, one for each state of `states`, take the oldest, which is the largest one where
+/// tasks divide work (the order of work stealing: Blumofe and Leiserson 1999, "Scheduling
+/// Multithreaded Computations by Work Stealing").
 pub fn divide<S: Send, T: Send>(
     first: T,
     mut state: S,
@@ -161,7 +165,7 @@ pub fn divide<S: Send, T: Send>(
     run: &(dyn Fn(&mut S, T, &Tasks<T>) + Sync),
 ) {
     let tasks = &Tasks { waiting: Mutex::new(VecDeque::from([first])), left: AtomicUsize::new(1) };
-    let turn = cooperative_yield::turn();
+    let time_slice = cooperative_yield::turn();
     let mut work = || tasks.work(VecDeque::pop_back, |task| run(&mut state, task, tasks));
     let Some(pool) = pool() else { return work() };
     let threads = states.len();
@@ -169,15 +173,15 @@ pub fn divide<S: Send, T: Send>(
     let help = || {
         let state = { lock(&states).next() };
         if let Some(mut state) = state {
-            cooperative_yield::follow(turn);
+            cooperative_yield::follow(time_slice);
             tasks.work(VecDeque::pop_front, |task| run(&mut state, task, tasks));
         }
     };
     offer(pool, threads, &help, work);
 }
 
-/// Fills `out`, of `size` elements, by calling `fill(first element, part)` on
-/// parts of it, in parallel if it pays.
+/// Fills `out`, which has `size` elements, by calling `fill(first element, part)` for parts of it,
+/// in parallel if that pays.
 pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [u8]) + Sync) {
     let Ok(()) = try_fill::<Infallible>(out, size, cost, |start, part| {
         fill(start, part);
@@ -185,7 +189,7 @@ pub fn fill(out: &mut [u8], size: usize, cost: Cost, fill: impl Fn(usize, &mut [
     });
 }
 
-/// `fill` with parts that may fail.
+/// `fill` with a closure that may fail.
 ///
 /// # Errors
 ///
@@ -197,12 +201,13 @@ pub fn try_fill<E: Send>(
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
     let parts = parts(work(size, cost), false).max(out.len() / PIECE);
-    // Parts of small elements start where a tile does.
-    let align = if cost < SMALL { TILE_ELEMENTS } else { 1 };
-    fill_any(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
+    // Parts of cheap elements begin at a tile.
+    let align = if cost < MIN_COST_OF_UNALIGNED_PARTS { TILE_ELEMENTS } else { 1 };
+    fill_parts(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
 }
 
-/// `try_fill` in as few parts as evens out threads, where each takes a while to begin: `fill` pauses.
+/// `try_fill` with as few parts as balance the load of the threads, for closures that take some
+/// time to begin a part. `fill` has to pause by itself, since its parts may be long.
 ///
 /// # Errors
 ///
@@ -213,30 +218,31 @@ pub fn try_fill_shares<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    fill_any(out, size, cost, size.div_ceil(shares(work(size, cost), false)), &fill)
+    fill_parts(out, size, cost, size.div_ceil(shares(work(size, cost), false)), &fill)
 }
 
-/// `try_fill_shares` of elements that are best computed so many together, where each thread gets some.
-pub fn fill_together(
+/// `try_fill_shares` with parts of a multiple of `multiple` elements, which are best computed
+/// together, unless a thread would get no part then.
+pub fn fill_in_multiples(
     out: &mut [u8],
     size: usize,
     cost: Cost,
-    together: usize,
+    multiple: usize,
     fill: impl Fn(usize, &mut [u8]) + Sync,
 ) {
     let shares = shares(work(size, cost), false);
     let chunk = match size.div_ceil(shares) {
-        few if few < together => size.div_ceil(sharers(size, cost)).min(together),
-        many => many.next_multiple_of(together),
+        few if few < multiple => size.div_ceil(threads_for(size, cost)).min(multiple),
+        many => many.next_multiple_of(multiple),
     };
-    let Ok(()) = fill_any::<Infallible>(out, size, cost, chunk, &|start, part| {
+    let Ok(()) = fill_parts::<Infallible>(out, size, cost, chunk, &|start, part| {
         fill(start, part);
         Ok(())
     });
 }
 
-/// Calls `each` with every part in turn, in parallel if so many elements of such
-/// cost make that pay.
+/// Calls `each` with every part, in parallel if that pays for `elements` elements of the given
+/// cost.
 ///
 /// # Errors
 ///
@@ -247,20 +253,20 @@ pub fn try_each<T, E: Send>(
     mut parts: impl DoubleEndedIterator<Item = T> + Send,
     each: impl Fn(T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    share(Help::with(work(elements, cost)), &mut parts, &each)
+    share(Helpers::with(work(elements, cost)), &mut parts, &each)
 }
 
-// What follows would be compiled for every closure, if it took the closures themselves.
+// The functions below take trait objects: generic functions would be compiled for every closure.
 
-type Job<'a> = &'a mut (dyn FnMut() + Send);
-type Part<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
+type JoinClosure<'a> = &'a mut (dyn FnMut() + Send);
+type FillPart<'a, E> = &'a (dyn Fn(usize, &mut [u8]) -> Result<(), E> + Sync);
 
-fn fill_any<E: Send>(
+fn fill_parts<E: Send>(
     out: &mut [u8],
     size: usize,
     cost: Cost,
     chunk: usize,
-    fill: Part<'_, E>,
+    fill: FillPart<'_, E>,
 ) -> Result<(), E> {
     if size == 0 {
         return Ok(());
@@ -269,23 +275,23 @@ fn fill_any<E: Send>(
         return fill(0, out);
     }
     let width = out.len() / size;
-    share(Help::with(work(size, cost)), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
+    share(Helpers::with(work(size, cost)), &mut out.chunks_mut(chunk * width).enumerate(), &|(i, part)| {
         fill(i * chunk, part)
     })
 }
 
-/// Lets each thread of a pool take another of the parts when it is done with one: the calling
-/// thread the first that is left, others the last. So what is read again and again stays, with two
-/// threads, in the cache of the core that read it before.
+/// Lets each thread take the next part when it is done with one: the calling thread takes parts
+/// from the front, helping threads from the back. So with two threads, data that are read
+/// repeatedly stay in the cache of the core that has read them before.
 fn share<T, E: Send>(
-    help: Option<Help>,
+    help: Option<Helpers>,
     parts: &mut (dyn DoubleEndedIterator<Item = T> + Send),
     each: &(dyn Fn(T) -> Result<(), E> + Sync),
 ) -> Result<(), E> {
     let parts = Mutex::new(parts);
     let failure = Mutex::new(None);
     let work = |next: fn(&mut (dyn DoubleEndedIterator<Item = T> + Send)) -> Option<T>| {
-        // The lock is released before the part is worked on.
+        // The lock is released before `each` is called.
         while let Some(part) = { next(*lock(&parts)) } {
             if let Err(error) = each(part) {
                 *lock(&failure) = Some(error);
@@ -294,13 +300,13 @@ fn share<T, E: Send>(
             pause();
         }
     };
-    let turn = cooperative_yield::turn();
+    let time_slice = cooperative_yield::turn();
     let own = || work(|parts| parts.next());
     match help {
-        // The calling thread works as well: it is awake already.
-        Some(Help { pool, threads }) => {
+        // The calling thread works as well.
+        Some(Helpers { pool, threads }) => {
             let theirs = || {
-                cooperative_yield::follow(turn);
+                cooperative_yield::follow(time_slice);
                 work(|parts| parts.next_back());
             };
             offer(pool, threads, &theirs, own);

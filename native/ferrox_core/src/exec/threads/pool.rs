@@ -1,4 +1,4 @@
-//! The pool of threads, and how many of them there are.
+//! The pool of threads, and its size.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -7,13 +7,14 @@ use rayon_core::ThreadPool;
 
 use crate::exec::threads::affinity;
 
+/// The number of threads that `set_threads` asked for; zero means one for each core.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Asking the system takes longer than many an operation.
+/// The number of cores, cached because asking the system takes longer than many operations.
 static CORES: OnceLock<usize> = OnceLock::new();
 static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
 
-/// Sets the number of threads; zero means one for each core. More than that have no effect once
-/// the pool is in use.
+/// Sets the number of threads; zero means one for each core. Once the pool exists, a larger number
+/// than it was made for has no effect.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
@@ -28,9 +29,9 @@ pub fn threads() -> usize {
     }
 }
 
-/// The pool, of a thread less than may work, since who calls works as well. One more, with nothing
-/// to do, would look for work on the core of one that has some. None with one thread, or where
-/// threads can't be had.
+/// The pool. It has one thread less than `threads()`, since the calling thread works as well: one
+/// more thread would search for work on a core that another thread needs. Returns `None` if
+/// `threads()` is one or the system refuses to start threads.
 pub(in crate::exec) fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| {
         let others = threads().checked_sub(1).filter(|&others| others > 0)?;
@@ -43,7 +44,7 @@ pub(in crate::exec) fn pool() -> Option<&'static ThreadPool> {
     .as_ref()
 }
 
-/// The lock, after a panic of who had it too.
+/// Locks a mutex, also if a thread has panicked while it held the lock.
 pub(in crate::exec) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use super::{Job, OP, Sizes};
 use crate::cost::{self, Cost};
 use crate::exec::convert::conversion;
 use crate::exec::gemm::indirect;
-use crate::exec::gemm::indirect::{HEIGHT, Kernel, Panel, Panels, columns};
+use crate::exec::gemm::indirect::{Kernel, PANEL_ROW_MULTIPLE, Panel, PanelFloat, columns};
 use crate::exec::im2col::{Axis, Patches, count_up};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
@@ -84,7 +84,7 @@ pub(super) struct Planes {
 impl Planes {
     /// For filters of so many channels, which are some distance apart in memory; `None` where
     /// there are no instructions for it, or most sums would not be written.
-    pub(super) fn new<T: Panels>(axes: &[Axis], channels: usize, distance: isize) -> Option<Self> {
+    pub(super) fn new<T: PanelFloat>(axes: &[Axis], channels: usize, distance: isize) -> Option<Self> {
         let kernel = Kernel::of::<T>()?;
         let vector = kernel.vector;
         let mut dense = 1;
@@ -154,7 +154,7 @@ impl Planes {
 
     /// Convolves one image, of the channels of all groups, with the filters of each group: the
     /// rows of the result.
-    pub(super) fn convolve<T: Panels>(
+    pub(super) fn convolve<T: PanelFloat>(
         &self,
         (image, dtype): (&Patches<'_>, DType),
         groups: usize,
@@ -172,7 +172,8 @@ impl Planes {
         let aim = parallel::parts(cost::work(size, cost), alone);
         let strips = self.lanes.len().div_ceil(self.kernel.strip);
         let width = strips.div_ceil(aim) * self.kernel.strip;
-        let height = each.div_ceil(aim.div_ceil(strips * groups)).next_multiple_of(HEIGHT).min(ROWS);
+        let height =
+            each.div_ceil(aim.div_ceil(strips * groups)).next_multiple_of(PANEL_ROW_MULTIPLE).min(ROWS);
         let mut parts = Vec::new();
         for (group, rows) in rows.chunks_mut(each).enumerate() {
             for (block, rows) in rows.chunks_mut(height).enumerate() {
@@ -204,7 +205,7 @@ impl Planes {
     }
 
     /// The padded image, in one section or two.
-    fn sections<'a, T: Panels>(
+    fn sections<'a, T: PanelFloat>(
         &'a self,
         (image, dtype): (&Patches<'a>, DType),
         memory: &'a mut Vec<u8>,
@@ -252,7 +253,7 @@ impl Planes {
 }
 
 /// Some columns of the right side.
-struct Section<'a, T: Panels> {
+struct Section<'a, T: PanelFloat> {
     lanes: &'a [u16],
     steps: Cow<'a, [usize]>,
     right: &'a [T::Bytes],

@@ -39,7 +39,7 @@ impl Parts {
         let (width, count, parts) = (dtype.width(), rows.count * window.size, size.div_ceil(PART));
         let mut places = scratch_of::<u16>(rows.op, DType::U16, &[count], count)?;
         let mut values = scratch(rows.op, dtype, &[count], count * width)?;
-        let share = rows.count.div_ceil(parallel::sharers(count, WRITE)).max(1);
+        let share = rows.count.div_ceil(parallel::threads_for(count, WRITE)).max(1);
         let job = Job { rows, window, updates, share };
         let mut counts = vec![0; rows.count.div_ceil(job.share) * parts];
         job.count(parts, &mut counts)?;

@@ -11,8 +11,8 @@ use crate::cost::{self, Cost, Work};
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
 use crate::exec::copy;
-use crate::exec::elementwise::TILE;
-use crate::exec::gemm::small::Small;
+use crate::exec::elementwise::TILE_ELEMENTS;
+use crate::exec::gemm::small::SmallFloat;
 use crate::exec::memory::{filled, scratch, scratch_of};
 use crate::exec::reduce::fold::{fold_columns, is_far};
 use crate::exec::simd::{self, Vectorized};
@@ -174,7 +174,7 @@ fn add_integers<T: Element>(
     let (size, count) = (out.len(), rows.count * window.size);
     // The time of all is least where a thread's updates take as long as adding up the sums does.
     let most = (UPDATE.saturating_mul(count) / size.max(1)).isqrt().max(1);
-    let shares = parallel::sharers(count, WRITE).min(most);
+    let shares = parallel::threads_for(count, WRITE).min(most);
     let mut own = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
     let slots = [&mut *out].into_iter().chain(own.chunks_mut(size.max(1)));
     let slots: Vec<(usize, &mut [T::Bytes])> = slots.enumerate().collect();
@@ -300,7 +300,7 @@ struct Added<'a, T> {
     of: PhantomData<T>,
 }
 
-impl<T: Small> Vectorized for Added<'_, T> {
+impl<T: SmallFloat> Vectorized for Added<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -314,7 +314,7 @@ impl<T: Small> Vectorized for Added<'_, T> {
     }
 }
 
-fn added<T: Small>(elements: &[u8], totals: &[<f64 as Lane>::Bytes], out: &mut [u8]) {
+fn added<T: SmallFloat>(elements: &[u8], totals: &[<f64 as Lane>::Bytes], out: &mut [u8]) {
     simd::dispatch(Added::<T> { elements, totals, out, of: PhantomData });
 }
 
@@ -349,7 +349,7 @@ impl Target<'_> {
     ) -> Result<(), Error> {
         let updates = L::view(updates);
         let size = self.window.size;
-        let tile = (TILE / size).clamp(1, offsets.len());
+        let tile = (TILE_ELEMENTS / size).clamp(1, offsets.len());
         let memory = |dtype: DType| scratch(self.op, dtype, &[tile, size], tile * size * dtype.width());
         let (mut sums, mut lanes) = (memory(lane)?, memory(lane)?);
         let (mut from, mut to) = (memory(self.from)?, memory(self.to)?);

@@ -9,7 +9,7 @@ pub(in crate::ops) mod complex;
 use std::marker::PhantomData;
 
 use crate::dtype::Lane;
-use crate::exec::elementwise::{CHUNK, Kernel, Operand};
+use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::ops::math::f32_functions;
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SeparateRounding, SoftwareFma};
@@ -38,7 +38,7 @@ pub(in crate::ops) trait Function: 'static {
 }
 
 /// Memory that is kept between chunks, because filling it with zeros takes time.
-pub(in crate::ops) type Scratch = [[f64; CHUNK]; 3];
+pub(in crate::ops) type Scratch = [[f64; KERNEL_CHUNK_ELEMENTS]; 3];
 
 #[inline(always)]
 fn load(bytes: F32Bytes) -> f64 {
@@ -146,14 +146,14 @@ impl<F: Function> F32FunctionLoop<'_, '_, F> {
             Operand::Scalar(_) => None,
         });
         let scalars = operands.map(|operand| match operand {
-            Operand::Slice(_) => [[0; 4]; CHUNK],
-            Operand::Scalar(bytes) => [f32::view(bytes)[0]; CHUNK],
+            Operand::Slice(_) => [[0; 4]; KERNEL_CHUNK_ELEMENTS],
+            Operand::Scalar(bytes) => [f32::view(bytes)[0]; KERNEL_CHUNK_ELEMENTS],
         });
-        let (mut results, mut scratch) = ([0.0; CHUNK], [[0.0; CHUNK]; 3]);
-        for (k, out) in self.out.chunks_mut(CHUNK * width).enumerate() {
+        let (mut results, mut scratch) = ([0.0; KERNEL_CHUNK_ELEMENTS], [[0.0; KERNEL_CHUNK_ELEMENTS]; 3]);
+        for (k, out) in self.out.chunks_mut(KERNEL_CHUNK_ELEMENTS * width).enumerate() {
             let results = &mut results[..out.len() / width];
             let [x, y] = [0, 1].map(|i| match slices[i] {
-                Some(slice) => &slice[k * CHUNK..][..results.len()],
+                Some(slice) => &slice[k * KERNEL_CHUNK_ELEMENTS..][..results.len()],
                 None => &scalars[i][..results.len()],
             });
             F::compute_chunk::<A>(x, y, results, &mut scratch);

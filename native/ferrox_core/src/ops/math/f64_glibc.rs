@@ -36,7 +36,7 @@ use self::tables::{EXP_TABLE, LOG_TABLE, POW_LOG_TABLE};
 use crate::Fault;
 use crate::cost::Cost;
 use crate::dtype::Lane;
-use crate::exec::elementwise::{CHUNK, Kernel, Operand};
+use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
 
 /// For fewer elements, calls of the C library are faster than the loop.
@@ -62,7 +62,7 @@ trait GlibcFunction: Sized + 'static {
 struct ChunkedOperands<'a, F> {
     x: &'a [F64Bytes],
     y: &'a [F64Bytes],
-    repeated: [&'a [F64Bytes; CHUNK]; 2],
+    repeated: [&'a [F64Bytes; KERNEL_CHUNK_ELEMENTS]; 2],
     out: &'a mut [F64Bytes],
     function: PhantomData<F>,
 }
@@ -74,8 +74,8 @@ impl<'a, F: GlibcFunction> ChunkedOperands<'a, F> {
     #[inline(always)]
     fn into_chunks(self) -> impl Iterator<Item = (&'a [F64Bytes], &'a [F64Bytes], &'a mut [F64Bytes])> {
         let ChunkedOperands { x, y, repeated, out, .. } = self;
-        out.chunks_mut(CHUNK).enumerate().map(move |(k, out)| {
-            let range = k * CHUNK..k * CHUNK + out.len();
+        out.chunks_mut(KERNEL_CHUNK_ELEMENTS).enumerate().map(move |(k, out)| {
+            let range = k * KERNEL_CHUNK_ELEMENTS..k * KERNEL_CHUNK_ELEMENTS + out.len();
             let [x, y] = [(x, repeated[0]), (y, repeated[1])]
                 .map(|(x, repeated)| x.get(range.clone()).unwrap_or(&repeated[..out.len()]));
             (x, y, out)
@@ -98,14 +98,17 @@ fn replace_nans<F: GlibcFunction>(x: &[F64Bytes], y: &[F64Bytes], out: &mut [F64
 
 /// The table rows for the elements of a chunk, and the index of each row.
 struct TableRows<R> {
-    rows: Aligned<[R; CHUNK]>,
-    indices: Aligned<[u32; CHUNK]>,
+    rows: Aligned<[R; KERNEL_CHUNK_ELEMENTS]>,
+    indices: Aligned<[u32; KERNEL_CHUNK_ELEMENTS]>,
 }
 
 impl<R: Copy> TableRows<R> {
     #[inline(always)]
     fn new(row: R) -> Self {
-        TableRows { rows: Aligned([row; CHUNK]), indices: Aligned([0; CHUNK]) }
+        TableRows {
+            rows: Aligned([row; KERNEL_CHUNK_ELEMENTS]),
+            indices: Aligned([0; KERNEL_CHUNK_ELEMENTS]),
+        }
     }
 
     /// Copies the rows of `table` whose indices are the low bits of `needed`.
@@ -156,7 +159,7 @@ impl<F: GlibcFunction> Vectorized for GlibcLoop<'_, '_, F> {
                 *out = call_library(*x.get(i).unwrap_or(&scalar[0]), *y.get(i).unwrap_or(&scalar[1]));
             }
         } else {
-            let repeated = scalar.map(|value| [value; CHUNK]);
+            let repeated = scalar.map(|value| [value; KERNEL_CHUNK_ELEMENTS]);
             F::compute_chunks(ChunkedOperands {
                 x,
                 y,
@@ -196,7 +199,7 @@ fn matches_c_library<F: GlibcFunction>() -> bool {
         low + (high - low) * ((state >> 11) as f64 / (1_u64 << 53) as f64)
     };
     (0..SAMPLE_CHUNKS).all(|_| {
-        let mut bytes = [[0; 8 * CHUNK]; 3];
+        let mut bytes = [[0; 8 * KERNEL_CHUNK_ELEMENTS]; 3];
         let [out, left, right] = &mut bytes;
         for (x, y) in f64::view_mut(left).iter_mut().zip(f64::view_mut(right)) {
             (*x, *y) = (next(F::SAMPLE_RANGES[0]).store(), next(F::SAMPLE_RANGES[1]).store());
@@ -529,7 +532,8 @@ fn times_log(x: f64, y: f64, [inverse, log, log_low, minus_one]: [f64; 4]) -> (f
 #[inline(always)]
 fn pow<F: GlibcFunction>(chunks: ChunkedOperands<'_, F>) {
     let (mut log_rows, mut rows) = (TableRows::new([0.0; 4]), TableRows::new([0; 2]));
-    let (Aligned(high), Aligned(low)) = (&mut Aligned([[0; 8]; CHUNK]), &mut Aligned([0.0; CHUNK]));
+    let (Aligned(high), Aligned(low)) =
+        (&mut Aligned([[0; 8]; KERNEL_CHUNK_ELEMENTS]), &mut Aligned([0.0; KERNEL_CHUNK_ELEMENTS]));
     for (x, y, out) in chunks.into_chunks() {
         let (high, low) = (&mut high[..x.len()], &mut low[..x.len()]);
         let log_rows = log_rows.look_up(

@@ -8,7 +8,7 @@ use crate::cost::{self, Cost, Work};
 use crate::dtype::Lane;
 use crate::exec::convert::conversion;
 use crate::exec::copy;
-use crate::exec::elementwise::TILE;
+use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::Search;
 use crate::exec::reduce::fold::BLOCK;
@@ -217,12 +217,12 @@ impl Job<'_> {
     /// Searches columns from one on.
     fn columns(&self, start: usize, mut out: &mut [u8]) {
         let width = self.result.width();
-        let mut places = vec![0; TILE.min(out.len() / width) * 4];
+        let mut places = vec![0; TILE_ELEMENTS.min(out.len() / width) * 4];
         let mut position = start;
         while !out.is_empty() {
             // Within one of the axes before.
             let column = position % self.after;
-            let count = TILE.min(self.after - column).min(out.len() / width);
+            let count = TILE_ELEMENTS.min(self.after - column).min(out.len() / width);
             let first = position / self.after * self.reduced * self.after + column;
             let last = first + (self.reduced - 1) * self.after + count;
             let places = &mut places[..count * 4];

@@ -7,7 +7,7 @@
 use crate::dtype::Lane;
 use crate::exec::simd::Aligned;
 use crate::ops::math::f64_glibc::{
-    CHUNK, ChunkedOperands, GlibcFunction, ROUNDING_SHIFT, TableRows, replace_nans,
+    ChunkedOperands, GlibcFunction, KERNEL_CHUNK_ELEMENTS, ROUNDING_SHIFT, TableRows, replace_nans,
 };
 
 /// `pi / 2` as the sum of two numbers, and `2 / pi`.
@@ -123,7 +123,11 @@ fn sine_with_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_l
 #[inline(always)]
 pub(super) fn sine<const COSINE: bool, F: GlibcFunction>(chunks: ChunkedOperands<'_, F>) {
     let mut rows = TableRows::new([0.0; 4]);
-    let Aligned((high, low, kinds)) = &mut Aligned(([0.0; CHUNK], [0.0; CHUNK], [0; CHUNK]));
+    let Aligned((high, low, kinds)) = &mut Aligned((
+        [0.0; KERNEL_CHUNK_ELEMENTS],
+        [0.0; KERNEL_CHUNK_ELEMENTS],
+        [0; KERNEL_CHUNK_ELEMENTS],
+    ));
     for (x, y, out) in chunks.into_chunks() {
         let n = x.len();
         let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
