@@ -13,8 +13,8 @@ defmodule Ferrox.MixProject do
       elixirc_paths: elixirc_paths(Mix.env()),
       elixirc_options: [ferrox_nx: if(hex?(), do: :hex, else: nx_on_code_path())],
       compilers: [:ferrox_native | Mix.compilers()],
-      # Consolidated protocols know only the implementations of dependencies:
-      # an Nx found on the code path would lose its Inspect.
+      # Consolidation collects protocol implementations from the dependencies only. An Nx that
+      # is found on the code path is no dependency, and would lose its implementation of Inspect.
       consolidate_protocols: hex?(),
       deps: if(hex?(), do: deps(), else: []),
       name: "Ferrox",
@@ -53,8 +53,8 @@ defmodule Ferrox.MixProject do
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_env), do: ["lib"]
 
-  # Hex doesn't ask which Elixir a package needs, so it would bring an Nx that
-  # can't be compiled here.
+  # Hex doesn't check which Elixir version a package needs: without the upper limit it would
+  # fetch an Nx that doesn't compile on an older Elixir.
   defp deps do
     nx = if elixir?("1.17.0-dev"), do: ">= 0.9.0", else: ">= 0.9.0 and < 0.11.0"
 
@@ -64,10 +64,12 @@ defmodule Ferrox.MixProject do
     ]
   end
 
-  # Without Hex, Mix refuses a project that has dependencies. Ferrox needs none:
-  # an Nx that is on the code path (ERL_LIBS, or OTP's own library directory) is
-  # used all the same. FERROX_OFFLINE chooses that where Hex is there as well.
-  # No Nx that Ferrox works with runs on an Elixir older than 1.15.
+  # Whether the dependencies are managed by Hex.
+  #
+  # Without Hex, Mix refuses a project that has dependencies. Ferrox requires none: without Hex it
+  # uses an Nx that is on the code path (ERL_LIBS, or the library directory of OTP). The environment
+  # variable FERROX_OFFLINE selects this mode also where Hex is installed. Elixir before 1.15 never
+  # uses Hex here, because no Nx release that Ferrox supports runs on it.
   defp hex? do
     Code.ensure_loaded?(Hex) and elixir?("1.15.0-dev") and
       System.get_env("FERROX_OFFLINE", "") in ["", "0"]
@@ -75,8 +77,10 @@ defmodule Ferrox.MixProject do
 
   defp elixir?(oldest), do: Version.match?(System.version(), ">= #{oldest}")
 
-  # Mix doesn't watch an Nx that isn't a dependency. It compiles everything anew
-  # when a compiler option has changed, so which Nx was found is made one.
+  # The directory and modification time of the Nx on the code path, or nil.
+  #
+  # Mix doesn't notice a change of an Nx that isn't a dependency, but recompiles the project when a
+  # compiler option changes. So project/0 passes this value as a compiler option.
   defp nx_on_code_path do
     with lib when is_list(lib) <- :code.lib_dir(:nx),
          {:ok, %{mtime: mtime}} <- File.stat(Path.join(lib, "ebin/Elixir.Nx.beam")) do

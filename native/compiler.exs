@@ -1,16 +1,17 @@
 defmodule Mix.Tasks.Compile.FerroxNative do
   @moduledoc false
-  # The Mix compiler that builds native/ferrox_nif with cargo and puts the library in priv/native.
+  # A Mix compiler: builds native/ferrox_nif with cargo and copies the library to priv/native.
   #
-  # mix.exs requires this file, which is not in lib/ because it must be loaded before anything of
-  # Ferrox is compiled, also when Ferrox is a dependency. Cargo is asked on every compilation: it
-  # knows best what has changed, and says so in 0.1 s.
+  # mix.exs requires this file. It is not in lib/, because Mix needs this compiler before it
+  # compiles any module of Ferrox, also when Ferrox is a dependency. Cargo runs on every
+  # compilation: cargo itself decides whether anything must be rebuilt, and returns quickly if not.
 
   use Mix.Task.Compiler
 
   @root Path.expand("..", __DIR__)
 
-  # The libraries: that of Ferrox, and in the project's own tests one whose NIF panics.
+  # The libraries to build: Ferrox's own library, and for the tests of this project also a library
+  # with a NIF that panics.
   @libraries if Mix.env() == :test, do: ["ferrox_nif", "panic_nif"], else: ["ferrox_nif"]
 
   @impl true
@@ -19,8 +20,8 @@ defmodule Mix.Tasks.Compile.FerroxNative do
     target = System.get_env("CARGO_BUILD_TARGET")
     target_dir = Path.expand(System.get_env("CARGO_TARGET_DIR") || "target", @root)
 
-    # The directory is named even where it is cargo's default, so that a
-    # `build.target-dir` in the user's own configuration can't move the library.
+    # --target-dir is passed even if it is cargo's default, so that a `build.target-dir` in the
+    # user's cargo configuration doesn't move the library.
     packages = Enum.flat_map(@libraries, &["-p", &1])
     args = ["build", "--profile", "native", "--target-dir", target_dir | packages]
 
@@ -40,8 +41,8 @@ defmodule Mix.Tasks.Compile.FerroxNative do
         :same
 
       :ok ->
-        # On the first compilation of a fresh clone priv/ didn't exist when Mix
-        # linked it into _build.
+        # On the first compilation of a fresh clone, priv/ didn't exist yet when Mix linked it into
+        # _build.
         Mix.Project.build_structure()
         :ok
 
@@ -58,8 +59,8 @@ defmodule Mix.Tasks.Compile.FerroxNative do
   def manifests,
     do: Enum.map(@libraries, &installed(&1, System.get_env("CARGO_BUILD_TARGET")))
 
-  # Cargo's target directory stays: cargo never takes a stale file from it, and
-  # `cargo clean` is there for those who want the space back.
+  # Keeps cargo's target directory: cargo never uses a stale file from it, and `cargo clean` frees
+  # its disk space.
   @impl true
   def clean do
     File.rm_rf!(Path.join(@root, "priv/native"))
@@ -76,8 +77,8 @@ defmodule Mix.Tasks.Compile.FerroxNative do
       )
   end
 
-  # Shows what cargo says as it says it, except the one line that tells that
-  # nothing had to be done.
+  # Runs cargo, prints its output line by line, and returns its exit status. A single line
+  # "Finished ..." is not printed, because then cargo had nothing to build.
   defp cargo(cargo, args) do
     colour = if IO.ANSI.enabled?(), do: "always", else: "never"
 
@@ -123,7 +124,7 @@ defmodule Mix.Tasks.Compile.FerroxNative do
     end
   end
 
-  # The VM looks for .dll on Windows and for .so everywhere else, macOS included.
+  # The VM loads a .dll on Windows, and a .so on all other systems, macOS included.
   defp installed(library, target) do
     extension = if platform(target) == :windows, do: "dll", else: "so"
     Path.join(@root, "priv/native/#{library}.#{extension}")
@@ -145,8 +146,8 @@ defmodule Mix.Tasks.Compile.FerroxNative do
     end
   end
 
-  # A running VM may have the old library mapped: it is replaced by a rename,
-  # never written over.
+  # Replaces the library by renaming a new file, and never overwrites it in place, because a running
+  # VM may have the old file mapped into memory.
   defp install(built, installed) do
     temporary = "#{installed}.#{System.pid()}"
 

@@ -1,106 +1,106 @@
 defmodule Ferrox.Backend do
   @moduledoc """
-  A backend of Nx on Ferrox's native code, for Nx 0.9.2 and 0.13.1.
+  An `Nx.Backend` that computes with Ferrox's native code, for Nx 0.9.2 and 0.13.1.
 
-  Make it the default of an application or of a process:
+  To make it the default backend of an application (in its configuration), of all processes of a
+  running system, or of one process:
 
       config :nx, default_backend: Ferrox.Backend
       Nx.global_default_backend(Ferrox.Backend)
       Nx.default_backend(Ferrox.Backend)
 
-  A tensor's data are an ordinary binary, laid out as `Nx.BinaryBackend` lays it
-  out, so transfers between the two cost nothing, and the operands of an operation
-  may be on either.
+  The data of a tensor are an ordinary binary with the layout of `Nx.BinaryBackend`. So transfers
+  between the two backends copy nothing, and the operands of one operation may be on either of
+  them.
 
-  Results are those of `Nx.BinaryBackend`, with these deliberate differences:
+  The results are those of `Nx.BinaryBackend`, with these deliberate differences:
 
-    1. Floats follow IEEE 754 where Elixir's arithmetic raises (overflow gives an
-       infinity, division by zero an infinity or NaN) and where it has rules of its
-       own for infinities and NaN: the sign of a number divided by an infinity, `atan2`,
-       `phase` and `tanh` of infinities, `pow` with an infinite or NaN operand, the `abs` of
-       complex numbers with a NaN.
-    2. bf16, f8 and f16 results are rounded once, to nearest with ties to even; there
-       bf16 and f8 are truncated and f16 is rounded twice. f8_e4m3fn rounds ties to
-       even too.
-    3. `Nx.sign/1` of NaN is NaN and of a negative infinity -1; there both are 1.
-       `Nx.clip/3` keeps NaN; there it becomes the lower bound.
-    4. Functions have their accurate value where Nx or Complex has a formula that loses
-       digits: `Nx.expm1/1`, `Nx.log1p/1`, `Nx.cbrt/1` and `Nx.erf_inv/1` of f64, and all
-       functions of complex numbers, whose special values and branch cuts are those of C's
-       Annex G. Other functions may differ in the last place; `exp`, `log`, `pow` and the
-       circular functions of f64 are the C library's, as there. A zero keeps its sign in
-       functions that are odd and in `Nx.round/1`. `Nx.add/2` and its kin round once where
-       an integer meets f32 or a narrower float; there an f64 in between rounds, too.
-    5. Integer division by zero, negative exponents of integers and negative shifts
-       raise an `ArgumentError` that says so, and so do `Nx.sign/1` of complex numbers
-       and `Nx.atan2/2` of numbers with an imaginary part.
-    6. The subnormal numbers of f8, and up to Nx 0.9 its zeros, have their value;
-       there they are misread.
-    7. Complex zeros are false in `Nx.all/2` and `Nx.select/3`; there they are true.
-    8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and windows of floats may add up in
-       another order, windows along their last axis first. Large products of matrices
-       and convolutions of f32 and narrower types are computed in f32, and if one part
-       of a complex element is not finite the other may be NaN. Cumulative sums and
-       products are accumulated from left to right in 64 bits and rounded once an
-       element, where Nx adds up pairs in the type of the tensor; sums of f64 carry along
-       what is rounded off. Of zeros of either sign, cumulative minima and maxima keep
-       the first.
-    9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add
-       up values exactly; there both go through 32-bit numbers. With padding they put
-       values where Nx 0.13 does, in Nx 0.9 as well. Windows and kernels that are
-       larger than the padded tensor raise an `ArgumentError`.
-    10. `Nx.all_close/3` compares exact distances of integers, which wrap around there,
-        and distances of floats in f64.
-    11. The function of `Nx.window_reduce/5` is given scalar tensors, as Nx says; there it
-        is given numbers. The accumulator, which is also what lies outside of the tensor,
-        must be a value of the tensor's type.
-    12. Operations on types of 2 and 4 bits work where they fail there: counting leading
-        zeros, and the cumulative operations.
-    13. `Nx.pad/3` gives the type that Nx says, the tensor's and the padding value's
-        merged, and may cut off more than an axis has, if padding is left; there the
-        tensor's type stays, whatever the padding, and cutting off too much raises. A
-        result without elements raises an `ArgumentError`, also that of `Nx.irfft/2` of
-        one element without a length.
-    14. `Nx.indexed_add/4` and `Nx.indexed_put/4` with updates smaller than two or more
-        axes of the target are for the start of each of these axes; there they are for as
-        many elements in a row.
-    15. Fourier transforms are right along every axis, and of length one; there those
-        of real tensors of length one fail, and the axes before the last two are mixed
+    1. Floats follow IEEE 754 where Elixir's arithmetic raises (an overflow gives an infinity, a
+       division by zero an infinity or NaN), and where `Nx.BinaryBackend` has rules of its own for
+       infinities and NaN: the sign of a number divided by an infinity; `atan2`, `phase` and `tanh`
+       of infinities; `pow` with an infinite or NaN operand; `abs` of complex numbers with a NaN.
+    2. Results of type bf16, f8, f16 and f8_e4m3fn are rounded once, to nearest with ties to even.
+       `Nx.BinaryBackend` truncates bf16 and f8, rounds f16 twice, and rounds ties of f8_e4m3fn
+       differently.
+    3. `Nx.sign/1` of NaN is NaN, and of a negative infinity -1; on `Nx.BinaryBackend` both are 1.
+       `Nx.clip/3` keeps NaN; `Nx.BinaryBackend` replaces it by the lower bound.
+    4. Functions have their accurate value where the formula of Nx or of the `complex` package loses
+       digits: `Nx.expm1/1`, `Nx.log1p/1`, `Nx.cbrt/1` and `Nx.erf_inv/1` of f64, and all functions
+       of complex numbers, whose special values and branch cuts are those of Annex G of the C
+       standard. Other functions may differ in the last place; `exp`, `log`, `pow` and the circular
+       functions of f64 are those of the C library, as on `Nx.BinaryBackend`. A zero keeps its sign
+       in odd functions and in `Nx.round/1`. `Nx.add/2` and the other arithmetic operations round
+       once where an integer meets f32 or a narrower float; `Nx.BinaryBackend` also rounds to f64
+       in between.
+    5. An integer division by zero, a negative exponent of integers and a negative shift raise an
+       `ArgumentError` that says so. `Nx.sign/1` of complex numbers and `Nx.atan2/2` of numbers with
+       an imaginary part also raise an `ArgumentError`.
+    6. The subnormal numbers and zeros of f8 have their value; `Nx.BinaryBackend` misreads the
+       subnormal numbers, and up to Nx 0.9 also the zeros.
+    7. Complex zeros are false in `Nx.all/2` and `Nx.select/3`; on `Nx.BinaryBackend` they are true.
+    8. Sums, products, `Nx.dot/2`, `Nx.conv/3` and window operations of floats may combine the
+       elements in another order; windows are reduced along their last axis first. Large matrix
+       products and convolutions of f32 and narrower types are computed in f32. If one part of a
+       complex element is not finite, the other part of the result may be NaN. Cumulative sums and
+       products are accumulated from left to right in 64 bits, and each element is rounded once; Nx
+       combines pairs in the type of the tensor. Cumulative sums of f64 also carry along the
+       rounding error. Of zeros of either sign, cumulative minima and maxima keep the first.
+    9. `Nx.window_scatter_max/5` and `Nx.window_scatter_min/5` compare elements and add values
+       exactly; `Nx.BinaryBackend` converts both to 32-bit numbers. With padding, values are put
+       where Nx 0.13 puts them, also with Nx 0.9. Windows and kernels that are larger than the
+       padded tensor raise an `ArgumentError`.
+    10. `Nx.all_close/3` compares exact distances of integers, which wrap around on
+        `Nx.BinaryBackend`, and distances of floats in f64.
+    11. `Nx.window_reduce/5` calls its function with scalar tensors, as the documentation of Nx says;
+        `Nx.BinaryBackend` calls it with numbers. The accumulator, which is also the value of the
+        padding, must be a value of the tensor's type.
+    12. These operations work on types of 2 and 4 bits, and fail on `Nx.BinaryBackend`: counting
+        leading zeros, and the cumulative operations.
+    13. `Nx.pad/3` gives the type that the documentation of Nx says: the types of the tensor and of
+        the padding value, merged. `Nx.BinaryBackend` keeps the tensor's type. A negative padding
+        may remove more elements than an axis has, if the padding at the other end makes up for
+        them; `Nx.BinaryBackend` raises. A result without elements raises an `ArgumentError`, as
+        does `Nx.irfft/2` of one element without a `:length`.
+    14. If the updates of `Nx.indexed_add/4` or `Nx.indexed_put/4` are smaller than two or more axes
+        of the target, they apply to the start of each of these axes; `Nx.BinaryBackend` applies
+        them to the same number of consecutive elements.
+    15. Fourier transforms are right along every axis and for length one; on `Nx.BinaryBackend`
+        transforms of real tensors of length one fail, and the axes before the last two are mixed
         up. Transforms along two axes round once.
-    16. Factorizations are as accurate as LAPACK's, whatever `:eps` and `:max_iter`, and
-        have its range: a value becomes zero only where it can't be told from rounding
-        of its own row and column, singular values don't lose half of their digits, and
-        the vectors of zero ones are orthonormal. Determinants of two and three rows are
-        accurate, and others as elimination with pivots gives them; none over- or
-        underflows on the way. Signs of eigenvectors and singular vectors: the largest
+    16. Factorizations have the accuracy and the range of LAPACK, whatever `:eps` and `:max_iter`
+        are. A value becomes zero only if it can't be told from the rounding errors of its own row
+        and column, singular values don't lose half of their digits, and the vectors that belong to
+        zero singular values are orthonormal. Determinants of two and three rows are accurate, and
+        larger ones are those of Gaussian elimination with pivoting; no intermediate value overflows
+        or underflows. The signs of eigenvectors and singular vectors are such that the largest
         component of each eigenvector, or right singular vector, is positive.
-        Well-conditioned matrices of f32 no larger than those in Nx's documentation
-        (eigenvectors and singular vectors up to 3, or 4 of the longer side) go through
-        the steps of `Nx.LinAlg` of the same release, natively, and have its digits and
-        signs; so do thin decompositions of integers with two columns, whose left
-        vectors are then up to 192 roundings from orthonormal.
-    17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. Eigenvalues, singular
+        Well-conditioned f32 matrices that are no larger than those in the documentation of Nx
+        (for eigenvectors and singular vectors: up to 3, and up to 4 along the longer side) are
+        computed natively by the same steps as `Nx.LinAlg` of the release in use, and have its
+        digits and signs. So are thin decompositions of integer matrices with two columns, whose
+        left vectors are then orthonormal up to 192 roundings.
+    17. `Nx.LinAlg.eigh/2` takes the Hermitian part of its argument. The eigenvalues, singular
         values and QR factors of a matrix that isn't finite are NaN.
-    18. `Nx.Random.normal/4` of type bf16 gives a negative infinity once in about 128 numbers:
-        the least argument that Nx gives `Nx.erf_inv/1` there is the one above -1 of f16, which
-        rounds to -1 in bf16 and is truncated to a number above -1 there. Draw f32 and round:
+    18. `Nx.Random.normal/4` of type bf16 gives a negative infinity once in about 128 numbers. The
+        reason: the smallest argument that Nx passes to `Nx.erf_inv/1` is the f16 value next to -1,
+        which rounds to -1 in bf16, while `Nx.BinaryBackend` truncates it to a number above -1. To
+        avoid it, draw f32 numbers and round them:
         `Nx.Random.normal(key, 0.0, 1.0, type: :f32)`, then `Nx.as_type(tensor, :bf16)`.
 
-  Reductions with an Elixir function call it once an element. Pointers are refused, as
-  there: the VM moves and frees the data of a tensor as it sees fit.
+  Reductions with an Elixir function call the function once for each element. Pointers are refused,
+  as on `Nx.BinaryBackend`: the VM moves and frees the data of a tensor as it sees fit.
 
   ## Other nodes
 
-  A tensor crosses to another node by ordinary distribution, but a node without Ferrox has no
-  module that could do anything with it, `inspect/2` included. Send what
-  `Nx.backend_transfer(tensor, Nx.BinaryBackend)` gives, which copies nothing. A serving that
-  answers requests from other nodes does so in the function given to
-  `Nx.Serving.distributed_postprocessing/2`. See the guide on backends.
+  A tensor can be sent to another node like any other term, but a node without Ferrox has no
+  `Ferrox.Backend` module, and can't use the tensor: even `inspect/2` fails. Send the result of
+  `Nx.backend_transfer(tensor, Nx.BinaryBackend)` instead, which copies nothing. A serving that
+  answers requests of other nodes can do so in the function given to
+  `Nx.Serving.distributed_postprocessing/2`. See the guide on the backend.
 
   ## Inspection
 
-  Tensors show `Ferrox.Backend` when inspected, unless configured off at compile
-  time:
+  Inspected tensors show `Ferrox.Backend`. To turn this off, configure at compile time:
 
       config :ferrox, :add_backend_on_inspect, false
 
@@ -111,15 +111,22 @@ defmodule Ferrox.Backend do
   alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg}
   alias Ferrox.{Native, Numbers}
 
+  # Ferrox compiles without Nx, and the releases of Nx have different callbacks. So the functions
+  # below have no `@impl true`: the compiler would warn wherever a function isn't a callback.
   if Code.ensure_loaded?(Nx.Backend), do: @behaviour(Nx.Backend)
 
   @enforce_keys [:state]
   defstruct [:state]
 
-  @typedoc "The data, as `Nx.to_binary/1` gives them."
+  @typedoc "The data of a tensor, as `Nx.to_binary/1` returns them."
   @type t :: %__MODULE__{state: bitstring}
 
+  @typep tensor :: Nx.Tensor.t()
+  @typep number_term :: Numbers.number_term()
+  @typep axis :: non_neg_integer
+
   @doc false
+  @spec init(keyword) :: []
   def init([]), do: []
 
   def init(opts) do
@@ -129,102 +136,122 @@ defmodule Ferrox.Backend do
   ## Creation
 
   @doc false
+  @spec constant(tensor, number_term, keyword) :: tensor
   def constant(%{type: type, shape: shape} = out, number, _opts) do
     scalar = Numbers.constant(number, type)
     put(out, if(shape == {}, do: scalar, else: Native.broadcast(shape, [], {type, {}, scalar})))
   end
 
   @doc false
+  @spec from_binary(tensor, binary, keyword) :: tensor
   def from_binary(out, binary, _opts), do: put(out, binary)
 
   @doc false
+  @spec iota(tensor, axis | nil, keyword) :: tensor
   def iota(%{type: type, shape: shape} = out, axis, _opts),
     do: put(out, Native.iota(type, shape, axis))
 
   @doc false
+  @spec eye(tensor, keyword) :: tensor
   def eye(%{type: type, shape: shape} = out, _opts), do: put(out, Native.eye(type, shape))
 
   ## Transfer and reading
 
   @doc false
+  @spec backend_copy(tensor, module, keyword) :: tensor
   def backend_copy(tensor, backend, _opts) when backend in [__MODULE__, Nx.Tensor], do: tensor
 
   def backend_copy(%{data: %{state: state}} = tensor, backend, opts),
     do: backend.from_binary(tensor, state, opts)
 
   @doc false
+  @spec backend_transfer(tensor, module, keyword) :: tensor
   def backend_transfer(tensor, backend, opts), do: backend_copy(tensor, backend, opts)
 
-  @pointers "Ferrox.Backend has no pointers: the data of a tensor are a binary that the VM " <>
-              "moves and frees as it sees fit, so that no address of it stays valid, and memory " <>
-              "at an address from elsewhere can't be checked; use Nx.to_binary/1 and Nx.from_binary/3"
+  @no_pointers_message "Ferrox.Backend has no pointers: the data of a tensor are a binary that the VM " <>
+                         "moves and frees as it sees fit, so that no address of it stays valid, and memory " <>
+                         "at an address from elsewhere can't be checked; use Nx.to_binary/1 and Nx.from_binary/3"
 
   @doc false
+  @spec from_pointer(term, term, term, term, term) :: no_return
   def from_pointer(_pointer, _type, _shape, _backend_opts, _opts),
-    do: raise(ArgumentError, @pointers)
+    do: raise(ArgumentError, @no_pointers_message)
 
   @doc false
-  def to_pointer(_tensor, _opts), do: raise(ArgumentError, @pointers)
+  @spec to_pointer(term, term) :: no_return
+  def to_pointer(_tensor, _opts), do: raise(ArgumentError, @no_pointers_message)
 
-  # The garbage collector knows the data; there is nothing to free by hand.
+  # The garbage collector frees the data; there is nothing to free by hand.
   @doc false
+  @spec backend_deallocate(tensor) :: :ok
   def backend_deallocate(_tensor), do: :ok
 
   @doc false
+  @spec to_binary(tensor, non_neg_integer) :: bitstring
   def to_binary(%{type: {_, bits}, data: %{state: state}}, limit) do
-    if limit * bits == bit_size(state), do: state, else: part(state, 0, limit * bits)
+    if limit * bits == bit_size(state), do: state, else: slice_bits(state, 0, limit * bits)
   end
 
   @doc false
+  @spec to_batched(tensor, tensor, keyword) :: Enumerable.t()
   def to_batched(%{shape: batch_shape, type: {_, bits}} = out, %{shape: shape} = tensor, opts) do
     state = tensor.data.state
-    [size, available] = Enum.map([batch_shape, shape], &elem(&1, 0))
+    [batch_size, size] = Enum.map([batch_shape, shape], &elem(&1, 0))
     batch_bits = Native.size(batch_shape) * bits
-    full = div(available, size)
-    repeats? = rem(available, size) != 0 and opts[:leftover] == :repeat
+    full_batches = div(size, batch_size)
+    repeat? = rem(size, batch_size) != 0 and opts[:leftover] == :repeat
 
-    Stream.map(0..if(repeats?, do: full, else: full - 1)//1, fn
-      ^full ->
-        # What is missing of the last batch is taken from the start.
-        rest = bit_size(state) - full * batch_bits
-        tail = part(state, full * batch_bits, rest)
-        put(out, <<tail::bitstring, part(state, 0, batch_bits - rest)::bitstring>>)
+    Stream.map(0..if(repeat?, do: full_batches, else: full_batches - 1)//1, fn
+      ^full_batches ->
+        # The last batch is filled up with elements from the start of the tensor.
+        leftover_bits = bit_size(state) - full_batches * batch_bits
+        leftover = slice_bits(state, full_batches * batch_bits, leftover_bits)
+        repeated = slice_bits(state, 0, batch_bits - leftover_bits)
+        put(out, <<leftover::bitstring, repeated::bitstring>>)
 
       i ->
-        put(out, part(state, i * batch_bits, batch_bits))
+        put(out, slice_bits(state, i * batch_bits, batch_bits))
     end)
   end
 
-  defp part(bits, start, length) do
-    <<_::bitstring-size(start), part::bitstring-size(length), _::bitstring>> = bits
-    part
+  defp slice_bits(bits, start, length) do
+    <<_::bitstring-size(start), slice::bitstring-size(length), _::bitstring>> = bits
+    slice
   end
 
   @doc false
+  @spec inspect(tensor, Inspect.Opts.t()) :: Inspect.Algebra.t()
   def inspect(%{shape: shape} = tensor, opts) do
     size = Native.size(shape)
     limit = if opts.limit == :infinity, do: size, else: min(opts.limit + 1, size)
-    sign(apply(Nx.Backend, :inspect, [tensor, to_binary(tensor, limit), opts]))
+    add_backend_name(apply(Nx.Backend, :inspect, [tensor, to_binary(tensor, limit), opts]))
   end
 
   if Application.compile_env(:ferrox, :add_backend_on_inspect, true) do
-    defp sign(document),
+    defp add_backend_name(document),
       do: Inspect.Algebra.concat(["Ferrox.Backend", Inspect.Algebra.line(), document])
   else
-    defp sign(document), do: document
+    defp add_backend_name(document), do: document
   end
 
   ## Type and shape
 
   @doc false
+  @spec as_type(tensor, tensor) :: tensor
   def as_type(%{type: type} = out, %{type: type} = tensor), do: put(out, tensor.data.state)
   def as_type(%{type: type} = out, tensor), do: put(out, Native.as_type(type, operand(tensor)))
 
-  # These only change how the data are read.
+  # These operations keep the data, and change only the type or shape of the tensor.
   for {name, arity} <- [bitcast: 2, reshape: 2, squeeze: 3] do
     rest = Macro.generate_arguments(arity - 2, __MODULE__)
 
     @doc false
+    @spec unquote(name)(
+            tensor,
+            tensor,
+            unquote_splicing(List.duplicate(quote(do: term), arity - 2))
+          ) ::
+            tensor
     def unquote(name)(out, tensor, unquote_splicing(rest)) do
       _ = unquote(rest)
       put(out, tensor.data.state)
@@ -232,39 +259,49 @@ defmodule Ferrox.Backend do
   end
 
   @doc false
+  @spec broadcast(tensor, tensor, tuple, [axis]) :: tensor
   def broadcast(out, tensor, shape, axes),
     do: put(out, Native.broadcast(shape, axes, operand(tensor)))
 
   @doc false
+  @spec transpose(tensor, tensor, [axis]) :: tensor
   def transpose(%{shape: shape} = out, tensor, axes),
     do: put(out, Native.transpose(shape, axes, operand(tensor)))
 
   @doc false
+  @spec reverse(tensor, tensor, [axis]) :: tensor
   def reverse(%{shape: shape} = out, tensor, axes),
     do: put(out, Native.reverse(shape, axes, operand(tensor)))
 
   @doc false
+  @spec slice(tensor, tensor, [integer | tensor], [pos_integer], [pos_integer]) :: tensor
   def slice(%{shape: shape} = out, tensor, starts, lengths, strides) do
-    starts = starts(starts, Tuple.to_list(tensor.shape), lengths)
+    starts = clamp_starts(starts, Tuple.to_list(tensor.shape), lengths)
     put(out, Native.slice(shape, starts, lengths, strides, operand(tensor)))
   end
 
-  # Moved so that what is sliced is within the shape.
-  defp starts([start | starts], [dim | dims], [length | lengths]),
-    do: [start |> index() |> max(0) |> min(dim - length) | starts(starts, dims, lengths)]
+  # The starts, moved so that the slice lies within the tensor.
+  defp clamp_starts([start | starts], [size | sizes], [length | lengths]) do
+    start = start |> start_to_integer() |> max(0) |> min(size - length)
+    [start | clamp_starts(starts, sizes, lengths)]
+  end
 
-  defp starts([], [], []), do: []
+  defp clamp_starts([], [], []), do: []
 
-  # A start may be computed, and then is a tensor.
-  defp index(integer) when is_integer(integer), do: integer
-  defp index(%{type: type, data: %{state: state}}), do: hd(Numbers.decode(state, type, 1))
+  # The start of a slice is an integer or a scalar tensor.
+  defp start_to_integer(integer) when is_integer(integer), do: integer
+
+  defp start_to_integer(%{type: type, data: %{state: state}}),
+    do: hd(Numbers.decode(state, type, 1))
 
   @doc false
+  @spec concatenate(tensor, [tensor], axis) :: tensor
   def concatenate(%{type: type, shape: shape} = out, tensors, axis) do
     put(out, Native.concatenate(type, shape, axis, Enum.map(tensors, &cast(&1, type))))
   end
 
   @doc false
+  @spec stack(tensor, [tensor], axis) :: tensor
   def stack(%{type: type, shape: shape} = out, tensors, axis) do
     operands =
       for tensor <- tensors do
@@ -287,6 +324,7 @@ defmodule Ferrox.Backend do
 
   for op <- @binary_ops do
     @doc false
+    @spec unquote(op)(tensor, tensor, tensor) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, left, right),
       do: put(out, Native.binary(unquote(op), type, shape, operand(left), operand(right)))
   end
@@ -299,22 +337,26 @@ defmodule Ferrox.Backend do
 
   for op <- @unary_ops do
     @doc false
+    @spec unquote(op)(tensor, tensor) :: tensor
     def unquote(op)(%{type: type} = out, tensor),
       do: put(out, Native.unary(unquote(op), type, operand(tensor)))
   end
 
   @doc false
+  @spec select(tensor, tensor, tensor, tensor) :: tensor
   def select(%{type: type, shape: shape} = out, pred, on_true, on_false) do
     put(out, Native.select(type, shape, operand(pred), operand(on_true), operand(on_false)))
   end
 
   @doc false
+  @spec clip(tensor, tensor, tensor, tensor) :: tensor
   def clip(%{type: type, shape: shape} = out, tensor, min, max),
     do: put(out, Native.clip(type, shape, operand(tensor), operand(min), operand(max)))
 
   ## Indices, sorts and padding
 
   @doc false
+  @spec pad(tensor, tensor, tensor, [{integer, integer, non_neg_integer}]) :: tensor
   def pad(%{type: type, shape: shape} = out, tensor, value, paddings) do
     if Enum.any?(Tuple.to_list(shape), &(&1 < 1)) do
       raise ArgumentError,
@@ -326,17 +368,20 @@ defmodule Ferrox.Backend do
   end
 
   @doc false
+  @spec put_slice(tensor, tensor, [integer | tensor], tensor) :: tensor
   def put_slice(%{type: type} = out, tensor, starts, slice) do
-    starts = starts(starts, Tuple.to_list(tensor.shape), Tuple.to_list(slice.shape))
+    starts = clamp_starts(starts, Tuple.to_list(tensor.shape), Tuple.to_list(slice.shape))
     put(out, Native.put_slice(type, starts, operand(tensor), operand(slice)))
   end
 
   @doc false
+  @spec gather(tensor, tensor, tensor, keyword) :: tensor
   def gather(%{shape: shape} = out, tensor, indices, opts),
     do: put(out, Native.gather(shape, opts[:axes], operand(tensor), operand(indices)))
 
   for op <- [:indexed_add, :indexed_put] do
     @doc false
+    @spec unquote(op)(tensor, tensor, tensor, tensor, keyword) :: tensor
     def unquote(op)(%{type: type} = out, target, indices, updates, opts) do
       {target, indices, updates} = {operand(target), operand(indices), operand(updates)}
       put(out, Native.indexed(unquote(op), type, opts[:axes], target, indices, updates))
@@ -344,22 +389,27 @@ defmodule Ferrox.Backend do
   end
 
   @doc false
+  @spec take(tensor, tensor, tensor, keyword) :: tensor
   def take(%{shape: shape} = out, tensor, indices, opts),
     do: put(out, Native.take(shape, opts[:axis], operand(tensor), operand(indices)))
 
   @doc false
+  @spec take_along_axis(tensor, tensor, tensor, keyword) :: tensor
   def take_along_axis(out, tensor, indices, opts),
     do: put(out, Native.take_along_axis(opts[:axis], operand(tensor), operand(indices)))
 
   @doc false
+  @spec sort(tensor, tensor, keyword) :: tensor
   def sort(out, tensor, opts),
     do: put(out, Native.sort(opts[:axis], opts[:direction] == :desc, operand(tensor)))
 
   @doc false
+  @spec argsort(tensor, tensor, keyword) :: tensor
   def argsort(%{type: type} = out, tensor, opts),
     do: put(out, Native.argsort(type, opts[:axis], opts[:direction] == :desc, operand(tensor)))
 
   @doc false
+  @spec top_k({tensor, tensor}, tensor, keyword) :: {tensor, tensor}
   def top_k({values, %{type: type, shape: shape} = indices}, tensor, _opts) do
     indices = put(indices, Native.top_k(type, shape, operand(tensor)))
     {take_along_axis(values, tensor, indices, axis: tuple_size(shape) - 1), indices}
@@ -369,6 +419,7 @@ defmodule Ferrox.Backend do
 
   for op <- [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
     @doc false
+    @spec unquote(op)(tensor, tensor, keyword) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, tensor, opts) do
       put(out, Native.reduce(unquote(op), type, shape, opts[:axes], operand(tensor)))
     end
@@ -376,6 +427,7 @@ defmodule Ferrox.Backend do
 
   for {op, reduction} <- [argmax: :reduce_max, argmin: :reduce_min] do
     @doc false
+    @spec unquote(op)(tensor, tensor, keyword) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, tensor, opts) do
       tie_break = opts[:tie_break] || :low
 
@@ -394,8 +446,17 @@ defmodule Ferrox.Backend do
   end
 
   @doc false
-  def dot(%{type: type, shape: shape} = out, left, axes, batch, right, right_axes, right_batch) do
-    left = {operand(left), axes, batch}
+  @spec dot(tensor, tensor, [axis], [axis], tensor, [axis], [axis]) :: tensor
+  def dot(
+        %{type: type, shape: shape} = out,
+        left,
+        left_axes,
+        left_batch,
+        right,
+        right_axes,
+        right_batch
+      ) do
+    left = {operand(left), left_axes, left_batch}
     right = {operand(right), right_axes, right_batch}
     put(out, Native.dot(type, shape, left, right))
   end
@@ -404,22 +465,27 @@ defmodule Ferrox.Backend do
 
   for op <- [:window_sum, :window_product, :window_max, :window_min] do
     @doc false
+    @spec unquote(op)(tensor, tensor, tuple, keyword) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, tensor, window, opts) do
-      over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
-      put(out, Native.window(unquote(op), type, shape, over, operand(tensor)))
+      window_options = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
+      put(out, Native.window(unquote(op), type, shape, window_options, operand(tensor)))
     end
   end
 
   for op <- [:window_scatter_max, :window_scatter_min] do
     @doc false
+    @spec unquote(op)(tensor, tensor, tensor, tensor, tuple, keyword) :: tensor
     def unquote(op)(%{type: type} = out, tensor, source, init, window, opts) do
-      over = {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
+      window_options =
+        {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
+
       [tensor, source, init] = Enum.map([tensor, source, init], &operand/1)
-      put(out, Native.window_scatter(unquote(op), type, over, tensor, source, init))
+      put(out, Native.window_scatter(unquote(op), type, window_options, tensor, source, init))
     end
   end
 
   @doc false
+  @spec conv(tensor, tensor, tensor, keyword) :: tensor
   def conv(%{type: type, shape: shape} = out, tensor, kernel, opts) do
     options =
       {opts[:strides], opts[:padding], opts[:input_dilation], opts[:kernel_dilation],
@@ -433,36 +499,44 @@ defmodule Ferrox.Backend do
 
   for op <- [:fft, :ifft] do
     @doc false
+    @spec unquote(op)(tensor, tensor, keyword) :: tensor
     def unquote(op)(out, tensor, opts),
       do: put(out, Fourier.transform(unquote(op), out, operand(tensor), opts))
   end
 
   for op <- [:fft2, :ifft2] do
     @doc false
+    @spec unquote(op)(tensor, tensor, keyword) :: tensor
     def unquote(op)(out, tensor, opts),
       do: put(out, Fourier.transform2(unquote(op), out, operand(tensor), opts))
   end
 
   @doc false
+  @spec triangular_solve(tensor, tensor, tensor, keyword) :: tensor
   def triangular_solve(out, a, b, opts),
     do: put(out, LinAlg.triangular_solve(out, operand(a), operand(b), opts))
 
-  # Those below are callbacks up to Nx 0.9, and blocks after.
+  # The factorizations and solve/3 are callbacks up to Nx 0.11, and blocks since Nx 0.12. The
+  # callbacks give the results of Nx 0.9.
 
   @doc false
+  @spec solve(tensor, tensor, tensor) :: tensor
   def solve(out, a, b), do: put(out, LinAlg.solve(:qr, out, operand(a), operand(b)))
 
   @doc false
+  @spec cholesky(tensor, tensor) :: tensor
   def cholesky(out, tensor), do: factor(:cholesky, out, tensor, [])
 
   @doc false
+  @spec determinant(tensor, tensor) :: tensor
   def determinant(out, tensor) do
-    wide = factor(:determinant, %{out | type: LinAlg.wide(out.type)}, tensor, [])
-    as_type(out, wide)
+    wide_out = %{out | type: LinAlg.wide(out.type)}
+    as_type(out, factor(:determinant, wide_out, tensor, []))
   end
 
   for op <- [:lu, :qr, :eigh, :svd] do
     @doc false
+    @spec unquote(op)(tuple, tensor, keyword) :: tuple
     def unquote(op)(outs, tensor, opts),
       do: factor(unquote(:"#{op}_0_9"), outs, tensor, opts)
   end
@@ -481,40 +555,46 @@ defmodule Ferrox.Backend do
   ## Folds with a function
 
   @doc false
+  @spec reduce(tensor, tensor, term, keyword, fun) :: tensor
   def reduce(out, tensor, acc, opts, fun), do: put(out, Fold.reduce(out, tensor, acc, opts, fun))
 
   @doc false
+  @spec window_reduce(tensor, tensor, term, tuple, keyword, fun) :: tensor
   def window_reduce(out, tensor, acc, window, opts, fun),
     do: put(out, Fold.window_reduce(out, tensor, acc, window, opts, fun))
 
-  ## Compound operations: optional callbacks of Nx 0.9, blocks of 0.12 and later
+  ## Compound operations: optional callbacks up to Nx 0.11, blocks since Nx 0.12
 
   for op <- [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max] do
     @doc false
+    @spec unquote(op)(tensor, tensor, keyword) :: tensor
     def unquote(op)(out, tensor, opts),
       do: put(out, Native.cumulative(unquote(op), opts[:axis], !!opts[:reverse], operand(tensor)))
   end
 
   @doc false
+  @spec all_close(tensor, tensor, tensor, keyword) :: tensor
   def all_close(%{shape: shape} = out, left, right, opts) do
     tolerances = {opts[:rtol] * 1.0, opts[:atol] * 1.0, !!opts[:equal_nan]}
     put(out, Native.all_close(shape, tolerances, operand(left), operand(right)))
   end
 
   @doc false
+  @spec optional(atom, [term], fun) :: term
   def optional(_name, args, fun), do: Default.run(fun, args)
 
   @doc false
+  @spec block(struct, tensor | tuple, [term], fun) :: term
   def block(%{__struct__: Nx.Block.LogicalNot}, out, [tensor], _fun), do: logical_not(out, tensor)
 
   for {module, op} <- [{Nx.Block.FFT2, :fft2}, {Nx.Block.IFFT2, :ifft2}] do
-    def block(%{__struct__: unquote(module)} = struct, out, [tensor], _fun),
-      do: put(out, Fourier.transform2(unquote(op), out, operand(tensor), Map.to_list(struct)))
+    def block(%{__struct__: unquote(module)} = block, out, [tensor], _fun),
+      do: put(out, Fourier.transform2(unquote(op), out, operand(tensor), Map.to_list(block)))
   end
 
   for {module, op} <- [{Nx.Block.RFFT, :rfft}, {Nx.Block.IRFFT, :irfft}] do
-    def block(%{__struct__: unquote(module)} = struct, out, [tensor], _fun),
-      do: put(out, Fourier.transform(unquote(op), out, operand(tensor), Map.to_list(struct)))
+    def block(%{__struct__: unquote(module)} = block, out, [tensor], _fun),
+      do: put(out, Fourier.transform(unquote(op), out, operand(tensor), Map.to_list(block)))
   end
 
   def block(%{__struct__: Nx.Block.LinAlg.Solve}, out, [a, b], _fun),
@@ -527,8 +607,8 @@ defmodule Ferrox.Backend do
         {Nx.Block.LinAlg.QR, :qr},
         {Nx.Block.LinAlg.Eigh, :eigh}
       ] do
-    def block(%{__struct__: unquote(module)} = struct, out, [tensor], _fun),
-      do: factor(unquote(op), out, tensor, Map.to_list(struct))
+    def block(%{__struct__: unquote(module)} = block, out, [tensor], _fun),
+      do: factor(unquote(op), out, tensor, Map.to_list(block))
   end
 
   def block(%{__struct__: Nx.Block.LinAlg.SVD, full_matrices?: full?}, outs, [tensor], _fun),
@@ -542,9 +622,9 @@ defmodule Ferrox.Backend do
   def block(%{__struct__: Nx.Block.TopK, k: k}, out, [tensor], _fun), do: top_k(out, tensor, k: k)
   def block(%{__struct__: Nx.Block.Phase}, out, [tensor], _fun), do: phase(out, tensor)
 
-  def block(%{__struct__: Nx.Block.AllClose, rtol: rtol, atol: atol} = close, out, [a, b], _fun)
+  def block(%{__struct__: Nx.Block.AllClose, rtol: rtol, atol: atol} = block, out, [a, b], _fun)
       when is_number(rtol) and is_number(atol),
-      do: all_close(out, a, b, Map.to_list(close))
+      do: all_close(out, a, b, Map.to_list(block))
 
   for {module, op} <- [
         {Nx.Block.CumulativeSum, :cumulative_sum},
@@ -552,15 +632,16 @@ defmodule Ferrox.Backend do
         {Nx.Block.CumulativeMin, :cumulative_min},
         {Nx.Block.CumulativeMax, :cumulative_max}
       ] do
-    def block(%{__struct__: unquote(module)} = cumulative, out, [tensor], _fun),
-      do: unquote(op)(out, tensor, Map.to_list(cumulative))
+    def block(%{__struct__: unquote(module)} = block, out, [tensor], _fun),
+      do: unquote(op)(out, tensor, Map.to_list(block))
   end
 
-  def block(struct, _out, args, fun), do: Default.run(fun, [struct | args])
+  def block(block, _out, args, fun), do: Default.run(fun, [block | args])
 
-  ## What all share
+  ## Shared by all operations
 
-  # Nx has no empty tensors, but computes the shapes of some: there is no way to go on with them.
+  # The tensor with these data. Raises where there are none: Nx computes shapes without elements in
+  # some operations, but has no empty tensors.
   defp put(%{shape: shape}, <<>>) do
     raise ArgumentError,
           "a result of shape #{Kernel.inspect(shape)} has no elements, and Nx has no empty tensors"
@@ -568,6 +649,7 @@ defmodule Ferrox.Backend do
 
   defp put(out, data), do: %{out | data: %__MODULE__{state: data}}
 
-  # Of this backend or of Nx.BinaryBackend, which holds data the same way.
+  # A tensor as an operand of the native library. The tensor may be on this backend or on
+  # Nx.BinaryBackend, whose struct has the same field with the same data.
   defp operand(%{type: type, shape: shape, data: %{state: state}}), do: {type, shape, state}
 end

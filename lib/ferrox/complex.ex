@@ -2,26 +2,25 @@ defmodule Ferrox.Complex do
   @moduledoc """
   Complex numbers, with or without the `complex` package.
 
-  Nx writes complex numbers as the `Complex` struct of that package. Ferrox
-  doesn't need the package: `new/2` returns its struct where it is there, so
-  that numbers can go on to Nx, and a `Ferrox.Complex` where it isn't. Both
-  have the fields `:re` and `:im`, read the same when inspected, and are
-  accepted wherever Ferrox takes a complex number.
+  Nx represents complex numbers by the `Complex` struct of that package. Ferrox doesn't need the
+  package: `new/2` returns a `Complex` struct if the package is available, so that Nx accepts the
+  number, and a `Ferrox.Complex` struct if it isn't. Both structs have the fields `:re` and `:im`,
+  look the same when inspected, and are accepted wherever Ferrox takes a complex number.
 
       iex> Ferrox.Complex.new(1, -2)
       ...> |> inspect()
       "1.0-2.0i"
 
-  Each part is a float, or `:infinity`, `:neg_infinity` or `:nan`, which
-  Erlang's floats can't be.
+  Each part is a float, or one of the atoms `:infinity`, `:neg_infinity` and `:nan`, since Erlang's
+  floats have no such values.
 
-  Whether the package is there is asked at run time, since Ferrox may have been
-  compiled before the package was put on the code path.
+  Ferrox looks for the package at run time, because Ferrox may have been compiled before the
+  package was put on the code path.
   """
 
   defstruct re: 0.0, im: 0.0
 
-  @typedoc "What Erlang's floats can't be."
+  @typedoc "A value that Erlang's floats don't have."
   @type non_finite :: :infinity | :neg_infinity | :nan
 
   @typedoc "A complex number, as the package's struct or this module's."
@@ -30,7 +29,7 @@ defmodule Ferrox.Complex do
   @non_finite [:infinity, :neg_infinity, :nan]
 
   @doc """
-  Whether the term is a complex number. Allowed in guards.
+  Returns whether the term is a complex number. Allowed in guards.
 
   ## Examples
 
@@ -44,7 +43,7 @@ defmodule Ferrox.Complex do
   defguard is_complex(term) when is_struct(term, Complex) or is_struct(term, Ferrox.Complex)
 
   @doc """
-  A complex number from its parts, which become floats.
+  Returns the complex number with these parts, converted to floats.
 
   ## Examples
 
@@ -56,7 +55,7 @@ defmodule Ferrox.Complex do
       iex> {re, im}
       {:nan, 0.0}
 
-  What is no number raises an `ArithmeticError`, as in the package:
+  Any other term raises an `ArithmeticError`, as in the package:
 
       iex> Ferrox.Complex.new(nil)
       ** (ArithmeticError) bad argument in arithmetic expression
@@ -66,7 +65,7 @@ defmodule Ferrox.Complex do
   def new(re, im \\ 0), do: %{__struct__: module(), re: to_float(re), im: to_float(im)}
 
   @doc """
-  The real and the imaginary part of a complex or a real number.
+  Returns the real and the imaginary part of a complex or real number.
 
   ## Examples
 
@@ -83,7 +82,7 @@ defmodule Ferrox.Complex do
   def parts(real) when is_number(real) or real in @non_finite, do: {to_float(real), 0.0}
 
   @doc """
-  The number as text, as it is inspected.
+  Returns the number as text, in the same form as `inspect/2`.
 
   ## Examples
 
@@ -95,30 +94,30 @@ defmodule Ferrox.Complex do
   """
   @spec to_string(t) :: String.t()
   def to_string(%{re: re, im: im} = complex) when is_complex(complex) do
-    {re_sign, re_digits} = digits(re)
-    {im_sign, im_digits} = digits(im)
+    {re_sign, re_digits} = sign_and_digits(re)
+    {im_sign, im_digits} = sign_and_digits(im)
     String.trim_leading(re_sign, "+") <> re_digits <> im_sign <> im_digits <> "i"
   end
 
-  # The module whose struct new/2 makes. Whoever makes many asks once.
+  # The module of the structs that new/2 returns. Code that creates many structs calls this function
+  # once.
   #
-  # The code server is asked once, because a module that isn't there makes it
-  # search the disk each time. When the package is loaded later on, it is taken
-  # up.
+  # The answer is cached, because looking for a module that doesn't exist searches the disk each
+  # time. If the package is loaded later, its module replaces the cached answer.
   @doc false
   @spec module() :: module
   def module do
     case :persistent_term.get(__MODULE__, nil) do
-      __MODULE__ -> if :erlang.module_loaded(Complex), do: decide(), else: __MODULE__
-      nil -> decide()
+      __MODULE__ -> if :erlang.module_loaded(Complex), do: find_module(), else: __MODULE__
+      nil -> find_module()
       package -> package
     end
   end
 
-  defp decide do
+  defp find_module do
     package = Complex
 
-    # Applications may have a Complex of their own.
+    # An application may have its own module named Complex, with other fields.
     usable? =
       Code.ensure_loaded?(package) and function_exported?(package, :__struct__, 0) and
         match?(%{re: _, im: _}, struct(package))
@@ -131,19 +130,21 @@ defmodule Ferrox.Complex do
   defp to_float(part) when is_float(part) or part in @non_finite, do: part
   defp to_float(part), do: part * 1.0
 
-  defp digits(:infinity), do: {"+", "Inf"}
-  defp digits(:neg_infinity), do: {"-", "Inf"}
-  defp digits(:nan), do: {"+", "NaN"}
-  # Negative zero is written without its sign, as in the package.
-  defp digits(part) when part == 0, do: {"+", "0.0"}
-  defp digits(part) when part < 0, do: {"-", Kernel.to_string(-part)}
-  defp digits(part), do: {"+", Kernel.to_string(part)}
+  defp sign_and_digits(:infinity), do: {"+", "Inf"}
+  defp sign_and_digits(:neg_infinity), do: {"-", "Inf"}
+  defp sign_and_digits(:nan), do: {"+", "NaN"}
+  # A negative zero is written without its sign, as in the package.
+  defp sign_and_digits(part) when part == 0, do: {"+", "0.0"}
+  defp sign_and_digits(part) when part < 0, do: {"-", Kernel.to_string(-part)}
+  defp sign_and_digits(part), do: {"+", Kernel.to_string(part)}
 
   defimpl Inspect do
+    @impl true
     def inspect(complex, _opts), do: Ferrox.Complex.to_string(complex)
   end
 
   defimpl String.Chars do
+    @impl true
     def to_string(complex), do: Ferrox.Complex.to_string(complex)
   end
 end

@@ -1,18 +1,17 @@
 defmodule Ferrox.Inspect do
   @moduledoc false
-  # The data of tensors as text, laid out as Nx lays them out.
+  # The data of tensors as text, in the layout of Nx.
   #
-  # Floats of up to 32 bits are the shortest decimals that read back as the same
-  # value of their own type, in the notation of Nx 0.13: `0.1` for the f32 that
-  # is nearest to it, and `1e10` where Elixir writes `1.0e10`. Those of 64 bits
-  # are written as Elixir writes them.
+  # Floats of up to 32 bits are written as the shortest decimal that reads back as the same value of
+  # their type, in the notation of Nx 0.13: `0.1` for the f32 nearest to it, and `1e10` where Elixir
+  # writes `1.0e10`. Floats of 64 bits are written as Elixir writes them.
 
   import Bitwise
   import Inspect.Algebra
 
   alias Ferrox.{Native, Tensor}
 
-  # Bits of the exponent and of the significand, without the implicit one.
+  # The bits of the exponent and of the significand, without its implicit leading bit.
   @formats %{
     {:f, 8} => {5, 2},
     {:f8_e4m3fn, 8} => {4, 3},
@@ -21,32 +20,33 @@ defmodule Ferrox.Inspect do
     {:f, 32} => {8, 23}
   }
 
-  @doc "The elements up to `opts.limit` in nested lists, `...` standing for the rest."
+  @doc "The first `opts.limit` elements in nested lists, with `...` for the rest."
   @spec data(Tensor.t(), Inspect.Opts.t()) :: Inspect.Algebra.t()
   def data(%Tensor{data: data, type: type, shape: shape}, opts) do
     bits = if type == :bool, do: 8, else: elem(type, 1)
-    count = min(shown(shape, opts.limit), Native.size(shape)) * bits
+    count = min(limit(shape, opts.limit), Native.size(shape)) * bits
     <<data::bitstring-size(count), _::bitstring>> = data
 
-    signs = {
+    punctuation = {
       color("[", :list, opts),
       color(",", :list, opts),
       color("]", :list, opts)
     }
 
-    {doc, []} = shape |> Tuple.to_list() |> layout(elements(data, type), signs)
+    {doc, []} = shape |> Tuple.to_list() |> layout(elements(data, type), punctuation)
     doc
   end
 
-  # A scalar is shown whatever the limit.
-  defp shown({}, _limit), do: 1
-  # The atom `:infinity` is larger than any number.
-  defp shown(_shape, limit), do: limit
+  # The number of elements to write. A scalar is always written.
+  defp limit({}, _limit), do: 1
+  # `:infinity` is a valid limit for min/2: an atom compares as larger than any number.
+  defp limit(_shape, limit), do: limit
 
-  defp layout([], [element | rest], _signs), do: {element, rest}
+  # The document of the first elements in nested lists of these sizes, and the other elements.
+  defp layout([], [element | rest], _punctuation), do: {element, rest}
 
-  defp layout([dim | dims], elements, {open, comma, close} = signs) do
-    {docs, rest} = rows(dim, dims, elements, signs)
+  defp layout([dim | dims], elements, {open, comma, close} = punctuation) do
+    {docs, rest} = list_items(dim, dims, elements, punctuation)
 
     if dims == [] do
       {concat([open, concat(Enum.intersperse(docs, concat(comma, " "))), close]), rest}
@@ -56,12 +56,12 @@ defmodule Ferrox.Inspect do
     end
   end
 
-  defp rows(0, _dims, elements, _signs), do: {[], elements}
-  defp rows(_dim, _dims, [], _signs), do: {["..."], []}
+  defp list_items(0, _dims, elements, _punctuation), do: {[], elements}
+  defp list_items(_dim, _dims, [], _punctuation), do: {["..."], []}
 
-  defp rows(dim, dims, elements, signs) do
-    {doc, elements} = layout(dims, elements, signs)
-    {docs, rest} = rows(dim - 1, dims, elements, signs)
+  defp list_items(dim, dims, elements, punctuation) do
+    {doc, elements} = layout(dims, elements, punctuation)
+    {docs, rest} = list_items(dim - 1, dims, elements, punctuation)
     {[doc | docs], rest}
   end
 
@@ -76,32 +76,36 @@ defmodule Ferrox.Inspect do
 
   defp elements(data, {:c, bits}) do
     type = {:f, div(bits, 2)}
-    complex(elements(data, type))
+    join_complex_parts(elements(data, type))
   end
 
-  defp elements(data, {:f, 64}), do: for(<<float::binary-8 <- data>>, do: double(float))
+  defp elements(data, {:f, 64}), do: for(<<float::binary-8 <- data>>, do: f64_text(float))
 
   defp elements(data, {_, bits} = type) do
     format = Map.fetch!(@formats, type)
-    for <<n::unsigned-native-size(bits) <- data>>, do: float(n, type, format)
+    for <<n::unsigned-native-size(bits) <- data>>, do: float_text(n, type, format)
   end
 
-  defp complex([re, "-" <> _ = im | parts]), do: [re <> im <> "i" | complex(parts)]
-  defp complex([re, im | parts]), do: [re <> "+" <> im <> "i" | complex(parts)]
-  defp complex([]), do: []
+  defp join_complex_parts([re, "-" <> _ = im | parts]),
+    do: [re <> im <> "i" | join_complex_parts(parts)]
 
-  defp double(<<float::float-64-native>>), do: Float.to_string(float)
-  defp double(<<0x7FF0_0000_0000_0000::64-native>>), do: "Inf"
-  defp double(<<0xFFF0_0000_0000_0000::64-native>>), do: "-Inf"
-  defp double(_), do: "NaN"
+  defp join_complex_parts([re, im | parts]),
+    do: [re <> "+" <> im <> "i" | join_complex_parts(parts)]
 
-  defp float(bits, type, {exponent_bits, significand_bits}) do
-    exponents = (1 <<< exponent_bits) - 1
-    exponent = bits >>> significand_bits &&& exponents
+  defp join_complex_parts([]), do: []
+
+  defp f64_text(<<float::float-64-native>>), do: Float.to_string(float)
+  defp f64_text(<<0x7FF0_0000_0000_0000::64-native>>), do: "Inf"
+  defp f64_text(<<0xFFF0_0000_0000_0000::64-native>>), do: "-Inf"
+  defp f64_text(_), do: "NaN"
+
+  defp float_text(bits, type, {exponent_bits, significand_bits}) do
+    max_exponent = (1 <<< exponent_bits) - 1
+    exponent = bits >>> significand_bits &&& max_exponent
     significand = bits &&& (1 <<< significand_bits) - 1
     sign = if bits >>> (exponent_bits + significand_bits) == 1, do: "-", else: ""
 
-    case special(type, exponent == exponents, significand) do
+    case special_value(type, exponent == max_exponent, significand) do
       :nan ->
         "NaN"
 
@@ -112,84 +116,94 @@ defmodule Ferrox.Inspect do
         sign <> "0.0"
 
       nil ->
-        lowest = 2 - (1 <<< (exponent_bits - 1)) - significand_bits
-        {digits, place} = shortest(significand, exponent, significand_bits, lowest)
-        sign <> notation(Integer.to_string(digits), place)
+        min_exponent = 2 - (1 <<< (exponent_bits - 1)) - significand_bits
+
+        {digits, power_of_ten} =
+          shortest_decimal(significand, exponent, significand_bits, min_exponent)
+
+        sign <> notation(Integer.to_string(digits), power_of_ten)
     end
   end
 
-  # E4M3FN has a single NaN of each sign in place of infinities.
-  defp special({:f8_e4m3fn, 8}, true, 0b111), do: :nan
-  defp special({:f8_e4m3fn, 8}, true, _), do: nil
-  defp special(_type, true, 0), do: :infinity
-  defp special(_type, true, _), do: :nan
-  defp special(_type, false, _), do: nil
+  # f8_e4m3fn has no infinities, and one NaN of each sign.
+  defp special_value({:f8_e4m3fn, 8}, true, 0b111), do: :nan
+  defp special_value({:f8_e4m3fn, 8}, true, _), do: nil
+  defp special_value(_type, true, 0), do: :infinity
+  defp special_value(_type, true, _), do: :nan
+  defp special_value(_type, false, _), do: nil
 
-  # The fewest digits and the power of ten of their last place, so that the
-  # decimal reads back as this value; the nearest to it among those.
+  # The decimal `digits * 10^power_of_ten` with the fewest digits that reads back as this value;
+  # among several, the one nearest to the value. `min_exponent` is the power of two of the last bit
+  # of a subnormal number.
   #
-  # What reads back as the value lies between the middles to its neighbours. An
-  # even significand takes the middles themselves too, as ties go to even (`tie`). Below
-  # a power of two the neighbours are half as far apart. In quarters of the last
-  # place all of these are integers.
-  defp shortest(significand, exponent, significand_bits, lowest) do
-    implicit = if exponent == 0, do: 0, else: 1 <<< significand_bits
-    value = 4 * (significand + implicit)
+  # The decimals that read back as the value lie between the two midpoints to the neighbouring
+  # floats. The midpoints themselves belong to an even significand, because ties are rounded to even
+  # (`margin` is then 0, else 1). Below a power of two, the lower neighbour is half as far away as
+  # the upper one. All these bounds are integers in units of a quarter of the last bit.
+  defp shortest_decimal(significand, exponent, significand_bits, min_exponent) do
+    implicit_bit = if exponent == 0, do: 0, else: 1 <<< significand_bits
+    value = 4 * (significand + implicit_bit)
     low = if significand == 0 and exponent > 1, do: value - 1, else: value - 2
-    tie = if rem(significand, 2) == 0, do: 0, else: 1
+    margin = if rem(significand, 2) == 0, do: 0, else: 1
 
-    power = max(exponent, 1) - 1 + lowest - 2
-    scale = if power > 0, do: 1 <<< power, else: 1
-    unit = if power < 0, do: 1 <<< -power, else: 1
+    power_of_two = max(exponent, 1) - 1 + min_exponent - 2
+    scale = if power_of_two > 0, do: 1 <<< power_of_two, else: 1
+    unit = if power_of_two < 0, do: 1 <<< -power_of_two, else: 1
 
-    # No multiple of a higher power of ten is as small.
-    place = floor(:math.log10(value * scale / unit)) + 1
-    search({low * scale, value * scale, (value + 2) * scale}, tie, unit, place)
+    # A multiple of a higher power of ten would be larger than the value.
+    power_of_ten = floor(:math.log10(value * scale / unit)) + 1
+    search({low * scale, value * scale, (value + 2) * scale}, margin, unit, power_of_ten)
   end
 
-  # The first place from above that has a multiple within the bounds.
-  defp search({low, value, high} = bounds, tie, unit, place) do
-    {up, step} =
-      if place < 0,
-        do: {Integer.pow(10, -place), unit},
-        else: {1, unit * Integer.pow(10, place)}
+  # Searches from `power_of_ten` downwards for the first power of ten that has a multiple within the
+  # bounds. The bounds are in units of `1 / unit`.
+  defp search({low, value, high} = bounds, margin, unit, power_of_ten) do
+    {bound_scale, step} =
+      if power_of_ten < 0,
+        do: {Integer.pow(10, -power_of_ten), unit},
+        else: {1, unit * Integer.pow(10, power_of_ten)}
 
-    below = div(value * up, step)
+    multiple_below = div(value * bound_scale, step)
 
     nearest =
-      case 2 * (value * up - below * step) - step do
-        0 -> below + rem(below, 2)
-        more -> if more > 0, do: below + 1, else: below
+      case 2 * (value * bound_scale - multiple_below * step) - step do
+        0 -> multiple_below + rem(multiple_below, 2)
+        above_half -> if above_half > 0, do: multiple_below + 1, else: multiple_below
       end
 
-    within? = &(&1 * step >= low * up + tie and &1 * step <= high * up - tie)
+    within? = fn multiple ->
+      multiple * step >= low * bound_scale + margin and
+        multiple * step <= high * bound_scale - margin
+    end
 
-    # Where the lower bound is the closer one, the nearest may lie below it and
-    # the next one still within.
+    # If the lower bound is closer than the upper one, the nearest multiple can be below the lower
+    # bound while the next multiple is within the bounds.
     cond do
-      within?.(nearest) -> {nearest, place}
-      within?.(below + 1) -> {below + 1, place}
-      true -> search(bounds, tie, unit, place - 1)
+      within?.(nearest) -> {nearest, power_of_ten}
+      within?.(multiple_below + 1) -> {multiple_below + 1, power_of_ten}
+      true -> search(bounds, margin, unit, power_of_ten - 1)
     end
   end
 
-  # Plain unless the other notation is shorter, counting `.0` for a single digit
-  # where numbers are large: Nx reckons with it there, though it leaves it out.
-  defp notation(digits, place) do
+  # The decimal notation, unless the scientific notation is shorter. As in Nx, the scientific
+  # notation of a large number with one digit counts as if it had a `.0`, which is not written.
+  defp notation(digits, power_of_ten) do
     count = byte_size(digits)
-    exponent = Integer.to_string(place + count - 1)
-    length = count + byte_size(exponent) + 2
+    exponent = Integer.to_string(power_of_ten + count - 1)
+    scientific_length = count + byte_size(exponent) + 2
 
     cond do
-      place < 0 and -place < count ->
-        {whole, fraction} = String.split_at(digits, count + place)
+      power_of_ten < 0 and -power_of_ten < count ->
+        {whole, fraction} = String.split_at(digits, count + power_of_ten)
         whole <> "." <> fraction
 
-      place < 0 and 2 - place <= length ->
-        "0." <> String.duplicate("0", -place - count) <> digits
+      power_of_ten < 0 and 2 - power_of_ten <= scientific_length ->
+        "0." <> String.duplicate("0", -power_of_ten - count) <> digits
 
-      place >= 0 and count + place + 2 <= if(count == 1, do: length + 1, else: length) ->
-        digits <> String.duplicate("0", place) <> ".0"
+      power_of_ten >= 0 and
+          count + power_of_ten + 2 <=
+            if(count == 1, do: scientific_length + 1, else: scientific_length) ->
+        digits <> String.duplicate("0", power_of_ten) <> ".0"
 
       count == 1 ->
         digits <> "e" <> exponent
@@ -204,6 +218,7 @@ end
 defimpl Inspect, for: Ferrox.Tensor do
   import Inspect.Algebra
 
+  @impl true
   def inspect(%{type: type, shape: shape} = tensor, opts) do
     open = color("[", :list, opts)
     close = color("]", :list, opts)

@@ -1,85 +1,89 @@
 defmodule Ferrox.Ivy do
   @moduledoc """
-  Ivy's data types: which there are, how they promote, which a backend or a
-  function has, and what to do where one is missing.
+  Ivy's data types: the list of types, their promotion, the types that a backend or a function
+  supports, and the casts for unsupported types.
 
-  This follows Ivy 1.0.0.5 and its document on data types. Decorators are macros
-  and attributes here, context managers functions that take a function, and
-  global switches belong to the calling process, over a default in the
-  application's configuration:
+  This module follows Ivy 1.0.0.5 and its documentation of data types. Ivy's decorators are macros
+  and module attributes here, and its context managers are functions that take a function. Ivy's
+  global settings are settings of the calling process, with defaults in the application's
+  configuration:
 
       config :ferrox, ivy: [backend: :torch, precise: false, default_int_dtype: "int64"]
 
-  Data types are Ferrox's, `{:f, 32}` and `:bool`, and Ivy's names are taken
-  everywhere, see `Ferrox.Ivy.Dtype`.
+  Data types are Ferrox's types, `{:f, 32}` and `:bool`. All functions also take Ivy's names, see
+  `Ferrox.Ivy.Dtype`.
 
       iex> Ferrox.Ivy.promote_types("float32", "int32")
       {:f, 64}
       iex> Ferrox.Ivy.with_precise_mode(false, fn -> Ferrox.Ivy.promote_types("float32", "int32") end)
       {:f, 32}
 
-  ## From Ivy's names to these
+  ## Ivy's names and their counterparts
 
-  Functions without a module are here.
+  Functions without a module name belong to this module.
 
   | Ivy | Ferrox |
   | --- | --- |
   | `Dtype`, `IntDtype`, `UintDtype`, `FloatDtype`, `ComplexDtype` | `Ferrox.Ivy.Dtype.new!/2` |
-  | `<`, `<=`, `>`, `>=` of types | `Ferrox.Ivy.Dtype.compare/2`, `less?/2` and so on |
-  | `all_dtypes`, `all_int_dtypes` and so on | `all_dtypes/0`, `all_int_dtypes/0` and so on |
-  | `valid_dtypes`, `invalid_dtypes` and so on | `valid_dtypes/1`, `invalid_dtypes/1` and so on |
+  | `<`, `<=`, `>`, `>=` of types | `Ferrox.Ivy.Dtype.compare/2`, `less?/2` and similar |
+  | `all_dtypes`, `all_int_dtypes` and similar | `all_dtypes/0`, `all_int_dtypes/0` and similar |
+  | `valid_dtypes`, `invalid_dtypes` and similar | `valid_dtypes/1`, `invalid_dtypes/1` and similar |
   | `set_backend`, `unset_backend`, `with_backend` | `Ferrox.Ivy.Profile.with_backend/2`, `set_backend/1`, `unset_backend/0` |
   | `ivy.float32`, `ivy.native_float32` | `Ferrox.Ivy.Profile.fetch_dtype/2`, `native_dtype/2` |
   | `valid_dtype`, `invalid_dtype` | `valid_dtype?/2`, `invalid_dtype?/2` |
   | `closest_valid_dtype` | `closest_valid_dtype/2` |
   | `as_ivy_dtype`, `as_native_dtype`, `is_native_dtype` | `as_ivy_dtype/1`, `as_native_dtype/2`, `native_dtype?/2` |
   | `dtype`, `dtype_bits`, `finfo`, `iinfo` | `dtype/1`, `dtype_bits/1`, `finfo/1`, `iinfo/1` |
-  | `is_int_dtype` and so on, `check_float` | `int_dtype?/1` and so on, `check_float/1` |
+  | `is_int_dtype` and similar, `check_float` | `int_dtype?/1` and similar, `check_float/1` |
   | `astype`, `can_cast` | `astype/2`, `can_cast?/3` |
   | `promote_types`, `result_type` | `promote_types/3`, `result_type/2` |
   | `type_promote_arrays`, `promote_types_of_inputs` | `type_promote_arrays/3`, `promote_types_of_inputs/3` |
   | `broadcast_to`, `broadcast_arrays` | `Ferrox.broadcast/3` and `broadcast_arrays/1` |
   | `PreciseMode`, `set_precise_mode`, `unset_precise_mode` | `with_precise_mode/2`, `set_precise_mode/1`, `unset_precise_mode/0` |
-  | `default_dtype`, `default_int_dtype`, their setters and managers, `infer_default_dtype`, `infer_dtype` | the same in `Ferrox.Ivy.Default` |
-  | `with_supported_dtypes` and its kin, `function_supported_dtypes` and its kin | `Ferrox.Ivy.Support` |
-  | `upcast_data_types` and its kin | `Ferrox.Ivy.Casting` |
-  | `ivy.abs`, `ivy.zeros` and others with a rule of their own about types | `Ferrox.Ivy.Functions` |
-  | `promote_types_torch` and its kin | `Ferrox.Ivy.Frontend.promote_types/3`, `promote_types_of_inputs/3` |
+  | `default_dtype`, `default_int_dtype`, their setters and context managers, `infer_default_dtype`, `infer_dtype` | the same names in `Ferrox.Ivy.Default` |
+  | `with_supported_dtypes`, `function_supported_dtypes` and similar | `Ferrox.Ivy.Support` |
+  | `upcast_data_types` and similar | `Ferrox.Ivy.Casting` |
+  | `ivy.abs`, `ivy.zeros` and other functions with their own rule for types | `Ferrox.Ivy.Functions` |
+  | `promote_types_torch` and similar | `Ferrox.Ivy.Frontend.promote_types/3`, `promote_types_of_inputs/3` |
 
   ## What is left out, and why
 
-    * Names taken out of a module when a backend is set: modules don't change.
-      `Ferrox.Ivy.Profile.fetch_dtype/2` and `Ferrox.Ivy.Dtype.new!/2` refuse them.
-    * Reading a function's source to find what it calls: it declares it, see
-      `Ferrox.Ivy.Support`. Ivy misses what is bound to a variable.
-    * Decorating whole imported modules, and Python's globals: the block form wraps
-      definitions.
-    * `as_native` as an option: it is a function, `as_native_dtype/2`.
-    * What the document says about bugs of backends and how to note them down.
+    * Ivy removes names from a module when a backend is set. Elixir modules can't change, so
+      `Ferrox.Ivy.Profile.fetch_dtype/2` and `Ferrox.Ivy.Dtype.new!/2` refuse these names instead.
+    * Ivy reads the source of a function to find the functions that it calls, and misses those that
+      are bound to a variable. Here a function declares what it calls, see `Ferrox.Ivy.Support`.
+    * Ivy can decorate whole imported modules, and uses Python's globals. Here the block form of a
+      declaration wraps several definitions.
+    * The option `as_native` is the function `as_native_dtype/2` here.
+    * The parts of the documentation about bugs of backends, and how to record them, have no
+      counterpart.
 
-  ## Where Ivy and its document disagree
+  ## Where Ivy and its documentation disagree
 
-  The document wins where it says what should be: without a backend every type is
-  valid, while Ivy falls back to NumPy, which has no bfloat16; `result_type/2`
-  follows Ivy's table, while Ivy asks its backend; an unsupported type raises,
-  while Ivy leaves that to the backend; casting picks supported types only.
+  Ferrox follows the documentation where it says how Ivy should behave:
 
-  Ivy wins where the document is loose: `uint16` with `float16` is `float32` in
-  the precise mode, not `float64`; and without it two 16-bit floats of different
-  kinds do give a `float32`.
+    * Without a backend, every type is valid. Ivy falls back to NumPy, which has no bfloat16.
+    * `result_type/2` uses Ivy's table. Ivy asks its backend.
+    * An unsupported type raises an error. Ivy leaves the error to the backend.
+    * Casting modes only choose supported types.
+
+  Ferrox follows Ivy where the documentation is inexact:
+
+    * `uint16` with `float16` is `float32` in the precise mode, not `float64`.
+    * Two 16-bit floats of different kinds give a `float32` also without the precise mode.
 
   ## Promotion isn't associative
 
-  40 triples of types depend on how they are grouped, and 64 without the precise
-  mode. `result_type/2` goes from left to right.
+  The result of 40 triples of types depends on their grouping, and of 64 triples without the precise
+  mode. `result_type/2` promotes from left to right.
 
       iex> Ferrox.Ivy.promote_types(Ferrox.Ivy.promote_types("int8", "uint8"), "float16")
       {:f, 32}
       iex> Ferrox.Ivy.promote_types("int8", Ferrox.Ivy.promote_types("uint8", "float16"))
       {:f, 16}
 
-  Promotion brings operands together, and no more: nothing is computed in a wider
-  type for the sake of accuracy and narrowed again.
+  Promotion only finds a common type for the operands. No operation computes in a wider type, for
+  more accuracy, and then casts its result back.
   """
 
   import Ferrox.Complex, only: [is_complex: 1]
@@ -101,7 +105,7 @@ defmodule Ferrox.Ivy do
         {:complex, "complex_", "complex types"}
       ] do
     @doc """
-    The #{text}; a backend doesn't change them.
+    Returns the #{text}. The list doesn't depend on the backend.
 
     ## Examples
 
@@ -113,7 +117,7 @@ defmodule Ferrox.Ivy do
     def unquote(:"all_#{prefix}dtypes")(), do: Dtype.all(unquote(class))
 
     @doc """
-    Those of `all_#{prefix}dtypes/0` that the backend has, all where there is none.
+    Returns the types of `all_#{prefix}dtypes/0` that the backend has, or all of them without a backend.
 
     ## Examples
 
@@ -126,7 +130,7 @@ defmodule Ferrox.Ivy do
       do: Profile.valid(backend, unquote(class))
 
     @doc """
-    Those of `all_#{prefix}dtypes/0` that the backend doesn't have.
+    Returns the types of `all_#{prefix}dtypes/0` that the backend doesn't have.
 
     ## Examples
 
@@ -140,7 +144,8 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Whether the backend has a data type. So it has `nil`, no type in particular.
+  Returns whether the backend has a data type. `nil` stands for no type in particular, which every
+  backend has.
 
   ## Examples
 
@@ -159,7 +164,7 @@ defmodule Ferrox.Ivy do
   def valid_dtype?(type, backend), do: Dtype.known!(type) in Profile.valid(backend)
 
   @doc """
-  Whether the backend doesn't have a data type.
+  Returns whether the backend lacks a data type.
 
   ## Examples
 
@@ -173,8 +178,8 @@ defmodule Ferrox.Ivy do
   def invalid_dtype?(type, backend), do: Dtype.known!(type) in Profile.invalid(backend)
 
   @doc """
-  The type itself if the backend has it, else the one that the backend puts in its
-  place; the default type for `nil`.
+  Returns the type itself if the backend has it, else the type that the backend uses instead. For
+  `nil`, returns the default type.
 
   ## Examples
 
@@ -209,7 +214,7 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Ivy's name of a data type.
+  Returns Ivy's name of a data type.
 
   ## Examples
 
@@ -221,7 +226,7 @@ defmodule Ferrox.Ivy do
   def as_ivy_dtype(type), do: type |> Dtype.new!() |> Dtype.name()
 
   @doc """
-  The backend's name of a data type, see `Ferrox.Ivy.Profile.native_dtype/2`.
+  Returns the backend's name of a data type, see `Ferrox.Ivy.Profile.native_dtype/2`.
 
   ## Examples
 
@@ -234,7 +239,7 @@ defmodule Ferrox.Ivy do
     do: Profile.native_dtype(backend, type)
 
   @doc """
-  Whether that is a name which the backend gives to one of its data types.
+  Returns whether the term is the backend's name of one of its data types.
 
   ## Examples
 
@@ -247,7 +252,7 @@ defmodule Ferrox.Ivy do
     do: Enum.any?(Profile.valid(backend), &(Profile.native_dtype(backend, &1) == name))
 
   @doc """
-  The data type of a tensor.
+  Returns the data type of a tensor.
 
   ## Examples
 
@@ -260,7 +265,7 @@ defmodule Ferrox.Ivy do
   def dtype(other), do: raise(ArgumentError, "expected a Ferrox.Tensor, got: #{inspect(other)}")
 
   @doc """
-  How many bits an element of that type has: one for bool.
+  Returns the number of bits of an element of the type. A bool has one bit.
 
   ## Examples
 
@@ -279,7 +284,8 @@ defmodule Ferrox.Ivy do
         {:complex, ["complex64"], [1.0, "float32"]}
       ] do
     @doc """
-    Whether a data type, a tensor or a number is #{if kind == :int, do: "an integer", else: "a #{kind}"}, or a number inside a list.
+    Returns whether a data type, a tensor or a number is #{if kind == :int, do: "an integer", else: "a #{kind}"},
+    or for a list, whether any number in it is.
 
     ## Examples
 
@@ -293,7 +299,7 @@ defmodule Ferrox.Ivy do
     def unquote(:"#{kind}_dtype?")(input), do: kind?(input, unquote(kind))
   end
 
-  # A lone boolean isn't even a bool to Ivy, only one in a list.
+  # For Ivy, a boolean alone is of no kind, not even a bool; a boolean in a list is.
   defp kind?(boolean, _kind) when is_boolean(boolean), do: false
 
   defp kind?(input, kind) do
@@ -305,7 +311,7 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Whether a term is a real number. Booleans are, as they are in Python.
+  Returns whether the term is a real number. Booleans are real numbers, as in Python.
 
   ## Examples
 
@@ -317,8 +323,8 @@ defmodule Ferrox.Ivy do
   def check_float(term), do: is_number(term) or is_boolean(term)
 
   @doc """
-  The limits of a float type, or of a tensor's: for a complex type those of its
-  parts.
+  Returns the limits of a float type, or of the type of a tensor. The limits of a complex type are
+  those of its parts.
 
   ## Examples
 
@@ -354,7 +360,7 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  The limits of an integer type, or of a tensor's.
+  Returns the limits of an integer type, or of the type of a tensor.
 
   ## Examples
 
@@ -373,12 +379,12 @@ defmodule Ferrox.Ivy do
       raise ArgumentError, "iinfo is about integers, got: #{Dtype.name(type)}; see finfo/1"
     end
 
-    {min, max} = range(type)
+    {min, max} = integer_range(type)
     %{dtype: type, bits: Dtype.bits(type), max: max, min: min}
   end
 
-  defp range({:u, bits}), do: {0, 2 ** bits - 1}
-  defp range({:s, bits}), do: {-(2 ** (bits - 1)), 2 ** (bits - 1) - 1}
+  defp integer_range({:u, bits}), do: {0, 2 ** bits - 1}
+  defp integer_range({:s, bits}), do: {-(2 ** (bits - 1)), 2 ** (bits - 1) - 1}
 
   defp type_of(%Tensor{} = tensor), do: dtype(tensor)
   defp type_of(type), do: Dtype.new!(type)
@@ -386,12 +392,11 @@ defmodule Ferrox.Ivy do
   ## Precise mode
 
   @doc """
-  Whether the precise mode is on: what is set for the process, else what
-  `Ferrox.Promotion.current/0` says if it is `:ivy`, else what is configured, else
-  true.
+  Returns whether the precise mode is on: the mode set for the process, else the mode of
+  `Ferrox.Promotion.current/0` if its system is `:ivy`, else the configured mode, else true.
 
-  In it an integer beside a float makes the float wide enough to hold the integer,
-  as far as one can be; without it the float stays what it is.
+  In the precise mode, a float that meets an integer type is widened until it holds the integers, as
+  far as possible. Without the precise mode, the float type stays as it is.
 
   ## Examples
 
@@ -418,10 +423,9 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Runs the function in the precise mode, or out of it: Ivy's `PreciseMode`.
+  Runs the function with the precise mode on or off: Ivy's `PreciseMode`.
 
-  They nest, and what was in effect before is restored, also when the function
-  raises.
+  Calls can be nested. The previous mode is restored at the end, also if the function raises.
 
   ## Examples
 
@@ -439,7 +443,7 @@ defmodule Ferrox.Ivy do
   def with_precise_mode(mode, fun), do: Scope.run(:precise, boolean!(mode), fun)
 
   @doc """
-  Puts a mode on the calling process's stack, until `unset_precise_mode/0`.
+  Pushes a mode on the stack of the calling process. `unset_precise_mode/0` removes it.
 
   ## Examples
 
@@ -455,7 +459,7 @@ defmodule Ferrox.Ivy do
   def set_precise_mode(mode), do: Scope.push(:precise, boolean!(mode))
 
   @doc """
-  Takes the last mode off the stack; harmless where there is none.
+  Removes the last mode from the stack of the calling process. Does nothing if the stack is empty.
 
   ## Examples
 
@@ -472,8 +476,8 @@ defmodule Ferrox.Ivy do
     do: raise(ArgumentError, "the precise mode is true or false, got: #{inspect(other)}")
 
   @doc """
-  What is in effect, as `Ferrox.Promotion` and the `:promotion` of Ferrox's
-  operations take it.
+  Returns the promotion system `:ivy` with the mode in effect, in the form that the functions of
+  `Ferrox.Promotion` and the option `:promotion` of Ferrox's operations take.
 
   ## Examples
 
@@ -498,12 +502,12 @@ defmodule Ferrox.Ivy do
   ## Promotion
 
   @doc """
-  The type of an operation on two. With `nil` it is the other one.
+  Returns the type that two types promote to. If one of them is `nil`, returns the other one.
 
   ## Options
 
-    * `:precise` - instead of the mode in effect
-    * `:array_api` - true allows only what the array API standard defines
+    * `:precise` - the precise mode, by default the one in effect
+    * `:array_api` - true only allows what the array API standard defines
 
   ## Examples
 
@@ -533,11 +537,11 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  The type of an operation on any number of tensors and types, from left to right.
+  Returns the type that any number of tensors and types promote to, from left to right.
 
   ## Options
 
-  Those of `promote_types/3`.
+  The options of `promote_types/3`.
 
   ## Examples
 
@@ -563,11 +567,11 @@ defmodule Ferrox.Ivy do
     do: raise(ArgumentError, "expected a list of tensors and data types, got: #{inspect(other)}")
 
   @doc """
-  Whether a type, or that of a tensor, becomes another one by promotion alone.
+  Returns whether `from`, a type or a tensor, can be cast to the type `to` by promotion alone.
 
   ## Options
 
-  Those of `promote_types/3`.
+  The options of `promote_types/3`.
 
   ## Examples
 
@@ -586,8 +590,8 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  The tensor in another type: integers wrap, floats are rounded or cut, and what
-  isn't zero is true.
+  Casts the tensor to another type. Integers wrap around, floats are rounded, or truncated to
+  integers, and everything but zero becomes true.
 
   ## Examples
 
@@ -605,11 +609,11 @@ defmodule Ferrox.Ivy do
     do: raise(ArgumentError, "expected a Ferrox.Tensor, got: #{inspect(other)}")
 
   @doc """
-  Both tensors, in the type that they promote to.
+  Casts both tensors to the type that they promote to.
 
   ## Options
 
-  Those of `promote_types/3`.
+  The options of `promote_types/3`.
 
   ## Examples
 
@@ -625,15 +629,15 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Two operands, numbers among them, as tensors of the type that they promote to.
+  Converts two operands, tensors or numbers, to tensors of the type that they promote to.
 
-  A number beside a tensor takes the tensor's type; but a float beside integers is
-  a float64, in both modes, a complex number beside real ones a complex128, and
-  beside a bool tensor every number is of its default type. So are two numbers.
+  A number with a tensor takes the type of the tensor, with these exceptions: a float with an integer
+  tensor becomes a float64, in both modes; a complex number with a real tensor becomes a complex128;
+  and with a bool tensor, every number has its default type. Two numbers have their default types.
 
   ## Options
 
-  Those of `promote_types/3`.
+  The options of `promote_types/3`.
 
   ## Examples
 
@@ -656,10 +660,10 @@ defmodule Ferrox.Ivy do
           {left, right}
 
         {%Tensor{}, _} ->
-          {left, number(right, beside(right, left))}
+          {left, number(right, type_beside_tensor(right, left))}
 
         {_, %Tensor{}} ->
-          {number(left, beside(left, right)), right}
+          {number(left, type_beside_tensor(left, right)), right}
 
         _ ->
           {number(left, Default.default_dtype(item: left)),
@@ -669,7 +673,8 @@ defmodule Ferrox.Ivy do
     type_promote_arrays(left, right, opts)
   end
 
-  defp beside(item, tensor) do
+  # The type of a number whose other operand is a tensor.
+  defp type_beside_tensor(item, tensor) do
     type = dtype(tensor)
 
     cond do
@@ -681,28 +686,30 @@ defmodule Ferrox.Ivy do
     end
   end
 
-  # A number, or lists of them, as a tensor of that type. Floats may overflow,
-  # integers may not.
+  # Converts a number, or nested lists of numbers, to a tensor of the type. Floats may overflow, but
+  # integers out of range raise.
   @doc false
   @spec number(input, Dtype.t()) :: Tensor.t()
   def number(item, type) do
-    item = integers(item, type)
+    item = check_integers!(item, type)
 
     if type in Dtype.all(:int) and not Default.kind?(item, :float),
       do: Ferrox.tensor(item, type: type),
-      else: item |> Ferrox.tensor(type: wide(type)) |> Ferrox.as_type(type)
+      else: item |> Ferrox.tensor(type: widest_type(type)) |> Ferrox.as_type(type)
   end
 
-  defp wide({:c, _}), do: {:c, 128}
-  defp wide(_real), do: {:f, 64}
+  defp widest_type({:c, _}), do: {:c, 128}
+  defp widest_type(_real), do: {:f, 64}
 
-  # Truth as a number, which every type holds.
-  defp integers(list, type) when is_list(list), do: Enum.map(list, &integers(&1, type))
-  defp integers(true, _type), do: 1
-  defp integers(false, _type), do: 0
+  # The numbers, with booleans as 0 and 1. Raises for an integer out of the range of the type.
+  defp check_integers!(list, type) when is_list(list),
+    do: Enum.map(list, &check_integers!(&1, type))
 
-  defp integers(integer, {kind, _} = type) when is_integer(integer) and kind in [:s, :u] do
-    {min, max} = range(type)
+  defp check_integers!(true, _type), do: 1
+  defp check_integers!(false, _type), do: 0
+
+  defp check_integers!(integer, {kind, _} = type) when is_integer(integer) and kind in [:s, :u] do
+    {min, max} = integer_range(type)
 
     if integer < min or integer > max do
       raise ArgumentError,
@@ -712,10 +719,10 @@ defmodule Ferrox.Ivy do
     integer
   end
 
-  defp integers(number, _type), do: number
+  defp check_integers!(number, _type), do: number
 
   @doc """
-  Tensors of several shapes, broadcast to the one that they have in common.
+  Broadcasts tensors of several shapes to their common shape.
 
   ## Examples
 

@@ -1,6 +1,6 @@
 defmodule Ferrox.Npy do
   @moduledoc """
-  Tensors to and from the `.npy` format of NumPy.
+  Reads and writes tensors in the `.npy` format of NumPy.
 
       iex> tensor = Ferrox.tensor([[1, 2], [3, 4]], type: :u8)
       iex> file = tensor |> Ferrox.Npy.encode!() |> IO.iodata_to_binary()
@@ -13,32 +13,31 @@ defmodule Ferrox.Npy do
         ]
       >
 
-  Versions 1.0, 2.0 and 3.0 of the format are read, in either byte order and
-  with the elements in row-major or column-major (Fortran) order; `.npz`
-  archives are not. What is written is version 1.0, byte for byte as NumPy 2
-  writes it.
+  `decode!/2` reads the versions 1.0, 2.0 and 3.0 of the format, in either byte order, and with the
+  elements in row-major or column-major (Fortran) order. It doesn't read `.npz` archives.
+  `encode!/1` writes version 1.0, byte for byte as NumPy 2 does.
 
   ## Types
 
-  Integers of 8 to 64 bits, f16, f32, f64, c64 and c128 are the same in both.
-  NumPy's booleans are bool, and u8 under the Nx systems, which have no bool
-  (see `Ferrox.Promotion`). NumPy has no other types of Ferrox (bf16, the
-  two of f8, integers of 2 and 4 bits), and Ferrox none of NumPy's strings,
-  dates, objects, structures and extended-precision floats.
+  Integers of 8 to 64 bits, f16, f32, f64, c64 and c128 are the same in both libraries. NumPy's
+  booleans become bool, or u8 under the promotion systems of Nx, which have no bool (see
+  `Ferrox.Promotion`). NumPy doesn't have Ferrox's other types (bf16, f8, f8_e4m3fn, and integers of
+  2 and 4 bits), and Ferrox doesn't have NumPy's strings, dates, objects, structures and
+  extended-precision floats.
 
-  Files are not trusted: whatever is wrong with one raises an `ArgumentError`.
+  Files are not trusted: any error in a file raises an `ArgumentError`.
   """
 
   alias Ferrox.{Native, Operands, Promoted, Promotion, Shape, Tensor, Type}
 
   @magic "\x93NUMPY"
-  @keys ["descr", "fortran_order", "shape"]
+  @header_keys ["descr", "fortran_order", "shape"]
 
-  # NumPy's own limits: on axes, and on headers of files that it doesn't trust.
+  # NumPy's limits: the number of axes, and the size of the header of a file that isn't trusted.
   @max_rank 64
-  @max_header 10_000
+  @max_header_bytes 10_000
 
-  @types %{
+  @types_by_code %{
     "u1" => {:u, 8},
     "u2" => {:u, 16},
     "u4" => {:u, 32},
@@ -53,18 +52,20 @@ defmodule Ferrox.Npy do
     "c8" => {:c, 64},
     "c16" => {:c, 128}
   }
-  @codes @types |> Map.new(fn {code, type} -> {type, code} end) |> Map.put(:bool, "b1")
-  @readable Map.put(@types, "b1", {:u, 8})
+  @codes_by_type @types_by_code
+                 |> Map.new(fn {code, type} -> {type, code} end)
+                 |> Map.put(:bool, "b1")
+  @readable_types_by_code Map.put(@types_by_code, "b1", {:u, 8})
 
   @doc """
-  The tensor in the contents of a `.npy` file.
+  Returns the tensor in the contents of a `.npy` file.
 
-  The data of files in row-major order and in the machine's byte order, which
-  nearly all are, aren't copied: they are a part of the binary.
+  The data of files in row-major order and in the machine's byte order, as almost all files are,
+  aren't copied: the tensor refers to a part of the binary.
 
   ## Options
 
-    * `:promotion` - the system that says whether there is a bool, see
+    * `:promotion` - the promotion system, which decides whether booleans become bool or u8, see
       `Ferrox.Promotion`
 
   ## Examples
@@ -80,26 +81,27 @@ defmodule Ferrox.Npy do
     facts = opts |> Operands.mode!(:npy) |> Promotion.facts()
     {header, data} = split!(file)
     {descr, fortran?, shape} = header |> literal!() |> fields!()
-    {type, swapped} = type!(descr)
+    {type, swap_width} = type!(descr)
     shape = shape!(shape, type, data)
-    data = if swapped > 1, do: swap(data, swapped), else: data
+    data = if swap_width > 1, do: swap_bytes(data, swap_width), else: data
 
     tensor =
       if fortran?,
-        do: rows(data, type, shape),
+        do: from_column_major(data, type, shape),
         else: %Tensor{data: data, type: type, shape: shape}
 
-    # NumPy takes any byte but 0 for true.
+    # As in NumPy, any byte other than 0 is true, so the bytes are cast and not just reinterpreted.
     if facts.bool && String.ends_with?(descr, "b1"),
       do: Promoted.cast(tensor, :bool),
       else: tensor
   end
 
   def decode!(other, _opts),
-    do: malformed!("expected the contents of a file, got: #{show(other)}")
+    do: malformed!("expected the contents of a file, got: #{short_inspect(other)}")
 
   @doc """
-  The contents of a `.npy` file, with the data of the tensor as they are.
+  Returns the contents of a `.npy` file as iodata: the header, and the data of the tensor without a
+  copy.
 
   ## Examples
 
@@ -113,15 +115,16 @@ defmodule Ferrox.Npy do
   """
   @spec encode!(Tensor.t()) :: iodata
   def encode!(%Tensor{data: data, type: type, shape: shape}) do
-    code = Map.get(@codes, type) || raise_not_in_numpy!(type)
+    code = Map.get(@codes_by_type, type) || raise_not_in_numpy!(type)
     rank = tuple_size(shape)
     if rank > @max_rank, do: raise_rank!(rank)
 
     dict =
-      "{'descr': '#{order(type)}#{code}', 'fortran_order': False, 'shape': #{python(shape)}, }"
+      "{'descr': '#{byte_order(type)}#{code}', 'fortran_order': False, 'shape': #{python_tuple(shape)}, }"
 
-    # NumPy leaves room for the first axis to grow when a file is appended to.
-    growth = if rank == 0, do: 0, else: max(0, 21 - digits(elem(shape, 0)))
+    # NumPy reserves 21 digits for the size of the first axis, which grows when data are appended to
+    # the file, and then pads the header to a multiple of 64 bytes.
+    growth = if rank == 0, do: 0, else: max(0, 21 - digit_count(elem(shape, 0)))
     length = byte_size(dict) + growth + 1
     padding = 64 - rem(10 + length, 64)
 
@@ -149,14 +152,14 @@ defmodule Ferrox.Npy do
             "Ferrox.as_type(tensor, :#{Type.to_string(wider)}), which holds all of its values"
   end
 
-  defp order(:bool), do: "|"
-  defp order({_, 8}), do: "|"
-  defp order(_type), do: if(System.endianness() == :little, do: "<", else: ">")
+  defp byte_order(:bool), do: "|"
+  defp byte_order({_, 8}), do: "|"
+  defp byte_order(_type), do: if(System.endianness() == :little, do: "<", else: ">")
 
-  defp python({dim}), do: "(#{dim},)"
-  defp python(shape), do: "(#{shape |> Tuple.to_list() |> Enum.join(", ")})"
+  defp python_tuple({dim}), do: "(#{dim},)"
+  defp python_tuple(shape), do: "(#{shape |> Tuple.to_list() |> Enum.join(", ")})"
 
-  defp digits(dim), do: dim |> Integer.to_string() |> byte_size()
+  defp digit_count(dim), do: dim |> Integer.to_string() |> byte_size()
 
   ## The parts of a file
 
@@ -172,9 +175,9 @@ defmodule Ferrox.Npy do
 
   defp split!(rest, bits) do
     case rest do
-      <<length::little-size(bits), _::binary>> when length > @max_header ->
+      <<length::little-size(bits), _::binary>> when length > @max_header_bytes ->
         malformed!(
-          "a header of #{length} bytes is longer than the #{@max_header} that NumPy takes"
+          "a header of #{length} bytes is longer than the #{@max_header_bytes} that NumPy takes"
         )
 
       <<length::little-size(bits), header::binary-size(length), data::binary>> ->
@@ -186,22 +189,30 @@ defmodule Ferrox.Npy do
   end
 
   defp fields!(dict) when is_map(dict) do
-    case {@keys -- Map.keys(dict), Map.keys(dict) -- @keys} do
-      {[], []} -> :ok
-      {[], [key | _]} -> malformed!("the header has the unknown key #{show(key)}")
-      {missing, _} -> malformed!("the header lacks #{Enum.map_join(missing, ", ", &show/1)}")
+    case {@header_keys -- Map.keys(dict), Map.keys(dict) -- @header_keys} do
+      {[], []} ->
+        :ok
+
+      {[], [key | _]} ->
+        malformed!("the header has the unknown key #{short_inspect(key)}")
+
+      {missing, _} ->
+        malformed!("the header lacks #{Enum.map_join(missing, ", ", &short_inspect/1)}")
     end
 
     unless is_boolean(dict["fortran_order"]) do
-      malformed!("fortran_order must be True or False, got: #{show(dict["fortran_order"])}")
+      malformed!(
+        "fortran_order must be True or False, got: #{short_inspect(dict["fortran_order"])}"
+      )
     end
 
     {dict["descr"], dict["fortran_order"], dict["shape"]}
   end
 
-  defp fields!(other), do: malformed!("the header is not a dict, got: #{show(other)}")
+  defp fields!(other), do: malformed!("the header is not a dict, got: #{short_inspect(other)}")
 
-  # The type, and the size in bytes of the numbers whose bytes are to be reversed.
+  # The type, and the size in bytes of the numbers whose bytes must be swapped: 1 for none, and the
+  # size of one part for complex numbers.
   defp type!(descr) when is_binary(descr) do
     {order, code} =
       case descr do
@@ -209,38 +220,43 @@ defmodule Ferrox.Npy do
         code -> {?=, code}
       end
 
-    case @readable do
+    case @readable_types_by_code do
       %{^code => {kind, bits} = type} ->
         width = div(bits, if(kind == :c, do: 16, else: 8))
-        {type, if(foreign?(order), do: width, else: 1)}
+        {type, if(foreign_byte_order?(order), do: width, else: 1)}
 
       _ ->
-        malformed!("descr #{show(descr)} is not supported: #{reason(code)}")
+        malformed!("descr #{short_inspect(descr)} is not supported: #{unsupported_reason(code)}")
     end
   end
 
   defp type!(descr) when is_list(descr),
     do: malformed!("structured arrays are not supported; save each field on its own")
 
-  defp type!(descr), do: malformed!("descr must be a string, got: #{show(descr)}")
+  defp type!(descr), do: malformed!("descr must be a string, got: #{short_inspect(descr)}")
 
-  defp foreign?(?<), do: System.endianness() != :little
-  defp foreign?(?>), do: System.endianness() != :big
-  defp foreign?(_), do: false
+  defp foreign_byte_order?(?<), do: System.endianness() != :little
+  defp foreign_byte_order?(?>), do: System.endianness() != :big
+  defp foreign_byte_order?(_), do: false
 
-  # What ml_dtypes adds to NumPy is saved without its name.
-  defp reason(code) when code in ["V1", "V2", "f1"],
+  # NumPy saves the types of the ml_dtypes package without their names.
+  defp unsupported_reason(code) when code in ["V1", "V2", "f1"],
     do: "NumPy saves bfloat16, float8 and int4 without saying which; save as float32 or int8"
 
-  defp reason("V" <> _),
+  defp unsupported_reason("V" <> _),
     do: "raw bytes and structures have no numbers; save each field on its own"
 
-  defp reason("f" <> _), do: "save as float64"
-  defp reason("c" <> _), do: "save as complex128"
-  defp reason("O" <> _), do: "these are Python objects, not numbers"
-  defp reason(<<kind, _::binary>>) when kind in ~c"SUa", do: "these are strings, not numbers"
-  defp reason(<<kind, _::binary>>) when kind in ~c"Mm", do: "these are dates; save as int64"
-  defp reason(_code), do: "no such type is known"
+  defp unsupported_reason("f" <> _), do: "save as float64"
+  defp unsupported_reason("c" <> _), do: "save as complex128"
+  defp unsupported_reason("O" <> _), do: "these are Python objects, not numbers"
+
+  defp unsupported_reason(<<kind, _::binary>>) when kind in ~c"SUa",
+    do: "these are strings, not numbers"
+
+  defp unsupported_reason(<<kind, _::binary>>) when kind in ~c"Mm",
+    do: "these are dates; save as int64"
+
+  defp unsupported_reason(_code), do: "no such type is known"
 
   defp shape!({:tuple, dims}, {_, bits} = type, data) do
     rank = length(dims)
@@ -248,76 +264,80 @@ defmodule Ferrox.Npy do
 
     Enum.each(dims, fn dim ->
       cond do
-        not is_integer(dim) -> malformed!("shape must hold integers, got: #{show(dim)}")
-        dim < 0 -> malformed!("the shape has the negative size #{show(dim)}")
+        not is_integer(dim) -> malformed!("shape must hold integers, got: #{short_inspect(dim)}")
+        dim < 0 -> malformed!("the shape has the negative size #{short_inspect(dim)}")
         dim == 0 -> malformed!("the array is empty, and Ferrox has no tensors without elements")
         true -> :ok
       end
     end)
 
     shape = dims |> List.to_tuple() |> Shape.validate!(:npy)
-    needed = Native.size(shape) * div(bits, 8)
+    expected_bytes = Native.size(shape) * div(bits, 8)
 
-    case byte_size(data) - needed do
+    case byte_size(data) - expected_bytes do
       0 ->
         shape
 
-      more when more > 0 ->
-        malformed!("#{more} bytes follow the data of #{about(shape, type)}")
+      surplus when surplus > 0 ->
+        malformed!("#{surplus} bytes follow the data of #{describe(shape, type)}")
 
-      less ->
-        malformed!("the file ends #{-less} bytes before the data of #{about(shape, type)} do")
+      deficit ->
+        malformed!(
+          "the file ends #{-deficit} bytes before the data of #{describe(shape, type)} do"
+        )
     end
   end
 
-  defp shape!(other, _type, _data), do: malformed!("shape must be a tuple, got: #{show(other)}")
+  defp shape!(other, _type, _data),
+    do: malformed!("shape must be a tuple, got: #{short_inspect(other)}")
 
-  defp about(shape, type), do: "shape #{inspect(shape)} and type #{Type.to_string(type)}"
+  defp describe(shape, type), do: "shape #{inspect(shape)} and type #{Type.to_string(type)}"
 
   @spec raise_rank!(non_neg_integer) :: no_return
   defp raise_rank!(rank),
     do: malformed!("#{rank} axes are more than the #{@max_rank} that NumPy has")
 
-  defp swap(data, width) do
+  # The data with the bytes of each group of `width` bytes reversed.
+  defp swap_bytes(data, width) do
     shape = {div(byte_size(data), width), width}
     Native.reverse(shape, [1], {{:u, 8}, shape, data})
   end
 
-  # Column-major data are the rows of the transposed tensor.
-  defp rows(data, type, shape) do
+  # Data in column-major order are the row-major data of the transposed tensor.
+  defp from_column_major(data, type, shape) do
     transposed = shape |> Tuple.to_list() |> Enum.reverse() |> List.to_tuple()
     Ferrox.transpose(%Tensor{data: data, type: type, shape: transposed})
   end
 
-  ## The header, a literal of Python
+  ## The header, a Python literal
 
-  # Dicts become maps, strings binaries, lists lists, and tuples {:tuple, list}.
+  # Parses a literal. Dicts become maps, strings become binaries, and tuples become {:tuple, list}.
   defp literal!(header) do
-    {term, rest} = header |> skip() |> term!()
+    {term, rest} = header |> skip_whitespace() |> term!()
 
-    case skip(rest) do
+    case skip_whitespace(rest) do
       "" -> term
       rest -> unreadable!(rest)
     end
   end
 
   defp term!("{" <> rest) do
-    {pairs, _comma?, rest} = items!(skip(rest), ?}, &pair!/1, [])
+    {pairs, _comma?, rest} = items!(skip_whitespace(rest), ?}, &pair!/1, [])
     map = Map.new(pairs)
     if map_size(map) < length(pairs), do: malformed!("the header names a key twice")
     {map, rest}
   end
 
-  # Parentheses make a tuple of a single item only with a comma.
+  # A single item in parentheses is a tuple only if a comma follows it.
   defp term!("(" <> rest) do
-    case items!(skip(rest), ?), &term!/1, []) do
+    case items!(skip_whitespace(rest), ?), &term!/1, []) do
       {[item], false, rest} -> {item, rest}
       {items, _comma?, rest} -> {{:tuple, items}, rest}
     end
   end
 
   defp term!("[" <> rest) do
-    {items, _comma?, rest} = items!(skip(rest), ?], &term!/1, [])
+    {items, _comma?, rest} = items!(skip_whitespace(rest), ?], &term!/1, [])
     {items, rest}
   end
 
@@ -328,18 +348,20 @@ defmodule Ferrox.Npy do
   defp term!("-" <> rest), do: integer!(rest, -1)
   defp term!(rest), do: integer!(rest, 1)
 
+  # Parses items up to the closing character. Returns the items, whether a comma follows the last
+  # one, and the rest of the text.
   defp items!(<<close, rest::binary>>, close, _item!, []), do: {[], false, rest}
 
   defp items!(text, close, item!, items) do
     {item, rest} = item!.(text)
     items = [item | items]
 
-    case skip(rest) do
+    case skip_whitespace(rest) do
       <<^close, rest::binary>> ->
         {Enum.reverse(items), false, rest}
 
       "," <> rest ->
-        case skip(rest) do
+        case skip_whitespace(rest) do
           <<^close, rest::binary>> -> {Enum.reverse(items), true, rest}
           rest -> items!(rest, close, item!, items)
         end
@@ -352,9 +374,9 @@ defmodule Ferrox.Npy do
   defp pair!(text) do
     {key, rest} = term!(text)
 
-    case skip(rest) do
+    case skip_whitespace(rest) do
       ":" <> rest ->
-        {value, rest} = rest |> skip() |> term!()
+        {value, rest} = rest |> skip_whitespace() |> term!()
         {{key, value}, rest}
 
       rest ->
@@ -362,7 +384,7 @@ defmodule Ferrox.Npy do
     end
   end
 
-  # Escapes stay as they are: no type that is read has any in its name.
+  # Escape sequences aren't decoded, because no supported type has one in its name.
   defp string!(<<quote, rest::binary>>, quote, text, length),
     do: {binary_part(text, 0, length), rest}
 
@@ -377,7 +399,7 @@ defmodule Ferrox.Npy do
   defp integer!(<<digit, _::binary>> = text, sign) when digit in ?0..?9 do
     {integer, rest} = Integer.parse(text)
 
-    # Python 2 marks long integers.
+    # Python 2 writes long integers with the suffix L.
     case rest do
       "L" <> rest -> {sign * integer, rest}
       rest -> {sign * integer, rest}
@@ -386,16 +408,20 @@ defmodule Ferrox.Npy do
 
   defp integer!(text, _sign), do: unreadable!(text)
 
-  defp skip(<<space, rest::binary>>) when space in ~c" \t\r\n", do: skip(rest)
-  defp skip(rest), do: rest
+  defp skip_whitespace(<<space, rest::binary>>) when space in ~c" \t\r\n",
+    do: skip_whitespace(rest)
+
+  defp skip_whitespace(rest), do: rest
 
   @spec unreadable!(binary) :: no_return
   defp unreadable!(""), do: malformed!("the header ends too early")
-  defp unreadable!(rest), do: malformed!("the header can't be read from #{show(rest)} on")
 
-  # As much of a term from a file as an error can do with.
-  defp show({:tuple, items}), do: show(List.to_tuple(items))
-  defp show(term), do: inspect(term, limit: 5, printable_limit: 50)
+  defp unreadable!(rest),
+    do: malformed!("the header can't be read from #{short_inspect(rest)} on")
+
+  # A term of a file for an error message, shortened because it can be of any size.
+  defp short_inspect({:tuple, items}), do: short_inspect(List.to_tuple(items))
+  defp short_inspect(term), do: inspect(term, limit: 5, printable_limit: 50)
 
   @spec malformed!(String.t()) :: no_return
   defp malformed!(message), do: raise(ArgumentError, "npy: " <> message)

@@ -1,9 +1,10 @@
 defmodule Ferrox.Numbers do
   @moduledoc false
-  # Elixir's numbers to the data of tensors and back.
+  # Converts Elixir's numbers to the data of tensors and back.
   #
-  # Elixir has integers, 64-bit floats and complex numbers, so those are the
-  # three types that numbers pass through; the native library casts from there.
+  # Elixir has integers, 64-bit floats and complex numbers. So numbers are first written in the
+  # widest type of their kind (s64, u64, f64 or c128), and the native library casts this to the
+  # type of the tensor.
 
   import Ferrox.Complex, only: [is_complex: 1]
   alias Ferrox.{Complex, Native, Type}
@@ -13,77 +14,84 @@ defmodule Ferrox.Numbers do
 
   @non_finite [:infinity, :neg_infinity, :nan]
 
+  @doc "Returns whether the term is a number, a boolean, or an atom for an infinity or NaN."
   defguard is_number_term(term)
            when is_number(term) or is_complex(term) or term in @non_finite or is_boolean(term)
 
-  @doc "The data of numbers in a type; raises for one that the type can't hold."
+  @doc "The data of numbers in a type. Raises for a number that the type can't represent."
   @spec encode([number_term], Type.t() | :bool, atom) :: bitstring
   def encode(numbers, :bool, op) do
     for number <- numbers, into: <<>> do
-      case integer(number) do
+      case boolean_to_integer(number) do
         bit when bit in [0, 1] -> <<bit>>
-        _ -> raise_misfit!(number, :bool, op)
+        _ -> raise_not_representable!(number, :bool, op)
       end
     end
   end
 
   def encode(numbers, {kind, bits} = type, op) when kind in [:s, :u] do
-    lane = if kind == :s, do: {:s, 64}, else: {:u, 64}
+    wide_type = if kind == :s, do: {:s, 64}, else: {:u, 64}
     max = Bitwise.bsl(1, if(kind == :s, do: bits - 1, else: bits)) - 1
     min = if kind == :s, do: -max - 1, else: 0
 
     data =
       for number <- numbers, into: <<>> do
-        case integer(number) do
+        case boolean_to_integer(number) do
           n when is_integer(n) and n >= min and n <= max -> <<n::64-native>>
-          _ -> raise_misfit!(number, type, op)
+          _ -> raise_not_representable!(number, type, op)
         end
       end
 
-    cast(data, lane, type, length(numbers))
+    cast(data, wide_type, type, length(numbers))
   end
 
   def encode(numbers, {:c, _} = type, op) do
     data =
       for number <- numbers, into: <<>> do
         {re, im} = parts(number)
-        <<float(re, number, type, op)::binary, float(im, number, type, op)::binary>>
+        <<encode_float(re, number, type, op)::binary, encode_float(im, number, type, op)::binary>>
       end
 
     cast(data, {:c, 128}, type, length(numbers))
   end
 
   def encode(numbers, type, op) do
-    data = for number <- numbers, into: <<>>, do: float(real(number), number, type, op)
+    data = for number <- numbers, into: <<>>, do: encode_float(real(number), number, type, op)
     cast(data, {:f, 64}, type, length(numbers))
   end
 
   defp cast(data, type, type, _count), do: data
-  defp cast(data, lane, type, count), do: Native.as_type(type, {lane, {count}, data})
+  defp cast(data, from, type, count), do: Native.as_type(type, {from, {count}, data})
 
-  # Integers may be larger than any float.
+  # The real and the imaginary part. An integer stays an integer, because it may be larger than any
+  # float.
   defp parts(%{re: re, im: im} = number) when is_complex(number), do: {re, im}
-  defp parts(number), do: {integer(number), 0.0}
+  defp parts(number), do: {boolean_to_integer(number), 0.0}
 
-  defp integer(true), do: 1
-  defp integer(false), do: 0
-  defp integer(other), do: other
+  defp boolean_to_integer(true), do: 1
+  defp boolean_to_integer(false), do: 0
+  defp boolean_to_integer(other), do: other
 
+  # A complex number becomes an atom that encode_float/4 refuses.
   defp real(complex) when is_complex(complex), do: :complex
-  defp real(other), do: integer(other)
+  defp real(other), do: boolean_to_integer(other)
 
-  # Past half way from the largest value to the next power of two, a finite
-  # number would become an infinity.
-  defp float(n, number, type, op) when is_number(n) do
-    if representable?(n, type), do: <<n::float-64-native>>, else: raise_misfit!(number, type, op)
+  # The f64 data of one number, or of a part of a complex `number`. Raises for a finite number that
+  # would become an infinity in `type`.
+  defp encode_float(n, number, type, op) when is_number(n) do
+    if representable?(n, type),
+      do: <<n::float-64-native>>,
+      else: raise_not_representable!(number, type, op)
   end
 
-  defp float(:nan, _, _, _), do: Type.nan_binary({:f, 64})
-  defp float(:infinity, _, _, _), do: Type.infinity_binary({:f, 64})
-  defp float(:neg_infinity, _, _, _), do: Type.neg_infinity_binary({:f, 64})
-  defp float(_, number, type, op), do: raise_misfit!(number, type, op)
+  defp encode_float(:nan, _, _, _), do: Type.nan_binary({:f, 64})
+  defp encode_float(:infinity, _, _, _), do: Type.infinity_binary({:f, 64})
+  defp encode_float(:neg_infinity, _, _, _), do: Type.neg_infinity_binary({:f, 64})
+  defp encode_float(_, number, type, op), do: raise_not_representable!(number, type, op)
 
-  @limits %{
+  # The magnitudes from which numbers are rounded to an infinity: half way between the largest
+  # finite value of the type and the value that would follow if its exponent were unlimited.
+  @overflow_limits %{
     {:f, 8} => 61_440.0,
     {:f, 16} => 65_520.0,
     {:bf, 16} => 3.3961775292304601e38,
@@ -95,10 +103,10 @@ defmodule Ferrox.Numbers do
   defp representable?(n, type) when type in [{:f, 64}, {:c, 128}],
     do: is_float(n) or abs(n) < 1.7976931348623157e308
 
-  defp representable?(n, type), do: abs(n) < :erlang.map_get(type, @limits)
+  defp representable?(n, type), do: abs(n) < :erlang.map_get(type, @overflow_limits)
 
-  @spec raise_misfit!(term, Type.t(), atom) :: no_return
-  defp raise_misfit!(number, type, op) do
+  @spec raise_not_representable!(term, Type.t(), atom) :: no_return
+  defp raise_not_representable!(number, type, op) do
     raise ArgumentError,
           "#{op}: #{inspect(number)} does not fit #{Names.short(type)}" <> hint(number, type)
   end
@@ -114,12 +122,14 @@ defmodule Ferrox.Numbers do
   defp hint(_number, _type), do: "; give a :type that holds it"
 
   @doc """
-  A number that is an operand of a result of a type: its own type and its data,
-  without loss but for floats beside tensors of at most 32 bits, which are an f32
-  as in Nx.
+  The type and the data of a number that is an operand of an operation with a result of the given
+  type.
+
+  The number keeps its exact value, except for floats where the result has at most 32 bits: those
+  become f32, as in Nx.
   """
   @spec operand(number_term, Type.t(), atom) :: {Type.t(), binary}
-  # What most numbers are, in the type of most tensors.
+  # Shortcuts for the most frequent numbers and types.
   def operand(x, {:f, 32} = type, _op) when is_float(x) and abs(x) < 3.4e38,
     do: {type, <<x::float-32-native>>}
 
@@ -153,35 +163,38 @@ defmodule Ferrox.Numbers do
 
   def operand(number, _type, op), do: {{:f, 32}, encode([number], {:f, 32}, op)}
 
-  @max_float 1.7976931348623157e308
-  @max_single 3.4028234663852886e38
+  @max_finite_f64 1.7976931348623157e308
+  @max_finite_f32 3.4028234663852886e38
 
   @doc """
-  The data of one number in a type, as Nx makes constants: integers wrap around,
-  floats past the range become infinite.
+  The data of one number in a type, by the rules of Nx for constants: integers wrap around, and
+  floats outside of the range become infinite.
   """
   @spec constant(number_term, Type.t()) :: bitstring
   def constant(integer, {kind, bits}) when is_integer(integer) and kind in [:s, :u],
     do: <<integer::size(bits)-native>>
 
-  # The two that are most frequent, without a call of the library.
-  def constant(number, {:f, 32}) when is_number(number) and abs(number) <= @max_single,
+  # The two most frequent types, without a call of the native library.
+  def constant(number, {:f, 32}) when is_number(number) and abs(number) <= @max_finite_f32,
     do: <<number::float-32-native>>
 
-  def constant(number, {:f, 64}) when is_number(number) and abs(number) <= @max_float,
+  def constant(number, {:f, 64}) when is_number(number) and abs(number) <= @max_finite_f64,
     do: <<number::float-64-native>>
 
   def constant(number, type) do
     {re, im} = parts(number)
-    cast(<<float_bits(re)::binary, float_bits(im)::binary>>, {:c, 128}, type, 1)
+    cast(<<f64_binary(re)::binary, f64_binary(im)::binary>>, {:c, 128}, type, 1)
   end
 
-  defp float_bits(n) when is_number(n) and n > @max_float, do: float_bits(:infinity)
-  defp float_bits(n) when is_number(n) and n < -@max_float, do: float_bits(:neg_infinity)
-  defp float_bits(n) when is_number(n), do: <<n::float-64-native>>
-  defp float_bits(atom), do: float(atom, atom, {:f, 64}, :constant)
+  defp f64_binary(n) when is_number(n) and n > @max_finite_f64, do: f64_binary(:infinity)
+  defp f64_binary(n) when is_number(n) and n < -@max_finite_f64, do: f64_binary(:neg_infinity)
+  defp f64_binary(n) when is_number(n), do: <<n::float-64-native>>
+  defp f64_binary(atom), do: encode_float(atom, atom, {:f, 64}, :constant)
 
-  @doc "The numbers of data, integers, floats (and atoms for what floats can't be) or complex."
+  @doc """
+  The numbers in the data of a tensor: booleans, integers, floats or complex numbers. Infinities and
+  NaN are atoms.
+  """
   @spec decode(bitstring, Type.t() | :bool, non_neg_integer) :: [number_term]
   def decode(data, :bool, count), do: for(n <- decode(data, {:u, 8}, count), do: n != 0)
 
@@ -192,8 +205,8 @@ defmodule Ferrox.Numbers do
   end
 
   def decode(data, {kind, _} = type, count) when kind in [:s, :u] do
-    lane = {kind, 64}
-    data = if type == lane, do: data, else: Native.as_type(lane, {type, {count}, data})
+    wide_type = {kind, 64}
+    data = if type == wide_type, do: data, else: Native.as_type(wide_type, {type, {count}, data})
 
     if kind == :s,
       do: for(<<n::64-signed-native <- data>>, do: n),
@@ -205,17 +218,17 @@ defmodule Ferrox.Numbers do
     module = Complex.module()
 
     for <<re::binary-8, im::binary-8 <- data>> do
-      %{__struct__: module, re: to_float(re), im: to_float(im)}
+      %{__struct__: module, re: decode_float(re), im: decode_float(im)}
     end
   end
 
   def decode(data, type, count) do
     data = if type == {:f, 64}, do: data, else: Native.as_type({:f, 64}, {type, {count}, data})
-    for <<float::binary-8 <- data>>, do: to_float(float)
+    for <<float::binary-8 <- data>>, do: decode_float(float)
   end
 
-  defp to_float(<<float::float-64-native>>), do: float
-  defp to_float(<<0x7FF0_0000_0000_0000::64-native>>), do: :infinity
-  defp to_float(<<0xFFF0_0000_0000_0000::64-native>>), do: :neg_infinity
-  defp to_float(_), do: :nan
+  defp decode_float(<<float::float-64-native>>), do: float
+  defp decode_float(<<0x7FF0_0000_0000_0000::64-native>>), do: :infinity
+  defp decode_float(<<0xFFF0_0000_0000_0000::64-native>>), do: :neg_infinity
+  defp decode_float(_), do: :nan
 end

@@ -1,46 +1,45 @@
 defmodule Ferrox.Promotion do
   @moduledoc """
-  Which type results from operands of several types.
+  Finds the type that results from operands of several types.
 
-  Libraries disagree about that, so the rules are data: each *promotion system*
-  is a table on the native side.
+  Libraries have different rules for this, so Ferrox keeps the rules as data: each *promotion
+  system* is a table in the native library.
 
-    * `:nx` - Nx as it is today (0.13.1), the default.
-    * `:nx_0_9` - Nx 0.9.0 to 0.9.2. There `f64` with `c64` is `c64`, while it
-      is `c128` in `:nx`, and there is no `f8_e4m3fn`.
-    * `:jax` - JAX: joins of a lattice. Options: `strict: true` refuses all but
-      the promotion of plain numbers; `x64: false` does without types of 64 bits.
-    * `:numpy` - NumPy. Option: `scalar: :nep50` (NumPy 2) or `:legacy`, where
-      the value of a number decides (see below).
-    * `:array_api` - the Python array API standard, which leaves undefined what
-      mixes kinds.
-    * `:ivy` - Ivy. Options: `precise: false` keeps a float as it is beside
-      integers, `array_api: true` allows what the standard defines.
-    * `:ivy_torch`, `:ivy_paddle`, `:ivy_numpy`, `:ivy_jax`, `:ivy_onnx`,
-      `:ivy_mxnet`, `:ivy_tensorflow` - the tables of Ivy's frontends, each named
-      after the library that it stands for.
+    * `:nx` - Nx 0.13.1, the default.
+    * `:nx_0_9` - Nx 0.9.0 to 0.9.2. It has no `f8_e4m3fn`, and `f64` with `c64` gives `c64`, while
+      it gives `c128` under `:nx`.
+    * `:jax` - JAX. A result is the join (least upper bound) of the operands in a lattice. Options:
+      `strict: true` only promotes plain numbers and refuses all other pairs; `x64: false` has no
+      types of 64 bits.
+    * `:numpy` - NumPy. Option: `scalar: :nep50` for the rule of NumPy 2, or `scalar: :legacy` for
+      the rule before it, by which the value of a number decides (see below).
+    * `:array_api` - the Python array API standard. It doesn't define pairs of different kinds,
+      except a float with a complex type.
+    * `:ivy` - Ivy. Options: `precise: false` doesn't widen a float that meets an integer;
+      `array_api: true` only allows what the array API standard defines.
+    * `:ivy_torch`, `:ivy_paddle`, `:ivy_numpy`, `:ivy_jax`, `:ivy_onnx`, `:ivy_mxnet`,
+      `:ivy_tensorflow` - the tables of Ivy's frontends. Each frontend imitates the library in its
+      name.
 
-  One pair under some of them:
+  The result of one pair under several systems:
 
       iex> for system <- [:nx, :jax, :numpy, :ivy], do: Ferrox.Promotion.promote(:s32, :f32, system: system)
       [{:f, 32}, {:f, 32}, {:f, 64}, {:f, 64}]
 
   ## Types
 
-  Types are those of `Ferrox.Type`, as tuples (`{:bf, 16}`) or short names
-  (`:bf16`), and in all systems but Nx's `:bool`. NumPy's names (`"bfloat16"`)
-  are taken as well.
+  The types are those of `Ferrox.Type`, written as tuples (`{:bf, 16}`) or short names (`:bf16`),
+  and `:bool` in all systems but those of Nx. NumPy's names (`"bfloat16"`) are also accepted.
 
-  A plain number says nothing about its size. Its type is *weak*: `:int`,
-  `:float` or `:complex`, without a size. Beside a type of the same kind it
-  gives way:
+  A plain number has no size. Its type is *weak*: `:int`, `:float` or `:complex`, without a size.
+  With a type of the same kind, the result is that type:
 
       iex> Ferrox.Promotion.promote(:s8, :int, system: :jax)
       {:s, 8}
 
-  Under `:jax` results are weak too, where no operand says how large they are,
-  and they can be promoted further. `weak?/1` tells, and `concrete/2` gives the
-  type that such a result is stored in:
+  Under `:jax`, a result is weak too if no operand determines its size. It can be promoted further.
+  `weak?/1` returns whether a type is weak, and `concrete/2` returns the type in which a weak result
+  is stored:
 
       iex> weak = Ferrox.Promotion.promote(:u8, :float, system: :jax)
       :float
@@ -49,59 +48,58 @@ defmodule Ferrox.Promotion do
       iex> Ferrox.Promotion.concrete(weak, system: :jax)
       {:f, 64}
 
-  No other system has weak results, and Nx's have no weak types at all: they
-  look at the value of a number.
+  No other system has weak results. The systems of Nx have no weak types at all: they look at the
+  value of a number.
 
-  ## Which system
+  ## Which system is used
 
-  All functions take the system and its options. Without `:system` the options
-  refine what is in effect: what `with/2` has set for the process, else the
+  All functions take a system and its options. Without `:system`, the options change those of the
+  system in effect: the one that `with/2` has set for the process, else the one in the
   application's configuration, else `:nx`.
 
       config :ferrox, promotion: [system: :jax, x64: false]
 
-  The configuration is read once, at the first promotion. `global_default/1`
-  changes what is in effect while the system runs.
+  The configuration is read once, at the first promotion. `global_default/1` changes the default at
+  run time.
 
-  The functions of `Ferrox` ask the same: each takes `:promotion`, a system or a
-  system with options, and goes by what is in effect without it.
+  The functions of `Ferrox` find their system in the same way: each takes the option `:promotion`, a
+  system or a system with options, and without it uses the system in effect.
 
       iex> Ferrox.Promotion.with(:numpy, fn -> Ferrox.add(Ferrox.tensor([1]), 0.5) |> Ferrox.type() end)
       {:f, 64}
       iex> Ferrox.add(Ferrox.tensor([1]), 0.5, promotion: {:jax, x64: false}) |> Ferrox.type()
       {:f, 32}
 
-  Beyond promotion, `Ferrox.Promotion.Results` has what else of an operation's
-  type depends on the system.
+  `Ferrox.Promotion.Results` documents the other rules for result types that depend on the system.
 
-  ## Order
+  ## Order of the operands
 
-  Under `:nx`, operands commute and can be grouped at will, but for
-  `f8_e4m3fn`: with another float the left one wins.
+  Under `:nx`, promotion is commutative and associative, except for `f8_e4m3fn`: with another float,
+  the result is the type of the left operand.
 
       iex> Ferrox.Promotion.promote(:f8_e4m3fn, :f32)
       {:f8_e4m3fn, 8}
       iex> Ferrox.Promotion.promote(:f32, :f8_e4m3fn)
       {:f, 32}
 
-  Under `:jax` both always hold. Ivy's tables commute but do not associate, so
-  `result_type/2` goes from left to right. NumPy's doesn't associate either;
-  there the types of the highest kind come first, whatever the order. Two of the
-  frontends, `:ivy_numpy` and `:ivy_mxnet`, know `bool` with `bf16`, but not
-  `bf16` with `bool`.
+  Under `:jax`, promotion is always commutative and associative. Ivy's tables are commutative but
+  not associative, so `result_type/2` promotes from left to right. NumPy's table isn't associative
+  either; `result_type/2` promotes the types of the highest kind first, whatever the order. Two of
+  the frontends, `:ivy_numpy` and `:ivy_mxnet`, define `bool` with `bf16`, but not `bf16` with
+  `bool`.
 
   ## NumPy's legacy rule
 
-  Before NumPy 2 a number beside scalars was of its default type. A type stands
-  for a scalar here:
+  Before NumPy 2, a number together with scalars had its default type. A type without a shape counts
+  as a scalar:
 
       iex> Ferrox.Promotion.result_type([:s16, 1], system: :numpy)
       {:s, 16}
       iex> Ferrox.Promotion.result_type([:s16, 1], system: :numpy, scalar: :legacy)
       {:s, 64}
 
-  Beside an array of the same kind its value decided. A tensor with axes is an
-  array, and `{:array, type}` stands for one:
+  Together with an array of the same kind, the value of the number decided. A tensor with axes is an
+  array, and `{:array, type}` stands for an array where only types are given:
 
       iex> Ferrox.Promotion.result_type([{:array, :s16}, 1], system: :numpy, scalar: :legacy)
       {:s, 16}
@@ -117,27 +115,29 @@ defmodule Ferrox.Promotion do
 
   @compile {:inline, default: 0}
 
-  @typedoc "A name out of `systems/0`."
+  @typedoc "The name of a promotion system, see `systems/0`."
   @type system :: atom
 
-  @typedoc "A type as promotion sees it; the last three are weak."
+  @typedoc "A type for promotion. `:int`, `:float` and `:complex` are weak."
   @type t :: Type.t() | :bool | :int | :float | :complex
 
-  @typedoc "What is taken for a type."
+  @typedoc "The forms in which a type can be given."
   @type type :: t | Type.short_t() | String.t()
 
   @typedoc "A system, or a system with options."
   @type promotion :: system | {system, keyword} | keyword
 
-  # An atom is looked up sooner than a tuple.
-  @default __MODULE__.Default
+  # The key of the persistent term that holds the default mode. It is an atom because an atom is
+  # looked up faster than a tuple.
+  @default_mode_key __MODULE__.Default
 
-  # A system, or one with the bits of the options that are not at their default.
+  # The internal form of a system and its options: the system, or the system and one bit for each
+  # option that is not at its default.
   @typedoc false
   @type mode :: system | {system, pos_integer}
 
   @doc """
-  The names of the promotion systems, the default one first.
+  Returns the names of the promotion systems, the default one first.
 
   ## Examples
 
@@ -151,7 +151,7 @@ defmodule Ferrox.Promotion do
   def systems, do: for({system, _switches} <- Native.promotion_systems(), do: system)
 
   @doc """
-  The types that a system has.
+  Returns the types of a system.
 
   ## Examples
 
@@ -167,14 +167,14 @@ defmodule Ferrox.Promotion do
   def types(promotion \\ :nx), do: Native.promotion_types(mode(promotion))
 
   @doc """
-  The type of an operation on a `left` and a `right` operand.
+  Returns the type that a `left` and a `right` operand promote to.
 
   ## Options
 
     * `:system` - one of `systems/0`
-    * `:strict`, `:x64` - JAX's
-    * `:scalar` - NumPy's
-    * `:precise`, `:array_api` - Ivy's
+    * `:strict`, `:x64` - options of JAX
+    * `:scalar` - option of NumPy
+    * `:precise`, `:array_api` - options of Ivy
 
   ## Examples
 
@@ -194,10 +194,10 @@ defmodule Ferrox.Promotion do
   def promote(left, right, opts \\ []), do: lookup(mode(opts), type!(left), type!(right))
 
   @doc """
-  The type of an operation on any number of operands: types, tensors, plain
-  numbers and booleans.
+  Returns the type that any number of operands promote to: types, tensors, plain numbers and
+  booleans.
 
-  `nil` is the default float under `:jax` and `:numpy`, and nothing under Ivy's
+  The operand `nil` is the default float under `:jax` and `:numpy`, and is ignored under Ivy's
   systems. The options are those of `promote/3`.
 
   ## Examples
@@ -227,33 +227,37 @@ defmodule Ferrox.Promotion do
     result_of(mode(opts), operands)
   end
 
-  # What operations ask: a system that has no bool or no weak results sees the
-  # types that stand for them. Tensors of one type need none of it under Nx's.
+  # The type that the operands of an operation promote to. In a system without bool or without weak
+  # types, a tensor of such a type counts as the type that stands for it. The first clause is a
+  # shortcut for tensors of one type.
   @doc false
   @spec result_of(mode, list) :: t
   def result_of(:nx, [%Tensor{type: {_, _} = type} | rest] = operands),
-    do: if(all_of?(rest, type), do: type, else: result_of_each(:nx, operands))
+    do: if(all_of_type?(rest, type), do: type, else: promote_operands(:nx, operands))
 
-  def result_of(mode, operands), do: result_of_each(mode, operands)
+  def result_of(mode, operands), do: promote_operands(mode, operands)
 
-  defp all_of?([], _type), do: true
-  defp all_of?([%Tensor{type: type} | rest], type), do: all_of?(rest, type)
-  defp all_of?(_operands, _type), do: false
+  defp all_of_type?([], _type), do: true
+  defp all_of_type?([%Tensor{type: type} | rest], type), do: all_of_type?(rest, type)
+  defp all_of_type?(_operands, _type), do: false
 
-  defp result_of_each(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
+  defp promote_operands(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
     case facts(mode) do
-      %{scalars: :types} = facts -> lookup(mode, type_of(left, facts), type_of(right, facts))
-      facts -> result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
+      %{scalars: :types} = facts ->
+        lookup(mode, tensor_type(left, facts), tensor_type(right, facts))
+
+      facts ->
+        result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand_type!(&1, facts)))
     end
   end
 
-  defp result_of_each(mode, operands) do
+  defp promote_operands(mode, operands) do
     facts = facts(mode)
-    result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand!(&1, facts)))
+    result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand_type!(&1, facts)))
   end
 
   @doc """
-  Whether a result is weak: has a kind, but no size.
+  Returns whether a type is weak: it has a kind, but no size.
 
   ## Examples
 
@@ -267,8 +271,8 @@ defmodule Ferrox.Promotion do
   def weak?(type), do: type in [:int, :float, :complex]
 
   @doc """
-  The type that a weak result is stored in, the default one of its kind. Other
-  types stay.
+  Returns the type in which a weak result is stored: the default type of its kind. Returns other
+  types unchanged.
 
   ## Examples
 
@@ -284,11 +288,11 @@ defmodule Ferrox.Promotion do
   def concrete(type, opts \\ []), do: Native.promotion_concrete(mode(opts), type!(type))
 
   @doc """
-  Runs the function with a system and options in effect for the calling process.
+  Runs the function while a system with its options is in effect for the calling process.
 
-  They nest: options without `:system` refine those around them. What was in
-  effect before is restored at the end, and when the function raises. Processes
-  that the function starts are not affected.
+  Calls can be nested: options without `:system` change those of the surrounding call. The previous
+  system is restored at the end, also if the function raises. Processes that the function starts
+  are not affected.
 
   ## Examples
 
@@ -305,12 +309,12 @@ defmodule Ferrox.Promotion do
   @spec with(promotion, fun) :: term
   def with(options, fun) when is_function(fun, 0) do
     mode = mode(options)
-    before = Process.put(__MODULE__, mode)
+    previous = Process.put(__MODULE__, mode)
 
     try do
       fun.()
     after
-      if before, do: Process.put(__MODULE__, before), else: Process.delete(__MODULE__)
+      if previous, do: Process.put(__MODULE__, previous), else: Process.delete(__MODULE__)
     end
   end
 
@@ -319,7 +323,7 @@ defmodule Ferrox.Promotion do
   end
 
   @doc """
-  What is in effect, as a keyword list that `with/2` takes.
+  Returns the system in effect and its options, as a keyword list that `with/2` accepts.
 
   ## Examples
 
@@ -333,12 +337,12 @@ defmodule Ferrox.Promotion do
   def current, do: describe(mode([]))
 
   @doc """
-  Sets what is in effect in all processes where `with/2` has set nothing, and
-  returns what was before.
+  Sets the default system of all processes, and returns the previous default. A process in which
+  `with/2` has set a system keeps that one.
 
-  Without a system the options refine the application's configuration, so `[]`
-  reads that anew. Like any use of `:persistent_term`, a change makes
-  every process collect its garbage: it is meant for the start of a system.
+  Without a system, the options change those in the application's configuration, so `[]` reads the
+  configuration again. Call this function when a system starts: as with any change of a
+  `:persistent_term`, every process then runs a garbage collection.
 
   ## Examples
 
@@ -348,7 +352,7 @@ defmodule Ferrox.Promotion do
   """
   @spec global_default(promotion) :: keyword
   def global_default(promotion) do
-    before = describe(default())
+    previous = describe(default())
     configured = configured()
 
     mode =
@@ -357,18 +361,18 @@ defmodule Ferrox.Promotion do
           configured
 
         Keyword.keyword?(promotion) and not Keyword.has_key?(promotion, :system) ->
-          promotion |> Enum.reduce(split(configured), &switch!/2) |> join()
+          promotion |> Enum.reduce(split_mode(configured), &apply_option!/2) |> join_mode()
 
         true ->
           mode(promotion)
       end
 
-    :persistent_term.put(@default, mode)
-    before
+    :persistent_term.put(@default_mode_key, mode)
+    previous
   end
 
-  # What all other functions take: a system, or one with the bits of its options.
-  # Asked once an operation, so the frequent forms come first.
+  # Converts a system and its options to a mode, the internal form that the functions below take.
+  # Every operation calls this function, so the clauses for the frequent forms come first.
   @doc false
   @spec mode(promotion | nil) :: mode
   def mode(promotion)
@@ -400,7 +404,7 @@ defmodule Ferrox.Promotion do
     keyword!(opts)
 
     case Keyword.pop(opts, :system) do
-      {nil, opts} -> opts |> Enum.reduce(split(mode([])), &switch!/2) |> join()
+      {nil, opts} -> opts |> Enum.reduce(split_mode(mode([])), &apply_option!/2) |> join_mode()
       {system, opts} -> resolve!(system, opts)
     end
   end
@@ -415,10 +419,10 @@ defmodule Ferrox.Promotion do
   end
 
   defp default do
-    case :persistent_term.get(@default, nil) do
+    case :persistent_term.get(@default_mode_key, nil) do
       nil ->
         mode = configured()
-        :persistent_term.put(@default, mode)
+        :persistent_term.put(@default_mode_key, mode)
         mode
 
       mode ->
@@ -436,8 +440,10 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  # What operations ask about a mode, see `Results`.
+  # The properties of a mode that operations need, see Ferrox.Promotion.Results.facts/1. They are
+  # cached for each mode.
   @doc false
+  @spec facts(mode) :: map
   def facts(mode) do
     case :persistent_term.get({__MODULE__, mode}, nil) do
       nil ->
@@ -455,7 +461,7 @@ defmodule Ferrox.Promotion do
       raise ArgumentError, unknown_system(system)
     end
 
-    opts |> keyword!() |> Enum.reduce({system, 0}, &switch!/2) |> join()
+    opts |> keyword!() |> Enum.reduce({system, 0}, &apply_option!/2) |> join_mode()
   end
 
   defp keyword!(opts) do
@@ -466,7 +472,8 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  defp switch!({key, value}, {system, bits}) do
+  # Sets or clears the bit of an option.
+  defp apply_option!({key, value}, {system, bits}) do
     switches = Map.fetch!(switches(), system)
 
     case Enum.find(switches, fn {_bit, _flag, known, _, _} -> known == key end) do
@@ -488,14 +495,16 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  defp split({system, bits}), do: {system, bits}
-  defp split(system), do: {system, 0}
-  defp join({system, 0}), do: system
-  defp join(mode), do: mode
+  defp split_mode({system, bits}), do: {system, bits}
+  defp split_mode(system), do: {system, 0}
+  defp join_mode({system, 0}), do: system
+  defp join_mode(mode), do: mode
 
-  # `%{system => [{bit, flag, key, off, on}]}`. Rust is asked once: the list
-  # can't change while the library is loaded.
+  # The options of each system, `%{system => [{bit, flag, key, off, on}]}`: `flag` is the name of
+  # the option in `mix ferrox.promote`, `off` the default value of `key`, and `on` the other value.
+  # The native library is asked once, because the list can't change while the library is loaded.
   @doc false
+  @spec switches() :: %{system => [{pos_integer, String.t(), atom, term, term}]}
   def switches do
     with nil <- :persistent_term.get(__MODULE__, nil) do
       switches =
@@ -511,11 +520,11 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  # A mode as users write it.
+  # A mode as a keyword list, the form in which users write it.
   @doc false
   @spec describe(mode) :: keyword
   def describe(mode) do
-    {system, bits} = split(mode)
+    {system, bits} = split_mode(mode)
 
     on =
       for {bit, _flag, key, _off, on} <- Map.get(switches(), system, []),
@@ -525,80 +534,85 @@ defmodule Ferrox.Promotion do
     [{:system, system} | on]
   end
 
-  # What operations call before they start: the types are valid already. Equal
-  # ones stay what they are under :nx, which a test holds it to.
+  # The type that two valid types promote to. The first clause is a shortcut for equal types under
+  # :nx; a test checks that the table gives the same.
   @doc false
   @spec merge(mode, t, t) :: t
   def merge(:nx, type, type), do: type
   def merge(mode, left, right), do: lookup(mode, left, right)
 
-  # As merge/3, but whatever the types, an invalid one raises.
+  # The same as merge/3, but raises for an invalid type.
   @doc false
   @spec lookup(mode, t, t) :: t
   def lookup(mode, left, right) do
     case Native.merge(mode, left, right) do
-      {:error, reason} -> refuse(reason, mode, [left, right])
+      {:error, reason} -> raise_refused!(reason, mode, [left, right])
       type -> type
     end
   end
 
-  # The largest integers that a type holds.
-  @min -0x8000000000000000
-  @max 0xFFFFFFFFFFFFFFFF
+  # The range of the integers that some type can represent.
+  @min_integer -0x8000000000000000
+  @max_integer 0xFFFFFFFFFFFFFFFF
 
+  # The type that a type and a plain number promote to.
   @doc false
   @spec merge_number(mode, t, term) :: t
   def merge_number(mode, type, integer)
-      when is_integer(integer) and (integer > @max or integer < @min),
+      when is_integer(integer) and (integer > @max_integer or integer < @min_integer),
       do: result(mode, [type, integer])
 
   def merge_number(mode, type, number) do
     case Native.merge_number(mode, type, number) do
-      {:error, reason} -> refuse(reason, mode, [type, number])
+      {:error, reason} -> raise_refused!(reason, mode, [type, number])
       type -> type
     end
   end
 
-  # result_type/2 without its checks.
+  # The same as result_type/2, but with operands that have been checked and converted.
   @doc false
   @spec result(mode, list) :: t
   def result(mode, operands) do
-    case Native.result_type(mode, Enum.map(operands, &native/1)) do
-      {:error, reason} -> refuse(reason, mode, operands)
+    case Native.result_type(mode, Enum.map(operands, &to_native/1)) do
+      {:error, reason} -> raise_refused!(reason, mode, operands)
       type -> type
     end
   end
 
-  defp native(integer) when is_integer(integer) and integer > @max, do: {:int, 1}
-  defp native(integer) when is_integer(integer) and integer < @min, do: {:int, -1}
-  defp native(%{re: re, im: im}), do: {:complex, finite(re), finite(im)}
-  defp native(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: 0.0
-  defp native(operand), do: operand
+  # An operand in the form that the native library reads.
+  defp to_native(integer) when is_integer(integer) and integer > @max_integer, do: {:int, 1}
+  defp to_native(integer) when is_integer(integer) and integer < @min_integer, do: {:int, -1}
+  defp to_native(%{re: re, im: im}), do: {:complex, finite_part(re), finite_part(im)}
+  defp to_native(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: 0.0
+  defp to_native(operand), do: operand
 
-  # No system looks at an infinity or a NaN, but some at how large a number is.
-  defp finite(part) when is_float(part), do: part
-  defp finite(_non_finite), do: 0.0
+  # Some systems look at the magnitude of a number, but none at infinities and NaN.
+  defp finite_part(part) when is_float(part), do: part
+  defp finite_part(_non_finite), do: 0.0
 
-  defp operand!(number, _facts) when is_number(number) or is_complex(number), do: number
+  # A number as it is, and the type of anything else.
+  defp operand_type!(number, _facts) when is_number(number) or is_complex(number), do: number
 
-  defp operand!(atom, _facts) when atom in [nil, true, false, :nan, :infinity, :neg_infinity],
-    do: atom
+  defp operand_type!(atom, _facts)
+       when atom in [nil, true, false, :nan, :infinity, :neg_infinity],
+       do: atom
 
-  defp operand!(%Tensor{} = tensor, facts) do
-    case type_of(tensor, facts) do
+  defp operand_type!(%Tensor{} = tensor, facts) do
+    case tensor_type(tensor, facts) do
       type when tensor.shape == {} or type in [:int, :float, :complex] -> type
       type -> {:array, type}
     end
   end
 
-  defp operand!({:array, type}, _facts), do: {:array, type!(type)}
-  defp operand!(type, _facts), do: type!(type)
+  defp operand_type!({:array, type}, _facts), do: {:array, type!(type)}
+  defp operand_type!(type, _facts), do: type!(type)
 
-  defp type_of(%Tensor{type: :bool}, %{bool: nil}), do: {:u, 8}
-  defp type_of(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
-  defp type_of(%Tensor{type: type}, _facts), do: type
+  # The type of a tensor in a system with these properties.
+  defp tensor_type(%Tensor{type: :bool}, %{bool: nil}), do: {:u, 8}
+  defp tensor_type(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
+  defp tensor_type(%Tensor{type: type}, _facts), do: type
 
-  # The weak type of a type's kind.
+  # The weak type of the same kind as a type; a weak type and :bool stay as they are.
   @doc false
   @spec kind(t) :: t
   def kind({kind, _}) when kind in [:s, :u], do: :int
@@ -606,6 +620,7 @@ defmodule Ferrox.Promotion do
   def kind({_, _}), do: :float
   def kind(weak_or_bool), do: weak_or_bool
 
+  # The type in its canonical form, or nil if the term is no type.
   @doc false
   @spec fetch(term) :: t | nil
   def fetch(type) when type in [:bool, :int, :float, :complex], do: type
@@ -614,10 +629,12 @@ defmodule Ferrox.Promotion do
 
   defp type!(type), do: fetch(type) || raise(ArgumentError, unknown_type(type))
 
-  defp refuse(reason, mode, operands) do
+  # Raises the error for a reason that the native library has returned.
+  @spec raise_refused!(term, mode, list) :: no_return
+  defp raise_refused!(reason, mode, operands) do
     case reason do
       :mode ->
-        raise ArgumentError, unknown_system(elem(split(mode), 0))
+        raise ArgumentError, unknown_system(elem(split_mode(mode), 0))
 
       :left ->
         raise ArgumentError, unknown_type(hd(operands))
@@ -636,13 +653,13 @@ defmodule Ferrox.Promotion do
 
       {:unknown, type} ->
         raise ArgumentError,
-              "#{elem(split(mode), 0)} does not define the promotion of " <>
-                "#{Enum.map_join(operands, " with ", &show/1)}: it has no type #{Names.short(type)}, " <>
+              "#{elem(split_mode(mode), 0)} does not define the promotion of " <>
+                "#{Enum.map_join(operands, " with ", &operand_text/1)}: it has no type #{Names.short(type)}, " <>
                 "only #{Enum.map_join(types(mode), ", ", &Names.short/1)}"
 
       :alone ->
         raise ArgumentError,
-              "no type holds #{Enum.map_join(operands, ", ", &show/1)} under #{name(mode)}: " <>
+              "no type holds #{Enum.map_join(operands, ", ", &operand_text/1)} under #{name(mode)}: " <>
                 "give the number a type, or a partner that has one"
 
       {:range, type} ->
@@ -650,11 +667,11 @@ defmodule Ferrox.Promotion do
 
       :pair ->
         raise PromotionError,
-          operands: Enum.map(operands, &kind_of/1),
+          operands: Enum.map(operands, &type_of_operand/1),
           promotion: describe(mode),
           message:
-            "#{list(Enum.map(operands, &show(kind_of(&1))))} have no implicit promotion under " <>
-              "#{name(mode)}. Cast the operands to the type you want, or #{remedy(mode, operands)}"
+            "#{join_with_and(Enum.map(operands, &operand_text(type_of_operand(&1))))} have no implicit promotion under " <>
+              "#{name(mode)}. Cast the operands to the type you want, or #{suggestion(mode, operands)}"
     end
   end
 
@@ -668,10 +685,11 @@ defmodule Ferrox.Promotion do
       "which it would be under #{name(mode)}"
   end
 
-  # The option whose default would do, else another system.
-  defp remedy(mode, operands) do
-    {system, bits} = split(mode)
-    operands = Enum.map(operands, &native/1)
+  # The last part of the error message: an option whose default value would define the promotion,
+  # else another system.
+  defp suggestion(mode, operands) do
+    {system, bits} = split_mode(mode)
+    operands = Enum.map(operands, &to_native/1)
     defined? = &(not match?({:error, _}, Native.result_type(&1, operands)))
 
     switch =
@@ -691,27 +709,28 @@ defmodule Ferrox.Promotion do
     end
   end
 
+  # A mode as text for error messages.
   @doc false
   @spec name(mode) :: String.t()
   def name(mode) do
     Enum.map_join(describe(mode), ", ", fn {key, value} -> "#{key}: #{inspect(value)}" end)
   end
 
-  # Numbers are named by their type where types are told.
-  defp kind_of(integer) when is_integer(integer), do: :int
-  defp kind_of(float) when is_float(float), do: :float
-  defp kind_of(complex) when is_complex(complex), do: :complex
-  defp kind_of(boolean) when is_boolean(boolean), do: :bool
-  defp kind_of(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: :float
-  defp kind_of({:array, type}), do: type
-  defp kind_of(type), do: type
+  # The type of an operand for an error message about types: a number has the weak type of its kind.
+  defp type_of_operand(integer) when is_integer(integer), do: :int
+  defp type_of_operand(float) when is_float(float), do: :float
+  defp type_of_operand(complex) when is_complex(complex), do: :complex
+  defp type_of_operand(boolean) when is_boolean(boolean), do: :bool
+  defp type_of_operand(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: :float
+  defp type_of_operand({:array, type}), do: type
+  defp type_of_operand(type), do: type
 
-  defp show({:array, type}), do: Names.short(type)
-  defp show(number) when is_number(number), do: inspect(number)
-  defp show(type), do: if(fetch(type), do: Names.short(type), else: inspect(type))
+  defp operand_text({:array, type}), do: Names.short(type)
+  defp operand_text(number) when is_number(number), do: inspect(number)
+  defp operand_text(type), do: if(fetch(type), do: Names.short(type), else: inspect(type))
 
-  defp list([one]), do: one
-  defp list(many), do: Enum.join(Enum.drop(many, -1), ", ") <> " and " <> List.last(many)
+  defp join_with_and([one]), do: one
+  defp join_with_and(many), do: Enum.join(Enum.drop(many, -1), ", ") <> " and " <> List.last(many)
 
   defp unknown_system(system) do
     "unknown promotion system #{inspect(system)}, expected one of: " <>

@@ -1,16 +1,19 @@
 defmodule Ferrox.Shape do
   @moduledoc false
-  # Shapes and axes: what an operation's result looks like, and errors that
-  # name the operation and the shapes.
+  # Shapes and axes: checks them, and finds the shapes of results. The errors name the operation and
+  # the shapes.
 
   alias Ferrox.Operands
 
   @type t :: tuple
 
-  # Shapes of more elements than this have no data in any memory.
-  @max_size 0x7FFF_FFFF_FFFF_FFFF
+  # No memory can hold the data of more elements than this.
+  @max_elements 0x7FFF_FFFF_FFFF_FFFF
 
-  @doc "Raises unless `shape` is a tuple of positive integers of a size that can be."
+  @doc """
+  Returns `shape` if it is a tuple of positive integers and its number of elements is within
+  bounds, else raises.
+  """
   @spec validate!(term, atom) :: t
   def validate!(shape, op) do
     dims = if is_tuple(shape), do: Tuple.to_list(shape), else: [:invalid]
@@ -20,7 +23,7 @@ defmodule Ferrox.Shape do
             "#{op} expects a shape, a tuple of positive integers, got: #{inspect(shape)}"
     end
 
-    if Enum.product(dims) > @max_size do
+    if Enum.product(dims) > @max_elements do
       raise ArgumentError,
             "#{op}: a tensor of shape #{inspect(shape)} does not fit into memory"
     end
@@ -35,7 +38,7 @@ defmodule Ferrox.Shape do
   def broadcast!(shape, {}, _op, _left_type, _right_type), do: shape
 
   def broadcast!(left, right, op, left_type, right_type) do
-    dims = joined(left, tuple_size(left), right, tuple_size(right), [])
+    dims = broadcast_sizes(left, tuple_size(left), right, tuple_size(right), [])
 
     unless dims do
       raise ArgumentError,
@@ -47,25 +50,26 @@ defmodule Ferrox.Shape do
     List.to_tuple(dims)
   end
 
-  # The first axes of both, joined from the last one on, before those that are.
-  defp joined(_left, 0, _right, 0, dims), do: dims
+  # The sizes that the first `i` axes of `left` and the first `j` of `right` broadcast to, from the
+  # last axis on, put in front of `dims`. Returns nil where they don't broadcast.
+  defp broadcast_sizes(_left, 0, _right, 0, dims), do: dims
 
-  defp joined(left, i, right, 0, dims),
-    do: joined(left, i - 1, right, 0, [elem(left, i - 1) | dims])
+  defp broadcast_sizes(left, i, right, 0, dims),
+    do: broadcast_sizes(left, i - 1, right, 0, [elem(left, i - 1) | dims])
 
-  defp joined(left, 0, right, j, dims),
-    do: joined(left, 0, right, j - 1, [elem(right, j - 1) | dims])
+  defp broadcast_sizes(left, 0, right, j, dims),
+    do: broadcast_sizes(left, 0, right, j - 1, [elem(right, j - 1) | dims])
 
-  defp joined(left, i, right, j, dims) do
+  defp broadcast_sizes(left, i, right, j, dims) do
     case {elem(left, i - 1), elem(right, j - 1)} do
-      {dim, dim} -> joined(left, i - 1, right, j - 1, [dim | dims])
-      {1, dim} -> joined(left, i - 1, right, j - 1, [dim | dims])
-      {dim, 1} -> joined(left, i - 1, right, j - 1, [dim | dims])
+      {dim, dim} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
+      {1, dim} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
+      {dim, 1} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
       _ -> nil
     end
   end
 
-  @doc "The axis counted from zero; negative ones count from the end."
+  @doc "The axis, counted from zero. A negative axis counts from the end."
   @spec axis!(t, term, atom) :: non_neg_integer
   def axis!(shape, axis, op) do
     rank = tuple_size(shape)
@@ -85,15 +89,15 @@ defmodule Ferrox.Shape do
           "#{op}: axis #{inspect(axis)} is out of range for shape #{inspect(shape)}: #{range}"
   end
 
-  @doc "Distinct axes; nil stands for all."
+  @doc "The axes, counted from zero. Raises for axes that aren't distinct; nil stands for all axes."
   @spec axes!(t, term, atom) :: [non_neg_integer]
   def axes!(shape, nil, _op), do: all_axes(shape)
   def axes!(_shape, [], _op), do: []
   def axes!(shape, [axis], op), do: [axis!(shape, axis, op)]
 
-  # The guard fails where it is no proper list.
+  # The guard fails for anything but a proper list.
   def axes!(shape, axes, op) when length(axes) >= 0 do
-    axes = counted(axes, shape, op)
+    axes = each_axis!(axes, shape, op)
 
     unless distinct?(axes) do
       raise ArgumentError,
@@ -107,32 +111,36 @@ defmodule Ferrox.Shape do
     raise ArgumentError, "#{op}: :axes must be a list of axes, got: #{inspect(axes)}"
   end
 
-  # Plain recursion, here and below: axes are few, and every call has some.
-  defp counted([], _shape, _op), do: []
-  defp counted([axis | axes], shape, op), do: [axis!(shape, axis, op) | counted(axes, shape, op)]
+  # Plain recursion, here and below, for speed: almost every operation checks axes, and there are
+  # only a few of them.
+  defp each_axis!([], _shape, _op), do: []
+
+  defp each_axis!([axis | axes], shape, op),
+    do: [axis!(shape, axis, op) | each_axis!(axes, shape, op)]
 
   defp distinct?([axis | rest]), do: not :lists.member(axis, rest) and distinct?(rest)
   defp distinct?([]), do: true
 
-  @doc "The axes of a shape."
+  @doc "All axes of a shape, in order."
   @spec all_axes(t) :: [non_neg_integer]
   def all_axes({}), do: []
   def all_axes({_}), do: [0]
   def all_axes({_, _}), do: [0, 1]
   def all_axes(shape), do: :lists.seq(0, tuple_size(shape) - 1)
 
-  @doc "The shape without `axes`, or with ones in their place."
+  @doc "The shape without `axes`, or with size 1 for each of them if `keep?` is true."
   @spec reduce(t, [non_neg_integer], boolean) :: t
   def reduce({size, _}, [1], false), do: {size}
   def reduce({_, size}, [0], false), do: {size}
-  def reduce(shape, axes, keep?), do: List.to_tuple(kept(shape, axes, keep?, []))
+  def reduce(shape, axes, keep?), do: List.to_tuple(remaining_sizes(shape, axes, keep?, []))
 
-  # The sizes that remain, before others.
-  defp kept(shape, axes, keep?, dims), do: kept(shape, tuple_size(shape) - 1, axes, keep?, dims)
+  # The sizes that remain after a reduction of `axes`, put in front of `dims`.
+  defp remaining_sizes(shape, axes, keep?, dims),
+    do: remaining_sizes(shape, tuple_size(shape) - 1, axes, keep?, dims)
 
-  defp kept(_shape, -1, _axes, _keep?, dims), do: dims
+  defp remaining_sizes(_shape, -1, _axes, _keep?, dims), do: dims
 
-  defp kept(shape, axis, axes, keep?, dims) do
+  defp remaining_sizes(shape, axis, axes, keep?, dims) do
     dims =
       cond do
         not :lists.member(axis, axes) -> [elem(shape, axis) | dims]
@@ -140,12 +148,12 @@ defmodule Ferrox.Shape do
         true -> dims
       end
 
-    kept(shape, axis - 1, axes, keep?, dims)
+    remaining_sizes(shape, axis - 1, axes, keep?, dims)
   end
 
   @doc """
-  The axes that the options of a reduction name, nil for all, and the shape of its
-  result. What other options there are has been looked at.
+  The axes of a reduction by its options `:axes` and `:keep_axes`, and the shape of its result. The
+  axes are nil where all axes are reduced. The caller has already refused unknown options.
   """
   @spec reduction!(t, keyword, atom) :: {[non_neg_integer] | nil, t}
   def reduction!(_shape, [], _op), do: {nil, {}}
@@ -161,10 +169,10 @@ defmodule Ferrox.Shape do
     {axes, reduce(shape, axes, Operands.boolean!(opts, :keep_axes, op))}
   end
 
-  @doc "The shape of a product over axes."
+  @doc "The shape of the result of `dot`, from the shapes, contracted axes and batch axes of both sides."
   @spec dot!(t, [non_neg_integer], [non_neg_integer], t, [non_neg_integer], [non_neg_integer]) ::
           t
-  # Matrices, as most are.
+  # Shortcuts for the most frequent cases: two matrices, and two batches of matrices.
   def dot!({_, _} = left, [axis], [], {_, _} = right, [other], [])
       when elem(left, axis) == elem(right, other),
       do: {elem(left, 1 - axis), elem(right, 1 - other)}
@@ -183,8 +191,8 @@ defmodule Ferrox.Shape do
               )
     end
 
-    dims = kept(right, right_axes ++ right_batch, false, [])
-    dims = kept(left, left_axes ++ left_batch, false, dims)
+    dims = remaining_sizes(right, right_axes ++ right_batch, false, [])
+    dims = remaining_sizes(left, left_axes ++ left_batch, false, dims)
     List.to_tuple(sizes(left, left_batch) ++ dims)
   end
 

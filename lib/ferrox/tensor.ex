@@ -1,19 +1,19 @@
 defmodule Ferrox.Tensor do
   @moduledoc """
-  A tensor of the direct API: data, a type and a shape.
+  A tensor of the direct API: its data, type and shape.
 
-  The data are a binary in native byte order, row after row, as
-  `Nx.to_binary/1` gives them; a bitstring for types of 2 and 4 bits. Those of
-  `:bool` are bytes of 0 and 1. Make and read tensors with the functions of
-  `Ferrox`; the fields may be matched on:
+  The data are a binary in native byte order and row-major order, as `Nx.to_binary/1` returns
+  them; for types of 2 and 4 bits they are a bitstring. The elements of type `:bool` are bytes with
+  the value 0 or 1. Create and read tensors with the functions of `Ferrox`. Matching on the fields
+  is allowed:
 
       iex> %Ferrox.Tensor{type: {:u, 8}, shape: {2}, data: <<1, 2>>} = Ferrox.tensor([1, 2], type: :u8)
       iex> :ok
       :ok
 
-  A tensor is weak if nothing has said how large its type is, which only JAX
-  tells apart: beside other tensors it gives way as a plain number does, see
-  `Ferrox.Promotion`.
+  A tensor is weak if the size of its type was not specified, but is a default. Only the
+  promotion system of JAX has weak tensors: together with another tensor, a weak one takes the
+  other's type, as a plain number does. See `Ferrox.Promotion`.
 
       iex> Ferrox.tensor(2, promotion: :jax)
       #Ferrox.Tensor<
@@ -28,6 +28,7 @@ defmodule Ferrox.Tensor do
   @enforce_keys [:data, :type, :shape]
   defstruct [:data, :type, :shape, weak: false]
 
+  @typedoc "A tensor."
   @type t :: %__MODULE__{
           data: bitstring,
           type: Ferrox.Type.t() | :bool,

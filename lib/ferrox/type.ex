@@ -1,42 +1,39 @@
 defmodule Ferrox.Type do
   @moduledoc """
-  The types that tensors have, and what can be told about them.
+  The types of tensors, and functions about types.
 
   A type is a tuple of its kind and its size in bits:
 
     * `:s` - signed integer (2, 4, 8, 16, 32, 64)
     * `:u` - unsigned integer (2, 4, 8, 16, 32, 64)
-    * `:f` - float (8, 16, 32, 64); the one of 8 bits is E5M2
-    * `:f8_e4m3fn` - the other float of 8 bits, more precise and without
-      infinities
+    * `:f` - float (8, 16, 32, 64); the float of 8 bits has the format E5M2
+    * `:f8_e4m3fn` - float with the format E4M3FN, which is more precise than E5M2 and has no
+      infinities (8)
     * `:bf` - float with the range of `{:f, 32}` (16)
     * `:c` - complex number, a pair of floats (64, 128)
 
-  Each type has a short name: `:u8` is `{:u, 8}`, and `:f8_e4m3fn` is
-  `{:f8_e4m3fn, 8}`. `normalize!/2` takes both, all other functions the tuple.
+  Each type has a short name: `:u8` for `{:u, 8}`, and `:f8_e4m3fn` for `{:f8_e4m3fn, 8}`.
+  `normalize!/2` takes both forms, all other functions take the tuple.
 
   ## Versions of Nx
 
-  The functions are those of `Nx.Type` 0.9, with the same results and errors.
-  Releases of Nx answer differently in two points, and the functions concerned
-  take the promotion system (see `Ferrox.Promotion`) as their last argument,
-  `:nx_0_9` for Nx 0.9 and `:nx` for Nx 0.13:
+  The functions have the results and errors of `Nx.Type` in Nx 0.9. Nx 0.13 differs from Nx 0.9 in
+  two points. The functions concerned take the promotion system (see `Ferrox.Promotion`) as their
+  last argument: `:nx_0_9` for Nx 0.9, or `:nx` for Nx 0.13.
 
-    * `merge/3`: `{:f, 64}` with `{:c, 64}` is `{:c, 64}` in Nx 0.9, the
-      default here, and `{:c, 128}` in later releases;
-    * `{:f8_e4m3fn, 8}` came after Nx 0.9. So `merge/3` and `merge_number/3`
-      refuse it unless they are given `:nx`. `normalize!/2` accepts every type
-      of Ferrox by default and refuses it under `:nx_0_9`. All other functions
-      answer as Nx 0.13 does.
+    * `merge/3` of `{:f, 64}` with `{:c, 64}` gives `{:c, 64}` in Nx 0.9, the default here, and
+      `{:c, 128}` in later releases.
+    * Nx 0.9 doesn't have `{:f8_e4m3fn, 8}`. So `merge/3` and `merge_number/3` only accept it under
+      `:nx`. `normalize!/2` accepts every type of Ferrox by default, and refuses `{:f8_e4m3fn, 8}`
+      under `:nx_0_9`. All other functions have the results of Nx 0.13 for it.
 
   The functions of `Ferrox` itself promote under `:nx`.
 
   ## Constants
 
-  The functions whose names end in `_binary` return one element in native byte
-  order, as a bitstring of the type's size. They give the bits that Nx gives,
-  some of which are not the nearest ones; those are had from
-  `nearest_binary/2`.
+  The functions whose names end in `_binary` return the data of one element in native byte order.
+  Their values are those of Nx, and some of them are not the nearest value of the type;
+  `nearest_binary/2` returns the nearest one.
   """
 
   import Bitwise
@@ -44,6 +41,7 @@ defmodule Ferrox.Type do
 
   alias Ferrox.Promotion
 
+  @typedoc "A type as a tuple of its kind and its size in bits."
   @type t ::
           {:s, 2 | 4 | 8 | 16 | 32 | 64}
           | {:u, 2 | 4 | 8 | 16 | 32 | 64}
@@ -52,6 +50,7 @@ defmodule Ferrox.Type do
           | {:bf, 16}
           | {:c, 64 | 128}
 
+  @typedoc "The short name of a type."
   @type short_t ::
           :s2
           | :s4
@@ -79,7 +78,7 @@ defmodule Ferrox.Type do
   @non_finite [:infinity, :neg_infinity, :nan]
 
   @doc """
-  The type as a tuple, given a tuple or a short name.
+  Returns the type as a tuple, given a tuple or a short name.
 
   ## Examples
 
@@ -104,7 +103,7 @@ defmodule Ferrox.Type do
   def normalize!(type, system \\ :nx) do
     known = fetch(type)
 
-    # :nx has every type, and asking takes time.
+    # A shortcut: :nx has every type.
     if known && (system == :nx or known in Promotion.types(system)) do
       known
     else
@@ -113,7 +112,7 @@ defmodule Ferrox.Type do
     end
   end
 
-  # normalize!/1 that answers nil instead of raising.
+  # The same as normalize!/1, but returns nil instead of raising.
   @doc false
   @spec fetch(term) :: t | nil
   def fetch(type)
@@ -135,9 +134,9 @@ defmodule Ferrox.Type do
   def fetch(_other), do: nil
 
   @doc """
-  The type that a number has on its own.
+  Returns the type of a number on its own.
 
-  Integers are `{:s, 32}`, whatever their size.
+  The type of integers is `{:s, 32}`, whatever their size.
 
   ## Examples
 
@@ -160,17 +159,17 @@ defmodule Ferrox.Type do
   def infer(complex) when is_complex(complex), do: {:c, 64}
 
   @doc """
-  The type that can represent what two types do.
+  Returns the type that two types promote to.
 
-  Of two types of one kind, the wider one. Of two kinds the higher one wins,
-  whatever the sizes:
+  Two types of one kind give the wider one. Two types of different kinds give the one of the higher
+  kind, whatever the sizes:
 
       c > f > bf > s > u
 
-  An unsigned type with a signed one gives a signed type of twice the unsigned
-  one's size, up to 64 bits, or the signed one if that is wider.
+  The exception is an unsigned with a signed type: they give a signed type with twice the size of
+  the unsigned one, at most 64 bits, or the signed type if it is wider.
 
-  `system` is the promotion system, see the module's documentation.
+  `system` is the promotion system, see the documentation of the module.
 
   ## Examples
 
@@ -239,13 +238,13 @@ defmodule Ferrox.Type do
       do: Promotion.lookup(system, left, right)
 
   @doc """
-  The type of an operation on a type and a number.
+  Returns the type that a type and a number promote to.
 
-  An integer type is widened until an integer fits, up to 64 bits, and is
-  signed for a negative one. A float makes it `{:f, 32}`. Float types stay, and
-  so do complex types, with any number.
+  With an integer, an integer type is widened until it holds the number, up to 64 bits, and becomes
+  signed if the number is negative. With a float, an integer type becomes `{:f, 32}`. Float and
+  complex types stay as they are with any number.
 
-  `system` is the promotion system, see the module's documentation.
+  `system` is the promotion system, see the documentation of the module.
 
   ## Examples
 
@@ -284,7 +283,7 @@ defmodule Ferrox.Type do
       iex> Ferrox.Type.merge_number({:f, 64}, 1.0)
       {:f, 64}
 
-  Sizes between 1 and 8 bits are not counted:
+  When widening, sizes below 8 bits are left out:
 
       iex> Ferrox.Type.merge_number({:u, 2}, 1)
       {:u, 2}
@@ -298,9 +297,9 @@ defmodule Ferrox.Type do
       do: Promotion.merge_number(system, type, number)
 
   @doc """
-  The number as one of the type's kind.
+  Converts the number to the kind of the type.
 
-  Whether it is in the type's range is not looked at.
+  The function doesn't check whether the number is in the range of the type.
 
   ## Examples
 
@@ -344,7 +343,7 @@ defmodule Ferrox.Type do
   end
 
   @doc """
-  The type in which sums are accumulated.
+  Returns the type in which sums of the type are accumulated.
 
   ## Examples
 
@@ -370,7 +369,7 @@ defmodule Ferrox.Type do
   def to_aggregate({kind, _} = type) when kind in @kinds, do: type
 
   @doc """
-  The real or complex float type that stands for the type.
+  Returns the real or complex float type for the type: integers become `{:f, 32}`, other types stay.
 
   ## Examples
 
@@ -391,8 +390,8 @@ defmodule Ferrox.Type do
   def to_floating({kind, _} = type) when kind in @kinds, do: type
 
   @doc """
-  The real float type that stands for the type, or for the parts of a complex
-  one.
+  Returns the real float type for the type: integers become `{:f, 32}`, and complex types the type of
+  their parts.
 
   ## Examples
 
@@ -417,7 +416,8 @@ defmodule Ferrox.Type do
   def to_real(type), do: to_floating(type)
 
   @doc """
-  The complex type that stands for the type.
+  Returns the complex type for the type: `{:f, 64}` becomes `{:c, 128}`, complex types stay, and all
+  others become `{:c, 64}`.
 
   ## Examples
 
@@ -441,7 +441,7 @@ defmodule Ferrox.Type do
   def to_complex({kind, _}) when kind in @kinds, do: {:c, 64}
 
   @doc """
-  The short name of the type as a string.
+  Returns the short name of the type as a string.
 
   ## Examples
 
@@ -478,7 +478,7 @@ defmodule Ferrox.Type do
   def to_string({kind, size}), do: Atom.to_string(kind) <> Integer.to_string(size)
 
   @doc """
-  Whether the type's elements are integers in Elixir.
+  Returns whether the type is an integer type, signed or unsigned.
 
   ## Examples
 
@@ -494,7 +494,7 @@ defmodule Ferrox.Type do
   def integer?({kind, _}), do: kind in [:u, :s]
 
   @doc """
-  Whether the type is a real or a complex float type.
+  Returns whether the type is a real or complex float type.
 
   ## Examples
 
@@ -510,7 +510,7 @@ defmodule Ferrox.Type do
   def float?({kind, _}), do: kind in [:f, :bf, :c, :f8_e4m3fn]
 
   @doc """
-  Whether the type is complex.
+  Returns whether the type is complex.
 
   ## Examples
 
@@ -524,7 +524,7 @@ defmodule Ferrox.Type do
   def complex?({kind, _}), do: kind == :c
 
   @doc """
-  Whether the type has infinities. Nx has this function since 0.11.
+  Returns whether the type has infinities. `Nx.Type` has this function since Nx 0.11.
 
   ## Examples
 
@@ -540,7 +540,7 @@ defmodule Ferrox.Type do
   def infinite_float?({kind, _}), do: kind in [:f, :bf, :c]
   def infinite_float?(_other), do: false
 
-  # What follows from the format of a float: its bits of exponent and mantissa.
+  # The special values of the float formats, from the numbers of exponent and mantissa bits.
   formats =
     for {type, exponent, mantissa} <- [
           {{:f, 8}, 5, 2},
@@ -560,8 +560,8 @@ defmodule Ferrox.Type do
       }
     end
 
-  # The largest exponent is an ordinary one here, but for a single NaN. Where an
-  # infinity is asked for, Nx gives the largest finite value.
+  # In E4M3FN, the largest exponent belongs to ordinary values, except for one NaN. Where this type
+  # has no infinity, Nx uses the largest finite value.
   e4m3fn = %{
     type: {:f8_e4m3fn, 8},
     max_finite: 0x7E,
@@ -573,7 +573,7 @@ defmodule Ferrox.Type do
   formats = [e4m3fn | formats]
 
   @doc """
-  The smallest finite value of a real type.
+  Returns the smallest finite value of a real type.
 
   ## Examples
 
@@ -587,7 +587,7 @@ defmodule Ferrox.Type do
   def min_finite_binary(type)
 
   @doc """
-  The largest finite value of a real type.
+  Returns the largest finite value of a real type.
 
   ## Examples
 
@@ -618,7 +618,8 @@ defmodule Ferrox.Type do
   end
 
   @doc """
-  The smallest value of a real type, negative infinity where there is one.
+  Returns the smallest value of a real type: negative infinity if the type has one, else the smallest
+  finite value.
 
   ## Examples
 
@@ -634,7 +635,8 @@ defmodule Ferrox.Type do
   end
 
   @doc """
-  The largest value of a real type, infinity where there is one.
+  Returns the largest value of a real type: infinity if the type has one, else the largest finite
+  value.
 
   ## Examples
 
@@ -650,7 +652,7 @@ defmodule Ferrox.Type do
   end
 
   @doc """
-  Infinity in a real float type; the largest finite value where there is none.
+  Returns infinity in a real float type, or the largest finite value if the type has no infinity.
 
   ## Examples
 
@@ -662,8 +664,8 @@ defmodule Ferrox.Type do
   def infinity_binary(type)
 
   @doc """
-  Negative infinity in a real float type; the smallest finite value where there
-  is none.
+  Returns negative infinity in a real float type, or the smallest finite value if the type has no
+  infinity.
 
   ## Examples
 
@@ -675,7 +677,7 @@ defmodule Ferrox.Type do
   def neg_infinity_binary(type)
 
   @doc """
-  NaN in a real float type.
+  Returns NaN in a real float type.
 
   ## Examples
 
@@ -694,7 +696,7 @@ defmodule Ferrox.Type do
   end
 
   @doc """
-  The smallest positive normal value of a real float type.
+  Returns the smallest positive normal value of a real float type.
 
   ## Examples
 
@@ -713,10 +715,10 @@ defmodule Ferrox.Type do
       do: <<unquote(bits)::unquote(size)-native>>
   end
 
-  def smallest_positive_normal_binary(type), do: not_floating!(type)
+  def smallest_positive_normal_binary(type), do: raise_not_floating!(type)
 
-  # Nx's bits, wrong ones included, beside the nearest. Nx truncates bf16's e
-  # and Euler-Mascheroni constant, and f8's; it gives f8's bits for f8_e4m3fn.
+  # `{type, the bits in Nx, the bits of the nearest value}`. Nx truncates e and γ in bf16, and γ in
+  # f8. For f8_e4m3fn, Nx has a wrong epsilon, and the bits of f8 for π, e and γ.
   constants = [
     epsilon: [
       {{:f, 8}, 0x34, 0x34},
@@ -753,9 +755,9 @@ defmodule Ferrox.Type do
   ]
 
   @doc """
-  The distance from 1 to the next larger value of a real float type.
+  Returns the distance from 1 to the next larger value of a real float type.
 
-  In `{:f8_e4m3fn, 8}` it is wrong, as in Nx, see `nearest_binary/2`.
+  The value in `{:f8_e4m3fn, 8}` is wrong, as in Nx, see `nearest_binary/2`.
 
   ## Examples
 
@@ -770,9 +772,9 @@ defmodule Ferrox.Type do
   def epsilon_binary(type)
 
   @doc """
-  π in a real float type.
+  Returns π in a real float type.
 
-  In `{:f8_e4m3fn, 8}` it is wrong, as in Nx, see `nearest_binary/2`.
+  The value in `{:f8_e4m3fn, 8}` is wrong, as in Nx, see `nearest_binary/2`.
 
   ## Examples
 
@@ -784,9 +786,9 @@ defmodule Ferrox.Type do
   def pi_binary(type)
 
   @doc """
-  e, the base of the natural logarithm, in a real float type.
+  Returns e, the base of the natural logarithm, in a real float type.
 
-  In `{:f8_e4m3fn, 8}` it is wrong and in `{:bf, 16}` truncated, as in Nx, see
+  The value in `{:f8_e4m3fn, 8}` is wrong, and the value in `{:bf, 16}` is truncated, as in Nx, see
   `nearest_binary/2`.
 
   ## Examples
@@ -799,9 +801,9 @@ defmodule Ferrox.Type do
   def e_binary(type)
 
   @doc """
-  γ, the Euler-Mascheroni constant, in a real float type.
+  Returns γ, the Euler-Mascheroni constant, in a real float type.
 
-  In `{:f8_e4m3fn, 8}` it is wrong and in `{:f, 8}` and `{:bf, 16}` truncated,
+  The value in `{:f8_e4m3fn, 8}` is wrong, and the values in `{:f, 8}` and `{:bf, 16}` are truncated,
   as in Nx, see `nearest_binary/2`.
 
   ## Examples
@@ -814,11 +816,11 @@ defmodule Ferrox.Type do
   def euler_gamma_binary(type)
 
   @doc """
-  The value of a real float type that is nearest to a constant.
+  Returns the value of a real float type that is nearest to a constant.
 
-  It is what the constant's own function returns, but for seven values where
-  Nx has other ones: all four of `{:f8_e4m3fn, 8}`, and those of `{:f, 8}` and
-  `{:bf, 16}` that Nx truncates.
+  The function of the constant (such as `e_binary/1`) returns the same value, with seven exceptions:
+  all four values of `{:f8_e4m3fn, 8}`, and the three values of `{:f, 8}` and `{:bf, 16}` that Nx
+  truncates.
 
   ## Examples
 
@@ -841,12 +843,12 @@ defmodule Ferrox.Type do
         do: <<unquote(nearest)::unquote(size)-native>>
     end
 
-    def unquote(:"#{name}_binary")(type), do: not_floating!(type)
-    def nearest_binary(unquote(name), type), do: not_floating!(type)
+    def unquote(:"#{name}_binary")(type), do: raise_not_floating!(type)
+    def nearest_binary(unquote(name), type), do: raise_not_floating!(type)
   end
 
-  @spec not_floating!(term) :: no_return
-  defp not_floating!(type) do
+  @spec raise_not_floating!(term) :: no_return
+  defp raise_not_floating!(type) do
     raise ArgumentError, "only floating types are supported, got: #{inspect(type)}"
   end
 end

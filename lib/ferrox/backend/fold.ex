@@ -1,54 +1,60 @@
 defmodule Ferrox.Backend.Fold do
   @moduledoc false
-  # Reductions with an Elixir function, which is given scalar tensors: the library
-  # brings the elements of each result together, only the function runs here.
+  # Reductions with an Elixir function of scalar tensors (`Nx.reduce/4`, `Nx.window_reduce/5`). The
+  # native library arranges the data so that the elements of one result are adjacent; only the
+  # function itself is called here, once for each element.
 
   alias Ferrox.{Complex, Native, Numbers, Shape, Type}
 
-  @doc "The data of `Nx.reduce/4`."
+  @doc "The data of the result of `Nx.reduce/4`."
   @spec reduce(map, map, term, keyword, fun) :: bitstring
   def reduce(out, %{type: type, shape: shape} = tensor, acc, opts, fun) do
-    {rows, count} = rows({type, shape, tensor.data.state}, opts[:axes])
-    fold(:reduce, rows, count, scalar(tensor), acc, out, fun)
+    {data, count} = reduced_axes_last({type, shape, tensor.data.state}, opts[:axes])
+    fold(:reduce, data, count, scalar_template(tensor), acc, out, fun)
   end
 
-  # The data with the axes to reduce last, and how many elements they have.
-  defp rows({_type, shape, data}, nil), do: {data, Tuple.product(shape)}
+  # The data, transposed so that the axes to reduce are the last ones, and the number of elements
+  # that are reduced to one.
+  defp reduced_axes_last({_type, shape, data}, nil), do: {data, Tuple.product(shape)}
 
-  defp rows({_type, shape, data} = operand, axes) do
-    {all, axes} = {Shape.all_axes(shape), Enum.sort(axes)}
-    kept = all -- axes
-    order = kept ++ axes
-    data = if order == all, do: data, else: transpose(order, operand)
-    {data, Tuple.product(pick(shape, axes))}
+  defp reduced_axes_last({_type, shape, data} = operand, axes) do
+    {all_axes, axes} = {Shape.all_axes(shape), Enum.sort(axes)}
+    order = (all_axes -- axes) ++ axes
+    data = if order == all_axes, do: data, else: transpose(order, operand)
+    {data, Tuple.product(sizes(shape, axes))}
   end
 
   defp transpose(order, {_type, shape, _data} = operand),
-    do: Native.transpose(pick(shape, order), order, operand)
+    do: Native.transpose(sizes(shape, order), order, operand)
 
-  @doc "The data of `Nx.window_reduce/5`, whose padding is the accumulator."
+  @doc "The data of the result of `Nx.window_reduce/5`. The padding has the accumulator's value."
   @spec window_reduce(map, map, term, tuple, keyword, fun) :: bitstring
-  def window_reduce(%{type: type, shape: places} = out, tensor, acc, window, opts, fun) do
-    pad = start(acc, type)
+  def window_reduce(%{type: type, shape: out_shape} = out, tensor, acc, window, opts, fun) do
+    padding_value = cast_accumulator!(acc, type)
     windows = {Tuple.to_list(window), opts[:strides], opts[:window_dilations], opts[:padding]}
-    shape = List.to_tuple(Tuple.to_list(places) ++ Tuple.to_list(window))
+    shape = List.to_tuple(Tuple.to_list(out_shape) ++ Tuple.to_list(window))
     operand = {tensor.type, tensor.shape, tensor.data.state}
-    elements = Native.window_elements(shape, windows, operand, {type, {}, pad})
+    data = Native.window_elements(shape, windows, operand, {type, {}, padding_value})
 
-    each = scalar(tensor)
-    acc = %{each | data: %{each.data | state: pad}}
-    fold(:window_reduce, elements, Tuple.product(window), each, acc, out, fun)
+    template = scalar_template(tensor)
+    acc = %{template | data: %{template.data | state: padding_value}}
+    fold(:window_reduce, data, Tuple.product(window), template, acc, out, fun)
   end
 
-  defp pick(shape, axes), do: axes |> Enum.map(&elem(shape, &1)) |> List.to_tuple()
+  defp sizes(shape, axes), do: axes |> Enum.map(&elem(shape, &1)) |> List.to_tuple()
 
-  # What becomes an element when it is given its data.
-  defp scalar(tensor), do: %{tensor | shape: {}, names: [], data: %Ferrox.Backend{state: <<>>}}
+  # A scalar tensor without data, of the type and backend of the elements.
+  defp scalar_template(tensor),
+    do: %{tensor | shape: {}, names: [], data: %Ferrox.Backend{state: <<>>}}
 
-  # The accumulator becomes an element of the windows, so it has their type.
-  defp start(%{type: type, data: %{state: state}}, type), do: state
+  # The data of the accumulator in the type of the windows. The accumulator must have this type,
+  # because it is also the value of the padding. Raises where the cast would change its value.
+  defp cast_accumulator!(%{type: type, data: %{state: state}}, type), do: state
 
-  defp start(%{type: {from, _} = acc_type, data: %{state: state}}, {to, _} = type) do
+  defp cast_accumulator!(
+         %{type: {from, _} = acc_type, data: %{state: state}},
+         {to, _} = type
+       ) do
     data = Native.as_type(type, {acc_type, {}, state})
 
     exact? = fn ->
@@ -66,35 +72,38 @@ defmodule Ferrox.Backend.Fold do
     end
   end
 
-  # Folds so many elements at a time.
-  defp fold(op, data, count, %{type: {_, bits}} = each, acc, out, fun) do
+  # The data of a result whose elements are the folds of `count` adjacent elements each. `template`
+  # is the scalar tensor that becomes an element when it is given data.
+  defp fold(op, data, count, %{type: {_, bits}} = template, acc, out, fun) do
     row_bits = bits * count
 
     for <<row::bitstring-size(row_bits) <- data>>, into: <<>> do
       folded =
         for <<element::bitstring-size(bits) <- row>>, reduce: acc do
-          acc -> fun.(%{each | data: %{each.data | state: element}}, acc)
+          acc -> fun.(%{template | data: %{template.data | state: element}}, acc)
         end
 
-      result(op, folded, out.type)
+      element_data(op, folded, out.type)
     end
   end
 
-  defp result(_op, %{type: type, shape: {}, data: %{state: state}}, type), do: state
+  # The data of what the function has returned: a scalar tensor of the result's type on any backend,
+  # or a number.
+  defp element_data(_op, %{type: type, shape: {}, data: %{state: state}}, type), do: state
 
-  defp result(_op, number, type)
+  defp element_data(_op, number, type)
        when is_number(number) or number in [:nan, :infinity, :neg_infinity],
        do: constant(number, type)
 
-  defp result(op, other, type) do
+  defp element_data(op, other, type) do
     module = Complex.module()
 
     case other do
       %{__struct__: ^module} ->
         constant(other, type)
 
-      %{type: ^type, shape: {}} = elsewhere ->
-        apply(Nx, :to_binary, [elsewhere])
+      %{type: ^type, shape: {}} = tensor ->
+        apply(Nx, :to_binary, [tensor])
 
       _ ->
         raise ArgumentError,
@@ -103,7 +112,8 @@ defmodule Ferrox.Backend.Fold do
     end
   end
 
-  # Only integers fit an integer type, and only reals a real one.
+  # The data of a number. Raises for a float or complex number in an integer type, and for a complex
+  # number in a real type.
   defp constant(number, {kind, _} = type) do
     fits? =
       case kind do

@@ -1,20 +1,21 @@
 defmodule Ferrox.Backend.Fourier do
   @moduledoc false
-  # Fourier transforms: the callbacks and blocks of Nx as calls of the library.
-  # Each function takes the template of the result and gives its data.
+  # Fourier transforms: maps the callbacks and blocks of Nx to calls of the native library. Each
+  # function takes the template of the result and returns the data of the result.
 
   alias Ferrox.Native
 
   @typep data :: bitstring
   @typep template :: %{type: {atom, pos_integer}, shape: tuple}
 
-  @doc "`op` is `:fft`, `:ifft`, `:rfft` or `:irfft`."
+  @doc "A transform along one axis. `op` is `:fft`, `:ifft`, `:rfft` or `:irfft`."
   @spec transform(atom, template, Native.operand(), keyword) :: data
   def transform(op, %{type: type, shape: shape}, {_, from, _} = input, opts) do
     axis = opts[:axis]
     length = opts[:length] || elem(shape, axis)
 
-    # Only the inverse of a real transform: without a length it gives 2 (n - 1) of n elements.
+    # Only `:irfft` can have a length below one: without a :length option, it makes 2 * (n - 1)
+    # elements of n.
     if length < 1 do
       raise ArgumentError,
             "#{op}: one element along axis #{axis} of shape #{inspect(from)} gives " <>
@@ -24,7 +25,7 @@ defmodule Ferrox.Backend.Fourier do
     Native.fourier(op, type, shape, [{axis, length}], eps(opts), input)
   end
 
-  @doc "`op` is `:fft2` or `:ifft2`."
+  @doc "A transform along two axes. `op` is `:fft2` or `:ifft2`."
   @spec transform2(atom, template, Native.operand(), keyword) :: data
   def transform2(op, %{type: type, shape: shape}, input, opts) do
     axes = Enum.zip(opts[:axes], opts[:lengths])

@@ -1,29 +1,32 @@
 defmodule Ferrox.Backend.LinAlg do
   @moduledoc false
-  # Linear algebra: the callbacks and blocks of Nx as calls of the library. Each
-  # function takes the template of the result, or several, and gives the data.
+  # Linear algebra: maps the callbacks and blocks of Nx to calls of the native library. Each
+  # function takes the templates of its results and returns the data of the results.
 
   alias Ferrox.Native
 
   @typep data :: bitstring
   @typep template :: %{type: {atom, pos_integer}, shape: tuple}
 
+  @doc "The solution of a triangular system, with the options of `Nx.LinAlg.triangular_solve/3`."
   @spec triangular_solve(template, Native.operand(), Native.operand(), keyword) :: data
   def triangular_solve(%{type: type}, a, b, opts) do
-    how = {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
-    Native.solve(how, type, a, b)
+    triangle = {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
+    Native.solve(triangle, type, a, b)
   end
 
   @doc """
-  By an LU factorization, as Nx has done since 0.10, or a QR factorization, as it did
-  before.
+  The solution of a system of equations, by the LU factorization (`:lu`), which
+  `Nx.LinAlg.solve/2` uses since Nx 0.11, or by the QR factorization (`:qr`), which it used up to
+  Nx 0.10.
   """
   @spec solve(:lu | :qr, template, Native.operand(), Native.operand()) :: data
   def solve(method, %{type: type}, a, b), do: Native.solve(method, type, a, b)
 
   @doc """
-  A factorization: `:cholesky`, `:determinant`, `:lu`, `:qr`, `:eigh` or `:svd`, the
-  last four also as Nx 0.9 has them: `:lu_0_9` and so on.
+  The results of a factorization. `op` is `:cholesky`, `:determinant`, `:lu`, `:qr`, `:eigh`,
+  `:svd` or `:thin_svd`, or one of `:lu_0_9`, `:qr_0_9`, `:eigh_0_9` and `:svd_0_9`, whose results
+  are those of Nx 0.9.
   """
   @spec factor(atom, [template], Native.operand(), keyword) :: [data]
   def factor(op, outs, input, opts \\ []) do
@@ -31,7 +34,7 @@ defmodule Ferrox.Backend.LinAlg do
     Native.factor(op, results, opts[:eps] || 0.0, input)
   end
 
-  @doc "The type of double precision."
+  @doc "The double-precision type of the same kind: `{:c, 128}` for complex types, else `{:f, 64}`."
   @spec wide({atom, pos_integer}) :: {atom, pos_integer}
   def wide({:c, _}), do: {:c, 128}
   def wide(_type), do: {:f, 64}

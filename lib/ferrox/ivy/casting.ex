@@ -1,22 +1,23 @@
 defmodule Ferrox.Ivy.Casting do
   @moduledoc """
-  What becomes of tensors whose data type a function doesn't support.
+  Casts tensors whose data type a function doesn't support.
 
-  Without a mode they raise. The modes put another type in its place, and the
-  function is computed in that:
+  Without a casting mode, such a tensor raises an error. A mode substitutes another type, in which
+  the function is then computed:
 
-    * `:up` - the next wider supported one of the same group;
-    * `:down` - the next narrower one;
-    * `:cross` - for integers, where no integer is supported, the default float;
-      for floats, where no float is, the default integer; and that for bools too.
+    * `:up` - the next wider supported type of the same group;
+    * `:down` - the next narrower supported type of the same group;
+    * `:cross` - for integers, the default float if the function supports no integer type; for
+      floats, the default integer if it supports no float type; for bools, the default integer.
 
-  The groups are the unsigned integers, the signed ones, the floats in the order
-  bfloat16, float16, float32, float64, and the complex numbers. Where several modes
-  are on, cross comes first, then up, then down; where none finds a supported type,
-  the function raises as without a mode.
+  The groups are the unsigned integers, the signed integers, the floats in the order bfloat16,
+  float16, float32, float64, and the complex types. If several modes are on, cross is tried first,
+  then up, then down. If no mode finds a supported type, the function raises the same error as
+  without a mode.
 
-  A type given as `dtype:` is replaced as well, and the result is cast back to it.
-  Results of tensors alone stay in the type that they were computed in.
+  An unsupported type in the option `dtype:` is also substituted, and the result is cast back to the
+  given type. Otherwise the result keeps the type in which it was computed, unless the function
+  declares `@ret_dtype_target`, see `Ferrox.Ivy.Support`.
 
       iex> x = Ferrox.tensor([0.5], type: :f16)
       iex> Ferrox.Ivy.Profile.with_backend({:torch, "2.0.1"}, fn ->
@@ -28,20 +29,21 @@ defmodule Ferrox.Ivy.Casting do
       iex> Ferrox.Ivy.Profile.with_backend({:torch, "2.0.1"}, fn -> Ferrox.Ivy.Functions.expm1(x) end)
       ** (ArgumentError) Ferrox.Ivy.Functions.expm1/1 doesn't support float16 under torch 2.0.1, only int8, int16, int32, int64, uint8, bfloat16, float32, float64, bool; cast it, or let Ferrox.Ivy.Casting.with_casting/2 do so
 
-  The modes belong to the calling process, over those in the application's
-  configuration: `config :ferrox, ivy: [casting: [:up]]`.
+  The modes are settings of the calling process. The application's configuration has the modes of
+  processes without a setting: `config :ferrox, ivy: [casting: [:up]]`.
   """
 
   alias Ferrox.Ivy.{Default, Dtype, Profile, Scope, Support}
   alias Ferrox.Tensor
 
+  @typedoc "A casting mode."
   @type mode :: :cross | :up | :down
 
-  # In the order in which they are tried.
+  # The modes in the order in which they are tried.
   @modes [:cross, :up, :down]
 
   @doc """
-  The modes that are on, in the order in which they are tried.
+  Returns the modes that are on, in the order in which they are tried.
 
   ## Examples
 
@@ -60,9 +62,9 @@ defmodule Ferrox.Ivy.Casting do
   end
 
   @doc """
-  Runs the function with these modes and no others: one, a list, `:all`, or `[]`.
+  Runs the function with only the given modes on: one mode, a list, `:all`, or `[]` for none.
 
-  What was on before is restored at the end, and when the function raises.
+  The previous modes are restored at the end, also if the function raises.
 
   ## Examples
 
@@ -97,8 +99,8 @@ defmodule Ferrox.Ivy.Casting do
         {:cast_data_types, @modes, "all three modes"}
       ] do
     @doc """
-    Switches #{text} on or off for the calling process, or until the end of the
-    `with_casting/2` around it.
+    Switches #{text} on or off for the calling process, or inside of `with_casting/2` until the end
+    of its function.
 
     ## Examples
 
@@ -113,21 +115,21 @@ defmodule Ferrox.Ivy.Casting do
     @spec unquote(name)(boolean) :: :ok
     def unquote(name)(on \\ true) do
       case on do
-        true -> put(modes() ++ unquote(modes))
-        false -> put(modes() -- unquote(modes))
+        true -> replace_modes(modes() ++ unquote(modes))
+        false -> replace_modes(modes() -- unquote(modes))
         other -> raise ArgumentError, "expected true or false, got: #{inspect(other)}"
       end
     end
   end
 
-  defp put(modes) do
+  defp replace_modes(modes) do
     Scope.pop(:casting)
     Scope.push(:casting, modes!(modes))
   end
 
   @doc """
-  The type that takes the place of an unsupported one; nil where no mode finds any,
-  and the type itself where it is supported.
+  Returns the type that substitutes an unsupported type: nil if no mode finds one, and the type itself
+  if it is supported.
 
   ## Examples
 
@@ -145,36 +147,44 @@ defmodule Ferrox.Ivy.Casting do
     unsupported = Enum.map(unsupported, &Dtype.known!/1)
 
     if type in unsupported,
-      do: Enum.find_value(modes!(modes), &cast(&1, type, unsupported)),
+      do: Enum.find_value(modes!(modes), &find_substitute(&1, type, unsupported)),
       else: type
   end
 
-  defp cast(:cross, type, unsupported) do
-    target =
+  defp find_substitute(:cross, type, unsupported) do
+    substitute =
       cond do
-        type == :bool -> Default.default_int_dtype()
-        type in Dtype.all(:int) -> none?(:int, unsupported) && Default.default_float_dtype()
-        type in Dtype.all(:float) -> none?(:float, unsupported) && Default.default_int_dtype()
-        true -> nil
+        type == :bool ->
+          Default.default_int_dtype()
+
+        type in Dtype.all(:int) ->
+          none_supported?(:int, unsupported) && Default.default_float_dtype()
+
+        type in Dtype.all(:float) ->
+          none_supported?(:float, unsupported) && Default.default_int_dtype()
+
+        true ->
+          nil
       end
 
-    if target && target not in unsupported, do: target
+    if substitute && substitute not in unsupported, do: substitute
   end
 
-  defp cast(:up, type, unsupported) do
+  defp find_substitute(:up, type, unsupported) do
     group = group(type)
     wider = Enum.drop_while(group, &(&1 != type))
     Enum.find(wider, &(&1 not in unsupported))
   end
 
-  defp cast(:down, type, unsupported) do
+  defp find_substitute(:down, type, unsupported) do
     narrower = type |> group() |> Enum.reverse() |> Enum.drop_while(&(&1 != type))
     Enum.find(narrower, &(&1 not in unsupported))
   end
 
-  defp none?(class, unsupported), do: Profile.valid(Profile.current(), class) -- unsupported == []
+  defp none_supported?(class, unsupported),
+    do: Profile.valid(Profile.current(), class) -- unsupported == []
 
-  # What the backend has of the type's group, narrow ones first.
+  # The types of the type's group that the backend has, in order of increasing width.
   defp group(type) do
     Enum.find_value([:uint, :int, :float, :complex], [], fn class ->
       if type in Dtype.all(class), do: Enum.filter(Dtype.all(class), &same_group?(&1, type))
@@ -184,7 +194,7 @@ defmodule Ferrox.Ivy.Casting do
   defp same_group?({:u, _}, {kind, _}), do: kind == :u
   defp same_group?(_other, _type), do: true
 
-  # What every function goes through that declares data types.
+  # Runs a function that declares data types: substitutes the unsupported types of its arguments.
   @doc false
   @spec run({module, atom, arity}, [term], fun) :: term
   def run({module, _, _} = function, args, fun) do
@@ -196,32 +206,33 @@ defmodule Ferrox.Ivy.Casting do
         {_version, declared} = Support.declared(function)
         replace = &replace(&1, unsupported, function, module)
         {args, given} = replace_dtype(args, replace)
-        target = given || target(args, declared[:ret_dtype_target])
-        result = args |> map(&cast_tensor(&1, replace)) |> fun.()
-        if target, do: map(result, &cast_back(&1, target)), else: result
+        result_type = given || ret_dtype_target(args, declared[:ret_dtype_target])
+        result = args |> map_leaves(&cast_tensor(&1, replace)) |> fun.()
+        if result_type, do: map_leaves(result, &cast_back(&1, result_type)), else: result
     end
   end
 
-  # The types that the function itself doesn't support, without those that the
-  # backend doesn't have.
+  # The types of the backend that the function doesn't support by its own declaration.
   defp unsupported(function) do
     invalid = Profile.invalid(Profile.current())
-    own = Support.function_supported_dtypes(function, recurse: false)
-    own = if is_map(own), do: own.primary, else: own
+    supported = Support.function_supported_dtypes(function, recurse: false)
+    supported = if is_map(supported), do: supported.primary, else: supported
     devices = Support.function_supported_devices_and_dtypes(function, recurse: false)
-    cpu = Map.get(devices[:primary] || devices, :cpu, own)
-    (Dtype.all() -- Enum.filter(own, &(&1 in cpu))) -- invalid
+    cpu = Map.get(devices[:primary] || devices, :cpu, supported)
+    (Dtype.all() -- Enum.filter(supported, &(&1 in cpu))) -- invalid
   end
 
+  # The type, or its substitute if the function doesn't support it. Any other term stays as it is.
   defp replace(type, unsupported, function, module) do
     cond do
       Dtype.parse(type) == nil -> type
       substitute = substitute(type, unsupported, modes()) -> substitute
-      true -> refuse!(type, unsupported, function, module)
+      true -> raise_unsupported!(type, unsupported, function, module)
     end
   end
 
-  # A dtype: among the options, which stand last.
+  # Replaces the option dtype: in the last argument. Returns the arguments, and the given type if it
+  # was replaced.
   defp replace_dtype(args, replace) do
     with options when options != [] <- List.last(args, []),
          true <- Keyword.keyword?(options),
@@ -235,9 +246,10 @@ defmodule Ferrox.Ivy.Casting do
     end
   end
 
-  defp target(_args, nil), do: nil
+  # The type that the arguments at the declared positions promote to, or nil.
+  defp ret_dtype_target(_args, nil), do: nil
 
-  defp target(args, positions) do
+  defp ret_dtype_target(args, positions) do
     types = for at <- positions, %Tensor{type: type} <- [Enum.at(args, at)], do: type
     if types != [], do: Ferrox.Ivy.result_type(types)
   end
@@ -254,15 +266,16 @@ defmodule Ferrox.Ivy.Casting do
   defp cast_back(%Tensor{} = tensor, type), do: Ferrox.as_type(tensor, type)
   defp cast_back(other, _type), do: other
 
-  # Tensors may lie in lists and tuples.
-  defp map(list, fun) when is_list(list), do: Enum.map(list, &map(&1, fun))
+  # Applies the function to the elements of nested lists and tuples.
+  defp map_leaves(list, fun) when is_list(list), do: Enum.map(list, &map_leaves(&1, fun))
 
-  defp map(tuple, fun) when is_tuple(tuple) and tuple != {},
-    do: tuple |> Tuple.to_list() |> map(fun) |> List.to_tuple()
+  defp map_leaves(tuple, fun) when is_tuple(tuple) and tuple != {},
+    do: tuple |> Tuple.to_list() |> map_leaves(fun) |> List.to_tuple()
 
-  defp map(leaf, fun), do: fun.(leaf)
+  defp map_leaves(leaf, fun), do: fun.(leaf)
 
-  defp refuse!(type, unsupported, {_, name, arity} = function, module) do
+  @spec raise_unsupported!(Dtype.t(), [Dtype.t()], {module, atom, arity}, module) :: no_return
+  defp raise_unsupported!(type, unsupported, {_, name, arity} = function, module) do
     {version, _declared} = Support.declared(function)
 
     supported =
@@ -271,11 +284,12 @@ defmodule Ferrox.Ivy.Casting do
 
     raise ArgumentError,
           "#{inspect(module)}.#{name}/#{arity} doesn't support #{Dtype.name(type)}" <>
-            "#{under(version, Profile.current())}, #{if supported == "", do: "nor any other type", else: "only " <> supported}" <>
+            "#{backend_text(version, Profile.current())}, #{if supported == "", do: "nor any other type", else: "only " <> supported}" <>
             "; cast it, or let Ferrox.Ivy.Casting.with_casting/2 do so"
   end
 
-  defp under(nil, nil), do: ""
-  defp under(version, nil), do: " in version #{version}"
-  defp under(version, profile), do: " under #{profile.name} #{version || profile.version}"
+  # The part of the error message about the version or the backend.
+  defp backend_text(nil, nil), do: ""
+  defp backend_text(version, nil), do: " in version #{version}"
+  defp backend_text(version, profile), do: " under #{profile.name} #{version || profile.version}"
 end

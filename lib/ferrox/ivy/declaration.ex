@@ -1,18 +1,19 @@
 defmodule Ferrox.Ivy.Declaration do
   @moduledoc false
-  # What `Ferrox.Ivy.Support` is told, checked when the function is defined and
-  # brought to one form.
+  # Checks the declarations of `Ferrox.Ivy.Support` when a function is defined, and converts them to
+  # one form.
 
   alias Ferrox.Ivy.{Dtype, Profile, Version}
 
-  @dtypes [:supported_dtypes, :unsupported_dtypes]
-  @devices [:supported_devices, :unsupported_devices]
-  @both [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
-  @attributes @dtypes ++ @devices ++ @both
-  @classes ~w(valid numeric float integer unsigned complex)
+  @dtype_attributes [:supported_dtypes, :unsupported_dtypes]
+  @device_attributes [:supported_devices, :unsupported_devices]
+  @device_and_dtype_attributes [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
+  @support_attributes @dtype_attributes ++ @device_attributes ++ @device_and_dtype_attributes
+  @dtype_classes ~w(valid numeric float integer unsigned complex)
 
+  @doc "Returns the value of an attribute in the form that `Ferrox.Ivy.Support` stores, or raises."
   @spec check!(atom, term, module) :: term
-  def check!(key, value, _module) when key in @attributes, do: declaration!(key, value)
+  def check!(key, value, _module) when key in @support_attributes, do: declaration!(key, value)
 
   def check!(key, value, module) when key in [:calls, :compositional] do
     functions =
@@ -27,7 +28,8 @@ defmodule Ferrox.Ivy.Declaration do
     if key == :compositional, do: hd(functions), else: functions
   end
 
-  # Which kernels there are, the native library is asked when types are.
+  # Whether the kernel exists is not checked here: the native library is asked when the supported
+  # types are.
   def check!(:kernel, op, _module) when is_atom(op), do: op
 
   def check!(:kernel, other, _module) do
@@ -45,7 +47,8 @@ defmodule Ferrox.Ivy.Declaration do
     positions
   end
 
-  # {:always, list}, {:versions, [{range, list}]} or {:backends, [{backend, one of those}]}.
+  # Returns {:always, list}, {:versions, [{range, list}]}, or {:backends, [{backend, value}]} where
+  # each value has one of the first two forms.
   defp declaration!(key, value) when is_map(value) do
     raise ArgumentError,
           "@#{key} is a list of pairs, since the order of the ranges counts, got: #{inspect(value)}"
@@ -83,15 +86,17 @@ defmodule Ferrox.Ivy.Declaration do
     end
   end
 
-  defp content!(key, names) when key in @dtypes, do: Enum.map(names!(key, names), &dtype!/1)
+  defp content!(key, names) when key in @dtype_attributes,
+    do: Enum.map(names!(key, names), &dtype!/1)
 
-  defp content!(key, names) when key in @devices do
+  defp content!(key, names) when key in @device_attributes do
     for name <- names!(key, names) do
       if name in Profile.all_devices(), do: name, else: device!(name)
     end
   end
 
-  # "all" stands for each device, beside what is said of it, in whatever order.
+  # A map from device to types. The types of the device "all" are added to those of each device,
+  # whatever the order of the entries.
   defp content!(key, by_device) do
     for {device, names} <- names!(key, by_device), reduce: %{} do
       merged ->
@@ -117,16 +122,17 @@ defmodule Ferrox.Ivy.Declaration do
             Enum.map_join(Profile.all_devices(), ", ", &inspect/1)
   end
 
-  defp dtype!(class) when class in @classes, do: class
+  defp dtype!(class) when class in @dtype_classes, do: class
 
   defp dtype!(name) do
     Dtype.parse(name) ||
       raise ArgumentError,
             "unknown data type #{inspect(name)}, expected one of " <>
               Enum.map_join(Dtype.all(), ", ", &Dtype.name/1) <>
-              ", or a class of them: " <> Enum.join(@classes, ", ")
+              ", or a class of them: " <> Enum.join(@dtype_classes, ", ")
   end
 
+  @doc "Returns a function as `{module, name, arity}`, given in this form or as a capture."
   @spec reference!(term) :: {module, atom, arity}
   def reference!({module, name, arity} = function)
       when is_atom(module) and is_atom(name) and is_integer(arity),

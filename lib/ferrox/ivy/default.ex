@@ -1,30 +1,31 @@
 defmodule Ferrox.Ivy.Default do
   @moduledoc """
-  Which data type results where none is given.
+  Finds the data type where none is given.
 
-  `default_dtype/1` decides in four steps:
+  `default_dtype/1` returns the first of these that applies:
 
-    1. the type that is given, `dtype:`;
-    2. else that of the tensor that is given, `item:`;
-    3. else that of the number: the default of its kind, unless the number is too
-       large for it;
-    4. else the global default.
+    1. the type that is given as `dtype:`;
+    2. the type of the tensor that is given as `item:`;
+    3. the type of the number that is given as `item:`: the default of its kind, or a wider type if
+       the number is too large for it;
+    4. the global default.
 
-  Five defaults can be set, each a stack of the calling process:
+  There are five defaults. Each can be set, and has its own stack in the calling process:
 
-  | | without a setting | |
+  | default | without a setting | setter |
   | --- | --- | --- |
-  | the global default | float32 | `set_default_dtype/1` |
+  | global | float32 | `set_default_dtype/1` |
   | of integers | int32 | `set_default_int_dtype/1` |
   | of unsigned integers | uint32 | `set_default_uint_dtype/1` |
   | of floats | float32 | `set_default_float_dtype/1` |
   | of complex numbers | complex64 | `set_default_complex_dtype/1` |
 
-  A global default stands in for that of its kind where that isn't set, and a
-  default float for the global one.
+  If the default of a kind isn't set, the global default is used for it, provided it is set to a type
+  of this kind. If the global default isn't set, the default of floats is used for it.
 
-  `with_default_dtype/2` and its kin set one while a function runs, and restore it
-  also when it raises. The lowest default is configured:
+  `with_default_dtype/2` and the similar functions set a default while a function runs, and restore
+  the previous one at the end, also if the function raises. The application's configuration sets the
+  default below all stacks:
 
       config :ferrox, ivy: [default_float_dtype: "bfloat16"]
 
@@ -35,22 +36,22 @@ defmodule Ferrox.Ivy.Default do
   alias Ferrox.{Complex, Tensor}
   alias Ferrox.Ivy.{Dtype, Scope}
 
-  @typedoc "What a type is told from: a tensor, a number, or lists, tuples and maps of them."
+  @typedoc "A value that determines a type: a tensor, a number, or lists, tuples and maps of them."
   @type item :: term
 
   @non_finite [:nan, :infinity, :neg_infinity]
 
-  # What is larger, or nearer to zero, takes 64 bits.
-  @largest 3.4028235e38
-  @smallest :math.pow(2, -127)
+  # Numbers with a magnitude outside of these limits take a type with parts of 64 bits.
+  @max_f32_magnitude 3.4028235e38
+  @min_f32_magnitude :math.pow(2, -127)
 
   @doc """
-  The data type to use.
+  Returns the data type to use.
 
   ## Options
 
     * `:dtype` - the type, if it is known
-    * `:item` - a tensor, number or nested list to tell it from
+    * `:item` - a tensor, number or nested list that determines the type
 
   ## Examples
 
@@ -61,13 +62,13 @@ defmodule Ferrox.Ivy.Default do
       iex> Ferrox.Ivy.Default.default_dtype(item: Ferrox.tensor([1, 2], type: :s8))
       {:s, 8}
 
-  Large numbers take a larger type, but for negative integers:
+  Large numbers take a wider type, except for negative integers:
 
       iex> for item <- [1, 2 ** 31, 2 ** 63, -(2 ** 40), 1.0, 1.0e39, 1.0e-39], do: Ferrox.Ivy.Default.default_dtype(item: item)
       [{:s, 32}, {:s, 64}, {:u, 64}, {:s, 32}, {:f, 32}, {:f, 64}, {:f, 64}]
 
-  In a list a complex number decides, else a float, else an integer. An empty one
-  says nothing, and `true` in a list is an integer:
+  In a list, complex numbers take precedence over floats, and floats over integers. An empty list
+  gives the global default, and `true` in a list is an integer:
 
       iex> for item <- [[1, 2.0], [], true, [true]], do: Ferrox.Ivy.Default.default_dtype(item: item)
       [{:f, 32}, {:f, 32}, :bool, {:s, 32}]
@@ -79,15 +80,15 @@ defmodule Ferrox.Ivy.Default do
 
     cond do
       opts[:dtype] != nil -> Dtype.new!(opts[:dtype])
-      opts[:item] == nil -> global()
-      opts[:item] in [[], {}, %{}] -> global()
-      true -> of_item(opts[:item])
+      opts[:item] == nil -> global_default()
+      opts[:item] in [[], {}, %{}] -> global_default()
+      true -> type_of_item(opts[:item])
     end
   end
 
-  defp of_item(%Tensor{type: type}), do: type
+  defp type_of_item(%Tensor{type: type}), do: type
 
-  defp of_item(item) do
+  defp type_of_item(item) do
     cond do
       kind?(item, :complex) -> default_complex_dtype(input: item)
       kind?(item, :float) -> default_float_dtype(input: item)
@@ -96,8 +97,8 @@ defmodule Ferrox.Ivy.Default do
     end
   end
 
-  # Whether a number is of that kind, or one inside a list. There true is an
-  # integer.
+  # Whether a number, or any number in a nested list, has the kind. In a list, a boolean is both an
+  # integer and a bool.
   @doc false
   @spec kind?(item, :bool | :int | :uint | :float | :complex) :: boolean
   def kind?(%Tensor{type: type}, kind), do: of_kind?(type, kind)
@@ -113,6 +114,7 @@ defmodule Ferrox.Ivy.Default do
     end
   end
 
+  # Whether a type has the kind.
   @doc false
   @spec of_kind?(Dtype.t(), :bool | :int | :uint | :float | :complex) :: boolean
   def of_kind?(type, :bool), do: type == :bool
@@ -131,7 +133,7 @@ defmodule Ferrox.Ivy.Default do
   defp nested?(item),
     do: is_list(item) or is_tuple(item) or (is_map(item) and not is_struct(item))
 
-  # The tensors and numbers of nested lists, tuples and maps, from left to right.
+  # The tensors and numbers in nested lists, tuples and maps, from left to right.
   @doc false
   @spec leaves(item) :: list
   def leaves(list) when is_list(list), do: Enum.flat_map(list, &leaves/1)
@@ -139,7 +141,7 @@ defmodule Ferrox.Ivy.Default do
   def leaves(map) when is_map(map) and not is_struct(map), do: map |> Map.values() |> leaves()
   def leaves(leaf), do: [leaf]
 
-  defp global do
+  defp global_default do
     with :error <- Scope.fetch(:default_dtype, &Dtype.new!/1),
          :error <- Scope.fetch(:default_float_dtype, &Dtype.new!(&1, :float)) do
       {:f, 32}
@@ -167,13 +169,13 @@ defmodule Ferrox.Ivy.Default do
     setting = :"default_#{kind}_dtype"
 
     @doc """
-    The data type of #{plural}: the one given, else that of the tensor or number
-    that is given, else the default.
+    Returns the data type of #{plural}: the given type, else the type of the given tensor or number,
+    else the default.
 
     ## Options
 
       * `:#{kind}_dtype` - the type, if it is known
-      * `:input` - a tensor, number or nested list to tell it from
+      * `:input` - a tensor, number or nested list that determines the type
 
     ## Examples
 
@@ -192,14 +194,14 @@ defmodule Ferrox.Ivy.Default do
 
       cond do
         given != nil -> Dtype.new!(given, unquote(kind))
-        opts[:input] == nil -> of(unquote(kind))
-        true -> of_input(unquote(kind), opts[:input])
+        opts[:input] == nil -> default_of_kind(unquote(kind))
+        true -> type_of_input(unquote(kind), opts[:input])
       end
     end
 
     @doc """
-    Puts a default type of #{plural} on the calling process's stack, until
-    `unset_#{setting}/0`.
+    Pushes a default type of #{plural} on the stack of the calling process. `unset_#{setting}/0`
+    removes it.
 
     ## Examples
 
@@ -219,7 +221,8 @@ defmodule Ferrox.Ivy.Default do
       do: Scope.push(unquote(setting), Dtype.new!(type, unquote(kind)))
 
     @doc """
-    Takes the last default type of #{plural} off the stack; harmless where there is none.
+    Removes the last default type of #{plural} from the stack of the calling process. Does nothing if
+    the stack is empty.
 
     ## Examples
 
@@ -231,7 +234,7 @@ defmodule Ferrox.Ivy.Default do
     def unquote(:"unset_#{setting}")(), do: Scope.pop(unquote(setting))
 
     @doc """
-    Runs the function with a default type of #{plural}: Ivy's context manager
+    Runs the function while a default type of #{plural} is in effect: Ivy's context manager
     `Default#{kind |> Atom.to_string() |> String.capitalize()}Dtype`.
 
     ## Examples
@@ -244,10 +247,11 @@ defmodule Ferrox.Ivy.Default do
     def unquote(:"with_#{setting}")(type, fun),
       do: Scope.run(unquote(setting), Dtype.new!(type, unquote(kind)), fun)
 
-    # What is set for the kind, else a global default of it, else the fallback.
-    defp of(unquote(kind)) do
+    # The default that is set for the kind, else the global default if it has the kind, else the
+    # fallback.
+    defp default_of_kind(unquote(kind)) do
       with :error <- Scope.fetch(unquote(setting), &Dtype.new!(&1, unquote(kind))) do
-        default = global()
+        default = global_default()
         if of_kind?(default, unquote(kind)), do: default, else: unquote(Macro.escape(fallback))
       else
         {:ok, type} -> type
@@ -256,7 +260,7 @@ defmodule Ferrox.Ivy.Default do
   end
 
   @doc """
-  Puts a global default on the calling process's stack, until `unset_default_dtype/0`.
+  Pushes a global default on the stack of the calling process. `unset_default_dtype/0` removes it.
 
   ## Examples
 
@@ -272,7 +276,8 @@ defmodule Ferrox.Ivy.Default do
   def set_default_dtype(type), do: Scope.push(:default_dtype, Dtype.new!(type))
 
   @doc """
-  Takes the last global default off the stack; harmless where there is none.
+  Removes the last global default from the stack of the calling process. Does nothing if the stack
+  is empty.
 
   ## Examples
 
@@ -284,7 +289,7 @@ defmodule Ferrox.Ivy.Default do
   def unset_default_dtype, do: Scope.pop(:default_dtype)
 
   @doc """
-  Runs the function with a global default: Ivy's context manager `DefaultDtype`.
+  Runs the function while a global default is in effect: Ivy's context manager `DefaultDtype`.
 
   ## Examples
 
@@ -300,7 +305,7 @@ defmodule Ferrox.Ivy.Default do
   def with_default_dtype(type, fun), do: Scope.run(:default_dtype, Dtype.new!(type), fun)
 
   @doc """
-  The default of the kind that a data type is of.
+  Returns the default type of the same kind as a data type.
 
   ## Examples
 
@@ -320,13 +325,12 @@ defmodule Ferrox.Ivy.Default do
   end
 
   @doc """
-  The data type that a function with a `dtype:` works in, from its arguments:
+  Returns the data type in which a function with the option `dtype:` computes, from its arguments:
   Ivy's wrapper `infer_dtype`.
 
-  It is the type given, else that of the first tensor, in nested lists too, else
-  the global default. Numbers have no say, since many of them are axes and sizes:
-  a function whose number does count, such as `full`, asks `default_dtype/1`
-  itself.
+  The type is the given one, else the type of the first tensor, also in nested lists, else the
+  global default. Numbers are ignored, because many of them are axes and sizes. A function in which
+  a number determines the type, such as `full`, calls `default_dtype/1` itself.
 
   ## Examples
 
@@ -347,40 +351,52 @@ defmodule Ferrox.Ivy.Default do
 
   ## The type of an input under the default of a kind
 
-  defp of_input(_kind, %Tensor{type: type}), do: type
+  defp type_of_input(_kind, %Tensor{type: type}), do: type
 
-  defp of_input(kind, input) do
+  defp type_of_input(kind, input) do
     leaves = leaves(input)
 
     cond do
-      kind == :int and Enum.any?(leaves, &over?(&1, 0x7FFF_FFFF_FFFF_FFFF, {:u, 64})) -> {:u, 64}
-      kind == :int and Enum.any?(leaves, &over?(&1, 0x7FFF_FFFF, {:s, 64})) -> {:s, 64}
-      kind == :uint and Enum.any?(leaves, &over?(&1, 0xFFFF_FFFF, {:u, 64})) -> {:u, 64}
-      kind == :float and Enum.any?(leaves, &wide?/1) -> {:f, 64}
-      kind == :complex and Enum.any?(leaves, &wide_complex?/1) -> {:c, 128}
-      true -> of(kind)
+      kind == :int and Enum.any?(leaves, &exceeds?(&1, 0x7FFF_FFFF_FFFF_FFFF, {:u, 64})) ->
+        {:u, 64}
+
+      kind == :int and Enum.any?(leaves, &exceeds?(&1, 0x7FFF_FFFF, {:s, 64})) ->
+        {:s, 64}
+
+      kind == :uint and Enum.any?(leaves, &exceeds?(&1, 0xFFFF_FFFF, {:u, 64})) ->
+        {:u, 64}
+
+      kind == :float and Enum.any?(leaves, &needs_f64?/1) ->
+        {:f, 64}
+
+      kind == :complex and Enum.any?(leaves, &needs_c128?/1) ->
+        {:c, 128}
+
+      true ->
+        default_of_kind(kind)
     end
   end
 
-  defp over?(%Tensor{type: type}, _bound, wide), do: type == wide
-  defp over?(number, bound, _wide) when is_number(number), do: number > bound
-  defp over?(_other, _bound, _wide), do: false
+  # Whether a number is above the bound, or a tensor has the wide type.
+  defp exceeds?(%Tensor{type: type}, _bound, wide_type), do: type == wide_type
+  defp exceeds?(number, bound, _wide_type) when is_number(number), do: number > bound
+  defp exceeds?(_other, _bound, _wide_type), do: false
 
-  defp wide?(%Tensor{type: type}), do: type == {:f, 64}
+  defp needs_f64?(%Tensor{type: type}), do: type == {:f, 64}
 
-  defp wide?(number) when is_number(number),
-    do: abs(number) > @largest or (number != 0 and abs(number) < @smallest)
+  defp needs_f64?(number) when is_number(number),
+    do: abs(number) > @max_f32_magnitude or (number != 0 and abs(number) < @min_f32_magnitude)
 
-  defp wide?(_other), do: false
+  defp needs_f64?(_other), do: false
 
-  defp wide_complex?(%Tensor{type: type}), do: type == {:c, 128}
+  defp needs_c128?(%Tensor{type: type}), do: type == {:c, 128}
 
-  defp wide_complex?(complex) when is_complex(complex) do
+  defp needs_c128?(complex) when is_complex(complex) do
     {re, im} = Complex.parts(complex)
-    wide?(re) and wide?(im)
+    needs_f64?(re) and needs_f64?(im)
   end
 
-  defp wide_complex?(_other), do: false
+  defp needs_c128?(_other), do: false
 
   defp options!(opts, known) do
     cond do

@@ -1,10 +1,9 @@
 defmodule Ferrox.Ivy.Dtype do
   @moduledoc """
-  Ivy's fifteen data types, their names, and which comes before which.
+  Ivy's fifteen data types, their names, and their comparison.
 
-  Ivy writes them as strings. Here they are Ferrox's types, `{:f, 32}` and
-  `:bool`, so that they can be given to `Ferrox.as_type/2` and
-  `Ferrox.Promotion` as they are; every function takes the strings as well, and
+  In Ivy, data types are strings. Here they are Ferrox's types, `{:f, 32}` and `:bool`, so that
+  `Ferrox.as_type/2` and `Ferrox.Promotion` accept them. Every function also takes Ivy's strings, and
   the short names of `Ferrox.Type`.
 
   | Ivy | Ferrox | | Ivy | Ferrox |
@@ -13,8 +12,7 @@ defmodule Ferrox.Ivy.Dtype do
   | `"uint8"` to `"uint64"` | `{:u, 8}` to `{:u, 64}` | | `"complex64"`, `"complex128"` | `{:c, 64}`, `{:c, 128}` |
   | `"bfloat16"` | `{:bf, 16}` | | `"bool"` | `:bool` |
 
-  The types of Ferrox that Ivy lacks, those of 2 and 4 bits and the floats of 8,
-  are refused.
+  Ferrox's types that Ivy doesn't have are refused: integers of 2 and 4 bits, and floats of 8 bits.
   """
 
   alias Ferrox.Ivy.{Default, Profile}
@@ -24,12 +22,13 @@ defmodule Ferrox.Ivy.Dtype do
   @typedoc "A data type."
   @type t :: {:s | :u | :f | :bf | :c, pos_integer} | :bool
 
-  @typedoc "What is taken for one."
+  @typedoc "The forms in which a data type can be given."
   @type name :: t | Type.short_t() | String.t()
 
+  @typedoc "A class of data types."
   @type class :: :all | :numeric | :int | :uint | :float | :complex
 
-  # In Ivy's order.
+  # The types in Ivy's order.
   @ints [s: 8, s: 16, s: 32, s: 64]
   @uints [u: 8, u: 16, u: 32, u: 64]
   @floats [bf: 16, f: 16, f: 32, f: 64]
@@ -37,18 +36,17 @@ defmodule Ferrox.Ivy.Dtype do
   @numeric @ints ++ @uints ++ @floats ++ @complexes
   @all @numeric ++ [:bool]
 
-  @markers [:int, :float, :complex, :bool]
+  # The atoms that stand for Python's classes.
+  @python_classes [:int, :float, :complex, :bool]
 
   @doc """
-  The data type of a name: Ivy's constructor `Dtype`.
+  Returns the data type with a name: Ivy's constructor `Dtype`.
 
-  The names are exact. Python's classes `int`, `float`, `complex` and `bool` are
-  the atoms `:int`, `:float`, `:complex` and `:bool`, and stand for the default
-  type of their kind.
+  The name must match exactly. The atoms `:int`, `:float`, `:complex` and `:bool` are Python's classes
+  `int`, `float`, `complex` and `bool`, and stand for the default type of their kind.
 
-  The second argument says what kind it has to be, as Ivy's `IntDtype`,
-  `UintDtype`, `FloatDtype` and `ComplexDtype` do: `:int` takes unsigned integers
-  too.
+  The second argument is the class that the type must have, as in Ivy's constructors `IntDtype`,
+  `UintDtype`, `FloatDtype` and `ComplexDtype`. The class `:int` includes unsigned integers.
 
   ## Examples
 
@@ -67,7 +65,7 @@ defmodule Ferrox.Ivy.Dtype do
       iex> Ferrox.Ivy.Dtype.new!(" float32")
       ** (ArgumentError) unknown data type " float32", expected one of int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, float16, float32, float64, complex64, complex128, bool
 
-  A type that the backend in effect doesn't have is refused:
+  A type that the backend in effect doesn't have raises:
 
       iex> Ferrox.Ivy.Profile.with_backend(:numpy, fn -> Ferrox.Ivy.Dtype.new!("bfloat16") end)
       ** (ArgumentError) numpy 1.26.3 has no data type bfloat16, only int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, complex64, complex128, bool
@@ -76,22 +74,24 @@ defmodule Ferrox.Ivy.Dtype do
   @spec new!(name | :int | :float | :complex, class) :: t
   def new!(name, class \\ :all)
 
-  def new!(marker, class) when marker in [:int, :float, :complex] and class in [:all, marker] do
-    case marker do
+  def new!(python_class, class)
+      when python_class in [:int, :float, :complex] and class in [:all, python_class] do
+    case python_class do
       :int -> Default.default_int_dtype()
       :float -> Default.default_float_dtype()
       :complex -> Default.default_complex_dtype()
     end
   end
 
-  def new!(marker, class) when marker in @markers and class != :all, do: kind!(marker, class)
+  def new!(python_class, class) when python_class in @python_classes and class != :all,
+    do: check_class!(python_class, class)
 
   def new!(name, class) do
     type = Profile.check!(Profile.current(), known!(name))
-    if class == :all, do: type, else: kind!(type, class)
+    if class == :all, do: type, else: check_class!(type, class)
   end
 
-  # As new!/1, whatever the backend.
+  # The same as new!/1, but also for a type that the backend doesn't have.
   @doc false
   @spec known!(term) :: t
   def known!(name) do
@@ -100,17 +100,18 @@ defmodule Ferrox.Ivy.Dtype do
             "unknown data type #{inspect(name)}, expected one of " <> names(@all)
   end
 
+  # The type with a name, or nil if the term names no type of Ivy.
   @doc false
   @spec parse(term) :: t | nil
   def parse(:bool), do: :bool
-  def parse(name) when is_binary(name), do: ivy(Names.from_numpy(name))
-  def parse(type), do: ivy(Type.fetch(type))
+  def parse(name) when is_binary(name), do: ivy_type(Names.from_numpy(name))
+  def parse(type), do: ivy_type(Type.fetch(type))
 
-  defp ivy(type) when type in @all, do: type
-  defp ivy(_other), do: nil
+  defp ivy_type(type) when type in @all, do: type
+  defp ivy_type(_other), do: nil
 
   @doc """
-  The types of a class, in Ivy's order.
+  Returns the types of a class, in Ivy's order.
 
   ## Examples
 
@@ -130,7 +131,7 @@ defmodule Ferrox.Ivy.Dtype do
   def all(:complex), do: @complexes
 
   @doc """
-  Ivy's name of a data type.
+  Returns Ivy's name of a data type.
 
   ## Examples
 
@@ -142,8 +143,8 @@ defmodule Ferrox.Ivy.Dtype do
   def name(type), do: Names.numpy(known!(type))
 
   @doc """
-  How many bits an element has: Ivy's `dtype_bits`. A bool has one, although it
-  takes a byte.
+  Returns the number of bits of an element: Ivy's `dtype_bits`. A bool has one bit, although it is
+  stored in a byte.
 
   ## Examples
 
@@ -160,11 +161,11 @@ defmodule Ferrox.Ivy.Dtype do
   end
 
   @doc """
-  How two data types compare, by their promotion: `:eq`, or `:gt` if the left one
-  holds the right one, else `:lt`.
+  Compares two data types by their promotion. Returns `:eq` for equal types, `:gt` if they promote to
+  the left one, else `:lt`.
 
-  That is no order: `int16` and `uint16` are both less than the other. It follows
-  the precise mode in effect.
+  This comparison is not an order: `int16` is less than `uint16`, and `uint16` is less than `int16`.
+  It depends on the precise mode in effect.
 
   ## Examples
 
@@ -206,7 +207,7 @@ defmodule Ferrox.Ivy.Dtype do
     def unquote(name)(left, right), do: compare(left, right) in unquote(answers)
   end
 
-  @kinds [
+  @class_names [
     int: "integer",
     uint: "unsigned integer",
     float: "float",
@@ -214,23 +215,24 @@ defmodule Ferrox.Ivy.Dtype do
     numeric: "numeric"
   ]
 
-  defp kind!(type, class) when class in [:int, :uint, :float, :complex, :numeric] do
+  defp check_class!(type, class) when class in [:int, :uint, :float, :complex, :numeric] do
     if type in all(class) do
       type
     else
       raise ArgumentError,
-            "#{show(type)} is no #{@kinds[class]} type, expected one of " <> names(all(class))
+            "#{text(type)} is no #{@class_names[class]} type, expected one of " <>
+              names(all(class))
     end
   end
 
-  defp kind!(_type, class) do
+  defp check_class!(_type, class) do
     raise ArgumentError,
           "unknown class of data types #{inspect(class)}, expected one of :all, :numeric, :int, " <>
             ":uint, :float, :complex"
   end
 
-  defp show(marker) when is_atom(marker), do: inspect(marker)
-  defp show(type), do: name(type)
+  defp text(python_class) when is_atom(python_class), do: inspect(python_class)
+  defp text(type), do: name(type)
 
   defp names(types), do: Enum.map_join(types, ", ", &Names.numpy/1)
 end

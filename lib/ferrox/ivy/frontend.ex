@@ -1,10 +1,9 @@
 defmodule Ferrox.Ivy.Frontend do
   @moduledoc """
-  Promotion as the libraries do it that Ivy's frontends stand for.
+  Promotion by the rules of the libraries that Ivy's frontends imitate.
 
-  Ivy's functions take operands together by its own table, but those of a frontend
-  by that of the library: `:torch`, `:paddle`, `:numpy`, `:jax`, `:onnx`, `:mxnet`
-  and `:tensorflow`.
+  Ivy's own functions promote operands by Ivy's table. The functions of a frontend promote them by the
+  table of the library: `:torch`, `:paddle`, `:numpy`, `:jax`, `:onnx`, `:mxnet` or `:tensorflow`.
   """
 
   alias Ferrox.Ivy
@@ -14,9 +13,8 @@ defmodule Ferrox.Ivy.Frontend do
   @frontends ~w(torch paddle numpy jax onnx mxnet tensorflow)a
 
   @doc """
-  The type of an operation on two under the rules of the library that a frontend
-  stands for: Ivy's `promote_types_torch` and its kin. TensorFlow takes equal
-  types only.
+  Returns the type that two types promote to by the rules of a frontend: Ivy's
+  `promote_types_torch` and similar functions. TensorFlow only accepts equal types.
 
   ## Examples
 
@@ -35,9 +33,9 @@ defmodule Ferrox.Ivy.Frontend do
     do: Promotion.promote(Dtype.known!(left), Dtype.known!(right), system: frontend!(frontend))
 
   @doc """
-  Two operands, as tensors of the type that they promote to under the rules of a
-  frontend. A number adopts the type of a tensor of its own kind; so does any
-  tensor without axes under `:torch` and `:numpy`.
+  Converts two operands to tensors of the type that they promote to by the rules of a frontend. A
+  number takes the type of a tensor of the same kind. Under `:torch` and `:numpy`, a tensor without
+  axes also does.
 
   ## Examples
 
@@ -59,7 +57,7 @@ defmodule Ferrox.Ivy.Frontend do
     {cast(left, type), cast(right, type)}
   end
 
-  # A tensor without axes that is of the other's kind.
+  # The type of the tensor with axes, if the other tensor has no axes and the same kind; else nil.
   defp frontend_type(system, left, right) when system in [:ivy_torch, :ivy_numpy] do
     case {left, right} do
       {%Tensor{shape: {}, type: {kind, _}}, %Tensor{shape: shape, type: {other, _} = type}}

@@ -1,13 +1,11 @@
 defmodule Ferrox.Ivy.Functions do
   @moduledoc """
-  Functions of Ivy that have a rule of their own about data types, on Ferrox's
-  tensors.
+  Functions of Ivy that have their own rules for data types, on Ferrox's tensors.
 
-  Operands promote as Ivy's do, `dtype:` is worked out by `Ferrox.Ivy.Default`, and
-  what a backend doesn't support is declared with `Ferrox.Ivy.Support`: under the
-  backend `:torch`, say, these functions take and refuse what Ivy's do with torch,
-  although it is always Ferrox that computes. `Ferrox.Ivy.Casting` says how a
-  refused type can be cast.
+  Operands are promoted by Ivy's rules, and `Ferrox.Ivy.Default` finds the default of `dtype:`. The
+  functions declare with `Ferrox.Ivy.Support` which types a backend doesn't support: under the backend
+  `:torch`, for example, they accept and refuse the same types as Ivy's functions with torch, although
+  Ferrox always computes the result. `Ferrox.Ivy.Casting` can cast a refused type.
 
       iex> x = Ferrox.tensor([1, 2], type: :s32)
       iex> Ferrox.Ivy.Functions.add(x, Ferrox.tensor([0.5, 1.5])).type
@@ -28,7 +26,7 @@ defmodule Ferrox.Ivy.Functions do
   ## Creation
 
   @doc """
-  Zeros: of type `dtype:`, else the global default.
+  Returns a tensor of zeros, of the type `dtype:` or the global default.
 
   ## Examples
 
@@ -43,7 +41,7 @@ defmodule Ferrox.Ivy.Functions do
   def zeros(shape, opts \\ []), do: filled(0, shape, Default.infer_dtype([shape], opts))
 
   @doc """
-  Ones: of type `dtype:`, else the global default.
+  Returns a tensor of ones, of the type `dtype:` or the global default.
 
   ## Examples
 
@@ -58,7 +56,7 @@ defmodule Ferrox.Ivy.Functions do
   def ones(shape, opts \\ []), do: filled(1, shape, Default.infer_dtype([shape], opts))
 
   @doc """
-  One number everywhere: of type `dtype:`, else of the number's default.
+  Returns a tensor filled with one number, of the type `dtype:` or the default type of the number.
 
   ## Examples
 
@@ -71,7 +69,7 @@ defmodule Ferrox.Ivy.Functions do
     do: filled(number, shape, Default.default_dtype(dtype: opts[:dtype], item: number))
 
   @doc """
-  Numbers from `start` up to `stop`, which is left out, by `step`.
+  Returns the numbers from `start` up to and not including `stop`, with the distance `step`.
 
   ## Examples
 
@@ -109,8 +107,8 @@ defmodule Ferrox.Ivy.Functions do
   ## Elementwise
 
   @doc """
-  Absolute values. Unsigned integers are given back as they are, for the backends
-  that have no kernel for them.
+  Returns the absolute values. Unsigned integers are returned unchanged, because some backends have
+  no kernel for them.
 
   ## Examples
 
@@ -121,10 +119,10 @@ defmodule Ferrox.Ivy.Functions do
   @spec abs(Tensor.t()) :: Tensor.t()
   @kernel :abs
   def abs(%Tensor{type: {:u, _}} = x), do: x
-  def abs(x), do: ivy(fn -> Ferrox.abs(x) end)
+  def abs(x), do: with_ivy_promotion(fn -> Ferrox.abs(x) end)
 
   @doc """
-  The sum of two.
+  Returns the sums of the elements of two operands.
 
   ## Examples
 
@@ -137,7 +135,7 @@ defmodule Ferrox.Ivy.Functions do
   def add(x1, x2), do: binary(x1, x2, &Ferrox.add/2)
 
   @doc """
-  The bits that two have in common.
+  Returns the bitwise and of two operands.
 
   ## Examples
 
@@ -159,7 +157,7 @@ defmodule Ferrox.Ivy.Functions do
   def bitwise_and(x1, x2), do: binary(x1, x2, &Ferrox.bitwise_and/2)
 
   @doc """
-  The values within bounds.
+  Returns the values, limited to the bounds `x_min` and `x_max`.
 
   ## Examples
 
@@ -172,11 +170,11 @@ defmodule Ferrox.Ivy.Functions do
   def clip(x, x_min, x_max) do
     {x, x_min} = Ivy.promote_types_of_inputs(x, x_min)
     {x, x_max} = Ivy.promote_types_of_inputs(x, x_max)
-    ivy(fn -> Ferrox.clip(x, Ivy.astype(x_min, x.type), x_max) end)
+    with_ivy_promotion(fn -> Ferrox.clip(x, Ivy.astype(x_min, x.type), x_max) end)
   end
 
   @doc """
-  Cosines. Integers become the default float first, whatever the backend.
+  Returns the cosines. Integers are cast to the default float first, under every backend.
 
   ## Examples
 
@@ -188,10 +186,10 @@ defmodule Ferrox.Ivy.Functions do
 
   """
   @spec cos(Tensor.t()) :: Tensor.t()
-  def cos(x), do: ivy(fn -> x |> float() |> Ferrox.cos() end)
+  def cos(x), do: with_ivy_promotion(fn -> x |> to_default_float() |> Ferrox.cos() end)
 
   @doc """
-  The exponential of x, less one.
+  Returns the exponential of x minus one.
 
   ## Examples
 
@@ -201,10 +199,10 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec expm1(Tensor.t()) :: Tensor.t()
   @unsupported_dtypes [torch: [{"2.0.1 and below", ["float16", "complex"]}]]
-  def expm1(x), do: ivy(fn -> x |> float() |> Ferrox.expm1() end)
+  def expm1(x), do: with_ivy_promotion(fn -> x |> to_default_float() |> Ferrox.expm1() end)
 
   @doc """
-  The smaller of two values. A NaN gives way to a number.
+  Returns the smaller of two values. If one of them is NaN, returns the other one.
 
   ## Examples
 
@@ -224,7 +222,7 @@ defmodule Ferrox.Ivy.Functions do
   end
 
   @doc """
-  Quotients, rounded down.
+  Returns the quotients, rounded down.
 
   ## Examples
 
@@ -245,10 +243,11 @@ defmodule Ferrox.Ivy.Functions do
     binary(x1, x2, fn
       %Tensor{type: {kind, _}} = x1, x2 when kind in [:s, :u] ->
         quotient = Ferrox.quotient(x1, x2)
-        rest = Ferrox.subtract(x1, Ferrox.multiply(quotient, x2))
-        signs = Ferrox.not_equal(Ferrox.less(rest, 0), Ferrox.less(x2, 0))
-        below = Ferrox.logical_and(Ferrox.not_equal(rest, 0), signs)
-        Ferrox.subtract(quotient, Ferrox.as_type(below, x1.type))
+        remainder = Ferrox.subtract(x1, Ferrox.multiply(quotient, x2))
+        signs_differ = Ferrox.not_equal(Ferrox.less(remainder, 0), Ferrox.less(x2, 0))
+        # Ferrox.quotient/2 rounds towards zero. That is upwards if the signs differ.
+        rounded_up = Ferrox.logical_and(Ferrox.not_equal(remainder, 0), signs_differ)
+        Ferrox.subtract(quotient, Ferrox.as_type(rounded_up, x1.type))
 
       x1, x2 ->
         Ferrox.floor(Ferrox.divide(x1, x2))
@@ -256,7 +255,7 @@ defmodule Ferrox.Ivy.Functions do
   end
 
   @doc """
-  Greatest common divisors.
+  Returns the greatest common divisors.
 
   ## Examples
 
@@ -271,30 +270,30 @@ defmodule Ferrox.Ivy.Functions do
     paddle: [{"2.6.0 and below", [cpu: ["int8", "int16", "uint8"]]}]
   ]
   def gcd(x1, x2) do
-    binary(x1, x2, &Ferrox.abs(euclid(&1, &2)))
+    binary(x1, x2, &Ferrox.abs(euclidean_gcd(&1, &2)))
   end
 
-  # All pairs at once, until the last one has come to its end.
-  defp euclid(a, b) do
+  # Euclid's algorithm on all pairs at once, until every pair is done. The results may be negative.
+  defp euclidean_gcd(a, b) do
     done = Ferrox.equal(b, 0)
 
     if Ferrox.to_number(Ferrox.all(done)) in [1, true] do
       a
     else
-      rest = Ferrox.remainder(a, Ferrox.select(done, 1, b))
-      euclid(Ferrox.select(done, a, b), Ferrox.select(done, b, rest))
+      remainder = Ferrox.remainder(a, Ferrox.select(done, 1, b))
+      euclidean_gcd(Ferrox.select(done, a, b), Ferrox.select(done, b, remainder))
     end
   end
 
   @doc """
-  Least common multiples.
+  Returns the least common multiples.
 
   ## Examples
 
       iex> Ferrox.Ivy.Functions.lcm(Ferrox.tensor([4, 0]), Ferrox.tensor([6, 5])) |> Ferrox.to_list()
       [12, 0]
 
-  No float is supported under torch, so that crosscasting takes the default integer:
+  The function supports no float under torch, so crosscasting uses the default integer:
 
       iex> x = Ferrox.tensor([4.0], type: :f16)
       iex> Ferrox.Ivy.Profile.with_backend({:torch, "2.0.1"}, fn ->
@@ -311,14 +310,14 @@ defmodule Ferrox.Ivy.Functions do
   ]
   def lcm(x1, x2) do
     binary(x1, x2, fn x1, x2 ->
-      divisor = Ferrox.abs(euclid(x1, x2))
+      divisor = Ferrox.abs(euclidean_gcd(x1, x2))
       divisor = Ferrox.select(Ferrox.equal(divisor, 0), 1, divisor)
       Ferrox.abs(Ferrox.multiply(Ferrox.quotient(x1, divisor), x2))
     end)
   end
 
   @doc """
-  Whether elements are zero. They are cast to bool first, so every type is supported.
+  Returns whether the elements are zero. They are cast to bool first, so every type is supported.
 
   ## Examples
 
@@ -328,12 +327,12 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec logical_not(Tensor.t()) :: Tensor.t()
   @kernel :logical_not
-  def logical_not(x), do: ivy(fn -> Ferrox.logical_not(x) end)
+  def logical_not(x), do: with_ivy_promotion(fn -> Ferrox.logical_not(x) end)
 
   ## Reductions and products
 
   @doc """
-  The sum of all elements, in their type or in `dtype:`.
+  Returns the sum of all elements, in their type or in the type `dtype:`.
 
   ## Examples
 
@@ -350,12 +349,13 @@ defmodule Ferrox.Ivy.Functions do
   @kernel :sum
   def sum(x, opts \\ []) do
     type = Default.infer_dtype([x], opts)
-    ivy(fn -> x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type) end)
+
+    with_ivy_promotion(fn -> x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type) end)
   end
 
   @doc """
-  The product of all elements, in `dtype:`, else in the default type of their kind
-  where that is wider.
+  Returns the product of all elements, in the type `dtype:`, else in the wider one of their type and
+  the default type of their kind.
 
   ## Examples
 
@@ -367,18 +367,21 @@ defmodule Ferrox.Ivy.Functions do
   @kernel :product
   @unsupported_dtypes [torch: ["uint8"]]
   def prod(x, opts \\ []) do
-    type = if opts[:dtype], do: Dtype.new!(opts[:dtype]), else: widened(Ivy.dtype(x))
-    ivy(fn -> x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type) end)
+    type = if opts[:dtype], do: Dtype.new!(opts[:dtype]), else: product_type(Ivy.dtype(x))
+
+    with_ivy_promotion(fn ->
+      x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type)
+    end)
   end
 
-  # What the array API standard asks of products, so that they overflow less.
-  defp widened(type) do
+  # The type of a product by the array API standard, which is wide to avoid overflows.
+  defp product_type(type) do
     default = Default.infer_default_dtype(type)
     if Dtype.bits(type) < Dtype.bits(default), do: default, else: type
   end
 
   @doc """
-  The product of two matrices, or of vectors.
+  Returns the product of two matrices or vectors.
 
   ## Examples
 
@@ -395,7 +398,7 @@ defmodule Ferrox.Ivy.Functions do
   def matmul(x1, x2), do: binary(x1, x2, &Ferrox.dot/2)
 
   @doc """
-  The product of two tensors, summed over axes.
+  Returns the product of two tensors, summed over the given axes of each.
 
   ## Examples
 
@@ -414,18 +417,18 @@ defmodule Ferrox.Ivy.Functions do
     binary(x1, x2, &Ferrox.dot(&1, left_axes, &2, right_axes))
   end
 
-  ## What all share
+  ## Shared by all functions
 
   defp binary(x1, x2, fun) do
     {x1, x2} = Ivy.promote_types_of_inputs(x1, x2)
-    ivy(fn -> fun.(x1, x2) end)
+    with_ivy_promotion(fn -> fun.(x1, x2) end)
   end
 
-  # What Ferrox computes for Ivy, it promotes as Ivy, which knows bools.
-  defp ivy(fun), do: Promotion.with(Ivy.promotion(), fun)
+  # Runs the function under Ivy's promotion system, which has bools.
+  defp with_ivy_promotion(fun), do: Promotion.with(Ivy.promotion(), fun)
 
-  # Integers and bools as the default float.
-  defp float(%Tensor{type: type} = x) do
+  # Casts integers and bools to the default float.
+  defp to_default_float(%Tensor{type: type} = x) do
     if type == :bool or type in Dtype.all(:int),
       do: Ferrox.as_type(x, Default.default_float_dtype()),
       else: x

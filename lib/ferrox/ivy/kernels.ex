@@ -1,10 +1,9 @@
 defmodule Ferrox.Ivy.Kernels do
   @moduledoc """
-  Which data types Ferrox's own operations are defined on.
+  Finds the data types that Ferrox's own operations support.
 
-  The native library is asked, and it asks the operation itself: there is no
-  list that could be out of date. This is what stands behind the backend
-  `:ferrox` of `Ferrox.Ivy.Profile`.
+  The answer comes from the operation in the native library, so there is no list that could be out of
+  date. The backend `:ferrox` of `Ferrox.Ivy.Profile` uses this module.
   """
 
   alias Ferrox.Ivy.Dtype
@@ -13,9 +12,9 @@ defmodule Ferrox.Ivy.Kernels do
   @arities 1..3
 
   @doc """
-  Whether an operation, named as in `Ferrox`, is defined on tensors of a type.
+  Returns whether an operation, named as in `Ferrox`, supports tensors of a type.
 
-  All types of `Ferrox.Type` may be asked for, also those that Ivy doesn't have.
+  The type can be any type of `Ferrox.Type`, also one that Ivy doesn't have.
 
   ## Examples
 
@@ -32,16 +31,16 @@ defmodule Ferrox.Ivy.Kernels do
   """
   @spec supports?(atom, Dtype.name() | Type.t() | Type.short_t()) :: boolean
   def supports?(op, type) when is_atom(op) do
-    type = storage(Dtype.parse(type) || Type.normalize!(type))
+    type = storage_type(Dtype.parse(type) || Type.normalize!(type))
     arity = arity!(op, type)
 
-    # The result is of the operand's type, or an f32 for operations that make
-    # floats of integers.
+    # The result has the type of the operand, or is an f32 for operations that convert integers to
+    # floats.
     Enum.any?([type, {:f, 32}], &Native.supports(op, &1, List.duplicate(type, arity)))
   end
 
   @doc """
-  The data types of Ivy that an operation is defined on.
+  Returns the data types of Ivy that an operation supports.
 
   ## Examples
 
@@ -52,15 +51,16 @@ defmodule Ferrox.Ivy.Kernels do
   @spec supported_dtypes(atom) :: [Dtype.t()]
   def supported_dtypes(op), do: Enum.filter(Dtype.all(), &supports?(op, &1))
 
-  # Whether tensors can have it at all.
+  # Whether Ferrox has tensors of the type.
   @doc false
   @spec dtype?(Dtype.t()) :: boolean
   def dtype?(type), do: supports?(:as_type, type)
 
-  # A bool is stored as a u8.
-  defp storage(:bool), do: {:u, 8}
-  defp storage(type), do: type
+  # The type in which elements are stored: u8 for bools.
+  defp storage_type(:bool), do: {:u, 8}
+  defp storage_type(type), do: type
 
+  # The number of operands of an operation.
   defp arity!(op, type) do
     Enum.find(@arities, &(Native.supports(op, type, List.duplicate(type, &1)) != nil)) ||
       raise ArgumentError,

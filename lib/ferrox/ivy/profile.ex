@@ -1,17 +1,17 @@
 defmodule Ferrox.Ivy.Profile do
   @moduledoc """
-  What a backend has: a library in a version, its data types and its devices.
+  The profile of a backend: a version of a library, with its data types and devices.
 
-  Ivy's `set_backend` replaces types and lists in its own module. Here a backend
-  is a struct that is asked, and which one is meant is an argument, or what
-  `with_backend/2` has set for the process, or the application's configuration:
+  Ivy's `set_backend` replaces types and lists in Ivy's own module. Here, a backend is a struct, and
+  functions take the backend as an argument. Without the argument, they use the backend that
+  `with_backend/2` has set for the process, else the one in the application's configuration:
 
       config :ferrox, ivy: [backend: {:torch, "2.2"}]
 
-  The backends are `:numpy`, `:torch`, `:jax`, `:tensorflow`, `:paddle` and
-  `:mxnet`, with the data types that Ivy 1.0.0.5 lists for them, and `:ferrox`
-  itself, whose types are asked of its kernels. Without a version the latest is
-  meant that Ivy knows. `nil` stands for no backend: every data type is valid.
+  The backends are `:numpy`, `:torch`, `:jax`, `:tensorflow`, `:paddle` and `:mxnet`, with the data
+  types that Ivy 1.0.0.5 lists for them, and `:ferrox`, with the data types that its kernels support.
+  A backend without a version has the latest version that Ivy knows. `nil` stands for no backend:
+  every data type is valid.
 
       iex> Ferrox.Ivy.Profile.fetch_dtype(:torch, "uint16")
       :error
@@ -27,11 +27,12 @@ defmodule Ferrox.Ivy.Profile do
   @enforce_keys [:name, :version]
   defstruct [:name, :version, valid: %{}, invalid: %{}, closest: %{}, valid_devices: []]
 
+  @typedoc "A class of data types."
   @type class :: :all | :numeric | :int | :uint | :float | :complex
 
   @typedoc """
-  The lists are by class, `:all` for all types; `closest` holds what takes the
-  place of invalid types.
+  A profile. `valid` and `invalid` have a list of types for each class. `closest` maps an invalid type
+  to the type that the backend uses instead.
   """
   @type t :: %__MODULE__{
           name: atom,
@@ -42,6 +43,7 @@ defmodule Ferrox.Ivy.Profile do
           valid_devices: [device]
         }
 
+  @typedoc "A device."
   @type device :: :cpu | :gpu | :tpu
 
   @typedoc "A backend's name, its name and version, its profile, or nil for none."
@@ -52,7 +54,7 @@ defmodule Ferrox.Ivy.Profile do
 
   wide_uints = [u: 16, u: 32, u: 64]
 
-  # The invalid types by version, and the lists that don't follow from them.
+  # The invalid types by version, and the lists that can't be derived from them.
   @backends [
     ferrox: %{devices: [:cpu]},
     numpy: %{
@@ -76,7 +78,8 @@ defmodule Ferrox.Ivy.Profile do
       numeric: [:bool],
       devices: [:cpu, :gpu]
     },
-    # Ivy calls bfloat16 valid and its class not, and complex numbers neither.
+    # For mxnet, Ivy lists bfloat16 among the valid types, but not among the valid floats, and lists
+    # the complex types neither among the valid nor among the invalid types.
     mxnet: %{
       version: "1.9.1",
       invalid: [{"1.9.1 and below", [s: 16, u: 16, u: 32, u: 64]}],
@@ -89,7 +92,7 @@ defmodule Ferrox.Ivy.Profile do
   ]
 
   @doc """
-  The names of the backends.
+  Returns the names of the backends.
 
   ## Examples
 
@@ -101,7 +104,7 @@ defmodule Ferrox.Ivy.Profile do
   def backends, do: unquote(Keyword.keys(@backends))
 
   @doc """
-  Every device, whether a backend has it or not: Ivy's `all_devices`.
+  Returns all devices, including those that a backend doesn't have: Ivy's `all_devices`.
 
   ## Examples
 
@@ -113,7 +116,7 @@ defmodule Ferrox.Ivy.Profile do
   def all_devices, do: @all_devices
 
   @doc """
-  The profile of a backend, of the one in effect by default; nil if there is none.
+  Returns the profile of a backend, by default of the one in effect, or nil for no backend.
 
   ## Examples
 
@@ -136,10 +139,11 @@ defmodule Ferrox.Ivy.Profile do
 
   def fetch!(:ferrox), do: build(:ferrox, to_string(Application.spec(:ferrox, :vsn)))
   def fetch!(name) when is_atom(name), do: build(name, @backends[name][:version] || "")
-  def fetch!(other), do: unknown!(other)
+  def fetch!(other), do: raise_unknown!(other)
 
   @doc """
-  The backend in effect, nil if there is none: Ivy's `current_backend_str`.
+  Returns the profile of the backend in effect, or nil if there is none: Ivy's
+  `current_backend_str`.
 
   ## Examples
 
@@ -156,9 +160,9 @@ defmodule Ferrox.Ivy.Profile do
   end
 
   @doc """
-  Runs the function with a backend in effect for the calling process.
+  Runs the function while a backend is in effect for the calling process.
 
-  What was in effect before is restored at the end, and when the function raises.
+  The previous backend is restored at the end, also if the function raises.
 
   ## Examples
 
@@ -172,7 +176,7 @@ defmodule Ferrox.Ivy.Profile do
   def with_backend(backend, fun), do: Scope.run(:backend, fetch!(backend), fun)
 
   @doc """
-  Puts a backend on the calling process's stack, until `unset_backend/0`.
+  Pushes a backend on the stack of the calling process. `unset_backend/0` removes it.
 
   ## Examples
 
@@ -188,7 +192,7 @@ defmodule Ferrox.Ivy.Profile do
   def set_backend(backend), do: Scope.push(:backend, fetch!(backend))
 
   @doc """
-  Takes the last backend off the stack; harmless where there is none.
+  Removes the last backend from the stack of the calling process. Does nothing if the stack is empty.
 
   ## Examples
 
@@ -200,8 +204,8 @@ defmodule Ferrox.Ivy.Profile do
   def unset_backend, do: Scope.pop(:backend)
 
   @doc """
-  The data type of that name, unless the backend doesn't have it: what Ivy does
-  by taking names out of its module.
+  Returns the data type with a name, or `:error` if the backend doesn't have it. Ivy removes the
+  names of such types from its module.
 
   ## Examples
 
@@ -224,7 +228,7 @@ defmodule Ferrox.Ivy.Profile do
   end
 
   @doc """
-  The valid types of a class; all of them where there is no backend.
+  Returns the valid types of a class, or all types of the class without a backend.
 
   ## Examples
 
@@ -236,7 +240,7 @@ defmodule Ferrox.Ivy.Profile do
   def valid(backend, class \\ :all), do: list(backend, class, :valid, Dtype.all(class!(class)))
 
   @doc """
-  The invalid types of a class; none where there is no backend.
+  Returns the invalid types of a class, or none without a backend.
 
   ## Examples
 
@@ -270,7 +274,7 @@ defmodule Ferrox.Ivy.Profile do
   end
 
   @doc """
-  The devices of a backend: Ivy's `valid_devices`.
+  Returns the devices of a backend: Ivy's `valid_devices`.
 
   ## Examples
 
@@ -289,7 +293,7 @@ defmodule Ferrox.Ivy.Profile do
   end
 
   @doc """
-  The devices that a backend doesn't have: Ivy's `invalid_devices`.
+  Returns the devices that a backend doesn't have: Ivy's `invalid_devices`.
 
   ## Examples
 
@@ -301,8 +305,8 @@ defmodule Ferrox.Ivy.Profile do
   def invalid_devices(backend \\ current()), do: @all_devices -- valid_devices(backend)
 
   @doc """
-  The backend's own name of a data type: Ivy's `native_float32` and its kin.
-  Without a backend that is Ivy's, and Ferrox's own are its tuples.
+  Returns the backend's own name of a data type: Ivy's `native_float32` and similar names. Without a
+  backend, it is Ivy's name. For the backend `:ferrox`, it is the tuple.
 
   ## Examples
 
@@ -327,6 +331,7 @@ defmodule Ferrox.Ivy.Profile do
     end
   end
 
+  # Returns the type, or raises if the backend doesn't have it.
   @doc false
   @spec check!(t | nil, Dtype.t()) :: Dtype.t()
   def check!(nil, type), do: type
@@ -343,12 +348,12 @@ defmodule Ferrox.Ivy.Profile do
 
   defp build(name, version) when is_atom(name) and is_binary(version) do
     case @backends[name] do
-      nil -> unknown!(name)
+      nil -> raise_unknown!(name)
       data -> profile(name, version, data)
     end
   end
 
-  defp build(name, version), do: unknown!({name, version})
+  defp build(name, version), do: raise_unknown!({name, version})
 
   defp profile(name, version, data) do
     invalid =
@@ -364,7 +369,7 @@ defmodule Ferrox.Ivy.Profile do
       valid:
         for class <- @classes, into: %{} do
           {class,
-           data[:valid_class][class] || (Dtype.all(class) ++ extra(data, class)) -- missing}
+           data[:valid_class][class] || (Dtype.all(class) ++ extra_types(data, class)) -- missing}
         end,
       invalid:
         for class <- @classes, into: %{} do
@@ -373,21 +378,23 @@ defmodule Ferrox.Ivy.Profile do
       closest: Map.get(data, :closest, %{}),
       valid_devices: data.devices
     }
-    |> numeric(data)
+    |> put_valid_numeric(data)
   end
 
-  defp extra(data, :numeric), do: Map.get(data, :numeric, [])
-  defp extra(_data, _class), do: []
+  # Types that the backend lists in a class to which they don't belong.
+  defp extra_types(data, :numeric), do: Map.get(data, :numeric, [])
+  defp extra_types(_data, _class), do: []
 
-  # Of numbers, the classes decide.
-  defp numeric(profile, %{valid_class: _}) do
+  # If the valid types of some classes are listed separately, the valid numeric types are those of
+  # the classes of numbers.
+  defp put_valid_numeric(profile, %{valid_class: _}) do
     valid = profile.valid.int ++ profile.valid.float ++ profile.valid.complex
     put_in(profile.valid[:numeric], valid)
   end
 
-  defp numeric(profile, _data), do: profile
+  defp put_valid_numeric(profile, _data), do: profile
 
-  defp unknown!(other) do
+  defp raise_unknown!(other) do
     raise ArgumentError,
           "unknown backend #{inspect(other)}, expected one of " <>
             Enum.map_join(backends(), ", ", &inspect/1) <> ", {name, version}, or nil for none"

@@ -1,15 +1,17 @@
 defmodule Ferrox.Ivy.Scope do
   @moduledoc false
-  # What Ivy keeps in global stacks: one stack a setting and process. Below them
-  # lies the application's configuration, `config :ferrox, ivy: [precise: false]`.
+  # The settings that Ivy keeps in global stacks. Here every process has its own stack for each
+  # setting. The value below an empty stack is that of the application's configuration, such as
+  # `config :ferrox, ivy: [precise: false]`.
 
+  @doc "Pushes a value on the stack of a setting."
   @spec push(atom, term) :: :ok
   def push(setting, value) do
     Process.put({__MODULE__, setting}, [value | stack(setting)])
     :ok
   end
 
-  # Nothing to take off an empty stack.
+  @doc "Removes the last value from the stack of a setting. Does nothing if the stack is empty."
   @spec pop(atom) :: :ok
   def pop(setting) do
     case stack(setting) do
@@ -21,10 +23,13 @@ defmodule Ferrox.Ivy.Scope do
     :ok
   end
 
+  @doc "Returns the stack of a setting, the last value first."
   @spec stack(atom) :: list
   def stack(setting), do: Process.get({__MODULE__, setting}, [])
 
-  # The top of the stack, else what is configured, once it has been checked.
+  @doc """
+  Returns the last value on the stack of a setting, else the configured value as `check` returns it.
+  """
   @spec fetch(atom, (term -> term)) :: {:ok, term} | :error
   def fetch(setting, check) do
     case Process.get({__MODULE__, setting}) do
@@ -42,18 +47,21 @@ defmodule Ferrox.Ivy.Scope do
     end
   end
 
-  # Whatever the function pushes and pops, the stack is afterwards as it was.
+  @doc """
+  Runs the function with a value on the stack of a setting. Then the stack is what it was before, also
+  if the function has pushed or popped values, or raises.
+  """
   @spec run(atom, term, fun) :: term
   def run(setting, value, fun) when is_function(fun, 0) do
-    before = stack(setting)
+    previous = stack(setting)
     push(setting, value)
 
     try do
       fun.()
     after
-      if before == [],
+      if previous == [],
         do: Process.delete({__MODULE__, setting}),
-        else: Process.put({__MODULE__, setting}, before)
+        else: Process.put({__MODULE__, setting}, previous)
     end
   end
 

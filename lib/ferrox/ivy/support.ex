@@ -1,6 +1,6 @@
 defmodule Ferrox.Ivy.Support do
   @moduledoc """
-  Which data types and devices a function supports, said where it is defined.
+  Declares which data types and devices a function supports, where the function is defined.
 
       defmodule MyKernels do
         use Ferrox.Ivy.Support, version: "2.0.1"
@@ -12,49 +12,48 @@ defmodule Ferrox.Ivy.Support do
         def sinh(x), do: Ferrox.divide(Ferrox.subtract(expm1(x), expm1(Ferrox.negate(x))), 2)
       end
 
-  A function that declares data types checks its tensors when it is called: one of
-  an unsupported type raises, or is cast as `Ferrox.Ivy.Casting` says.
+  A function that declares data types checks its tensors when it is called: a tensor of an
+  unsupported type raises, or is cast by the modes of `Ferrox.Ivy.Casting`.
 
-  ## What can be declared
+  ## Declarations
 
-  Ivy's decorators are attributes before a definition:
+  Ivy's decorators are module attributes before a definition:
 
-    * `@supported_dtypes`, `@unsupported_dtypes` - one of them: what the first
-      doesn't mention is unsupported, what the second doesn't mention is supported
-    * `@supported_devices`, `@unsupported_devices` - likewise
-    * `@supported_device_and_dtypes`, `@unsupported_device_and_dtypes` - data types
-      by device, `:cpu`, `:gpu`, `:tpu`, or `:all`
-    * `@calls` - the functions that it is composed of, as `name: arity` of the same
-      module, captures such as `&Ferrox.exp/1`, or `{module, name, arity}`
-    * `@kernel` - the operation of Ferrox that it stands for: under the backend
-      `:ferrox` it supports what that kernel does. Functions of `Ferrox` have theirs
-    * `@compositional` - for a function that is primary for some arguments only, as
-      `name: arity`, what it is otherwise: Ivy's partial mixed functions
-    * `@ret_dtype_target` - the positions of the arguments whose type the result is
-      cast back to
+    * `@supported_dtypes` or `@unsupported_dtypes` - the first declares that all other types are
+      unsupported, the second that all other types are supported. A function can't have both
+    * `@supported_devices` or `@unsupported_devices` - the same for devices
+    * `@supported_device_and_dtypes` or `@unsupported_device_and_dtypes` - data types by device:
+      `:cpu`, `:gpu`, `:tpu`, or `:all`
+    * `@calls` - the functions that the function calls, as `name: arity` in the same module,
+      captures such as `&Ferrox.exp/1`, or `{module, name, arity}`
+    * `@kernel` - the operation of Ferrox that the function corresponds to. Under the backend
+      `:ferrox`, the function supports the types of this operation. Functions of `Ferrox` have this
+      declaration implicitly
+    * `@compositional` - for a function that is primary only for some arguments: the function that is
+      used for the other arguments, as `name: arity`. In Ivy, these are partial mixed functions
+    * `@ret_dtype_target` - the positions of the arguments to whose type the result is cast back
 
-  Data types are names, or one of the classes `"valid"`, `"numeric"`, `"float"`,
-  `"integer"`, `"unsigned"` and `"complex"`, which stand for what the backend in
-  effect has of them. Each declaration is one of
+  A data type is a name, or one of the classes `"valid"`, `"numeric"`, `"float"`, `"integer"`,
+  `"unsigned"` and `"complex"`, which stand for the types of the class that the backend in effect
+  has. A declaration is one of
 
-    * a list of them, for all versions;
-    * a list of pairs of a range of versions and such a list, see
-      `Ferrox.Ivy.Version`;
-    * a list of pairs of a backend and one of the two above, for functions without a
-      kernel for each backend. A backend that isn't there is not restricted.
+    * a list of types or devices, for all versions;
+    * a list of pairs of a version range and such a list, see `Ferrox.Ivy.Version`;
+    * a list of pairs of a backend and one of the two forms above, for functions that don't have a
+      kernel for each backend. Other backends are not restricted.
 
-  An empty list of what is supported stands for everything, as it does in Ivy.
+  An empty list of supported types or devices stands for all of them, as in Ivy.
 
-  ## Which version
+  ## Versions
 
-  `use Ferrox.Ivy.Support, version: "2.0.1"` says it, and so does the name of a
-  framework, for frontends, `version: :torch`, in the version that Ivy takes it to
-  have. Without the option it is that of the backend in effect.
+  `use Ferrox.Ivy.Support, version: "2.0.1"` sets the version that is looked up in the ranges. For
+  frontends, the option can be the name of a framework, such as `version: :torch`, which stands for
+  the version that Ivy assumes for it. Without the option, it is the version of the backend in
+  effect.
 
   ## Several definitions at once
 
-  The macros named after Ivy's decorators, `with_unsupported_dtypes/2` and so on,
-  wrap definitions:
+  The macros `with_unsupported_dtypes/2` and so on, named after Ivy's decorators, wrap definitions:
 
       with_unsupported_dtypes [{"0.4.11 and below", ["complex"]}] do
         def f1(x), do: x
@@ -65,17 +64,17 @@ defmodule Ferrox.Ivy.Support do
 
   alias Ferrox.Ivy.{Declaration, Dtype, Kernels, Profile, Version}
 
-  @typedoc "A function that is asked about."
+  @typedoc "A function, as a capture or as `{module, name, arity}`."
   @type function_ref :: fun | {module, atom, arity}
 
-  @dtypes [:supported_dtypes, :unsupported_dtypes]
-  @devices [:supported_devices, :unsupported_devices]
-  @both [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
-  @attributes @dtypes ++ @devices ++ @both
-  @others [:calls, :kernel, :compositional, :ret_dtype_target]
+  @dtype_attributes [:supported_dtypes, :unsupported_dtypes]
+  @device_attributes [:supported_devices, :unsupported_devices]
+  @device_and_dtype_attributes [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
+  @support_attributes @dtype_attributes ++ @device_attributes ++ @device_and_dtype_attributes
+  @other_attributes [:calls, :kernel, :compositional, :ret_dtype_target]
 
-  # The versions that Ivy's frontends are written for.
-  @frontends [
+  # The versions of the frameworks that Ivy's frontends are written for.
+  @framework_versions [
     torch: "2.2",
     tensorflow: "2.15.0",
     numpy: "1.25.2",
@@ -88,7 +87,7 @@ defmodule Ferrox.Ivy.Support do
     mindspore: "2.0.0"
   ]
 
-  ## Declaring
+  ## Declarations
 
   @doc false
   defmacro __using__(opts) do
@@ -124,10 +123,10 @@ defmodule Ferrox.Ivy.Support do
     name = "Block" <> Macro.camelize("#{attribute}")
 
     @doc """
-    Gives every definition in the block the attribute `@#{attribute}`.
+    Applies the attribute `@#{attribute}` to every definition in the block.
 
-    Those before the block stay as they are. A definition that declares the same by
-    itself is refused.
+    A definition in the block that has this attribute itself raises an error. Definitions outside of
+    the block are not affected.
 
     ## Examples
 
@@ -154,7 +153,9 @@ defmodule Ferrox.Ivy.Support do
     end
   end
 
+  # The version of the option `:version` of `use`, or nil without it.
   @doc false
+  @spec version!(keyword) :: String.t() | nil
   def version!(opts) do
     case Keyword.pop(opts, :version) do
       {nil, []} ->
@@ -164,10 +165,10 @@ defmodule Ferrox.Ivy.Support do
         version
 
       {framework, []} when is_atom(framework) ->
-        @frontends[framework] ||
+        @framework_versions[framework] ||
           raise ArgumentError,
                 "unknown framework #{inspect(framework)}, expected a version or one of " <>
-                  Enum.map_join(@frontends, ", ", &inspect(elem(&1, 0)))
+                  Enum.map_join(@framework_versions, ", ", &inspect(elem(&1, 0)))
 
       {_version, rest} ->
         raise ArgumentError,
@@ -175,16 +176,23 @@ defmodule Ferrox.Ivy.Support do
     end
   end
 
+  # Stores the declarations of a function in the attribute @ivy_functions of its module.
   @doc false
+  @spec __on_definition__(Macro.Env.t(), atom, atom, [term], [term], term) :: term
   def __on_definition__(env, kind, name, args, _guards, _body) when kind in [:def, :defp] do
     module = env.module
-    own = for key <- @attributes ++ @others, value = take(module, key), do: {key, value}
+
+    own_attributes =
+      for key <- @support_attributes ++ @other_attributes,
+          value = take_attribute(module, key),
+          do: {key, value}
+
     blocks = Module.get_attribute(module, :ivy_blocks)
     function = {name, length(args)}
     functions = Module.get_attribute(module, :ivy_functions)
 
-    if own != [] or (blocks != [] and not is_map_key(functions, function)) do
-      declared = merge!(own ++ blocks, module, function)
+    if own_attributes != [] or (blocks != [] and not is_map_key(functions, function)) do
+      declared = merge!(own_attributes ++ blocks, module, function)
 
       declared =
         Map.new(declared, fn {key, value} -> {key, Declaration.check!(key, value, module)} end)
@@ -196,13 +204,14 @@ defmodule Ferrox.Ivy.Support do
 
   def __on_definition__(_env, _kind, _name, _args, _guards, _body), do: :ok
 
-  # An attribute is for the next definition only.
-  defp take(module, key) do
+  # The value of an attribute, which is deleted because it applies to the next definition only.
+  defp take_attribute(module, key) do
     value = Module.get_attribute(module, key)
     Module.delete_attribute(module, key)
     value
   end
 
+  # Raises if an attribute is declared both for the function and by a block around it.
   defp merge!(pairs, module, {name, arity}) do
     case pairs |> Keyword.keys() |> Enum.frequencies() |> Enum.find(fn {_, n} -> n > 1 end) do
       nil ->
@@ -220,7 +229,10 @@ defmodule Ferrox.Ivy.Support do
 
     checked =
       for {{name, arity}, declared} <- functions,
-          Enum.any?(@dtypes ++ @both ++ [:kernel], &is_map_key(declared, &1)) do
+          Enum.any?(
+            @dtype_attributes ++ @device_and_dtype_attributes ++ [:kernel],
+            &is_map_key(declared, &1)
+          ) do
         args = Macro.generate_arguments(arity, env.module)
 
         quote do
@@ -244,19 +256,19 @@ defmodule Ferrox.Ivy.Support do
     end
   end
 
-  ## Asking
+  ## Queries
 
   @doc """
-  The data types that a function supports under a backend, those of what it is
-  composed of among the rest.
+  Returns the data types that a function supports under a backend. The functions that it calls must
+  support them too.
 
-  A function that is primary for some arguments only gives a map of both,
+  For a function with the attribute `@compositional`, returns a map
   `%{compositional: types, primary: types}`.
 
   ## Options
 
-    * `:recurse` - false leaves out what it calls
-    * `:backend` - instead of the one in effect
+    * `:recurse` - false to ignore the functions that it calls
+    * `:backend` - the backend, by default the one in effect
 
   ## Examples
 
@@ -267,11 +279,11 @@ defmodule Ferrox.Ivy.Support do
 
   """
   @spec function_supported_dtypes(function_ref, keyword) :: [Dtype.t()] | map
-  def function_supported_dtypes(function, opts \\ []), do: ask(function, opts, :dtypes, false)
+  def function_supported_dtypes(function, opts \\ []), do: query(function, opts, :dtypes, false)
 
   @doc """
-  The data types that a function doesn't support, those that the backend doesn't
-  have among them. The options and maps are those of `function_supported_dtypes/2`.
+  Returns the data types that a function doesn't support, including those that the backend doesn't
+  have. The options and maps are those of `function_supported_dtypes/2`.
 
   ## Examples
 
@@ -280,10 +292,10 @@ defmodule Ferrox.Ivy.Support do
 
   """
   @spec function_unsupported_dtypes(function_ref, keyword) :: [Dtype.t()] | map
-  def function_unsupported_dtypes(function, opts \\ []), do: ask(function, opts, :dtypes, true)
+  def function_unsupported_dtypes(function, opts \\ []), do: query(function, opts, :dtypes, true)
 
   @doc """
-  The devices that a function supports. The options and maps are those of
+  Returns the devices that a function supports. The options and maps are those of
   `function_supported_dtypes/2`.
 
   ## Examples
@@ -293,10 +305,11 @@ defmodule Ferrox.Ivy.Support do
 
   """
   @spec function_supported_devices(function_ref, keyword) :: [Profile.device()] | map
-  def function_supported_devices(function, opts \\ []), do: ask(function, opts, :devices, false)
+  def function_supported_devices(function, opts \\ []), do: query(function, opts, :devices, false)
 
   @doc """
-  The devices that a function doesn't support.
+  Returns the devices that a function doesn't support. The options and maps are those of
+  `function_supported_dtypes/2`.
 
   ## Examples
 
@@ -305,11 +318,12 @@ defmodule Ferrox.Ivy.Support do
 
   """
   @spec function_unsupported_devices(function_ref, keyword) :: [Profile.device()] | map
-  def function_unsupported_devices(function, opts \\ []), do: ask(function, opts, :devices, true)
+  def function_unsupported_devices(function, opts \\ []),
+    do: query(function, opts, :devices, true)
 
   @doc """
-  The data types that a function supports on each device; devices without any are
-  left out.
+  Returns the data types that a function supports on each device, as a map. Devices without any
+  supported type are left out.
 
   ## Examples
 
@@ -320,10 +334,10 @@ defmodule Ferrox.Ivy.Support do
   """
   @spec function_supported_devices_and_dtypes(function_ref, keyword) :: map
   def function_supported_devices_and_dtypes(function, opts \\ []),
-    do: ask(function, opts, :both, false)
+    do: query(function, opts, :both, false)
 
   @doc """
-  The data types that a function doesn't support, by device.
+  Returns the data types that a function doesn't support on each device, as a map.
 
   ## Examples
 
@@ -333,27 +347,28 @@ defmodule Ferrox.Ivy.Support do
   """
   @spec function_unsupported_devices_and_dtypes(function_ref, keyword) :: map
   def function_unsupported_devices_and_dtypes(function, opts \\ []),
-    do: ask(function, opts, :both, true)
+    do: query(function, opts, :both, true)
 
-  # Everything is worked out as what is supported; the rest is its complement.
-  defp ask(function, opts, what, complement?) do
+  # The types or devices that a function supports, or doesn't support if `complement?` is true. Only
+  # the supported ones are computed, and the unsupported ones are their complement.
+  defp query(function, opts, what, complement?) do
     {recurse, profile} = options!(opts)
     function = Declaration.reference!(function)
     {_version, declared} = declared(function)
 
-    answer = fn function ->
+    query_recursively = fn function ->
       supported = supported(function, what, profile, recurse)
       if complement?, do: complement(supported, what), else: supported
     end
 
     case declared[:compositional] do
       nil ->
-        answer.(function)
+        query_recursively.(function)
 
       other ->
-        primary = own(function, what, profile)
+        primary = own_support(function, what, profile)
         primary = if complement?, do: complement(primary, what), else: primary
-        %{compositional: answer.(other), primary: primary}
+        %{compositional: query_recursively.(other), primary: primary}
     end
   end
 
@@ -388,16 +403,16 @@ defmodule Ferrox.Ivy.Support do
         do: {device, types}
   end
 
-  defp supported(function, what, profile, false), do: own(function, what, profile)
+  defp supported(function, what, profile, false), do: own_support(function, what, profile)
 
   defp supported(function, what, profile, true) do
     function
     |> reachable([])
-    |> Enum.map(&own(&1, what, profile))
+    |> Enum.map(&own_support(&1, what, profile))
     |> Enum.reduce(&intersect/2)
   end
 
-  # Each function once, whatever calls what.
+  # The function and all functions that it calls, directly or indirectly, each of them once.
   defp reachable(function, seen) do
     if function in seen do
       seen
@@ -418,21 +433,26 @@ defmodule Ferrox.Ivy.Support do
         do: {device, common}
   end
 
-  # What the function says itself.
-  defp own(function, :dtypes, profile) do
+  # The types or devices that a function supports by its own declaration, without those of the
+  # functions that it calls.
+  defp own_support(function, :dtypes, profile) do
     valid = Profile.valid(profile)
     {version, declared} = declared(function)
-    {supported, unsupported} = resolved!(function, declared, version, profile, @dtypes)
+
+    {supported, unsupported} =
+      resolve_pair!(function, declared, version, profile, @dtype_attributes)
 
     valid
     |> Enum.filter(&(supported in [nil, []] or &1 in expand(supported, profile)))
     |> Enum.reject(&(unsupported != nil and &1 in expand(unsupported, profile)))
-    |> Enum.filter(&kernel?(declared[:kernel], &1, profile))
+    |> Enum.filter(&kernel_supports?(declared[:kernel], &1, profile))
   end
 
-  defp own(function, :devices, profile) do
+  defp own_support(function, :devices, profile) do
     {version, declared} = declared(function)
-    {supported, unsupported} = resolved!(function, declared, version, profile, @devices)
+
+    {supported, unsupported} =
+      resolve_pair!(function, declared, version, profile, @device_attributes)
 
     profile
     |> Profile.valid_devices()
@@ -440,48 +460,57 @@ defmodule Ferrox.Ivy.Support do
     |> Enum.reject(&(unsupported != nil and &1 in unsupported))
   end
 
-  defp own(function, :both, profile) do
+  defp own_support(function, :both, profile) do
     {version, declared} = declared(function)
-    {supported, unsupported} = resolved!(function, declared, version, profile, @both)
-    types = own(function, :dtypes, profile)
 
-    for device <- own(function, :devices, profile),
+    {supported, unsupported} =
+      resolve_pair!(function, declared, version, profile, @device_and_dtype_attributes)
+
+    types = own_support(function, :dtypes, profile)
+
+    for device <- own_support(function, :devices, profile),
         supported in [nil, %{}, []] or is_map_key(supported, device),
         types =
-          types |> only(supported, device, profile) |> without(unsupported, device, profile),
+          types
+          |> keep_supported(supported, device, profile)
+          |> drop_unsupported(unsupported, device, profile),
         types != [],
         into: %{},
         do: {device, types}
   end
 
-  defp only(types, %{} = supported, device, profile) when is_map_key(supported, device),
+  defp keep_supported(types, %{} = supported, device, profile) when is_map_key(supported, device),
     do: Enum.filter(types, &(&1 in expand(supported[device], profile)))
 
-  defp only(types, _supported, _device, _profile), do: types
+  defp keep_supported(types, _supported, _device, _profile), do: types
 
-  defp without(types, %{} = unsupported, device, profile),
+  defp drop_unsupported(types, %{} = unsupported, device, profile),
     do: types -- expand(Map.get(unsupported, device, []), profile)
 
-  defp without(types, _unsupported, _device, _profile), do: types
+  defp drop_unsupported(types, _unsupported, _device, _profile), do: types
 
-  defp kernel?(nil, _type, _profile), do: true
-  defp kernel?(op, type, %Profile{name: :ferrox}), do: Kernels.supports?(op, type)
-  defp kernel?(_op, _type, _profile), do: true
+  defp kernel_supports?(nil, _type, _profile), do: true
+  defp kernel_supports?(op, type, %Profile{name: :ferrox}), do: Kernels.supports?(op, type)
+  defp kernel_supports?(_op, _type, _profile), do: true
 
-  defp resolved!({module, name, arity}, declared, version, profile, [yes, no]) do
-    supported = resolve(declared[yes], version, profile)
-    unsupported = resolve(declared[no], version, profile)
+  # The declared supported and unsupported types or devices. Raises if both are declared.
+  defp resolve_pair!({module, name, arity}, declared, version, profile, [
+         supported_key,
+         unsupported_key
+       ]) do
+    supported = resolve(declared[supported_key], version, profile)
+    unsupported = resolve(declared[unsupported_key], version, profile)
 
     if supported != nil and unsupported != nil do
       raise ArgumentError,
-            "#{inspect(module)}.#{name}/#{arity} declares both #{yes} and #{no}; " <>
+            "#{inspect(module)}.#{name}/#{arity} declares both #{supported_key} and #{unsupported_key}; " <>
               "one of them says all"
     end
 
     {supported, unsupported}
   end
 
-  # What is declared for the version and the backend, nil if nothing is.
+  # The declared types or devices for the version and the backend, nil if there are none.
   defp resolve(nil, _version, _profile), do: nil
   defp resolve({:always, content}, _version, _profile), do: content
   defp resolve({:versions, _ranges}, nil, nil), do: nil
@@ -494,7 +523,7 @@ defmodule Ferrox.Ivy.Support do
   defp resolve({:backends, backends}, _version, profile),
     do: resolve(backends[profile.name], nil, profile)
 
-  # The classes, as the backend has them.
+  # The types, with each class replaced by the types of this class that the backend has.
   defp expand(types, profile) do
     Enum.flat_map(types, fn
       "valid" -> Profile.valid(profile, :all)
@@ -507,9 +536,9 @@ defmodule Ferrox.Ivy.Support do
     end)
   end
 
-  ## Finding what is declared
+  ## Access to the declarations
 
-  # The version that the module says, and what is declared of the function.
+  # The version that the module of a function has set, and the declarations of the function.
   @doc false
   @spec declared({module, atom, arity}) :: {String.t() | nil, map}
   def declared({Ferrox, name, _arity}) do

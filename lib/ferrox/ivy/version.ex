@@ -1,25 +1,26 @@
 defmodule Ferrox.Ivy.Version do
   @moduledoc """
-  Which entry of a list of version ranges holds for a version.
+  Finds the entry of a list of version ranges that applies to a version.
 
-  A range is a version, `"2.0.1 and below"`, `"2.0.1 and above"` or
-  `"1.2 to 1.8"`, the ends included. Versions are compared number by number, a
-  shorter one before what it begins: `1.9` < `1.9.0` < `1.10`.
+  A range is a single version, `"2.0.1 and below"`, `"2.0.1 and above"` or `"1.2 to 1.8"`. The bounds
+  belong to the range. Versions are compared number by number, and a version precedes its own
+  extensions: `1.9` < `1.9.0` < `1.10`.
 
-  The order of the list counts, so it is a list of pairs and no map:
+  The entry that applies is the first of these:
 
-    1. an entry that is the version itself, wherever it stands;
-    2. else the first range that the version lies in;
-    3. else the last entry.
+    1. the entry for this single version, at any place in the list;
+    2. the first range that contains the version;
+    3. the last entry.
 
-  Ivy's decorators take a dictionary of ranges, see `Ferrox.Ivy.Support`.
+  The order matters, so the ranges are a list of pairs and not a map, unlike the dictionaries that
+  Ivy's decorators take. See `Ferrox.Ivy.Support`.
   """
 
   @typedoc "A version, or a range of versions."
   @type range :: String.t()
 
   @doc """
-  The value of the entry that holds for a version.
+  Returns the value of the entry that applies to a version.
 
   ## Examples
 
@@ -27,8 +28,8 @@ defmodule Ferrox.Ivy.Version do
       iex> for version <- ["1.5.0", "1.5.1", "9.0"], do: Ferrox.Ivy.Version.resolve(ranges, version)
       [:a, :b, :b]
 
-  An entry for one version wins against a range before it, and is no range of
-  its own: the next version is in the range again.
+  An entry for a single version takes precedence over a range before it, and applies to no other
+  version: the next version is in the range again.
 
       iex> ranges = [{"2.0.1 and below", :a}, {"1.12.1", :b}]
       iex> for version <- ["1.11.0", "1.12.1", "1.13.0", "2.1.0"], do: Ferrox.Ivy.Version.resolve(ranges, version)
@@ -54,8 +55,11 @@ defmodule Ferrox.Ivy.Version do
         value
 
       nil ->
-        numbers = numbers!(version)
-        inside = Enum.find(ranges, fn {range, _value} -> inside?(parse!(range), numbers) end)
+        numbers = parse_version!(version)
+
+        inside =
+          Enum.find(ranges, fn {range, _value} -> inside?(parse_range!(range), numbers) end)
+
         {_, value} = inside || List.last(ranges)
         value
     end
@@ -70,52 +74,54 @@ defmodule Ferrox.Ivy.Version do
     raise ArgumentError, "expected a list of {range, value}, got: #{inspect(other)}"
   end
 
-  # What holds at compile time: a range that can't be read.
+  # Raises for an invalid range.
   @doc false
   @spec validate!(term) :: :ok
   def validate!(range) do
-    parse!(range)
+    parse_range!(range)
     :ok
   end
 
-  # Were it this version, it would have been found as it is written.
+  # resolve/2 has already looked for an entry with exactly this version.
   defp inside?({:exactly, _version}, _numbers), do: false
   defp inside?({:below, bound}, numbers), do: numbers <= bound
   defp inside?({:above, bound}, numbers), do: numbers >= bound
   defp inside?({:between, low, high}, numbers), do: low <= numbers and numbers <= high
 
-  defp parse!(range) when is_binary(range) do
+  defp parse_range!(range) when is_binary(range) do
     case String.split(range, " ") do
-      [version] -> {:exactly, numbers!(version)}
-      [version, "and", "below"] -> {:below, numbers!(version)}
-      [version, "and", "above"] -> {:above, numbers!(version)}
-      [low, "to", high] -> {:between, numbers!(low), numbers!(high)}
-      _ -> invalid!(range)
+      [version] -> {:exactly, parse_version!(version)}
+      [version, "and", "below"] -> {:below, parse_version!(version)}
+      [version, "and", "above"] -> {:above, parse_version!(version)}
+      [low, "to", high] -> {:between, parse_version!(low), parse_version!(high)}
+      _ -> raise_invalid_range!(range)
     end
   end
 
-  defp parse!(other), do: invalid!(other)
+  defp parse_range!(other), do: raise_invalid_range!(other)
 
-  defp invalid!(range) do
+  @spec raise_invalid_range!(term) :: no_return
+  defp raise_invalid_range!(range) do
     raise ArgumentError,
           "invalid range of versions #{inspect(range)}, expected such as \"2.0.1\", " <>
             "\"2.0.1 and below\", \"2.0.1 and above\" or \"1.2 to 1.8\""
   end
 
-  defp numbers!(version) when is_binary(version) do
+  defp parse_version!(version) when is_binary(version) do
     version
     |> String.split(".")
     |> Enum.map(fn part ->
       case Integer.parse(part) do
         {number, ""} when number >= 0 -> number
-        _ -> invalid_version!(version)
+        _ -> raise_invalid_version!(version)
       end
     end)
   end
 
-  defp numbers!(other), do: invalid_version!(other)
+  defp parse_version!(other), do: raise_invalid_version!(other)
 
-  defp invalid_version!(version) do
+  @spec raise_invalid_version!(term) :: no_return
+  defp raise_invalid_version!(version) do
     raise ArgumentError,
           "invalid version #{inspect(version)}, expected numbers with dots between them, " <>
             "such as \"2.0.1\""

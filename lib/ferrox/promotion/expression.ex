@@ -1,19 +1,18 @@
 defmodule Ferrox.Promotion.Expression do
   @moduledoc """
-  The types of expressions in which several systems meet.
+  Finds the types of expressions that use several promotion systems.
 
-  Where libraries are mixed, each operation follows the rules of the one that
-  runs it, and what the whole gives can depend on how it is grouped. An
-  expression here is a tree:
+  Where libraries are mixed, each operation follows the rules of the library that runs it, and the
+  type of the result can depend on the grouping. An expression is a tree:
 
-    * an operand is what `Ferrox.Promotion.result_type/2` takes: a type, a
-      tensor or a number;
-    * an operation is `{system, left, right}`, the system with options as
-      `{{system, options}, left, right}`.
+    * an operand is anything that `Ferrox.Promotion.result_type/2` takes: a type, a tensor or a
+      number;
+    * an operation is `{system, left, right}`, or `{{system, options}, left, right}` for a system
+      with options.
 
-  JAX's document warns of `np.int16(1) + 1 + jnp.int16(1)`. Under the rules of
-  NumPy 1 the sum on the left is NumPy's and an int64, which JAX then keeps.
-  Grouped the other way, both sums are JAX's and the number gives way:
+  The documentation of JAX warns of `np.int16(1) + 1 + jnp.int16(1)`. Under the rules of NumPy 1,
+  NumPy computes the first sum, as an int64, and JAX keeps this type. In the other grouping, JAX
+  computes both sums, and the number takes the type int16:
 
       iex> alias Ferrox.Promotion.Expression
       iex> numpy_1 = {:numpy, scalar: :legacy}
@@ -22,13 +21,13 @@ defmodule Ferrox.Promotion.Expression do
       iex> Expression.type({:jax, :s16, {:jax, 1, :s16}})
       {:s, 16}
 
-  Under the rules of NumPy 2 both are int16:
+  Under the rules of NumPy 2, both groupings give an int16:
 
       iex> alias Ferrox.Promotion.Expression
       iex> Expression.type({:jax, {:numpy, :s16, 1}, :s16})
       {:s, 16}
 
-  but with a float they still differ:
+  but with a float the results still differ:
 
       iex> alias Ferrox.Promotion.Expression
       iex> Expression.type({:jax, {:numpy, :s16, 1.0}, :f16})
@@ -45,8 +44,8 @@ defmodule Ferrox.Promotion.Expression do
   @type t :: {Promotion.system() | {Promotion.system(), keyword}, t, t} | term
 
   @doc """
-  The type of the expression. A weak one stays weak, and raises what
-  `Ferrox.Promotion.result_type/2` raises.
+  Returns the type of the expression, which can be weak. Raises the same errors as
+  `Ferrox.Promotion.result_type/2`.
 
   ## Examples
 
@@ -57,11 +56,12 @@ defmodule Ferrox.Promotion.Expression do
 
   """
   @spec type(t) :: Promotion.t()
-  def type({system, left, right}), do: operation(system, reduce(left), reduce(right))
+  def type({system, left, right}), do: operation_type(system, resolve(left), resolve(right))
   def type(operand), do: Promotion.result_type([operand])
 
   @doc """
-  The expression as text, one operation or operand a line, each with its type.
+  Returns the expression as text, with one line for each operation and operand, and the type of
+  each.
 
   ## Examples
 
@@ -73,19 +73,21 @@ defmodule Ferrox.Promotion.Expression do
   @spec explain(t) :: String.t()
   def explain(expression), do: expression |> lines(0) |> elem(1) |> Enum.join("\n")
 
-  defp reduce({_system, _left, _right} = operation), do: type(operation)
-  defp reduce(operand), do: operand
+  # An operation is replaced by its type, an operand stays as it is.
+  defp resolve({_system, _left, _right} = operation), do: type(operation)
+  defp resolve(operand), do: operand
 
-  defp operation({system, options}, left, right),
+  defp operation_type({system, options}, left, right),
     do: Promotion.result_type([left, right], [{:system, system} | options])
 
-  defp operation(system, left, right),
+  defp operation_type(system, left, right),
     do: Promotion.result_type([left, right], system: system)
 
+  # The type or operand of an expression, and the lines of its text.
   defp lines({system, left, right}, depth) do
     {left, left_lines} = lines(left, depth + 1)
     {right, right_lines} = lines(right, depth + 1)
-    type = operation(system, left, right)
+    type = operation_type(system, left, right)
     line = indent(depth) <> "#{Names.numpy(type)}  by #{name(system)}"
     {type, [line | left_lines] ++ right_lines}
   end

@@ -1,8 +1,11 @@
 defmodule Ferrox.Promotion.Names do
   @moduledoc false
-  # What the types are called: by Nx, by NumPy and its kin, and in the documents
-  # of JAX, which count bytes: their `u8` is NumPy's uint64 and Nx's u64.
+  # The names of the types in Nx, in NumPy and similar libraries, and in the documentation of JAX.
+  # JAX's codes count bytes: its `u8` is NumPy's uint64 and Nx's u64.
 
+  alias Ferrox.Promotion
+
+  # `{type, NumPy's name, JAX's code}`, in the order of JAX's documentation.
   @names [
     {:bool, "bool", "b1"},
     {{:u, 8}, "uint8", "u1"},
@@ -24,8 +27,25 @@ defmodule Ferrox.Promotion.Names do
     {:complex, "complex*", "c*"}
   ]
 
-  # Every type that has NumPy's and JAX's name, in the order of JAX's document.
+  @doc "Returns `{type, NumPy's name, JAX's code}` of all types that have these names, in JAX's order."
+  @spec all() :: [{Promotion.t(), String.t(), String.t()}]
   def all, do: unquote(Macro.escape(@names))
+
+  @doc "Returns NumPy's name of a type, or Nx's where NumPy has none."
+  @spec numpy(Promotion.t()) :: String.t()
+  def numpy(type)
+
+  @doc "Returns JAX's code of a type, or Nx's name where JAX has none."
+  @spec code(Promotion.t()) :: String.t()
+  def code(type)
+
+  @doc "Returns the type with NumPy's name, or nil."
+  @spec from_numpy(String.t()) :: Promotion.t() | nil
+  def from_numpy(name)
+
+  @doc "Returns the type with JAX's code, or nil."
+  @spec from_code(String.t()) :: Promotion.t() | nil
+  def from_code(code)
 
   for {type, numpy, code} <- @names do
     def numpy(unquote(Macro.escape(type))), do: unquote(numpy)
@@ -39,7 +59,8 @@ defmodule Ferrox.Promotion.Names do
   def from_numpy(_other), do: nil
   def from_code(_other), do: nil
 
-  # Nx's, with a star for the weak types.
+  @doc "Returns Nx's short name of a type. A weak type ends in a star."
+  @spec short(Promotion.t()) :: String.t()
   def short(weak) when weak in [:int, :float, :complex], do: "#{weak}*"
   def short(:bool), do: "bool"
   def short(type), do: Ferrox.Type.to_string(type)

@@ -1,10 +1,10 @@
 defmodule Ferrox.PromotionError do
   @moduledoc """
-  Raised where a promotion system refuses operands of these types together.
+  The error that is raised if a promotion system doesn't define a result for the types of the
+  operands.
 
-  The fields are `operands`, the types in the order in which they were given,
-  and `promotion`, the system and its options as `Ferrox.Promotion.with/2` takes
-  them.
+  Its fields are `operands`, the types in the order in which they were given, and `promotion`, the
+  system and its options in the form that `Ferrox.Promotion.with/2` takes.
 
       iex> Ferrox.Promotion.promote(:f32, :s32, system: :jax, strict: true)
       ** (Ferrox.PromotionError) f32 and s32 have no implicit promotion under system: :jax, strict: true. Cast the operands to the type you want, or set strict: false
@@ -16,5 +16,6 @@ defmodule Ferrox.PromotionError do
 
   defexception [:operands, :promotion, :message]
 
+  @typedoc "The error."
   @type t :: %__MODULE__{operands: list, promotion: keyword, message: String.t()}
 end

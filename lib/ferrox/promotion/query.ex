@@ -1,12 +1,17 @@
 defmodule Ferrox.Promotion.Query do
   @moduledoc false
-  # Questions and answers as text, for `mix ferrox.promote`.
+  # Queries and answers as text, for `mix ferrox.promote`.
 
   alias Ferrox.Promotion
   alias Ferrox.Promotion.Names
 
-  # `SYSTEM[,option...]<TAB>OPERAND OPERAND ...`; the result's name, or why there
-  # is none.
+  @typep answer :: {:ok, String.t()} | {:error, String.t()}
+
+  @doc """
+  Answers a line `SYSTEM[,option...]<TAB>OPERAND OPERAND ...` with the name of the resulting type, or
+  with the reason why there is none.
+  """
+  @spec line(String.t()) :: answer
   def line(line) do
     with [system, operands] <- :binary.split(line, "\t"),
          {:ok, mode} <- mode(system) do
@@ -17,8 +22,12 @@ defmodule Ferrox.Promotion.Query do
     end
   end
 
-  # The mode that `jax,strict,x32` names. Asked for every line, of which many
-  # have the same, so the answer is kept in the process.
+  @doc """
+  Returns the mode for a text such as `jax,strict,x32`.
+
+  The mode is cached in the process dictionary, because many lines of an input have the same one.
+  """
+  @spec mode(String.t()) :: {:ok, Promotion.mode()} | {:error, String.t()}
   def mode(text) do
     case Process.get({__MODULE__, text}) do
       nil ->
@@ -58,6 +67,8 @@ defmodule Ferrox.Promotion.Query do
     end
   end
 
+  @doc "Answers with the name of the type that operands, given as text, promote to."
+  @spec ask(Promotion.mode(), [String.t()]) :: answer
   def ask(mode, operands) do
     case operands(operands, []) do
       {:ok, operands} -> {:ok, name(mode, Promotion.result(mode, operands))}
@@ -81,8 +92,8 @@ defmodule Ferrox.Promotion.Query do
     end
   end
 
-  # Nx's short names count bits, so they never clash with NumPy's.
-  shorts =
+  # Nx's short names. They never clash with NumPy's names.
+  short_names =
     for {kind, sizes} <- [
           u: [2, 4, 8, 16, 32, 64],
           s: [2, 4, 8, 16, 32, 64],
@@ -95,9 +106,13 @@ defmodule Ferrox.Promotion.Query do
 
   names =
     for({type, numpy, _code} <- Names.all(), do: {numpy, type}) ++
-      shorts ++
+      short_names ++
       [{"f8_e4m3fn", {:f8_e4m3fn, 8}}, {"int", :int}, {"float", :float}, {"complex", :complex}] ++
       [{"True", true}, {"true", true}, {"False", false}, {"false", false}, {"None", nil}]
+
+  @doc "Returns the operand for a text: a type, `{:array, type}`, a number or nil; or `:error`."
+  @spec operand(String.t()) :: term | :error
+  def operand(text)
 
   for {name, operand} <- names do
     def operand(unquote(name)), do: unquote(operand)
@@ -133,7 +148,7 @@ defmodule Ferrox.Promotion.Query do
       _ -> non_finite(text)
     end
   rescue
-    # Larger than any float.
+    # The number is larger than any float.
     ArgumentError -> :error
   end
 
@@ -142,7 +157,8 @@ defmodule Ferrox.Promotion.Query do
   defp non_finite(text) when text in ["nan", "NaN"], do: :nan
   defp non_finite(_text), do: :error
 
-  # Nx's systems answer with Nx's names, the others with NumPy's.
+  @doc "Returns the name of a type: Nx's name under the systems of Nx, else NumPy's."
+  @spec name(Promotion.mode(), Promotion.t()) :: String.t()
   def name(mode, type) do
     system = if is_tuple(mode), do: elem(mode, 0), else: mode
     if system in [:nx, :nx_0_9], do: Names.short(type), else: Names.numpy(type)

@@ -1,30 +1,36 @@
 defmodule Ferrox.Promotion.Scalars do
   @moduledoc false
-  # Tensors without axes among operands, where a system treats them as numbers:
-  # before NumPy 2 their value decided, and under two of Ivy's frontends they
-  # adopt the type of an array of their kind.
+  # Operands that are tensors without axes, for the systems in which they count as numbers: before
+  # NumPy 2 their value decided, and under two of Ivy's frontends they take the type of an array of
+  # their kind.
 
   alias Ferrox.{Promotion, Tensor}
 
-  @doc "The operands, such tensors as what they count as."
+  @doc """
+  Returns the operands, with each tensor without axes replaced by what it counts as.
+
+  `facts.scalars` is the rule of the system: `:types` (all tensors count with their type), `:values`
+  (tensors without axes count as numbers), or `:adopt` (they don't count if an array of their kind
+  is among the operands).
+  """
   @spec settle(list, map) :: list
   def settle(operands, %{scalars: :types}), do: operands
 
-  def settle(operands, %{scalars: how}) do
+  def settle(operands, %{scalars: rule}) do
     arrays = for operand <- operands, array?(operand), do: type(operand)
 
     cond do
       arrays == [] or not Enum.any?(operands, &scalar?/1) -> operands
-      how == :values -> by_value(operands, arrays)
-      how == :adopt -> Enum.reject(operands, &(scalar?(&1) and adopts?(&1.type, arrays)))
+      rule == :values -> by_value(operands, arrays)
+      rule == :adopt -> Enum.reject(operands, &(scalar?(&1) and adopts?(&1.type, arrays)))
     end
   end
 
-  # Unless one of the scalars is of a higher kind than all arrays.
+  # The tensors without axes as numbers, unless one of them has a higher kind than all arrays.
   defp by_value(operands, arrays) do
-    highest = arrays |> Enum.map(&level/1) |> Enum.max()
+    highest = arrays |> Enum.map(&kind_rank/1) |> Enum.max()
 
-    if Enum.all?(operands, &(array?(&1) or level(type(&1)) <= highest)) do
+    if Enum.all?(operands, &(array?(&1) or kind_rank(type(&1)) <= highest)) do
       Enum.map(operands, fn operand ->
         if scalar?(operand) and operand.type != :bool,
           do: Ferrox.to_number(operand),
@@ -35,14 +41,14 @@ defmodule Ferrox.Promotion.Scalars do
     end
   end
 
-  # bf16 is a kind of its own, as it is live.
+  # Whether one of the arrays has the kind of the type. bf16 is a kind of its own, as in Ivy.
   defp adopts?(type, arrays), do: Enum.any?(arrays, &(family(&1) == family(type)))
 
   defp family({:bf, _}), do: :bf
   defp family(type), do: Promotion.kind(type)
 
-  # Floats and complex numbers count as one kind before NumPy 2.
-  defp level(type) do
+  # The rank of a type's kind. Before NumPy 2, floats and complex numbers counted as one kind.
+  defp kind_rank(type) do
     case Promotion.kind(type) do
       :bool -> 0
       :int -> 1

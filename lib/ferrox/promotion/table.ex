@@ -1,21 +1,22 @@
 defmodule Ferrox.Promotion.Table do
   @moduledoc """
-  Promotion systems to look at: tables as text, Markdown, HTML or CSV, and a
-  lattice as SVG or DOT. `mix ferrox.promote` prints them.
+  Draws promotion systems: as tables in text, Markdown, HTML or CSV, and lattices as SVG or DOT.
+  `mix ferrox.promote` prints them.
 
-  Types carry the codes of JAX's document, `f4` for a float of 4 bytes, under
-  all systems but Nx's, which have types without a code. Cells of other systems
-  that differ from NumPy's are marked by that document's rule: where `bf` is
-  involved, which NumPy doesn't have, and where the type differs from NumPy's
-  when plain numbers are read as 64 bits wide.
+  Types are written as in the documentation of JAX, `f4` for a float of 4 bytes. The systems of Nx
+  have types without such a code, so their tables have Nx's names.
+
+  In the tables of all systems but NumPy, the cells that differ from NumPy's table are marked, by
+  the rule of JAX's documentation: the cells of `bf`, which NumPy doesn't have, and the cells whose
+  type differs from NumPy's if weak types count as types of 64 bits.
   """
 
   alias Ferrox.{Native, Promotion}
   alias Ferrox.Promotion.Names
 
   @doc """
-  The rows of the table: `{type, [{type, result, different?}]}`. The result is
-  `nil` where the system leaves it undefined.
+  Returns the rows of the table: `{left type, [{right type, result, different?}]}`. The result is
+  `nil` where the system doesn't define it, and `different?` says whether it differs from NumPy's.
 
   ## Examples
 
@@ -37,19 +38,20 @@ defmodule Ferrox.Promotion.Table do
     for left <- types do
       {left,
        for right <- types do
-         result = defined(mode, left, right)
+         result = merge_or_nil(mode, left, right)
          {right, result, different?(mode, left, right, result)}
        end}
     end
   end
 
-  # As the documents have them; types they don't have keep Rust's order.
+  # The types in the order of JAX's documentation, or in the order of the native library if some of
+  # them are not in the documentation.
   defp order(types) do
     known = for {type, _, _} <- Names.all(), type in types, do: type
     if Enum.all?(types, &(&1 in known)), do: known, else: types
   end
 
-  defp defined(mode, left, right) do
+  defp merge_or_nil(mode, left, right) do
     case Native.merge(mode, left, right) do
       {:error, _} -> nil
       type -> type
@@ -61,20 +63,20 @@ defmodule Ferrox.Promotion.Table do
   defp different?(mode, left, right, result) do
     {:bf, 16} in [left, right] or
       (result && Native.promotion_concrete(mode, result)) !=
-        defined(:numpy, wide(left), wide(right))
+        merge_or_nil(:numpy, to_64_bits(left), to_64_bits(right))
   end
 
-  defp wide(:int), do: {:s, 64}
-  defp wide(:float), do: {:f, 64}
-  defp wide(:complex), do: {:c, 128}
-  defp wide(type), do: type
+  defp to_64_bits(:int), do: {:s, 64}
+  defp to_64_bits(:float), do: {:f, 64}
+  defp to_64_bits(:complex), do: {:c, 128}
+  defp to_64_bits(type), do: type
 
   @doc """
-  The table as `:text`, `:markdown`, `:html` or `:csv`.
+  Returns the table as `:text`, `:markdown`, `:html` or `:csv`.
 
-  Text marks the cells that differ from NumPy's with a `'`, Markdown is bold
-  there, and HTML has the class `d`. CSV isn't marked; with `differ: true` it
-  holds 1 for those cells and 0 for others.
+  A cell that differs from NumPy's table ends in `'` in text, is bold in Markdown, and has the class
+  `d` in HTML. CSV has no marks; with the option `differ: true`, CSV has 1 for the cells that differ
+  and 0 for the others, instead of types.
 
   ## Examples
 
@@ -85,16 +87,16 @@ defmodule Ferrox.Promotion.Table do
   @spec format(Promotion.promotion(), :text | :markdown | :html | :csv, keyword) :: String.t()
   def format(promotion, format, opts \\ []) do
     rows = rows(promotion)
-    name = naming(rows)
+    name = naming_function(rows)
     header = for {type, _cells} <- rows, do: name.(type)
-    mark = mark(format, Keyword.get(opts, :differ, false))
+    mark = marking_function(format, Keyword.get(opts, :differ, false))
 
     lines =
       for {type, cells} <- rows do
         [
           name.(type)
-          | Enum.map(cells, fn {_, result, d} ->
-              mark.(if(result, do: name.(result), else: "-"), d)
+          | Enum.map(cells, fn {_, result, different?} ->
+              mark.(if(result, do: name.(result), else: "-"), different?)
             end)
         ]
       end
@@ -102,24 +104,29 @@ defmodule Ferrox.Promotion.Table do
     layout(format, [["" | header] | lines])
   end
 
-  # The code `u2` is a u16, which would stand beside Nx's u2.
-  defp naming(rows) do
-    coded = for {type, _, _} <- Names.all(), do: type
+  # JAX's codes if all types have one, else Nx's names. One table doesn't mix the two, because JAX's
+  # code `u2` is a u16, and not the u2 of Nx.
+  defp naming_function(rows) do
+    types_with_code = for {type, _, _} <- Names.all(), do: type
 
-    if Enum.all?(rows, fn {type, _} -> type in coded end),
+    if Enum.all?(rows, fn {type, _} -> type in types_with_code end),
       do: &Names.code/1,
       else: &Names.short/1
   end
 
-  defp mark(:csv, true), do: fn _code, different? -> if different?, do: "1", else: "0" end
-  defp mark(:csv, false), do: fn code, _ -> code end
-  defp mark(:text, _), do: fn code, different? -> if different?, do: code <> "'", else: code end
+  defp marking_function(:csv, true),
+    do: fn _code, different? -> if different?, do: "1", else: "0" end
 
-  defp mark(:markdown, _) do
+  defp marking_function(:csv, false), do: fn code, _ -> code end
+
+  defp marking_function(:text, _),
+    do: fn code, different? -> if different?, do: code <> "'", else: code end
+
+  defp marking_function(:markdown, _) do
     fn code, different? -> if different?, do: {:bold, code}, else: code end
   end
 
-  defp mark(:html, _), do: fn code, different? -> {code, different?} end
+  defp marking_function(:html, _), do: fn code, different? -> {code, different?} end
 
   defp layout(:csv, lines), do: Enum.map_join(lines, &(Enum.join(&1, ",") <> "\n"))
 
@@ -171,8 +178,8 @@ defmodule Ferrox.Promotion.Table do
   defp markdown(code), do: String.replace(code, "*", "\\*")
 
   @doc """
-  The lattice that a system's results are joins of, as `:svg` or `:dot`, the
-  nodes where JAX's document has them.
+  Draws the lattice whose joins are the results of a system, as `:svg` or `:dot`. The nodes have the
+  positions of the figure in JAX's documentation.
 
   ## Examples
 
@@ -188,7 +195,7 @@ defmodule Ferrox.Promotion.Table do
 
     case Native.promotion_lattice(mode) do
       {edges, positions} ->
-        # Codes are drawn, and edges told by them.
+        # The drawing refers to a type by its code.
         edges =
           for {from, successors} <- edges,
               to <- successors,
@@ -218,36 +225,36 @@ defmodule Ferrox.Promotion.Table do
     """
   end
 
-  # 8 by 2.6 inches of 100 pixels, as the document's figure.
+  # In pixels. The figure in JAX's documentation has 8 by 2.6 inches, at 100 pixels per inch.
   @width 800
   @height 260
   @margin 35
   @radius 17
 
   defp draw(:svg, edges, positions) do
-    {right, top} = {extent(positions, 1), extent(positions, 2)}
+    {max_x, max_y} = {max_coordinate(positions, 1), max_coordinate(positions, 2)}
 
-    # The figure's y axis points up.
-    at =
+    # The y axis of the given positions points up, and that of SVG points down.
+    centres =
       Map.new(positions, fn {code, x, y} ->
         {code,
-         {@margin + x / right * (@width - 2 * @margin),
-          @height - @margin - y / top * (@height - 2 * @margin)}}
+         {@margin + x / max_x * (@width - 2 * @margin),
+          @height - @margin - y / max_y * (@height - 2 * @margin)}}
       end)
 
     arrows =
       Enum.map_join(edges, fn {from, to} ->
-        others = at |> Map.drop([from, to]) |> Map.values()
+        other_centres = centres |> Map.drop([from, to]) |> Map.values()
 
-        case Enum.find(others, &between?(&1, at[from], at[to])) do
-          nil -> arrow(at[from], at[to])
-          node -> arrow_around(node, at[from], at[to])
+        case Enum.find(other_centres, &crossed?(&1, centres[from], centres[to])) do
+          nil -> arrow(centres[from], centres[to])
+          centre -> arrow_around(centre, centres[from], centres[to])
         end
       end)
 
     nodes =
       Enum.map_join(positions, fn {code, _, _} ->
-        {x, y} = at[code]
+        {x, y} = centres[code]
 
         ~s(  <circle cx="#{px(x)}" cy="#{px(y)}" r="#{@radius}" fill="lightgray"/>\n) <>
           ~s(  <text x="#{px(x)}" y="#{px(y)}" dy="0.35em">#{code}</text>\n)
@@ -262,43 +269,45 @@ defmodule Ferrox.Promotion.Table do
     """
   end
 
-  # Whether a straight arrow would run through the node.
-  defp between?({x, y}, {x1, y1}, {x2, y2}) do
+  # Whether a straight arrow between the other two points would touch the node at the first one.
+  defp crossed?({x, y}, {x1, y1}, {x2, y2}) do
     {dx, dy} = {x2 - x1, y2 - y1}
-    squared = dx * dx + dy * dy
-    along = ((x - x1) * dx + (y - y1) * dy) / squared
-    aside = abs((x - x1) * dy - (y - y1) * dx) / :math.sqrt(squared)
-    along > 0 and along < 1 and aside < @radius + 2
+    length_squared = dx * dx + dy * dy
+    fraction_along = ((x - x1) * dx + (y - y1) * dy) / length_squared
+    distance = abs((x - x1) * dy - (y - y1) * dx) / :math.sqrt(length_squared)
+    fraction_along > 0 and fraction_along < 1 and distance < @radius + 2
   end
 
-  # An arc past it, on the side where the figure has room: towards the middle.
-  @aside 70
+  # A curved arrow that passes a node at a distance, on the side towards the middle of the figure,
+  # where there is more room.
+  @curve_offset 70
   defp arrow_around({x, y}, {x1, y1}, {x2, y2}) do
-    turn = if y < @height / 2, do: @aside, else: -@aside
+    offset = if y < @height / 2, do: @curve_offset, else: -@curve_offset
     {x3, y3} = {(x1 + x2) / 2, (y1 + y2) / 2}
-    {start_x, start_y} = rim({x1, y1}, {x3, y3})
-    {end_x, end_y} = rim({x2, y2}, {x, y + turn})
+    {start_x, start_y} = rim_point({x1, y1}, {x3, y3})
+    {end_x, end_y} = rim_point({x2, y2}, {x, y + offset})
 
-    ~s(  <path d="M#{px(start_x)} #{px(start_y)}C#{px(x3)} #{px(y3)} #{px(x)} #{px(y + turn)} ) <>
+    ~s(  <path d="M#{px(start_x)} #{px(start_y)}C#{px(x3)} #{px(y3)} #{px(x)} #{px(y + offset)} ) <>
       ~s[#{px(end_x)} #{px(end_y)}" fill="none" stroke="black" marker-end="url(#arrow)"/>\n]
   end
 
-  # The point of a node's rim in the direction of another point.
-  defp rim({x, y}, {to_x, to_y}) do
+  # The point on the rim of a node in the direction of another point.
+  defp rim_point({x, y}, {to_x, to_y}) do
     length = :math.sqrt((to_x - x) ** 2 + (to_y - y) ** 2)
     {x + (to_x - x) / length * @radius, y + (to_y - y) / length * @radius}
   end
 
-  # From rim to rim.
+  # A straight arrow from the rim of one node to the rim of another.
   defp arrow(from, to) do
-    {x1, y1} = rim(from, to)
-    {x2, y2} = rim(to, from)
+    {x1, y1} = rim_point(from, to)
+    {x2, y2} = rim_point(to, from)
 
     ~s(  <line x1="#{px(x1)}" y1="#{px(y1)}" x2="#{px(x2)}" y2="#{px(y2)}" ) <>
       ~s[stroke="black" marker-end="url(#arrow)"/>\n]
   end
 
-  defp extent(positions, axis), do: positions |> Enum.map(&elem(&1, axis)) |> Enum.max()
+  defp max_coordinate(positions, axis), do: positions |> Enum.map(&elem(&1, axis)) |> Enum.max()
 
+  # A coordinate in pixels, as text.
   defp px(number), do: :erlang.float_to_binary(number, decimals: 1)
 end

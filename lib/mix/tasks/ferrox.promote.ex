@@ -1,8 +1,8 @@
 defmodule Mix.Tasks.Ferrox.Promote do
-  @shortdoc "Tells which type results from operands of several types"
+  @shortdoc "Prints the type that results from operands of several types"
 
   @moduledoc """
-  Tells which type results from operands of several types.
+  Prints the type that results from operands of several types.
 
       $ mix ferrox.promote --system jax uint8 int8 float16
       float16
@@ -11,26 +11,27 @@ defmodule Mix.Tasks.Ferrox.Promote do
       $ mix ferrox.promote u8 -- -1
       s16
 
-  Operands are NumPy's names of types or Nx's short ones, `bool`, the weak types
-  `int*`, `float*` and `complex*`, and numbers (`1`, `1.0`, `1j`, `True`).
-  `int16[]` is an array where NumPy's legacy rule tells arrays from scalars.
-  Nx's systems answer with Nx's names, the others with NumPy's; a weak result
-  ends in a star. A promotion that is refused prints one line on standard error,
-  and the exit status is 1.
+  An operand is a NumPy name or an Nx short name of a type, `bool`, one of the weak types `int*`,
+  `float*` and `complex*`, or a number (`1`, `1.0`, `1j`, `True`). `int16[]` is an array, for the
+  legacy rule of NumPy, which treats arrays and scalars differently.
+
+  The result is an Nx name under the systems of Nx, and a NumPy name under all others. The name of a
+  weak type ends in a star. If the system refuses the promotion, the task prints one line on
+  standard error, and the exit status is 1.
 
   ## Options
 
-    * `--system` - one of `Ferrox.Promotion.systems/0`, `nx` by default, with
-      its options after commas: `strict` and `x32` for `jax`, `legacy` for
-      `numpy`, `nonprecise` and `array_api` for `ivy`
-    * `--stdin` - answer one query a line, `SYSTEM[,option...]<TAB>TYPE TYPE ...`,
-      each with one line, the result or `error`
+    * `--system` - one of `Ferrox.Promotion.systems/0`, `nx` by default, followed by its options
+      after commas: `strict` and `x32` for `jax`, `legacy` for `numpy`, `nonprecise` and `array_api`
+      for `ivy`
+    * `--stdin` - read queries from standard input, one on each line, in the form
+      `SYSTEM[,option...]<TAB>TYPE TYPE ...`, and answer each with one line: the result, or `error`
     * `--table SYSTEM` - print the table of all pairs
     * `--lattice SYSTEM` - draw the lattice
     * `--format` - `text` (default), `markdown`, `html` or `csv` for a table,
       `svg` (default) or `dot` for a lattice
-    * `--differ` - with `--table` and `--format csv`: 1 for the cells that differ
-      from NumPy's, 0 for the others
+    * `--differ` - with `--table` and `--format csv`: print 1 for the cells that differ from NumPy's
+      table, and 0 for the others
 
   """
 
@@ -51,14 +52,15 @@ defmodule Mix.Tasks.Ferrox.Promote do
   def run(args) do
     compile()
 
-    # Options come first, so that a negative number is an operand.
+    # The first operand ends the options, so that a negative number after it is an operand.
     case OptionParser.parse(args, strict: @switches) do
       {opts, operands, []} -> answer(opts, operands)
       {opts, operands, invalid} -> answer(opts, operands ++ numbers(invalid))
     end
   end
 
-  # What the compiler says must not get between the answers.
+  # Compiles the project. The messages of the compiler go to standard error, so that standard output
+  # has only the answers.
   defp compile do
     shell = Mix.shell()
     Mix.shell(__MODULE__.Shell)
@@ -90,7 +92,7 @@ defmodule Mix.Tasks.Ferrox.Promote do
     defdelegate cmd(command, options \\ []), to: Mix.Shell.IO
   end
 
-  # `-1` looks like an option.
+  # The operands among the invalid options: OptionParser takes `-1` for an option.
   defp numbers(invalid) do
     for {name, value} <- invalid do
       with nil <- value, false <- Query.operand(name) == :error do
@@ -104,7 +106,7 @@ defmodule Mix.Tasks.Ferrox.Promote do
   defp answer(opts, operands) do
     case Keyword.take(opts, [:stdin, :table, :lattice]) do
       [] -> query(opts, operands)
-      [stdin: true] when operands == [] -> stdin()
+      [stdin: true] when operands == [] -> answer_stdin()
       [table: system] when operands == [] -> table(system, opts)
       [lattice: system] when operands == [] -> lattice(system, opts)
       _ -> refuse("give operands, --stdin, --table or --lattice, one of them")
@@ -142,10 +144,12 @@ defmodule Mix.Tasks.Ferrox.Promote do
       refuse("unknown format #{inspect(text)}, expected one of: #{Enum.join(formats, ", ")}")
   end
 
-  # Each line read and each answer written is a message to another process and
-  # back. So one process reads ahead, and one writes what has been answered while
-  # it wrote: fast for a file, and without delay for a line typed.
-  defp stdin do
+  # Answers the lines of standard input.
+  #
+  # Each read and each write is a message to the group leader and a reply. So one process reads
+  # ahead, and another one writes: it gets all answers at once that were computed during its
+  # previous write. This is fast for a file, and answers a typed line without delay.
+  defp answer_stdin do
     :io.setopts(:standard_io, binary: true, encoding: :latin1)
     answerer = self()
     reader = spawn_link(fn -> read(answerer) end)
