@@ -47,7 +47,7 @@ use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::{concatenate, reverse, slice, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
 use ferrox_core::ops::unary::{UnaryOp, unary};
-use ferrox_core::ops::window::{WindowOp, Windows, window};
+use ferrox_core::ops::window::{SlidingWindows, WindowOp, window};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{DType, Error, Output, Tensor};
 
@@ -779,12 +779,12 @@ fn slide(bencher: Bencher, op: WindowOp, pool: [usize; 5]) {
 /// Calls `call` with the windows of a pooling, the shape of the input, and the shape of the output.
 fn slid(
     [batch, channels, side, places, stride]: [usize; 5],
-    call: impl FnOnce(Windows<'_>, &[usize], &[usize]),
+    call: impl FnOnce(SlidingWindows<'_>, &[usize], &[usize]),
 ) {
     let pad = if places == 3 { 1 } else { 0 };
     let out = (side + 2 * pad - places) / stride + 1;
     let edge = (pad as i64, pad as i64);
-    let windows = Windows {
+    let windows = SlidingWindows {
         shape: &[1, 1, places, places],
         strides: &[1, 1, stride, stride],
         padding: &[(0, 0), (0, 0), edge, edge],

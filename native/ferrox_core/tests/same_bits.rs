@@ -23,7 +23,7 @@ use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::transpose;
 use ferrox_core::ops::ternary::{clip, select};
 use ferrox_core::ops::unary::{UnaryOp, unary};
-use ferrox_core::ops::window::{WindowOp, Windows, window};
+use ferrox_core::ops::window::{SlidingWindows, WindowOp, window};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{Error, Output, Tensor};
 
@@ -182,7 +182,7 @@ fn slide(results: &mut Results, random: &mut Random) {
     ] {
         let ones = vec![1; shape.len()];
         let padding = vec![(1, 2); shape.len()];
-        let over = Windows { shape: &size, padding: &padding, strides: &strides, dilations: &ones };
+        let over = SlidingWindows { shape: &size, padding: &padding, strides: &strides, dilations: &ones };
         let windows: Vec<usize> =
             (0..shape.len()).map(|a| (shape[a] + 3 - size[a]) / strides[a] + 1).collect();
         for (op, dtype) in [

@@ -5,7 +5,7 @@ mod common;
 use common::number::{Number, bounds, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, values, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::window::{WindowOp, Windows, window};
+use ferrox_core::ops::window::{SlidingWindows, WindowOp, window};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
 use ferrox_core::{Error, Kind};
 
@@ -20,8 +20,8 @@ struct Spec {
 }
 
 impl Spec {
-    fn windows(&self) -> Windows<'_> {
-        Windows {
+    fn windows(&self) -> SlidingWindows<'_> {
+        SlidingWindows {
             shape: &self.window,
             padding: &self.padding,
             strides: &self.strides,

@@ -14,7 +14,7 @@ use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
 use ferrox_core::ops::reduce::{Along, ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
-use ferrox_core::ops::window::{WindowOp, Windows};
+use ferrox_core::ops::window::{SlidingWindows, WindowOp};
 use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast, window_elements};
 use ferrox_core::promotion::SYSTEMS;
@@ -505,9 +505,9 @@ impl<'a> Decoder<'a> for Over {
 }
 
 impl Over {
-    fn windows(&self) -> Windows<'_> {
+    fn windows(&self) -> SlidingWindows<'_> {
         let Over { shape, padding, strides, dilations } = self;
-        Windows { shape: &shape.0, padding, strides, dilations }
+        SlidingWindows { shape: &shape.0, padding, strides, dilations }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Convolutions: `Nx.conv/3`.
 //!
-//! What is computed in which type is as for `dot`: few multiplications, and
-//! operands that f32 can't hold, in f64; other floats in f32; integers wrap.
-//! Each result is rounded once. Padding is zeros.
+//! The types to compute in are chosen as for `dot`: f64 for few multiplications and for operands
+//! that f32 can't represent, f32 for other floats; integers wrap. Each result is rounded once.
+//! Padding consists of zeros.
+//!
+//! There are three algorithms: direct convolution, im2col with a product of matrices
+//! (`exec/im2col.rs`), and a product that reads overlapping rows of the padded input without
+//! patches (`ops/conv/planes.rs`).
 
 use std::borrow::Cow;
 
@@ -17,7 +21,7 @@ use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
 use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, PRODUCT_WRITE_COST, lane};
 use crate::exec::gemm::{in_order, indirect};
 use crate::exec::im2col;
-use crate::exec::im2col::{Axis, Patches};
+use crate::exec::im2col::{ConvAxis, Patches};
 use crate::exec::memory::scratch;
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
@@ -32,59 +36,59 @@ use planes::Planes;
 
 const OP: &str = "conv";
 
-/// Bytes of patches that are laid out at a time: they stay in the cache while
-/// they are multiplied, and bound the memory that a convolution takes.
-const BLOCK: usize = 1 << 20;
+/// The bytes of patches that are computed at a time. They stay in the cache while they are
+/// multiplied, and limit the memory that a convolution takes.
+const PATCH_BLOCK_BYTES: usize = 1 << 20;
 
-/// Fewer filters than this in a group are multiplied without patches.
-const FEW: usize = 4;
+/// Groups of fewer filters than this are multiplied without patches.
+const MIN_FILTERS_FOR_PATCHES: usize = 4;
 
-/// What `Nx.conv/3` is told. Lists have an entry for each spatial axis.
+/// The options of `Nx.conv/3`. Lists have an entry for each spatial axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// From one position to the next.
+    /// The distance from one position to the next, in elements of the padded input.
     pub strides: &'a [usize],
-    /// Padding before and behind, negative to leave elements out.
+    /// The padding before and after the elements; a negative number removes elements.
     pub padding: &'a [(i64, i64)],
-    /// From one element of the input to the next.
+    /// The distance from one element of the input to the next.
     pub input_dilation: &'a [usize],
-    /// From one place of the kernel to the next.
+    /// The distance from one tap (element of the kernel) to the next.
     pub kernel_dilation: &'a [usize],
-    /// Groups of channels, each with filters of its own.
+    /// The number of groups of channels, each with its own filters.
     pub feature_groups: usize,
-    /// Groups of the batch, each with filters of its own.
+    /// The number of groups of the batch, each with its own filters.
     pub batch_groups: usize,
-    /// Which axis of the input is its batch, its channels, and its spatial axes.
+    /// The axes of the input for the batch, the channels and each spatial axis.
     pub input_permutation: &'a [usize],
-    /// Which axis of the kernel is its filters, its channels, and so on.
+    /// The axes of the kernel for the filters, the channels and each spatial axis.
     pub kernel_permutation: &'a [usize],
-    /// Where the batch, the filters and the spatial axes of the result go.
+    /// The axes of the result for the batch, the filters and each spatial axis.
     pub output_permutation: &'a [usize],
 }
 
-/// The work of a convolution of so many results, each the sum of `depth`
-/// products, that reads so many elements, some of them of another type.
+/// Returns the work of a convolution with `results` results, each the sum of `depth` products,
+/// that reads `read` elements, `converted` of them of another type.
 #[must_use]
 pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize; 2]) -> Work {
-    const MOVED: Cost = 200;
-    const CONVERTED: Cost = 2_000;
-    let each = if out.is_float() {
+    const READ_COST: Cost = 200;
+    const CONVERSION_COST: Cost = 2_000;
+    let result_cost = if out.is_float() {
         indirect::cost(out.width().max(4), depth)
     } else {
         product_cost(out).saturating_mul(depth as Cost)
     };
-    cost::work(results, each.saturating_add(PRODUCT_WRITE_COST))
-        .saturating_add(cost::work(read, MOVED))
-        .saturating_add(cost::work(converted, CONVERTED))
+    cost::work(results, result_cost.saturating_add(PRODUCT_WRITE_COST))
+        .saturating_add(cost::work(read, READ_COST))
+        .saturating_add(cost::work(converted, CONVERSION_COST))
 }
 
 /// Slides the filters of `kernel` over `input`.
 ///
 /// # Errors
 ///
-/// `Error::Argument` or `Error::Shape` if the options don't go together or
-/// don't fit the shapes, `Error::UnsupportedType`, and `Error::TooLarge` if
-/// there is no memory for an intermediate result.
+/// `Error::Argument` or `Error::Shape` if the options contradict each other or don't fit the
+/// shapes, `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an
+/// intermediate result.
 pub fn conv(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -128,18 +132,18 @@ pub fn conv(
             return Ok(());
         }
         if sizes.depth() == 0 || input.size() == 0 {
-            // Sums of nothing, or of padding.
+            // There are no products, or only products with padding.
             bytes.fill(0);
             return Ok(());
         }
-        let job = Job::new(sizes, lane, dtype, input, kernel, &options)?;
+        let convolution = Convolution::new(sizes, lane, dtype, input, kernel, &options)?;
         let layout = Layout::contiguous(shape).transpose(options.output_permutation);
-        match Place::of(&layout).filter(|place| job.writes_to(place)) {
-            Some(place) => job.run(place, bytes),
+        match OutputStrides::of(&layout).filter(|out_strides| convolution.can_write_to(out_strides)) {
+            Some(out_strides) => convolution.run(out_strides, bytes),
             None => {
                 let dense = Layout::contiguous(&layout.shape);
                 let mut result = scratch(OP, dtype, &layout.shape, bytes.len())?;
-                job.run(Place::of(&dense).unwrap_or_default(), &mut result)?;
+                convolution.run(OutputStrides::of(&dense).unwrap_or_default(), &mut result)?;
                 let mut axes: Vec<usize> = (0..shape.len()).collect();
                 axes.sort_by_key(|&axis| options.output_permutation[axis]);
                 let view = dense.transpose(&axes);
@@ -166,17 +170,17 @@ impl Tensor<'_> {
     }
 }
 
-/// How many of what there are.
+/// The sizes of a convolution.
 struct Sizes {
-    /// Of the result.
+    /// The batch size of the result.
     batch: usize,
     filters: usize,
-    /// Channels that a filter meets.
+    /// The number of input channels that each filter reads.
     channels: usize,
     feature_groups: usize,
     batch_groups: usize,
-    /// `step` is filled in later.
-    axes: Vec<Axis>,
+    /// The spatial axes; `memory_stride` is set by `Convolution::new`.
+    axes: Vec<ConvAxis>,
 }
 
 impl Sizes {
@@ -212,42 +216,42 @@ impl Sizes {
         let mut axes = Vec::with_capacity(spatial);
         for axis in 0..spatial {
             let (low, high) = options.padding[axis];
-            let (size, places, stride) = (input[axis + 2], kernel[axis + 2], options.strides[axis]);
+            let (size, taps, stride) = (input[axis + 2], kernel[axis + 2], options.strides[axis]);
             let [input_dilation, kernel_dilation] =
                 [options.input_dilation[axis], options.kernel_dilation[axis]];
-            let spread = |size: usize, dilation: usize| match size {
+            let dilated_size = |size: usize, dilation: usize| match size {
                 0 => 0,
                 _ => (size as i128 - 1) * dilation as i128 + 1,
             };
-            let padded = spread(size, input_dilation) + i128::from(low) + i128::from(high);
-            let extent = spread(places, kernel_dilation);
+            let padded = dilated_size(size, input_dilation) + i128::from(low) + i128::from(high);
+            let extent = dilated_size(taps, kernel_dilation);
             if padded > MAX_EXTENT || i128::from(low).abs() > MAX_EXTENT {
                 return problem(format!("padding {{{low}, {high}}} is out of range"));
             }
-            if extent > padded || places == 0 {
+            if extent > padded || taps == 0 {
                 return problem(format!(
-                    "a kernel of {places} places is larger than the padded input, or empty, in spatial axis {axis}"
+                    "a kernel of {taps} places is larger than the padded input, or empty, in spatial axis {axis}"
                 ));
             }
             let positions = (padded - extent) as usize / stride + 1;
-            // Where there is one of something, any distance is as good.
-            let one = |count: usize, distance: usize| if count == 1 { 1 } else { distance };
-            axes.push(Axis {
+            // With a single element the stride has no effect; 1 suits the fastest loops.
+            let stride_or_one = |count: usize, distance: usize| if count == 1 { 1 } else { distance };
+            axes.push(ConvAxis {
                 size,
                 positions,
-                places,
-                stride: one(positions, stride),
-                kernel_dilation: one(places, kernel_dilation),
-                input_dilation: one(size, input_dilation),
+                taps,
+                stride: stride_or_one(positions, stride),
+                kernel_dilation: stride_or_one(taps, kernel_dilation),
+                input_dilation: stride_or_one(size, input_dilation),
                 low: low as isize,
-                step: 0,
+                memory_stride: 0,
             });
         }
         let batch = input[0] / batch_groups;
         Ok(Sizes { batch, filters, channels: kernel[1], feature_groups, batch_groups, axes })
     }
 
-    /// The shape of the result, not permuted.
+    /// The shape of the result before its permutation.
     fn result(&self) -> Vec<usize> {
         [self.batch, self.filters].into_iter().chain(self.axes.iter().map(|axis| axis.positions)).collect()
     }
@@ -256,13 +260,13 @@ impl Sizes {
         self.axes.iter().map(|axis| axis.positions).product()
     }
 
-    fn places(&self) -> usize {
-        self.axes.iter().map(|axis| axis.places).product()
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.taps).product()
     }
 
-    /// Products that a result is the sum of.
+    /// The number of products in the sum of a result.
     fn depth(&self) -> usize {
-        self.channels * self.places()
+        self.channels * self.taps()
     }
 
     fn groups(&self) -> usize {
@@ -270,16 +274,16 @@ impl Sizes {
     }
 }
 
-/// The strides of a result's batch, filters and positions, in elements.
+/// The strides of the batch, the filters and the positions of a result, in elements.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct OutputStrides {
     batch: usize,
     filter: usize,
     position: usize,
 }
 
-impl Place {
-    /// If the spatial axes are one.
+impl OutputStrides {
+    /// Returns `None` if no single stride reaches all positions.
     fn of(layout: &Layout) -> Option<Self> {
         let (shape, strides) = (&layout.shape[2..], &layout.strides[2..]);
         let (dims, collapsed) = crate::layout::collapse(shape, strides);
@@ -288,38 +292,42 @@ impl Place {
             1 => collapsed[0] as usize,
             _ => return None,
         };
-        Some(Place { batch: layout.strides[0] as usize, filter: layout.strides[1] as usize, position })
+        Some(OutputStrides {
+            batch: layout.strides[0] as usize,
+            filter: layout.strides[1] as usize,
+            position,
+        })
     }
 }
 
-/// How patches are laid out.
+/// The order of patches in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    /// None are: the input is multiplied where it lies.
+enum PatchOrder {
+    /// No patches: the input is multiplied where it is in memory (direct convolution).
     Direct,
-    /// A row for each channel and place.
-    ByPlace,
-    /// A row for each position.
+    /// A matrix with a row for each channel and tap.
+    ByTap,
+    /// A matrix with a row for each position.
     ByPosition,
 }
 
-/// A convolution with its operands in the type that is computed with.
-struct Job<'a> {
+/// A convolution whose operands have the type that is computed with.
+struct Convolution<'a> {
     sizes: Sizes,
     lane: DType,
     dtype: DType,
-    order: Order,
-    /// Instead of patches.
+    order: PatchOrder,
+    /// The layout of the padded input, if it is multiplied instead of patches.
     planes: Option<Planes>,
     input: Cow<'a, Tensor<'a>>,
-    /// Of the batch and of the channels.
+    /// The strides of the batch and of the channels of the input.
     strides: [isize; 2],
     offset: usize,
-    /// The filters, one a row.
+    /// The filters: a dense matrix with a row for each filter.
     filters: Cow<'a, [u8]>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> Convolution<'a> {
     fn new(
         mut sizes: Sizes,
         lane: DType,
@@ -328,32 +336,33 @@ impl<'a> Job<'a> {
         kernel: &'a Tensor<'a>,
         options: &Options<'_>,
     ) -> Result<Self, Error> {
-        let input = in_lane(input, lane)?;
+        let input = cast_to_lane(input, lane)?;
         let mut layout = input.layout().transpose(options.input_permutation);
         let rank = layout.rank();
-        let few = sizes.filters / sizes.groups() < FEW;
+        let has_few_filters = sizes.filters / sizes.groups() < MIN_FILTERS_FOR_PATCHES;
         let total = sizes.batch * sizes.filters * sizes.positions();
-        let order = if few || total.saturating_mul(sizes.depth()) <= MAX_ORDERED_PRODUCTS {
-            Order::Direct
+        let order = if has_few_filters || total.saturating_mul(sizes.depth()) <= MAX_ORDERED_PRODUCTS {
+            PatchOrder::Direct
         } else if layout.strides[1] == 1 && sizes.channels > 1 {
-            Order::ByPosition
+            PatchOrder::ByPosition
         } else {
-            Order::ByPlace
+            PatchOrder::ByTap
         };
         let mut input = input;
-        if order == Order::Direct && rank > 2 && layout.strides[rank - 1] != 1 && sizes.places() > 1 {
-            // It is read once for each place.
+        if order == PatchOrder::Direct && rank > 2 && layout.strides[rank - 1] != 1 && sizes.taps() > 1 {
+            // The input is read once for each tap.
             let bytes = copy::dense(OP, &input.view(layout.clone()))?.into_owned();
             layout = Layout::contiguous(&layout.shape);
             input = Cow::Owned(Tensor::computed(lane, &layout.shape, bytes));
         }
         for (axis, &stride) in sizes.axes.iter_mut().zip(&layout.strides[2..]) {
-            axis.step = stride;
+            axis.memory_stride = stride;
         }
-        let kernel = in_lane(kernel, lane)?;
-        // Channels change fastest where they do in patches.
+        let kernel = cast_to_lane(kernel, lane)?;
+        // The order of the filters' elements must be that of the patches: in patches with a row for
+        // each position, channels change fastest.
         let mut axes = options.kernel_permutation.to_vec();
-        if order == Order::ByPosition {
+        if order == PatchOrder::ByPosition {
             axes[1..].rotate_left(1);
         }
         let identity = axes.iter().copied().eq(0..axes.len());
@@ -365,23 +374,23 @@ impl<'a> Job<'a> {
         };
         let strides = [layout.strides[0], layout.strides[1]];
         let planes = match lane {
-            _ if order != Order::ByPlace => None,
+            _ if order != PatchOrder::ByTap => None,
             DType::F32 => Planes::new::<f32>(&sizes.axes, sizes.channels, strides[1]),
             DType::F64 => Planes::new::<f64>(&sizes.axes, sizes.channels, strides[1]),
             _ => None,
         };
         let offset = layout.offset;
-        Ok(Job { sizes, lane, dtype, order, planes, input, strides, offset, filters })
+        Ok(Convolution { sizes, lane, dtype, order, planes, input, strides, offset, filters })
     }
 
-    /// Whether results can be written there without another copy.
-    fn writes_to(&self, place: &Place) -> bool {
-        let one = place.position == 1 || self.sizes.positions() == 1;
-        let by_patches = self.order != Order::Direct && self.planes.is_none();
-        by_patches || one && place.filter == self.sizes.positions()
+    /// Returns whether results can be written with these strides without another copy.
+    fn can_write_to(&self, out_strides: &OutputStrides) -> bool {
+        let adjacent = out_strides.position == 1 || self.sizes.positions() == 1;
+        let by_patches = self.order != PatchOrder::Direct && self.planes.is_none();
+        by_patches || adjacent && out_strides.filter == self.sizes.positions()
     }
 
-    /// Of one element of the result's batch, and one group.
+    /// Returns the input of one element of the result's batch and one group of filters.
     fn patches(&self, batch: usize, group: usize) -> Patches<'_> {
         let Sizes { feature_groups, batch_groups, channels, .. } = self.sizes;
         let batch = if batch_groups > 1 { group * self.sizes.batch + batch } else { batch };
@@ -395,37 +404,44 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn run(&self, place: Place, out: &mut [u8]) -> Result<(), Error> {
+    fn run(&self, out_strides: OutputStrides, out: &mut [u8]) -> Result<(), Error> {
         let Sizes { batch, filters, .. } = self.sizes;
         let (positions, depth, width) = (self.sizes.positions(), self.sizes.depth(), self.dtype.width());
-        let each = (depth as Cost).saturating_mul(self.lane.width() as Cost);
-        if self.order == Order::Direct {
-            let cost = each.saturating_mul(30).saturating_add(200).saturating_mul(positions as Cost);
+        let depth_bytes = (depth as Cost).saturating_mul(self.lane.width() as Cost);
+        if self.order == PatchOrder::Direct {
+            let cost = depth_bytes.saturating_mul(30).saturating_add(200).saturating_mul(positions as Cost);
             return parallel::try_fill(out, batch * filters, cost, |first, out| self.direct(first, out));
         }
         if let Some(planes) = &self.planes {
-            return self.by_planes(planes, out);
+            return self.convolve_planes(planes, out);
         }
-        let each = each.saturating_mul(if self.lane.is_integer() { 12 } else { 6 });
-        let whole = filters * positions;
-        let cost = each.saturating_mul(whole as Cost);
-        let alone = batch >= 2 * parallel::threads() && place.batch == whole && parallel::pays(batch, cost);
+        let result_cost = depth_bytes.saturating_mul(if self.lane.is_integer() { 12 } else { 6 });
+        let image_size = filters * positions;
+        let cost = result_cost.saturating_mul(image_size as Cost);
+        let alone = batch >= 2 * parallel::threads()
+            && out_strides.batch == image_size
+            && parallel::pays(batch, cost);
         if alone {
             return parallel::try_fill(out, batch, cost, |first, out| {
-                for (i, out) in out.chunks_mut(whole * width).enumerate() {
-                    self.one(first + i, place, out, true)?;
+                for (i, out) in out.chunks_mut(image_size * width).enumerate() {
+                    self.convolve_batch_element(first + i, out_strides, out, true)?;
                 }
                 Ok(())
             });
         }
         for index in 0..batch {
-            self.one(index, place, &mut out[index * place.batch * width..], false)?;
+            self.convolve_batch_element(
+                index,
+                out_strides,
+                &mut out[index * out_strides.batch * width..],
+                false,
+            )?;
         }
         Ok(())
     }
 
-    /// Rows of the result from `first` on, one a filter of an element of the
-    /// batch.
+    /// Computes rows of the result from `first` on; there is a row for each filter of each element
+    /// of the batch.
     fn direct(&self, first: usize, out: &mut [u8]) -> Result<(), Error> {
         let Sizes { filters, .. } = self.sizes;
         let (positions, depth) = (self.sizes.positions(), self.sizes.depth());
@@ -458,54 +474,61 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// One element of the batch, on the calling thread or on all.
-    fn one(&self, batch: usize, place: Place, out: &mut [u8], alone: bool) -> Result<(), Error> {
+    /// Convolves one element of the batch; `alone` says that only this thread works on it.
+    fn convolve_batch_element(
+        &self,
+        batch: usize,
+        out_strides: OutputStrides,
+        out: &mut [u8],
+        alone: bool,
+    ) -> Result<(), Error> {
         let (lane, groups) = (self.lane, self.sizes.groups());
         let (positions, depth) = (self.sizes.positions(), self.sizes.depth());
         let filters = self.sizes.filters / groups;
-        let block = (BLOCK / (depth * lane.width())).next_multiple_of(64).clamp(64, positions.max(64));
+        let block =
+            (PATCH_BLOCK_BYTES / (depth * lane.width())).next_multiple_of(64).clamp(64, positions.max(64));
         let block = block.min(positions);
         let width = lane.width();
-        let mut laid = scratch(OP, lane, &[block, depth], block * depth * width)?;
-        // gemm writes to the result itself, if that has its type.
+        let mut patch_matrix = scratch(OP, lane, &[block, depth], block * depth * width)?;
+        // The product of matrices writes to the result itself if that has the lane's type.
         let store = conversion(lane, self.dtype);
-        let through = store.is_some() || lane.is_integer();
-        let result = if through { filters * block } else { 0 };
+        let needs_scratch = store.is_some() || lane.is_integer();
+        let result = if needs_scratch { filters * block } else { 0 };
         let mut result = scratch(OP, lane, &[filters, block], result * width)?;
-        let narrow = if store.is_some() { filters * block * self.dtype.width() } else { 0 };
-        let mut narrow = scratch(OP, self.dtype, &[filters, block], narrow)?;
+        let converted_result = if store.is_some() { filters * block * self.dtype.width() } else { 0 };
+        let mut converted_result = scratch(OP, self.dtype, &[filters, block], converted_result)?;
         for group in 0..groups {
             let patches = self.patches(batch, group);
             let weights = &self.filters[group * filters * depth * width..][..filters * depth * width];
             for from in (0..positions).step_by(block) {
                 pause();
                 let count = block.min(positions - from);
-                let laid = &mut laid[..count * depth * width];
-                self.lay_out(&patches, (from, from + count), laid, alone);
-                let start = group * filters * place.filter + from * place.position;
+                let patch_matrix = &mut patch_matrix[..count * depth * width];
+                self.fill_patches(&patches, (from, from + count), patch_matrix, alone);
+                let start = group * filters * out_strides.filter + from * out_strides.position;
                 let out = &mut out[start * self.dtype.width()..];
-                let product = Product { filters, depth, count, weights, laid, alone };
-                if !through {
-                    let strides = [place.filter, place.position];
+                let product = PatchProduct { filters, depth, count, weights, patch_matrix, alone };
+                if !needs_scratch {
+                    let strides = [out_strides.filter, out_strides.position];
                     let last = (filters - 1) * strides[0] + (count - 1) * strides[1] + 1;
                     self.multiply(&product, &mut out[..last * width], strides)?;
                     continue;
                 }
-                // Dense, the way that the elements lie in the result.
-                let by_filter = self.order == Order::ByPlace || place.position == 1;
-                let by_filter = by_filter && (!lane.is_integer() || self.order == Order::ByPlace);
+                // The product is dense, in the order in which the result's elements are in memory.
+                let by_filter = self.order == PatchOrder::ByTap || out_strides.position == 1;
+                let by_filter = by_filter && (!lane.is_integer() || self.order == PatchOrder::ByTap);
                 let (columns, strides) = if by_filter {
-                    (count, [place.filter, place.position])
+                    (count, [out_strides.filter, out_strides.position])
                 } else {
-                    (filters, [place.position, place.filter])
+                    (filters, [out_strides.position, out_strides.filter])
                 };
                 let result = &mut result[..filters * count * width];
                 self.multiply(&product, result, if by_filter { [count, 1] } else { [1, filters] })?;
                 let result = match store {
                     Some(convert) => {
-                        let narrow = &mut narrow[..filters * count * self.dtype.width()];
-                        convert(result, narrow);
-                        &*narrow
+                        let converted_result = &mut converted_result[..filters * count * self.dtype.width()];
+                        convert(result, converted_result);
+                        &*converted_result
                     }
                     None => &*result,
                 };
@@ -515,62 +538,68 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// The patches of some positions.
-    fn lay_out(&self, patches: &Patches<'_>, positions: (usize, usize), laid: &mut [u8], alone: bool) {
+    /// Fills `patch_matrix` with the patches of some positions.
+    fn fill_patches(
+        &self,
+        patches: &Patches<'_>,
+        positions: (usize, usize),
+        patch_matrix: &mut [u8],
+        alone: bool,
+    ) {
         let (width, depth, count) = (self.lane.width(), self.sizes.depth(), positions.1 - positions.0);
         let fill = |first: usize, part: &mut [u8]| match self.order {
-            Order::ByPosition => patches.by_position(width, positions.0 + first, part),
-            _ => patches.by_place(width, first, positions, part),
+            PatchOrder::ByPosition => patches.by_position(width, positions.0 + first, part),
+            _ => patches.by_tap(width, first, positions, part),
         };
-        let rows = if self.order == Order::ByPosition { count } else { depth };
+        let rows = if self.order == PatchOrder::ByPosition { count } else { depth };
         if alone {
-            fill(0, laid);
+            fill(0, patch_matrix);
             return;
         }
-        parallel::fill(laid, rows, (100 * count * depth / rows) as Cost, fill);
+        parallel::fill(patch_matrix, rows, (100 * count * depth / rows) as Cost, fill);
     }
 
-    /// Filters times patches, to where strides of filters and positions say;
-    /// integers only to a dense matrix, with a row for each of what patches
-    /// have one.
-    fn multiply(&self, product: &Product<'_>, out: &mut [u8], strides: [usize; 2]) -> Result<(), Error> {
-        let Product { filters, depth, count, weights, laid, alone } = *product;
-        let by_place = self.order == Order::ByPlace;
+    /// Multiplies filters and patches. `strides` are those of filters and positions in `out`.
+    /// Integers are only written to a dense matrix, with a row for each position if patches have
+    /// one, else with a row for each filter.
+    fn multiply(&self, product: &PatchProduct<'_>, out: &mut [u8], strides: [usize; 2]) -> Result<(), Error> {
+        let PatchProduct { filters, depth, count, weights, patch_matrix, alone } = *product;
+        let by_tap = self.order == PatchOrder::ByTap;
         let too_large = |_| Error::TooLarge { op: OP, dtype: self.lane, shape: vec![filters, depth, count] };
         if !self.lane.is_integer() {
-            let laid_strides = if by_place { [count, 1] } else { [1, depth] };
+            let patch_strides = if by_tap { [count, 1] } else { [1, depth] };
             let left = MatrixBytes { bytes: weights, strides: [depth, 1] };
-            let right = MatrixBytes { bytes: laid, strides: laid_strides };
+            let right = MatrixBytes { bytes: patch_matrix, strides: patch_strides };
             let out = ProductTarget { bytes: out, strides, alone };
             return blocked::multiply_floats(self.lane, [filters, depth, count], left, right, out)
                 .map_err(too_large);
         }
         let width = self.lane.width();
-        let (sizes, left, right): (_, &[u8], Cow<'_, [u8]>) = if by_place {
-            ([filters, depth, count], weights, Cow::Borrowed(laid))
+        let (sizes, left, right): (_, &[u8], Cow<'_, [u8]>) = if by_tap {
+            ([filters, depth, count], weights, Cow::Borrowed(patch_matrix))
         } else {
-            let mut turned = scratch(OP, self.lane, &[depth, filters], weights.len())?;
+            let mut transposed_filters = scratch(OP, self.lane, &[depth, filters], weights.len())?;
             let layout = Layout::contiguous(&Shape::from_slice(&[filters, depth])).transpose(&[1, 0]);
-            gather(width, weights, &layout, 0, &mut turned);
-            ([count, depth, filters], laid, Cow::Owned(turned))
+            gather(width, weights, &layout, 0, &mut transposed_filters);
+            ([count, depth, filters], patch_matrix, Cow::Owned(transposed_filters))
         };
         in_order::integers(self.lane, sizes, left, &right, out, alone);
         Ok(())
     }
 }
 
-/// The operands of one product of matrices.
-struct Product<'a> {
+/// The operands of one product of filters and patches.
+struct PatchProduct<'a> {
     filters: usize,
     depth: usize,
     count: usize,
     weights: &'a [u8],
-    laid: &'a [u8],
+    patch_matrix: &'a [u8],
     alone: bool,
 }
 
-/// The tensor in a lane, as it is if it has its bits.
-fn in_lane<'a>(tensor: &'a Tensor<'a>, lane: DType) -> Result<Cow<'a, Tensor<'a>>, Error> {
+/// Returns the tensor cast to a lane's type, borrowed if the elements have the same bits.
+fn cast_to_lane<'a>(tensor: &'a Tensor<'a>, lane: DType) -> Result<Cow<'a, Tensor<'a>>, Error> {
     Ok(match conversion(tensor.dtype(), lane) {
         None => Cow::Borrowed(tensor),
         Some(_) => Cow::Owned(cast_tensor(OP, tensor, lane)?),

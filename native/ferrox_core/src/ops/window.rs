@@ -1,9 +1,9 @@
 //! Sums, products, maxima and minima of windows that slide over a tensor.
 //!
-//! As reductions do, sums and products of floats accumulate in 64 bits (128 for
-//! complex) and round once; minima and maxima propagate NaN, and of equal
-//! elements the last one counts, as in `Nx.BinaryBackend`. Axes are folded from
-//! the last to the first: floats are added up along the last axis first.
+//! As in reductions, sums and products of floats are accumulated in 64 bits (128 for complex
+//! numbers) and rounded once. Minima and maxima propagate NaN; of equal elements the last one is
+//! the result, as in `Nx.BinaryBackend`. Axes are folded from the last to the first, so floats are
+//! added along the last axis first. The loops are in `exec/window.rs`.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::exec::memory::scratch;
 use crate::exec::reduce::fold::{Fold, OrNan};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
-use crate::exec::window::{self, Axis, BYTE, Folder, Pass, SIDE_BY_SIDE};
+use crate::exec::window::{self, FOLD_BYTE_COST, FoldWindows, INTERLEAVED_WINDOWS, Pass, WindowAxis};
 use crate::layout::MAX_EXTENT;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor};
@@ -25,17 +25,17 @@ use crate::{DType, Error, Kind, dispatch};
 
 macro_rules! window_ops {
     ($($variant:ident, $name:literal;)*) => {
-        /// A fold of windows, named as Nx names it.
+        /// A fold of windows, named as in Nx.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum WindowOp {
             $(#[doc = concat!("`Nx.", $name, "/3`")] $variant,)*
         }
 
         impl WindowOp {
-            /// Every fold.
+            /// All folds.
             pub const ALL: &'static [WindowOp] = &[$(WindowOp::$variant,)*];
 
-            /// The name.
+            /// The name of the fold in Nx.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(WindowOp::$variant => $name,)* }
@@ -51,28 +51,27 @@ window_ops! {
     Min, "window_min";
 }
 
-/// Windows over a tensor, one entry an axis.
+/// Windows over a tensor. Lists have an entry for each axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Windows<'a> {
-    /// Places of a window.
+pub struct SlidingWindows<'a> {
+    /// The number of elements of a window.
     pub shape: &'a [usize],
-    /// Padding before and behind, negative to leave elements out.
+    /// The padding before and after the elements; a negative number removes elements.
     pub padding: &'a [(i64, i64)],
-    /// From one window to the next.
+    /// The distance from one window to the next.
     pub strides: &'a [usize],
-    /// From one place of a window to the next.
+    /// The distance from one element of a window to the next.
     pub dilations: &'a [usize],
 }
 
-impl Windows<'_> {
-    /// The axes over elements of a shape.
+impl SlidingWindows<'_> {
+    /// Returns the windows along each axis of a shape.
     ///
     /// # Errors
     ///
-    /// `Error::Argument` if the lists don't have an entry for each axis, for a
-    /// stride, dilation or window of zero, or where the window is larger than
-    /// the padded axis.
-    pub(crate) fn axes(&self, op: &'static str, shape: &[usize]) -> Result<Vec<Axis>, Error> {
+    /// `Error::Argument` if a list doesn't have an entry for each axis, for a stride, dilation or
+    /// window of zero, or if the window is larger than the padded axis.
+    pub(crate) fn axes(&self, op: &'static str, shape: &[usize]) -> Result<Vec<WindowAxis>, Error> {
         let problem = |problem: String| Err(Error::Argument { op, problem });
         let lengths = [self.shape.len(), self.padding.len(), self.strides.len(), self.dilations.len()];
         if lengths.iter().any(|&length| length != shape.len()) {
@@ -87,9 +86,9 @@ impl Windows<'_> {
         let mut axes = Vec::with_capacity(shape.len());
         for (axis, &size) in shape.iter().enumerate() {
             let (low, high) = self.padding[axis];
-            let (places, stride, dilation) = (self.shape[axis], self.strides[axis], self.dilations[axis]);
+            let (taps, stride, dilation) = (self.shape[axis], self.strides[axis], self.dilations[axis]);
             let padded = size as i128 + i128::from(low) + i128::from(high);
-            let extent = (places as i128 - 1) * dilation as i128 + 1;
+            let extent = (taps as i128 - 1) * dilation as i128 + 1;
             if padded > MAX_EXTENT || i128::from(low).abs() > MAX_EXTENT {
                 return problem(format!("padding {{{low}, {high}}} is out of range"));
             }
@@ -100,24 +99,24 @@ impl Windows<'_> {
                 ));
             }
             let windows = (padded - extent) as usize / stride + 1;
-            axes.push(Axis { size, windows, places, stride, dilation, low: low as isize });
+            axes.push(WindowAxis { size, windows, taps, stride, dilation, low: low as isize });
         }
         Ok(axes)
     }
 }
 
-/// The shape of what windows over a shape give.
-pub(crate) fn shape_of(axes: &[Axis]) -> Vec<usize> {
+/// The shape of the result.
+pub(crate) fn result_shape(axes: &[WindowAxis]) -> Vec<usize> {
     axes.iter().map(|axis| axis.windows).collect()
 }
 
 pub(crate) fn check_shape(
     op: &'static str,
-    axes: &[Axis],
+    axes: &[WindowAxis],
     given: &[usize],
     input: &[usize],
 ) -> Result<(), Error> {
-    let expected = shape_of(axes);
+    let expected = result_shape(axes);
     if expected == given {
         return Ok(());
     }
@@ -126,53 +125,57 @@ pub(crate) fn check_shape(
     Err(Error::Shape { op, shapes, problem })
 }
 
-/// The work of folding windows over a shape; none where they don't fit.
+/// Returns the work of folding windows over a shape; 0 if they don't fit.
 #[must_use]
-pub fn work(op: WindowOp, dtype: DType, shape: &[usize], windows: Windows<'_>) -> Work {
-    let Some((lane, folder)) = folder(op, dtype) else { return 0 };
+pub fn work(op: WindowOp, dtype: DType, shape: &[usize], windows: SlidingWindows<'_>) -> Work {
+    let Some((lane, fold_loops)) = fold_loops(op, dtype) else { return 0 };
     let Ok(axes) = windows.axes(op.name(), shape) else { return 0 };
-    let load = conversion(dtype, lane).map_or(Load::Same, Load::Convert);
-    Plan::new(op.name(), &axes, lane, folder, [0; 16]).work(load, dtype.width())
+    let load = conversion(dtype, lane).map_or(LaneLoad::Same, LaneLoad::Convert);
+    WindowPasses::new(op.name(), &axes, lane, fold_loops, [0; 16]).work(load, dtype.width())
 }
 
-/// Folds each window of a tensor. `out` has its type.
+/// Folds each window of a tensor. `out` has the type of the tensor.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for extremes of complex numbers or if the types
-/// differ, `Error::Argument` for windows that don't fit, `Error::Shape` if
-/// `out` has not one element for each, and `Error::TooLarge` if there is no
-/// memory for an intermediate result.
-pub fn window(op: WindowOp, out: Output<'_>, input: &Tensor<'_>, windows: Windows<'_>) -> Result<(), Error> {
+/// `Error::UnsupportedType` for maxima and minima of complex numbers or if the types differ,
+/// `Error::Argument` for windows that don't fit, `Error::Shape` if `out` doesn't have one element
+/// for each window, and `Error::TooLarge` if there is no memory for an intermediate result.
+pub fn window(
+    op: WindowOp,
+    out: Output<'_>,
+    input: &Tensor<'_>,
+    windows: SlidingWindows<'_>,
+) -> Result<(), Error> {
     let name = op.name();
     let dtype = input.dtype();
     let unsupported = || Error::UnsupportedType { op: name, dtypes: vec![dtype, out.dtype] };
     if out.dtype != dtype {
         return Err(unsupported());
     }
-    let (lane, folder) = folder(op, dtype).ok_or_else(unsupported)?;
+    let (lane, fold_loops) = fold_loops(op, dtype).ok_or_else(unsupported)?;
     let axes = windows.axes(name, input.shape())?;
     check_shape(name, &axes, out.shape, input.shape())?;
     let neutral = neutral(op, dtype, lane);
-    let plan = Plan::new(name, &axes, lane, folder, neutral);
-    let load = conversion(dtype, lane).map_or(Load::Same, Load::Convert);
+    let passes = WindowPasses::new(name, &axes, lane, fold_loops, neutral);
+    let load = conversion(dtype, lane).map_or(LaneLoad::Same, LaneLoad::Convert);
     let store = conversion(lane, dtype);
     let bytes = copy::dense(name, input)?;
-    out.write(name, |out| plan.run(&bytes, dtype.width(), load, store, out))
+    out.write(name, |out| passes.run(&bytes, dtype.width(), load, store, out))
 }
 
-/// What windows are folded in, and how; none if the type has no such fold.
-fn folder(op: WindowOp, dtype: DType) -> Option<(DType, Folder)> {
+/// Returns the lane type and the loops of an operation, or `None` if it has none for the type.
+fn fold_loops(op: WindowOp, dtype: DType) -> Option<(DType, FoldWindows)> {
     match op {
-        WindowOp::Sum => Some(total::<Sum>(dtype)),
-        WindowOp::Product => Some(total::<Product>(dtype)),
-        WindowOp::Max => extreme::<Largest>(dtype),
-        WindowOp::Min => extreme::<Smallest>(dtype),
+        WindowOp::Sum => Some(total_fold::<WindowSum>(dtype)),
+        WindowOp::Product => Some(total_fold::<WindowProduct>(dtype)),
+        WindowOp::Max => extreme_fold::<WindowMax>(dtype),
+        WindowOp::Min => extreme_fold::<WindowMin>(dtype),
     }
 }
 
-/// Integers wrap, in any width; floats accumulate wide.
-fn total<F>(dtype: DType) -> (DType, Folder)
+/// Integers wrap at their own width; floats are accumulated in 64 bits.
+fn total_fold<F>(dtype: DType) -> (DType, FoldWindows)
 where
     F: Fold<u8> + Fold<u16> + Fold<u32> + Fold<u64> + Fold<f64> + Fold<Complex<f64>>,
 {
@@ -188,8 +191,8 @@ where
     }
 }
 
-/// Narrow floats are compared as f32.
-fn extreme<F>(dtype: DType) -> Option<(DType, Folder)>
+/// Floats narrower than 32 bits are compared as f32.
+fn extreme_fold<F>(dtype: DType) -> Option<(DType, FoldWindows)>
 where
     F: Fold<u8> + Fold<u16> + Fold<u32> + Fold<u64>,
     F: Fold<i8> + Fold<i16> + Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
@@ -201,7 +204,7 @@ where
     })
 }
 
-/// The lane that padding counts as: that of an empty window.
+/// The lane that padding counts as, which is the result of an empty window.
 fn neutral(op: WindowOp, dtype: DType, lane: DType) -> [u8; 16] {
     let unused = 64 - dtype.bits().min(64) as u32;
     let (integer, real) = match op {
@@ -212,7 +215,7 @@ fn neutral(op: WindowOp, dtype: DType, lane: DType) -> [u8; 16] {
         WindowOp::Min if dtype.kind() == Kind::Unsigned => ((u64::MAX >> unused).cast_signed(), 0.0),
         WindowOp::Min => (i64::MAX >> unused, f64::INFINITY),
     };
-    // Infinities of the type, or the largest value if it has none.
+    // A type without infinities has its largest values instead.
     let real = if dtype == DType::F8E4M3FN { real.clamp(-448.0, 448.0) } else { real };
     let (from, value) = if dtype.is_integer() {
         (DType::S64, integer.to_ne_bytes())
@@ -227,7 +230,7 @@ fn neutral(op: WindowOp, dtype: DType, lane: DType) -> [u8; 16] {
     bytes
 }
 
-macro_rules! meaning {
+macro_rules! impl_fold {
     ($name:ident, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
         impl Fold<$t> for $name {
             #[inline(always)]
@@ -238,66 +241,68 @@ macro_rules! meaning {
     )*};
 }
 
-struct Sum;
-meaning!(Sum, 0u8, a, b => a.wrapping_add(b); u8, u16, u32, u64);
-meaning!(Sum, 0.0, a, b => a + b; f64, Complex<f64>);
-struct Product;
-meaning!(Product, 1u8, a, b => a.wrapping_mul(b); u8, u16, u32, u64);
-meaning!(Product, 1.0, a, b => a * b; f64, Complex<f64>);
+struct WindowSum;
+impl_fold!(WindowSum, 0u8, a, b => a.wrapping_add(b); u8, u16, u32, u64);
+impl_fold!(WindowSum, 0.0, a, b => a + b; f64, Complex<f64>);
+struct WindowProduct;
+impl_fold!(WindowProduct, 1u8, a, b => a.wrapping_mul(b); u8, u16, u32, u64);
+impl_fold!(WindowProduct, 1.0, a, b => a * b; f64, Complex<f64>);
 
 macro_rules! extremes {
     ($($t:ty),*) => {$(
-        meaning!(Largest, <$t>::MIN, a, b => a.max(b); $t);
-        meaning!(Smallest, <$t>::MAX, a, b => a.min(b); $t);
+        impl_fold!(WindowMax, <$t>::MIN, a, b => a.max(b); $t);
+        impl_fold!(WindowMin, <$t>::MAX, a, b => a.min(b); $t);
     )*};
 }
-struct Largest;
-struct Smallest;
+struct WindowMax;
+struct WindowMin;
 extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
-// Of zeros the last one counts, whatever its sign.
-meaning!(Largest, f32::NEG_INFINITY, a, b => (if a > b { a } else { b }).or_nan(a); f32, f64);
-meaning!(Smallest, f32::INFINITY, a, b => (if a < b { a } else { b }).or_nan(a); f32, f64);
+// Of two zeros the last one is the result, whatever its sign.
+impl_fold!(WindowMax, f32::NEG_INFINITY, a, b => (if a > b { a } else { b }).or_nan(a); f32, f64);
+impl_fold!(WindowMin, f32::INFINITY, a, b => (if a < b { a } else { b }).or_nan(a); f32, f64);
 
-/// How elements become lanes.
+/// How elements are converted to lanes.
 #[derive(Clone, Copy)]
-pub(crate) enum Load {
-    /// They are lanes.
+pub(crate) enum LaneLoad {
+    /// Elements are lanes.
     Same,
-    /// Each by itself.
+    /// Each element is converted.
     Convert(Convert),
-    /// Each with its place among all: the place of the first, elements, lanes.
-    Numbered(fn(usize, &[u8], &mut [u8])),
+    /// Each element is converted together with its index. The arguments are the index of the first
+    /// element, the elements, and the lanes to write.
+    WithIndex(fn(usize, &[u8], &mut [u8])),
 }
 
 /// The passes over the axes, from the last to the first.
-pub(crate) struct Plan {
+pub(crate) struct WindowPasses {
     op: &'static str,
     lane: DType,
-    folder: Folder,
+    fold_loops: FoldWindows,
     neutral: [u8; 16],
-    /// Sizes before the first axis that is folded, and behind the last one.
+    /// The number of elements of the axes before the first axis that is folded, and of those after
+    /// the last one.
     before: usize,
     after: usize,
-    axes: Vec<Axis>,
+    axes: Vec<WindowAxis>,
 }
 
-/// Lanes that a piece of the work should fit into, so that they stay in the
-/// second-level cache.
-const PIECE: usize = 1 << 15;
+/// The number of lanes in a block of the work, so that they stay in the second-level cache.
+const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
 
-/// Axes with windows of all their elements as one axis: that takes a pass less. They are folded
-/// from the first element to the last, so that there must be windows enough to do so side by side.
-fn joined(before: usize, axes: Vec<Axis>) -> Vec<Axis> {
-    let is_whole = |axis: &Axis| {
-        Axis { windows: 1, places: axis.size, stride: 1, dilation: 1, low: 0, ..*axis } == *axis
+/// Joins adjacent axes whose only window has all their elements into one axis, which saves a pass.
+/// Such a window is folded from its first element to its last, so that axes are joined only if
+/// there are enough windows to interleave.
+fn join_whole_axes(before: usize, axes: Vec<WindowAxis>) -> Vec<WindowAxis> {
+    let is_whole = |axis: &WindowAxis| {
+        WindowAxis { windows: 1, taps: axis.size, stride: 1, dilation: 1, low: 0, ..*axis } == *axis
     };
-    let mut joined: Vec<Axis> = Vec::with_capacity(axes.len());
+    let mut joined: Vec<WindowAxis> = Vec::with_capacity(axes.len());
     let mut windows = before;
     for axis in axes {
         match joined.last_mut() {
-            Some(last) if windows >= SIDE_BY_SIDE && is_whole(last) && is_whole(&axis) => {
+            Some(last) if windows >= INTERLEAVED_WINDOWS && is_whole(last) && is_whole(&axis) => {
                 last.size *= axis.size;
-                last.places = last.size;
+                last.taps = last.size;
             }
             _ => {
                 windows = windows.saturating_mul(axis.windows);
@@ -308,141 +313,149 @@ fn joined(before: usize, axes: Vec<Axis>) -> Vec<Axis> {
     joined
 }
 
-impl Plan {
+impl WindowPasses {
     pub(crate) fn new(
         op: &'static str,
-        axes: &[Axis],
+        axes: &[WindowAxis],
         lane: DType,
-        folder: Folder,
+        fold_loops: FoldWindows,
         neutral: [u8; 16],
     ) -> Self {
-        let axes: Vec<Axis> = axes.iter().map(|axis| axis.trimmed()).collect();
-        let folded = |axis: &Axis| !axis.is_trivial();
-        // Something is folded in any case: that makes a zero of -0.0 in a sum.
+        let axes: Vec<WindowAxis> = axes.iter().map(|axis| axis.trimmed()).collect();
+        let folded = |axis: &WindowAxis| !axis.is_trivial();
+        // At least one axis is folded, since a fold makes 0.0 of -0.0 in a sum.
         let last = axes.iter().rposition(folded).or_else(|| axes.len().checked_sub(1));
         let first = axes.iter().position(folded).or(last);
-        let size = |axes: &[Axis]| axes.iter().map(|axis| axis.size).product();
+        let size = |axes: &[WindowAxis]| axes.iter().map(|axis| axis.size).product();
         let (before, after, axes) = match (first, last) {
             (Some(first), Some(last)) => {
                 (size(&axes[..first]), size(&axes[last + 1..]), axes[first..=last].to_vec())
             }
             _ => {
-                let one = Axis { size: 1, windows: 1, places: 1, stride: 1, dilation: 1, low: 0 };
+                let one = WindowAxis { size: 1, windows: 1, taps: 1, stride: 1, dilation: 1, low: 0 };
                 (1, 1, vec![one])
             }
         };
-        Plan { op, lane, folder, neutral, before, after, axes: joined(before, axes) }
+        WindowPasses { op, lane, fold_loops, neutral, before, after, axes: join_whole_axes(before, axes) }
     }
 
-    /// The product of the axes before those that are folded.
+    /// The number of elements of the axes before those that are folded.
     pub(crate) fn before(&self) -> usize {
         self.before
     }
 
-    /// Picoseconds for a row of windows of the first axis.
-    fn cost(&self, load: Load, width: usize) -> Cost {
+    /// The cost of a row of windows of the first axis.
+    fn cost(&self, load: LaneLoad, width: usize) -> Cost {
         let lane = self.lane.width() as Cost;
         let product = |sizes: &mut dyn Iterator<Item = usize>| {
             sizes.fold(1, |product: Cost, size| product.saturating_mul(size as Cost))
         };
         let mut size = product(&mut self.axes.iter().map(|axis| axis.size).chain([self.after]));
-        let load = if matches!(load, Load::Same) { 5 * width as Cost } else { 100 };
+        let load = if matches!(load, LaneLoad::Same) { 5 * width as Cost } else { 100 };
         let mut total = size.saturating_mul(load);
         for axis in self.axes.iter().rev() {
             size = (size / axis.size.max(1) as Cost).saturating_mul(axis.windows as Cost);
-            let steps = if axis.is_long() { 12 } else { axis.places as Cost + 1 };
+            let steps = if axis.is_long() { 12 } else { axis.taps as Cost + 1 };
             let strided = match axis.stride {
                 2 if self.after == 1 => 2,
                 2.. if self.after == 1 => 4,
                 _ => 1,
             };
-            total = total.saturating_add(size.saturating_mul(steps).saturating_mul(lane * BYTE * strided));
+            total = total
+                .saturating_add(size.saturating_mul(steps).saturating_mul(lane * FOLD_BYTE_COST * strided));
         }
         total / self.axes[0].windows.max(1) as Cost + 1
     }
 
     /// The work of all rows.
-    pub(crate) fn work(&self, load: Load, width: usize) -> Work {
+    pub(crate) fn work(&self, load: LaneLoad, width: usize) -> Work {
         cost::work(self.before, self.cost(load, width).saturating_mul(self.axes[0].windows as Cost))
     }
 
-    /// Folds dense elements of `width` bytes, and hands the lanes to `store`.
+    /// Folds dense elements of `width` bytes, and converts the results with `store`.
     pub(crate) fn run(
         &self,
         bytes: &[u8],
         width: usize,
-        load: Load,
+        load: LaneLoad,
         store: Option<Convert>,
         out: &mut [u8],
     ) -> Result<(), Error> {
         let first = self.axes[0];
         let inner = &self.axes[1..];
-        let product = |dim: fn(&Axis) -> usize| inner.iter().map(dim).product::<usize>() * self.after;
+        let product = |dim: fn(&WindowAxis) -> usize| inner.iter().map(dim).product::<usize>() * self.after;
         let size = self.before * first.windows;
         if size * product(|axis| axis.windows) == 0 {
             return Ok(());
         }
         let elements = product(|axis| axis.size);
         let row = out.len() / size;
-        let job = Job { plan: self, bytes, width, load, store, elements, row };
+        let window_fold = WindowFold { passes: self, bytes, width, load, store, elements, row };
         let cost = self.cost(load, width);
-        // Rows that a thread takes need the elements next to them as well.
-        let apart = first.extent().saturating_mul(8 * parallel::threads()) <= first.windows * first.stride;
-        if apart {
-            return parallel::try_fill_shares(out, size, cost, |start, part| job.run(start, part));
+        // The axis can be split between threads if the elements that two of them read are few.
+        let can_split_axis =
+            first.extent().saturating_mul(8 * parallel::threads()) <= first.windows * first.stride;
+        if can_split_axis {
+            return parallel::try_fill_shares(out, size, cost, |start, part| window_fold.run(start, part));
         }
         let cost = cost.saturating_mul(first.windows as Cost);
-        parallel::try_fill_shares(out, self.before, cost, |start, part| job.run(start * first.windows, part))
+        parallel::try_fill_shares(out, self.before, cost, |start, part| {
+            window_fold.run(start * first.windows, part)
+        })
     }
 }
 
-/// A plan with what it is for.
-struct Job<'a> {
-    plan: &'a Plan,
+/// The passes over one tensor.
+struct WindowFold<'a> {
+    passes: &'a WindowPasses,
     bytes: &'a [u8],
     width: usize,
-    load: Load,
+    load: LaneLoad,
     store: Option<Convert>,
-    /// Elements of one row of the first axis, and bytes of the result's.
+    /// The number of elements in a row of the first axis, and of bytes in a row of the result.
     elements: usize,
     row: usize,
 }
 
-/// Some windows of the first axis, in some of the slabs before it.
-struct Piece {
+/// Some windows of the first axis, in some slabs; a slab is one index of the axes before it.
+struct WindowBlock {
     slabs: usize,
     /// As in `Pass`.
     rows: (usize, usize),
     windows: (usize, usize),
 }
 
-impl Job<'_> {
-    /// Folds the rows from `start` on, as many as fit `out`, piece by piece.
+impl WindowFold<'_> {
+    /// Folds the rows from `start` on that fill `out`, block by block.
     fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Error> {
-        let (first, elements) = (self.plan.axes[0], self.elements);
-        // Windows of the first axis in one piece: they are read a few elements
-        // further, which should be little next to the piece.
-        let fitting = (PIECE / elements.max(1)).saturating_sub(first.extent()) / first.stride;
-        let fitting = fitting.max((4 * first.extent()).div_ceil(first.stride)).clamp(1, first.windows);
-        let whole = (PIECE / (elements * first.size).max(1)).max(1);
+        let (first, elements) = (self.passes.axes[0], self.elements);
+        // Windows of the first axis in a block. Adjacent blocks both read the elements of the
+        // windows between them: these should be few compared with the block.
+        let windows_per_block =
+            (LANES_PER_WINDOW_BLOCK / elements.max(1)).saturating_sub(first.extent()) / first.stride;
+        let windows_per_block =
+            windows_per_block.max((4 * first.extent()).div_ceil(first.stride)).clamp(1, first.windows);
+        let slabs_per_block = (LANES_PER_WINDOW_BLOCK / (elements * first.size).max(1)).max(1);
         let mut memory = Vec::new();
         let (mut position, mut rest) = (start, out);
         while !rest.is_empty() {
             let (slab, window) = (position / first.windows, position % first.windows);
             let left = rest.len() / self.row;
-            let (slabs, windows) = if window == 0 && fitting == first.windows && left >= fitting {
-                ((left / first.windows).min(whole), first.windows)
-            } else {
-                (1, fitting.min(left).min(first.windows - window))
-            };
-            // All elements of a slab, if there may be several.
-            let part = windows < first.windows;
-            let (from, to) = if part { first.elements(window, window + windows) } else { (0, first.size) };
+            let (slabs, windows) =
+                if window == 0 && windows_per_block == first.windows && left >= windows_per_block {
+                    ((left / first.windows).min(slabs_per_block), first.windows)
+                } else {
+                    (1, windows_per_block.min(left).min(first.windows - window))
+                };
+            // A block of several slabs has all elements of each slab.
+            let is_partial = windows < first.windows;
+            let (from, to) =
+                if is_partial { first.elements(window, window + windows) } else { (0, first.size) };
             let begin = (slab * first.size + from) * elements;
             let length = ((slabs - 1) * first.size + to - from) * elements;
             let (head, tail) = rest.split_at_mut(slabs * windows * self.row);
-            let piece = Piece { slabs, rows: (to - from, from), windows: (windows, window) };
-            self.piece(&piece, begin, length, &mut memory, head)?;
+            let block = WindowBlock { slabs, rows: (to - from, from), windows: (windows, window) };
+            self.fold_block(&block, begin, length, &mut memory, head)?;
             pause();
             position += slabs * windows;
             rest = tail;
@@ -450,17 +463,17 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Folds one piece, made of so many elements; `memory` holds buffers of
-    /// the pieces before.
-    fn piece(
+    /// Folds one block, which reads `length` elements from `begin` on. `memory` holds the buffers
+    /// of earlier blocks.
+    fn fold_block(
         &self,
-        piece: &Piece,
+        block: &WindowBlock,
         begin: usize,
         length: usize,
         memory: &mut Vec<Vec<u8>>,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let Plan { op, lane, folder, neutral, ref axes, .. } = *self.plan;
+        let WindowPasses { op, lane, fold_loops, neutral, ref axes, .. } = *self.passes;
         let sized = |memory: &mut Vec<Vec<u8>>, lanes: usize| {
             let length = lanes * lane.width();
             let mut buffer = memory.pop().unwrap_or_default();
@@ -472,32 +485,32 @@ impl Job<'_> {
         };
         let bytes = &self.bytes[begin * self.width..][..length * self.width];
         let mut current = Cow::Borrowed(bytes);
-        if !matches!(self.load, Load::Same) {
+        if !matches!(self.load, LaneLoad::Same) {
             let mut buffer = sized(memory, length)?;
             match self.load {
-                Load::Same => {}
-                Load::Convert(convert) => convert(bytes, &mut buffer),
-                Load::Numbered(number) => number(begin, bytes, &mut buffer),
+                LaneLoad::Same => {}
+                LaneLoad::Convert(convert) => convert(bytes, &mut buffer),
+                LaneLoad::WithIndex(number) => number(begin, bytes, &mut buffer),
             }
             current = Cow::Owned(buffer);
         }
-        let mut after = self.plan.after;
+        let mut after = self.passes.after;
         for (index, &axis) in axes.iter().enumerate().rev() {
             if index > 0 && axis.is_trivial() {
                 after *= axis.windows;
                 continue;
             }
             let (rows, windows) =
-                if index == 0 { (piece.rows, piece.windows) } else { ((axis.size, 0), (axis.windows, 0)) };
+                if index == 0 { (block.rows, block.windows) } else { ((axis.size, 0), (axis.windows, 0)) };
             let pass = Pass { axis, rows, windows, after, neutral };
             let mut work = sized(memory, pass.workspace())?;
             if index == 0 && self.store.is_none() {
-                folder(&pass, &current, out, &mut work);
+                fold_loops(&pass, &current, out, &mut work);
             } else {
                 let between: usize = axes[1..index.max(1)].iter().map(|axis| axis.size).product();
-                let before = piece.slabs * if index == 0 { 1 } else { piece.rows.0 * between };
+                let before = block.slabs * if index == 0 { 1 } else { block.rows.0 * between };
                 let mut buffer = sized(memory, before * windows.0 * after)?;
-                folder(&pass, &current, &mut buffer, &mut work);
+                fold_loops(&pass, &current, &mut buffer, &mut work);
                 if let Cow::Owned(used) = std::mem::replace(&mut current, Cow::Owned(buffer)) {
                     memory.push(used);
                 }

@@ -1,5 +1,5 @@
-//! The elements of every window over a tensor, one window after the other:
-//! what `Nx.window_reduce/5` hands to its function.
+//! The elements of every window over a tensor, one window after the other, which
+//! `Nx.window_reduce/5` passes to its function.
 
 use crate::cost::{self, Cost};
 use crate::dtype::sub_byte;
@@ -11,34 +11,33 @@ use crate::{DType, Error};
 
 const OP: &str = "window_reduce";
 
-/// Windows over the axes of a tensor.
+/// Windows over the axes of a tensor. Lists have an entry for each axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows<'a> {
-    /// Elements of a window along each axis.
+    /// The number of elements of a window along each axis.
     pub sizes: &'a [usize],
-    /// From one window to the next.
+    /// The distance from one window to the next.
     pub strides: &'a [usize],
-    /// From one element of a window to the next.
+    /// The distance from one element of a window to the next.
     pub dilations: &'a [usize],
-    /// Elements before and after each axis; fewer than none cut some off.
+    /// The padding before and after each axis; a negative number removes elements.
     pub padding: &'a [(isize, isize)],
 }
 
-/// What an element of a window costs.
+/// The cost of copying an element of a window.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     3_000 + sub_byte::cost(&[dtype])
 }
 
-/// Writes the elements of each window in row-major order, `pad` where a window
-/// reaches past the tensor. The shape of `out` is that of the windows' places
-/// followed by that of a window.
+/// Writes the elements of each window in row-major order, and `pad` where a window reaches past the
+/// tensor. The shape of `out` is the number of windows along each axis, followed by the sizes of a
+/// window.
 ///
 /// # Errors
 ///
-/// `Error::Argument` if the windows are not given for each axis or don't fit,
-/// `Error::Shape` if `out` has another shape, `Error::UnsupportedType` if types
-/// differ.
+/// `Error::Argument` if the windows are not given for each axis or don't fit, `Error::Shape` if
+/// `out` has another shape, `Error::UnsupportedType` if types differ.
 pub fn window_elements(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -49,32 +48,32 @@ pub fn window_elements(
     let (Some(pad), true) = (pad.scalar(), pad.dtype() == input.dtype() && out.dtype == input.dtype()) else {
         return Err(Error::UnsupportedType { op: OP, dtypes: vec![input.dtype(), pad.dtype()] });
     };
-    let places = (0..shape.len())
-        .map(|axis| places(shape, axis, windows))
+    let positions = (0..shape.len())
+        .map(|axis| positions(shape, axis, windows))
         .collect::<Option<Vec<_>>>()
-        .filter(|places| windows.fit(places.len()))
+        .filter(|positions| windows.fit(positions.len()))
         .ok_or_else(|| Error::Argument {
             op: OP,
             problem: format!("{windows:?} don't go together with a tensor of {} axes", shape.len()),
         })?;
-    if !out.shape.iter().eq(places.iter().chain(windows.sizes)) {
+    if !out.shape.iter().eq(positions.iter().chain(windows.sizes)) {
         let shapes = vec![shape.to_vec(), out.shape.to_vec()];
         return Err(Error::Shape { op: OP, shapes, problem: "don't go together with the windows".into() });
     }
     let window: usize = windows.sizes.iter().product();
-    let count: usize = places.iter().product();
+    let count: usize = positions.iter().product();
     if window * count == 0 {
         return Ok(());
     }
     let strides = row_major(shape);
-    let steps: Vec<Steps> = (0..shape.len())
-        .map(|axis| Steps::new(shape[axis], places[axis], strides[axis], axis, windows))
+    let axis_offsets: Vec<WindowOffsets> = (0..shape.len())
+        .map(|axis| WindowOffsets::new(shape[axis], positions[axis], strides[axis], axis, windows))
         .collect();
     let bytes = copy::dense(OP, input)?;
-    let fill = gather_of(input.dtype());
+    let fill = copy_windows_of(input.dtype());
     out.write(OP, |out| {
         let cost = cost::work(window, cost(input.dtype()));
-        parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &steps, first, out));
+        parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &axis_offsets, first, out));
         Ok(())
     })
 }
@@ -85,79 +84,88 @@ impl Windows<'_> {
     }
 }
 
-/// How many windows fit along an axis.
-fn places(shape: &[usize], axis: usize, windows: Windows<'_>) -> Option<usize> {
+/// Returns the number of windows that fit along an axis, or `None` if none do.
+fn positions(shape: &[usize], axis: usize, windows: Windows<'_>) -> Option<usize> {
     let (low, high) = *windows.padding.get(axis)?;
     let (size, stride) = (*windows.sizes.get(axis)?, *windows.strides.get(axis)?);
     let dilation = *windows.dilations.get(axis)?;
     let padded = isize::try_from(shape[axis]).ok()?.checked_add(low)?.checked_add(high)?;
-    let reach = size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+    let span = size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
     if stride == 0 || dilation == 0 {
         return None;
     }
-    Some(usize::try_from(padded).ok()?.checked_sub(reach)? / stride + 1)
+    Some(usize::try_from(padded).ok()?.checked_sub(span)? / stride + 1)
 }
 
-/// Where the elements of the windows lie along an axis: for each place, the
-/// offset of each element of the window, or `OUTSIDE`.
-struct Steps {
+/// The offsets of the elements of all windows along an axis: for each position of a window, the
+/// offset of each of its elements, or `PADDING_OFFSET`.
+struct WindowOffsets {
     size: usize,
-    places: usize,
+    positions: usize,
     offsets: Vec<usize>,
 }
 
-const OUTSIDE: usize = usize::MAX;
+/// The offset of elements of the padding.
+const PADDING_OFFSET: usize = usize::MAX;
 
-impl Steps {
-    fn new(dim: usize, places: usize, distance: isize, axis: usize, windows: Windows<'_>) -> Self {
+impl WindowOffsets {
+    fn new(dim: usize, positions: usize, distance: isize, axis: usize, windows: Windows<'_>) -> Self {
         let (size, low) = (windows.sizes[axis], windows.padding[axis].0);
-        let offset = |place: usize, step: usize| {
-            let index = (place * windows.strides[axis] + step * windows.dilations[axis]) as isize - low;
+        let offset = |position: usize, step: usize| {
+            let index = (position * windows.strides[axis] + step * windows.dilations[axis]) as isize - low;
             let inside = (0..dim as isize).contains(&index);
-            if inside { (index * distance) as usize } else { OUTSIDE }
+            if inside { (index * distance) as usize } else { PADDING_OFFSET }
         };
-        let offsets = (0..places).flat_map(|place| (0..size).map(move |step| offset(place, step))).collect();
-        Steps { size, places, offsets }
+        let offsets =
+            (0..positions).flat_map(|position| (0..size).map(move |step| offset(position, step))).collect();
+        WindowOffsets { size, positions, offsets }
     }
 
-    fn at(&self, place: usize) -> &[usize] {
-        &self.offsets[place * self.size..(place + 1) * self.size]
+    fn at(&self, position: usize) -> &[usize] {
+        &self.offsets[position * self.size..(position + 1) * self.size]
     }
 }
 
-/// Elements, the one outside, where they are, the first window, what to fill.
-type Gather = fn(&[u8], &[u8], &[Steps], usize, &mut [u8]);
+/// Copies windows. The arguments are the elements, the padding element, the offsets for each axis,
+/// the number of the first window, and the bytes to fill.
+type CopyWindows = fn(&[u8], &[u8], &[WindowOffsets], usize, &mut [u8]);
 
-fn gather_of(dtype: DType) -> Gather {
+fn copy_windows_of(dtype: DType) -> CopyWindows {
     match dtype.width() {
-        1 => gather::<1>,
-        2 => gather::<2>,
-        4 => gather::<4>,
-        8 => gather::<8>,
-        _ => gather::<16>,
+        1 => copy_windows::<1>,
+        2 => copy_windows::<2>,
+        4 => copy_windows::<4>,
+        8 => copy_windows::<8>,
+        _ => copy_windows::<16>,
     }
 }
 
-fn gather<const N: usize>(bytes: &[u8], pad: &[u8], steps: &[Steps], first: usize, out: &mut [u8]) {
+fn copy_windows<const N: usize>(
+    bytes: &[u8],
+    pad: &[u8],
+    axis_offsets: &[WindowOffsets],
+    first: usize,
+    out: &mut [u8],
+) {
     let (elements, pad) = (bytes.as_chunks::<N>().0, pad.as_chunks::<N>().0[0]);
     let out = out.as_chunks_mut::<N>().0;
-    let Some((last, outer)) = steps.split_last() else {
+    let Some((last, outer)) = axis_offsets.split_last() else {
         out.fill(elements[0]);
         return;
     };
-    let window: usize = steps.iter().map(|steps| steps.size).product();
+    let window: usize = axis_offsets.iter().map(|axis_offsets| axis_offsets.size).product();
     for (number, out) in out.chunks_exact_mut(window).enumerate() {
         let mut rest = first + number;
-        let inner = last.at(rest % last.places);
-        rest /= last.places;
-        // Of the other axes, the last first.
+        let inner = last.at(rest % last.positions);
+        rest /= last.positions;
+        // The offsets for the other axes, the last axis first.
         let rows: Vec<&[usize]> = outer
             .iter()
             .rev()
-            .map(|steps| {
-                let place = rest % steps.places;
-                rest /= steps.places;
-                steps.at(place)
+            .map(|axis_offsets| {
+                let position = rest % axis_offsets.positions;
+                rest /= axis_offsets.positions;
+                axis_offsets.at(position)
             })
             .collect();
         for (row, out) in out.chunks_exact_mut(last.size).enumerate() {
@@ -165,13 +173,13 @@ fn gather<const N: usize>(bytes: &[u8], pad: &[u8], steps: &[Steps], first: usiz
             let start = rows.iter().try_fold(0, |start, offsets| {
                 let offset = offsets[rest % offsets.len()];
                 rest /= offsets.len();
-                (offset != OUTSIDE).then(|| start + offset)
+                (offset != PADDING_OFFSET).then(|| start + offset)
             });
             match start {
                 None => out.fill(pad),
                 Some(start) => {
                     for (slot, &offset) in out.iter_mut().zip(inner) {
-                        *slot = if offset == OUTSIDE { pad } else { elements[start + offset] };
+                        *slot = if offset == PADDING_OFFSET { pad } else { elements[start + offset] };
                     }
                 }
             }

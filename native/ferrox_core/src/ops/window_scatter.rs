@@ -1,14 +1,13 @@
-//! Scatters a value for each window to the place of its largest or smallest
-//! element.
+//! Scatters a value for each window to the index of its largest or smallest element.
 //!
-//! The semantics of `Nx.BinaryBackend`: of equal elements the last one is
-//! chosen, NaN is never chosen but where a window starts with it, and padding,
-//! which holds the initial value, is chosen like an element and its value
-//! dropped. Elements are compared exactly, in whatever types; values that meet
-//! are added up in order, in 64 bits, and rounded once.
+//! The semantics are those of `Nx.BinaryBackend`: of equal elements the last one is chosen; NaN is
+//! only chosen if a window starts with it; padding has the initial value and is chosen like an
+//! element, but then the window's value is dropped. Elements are compared exactly, for every
+//! combination of types. Values for the same element are added in order, in 64 bits, and rounded
+//! once.
 //!
-//! Choosing is a fold of windows too: lanes hold an integer that orders as the
-//! element does, followed by the element's place, and the greatest one wins.
+//! Choosing is a fold of windows too: a lane holds an integer with the order of the elements,
+//! followed by the index of the element, and the result is the maximum.
 
 use crate::cost::{self, Cost, Work};
 use crate::dtype::{Class, Element, Exact, Lane};
@@ -19,10 +18,10 @@ use crate::exec::memory::{filled, scratch};
 use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::exec::window::{self, Axis};
+use crate::exec::window::{self, WindowAxis};
 use crate::layout::row_major;
 use crate::ops::cast;
-use crate::ops::window::{Load, Plan, Windows, check_shape};
+use crate::ops::window::{LaneLoad, SlidingWindows, WindowPasses, check_shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
@@ -36,10 +35,10 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Both.
+    /// Both choices.
     pub const ALL: &'static [Choice] = &[Choice::Max, Choice::Min];
 
-    /// The operation's name.
+    /// The name of the operation.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,45 +48,54 @@ impl Choice {
     }
 }
 
-/// As wide as the lanes are.
-const LANE: DType = DType::C128;
+/// A type as wide as the lanes, which are i128.
+const SCATTER_LANE_DTYPE: DType = DType::C128;
 
-/// Marks a window whose value is dropped; and the lane of NaN.
-const NOWHERE: u64 = u64::MAX;
-const NONE: i128 = i128::MIN;
+/// The index that marks a window whose value is dropped.
+const DROPPED_INDEX: u64 = u64::MAX;
+/// The lane of NaN and of padding, which is less than that of any other element.
+const NO_ELEMENT_LANE: i128 = i128::MIN;
 
-/// Finding the place of a window, and adding its value.
-const PLACE: Cost = 5_000;
-const ADD: Cost = 2_000;
+/// The cost of finding the index that a window's value is added to.
+const RESOLVE_COST: Cost = 5_000;
+/// The cost of adding the value of a window.
+const SCATTER_ADD_COST: Cost = 2_000;
 
-/// The work of a scatter over a shape; none where windows don't fit.
+/// Returns the work of a scatter over a shape; 0 if the windows don't fit.
 #[must_use]
-pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: Windows<'_>) -> Work {
+pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindows<'_>) -> Work {
     let Ok(axes) = windows.axes(choice.name(), shape) else { return 0 };
     let size =
-        |dim: fn(&Axis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
-    let plan = Plan::new(choice.name(), &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
-    let load = Load::Numbered(number::<u8, false>);
-    plan.work(load, dtype.width())
-        .saturating_add(cost::work(size(|axis| axis.windows), PLACE + ADD))
-        .saturating_add(cost::work(size(|axis| axis.size), ADD))
+        |dim: fn(&WindowAxis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
+    let passes = WindowPasses::new(
+        choice.name(),
+        &axes,
+        SCATTER_LANE_DTYPE,
+        window::fold::<i128, MaxLane>,
+        NO_ELEMENT_LANE.store(),
+    );
+    let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
+    passes
+        .work(load, dtype.width())
+        .saturating_add(cost::work(size(|axis| axis.windows), RESOLVE_COST + SCATTER_ADD_COST))
+        .saturating_add(cost::work(size(|axis| axis.size), SCATTER_ADD_COST))
 }
 
-/// Adds each element of `source` to where its window of `input` has its
-/// extreme, `init` being everywhere before. `out` has the shape of `input`.
+/// Adds each element of `source` to the element of the result where its window of `input` has its
+/// maximum or minimum; the result starts as `init` everywhere. `out` has the shape of `input`.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for complex numbers or integers made of floats,
-/// `Error::Shape` or `Error::Argument` for windows that don't fit, and
-/// `Error::TooLarge` if there is no memory for an intermediate result.
+/// `Error::UnsupportedType` for complex numbers or integers made of floats, `Error::Shape` or
+/// `Error::Argument` for windows that don't fit, and `Error::TooLarge` if there is no memory for an
+/// intermediate result.
 pub fn window_scatter(
     choice: Choice,
     out: Output<'_>,
     input: &Tensor<'_>,
     source: &Tensor<'_>,
     init: &Tensor<'_>,
-    windows: Windows<'_>,
+    windows: SlidingWindows<'_>,
 ) -> Result<(), Error> {
     let op = choice.name();
     let dtypes = [input.dtype(), source.dtype(), init.dtype()];
@@ -107,15 +115,21 @@ pub fn window_scatter(
         return Err(Error::Argument { op, problem });
     };
     let elements = copy::dense(op, input)?;
-    let plan = Plan::new(op, &axes, LANE, window::fold::<i128, Greatest>, NONE.store());
+    let passes = WindowPasses::new(
+        op,
+        &axes,
+        SCATTER_LANE_DTYPE,
+        window::fold::<i128, MaxLane>,
+        NO_ELEMENT_LANE.store(),
+    );
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
-    let number = match choice {
-        Choice::Max => dispatch!(real input.dtype(), T => number::<T, false>, else => return Ok(())),
-        Choice::Min => dispatch!(real input.dtype(), T => number::<T, true>, else => return Ok(())),
+    let indexed_lanes = match choice {
+        Choice::Max => dispatch!(real input.dtype(), T => indexed_lanes::<T, false>, else => return Ok(())),
+        Choice::Min => dispatch!(real input.dtype(), T => indexed_lanes::<T, true>, else => return Ok(())),
     };
-    plan.run(&elements, input.dtype().width(), Load::Numbered(number), None, &mut chosen)?;
-    let resolve = Resolve {
+    passes.run(&elements, input.dtype().width(), LaneLoad::WithIndex(indexed_lanes), None, &mut chosen)?;
+    let resolver = WindowResolver {
         axes: &axes,
         strides: row_major(input.shape()).iter().map(|&stride| stride as usize).collect(),
         elements: &elements,
@@ -124,9 +138,9 @@ pub fn window_scatter(
         width: input.dtype().width(),
         smallest: choice == Choice::Min,
     };
-    let mut places = scratch(op, DType::U64, source.shape(), count * 8)?;
-    parallel::fill(&mut places, count, PLACE, |start, part| {
-        dispatch!(real input.dtype(), T => resolve.run::<T>(start, &chosen[start * 16..], part), else => {});
+    let mut indices = scratch(op, DType::U64, source.shape(), count * 8)?;
+    parallel::fill(&mut indices, count, RESOLVE_COST, |start, part| {
+        dispatch!(real input.dtype(), T => resolver.run::<T>(start, &chosen[start * 16..], part), else => {});
     });
     drop(chosen);
 
@@ -134,20 +148,20 @@ pub fn window_scatter(
     let source = cast::elements(op, source, lane)?;
     let start = u64::view(&cast::elements(op, init, lane)?)[0];
     let mut total = filled(op, lane, out.shape, input.size(), start)?;
-    // Windows of different slabs meet no element in common.
-    let slabs = plan.before().max(1);
+    // Windows of different slabs have no element in common.
+    let slabs = passes.before().max(1);
     let (size, count) = (input.size() / slabs, count / slabs);
     if size > 0 {
-        parallel::fill(total.as_flattened_mut(), slabs, ADD * count as Cost, |start, part| {
+        parallel::fill(total.as_flattened_mut(), slabs, SCATTER_ADD_COST * count as Cost, |start, part| {
             for (slab, part) in part.chunks_mut(size * 8).enumerate() {
                 let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
-                let places = &u64::view(&places)[range.clone()];
+                let indices = &u64::view(&indices)[range.clone()];
                 let source = &u64::view(&source)[range];
                 match lane {
-                    DType::U64 => add::<u64>(places, source, slab * size, part),
-                    _ => add::<f64>(places, source, slab * size, part),
+                    DType::U64 => add_values::<u64>(indices, source, slab * size, part),
+                    _ => add_values::<f64>(indices, source, slab * size, part),
                 }
-                cooperative_yield::after(cost::work(count, ADD));
+                cooperative_yield::after(cost::work(count, SCATTER_ADD_COST));
             }
         });
     }
@@ -166,11 +180,11 @@ fn exact(dtype: DType, element: &[u8]) -> Exact {
     Exact::load(bytes)
 }
 
-struct Greatest;
-impl Fold<i128> for Greatest {
+struct MaxLane;
+impl Fold<i128> for MaxLane {
     #[inline(always)]
     fn start() -> i128 {
-        NONE
+        NO_ELEMENT_LANE
     }
     #[inline(always)]
     fn fold(accumulated: i128, next: i128) -> i128 {
@@ -178,14 +192,14 @@ impl Fold<i128> for Greatest {
     }
 }
 
-/// An integer that orders as the element does; none for NaN.
+/// Returns an integer with the order of the elements, or `None` for NaN.
 #[inline(always)]
 fn key<T: Element>(element: T) -> Option<i64> {
     match T::CLASS {
         Class::Integer if T::SIGNED => Some(element.to_i64()),
         Class::Integer => Some(element.to_i64() ^ i64::MIN),
         Class::Float | Class::Complex => {
-            // A sum, so that both zeros are the same one.
+            // The addition makes 0.0 of -0.0: the two are equal.
             let value = element.to_f64() + 0.0;
             let bits = value.to_bits().cast_signed();
             if value.is_nan() { None } else { Some(bits ^ (bits >> 63 & i64::MAX)) }
@@ -193,38 +207,38 @@ fn key<T: Element>(element: T) -> Option<i64> {
     }
 }
 
-/// Elements as lanes: the key, reversed if the smallest is wanted, above the
-/// place, which is counted from one.
-fn number<T: Element, const SMALLEST: bool>(first: usize, elements: &[u8], lanes: &mut [u8]) {
-    vectorize(Number::<T, SMALLEST> { first, elements, lanes, kind: std::marker::PhantomData });
+/// Converts elements to lanes: the key, inverted if the smallest element is chosen, in the high
+/// bits, and the index plus one in the low bits.
+fn indexed_lanes<T: Element, const SMALLEST: bool>(first: usize, elements: &[u8], lanes: &mut [u8]) {
+    vectorize(IndexedLanesLoop::<T, SMALLEST> { first, elements, lanes, kind: std::marker::PhantomData });
 }
 
-struct Number<'a, T, const SMALLEST: bool> {
+struct IndexedLanesLoop<'a, T, const SMALLEST: bool> {
     first: usize,
     elements: &'a [u8],
     lanes: &'a mut [u8],
     kind: std::marker::PhantomData<T>,
 }
 
-impl<T: Element, const SMALLEST: bool> Vectorized for Number<'_, T, SMALLEST> {
+impl<T: Element, const SMALLEST: bool> Vectorized for IndexedLanesLoop<'_, T, SMALLEST> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let elements = T::view(self.elements).iter();
-        for ((place, &x), lane) in (self.first + 1..).zip(elements).zip(i128::view_mut(self.lanes)) {
-            let numbered = match key(T::load(x)) {
-                Some(key) => i128::from(if SMALLEST { !key } else { key }) << 64 | place as i128,
-                None => NONE,
+        for ((index, &x), lane) in (self.first + 1..).zip(elements).zip(i128::view_mut(self.lanes)) {
+            let indexed_lane = match key(T::load(x)) {
+                Some(key) => i128::from(if SMALLEST { !key } else { key }) << 64 | index as i128,
+                None => NO_ELEMENT_LANE,
             };
-            *lane = numbered.store();
+            *lane = indexed_lane.store();
         }
     }
 }
 
-/// Where the value of a window goes, given its greatest element.
-struct Resolve<'a> {
-    axes: &'a [Axis],
+/// Finds the index that the value of a window is added to, given the window's greatest lane.
+struct WindowResolver<'a> {
+    axes: &'a [WindowAxis],
     strides: Vec<usize>,
     elements: &'a [u8],
     init: Exact,
@@ -233,16 +247,16 @@ struct Resolve<'a> {
     smallest: bool,
 }
 
-impl Resolve<'_> {
-    fn run<T: Element>(&self, start: usize, chosen: &[u8], places: &mut [u8]) {
+impl WindowResolver<'_> {
+    fn run<T: Element>(&self, start: usize, chosen: &[u8], indices: &mut [u8]) {
         let mut position = vec![0; self.axes.len()];
         let mut rest = start;
         for (axis, slot) in self.axes.iter().zip(&mut position).rev() {
             *slot = rest % axis.windows;
             rest /= axis.windows;
         }
-        for (place, &lane) in u64::view_mut(places).iter_mut().zip(i128::view(chosen)) {
-            *place = self.place::<T>(&position, i128::load(lane)).store();
+        for (index, &lane) in u64::view_mut(indices).iter_mut().zip(i128::view(chosen)) {
+            *index = self.chosen_index::<T>(&position, i128::load(lane)).store();
             for (axis, slot) in self.axes.iter().zip(&mut position).rev() {
                 *slot += 1;
                 if *slot < axis.windows {
@@ -253,20 +267,22 @@ impl Resolve<'_> {
         }
     }
 
-    /// The place of the element that a window chooses.
-    fn place<T: Element>(&self, window: &[usize], lane: i128) -> u64 {
+    /// Returns the index of the element that a window chooses.
+    fn chosen_index<T: Element>(&self, window: &[usize], lane: i128) -> u64 {
         let starts =
             || self.axes.iter().zip(window).map(|(axis, &window)| (window * axis.stride) as isize - axis.low);
         let (mut low, mut high) = (false, false);
         for (axis, start) in self.axes.iter().zip(starts()) {
             low |= start < 0;
-            high |= start + axis.places as isize > axis.size as isize;
+            high |= start + axis.taps as isize > axis.size as isize;
         }
-        let nowhere = |chosen: bool| if chosen { NOWHERE } else { (lane as u64).wrapping_sub(1) };
+        let index_unless = |padding_is_chosen: bool| {
+            if padding_is_chosen { DROPPED_INDEX } else { (lane as u64).wrapping_sub(1) }
+        };
         if low {
-            // It starts with padding.
+            // The window starts with padding.
             if self.init.is_nan() {
-                return NOWHERE;
+                return DROPPED_INDEX;
             }
         } else if T::CLASS != Class::Integer
             && starts().zip(self.axes).all(|(s, axis)| s < axis.size as isize)
@@ -277,64 +293,65 @@ impl Resolve<'_> {
                 return first as u64;
             }
         }
-        if lane == NONE {
-            return NOWHERE;
+        if lane == NO_ELEMENT_LANE {
+            return DROPPED_INDEX;
         }
         if !low && !high || self.init.is_nan() {
-            return nowhere(false);
+            return index_unless(false);
         }
-        // Padding against the greatest element.
-        let place = (lane as u64 - 1) as usize;
-        let element = self.value(place);
+        // The padding is compared with the greatest element.
+        let index = (lane as u64 - 1) as usize;
+        let element = self.value(index);
         let (element, init) = if self.smallest { (self.init, element) } else { (element, self.init) };
         if element != init {
-            return nowhere(element < init);
+            return index_unless(element < init);
         }
-        // The last of equal ones: all that is behind the elements, or before
-        // the last axis that starts with padding.
+        // Of equal ones the last is chosen. Padding after the elements is last. Padding before them
+        // follows the element unless that is the last one of the window on every axis before the
+        // last axis that starts with padding.
         if high {
-            return NOWHERE;
+            return DROPPED_INDEX;
         }
         let last = starts().rposition(|start| start < 0).unwrap_or(0);
         let mut within = self.axes.iter().zip(starts()).zip(&self.strides).take(last);
         let ends = within.all(|((axis, start), &stride)| {
-            let index = place / stride % axis.size;
-            start + axis.places as isize - 1 == index as isize
+            let axis_index = index / stride % axis.size;
+            start + axis.taps as isize - 1 == axis_index as isize
         });
-        nowhere(!ends)
+        index_unless(!ends)
     }
 
-    fn value(&self, place: usize) -> Exact {
+    fn value(&self, index: usize) -> Exact {
         let mut bytes = [0; 16];
         if let Some(convert) = self.exact {
-            convert(&self.elements[place * self.width..][..self.width], &mut bytes);
+            convert(&self.elements[index * self.width..][..self.width], &mut bytes);
         }
         Exact::load(bytes)
     }
 }
 
-/// A lane that values are added up in.
-trait Total: Lane<Bytes = [u8; 8]> {
+/// A lane type that values are added in.
+trait ScatterTotal: Lane<Bytes = [u8; 8]> {
     fn plus(self, other: Self) -> Self;
 }
-impl Total for u64 {
+impl ScatterTotal for u64 {
     fn plus(self, other: Self) -> Self {
         self.wrapping_add(other)
     }
 }
-impl Total for f64 {
+impl ScatterTotal for f64 {
     fn plus(self, other: Self) -> Self {
         self + other
     }
 }
 
-/// Adds values to their places, counted from `first`.
-fn add<T: Total>(places: &[[u8; 8]], source: &[[u8; 8]], first: usize, total: &mut [u8]) {
+/// Adds values to the totals at their indices; `first` is the index of the first total.
+fn add_values<T: ScatterTotal>(indices: &[[u8; 8]], source: &[[u8; 8]], first: usize, total: &mut [u8]) {
     let total = T::view_mut(total);
-    for (&place, &value) in places.iter().zip(source) {
-        let place = u64::load(place);
-        if place != NOWHERE {
-            let slot = &mut total[place as usize - first];
+    for (&index, &value) in indices.iter().zip(source) {
+        let index = u64::load(index);
+        if index != DROPPED_INDEX {
+            let slot = &mut total[index as usize - first];
             *slot = T::load(*slot).plus(T::load(value)).store();
         }
     }

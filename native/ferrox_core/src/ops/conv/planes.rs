@@ -1,38 +1,39 @@
 //! Convolutions without patches.
 //!
-//! Problem: patches are as many times larger than the input as the kernel has places, and
-//! laying them out takes as long as multiplying them with a few filters. Technique: where the
-//! input is padded, and its elements are sorted by what they leave when divided by the stride,
-//! the elements that a place of the kernel meets at successive positions lie side by side, at a
-//! distance that only the place decides. Only at the end of a line do they run into the next:
-//! there, sums are made that are not written.
+//! Problem: patches are larger than the input by the number of taps (elements of the kernel), and
+//! copying them takes as long as multiplying them by a few filters. Technique: the input is copied
+//! into padded planes. A plane holds the elements whose index leaves one remainder when divided by
+//! the stride, so that the elements that a tap reads at successive positions are adjacent, and
+//! start at an offset that depends only on the tap. The product (`exec/gemm/indirect.rs`) reads its
+//! right side at a table of these offsets. Limit: the end of a row of positions is followed by the
+//! start of the next padded row; the sums of these columns are computed but not written.
 
 use std::borrow::Cow;
 
-use super::{Job, OP, Sizes};
+use super::{Convolution, OP, Sizes};
 use crate::cost::{self, Cost};
 use crate::exec::convert::conversion;
 use crate::exec::gemm::indirect;
 use crate::exec::gemm::indirect::{Kernel, PANEL_ROW_MULTIPLE, Panel, PanelFloat, columns};
-use crate::exec::im2col::{Axis, Patches, count_up};
+use crate::exec::im2col::{ConvAxis, Patches, advance_index};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
 use crate::{DType, Error};
 
-/// What an element costs that is padded.
-const PADDED: Cost = 500;
+/// The cost of writing an element of a padded plane.
+const PADDED_ELEMENT_COST: Cost = 500;
 
-/// Rows of a part at most: the sums of a few columns of each take memory.
-const ROWS: usize = 512;
+/// The most rows of the result in a task, whose partial sums of a few columns are kept in memory.
+const MAX_CONV_ROWS_PER_TASK: usize = 512;
 
-impl Job<'_> {
-    /// An image, all groups of its channels, at a time.
-    pub(super) fn by_planes(&self, planes: &Planes, out: &mut [u8]) -> Result<(), Error> {
+impl Convolution<'_> {
+    /// Convolves one image at a time, with all groups of its channels.
+    pub(super) fn convolve_planes(&self, planes: &Planes, out: &mut [u8]) -> Result<(), Error> {
         let Sizes { batch, filters, channels, feature_groups, batch_groups, .. } = self.sizes;
         let (positions, depth, lane) = (self.sizes.positions(), self.sizes.depth(), self.lane);
         let rows = filters / batch_groups;
         let store = conversion(lane, self.dtype);
-        let one = |index: usize, out: &mut [u8], alone: bool| {
+        let convolve_image = |index: usize, out: &mut [u8], alone: bool| {
             let (batch, group) = (index / batch_groups, index % batch_groups);
             let mut image = self.patches(batch, group);
             image.channels.0 = channels * feature_groups;
@@ -53,62 +54,63 @@ impl Job<'_> {
         if images >= 2 * parallel::threads() && parallel::pays(images, cost) {
             return parallel::try_fill(out, images, cost, |first, out| {
                 let mut images = out.chunks_exact_mut(length).enumerate();
-                images.try_for_each(|(i, out)| one(first + i, out, true))
+                images.try_for_each(|(i, out)| convolve_image(first + i, out, true))
             });
         }
-        out.chunks_exact_mut(length).enumerate().try_for_each(|(i, out)| one(i, out, false))
+        out.chunks_exact_mut(length).enumerate().try_for_each(|(i, out)| convolve_image(i, out, false))
     }
 }
 
-/// How the padded input of a convolution lies.
+/// The layout of the padded input of a convolution.
 #[derive(Debug)]
 pub(super) struct Planes {
     kernel: Kernel,
-    /// The axes as those of a convolution that pads: its places are the rests of a division by
-    /// the stride, and make a plane each.
-    axes: Vec<Axis>,
-    /// Planes of a channel, and elements of a plane.
+    /// The axes of a convolution that copies the input into planes: its taps are the remainders of
+    /// a division by the stride, and each gives a plane.
+    axes: Vec<ConvAxis>,
+    /// The number of planes of a channel, and the number of elements of a plane.
     planes: usize,
     size: usize,
-    /// Channels of a filter, and from one to the next.
+    /// The number of channels of a filter, and the distance from one channel to the next.
     channels: usize,
-    channel: usize,
-    /// Where the elements of each channel and place of a filter begin.
+    channel_stride: usize,
+    /// For each channel and tap of a filter, the offset of the first element it reads.
     steps: Vec<usize>,
-    /// Which elements of each vector are at a position.
+    /// For each vector, a bit mask of the elements that are at a position.
     lanes: Vec<u16>,
-    /// Whether the input is its own plane.
+    /// Whether the input needs no padding or division into planes, and is read where it is.
     in_place: bool,
 }
 
 impl Planes {
-    /// For filters of so many channels, which are some distance apart in memory; `None` where
-    /// there are no instructions for it, or most sums would not be written.
-    pub(super) fn new<T: PanelFloat>(axes: &[Axis], channels: usize, distance: isize) -> Option<Self> {
+    /// Plans planes for filters of `channels` channels, which are `distance` apart in memory.
+    /// Returns `None` where the processor lacks the instructions, or where most sums would be
+    /// discarded.
+    pub(super) fn new<T: PanelFloat>(axes: &[ConvAxis], channels: usize, distance: isize) -> Option<Self> {
         let kernel = Kernel::of::<T>()?;
         let vector = kernel.vector;
         let mut dense = 1;
         let mut in_place = true;
         for axis in axes.iter().rev() {
-            let Axis { size, positions, places, stride, input_dilation, low, step, .. } = *axis;
-            in_place &= (places, stride, input_dilation, low) == (1, 1, 1, 0) && positions == size;
-            in_place &= step == dense || size == 1;
+            let ConvAxis { size, positions, taps, stride, input_dilation, low, memory_stride, .. } = *axis;
+            in_place &= (taps, stride, input_dilation, low) == (1, 1, 1, 0) && positions == size;
+            in_place &= memory_stride == dense || size == 1;
             dense *= size as isize;
         }
         in_place &= distance >= dense;
-        let padded = |axis: &Axis| {
-            let extent = (axis.places - 1) * axis.kernel_dilation;
+        let padded = |axis: &ConvAxis| {
+            let extent = (axis.taps - 1) * axis.kernel_dilation;
             let positions = axis.positions + extent / axis.stride;
-            Axis { positions, places: axis.stride.min(extent + 1), kernel_dilation: 1, ..*axis }
+            ConvAxis { positions, taps: axis.stride.min(extent + 1), kernel_dilation: 1, ..*axis }
         };
-        let planes: Vec<Axis> = axes.iter().map(padded).collect();
-        let product = |dim: fn(&Axis) -> usize| {
+        let planes: Vec<ConvAxis> = axes.iter().map(padded).collect();
+        let product = |dim: fn(&ConvAxis) -> usize| {
             planes.iter().map(dim).try_fold(1, |product: usize, dim| product.checked_mul(dim))
         };
-        let (count, size) = (product(|axis| axis.places)?, product(|axis| axis.positions)?);
-        let channel = if in_place { distance.cast_unsigned() } else { count.checked_mul(size)? };
+        let (count, size) = (product(|axis| axis.taps)?, product(|axis| axis.positions)?);
+        let channel_stride = if in_place { distance.cast_unsigned() } else { count.checked_mul(size)? };
         let positions: usize = axes.iter().map(|axis| axis.positions).product();
-        // The last position, and those of the lines before.
+        // The index of the last position in a padded plane.
         let last = axes
             .iter()
             .zip(&planes)
@@ -119,9 +121,10 @@ impl Planes {
         }
         let mut lanes = vec![0; vectors];
         let length = axes.last().map_or(1, |axis| axis.positions);
-        let mut line = vec![0; axes.len()];
+        let mut row_index = vec![0; axes.len()];
         for _ in 0..positions / length {
-            let mut from = line.iter().zip(&planes).fold(0, |from, (i, padded)| from * padded.positions + i);
+            let mut from =
+                row_index.iter().zip(&planes).fold(0, |from, (i, padded)| from * padded.positions + i);
             let end = from + length;
             while from < end {
                 let (number, first) = (from / vector, from % vector);
@@ -130,30 +133,40 @@ impl Planes {
                 from += count;
             }
             let outer = axes.len().saturating_sub(1);
-            count_up(&axes[..outer], |axis| axis.positions, &mut line[..outer]);
+            advance_index(&axes[..outer], |axis| axis.positions, &mut row_index[..outer]);
         }
-        let places: usize = axes.iter().map(|axis| axis.places).product();
-        let mut steps = Vec::with_capacity(channels * places);
-        let mut place = vec![0; axes.len()];
-        for _ in 0..places {
+        let taps: usize = axes.iter().map(|axis| axis.taps).product();
+        let mut steps = Vec::with_capacity(channels * taps);
+        let mut tap = vec![0; axes.len()];
+        for _ in 0..taps {
             let (mut plane, mut start) = (0, 0);
-            for ((axis, padded), place) in axes.iter().zip(&planes).zip(&place) {
-                let at = place * axis.kernel_dilation;
-                plane = plane * padded.places + at % axis.stride;
+            for ((axis, padded), tap) in axes.iter().zip(&planes).zip(&tap) {
+                let at = tap * axis.kernel_dilation;
+                plane = plane * padded.taps + at % axis.stride;
                 start = start * padded.positions + at / axis.stride;
             }
             steps.push(plane * size + start);
-            count_up(axes, |axis| axis.places, &mut place);
+            advance_index(axes, |axis| axis.taps, &mut tap);
         }
         for c in 1..channels {
-            steps.extend_from_within(..places);
-            steps[c * places..].iter_mut().for_each(|step| *step += c * channel);
+            steps.extend_from_within(..taps);
+            steps[c * taps..].iter_mut().for_each(|memory_stride| *memory_stride += c * channel_stride);
         }
-        Some(Planes { kernel, axes: planes, planes: count, size, channels, channel, steps, lanes, in_place })
+        Some(Planes {
+            kernel,
+            axes: planes,
+            planes: count,
+            size,
+            channels,
+            channel_stride,
+            steps,
+            lanes,
+            in_place,
+        })
     }
 
-    /// Convolves one image, of the channels of all groups, with the filters of each group: the
-    /// rows of the result.
+    /// Convolves one image, with the channels of all groups, with the filters of each group. `out`
+    /// is a dense matrix with a row for each filter.
     pub(super) fn convolve<T: PanelFloat>(
         &self,
         (image, dtype): (&Patches<'_>, DType),
@@ -169,17 +182,19 @@ impl Planes {
         let mut rows: Vec<&mut [T::Bytes]> = T::view_mut(out).chunks_exact_mut(positions).collect();
         let each = rows.len() / groups;
         let (size, cost) = (rows.len() * positions, indirect::cost(size_of::<T>(), depth));
-        let aim = parallel::parts(cost::work(size, cost), alone);
+        let target_parts = parallel::parts(cost::work(size, cost), alone);
         let strips = self.lanes.len().div_ceil(self.kernel.strip);
-        let width = strips.div_ceil(aim) * self.kernel.strip;
-        let height =
-            each.div_ceil(aim.div_ceil(strips * groups)).next_multiple_of(PANEL_ROW_MULTIPLE).min(ROWS);
+        let width = strips.div_ceil(target_parts) * self.kernel.strip;
+        let height = each
+            .div_ceil(target_parts.div_ceil(strips * groups))
+            .next_multiple_of(PANEL_ROW_MULTIPLE)
+            .min(MAX_CONV_ROWS_PER_TASK);
         let mut parts = Vec::new();
         for (group, rows) in rows.chunks_mut(each).enumerate() {
             for (block, rows) in rows.chunks_mut(height).enumerate() {
                 let left = &filters[(group * each + block * height) * depth..];
                 for section in &sections {
-                    let right = &section.right[group * section.group..];
+                    let right = &section.right[group * section.group_stride..];
                     for (i, lanes) in section.lanes.chunks(width).enumerate() {
                         let count = columns(lanes);
                         let mut out = Vec::with_capacity(rows.len());
@@ -204,59 +219,60 @@ impl Planes {
         })
     }
 
-    /// The padded image, in one section or two.
+    /// Returns the padded image, in one section or two.
     fn sections<'a, T: PanelFloat>(
         &'a self,
         (image, dtype): (&Patches<'a>, DType),
         memory: &'a mut Vec<u8>,
         alone: bool,
     ) -> Result<Vec<Section<'a, T>>, Error> {
-        let Planes { kernel: Kernel { vector, .. }, size, channel, ref lanes, ref steps, .. } = *self;
+        let Planes { kernel: Kernel { vector, .. }, size, channel_stride, ref lanes, ref steps, .. } = *self;
         let (channels, width) = (image.channels.0, size_of::<T>());
         let sized = |rows: usize, columns: usize, more: usize| {
             let length =
                 rows.checked_mul(columns).and_then(|size| size.checked_add(more)?.checked_mul(width));
             scratch(OP, dtype, &[rows, columns], length.unwrap_or(usize::MAX))
         };
-        let group = self.channels * channel;
+        let group_stride = self.channels * channel_stride;
         if !self.in_place {
             let rows = channels * self.planes;
             // The last vector reaches beyond the last plane.
             *memory = sized(rows, size, vector)?;
             let patches = Patches { axes: &self.axes, ..*image };
-            let pad = |first: usize, part: &mut [u8]| patches.by_place(width, first, (0, size), part);
+            let pad = |first: usize, part: &mut [u8]| patches.by_tap(width, first, (0, size), part);
             let padded = &mut memory[..rows * size * width];
             if alone {
                 pad(0, padded);
             } else {
-                parallel::fill(padded, rows, PADDED * size as Cost, pad);
+                parallel::fill(padded, rows, PADDED_ELEMENT_COST * size as Cost, pad);
             }
-            return Ok(vec![Section { lanes, steps: steps.into(), right: T::view(memory), group }]);
+            return Ok(vec![Section { lanes, steps: steps.into(), right: T::view(memory), group_stride }]);
         }
         let right = &T::view(image.bytes)[image.offset..];
         let whole = size / vector;
         let (lanes, rest) = lanes.split_at(whole);
-        let mut sections = vec![Section { lanes, steps: steps.into(), right, group }];
+        let mut sections = vec![Section { lanes, steps: steps.into(), right, group_stride }];
         if !rest.is_empty() {
-            // A vector that not all of the channels fill.
+            // The last vector of each channel is incomplete: it is copied, and filled up with
+            // zeros.
             *memory = sized(channels, vector, 0)?;
-            let from = right[whole * vector..].chunks(channel);
+            let from = right[whole * vector..].chunks(channel_stride);
             for (slots, from) in T::view_mut(memory).chunks_exact_mut(vector).zip(from) {
                 slots[..size % vector].copy_from_slice(&from[..size % vector]);
             }
             let steps: Vec<usize> = (0..self.channels).map(|channel| channel * vector).collect();
-            let group = self.channels * vector;
-            sections.push(Section { lanes: rest, steps: steps.into(), right: T::view(memory), group });
+            let group_stride = self.channels * vector;
+            sections.push(Section { lanes: rest, steps: steps.into(), right: T::view(memory), group_stride });
         }
         Ok(sections)
     }
 }
 
-/// Some columns of the right side.
+/// Some columns of the right side of the product.
 struct Section<'a, T: PanelFloat> {
     lanes: &'a [u16],
     steps: Cow<'a, [usize]>,
     right: &'a [T::Bytes],
-    /// From one group to the next.
-    group: usize,
+    /// The distance from one group of channels to the next.
+    group_stride: usize,
 }
