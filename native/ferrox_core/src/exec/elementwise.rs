@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use crate::Fault;
 use crate::exec::memory::streaming_stores;
-use crate::exec::simd::LINE;
+use crate::exec::simd::CACHE_LINE_BYTES;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Cost;
 use crate::layout::{self, Layout, Strides};
@@ -446,7 +446,7 @@ thread_local! {
 
 /// The first `length` bytes of some memory, at a multiple of a line from its start.
 fn take<'b>(memory: &mut &'b mut [u8], length: usize) -> &'b mut [u8] {
-    let (taken, rest) = std::mem::take(memory).split_at_mut(length.next_multiple_of(LINE));
+    let (taken, rest) = std::mem::take(memory).split_at_mut(length.next_multiple_of(CACHE_LINE_BYTES));
     *memory = rest;
     &mut taken[..length]
 }
@@ -492,12 +492,13 @@ impl<'a> Plan<'a> {
     fn run(&self, start: usize, out: &mut [u8]) -> Result<(), Fault> {
         let result = self.store.map_or(0, |store| TILE * store.lane);
         let needed = self.sources.iter().flat_map(Self::needs).chain([result]);
-        let length = needed.map(|length| length.next_multiple_of(LINE)).sum::<usize>() + LINE;
+        let length =
+            needed.map(|length| length.next_multiple_of(CACHE_LINE_BYTES)).sum::<usize>() + CACHE_LINE_BYTES;
         let mut kept = KEPT.take();
         if kept.len() < length {
             kept.resize(length, 0);
         }
-        let first = kept.as_ptr().align_offset(LINE).min(LINE);
+        let first = kept.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
         let result = self.run_in(&mut kept[first..], start, out);
         KEPT.set(kept);
         result

@@ -13,7 +13,7 @@ use super::compare::{self, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqu
 use crate::dtype::convert::{Compute, Exact};
 use crate::dtype::{Element, Lane, convert, sub_byte};
 use crate::exec::elementwise::{self, Conversion, FEW_BYTES, Input, Kernel, Narrow, Operand, Target};
-use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize, vector_cost};
 use crate::exec::threads::parallel::{BYTE, Cost};
 use crate::ops::math::{complex, f32_loops, f64_glibc};
 use crate::ops::plan::{Direct, Table};
@@ -223,7 +223,7 @@ fn float(op: BinaryOp, out: DType, left: &Tensor<'_>, right: &Tensor<'_>) -> Opt
         _ if matches!(op, Pow | Atan2) && single(left) && single(right) => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
         // A remainder of values of f32 is one, and comes from faster loops in f64.
-        _ if op == Remainder && single(left) && single(right) && simd::fuses() => DType::F64,
+        _ if op == Remainder && single(left) && single(right) && simd::has_fma() => DType::F64,
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
@@ -307,8 +307,8 @@ pub fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Pow | Atan2 => 10_000,
         Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
-        Multiply if out.is_complex() => by_vectors(100),
-        Divide if out.is_complex() => by_vectors(400),
+        Multiply if out.is_complex() => vector_cost(100),
+        Divide if out.is_complex() => vector_cost(400),
         _ => 0,
     };
     base + BYTE * bytes + if converts { 50 * width } else { 0 } + sub_byte::cost(&[left, right, out])
@@ -605,7 +605,7 @@ where
     let used = out.len() / size_of::<f32>();
     if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
         tile::<DivideShort, T>(out, operands)
-    } else if simd::fuses() {
+    } else if simd::has_fma() {
         tile::<round_to_odd::Quotient, T>(out, operands)
     } else {
         tile::<round_to_odd::QuotientUnfused, T>(out, operands)

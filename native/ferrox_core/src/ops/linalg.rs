@@ -32,7 +32,7 @@ use self::scalar::{Precision, Scalar};
 use crate::dtype::convert::conversion;
 use crate::error::ShapeDisplay;
 use crate::exec::gemm::blocked::{Update, multiply};
-use crate::exec::simd::by_vectors;
+use crate::exec::simd::vector_cost;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::{Cost, Work};
 use crate::ops::cast::elements;
@@ -44,7 +44,7 @@ const FEW: usize = 8;
 
 /// Picoseconds of a multiplication and an addition in a factorization. (`linalg`.)
 fn step() -> Cost {
-    by_vectors(16)
+    vector_cost(16)
 }
 
 /// Picoseconds of an element that is only copied, converted and divided.

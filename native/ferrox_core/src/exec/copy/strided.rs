@@ -48,7 +48,7 @@ pub fn arrange(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     if unit == 1 {
         return parallel::fill(out, size, FAR_COST, |start, part| gather(width, bytes, &layout, start, part));
     }
-    let together = (simd::LINE / width).max(1);
+    let together = (simd::CACHE_LINE_BYTES / width).max(1);
     parallel::fill_together(
         out,
         size / unit,

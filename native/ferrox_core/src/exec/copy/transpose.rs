@@ -6,7 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd;
-use crate::exec::simd::{Avx2, Avx512, InstructionSet, LINE, Lanes, Vectorized, dispatch};
+use crate::exec::simd::{Avx2, Avx512, CACHE_LINE_BYTES, InstructionSet, IntVector, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::parallel::Cost;
@@ -56,7 +56,7 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
     let (rows, columns) = plane.shape;
     let (high, across) = (HIGH / N, ACROSS / N);
     // Rows of the strip don't begin at one place of the cache.
-    let padded = across.min(columns) + LINE / N;
+    let padded = across.min(columns) + CACHE_LINE_BYTES / N;
     let mut strip = Vec::new();
     if rows * columns * N <= DIRECT || strip.try_reserve_exact(high * padded).is_err() {
         turn(source, plane, out, pitch);
@@ -112,8 +112,8 @@ fn turn_by<S: InstructionSet, const N: usize, const FOURS: usize, const EIGHTS: 
     pitch: usize,
 ) -> bool
 where
-    u32: Lanes<S, Bytes = [u8; 4]>,
-    u64: Lanes<S, Bytes = [u8; 8]>,
+    u32: IntVector<S, Bytes = [u8; 4]>,
+    u64: IntVector<S, Bytes = [u8; 8]>,
 {
     if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
         set.run(Turned::<S, u32, FOURS> { set, source, plane, out, pitch });
@@ -250,7 +250,7 @@ fn swap<const GROUP: usize>(words: &mut [[u64; WORDS]; GROUP], by: usize, shift:
 
 /// Turns a plane in squares of vectors.
 #[cfg(target_arch = "x86_64")]
-struct Turned<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
+struct Turned<'a, S: InstructionSet, K: IntVector<S>, const LANES: usize> {
     set: S,
     source: &'a [K::Bytes],
     plane: Plane,
@@ -259,7 +259,7 @@ struct Turned<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for Turned<'_, S, K, LANES> {
+impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> Vectorized for Turned<'_, S, K, LANES> {
     type Output = ();
 
     #[inline(always)]
@@ -283,17 +283,17 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for Turned<'
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Turned<'_, S, K, LANES> {
+impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> Turned<'_, S, K, LANES> {
     #[inline(always)]
     fn square(&mut self, top: usize, left: usize, (high, across): (usize, usize)) {
         let Plane { first, column, .. } = self.plane;
         let first = first + top as isize + left as isize * column;
-        let mut v = [K::splat(self.set, K::LAST); LANES];
+        let mut v = [K::splat(self.set, K::LARGEST); LANES];
         for (i, v) in v.iter_mut().enumerate() {
             let place = first + i.min(across - 1) as isize * column;
             *v = K::read(self.set, &self.source[place as usize..][..high]);
         }
-        simd_quicksort::turn::<S, K, LANES>(self.set, &mut v);
+        simd_quicksort::transpose::<S, K, LANES>(self.set, &mut v);
         let out = &mut self.out[top * self.pitch + left..];
         for (i, &v) in v.iter().enumerate() {
             if i < high {
@@ -332,7 +332,7 @@ impl Vectorized for TurnedBytes<'_> {
             for top in (0..rows).step_by(high) {
                 let top = top.min(rows - high);
                 let first = plane.first + top as isize + left as isize * plane.column;
-                let turned = simd::turn_bytes(wide, |i| {
+                let turned = simd::transpose_bytes(wide, |i| {
                     let place = first + i as isize * plane.column;
                     &source[place as usize..][..high]
                 });

@@ -14,14 +14,14 @@ use gemm_common::Parallelism;
 use num_complex::Complex;
 
 use crate::exec::memory::recycling_allocator::filled;
-use crate::exec::simd::{self, LINE};
+use crate::exec::simd::{self, CACHE_LINE_BYTES};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel::{BYTE, Cost, Work};
 use crate::exec::threads::{cooperative_yield, parallel};
 
 /// What a multiplication and addition of so many bytes costs.
 pub(in crate::exec) fn float_cost(width: usize) -> Cost {
-    simd::by_vectors(10) * width as Cost / 4
+    simd::vector_cost(10) * width as Cost / 4
 }
 
 /// A number that blocks hold.
@@ -143,7 +143,7 @@ impl<T: Number> Operands<T> {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
         let threads = if alone { 1 } else { parallel::sharers(m * n, cost) };
-        let grid = Grid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
+        let grid = Grid::new([m, n], CACHE_LINE_BYTES / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {

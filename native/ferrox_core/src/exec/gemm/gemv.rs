@@ -16,7 +16,7 @@ use crate::dtype::Lane;
 use crate::exec::gemm::in_order;
 use crate::exec::gemm::in_order::{Ring, STEPS};
 use crate::exec::memory::recycling_allocator::filled;
-use crate::exec::reduce::fold::{STRIPES, by_halves, from_memory};
+use crate::exec::reduce::fold::{STRIPES, fold_halves, through_memory};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Cost;
@@ -243,8 +243,8 @@ fn fold_together<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
             }
         }
     }
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(from_memory(sums)) {
-        *slot = with_rest::<T, S, STRIPES>(by_halves(stripes, S::add), row, vector);
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(through_memory(sums)) {
+        *slot = with_rest::<T, S, STRIPES>(fold_halves(stripes, S::add), row, vector);
     }
 }
 

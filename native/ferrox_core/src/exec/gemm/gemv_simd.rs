@@ -9,14 +9,14 @@ use std::ops::Range;
 
 use crate::exec::gemm::gemv::with_rest;
 use crate::exec::gemm::in_order::Ring;
-use crate::exec::reduce::fold::{STRIPES, by_halves};
-use crate::exec::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
+use crate::exec::reduce::fold::{STRIPES, fold_halves};
+use crate::exec::simd::{FloatVector, InstructionSet, MulAddVector, Vectorized, prefetch_ahead};
 
 /// Multiplies those rows, `stride` elements apart, for which this pays: which they are. A chunk of
 /// stripes is `VECTORS` of so many `LANES`, and so many `ROWS` are multiplied side by side.
 pub fn multiply<
     S: InstructionSet,
-    T: Fused<S> + Ring,
+    T: FloatVector<S> + Ring,
     const LANES: usize,
     const VECTORS: usize,
     const ROWS: usize,
@@ -27,7 +27,7 @@ pub fn multiply<
     vector: &[T::Bytes],
     out: &mut [T::Bytes],
 ) -> Range<usize> {
-    const { assert!(VECTORS * LANES == STRIPES && LANES == <T as Products<S>>::LANES) };
+    const { assert!(VECTORS * LANES == STRIPES && LANES == <T as MulAddVector<S>>::LANES) };
     const NONE: Range<usize> = 0..0;
     // What a vector takes: a line, or half of one.
     let line = LANES * size_of::<T>();
@@ -51,8 +51,14 @@ pub fn multiply<
     rows
 }
 
-struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTORS: usize, const ROWS: usize>
-{
+struct Lines<
+    'a,
+    S: InstructionSet,
+    T: FloatVector<S>,
+    const LANES: usize,
+    const VECTORS: usize,
+    const ROWS: usize,
+> {
     set: S,
     /// Elements from the beginning of a line to the first of each row.
     past: usize,
@@ -65,7 +71,7 @@ struct Lines<'a, S: InstructionSet, T: Fused<S>, const LANES: usize, const VECTO
     out: &'a mut [T::Bytes],
 }
 
-impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
+impl<S: InstructionSet, T: FloatVector<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
     Vectorized for Lines<'_, S, T, LANES, VECTORS, ROWS>
 {
     type Output = ();
@@ -76,7 +82,7 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
         let lines = vector.len() / STRIPES * VECTORS;
         let ends = [T::read(set, &ends[0]), T::read(set, &ends[1])];
         let before = (1_u16 << past) - 1;
-        let zero = <T as Products<S>>::splat(set, T::ZERO);
+        let zero = <T as MulAddVector<S>>::splat(set, T::ZERO);
         let middle = &vector[LANES - past..].as_chunks::<LANES>().0[..lines - 1];
         for (group, out) in out.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
             let mut rows = [matrix; ROWS];
@@ -102,10 +108,10 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                     if line + v < middle.len() {
                         let factor = T::read(set, &middle[line + v]);
                         for i in 0..ROWS {
-                            read_ahead(&inner[i][line + v]);
+                            prefetch_ahead(&inner[i][line + v]);
                             let element = T::read(set, &inner[i][line + v]);
                             let sum = &mut sums[i][(v + 1) % VECTORS];
-                            *sum = <T as Products<S>>::add_product(set, *sum, element, factor);
+                            *sum = <T as MulAddVector<S>>::add_product(set, *sum, element, factor);
                         }
                     }
                 }
@@ -116,9 +122,13 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                 sums[i][0] = T::add_product_where(set, before, sums[i][0], last, ends[1]);
                 // Whose order is the same wherever among them the first stripe is.
                 let mut lanes = [T::ZERO; LANES];
-                <T as Products<S>>::store(set, by_halves(sums[i], |a, b| T::sum(set, a, b)), &mut lanes);
+                <T as MulAddVector<S>>::store(
+                    set,
+                    fold_halves(sums[i], |a, b| T::sum(set, a, b)),
+                    &mut lanes,
+                );
                 let row = &rows[i][past..][..vector.len()];
-                out[i] = with_rest::<T, T, STRIPES>(by_halves(lanes, Ring::add), row, vector);
+                out[i] = with_rest::<T, T, STRIPES>(fold_halves(lanes, Ring::add), row, vector);
             }
         }
     }

@@ -11,8 +11,8 @@
 
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
-use crate::exec::simd::{Avx512, Fused, InstructionSet, Products};
-use crate::exec::simd::{Vectorized, by_vectors, dispatch, fuses};
+use crate::exec::simd::{Avx512, FloatVector, InstructionSet, MulAddVector};
+use crate::exec::simd::{Vectorized, dispatch, has_fma, vector_cost};
 use crate::exec::threads::parallel::Cost;
 
 /// Rows and vectors of columns whose sums are in registers: of 32 with 64 bytes, or of 16 with 32.
@@ -57,9 +57,13 @@ impl Kernel {
     pub fn of<T: Panels>() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Avx512::detect() {
-            return Some(Kernel { vector: <T as Products<Avx512>>::LANES, strip: WIDE[1], wide: Some(wide) });
+            return Some(Kernel {
+                vector: <T as MulAddVector<Avx512>>::LANES,
+                strip: WIDE[1],
+                wide: Some(wide),
+            });
         }
-        fuses().then_some(Kernel {
+        has_fma().then_some(Kernel {
             vector: T::NARROW,
             strip: NARROW[1],
             #[cfg(target_arch = "x86_64")]
@@ -81,14 +85,14 @@ impl Kernel {
 #[must_use]
 pub fn cost(width: usize, products: usize) -> Cost {
     // By the bytes.
-    by_vectors(3).saturating_mul(products.saturating_mul(width) as Cost)
+    vector_cost(3).saturating_mul(products.saturating_mul(width) as Cost)
 }
 
 /// What a processor with vectors of 64 bytes can do more.
 #[cfg(target_arch = "x86_64")]
-pub trait Best: Fused<Avx512> {}
+pub trait Best: FloatVector<Avx512> {}
 #[cfg(target_arch = "x86_64")]
-impl<T: Fused<Avx512>> Best for T {}
+impl<T: FloatVector<Avx512>> Best for T {}
 #[cfg(not(target_arch = "x86_64"))]
 use Lane as Best;
 
@@ -139,7 +143,7 @@ trait Arms<T: Lane>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Panels> Arms<T> for Avx512 {
-    const LANES: usize = <T as Products<Avx512>>::LANES;
+    const LANES: usize = <T as MulAddVector<Avx512>>::LANES;
     type Vector = T::Vector;
     #[inline(always)]
     fn splat(self, value: T) -> T::Vector {
@@ -151,11 +155,11 @@ impl<T: Panels> Arms<T> for Avx512 {
     }
     #[inline(always)]
     fn load(self, from: &[T]) -> T::Vector {
-        <T as Products<Avx512>>::load(self, from)
+        <T as MulAddVector<Avx512>>::load(self, from)
     }
     #[inline(always)]
     fn store(self, vector: T::Vector, to: &mut [T]) {
-        <T as Products<Avx512>>::store(self, vector, to);
+        <T as MulAddVector<Avx512>>::store(self, vector, to);
     }
     #[inline(always)]
     fn add_product(self, sum: T::Vector, a: T::Vector, b: T::Vector) -> T::Vector {

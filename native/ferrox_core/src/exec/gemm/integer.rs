@@ -7,7 +7,7 @@
 
 use crate::dtype::Lane;
 use crate::exec::gemm::in_order::ordered_cost;
-use crate::exec::simd::{Avx2, Avx512, InstructionSet, Products, Vectorized};
+use crate::exec::simd::{Avx2, Avx512, InstructionSet, MulAddVector, Vectorized};
 use crate::exec::threads::cooperative_yield;
 use crate::exec::threads::parallel::work;
 
@@ -22,7 +22,7 @@ const DEPTH: usize = 256;
 /// An element, and what its products are added up in.
 pub trait Tiled: Lane {
     /// As wide or wider.
-    type Sum: Products<Avx512> + Products<Avx2>;
+    type Sum: MulAddVector<Avx512> + MulAddVector<Avx2>;
     /// The same value.
     fn widen(self) -> Self::Sum;
     /// Its low bits, where it is wider.
@@ -76,7 +76,7 @@ struct Product<'a, S, T: Tiled, const R: usize, const V: usize> {
 
 impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Product<'_, S, T, R, V>
 where
-    T::Sum: Products<S>,
+    T::Sum: MulAddVector<S>,
 {
     fn multiply(self) -> bool {
         let pays = self.out.len() >= R * self.n;
@@ -89,14 +89,14 @@ where
 
 impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized for Product<'_, S, T, R, V>
 where
-    T::Sum: Products<S>,
+    T::Sum: MulAddVector<S>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let Product { set, k, n, left, right, out } = self;
-        let lanes = V * <T::Sum as Products<S>>::LANES;
+        let lanes = V * <T::Sum as MulAddVector<S>>::LANES;
         let all_rows = out.len() / n;
         let mut strip = Vec::with_capacity(k.min(DEPTH) * lanes);
         for column in (0..n).step_by(lanes) {
@@ -147,20 +147,20 @@ impl<S: InstructionSet> Tile<S> {
         strip: &[T::Sum],
         out: &mut [T::Bytes],
     ) where
-        T::Sum: Products<S>,
+        T::Sum: MulAddVector<S>,
     {
         let &Tile { set, k, n, width, starts } = self;
-        let vector = <T::Sum as Products<S>>::LANES;
+        let vector = <T::Sum as MulAddVector<S>>::LANES;
         let lanes = V * vector;
         let steps = strip.len() / lanes;
         let mut values = [T::Sum::default(); 32];
-        let zero = <T::Sum as Products<S>>::splat(set, T::Sum::default());
+        let zero = <T::Sum as MulAddVector<S>>::splat(set, T::Sum::default());
         let mut sums = [[zero; V]; R];
         if !starts {
             for row in 0..R {
                 widen::<T>(lanes, &out[row * n..][..width], &mut values);
                 for i in 0..V {
-                    sums[row][i] = <T::Sum as Products<S>>::load(set, &values[i * vector..]);
+                    sums[row][i] = <T::Sum as MulAddVector<S>>::load(set, &values[i * vector..]);
                 }
             }
         }
@@ -168,19 +168,19 @@ impl<S: InstructionSet> Tile<S> {
         for (step, right) in strip.chunks_exact(lanes).enumerate() {
             let mut vectors = [zero; V];
             for i in 0..V {
-                vectors[i] = <T::Sum as Products<S>>::load(set, &right[i * vector..]);
+                vectors[i] = <T::Sum as MulAddVector<S>>::load(set, &right[i * vector..]);
             }
             for row in 0..R {
-                let factor = <T::Sum as Products<S>>::splat(set, T::load(rows[row][step]).widen());
+                let factor = <T::Sum as MulAddVector<S>>::splat(set, T::load(rows[row][step]).widen());
                 for i in 0..V {
                     sums[row][i] =
-                        <T::Sum as Products<S>>::add_product(set, sums[row][i], factor, vectors[i]);
+                        <T::Sum as MulAddVector<S>>::add_product(set, sums[row][i], factor, vectors[i]);
                 }
             }
         }
         for row in 0..R {
             for i in 0..V {
-                <T::Sum as Products<S>>::store(set, sums[row][i], &mut values[i * vector..]);
+                <T::Sum as MulAddVector<S>>::store(set, sums[row][i], &mut values[i * vector..]);
             }
             narrow::<T>(lanes, &values, &mut out[row * n..][..width]);
         }

@@ -13,7 +13,7 @@ use crate::exec::gemm::gemv::ROWS;
 use crate::exec::gemm::in_order::{Matrix, STEPS, Target};
 use crate::exec::gemm::{gemv, in_order};
 use crate::exec::memory::recycling_allocator::filled;
-use crate::exec::simd::{LINE, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Cost;
 
@@ -58,11 +58,11 @@ impl Narrow<'_> {
 /// If there is no memory for a few rows.
 pub fn rows(matrix: Narrow<'_>, vector: &[u8], out: &mut [u8], alone: bool) -> Result<(), TryReserveError> {
     // Rows that begin with a line are read faster.
-    let (length, apart) = (vector.len(), vector.len().next_multiple_of(LINE));
+    let (length, apart) = (vector.len(), vector.len().next_multiple_of(CACHE_LINE_BYTES));
     let together = (TOGETHER * WIDTH / apart).max(1).next_multiple_of(ROWS);
     parallel::try_fill(out, out.len() / WIDTH, cost(vector, alone), |first, out| {
-        let mut memory = filled(together * apart + LINE, 0)?;
-        let start = memory.as_ptr().align_offset(LINE).min(LINE);
+        let mut memory = filled(together * apart + CACHE_LINE_BYTES, 0)?;
+        let start = memory.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
         let buffer = &mut memory[start..][..together * apart];
         for (group, out) in out.chunks_mut(together * WIDTH).enumerate() {
             let first = first + group * together;

@@ -11,7 +11,7 @@ use crate::exec::gemm::in_order::ordered;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd;
 use crate::exec::simd::{
-    Aligned, Avx512, Fused, InstructionSet, Lanes, Part, Products, Vectorized, dispatch,
+    Aligned, AsF64Vector, Avx512, FloatVector, InstructionSet, IntVector, MulAddVector, Vectorized, dispatch,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
@@ -27,10 +27,10 @@ const MANY_VECTORS: usize = 8;
 const LANES: usize = 8;
 
 #[cfg(not(target_arch = "x86_64"))]
-use Lane as Part;
+use Lane as AsF64Vector;
 
 /// Floats that are multiplied in f64.
-pub trait Small: Part {
+pub trait Small: AsF64Vector {
     /// Whether their products are exact in f64, so that it doesn't matter whether these are
     /// rounded before they are added.
     const EXACT: bool;
@@ -86,25 +86,25 @@ trait Arms<T: Small>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Small> Arms<T> for Avx512 {
-    type Vector = <f64 as Products<Avx512>>::Vector;
+    type Vector = <f64 as MulAddVector<Avx512>>::Vector;
     #[inline(always)]
     fn splat(self, value: f64) -> Self::Vector {
-        <f64 as Products<Avx512>>::splat(self, value)
+        <f64 as MulAddVector<Avx512>>::splat(self, value)
     }
     #[inline(always)]
     fn read(self, from: &[T::Bytes]) -> Self::Vector {
-        T::read_part(self, from)
+        T::load_first(self, from)
     }
     #[inline(always)]
     fn write(self, vector: Self::Vector, to: &mut [T::Bytes]) {
-        T::write_part(self, vector, to);
+        T::store_first(self, vector, to);
     }
     #[inline(always)]
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
         if T::EXACT {
-            <f64 as Fused<Avx512>>::add_fused(self, sum, a, b)
+            <f64 as FloatVector<Avx512>>::add_fused(self, sum, a, b)
         } else {
-            <f64 as Products<Avx512>>::add_product(self, sum, a, b)
+            <f64 as MulAddVector<Avx512>>::add_product(self, sum, a, b)
         }
     }
 }
@@ -275,7 +275,7 @@ impl Vectorized for InOrder<'_> {
             for (i, slot) in rows.iter_mut().enumerate() {
                 *slot = &matrix[(row + i) * k..][..k];
             }
-            let mut sums = <f64 as Products<Avx512>>::splat(wide, 0.0);
+            let mut sums = <f64 as MulAddVector<Avx512>>::splat(wide, 0.0);
             for (i, factors) in chunks.iter().enumerate() {
                 let columns = columns_of(wide, &rows, i * LANES, LANES);
                 for j in 0..LANES {
@@ -290,7 +290,7 @@ impl Vectorized for InOrder<'_> {
                     }
                 }
             }
-            f64::write_part(wide, sums, &mut out[row..][..LANES]);
+            f64::store_first(wide, sums, &mut out[row..][..LANES]);
         }
     }
 }
@@ -303,12 +303,12 @@ fn columns_of(
     rows: &[&[[u8; 8]]; LANES],
     first: usize,
     count: usize,
-) -> [<u64 as Lanes<Avx512>>::Vector; LANES] {
-    let mut words = [<u64 as Lanes<Avx512>>::splat(wide, 0); LANES];
+) -> [<u64 as IntVector<Avx512>>::Vector; LANES] {
+    let mut words = [<u64 as IntVector<Avx512>>::splat(wide, 0); LANES];
     for i in 0..LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    simd_quicksort::turn::<Avx512, u64, LANES>(wide, &mut words);
+    simd_quicksort::transpose::<Avx512, u64, LANES>(wide, &mut words);
     words
 }
 
@@ -316,12 +316,12 @@ fn columns_of(
 #[inline(always)]
 fn add_column(
     wide: Avx512,
-    sums: <f64 as Products<Avx512>>::Vector,
-    column: <u64 as Lanes<Avx512>>::Vector,
+    sums: <f64 as MulAddVector<Avx512>>::Vector,
+    column: <u64 as IntVector<Avx512>>::Vector,
     factor: [u8; 8],
-) -> <f64 as Products<Avx512>>::Vector {
-    let factor = <f64 as Products<Avx512>>::splat(wide, f64::from_ne_bytes(factor));
-    <f64 as Products<Avx512>>::add_product(wide, sums, simd::floats(wide, column), factor)
+) -> <f64 as MulAddVector<Avx512>>::Vector {
+    let factor = <f64 as MulAddVector<Avx512>>::splat(wide, f64::from_ne_bytes(factor));
+    <f64 as MulAddVector<Avx512>>::add_product(wide, sums, simd::bitcast_to_f64(wide, column), factor)
 }
 
 /// `multiply` with a matrix of one column: each row of `k` in stripes, which are added up in a

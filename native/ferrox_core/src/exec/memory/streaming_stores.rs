@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
-use crate::exec::simd::LINE;
+use crate::exec::simd::CACHE_LINE_BYTES;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Cost;
 
@@ -36,10 +36,10 @@ pub fn lead<'a>(streams: impl IntoIterator<Item = (&'a [u8], usize)>) -> usize {
     let (mut widest, mut bytes) = (0, 0);
     for (stream, width) in streams {
         if width > widest {
-            (widest, bytes) = (width, stream.as_ptr().align_offset(LINE));
+            (widest, bytes) = (width, stream.as_ptr().align_offset(CACHE_LINE_BYTES));
         }
     }
-    if bytes < LINE && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
+    if bytes < CACHE_LINE_BYTES && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
 }
 
 /// `parallel::try_fill` for elements that may be computed in any parts, `lead` of them first.
@@ -72,7 +72,7 @@ fn tiles<E>(
     width: usize,
     mut fill: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let start = out.as_ptr().align_offset(LINE).min(out.len());
+    let start = out.as_ptr().align_offset(CACHE_LINE_BYTES).min(out.len());
     if !cfg!(target_arch = "x86_64") || !start.is_multiple_of(width) || !TILE.is_multiple_of(width) {
         return fill(0, out);
     }
@@ -139,8 +139,8 @@ mod tests {
             for (start, length) in [(0, 3 * TILE), (16, TILE + 16), (1, 5000), (48, 16), (0, 0), (60, 20_004)]
             {
                 let elements = length / width;
-                let mut memory = vec![0xff; start + elements * width + LINE];
-                let first = memory.as_ptr().align_offset(LINE) + start;
+                let mut memory = vec![0xff; start + elements * width + CACHE_LINE_BYTES];
+                let first = memory.as_ptr().align_offset(CACHE_LINE_BYTES) + start;
                 let count = elements.min((memory.len() - first) / width);
                 let out = &mut memory[first..first + count * width];
                 let done: Result<(), ()> = tiles(out, width, |at, tile| {

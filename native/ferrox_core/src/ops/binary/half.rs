@@ -98,7 +98,7 @@ impl Round for u8 {
 mod wide {
     use super::*;
     use crate::dtype::minifloat::F16;
-    use crate::exec::simd::{Avx2, Avx512, HALVES, Halves, Singles, Vectorized, Widened};
+    use crate::exec::simd::{Avx2, Avx512, F32VectorOps, HALF_LANES, HalfVector, Vectorized, WidenToF32};
 
     macro_rules! kernels {
         ($($name:ident, $Set:ty, $Half:ty;)*) => {$(
@@ -114,7 +114,7 @@ mod wide {
         bf16_v3, Avx2, BF16;
     }
 
-    fn vectors<S: Singles, H: Widened<S>, F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) {
+    fn vectors<S: F32VectorOps, H: WidenToF32<S>, F: OnSingles>(out: &mut [u8], operands: &[Operand<'_>]) {
         let [left, right] = operands else { unreachable!("two operands") };
         let (left, right) = (Source::new(left), Source::new(right));
         let Some(set) = S::detect() else { unreachable!("`kernel` has asked for the level") };
@@ -123,20 +123,24 @@ mod wide {
 
     /// An operation on vectors of f32.
     pub trait OnSingles: 'static {
-        type Out<S: Singles, H: Widened<S>>: Stored<S, H>;
-        fn apply<S: Singles, H: Widened<S>>(set: S, left: S::Vector, right: S::Vector) -> Self::Out<S, H>;
+        type Out<S: F32VectorOps, H: WidenToF32<S>>: Stored<S, H>;
+        fn apply<S: F32VectorOps, H: WidenToF32<S>>(
+            set: S,
+            left: S::Vector,
+            right: S::Vector,
+        ) -> Self::Out<S, H>;
     }
 
     /// What an operation gives: numbers, or truth values.
-    pub struct Numbers<S: Singles>(S::Vector);
-    pub struct Truths<S: Singles>(S::Mask);
+    pub struct Numbers<S: F32VectorOps>(S::Vector);
+    pub struct Truths<S: F32VectorOps>(S::Mask);
 
     macro_rules! on_singles {
         ($($Op:ident($set:ident, $a:ident, $b:ident): $Out:ident => $body:expr;)*) => {$(
             impl OnSingles for $Op {
-                type Out<S: Singles, H: Widened<S>> = $Out<S>;
+                type Out<S: F32VectorOps, H: WidenToF32<S>> = $Out<S>;
                 #[inline(always)]
-                fn apply<S: Singles, H: Widened<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
+                fn apply<S: F32VectorOps, H: WidenToF32<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
                     $Out($body)
                 }
             }
@@ -147,8 +151,8 @@ mod wide {
         Subtract(set, a, b): Numbers => set.subtract(a, b);
         Multiply(set, a, b): Numbers => set.multiply(a, b);
         Divide(set, a, b): Numbers => set.divide(a, b);
-        Min(set, a, b): Numbers => set.choose(set.either(set.less(b, a), set.not_equal(b, b)), b, a);
-        Max(set, a, b): Numbers => set.choose(set.either(set.less(a, b), set.not_equal(b, b)), b, a);
+        Min(set, a, b): Numbers => set.select(set.or(set.less(b, a), set.not_equal(b, b)), b, a);
+        Max(set, a, b): Numbers => set.select(set.or(set.less(a, b), set.not_equal(b, b)), b, a);
         Equal(set, a, b): Truths => set.equal(a, b);
         NotEqual(set, a, b): Truths => set.not_equal(a, b);
         Greater(set, a, b): Truths => set.less(b, a);
@@ -158,41 +162,41 @@ mod wide {
     }
 
     /// What an operation on `H` gives, as it is stored.
-    pub trait Stored<S: Singles, H: Widened<S>> {
+    pub trait Stored<S: F32VectorOps, H: WidenToF32<S>> {
         type Bytes: Copy;
         fn view(out: &mut [u8]) -> &mut [Self::Bytes];
-        fn store(self, set: S) -> [Self::Bytes; HALVES];
+        fn store(self, set: S) -> [Self::Bytes; HALF_LANES];
     }
 
-    impl<S: Singles, H: Widened<S>> Stored<S, H> for Numbers<S> {
+    impl<S: F32VectorOps, H: WidenToF32<S>> Stored<S, H> for Numbers<S> {
         type Bytes = [u8; 2];
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [[u8; 2]] {
             F16::view_mut(out)
         }
         #[inline(always)]
-        fn store(self, set: S) -> Halves {
+        fn store(self, set: S) -> HalfVector {
             H::round(set, self.0)
         }
     }
 
-    impl<S: Singles, H: Widened<S>> Stored<S, H> for Truths<S> {
+    impl<S: F32VectorOps, H: WidenToF32<S>> Stored<S, H> for Truths<S> {
         type Bytes = u8;
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [u8] {
             out
         }
         #[inline(always)]
-        fn store(self, set: S) -> [u8; HALVES] {
-            H::truths(set, self.0)
+        fn store(self, set: S) -> [u8; HALF_LANES] {
+            H::mask_to_bytes(set, self.0)
         }
     }
 
     /// An operand as vectors and what is left; a scalar is one vector, again and again.
     struct Source<'a> {
-        vectors: &'a [Halves],
+        vectors: &'a [HalfVector],
         rest: &'a [[u8; 2]],
-        scalar: Option<Halves>,
+        scalar: Option<HalfVector>,
     }
 
     impl<'a> Source<'a> {
@@ -203,14 +207,14 @@ mod wide {
                     Source { vectors, rest, scalar: None }
                 }
                 Operand::Scalar(bytes) => {
-                    Source { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALVES]) }
+                    Source { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALF_LANES]) }
                 }
             }
         }
 
         /// The vectors, and by how many to go on after one.
         #[inline(always)]
-        fn vectors(&self) -> (&[Halves], usize) {
+        fn vectors(&self) -> (&[HalfVector], usize) {
             match &self.scalar {
                 None => (self.vectors, 1),
                 Some(scalar) => (std::slice::from_ref(scalar), 0),
@@ -219,9 +223,9 @@ mod wide {
 
         /// The `count` elements after so many vectors, and zeros.
         #[inline(always)]
-        fn rest(&self, vectors: usize, count: usize) -> Halves {
+        fn rest(&self, vectors: usize, count: usize) -> HalfVector {
             self.scalar.unwrap_or_else(|| {
-                let mut last = [[0; 2]; HALVES];
+                let mut last = [[0; 2]; HALF_LANES];
                 let from = self.vectors.get(vectors).map_or(self.rest, |vector| &vector[..]);
                 last[..count].copy_from_slice(&from[..count]);
                 last
@@ -229,7 +233,7 @@ mod wide {
         }
     }
 
-    type Results<S, H, F> = [<<F as OnSingles>::Out<S, H> as Stored<S, H>>::Bytes; HALVES];
+    type Results<S, H, F> = [<<F as OnSingles>::Out<S, H> as Stored<S, H>>::Bytes; HALF_LANES];
 
     struct HalfLoop<'a, S, H, F> {
         set: S,
@@ -242,21 +246,21 @@ mod wide {
     /// The results for a vector of each. Not a closure, which would not have the instructions of its
     /// caller.
     #[inline(always)]
-    fn one<S: Singles, H: Widened<S>, F: OnSingles>(
+    fn one<S: F32VectorOps, H: WidenToF32<S>, F: OnSingles>(
         set: S,
-        left: &Halves,
-        right: &Halves,
+        left: &HalfVector,
+        right: &HalfVector,
     ) -> Results<S, H, F> {
         F::apply::<S, H>(set, H::widen(set, left), H::widen(set, right)).store(set)
     }
 
-    impl<S: Singles, H: Widened<S>, F: OnSingles> Vectorized for HalfLoop<'_, S, H, F> {
+    impl<S: F32VectorOps, H: WidenToF32<S>, F: OnSingles> Vectorized for HalfLoop<'_, S, H, F> {
         type Output = ();
 
         #[inline(always)]
         fn run(self) {
             let set = self.set;
-            let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALVES>();
+            let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALF_LANES>();
             let ((left, left_step), (right, right_step)) = (self.left.vectors(), self.right.vectors());
             for (i, out) in vectors.iter_mut().enumerate() {
                 *out = one::<S, H, F>(set, &left[i * left_step], &right[i * right_step]);

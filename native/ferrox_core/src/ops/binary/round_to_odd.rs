@@ -30,7 +30,7 @@ pub type QuotientUnfused = Odd<Divide, Software>;
 pub fn kernel(op: BinaryOp, compute: Compute) -> Option<Kernel> {
     macro_rules! either {
         ($F:ident, $T:ty) => {
-            if simd::fuses() { tile::<Odd<$F, Fused>, $T> } else { tile::<Odd<$F, Software>, $T> }
+            if simd::has_fma() { tile::<Odd<$F, Fused>, $T> } else { tile::<Odd<$F, Software>, $T> }
         };
     }
     Some(match (op, compute) {

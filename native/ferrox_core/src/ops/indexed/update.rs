@@ -11,10 +11,10 @@ use crate::dtype::convert::conversion;
 use crate::dtype::{Element, Lane};
 use crate::exec::elementwise::TILE;
 use crate::exec::gemm::small::Small;
-use crate::exec::reduce::fold::{fold_columns, is_far};
+use crate::exec::reduce::fold::{fold_columns, needs_prefetch};
 use crate::exec::simd::{self, Vectorized};
 use crate::exec::sort::radix;
-use crate::exec::sort::radix::Indexed;
+use crate::exec::sort::radix::IndexedKey;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::{Layout, index_of};
@@ -236,7 +236,7 @@ impl<T: Element> Vectorized for Sums<'_, T> {
     #[inline(always)]
     fn run(self) {
         let size = self.out.len().max(1);
-        fold_columns(self.out, self.sums, size, is_far(self.sums), added_integers::<T>);
+        fold_columns(self.out, self.sums, size, needs_prefetch(self.sums), added_integers::<T>);
     }
 }
 
@@ -534,7 +534,7 @@ impl Target<'_> {
         }
     }
 
-    fn order_by<C: Indexed>(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
+    fn order_by<C: IndexedKey>(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
         let bytes = C::BYTES / 2..C::BYTES;
         let length = offsets.len();
         let memory = |length| scratch_of::<C>(self.op, DType::U64, &[length], length);
@@ -542,7 +542,7 @@ impl Target<'_> {
         for (i, (entry, &offset)) in entries.iter_mut().zip(offsets).enumerate() {
             *entry = C::join(offset as u64, i);
         }
-        radix::sort(&mut entries, &mut memory(radix::spare::<C>(length, &bytes, 1))?, bytes);
+        radix::sort(&mut entries, &mut memory(radix::buffer_length::<C>(length, &bytes, 1))?, bytes);
         let mut order = scratch_of::<usize>(self.op, DType::U64, &[length], length)?;
         order.iter_mut().zip(entries).for_each(|(row, entry)| *row = entry.index() as usize);
         Ok(order)

@@ -214,7 +214,7 @@ macro_rules! known {
     ($($name:ident, $F:ident;)*) => {$(
         fn $name() -> bool {
             static AGREES: OnceLock<bool> = OnceLock::new();
-            simd::fuses() && *AGREES.get_or_init(agrees::<$F>)
+            simd::has_fma() && *AGREES.get_or_init(agrees::<$F>)
         }
     )*};
 }
@@ -244,7 +244,7 @@ pub(in crate::ops) fn binary(op: BinaryOp) -> Option<Kernel> {
     match op {
         BinaryOp::Pow => knows_pow().then_some(tile::<Pow>),
         // Exact in any library.
-        BinaryOp::Remainder => simd::fuses().then_some(tile::<Remainder>),
+        BinaryOp::Remainder => simd::has_fma().then_some(tile::<Remainder>),
         _ => None,
     }
 }

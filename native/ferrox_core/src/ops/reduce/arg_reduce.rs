@@ -7,8 +7,8 @@ use crate::dtype::convert::conversion;
 use crate::exec::copy::transpose;
 use crate::exec::copy::transpose::Plane;
 use crate::exec::elementwise::TILE;
-use crate::exec::reduce::argminmax::Search;
-use crate::exec::reduce::fold::BLOCK;
+use crate::exec::reduce::argminmax::ArgMinMaxSearch;
+use crate::exec::reduce::fold::REDUCTION_BLOCK_ELEMENTS;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::{Cost, Work};
 use crate::layout::Shape;
@@ -59,7 +59,7 @@ pub fn arg_reduce(
 ) -> Result<(), Error> {
     let largest = op != ReduceOp::ReduceMin;
     let name = if largest { "argmax" } else { "argmin" };
-    let search = Search::new(input.dtype(), largest, tie_break == TieBreak::High)
+    let search = ArgMinMaxSearch::new(input.dtype(), largest, tie_break == TieBreak::High)
         .filter(|_| !out.dtype.is_complex())
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] })?;
     let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
@@ -81,7 +81,7 @@ pub fn arg_reduce(
     out.write(name, |out| {
         let job = Job { search, bytes: &bytes, width: dtype.width(), reduced, after, result };
         let cost = compare_cost(dtype).saturating_mul(reduced as Cost);
-        let block = BLOCK / after.min(BLOCK);
+        let block = REDUCTION_BLOCK_ELEMENTS / after.min(REDUCTION_BLOCK_ELEMENTS);
         if reduced > block && after <= SHARED {
             // Results of many elements each: the blocks are the work to share.
             let blocks = reduced.div_ceil(block);
@@ -115,7 +115,7 @@ pub fn arg_reduce(
 
 /// The same of a few elements, without the planning that takes most of their time.
 pub struct FewSearched<'a> {
-    search: Search,
+    search: ArgMinMaxSearch,
     bytes: &'a [u8],
     width: usize,
     along: Along,
@@ -145,7 +145,7 @@ impl<'a> FewSearched<'a> {
         {
             return None;
         }
-        let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
+        let search = ArgMinMaxSearch::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)?;
         Some(FewSearched { search, bytes, width: dtype.width(), along, result: out })
     }
 
@@ -192,7 +192,7 @@ fn turn<const N: usize>(bytes: &[u8], Along { reduced, after, .. }: Along, turne
 }
 
 struct Job<'a> {
-    search: Search,
+    search: ArgMinMaxSearch,
     bytes: &'a [u8],
     width: usize,
     reduced: usize,
