@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use ferrox_core::promotion::{Mode, Node, Number, Operand, Refusal, SYSTEMS};
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS};
 use rustler::types::tuple::get_tuple;
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
 
@@ -238,35 +238,37 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
-fn operand(mode: &Mode, term: Term) -> Option<Operand> {
+fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
     match term.get_type() {
-        TermType::Integer | TermType::Float => number(term).map(Operand::Number),
+        TermType::Integer | TermType::Float => number(term).map(PromotionOperand::Number),
         TermType::Atom => {
             let atom: Atom = term.decode().ok()?;
             if atom == atoms::nil() {
-                Some(Operand::Absent)
+                Some(PromotionOperand::Absent)
             } else if atom == atoms::yes() || atom == atoms::no() {
                 // Without a bool, truth is a number, as in Nx.
-                let integer = Operand::Number(Number::Integer(i128::from(atom == atoms::yes())));
-                Some(if mode.knows(Node::Bool) { Operand::Type(Node::Bool) } else { integer })
+                let integer = PromotionOperand::Number(Number::Integer(i128::from(atom == atoms::yes())));
+                Some(if mode.knows(Node::Bool) { PromotionOperand::Type(Node::Bool) } else { integer })
             } else {
-                term.decode().ok().map(|Any(node)| Operand::Type(node))
+                term.decode().ok().map(|Any(node)| PromotionOperand::Type(node))
             }
         }
         TermType::Tuple => {
             if let Ok(Any(node)) = term.decode() {
-                return Some(Operand::Type(node));
+                return Some(PromotionOperand::Type(node));
             }
             let parts = get_tuple(term).ok()?;
             let tag: Atom = parts.first()?.decode().ok()?;
             match parts[1..] {
-                [node] if tag == atoms::array() => node.decode().ok().map(|Any(node)| Operand::Array(node)),
+                [node] if tag == atoms::array() => {
+                    node.decode().ok().map(|Any(node)| PromotionOperand::Array(node))
+                }
                 [re, im] if tag == atoms::complex() => {
-                    Some(Operand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
+                    Some(PromotionOperand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
                 }
                 [sign] if tag == atoms::int() => {
                     let sign: i64 = sign.decode().ok()?;
-                    Some(Operand::Number(Number::Integer(i128::from(sign) << 64)))
+                    Some(PromotionOperand::Number(Number::Integer(i128::from(sign) << 64)))
                 }
                 _ => None,
             }

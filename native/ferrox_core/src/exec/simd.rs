@@ -197,8 +197,8 @@ const PREFETCH_DISTANCE_BYTES: usize = 1 << 11;
 /// The number of bytes in a cache line.
 pub const CACHE_LINE_BYTES: usize = 64;
 
-/// Prefetches for a loop that reads memory sequentially, and reads `elements` next: as many bytes as
-/// these take, `PREFETCH_DISTANCE_BYTES` ahead.
+/// Prefetches for a loop that reads memory sequentially, and reads `elements` next: as many bytes
+/// as these take, `PREFETCH_DISTANCE_BYTES` ahead.
 #[inline(always)]
 pub fn prefetch_ahead<T>(elements: &[T]) {
     let (width, lines) = (size_of::<T>().max(1), size_of_val(elements).div_ceil(CACHE_LINE_BYTES));

@@ -127,7 +127,8 @@ floats! {
     F8E4M3FN, u8, 0x80, 0x7e, |x: F8E4M3FN| x.0;
 }
 
-/// The kind of entries that are sorted: keys in 64 bits, or keys with the indices of their elements.
+/// The kind of entries that are sorted: keys in 64 bits, or keys with the indices of their
+/// elements.
 trait EntryKind<T: Sortable>: 'static {
     type Entry: RadixKey + Pod;
     fn entry(key: T::Key, index: usize) -> Self::Entry;
@@ -243,8 +244,8 @@ impl<'a> SortRows<'a> {
         });
     }
 
-    /// Finds the ties among sorted entries, which are equal except for their indices, and sorts each
-    /// by the whole keys of its elements.
+    /// Finds the ties among sorted entries, which are equal except for their indices, and sorts
+    /// each by the whole keys of its elements.
     fn sort_ties<T: Sortable>(
         &self,
         row: &SortRow<'_, T>,
@@ -302,8 +303,8 @@ impl<'a> SortRows<'a> {
         self.sort_prefixed(row, run, buffer, (shift, index_mask));
     }
 
-    /// Sorts entries that consist of a prefix of the key, whose bits have been shifted up by `shift`,
-    /// and of an index.
+    /// Sorts entries that consist of a prefix of the key, whose bits have been shifted up by
+    /// `shift`, and of an index.
     fn sort_prefixed<T: Sortable>(
         &self,
         row: &SortRow<'_, T>,
@@ -331,8 +332,8 @@ impl<'a> SortRows<'a> {
         }
     }
 
-    /// Calls `run(first row, part of the result, bytes of a row)` for parts of the result, which has
-    /// `kept` elements per row, and moves the axis back to its position in the tensor.
+    /// Calls `run(first row, part of the result, bytes of a row)` for parts of the result, which
+    /// has `kept` elements per row, and moves the axis back to its position in the tensor.
     fn write(
         &self,
         out: Output<'_>,
@@ -447,7 +448,8 @@ impl<T: Sortable> SortRow<'_, T> {
         any_ambiguous
     }
 
-    /// The keys that elements with different bits share, and where they begin among the sorted keys.
+    /// The keys that elements with different bits share, and where they begin among the sorted
+    /// keys.
     fn ambiguous(&self, keys: &[u8]) -> [(T::Key, usize); 2] {
         let keys = T::Key::view(keys);
         [T::ZERO_KEY, T::ALL_BITS]
@@ -714,9 +716,9 @@ fn sort_indices<T: Sortable, C: IndexedKey + Pod>(
     })
 }
 
-/// `sort_indices` of 64-bit keys, in entries of 64 bits. An entry has as many bits of its key as fit
-/// beside an index, from the highest bit in which any keys of the row differ. Ties are then sorted
-/// by the whole keys.
+/// `sort_indices` of 64-bit keys, in entries of 64 bits. An entry has as many bits of its key as
+/// fit beside an index, from the highest bit in which any keys of the row differ. Ties are then
+/// sorted by the whole keys.
 fn sort_prefixes<T: Sortable>(out: Output<'_>, rows: &SortRows<'_>, kept: usize) -> Result<(), Error> {
     let (dtype, length) = (out.dtype, rows.length);
     let index_mask = (1 << (usize::BITS - length.saturating_sub(1).leading_zeros())) - 1;

@@ -1,8 +1,8 @@
 //! Minima and maxima of numbers, and their indices (argmin and argmax).
 //!
 //! Problem: NaN wins over any number, and the two zeros are equal. This takes comparisons for which
-//! the compiler generates poor vector code, and different ones for each type. Technique: the bits of
-//! a float, read as a signed integer (a *word*) with all bits but the sign flipped if it is
+//! the compiler generates poor vector code, and different ones for each type. Technique: the bits
+//! of a float, read as a signed integer (a *word*) with all bits but the sign flipped if it is
 //! negative, are in the order of the values (M. Herf, "Radix Tricks", 2001). So loops compare
 //! integers of four widths. A first pass over a row finds the best value, a second one its index.
 
@@ -44,8 +44,8 @@ pub(crate) trait SignedBits: Lane + Ord + Default {
     fn order_key<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
     /// The word with a key: the inverse of `order_key`.
     fn bits_of_key<const FLOAT: bool>(order_key: Self, flip: Self, limit: Self) -> Self;
-    /// A number that is the greater the better the element is. The two zeros have the same rank, and
-    /// every NaN, whose magnitude is above `limit`, has the greatest one.
+    /// A number that is the greater the better the element is. The two zeros have the same rank,
+    /// and every NaN, whose magnitude is above `limit`, has the greatest one.
     fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
     /// The words that have this rank.
     fn pattern_of_rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> BitPattern<Self>;
@@ -455,8 +455,8 @@ fn lane_from_bits<S: Element, K: SignedBits, L: Element>(word: K) -> L {
     cast::<S, L>(S::load(S::view(&bytes)[0]))
 }
 
-/// `fold::FoldColumns` for the minima or maxima of floats `S`, whose words are `K`, in lanes `L`. If
-/// the result is a zero, it is the first zero.
+/// `fold::FoldColumns` for the minima or maxima of floats `S`, whose words are `K`, in lanes `L`.
+/// If the result is a zero, it is the first zero.
 pub(crate) fn columns<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool>(
     elements: &[u8],
     stride: usize,

@@ -3,8 +3,8 @@
 //! Problem: finding the minimum or maximum first and then its index takes two passes, and the
 //! compiler does not vectorize a loop that carries the index along. Technique: two vectors
 //! accumulate the best value of each lane; two more hold the number of the vector that the value
-//! came from, as a float, and are blended with the same mask. The last elements of a row are read as
-//! a vector that overlaps the one before it.
+//! came from, as a float, and are blended with the same mask. The last elements of a row are read
+//! as a vector that overlaps the one before it.
 
 use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_UNORD_Q};
 use std::marker::PhantomData;
@@ -22,9 +22,9 @@ const MIN_VECTORS_FOR_AVX512_ARGMINMAX: usize = 8;
 
 /// Finds the index of the largest or smallest element of each row of `length` floats, as u64.
 /// `largest_last` says whether the largest element is searched, and whether the last of several
-/// equal ones. `fallback` finds the index in a row with NaN. Returns false, and does nothing, if the
-/// rows are too short or too long, or the processor has no such vectors. `LANES` is the number of
-/// lanes of a vector of 64 bytes, `AVX2_LANES` of a vector of 32 bytes.
+/// equal ones. `fallback` finds the index in a row with NaN. Returns false, and does nothing, if
+/// the rows are too short or too long, or the processor has no such vectors. `LANES` is the number
+/// of lanes of a vector of 64 bytes, `AVX2_LANES` of a vector of 32 bytes.
 pub fn rows<T: ArgFloat, const LANES: usize, const AVX2_LANES: usize>(
     elements: &[u8],
     length: usize,

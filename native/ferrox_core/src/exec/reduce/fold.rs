@@ -120,8 +120,8 @@ pub(in crate::exec) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
     rest
 }
 
-/// Hides from the compiler how the stripes are used afterwards. Otherwise it keeps them in registers
-/// in the order in which they are summed up, which makes the loop slow.
+/// Hides from the compiler how the stripes are used afterwards. Otherwise it keeps them in
+/// registers in the order in which they are summed up, which makes the loop slow.
 #[inline(always)]
 pub(in crate::exec) fn through_memory<T>(stripes: T) -> T {
     std::hint::black_box(stripes)
@@ -363,8 +363,8 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
     }
 }
 
-/// The size in bytes from which elements are prefetched for folds of columns: they come from memory,
-/// and the rows are too far apart for hardware prefetchers.
+/// The size in bytes from which elements are prefetched for folds of columns: they come from
+/// memory, and the rows are too far apart for hardware prefetchers.
 const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
 
 /// Whether folds of columns of these elements should prefetch.

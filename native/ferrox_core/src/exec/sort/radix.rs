@@ -1,13 +1,13 @@
 //! Sorting of unsigned integers, to which the elements of tensors are mapped.
 //!
 //! Problem: sort keys of 1 to 16 bytes fast, in rows of three to millions of keys, with the same
-//! result for any number of threads. Technique: keys of 4 and 8 bytes are left to
-//! `simd_quicksort` if the processor has its vectors. Other short rows are left to a comparison
-//! sort, and longer ones to an LSD radix sort (Knuth, "The Art of Computer Programming", vol. 3,
-//! 5.2.5), which skips the bytes that all keys share. On several threads, parts of a row are sorted
-//! in parallel and merged in parallel, divided by their merge path (Odeh, Green, Mwassi, Shmueli and
-//! Birk, "Merge Path: Parallel Merging Made Simple", 2012). Equal keys have equal bits, so that
-//! stability makes no difference.
+//! result for any number of threads. Technique: keys of 4 and 8 bytes are left to `simd_quicksort`
+//! if the processor has its vectors. Other short rows are left to a comparison sort, and longer
+//! ones to an LSD radix sort (Knuth, "The Art of Computer Programming", vol. 3, 5.2.5), which skips
+//! the bytes that all keys share. On several threads, parts of a row are sorted in parallel and
+//! merged in parallel, divided by their merge path (Odeh, Green, Mwassi, Shmueli and Birk, "Merge
+//! Path: Parallel Merging Made Simple", 2012). Equal keys have equal bits, so that stability makes
+//! no difference.
 
 use std::ops::Range;
 
@@ -29,7 +29,8 @@ pub const ELEMENTS_PER_YIELD: usize = 1 << 16;
 /// The cost of moving one key, in picoseconds.
 const KEY_MOVE_COST: Cost = 2_000;
 
-/// The smallest number of keys of a part when a row is divided to be sorted, or merged, in parallel.
+/// The smallest number of keys of a part when a row is divided to be sorted, or merged, in
+/// parallel.
 const MIN_KEYS_PER_MERGE: usize = 1 << 14;
 
 /// An unsigned integer with access to its bytes.

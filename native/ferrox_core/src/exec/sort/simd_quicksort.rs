@@ -54,9 +54,9 @@ pub fn buffer_length<S: InstructionSet, K: IntVector<S>>(length: usize, threads:
     }
 }
 
-/// Sorts keys on up to `threads` threads. `buffer` has the length that [`buffer_length`] returns for
-/// some number of threads, or more; if that number is smaller than `threads`, only as many threads
-/// are used.
+/// Sorts keys on up to `threads` threads. `buffer` has the length that [`buffer_length`] returns
+/// for some number of threads, or more; if that number is smaller than `threads`, only as many
+/// threads are used.
 pub fn sort<S: InstructionSet, K: IntVector<S> + RadixKey>(
     set: S,
     keys: &mut [K],
