@@ -9,7 +9,8 @@
 //!
 //! The partition in place, the network of whole vectors and the transposition in registers follow
 //! these models:
-//! * B. Bramas, "A Novel Hybrid Quicksort Algorithm Vectorized using AVX-512 on Intel Skylake", 2017;
+//! * B. Bramas, "A Novel Hybrid Quicksort Algorithm Vectorized using AVX-512 on Intel Skylake",
+//!   2017;
 //! * M. Blacher, J. Giesen, L. Kühne, "Fast and Robust Vectorized In-Place Sorting of Primitive
 //!   Types", SEA 2021;
 //! * J. Wassenberg, M. Blacher, J. Giesen, P. Sanders, "Vectorized and performance-portable
