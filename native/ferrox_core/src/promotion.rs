@@ -1,11 +1,10 @@
-//! Which type results from several types and plain numbers.
+//! Type promotion: the type of the result of an operation on several types and plain numbers.
 //!
-//! A system is data: a file in `promotion/` that describes it and an entry in
-//! [`SYSTEMS`]. The description is expanded into a plain [`Table`] at compile
-//! time, whatever it looks like: a table is also what the systems need that are
-//! no lattice, where the order of the operands may matter. Options that change
-//! the rules choose among the system's [`Mode`]s. No code outside its file
-//! knows a system by name. What a system leaves open is a [`Refusal`].
+//! A promotion system is data: a file in `promotion/` that describes it, and an entry in
+//! [`SYSTEMS`]. Every description is expanded into a plain [`Table`] at compile time: some systems
+//! are not lattices, and in some the order of the operands matters. Options that change the rules
+//! select one of the system's [`Mode`]s. No code outside of its file knows a system by name. Where
+//! a system does not define a result, the answer is a [`Refusal`].
 
 mod array_api;
 mod ivy;
@@ -37,90 +36,91 @@ pub static SYSTEMS: &[System] = &[
     ivy::IVY_TENSORFLOW,
 ];
 
-/// One way to promote, with its variants.
+/// A promotion system with its variants.
 #[derive(Debug)]
 pub struct System {
-    /// The name that users give.
+    /// The name by which users choose the system.
     pub name: &'static str,
-    /// What can be switched.
+    /// The options of the system.
     pub options: &'static [Switch],
-    /// The rules for each choice: bit `n` of the index is option `n`.
+    /// The rules for each choice of options: bit `n` of the index is set if option `n` is on.
     modes: &'static [Mode],
 }
 
 /// An option of a system that is off by default.
 #[derive(Debug)]
 pub struct Switch {
-    /// What it is called where it is on.
+    /// The name of the variant in which the option is on.
     pub flag: &'static str,
-    /// The option in Elixir.
+    /// The name of the option in Elixir.
     pub key: &'static str,
-    /// Its values, off and on: `"true"`, `"false"` or the name of an atom.
+    /// The values of the option in Elixir for off and on: `"true"`, `"false"` or the name of an
+    /// atom.
     pub values: [&'static str; 2],
 }
 
-/// The rules of a system under some choice of its options.
+/// The rules of a system under one choice of its options.
 #[derive(Debug)]
 pub struct Mode {
     table: Table,
     lattice: Option<&'static Lattice>,
-    fold: Fold,
-    /// What a number makes of a type.
-    numbers: fn(&Mode, Node, Number) -> Option<Node>,
-    /// What a number is without a partner.
+    fold: FoldOrder,
+    /// The result of a type and a number.
+    with_number: fn(&Mode, Node, Number) -> Option<Node>,
+    /// The type of a number without other operands.
     alone: fn(Number) -> Option<Node>,
-    /// The sizes that weak types have in the end.
+    /// The types that weak integers, floats and complex numbers become at the end.
     defaults: [DType; 3],
     fit: Fit,
     absent: Absent,
 }
 
-/// In which order more than two operands meet.
+/// The order in which more than two operands are combined.
 #[derive(Clone, Copy, Debug)]
-enum Fold {
+enum FoldOrder {
     /// From left to right.
     Left,
-    /// Types first, those of the highest kind before the others, then numbers.
-    KindsDown,
-    /// As `KindsDown`, but where an array is of a kind as high as the scalars',
-    /// from left to right, and a number is of the smallest type that holds it.
-    Values(fn(Number) -> Option<Smallest>),
+    /// Types before numbers, and types of the highest kind before other types.
+    HighestKindFirst,
+    /// As `HighestKindFirst`; but if the kind of an array is at least as high as the kinds of the
+    /// scalars, from left to right, and a number has the smallest type that holds it.
+    ByValue(fn(Number) -> Option<SmallestType>),
 }
 
 /// The smallest type that holds a number.
 #[derive(Clone, Copy, Debug)]
-struct Smallest {
+struct SmallestType {
     node: Node,
-    /// The signed type of the same size, where that holds it too.
+    /// The signed type of the same size, if it also holds the number.
     signed: Option<Node>,
 }
 
-/// Which integers are too large.
+/// The type that an integer operand must fit into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// None is.
+    /// None: every integer is accepted.
     Any,
-    /// Those that the default integer type can't hold.
+    /// The default integer type.
     Default,
-    /// Those that the resulting integer type can't hold.
+    /// The type of the result, if it is an integer type.
     Result,
 }
 
-/// What `nil` stands for.
+/// The meaning of the operand `nil`.
 #[derive(Clone, Copy, Debug)]
 enum Absent {
-    /// Nothing sensible.
+    /// The operand is an error.
     Refused,
-    /// The default float, not weak.
+    /// The operand is of the default float type, not of the weak one.
     Float,
-    /// No operand.
+    /// The operand is ignored.
     Nothing,
 }
 
-/// What an operation is given.
+/// An operand, as promotion sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operand {
-    /// A type, of a scalar where that makes a difference.
+pub enum PromotionOperand {
+    /// A type; the type of a scalar in systems that distinguish scalars from arrays.
     Type(Node),
     /// The type of an array of one axis or more.
     Array(Node),
@@ -135,20 +135,20 @@ pub enum Operand {
 pub enum Refusal {
     /// There are no operands.
     Empty,
-    /// The system doesn't have the type.
+    /// The system does not have the type.
     Unknown(Node),
-    /// The two don't go together.
-    Pair(Operand, Operand),
-    /// Nothing says which type the number has.
+    /// The system does not define a result for the two operands.
+    Pair(PromotionOperand, PromotionOperand),
+    /// No other operand determines the type of the number.
     Alone(Number),
-    /// The type doesn't hold the number.
+    /// The type does not hold the integer.
     Range(i128, Node),
-    /// `nil` stands for nothing here.
+    /// The system does not accept `nil` as an operand.
     Absent,
 }
 
 impl System {
-    /// The system of that name.
+    /// Finds a system by its name.
     ///
     /// ```
     /// use ferrox_core::promotion::System;
@@ -160,7 +160,8 @@ impl System {
         SYSTEMS.iter().find(|system| system.name == name)
     }
 
-    /// The rules under the options whose bits are set, none by default.
+    /// The rules with the options whose bits are set in `options`; 0 is the default. Returns `None`
+    /// if there are no such options.
     ///
     /// ```
     /// use ferrox_core::promotion::{Node, System};
@@ -175,8 +176,8 @@ impl System {
         self.modes.get(options)
     }
 
-    /// The type of an operation on two tensors without options: what
-    /// [`Mode::merge`] answers, for types that tensors have.
+    /// The result type of an operation on two tensors, without options: [`Mode::merge`] for the
+    /// types of tensors.
     ///
     /// ```
     /// use ferrox_core::{DType, promotion::System};
@@ -185,7 +186,7 @@ impl System {
     /// ```
     ///
     /// # Errors
-    /// Where the system doesn't define the pair.
+    /// If the system does not define the pair.
     pub fn merge(&self, left: DType, right: DType) -> Result<DType, Refusal> {
         let mode = &self.modes[0];
         match mode.concrete(mode.merge(left.into(), right.into())?) {
@@ -196,7 +197,7 @@ impl System {
 }
 
 impl Mode {
-    /// Whether the system has the type at all.
+    /// Whether the system has the type.
     #[inline]
     #[must_use]
     pub const fn knows(&self, node: Node) -> bool {
@@ -211,19 +212,18 @@ impl Mode {
         false
     }
 
-    /// The types that the system has, in the order of [`Node::ALL`].
+    /// The types of the system, in the order of [`Node::ALL`].
     pub fn types(&self) -> impl Iterator<Item = Node> {
         Node::ALL.into_iter().filter(|&node| self.knows(node))
     }
 
-    /// The lattice whose joins the results are, if they are that.
+    /// The lattice whose joins are the results. Returns `None` if the system is not a lattice.
     #[must_use]
     pub const fn lattice(&self) -> Option<&'static Lattice> {
         self.lattice
     }
 
-    /// The type that a result has in the end: a weak one gets the default size
-    /// of its kind.
+    /// The final type of a result: a weak type becomes the default type of its kind.
     ///
     /// ```
     /// use ferrox_core::{DType, promotion::{Node, System}};
@@ -240,7 +240,7 @@ impl Mode {
         }
     }
 
-    /// The type of an operation on a `left` and a `right` operand.
+    /// The result type of an operation on a left and a right operand.
     ///
     /// ```
     /// use ferrox_core::{DType::{S8, S16, U8}, promotion::System};
@@ -249,16 +249,16 @@ impl Mode {
     /// ```
     ///
     /// # Errors
-    /// Where the system doesn't define the pair.
+    /// If the system does not define the pair.
     #[inline]
     pub fn merge(&self, left: Node, right: Node) -> Result<Node, Refusal> {
         match self.table[left.index()][right.index()] {
             Some(node) => Ok(node),
-            None => Err(self.refuse(Operand::Type(left), Operand::Type(right))),
+            None => Err(self.refuse(PromotionOperand::Type(left), PromotionOperand::Type(right))),
         }
     }
 
-    /// The type of an operation on an operand of type `node` and a number.
+    /// The result type of an operation on an operand of type `node` and a number.
     ///
     /// ```
     /// use ferrox_core::{DType::{U8, U16}, promotion::{Number, System}};
@@ -267,103 +267,117 @@ impl Mode {
     /// ```
     ///
     /// # Errors
-    /// Where the system doesn't define it, or the result doesn't hold the number.
+    /// If the system does not define the result, or an integer is out of range.
     #[inline]
     pub fn merge_number(&self, node: Node, number: Number) -> Result<Node, Refusal> {
-        let Some(merged) = (self.numbers)(self, node, number) else {
-            return Err(self.refuse(Operand::Type(node), Operand::Number(number)));
+        let Some(merged) = (self.with_number)(self, node, number) else {
+            return Err(self.refuse(PromotionOperand::Type(node), PromotionOperand::Number(number)));
         };
         self.check(number, merged)?;
         Ok(merged)
     }
 
-    /// The type of an operation on any number of operands.
+    /// The result type of an operation on any number of operands.
     ///
     /// ```
     /// use ferrox_core::DType::{F16, S8, U8};
-    /// use ferrox_core::promotion::{Operand, System};
+    /// use ferrox_core::promotion::{PromotionOperand, System};
     /// let jax = System::named("jax").unwrap().mode(0).unwrap();
-    /// let types = [U8, S8, F16].map(|dtype| Operand::Type(dtype.into()));
+    /// let types = [U8, S8, F16].map(|dtype| PromotionOperand::Type(dtype.into()));
     /// assert_eq!(jax.result_type(types), Ok(F16.into()));
     /// ```
     ///
     /// # Errors
-    /// Where there is no operand, the system doesn't define the promotion, or
-    /// the result doesn't hold an integer among them.
+    /// If there is no operand, the system does not define the result, or an integer is out of
+    /// range.
     pub fn result_type<I>(&self, operands: I) -> Result<Node, Refusal>
     where
-        I: IntoIterator<Item = Operand>,
+        I: IntoIterator<Item = PromotionOperand>,
         I::IntoIter: Clone,
     {
         let operands = operands.into_iter();
-        let float = Operand::Type(Node::Type(self.defaults[1]));
+        let float = PromotionOperand::Type(Node::Type(self.defaults[1]));
         if matches!(self.absent, Absent::Refused)
-            && operands.clone().any(|operand| operand == Operand::Absent)
+            && operands.clone().any(|operand| operand == PromotionOperand::Absent)
         {
             return Err(Refusal::Absent);
         }
         let nothing = matches!(self.absent, Absent::Nothing);
         let operands = operands.filter_map(|operand| match operand {
-            Operand::Absent => (!nothing).then_some(float),
+            PromotionOperand::Absent => (!nothing).then_some(float),
             operand => Some(operand),
         });
         let result = match self.fold {
-            Fold::Left => self.fold_left(operands.clone())?,
-            Fold::KindsDown => self.kinds_down(operands.clone())?,
-            Fold::Values(smallest) => self.values(operands.clone(), smallest)?,
+            FoldOrder::Left => self.fold_left(operands.clone())?,
+            FoldOrder::HighestKindFirst => self.fold_highest_kind_first(operands.clone())?,
+            FoldOrder::ByValue(smallest) => self.fold_by_value(operands.clone(), smallest)?,
         };
         for operand in operands {
-            if let Operand::Number(number) = operand {
+            if let PromotionOperand::Number(number) = operand {
                 self.check(number, result)?;
             }
         }
         Ok(result)
     }
 
-    fn fold_left(&self, operands: impl Iterator<Item = Operand>) -> Result<Node, Refusal> {
-        let folded = operands.map(Ok).reduce(|left, right| self.meet(left?, right?).map(Operand::Type));
+    fn fold_left(&self, operands: impl Iterator<Item = PromotionOperand>) -> Result<Node, Refusal> {
+        let folded = operands
+            .map(Ok)
+            .reduce(|left, right| self.merge_operands(left?, right?).map(PromotionOperand::Type));
         match folded.ok_or(Refusal::Empty)?? {
-            Operand::Number(number) => (self.alone)(number).ok_or(Refusal::Alone(number)),
-            Operand::Type(node) | Operand::Array(node) => self.known(node),
-            Operand::Absent => Err(Refusal::Absent),
+            PromotionOperand::Number(number) => (self.alone)(number).ok_or(Refusal::Alone(number)),
+            PromotionOperand::Type(node) | PromotionOperand::Array(node) => self.defined(node),
+            PromotionOperand::Absent => Err(Refusal::Absent),
         }
     }
 
-    fn meet(&self, left: Operand, right: Operand) -> Result<Node, Refusal> {
-        let met = match (left, right) {
-            (Operand::Number(left), Operand::Number(right)) => (self.alone)(left)
+    fn merge_operands(&self, left: PromotionOperand, right: PromotionOperand) -> Result<Node, Refusal> {
+        let combined = match (left, right) {
+            (PromotionOperand::Number(left), PromotionOperand::Number(right)) => (self.alone)(left)
                 .zip((self.alone)(right))
                 .and_then(|(left, right)| self.table[left.index()][right.index()]),
-            (Operand::Type(node) | Operand::Array(node), Operand::Number(number))
-            | (Operand::Number(number), Operand::Type(node) | Operand::Array(node)) => {
-                (self.numbers)(self, node, number)
-            }
-            (Operand::Type(left) | Operand::Array(left), Operand::Type(right) | Operand::Array(right)) => {
-                self.table[left.index()][right.index()]
-            }
-            (Operand::Absent, _) | (_, Operand::Absent) => return Err(Refusal::Absent),
+            (
+                PromotionOperand::Type(node) | PromotionOperand::Array(node),
+                PromotionOperand::Number(number),
+            )
+            | (
+                PromotionOperand::Number(number),
+                PromotionOperand::Type(node) | PromotionOperand::Array(node),
+            ) => (self.with_number)(self, node, number),
+            (
+                PromotionOperand::Type(left) | PromotionOperand::Array(left),
+                PromotionOperand::Type(right) | PromotionOperand::Array(right),
+            ) => self.table[left.index()][right.index()],
+            (PromotionOperand::Absent, _) | (_, PromotionOperand::Absent) => return Err(Refusal::Absent),
         };
-        met.ok_or_else(|| self.refuse(left, right))
+        combined.ok_or_else(|| self.refuse(left, right))
     }
 
-    /// NumPy's order: one type of the highest kind meets each of the others,
-    /// and the results meet one another, so that integers of several types
-    /// don't widen each other before they meet a float.
-    fn kinds_down(&self, operands: impl Iterator<Item = Operand> + Clone) -> Result<Node, Refusal> {
+    /// NumPy's order: combines one type of the highest kind with each of the other types, and then
+    /// the results with each other. So integers of several types do not widen each other before
+    /// they are combined with a float.
+    fn fold_highest_kind_first(
+        &self,
+        operands: impl Iterator<Item = PromotionOperand> + Clone,
+    ) -> Result<Node, Refusal> {
         let types = operands.clone().filter_map(|operand| match operand {
-            Operand::Type(node) | Operand::Array(node) if !node.is_weak() => Some(node),
+            PromotionOperand::Type(node) | PromotionOperand::Array(node) if !node.is_weak() => Some(node),
             _ => None,
         });
         let weak = operands.filter_map(|operand| match operand {
-            Operand::Type(node) | Operand::Array(node) if node.is_weak() => Some((node, None)),
-            Operand::Number(number) => Some((number.weak(), Some(number))),
+            PromotionOperand::Type(node) | PromotionOperand::Array(node) if node.is_weak() => {
+                Some((node, None))
+            }
+            PromotionOperand::Number(number) => Some((number.weak(), Some(number))),
             _ => None,
         });
         let weakest = weak.reduce(|a, b| if b.0.index() > a.0.index() { b } else { a });
-        let strong = self.strong(types)?;
+        let strong = self.merge_strong(types)?;
         match (strong, weakest) {
             (Some(node), None) => Ok(node),
-            (Some(node), Some((_, Some(number)))) => self.meet(Operand::Type(node), Operand::Number(number)),
+            (Some(node), Some((_, Some(number)))) => {
+                self.merge_operands(PromotionOperand::Type(node), PromotionOperand::Number(number))
+            }
             (Some(node), Some((weak, None))) => self.merge(node, weak),
             (None, Some((_, Some(number)))) => (self.alone)(number).ok_or(Refusal::Alone(number)),
             (None, Some((weak, None))) => self.merge(weak, weak),
@@ -371,66 +385,65 @@ impl Mode {
         }
     }
 
-    fn strong(&self, types: impl Iterator<Item = Node> + Clone) -> Result<Option<Node>, Refusal> {
+    fn merge_strong(&self, types: impl Iterator<Item = Node> + Clone) -> Result<Option<Node>, Refusal> {
         let mut highest = None;
         for node in types.clone() {
-            if highest.is_none_or(|highest| level(node) > level(highest)) {
+            if highest.is_none_or(|highest| kind_rank(node) > kind_rank(highest)) {
                 highest = Some(node);
             }
         }
         let Some(highest) = highest else { return Ok(None) };
-        let mut result = self.known(highest)?;
+        let mut result = self.defined(highest)?;
         for node in types {
             result = self.merge(result, self.merge(highest, node)?)?;
         }
         Ok(Some(result))
     }
 
-    /// Before NumPy 2. The value of a scalar of which only the type is known is
-    /// taken for one that fits.
-    fn values(
+    /// The rules before NumPy 2, where the values of scalars matter. A scalar of which only the
+    /// type is known is assumed to fit.
+    fn fold_by_value(
         &self,
-        operands: impl Iterator<Item = Operand> + Clone,
-        smallest: fn(Number) -> Option<Smallest>,
+        operands: impl Iterator<Item = PromotionOperand> + Clone,
+        smallest: fn(Number) -> Option<SmallestType>,
     ) -> Result<Node, Refusal> {
         // Floats and complex numbers count as one kind here.
-        let kind = |node: Node| level(node).min(2);
+        let kind = |node: Node| kind_rank(node).min(2);
         let (mut array, mut scalar) = (None, None);
         for operand in operands.clone() {
             match operand {
-                Operand::Array(node) => array = array.max(Some(kind(node))),
-                Operand::Type(node) => scalar = scalar.max(Some(kind(node))),
-                Operand::Number(number) => scalar = scalar.max(Some(kind(number.weak()))),
-                Operand::Absent => {}
+                PromotionOperand::Array(node) => array = array.max(Some(kind(node))),
+                PromotionOperand::Type(node) => scalar = scalar.max(Some(kind(node))),
+                PromotionOperand::Number(number) => scalar = scalar.max(Some(kind(number.weak()))),
+                PromotionOperand::Absent => {}
             }
         }
         let by_value = scalar.is_some() && array >= scalar;
-        if let Some(Operand::Number(number)) = operands
-            .clone()
-            .find(|operand| matches!(operand, Operand::Number(number) if (self.alone)(*number).is_none()))
-        {
+        if let Some(PromotionOperand::Number(number)) = operands.clone().find(
+            |operand| matches!(operand, PromotionOperand::Number(number) if (self.alone)(*number).is_none()),
+        ) {
             return Err(Refusal::Alone(number));
         }
         if !by_value {
             let types = operands.filter_map(|operand| match operand {
-                Operand::Array(node) | Operand::Type(node) => Some(self.concrete(node)),
-                Operand::Number(number) => (self.alone)(number),
-                Operand::Absent => None,
+                PromotionOperand::Array(node) | PromotionOperand::Type(node) => Some(self.concrete(node)),
+                PromotionOperand::Number(number) => (self.alone)(number),
+                PromotionOperand::Absent => None,
             });
-            return self.strong(types)?.ok_or(Refusal::Empty);
+            return self.merge_strong(types)?.ok_or(Refusal::Empty);
         }
         let types = operands.filter_map(|operand| match operand {
-            Operand::Array(node) | Operand::Type(node @ Node::Bool) => {
-                Some(Ok(Smallest { node, signed: None }))
+            PromotionOperand::Array(node) | PromotionOperand::Type(node @ Node::Bool) => {
+                Some(Ok(SmallestType { node, signed: None }))
             }
-            Operand::Number(number) => smallest(number).map(Ok),
-            Operand::Type(_) | Operand::Absent => None,
+            PromotionOperand::Number(number) => smallest(number).map(Ok),
+            PromotionOperand::Type(_) | PromotionOperand::Absent => None,
         });
         let folded = types.reduce(|left, right| {
             let (left, right) = (left?, right?);
             let (l, r) = match (left.signed, right.signed) {
-                (Some(signed), _) if !unsigned(right.node) => (signed, right.node),
-                (None, Some(signed)) if !unsigned(left.node) => (left.node, signed),
+                (Some(signed), _) if !is_unsigned(right.node) => (signed, right.node),
+                (None, Some(signed)) if !is_unsigned(left.node) => (left.node, signed),
                 _ => (left.node, right.node),
             };
             let node = self.merge(l, r)?;
@@ -438,20 +451,22 @@ impl Mode {
                 (Some(left), Some(right)) => Some(self.merge(left, right)?),
                 _ => None,
             };
-            Ok(Smallest { node, signed })
+            Ok(SmallestType { node, signed })
         });
-        self.known(folded.ok_or(Refusal::Empty)??.node)
+        self.defined(folded.ok_or(Refusal::Empty)??.node)
     }
 
-    /// A number has its weak type: the default for `numbers`.
+    /// `with_number` of most systems: a number has the weak type of its kind.
     fn weak(&self, node: Node, number: Number) -> Option<Node> {
         self.table[node.index()][number.weak().index()]
     }
 
-    fn known(&self, node: Node) -> Result<Node, Refusal> {
+    fn defined(&self, node: Node) -> Result<Node, Refusal> {
         match self.table[node.index()][node.index()] {
             Some(node) => Ok(node),
-            None if self.knows(node) => Err(Refusal::Pair(Operand::Type(node), Operand::Type(node))),
+            None if self.knows(node) => {
+                Err(Refusal::Pair(PromotionOperand::Type(node), PromotionOperand::Type(node)))
+            }
             None => Err(Refusal::Unknown(node)),
         }
     }
@@ -467,19 +482,19 @@ impl Mode {
         if holds(holder, integer) { Ok(()) } else { Err(Refusal::Range(integer, holder)) }
     }
 
-    /// Says which of the operands is the reason.
+    /// The reason why two operands have no result.
     #[cold]
-    fn refuse(&self, left: Operand, right: Operand) -> Refusal {
+    fn refuse(&self, left: PromotionOperand, right: PromotionOperand) -> Refusal {
         let unknown = [left, right].into_iter().find_map(|operand| match operand {
-            Operand::Type(node) | Operand::Array(node) if !self.knows(node) => Some(node),
+            PromotionOperand::Type(node) | PromotionOperand::Array(node) if !self.knows(node) => Some(node),
             _ => None,
         });
         unknown.map_or(Refusal::Pair(left, right), Refusal::Unknown)
     }
 }
 
-/// Kinds from low to high.
-fn level(node: Node) -> u8 {
+/// The position of a type's kind in the order of kinds, from bool to complex.
+fn kind_rank(node: Node) -> u8 {
     match node {
         Node::Bool => 0,
         Node::Int => 1,
@@ -493,8 +508,8 @@ fn level(node: Node) -> u8 {
     }
 }
 
-/// Whether it leaves a number beside it unsigned.
-fn unsigned(node: Node) -> bool {
+/// Whether a non-negative number keeps its unsigned type beside this type.
+fn is_unsigned(node: Node) -> bool {
     match node {
         Node::Bool => true,
         Node::Type(dtype) => dtype.kind() == Kind::Unsigned,

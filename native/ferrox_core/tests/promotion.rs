@@ -1,7 +1,7 @@
 //! Every cell of the golden tables, and the laws that the tables keep.
 
 use ferrox_core::DType;
-use ferrox_core::promotion::{Mode, Node, Number, Operand, Refusal, SYSTEMS, System};
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, System};
 
 /// A system, its options, and the golden table of its pairs.
 const GOLDEN: &[(&str, usize, &str)] = &[
@@ -304,7 +304,7 @@ fn numpy_sees_no_order() {
     for &a in &nodes {
         for &b in &nodes {
             for &c in &nodes {
-                let all = |nodes: [Node; 3]| numpy.result_type(nodes.map(Operand::Type));
+                let all = |nodes: [Node; 3]| numpy.result_type(nodes.map(PromotionOperand::Type));
                 assert_eq!(all([a, b, c]), all([c, a, b]), "{a}, {b}, {c}");
                 assert_eq!(all([a, b, c]), all([b, a, c]), "{a}, {b}, {c}");
                 let folded = numpy.merge(a, b).and_then(|ab| numpy.merge(ab, c));
@@ -318,7 +318,7 @@ fn numpy_sees_no_order() {
 #[test]
 fn strict_promotion_wants_one_common_bound() {
     let strict = mode("jax", 1);
-    let result = |nodes: &[Node]| strict.result_type(nodes.iter().copied().map(Operand::Type)).ok();
+    let result = |nodes: &[Node]| strict.result_type(nodes.iter().copied().map(PromotionOperand::Type)).ok();
     let (s32, f32) = (Node::Type(DType::S32), Node::Type(DType::F32));
     assert_eq!(result(&[Node::Int, Node::Float, f32]), Some(f32));
     assert_eq!(result(&[f32, Node::Float, Node::Int]), Some(f32));
@@ -337,10 +337,10 @@ fn what_a_system_leaves_open_is_an_error() {
     assert_eq!(old.result_type([]), Err(Refusal::Empty));
     let api = mode("array_api", 0);
     let s64 = Node::Type(DType::S64);
-    let pair = Refusal::Pair(Operand::Type(s64), Operand::Type(f32));
+    let pair = Refusal::Pair(PromotionOperand::Type(s64), PromotionOperand::Type(f32));
     assert_eq!(api.merge(s64, f32), Err(pair));
     let one = Number::Integer(1);
-    assert_eq!(api.result_type([Operand::Number(one)]), Err(Refusal::Alone(one)));
+    assert_eq!(api.result_type([PromotionOperand::Number(one)]), Err(Refusal::Alone(one)));
 }
 
 #[test]
@@ -362,14 +362,18 @@ fn integers_must_fit_where_the_system_says_so() {
 #[test]
 fn legacy_numpy_looks_at_values() {
     let legacy = mode("numpy", 1);
-    let with =
-        |dtype: DType, number| legacy.result_type([Operand::Array(dtype.into()), Operand::Number(number)]);
+    let with = |dtype: DType, number| {
+        legacy.result_type([PromotionOperand::Array(dtype.into()), PromotionOperand::Number(number)])
+    };
     assert_eq!(with(DType::S8, Number::Integer(127)), Ok(DType::S8.into()));
     assert_eq!(with(DType::S8, Number::Integer(128)), Ok(DType::S16.into()));
     assert_eq!(with(DType::U8, Number::Integer(-1)), Ok(DType::S16.into()));
     assert_eq!(with(DType::U8, Number::Float(1.0)), Ok(DType::F64.into()));
     assert_eq!(with(DType::F16, Number::Float(1e6)), Ok(DType::F32.into()));
     assert_eq!(with(DType::F16, Number::Complex(0.0, 1.0)), Ok(DType::C64.into()));
-    let scalar = Operand::Type(DType::S16.into());
-    assert_eq!(legacy.result_type([scalar, Operand::Number(Number::Integer(1))]), Ok(DType::S64.into()));
+    let scalar = PromotionOperand::Type(DType::S16.into());
+    assert_eq!(
+        legacy.result_type([scalar, PromotionOperand::Number(Number::Integer(1))]),
+        Ok(DType::S64.into())
+    );
 }

@@ -2,7 +2,7 @@
 //!
 //! Problem: an operation has one of forty names, a type one of twenty tuples, and comparing them
 //! one after the other takes as long as an operation on one element. Technique: such terms are
-//! words that stay the same while the VM runs, looked up in a hash table of linear probing.
+//! hasher that stay the same while the VM runs, looked up in a hash table of linear probing.
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
@@ -12,70 +12,72 @@ use rustler::{Atom, Env, NifResult, Term};
 
 use crate::entry::bad_argument;
 
-/// Two terms, or one twice.
+/// Two terms, or one term twice.
 type Key = [ErlNifTerm; 2];
 
-const SLOTS: usize = 128;
+/// The number of slots of a table.
+const ATOM_TABLE_SLOTS: usize = 128;
 
-type Slots<T> = [Option<(Key, T)>; SLOTS];
+type Slots<T> = [Option<(Key, T)>; ATOM_TABLE_SLOTS];
 
-/// Values by atoms, or by an atom and a small integer.
-pub struct Known<T: 'static>(OnceLock<Box<Slots<T>>>);
+/// A hash table whose keys are an atom, or an atom and a small integer.
+pub struct AtomTable<T: 'static>(OnceLock<Box<Slots<T>>>);
 
-impl<T: Copy> Known<T> {
+impl<T: Copy> AtomTable<T> {
     pub const fn new() -> Self {
-        Known(OnceLock::new())
+        AtomTable(OnceLock::new())
     }
 
-    /// Puts in what is known, once: loading again, as an upgrade does, finds the same words.
+    /// Puts in what is known, once: loading again, as an upgrade does, finds the same hasher.
     pub fn fill<'a>(&self, entries: impl ExactSizeIterator<Item = NifResult<([Term<'a>; 2], T)>>) -> bool {
-        // Half of them stay free, so that there is always one to end a search.
-        if entries.len() > SLOTS / 2 {
+        // At least half of the slots stay free: a search ends at a free slot, and is short.
+        if entries.len() > ATOM_TABLE_SLOTS / 2 {
             return false;
         }
-        let mut slots = Box::new([None; SLOTS]);
+        let mut slots = Box::new([None; ATOM_TABLE_SLOTS]);
         for entry in entries {
             let Ok((terms, value)) = entry else { return false };
             let key = terms.map(|term| term.as_c_arg());
-            let mut place = first(key);
-            while slots[place].is_some() {
-                place = (place + 1) % SLOTS;
+            let mut slot = first_slot(key);
+            while slots[slot].is_some() {
+                slot = (slot + 1) % ATOM_TABLE_SLOTS;
             }
-            slots[place] = Some((key, value));
+            slots[slot] = Some((key, value));
         }
         self.0.get_or_init(|| slots);
         true
     }
 
-    /// What the terms stand for.
+    /// The value for two terms. Returns `None` if they are not in the table.
     #[inline(always)]
     pub fn find(&self, terms: [Term<'_>; 2]) -> Option<T> {
         let key = terms.map(|term| term.as_c_arg());
         let slots = self.0.get()?;
-        let mut place = first(key);
-        while let Some((known, value)) = slots[place] {
+        let mut slot = first_slot(key);
+        while let Some((known, value)) = slots[slot] {
             if known == key {
                 return Some(value);
             }
-            place = (place + 1) % SLOTS;
+            slot = (slot + 1) % ATOM_TABLE_SLOTS;
         }
         None
     }
 }
 
-/// Where a search begins. The lowest bits of a word tell what kind of term it is.
+/// The slot where the search for a key begins. The lowest six bits of the hash are left out: the
+/// lowest bits of a term are the tag of its kind.
 #[inline(always)]
-fn first([one, other]: Key) -> usize {
-    let mut words = Words(0);
-    one.hash(&mut words);
-    other.hash(&mut words);
-    (words.0 >> 6) % SLOTS
+fn first_slot([one, other]: Key) -> usize {
+    let mut hasher = TermHasher(0);
+    one.hash(&mut hasher);
+    other.hash(&mut hasher);
+    (hasher.0 >> 6) % ATOM_TABLE_SLOTS
 }
 
-/// What terms hash to, whose words rustler keeps to itself.
-struct Words(usize);
+/// What terms hash to, whose hasher rustler keeps to itself.
+struct TermHasher(usize);
 
-impl Hasher for Words {
+impl Hasher for TermHasher {
     #[inline(always)]
     fn write_usize(&mut self, word: usize) {
         self.0 = (self.0 << 3) ^ word;
@@ -90,16 +92,16 @@ impl Hasher for Words {
     }
 }
 
-/// Operations by the atoms of their names.
-pub struct Names<T: 'static> {
+/// A hash table from the atoms of names to operations.
+pub struct NameTable<T: 'static> {
     all: &'static [T],
     name: fn(T) -> &'static str,
-    known: Known<T>,
+    known: AtomTable<T>,
 }
 
-impl<T: Copy> Names<T> {
+impl<T: Copy> NameTable<T> {
     pub const fn new(all: &'static [T], name: fn(T) -> &'static str) -> Self {
-        Names { all, name, known: Known::new() }
+        NameTable { all, name, known: AtomTable::new() }
     }
 
     pub fn fill(&self, env: Env<'_>) -> bool {
@@ -110,7 +112,7 @@ impl<T: Copy> Names<T> {
         }))
     }
 
-    /// The names, in order.
+    /// The names, in the order of the operations.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &'static str> {
         self.all.iter().map(|&op| (self.name)(op))
     }

@@ -1,10 +1,10 @@
-//! How the VM gets into a NIF, and its arguments.
+//! The entry points of NIFs, and access to their arguments.
 //!
-//! Problem: what `#[rustler::nif]` makes allocates a vector for the arguments of each call, and
-//! encodes the term that it answers once more, a tenth of what a small operation takes; binaries
-//! and tuples pass through memory on their way, where they are read before they have been
-//! written, for as much again. Technique: the same entry in rustler's list of NIFs, with the
-//! arguments where the VM has them, and what is asked of them inlined.
+//! Problem: the function that `#[rustler::nif]` generates allocates a vector for the arguments of
+//! each call, and encodes the returned term once more: a tenth of the time of a small operation.
+//! rustler's access to binaries and tuples goes through memory and takes as much time again.
+//! Technique: NIFs are registered in rustler's list in the same way, but their arguments are read
+//! where the VM has them, and access to them is inlined.
 
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +18,8 @@ use rustler::sys::{
 };
 use rustler::{Env, NifResult, Term};
 
-/// Adds a NIF to those that the library has: its name, the scheduler it runs on, and what it
-/// answers, given its arguments decoded.
+/// Adds a NIF to the library: its name, the scheduler that it runs on, and the expression that
+/// computes its answer from the decoded arguments.
 macro_rules! nif {
     ($name:ident, $schedule:ident, |$env:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
@@ -29,11 +29,11 @@ macro_rules! nif {
                 _count: $crate::entry::c_int,
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
-                let run = $crate::entry::of(|$env, mut arguments| {
+                let run = $crate::entry::nif_closure(|$env, mut arguments| {
                     $(let $arg: $type = arguments.next()?.decode()?;)*
                     $crate::entry::Answer::answer($answer)
                 });
-                // SAFETY: the VM calls it, with as many arguments as `arity` says below.
+                // SAFETY: the VM calls this function with `arity` arguments, see below.
                 unsafe { $crate::entry::enter::<COUNT>(env, arguments, run) }
             }
             $crate::entry::inventory::submit!(rustler::Nif {
@@ -47,9 +47,10 @@ macro_rules! nif {
 }
 pub(crate) use nif;
 
-/// A function of what `enter` gives it, which says to the compiler that it is one.
+/// Returns its argument. Its bounds make the compiler infer the lifetimes of the closure that
+/// [`enter`] takes.
 #[inline(always)]
-pub fn of<F>(run: F) -> F
+pub fn nif_closure<F>(run: F) -> F
 where
     F: for<'a> FnOnce(Env<'a>, Arguments<'a>) -> NifResult<ErlNifTerm>,
 {
@@ -66,17 +67,18 @@ impl<'a> Arguments<'a> {
     #[inline(always)]
     pub fn next(&mut self) -> NifResult<Term<'a>> {
         let argument = self.rest.next().ok_or_else(bad_argument)?;
-        // SAFETY: an argument lives as long as the call that the env is of.
+        // SAFETY: an argument lives as long as the call, and the env belongs to the call.
         Ok(unsafe { Term::new(self.env, *argument) })
     }
 }
 
-/// What a term that isn't what it should be raises. Made only then, as it takes a call to drop.
+/// The error for a term of the wrong kind. A function and not a value, as dropping an unused error
+/// takes a function call.
 pub fn bad_argument() -> rustler::Error {
     rustler::Error::BadArg
 }
 
-/// What a NIF may answer.
+/// The results that a NIF may return.
 pub trait Answer {
     fn answer(self) -> NifResult<ErlNifTerm>;
 }
@@ -93,12 +95,12 @@ impl Answer for NifResult<Term<'_>> {
     }
 }
 
-/// What `run` answers; badarg where it can't decode an argument, and the error `nif_panicked`
-/// where it panics.
+/// Calls `run` and returns its answer. Raises `badarg` if `run` can't decode an argument, and the
+/// error `nif_panicked` if it panics.
 ///
 /// # Safety
 ///
-/// `env` and `arguments` are those of a call of the VM with `N` arguments.
+/// `env` and `arguments` must come from a call by the VM with `N` arguments.
 #[inline(always)]
 pub unsafe fn enter<const N: usize>(
     env: *mut ErlNifEnv,
@@ -107,65 +109,67 @@ pub unsafe fn enter<const N: usize>(
 ) -> ErlNifTerm {
     const { assert!(N > 0, "without arguments there may be no array of them") };
     let call = ();
-    // SAFETY: the only one of this call, as the caller says.
+    // SAFETY: the env belongs to this call, as the caller promises, and no other `Env` of the call
+    // exists.
     let env = unsafe { Env::new(&call, env) };
-    // SAFETY: the VM's array of the arguments, as the caller says, which lives as long as the call.
+    // SAFETY: the VM's array of `N` arguments, as the caller promises; it lives as long as the call.
     let rest = unsafe { &*arguments.cast::<[ErlNifTerm; N]>() }.iter();
     match catch_unwind(AssertUnwindSafe(|| run(env, Arguments { env, rest }))) {
         Ok(Ok(term)) => term,
-        // SAFETY: of the NIF that answers with it.
+        // SAFETY: the result is returned from the NIF of this env.
         Ok(Err(error)) => unsafe { handle_nif_result::<Term<'_>>(Ok(Err(error)), env).apply(env) },
         // SAFETY: as above.
         Err(panic) => unsafe { handle_nif_result::<Term<'_>>(Err(panic), env).apply(env) },
     }
 }
 
-/// The data of a binary; none if the term is none, or has bits past its last byte.
+/// The data of a binary. Returns `None` if the term is not a binary, or is a bitstring whose number
+/// of bits is not a multiple of eight.
 #[inline(always)]
 pub fn bytes(term: Term<'_>) -> Option<&[u8]> {
     let mut binary = MaybeUninit::<ErlNifBinary>::uninit();
-    // SAFETY: a term of this env, and a place for what it answers with.
+    // SAFETY: a term of this env, and memory for the answer.
     if unsafe { enif_inspect_binary(term.get_env().as_c_arg(), term.as_c_arg(), binary.as_mut_ptr()) } == 0 {
         return None;
     }
-    // SAFETY: written, as the answer says.
+    // SAFETY: the call has succeeded, so the VM has written the binary.
     let ErlNifBinary { data, size, .. } = unsafe { binary.assume_init() };
-    // SAFETY: the binary's data, which live and don't change as long as the term; there may be no
-    // address of no data.
+    // SAFETY: the binary's data, which live as long as the term and don't change. The address of an
+    // empty binary may be null, so it is not used.
     Some(if size == 0 { &[] } else { unsafe { slice::from_raw_parts(data, size) } })
 }
 
-/// A non-negative integer.
+/// Decodes a non-negative integer. Returns `None` for other terms.
 #[inline(always)]
 pub fn natural(term: Term<'_>) -> Option<usize> {
     let mut number = 0;
-    // SAFETY: a term of this env, and a place for what it answers with.
-    let is = unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), &mut number) } != 0;
-    is.then_some(number)?.try_into().ok()
+    // SAFETY: a term of this env, and memory for the answer.
+    let is_integer = unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), &mut number) } != 0;
+    is_integer.then_some(number)?.try_into().ok()
 }
 
-/// `{left, right}`
+/// The tuple `{left, right}`.
 #[inline(always)]
 pub fn pair<'a>(left: Term<'a>, right: Term<'a>) -> Term<'a> {
     let (env, terms) = (left.get_env(), [left.as_c_arg(), right.as_c_arg()]);
-    // SAFETY: two terms, and the env of one. That of the other is the same: terms of this crate
-    // live as long as the call that they are of, and no call has those of another.
+    // SAFETY: an array of two terms, and the env of the first. The second term has the same env:
+    // terms in this crate live as long as their call, and no call has terms of another call.
     unsafe { Term::new(env, enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr(), 2)) }
 }
 
-/// A binary of so many bytes that `fill` writes. Without memory for it the VM goes down.
+/// Makes a binary of `length` bytes that `fill` writes. Without enough memory the VM aborts.
 #[inline(always)]
 pub fn binary<'a, T>(env: Env<'a>, length: usize, fill: impl FnOnce(&mut [u8]) -> T) -> (T, Term<'a>) {
     let mut term = MaybeUninit::uninit();
-    // SAFETY: an env of this call, and a place for the term.
+    // SAFETY: the env of this call, and memory for the term.
     let data = unsafe { enif_make_new_binary(env.as_c_arg(), length, term.as_mut_ptr()) };
-    // SAFETY: the new binary's data, which nothing else knows of yet.
+    // SAFETY: the data of the new binary, to which nothing else refers yet.
     let filled = fill(if length == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(data, length) } });
     // SAFETY: the VM has made the term in this env.
     (filled, unsafe { Term::new(env, term.assume_init()) })
 }
 
-/// The elements of a tuple of whatever size, where the VM has them.
+/// The elements of a tuple of any size, in the memory of the VM.
 #[derive(Clone, Copy)]
 pub struct Tuple<'a> {
     env: Env<'a>,
@@ -173,30 +177,30 @@ pub struct Tuple<'a> {
 }
 
 impl<'a> Tuple<'a> {
-    /// None if the term is no tuple.
+    /// Returns `None` if the term is not a tuple.
     #[inline(always)]
     pub fn of(term: Term<'a>) -> Option<Self> {
         let env = term.get_env();
         let (mut arity, mut elements) = (0, ptr::null());
-        // SAFETY: a term of this env, and places for what it answers with.
+        // SAFETY: a term of this env, and memory for the answers.
         if unsafe { enif_get_tuple(env.as_c_arg(), term.as_c_arg(), &mut arity, &mut elements) } == 0 {
             return None;
         }
-        // The VM may have no array of no elements.
+        // For an empty tuple the VM may return a null pointer.
         let length = usize::try_from(arity).ok()?;
-        // SAFETY: the tuple's elements, which live and don't change as long as the term.
+        // SAFETY: the tuple's elements, which live as long as the term and don't change.
         let elements = if length == 0 { &[] } else { unsafe { slice::from_raw_parts(elements, length) } };
         Some(Tuple { env, elements })
     }
 
-    /// The elements.
+    /// The elements as terms.
     #[inline(always)]
     pub fn terms(self) -> impl ExactSizeIterator<Item = Term<'a>> {
-        // SAFETY: an element of a term lives in its env.
+        // SAFETY: an element of a term lives in the env of the term.
         self.elements.iter().map(move |&element| unsafe { Term::new(self.env, element) })
     }
 
-    /// The elements, if they are so many.
+    /// The elements as an array. Returns `None` if their number is not `N`.
     #[inline(always)]
     pub fn array<const N: usize>(self) -> Option<[Term<'a>; N]> {
         let elements: &[ErlNifTerm; N] = self.elements.try_into().ok()?;

@@ -24,7 +24,7 @@ use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 pub use self::indexed::{
     Paddings, argsort, gather, indexed, pad, put_slice, sort, take, take_along_axis, top_k,
 };
-use crate::atom_table::Names;
+use crate::atom_table::NameTable;
 use crate::entry::{bad_argument, pair};
 use crate::scheduling::Call;
 use crate::term::{self, Axes, Dims, Elementwise, Operand, Operands, Type, whole_bytes};
@@ -45,7 +45,7 @@ pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
 /// The operations of families: how an argument that names one is decoded, and their names.
 macro_rules! families {
     ($($Family:ident($Op:ty), $NAMES:ident;)*) => {$(
-        static $NAMES: Names<$Op> = Names::new(<$Op>::ALL, <$Op>::name);
+        static $NAMES: NameTable<$Op> = NameTable::new(<$Op>::ALL, <$Op>::name);
 
         pub struct $Family($Op);
 
@@ -68,7 +68,7 @@ families! {
 
 /// The names of the operations, one list a family that has several.
 pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
-    fn atoms<T: Copy>(env: Env<'_>, names: &Names<T>) -> NifResult<Vec<Atom>> {
+    fn atoms<T: Copy>(env: Env<'_>, names: &NameTable<T>) -> NifResult<Vec<Atom>> {
         names.names().map(|name| Atom::from_str(env, name)).collect()
     }
     Ok(vec![atoms(env, &BINARY)?, atoms(env, &UNARY)?, atoms(env, &REDUCE)?, atoms(env, &CUMULATIVE)?])

@@ -1,4 +1,4 @@
-//! The NIF library of Ferrox: Elixir's terms in, `ferrox_core` called, terms out.
+//! The NIF library of Ferrox: decodes Elixir terms, calls `ferrox_core`, and encodes the results.
 
 #![allow(unsafe_code, reason = "what the macros of rustler expand to")]
 

@@ -1,5 +1,4 @@
-//! Fourier transforms and linear algebra: `families.rs` for operations that have
-//! options or several results.
+//! The NIFs of Fourier transforms and linear algebra, which have options or several results.
 
 use ferrox_core::ops::fft::{self, Transform};
 use ferrox_core::ops::linalg::{self, Method, NxAlgorithm, Problem, Triangular};
@@ -15,10 +14,10 @@ mod atoms {
     }
 }
 
-/// A transform by the atom of its name.
-pub struct Fourier(Transform);
+/// A Fourier transform, decoded from the atom of its name.
+pub struct FourierTransform(Transform);
 
-impl<'a> Decoder<'a> for Fourier {
+impl<'a> Decoder<'a> for FourierTransform {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let name: Atom = term.decode()?;
         let transforms = [
@@ -27,18 +26,19 @@ impl<'a> Decoder<'a> for Fourier {
             (atoms::rfft(), Transform::RealForward),
             (atoms::irfft(), Transform::RealInverse),
         ];
-        find(name, &transforms).map(Fourier)
+        by_name(name, &transforms).map(FourierTransform)
     }
 }
 
-fn find<T: Copy>(name: Atom, all: &[(Atom, T)]) -> NifResult<T> {
+/// The value with this name in a list.
+fn by_name<T: Copy>(name: Atom, all: &[(Atom, T)]) -> NifResult<T> {
     all.iter().find(|(atom, _)| *atom == name).map(|&(_, value)| value).ok_or_else(bad_argument)
 }
 
-/// `axes` has one `{axis, length}`, or two.
+/// A Fourier transform. `axes` has one `{axis, length}`, or two for a two-dimensional transform.
 pub fn fourier<'a>(
     call: Call<'a>,
-    transform: Fourier,
+    transform: FourierTransform,
     dtype: Type,
     shape: Dims,
     axes: Vec<(usize, usize)>,
@@ -62,8 +62,8 @@ pub fn fourier<'a>(
     })
 }
 
-/// How a system is solved: `:lu`, `:qr`, or `{lower, left_side, transform_a}` of a
-/// triangular one.
+/// The way to solve a system of linear equations: `:lu`, `:qr`, or `{lower, left_side, transform_a}`
+/// for a triangular system.
 pub enum Solver {
     General(Method),
     Triangular(Triangular),
@@ -77,15 +77,15 @@ impl<'a> Decoder<'a> for Solver {
                 (atoms::transpose(), linalg::MatrixTransform::Transpose),
                 (atoms::conjugate(), linalg::MatrixTransform::Conjugate),
             ];
-            let transform = find(transform, &transforms)?;
+            let transform = by_name(transform, &transforms)?;
             return Ok(Solver::Triangular(Triangular { lower, left_side, transform }));
         }
         let methods = [(atoms::lu(), Method::Lu), (atoms::qr(), Method::Qr)];
-        find(term.decode()?, &methods).map(Solver::General)
+        by_name(term.decode()?, &methods).map(Solver::General)
     }
 }
 
-/// The result has the shape of `b`.
+/// Solves a system of linear equations. The result has the shape of `b`.
 pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b: Operand<'a>) -> Term<'a> {
     let batch: usize = a.shape().iter().rev().skip(2).product();
     let right = b.size() / batch.max(1);
@@ -97,12 +97,13 @@ pub fn solve<'a>(call: Call<'a>, solver: Solver, dtype: Type, a: Operand<'a>, b:
         let (a, b) = (a.tensor(op)?, b.tensor(op)?);
         match solver {
             Solver::General(method) => linalg::solve(out, &a, &b, method),
-            Solver::Triangular(how) => linalg::triangular_solve(out, &a, &b, how),
+            Solver::Triangular(triangular) => linalg::triangular_solve(out, &a, &b, triangular),
         }
     })
 }
 
-/// A factorization by the atom of its name, in Nx's present steps or those of Nx 0.9.
+/// A factorization, decoded from the atom of its name, by the algorithm of the current Nx or of Nx
+/// 0.9.
 #[derive(Clone, Copy)]
 pub struct Factorization(Problem, NxAlgorithm);
 
@@ -122,11 +123,12 @@ impl<'a> Decoder<'a> for Factorization {
             (atoms::thin_svd(), Factorization(Problem::Svd, NxAlgorithm::ThinSvd)),
             (atoms::svd_0_9(), Factorization(Problem::Svd, former)),
         ];
-        find(term.decode()?, &problems)
+        by_name(term.decode()?, &problems)
     }
 }
 
-/// The results' types and shapes, which are as many as the factorization has.
+/// A factorization. `results` are the types and shapes of its results; their number depends on the
+/// factorization.
 pub fn factor<'a>(
     call: Call<'a>,
     op: Factorization,

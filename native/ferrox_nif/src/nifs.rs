@@ -8,7 +8,7 @@ use crate::families::{
     self, Binary, ConvOptions, Cumulative, Over, Paddings, Reduce, ResultType, Scatter, Tolerances, Unary,
     Window, WindowOptions,
 };
-use crate::linalg::{self, Factorization, Fourier, Solver};
+use crate::linalg::{self, Factorization, FourierTransform, Solver};
 use crate::scheduling::{Call, Scheduler};
 use crate::term::{Axes, Dims, Elementwise, Operand, Operands, Type};
 
@@ -63,7 +63,7 @@ nifs! { families:
 }
 
 nifs! { linalg:
-    fn fourier, fourier_normal, fourier_dirty(transform: Fourier, dtype: Type, shape: Dims, axes: Lengths, eps: f64, input: Operand<'_>);
+    fn fourier, fourier_normal, fourier_dirty(transform: FourierTransform, dtype: Type, shape: Dims, axes: Lengths, eps: f64, input: Operand<'_>);
     fn solve, solve_normal, solve_dirty(solver: Solver, dtype: Type, a: Operand<'_>, b: Operand<'_>);
     fn factor, factor_normal, factor_dirty(op: Factorization, results: Results, eps: f64, input: Operand<'_>);
 }

@@ -1,13 +1,12 @@
-//! The NIFs that ask for promotions.
+//! The NIFs of type promotion.
 //!
-//! They are called before every operation of the direct API, so they take the
-//! system as an atom that is compared with known ones, or `{system, options}`
-//! with the options' bits, and what isn't an answer is named for Elixir to
-//! explain, off the fast path.
+//! They are called before every operation of the direct API. So they take the system as an atom that
+//! is compared with known ones, or as `{system, options}` with the bits of the options; and they
+//! return errors as atoms, whose messages are made in Elixir, off the fast path.
 
 use std::sync::OnceLock;
 
-use ferrox_core::promotion::{Mode, Node, Number, Operand, Refusal, SYSTEMS};
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS};
 use rustler::types::tuple::get_tuple;
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
 
@@ -21,34 +20,35 @@ mod atoms {
     }
 }
 
-static NAMES: OnceLock<Vec<Atom>> = OnceLock::new();
+static SYSTEM_NAMES: OnceLock<Vec<Atom>> = OnceLock::new();
 
 /// The atoms of the systems' names, in the order of `SYSTEMS`.
-fn names(env: Env) -> NifResult<&'static [Atom]> {
-    if let Some(names) = NAMES.get() {
-        return Ok(names);
+fn system_names(env: Env) -> NifResult<&'static [Atom]> {
+    if let Some(system_names) = SYSTEM_NAMES.get() {
+        return Ok(system_names);
     }
-    let names =
+    let system_names =
         SYSTEMS.iter().map(|system| Atom::from_str(env, system.name)).collect::<NifResult<Vec<_>>>()?;
-    Ok(NAMES.get_or_init(|| names))
+    Ok(SYSTEM_NAMES.get_or_init(|| system_names))
 }
 
-fn find<'a>(env: Env<'a>, mode: Term<'a>) -> Option<&'static Mode> {
+fn find_mode<'a>(env: Env<'a>, mode: Term<'a>) -> Option<&'static Mode> {
     let (name, options) = match mode.decode::<Atom>() {
         Ok(name) => (name, 0),
         Err(_) => mode.decode::<(Atom, usize)>().ok()?,
     };
-    let names = names(env).ok()?;
-    SYSTEMS.get(names.iter().position(|known| *known == name)?)?.mode(options)
+    let system_names = system_names(env).ok()?;
+    SYSTEMS.get(system_names.iter().position(|known| *known == name)?)?.mode(options)
 }
 
-/// A type's tuple, `:bool`, or `:int`, `:float` or `:complex` of plain numbers.
-struct Any(Node);
+/// A node as a term: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
+/// `:complex`.
+struct NodeTerm(Node);
 
-impl<'a> Decoder<'a> for Any {
+impl<'a> Decoder<'a> for NodeTerm {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         if let Ok(Type(dtype)) = term.decode() {
-            return Ok(Any(Node::Type(dtype)));
+            return Ok(NodeTerm(Node::Type(dtype)));
         }
         let atom: Atom = term.decode()?;
         let node = if atom == atoms::bool() {
@@ -62,11 +62,11 @@ impl<'a> Decoder<'a> for Any {
         } else {
             return Err(rustler::Error::BadArg);
         };
-        Ok(Any(node))
+        Ok(NodeTerm(node))
     }
 }
 
-impl Encoder for Any {
+impl Encoder for NodeTerm {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
         match self.0 {
             Node::Type(dtype) => Type(dtype).encode(env),
@@ -78,28 +78,29 @@ impl Encoder for Any {
     }
 }
 
-fn answer(env: Env<'_>, merged: Result<Node, Refusal>) -> Term<'_> {
+fn encode_result(env: Env<'_>, merged: Result<Node, Refusal>) -> Term<'_> {
     let refusal = match merged {
-        Ok(node) => return Any(node).encode(env),
+        Ok(node) => return NodeTerm(node).encode(env),
         Err(refusal) => refusal,
     };
     let reason = match refusal {
         Refusal::Empty => atoms::empty().encode(env),
-        Refusal::Unknown(node) => (atoms::unknown(), Any(node)).encode(env),
+        Refusal::Unknown(node) => (atoms::unknown(), NodeTerm(node)).encode(env),
         Refusal::Pair(..) => atoms::pair().encode(env),
         Refusal::Absent => atoms::absent().encode(env),
         Refusal::Alone(_) => atoms::alone().encode(env),
-        Refusal::Range(_, node) => (atoms::range(), Any(node)).encode(env),
+        Refusal::Range(_, node) => (atoms::range(), NodeTerm(node)).encode(env),
     };
     (atoms::error(), reason).encode(env)
 }
 
-fn wrong(env: Env<'_>, what: Atom) -> Term<'_> {
+fn argument_error(env: Env<'_>, what: Atom) -> Term<'_> {
     (atoms::error(), what).encode(env)
 }
 
-/// What is no real number is taken for a complex one: types that take those
-/// take anything in Nx, even `nil`. Integers must lie in -2^63..2^64-1.
+/// Decodes a number. Terms that are not real numbers count as complex numbers: in Nx, types that
+/// accept complex numbers accept any term, even `nil`. Returns `None` for integers outside of
+/// -2^63..2^64-1.
 fn number(term: Term) -> Option<Number> {
     match term.get_type() {
         TermType::Float => Some(Number::Float(term.decode().ok()?)),
@@ -112,11 +113,12 @@ fn number(term: Term) -> Option<Number> {
     }
 }
 
-/// `[{system, [{flag, key, off, on}]}]`, the options in the order of their bits.
+/// All systems with their options, as `[{system, [{flag, key, off, on}]}]`. The options are in the
+/// order of their bits.
 #[rustler::nif]
 #[allow(clippy::type_complexity)] // read in one place, which takes it apart
 fn promotion_systems(env: Env) -> NifResult<Vec<(Atom, Vec<(&'static str, Atom, Atom, Atom)>)>> {
-    let named = SYSTEMS.iter().zip(names(env)?);
+    let named = SYSTEMS.iter().zip(system_names(env)?);
     named
         .map(|(system, name)| {
             let options = system.options.iter().map(|switch| {
@@ -129,41 +131,40 @@ fn promotion_systems(env: Env) -> NifResult<Vec<(Atom, Vec<(&'static str, Atom, 
         .collect()
 }
 
-/// The types of a system, or `{:error, :mode}`.
+/// The types of a system, or `{:error, :mode}` for an unknown one.
 #[rustler::nif]
 fn promotion_types<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    match find(env, mode) {
-        Some(mode) => mode.types().map(Any).collect::<Vec<_>>().encode(env),
-        None => wrong(env, atoms::mode()),
+    match find_mode(env, mode) {
+        Some(mode) => mode.types().map(NodeTerm).collect::<Vec<_>>().encode(env),
+        None => argument_error(env, atoms::mode()),
     }
 }
 
-/// `{edges, positions}` of the lattice that the results are joins of, `nil` for
-/// a plain table.
+/// The lattice of a system as `{edges, positions}`. Returns `nil` if the system is not a lattice.
 #[rustler::nif]
 fn promotion_lattice<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    let Some(mode) = find(env, mode) else { return wrong(env, atoms::mode()) };
+    let Some(mode) = find_mode(env, mode) else { return argument_error(env, atoms::mode()) };
     mode.lattice()
         .map(|lattice| {
-            let edges: Vec<(Any, Vec<Any>)> = lattice
+            let edges: Vec<(NodeTerm, Vec<NodeTerm>)> = lattice
                 .edges
                 .iter()
-                .map(|(from, to)| (Any(*from), to.iter().copied().map(Any).collect()))
+                .map(|(from, to)| (NodeTerm(*from), to.iter().copied().map(NodeTerm).collect()))
                 .collect();
-            let positions: Vec<(Any, f64, f64)> =
-                lattice.positions.iter().map(|&(node, x, y)| (Any(node), x, y)).collect();
+            let positions: Vec<(NodeTerm, f64, f64)> =
+                lattice.positions.iter().map(|&(node, x, y)| (NodeTerm(node), x, y)).collect();
             (edges, positions)
         })
         .encode(env)
 }
 
-/// The type of the default size of a weak one, others as they are.
+/// The final type of a result: a weak type becomes the default type of its kind.
 #[rustler::nif]
 fn promotion_concrete<'a>(env: Env<'a>, mode: Term<'a>, node: Term<'a>) -> Term<'a> {
-    match (find(env, mode), node.decode()) {
-        (None, _) => wrong(env, atoms::mode()),
-        (_, Err(_)) => wrong(env, atoms::left()),
-        (Some(mode), Ok(Any(node))) => Any(mode.concrete(node)).encode(env),
+    match (find_mode(env, mode), node.decode()) {
+        (None, _) => argument_error(env, atoms::mode()),
+        (_, Err(_)) => argument_error(env, atoms::left()),
+        (Some(mode), Ok(NodeTerm(node))) => NodeTerm(mode.concrete(node)).encode(env),
     }
 }
 
@@ -173,62 +174,62 @@ nif!(merge_number, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>
 });
 nif!(result_type, Normal, |env, mode: Term<'_>, operands: Term<'_>| result_type(env, mode, operands));
 
-/// The type that results from two, or `{:error, reason}`: `:mode`, `:left` or
-/// `:right` for the argument that is none, or why the system has no answer.
+/// The result type of two types, or `{:error, reason}`. The reason is `:mode`, `:left` or `:right`
+/// for an invalid argument, or the system's refusal.
 fn merge<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find(env, mode) else {
-        return wrong(env, atoms::mode());
+    let Some(mode) = find_mode(env, mode) else {
+        return argument_error(env, atoms::mode());
     };
-    let Ok(Any(left_node)) = left.decode() else {
-        return wrong(env, atoms::left());
+    let Ok(NodeTerm(left_node)) = left.decode() else {
+        return argument_error(env, atoms::left());
     };
-    let Ok(Any(right_node)) = right.decode() else {
-        return wrong(env, atoms::right());
+    let Ok(NodeTerm(right_node)) = right.decode() else {
+        return argument_error(env, atoms::right());
     };
-    // An operand's own term is there already.
+    // If the result is the type of an operand, its term is returned without encoding it again.
     match mode.merge(left_node, right_node) {
         Ok(merged) if merged == left_node => left,
         Ok(merged) if merged == right_node => right,
-        merged => answer(env, merged),
+        merged => encode_result(env, merged),
     }
 }
 
-/// The type that results from a type and a number; answers as `merge` does.
+/// The result type of a type and a number. Returns the same errors as `merge`.
 fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find(env, mode) else {
-        return wrong(env, atoms::mode());
+    let Some(mode) = find_mode(env, mode) else {
+        return argument_error(env, atoms::mode());
     };
-    let Ok(Any(left_node)) = left.decode() else {
-        return wrong(env, atoms::left());
+    let Ok(NodeTerm(left_node)) = left.decode() else {
+        return argument_error(env, atoms::left());
     };
     let Some(number) = number(right) else {
-        return wrong(env, atoms::right());
+        return argument_error(env, atoms::right());
     };
     match mode.merge_number(left_node, number) {
         Ok(merged) if merged == left_node => left,
-        merged => answer(env, merged),
+        merged => encode_result(env, merged),
     }
 }
 
-/// The type that results from a list of types, `{:array, type}`, numbers,
-/// `{:complex, re, im}`, `{:int, sign}` for what has more than 64 bits, booleans
-/// and `nil`; answers as `merge` does.
+/// The result type of a list of operands: types, `{:array, type}`, numbers, `{:complex, re, im}`,
+/// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. Returns the same errors as
+/// `merge`.
 fn result_type<'a>(env: Env<'a>, mode: Term<'a>, operands: Term<'a>) -> Term<'a> {
-    let Some(mode) = find(env, mode) else {
-        return wrong(env, atoms::mode());
+    let Some(mode) = find_mode(env, mode) else {
+        return argument_error(env, atoms::mode());
     };
-    let operands = Cells(operands);
+    let operands = ListElements(operands);
     if operands.clone().any(|term| operand(mode, term).is_none()) {
-        return wrong(env, atoms::operand());
+        return argument_error(env, atoms::operand());
     }
-    answer(env, mode.result_type(operands.filter_map(|term| operand(mode, term))))
+    encode_result(env, mode.result_type(operands.filter_map(|term| operand(mode, term))))
 }
 
 /// The elements of a list, which can be gone through several times.
 #[derive(Clone)]
-struct Cells<'a>(Term<'a>);
+struct ListElements<'a>(Term<'a>);
 
-impl<'a> Iterator for Cells<'a> {
+impl<'a> Iterator for ListElements<'a> {
     type Item = Term<'a>;
 
     fn next(&mut self) -> Option<Term<'a>> {
@@ -238,35 +239,37 @@ impl<'a> Iterator for Cells<'a> {
     }
 }
 
-fn operand(mode: &Mode, term: Term) -> Option<Operand> {
+fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
     match term.get_type() {
-        TermType::Integer | TermType::Float => number(term).map(Operand::Number),
+        TermType::Integer | TermType::Float => number(term).map(PromotionOperand::Number),
         TermType::Atom => {
             let atom: Atom = term.decode().ok()?;
             if atom == atoms::nil() {
-                Some(Operand::Absent)
+                Some(PromotionOperand::Absent)
             } else if atom == atoms::yes() || atom == atoms::no() {
-                // Without a bool, truth is a number, as in Nx.
-                let integer = Operand::Number(Number::Integer(i128::from(atom == atoms::yes())));
-                Some(if mode.knows(Node::Bool) { Operand::Type(Node::Bool) } else { integer })
+                // In systems without bool, as in Nx, true and false are numbers.
+                let integer = PromotionOperand::Number(Number::Integer(i128::from(atom == atoms::yes())));
+                Some(if mode.knows(Node::Bool) { PromotionOperand::Type(Node::Bool) } else { integer })
             } else {
-                term.decode().ok().map(|Any(node)| Operand::Type(node))
+                term.decode().ok().map(|NodeTerm(node)| PromotionOperand::Type(node))
             }
         }
         TermType::Tuple => {
-            if let Ok(Any(node)) = term.decode() {
-                return Some(Operand::Type(node));
+            if let Ok(NodeTerm(node)) = term.decode() {
+                return Some(PromotionOperand::Type(node));
             }
             let parts = get_tuple(term).ok()?;
             let tag: Atom = parts.first()?.decode().ok()?;
             match parts[1..] {
-                [node] if tag == atoms::array() => node.decode().ok().map(|Any(node)| Operand::Array(node)),
+                [node] if tag == atoms::array() => {
+                    node.decode().ok().map(|NodeTerm(node)| PromotionOperand::Array(node))
+                }
                 [re, im] if tag == atoms::complex() => {
-                    Some(Operand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
+                    Some(PromotionOperand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
                 }
                 [sign] if tag == atoms::int() => {
                     let sign: i64 = sign.decode().ok()?;
-                    Some(Operand::Number(Number::Integer(i128::from(sign) << 64)))
+                    Some(PromotionOperand::Number(Number::Integer(i128::from(sign) << 64)))
                 }
                 _ => None,
             }

@@ -1,12 +1,12 @@
-//! The NIF that asks an operation which types it is defined on.
+//! The NIF that says whether an operation is defined on some types.
 
 use ferrox_core::ops::supports::{Operation, supports as core_supports};
 use rustler::{Atom, Env, NifResult};
 
 use crate::term::Type;
 
-/// Whether the operation is defined on tensors of these types with a result of
-/// type `out`; nil for a name that no operation has, or another number of tensors.
+/// Whether the operation is defined on tensors of these types with a result of type `out`. Returns
+/// `nil` for an unknown name, or if the operation has another number of operands.
 #[rustler::nif]
 fn supports(env: Env, op: Atom, out: Type, operands: Vec<Type>) -> NifResult<Option<bool>> {
     let name = op.to_term(env).atom_to_string()?;

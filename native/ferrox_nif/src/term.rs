@@ -7,7 +7,7 @@ use ferrox_core::layout::{self, Shape};
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
-use crate::atom_table::Known;
+use crate::atom_table::AtomTable;
 use crate::entry::{Tuple, bad_argument, bytes, natural};
 
 mod atoms {
@@ -31,7 +31,7 @@ pub fn dtype(term: Term<'_>) -> Option<DType> {
     TYPES.find(Tuple::of(term)?.array()?)
 }
 
-static TYPES: Known<DType> = Known::new();
+static TYPES: AtomTable<DType> = AtomTable::new();
 
 /// Runs when the VM loads the library.
 pub fn load(env: Env<'_>) -> bool {

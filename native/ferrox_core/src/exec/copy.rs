@@ -88,7 +88,7 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
             gather(width, bytes, &layout, start, part)
         });
     }
-    let elements_per_line = (simd::LINE / width).max(1);
+    let elements_per_line = (simd::CACHE_LINE_BYTES / width).max(1);
     parallel::fill_in_multiples(
         out,
         size / unit,

@@ -1,4 +1,4 @@
-//! Loops that reduce many elements to one.
+//! Loops that reduce many elements to one: folds, minima and maxima, and their indices.
 
 pub mod argminmax;
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,10 @@
-//! One generic loop, compiled for several instruction sets, chosen at run time.
+//! Function multiversioning: one generic loop, compiled for several instruction sets, of which one
+//! is chosen at run time.
 //!
-//! The levels are those of the x86-64 psABI; other architectures run the
-//! baseline they are compiled for. Loops only use operations whose result
-//! IEEE 754 fixes, so that every level gives the same bits.
+//! The levels are the microarchitecture levels of the x86-64 psABI; other architectures run the
+//! baseline that they are compiled for. Loops only use operations whose results IEEE 754 fixes, so
+//! that every level gives the same bits. The traits of vectors use the vocabulary of Google's
+//! library Highway.
 
 #![allow(unsafe_code, reason = "calls what is compiled for an instruction set")]
 
@@ -16,29 +18,30 @@ mod int;
 mod intrinsics;
 
 #[cfg(target_arch = "x86_64")]
-pub use self::compare::Compared;
+pub use self::compare::CompareVector;
 #[cfg(target_arch = "x86_64")]
-pub use self::f16::{HALVES, Halves, Singles, Widened};
+pub use self::f16::{F32VectorOps, HALF_LANES, HalfVector, WidenToF32};
 pub use self::f16::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
-pub use self::float::{Fused, Part, Products, floats};
+pub use self::float::{AsF64Vector, FloatVector, MulAddVector, bitcast_to_f64};
 #[cfg(target_arch = "x86_64")]
-pub use self::int::{Lanes, turn_bytes};
+pub use self::int::{IntVector, transpose_bytes};
 pub use self::intrinsics::{multiply_pairs, truncate_to_bytes};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// A loop to compile for each level. `run` must be `#[inline(always)]`, and so
-/// must what it calls.
+/// A loop that is compiled for each level. `run` must be `#[inline(always)]`, and so must all
+/// functions that it calls: others are not compiled for the level.
 pub trait Vectorized {
-    /// What the loop computes.
+    /// The result of the loop.
     type Output;
     /// Runs the loop.
     fn run(self) -> Self::Output;
 
-    /// The same where `mul_add` would be a call.
+    /// Runs the loop at a level where `mul_add` would be a function call. Has the same results as
+    /// `run`.
     #[inline(always)]
     fn run_unfused(self) -> Self::Output
     where
@@ -48,15 +51,15 @@ pub trait Vectorized {
     }
 }
 
-/// What starts with a line of the cache, so that no vector of it is on two.
+/// A value that starts at a cache line, so that none of its vectors crosses two lines.
 #[repr(align(64))]
 #[derive(Debug)]
 pub struct Aligned<T>(pub T);
 
-/// An instruction set, each including the ones before.
+/// A level of instruction sets; each level includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What the compiler's target guarantees: SSE2 on x86-64, NEON on AArch64.
+    /// The instructions that the compilation target guarantees: SSE2 on x86-64, NEON on AArch64.
     Baseline = 1,
     /// x86-64-v3: AVX2, FMA, BMI, F16C.
     V3 = 2,
@@ -64,17 +67,17 @@ pub enum Level {
     V4 = 3,
 }
 
-/// Zero while unknown.
-static LEVEL: AtomicU8 = AtomicU8::new(0);
+/// The level that loops run at, as a number; zero before it is detected.
+static CURRENT_LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The level that loops run at.
+/// The level that loops run at. Detected on the first call.
 #[inline(always)]
 #[must_use]
 pub fn level() -> Level {
-    match LEVEL.load(Ordering::Relaxed) {
+    match CURRENT_LEVEL.load(Ordering::Relaxed) {
         0 => {
             let detected = detect();
-            LEVEL.store(detected as u8, Ordering::Relaxed);
+            CURRENT_LEVEL.store(detected as u8, Ordering::Relaxed);
             detected
         }
         1 => Level::Baseline,
@@ -83,10 +86,9 @@ pub fn level() -> Level {
     }
 }
 
-/// Lowers the level, for tests and measurements; never raises it above what
-/// the processor has.
+/// Sets the level, for tests and measurements, but never above the level of the processor.
 pub fn limit(level: Level) {
-    LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
+    CURRENT_LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -118,9 +120,10 @@ fn detect() -> Level {
     Level::Baseline
 }
 
-/// What computing costs with the vectors that there are, of what it does with those of 64 bytes.
+/// The cost of a computation with the vectors of the current level, given its cost with vectors of
+/// 64 bytes: the cost is inversely proportional to the vector width.
 #[must_use]
-pub fn by_vectors(cost: u64) -> u64 {
+pub fn vector_cost(cost: u64) -> u64 {
     match level() {
         Level::Baseline => 4 * cost,
         Level::V3 => 2 * cost,
@@ -128,14 +131,15 @@ pub fn by_vectors(cost: u64) -> u64 {
     }
 }
 
-/// Whether `mul_add` is one instruction in the loops that [`dispatch`] runs, and not a call.
+/// Whether `mul_add` is one instruction, and not a function call, in the loops that [`dispatch`]
+/// runs.
 #[inline]
 #[must_use]
-pub fn fuses() -> bool {
+pub fn has_fma() -> bool {
     if cfg!(target_arch = "x86_64") { level() >= Level::V3 } else { cfg!(target_arch = "aarch64") }
 }
 
-/// Runs a loop with the best instructions that the processor has.
+/// Runs a loop with the best instructions of the current level.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
@@ -146,22 +150,22 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     }
 }
 
-/// Runs a loop with the instructions of the target.
+/// Runs a loop with the instructions of the compilation target.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
-    if fuses() { v.run() } else { v.run_unfused() }
+    if has_fma() { v.run() } else { v.run_unfused() }
 }
 
 macro_rules! truncate {
     ($($name:ident, $t:ty;)*) => {$(
-        /// What is before the point, of magnitudes below 2^31, and else zero: an instruction, while
-        /// the compiler makes many of `as`, for one element at a time.
+        /// The float rounded towards zero, if its magnitude is below 2^31, else zero. Loops of it
+        /// vectorize, while the compiler converts with `as` one element at a time.
         #[inline(always)]
         #[must_use]
         pub fn $name(x: $t) -> i32 {
             let x = if x.abs() < 2_147_483_648.0 { x } else { 0.0 };
-            // SAFETY: it is finite, and a truncated number of that magnitude is an i32.
+            // SAFETY: `x` is finite, and its integer part fits into an i32.
             unsafe { x.to_int_unchecked() }
         }
     )*};
@@ -171,12 +175,13 @@ truncate! {
     truncate_f64, f64;
 }
 
-/// Brings an element near that will be read soon, wherever the index is.
+/// Prefetches the cache line of an element that will be read soon. The index may be out of bounds.
 #[inline(always)]
 pub fn prefetch<T>(elements: &[T], index: usize) {
     let address = elements.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is in the baseline, and no address makes it fail.
+    // SAFETY: the instruction is part of the baseline, and a prefetch of an invalid address is
+    // ignored.
     unsafe {
         arch::_mm_prefetch::<{ arch::_MM_HINT_T0 }>(address.cast());
     }
@@ -184,39 +189,42 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     let _ = address;
 }
 
-/// So many bytes ahead of what is read, memory is brought near: processors look ahead by
-/// themselves, but not past the end of a page. (`kernels`: sum, max.)
-const AHEAD: usize = 1 << 11;
+/// The distance in bytes between the element that a sequential loop reads and the memory that it
+/// prefetches. Hardware prefetchers do the same, but not past the end of a page. (`kernels`: sum,
+/// max.)
+const PREFETCH_DISTANCE_BYTES: usize = 1 << 11;
 
-/// Bytes of a line of the cache, which come together.
-pub const LINE: usize = 64;
+/// The number of bytes in a cache line.
+pub const CACHE_LINE_BYTES: usize = 64;
 
-/// Brings near what a loop will read soon, which goes through memory from element to element
-/// and has come to these.
+/// Prefetches for a loop that reads memory sequentially, and reads `elements` next: as many bytes
+/// as these take, `PREFETCH_DISTANCE_BYTES` ahead.
 #[inline(always)]
-pub fn read_ahead<T>(elements: &[T]) {
-    let (width, lines) = (size_of::<T>().max(1), size_of_val(elements).div_ceil(LINE));
+pub fn prefetch_ahead<T>(elements: &[T]) {
+    let (width, lines) = (size_of::<T>().max(1), size_of_val(elements).div_ceil(CACHE_LINE_BYTES));
     for line in 0..lines {
-        prefetch(elements, (AHEAD + line * LINE) / width);
+        prefetch(elements, (PREFETCH_DISTANCE_BYTES + line * CACHE_LINE_BYTES) / width);
     }
 }
 
-/// Brings a row near, of `length` elements from one on, as far as there are so many.
+/// Prefetches the elements `start..start + length`, as far as they are in the slice.
 #[inline(always)]
 pub fn prefetch_row<T>(elements: &[T], start: usize, length: usize) {
-    for index in (start..elements.len().min(start + length)).step_by((LINE / size_of::<T>()).max(1)) {
+    for index in
+        (start..elements.len().min(start + length)).step_by((CACHE_LINE_BYTES / size_of::<T>()).max(1))
+    {
         prefetch(elements, index);
     }
 }
 
-/// Proof that the processor has an instruction set, which lets safe code compute with its
-/// vectors.
+/// An instruction set. A value of it proves that the processor has the instructions, so that safe
+/// code may compute with their vectors.
 #[cfg(target_arch = "x86_64")]
 pub trait InstructionSet: Copy + Send + Sync + 'static {
-    /// Where loops may run with it.
+    /// Returns the proof if the current level includes the instruction set, else `None`.
     fn detect() -> Option<Self>;
 
-    /// `dispatch` of a loop that is compiled for it and for no other.
+    /// Runs a loop that is compiled for this instruction set only.
     fn run<V: Vectorized>(self, v: V) -> V::Output;
 }
 
@@ -241,8 +249,8 @@ macro_rules! instruction_sets {
                 fn compiled<V: Vectorized>(v: V) -> V::Output {
                     v.run()
                 }
-                // SAFETY: one of these is only made where `level`, which is never above what
-                // `detect` has found, says that the processor has every one of the features.
+                // SAFETY: `self` was made where `level()`, which is never above the detected
+                // level, includes the level of these features.
                 unsafe { compiled(v) }
             }
         }
@@ -250,9 +258,9 @@ macro_rules! instruction_sets {
 }
 #[cfg(target_arch = "x86_64")]
 instruction_sets! {
-    /// That of `Level::V3`, with vectors of 32 bytes.
+    /// The instruction set of `Level::V3`, with vectors of 32 bytes.
     Avx2, Level::V3, "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt";
-    /// That of `Level::V4`, with vectors of 64 bytes.
+    /// The instruction set of `Level::V4`, with vectors of 64 bytes.
     Avx512, Level::V4,
         "avx2,fma,bmi1,bmi2,f16c,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl";
 }

@@ -1,4 +1,4 @@
-//! Sorts of keys.
+//! Sorting algorithms for unsigned integer keys.
 
 pub mod radix;
 #[cfg(target_arch = "x86_64")]

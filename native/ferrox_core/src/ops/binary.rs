@@ -16,7 +16,7 @@ use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
 use crate::exec::elementwise::{self, Kernel, MAX_ELEMENT_BYTES, Operand, Plan, Source, ValueNarrowing};
-use crate::exec::simd::{self, Vectorized, by_vectors, dispatch as vectorize};
+use crate::exec::simd::{self, Vectorized, dispatch as vectorize, vector_cost};
 use crate::ops::math::{complex, f32_loops, f64_glibc};
 use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
@@ -271,7 +271,7 @@ fn float(op: BinaryOp, out: DType, left: DType, right: DType) -> Option<Compute>
         _ if matches!(op, Pow | Atan2) && is_single => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
         // A remainder of values of f32 is one, and comes from faster loops in f64.
-        _ if op == Remainder && is_single && simd::fuses() => DType::F64,
+        _ if op == Remainder && is_single && simd::has_fma() => DType::F64,
         // For operands that are values of the result's type, twice its
         // precision and two bits more make double rounding harmless (Figueroa,
         // "When is double rounding innocuous?", 1995).
@@ -324,8 +324,8 @@ fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         Pow | Atan2 => 10_000,
         Remainder if !out.is_integer() => 2_000,
         Quotient | Remainder => 1_000,
-        Multiply if out.is_complex() => by_vectors(100),
-        Divide if out.is_complex() => by_vectors(400),
+        Multiply if out.is_complex() => vector_cost(100),
+        Divide if out.is_complex() => vector_cost(400),
         _ => 0,
     };
     base + MEMORY_BYTE_COST * bytes
@@ -624,7 +624,7 @@ where
     let used = out.len() / size_of::<f32>();
     if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
         tile::<DivideShort, T>(out, operands)
-    } else if simd::fuses() {
+    } else if simd::has_fma() {
         tile::<round_to_odd::Quotient, T>(out, operands)
     } else {
         tile::<round_to_odd::QuotientUnfused, T>(out, operands)

@@ -92,8 +92,8 @@ fn scan_of(op: CumulativeOp, dtype: DType) -> Option<Scan> {
         (Sum, DType::F64) => scan::<f64, Sums>,
         (Sum, DType::C64) => scan::<Complex<f32>, Sums>,
         (Sum, DType::C128) => scan::<Complex<f64>, Sums>,
-        (Product, DType::C64) => scan::<Complex<f32>, Products>,
-        (Product, DType::C128) => scan::<Complex<f64>, Products>,
+        (Product, DType::C64) => scan::<Complex<f32>, MulAddVector>,
+        (Product, DType::C128) => scan::<Complex<f64>, MulAddVector>,
         (_, DType::C64 | DType::C128) => return None,
         (Sum, _) if dtype.is_integer() => {
             dispatch!(bits dtype, S => scan::<S, WrappingSums>, else => return None)
@@ -311,5 +311,5 @@ macro_rules! accumulate_complex {
 }
 
 accumulate_complex!(Sums; Complex<f32>; a, b => a + b);
-struct Products;
-accumulate_complex!(Products; Complex<f32>, Complex<f64>; a, b => a * b);
+struct MulAddVector;
+accumulate_complex!(MulAddVector; Complex<f32>, Complex<f64>; a, b => a * b);

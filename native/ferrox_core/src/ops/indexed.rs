@@ -219,7 +219,7 @@ impl<'a> Indices<'a> {
         offsets.fill(first as isize);
         let (depth, width) = (self.axes.len(), self.dtype.width());
         let bytes = &self.bytes[start * depth * width..];
-        simd::read_ahead(&bytes[..offsets.len() * depth * width]);
+        simd::prefetch_ahead(&bytes[..offsets.len() * depth * width]);
         self.axes.iter().zip(&self.strides).enumerate().fold(true, |inside, (axis, (&of, &stride))| {
             let dim = self.shape[of] as u64;
             inside
@@ -359,7 +359,7 @@ fn read_windows(
             return Ok(());
         }
         let bytes = input.bytes();
-        let far = bytes.len() > FAR && row <= simd::LINE;
+        let far = bytes.len() > FAR && row <= simd::CACHE_LINE_BYTES;
         let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
             rows.each_tile(first, start..start + part.len() / row, |at, offsets, next| {
                 if far {

@@ -38,7 +38,7 @@ use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
 use crate::exec::gemm::blocked::{Update, multiply};
 use crate::exec::memory::scratch;
-use crate::exec::simd::by_vectors;
+use crate::exec::simd::vector_cost;
 use crate::exec::threads::parallel;
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor, byte_size};
@@ -50,7 +50,7 @@ const MAX_NX_COMPAT_SIZE: usize = 8;
 
 /// Picoseconds of a multiplication and an addition in a factorization. (`linalg`.)
 fn multiply_add_cost() -> Cost {
-    by_vectors(16)
+    vector_cost(16)
 }
 
 /// Picoseconds of an element that is only copied, converted and divided.

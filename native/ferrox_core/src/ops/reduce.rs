@@ -18,8 +18,8 @@ use crate::exec::convert::{CastOf, Conversion, NarrowFloat, TruthOf, conversion}
 use crate::exec::copy;
 use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::memory::scratch;
-use crate::exec::reduce::argminmax::Word;
-use crate::exec::reduce::fold::{BLOCK, Columns, Fold, Rows};
+use crate::exec::reduce::argminmax::SignedBits;
+use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELEMENTS};
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
 use crate::layout::Shape;
@@ -190,13 +190,13 @@ struct View {
 }
 
 /// The loops of an operation for a type, if it is defined for that.
-type Loops = fn(DType) -> Option<(Rows, Columns)>;
+type Loops = fn(DType) -> Option<(FoldRows, FoldColumns)>;
 
 /// The loops of an operation for a type, and the type of their lanes.
 #[derive(Clone, Copy)]
 struct Kernels {
-    rows: Rows,
-    columns: Columns,
+    rows: FoldRows,
+    columns: FoldColumns,
     lane: DType,
     /// The loops that fold lanes further.
     again: Loops,
@@ -242,7 +242,8 @@ fn fold_all(
     }
     let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
     // Blocks of a fixed number of elements, whoever folds them.
-    let block = if after == 1 { BLOCK } else { (BLOCK / after).max(64) };
+    let block =
+        if after == 1 { REDUCTION_BLOCK_ELEMENTS } else { (REDUCTION_BLOCK_ELEMENTS / after).max(64) };
     let blocks = if reduced <= block { 1 } else { reduced.div_ceil(block) };
     // Few results of many elements each: the blocks are the work to share.
     if blocks > 1 && (after == 1 || after < TILE_ELEMENTS && before < 16) {
@@ -346,11 +347,11 @@ fn total_lane(dtype: DType) -> DType {
     }
 }
 
-fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<(Rows, Columns)> {
+fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     Some(match dtype {
         DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
         DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
-        DType::BF16 => (fold::bfloat_rows::<F>, fold::bfloat_columns::<F>),
+        DType::BF16 => (fold::bf16_rows::<F>, fold::bf16_columns::<F>),
         DType::F16 => narrow_loops::<F16, F>(),
         DType::F8 => narrow_loops::<F8, F>(),
         DType::F8E4M3FN => narrow_loops::<F8E4M3FN, F>(),
@@ -359,11 +360,11 @@ fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<
 }
 
 /// `loops` in f64.
-fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> (Rows, Columns) {
-    (fold::narrow_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
+fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> (FoldRows, FoldColumns) {
+    (fold::widened_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
 }
 
-fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (Rows, Columns) {
+fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (FoldRows, FoldColumns) {
     match S::CLASS {
         crate::dtype::Class::Integer => loops::<S, u64, CastOf, F>(),
         _ => loops::<S, f64, CastOf, F>(),
@@ -400,7 +401,7 @@ impl Extreme for Smallest {
     const LARGEST: bool = false;
 }
 
-fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
+fn extreme<F: Extreme>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
         // Columns of f32 are compared in as few instructions as they are.
@@ -414,12 +415,12 @@ fn extreme<F: Extreme>(dtype: DType) -> Option<(Rows, Columns)> {
 }
 
 /// Rows in lanes of f32, of floats whose words are `K`.
-fn float_rows<S: Element, K: Word, F: Extreme>() -> Rows {
+fn float_rows<S: Element, K: SignedBits, F: Extreme>() -> FoldRows {
     if F::LARGEST { argminmax::rows::<S, K, f32, F, true> } else { argminmax::rows::<S, K, f32, F, false> }
 }
 
 /// The same for columns.
-fn float_columns<S: Element, K: Word, F: Extreme>() -> Columns {
+fn float_columns<S: Element, K: SignedBits, F: Extreme>() -> FoldColumns {
     if F::LARGEST {
         argminmax::columns::<S, K, f32, F, true>
     } else {
@@ -427,7 +428,7 @@ fn float_columns<S: Element, K: Word, F: Extreme>() -> Columns {
     }
 }
 
-fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
+fn truth<F: Fold<u8>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     Some(dispatch!(bits dtype, S => loops::<S, u8, TruthOf, F>(), else => {
         dispatch!(float dtype, S => loops::<S, u8, TruthOf, F>(), else => match dtype {
             DType::C64 => loops::<Complex<f32>, u8, TruthOf, F>(),
@@ -436,7 +437,7 @@ fn truth<F: Fold<u8>>(dtype: DType) -> Option<(Rows, Columns)> {
     }))
 }
 
-fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() -> (Rows, Columns) {
+fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() -> (FoldRows, FoldColumns) {
     (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
 }
 

@@ -12,7 +12,7 @@ use crate::dtype::{Lane, sub_byte};
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
 use crate::exec::memory::scratch;
-use crate::exec::simd::{Vectorized, by_vectors, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, vector_cost};
 use crate::ops::math::f16_lookup::LookupTable;
 use crate::ops::math::f32_functions::{Arithmetic, SoftwareFma};
 use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
@@ -100,11 +100,11 @@ macro_rules! unary_ops {
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
-                    (UnaryOp::$real, Compute::Single) => (f32_loops::kernel::<$real>(out), by_vectors($rps)),
+                    (UnaryOp::$real, Compute::Single) => (f32_loops::kernel::<$real>(out), vector_cost($rps)),
                     (UnaryOp::$real, Compute::As(DType::F64)) => ((f64_functions::tile::<$real>, DType::F64), $rps64),
                 )*
                 $(
-                    (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<$function>(out), by_vectors($ps)),
+                    (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<$function>(out), vector_cost($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
                         ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
                     }
@@ -141,27 +141,27 @@ unary_ops! {
     }
     functions {
         Exp, "exp", exp, 450, |x| x.exp(), CALL, complex::exp;
-        Expm1, "expm1", expm1, 500, |x| f64_functions::expm1::<A>(x), by_vectors(1_500), complex::expm1;
+        Expm1, "expm1", expm1, 500, |x| f64_functions::expm1::<A>(x), vector_cost(1_500), complex::expm1;
         Log, "log", log, 500, |x| x.ln(), CALL, complex::log;
-        Log1p, "log1p", log1p, 650, |x| f64_functions::log1p::<A>(x), by_vectors(1_500), complex::log1p;
+        Log1p, "log1p", log1p, 650, |x| f64_functions::log1p::<A>(x), vector_cost(1_500), complex::log1p;
         Sqrt, "sqrt", sqrt, 100, |x| x.sqrt(), 200, complex::sqrt;
         Rsqrt, "rsqrt", rsqrt, 500, |x| 1.0 / x.sqrt(), 200, complex::rsqrt;
-        Tanh, "tanh", tanh, 600, |x| f64_functions::tanh::<A>(x), by_vectors(2_000), complex::tanh;
-        Sigmoid, "sigmoid", sigmoid, 550, |x| f64_functions::sigmoid::<A>(x), by_vectors(1_900), complex::sigmoid;
-        Cbrt, "cbrt", cbrt, 650, |x| f64_functions::cbrt_by::<A>(x), by_vectors(1_400), complex::cbrt;
+        Tanh, "tanh", tanh, 600, |x| f64_functions::tanh::<A>(x), vector_cost(2_000), complex::tanh;
+        Sigmoid, "sigmoid", sigmoid, 550, |x| f64_functions::sigmoid::<A>(x), vector_cost(1_900), complex::sigmoid;
+        Cbrt, "cbrt", cbrt, 650, |x| f64_functions::cbrt_by::<A>(x), vector_cost(1_400), complex::cbrt;
         Asin, "asin", asin, 950, |x| x.asin(), CALL, complex::asin;
         Acos, "acos", acos, 900, |x| x.acos(), CALL, complex::acos;
         Atan, "atan", atan, 600, |x| x.atan(), CALL, complex::atan;
-        Sinh, "sinh", sinh, 600, |x| f64_functions::sinh::<A>(x), by_vectors(1_900), complex::sinh;
-        Cosh, "cosh", cosh, 550, |x| f64_functions::cosh::<A>(x), by_vectors(1_100), complex::cosh;
-        Asinh, "asinh", asinh, 1_100, |x| f64_functions::asinh::<A>(x), by_vectors(3_000), complex::asinh;
-        Acosh, "acosh", acosh, 900, |x| f64_functions::acosh::<A>(x), by_vectors(2_300), complex::acosh;
-        Atanh, "atanh", atanh, 850, |x| f64_functions::atanh::<A>(x), by_vectors(3_200), complex::atanh;
+        Sinh, "sinh", sinh, 600, |x| f64_functions::sinh::<A>(x), vector_cost(1_900), complex::sinh;
+        Cosh, "cosh", cosh, 550, |x| f64_functions::cosh::<A>(x), vector_cost(1_100), complex::cosh;
+        Asinh, "asinh", asinh, 1_100, |x| f64_functions::asinh::<A>(x), vector_cost(3_000), complex::asinh;
+        Acosh, "acosh", acosh, 900, |x| f64_functions::acosh::<A>(x), vector_cost(2_300), complex::acosh;
+        Atanh, "atanh", atanh, 850, |x| f64_functions::atanh::<A>(x), vector_cost(3_200), complex::atanh;
     }
     real {
-        Erf, "erf", erf, 600, |x| f64_functions::erf::<A>(x), by_vectors(5_600);
-        Erfc, "erfc", erfc, 1_000, |x| f64_functions::erfc::<A>(x), by_vectors(8_000);
-        ErfInv, "erf_inv", erf_inv, 1_800, |x| f64_functions::erf_inv::<A>(x), by_vectors(6_000);
+        Erf, "erf", erf, 600, |x| f64_functions::erf::<A>(x), vector_cost(5_600);
+        Erfc, "erfc", erfc, 1_000, |x| f64_functions::erfc::<A>(x), vector_cost(8_000);
+        ErfInv, "erf_inv", erf_inv, 1_800, |x| f64_functions::erf_inv::<A>(x), vector_cost(6_000);
     }
 }
 
@@ -458,7 +458,7 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    (UnaryOp::$name, Compute::Single) => (f32_loops::kernel::<$name>(out), by_vectors(600)),
+                    (UnaryOp::$name, Compute::Single) => (f32_loops::kernel::<$name>(out), vector_cost(600)),
                     (UnaryOp::$name, Compute::As(DType::C128)) => {
                         ((tile::<$name, Complex<f64>>, DType::C128), 40_000)
                     }

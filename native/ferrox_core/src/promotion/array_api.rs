@@ -1,11 +1,11 @@
-//! The Python array API standard. It leaves open what mixes kinds of types, and
-//! what `u64` gives with signed types; libraries may answer, or refuse.
+//! The Python array API standard. It does not define results for types of different kinds, nor for
+//! `u64` with signed types: a library may define them, or refuse.
 
 use super::table::{Table, grid};
-use super::{Absent, Fit, Fold, Mode, System};
+use super::{Absent, Fit, FoldOrder, Mode, System};
 use crate::DType::{C128, F64, S64};
 
-const TABLE: Table = grid(
+const ARRAY_API_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  f4  f8  c8  c16 i*  f*  c*
     b1  b1  --  --  --  --  --  --  --  --  --  --  --  --  --  --  --
@@ -31,10 +31,10 @@ pub(super) const ARRAY_API: System = System {
     name: "array_api",
     options: &[],
     modes: &[Mode {
-        table: TABLE,
+        table: ARRAY_API_TABLE,
         lattice: None,
-        fold: Fold::KindsDown,
-        numbers: Mode::weak,
+        fold: FoldOrder::HighestKindFirst,
+        with_number: Mode::weak,
         alone: |_| None,
         defaults: [S64, F64, C128],
         fit: Fit::Result,

@@ -1,8 +1,8 @@
-//! Ivy: the array API's table, and what it leaves open filled in two ways. The
-//! precise one holds every integer exactly where a float can, the other one
-//! never leaves the float it has. Neither is associative.
+//! Ivy: the table of the array API standard, with its undefined results filled in in two ways. The
+//! precise table chooses a float that holds every integer of the type exactly, where there is one;
+//! the other table keeps the type of the float. Neither is associative.
 //!
-//! The tables of its frontends, each like the library it stands for, are in
+//! The tables of Ivy's frontends, each of which follows the library that it imitates, are in
 //! `ivy/`.
 
 mod jax;
@@ -23,11 +23,11 @@ pub(super) use self::torch::IVY_TORCH;
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};
-use super::{Absent, Fit, Fold, Mode, Switch, System};
+use super::{Absent, Fit, FoldOrder, Mode, Switch, System};
 use crate::DType::{self, C64, C128, F32, F64, S32, S64, U64};
 use crate::Kind;
 
-const PRECISE: Table = grid(
+const PRECISE_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16 i*  f*  c*
     b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16 i4  f4  c8
@@ -51,7 +51,7 @@ const PRECISE: Table = grid(
 ",
 );
 
-const NONPRECISE: Table = grid(
+const NONPRECISE_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16 i*  f*  c*
     b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16 i4  f4  c8
@@ -75,7 +75,7 @@ const NONPRECISE: Table = grid(
 ",
 );
 
-const ARRAY_API: Table = grid(
+const IVY_ARRAY_API_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
     b1  b1  --  --  --  --  --  --  --  --  --  --  --  --  --  --
@@ -100,16 +100,16 @@ const fn mode(table: Table) -> Mode {
     Mode {
         table,
         lattice: None,
-        fold: Fold::Left,
-        numbers,
+        fold: FoldOrder::Left,
+        with_number,
         alone,
-        defaults: DEFAULTS,
+        defaults: IVY_DEFAULTS,
         fit: Fit::Result,
         absent: Absent::Nothing,
     }
 }
 
-const DEFAULTS: [DType; 3] = [S32, F32, C64];
+const IVY_DEFAULTS: [DType; 3] = [S32, F32, C64];
 
 pub(super) const IVY: System = System {
     name: "ivy",
@@ -117,11 +117,16 @@ pub(super) const IVY: System = System {
         Switch { flag: "nonprecise", key: "precise", values: ["true", "false"] },
         Switch { flag: "array_api", key: "array_api", values: ["false", "true"] },
     ],
-    modes: &[mode(PRECISE), mode(NONPRECISE), mode(ARRAY_API), mode(ARRAY_API)],
+    modes: &[
+        mode(PRECISE_TABLE),
+        mode(NONPRECISE_TABLE),
+        mode(IVY_ARRAY_API_TABLE),
+        mode(IVY_ARRAY_API_TABLE),
+    ],
 };
 
-/// Of a bool and a number only the number says how wide.
-fn numbers(mode: &Mode, node: Node, number: Number) -> Option<Node> {
+/// With a bool, the number alone determines the type.
+fn with_number(mode: &Mode, node: Node, number: Number) -> Option<Node> {
     if node == Node::Bool && mode.table[node.index()][number.weak().index()].is_some() {
         alone(number)
     } else {
@@ -129,8 +134,8 @@ fn numbers(mode: &Mode, node: Node, number: Number) -> Option<Node> {
     }
 }
 
-/// The default of the number's kind, or what it takes to hold the number.
-/// Negative integers don't widen it.
+/// The default type of the number's kind, or a wider type that holds the number. Negative integers
+/// do not widen the default type.
 fn alone(number: Number) -> Option<Node> {
     let wide = |x: f64| x.is_finite() && x != 0.0 && (x.abs() > 3.402_823_5e38 || x.abs() < 2f64.powi(-127));
     Some(Node::Type(match number {
@@ -145,8 +150,9 @@ fn alone(number: Number) -> Option<Node> {
     }))
 }
 
-/// A frontend: a number adopts a type of its own kind, and is of its default
-/// type beside all others. `bf16` counts as a kind of its own, as it does live.
+/// The promotion system of a frontend of Ivy: a number takes the type of an operand of its own
+/// kind, and has its default type beside all other types. `bf16` counts as a kind of its own, as it
+/// does in Ivy itself.
 const fn frontend(name: &'static str, modes: &'static [Mode]) -> System {
     System { name, options: &[], modes }
 }
@@ -181,10 +187,10 @@ const fn frontend_mode(mut table: Table) -> Mode {
     Mode {
         table,
         lattice: None,
-        fold: Fold::Left,
-        numbers: Mode::weak,
+        fold: FoldOrder::Left,
+        with_number: Mode::weak,
         alone,
-        defaults: DEFAULTS,
+        defaults: IVY_DEFAULTS,
         fit: Fit::Result,
         absent: Absent::Nothing,
     }

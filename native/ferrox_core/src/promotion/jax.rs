@@ -1,9 +1,9 @@
-//! JAX: the joins of a lattice in which the types of plain numbers are nodes of
-//! their own, and a second, sparser one for strict promotion.
+//! JAX: the joins (least upper bounds) of a lattice in which the weak types of plain numbers are
+//! nodes of their own, and of a second lattice with fewer edges for strict promotion.
 
 use super::node::Node;
-use super::table::{EMPTY, Lattice, Table};
-use super::{Absent, Fit, Fold, Mode, Switch, System};
+use super::table::{EMPTY_TABLE, Lattice, Table};
+use super::{Absent, Fit, FoldOrder, Mode, Switch, System};
 use crate::DType::{self, BF16, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 use Node::{Bool, Complex, Float, Int, Type};
@@ -32,7 +32,8 @@ const LATTICE: Lattice = Lattice {
     positions: POSITIONS,
 };
 
-/// Without 64-bit types `u32` has nothing wider to meet `s32` in.
+/// The lattice without 64-bit types: the join of `u32` and `s32` is `s32`, as there is no wider
+/// type.
 const LATTICE_X32: Lattice = Lattice {
     edges: &[
         LATTICE.edges[0],
@@ -57,7 +58,8 @@ const LATTICE_X32: Lattice = Lattice {
     positions: POSITIONS,
 };
 
-/// Only a number gives way, and only to a type that holds its kind.
+/// The lattice of strict promotion: only weak types are promoted, and only to types that hold their
+/// kind.
 const STRICT: Lattice = Lattice {
     edges: &[
         (Bool, &[]),
@@ -103,9 +105,9 @@ const POSITIONS: &[(Node, f64, f64)] = &[
     (Type(C128), 11.0, 2.0),
 ];
 
-/// Types of 64 bits become those of 32 before anything else is asked.
+/// A table in which types of 64 bits are narrowed to types of 32 bits before they are looked up.
 const fn narrowed(wide: &Table) -> Table {
-    let mut table = EMPTY;
+    let mut table = EMPTY_TABLE;
     let mut left = 0;
     while left < Node::ALL.len() {
         let mut right = 0;
@@ -132,8 +134,8 @@ const fn mode(lattice: &'static Lattice, table: Table, defaults: [DType; 3]) -> 
     Mode {
         table,
         lattice: Some(lattice),
-        fold: Fold::Left,
-        numbers: Mode::weak,
+        fold: FoldOrder::Left,
+        with_number: Mode::weak,
         alone: |number| Some(number.weak()),
         defaults,
         fit: Fit::Default,
@@ -141,8 +143,8 @@ const fn mode(lattice: &'static Lattice, table: Table, defaults: [DType; 3]) -> 
     }
 }
 
-const X64: [DType; 3] = [S64, F64, C128];
-const X32: [DType; 3] = [S32, F32, C64];
+const X64_DEFAULTS: [DType; 3] = [S64, F64, C128];
+const X32_DEFAULTS: [DType; 3] = [S32, F32, C64];
 
 pub(super) const JAX: System = System {
     name: "jax",
@@ -151,9 +153,9 @@ pub(super) const JAX: System = System {
         Switch { flag: "x32", key: "x64", values: ["true", "false"] },
     ],
     modes: &[
-        mode(&LATTICE, LATTICE.joins(), X64),
-        mode(&STRICT, STRICT.joins(), X64),
-        mode(&LATTICE_X32, narrowed(&LATTICE_X32.joins()), X32),
-        mode(&STRICT, narrowed(&STRICT.joins()), X32),
+        mode(&LATTICE, LATTICE.joins(), X64_DEFAULTS),
+        mode(&STRICT, STRICT.joins(), X64_DEFAULTS),
+        mode(&LATTICE_X32, narrowed(&LATTICE_X32.joins()), X32_DEFAULTS),
+        mode(&STRICT, narrowed(&STRICT.joins()), X32_DEFAULTS),
     ],
 };

@@ -1,22 +1,23 @@
-//! What promotes: the types of tensors, bool and the weak types of plain numbers.
+//! The types that promotion combines: the types of tensors, bool, and the weak types of plain
+//! numbers.
 
 use crate::DType;
 
-/// The number of nodes, and so of rows and columns of a table.
+/// The number of nodes, and so the number of rows and of columns of a table.
 pub const NODES: usize = DType::ALL.len() + 4;
 
 /// A type as promotion sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A type that tensors have.
+    /// A type of tensors.
     Type(DType),
-    /// Truth values, which are no numbers in three of the systems.
+    /// Booleans, which are not numbers in three of the systems.
     Bool,
-    /// An integer whose size nobody has chosen.
+    /// The weak integer type, whose size is open.
     Int,
-    /// A float whose size nobody has chosen.
+    /// The weak float type, whose size is open.
     Float,
-    /// A complex number whose size nobody has chosen.
+    /// The weak complex type, whose size is open.
     Complex,
 }
 
@@ -48,14 +49,14 @@ impl Node {
         }
     }
 
-    /// Whether the size is open.
+    /// Whether the type is weak: its size is open.
     #[inline]
     #[must_use]
     pub const fn is_weak(self) -> bool {
         matches!(self, Node::Int | Node::Float | Node::Complex)
     }
 
-    /// The short name; a weak type's ends in a star.
+    /// The short name. Names of weak types end in a star.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,8 +68,8 @@ impl Node {
         }
     }
 
-    /// The node that JAX's documents give that code. They count bytes, so their
-    /// `u8` is [`DType::U64`].
+    /// The node with this code in JAX's documentation, whose codes count bytes: `u8` is
+    /// [`DType::U64`]. Returns `None` for an unknown code.
     #[must_use]
     pub const fn from_code(code: &[u8]) -> Option<Self> {
         Some(match code {
@@ -110,8 +111,8 @@ impl std::fmt::Display for Node {
 /// A plain number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// An integer. One that no type holds may be given as the nearest that is
-    /// one too many.
+    /// An integer. An integer that no type holds may be replaced by the nearest `i128` that no type
+    /// holds.
     Integer(i128),
     /// A float.
     Float(f64),
@@ -120,7 +121,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The weak type of such numbers.
+    /// The weak type of the number's kind.
     #[must_use]
     pub const fn weak(self) -> Node {
         match self {

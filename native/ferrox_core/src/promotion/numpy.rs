@@ -1,10 +1,10 @@
-//! NumPy, which avoids the loss of precision at any price. Its table is no
-//! lattice: `u8` and `s8` give `s16`, which with `f16` is `f32`, while `f16`
-//! holds each of the two. So the order of the operands is fixed otherwise.
+//! NumPy, which always avoids a loss of precision. Its table is not a lattice: `u8` and `s8` give
+//! `s16`, which gives `f32` with `f16`, although `f16` holds `u8` and `s8`. So a rule of its own
+//! fixes the order in which operands are combined.
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};
-use super::{Absent, Fit, Fold, Mode, Smallest, Switch, System};
+use super::{Absent, Fit, FoldOrder, Mode, SmallestType, Switch, System};
 use crate::DType::{self, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 const NEP50: Table = grid(
@@ -30,8 +30,8 @@ const NEP50: Table = grid(
 ",
 );
 
-/// Before NumPy 2 a number is of its default type, unless there is an array,
-/// which is `Fold::Values`.
+/// The rules before NumPy 2: a number has its default type, unless there is an array; this case is
+/// `FoldOrder::ByValue`.
 const LEGACY: Table = {
     let mut table = NEP50;
     let mut i = 0;
@@ -55,7 +55,7 @@ const fn strong(node: Node) -> Node {
     }
 }
 
-const DEFAULTS: [DType; 3] = [S64, F64, C128];
+const NUMPY_DEFAULTS: [DType; 3] = [S64, F64, C128];
 
 pub(super) const NUMPY: System = System {
     name: "numpy",
@@ -64,31 +64,31 @@ pub(super) const NUMPY: System = System {
         Mode {
             table: NEP50,
             lattice: None,
-            fold: Fold::KindsDown,
-            numbers: Mode::weak,
+            fold: FoldOrder::HighestKindFirst,
+            with_number: Mode::weak,
             alone: |number| Some(strong(number.weak())),
-            defaults: DEFAULTS,
+            defaults: NUMPY_DEFAULTS,
             fit: Fit::Result,
             absent: Absent::Float,
         },
         Mode {
             table: LEGACY,
             lattice: None,
-            fold: Fold::Values(smallest),
-            numbers: legacy,
+            fold: FoldOrder::ByValue(smallest),
+            with_number: legacy_with_number,
             alone: legacy_alone,
-            defaults: DEFAULTS,
+            defaults: NUMPY_DEFAULTS,
             fit: Fit::Result,
             absent: Absent::Float,
         },
     ],
 };
 
-fn legacy(mode: &Mode, node: Node, number: Number) -> Option<Node> {
+fn legacy_with_number(mode: &Mode, node: Node, number: Number) -> Option<Node> {
     mode.table[node.index()][legacy_alone(number)?.index()]
 }
 
-/// Integers go on in `u64`.
+/// The default type of a number before NumPy 2: integers above the range of `s64` are `u64`.
 fn legacy_alone(number: Number) -> Option<Node> {
     match number {
         Number::Integer(integer) if i64::try_from(integer).is_err() => {
@@ -98,19 +98,21 @@ fn legacy_alone(number: Number) -> Option<Node> {
     }
 }
 
-/// A non-negative integer is of an unsigned type, if need be of a signed one.
-fn smallest(number: Number) -> Option<Smallest> {
-    const SIZES: [(u32, DType, DType); 4] = [(8, U8, S8), (16, U16, S16), (32, U32, S32), (64, U64, S64)];
-    let only = |dtype| Some(Smallest { node: Node::Type(dtype), signed: None });
+/// The smallest type that holds a number. For a non-negative integer it is an unsigned type, along
+/// with the signed type of the same size if that also holds it.
+fn smallest(number: Number) -> Option<SmallestType> {
+    const INTEGER_TYPES: [(u32, DType, DType); 4] =
+        [(8, U8, S8), (16, U16, S16), (32, U32, S32), (64, U64, S64)];
+    let only = |dtype| Some(SmallestType { node: Node::Type(dtype), signed: None });
     match number {
-        Number::Integer(n) if n < 0 => SIZES
+        Number::Integer(n) if n < 0 => INTEGER_TYPES
             .into_iter()
             .find(|(bits, _, _)| n >= -(1 << (bits - 1)))
             .and_then(|(_, _, signed)| only(signed)),
         Number::Integer(n) => {
-            SIZES.into_iter().find(|(bits, _, _)| n < 1 << bits).map(|(bits, unsigned, signed)| {
+            INTEGER_TYPES.into_iter().find(|(bits, _, _)| n < 1 << bits).map(|(bits, unsigned, signed)| {
                 let signed = (n < 1 << (bits - 1)).then_some(Node::Type(signed));
-                Smallest { node: Node::Type(unsigned), signed }
+                SmallestType { node: Node::Type(unsigned), signed }
             })
         }
         Number::Float(float) => match float.abs() {

@@ -1,38 +1,39 @@
-//! Nx, as it is (0.13.1) and as it was (0.9).
+//! Nx, in version 0.13.1 and in version 0.9.
 //!
-//! Types stand on ladders, narrow to wide. On one ladder the wider type wins.
-//! Of two ladders the higher one wins whole, however narrow its type, with two
-//! exceptions: an unsigned type pulls a signed one up to twice its own size,
-//! and a float does so with a complex type since 0.11. Two ladders may share a
-//! rank; then the left operand wins, which is why Nx does not commute where
-//! `f8_e4m3fn` meets another float.
+//! Types are on ladders, from narrow to wide. Of two types on one ladder, the wider one is the
+//! result. Of two types on different ladders, the type on the ladder with the higher rank is the
+//! result, however narrow it is, with two exceptions: an unsigned type widens a signed one to at
+//! least twice the size of the unsigned type; and since 0.11 a float widens a complex type in the
+//! same way. If two ladders have the same rank, the left type is the result: so Nx does not commute
+//! for `f8_e4m3fn` and another float.
 
 use super::node::{NODES, Node, Number};
-use super::table::{EMPTY, Table};
-use super::{Absent, Fit, Fold, Mode, System};
+use super::table::{EMPTY_TABLE, Table};
+use super::{Absent, Fit, FoldOrder, Mode, System};
 use crate::DType;
 
-/// Types of one sort.
+/// The types of one kind.
 struct Ladder {
-    /// From narrow to wide.
+    /// The types, from narrow to wide.
     types: &'static [DType],
     rank: u8,
-    /// The ladder where these types count with twice their size.
+    /// The index of the ladder on which these types count with twice their size.
     doubled_on: Option<usize>,
-    /// What a plain number makes of these types.
-    number: OnNumber,
+    /// The result of one of these types and a plain number.
+    number: NumberRule,
 }
 
-/// What a plain number makes of a type.
+/// The rule for the result of a type and a plain number.
 #[derive(Clone, Copy)]
-enum OnNumber {
-    /// An integer widens the type until it fits; a float makes it `f32`.
+enum NumberRule {
+    /// With an integer, the type is widened until it holds the integer; with a float, the result is
+    /// `f32`.
     Fit { signed: bool },
-    /// Reals leave it as it is.
+    /// With a real number, the result is the type itself.
     Keep,
-    /// Every number leaves it as it is.
+    /// With any number, the result is the type itself.
     KeepAny,
-    /// Reals make it `f32`.
+    /// With a real number, the result is `f32`.
     F32,
 }
 
@@ -40,31 +41,32 @@ const UNSIGNED: Ladder = Ladder {
     types: &[DType::U2, DType::U4, DType::U8, DType::U16, DType::U32, DType::U64],
     rank: 0,
     doubled_on: Some(1),
-    number: OnNumber::Fit { signed: false },
+    number: NumberRule::Fit { signed: false },
 };
 
 const SIGNED: Ladder = Ladder {
     types: &[DType::S2, DType::S4, DType::S8, DType::S16, DType::S32, DType::S64],
     rank: 1,
     doubled_on: None,
-    number: OnNumber::Fit { signed: true },
+    number: NumberRule::Fit { signed: true },
 };
 
-const BFLOAT: Ladder = Ladder { types: &[DType::BF16], rank: 2, doubled_on: None, number: OnNumber::Keep };
+const BFLOAT: Ladder = Ladder { types: &[DType::BF16], rank: 2, doubled_on: None, number: NumberRule::Keep };
 
 const FLOAT: Ladder = Ladder {
     types: &[DType::F8, DType::F16, DType::F32, DType::F64],
     rank: 3,
     doubled_on: Some(4),
-    number: OnNumber::Keep,
+    number: NumberRule::Keep,
 };
 
 const COMPLEX: Ladder =
-    Ladder { types: &[DType::C64, DType::C128], rank: 4, doubled_on: None, number: OnNumber::KeepAny };
+    Ladder { types: &[DType::C64, DType::C128], rank: 4, doubled_on: None, number: NumberRule::KeepAny };
 
-const E4M3FN: Ladder = Ladder { types: &[DType::F8E4M3FN], rank: 3, doubled_on: None, number: OnNumber::F32 };
+const E4M3FN: Ladder =
+    Ladder { types: &[DType::F8E4M3FN], rank: 3, doubled_on: None, number: NumberRule::F32 };
 
-/// `doubled_on` is an index into this list and the next.
+/// The ladders of Nx 0.13.1. `doubled_on` is an index into this list, and into the list of 0.9.
 const LADDERS: &[Ladder] = &[UNSIGNED, SIGNED, BFLOAT, FLOAT, COMPLEX, E4M3FN];
 
 const LADDERS_0_9: &[Ladder] = &[UNSIGNED, SIGNED, BFLOAT, Ladder { doubled_on: None, ..FLOAT }, COMPLEX];
@@ -83,12 +85,12 @@ pub(super) const NX_0_9: System = System {
     modes: &[mode(table(LADDERS_0_9), |_, node, number| merge_number(LADDERS_0_9, node, number))],
 };
 
-const fn mode(table: Table, numbers: fn(&Mode, Node, Number) -> Option<Node>) -> Mode {
+const fn mode(table: Table, with_number: fn(&Mode, Node, Number) -> Option<Node>) -> Mode {
     Mode {
         table,
         lattice: None,
-        fold: Fold::Left,
-        numbers,
+        fold: FoldOrder::Left,
+        with_number,
         alone: |number| {
             Some(Node::Type(match number {
                 Number::Integer(_) => DType::S32,
@@ -103,7 +105,7 @@ const fn mode(table: Table, numbers: fn(&Mode, Node, Number) -> Option<Node>) ->
 }
 
 const fn table(ladders: &[Ladder]) -> Table {
-    let mut table = EMPTY;
+    let mut table = EMPTY_TABLE;
     let mut left = 0;
     while left < NODES {
         let mut right = 0;
@@ -121,21 +123,22 @@ const fn table(ladders: &[Ladder]) -> Table {
 }
 
 const fn merge(ladders: &[Ladder], left: DType, right: DType) -> Option<DType> {
-    let (Some(on_left), Some(on_right)) = (find(ladders, left), find(ladders, right)) else {
+    let (Some(left_ladder), Some(right_ladder)) = (ladder_index(ladders, left), ladder_index(ladders, right))
+    else {
         return None;
     };
-    if on_left == on_right {
+    if left_ladder == right_ladder {
         return Some(if left.bits() < right.bits() { right } else { left });
     }
-    let (low, low_ladder, high, high_ladder) = if ladders[on_left].rank < ladders[on_right].rank {
-        (left, on_left, right, on_right)
+    let (low, low_ladder, high, high_ladder) = if ladders[left_ladder].rank < ladders[right_ladder].rank {
+        (left, left_ladder, right, right_ladder)
     } else {
-        (right, on_right, left, on_left)
+        (right, right_ladder, left, left_ladder)
     };
     match ladders[low_ladder].doubled_on {
         Some(ladder) if ladder == high_ladder => {
             let bits = if low.bits() * 2 > high.bits() { low.bits() * 2 } else { high.bits() };
-            Some(climb(&ladders[high_ladder], bits))
+            Some(narrowest_type(&ladders[high_ladder], bits))
         }
         _ => Some(high),
     }
@@ -143,34 +146,34 @@ const fn merge(ladders: &[Ladder], left: DType, right: DType) -> Option<DType> {
 
 fn merge_number(ladders: &[Ladder], node: Node, number: Number) -> Option<Node> {
     let Node::Type(dtype) = node else { return None };
-    let ladder = &ladders[find(ladders, dtype)?];
+    let ladder = &ladders[ladder_index(ladders, dtype)?];
     Some(Node::Type(match (ladder.number, number) {
-        (OnNumber::Fit { signed }, Number::Integer(integer)) => {
+        (NumberRule::Fit { signed }, Number::Integer(integer)) => {
             if integer < 0 && !signed {
                 let signed = &ladders[ladder.doubled_on?];
-                climb(signed, needed(integer, true).max(dtype.bits() * 2))
+                narrowest_type(signed, needed_bits(integer, true).max(dtype.bits() * 2))
             } else {
-                climb(ladder, needed(integer, signed).max(dtype.bits()))
+                narrowest_type(ladder, needed_bits(integer, signed).max(dtype.bits()))
             }
         }
-        (OnNumber::Fit { .. } | OnNumber::F32, Number::Integer(_) | Number::Float(_)) => DType::F32,
-        (OnNumber::Keep, Number::Integer(_) | Number::Float(_)) | (OnNumber::KeepAny, _) => dtype,
-        // Nx gives such a number its own type first.
+        (NumberRule::Fit { .. } | NumberRule::F32, Number::Integer(_) | Number::Float(_)) => DType::F32,
+        (NumberRule::Keep, Number::Integer(_) | Number::Float(_)) | (NumberRule::KeepAny, _) => dtype,
+        // Nx first gives a complex number its own type.
         (_, Number::Complex(..)) => merge(ladders, dtype, DType::C64)?,
     }))
 }
 
-/// The bits that Nx finds an integer to need. Its count knows no sizes between
-/// 1 and 8 bits, and a 1 bit integer takes no sign: 2 widens `u2` and `s2` to 8
-/// bits, 1 and -2 leave them.
-fn needed(integer: i128, signed: bool) -> usize {
+/// The number of bits that an integer needs according to Nx. Nx knows no sizes between 1 and 8
+/// bits, and counts no sign for an integer of 1 bit: 2 widens `u2` and `s2` to 8 bits, 1 and -2 do
+/// not widen them.
+fn needed_bits(integer: i128, signed: bool) -> usize {
     let magnitude = if integer < 0 { -(integer + 1) } else { integer };
     let bits = (i128::BITS - magnitude.leading_zeros()) as usize;
     if bits <= 1 { 1 } else { (bits + usize::from(signed)).max(8) }
 }
 
-/// The narrowest type of at least that size, or the widest there is.
-const fn climb(ladder: &Ladder, bits: usize) -> DType {
+/// The narrowest type of at least `bits` bits, or the widest type of the ladder if there is none.
+const fn narrowest_type(ladder: &Ladder, bits: usize) -> DType {
     let mut i = 0;
     while i + 1 < ladder.types.len() && ladder.types[i].bits() < bits {
         i += 1;
@@ -178,8 +181,8 @@ const fn climb(ladder: &Ladder, bits: usize) -> DType {
     ladder.types[i]
 }
 
-/// The index of the ladder that the type stands on.
-const fn find(ladders: &[Ladder], dtype: DType) -> Option<usize> {
+/// The index of the ladder that the type is on.
+const fn ladder_index(ladders: &[Ladder], dtype: DType) -> Option<usize> {
     let mut i = 0;
     while i < ladders.len() {
         let mut j = 0;

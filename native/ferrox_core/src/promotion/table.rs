@@ -1,57 +1,57 @@
-//! How a system's data become a table: from a grid of text, or from the edges
-//! of a lattice. Both are read by the compiler, which refuses mistakes in them.
+//! Promotion tables, made of a grid of text or of the edges of a lattice. Both are read at compile
+//! time, so that a mistake in them is a compilation error.
 
 use super::node::{NODES, Node};
 
-/// The type that results from the row's, the left operand's, and the column's.
-/// `None` where the system doesn't say.
+/// The result type for a left operand, the row, and a right operand, the column. `None` where the
+/// system does not define the result.
 pub type Table = [[Option<Node>; NODES]; NODES];
 
-/// Nothing defined.
-pub(super) const EMPTY: Table = [[None; NODES]; NODES];
+/// A table without results.
+pub(super) const EMPTY_TABLE: Table = [[None; NODES]; NODES];
 
-/// Reads a grid: a line with the columns' codes, then the row's code and the
-/// results, `--` where there is none.
+/// Reads a grid: a line with the codes of the columns; then for each row a line with its code and
+/// its results, `--` where there is none.
 pub(super) const fn grid(text: &str) -> Table {
     let text = text.as_bytes();
     let mut columns = [Node::Bool; NODES];
     let mut count = 0;
-    let mut at = blanks(text, 0).0;
+    let mut at = skip_blanks(text, 0).0;
     loop {
-        let end = word(text, at);
-        columns[count] = node(text, at, end);
+        let end = word_end(text, at);
+        columns[count] = parse_node(text, at, end);
         count += 1;
-        let (next, newline) = blanks(text, end);
+        let (next, newline) = skip_blanks(text, end);
         at = next;
         if newline {
             break;
         }
     }
-    let mut table = EMPTY;
+    let mut table = EMPTY_TABLE;
     while at < text.len() {
-        let end = word(text, at);
-        let row = node(text, at, end).index();
+        let end = word_end(text, at);
+        let row = parse_node(text, at, end).index();
         at = end;
         let mut column = 0;
         while column < count {
-            let (next, newline) = blanks(text, at);
+            let (next, newline) = skip_blanks(text, at);
             assert!(!newline, "a row has as many cells as there are columns");
-            let end = word(text, next);
+            let end = word_end(text, next);
             if text[next] != b'-' {
-                table[row][columns[column].index()] = Some(node(text, next, end));
+                table[row][columns[column].index()] = Some(parse_node(text, next, end));
             }
             at = end;
             column += 1;
         }
-        let (next, newline) = blanks(text, at);
+        let (next, newline) = skip_blanks(text, at);
         assert!(newline, "a row has as many cells as there are columns");
         at = next;
     }
     table
 }
 
-/// Where the next word begins, and whether a line has ended before it.
-const fn blanks(text: &[u8], mut at: usize) -> (usize, bool) {
+/// The position of the next word, and whether a line ends before it.
+const fn skip_blanks(text: &[u8], mut at: usize) -> (usize, bool) {
     let mut newline = false;
     while at < text.len() && (text[at] == b' ' || text[at] == b'\n') {
         newline |= text[at] == b'\n';
@@ -60,15 +60,15 @@ const fn blanks(text: &[u8], mut at: usize) -> (usize, bool) {
     (at, newline)
 }
 
-/// Where the word ends that begins there.
-const fn word(text: &[u8], mut at: usize) -> usize {
+/// The end of the word that begins at a position.
+const fn word_end(text: &[u8], mut at: usize) -> usize {
     while at < text.len() && text[at] != b' ' && text[at] != b'\n' {
         at += 1;
     }
     at
 }
 
-const fn node(text: &[u8], start: usize, end: usize) -> Node {
+const fn parse_node(text: &[u8], start: usize, end: usize) -> Node {
     let code = text.split_at(end).0.split_at(start).1;
     match Node::from_code(code) {
         Some(node) => node,
@@ -76,31 +76,31 @@ const fn node(text: &[u8], start: usize, end: usize) -> Node {
     }
 }
 
-/// A lattice: each node with its immediate successors.
+/// A lattice, given as a graph from each node to its immediate successors.
 #[derive(Debug)]
 pub struct Lattice {
-    /// The nodes and the edges that leave them, upwards.
+    /// The nodes, each with the nodes immediately above it.
     pub edges: &'static [(Node, &'static [Node])],
-    /// Where the document draws the nodes.
+    /// The positions of the nodes in the documentation's drawing.
     pub positions: &'static [(Node, f64, f64)],
 }
 
 impl Lattice {
-    /// Every pair's least upper bound, `None` where there is no upper bound.
+    /// The least upper bound of every pair, or `None` for pairs without an upper bound.
     ///
     /// # Panics
-    /// Where the edges run in a circle, or a pair has several least bounds.
+    /// If the edges form a cycle, or a pair has upper bounds but no least one.
     #[must_use]
     pub const fn joins(&self) -> Table {
         let above = self.closure();
-        let mut table = EMPTY;
+        let mut table = EMPTY_TABLE;
         let mut left = 0;
         while left < NODES {
             let mut right = 0;
             while right < NODES {
                 let bounds = above[left] & above[right];
                 if bounds != 0 {
-                    table[left][right] = Some(least(&above, bounds));
+                    table[left][right] = Some(least_bound(&above, bounds));
                 }
                 right += 1;
             }
@@ -109,10 +109,10 @@ impl Lattice {
         table
     }
 
-    /// For each node, the set of itself and all that can be reached from it.
+    /// For each node, the set of the node itself and all nodes above it, as bits.
     const fn closure(&self) -> [u32; NODES] {
         let mut above = [0; NODES];
-        // A path is no longer than there are nodes.
+        // No path has more edges than there are nodes.
         let mut pass = 0;
         while pass < NODES {
             let mut i = 0;
@@ -141,8 +141,8 @@ impl Lattice {
     }
 }
 
-/// The one of the bounds that all others are above.
-const fn least(above: &[u32; NODES], bounds: u32) -> Node {
+/// The least of the upper bounds: all others are above it.
+const fn least_bound(above: &[u32; NODES], bounds: u32) -> Node {
     let mut i = 0;
     while i < NODES {
         if bounds & (1 << i) != 0 && above[i] & bounds == bounds {

@@ -1,4 +1,4 @@
-//! Padding, sorts and operations on indices.
+//! The NIFs of padding, sorts and operations with indices.
 
 use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::pad::Padding;
@@ -10,7 +10,7 @@ use super::work;
 use crate::scheduling::Call;
 use crate::term::{Axes, Dims, Operand, Type};
 
-/// `{low, high, interior}` of each axis.
+/// The padding of each axis, decoded from a list of `{low, high, interior}`.
 pub struct Paddings(Vec<Padding>);
 
 impl<'a> Decoder<'a> for Paddings {
@@ -66,7 +66,7 @@ pub fn argsort<'a>(
     })
 }
 
-/// The places of the largest, which are the last axis of `shape`.
+/// The indices of the `k` largest elements; `k` is the last dimension of `shape`.
 pub fn top_k<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Operand<'a>) -> Term<'a> {
     const OP: &str = "top_k";
     let k = shape.0.last().copied().unwrap_or(1);
@@ -117,7 +117,7 @@ pub fn take_along_axis<'a>(
     })
 }
 
-/// `add` for `indexed_add`, else `indexed_put`.
+/// `indexed_add` if `add`, else `indexed_put`.
 pub fn indexed<'a>(
     call: Call<'a>,
     add: bool,

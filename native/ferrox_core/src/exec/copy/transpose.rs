@@ -9,8 +9,8 @@
 
 use crate::cost::{self, Cost};
 #[cfg(target_arch = "x86_64")]
-use crate::exec::simd::{self, Avx2, Avx512, InstructionSet, Lanes};
-use crate::exec::simd::{LINE, Vectorized, dispatch};
+use crate::exec::simd::{self, Avx2, Avx512, InstructionSet, IntVector};
+use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;
@@ -62,7 +62,7 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
     let (rows, columns) = plane.shape;
     let (high, across) = (STRIP_COLUMN_BYTES / N, STRIP_ROW_BYTES / N);
     // Padding, so that the rows of the strip don't share one set of the cache.
-    let padded = across.min(columns) + LINE / N;
+    let padded = across.min(columns) + CACHE_LINE_BYTES / N;
     let mut strip = Vec::new();
     if rows * columns * N <= MAX_DIRECT_PLANE_BYTES || strip.try_reserve_exact(high * padded).is_err() {
         transpose(source, plane, out, pitch);
@@ -124,8 +124,8 @@ fn transpose_by_vectors<S: InstructionSet, const N: usize, const FOURS: usize, c
     pitch: usize,
 ) -> bool
 where
-    u32: Lanes<S, Bytes = [u8; 4]>,
-    u64: Lanes<S, Bytes = [u8; 8]>,
+    u32: IntVector<S, Bytes = [u8; 4]>,
+    u64: IntVector<S, Bytes = [u8; 8]>,
 {
     if let (Some(source), Some(out)) = (same_width::<N, 4>(source), same_width_mut::<N, 4>(&mut *out)) {
         set.run(VectorTransposeLoop::<S, u32, FOURS> { set, source, plane, out, pitch });
@@ -268,7 +268,7 @@ fn swap_blocks<const GROUP: usize>(
 
 /// Transposes a plane in square blocks of `LANES` vectors.
 #[cfg(target_arch = "x86_64")]
-struct VectorTransposeLoop<'a, S: InstructionSet, K: Lanes<S>, const LANES: usize> {
+struct VectorTransposeLoop<'a, S: InstructionSet, K: IntVector<S>, const LANES: usize> {
     set: S,
     source: &'a [K::Bytes],
     plane: Plane,
@@ -277,7 +277,9 @@ struct VectorTransposeLoop<'a, S: InstructionSet, K: Lanes<S>, const LANES: usiz
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for VectorTransposeLoop<'_, S, K, LANES> {
+impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> Vectorized
+    for VectorTransposeLoop<'_, S, K, LANES>
+{
     type Output = ();
 
     #[inline(always)]
@@ -301,17 +303,17 @@ impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> Vectorized for VectorTr
 }
 
 #[cfg(target_arch = "x86_64")]
-impl<S: InstructionSet, K: Lanes<S>, const LANES: usize> VectorTransposeLoop<'_, S, K, LANES> {
+impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> VectorTransposeLoop<'_, S, K, LANES> {
     #[inline(always)]
     fn square(&mut self, top: usize, left: usize, (high, across): (usize, usize)) {
         let Plane { first, column, .. } = self.plane;
         let first = first + top as isize + left as isize * column;
-        let mut v = [K::splat(self.set, K::LAST); LANES];
+        let mut v = [K::splat(self.set, K::LARGEST); LANES];
         for (i, v) in v.iter_mut().enumerate() {
             let place = first + i.min(across - 1) as isize * column;
             *v = K::read(self.set, &self.source[place as usize..][..high]);
         }
-        simd_quicksort::turn::<S, K, LANES>(self.set, &mut v);
+        simd_quicksort::transpose::<S, K, LANES>(self.set, &mut v);
         let out = &mut self.out[top * self.pitch + left..];
         for (i, &v) in v.iter().enumerate() {
             if i < high {
@@ -350,7 +352,7 @@ impl Vectorized for ByteTransposeLoop<'_> {
             for top in (0..rows).step_by(high) {
                 let top = top.min(rows - high);
                 let first = plane.first + top as isize + left as isize * plane.column;
-                let transposed = simd::turn_bytes(wide, |i| {
+                let transposed = simd::transpose_bytes(wide, |i| {
                     let place = first + i as isize * plane.column;
                     &source[place as usize..][..high]
                 });

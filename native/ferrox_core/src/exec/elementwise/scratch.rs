@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::exec::simd::LINE;
+use crate::exec::simd::CACHE_LINE_BYTES;
 
 thread_local! {
     /// The memory in which a thread computed its last tiles: filling new memory with zeros would
@@ -12,17 +12,17 @@ thread_local! {
 
 /// `length` rounded up to whole cache lines.
 pub(super) fn aligned(length: usize) -> usize {
-    length.next_multiple_of(LINE)
+    length.next_multiple_of(CACHE_LINE_BYTES)
 }
 
 /// Calls `run` with at least `length` bytes that start with a cache line, whose contents are
 /// unspecified.
 pub(super) fn with_scratch<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -> T {
     let mut scratch = SCRATCH.take();
-    if scratch.len() < length + LINE {
-        scratch.resize(length + LINE, 0);
+    if scratch.len() < length + CACHE_LINE_BYTES {
+        scratch.resize(length + CACHE_LINE_BYTES, 0);
     }
-    let first = scratch.as_ptr().align_offset(LINE).min(LINE);
+    let first = scratch.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
     let result = run(&mut scratch[first..]);
     SCRATCH.set(scratch);
     result

@@ -26,13 +26,13 @@ use crate::dtype::Lane;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
 use crate::exec::gemm::ring::ORDERED_WORD_COST;
 use crate::exec::memory::try_filled;
-use crate::exec::simd::{self, LINE};
+use crate::exec::simd::{self, CACHE_LINE_BYTES};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::{cooperative_yield, parallel};
 
 /// The cost of a multiplication and addition of floats of `width` bytes.
 pub(in crate::exec) fn float_cost(width: usize) -> Cost {
-    simd::by_vectors(10) * width as Cost / 4
+    simd::vector_cost(10) * width as Cost / 4
 }
 
 /// An upper bound for the cost of a multiplication and addition of elements of a type.
@@ -165,7 +165,7 @@ impl<T: Number> Operands<T> {
             return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
         let threads = if alone { 1 } else { parallel::threads_for(m * n, cost) };
-        let grid = PartGrid::new([m, n], LINE / size_of::<T>(), self::cost::<T>(steps), threads);
+        let grid = PartGrid::new([m, n], CACHE_LINE_BYTES / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {

@@ -20,7 +20,7 @@ use crate::dtype::Lane;
 use crate::exec::gemm::gemv_simd;
 use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rest};
 use crate::exec::memory::try_filled;
-use crate::exec::reduce::fold::{STRIPES, by_halves, from_memory};
+use crate::exec::reduce::fold::{STRIPES, fold_halves, through_memory};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -280,7 +280,7 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
             }
         }
     }
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(from_memory(sums)) {
-        *slot = with_rest::<T, S, STRIPES>(by_halves(stripes, S::add), row, vector);
+    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(through_memory(sums)) {
+        *slot = with_rest::<T, S, STRIPES>(fold_halves(stripes, S::add), row, vector);
     }
 }

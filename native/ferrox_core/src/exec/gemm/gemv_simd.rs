@@ -10,15 +10,15 @@
 use std::ops::Range;
 
 use crate::exec::gemm::ring::{Ring, with_rest};
-use crate::exec::reduce::fold::{STRIPES, by_halves};
-use crate::exec::simd::{Fused, InstructionSet, Products, Vectorized, read_ahead};
+use crate::exec::reduce::fold::{STRIPES, fold_halves};
+use crate::exec::simd::{FloatVector, InstructionSet, MulAddVector, Vectorized, prefetch_ahead};
 
 /// Multiplies rows, which begin `stride` elements apart, with a vector, and returns which rows it
 /// has multiplied: all rows for which aligned reads are possible and pay. A chunk of stripes is
 /// `VECTORS` SIMD vectors of `LANES` elements, and `ROWS` rows are multiplied side by side.
 pub fn multiply<
     S: InstructionSet,
-    T: Fused<S> + Ring,
+    T: FloatVector<S> + Ring,
     const LANES: usize,
     const VECTORS: usize,
     const ROWS: usize,
@@ -29,7 +29,7 @@ pub fn multiply<
     vector: &[T::Bytes],
     out: &mut [T::Bytes],
 ) -> Range<usize> {
-    const { assert!(VECTORS * LANES == STRIPES && LANES == <T as Products<S>>::LANES) };
+    const { assert!(VECTORS * LANES == STRIPES && LANES == <T as MulAddVector<S>>::LANES) };
     const NONE: Range<usize> = 0..0;
     // The size of a SIMD vector in bytes: a cache line or half of one.
     let line = LANES * size_of::<T>();
@@ -65,7 +65,7 @@ pub fn multiply<
 struct CacheLineGemvLoop<
     'a,
     S: InstructionSet,
-    T: Fused<S>,
+    T: FloatVector<S>,
     const LANES: usize,
     const VECTORS: usize,
     const ROWS: usize,
@@ -82,7 +82,7 @@ struct CacheLineGemvLoop<
     out: &'a mut [T::Bytes],
 }
 
-impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
+impl<S: InstructionSet, T: FloatVector<S> + Ring, const LANES: usize, const VECTORS: usize, const ROWS: usize>
     Vectorized for CacheLineGemvLoop<'_, S, T, LANES, VECTORS, ROWS>
 {
     type Output = ();
@@ -93,7 +93,7 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
         let lines = vector.len() / STRIPES * VECTORS;
         let ends = [T::read(set, &ends[0]), T::read(set, &ends[1])];
         let before = (1_u16 << line_offset) - 1;
-        let zero = <T as Products<S>>::splat(set, T::ZERO);
+        let zero = <T as MulAddVector<S>>::splat(set, T::ZERO);
         let middle = &vector[LANES - line_offset..].as_chunks::<LANES>().0[..lines - 1];
         for (group, out) in out.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
             let mut rows = [matrix; ROWS];
@@ -119,10 +119,10 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                     if line + v < middle.len() {
                         let factor = T::read(set, &middle[line + v]);
                         for i in 0..ROWS {
-                            read_ahead(&inner[i][line + v]);
+                            prefetch_ahead(&inner[i][line + v]);
                             let element = T::read(set, &inner[i][line + v]);
                             let sum = &mut sums[i][(v + 1) % VECTORS];
-                            *sum = <T as Products<S>>::add_product(set, *sum, element, factor);
+                            *sum = <T as MulAddVector<S>>::add_product(set, *sum, element, factor);
                         }
                     }
                 }
@@ -133,9 +133,13 @@ impl<S: InstructionSet, T: Fused<S> + Ring, const LANES: usize, const VECTORS: u
                 sums[i][0] = T::add_product_where(set, before, sums[i][0], last, ends[1]);
                 // Adding by halves gives the same bits for rotated stripes.
                 let mut lanes = [T::ZERO; LANES];
-                <T as Products<S>>::store(set, by_halves(sums[i], |a, b| T::sum(set, a, b)), &mut lanes);
+                <T as MulAddVector<S>>::store(
+                    set,
+                    fold_halves(sums[i], |a, b| T::sum(set, a, b)),
+                    &mut lanes,
+                );
                 let row = &rows[i][line_offset..][..vector.len()];
-                out[i] = with_rest::<T, T, STRIPES>(by_halves(lanes, Ring::add), row, vector);
+                out[i] = with_rest::<T, T, STRIPES>(fold_halves(lanes, Ring::add), row, vector);
             }
         }
     }

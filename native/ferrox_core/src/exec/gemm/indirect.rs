@@ -14,8 +14,8 @@
 use crate::cost::Cost;
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
-use crate::exec::simd::{Avx512, Fused, InstructionSet, Products};
-use crate::exec::simd::{Vectorized, by_vectors, dispatch, fuses};
+use crate::exec::simd::{Avx512, FloatVector, InstructionSet, MulAddVector};
+use crate::exec::simd::{Vectorized, dispatch, has_fma, vector_cost};
 
 /// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
@@ -62,12 +62,12 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Avx512::detect() {
             return Some(Kernel {
-                vector: <T as Products<Avx512>>::LANES,
+                vector: <T as MulAddVector<Avx512>>::LANES,
                 strip: INDIRECT_TILE_AVX512[1],
                 wide: Some(wide),
             });
         }
-        fuses().then_some(Kernel {
+        has_fma().then_some(Kernel {
             vector: T::LANES_OF_32_BYTES,
             strip: INDIRECT_TILE_32_BYTES[1],
             #[cfg(target_arch = "x86_64")]
@@ -92,14 +92,14 @@ impl Kernel {
 #[must_use]
 pub fn cost(width: usize, products: usize) -> Cost {
     // The cost is proportional to the bytes.
-    by_vectors(3).saturating_mul(products.saturating_mul(width) as Cost)
+    vector_cost(3).saturating_mul(products.saturating_mul(width) as Cost)
 }
 
 /// A float for which there are vector instructions of AVX-512, where the processor is an x86-64.
 #[cfg(target_arch = "x86_64")]
-pub trait WideFloat: Fused<Avx512> {}
+pub trait WideFloat: FloatVector<Avx512> {}
 #[cfg(target_arch = "x86_64")]
-impl<T: Fused<Avx512>> WideFloat for T {}
+impl<T: FloatVector<Avx512>> WideFloat for T {}
 #[cfg(not(target_arch = "x86_64"))]
 use Lane as WideFloat;
 
@@ -150,7 +150,7 @@ trait FusedVectors<T: Lane>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: PanelFloat> FusedVectors<T> for Avx512 {
-    const LANES: usize = <T as Products<Avx512>>::LANES;
+    const LANES: usize = <T as MulAddVector<Avx512>>::LANES;
     type Vector = T::Vector;
     #[inline(always)]
     fn splat(self, value: T) -> T::Vector {
@@ -162,11 +162,11 @@ impl<T: PanelFloat> FusedVectors<T> for Avx512 {
     }
     #[inline(always)]
     fn load(self, from: &[T]) -> T::Vector {
-        <T as Products<Avx512>>::load(self, from)
+        <T as MulAddVector<Avx512>>::load(self, from)
     }
     #[inline(always)]
     fn store(self, vector: T::Vector, to: &mut [T]) {
-        <T as Products<Avx512>>::store(self, vector, to);
+        <T as MulAddVector<Avx512>>::store(self, vector, to);
     }
     #[inline(always)]
     fn add_product(self, sum: T::Vector, a: T::Vector, b: T::Vector) -> T::Vector {

@@ -11,7 +11,7 @@
 use crate::cost::work;
 use crate::dtype::Lane;
 use crate::exec::gemm::ring::ordered_cost;
-use crate::exec::simd::{Avx2, Avx512, InstructionSet, Products, Vectorized};
+use crate::exec::simd::{Avx2, Avx512, InstructionSet, MulAddVector, Vectorized};
 use crate::exec::threads::cooperative_yield;
 
 /// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
@@ -25,7 +25,7 @@ const INTEGER_STRIP_ROWS: usize = 256;
 /// An element type, and the type in which its products are added up.
 pub trait Tiled: Lane {
     /// The type of sums, as wide as the element or wider.
-    type Sum: Products<Avx512> + Products<Avx2>;
+    type Sum: MulAddVector<Avx512> + MulAddVector<Avx2>;
     /// The same value as a sum.
     fn widen(self) -> Self::Sum;
     /// The low bits of a sum.
@@ -96,7 +96,7 @@ struct IntegerProductLoop<'a, S, T: Tiled, const R: usize, const V: usize> {
 
 impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> IntegerProductLoop<'_, S, T, R, V>
 where
-    T::Sum: Products<S>,
+    T::Sum: MulAddVector<S>,
 {
     fn multiply(self) -> bool {
         let pays = self.out.len() >= R * self.n;
@@ -110,14 +110,14 @@ where
 impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> Vectorized
     for IntegerProductLoop<'_, S, T, R, V>
 where
-    T::Sum: Products<S>,
+    T::Sum: MulAddVector<S>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let IntegerProductLoop { set, k, n, left, right, out } = self;
-        let lanes = V * <T::Sum as Products<S>>::LANES;
+        let lanes = V * <T::Sum as MulAddVector<S>>::LANES;
         let all_rows = out.len() / n;
         let mut strip = Vec::with_capacity(k.min(INTEGER_STRIP_ROWS) * lanes);
         for column in (0..n).step_by(lanes) {
@@ -168,20 +168,20 @@ impl<S: InstructionSet> RegisterTile<S> {
         strip: &[T::Sum],
         out: &mut [T::Bytes],
     ) where
-        T::Sum: Products<S>,
+        T::Sum: MulAddVector<S>,
     {
         let &RegisterTile { set, k, n, width, starts } = self;
-        let vector = <T::Sum as Products<S>>::LANES;
+        let vector = <T::Sum as MulAddVector<S>>::LANES;
         let lanes = V * vector;
         let steps = strip.len() / lanes;
         let mut values = [T::Sum::default(); 32];
-        let zero = <T::Sum as Products<S>>::splat(set, T::Sum::default());
+        let zero = <T::Sum as MulAddVector<S>>::splat(set, T::Sum::default());
         let mut sums = [[zero; V]; R];
         if !starts {
             for row in 0..R {
                 widen::<T>(lanes, &out[row * n..][..width], &mut values);
                 for i in 0..V {
-                    sums[row][i] = <T::Sum as Products<S>>::load(set, &values[i * vector..]);
+                    sums[row][i] = <T::Sum as MulAddVector<S>>::load(set, &values[i * vector..]);
                 }
             }
         }
@@ -189,19 +189,19 @@ impl<S: InstructionSet> RegisterTile<S> {
         for (step, right) in strip.chunks_exact(lanes).enumerate() {
             let mut vectors = [zero; V];
             for i in 0..V {
-                vectors[i] = <T::Sum as Products<S>>::load(set, &right[i * vector..]);
+                vectors[i] = <T::Sum as MulAddVector<S>>::load(set, &right[i * vector..]);
             }
             for row in 0..R {
-                let factor = <T::Sum as Products<S>>::splat(set, T::load(rows[row][step]).widen());
+                let factor = <T::Sum as MulAddVector<S>>::splat(set, T::load(rows[row][step]).widen());
                 for i in 0..V {
                     sums[row][i] =
-                        <T::Sum as Products<S>>::add_product(set, sums[row][i], factor, vectors[i]);
+                        <T::Sum as MulAddVector<S>>::add_product(set, sums[row][i], factor, vectors[i]);
                 }
             }
         }
         for row in 0..R {
             for i in 0..V {
-                <T::Sum as Products<S>>::store(set, sums[row][i], &mut values[i * vector..]);
+                <T::Sum as MulAddVector<S>>::store(set, sums[row][i], &mut values[i * vector..]);
             }
             narrow::<T>(lanes, &values, &mut out[row * n..][..width]);
         }

@@ -17,7 +17,7 @@ use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
 use crate::exec::gemm::ring::{ROWS_PER_PASS, add_rows};
 use crate::exec::gemm::{blocked, gemv};
 use crate::exec::memory::try_filled;
-use crate::exec::simd::{LINE, Vectorized, dispatch as vectorize};
+use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
 /// The number of bytes in an f32, which the narrower elements are converted to.
@@ -53,12 +53,12 @@ pub fn rows(
     alone: bool,
 ) -> Result<(), TryReserveError> {
     // Rows that begin at a cache line are read faster.
-    let (length, row_pitch) = (vector.len(), vector.len().next_multiple_of(LINE));
+    let (length, row_pitch) = (vector.len(), vector.len().next_multiple_of(CACHE_LINE_BYTES));
     let rows_per_group =
         (MAX_CONVERTED_ELEMENTS * F32_BYTES / row_pitch).max(1).next_multiple_of(GEMV_ROWS_SIDE_BY_SIDE);
     parallel::try_fill(out, out.len() / F32_BYTES, cost(vector, alone), |first, out| {
-        let mut memory = try_filled(rows_per_group * row_pitch + LINE, 0)?;
-        let start = memory.as_ptr().align_offset(LINE).min(LINE);
+        let mut memory = try_filled(rows_per_group * row_pitch + CACHE_LINE_BYTES, 0)?;
+        let start = memory.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
         let buffer = &mut memory[start..][..rows_per_group * row_pitch];
         for (group, out) in out.chunks_mut(rows_per_group * F32_BYTES).enumerate() {
             let first = first + group * rows_per_group;

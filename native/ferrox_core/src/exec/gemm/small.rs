@@ -10,7 +10,7 @@ use crate::exec::gemm::gemv::striped;
 use crate::exec::gemm::in_order::multiply_in_order;
 use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
-use crate::exec::simd::{self, Avx512, Fused, InstructionSet, Lanes, Part, Products};
+use crate::exec::simd::{self, AsF64Vector, Avx512, FloatVector, InstructionSet, IntVector, MulAddVector};
 use crate::exec::simd::{Aligned, Vectorized, dispatch};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
@@ -28,10 +28,10 @@ const VECTORS_FOR_ONE_ROW: usize = 8;
 const F64_LANES: usize = 8;
 
 #[cfg(not(target_arch = "x86_64"))]
-use Lane as Part;
+use Lane as AsF64Vector;
 
 /// Floats that are multiplied in f64.
-pub trait SmallFloat: Part {
+pub trait SmallFloat: AsF64Vector {
     /// Whether products of two values are exact in f64, such that fused additions give the same
     /// bits.
     const EXACT: bool;
@@ -99,25 +99,25 @@ trait F64Vectors<T: SmallFloat>: Copy {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: SmallFloat> F64Vectors<T> for Avx512 {
-    type Vector = <f64 as Products<Avx512>>::Vector;
+    type Vector = <f64 as MulAddVector<Avx512>>::Vector;
     #[inline(always)]
     fn splat(self, value: f64) -> Self::Vector {
-        <f64 as Products<Avx512>>::splat(self, value)
+        <f64 as MulAddVector<Avx512>>::splat(self, value)
     }
     #[inline(always)]
     fn read(self, from: &[T::Bytes]) -> Self::Vector {
-        T::read_part(self, from)
+        T::load_first(self, from)
     }
     #[inline(always)]
     fn write(self, vector: Self::Vector, to: &mut [T::Bytes]) {
-        T::write_part(self, vector, to);
+        T::store_first(self, vector, to);
     }
     #[inline(always)]
     fn add_product(self, sum: Self::Vector, a: Self::Vector, b: Self::Vector) -> Self::Vector {
         if T::EXACT {
-            <f64 as Fused<Avx512>>::add_fused(self, sum, a, b)
+            <f64 as FloatVector<Avx512>>::add_fused(self, sum, a, b)
         } else {
-            <f64 as Products<Avx512>>::add_product(self, sum, a, b)
+            <f64 as MulAddVector<Avx512>>::add_product(self, sum, a, b)
         }
     }
 }
@@ -296,7 +296,7 @@ impl Vectorized for InOrderGemvLoop<'_> {
             for (i, slot) in rows.iter_mut().enumerate() {
                 *slot = &matrix[(row + i) * k..][..k];
             }
-            let mut sums = <f64 as Products<Avx512>>::splat(wide, 0.0);
+            let mut sums = <f64 as MulAddVector<Avx512>>::splat(wide, 0.0);
             for (i, factors) in chunks.iter().enumerate() {
                 let columns = columns_of(wide, &rows, i * F64_LANES, F64_LANES);
                 for j in 0..F64_LANES {
@@ -311,7 +311,7 @@ impl Vectorized for InOrderGemvLoop<'_> {
                     }
                 }
             }
-            f64::write_part(wide, sums, &mut out[row..][..F64_LANES]);
+            f64::store_first(wide, sums, &mut out[row..][..F64_LANES]);
         }
     }
 }
@@ -325,12 +325,12 @@ fn columns_of(
     rows: &[&[[u8; 8]]; F64_LANES],
     first: usize,
     count: usize,
-) -> [<u64 as Lanes<Avx512>>::Vector; F64_LANES] {
-    let mut words = [<u64 as Lanes<Avx512>>::splat(wide, 0); F64_LANES];
+) -> [<u64 as IntVector<Avx512>>::Vector; F64_LANES] {
+    let mut words = [<u64 as IntVector<Avx512>>::splat(wide, 0); F64_LANES];
     for i in 0..F64_LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    simd_quicksort::turn::<Avx512, u64, F64_LANES>(wide, &mut words);
+    simd_quicksort::transpose::<Avx512, u64, F64_LANES>(wide, &mut words);
     words
 }
 
@@ -338,12 +338,12 @@ fn columns_of(
 #[inline(always)]
 fn add_column(
     wide: Avx512,
-    sums: <f64 as Products<Avx512>>::Vector,
-    column: <u64 as Lanes<Avx512>>::Vector,
+    sums: <f64 as MulAddVector<Avx512>>::Vector,
+    column: <u64 as IntVector<Avx512>>::Vector,
     factor: [u8; 8],
-) -> <f64 as Products<Avx512>>::Vector {
-    let factor = <f64 as Products<Avx512>>::splat(wide, f64::from_ne_bytes(factor));
-    <f64 as Products<Avx512>>::add_product(wide, sums, simd::floats(wide, column), factor)
+) -> <f64 as MulAddVector<Avx512>>::Vector {
+    let factor = <f64 as MulAddVector<Avx512>>::splat(wide, f64::from_ne_bytes(factor));
+    <f64 as MulAddVector<Avx512>>::add_product(wide, sums, simd::bitcast_to_f64(wide, column), factor)
 }
 
 /// `multiply` with a matrix of one column, by striped sums: each row of `k` elements is added up in

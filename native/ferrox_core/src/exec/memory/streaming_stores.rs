@@ -14,7 +14,7 @@
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
 use crate::cost::Cost;
-use crate::exec::simd::LINE;
+use crate::exec::simd::CACHE_LINE_BYTES;
 use crate::exec::threads::parallel;
 
 /// Results of fewer bytes are written by normal stores.
@@ -42,10 +42,10 @@ pub fn elements_before_line<'a>(streams: impl IntoIterator<Item = (&'a [u8], usi
     let (mut widest, mut bytes) = (0, 0);
     for (stream, width) in streams {
         if width > widest {
-            (widest, bytes) = (width, stream.as_ptr().align_offset(LINE));
+            (widest, bytes) = (width, stream.as_ptr().align_offset(CACHE_LINE_BYTES));
         }
     }
-    if bytes < LINE && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
+    if bytes < CACHE_LINE_BYTES && bytes.is_multiple_of(widest.max(1)) { bytes / widest.max(1) } else { 0 }
 }
 
 /// `parallel::try_fill` for elements that may be computed in parts of any size, the first
@@ -84,7 +84,7 @@ fn stream_tiles<E>(
     width: usize,
     mut fill: impl FnMut(usize, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let start = out.as_ptr().align_offset(LINE).min(out.len());
+    let start = out.as_ptr().align_offset(CACHE_LINE_BYTES).min(out.len());
     if !cfg!(target_arch = "x86_64")
         || !start.is_multiple_of(width)
         || !STREAMED_TILE_BYTES.is_multiple_of(width)
@@ -160,8 +160,8 @@ mod tests {
                 (60, 20_004),
             ] {
                 let elements = length / width;
-                let mut memory = vec![0xff; start + elements * width + LINE];
-                let first = memory.as_ptr().align_offset(LINE) + start;
+                let mut memory = vec![0xff; start + elements * width + CACHE_LINE_BYTES];
+                let first = memory.as_ptr().align_offset(CACHE_LINE_BYTES) + start;
                 let count = elements.min((memory.len() - first) / width);
                 let out = &mut memory[first..first + count * width];
                 let done: Result<(), ()> = stream_tiles(out, width, |at, tile| {

@@ -1,82 +1,92 @@
-//! Extremes of numbers, and where they are.
+//! Minima and maxima of numbers, and their indices (argmin and argmax).
 //!
-//! Problem: floats have NaN, which counts as more extreme than any number, and two
-//! zeros that are one, which takes comparisons that the compiler makes no good vectors
-//! of, for every type anew. Technique: seen as integers of their width, and with the other
-//! bits of negative ones flipped, floats are in the order of their values.
+//! Problem: NaN wins over any number, and the two zeros are equal. This takes comparisons for which
+//! the compiler generates poor vector code, and different ones for each type. Technique: the bits
+//! of a float, read as a signed integer (a *word*) with all bits but the sign flipped if it is
+//! negative, are in the order of the values (M. Herf, "Radix Tricks", 2001). So loops compare
+//! integers of four widths. A first pass over a row finds the best value, a second one its index.
 
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::reduce::argminmax_simd;
-use crate::exec::reduce::fold::{Fold, by_halves, fold_chunks, fold_columns, fold_row, is_far, next_four};
+use crate::exec::reduce::fold::{
+    Fold, fold_chunks, fold_columns, fold_halves, fold_row, needs_prefetch, next_four_rows,
+};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::{DType, Kind, dispatch};
 
-/// Elements among which an extreme is found before it is looked for.
-const CHUNK: usize = 4096;
+/// The number of elements of a row whose best value is found at once; its index is then searched in
+/// the best chunk only.
+const ARGMINMAX_CHUNK_ELEMENTS: usize = 4096;
 
-/// Elements that are compared with it at once.
-const FEW: usize = 64;
+/// The number of elements that are compared with the best value at once.
+const INDEX_SEARCH_BLOCK_ELEMENTS: usize = 64;
 
-/// Rows of f32 and f64 of so many elements and more are searched in one pass, where there is one.
-const ONE_PASS: usize = 32;
+/// The smallest number of elements in a row of f32 or f64 that is searched in one pass, by
+/// `argminmax_simd`.
+const MIN_ROW_ELEMENTS_FOR_ONE_PASS: usize = 32;
 
-/// Rows shorter than this are folded from left to right.
-const SHORT: usize = 64;
+/// The smallest number of elements in a row whose minimum or maximum is found by integer keys;
+/// shorter rows are folded from left to right.
+const MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS: usize = 64;
 
-/// Elements as integers.
-pub(crate) trait Word: Lane + Ord + Default {
-    /// The least and the greatest.
+/// A word: the bits of an element as a signed integer. `flip` has all bits set for a minimum, and
+/// none for a maximum (for unsigned integers, the highest bit is the other way round). `limit` is
+/// the word of infinity.
+pub(crate) trait SignedBits: Lane + Ord + Default {
+    /// The least and the greatest word.
     const BOUNDS: (Self, Self);
-    /// The lowest of these bits.
-    fn from_bits(bits: u64) -> Self;
-    /// In the order of how extreme values are, NaN of either sign last. Zeros are two.
-    fn key<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
-    /// What has a key.
-    fn word<const FLOAT: bool>(key: Self, flip: Self, limit: Self) -> Self;
-    /// In the order of how extreme values are, and zeros are one. Every NaN, which is above
-    /// `limit` but for its sign, has the greatest rank.
+    /// The word in the lowest bits.
+    fn from_low_bits(bits: u64) -> Self;
+    /// A key that is the greater the better the element is. NaN of either sign is above all other
+    /// elements, and the two zeros have different keys.
+    fn order_key<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
+    /// The word with a key: the inverse of `order_key`.
+    fn bits_of_key<const FLOAT: bool>(order_key: Self, flip: Self, limit: Self) -> Self;
+    /// A number that is the greater the better the element is. The two zeros have the same rank,
+    /// and every NaN, whose magnitude is above `limit`, has the greatest one.
     fn rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> Self;
-    /// What is looked for where a rank is that.
-    fn wanted<const FLOAT: bool>(self, flip: Self, limit: Self) -> Wanted<Self>;
-    /// Whether its size, whatever its sign, is from `first` on, up to `span` further.
-    fn is_of_size(self, first: Self, span: Self) -> bool;
+    /// The words that have this rank.
+    fn pattern_of_rank<const FLOAT: bool>(self, flip: Self, limit: Self) -> BitPattern<Self>;
+    /// Whether the magnitude, the bits without the sign, is in `first..=first + span`.
+    fn has_magnitude(self, first: Self, span: Self) -> bool;
 }
 
-/// Words that are looked for.
+/// The words that a search looks for.
 #[derive(Clone, Copy)]
-pub(crate) enum Wanted<K> {
-    /// That one.
-    Word(K),
-    /// Of either sign, from `first` on, up to `span` further.
-    Sizes { first: K, span: K },
+pub(crate) enum BitPattern<K> {
+    /// One word.
+    Exact(K),
+    /// Words of either sign whose magnitude is in `first..=first + span`.
+    Magnitudes { first: K, span: K },
 }
 
-macro_rules! words {
+macro_rules! signed_bits {
     ($($t:ident, $unsigned:ident;)*) => {$(
-        impl Word for $t {
+        impl SignedBits for $t {
             const BOUNDS: ($t, $t) = ($t::MIN, $t::MAX);
 
             #[inline(always)]
-            fn from_bits(bits: u64) -> $t {
+            fn from_low_bits(bits: u64) -> $t {
                 bits as $t
             }
             #[inline(always)]
-            fn key<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
+            fn order_key<const FLOAT: bool>(self, flip: $t, limit: $t) -> $t {
                 if !FLOAT {
                     return self ^ flip;
                 }
-                // From the least infinity on: NaN below it comes around to the end.
+                // Keys count from the worse infinity on, so that NaN below it wraps around to the
+                // end.
                 let value = self ^ (self >> ($t::BITS - 1) & $t::MAX);
                 (value ^ flip).wrapping_add($t::MIN.wrapping_add(limit + 1))
             }
             #[inline(always)]
-            fn word<const FLOAT: bool>(key: $t, flip: $t, limit: $t) -> $t {
+            fn bits_of_key<const FLOAT: bool>(order_key: $t, flip: $t, limit: $t) -> $t {
                 if !FLOAT {
-                    return key ^ flip;
+                    return order_key ^ flip;
                 }
-                let value = key.wrapping_sub($t::MIN.wrapping_add(limit + 1)) ^ flip;
+                let value = order_key.wrapping_sub($t::MIN.wrapping_add(limit + 1)) ^ flip;
                 value ^ (value >> ($t::BITS - 1) & $t::MAX)
             }
             #[inline(always)]
@@ -84,30 +94,30 @@ macro_rules! words {
                 if !FLOAT {
                     return self ^ flip;
                 }
-                let (size, sign) = (self & $t::MAX, self >> ($t::BITS - 1) ^ flip);
-                if size > limit { $t::MAX } else { (size ^ sign).wrapping_sub(sign) }
+                let (magnitude, sign) = (self & $t::MAX, self >> ($t::BITS - 1) ^ flip);
+                if magnitude > limit { $t::MAX } else { (magnitude ^ sign).wrapping_sub(sign) }
             }
             #[inline(always)]
-            fn wanted<const FLOAT: bool>(self, flip: $t, limit: $t) -> Wanted<$t> {
+            fn pattern_of_rank<const FLOAT: bool>(self, flip: $t, limit: $t) -> BitPattern<$t> {
                 if !FLOAT {
-                    Wanted::Word(self ^ flip)
+                    BitPattern::Exact(self ^ flip)
                 } else if self == $t::MAX {
-                    Wanted::Sizes { first: limit + 1, span: $t::MAX - (limit + 1) }
+                    BitPattern::Magnitudes { first: limit + 1, span: $t::MAX - (limit + 1) }
                 } else if self == 0 {
-                    Wanted::Sizes { first: 0, span: 0 }
+                    BitPattern::Magnitudes { first: 0, span: 0 }
                 } else {
                     let sign = if (self < 0) == (flip == 0) { $t::MIN } else { 0 };
-                    Wanted::Word(self.wrapping_abs() | sign)
+                    BitPattern::Exact(self.wrapping_abs() | sign)
                 }
             }
             #[inline(always)]
-            fn is_of_size(self, first: $t, span: $t) -> bool {
+            fn has_magnitude(self, first: $t, span: $t) -> bool {
                 (self & $t::MAX).wrapping_sub(first) as $unsigned <= span as $unsigned
             }
         }
     )*};
 }
-words! {
+signed_bits! {
     i8, u8;
     i16, u16;
     i32, u32;
@@ -135,69 +145,72 @@ macro_rules! by_width {
         }
     }};
 }
-/// Which extreme of a type is looked for, and which of several that are equal: of NaN,
-/// always the last.
+/// A search for the index of the minimum or maximum of elements of one type, and for the first or
+/// the last of several equal ones. If there are NaN, the result is always the last of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Search {
+pub struct ArgMinMaxSearch {
     width: usize,
     float: bool,
-    /// Bits that change to bring words into the order of how extreme they are.
+    /// The bits to flip so that better words are greater.
     flip: u64,
     limit: u64,
     last: bool,
 }
 
-impl Search {
-    /// None for complex numbers.
+impl ArgMinMaxSearch {
+    /// A search for the largest element or the smallest one, and for the last one of several or the
+    /// first. Returns `None` for complex numbers.
     #[must_use]
     pub fn new(dtype: DType, largest: bool, last: bool) -> Option<Self> {
         let (width, float) = (dtype.width(), !dtype.is_integer());
         let high_bit = 1 << (8 * width.min(8) - 1);
-        let order = if dtype.kind() == Kind::Unsigned { high_bit } else { 0 };
-        let flip = if largest { order } else { !order };
+        let unsigned_flip = if dtype.kind() == Kind::Unsigned { high_bit } else { 0 };
+        let flip = if largest { unsigned_flip } else { !unsigned_flip };
         let limit = if float { dispatch!(float dtype, T => infinity::<T>(), else => return None) } else { 0 };
-        Some(Search { width, float, flip, limit, last })
+        Some(ArgMinMaxSearch { width, float, flip, limit, last })
     }
 
-    /// The place of the extreme of each row of some length, which is not zero, as u64.
-    pub fn rows(self, elements: &[u8], length: usize, places: &mut [u8]) {
+    /// Writes the index of the minimum or maximum of each row as u64. `length` is the number of
+    /// elements in a row, which is not zero.
+    pub fn rows(self, elements: &[u8], length: usize, indices: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if self.float && length >= ONE_PASS {
+        if self.float && length >= MIN_ROW_ELEMENTS_FOR_ONE_PASS {
             let which = (self.flip == 0, self.last);
-            let otherwise = |row: &[u8], place: &mut [u8]| self.rows_of_any(row, length, place);
+            let fallback = |row: &[u8], index: &mut [u8]| self.rows_in_two_passes(row, length, index);
             let done = match self.width {
-                4 => argminmax_simd::rows::<f32, 16, 8>(elements, length, which, places, otherwise),
-                8 => argminmax_simd::rows::<f64, 8, 4>(elements, length, which, places, otherwise),
+                4 => argminmax_simd::rows::<f32, 16, 8>(elements, length, which, indices, fallback),
+                8 => argminmax_simd::rows::<f64, 8, 4>(elements, length, which, indices, fallback),
                 _ => false,
             };
             if done {
                 return;
             }
         }
-        self.rows_of_any(elements, length, places);
+        self.rows_in_two_passes(elements, length, indices);
     }
 
-    fn rows_of_any(self, elements: &[u8], length: usize, places: &mut [u8]) {
-        by_width!(self, K, FLOAT => vectorize(InRows::<K, FLOAT> {
+    fn rows_in_two_passes(self, elements: &[u8], length: usize, indices: &mut [u8]) {
+        by_width!(self, K, FLOAT => vectorize(ArgRowLoop::<K, FLOAT> {
             search: self,
             rows: K::view(elements).chunks_exact(length),
-            places: u64::view_mut(places),
+            indices: u64::view_mut(indices),
         }));
     }
 
-    /// The place of the extreme of each column, as u32: from the first element of the first
-    /// column, with so many elements from one row to the next.
-    pub fn columns(self, elements: &[u8], stride: usize, places: &mut [u8]) {
-        by_width!(self, K, FLOAT => vectorize(InColumns::<K, FLOAT> {
+    /// Writes the index of the minimum or maximum of each column as u32. `elements` begin with the
+    /// first one of the first column, and `stride` is the number of elements from one row to the
+    /// next.
+    pub fn columns(self, elements: &[u8], stride: usize, indices: &mut [u8]) {
+        by_width!(self, K, FLOAT => vectorize(ArgColumnLoop::<K, FLOAT> {
             search: self,
             elements: K::view(elements),
             stride,
-            places: u32::view_mut(places),
+            indices: u32::view_mut(indices),
         }));
     }
 }
 
-/// The bits of the greatest value of a type.
+/// The bits of infinity, or of the greatest value of a type without it.
 #[inline(always)]
 fn infinity<T: Element>() -> u64 {
     let mut bytes = [0; 8];
@@ -209,164 +222,184 @@ fn infinity<T: Element>() -> u64 {
     }
 }
 
-struct InRows<'a, K: Word, const FLOAT: bool> {
-    search: Search,
+struct ArgRowLoop<'a, K: SignedBits, const FLOAT: bool> {
+    search: ArgMinMaxSearch,
     rows: std::slice::ChunksExact<'a, K::Bytes>,
-    places: &'a mut [[u8; 8]],
+    indices: &'a mut [[u8; 8]],
 }
 
-impl<K: Word, const FLOAT: bool> Vectorized for InRows<'_, K, FLOAT> {
+impl<K: SignedBits, const FLOAT: bool> Vectorized for ArgRowLoop<'_, K, FLOAT> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let last = self.search.last;
-        let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
-        for (place, row) in self.places.iter_mut().zip(self.rows) {
+        let (flip, limit) = (K::from_low_bits(self.search.flip), K::from_low_bits(self.search.limit));
+        for (index, row) in self.indices.iter_mut().zip(self.rows) {
             let (mut best, mut chunk) = (K::BOUNDS.0, 0);
-            for (i, elements) in row.chunks(CHUNK).enumerate() {
-                let rank = most::<K, FLOAT>(elements, flip, limit);
+            for (i, elements) in row.chunks(ARGMINMAX_CHUNK_ELEMENTS).enumerate() {
+                let rank = max_rank::<K, FLOAT>(elements, flip, limit);
                 if rank > best || rank == best && (last || FLOAT && rank == K::BOUNDS.1) {
                     (best, chunk) = (rank, i);
                 }
             }
-            let first = chunk * CHUNK;
-            let elements = &row[first..row.len().min(first + CHUNK)];
+            let first = chunk * ARGMINMAX_CHUNK_ELEMENTS;
+            let elements = &row[first..row.len().min(first + ARGMINMAX_CHUNK_ELEMENTS)];
             let last = last || FLOAT && best == K::BOUNDS.1;
-            *place = ((first + find(elements, best.wanted::<FLOAT>(flip, limit), last)) as u64).store();
+            *index = ((first + find_pattern(elements, best.pattern_of_rank::<FLOAT>(flip, limit), last))
+                as u64)
+                .store();
         }
     }
 }
 
-/// The rank of the most extreme of some elements.
+/// The greatest rank of some elements.
 #[inline(always)]
-fn most<K: Word, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) -> K {
-    let fold = |most: K, x| most.max(K::load(x).key::<FLOAT>(flip, limit));
-    // So many side by side that the compiler keeps their keys in vectors.
-    let key = if FLOAT { most_of::<K, 16>(elements, fold) } else { most_of::<K, 32>(elements, fold) };
-    K::word::<FLOAT>(key, flip, limit).rank::<FLOAT>(flip, limit)
+fn max_rank<K: SignedBits, const FLOAT: bool>(elements: &[K::Bytes], flip: K, limit: K) -> K {
+    let fold = |maximum: K, x| maximum.max(K::load(x).order_key::<FLOAT>(flip, limit));
+    // So many accumulators that the compiler keeps them in vectors.
+    let order_key = if FLOAT { max_key::<K, 16>(elements, fold) } else { max_key::<K, 32>(elements, fold) };
+    K::bits_of_key::<FLOAT>(order_key, flip, limit).rank::<FLOAT>(flip, limit)
 }
 
-/// The greatest key of elements, the last of which may be folded twice.
+/// The greatest key of elements, the last of which may be folded twice: the order and repetitions
+/// make no difference.
 #[inline(always)]
-fn most_of<K: Word, const SIDE_BY_SIDE: usize>(
+fn max_key<K: SignedBits, const ACCUMULATORS: usize>(
     elements: &[K::Bytes],
     fold: impl Fn(K, K::Bytes) -> K + Copy,
 ) -> K {
-    let mut most = [K::BOUNDS.0; SIDE_BY_SIDE];
-    let Some(end) = elements.last_chunk::<SIDE_BY_SIDE>() else {
-        return elements.iter().fold(K::BOUNDS.0, |most, &x| fold(most, x));
+    let mut maximum = [K::BOUNDS.0; ACCUMULATORS];
+    let Some(end) = elements.last_chunk::<ACCUMULATORS>() else {
+        return elements.iter().fold(K::BOUNDS.0, |maximum, &x| fold(maximum, x));
     };
-    fold_chunks(&mut most, elements, fold);
-    fold_chunks(&mut most, end, fold);
-    by_halves(most, K::max)
+    fold_chunks(&mut maximum, elements, fold);
+    fold_chunks(&mut maximum, end, fold);
+    fold_halves(maximum, K::max)
 }
 
-/// The first or the last place of what is wanted, which is there.
+/// The index of the first or the last element with this pattern. There must be one.
 #[inline(always)]
-fn find<K: Word>(elements: &[K::Bytes], wanted: Wanted<K>, last: bool) -> usize {
-    match wanted {
-        Wanted::Word(word) => find_if::<K>(elements, last, |x| x == word),
-        Wanted::Sizes { first, span } => find_if::<K>(elements, last, |x| x.is_of_size(first, span)),
+fn find_pattern<K: SignedBits>(elements: &[K::Bytes], pattern: BitPattern<K>, last: bool) -> usize {
+    match pattern {
+        BitPattern::Exact(word) => find_index::<K>(elements, last, |x| x == word),
+        BitPattern::Magnitudes { first, span } => {
+            find_index::<K>(elements, last, |x| x.has_magnitude(first, span))
+        }
     }
 }
 
+/// The index of the first or the last match. There must be one.
 #[inline(always)]
-fn find_if<K: Word>(elements: &[K::Bytes], last: bool, is: impl Fn(K) -> bool + Copy) -> usize {
-    // Without an early exit, so that they vectorize.
-    let found = |few: &[K::Bytes]| few.iter().fold(false, |any, &x| any | is(K::load(x)));
-    let start = if elements.len() <= FEW {
+fn find_index<K: SignedBits>(
+    elements: &[K::Bytes],
+    last: bool,
+    is_match: impl Fn(K) -> bool + Copy,
+) -> usize {
+    // Without an early exit, so that the loop vectorizes.
+    let found = |block: &[K::Bytes]| block.iter().fold(false, |any, &x| any | is_match(K::load(x)));
+    let start = if elements.len() <= INDEX_SEARCH_BLOCK_ELEMENTS {
         0
     } else if last {
-        let few = elements.rchunks(FEW).position(found).unwrap_or(0);
-        elements.len().saturating_sub((few + 1) * FEW)
+        let block = elements.rchunks(INDEX_SEARCH_BLOCK_ELEMENTS).position(found).unwrap_or(0);
+        elements.len().saturating_sub((block + 1) * INDEX_SEARCH_BLOCK_ELEMENTS)
     } else {
-        elements.chunks(FEW).position(found).unwrap_or(0) * FEW
+        elements.chunks(INDEX_SEARCH_BLOCK_ELEMENTS).position(found).unwrap_or(0)
+            * INDEX_SEARCH_BLOCK_ELEMENTS
     };
-    let few = &elements[start..elements.len().min(start + FEW)];
-    start + if last { place::<K, true>(few, is) } else { place::<K, false>(few, is) }
+    let block = &elements[start..elements.len().min(start + INDEX_SEARCH_BLOCK_ELEMENTS)];
+    start
+        + if last {
+            index_in_block::<K, true>(block, is_match)
+        } else {
+            index_in_block::<K, false>(block, is_match)
+        }
 }
 
+/// The index of the first or the last match in a block.
 #[inline(always)]
 #[allow(clippy::explicit_counter_loop, reason = "with an iterator of numbers, it doesn't vectorize")]
-fn place<K: Word, const LAST: bool>(few: &[K::Bytes], is: impl Fn(K) -> bool) -> usize {
-    let (mut place, mut i) = (u32::MAX, 0_u32);
-    for &x in few {
-        // Of the last, how far it is from there.
-        let at = if LAST { FEW as u32 - i } else { i };
-        place = place.min(if is(K::load(x)) { at } else { u32::MAX });
+fn index_in_block<K: SignedBits, const LAST: bool>(
+    block: &[K::Bytes],
+    is_match: impl Fn(K) -> bool,
+) -> usize {
+    let (mut index, mut i) = (u32::MAX, 0_u32);
+    for &x in block {
+        // The last match has the least distance from `INDEX_SEARCH_BLOCK_ELEMENTS`.
+        let candidate = if LAST { INDEX_SEARCH_BLOCK_ELEMENTS as u32 - i } else { i };
+        index = index.min(if is_match(K::load(x)) { candidate } else { u32::MAX });
         i += 1;
     }
-    if LAST { FEW - place as usize } else { place as usize }
+    if LAST { INDEX_SEARCH_BLOCK_ELEMENTS - index as usize } else { index as usize }
 }
 
-struct InColumns<'a, K: Word, const FLOAT: bool> {
-    search: Search,
+struct ArgColumnLoop<'a, K: SignedBits, const FLOAT: bool> {
+    search: ArgMinMaxSearch,
     elements: &'a [K::Bytes],
     stride: usize,
-    places: &'a mut [[u8; 4]],
+    indices: &'a mut [[u8; 4]],
 }
 
-impl<K: Word, const FLOAT: bool> Vectorized for InColumns<'_, K, FLOAT> {
+impl<K: SignedBits, const FLOAT: bool> Vectorized for ArgColumnLoop<'_, K, FLOAT> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let last = self.search.last;
-        let (flip, limit) = (K::from_bits(self.search.flip), K::from_bits(self.search.limit));
-        self.places.fill(0u32.store());
-        let mut best = vec![K::BOUNDS.0; self.places.len()];
-        let further = |(best, place): (K, u32), i: u32, x: K::Bytes| {
+        let (flip, limit) = (K::from_low_bits(self.search.flip), K::from_low_bits(self.search.limit));
+        self.indices.fill(0u32.store());
+        let mut best = vec![K::BOUNDS.0; self.indices.len()];
+        let update = |(best, index): (K, u32), i: u32, x: K::Bytes| {
             let rank = K::load(x).rank::<FLOAT>(flip, limit);
-            let further = (rank > best) | (last & (rank == best)) | (FLOAT & (rank == K::BOUNDS.1));
-            if further { (rank, i) } else { (best, place) }
+            let better = (rank > best) | (last & (rank == best)) | (FLOAT & (rank == K::BOUNDS.1));
+            if better { (rank, i) } else { (best, index) }
         };
-        let far = is_far(self.elements);
+        let prefetches = needs_prefetch(self.elements);
         let (mut rows, mut i) = (self.elements, 0);
-        while let Some(four) = next_four(&mut rows, self.stride, best.len()) {
-            if far {
+        while let Some(four) = next_four_rows(&mut rows, self.stride, best.len()) {
+            if prefetches {
                 (0..4).for_each(|row| prefetch_row(rows, row * self.stride, best.len()));
             }
-            search_four::<K>(&mut best, self.places, i, four, further);
+            update_four_rows::<K>(&mut best, self.indices, i, four, update);
             i += 4;
         }
         for (i, row) in (i..).zip(rows.chunks(self.stride)) {
-            for ((best, place), &x) in best.iter_mut().zip(&mut *self.places).zip(row) {
-                let found = further((*best, u32::load(*place)), i, x);
-                (*best, *place) = (found.0, found.1.store());
+            for ((best, index), &x) in best.iter_mut().zip(&mut *self.indices).zip(row) {
+                let found = update((*best, u32::load(*index)), i, x);
+                (*best, *index) = (found.0, found.1.store());
             }
         }
     }
 }
 
-/// What is further of each column of four rows.
+/// Updates the best rank and the index of each column with the elements of four rows.
 #[inline(always)]
-fn search_four<K: Word>(
+fn update_four_rows<K: SignedBits>(
     best: &mut [K],
-    places: &mut [[u8; 4]],
+    indices: &mut [[u8; 4]],
     i: u32,
     [a, b, c, d]: [&[K::Bytes]; 4],
-    further: impl Fn((K, u32), u32, K::Bytes) -> (K, u32),
+    update: impl Fn((K, u32), u32, K::Bytes) -> (K, u32),
 ) {
     let four = a.iter().zip(b).zip(c).zip(d);
-    for ((best, place), (((&a, &b), &c), &d)) in best.iter_mut().zip(places).zip(four) {
-        let mut found = (*best, u32::load(*place));
-        found = further(found, i, a);
-        found = further(found, i + 1, b);
-        found = further(found, i + 2, c);
-        found = further(found, i + 3, d);
-        (*best, *place) = (found.0, found.1.store());
+    for ((best, index), (((&a, &b), &c), &d)) in best.iter_mut().zip(indices).zip(four) {
+        let mut found = (*best, u32::load(*index));
+        found = update(found, i, a);
+        found = update(found, i + 1, b);
+        found = update(found, i + 2, c);
+        found = update(found, i + 3, d);
+        (*best, *index) = (found.0, found.1.store());
     }
 }
 
-/// `fold::Rows` for the extremes of floats `S`, whose words are `K`, in lanes `L`. Of zeros, the
-/// first counts.
-pub(crate) fn rows<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool>(
+/// `fold::FoldRows` for the minima or maxima of floats `S`, whose words are `K`, in lanes `L`. If
+/// the result is a zero, it is the first zero.
+pub(crate) fn rows<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool>(
     elements: &[u8],
     length: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(ExtremeRows::<S, K, L, F, LARGEST> {
+    vectorize(MinMaxRowLoop::<S, K, L, F, LARGEST> {
         elements,
         length,
         lanes,
@@ -374,62 +407,62 @@ pub(crate) fn rows<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: b
     });
 }
 
-struct ExtremeRows<'a, S, K, L, F, const LARGEST: bool> {
+struct MinMaxRowLoop<'a, S, K, L, F, const LARGEST: bool> {
     elements: &'a [u8],
     length: usize,
     lanes: &'a mut [u8],
     kinds: std::marker::PhantomData<(S, K, L, F)>,
 }
 
-impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
-    for ExtremeRows<'_, S, K, L, F, LARGEST>
+impl<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
+    for MinMaxRowLoop<'_, S, K, L, F, LARGEST>
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let lanes = L::view_mut(self.lanes).iter_mut();
-        if self.length < SHORT {
+        if self.length < MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS {
             for (lane, row) in lanes.zip(S::view(self.elements).chunks_exact(self.length)) {
                 *lane = fold_row::<S, L, CastOf, F>(row).store();
             }
             return;
         }
-        let (flip, limit) = order::<S, K, LARGEST>();
+        let (flip, limit) = flip_and_limit::<S, K, LARGEST>();
         for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
-            let rank = most::<K, true>(row, flip, limit);
-            let word = match rank.wanted::<true>(flip, limit) {
-                Wanted::Word(word) => word,
+            let rank = max_rank::<K, true>(row, flip, limit);
+            let word = match rank.pattern_of_rank::<true>(flip, limit) {
+                BitPattern::Exact(word) => word,
                 _ if rank == K::BOUNDS.1 => rank,
-                zeros @ Wanted::Sizes { .. } => K::load(row[find(row, zeros, false)]),
+                zeros @ BitPattern::Magnitudes { .. } => K::load(row[find_pattern(row, zeros, false)]),
             };
-            *lane = lane_of::<S, K, L>(word).store();
+            *lane = lane_from_bits::<S, K, L>(word).store();
         }
     }
 }
 
-/// `flip` and `limit` of the floats whose words are `K`.
+/// `flip` and `limit` for floats `S` whose words are `K`.
 #[inline(always)]
-fn order<S: Element, K: Word, const LARGEST: bool>() -> (K, K) {
-    (K::from_bits(if LARGEST { 0 } else { u64::MAX }), K::from_bits(infinity::<S>()))
+fn flip_and_limit<S: Element, K: SignedBits, const LARGEST: bool>() -> (K, K) {
+    (K::from_low_bits(if LARGEST { 0 } else { u64::MAX }), K::from_low_bits(infinity::<S>()))
 }
 
-/// A word as the lane of its value.
+/// The value of a word, as a lane.
 #[inline(always)]
-fn lane_of<S: Element, K: Word, L: Element>(word: K) -> L {
+fn lane_from_bits<S: Element, K: SignedBits, L: Element>(word: K) -> L {
     let mut bytes = [0; 8];
     K::view_mut(&mut bytes)[0] = word.store();
     cast::<S, L>(S::load(S::view(&bytes)[0]))
 }
 
-/// `fold::Columns` for the extremes of floats `S`, whose words are `K`, in lanes `L`. Of zeros, the
-/// first counts.
-pub(crate) fn columns<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool>(
+/// `fold::FoldColumns` for the minima or maxima of floats `S`, whose words are `K`, in lanes `L`.
+/// If the result is a zero, it is the first zero.
+pub(crate) fn columns<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool>(
     elements: &[u8],
     stride: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(ExtremeColumns::<S, K, L, F, LARGEST> {
+    vectorize(MinMaxColumnLoop::<S, K, L, F, LARGEST> {
         elements,
         stride,
         lanes,
@@ -437,15 +470,15 @@ pub(crate) fn columns<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST
     });
 }
 
-struct ExtremeColumns<'a, S, K, L, F, const LARGEST: bool> {
+struct MinMaxColumnLoop<'a, S, K, L, F, const LARGEST: bool> {
     elements: &'a [u8],
     stride: usize,
     lanes: &'a mut [u8],
     kinds: std::marker::PhantomData<(S, K, L, F)>,
 }
 
-impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
-    for ExtremeColumns<'_, S, K, L, F, LARGEST>
+impl<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
+    for MinMaxColumnLoop<'_, S, K, L, F, LARGEST>
 {
     type Output = ();
 
@@ -456,15 +489,15 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             lanes.fill(F::start().store());
             return;
         }
-        let (flip, limit) = order::<S, K, LARGEST>();
+        let (flip, limit) = flip_and_limit::<S, K, LARGEST>();
         let mut words = vec![K::BOUNDS.0; lanes.len()];
-        fold_columns(&mut words, elements, self.stride, is_far(elements), |best, x| {
-            best.max(K::load(x).key::<true>(flip, limit))
+        fold_columns(&mut words, elements, self.stride, needs_prefetch(elements), |best, x| {
+            best.max(K::load(x).order_key::<true>(flip, limit))
         });
-        let is_zero = |word: K| word.is_of_size(K::default(), K::default());
+        let is_zero = |word: K| word.has_magnitude(K::default(), K::default());
         let mut zeros = false;
         for word in &mut words {
-            *word = K::word::<true>(*word, flip, limit);
+            *word = K::bits_of_key::<true>(*word, flip, limit);
             zeros |= is_zero(*word);
         }
         if zeros {
@@ -476,7 +509,7 @@ impl<S: Element, K: Word, L: Element, F: Fold<L>, const LARGEST: bool> Vectorize
             }
         }
         for (lane, &word) in lanes.iter_mut().zip(&words) {
-            *lane = lane_of::<S, K, L>(word).store();
+            *lane = lane_from_bits::<S, K, L>(word).store();
         }
     }
 }

@@ -1,37 +1,41 @@
-//! Reductions in fixed blocks.
+//! Folds of rows and columns, such as sums, in a fixed order.
 //!
-//! Problem: the same bits however many threads and whatever the vector width.
-//! Technique: a long row is cut into blocks of a fixed length; a block is
-//! folded into a fixed number of stripes, element `i` into stripe
-//! `i % STRIPES`, and the stripes are folded, the first half of them with the
-//! second, and so on. Rows shorter than that are folded from left to right, as
-//! Nx's own backend does.
+//! Problem: a result must have the same bits for any number of threads and any vector width.
+//! Technique: the order of the operations depends only on the length of the row. A long row is cut
+//! into blocks of a fixed length. A block is folded into a fixed number of stripes (accumulators):
+//! element `i` into stripe `i % STRIPES`; then the stripes are folded as a binary tree, the first
+//! half of them with the second half, and so on. The rounding errors of a sum grow as slowly as in
+//! blocked and pairwise summation (Higham, "Accuracy and Stability of Numerical Algorithms",
+//! chapter 4). Rows shorter than two elements per stripe are folded from left to right, as Nx's own
+//! backend does.
 
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{CastOf, Map, NarrowFloat};
-use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_row, read_ahead};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_ahead, prefetch_row};
 
-/// Accumulators side by side: enough vectors to hide the latency of an addition.
+/// The number of stripes, accumulators side by side: enough vectors to hide the latency of an
+/// addition.
 pub(in crate::exec) const STRIPES: usize = 32;
 
-/// Elements folded one after the other, before results are folded in turn.
-pub const BLOCK: usize = 1 << 16;
+/// The number of elements in a block of a long row; the results of blocks are folded afterwards.
+pub const REDUCTION_BLOCK_ELEMENTS: usize = 1 << 16;
 
-/// What an operation folds with.
+/// The binary operation that a reduction folds elements with.
 pub trait Fold<L: Lane>: 'static {
-    /// Whether `Rows` may take the elements in any order.
+    /// Whether the order of the elements makes no difference to the result.
     const ANY_ORDER: bool = false;
     /// The neutral element.
     fn start() -> L;
-    /// One more element, on the right.
+    /// Folds one more element, the right operand.
     fn fold(accumulated: L, next: L) -> L;
 }
 
-/// A float, or NaN if another is one: of what a comparison has chosen between the two.
+/// A float that becomes NaN if another float is NaN, for minima and maxima by comparisons.
 pub(crate) trait OrNan {
-    /// By setting all bits. To choose NaN would be as good, but where that is what was there before,
-    /// the compiler stores the others under a mask, which takes some processors ten times as long.
+    /// Returns the float, or NaN if `other` is NaN, by setting all bits. A selection of `other`
+    /// would be equivalent, but where `other` is the value in memory, the compiler turns it into a
+    /// masked store, which is much slower on some processors.
     fn or_nan(self, other: Self) -> Self;
 }
 macro_rules! or_nan {
@@ -46,14 +50,15 @@ macro_rules! or_nan {
 }
 or_nan!(f32, u32; f64, u64;);
 
-/// Folds rows of a given length: elements, their number, a lane for each row.
-pub type Rows = fn(&[u8], usize, &mut [u8]);
+/// Folds rows. Takes the elements, the number of elements in a row, and one lane per row for the
+/// results.
+pub type FoldRows = fn(&[u8], usize, &mut [u8]);
 
-/// Folds columns: elements from the first of the first column, elements from
-/// one row to the next, a lane for each column.
-pub type Columns = fn(&[u8], usize, &mut [u8]);
+/// Folds columns. Takes the elements from the first one of the first column on, the stride from one
+/// row to the next in elements, and one lane per column for the results.
+pub type FoldColumns = fn(&[u8], usize, &mut [u8]);
 
-/// `Rows` for elements `S` folded by `F` in lanes `L`.
+/// [`FoldRows`] of elements `S`, mapped by `M`, and folded by `F` in lanes `L`.
 pub(crate) fn rows<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     elements: &[u8],
     length: usize,
@@ -83,22 +88,22 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for RowLoop<'_, S
 
 #[inline(always)]
 pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::Bytes]) -> L {
-    // In any order, the compiler finds better stripes.
+    // If the order makes no difference, the compiler chooses better stripes.
     if F::ANY_ORDER || row.len() < 2 * STRIPES {
-        return fold_on::<S, L, M, F>(F::start(), row);
+        return fold_left::<S, L, M, F>(F::start(), row);
     }
     let mut stripes = [F::start(); STRIPES];
     let rest = fold_chunks(&mut stripes, row, |stripe, x| F::fold(stripe, M::map(S::load(x))));
-    fold_on::<S, L, M, F>(by_halves(from_memory(stripes), F::fold), rest)
+    fold_left::<S, L, M, F>(fold_halves(through_memory(stripes), F::fold), rest)
 }
 
-/// Elements, from left to right.
+/// Folds elements into `total` from left to right.
 #[inline(always)]
-fn fold_on<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(total: L, elements: &[S::Bytes]) -> L {
+fn fold_left<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(total: L, elements: &[S::Bytes]) -> L {
     elements.iter().fold(total, |total, &x| F::fold(total, M::map(S::load(x))))
 }
 
-/// An element for each stripe, as often as there are so many; the rest.
+/// Folds chunks of one element per stripe. Returns the elements after the last whole chunk.
 #[inline(always)]
 pub(in crate::exec) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
     stripes: &mut [L; STRIPES],
@@ -107,7 +112,7 @@ pub(in crate::exec) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
 ) -> &'a [E] {
     let (chunks, rest) = elements.as_chunks::<STRIPES>();
     for chunk in chunks {
-        read_ahead(chunk);
+        prefetch_ahead(chunk);
         for (stripe, &x) in stripes.iter_mut().zip(chunk) {
             *stripe = fold(*stripe, x);
         }
@@ -115,15 +120,16 @@ pub(in crate::exec) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
     rest
 }
 
-/// The compiler would keep stripes as their sum needs them otherwise, which makes the loop slow.
+/// Hides from the compiler how the stripes are used afterwards. Otherwise it keeps them in
+/// registers in the order in which they are summed up, which makes the loop slow.
 #[inline(always)]
-pub(in crate::exec) fn from_memory<T>(stripes: T) -> T {
+pub(in crate::exec) fn through_memory<T>(stripes: T) -> T {
     std::hint::black_box(stripes)
 }
 
-/// Stripes folded, the first half of them with the second, and so on: in a few steps.
+/// Folds stripes to one as a binary tree: the first half of them with the second half, and so on.
 #[inline(always)]
-pub(in crate::exec) fn by_halves<L: Copy, const STRIPES: usize>(
+pub(in crate::exec) fn fold_halves<L: Copy, const STRIPES: usize>(
     mut stripes: [L; STRIPES],
     fold: impl Fn(L, L) -> L,
 ) -> L {
@@ -139,52 +145,53 @@ pub(in crate::exec) fn by_halves<L: Copy, const STRIPES: usize>(
     stripes[0]
 }
 
-/// `rows` of bf16 in f64, with the same results.
+/// [`rows`] of bf16 in f64, with the same results.
 ///
-/// Problem: to widen elements by four takes three shuffles of each vector. Technique: two
-/// neighbours are a word of 32 bits, of which a shift makes one of them an f32, and a mask the
-/// other; even elements have their stripes apart from odd ones.
-pub(crate) fn bfloat_rows<F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
-    vectorize(PairLoop::<F> { elements, length, lanes, fold: std::marker::PhantomData });
+/// Problem: widening bf16 to f64, four times its width, takes three shuffles per vector. Technique:
+/// two neighbours are one 32-bit word; a shift makes one of them an f32, and a mask the other one.
+/// So the stripes of even elements are kept separate from the stripes of odd elements.
+pub(crate) fn bf16_rows<F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
+    vectorize(Bf16RowLoop::<F> { elements, length, lanes, fold: std::marker::PhantomData });
 }
 
-struct PairLoop<'a, F> {
+struct Bf16RowLoop<'a, F> {
     elements: &'a [u8],
     length: usize,
     lanes: &'a mut [u8],
     fold: std::marker::PhantomData<F>,
 }
 
-impl<F: Fold<f64>> Vectorized for PairLoop<'_, F> {
+impl<F: Fold<f64>> Vectorized for Bf16RowLoop<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let rows = BF16::view(self.elements).chunks_exact(self.length);
         for (lane, row) in f64::view_mut(self.lanes).iter_mut().zip(rows) {
-            *lane = fold_pairs::<F>(row).store();
+            *lane = fold_bf16_row::<F>(row).store();
         }
     }
 }
 
 #[inline(always)]
-fn fold_pairs<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
+fn fold_bf16_row<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
     if row.len() < 2 * STRIPES {
-        return fold_on::<BF16, f64, CastOf, F>(F::start(), row);
+        return fold_left::<BF16, f64, CastOf, F>(F::start(), row);
     }
     let mut halves = [[F::start(); STRIPES / 2]; 2];
     let (chunks, rest) = row.as_chunks();
     for chunk in chunks {
-        read_ahead(chunk);
-        halves = fold_words::<F>(halves, chunk);
+        prefetch_ahead(chunk);
+        halves = fold_bf16_pairs::<F>(halves, chunk);
     }
-    let stripes = in_order(from_memory(halves));
-    fold_on::<BF16, f64, CastOf, F>(by_halves(stripes, F::fold), rest)
+    let stripes = interleave_halves(through_memory(halves));
+    fold_left::<BF16, f64, CastOf, F>(fold_halves(stripes, F::fold), rest)
 }
 
-/// An element for each stripe: those whose bits are the low ones of words, and the others.
+/// Folds one element into each stripe. The first half of the stripes takes the elements in the low
+/// bits of the words, the second half the elements in the high bits.
 #[inline(always)]
-fn fold_words<F: Fold<f64>>(
+fn fold_bf16_pairs<F: Fold<f64>>(
     [mut low, mut high]: [[f64; STRIPES / 2]; 2],
     elements: &[[u8; 2]; STRIPES],
 ) -> [[f64; STRIPES / 2]; 2] {
@@ -198,7 +205,7 @@ fn fold_words<F: Fold<f64>>(
 }
 
 #[inline(always)]
-fn halves_of(block: &[[u8; 8]; STRIPES]) -> [[f64; STRIPES / 2]; 2] {
+fn load_halves(block: &[[u8; 8]; STRIPES]) -> [[f64; STRIPES / 2]; 2] {
     let mut halves = [[0.0; STRIPES / 2]; 2];
     for (folded, &lane) in halves.as_flattened_mut().iter_mut().zip(block) {
         *folded = f64::load(lane);
@@ -206,31 +213,31 @@ fn halves_of(block: &[[u8; 8]; STRIPES]) -> [[f64; STRIPES / 2]; 2] {
     halves
 }
 
-/// What has been folded of each element.
+/// The stripes in the order of the elements.
 #[inline(always)]
-fn in_order([low, high]: [[f64; STRIPES / 2]; 2]) -> [f64; STRIPES] {
+fn interleave_halves([low, high]: [[f64; STRIPES / 2]; 2]) -> [f64; STRIPES] {
     let (even, odd) = if cfg!(target_endian = "little") { (low, high) } else { (high, low) };
     std::array::from_fn(|i| if i % 2 == 0 { even[i / 2] } else { odd[i / 2] })
 }
 
-/// `columns` of bf16 in f64, with the same results, by words as `bfloat_rows`.
-pub(crate) fn bfloat_columns<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
-    vectorize(PairColumns::<F> { elements, stride, lanes, fold: std::marker::PhantomData });
+/// [`columns`] of bf16 in f64, with the same results, by 32-bit words as in [`bf16_rows`].
+pub(crate) fn bf16_columns<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
+    vectorize(Bf16ColumnLoop::<F> { elements, stride, lanes, fold: std::marker::PhantomData });
 }
 
-struct PairColumns<'a, F> {
+struct Bf16ColumnLoop<'a, F> {
     elements: &'a [u8],
     stride: usize,
     lanes: &'a mut [u8],
     fold: std::marker::PhantomData<F>,
 }
 
-impl<F: Fold<f64>> Vectorized for PairColumns<'_, F> {
+impl<F: Fold<f64>> Vectorized for Bf16ColumnLoop<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        // Rows for which lanes are read and written once.
+        // The number of rows that are folded for each read and write of the lanes.
         const ROWS: usize = 8;
         let (elements, lanes) = (BF16::view(self.elements), f64::view_mut(self.lanes));
         lanes.fill(F::start().store());
@@ -239,11 +246,11 @@ impl<F: Fold<f64>> Vectorized for PairColumns<'_, F> {
         for rows in elements.chunks(ROWS * self.stride) {
             for (i, block) in blocks.iter_mut().enumerate() {
                 let first = i * STRIPES;
-                let mut halves = halves_of(block);
+                let mut halves = load_halves(block);
                 for row in rows.chunks(self.stride) {
                     prefetch(row, ROWS * self.stride + first);
                     let Some(elements) = row[first..].first_chunk() else { break };
-                    halves = fold_words::<F>(halves, elements);
+                    halves = fold_bf16_pairs::<F>(halves, elements);
                 }
                 for (lane, folded) in block.iter_mut().zip(halves.as_flattened()) {
                     *lane = folded.store();
@@ -256,7 +263,7 @@ impl<F: Fold<f64>> Vectorized for PairColumns<'_, F> {
             }
         }
         for block in blocks {
-            let folded = in_order(halves_of(block));
+            let folded = interleave_halves(load_halves(block));
             for (lane, folded) in block.iter_mut().zip(folded) {
                 *lane = folded.store();
             }
@@ -264,43 +271,48 @@ impl<F: Fold<f64>> Vectorized for PairColumns<'_, F> {
     }
 }
 
-/// Elements of 16 bits and less that are widened at once.
-const PIECE: usize = 16 * STRIPES;
+/// The number of elements of 16 bits or less that are widened to f32 at once.
+const WIDEN_BUFFER_ELEMENTS: usize = 16 * STRIPES;
 
-/// `rows` of narrow floats in f64, with the same results.
+/// [`rows`] of floats of 8 and 16 bits in f64, with the same results.
 ///
-/// Problem: to widen a float by eight times takes three shuffles of each vector, and an f16 a
-/// dozen instructions. Technique: a piece of a row, or some short rows, become f32 first, which
-/// are widened as they are read.
-pub(crate) fn narrow_rows<S: NarrowFloat, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
-    vectorize(NarrowLoop::<S, F> { elements, length, lanes, kinds: std::marker::PhantomData });
+/// Problem: widening an 8-bit float to f64 takes three shuffles per vector, and an f16 a dozen
+/// instructions. Technique: a tile of a row, or some short rows, are converted to f32 in a buffer,
+/// whose elements are widened to f64 as they are read.
+pub(crate) fn widened_rows<S: NarrowFloat, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
+    vectorize(WidenedRowLoop::<S, F> { elements, length, lanes, kinds: std::marker::PhantomData });
 }
 
 #[inline(always)]
-fn widened<'a, S: NarrowFloat>(buffer: &'a mut [[u8; 4]; PIECE], piece: &[S::Bytes]) -> &'a [[u8; 4]] {
-    let buffer = &mut buffer[..piece.len()];
-    S::widen(piece, buffer);
+fn widen_into<'a, S: NarrowFloat>(
+    buffer: &'a mut [[u8; 4]; WIDEN_BUFFER_ELEMENTS],
+    tile: &[S::Bytes],
+) -> &'a [[u8; 4]] {
+    let buffer = &mut buffer[..tile.len()];
+    S::widen(tile, buffer);
     buffer
 }
 
-struct NarrowLoop<'a, S, F> {
+struct WidenedRowLoop<'a, S, F> {
     elements: &'a [u8],
     length: usize,
     lanes: &'a mut [u8],
     kinds: std::marker::PhantomData<(S, F)>,
 }
 
-impl<S: NarrowFloat, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
+impl<S: NarrowFloat, F: Fold<f64>> Vectorized for WidenedRowLoop<'_, S, F> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let (elements, lanes) = (S::view(self.elements), f64::view_mut(self.lanes));
-        let mut buffer = [[0; 4]; PIECE];
-        if self.length <= PIECE {
-            let few = PIECE / self.length;
-            for (lanes, rows) in lanes.chunks_mut(few).zip(elements.chunks(few * self.length)) {
-                let rows = widened::<S>(&mut buffer, rows).chunks_exact(self.length);
+        let mut buffer = [[0; 4]; WIDEN_BUFFER_ELEMENTS];
+        if self.length <= WIDEN_BUFFER_ELEMENTS {
+            let rows_per_buffer = WIDEN_BUFFER_ELEMENTS / self.length;
+            for (lanes, rows) in
+                lanes.chunks_mut(rows_per_buffer).zip(elements.chunks(rows_per_buffer * self.length))
+            {
+                let rows = widen_into::<S>(&mut buffer, rows).chunks_exact(self.length);
                 for (lane, row) in lanes.iter_mut().zip(rows) {
                     *lane = fold_row::<f32, f64, CastOf, F>(row).store();
                 }
@@ -310,17 +322,18 @@ impl<S: NarrowFloat, F: Fold<f64>> Vectorized for NarrowLoop<'_, S, F> {
         for (lane, row) in lanes.iter_mut().zip(elements.chunks_exact(self.length)) {
             let mut stripes = [F::start(); STRIPES];
             let fold = |stripe, x| F::fold(stripe, CastOf::map(f32::load(x)));
-            let (pieces, rest) = row.as_chunks::<PIECE>();
-            for piece in pieces {
-                fold_chunks(&mut stripes, widened::<S>(&mut buffer, piece), fold);
+            let (tiles, rest) = row.as_chunks::<WIDEN_BUFFER_ELEMENTS>();
+            for tile in tiles {
+                fold_chunks(&mut stripes, widen_into::<S>(&mut buffer, tile), fold);
             }
-            let rest = fold_chunks(&mut stripes, widened::<S>(&mut buffer, rest), fold);
-            *lane = fold_on::<f32, f64, CastOf, F>(by_halves(from_memory(stripes), F::fold), rest).store();
+            let rest = fold_chunks(&mut stripes, widen_into::<S>(&mut buffer, rest), fold);
+            *lane =
+                fold_left::<f32, f64, CastOf, F>(fold_halves(through_memory(stripes), F::fold), rest).store();
         }
     }
 }
 
-/// `Columns` for elements `S` folded by `F` in lanes `L`.
+/// [`FoldColumns`] of elements `S`, mapped by `M`, and folded by `F` in lanes `L`.
 pub(crate) fn columns<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     elements: &[u8],
     stride: usize,
@@ -344,39 +357,40 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
         let lanes = L::view_mut(self.lanes);
         lanes.fill(F::start().store());
         let elements = S::view(self.elements);
-        fold_columns(lanes, elements, self.stride, is_far(elements), |lane, x| {
+        fold_columns(lanes, elements, self.stride, needs_prefetch(elements), |lane, x| {
             F::fold(L::load(lane), M::map(S::load(x))).store()
         });
     }
 }
 
-/// Rows of columns that span more bytes come from memory, and the next ones have to be brought
-/// near, since they are too far apart for the processor to look ahead.
-const FAR: usize = 1 << 20;
+/// The size in bytes from which elements are prefetched for folds of columns: they come from
+/// memory, and the rows are too far apart for hardware prefetchers.
+const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
 
+/// Whether folds of columns of these elements should prefetch.
 #[inline(always)]
-pub(crate) fn is_far<E>(elements: &[E]) -> bool {
-    size_of_val(elements) > FAR
+pub(crate) fn needs_prefetch<E>(elements: &[E]) -> bool {
+    size_of_val(elements) > MIN_BYTES_FOR_COLUMN_PREFETCH
 }
 
-/// Folds each column into its lane, and brings rows near that come next if `ahead`.
+/// Folds each column into its lane. Prefetches the next rows if `prefetches`.
 #[inline(always)]
 pub(crate) fn fold_columns<T: Copy, E: Copy>(
     lanes: &mut [T],
     elements: &[E],
     stride: usize,
-    ahead: bool,
+    prefetches: bool,
     fold: impl Fn(T, E) -> T,
 ) {
-    // Lanes are read and written once for four rows, which come from memory side by side.
+    // Lanes are read and written once for four rows.
     let mut rows = elements;
-    while let Some(four) = next_four(&mut rows, stride, lanes.len()) {
-        let done = match size_of::<E>() {
-            _ if !ahead => 0,
-            1 | 2 => fold_parts::<T, E, 128>(lanes, four, rows, stride, &fold),
-            _ => fold_parts::<T, E, 64>(lanes, four, rows, stride, &fold),
+    while let Some(four) = next_four_rows(&mut rows, stride, lanes.len()) {
+        let folded_elements = match size_of::<E>() {
+            _ if !prefetches => 0,
+            1 | 2 => fold_with_prefetch::<T, E, 128>(lanes, four, rows, stride, &fold),
+            _ => fold_with_prefetch::<T, E, 64>(lanes, four, rows, stride, &fold),
         };
-        fold_four(&mut lanes[done..], four.map(|row| &row[done..]), &fold);
+        fold_four_rows(&mut lanes[folded_elements..], four.map(|row| &row[folded_elements..]), &fold);
     }
     for row in rows.chunks(stride) {
         for (lane, &x) in lanes.iter_mut().zip(row) {
@@ -385,10 +399,11 @@ pub(crate) fn fold_columns<T: Copy, E: Copy>(
     }
 }
 
-/// The first elements of four rows, if there are so many; `rows` is then what comes after them. The
-/// last row may end with the last of its elements.
+/// Splits off the next four rows: returns the first `length` elements of each, and leaves the
+/// elements after these rows in `rows`. Returns `None` if fewer rows are left. The last row may be
+/// shorter than the stride.
 #[inline(always)]
-pub(in crate::exec) fn next_four<'a, E>(
+pub(in crate::exec) fn next_four_rows<'a, E>(
     rows: &mut &'a [E],
     stride: usize,
     length: usize,
@@ -401,26 +416,27 @@ pub(in crate::exec) fn next_four<'a, E>(
     Some([0, 1, 2, 3].map(|i| &all[i * stride..][..length]))
 }
 
-/// Folds the first of four rows, `PART` by `PART`, and brings those of the next four near: how many.
+/// Folds the leading elements of four rows in tiles, and prefetches the same elements of the next
+/// four rows. Returns the number of elements of each row in whole tiles.
 #[inline(always)]
-fn fold_parts<T: Copy, E: Copy, const PART: usize>(
+fn fold_with_prefetch<T: Copy, E: Copy, const TILE: usize>(
     lanes: &mut [T],
     four: [&[E]; 4],
     next: &[E],
     stride: usize,
     fold: impl Fn(T, E) -> T,
 ) -> usize {
-    let mut done = 0;
-    for lanes in lanes.as_chunks_mut::<PART>().0 {
-        (0..4).for_each(|row| prefetch_row(next, row * stride + done, PART));
-        fold_four(lanes, four.map(|row| &row[done..][..PART]), &fold);
-        done += PART;
+    let mut folded_elements = 0;
+    for lanes in lanes.as_chunks_mut::<TILE>().0 {
+        (0..4).for_each(|row| prefetch_row(next, row * stride + folded_elements, TILE));
+        fold_four_rows(lanes, four.map(|row| &row[folded_elements..][..TILE]), &fold);
+        folded_elements += TILE;
     }
-    done
+    folded_elements
 }
 
 #[inline(always)]
-fn fold_four<T: Copy, E: Copy>(lanes: &mut [T], [a, b, c, d]: [&[E]; 4], fold: impl Fn(T, E) -> T) {
+fn fold_four_rows<T: Copy, E: Copy>(lanes: &mut [T], [a, b, c, d]: [&[E]; 4], fold: impl Fn(T, E) -> T) {
     for ((((lane, &a), &b), &c), &d) in lanes.iter_mut().zip(a).zip(b).zip(c).zip(d) {
         *lane = fold(fold(fold(fold(*lane, a), b), c), d);
     }

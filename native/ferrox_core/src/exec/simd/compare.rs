@@ -1,40 +1,40 @@
-//! Floats that are compared and chosen between in vectors.
+//! Comparisons, minima, maxima and blends of vectors of floats.
 
-use crate::exec::simd::{Avx2, Avx512, Fused, InstructionSet, Products, arch};
+use crate::exec::simd::{Avx2, Avx512, FloatVector, InstructionSet, MulAddVector, arch};
 
-/// Floats that are compared and chosen between in vectors of an instruction set.
-pub trait Compared<S: InstructionSet>: Fused<S> {
-    /// For each lane, whether something holds.
+/// A float whose vectors of the instruction set `S` can be compared and blended.
+pub trait CompareVector<S: InstructionSet>: FloatVector<S> {
+    /// One truth value per lane.
     type Mask: Copy;
 
-    /// Where `a` is to `b` as one of the `_CMP` constants of `std::arch` says.
-    fn compare<const HOW: i32>(set: S, a: Self::Vector, b: Self::Vector) -> Self::Mask;
-    /// Where either holds.
+    /// The mask of the lanes where the comparison of `a` with `b` holds. `PREDICATE` is one of the
+    /// `_CMP` constants of `std::arch`.
+    fn compare<const PREDICATE: i32>(set: S, a: Self::Vector, b: Self::Vector) -> Self::Mask;
+    /// The lanes that are set in either mask.
     fn or(set: S, a: Self::Mask, b: Self::Mask) -> Self::Mask;
-    /// Whether it holds of any lane.
+    /// Whether any lane of the mask is set.
     fn any(set: S, mask: Self::Mask) -> bool;
-    /// The smaller of each pair; of what can't be compared, either.
+    /// The smaller float of each pair of lanes; either of the two if they are equal or one is NaN.
     fn smaller(set: S, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The larger of each pair; of what can't be compared, either.
+    /// The larger float of each pair of lanes; either of the two if they are equal or one is NaN.
     fn larger(set: S, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// `b` where the mask holds, and else `a`.
-    fn choose(set: S, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The lane of `b` where the mask is set, else the lane of `a`.
+    fn blend(set: S, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 }
 
-/// What is compared.
-type Vector<T, S> = <T as Products<S>>::Vector;
+/// The vector of `T` with the instruction set `S`.
+type Vector<T, S> = <T as MulAddVector<S>>::Vector;
 
-macro_rules! compared {
-    ($($t:ty, $mask:ty, $compare:ident, $min:ident, $max:ident, $choose:ident;)*) => {$(
-        // SAFETY, of each call: an `Avx512` is only made where the processor has the
-        // instructions.
-        impl Compared<Avx512> for $t {
+macro_rules! compare_vector_avx512 {
+    ($($t:ty, $mask:ty, $compare:ident, $min:ident, $max:ident, $blend:ident;)*) => {$(
+        // SAFETY of each call: an `Avx512` exists only if the processor has the instructions.
+        impl CompareVector<Avx512> for $t {
             type Mask = $mask;
 
             #[inline(always)]
-            fn compare<const HOW: i32>(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> $mask {
+            fn compare<const PREDICATE: i32>(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> $mask {
                 // SAFETY: as above.
-                unsafe { arch::$compare::<HOW>(a, b) }
+                unsafe { arch::$compare::<PREDICATE>(a, b) }
             }
             #[inline(always)]
             fn or(_: Avx512, a: $mask, b: $mask) -> $mask {
@@ -55,34 +55,33 @@ macro_rules! compared {
                 unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
-            fn choose(
+            fn blend(
                 _: Avx512,
                 mask: $mask,
                 a: Vector<$t, Avx512>,
                 b: Vector<$t, Avx512>,
             ) -> Vector<$t, Avx512> {
                 // SAFETY: as above.
-                unsafe { arch::$choose(a, mask, b) }
+                unsafe { arch::$blend(a, mask, b) }
             }
         }
     )*};
 }
-compared! {
+compare_vector_avx512! {
     f32, u16, _mm512_cmp_ps_mask, _mm512_min_ps, _mm512_max_ps, _mm512_mask_mov_ps;
     f64, u8, _mm512_cmp_pd_mask, _mm512_min_pd, _mm512_max_pd, _mm512_mask_mov_pd;
 }
 
-macro_rules! compared_in_32_bytes {
-    ($($t:ty, $compare:ident, $or:ident, $any:ident, $min:ident, $max:ident, $choose:ident;)*) => {$(
-        // SAFETY, of each call: an `Avx2` is only made where the processor has the
-        // instructions.
-        impl Compared<Avx2> for $t {
+macro_rules! compare_vector_avx2 {
+    ($($t:ty, $compare:ident, $or:ident, $any:ident, $min:ident, $max:ident, $blend:ident;)*) => {$(
+        // SAFETY of each call: an `Avx2` exists only if the processor has the instructions.
+        impl CompareVector<Avx2> for $t {
             type Mask = Vector<$t, Avx2>;
 
             #[inline(always)]
-            fn compare<const HOW: i32>(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
+            fn compare<const PREDICATE: i32>(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
                 // SAFETY: as above.
-                unsafe { arch::$compare::<HOW>(a, b) }
+                unsafe { arch::$compare::<PREDICATE>(a, b) }
             }
             #[inline(always)]
             fn or(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
@@ -105,14 +104,14 @@ macro_rules! compared_in_32_bytes {
                 unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
-            fn choose(_: Avx2, mask: Self::Mask, a: Self::Mask, b: Self::Mask) -> Self::Mask {
+            fn blend(_: Avx2, mask: Self::Mask, a: Self::Mask, b: Self::Mask) -> Self::Mask {
                 // SAFETY: as above.
-                unsafe { arch::$choose(a, b, mask) }
+                unsafe { arch::$blend(a, b, mask) }
             }
         }
     )*};
 }
-compared_in_32_bytes! {
+compare_vector_avx2! {
     f32, _mm256_cmp_ps, _mm256_or_ps, _mm256_movemask_ps, _mm256_min_ps, _mm256_max_ps, _mm256_blendv_ps;
     f64, _mm256_cmp_pd, _mm256_or_pd, _mm256_movemask_pd, _mm256_min_pd, _mm256_max_pd, _mm256_blendv_pd;
 }

@@ -1,5 +1,7 @@
-//! f16 to f32 and back, by the instructions that processors have for that and for
-//! nothing else of f16.
+//! Floats of 16 bits in vectors: conversions of slices between f16 and f32, and vectors of f16 and
+//! bf16 that are computed with in f32.
+//!
+//! Processors with F16C convert f16 to f32 and back, and have no other instructions for f16.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
@@ -9,13 +11,13 @@ use crate::dtype::minifloat::{BF16, F16};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, Level, level};
 
-type Half = [u8; 2];
-type Single = [u8; 4];
+type HalfBytes = [u8; 2];
+type SingleBytes = [u8; 4];
 
-/// Widens f16 to f32, as many of the first as fill vectors: how many, and none without
-/// instructions for it.
+/// Converts the leading f16 that fill whole vectors to f32. Returns their number, which is zero on
+/// processors without the instructions.
 #[must_use]
-pub fn widen_halves(from: &[Half], to: &mut [Single]) -> usize {
+pub fn widen_halves(from: &[HalfBytes], to: &mut [SingleBytes]) -> usize {
     #[cfg(target_arch = "x86_64")]
     match level() {
         Level::Baseline => {}
@@ -28,10 +30,10 @@ pub fn widen_halves(from: &[Half], to: &mut [Single]) -> usize {
     0
 }
 
-/// Rounds f32 to f16, as many of the first as fill vectors: how many, and none without
-/// instructions for it.
+/// Rounds the leading f32 that fill whole vectors to f16. Returns their number, which is zero on
+/// processors without the instructions.
 #[must_use]
-pub fn round_to_halves(from: &[Single], to: &mut [Half]) -> usize {
+pub fn round_to_halves(from: &[SingleBytes], to: &mut [HalfBytes]) -> usize {
     #[cfg(target_arch = "x86_64")]
     match level() {
         Level::Baseline => {}
@@ -45,14 +47,14 @@ pub fn round_to_halves(from: &[Single], to: &mut [Half]) -> usize {
 }
 
 #[cfg(target_arch = "x86_64")]
-macro_rules! by_vectors {
+macro_rules! convert_by_vectors {
     ($name:ident, $features:literal, $lanes:literal, $From:ty, $To:ty, |$from:ident, $to:ident| $one:expr) => {
         #[target_feature(enable = $features)]
         fn $name(from: &[$From], to: &mut [$To]) -> usize {
             let (from, to) = (from.as_chunks::<$lanes>().0, to.as_chunks_mut::<$lanes>().0);
             for (from, to) in from.iter().zip(&mut *to) {
                 let ($from, $to) = (from.as_ptr().cast(), to.as_mut_ptr().cast());
-                // SAFETY: both are borrowed, and as long as the vectors.
+                // SAFETY: both arrays are borrowed, and as long as the vectors.
                 unsafe { $one };
             }
             $lanes * from.len().min(to.len())
@@ -61,78 +63,79 @@ macro_rules! by_vectors {
 }
 
 #[cfg(target_arch = "x86_64")]
-by_vectors!(widen_v3, "avx,f16c", 8, Half, Single, |from, to| arch::_mm256_storeu_ps(
+convert_by_vectors!(widen_v3, "avx,f16c", 8, HalfBytes, SingleBytes, |from, to| arch::_mm256_storeu_ps(
     to,
     arch::_mm256_cvtph_ps(arch::_mm_loadu_si128(from))
 ));
 #[cfg(target_arch = "x86_64")]
-by_vectors!(widen_v4, "avx512f", 16, Half, Single, |from, to| arch::_mm512_storeu_ps(
+convert_by_vectors!(widen_v4, "avx512f", 16, HalfBytes, SingleBytes, |from, to| arch::_mm512_storeu_ps(
     to,
     arch::_mm512_cvtph_ps(arch::_mm256_loadu_si256(from))
 ));
-// To the nearest.
+// The rounding mode `0` is to nearest, ties to even.
 #[cfg(target_arch = "x86_64")]
-by_vectors!(round_v3, "avx,f16c", 8, Single, Half, |from, to| arch::_mm_storeu_si128(
+convert_by_vectors!(round_v3, "avx,f16c", 8, SingleBytes, HalfBytes, |from, to| arch::_mm_storeu_si128(
     to,
     arch::_mm256_cvtps_ph::<0>(arch::_mm256_loadu_ps(from))
 ));
 #[cfg(target_arch = "x86_64")]
-by_vectors!(round_v4, "avx512f", 16, Single, Half, |from, to| arch::_mm256_storeu_si256(
+convert_by_vectors!(round_v4, "avx512f", 16, SingleBytes, HalfBytes, |from, to| arch::_mm256_storeu_si256(
     to,
     arch::_mm512_cvtps_ph::<0>(arch::_mm512_loadu_ps(from))
 ));
 
-/// As many floats of 16 bits as are computed with together.
+/// The number of floats of 16 bits in a [`HalfVector`].
 #[cfg(target_arch = "x86_64")]
-pub const HALVES: usize = 16;
-/// Those.
+pub const HALF_LANES: usize = 16;
+/// The floats of 16 bits that are computed with together.
 #[cfg(target_arch = "x86_64")]
-pub type Halves = [Half; HALVES];
+pub type HalfVector = [HalfBytes; HALF_LANES];
 
-/// What a set computes with as many f32, in whatever order `Widened` has them.
+/// Operations of an instruction set on [`HALF_LANES`] f32, in the order in which [`WidenToF32`]
+/// puts them.
 #[cfg(target_arch = "x86_64")]
-pub trait Singles: InstructionSet {
-    /// Them.
+pub trait F32VectorOps: InstructionSet {
+    /// The f32, in one vector or two.
     type Vector: Copy;
-    /// What holds for which of them.
+    /// One truth value per f32.
     type Mask: Copy;
 
-    /// Sums.
+    /// The sum of each pair of lanes.
     fn add(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Differences.
+    /// The difference of each pair of lanes.
     fn subtract(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Products.
+    /// The product of each pair of lanes.
     fn multiply(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Quotients.
+    /// The quotient of each pair of lanes.
     fn divide(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Where `a == b`.
+    /// The mask of the lanes where `a == b`.
     fn equal(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
-    /// Where `a != b`.
+    /// The mask of the lanes where `a != b`.
     fn not_equal(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
-    /// Where `a < b`.
+    /// The mask of the lanes where `a < b`.
     fn less(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
-    /// Where `a <= b`.
+    /// The mask of the lanes where `a <= b`.
     fn less_equal(self, a: Self::Vector, b: Self::Vector) -> Self::Mask;
-    /// Where either mask says so.
-    fn either(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
-    /// `a` where the mask says so, else `b`.
-    fn choose(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// The lanes that are set in either mask.
+    fn or(self, a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    /// The lane of `a` where the mask is set, else the lane of `b`.
+    fn select(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector;
 }
 
-/// Floats of 16 bits that a set makes f32 of, and back.
+/// A float of 16 bits that an instruction set converts to f32 and back.
 #[cfg(target_arch = "x86_64")]
-pub trait Widened<S: Singles>: 'static {
-    /// As f32.
-    fn widen(set: S, halves: &Halves) -> S::Vector;
-    /// To the nearest.
-    fn round(set: S, singles: S::Vector) -> Halves;
-    /// Ones where the mask says so, else zeros.
-    fn truths(set: S, mask: S::Mask) -> [u8; HALVES];
+pub trait WidenToF32<S: F32VectorOps>: 'static {
+    /// The floats as f32, in an order that depends on the implementation.
+    fn widen(set: S, halves: &HalfVector) -> S::Vector;
+    /// Rounds to the nearest float of 16 bits, and restores the order.
+    fn round(set: S, singles: S::Vector) -> HalfVector;
+    /// One byte per float, in the order of the floats: one where the mask is set, else zero.
+    fn mask_to_bytes(set: S, mask: S::Mask) -> [u8; HALF_LANES];
 }
 
-/// Of two vectors.
+/// Defines operations on two vectors.
 #[cfg(target_arch = "x86_64")]
-macro_rules! singles {
+macro_rules! binary_ops {
     ($(fn $name:ident($a:ident, $b:ident) -> Self::$Out:ident = $body:expr;)*) => {$(
         #[inline(always)]
         fn $name(self, $a: Self::Vector, $b: Self::Vector) -> Self::$Out {
@@ -142,16 +145,16 @@ macro_rules! singles {
     )*};
 }
 
-// SAFETY, of each block in what follows: a set is only made where the processor has the
+// SAFETY of each block below: an instruction set's value exists only if the processor has the
 // instructions, and arrays are as long as the vectors.
 
-/// Masks have a bit for each lane, the lowest for the first.
+/// Masks have one bit per lane, the lowest bit for the first lane.
 #[cfg(target_arch = "x86_64")]
-impl Singles for Avx512 {
+impl F32VectorOps for Avx512 {
     type Vector = arch::__m512;
     type Mask = u16;
 
-    singles! {
+    binary_ops! {
         fn add(a, b) -> Self::Vector = arch::_mm512_add_ps(a, b);
         fn subtract(a, b) -> Self::Vector = arch::_mm512_sub_ps(a, b);
         fn multiply(a, b) -> Self::Vector = arch::_mm512_mul_ps(a, b);
@@ -162,42 +165,42 @@ impl Singles for Avx512 {
         fn less_equal(a, b) -> Self::Mask = arch::_mm512_cmp_ps_mask::<{ arch::_CMP_LE_OQ }>(a, b);
     }
     #[inline(always)]
-    fn either(self, a: u16, b: u16) -> u16 {
+    fn or(self, a: u16, b: u16) -> u16 {
         a | b
     }
     #[inline(always)]
-    fn choose(self, mask: u16, a: arch::__m512, b: arch::__m512) -> arch::__m512 {
+    fn select(self, mask: u16, a: arch::__m512, b: arch::__m512) -> arch::__m512 {
         // SAFETY: as above.
         unsafe { arch::_mm512_mask_blend_ps(mask, b, a) }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-impl Widened<Avx512> for F16 {
+impl WidenToF32<Avx512> for F16 {
     #[inline(always)]
-    fn widen(_: Avx512, halves: &Halves) -> arch::__m512 {
+    fn widen(_: Avx512, halves: &HalfVector) -> arch::__m512 {
         // SAFETY: as above.
         unsafe { arch::_mm512_cvtph_ps(arch::_mm256_loadu_si256(halves.as_ptr().cast())) }
     }
     #[inline(always)]
-    fn round(_: Avx512, singles: arch::__m512) -> Halves {
+    fn round(_: Avx512, singles: arch::__m512) -> HalfVector {
         // SAFETY: as above.
         unsafe { std::mem::transmute(arch::_mm512_cvtps_ph::<0>(singles)) }
     }
     #[inline(always)]
-    fn truths(_: Avx512, mask: u16) -> [u8; HALVES] {
+    fn mask_to_bytes(_: Avx512, mask: u16) -> [u8; HALF_LANES] {
         // SAFETY: as above.
         unsafe { std::mem::transmute(arch::_mm_maskz_set1_epi8(mask, 1)) }
     }
 }
 
-/// Masks have all bits of a lane.
+/// Masks have all bits of a lane set, or none.
 #[cfg(target_arch = "x86_64")]
-impl Singles for Avx2 {
+impl F32VectorOps for Avx2 {
     type Vector = [arch::__m256; 2];
     type Mask = [arch::__m256; 2];
 
-    singles! {
+    binary_ops! {
         fn add(a, b) -> Self::Vector = [arch::_mm256_add_ps(a[0], b[0]), arch::_mm256_add_ps(a[1], b[1])];
         fn subtract(a, b) -> Self::Vector = [arch::_mm256_sub_ps(a[0], b[0]), arch::_mm256_sub_ps(a[1], b[1])];
         fn multiply(a, b) -> Self::Vector = [arch::_mm256_mul_ps(a[0], b[0]), arch::_mm256_mul_ps(a[1], b[1])];
@@ -206,20 +209,20 @@ impl Singles for Avx2 {
         fn not_equal(a, b) -> Self::Mask = [arch::_mm256_cmp_ps::<{ arch::_CMP_NEQ_UQ }>(a[0], b[0]), arch::_mm256_cmp_ps::<{ arch::_CMP_NEQ_UQ }>(a[1], b[1])];
         fn less(a, b) -> Self::Mask = [arch::_mm256_cmp_ps::<{ arch::_CMP_LT_OQ }>(a[0], b[0]), arch::_mm256_cmp_ps::<{ arch::_CMP_LT_OQ }>(a[1], b[1])];
         fn less_equal(a, b) -> Self::Mask = [arch::_mm256_cmp_ps::<{ arch::_CMP_LE_OQ }>(a[0], b[0]), arch::_mm256_cmp_ps::<{ arch::_CMP_LE_OQ }>(a[1], b[1])];
-        fn either(a, b) -> Self::Mask = [arch::_mm256_or_ps(a[0], b[0]), arch::_mm256_or_ps(a[1], b[1])];
+        fn or(a, b) -> Self::Mask = [arch::_mm256_or_ps(a[0], b[0]), arch::_mm256_or_ps(a[1], b[1])];
     }
     #[inline(always)]
-    fn choose(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector {
+    fn select(self, mask: Self::Mask, a: Self::Vector, b: Self::Vector) -> Self::Vector {
         // SAFETY: as above.
         unsafe { [arch::_mm256_blendv_ps(b[0], a[0], mask[0]), arch::_mm256_blendv_ps(b[1], a[1], mask[1])] }
     }
 }
 
-/// Halves of the sixteen, one after the other.
+/// The first vector holds the first eight floats, the second vector the other eight.
 #[cfg(target_arch = "x86_64")]
-impl Widened<Avx2> for F16 {
+impl WidenToF32<Avx2> for F16 {
     #[inline(always)]
-    fn widen(_: Avx2, halves: &Halves) -> [arch::__m256; 2] {
+    fn widen(_: Avx2, halves: &HalfVector) -> [arch::__m256; 2] {
         let (first, second) = (halves.as_ptr(), halves[8..].as_ptr());
         // SAFETY: as above.
         unsafe {
@@ -230,83 +233,84 @@ impl Widened<Avx2> for F16 {
         }
     }
     #[inline(always)]
-    fn round(_: Avx2, [first, second]: [arch::__m256; 2]) -> Halves {
+    fn round(_: Avx2, [first, second]: [arch::__m256; 2]) -> HalfVector {
         // SAFETY: as above.
         unsafe {
             std::mem::transmute([arch::_mm256_cvtps_ph::<0>(first), arch::_mm256_cvtps_ph::<0>(second)])
         }
     }
     #[inline(always)]
-    fn truths(_: Avx2, [first, second]: [arch::__m256; 2]) -> [u8; HALVES] {
+    fn mask_to_bytes(_: Avx2, [first, second]: [arch::__m256; 2]) -> [u8; HALF_LANES] {
         // SAFETY: as above.
         unsafe {
             let (first, second) = (arch::_mm256_castps_si256(first), arch::_mm256_castps_si256(second));
             let words = arch::_mm256_packs_epi32(first, second);
-            truths(arch::_mm256_permute4x64_epi64::<0b11_01_10_00>(words))
+            mask_to_bytes(arch::_mm256_permute4x64_epi64::<0b11_01_10_00>(words))
         }
     }
 }
 
-/// Two neighbours are a word of 32 bits, of which a shift makes one of them an f32, and a mask
-/// the other: the even ones, and then the odd ones.
+/// Two neighbours are one 32-bit word: a shift makes the even float an f32, and a mask the odd one.
+/// The first vector holds the even floats, the second vector the odd ones.
 #[cfg(target_arch = "x86_64")]
-impl Widened<Avx2> for BF16 {
+impl WidenToF32<Avx2> for BF16 {
     #[inline(always)]
-    fn widen(_: Avx2, halves: &Halves) -> [arch::__m256; 2] {
+    fn widen(_: Avx2, halves: &HalfVector) -> [arch::__m256; 2] {
         // SAFETY: as above.
         unsafe {
             let words = arch::_mm256_loadu_si256(halves.as_ptr().cast());
             let even = arch::_mm256_slli_epi32::<16>(words);
-            let odd = arch::_mm256_and_si256(words, arch::_mm256_set1_epi32(HIGH));
+            let odd = arch::_mm256_and_si256(words, arch::_mm256_set1_epi32(HIGH_HALF_MASK));
             [arch::_mm256_castsi256_ps(even), arch::_mm256_castsi256_ps(odd)]
         }
     }
     #[inline(always)]
-    fn round(_: Avx2, [even, odd]: [arch::__m256; 2]) -> Halves {
+    fn round(_: Avx2, [even, odd]: [arch::__m256; 2]) -> HalfVector {
         // SAFETY: as above.
         unsafe {
-            let even = arch::_mm256_srli_epi32::<16>(to_upper(even));
-            std::mem::transmute(arch::_mm256_blend_epi16::<0b1010_1010>(even, to_upper(odd)))
+            let even = arch::_mm256_srli_epi32::<16>(round_to_high_half(even));
+            std::mem::transmute(arch::_mm256_blend_epi16::<0b1010_1010>(even, round_to_high_half(odd)))
         }
     }
     #[inline(always)]
-    fn truths(_: Avx2, [even, odd]: [arch::__m256; 2]) -> [u8; HALVES] {
+    fn mask_to_bytes(_: Avx2, [even, odd]: [arch::__m256; 2]) -> [u8; HALF_LANES] {
         // SAFETY: as above.
         unsafe {
             let (even, odd) = (arch::_mm256_castps_si256(even), arch::_mm256_castps_si256(odd));
-            truths(arch::_mm256_blend_epi16::<0b1010_1010>(even, odd))
+            mask_to_bytes(arch::_mm256_blend_epi16::<0b1010_1010>(even, odd))
         }
     }
 }
 
-/// Rounded to bf16, in the upper bits.
+/// Rounds f32 to bf16, to nearest with ties to even. The results are the upper halves of the lanes;
+/// the lower halves are unspecified.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
-fn to_upper(single: arch::__m256) -> arch::__m256i {
+fn round_to_high_half(single: arch::__m256) -> arch::__m256i {
     let bits = arch::_mm256_castps_si256(single);
     let last = arch::_mm256_and_si256(arch::_mm256_srli_epi32::<16>(bits), arch::_mm256_set1_epi32(1));
     let bias = arch::_mm256_add_epi32(last, arch::_mm256_set1_epi32(0x7fff));
     let nearest = arch::_mm256_castsi256_ps(arch::_mm256_add_epi32(bits, bias));
-    // Of NaN the sign stays.
+    // Every NaN becomes the default NaN with its sign.
     let sign = arch::_mm256_and_ps(single, arch::_mm256_set1_ps(-0.0));
     let nan = arch::_mm256_or_ps(sign, arch::_mm256_set1_ps(f32::NAN));
     let is_nan = arch::_mm256_cmp_ps::<{ arch::_CMP_UNORD_Q }>(single, single);
     arch::_mm256_castps_si256(arch::_mm256_blendv_ps(nearest, nan, is_nan))
 }
 
-/// The upper of two neighbours.
+/// The bits of the odd one of two neighbours in a 32-bit word.
 #[cfg(target_arch = "x86_64")]
-const HIGH: i32 = -1 << 16;
+const HIGH_HALF_MASK: i32 = -1 << 16;
 
-/// Ones for words of all bits.
+/// One byte per 16-bit word: one for a word with all bits set, zero for a zero word.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
-fn truths(words: arch::__m256i) -> [u8; HALVES] {
+fn mask_to_bytes(words: arch::__m256i) -> [u8; HALF_LANES] {
     let (first, second) = (arch::_mm256_castsi256_si128(words), arch::_mm256_extracti128_si256::<1>(words));
     let ones = arch::_mm_and_si128(arch::_mm_packs_epi16(first, second), arch::_mm_set1_epi8(1));
-    // SAFETY: both have as many bytes, and any will do.
+    // SAFETY: both types have 16 bytes, and every bit pattern is valid.
     unsafe { std::mem::transmute(ones) }
 }
 
@@ -317,16 +321,16 @@ mod tests {
 
     #[test]
     fn instructions_agree_with_bit_operations() {
-        let halves: Vec<Half> = (0..=u16::MAX).map(u16::to_ne_bytes).collect();
+        let halves: Vec<HalfBytes> = (0..=u16::MAX).map(u16::to_ne_bytes).collect();
         let mut widened = vec![[0; 4]; halves.len()];
         let done = widen_halves(&halves, &mut widened);
         for (bits, widened) in (0..=u16::MAX).zip(&widened[..done]) {
             let (expected, got) = (F16(bits).to_f32(), f32::from_ne_bytes(*widened));
             assert!(got.to_bits() == expected.to_bits() || got.is_nan() && expected.is_nan(), "{bits:#x}");
         }
-        // A prime, so that the low bits vary.
+        // The step is a prime, so that the low bits vary.
         let singles: Vec<u32> = (0..=u32::MAX).step_by(4_099).collect();
-        let bytes: Vec<Single> = singles.iter().map(|bits| bits.to_ne_bytes()).collect();
+        let bytes: Vec<SingleBytes> = singles.iter().map(|bits| bits.to_ne_bytes()).collect();
         let mut rounded = vec![[0; 2]; bytes.len()];
         let done = round_to_halves(&bytes, &mut rounded);
         for (&bits, rounded) in singles.iter().zip(&rounded[..done]) {

@@ -1,69 +1,71 @@
-//! Unsigned integers in vectors, for sorting and moving elements.
+//! Vectors of unsigned integers, for sorting and for moving elements.
 
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, arch};
 
-/// Unsigned integers in vectors of an instruction set. A mask has a bit for each lane, the
-/// lowest for the first.
-pub trait Lanes<S: InstructionSet>: Copy + Ord + Default + Send + Sync + 'static {
-    /// As many as a vector holds.
+/// An unsigned integer that fills the lanes of a vector of the instruction set `S`. A mask has one
+/// bit per lane, the lowest bit for the first lane.
+pub trait IntVector<S: InstructionSet>: Copy + Ord + Default + Send + Sync + 'static {
+    /// An array with one element per lane.
     type Array: Copy;
-    /// One, as bytes at any address.
+    /// The bytes of one integer, without alignment.
     type Bytes;
     /// The vector.
     type Vector: Copy;
-    /// How many it holds.
+    /// The number of lanes of a vector.
     const LANES: usize;
-    /// The largest.
-    const LAST: Self;
+    /// The largest integer.
+    const LARGEST: Self;
 
-    /// The array that a slice starts with; panics if the slice is shorter.
+    /// Loads the first `LANES` elements of a slice. Panics if the slice is shorter.
     fn load(set: S, from: &[Self]) -> Self::Vector;
-    /// Writes the first lanes of a slice; panics if it is shorter.
+    /// Stores a vector at the start of a slice. Panics if the slice is shorter.
     fn store(set: S, vector: Self::Vector, to: &mut [Self]);
-    /// At most a vector of keys, and `LAST` in the lanes after them; panics if
-    /// there are more.
-    fn load_part(set: S, from: &[Self]) -> Self::Vector;
-    /// Fills a slice with the first lanes; panics if it has more.
-    fn store_part(set: S, vector: Self::Vector, to: &mut [Self]);
-    /// Writes the lanes of the mask to the start of a slice, and the others to the end of its first
-    /// `length`. What is a vector from either may be overwritten; panics if it is not in the slice.
-    fn store_apart(set: S, mask: u16, vector: Self::Vector, to: &mut [Self], length: usize);
-    /// `load_part` of bytes.
+    /// Loads a slice of at most `LANES` elements; the lanes after them hold `LARGEST`. Panics if
+    /// the slice is longer.
+    fn load_first(set: S, from: &[Self]) -> Self::Vector;
+    /// Fills a slice with the first lanes. Panics if the slice is longer than a vector.
+    fn store_first(set: S, vector: Self::Vector, to: &mut [Self]);
+    /// Stores the lanes of the mask at the start of `to[..length]`, and the other lanes at its end.
+    /// May overwrite the first and the last `LANES` elements of `to[..length]`. Panics if these are
+    /// not in the slice.
+    fn store_left_right(set: S, mask: u16, vector: Self::Vector, to: &mut [Self], length: usize);
+    /// `load_first` from bytes.
     fn read(set: S, from: &[Self::Bytes]) -> Self::Vector;
-    /// `store_part` of bytes.
+    /// `store_first` to bytes.
     fn write(set: S, vector: Self::Vector, to: &mut [Self::Bytes]);
-    /// The same in all lanes.
+    /// Puts the value into all lanes.
     fn splat(set: S, value: Self) -> Self::Vector;
-    /// The smaller of each pair.
+    /// The smaller integer of each pair of lanes.
     fn smaller(set: S, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The larger of each pair.
+    /// The larger integer of each pair of lanes.
     fn larger(set: S, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The smaller and the larger of each pair.
-    fn sorted(set: S, a: Self::Vector, b: Self::Vector) -> (Self::Vector, Self::Vector);
-    /// The larger of each pair where the mask says so, else the smaller.
+    /// The smaller and the larger integer of each pair of lanes.
+    fn sort_pair(set: S, a: Self::Vector, b: Self::Vector) -> (Self::Vector, Self::Vector);
+    /// The larger integer of each pair in the lanes of the mask, the smaller one in the others.
     fn min_or_max(set: S, larger: u16, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// Where `a < b`.
+    /// The mask of the lanes where `a < b`.
     fn less(set: S, a: Self::Vector, b: Self::Vector) -> u16;
-    /// The lanes of the mask, moved to the front; what the others hold is not said.
+    /// Moves the lanes of the mask to the front; the contents of the other lanes are unspecified.
     fn compress(set: S, mask: u16, vector: Self::Vector) -> Self::Vector;
-    /// Lane `i` is lane `from[i]` of `a`, or of `b` from `LANES` on.
-    fn pick(set: S, a: Self::Vector, b: Self::Vector, from: &Self::Array) -> Self::Vector;
-    /// Lane `i` is lane `from[i]`.
+    /// Lane `i` of the result is lane `from[i]` of `a`, or lane `from[i] - LANES` of `b` if
+    /// `from[i]` is `LANES` or more.
+    fn permute_two(set: S, a: Self::Vector, b: Self::Vector, from: &Self::Array) -> Self::Vector;
+    /// Lane `i` of the result is lane `from[i]` of the vector.
     fn permute(set: S, vector: Self::Vector, from: &Self::Array) -> Self::Vector;
 
-    /// The next larger key.
+    /// The integer plus one. Returns `None` for the largest integer.
     fn next(self) -> Option<Self>;
-    /// In row `i`, the number of each lane with the bits of `i` flipped.
-    const FLIPPED: [Self::Array; 16];
-    /// What `pick` takes for the first and for the second of two vectors, so that
-    /// lanes with a bit in their number go to the one and from the other: in row
-    /// `i`, of bit `i`.
-    const TURNED: [[Self::Array; 2]; 4];
-    /// In row `i`, the number of each lane with its lowest `i` bits at the top.
-    const ROTATED: [Self::Array; 4];
-    /// Which lanes have a bit in their number.
+    /// Row `i` holds `lane ^ i` for each lane.
+    const XOR_LANES: [Self::Array; 16];
+    /// Row `i` holds the indices with which `permute_two` makes the first and the second vector of
+    /// one step of a transposition: the lanes of the first vector whose number has bit `i` change
+    /// places with the lanes of the second vector whose number does not.
+    const TRANSPOSE_LANES: [[Self::Array; 2]; 4];
+    /// Row `i` holds the number of each lane, its bits rotated to the right by `i`.
+    const ROTATED_LANES: [Self::Array; 4];
+    /// The mask of the lanes whose number has this bit set.
     #[inline(always)]
-    fn lanes_with(bit: usize) -> u16 {
+    fn lanes_with_bit(bit: usize) -> u16 {
         const { assert!(Self::LANES <= 16) };
         let lanes = match bit {
             1 => 0xaaaa,
@@ -75,20 +77,20 @@ pub trait Lanes<S: InstructionSet>: Copy + Ord + Default + Send + Sync + 'static
     }
 }
 
-/// What doesn't depend on the vectors but for how many lanes they have.
-macro_rules! numbers {
+/// The items of [`IntVector`] that depend only on the integer and the number of lanes.
+macro_rules! shared_items {
     ($t:ty, $lanes:literal, $bytes:literal, $vector:ident) => {
         type Array = [$t; $lanes];
         type Bytes = [u8; $bytes];
         type Vector = arch::$vector;
         const LANES: usize = $lanes;
-        const LAST: $t = <$t>::MAX;
+        const LARGEST: $t = <$t>::MAX;
 
         #[inline(always)]
         fn next(self) -> Option<$t> {
             self.checked_add(1)
         }
-        const FLIPPED: [[$t; $lanes]; 16] = {
+        const XOR_LANES: [[$t; $lanes]; 16] = {
             let mut table = [[0; $lanes]; 16];
             let mut i = 0;
             while i < 16 * $lanes {
@@ -97,7 +99,7 @@ macro_rules! numbers {
             }
             table
         };
-        const TURNED: [[[$t; $lanes]; 2]; 4] = {
+        const TRANSPOSE_LANES: [[[$t; $lanes]; 2]; 4] = {
             let mut table = [[[0; $lanes]; 2]; 4];
             let mut i = 0;
             while i < 4 * $lanes {
@@ -111,7 +113,7 @@ macro_rules! numbers {
             }
             table
         };
-        const ROTATED: [[$t; $lanes]; 4] = {
+        const ROTATED_LANES: [[$t; $lanes]; 4] = {
             let mut table = [[0; $lanes]; 4];
             let mut i = 0;
             while i < 4 * $lanes {
@@ -126,13 +128,13 @@ macro_rules! numbers {
 }
 
 macro_rules! avx512 {
-    // `slow` where minima and maxima take several instructions each within many a processor.
+    // `$slow`: minima and maxima take several micro-operations each on many processors.
     ($t:ty, $lanes:literal, $bytes:literal, $mask:ty, $splat:ident, $int:ty, $min:ident, $max:ident, $mask_max:ident, $blend:ident, $slow:literal, $less:ident,
-     $compress:ident, $pick:ident, $permute:ident, $load_part:ident, $store_part:ident) => {
-        // SAFETY, of each call: a `Avx512` is only made where the processor has the
-        // instructions. Loads and stores are of arrays that are borrowed.
-        impl Lanes<Avx512> for $t {
-            numbers!($t, $lanes, $bytes, __m512i);
+     $compress:ident, $permute_two:ident, $permute:ident, $load_first:ident, $store_first:ident) => {
+        // SAFETY of each call: an `Avx512` exists only if the processor has the instructions.
+        // Loads and stores access borrowed arrays, within their bounds.
+        impl IntVector<Avx512> for $t {
+            shared_items!($t, $lanes, $bytes, __m512i);
 
             #[inline(always)]
             fn load(_: Avx512, from: &[$t]) -> arch::__m512i {
@@ -147,27 +149,27 @@ macro_rules! avx512 {
                 unsafe { arch::_mm512_storeu_si512(to.as_mut_ptr().cast(), vector) }
             }
             #[inline(always)]
-            fn load_part(set: Avx512, from: &[$t]) -> arch::__m512i {
+            fn load_first(set: Avx512, from: &[$t]) -> arch::__m512i {
                 assert!(from.len() <= $lanes);
                 let mask = ((1u32 << from.len()) - 1) as $mask;
-                let last = <$t as Lanes<Avx512>>::splat(set, <$t>::MAX);
-                // SAFETY: as above; what the mask leaves out isn't read.
-                unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
+                let last = <$t as IntVector<Avx512>>::splat(set, <$t>::MAX);
+                // SAFETY: as above; lanes outside the mask are not read.
+                unsafe { arch::$load_first(last, mask, from.as_ptr().cast()) }
             }
             #[inline(always)]
-            fn store_part(_: Avx512, vector: arch::__m512i, to: &mut [$t]) {
+            fn store_first(_: Avx512, vector: arch::__m512i, to: &mut [$t]) {
                 assert!(to.len() <= $lanes);
                 let mask = ((1u32 << to.len()) - 1) as $mask;
-                // SAFETY: as above; what the mask leaves out isn't written.
-                unsafe { arch::$store_part(to.as_mut_ptr().cast(), mask, vector) }
+                // SAFETY: as above; lanes outside the mask are not written.
+                unsafe { arch::$store_first(to.as_mut_ptr().cast(), mask, vector) }
             }
             #[inline(always)]
-            fn store_apart(set: Avx512, mask: u16, vector: arch::__m512i, to: &mut [$t], length: usize) {
+            fn store_left_right(set: Avx512, mask: u16, vector: arch::__m512i, to: &mut [$t], length: usize) {
                 let count = mask.count_ones() as usize;
-                let first = <$t as Lanes<Avx512>>::compress(set, mask, vector);
-                <$t as Lanes<Avx512>>::store_part(set, first, &mut to[..count]);
-                let others = <$t as Lanes<Avx512>>::compress(set, !mask, vector);
-                <$t as Lanes<Avx512>>::store_part(set, others, &mut to[length + count - $lanes..length]);
+                let first = <$t as IntVector<Avx512>>::compress(set, mask, vector);
+                <$t as IntVector<Avx512>>::store_first(set, first, &mut to[..count]);
+                let others = <$t as IntVector<Avx512>>::compress(set, !mask, vector);
+                <$t as IntVector<Avx512>>::store_first(set, others, &mut to[length + count - $lanes..length]);
             }
             #[inline(always)]
             fn read(set: Avx512, from: &[[u8; $bytes]]) -> arch::__m512i {
@@ -177,9 +179,9 @@ macro_rules! avx512 {
                 }
                 assert!(from.len() < $lanes);
                 let mask = ((1u32 << from.len()) - 1) as $mask;
-                let last = <$t as Lanes<Avx512>>::splat(set, <$t>::MAX);
-                // SAFETY: as above; what the mask leaves out isn't read.
-                unsafe { arch::$load_part(last, mask, from.as_ptr().cast()) }
+                let last = <$t as IntVector<Avx512>>::splat(set, <$t>::MAX);
+                // SAFETY: as above; lanes outside the mask are not read.
+                unsafe { arch::$load_first(last, mask, from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn write(_: Avx512, vector: arch::__m512i, to: &mut [[u8; $bytes]]) {
@@ -189,8 +191,8 @@ macro_rules! avx512 {
                 }
                 assert!(to.len() < $lanes);
                 let mask = ((1u32 << to.len()) - 1) as $mask;
-                // SAFETY: as above; what the mask leaves out isn't written.
-                unsafe { arch::$store_part(to.as_mut_ptr().cast(), mask, vector) }
+                // SAFETY: as above; lanes outside the mask are not written.
+                unsafe { arch::$store_first(to.as_mut_ptr().cast(), mask, vector) }
             }
             #[inline(always)]
             fn splat(_: Avx512, value: $t) -> arch::__m512i {
@@ -208,11 +210,11 @@ macro_rules! avx512 {
                 unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
-            fn sorted(_: Avx512, a: arch::__m512i, b: arch::__m512i) -> (arch::__m512i, arch::__m512i) {
+            fn sort_pair(_: Avx512, a: arch::__m512i, b: arch::__m512i) -> (arch::__m512i, arch::__m512i) {
                 // SAFETY: as above.
                 unsafe {
                     let smaller = arch::$min(a, b);
-                    // The one that the smaller isn't.
+                    // `a ^ b ^ smaller`, the element of the pair that is not the smaller one.
                     let other = || arch::_mm512_ternarylogic_epi64::<0x96>(a, b, smaller);
                     (smaller, if $slow { other() } else { arch::$max(a, b) })
                 }
@@ -241,14 +243,19 @@ macro_rules! avx512 {
                 unsafe { arch::$compress(mask as $mask, vector) }
             }
             #[inline(always)]
-            fn pick(set: Avx512, a: arch::__m512i, b: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
-                let from = <$t as Lanes<Avx512>>::load(set, from);
+            fn permute_two(
+                set: Avx512,
+                a: arch::__m512i,
+                b: arch::__m512i,
+                from: &[$t; $lanes],
+            ) -> arch::__m512i {
+                let from = <$t as IntVector<Avx512>>::load(set, from);
                 // SAFETY: as above.
-                unsafe { arch::$pick(a, from, b) }
+                unsafe { arch::$permute_two(a, from, b) }
             }
             #[inline(always)]
             fn permute(set: Avx512, vector: arch::__m512i, from: &[$t; $lanes]) -> arch::__m512i {
-                let from = <$t as Lanes<Avx512>>::load(set, from);
+                let from = <$t as IntVector<Avx512>>::load(set, from);
                 // SAFETY: as above.
                 unsafe { arch::$permute(from, vector) }
             }
@@ -295,23 +302,23 @@ avx512!(
     _mm512_mask_storeu_epi64
 );
 
-/// Lanes of a mask first, and then the others: for each mask their numbers, those of the 32-bit
-/// halves where lanes have two.
-const fn apart<const MASKS: usize>(lanes: usize) -> [[u8; 8]; MASKS] {
-    let halves = 8 / lanes;
+/// For each mask, the permutation that moves the lanes of the mask to the front and the others
+/// behind them, as indices of 32-bit words: a lane of 64 bits has two.
+const fn compress_lanes<const MASKS: usize>(lanes: usize) -> [[u8; 8]; MASKS] {
+    let words = 8 / lanes;
     let mut table = [[0; 8]; MASKS];
     let mut mask = 0;
     while mask < MASKS {
         let (mut lane, mut first) = (0, 0);
         let mut other = mask.count_ones() as usize;
         while lane < lanes {
-            let place = if mask >> lane & 1 == 1 { &mut first } else { &mut other };
-            let mut half = 0;
-            while half < halves {
-                table[mask][*place * halves + half] = (lane * halves + half) as u8;
-                half += 1;
+            let slot = if mask >> lane & 1 == 1 { &mut first } else { &mut other };
+            let mut word = 0;
+            while word < words {
+                table[mask][*slot * words + word] = (lane * words + word) as u8;
+                word += 1;
             }
-            *place += 1;
+            *slot += 1;
             lane += 1;
         }
         mask += 1;
@@ -319,75 +326,78 @@ const fn apart<const MASKS: usize>(lanes: usize) -> [[u8; 8]; MASKS] {
     table
 }
 
-static APART_8: [[u8; 8]; 256] = apart(8);
-static APART_4: [[u8; 8]; 16] = apart(4);
+static COMPRESS_LANES_8: [[u8; 8]; 256] = compress_lanes(8);
+static COMPRESS_LANES_4: [[u8; 8]; 16] = compress_lanes(4);
 
 macro_rules! avx2 {
-    ($t:ty, $lanes:literal, $bytes:literal, $splat:ident, $int:ty, $lanes_of:ident, $float:ident, $apart:ident,
-     // To what is compared, and back.
-     $ordered:ident, $sorted:ident, $min_or_max:ident, $less:ident, $halves:expr) => {
-        // SAFETY, of each call: an `Avx2` is only made where the processor has the
-        // instructions. Loads and stores are of arrays that are borrowed.
-        impl Lanes<Avx2> for $t {
-            numbers!($t, $lanes, $bytes, __m256i);
+    ($t:ty, $lanes:literal, $bytes:literal, $splat:ident, $int:ty, $movemask:ident, $cast_to_float:ident, $compress_lanes:ident,
+     // `$to_signed_order` converts a vector to the order of signed comparisons, and back.
+     $to_signed_order:ident, $sort_pair:ident, $min_or_max:ident, $less:ident, $words:expr) => {
+        // SAFETY of each call: an `Avx2` exists only if the processor has the instructions.
+        // Loads and stores access borrowed arrays, within their bounds.
+        impl IntVector<Avx2> for $t {
+            shared_items!($t, $lanes, $bytes, __m256i);
 
             #[inline(always)]
             fn load(_: Avx2, from: &[$t]) -> arch::__m256i {
                 let from = &from[..$lanes];
                 // SAFETY: as above.
-                unsafe { $ordered(arch::_mm256_loadu_si256(from.as_ptr().cast())) }
+                unsafe { $to_signed_order(arch::_mm256_loadu_si256(from.as_ptr().cast())) }
             }
             #[inline(always)]
             fn store(_: Avx2, vector: arch::__m256i, to: &mut [$t]) {
                 let to = &mut to[..$lanes];
                 // SAFETY: as above.
-                unsafe { arch::_mm256_storeu_si256(to.as_mut_ptr().cast(), $ordered(vector)) }
+                unsafe { arch::_mm256_storeu_si256(to.as_mut_ptr().cast(), $to_signed_order(vector)) }
             }
-            // Stores of parts take some twenty steps within many a processor: parts are copied.
+            // AVX2's masked stores take about twenty micro-operations on many processors, so
+            // partial vectors are copied through an array.
             #[inline(always)]
-            fn load_part(set: Avx2, from: &[$t]) -> arch::__m256i {
+            fn load_first(set: Avx2, from: &[$t]) -> arch::__m256i {
                 if from.len() == $lanes {
-                    return <$t as Lanes<Avx2>>::load(set, from);
+                    return <$t as IntVector<Avx2>>::load(set, from);
                 }
                 let mut all = [<$t>::MAX; $lanes];
                 all[..from.len()].copy_from_slice(from);
-                <$t as Lanes<Avx2>>::load(set, &all)
+                <$t as IntVector<Avx2>>::load(set, &all)
             }
             #[inline(always)]
-            fn store_part(set: Avx2, vector: arch::__m256i, to: &mut [$t]) {
+            fn store_first(set: Avx2, vector: arch::__m256i, to: &mut [$t]) {
                 if to.len() == $lanes {
-                    return <$t as Lanes<Avx2>>::store(set, vector, to);
+                    return <$t as IntVector<Avx2>>::store(set, vector, to);
                 }
                 let mut all = [0; $lanes];
-                <$t as Lanes<Avx2>>::store(set, vector, &mut all);
+                <$t as IntVector<Avx2>>::store(set, vector, &mut all);
                 to.copy_from_slice(&all[..to.len()]);
             }
             #[inline(always)]
-            fn store_apart(set: Avx2, mask: u16, vector: arch::__m256i, to: &mut [$t], length: usize) {
-                let apart = <$t as Lanes<Avx2>>::compress(set, mask, vector);
-                <$t as Lanes<Avx2>>::store(set, apart, to);
-                <$t as Lanes<Avx2>>::store(set, apart, &mut to[length - $lanes..]);
+            fn store_left_right(set: Avx2, mask: u16, vector: arch::__m256i, to: &mut [$t], length: usize) {
+                let partitioned = <$t as IntVector<Avx2>>::compress(set, mask, vector);
+                <$t as IntVector<Avx2>>::store(set, partitioned, to);
+                <$t as IntVector<Avx2>>::store(set, partitioned, &mut to[length - $lanes..]);
             }
             #[inline(always)]
             fn read(set: Avx2, from: &[[u8; $bytes]]) -> arch::__m256i {
                 if from.len() == $lanes {
                     // SAFETY: as above.
-                    return unsafe { $ordered(arch::_mm256_loadu_si256(from.as_ptr().cast())) };
+                    return unsafe { $to_signed_order(arch::_mm256_loadu_si256(from.as_ptr().cast())) };
                 }
                 let mut all = [<$t>::MAX; $lanes];
                 for (all, &from) in all[..from.len()].iter_mut().zip(from) {
                     *all = <$t>::from_ne_bytes(from);
                 }
-                <$t as Lanes<Avx2>>::load(set, &all)
+                <$t as IntVector<Avx2>>::load(set, &all)
             }
             #[inline(always)]
             fn write(set: Avx2, vector: arch::__m256i, to: &mut [[u8; $bytes]]) {
                 if to.len() == $lanes {
                     // SAFETY: as above.
-                    return unsafe { arch::_mm256_storeu_si256(to.as_mut_ptr().cast(), $ordered(vector)) };
+                    return unsafe {
+                        arch::_mm256_storeu_si256(to.as_mut_ptr().cast(), $to_signed_order(vector))
+                    };
                 }
                 let mut all = [0; $lanes];
-                <$t as Lanes<Avx2>>::store(set, vector, &mut all);
+                <$t as IntVector<Avx2>>::store(set, vector, &mut all);
                 assert!(to.len() < $lanes);
                 for (to, from) in to.iter_mut().zip(all) {
                     *to = from.to_ne_bytes();
@@ -396,22 +406,22 @@ macro_rules! avx2 {
             #[inline(always)]
             fn splat(_: Avx2, value: $t) -> arch::__m256i {
                 // SAFETY: as above.
-                unsafe { $ordered(arch::$splat(value as $int)) }
+                unsafe { $to_signed_order(arch::$splat(value as $int)) }
             }
             #[inline(always)]
             fn smaller(_: Avx2, a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
                 // SAFETY: as above.
-                unsafe { $sorted(a, b).0 }
+                unsafe { $sort_pair(a, b).0 }
             }
             #[inline(always)]
             fn larger(_: Avx2, a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
                 // SAFETY: as above.
-                unsafe { $sorted(a, b).1 }
+                unsafe { $sort_pair(a, b).1 }
             }
             #[inline(always)]
-            fn sorted(_: Avx2, a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
+            fn sort_pair(_: Avx2, a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
                 // SAFETY: as above.
-                unsafe { $sorted(a, b) }
+                unsafe { $sort_pair(a, b) }
             }
             #[inline(always)]
             fn min_or_max(_: Avx2, larger: u16, a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
@@ -425,11 +435,11 @@ macro_rules! avx2 {
             #[inline(always)]
             fn less(_: Avx2, a: arch::__m256i, b: arch::__m256i) -> u16 {
                 // SAFETY: as above.
-                unsafe { arch::$lanes_of(arch::$float($less(a, b))) as u16 }
+                unsafe { arch::$movemask(arch::$cast_to_float($less(a, b))) as u16 }
             }
             #[inline(always)]
             fn compress(_: Avx2, mask: u16, vector: arch::__m256i) -> arch::__m256i {
-                let from = &$apart[usize::from(mask) % $apart.len()];
+                let from = &$compress_lanes[usize::from(mask) % $compress_lanes.len()];
                 // SAFETY: as above.
                 unsafe {
                     let from = arch::_mm256_cvtepu8_epi32(arch::_mm_loadl_epi64(from.as_ptr().cast()));
@@ -437,9 +447,14 @@ macro_rules! avx2 {
                 }
             }
             #[inline(always)]
-            fn pick(set: Avx2, a: arch::__m256i, b: arch::__m256i, from: &[$t; $lanes]) -> arch::__m256i {
-                let of_a = <$t as Lanes<Avx2>>::permute(set, a, &from.map(|lane| lane % $lanes));
-                let of_b = <$t as Lanes<Avx2>>::permute(set, b, &from.map(|lane| lane % $lanes));
+            fn permute_two(
+                set: Avx2,
+                a: arch::__m256i,
+                b: arch::__m256i,
+                from: &[$t; $lanes],
+            ) -> arch::__m256i {
+                let of_a = <$t as IntVector<Avx2>>::permute(set, a, &from.map(|lane| lane % $lanes));
+                let of_b = <$t as IntVector<Avx2>>::permute(set, b, &from.map(|lane| lane % $lanes));
                 let which = from.map(|lane| if lane < $lanes { 0 } else { <$t>::MAX });
                 // SAFETY: as above.
                 unsafe {
@@ -448,7 +463,7 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             fn permute(_: Avx2, vector: arch::__m256i, from: &[$t; $lanes]) -> arch::__m256i {
-                let from = from.map($halves);
+                let from = from.map($words);
                 // SAFETY: as above.
                 unsafe {
                     arch::_mm256_permutevar8x32_epi32(vector, arch::_mm256_loadu_si256(from.as_ptr().cast()))
@@ -466,9 +481,9 @@ avx2!(
     i32,
     _mm256_movemask_ps,
     _mm256_castsi256_ps,
-    APART_8,
-    same,
-    sorted_u32,
+    COMPRESS_LANES_8,
+    identity,
+    sort_pair_u32,
     min_or_max_u32,
     less_u32,
     |lane| lane
@@ -481,9 +496,9 @@ avx2!(
     i64,
     _mm256_movemask_pd,
     _mm256_castsi256_pd,
-    APART_4,
-    signed_u64,
-    sorted_u64,
+    COMPRESS_LANES_4,
+    flip_sign_u64,
+    sort_pair_u64,
     min_or_max_u64,
     less_u64,
     |lane| (2 * lane) | ((2 * lane + 1) << 32)
@@ -491,20 +506,20 @@ avx2!(
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn same(vector: arch::__m256i) -> arch::__m256i {
+fn identity(vector: arch::__m256i) -> arch::__m256i {
     vector
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sorted_u32(a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
+fn sort_pair_u32(a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
     (arch::_mm256_min_epu32(a, b), arch::_mm256_max_epu32(a, b))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn min_or_max_u32(larger: arch::__m256i, a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
-    let (low, high) = sorted_u32(a, b);
+    let (low, high) = sort_pair_u32(a, b);
     arch::_mm256_blendv_epi8(low, high, larger)
 }
 
@@ -515,16 +530,17 @@ fn less_u32(a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
     arch::_mm256_cmpgt_epi32(arch::_mm256_xor_si256(b, sign), arch::_mm256_xor_si256(a, sign))
 }
 
-/// Integers in the order of unsigned ones: of 64 bits only signed ones can be compared.
+/// Maps the order of unsigned integers to that of signed ones, and back: AVX2 compares 64-bit
+/// integers only as signed ones.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn signed_u64(vector: arch::__m256i) -> arch::__m256i {
+fn flip_sign_u64(vector: arch::__m256i) -> arch::__m256i {
     arch::_mm256_xor_si256(vector, arch::_mm256_set1_epi64x(i64::MIN))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sorted_u64(a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
+fn sort_pair_u64(a: arch::__m256i, b: arch::__m256i) -> (arch::__m256i, arch::__m256i) {
     let greater = arch::_mm256_cmpgt_epi64(a, b);
     (arch::_mm256_blendv_epi8(a, b, greater), arch::_mm256_blendv_epi8(b, a, greater))
 }
@@ -541,22 +557,23 @@ fn less_u64(a: arch::__m256i, b: arch::__m256i) -> arch::__m256i {
     arch::_mm256_cmpgt_epi64(b, a)
 }
 
-/// Turns sixteen rows of up to 64 bytes: column `16 * i + j` is in quarter `i` of row `j`
-/// of the result.
+/// Transposes sixteen rows of up to 64 bytes. Column `16 * i + j` of the input becomes the bytes
+/// `16 * i..16 * (i + 1)` of row `j` of the result.
 #[inline(always)]
-pub fn turn_bytes<'a>(_: Avx512, row: impl Fn(usize) -> &'a [u8]) -> [[u8; 64]; 16] {
+pub fn transpose_bytes<'a>(_: Avx512, row: impl Fn(usize) -> &'a [u8]) -> [[u8; 64]; 16] {
     type Vector = arch::__m512i;
 
-    // SAFETY, of each call: a `Avx512` is only made where the processor has the instructions.
+    // SAFETY of each call: an `Avx512` exists only if the processor has the instructions.
     #[inline(always)]
     fn load(row: &[u8]) -> Vector {
         assert!(row.len() <= 64);
         let mask = u64::MAX.checked_shr(64 - row.len() as u32).unwrap_or(0);
-        // SAFETY: as above; what the mask leaves out isn't read.
+        // SAFETY: as above; bytes outside the mask are not read.
         unsafe { arch::_mm512_maskz_loadu_epi8(mask, row.as_ptr().cast()) }
     }
-    // The highest bit of a row's number becomes the lowest of a byte's, and the highest of
-    // that, in every quarter of a vector, the lowest of the row's.
+    // Four steps transpose. One step moves the highest bit of the row number to the lowest
+    // bit of the byte number, and the highest bit of the byte number, within each quarter of a
+    // vector, to the lowest bit of the row number.
     #[inline(always)]
     fn low(v: &[Vector; 16], i: usize) -> Vector {
         // SAFETY: as above.
@@ -567,8 +584,8 @@ pub fn turn_bytes<'a>(_: Avx512, row: impl Fn(usize) -> &'a [u8]) -> [[u8; 64]; 
         // SAFETY: as above.
         unsafe { arch::_mm512_unpackhi_epi8(v[i], v[i + 8]) }
     }
-    // Without a loop, so that all stays in registers.
-    macro_rules! step {
+    // Unrolled, so that all sixteen vectors stay in registers.
+    macro_rules! interleave {
         ($v:expr, $($i:literal)*) => {{
             let v = $v;
             [$(low(&v, $i), high(&v, $i)),*]
@@ -579,10 +596,10 @@ pub fn turn_bytes<'a>(_: Avx512, row: impl Fn(usize) -> &'a [u8]) -> [[u8; 64]; 
     }
 
     let v = rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-    let v = step!(v, 0 1 2 3 4 5 6 7);
-    let v = step!(v, 0 1 2 3 4 5 6 7);
-    let v = step!(v, 0 1 2 3 4 5 6 7);
-    let v = step!(v, 0 1 2 3 4 5 6 7);
-    // SAFETY: both are sixteen times 64 bytes, and any bytes will do.
+    let v = interleave!(v, 0 1 2 3 4 5 6 7);
+    let v = interleave!(v, 0 1 2 3 4 5 6 7);
+    let v = interleave!(v, 0 1 2 3 4 5 6 7);
+    let v = interleave!(v, 0 1 2 3 4 5 6 7);
+    // SAFETY: both types are sixteen times 64 bytes, and every bit pattern is valid.
     unsafe { std::mem::transmute(v) }
 }

@@ -1,11 +1,13 @@
-//! Sorting unsigned integers, which stand for whatever is to be sorted.
+//! Sorting of unsigned integers, to which the elements of tensors are mapped.
 //!
-//! Problem: sort keys of 1 to 16 bytes fast, from rows of three to rows of
-//! millions, with the same result however many threads. Technique: a comparison
-//! sort for short rows; for longer ones a radix sort from the lowest byte up,
-//! which leaves out bytes that all keys share; for the longest, chunks sorted
-//! side by side and merged. Keys that are equal are the same bits, so that it
-//! makes no difference which of them comes first.
+//! Problem: sort keys of 1 to 16 bytes fast, in rows of three to millions of keys, with the same
+//! result for any number of threads. Technique: keys of 4 and 8 bytes are left to `simd_quicksort`
+//! if the processor has its vectors. Other short rows are left to a comparison sort, and longer
+//! ones to an LSD radix sort (Knuth, "The Art of Computer Programming", vol. 3, 5.2.5), which skips
+//! the bytes that all keys share. On several threads, parts of a row are sorted in parallel and
+//! merged in parallel, divided by their merge path (Odeh, Green, Mwassi, Shmueli and Birk, "Merge
+//! Path: Parallel Merging Made Simple", 2012). Equal keys have equal bits, so that stability makes
+//! no difference.
 
 use std::ops::Range;
 
@@ -16,39 +18,42 @@ use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::{cooperative_yield, parallel};
 
-/// Rows shorter than this, times the bytes of a key that count, are compared.
-const SHORT: usize = 100;
+/// The smallest row, in keys per byte that the keys are sorted by, that is sorted by radix; shorter
+/// rows are sorted by comparisons.
+const MIN_KEYS_PER_BYTE_FOR_RADIX_SORT: usize = 100;
 
-/// Keys, or elements of a row, that are handled between pauses: they take a fraction of a millisecond.
-pub const STRETCH: usize = 1 << 16;
+/// The number of keys, or elements of a row, that are handled before a thread yields: they take a
+/// fraction of a millisecond.
+pub const ELEMENTS_PER_YIELD: usize = 1 << 16;
 
-/// What moving one costs.
-const MOVE: Cost = 2_000;
+/// The cost of moving one key, in picoseconds.
+const KEY_MOVE_COST: Cost = 2_000;
 
-/// Parts of a merge shorter than this aren't split.
-const MERGED: usize = 1 << 14;
+/// The smallest number of keys of a part when a row is divided to be sorted, or merged, in
+/// parallel.
+const MIN_KEYS_PER_MERGE: usize = 1 << 14;
 
-/// An unsigned integer, and its bytes from the lowest.
-pub trait Digits: Copy + Ord + Default + Send + Sync + 'static {
-    /// How many.
+/// An unsigned integer with access to its bytes.
+pub trait RadixKey: Copy + Ord + Default + Send + Sync + 'static {
+    /// The number of bytes.
     const BYTES: usize;
-    /// One of them.
+    /// A byte, counted from the lowest one.
     fn digit(self, byte: usize) -> u8;
 
-    /// How many keys `by_vectors` needs to spare for so many, on so many threads, if
-    /// the processor has the vectors.
+    /// The length of the buffer that `simd_sort` needs for `length` keys on `threads` threads.
+    /// Returns `None` if the processor has no vectors for `simd_sort`.
     #[inline]
-    fn vectors(_length: usize, _threads: usize) -> Option<usize> {
+    fn simd_buffer_length(_length: usize, _threads: usize) -> Option<usize> {
         None
     }
-    /// Sorts keys where there are `vectors`.
+    /// Sorts keys with vectors. Does nothing if `simd_buffer_length` returns `None`.
     #[inline]
-    fn by_vectors(_keys: &mut [Self], _spare: &mut [Self], _threads: usize) {}
+    fn simd_sort(_keys: &mut [Self], _buffer: &mut [Self], _threads: usize) {}
 }
 
-macro_rules! digits {
-    ($($t:ty $({$($vectors:item)*})?),*) => {$(
-        impl Digits for $t {
+macro_rules! radix_keys {
+    ($($t:ty $({$($simd_items:item)*})?),*) => {$(
+        impl RadixKey for $t {
             const BYTES: usize = size_of::<$t>();
 
             #[inline(always)]
@@ -57,46 +62,46 @@ macro_rules! digits {
                 (self >> (8 * byte)) as u8
             }
 
-            $($(#[cfg(target_arch = "x86_64")] $vectors)*)?
+            $($(#[cfg(target_arch = "x86_64")] $simd_items)*)?
         }
     )*};
 }
 
-macro_rules! vector_digits {
+macro_rules! simd_keys {
     ($($t:ty),*) => {
-        digits!($($t {
+        radix_keys!($($t {
             #[inline]
-            fn vectors(length: usize, threads: usize) -> Option<usize> {
+            fn simd_buffer_length(length: usize, threads: usize) -> Option<usize> {
                 Avx512::detect()
-                    .map(|_| simd_quicksort::spare::<Avx512, $t>(length, threads))
-                    .or_else(|| Avx2::detect().map(|_| simd_quicksort::spare::<Avx2, $t>(length, threads)))
+                    .map(|_| simd_quicksort::buffer_length::<Avx512, $t>(length, threads))
+                    .or_else(|| Avx2::detect().map(|_| simd_quicksort::buffer_length::<Avx2, $t>(length, threads)))
             }
-            fn by_vectors(keys: &mut [Self], spare: &mut [Self], threads: usize) {
+            fn simd_sort(keys: &mut [Self], buffer: &mut [Self], threads: usize) {
                 if let Some(set) = Avx512::detect() {
-                    simd_quicksort::sort(set, keys, spare, threads, sort_all_digits);
+                    simd_quicksort::sort(set, keys, buffer, threads, lsd_radix_sort_all);
                 } else if let Some(set) = Avx2::detect() {
-                    simd_quicksort::sort(set, keys, spare, threads, sort_all_digits);
+                    simd_quicksort::sort(set, keys, buffer, threads, lsd_radix_sort_all);
                 }
             }
         }),*);
     };
 }
 
-digits!(u8, u16, u128);
-vector_digits!(u32, u64);
+radix_keys!(u8, u16, u128);
+simd_keys!(u32, u64);
 
-/// A key in the upper half and an index in the lower, so that equal keys stay in
-/// the order of their indices.
-pub trait Indexed: Digits {
-    /// The two as one. The index fits into half of the bits, and so does the key.
+/// An integer with a key in its upper half and an index in its lower half, so that equal keys are
+/// sorted by their indices.
+pub trait IndexedKey: RadixKey {
+    /// Joins a key and an index, each of which fits into half of the bits.
     fn join(key: u64, index: usize) -> Self;
-    /// The index.
+    /// The lower half.
     fn index(self) -> u64;
-    /// The key.
+    /// The upper half.
     fn key(self) -> u64;
 }
 
-impl Indexed for u64 {
+impl IndexedKey for u64 {
     #[inline(always)]
     fn join(key: u64, index: usize) -> u64 {
         key << 32 | index as u64
@@ -111,7 +116,7 @@ impl Indexed for u64 {
     }
 }
 
-impl Indexed for u128 {
+impl IndexedKey for u128 {
     #[inline(always)]
     fn join(key: u64, index: usize) -> u128 {
         u128::from(key) << 64 | index as u128
@@ -126,48 +131,48 @@ impl Indexed for u128 {
     }
 }
 
-/// How many keys `sort` needs to spare for so many, whose `bytes` count, and
-/// `sort_long` on so many threads.
+/// The length of the buffer that [`sort`], or [`sort_with_threads`] with `threads`, needs for
+/// `length` keys that are sorted by `bytes`.
 #[must_use]
-pub fn spare<K: Digits>(length: usize, bytes: &Range<usize>, threads: usize) -> usize {
-    let digits = || if length < SHORT * bytes.len() { 0 } else { length };
-    K::vectors(length, threads).unwrap_or_else(digits)
+pub fn buffer_length<K: RadixKey>(length: usize, bytes: &Range<usize>, threads: usize) -> usize {
+    let radix_buffer_length =
+        || if length < MIN_KEYS_PER_BYTE_FOR_RADIX_SORT * bytes.len() { 0 } else { length };
+    K::simd_buffer_length(length, threads).unwrap_or_else(radix_buffer_length)
 }
 
-/// Sorts keys whose bytes below `bytes` ascend among those that are alike in
-/// `bytes`, and whose bytes above are zero. `spare` is as long as `spare()`
-/// says, or longer.
-pub fn sort<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
-    if K::vectors(0, 1).is_some() {
-        K::by_vectors(keys, spare, 1);
+/// Sorts keys. The bytes above `bytes` are zero, and keys that are equal in `bytes` are already in
+/// the order of the bytes below. `buffer` has the length that [`buffer_length`] returns, or more.
+pub fn sort<K: RadixKey>(keys: &mut [K], buffer: &mut [K], bytes: Range<usize>) {
+    if K::simd_buffer_length(0, 1).is_some() {
+        K::simd_sort(keys, buffer, 1);
     } else {
-        sort_digits(keys, spare, bytes);
+        lsd_radix_sort(keys, buffer, bytes);
     }
 }
 
-/// `sort` by all digits of the keys.
+/// [`lsd_radix_sort`] by all bytes of the keys.
 #[cfg(target_arch = "x86_64")]
-pub(in crate::exec) fn sort_all_digits<K: Digits>(keys: &mut [K], spare: &mut [K]) {
-    sort_digits(keys, spare, 0..K::BYTES);
+pub(in crate::exec) fn lsd_radix_sort_all<K: RadixKey>(keys: &mut [K], buffer: &mut [K]) {
+    lsd_radix_sort(keys, buffer, 0..K::BYTES);
 }
 
-/// `sort` by the digits.
-pub(in crate::exec) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: Range<usize>) {
+/// [`sort`] by an LSD radix sort, or by comparisons if the row is short.
+pub(in crate::exec) fn lsd_radix_sort<K: RadixKey>(keys: &mut [K], buffer: &mut [K], bytes: Range<usize>) {
     let length = keys.len();
-    if length < SHORT * bytes.len() {
+    if length < MIN_KEYS_PER_BYTE_FOR_RADIX_SORT * bytes.len() {
         keys.sort_unstable();
         return;
     }
     let mut counts = [[0usize; 256]; 8];
-    for stretch in keys.chunks(STRETCH) {
-        for &key in stretch {
+    for tile in keys.chunks(ELEMENTS_PER_YIELD) {
+        for &key in tile {
             for (counts, byte) in counts.iter_mut().zip(bytes.clone()) {
                 counts[usize::from(key.digit(byte))] += 1;
             }
         }
-        cooperative_yield::after(work(stretch.len(), MOVE));
+        cooperative_yield::after(work(tile.len(), KEY_MOVE_COST));
     }
-    let (mut from, mut to) = (keys, &mut spare[..length]);
+    let (mut from, mut to) = (keys, &mut buffer[..length]);
     let mut swapped = false;
     for (counts, byte) in counts.iter_mut().zip(bytes) {
         if counts[usize::from(from[0].digit(byte))] == length {
@@ -177,13 +182,13 @@ pub(in crate::exec) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], b
         for count in counts.iter_mut() {
             next += std::mem::replace(count, next);
         }
-        for stretch in from.chunks(STRETCH) {
-            for &key in stretch {
-                let place = &mut counts[usize::from(key.digit(byte))];
-                to[*place] = key;
-                *place += 1;
+        for tile in from.chunks(ELEMENTS_PER_YIELD) {
+            for &key in tile {
+                let position = &mut counts[usize::from(key.digit(byte))];
+                to[*position] = key;
+                *position += 1;
             }
-            cooperative_yield::after(work(stretch.len(), MOVE));
+            cooperative_yield::after(work(tile.len(), KEY_MOVE_COST));
         }
         (from, to) = (to, from);
         swapped = !swapped;
@@ -193,79 +198,80 @@ pub(in crate::exec) fn sort_digits<K: Digits>(keys: &mut [K], spare: &mut [K], b
     }
 }
 
-/// `sort` of one long row, by several threads if it pays and there is enough to
-/// spare.
-pub fn sort_long<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, cost: Cost) {
+/// [`sort`] of one long row, by several threads if that is faster and the buffer is long enough.
+pub fn sort_with_threads<K: RadixKey>(keys: &mut [K], buffer: &mut [K], bytes: &Range<usize>, cost: Cost) {
     let threads = parallel::threads_for(keys.len(), cost);
-    if K::vectors(0, 1).is_some() {
-        K::by_vectors(keys, spare, threads);
+    if K::simd_buffer_length(0, 1).is_some() {
+        K::simd_sort(keys, buffer, threads);
     } else {
-        sort_parallel(keys, spare, bytes, threads);
+        parallel_merge_sort(keys, buffer, bytes, threads);
     }
 }
 
-fn sort_parallel<K: Digits>(keys: &mut [K], spare: &mut [K], bytes: &Range<usize>, threads: usize) {
+fn parallel_merge_sort<K: RadixKey>(keys: &mut [K], buffer: &mut [K], bytes: &Range<usize>, threads: usize) {
     let length = keys.len();
-    if threads < 2 || length < 2 * MERGED || spare.len() < length {
-        sort_digits(keys, spare, bytes.clone());
+    if threads < 2 || length < 2 * MIN_KEYS_PER_MERGE || buffer.len() < length {
+        lsd_radix_sort(keys, buffer, bytes.clone());
         return;
     }
     let middle = length / 2;
     {
         let (low, high) = keys.split_at_mut(middle);
-        let (spare_low, spare_high) = spare[..length].split_at_mut(middle);
+        let (buffer_low, buffer_high) = buffer[..length].split_at_mut(middle);
         parallel::join(
-            || sort_parallel(low, spare_low, bytes, threads / 2),
-            || sort_parallel(high, spare_high, bytes, threads - threads / 2),
+            || parallel_merge_sort(low, buffer_low, bytes, threads / 2),
+            || parallel_merge_sort(high, buffer_high, bytes, threads - threads / 2),
         );
     }
     let (low, high) = keys.split_at(middle);
     if low.last() <= high.first() {
         return;
     }
-    merge_parallel(low, high, &mut spare[..length], threads);
-    keys.copy_from_slice(&spare[..length]);
+    parallel_merge(low, high, &mut buffer[..length], threads);
+    keys.copy_from_slice(&buffer[..length]);
 }
 
-fn merge_parallel<K: Digits>(left: &[K], right: &[K], out: &mut [K], threads: usize) {
-    if threads < 2 || out.len() < 2 * MERGED {
-        merge_stretches(left, right, out);
+fn parallel_merge<K: RadixKey>(left: &[K], right: &[K], out: &mut [K], threads: usize) {
+    if threads < 2 || out.len() < 2 * MIN_KEYS_PER_MERGE {
+        merge_in_tiles(left, right, out);
         return;
     }
     let first = out.len() * (threads / 2) / threads;
-    let from_left = taken(left, right, first);
+    let from_left = merge_path(left, right, first);
     let (left, left_rest) = left.split_at(from_left);
     let (right, right_rest) = right.split_at(first - from_left);
     let (out, out_rest) = out.split_at_mut(first);
     parallel::join(
-        || merge_parallel(left, right, out, threads / 2),
-        || merge_parallel(left_rest, right_rest, out_rest, threads - threads / 2),
+        || parallel_merge(left, right, out, threads / 2),
+        || parallel_merge(left_rest, right_rest, out_rest, threads - threads / 2),
     );
 }
 
-fn merge_stretches<K: Digits>(mut left: &[K], mut right: &[K], out: &mut [K]) {
-    for stretch in out.chunks_mut(STRETCH) {
-        let from_left = taken(left, right, stretch.len());
+fn merge_in_tiles<K: RadixKey>(mut left: &[K], mut right: &[K], out: &mut [K]) {
+    for tile in out.chunks_mut(ELEMENTS_PER_YIELD) {
+        let from_left = merge_path(left, right, tile.len());
         let (first, rest) = left.split_at(from_left);
-        let (second, others) = right.split_at(stretch.len() - from_left);
-        merge(first, second, stretch);
-        cooperative_yield::after(work(stretch.len(), MOVE));
-        (left, right) = (rest, others);
+        let (second, second_rest) = right.split_at(tile.len() - from_left);
+        merge(first, second, tile);
+        cooperative_yield::after(work(tile.len(), KEY_MOVE_COST));
+        (left, right) = (rest, second_rest);
     }
 }
 
-/// How many of the first `count` of two sorted rows, merged, are of the left.
-fn taken<K: Digits>(left: &[K], right: &[K], count: usize) -> usize {
+/// The number of keys from the left row among the first `count` keys of the merge of two sorted
+/// rows: a binary search on the merge path.
+fn merge_path<K: RadixKey>(left: &[K], right: &[K], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(right.len()), count.min(left.len()));
     while low < high {
         let middle = low + (high - low) / 2;
-        // With too few of the left, the first left out is below the last of the right.
+        // If `middle` keys from the left are too few, the next key on the left is below the last
+        // key that is taken from the right.
         if left[middle] < right[count - middle - 1] { low = middle + 1 } else { high = middle }
     }
     low
 }
 
-fn merge<K: Digits>(left: &[K], right: &[K], out: &mut [K]) {
+fn merge<K: RadixKey>(left: &[K], right: &[K], out: &mut [K]) {
     let (mut i, mut j) = (0, 0);
     let mut slots = out.iter_mut();
     while i < left.len()
@@ -287,7 +293,7 @@ fn merge<K: Digits>(left: &[K], right: &[K], out: &mut [K]) {
 mod tests {
     use super::*;
 
-    fn keys<K: Digits>(length: usize, key: impl Fn(u64) -> K) -> Vec<K> {
+    fn keys<K: RadixKey>(length: usize, key: impl Fn(u64) -> K) -> Vec<K> {
         let mut state = 1u64;
         let mut next = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -296,17 +302,17 @@ mod tests {
         (0..length).map(|_| key(next())).collect()
     }
 
-    fn check<K: Digits + std::fmt::Debug>(bytes: &Range<usize>, key: impl Fn(u64) -> K) {
+    fn check<K: RadixKey + std::fmt::Debug>(bytes: &Range<usize>, key: impl Fn(u64) -> K) {
         for length in [0, 1, 2, 50, 99, 100, 999, 1000, 5000, 70_001] {
             let keys = keys(length, &key);
             let mut expected = keys.clone();
             expected.sort_unstable();
             let mut alone = keys.clone();
-            sort(&mut alone, &mut vec![K::default(); spare::<K>(length, bytes, 1)], bytes.clone());
+            sort(&mut alone, &mut vec![K::default(); buffer_length::<K>(length, bytes, 1)], bytes.clone());
             assert_eq!(alone, expected, "{length}");
             for threads in 1..6 {
                 let mut shared = keys.clone();
-                sort_parallel(&mut shared, &mut vec![K::default(); length], bytes, threads);
+                parallel_merge_sort(&mut shared, &mut vec![K::default(); length], bytes, threads);
                 assert_eq!(shared, expected, "{length} by {threads}");
             }
         }
@@ -318,7 +324,7 @@ mod tests {
         check(&(0..2), |x| x as u16);
         check(&(0..4), |x| x as u32);
         check(&(0..8), |x| x.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        // Bytes that all share, and few values.
+        // Bytes that all keys share, and few different keys.
         check(&(0..8), |x| x & 0x00ff_0000_00ff_0000 | 0xab00);
         check(&(0..4), |x| (x % 3) as u32);
         check(&(8..16), |x| u128::from(x % 7) << 64);
@@ -334,7 +340,7 @@ mod tests {
             expected.sort_unstable();
             for threads in 1..5 {
                 let mut out = vec![0; expected.len()];
-                merge_parallel(&left, &right, &mut out, threads);
+                parallel_merge(&left, &right, &mut out, threads);
                 assert_eq!(out, expected);
             }
         }

@@ -1,250 +1,260 @@
-//! Quicksort of 32- and 64-bit keys with vectors.
+//! Vectorized quicksort of 32- and 64-bit keys.
 //!
-//! Problem: a radix sort moves each key four to eight times, one after the other.
-//! Technique: each step compares a vector of keys with a pivot, and packs those
-//! below and the others into two rows; short rows go through a sorting
-//! network of whole vectors. What is still long after many steps is left to the
-//! radix sort, so that no order of keys takes quadratic time.
-
-use crate::exec::simd::{InstructionSet, Lanes, Vectorized, prefetch};
+use crate::exec::simd::{InstructionSet, IntVector, Vectorized, prefetch};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Tasks;
 
-/// Vectors that a network sorts: of more, the registers don't hold all.
-const VECTORS: usize = 8;
+/// The number of vectors that the sorting network sorts. More would not fit into the registers.
+const NETWORK_VECTORS: usize = 8;
 
-/// Rows shorter than this are sorted by one thread.
-const SHARED: usize = 1 << 13;
+/// The smallest number of keys that is handed to another thread.
+const MIN_KEYS_FOR_TASK: usize = 1 << 13;
 
-/// Rows up to this length are sorted by a network, without any to spare.
-pub const fn base<S: InstructionSet, K: Lanes<S>>() -> usize {
-    VECTORS * K::LANES
+/// The largest number of keys that the sorting network sorts. Needs no buffer.
+pub const fn network_keys<S: InstructionSet, K: IntVector<S>>() -> usize {
+    NETWORK_VECTORS * K::LANES
 }
 
-/// Rows of more bytes than this are partitioned in their place, so that what is spared
-/// for the rest stays in the cache.
-const LONG: usize = 1 << 19;
+/// The most bytes of keys that are partitioned into a buffer of the same size; longer rows are
+/// partitioned in place. So keys and buffer stay in the cache.
+const MAX_BUFFERED_BYTES: usize = 1 << 19;
 
-/// The keys of `LONG`.
-const fn long<K>() -> usize {
-    LONG / size_of::<K>()
+/// `MAX_BUFFERED_BYTES` as a number of keys.
+const fn max_buffered_keys<K>() -> usize {
+    MAX_BUFFERED_BYTES / size_of::<K>()
 }
 
-/// How many keys `sort` needs to spare for so many.
-pub fn spare<S: InstructionSet, K: Lanes<S>>(length: usize, threads: usize) -> usize {
-    if length <= base::<S, K>() {
+/// The length of the buffer that [`sort`] needs for `length` keys.
+pub fn buffer_length<S: InstructionSet, K: IntVector<S>>(length: usize, threads: usize) -> usize {
+    if length <= network_keys::<S, K>() {
         0
-    } else if length <= long::<K>() {
+    } else if length <= max_buffered_keys::<K>() {
         length
     } else {
-        long::<K>().saturating_mul(threads)
+        max_buffered_keys::<K>().saturating_mul(threads)
     }
 }
 
-/// Sorts keys, given as much memory, in time that doesn't depend on their order.
+/// Sorts keys with a buffer of the same length, in time that doesn't depend on their order.
 pub type Fallback<K> = fn(&mut [K], &mut [K]);
 
-/// Sorts keys; `spare` is as long as `spare()` says, or longer; on fewer threads if
-/// it is only long enough for them.
-pub fn sort<S: InstructionSet, K: Lanes<S>>(
+/// Sorts keys on up to `threads` threads. `buffer` has the length that [`buffer_length`] returns
+/// for some number of threads, or more; if that number is smaller than `threads`, only as many
+/// threads are used. `fallback` sorts rows whose partitions are too uneven.
+pub fn sort<S: InstructionSet, K: IntVector<S>>(
     set: S,
     keys: &mut [K],
-    spare: &mut [K],
+    buffer: &mut [K],
     threads: usize,
     fallback: Fallback<K>,
 ) {
-    let (steps, long) = (2 * keys.len().max(1).ilog2(), long::<K>());
-    if keys.len() > long {
-        let (own, spare) = spare.split_at_mut(long);
-        let mut spare = spare.chunks_exact_mut(long).take(threads - 1);
-        parallel::divide((keys, steps), own, &mut spare, &|spare, (keys, steps), tasks| {
-            split(set, keys, spare, steps, tasks, fallback);
+    let (levels_left, max_buffered_keys) = (2 * keys.len().max(1).ilog2(), max_buffered_keys::<K>());
+    if keys.len() > max_buffered_keys {
+        let (own, buffer) = buffer.split_at_mut(max_buffered_keys);
+        let mut buffer = buffer.chunks_exact_mut(max_buffered_keys).take(threads - 1);
+        parallel::divide((keys, levels_left), own, &mut buffer, &|buffer, (keys, levels_left), tasks| {
+            sort_in_place(set, keys, buffer, levels_left, tasks, fallback);
         });
         return;
     }
-    let shared = keys.len() >= SHARED && threads > 1;
-    let row = Row { keys, other: spare, stay: true, steps };
+    let shared = keys.len() >= MIN_KEYS_FOR_TASK && threads > 1;
+    let row = BufferedRow { keys, other: buffer, ends_in_keys: true, levels_left };
     if shared {
         parallel::divide(row, (), &mut (1..threads).map(|_| ()), &|(), row, tasks| {
-            quick(set, row, Some(tasks), fallback);
+            sort_buffered(set, row, Some(tasks), fallback);
         });
     } else {
-        quick(set, row, None, fallback);
+        sort_buffered(set, row, None, fallback);
     }
 }
 
-/// Sorts `keys` in their place, but for those that it leaves to others, with little to spare.
-fn split<'a, S: InstructionSet, K: Lanes<S>>(
+/// Partitions `keys` in place until `buffer` suffices for the keys at the start, and sorts these.
+/// Leaves the partitions above the pivots, with the levels that they have left, to `tasks`.
+fn sort_in_place<'a, S: InstructionSet, K: IntVector<S>>(
     set: S,
     mut keys: &'a mut [K],
-    spare: &mut [K],
-    mut steps: u32,
+    buffer: &mut [K],
+    mut levels_left: u32,
     tasks: &Tasks<(&'a mut [K], u32)>,
     fallback: Fallback<K>,
 ) {
-    while keys.len() > long::<K>() {
-        if steps == 0 {
+    while keys.len() > max_buffered_keys::<K>() {
+        if levels_left == 0 {
             keys.sort_unstable();
             return;
         }
-        steps -= 1;
+        levels_left -= 1;
         pause();
-        let pivot = set.run(Pivot { set, keys });
-        let low = set.run(Split { set, keys, pivot });
+        let pivot = set.run(ChoosePivot { set, keys });
+        let low = set.run(InPlacePartition { set, keys, pivot });
         if low == 0 {
-            // None is below the pivot: what equals it comes first.
+            // No key is below the pivot: the keys that equal it come first.
             let Some(above) = pivot.next() else { return };
-            let equal = set.run(Split { set, keys, pivot: above });
+            let equal = set.run(InPlacePartition { set, keys, pivot: above });
             keys = &mut keys[equal..];
             continue;
         }
         let (below, above) = keys.split_at_mut(low);
-        tasks.push((above, steps));
+        tasks.push((above, levels_left));
         keys = below;
     }
-    let other = if keys.len() <= base::<S, K>() { spare } else { &mut spare[..keys.len()] };
-    quick(set, Row { keys, other, stay: true, steps }, None, fallback);
+    let other = if keys.len() <= network_keys::<S, K>() { buffer } else { &mut buffer[..keys.len()] };
+    sort_buffered(set, BufferedRow { keys, other, ends_in_keys: true, levels_left }, None, fallback);
 }
 
-/// Keys to be sorted in their place if they stay, or else into the other row; both are
-/// overwritten.
-struct Row<'a, K> {
+/// Keys to be sorted with a second row of the same length. The sorted keys end in `keys` if
+/// `ends_in_keys`, else in `other`; the contents of the other row are then unspecified.
+struct BufferedRow<'a, K> {
     keys: &'a mut [K],
     other: &'a mut [K],
-    stay: bool,
-    steps: u32,
+    ends_in_keys: bool,
+    levels_left: u32,
 }
 
-/// Sorts a row, but for what it leaves to others.
-fn quick<'a, S: InstructionSet, K: Lanes<S>>(
+/// Sorts a row, except for the partitions that it leaves to `tasks`.
+fn sort_buffered<'a, S: InstructionSet, K: IntVector<S>>(
     set: S,
-    row: Row<'a, K>,
-    tasks: Option<&Tasks<Row<'a, K>>>,
+    row: BufferedRow<'a, K>,
+    tasks: Option<&Tasks<BufferedRow<'a, K>>>,
     fallback: Fallback<K>,
 ) {
-    let Row { mut keys, mut other, mut stay, steps } = row;
+    let BufferedRow { mut keys, mut other, mut ends_in_keys, levels_left } = row;
     let mut length = keys.len();
     let mut low;
     loop {
-        if length <= base::<S, K>() {
-            set.run(Network { set, keys, to: if stay { None } else { Some(other) } });
+        if length <= network_keys::<S, K>() {
+            set.run(SortingNetwork { set, keys, to: if ends_in_keys { None } else { Some(other) } });
             return;
         }
-        if steps == 0 {
+        if levels_left == 0 {
             fallback(keys, other);
-            if !stay {
+            if !ends_in_keys {
                 other.copy_from_slice(keys);
             }
             return;
         }
-        let pivot = set.run(Pivot { set, keys });
-        low = if stay {
-            set.run(Partition::<S, K, true> { set, keys, other, pivot })
+        let pivot = set.run(ChoosePivot { set, keys });
+        low = if ends_in_keys {
+            set.run(BufferedPartition::<S, K, true> { set, keys, other, pivot })
         } else {
-            set.run(Partition::<S, K, false> { set, keys, other, pivot })
+            set.run(BufferedPartition::<S, K, false> { set, keys, other, pivot })
         };
         if low > 0 {
             break;
         }
-        // None is below the pivot: what equals it comes first.
-        if stay {
+        // No key is below the pivot: the keys that equal it come first.
+        if ends_in_keys {
             (keys, other) = (other, keys);
         }
         let Some(above) = pivot.next() else {
             other.copy_from_slice(keys);
             return;
         };
-        let equal = set.run(Partition::<S, K, false> { set, keys, other, pivot: above });
+        let equal = set.run(BufferedPartition::<S, K, false> { set, keys, other, pivot: above });
         length -= equal;
-        (keys, other, stay) = (&mut keys[..length], &mut other[equal..], false);
+        (keys, other, ends_in_keys) = (&mut keys[..length], &mut other[equal..], false);
     }
-    // What has stayed and what has moved are at the starts of their rows, and each
-    // goes on with what the other has left free.
-    let kept = if stay { low } else { length - low };
+    // The keys that stayed and the keys that moved are at the starts of their rows. Each partition
+    // is sorted with the part of the other row that it has left free, or that is free there.
+    let kept = if ends_in_keys { low } else { length - low };
     let (kept, free) = keys.split_at_mut(kept);
-    let (moved, left) = other.split_at_mut(free.len());
-    let steps = steps - 1;
-    let moved = Row { keys: moved, other: free, stay: !stay, steps };
+    let (moved, other_rest) = other.split_at_mut(free.len());
+    let levels_left = levels_left - 1;
+    let moved = BufferedRow { keys: moved, other: free, ends_in_keys: !ends_in_keys, levels_left };
     match tasks {
-        Some(tasks) if length >= SHARED => tasks.push(moved),
-        _ => quick(set, moved, tasks, fallback),
+        Some(tasks) if length >= MIN_KEYS_FOR_TASK => tasks.push(moved),
+        _ => sort_buffered(set, moved, tasks, fallback),
     }
-    quick(set, Row { keys: kept, other: left, stay, steps }, tasks, fallback);
+    sort_buffered(
+        set,
+        BufferedRow { keys: kept, other: other_rest, ends_in_keys, levels_left },
+        tasks,
+        fallback,
+    );
 }
 
-/// A key near the middle: the median of three medians of three.
-struct Pivot<'a, S, K> {
+/// Chooses a key near the median: in each lane, the median of three medians of three keys (Tukey's
+/// ninther); then the median of three lanes.
+struct ChoosePivot<'a, S, K> {
     set: S,
     keys: &'a [K],
 }
 
-impl<S: InstructionSet, K: Lanes<S>> Vectorized for Pivot<'_, S, K> {
+impl<S: InstructionSet, K: IntVector<S>> Vectorized for ChoosePivot<'_, S, K> {
     type Output = K;
 
     #[inline(always)]
     fn run(self) -> K {
-        let Pivot { set, keys } = self;
+        let ChoosePivot { set, keys } = self;
         let step = (keys.len() - K::LANES) / 8;
-        let mut at = [K::splat(set, K::LAST); 9];
-        for (i, at) in at.iter_mut().enumerate() {
-            *at = K::load(set, &keys[i * step..]);
+        let mut samples = [K::splat(set, K::LARGEST); 9];
+        for (i, samples) in samples.iter_mut().enumerate() {
+            *samples = K::load(set, &keys[i * step..]);
         }
         for i in 0..3 {
-            at[i] = middle::<S, K>(set, at[i], at[i + 3], at[i + 6]);
+            samples[i] = median_of_three::<S, K>(set, samples[i], samples[i + 3], samples[i + 6]);
         }
         let mut medians = [K::default(); 16];
-        K::store(set, middle::<S, K>(set, at[0], at[1], at[2]), &mut medians);
+        K::store(set, median_of_three::<S, K>(set, samples[0], samples[1], samples[2]), &mut medians);
         let lane = |third: usize| medians[3 * third * K::LANES.min(8) / 8];
         let (a, b, c) = (lane(0), lane(1), lane(2));
         a.min(b).max(a.max(b).min(c))
     }
 }
 
-/// The median of each three.
+/// The median of three vectors in each lane.
 #[inline(always)]
-fn middle<S: InstructionSet, K: Lanes<S>>(set: S, a: K::Vector, b: K::Vector, c: K::Vector) -> K::Vector {
+fn median_of_three<S: InstructionSet, K: IntVector<S>>(
+    set: S,
+    a: K::Vector,
+    b: K::Vector,
+    c: K::Vector,
+) -> K::Vector {
     let (low, high) = (K::smaller(set, a, b), K::larger(set, a, b));
     K::larger(set, low, K::smaller(set, high, c))
 }
 
-/// Moves the keys below the pivot, or those that aren't, to the start of the other
-/// row, and the rest to the start of their own; how many are below.
-struct Partition<'a, S, K, const LOW_STAYS: bool> {
+/// Partitions a row into two. If `LOW_STAYS`, moves the keys below the pivot to the start of `keys`
+/// and the others to the start of `other`; else the reverse. Returns the number of keys below the
+/// pivot.
+struct BufferedPartition<'a, S, K, const LOW_STAYS: bool> {
     set: S,
     keys: &'a mut [K],
     other: &'a mut [K],
     pivot: K,
 }
 
-impl<S: InstructionSet, K: Lanes<S>, const LOW_STAYS: bool> Vectorized for Partition<'_, S, K, LOW_STAYS> {
+impl<S: InstructionSet, K: IntVector<S>, const LOW_STAYS: bool> Vectorized
+    for BufferedPartition<'_, S, K, LOW_STAYS>
+{
     type Output = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Partition { set, keys, other, pivot } = self;
+        let BufferedPartition { set, keys, other, pivot } = self;
         let length = keys.len();
         let other = &mut other[..length];
         let pivots = K::splat(set, pivot);
         let all = u16::MAX >> (16 - K::LANES);
-        let turn = if LOW_STAYS { 0 } else { all };
-        // What has been read but has not stayed has moved.
+        let invert = if LOW_STAYS { 0 } else { all };
+        // `read - kept` keys have moved to `other`.
         let (mut read, mut kept) = (0, 0);
         while read + K::LANES <= length {
             let vector = K::load(set, &keys[read..]);
-            let stays = K::less(set, vector, pivots) ^ turn;
+            let stays = K::less(set, vector, pivots) ^ invert;
             K::store(set, K::compress(set, stays, vector), &mut keys[kept..]);
             K::store(set, K::compress(set, stays ^ all, vector), &mut other[read - kept..]);
             kept += stays.count_ones() as usize;
             read += K::LANES;
         }
-        // The rest, less than a vector.
+        // The last keys, fewer than a vector has lanes.
         let rest = (1 << (length - read)) - 1;
-        let vector = K::load_part(set, &keys[read..]);
-        let stays = (K::less(set, vector, pivots) ^ turn) & rest;
+        let vector = K::load_first(set, &keys[read..]);
+        let stays = (K::less(set, vector, pivots) ^ invert) & rest;
         let more = stays.count_ones() as usize;
-        K::store_part(set, K::compress(set, stays, vector), &mut keys[kept..kept + more]);
-        K::store_part(
+        K::store_first(set, K::compress(set, stays, vector), &mut keys[kept..kept + more]);
+        K::store_first(
             set,
             K::compress(set, stays ^ rest, vector),
             &mut other[read - kept..length - kept - more],
@@ -254,87 +264,99 @@ impl<S: InstructionSet, K: Lanes<S>, const LOW_STAYS: bool> Vectorized for Parti
     }
 }
 
-/// Moves the keys below the pivot to the start of the row, and the rest to its
-/// end; how many are below.
+/// Partitions a row in place: moves the keys below the pivot to the start, and the others to the
+/// end. Returns the number of keys below the pivot.
 ///
-/// A block at either end is read ahead. From then on, the next block is read at
-/// the end that has less room between what is read and what is written: that is
-/// at most a block, so that the other end has room for a whole one.
-struct Split<'a, S, K> {
+/// First copies one block of each end, which leaves room for two blocks. Then always reads the next
+/// block at the end with less room between the keys that are written and the keys that are not yet
+/// read: at most one block. So after the read, both ends have room for all keys of a block.
+struct InPlacePartition<'a, S, K> {
     set: S,
     keys: &'a mut [K],
     pivot: K,
 }
 
-/// Keys that are read at once: a whole number of vectors.
-const BLOCK: usize = 128;
+/// The number of keys that a partition in place reads from one end at once: a whole number of
+/// vectors.
+const PARTITION_BLOCK_KEYS: usize = 128;
 
-/// How far to look ahead: the processor doesn't guess at which end it goes on.
-const AHEAD: usize = 4 * BLOCK;
+/// The distance in keys at which a partition in place prefetches: hardware prefetchers don't
+/// predict from which end the next block is read.
+const PARTITION_PREFETCH_KEYS: usize = 4 * PARTITION_BLOCK_KEYS;
 
-/// Blocks between pauses: they take a fraction of a millisecond.
-const TURN: usize = 1 << 12;
+/// The number of blocks after which a partition in place yields: they take a fraction of a
+/// millisecond.
+const PARTITION_BLOCKS_PER_YIELD: usize = 1 << 12;
 
-impl<S: InstructionSet, K: Lanes<S>> Vectorized for Split<'_, S, K> {
+impl<S: InstructionSet, K: IntVector<S>> Vectorized for InPlacePartition<'_, S, K> {
     type Output = usize;
 
     #[inline(always)]
     fn run(self) -> usize {
-        let Split { set, keys, pivot } = self;
+        let InPlacePartition { set, keys, pivot } = self;
         let length = keys.len();
-        if length < 2 * BLOCK {
-            // Nothing as short is split here.
+        if length < 2 * PARTITION_BLOCK_KEYS {
+            // Unreachable: rows as short are not partitioned in place.
             keys.sort_unstable();
             return keys.partition_point(|&key| key < pivot);
         }
         let pivots = K::splat(set, pivot);
         let all = u16::MAX >> (16 - K::LANES);
-        let mut ahead = [K::default(); 3 * BLOCK];
-        ahead[..BLOCK].copy_from_slice(&keys[..BLOCK]);
-        ahead[BLOCK..2 * BLOCK].copy_from_slice(&keys[length - BLOCK..]);
-        // What is left to be read, and to be written.
-        let (mut from, mut to) = (BLOCK, length - BLOCK);
+        let mut saved = [K::default(); 3 * PARTITION_BLOCK_KEYS];
+        saved[..PARTITION_BLOCK_KEYS].copy_from_slice(&keys[..PARTITION_BLOCK_KEYS]);
+        saved[PARTITION_BLOCK_KEYS..2 * PARTITION_BLOCK_KEYS]
+            .copy_from_slice(&keys[length - PARTITION_BLOCK_KEYS..]);
+        // Keys in `from..to` are not yet read; places in `low..high` are not yet written.
+        let (mut from, mut to) = (PARTITION_BLOCK_KEYS, length - PARTITION_BLOCK_KEYS);
         let (mut low, mut high) = (0, length);
-        let mut turn = TURN;
-        while to - from >= BLOCK {
-            turn -= 1;
-            if turn == 0 {
-                turn = TURN;
+        let mut blocks_until_yield = PARTITION_BLOCKS_PER_YIELD;
+        while to - from >= PARTITION_BLOCK_KEYS {
+            blocks_until_yield -= 1;
+            if blocks_until_yield == 0 {
+                blocks_until_yield = PARTITION_BLOCKS_PER_YIELD;
                 pause();
             }
             let start = if from - low <= high - to {
-                from += BLOCK;
-                from - BLOCK
+                from += PARTITION_BLOCK_KEYS;
+                from - PARTITION_BLOCK_KEYS
             } else {
-                to -= BLOCK;
+                to -= PARTITION_BLOCK_KEYS;
                 to
             };
-            // From the low end on, vectors are read upwards, from the other downwards.
+            // Vectors are read upwards from the low end, and downwards from the high end.
             let upwards = start < from;
-            for i in 0..BLOCK / K::LANES {
-                let i = if upwards { i } else { BLOCK / K::LANES - 1 - i };
-                let place = start + i * K::LANES;
-                prefetch(keys, if upwards { place + AHEAD } else { place.wrapping_sub(AHEAD) });
-                let vector = K::load(set, &keys[place..]);
+            for i in 0..PARTITION_BLOCK_KEYS / K::LANES {
+                let i = if upwards { i } else { PARTITION_BLOCK_KEYS / K::LANES - 1 - i };
+                let position = start + i * K::LANES;
+                prefetch(
+                    keys,
+                    if upwards {
+                        position + PARTITION_PREFETCH_KEYS
+                    } else {
+                        position.wrapping_sub(PARTITION_PREFETCH_KEYS)
+                    },
+                );
+                let vector = K::load(set, &keys[position..]);
                 let below = K::less(set, vector, pivots);
                 let count = below.count_ones() as usize;
-                // There is room for a vector at either end: at that which is read from, for what
-                // has just been read, and at the other, for what is left to be read of the block.
-                K::store_apart(set, below, vector, &mut keys[low..], high - low);
+                // Either end has room for a vector: the end of this block, as the vector has just
+                // been read there, and the other end, for the whole rest of the block.
+                K::store_left_right(set, below, vector, &mut keys[low..], high - low);
                 low += count;
                 high -= K::LANES - count;
             }
         }
-        let left = to - from;
-        ahead[2 * BLOCK..2 * BLOCK + left].copy_from_slice(&keys[from..to]);
-        for keys_ahead in ahead[..2 * BLOCK + left].chunks(K::LANES) {
-            let vector = K::load_part(set, keys_ahead);
-            let valid = all >> (K::LANES - keys_ahead.len());
+        let remaining = to - from;
+        saved[2 * PARTITION_BLOCK_KEYS..2 * PARTITION_BLOCK_KEYS + remaining]
+            .copy_from_slice(&keys[from..to]);
+        for saved_keys in saved[..2 * PARTITION_BLOCK_KEYS + remaining].chunks(K::LANES) {
+            let vector = K::load_first(set, saved_keys);
+            let valid = all >> (K::LANES - saved_keys.len());
             let below = K::less(set, vector, pivots) & valid;
             let count = below.count_ones() as usize;
-            let rest = keys_ahead.len() - count;
-            K::store_part(set, K::compress(set, below, vector), &mut keys[low..low + count]);
-            K::store_part(set, K::compress(set, below ^ valid, vector), &mut keys[high - rest..high]);
+            let rest = saved_keys.len() - count;
+            K::store_first(set, K::compress(set, below, vector), &mut keys[low..low + count]);
+            K::store_first(set, K::compress(set, below ^ valid, vector), &mut keys[high - rest..high]);
             low += count;
             high -= rest;
         }
@@ -342,19 +364,19 @@ impl<S: InstructionSet, K: Lanes<S>> Vectorized for Split<'_, S, K> {
     }
 }
 
-/// Sorts at most `base` keys, into another row if there is one.
-struct Network<'a, S, K> {
+/// Sorts at most `network_keys` keys, into another row if there is one, else in place.
+struct SortingNetwork<'a, S, K> {
     set: S,
     keys: &'a mut [K],
     to: Option<&'a mut [K]>,
 }
 
-impl<S: InstructionSet, K: Lanes<S>> Vectorized for Network<'_, S, K> {
+impl<S: InstructionSet, K: IntVector<S>> Vectorized for SortingNetwork<'_, S, K> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Network { set, keys, to } = self;
+        let SortingNetwork { set, keys, to } = self;
         if keys.len() < 2 {
             if let Some(to) = to {
                 to.copy_from_slice(keys);
@@ -362,36 +384,41 @@ impl<S: InstructionSet, K: Lanes<S>> Vectorized for Network<'_, S, K> {
             return;
         }
         match keys.len().div_ceil(K::LANES) {
-            ..=4 => network::<S, K, 4>(set, keys, to),
-            _ => network::<S, K, VECTORS>(set, keys, to),
+            ..=4 => sorting_network::<S, K, 4>(set, keys, to),
+            _ => sorting_network::<S, K, NETWORK_VECTORS>(set, keys, to),
         }
     }
 }
 
-/// Bitonic merges of columns, first within them, then of one with the next: a
-/// step over a distance within a column takes whole vectors, and one over columns
-/// permutes their lanes. In the end, columns become rows.
+/// Batcher's bitonic merge sort of a matrix of `ROWS` vectors, in the order of its columns: merges
+/// parts of columns until columns are sorted, and then neighbouring columns. A comparison within a
+/// column takes whole vectors; one between columns permutes lanes. In the end the matrix is
+/// transposed, so that columns become rows.
 #[inline(always)]
-fn network<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(set: S, keys: &mut [K], to: Option<&mut [K]>) {
-    let mut v = [K::splat(set, K::LAST); ROWS];
+fn sorting_network<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
+    set: S,
+    keys: &mut [K],
+    to: Option<&mut [K]>,
+) {
+    let mut v = [K::splat(set, K::LARGEST); ROWS];
     for (v, keys) in v.iter_mut().zip(keys.chunks(K::LANES)) {
-        *v = K::load_part(set, keys);
+        *v = K::load_first(set, keys);
     }
     let mut size = 2;
     while size <= ROWS {
         for row in 0..ROWS {
             let mirrored = row ^ (size - 1);
             if row < mirrored {
-                (v[row], v[mirrored]) = K::sorted(set, v[row], v[mirrored]);
+                (v[row], v[mirrored]) = K::sort_pair(set, v[row], v[mirrored]);
             }
         }
-        clean::<S, K, ROWS>(set, &mut v, size / 4);
+        half_clean::<S, K, ROWS>(set, &mut v, size / 4);
         size *= 2;
     }
     let mut columns = 2;
     while columns <= K::LANES {
-        let mirror = &K::FLIPPED[columns - 1];
-        let larger = K::lanes_with(columns / 2);
+        let mirror = &K::XOR_LANES[columns - 1];
+        let larger = K::lanes_with_bit(columns / 2);
         for row in 0..ROWS / 2 {
             let (a, b) = (v[row], v[ROWS - 1 - row]);
             v[row] = K::min_or_max(set, larger, a, K::permute(set, b, mirror));
@@ -399,27 +426,27 @@ fn network<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(set: S, keys: &mut
         }
         let mut distance = columns / 4;
         while distance > 0 {
-            let (swap, larger) = (&K::FLIPPED[distance], K::lanes_with(distance));
+            let (partners, larger) = (&K::XOR_LANES[distance], K::lanes_with_bit(distance));
             for v in &mut v {
-                *v = K::min_or_max(set, larger, *v, K::permute(set, *v, swap));
+                *v = K::min_or_max(set, larger, *v, K::permute(set, *v, partners));
             }
             distance /= 2;
         }
-        clean::<S, K, ROWS>(set, &mut v, ROWS / 2);
+        half_clean::<S, K, ROWS>(set, &mut v, ROWS / 2);
         columns *= 2;
     }
-    turn::<S, K, ROWS>(set, &mut v);
+    transpose::<S, K, ROWS>(set, &mut v);
     let to = to.unwrap_or(keys);
-    // Of more rows than lanes, each column has become several.
-    let planes = (ROWS / K::LANES).max(1);
+    // With more rows than lanes, each column has become several rows.
+    let row_groups = (ROWS / K::LANES).max(1);
     for (i, to) in to.chunks_mut(K::LANES).enumerate() {
-        K::store_part(set, v[i % planes * K::LANES + i / planes], to);
+        K::store_first(set, v[i % row_groups * K::LANES + i / row_groups], to);
     }
 }
 
-/// The rest of a merge, whose steps are over fewer rows each.
+/// The half-cleaners of a bitonic merge from `distance` rows down to one.
 #[inline(always)]
-fn clean<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(
+fn half_clean<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
     set: S,
     v: &mut [K::Vector; ROWS],
     mut distance: usize,
@@ -427,39 +454,41 @@ fn clean<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(
     while distance > 0 {
         for row in 0..ROWS {
             if row & distance == 0 {
-                (v[row], v[row + distance]) = K::sorted(set, v[row], v[row + distance]);
+                (v[row], v[row + distance]) = K::sort_pair(set, v[row], v[row + distance]);
             }
         }
         distance /= 2;
     }
 }
 
-/// Turns columns into rows: bits of a row's number and of a lane's change places. Of more rows than
-/// lanes, each as many are turned by themselves.
+/// Transposes a matrix of `ROWS` vectors in registers: exchanges the bits of the row number with
+/// those of the lane number, one pair of bits in each step (J. O. Eklundh, "A Fast Computer Method
+/// for Matrix Transposing", 1972). With more rows than lanes, transposes each group of as many rows
+/// as a vector has lanes.
 #[inline(always)]
-pub(in crate::exec) fn turn<S: InstructionSet, K: Lanes<S>, const ROWS: usize>(
+pub(in crate::exec) fn transpose<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
     set: S,
     v: &mut [K::Vector; ROWS],
 ) {
     const { assert!(ROWS <= 16 && K::LANES <= 16) };
     let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
-    swap::<S, K, ROWS, 8>(set, v);
-    swap::<S, K, ROWS, 4>(set, v);
-    swap::<S, K, ROWS, 2>(set, v);
-    swap::<S, K, ROWS, 1>(set, v);
+    exchange_bits::<S, K, ROWS, 8>(set, v);
+    exchange_bits::<S, K, ROWS, 4>(set, v);
+    exchange_bits::<S, K, ROWS, 2>(set, v);
+    exchange_bits::<S, K, ROWS, 1>(set, v);
     if rows < lanes {
-        // The bits of rows come to be the lowest.
-        let order = &K::ROTATED[rows as usize];
+        // Moves the bits of the row number to the lowest bits of the lane number.
+        let order = &K::ROTATED_LANES[rows as usize];
         for v in v {
             *v = K::permute(set, *v, order);
         }
     }
 }
 
-/// Lets a bit of a row's number and one of a lane's change places. The bit is a constant, so
-/// that rows stay in registers.
+/// Exchanges a bit of the row number with a bit of the lane number. The bit is a constant, so that
+/// the rows stay in registers.
 #[inline(always)]
-fn swap<S: InstructionSet, K: Lanes<S>, const ROWS: usize, const BIT: usize>(
+fn exchange_bits<S: InstructionSet, K: IntVector<S>, const ROWS: usize, const BIT: usize>(
     set: S,
     v: &mut [K::Vector; ROWS],
 ) {
@@ -467,12 +496,12 @@ fn swap<S: InstructionSet, K: Lanes<S>, const ROWS: usize, const BIT: usize>(
         return;
     }
     let lane = K::LANES.ilog2() - ROWS.min(K::LANES).ilog2() + BIT.ilog2();
-    let [first, second] = &K::TURNED[lane as usize];
+    let [first, second] = &K::TRANSPOSE_LANES[lane as usize];
     for pair in 0..ROWS / 2 {
         let row = pair / BIT * 2 * BIT + pair % BIT;
         let (a, b) = (v[row], v[row + BIT]);
-        v[row] = K::pick(set, a, b, first);
-        v[row + BIT] = K::pick(set, a, b, second);
+        v[row] = K::permute_two(set, a, b, first);
+        v[row + BIT] = K::permute_two(set, a, b, second);
     }
 }
 
@@ -480,11 +509,18 @@ fn swap<S: InstructionSet, K: Lanes<S>, const ROWS: usize, const BIT: usize>(
 mod tests {
     use super::*;
     use crate::exec::simd::{Avx2, Avx512};
-    use crate::exec::sort::radix::{Digits, sort_all_digits};
+    use crate::exec::sort::radix::{RadixKey, lsd_radix_sort_all};
 
-    fn check<S: InstructionSet, K: Lanes<S> + Digits + std::fmt::Debug>(key: impl Fn(u64) -> K) {
+    fn check<S: InstructionSet, K: IntVector<S> + RadixKey + std::fmt::Debug>(key: impl Fn(u64) -> K) {
         let Some(set) = S::detect() else { return };
-        let lengths = (0..600).chain([1_000, 4_095, 4_096, 10_001, long::<K>() + 1, 3 * long::<K>() + 77]);
+        let lengths = (0..600).chain([
+            1_000,
+            4_095,
+            4_096,
+            10_001,
+            max_buffered_keys::<K>() + 1,
+            3 * max_buffered_keys::<K>() + 77,
+        ]);
         for length in lengths {
             let mut state = 1u64;
             let mut next = || {
@@ -496,29 +532,38 @@ mod tests {
             expected.sort_unstable();
             for threads in 1..4 {
                 let mut sorted = keys.clone();
-                sort(set, &mut sorted, &mut keys.clone(), threads, sort_all_digits);
+                sort(set, &mut sorted, &mut keys.clone(), threads, lsd_radix_sort_all);
                 assert_eq!(sorted, expected, "{length}");
             }
-            // Left to the radix sort, in either row.
-            for (steps, stay) in [(0, true), (0, false), (1, true), (1, false)] {
+            // Left to the radix sort, with the result in either row.
+            for (levels_left, ends_in_keys) in [(0, true), (0, false), (1, true), (1, false)] {
                 let (mut sorted, mut other) = (keys.clone(), keys.clone());
-                quick(set, Row { keys: &mut sorted, other: &mut other, stay, steps }, None, sort_all_digits);
-                assert_eq!(if stay { sorted } else { other }, expected, "{length} {steps} {stay}");
+                sort_buffered(
+                    set,
+                    BufferedRow { keys: &mut sorted, other: &mut other, ends_in_keys, levels_left },
+                    None,
+                    lsd_radix_sort_all,
+                );
+                assert_eq!(
+                    if ends_in_keys { sorted } else { other },
+                    expected,
+                    "{length} {levels_left} {ends_in_keys}"
+                );
             }
             expected.reverse();
             let mut sorted = expected.clone();
-            sort(set, &mut sorted, &mut keys.clone(), 1, sort_all_digits);
+            sort(set, &mut sorted, &mut keys.clone(), 1, lsd_radix_sort_all);
             expected.reverse();
             assert_eq!(sorted, expected, "{length} from the end");
-            sort(set, &mut sorted, &mut keys.clone(), 1, sort_all_digits);
+            sort(set, &mut sorted, &mut keys.clone(), 1, lsd_radix_sort_all);
             assert_eq!(sorted, expected, "{length} sorted");
         }
     }
 
     fn check_all<S: InstructionSet>()
     where
-        u32: Lanes<S>,
-        u64: Lanes<S>,
+        u32: IntVector<S>,
+        u64: IntVector<S>,
     {
         check::<S, _>(|x| x as u32);
         check::<S, _>(|x| x);

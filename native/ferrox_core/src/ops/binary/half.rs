@@ -99,7 +99,7 @@ impl RoundToBf16 for u8 {
 mod simd_kernels {
     use super::*;
     use crate::dtype::minifloat::F16;
-    use crate::exec::simd::{Avx2, Avx512, HALVES, Halves, Singles, Vectorized, Widened};
+    use crate::exec::simd::{Avx2, Avx512, F32VectorOps, HALF_LANES, HalfVector, Vectorized, WidenToF32};
 
     macro_rules! kernels {
         ($($name:ident, $Set:ty, $Half:ty;)*) => {$(
@@ -115,7 +115,7 @@ mod simd_kernels {
         bf16_v3, Avx2, BF16;
     }
 
-    fn vectors<S: Singles, H: Widened<S>, F: VectorOp>(out: &mut [u8], operands: &[Operand<'_>]) {
+    fn vectors<S: F32VectorOps, H: WidenToF32<S>, F: VectorOp>(out: &mut [u8], operands: &[Operand<'_>]) {
         let [left, right] = operands else { unreachable!("two operands") };
         let (left, right) = (HalfOperand::new(left), HalfOperand::new(right));
         let Some(set) = S::detect() else { unreachable!("`kernel` has asked for the level") };
@@ -124,20 +124,24 @@ mod simd_kernels {
 
     /// An operation on vectors of f32.
     pub trait VectorOp: 'static {
-        type Out<S: Singles, H: Widened<S>>: Stored<S, H>;
-        fn apply<S: Singles, H: Widened<S>>(set: S, left: S::Vector, right: S::Vector) -> Self::Out<S, H>;
+        type Out<S: F32VectorOps, H: WidenToF32<S>>: Stored<S, H>;
+        fn apply<S: F32VectorOps, H: WidenToF32<S>>(
+            set: S,
+            left: S::Vector,
+            right: S::Vector,
+        ) -> Self::Out<S, H>;
     }
 
     /// The results of operations: numbers, or truth values.
-    pub struct Numbers<S: Singles>(S::Vector);
-    pub struct Truths<S: Singles>(S::Mask);
+    pub struct Numbers<S: F32VectorOps>(S::Vector);
+    pub struct Truths<S: F32VectorOps>(S::Mask);
 
     macro_rules! vector_ops {
         ($($Op:ident($set:ident, $a:ident, $b:ident): $Out:ident => $body:expr;)*) => {$(
             impl VectorOp for $Op {
-                type Out<S: Singles, H: Widened<S>> = $Out<S>;
+                type Out<S: F32VectorOps, H: WidenToF32<S>> = $Out<S>;
                 #[inline(always)]
-                fn apply<S: Singles, H: Widened<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
+                fn apply<S: F32VectorOps, H: WidenToF32<S>>($set: S, $a: S::Vector, $b: S::Vector) -> $Out<S> {
                     $Out($body)
                 }
             }
@@ -148,8 +152,8 @@ mod simd_kernels {
         Subtract(set, a, b): Numbers => set.subtract(a, b);
         Multiply(set, a, b): Numbers => set.multiply(a, b);
         Divide(set, a, b): Numbers => set.divide(a, b);
-        Min(set, a, b): Numbers => set.choose(set.either(set.less(b, a), set.not_equal(b, b)), b, a);
-        Max(set, a, b): Numbers => set.choose(set.either(set.less(a, b), set.not_equal(b, b)), b, a);
+        Min(set, a, b): Numbers => set.select(set.or(set.less(b, a), set.not_equal(b, b)), b, a);
+        Max(set, a, b): Numbers => set.select(set.or(set.less(a, b), set.not_equal(b, b)), b, a);
         Equal(set, a, b): Truths => set.equal(a, b);
         NotEqual(set, a, b): Truths => set.not_equal(a, b);
         Greater(set, a, b): Truths => set.less(b, a);
@@ -159,42 +163,42 @@ mod simd_kernels {
     }
 
     /// Stores the result of an operation on `H`.
-    pub trait Stored<S: Singles, H: Widened<S>> {
+    pub trait Stored<S: F32VectorOps, H: WidenToF32<S>> {
         type Bytes: Copy;
         fn view(out: &mut [u8]) -> &mut [Self::Bytes];
-        fn store(self, set: S) -> [Self::Bytes; HALVES];
+        fn store(self, set: S) -> [Self::Bytes; HALF_LANES];
     }
 
-    impl<S: Singles, H: Widened<S>> Stored<S, H> for Numbers<S> {
+    impl<S: F32VectorOps, H: WidenToF32<S>> Stored<S, H> for Numbers<S> {
         type Bytes = [u8; 2];
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [[u8; 2]] {
             F16::view_mut(out)
         }
         #[inline(always)]
-        fn store(self, set: S) -> Halves {
+        fn store(self, set: S) -> HalfVector {
             H::round(set, self.0)
         }
     }
 
-    impl<S: Singles, H: Widened<S>> Stored<S, H> for Truths<S> {
+    impl<S: F32VectorOps, H: WidenToF32<S>> Stored<S, H> for Truths<S> {
         type Bytes = u8;
         #[inline(always)]
         fn view(out: &mut [u8]) -> &mut [u8] {
             out
         }
         #[inline(always)]
-        fn store(self, set: S) -> [u8; HALVES] {
-            H::truths(set, self.0)
+        fn store(self, set: S) -> [u8; HALF_LANES] {
+            H::mask_to_bytes(set, self.0)
         }
     }
 
     /// An operand as vectors and the elements after the last full vector. A scalar is one vector,
     /// which is used again and again.
     struct HalfOperand<'a> {
-        vectors: &'a [Halves],
+        vectors: &'a [HalfVector],
         rest: &'a [[u8; 2]],
-        scalar: Option<Halves>,
+        scalar: Option<HalfVector>,
     }
 
     impl<'a> HalfOperand<'a> {
@@ -205,14 +209,14 @@ mod simd_kernels {
                     HalfOperand { vectors, rest, scalar: None }
                 }
                 Operand::Scalar(bytes) => {
-                    HalfOperand { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALVES]) }
+                    HalfOperand { vectors: &[], rest: &[], scalar: Some([F16::view(bytes)[0]; HALF_LANES]) }
                 }
             }
         }
 
         /// Returns the vectors, and the step from one vector to the next.
         #[inline(always)]
-        fn vectors(&self) -> (&[Halves], usize) {
+        fn vectors(&self) -> (&[HalfVector], usize) {
             match &self.scalar {
                 None => (self.vectors, 1),
                 Some(scalar) => (std::slice::from_ref(scalar), 0),
@@ -221,9 +225,9 @@ mod simd_kernels {
 
         /// Returns the `count` elements after the first `vectors` vectors, followed by zeros.
         #[inline(always)]
-        fn rest(&self, vectors: usize, count: usize) -> Halves {
+        fn rest(&self, vectors: usize, count: usize) -> HalfVector {
             self.scalar.unwrap_or_else(|| {
-                let mut last = [[0; 2]; HALVES];
+                let mut last = [[0; 2]; HALF_LANES];
                 let from = self.vectors.get(vectors).map_or(self.rest, |vector| &vector[..]);
                 last[..count].copy_from_slice(&from[..count]);
                 last
@@ -231,7 +235,7 @@ mod simd_kernels {
         }
     }
 
-    type HalfResults<S, H, F> = [<<F as VectorOp>::Out<S, H> as Stored<S, H>>::Bytes; HALVES];
+    type HalfResults<S, H, F> = [<<F as VectorOp>::Out<S, H> as Stored<S, H>>::Bytes; HALF_LANES];
 
     struct HalfLoop<'a, S, H, F> {
         set: S,
@@ -244,21 +248,21 @@ mod simd_kernels {
     /// Returns the results for one vector of each operand. This is not a closure, because a closure
     /// is not compiled for the instruction set of its caller.
     #[inline(always)]
-    fn compute_vector<S: Singles, H: Widened<S>, F: VectorOp>(
+    fn compute_vector<S: F32VectorOps, H: WidenToF32<S>, F: VectorOp>(
         set: S,
-        left: &Halves,
-        right: &Halves,
+        left: &HalfVector,
+        right: &HalfVector,
     ) -> HalfResults<S, H, F> {
         F::apply::<S, H>(set, H::widen(set, left), H::widen(set, right)).store(set)
     }
 
-    impl<S: Singles, H: Widened<S>, F: VectorOp> Vectorized for HalfLoop<'_, S, H, F> {
+    impl<S: F32VectorOps, H: WidenToF32<S>, F: VectorOp> Vectorized for HalfLoop<'_, S, H, F> {
         type Output = ();
 
         #[inline(always)]
         fn run(self) {
             let set = self.set;
-            let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALVES>();
+            let (vectors, rest) = F::Out::<S, H>::view(self.out).as_chunks_mut::<HALF_LANES>();
             let ((left, left_step), (right, right_step)) = (self.left.vectors(), self.right.vectors());
             for (i, out) in vectors.iter_mut().enumerate() {
                 *out = compute_vector::<S, H, F>(set, &left[i * left_step], &right[i * right_step]);

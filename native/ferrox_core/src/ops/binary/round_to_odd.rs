@@ -32,7 +32,7 @@ pub type QuotientUnfused = RoundedToOdd<Divide, SoftwareFma>;
 pub fn kernel(op: BinaryOp, compute: Compute) -> Option<Kernel> {
     macro_rules! with_fma {
         ($F:ident, $T:ty) => {
-            if simd::fuses() {
+            if simd::has_fma() {
                 tile::<RoundedToOdd<$F, HardwareFma>, $T>
             } else {
                 tile::<RoundedToOdd<$F, SoftwareFma>, $T>

@@ -14,10 +14,10 @@ use crate::exec::copy;
 use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::gemm::small::SmallFloat;
 use crate::exec::memory::{filled, scratch, scratch_of};
-use crate::exec::reduce::fold::{fold_columns, is_far};
+use crate::exec::reduce::fold::{fold_columns, needs_prefetch};
 use crate::exec::simd::{self, Vectorized};
 use crate::exec::sort::radix;
-use crate::exec::sort::radix::Indexed;
+use crate::exec::sort::radix::IndexedKey;
 use crate::exec::threads::parallel;
 use crate::layout::Layout;
 use crate::ops::cast::{self, elements};
@@ -210,7 +210,7 @@ impl<T: Element> Vectorized for Sums<'_, T> {
     #[inline(always)]
     fn run(self) {
         let size = self.out.len().max(1);
-        fold_columns(self.out, self.sums, size, is_far(self.sums), added_integers::<T>);
+        fold_columns(self.out, self.sums, size, needs_prefetch(self.sums), added_integers::<T>);
     }
 }
 
@@ -508,7 +508,7 @@ impl Target<'_> {
         }
     }
 
-    fn order_by<C: Indexed>(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
+    fn order_by<C: IndexedKey>(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
         let bytes = C::BYTES / 2..C::BYTES;
         let length = offsets.len();
         let memory = |length| scratch_of::<C>(self.op, DType::U64, &[length], length);
@@ -516,7 +516,7 @@ impl Target<'_> {
         for (i, (entry, &offset)) in entries.iter_mut().zip(offsets).enumerate() {
             *entry = C::join(offset as u64, i);
         }
-        radix::sort(&mut entries, &mut memory(radix::spare::<C>(length, &bytes, 1))?, bytes);
+        radix::sort(&mut entries, &mut memory(radix::buffer_length::<C>(length, &bytes, 1))?, bytes);
         let mut order = scratch_of::<usize>(self.op, DType::U64, &[length], length)?;
         order.iter_mut().zip(entries).for_each(|(row, entry)| *row = entry.index() as usize);
         Ok(order)

@@ -225,7 +225,7 @@ macro_rules! library_matches {
     ($($name:ident, $F:ident;)*) => {$(
         fn $name() -> bool {
             static AGREES: OnceLock<bool> = OnceLock::new();
-            simd::fuses() && *AGREES.get_or_init(matches_c_library::<$F>)
+            simd::has_fma() && *AGREES.get_or_init(matches_c_library::<$F>)
         }
     )*};
 }
@@ -264,7 +264,7 @@ pub(in crate::ops) fn pow_kernel() -> Option<Kernel> {
 
 /// The loop of the remainder, which is exact in every library.
 pub(in crate::ops) fn remainder_kernel() -> Option<Kernel> {
-    simd::fuses().then_some(tile::<Remainder>)
+    simd::has_fma().then_some(tile::<Remainder>)
 }
 
 macro_rules! function {

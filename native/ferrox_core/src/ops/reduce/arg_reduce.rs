@@ -10,8 +10,8 @@ use crate::exec::convert::conversion;
 use crate::exec::copy;
 use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::memory::scratch;
-use crate::exec::reduce::argminmax::Search;
-use crate::exec::reduce::fold::BLOCK;
+use crate::exec::reduce::argminmax::ArgMinMaxSearch;
+use crate::exec::reduce::fold::REDUCTION_BLOCK_ELEMENTS;
 use crate::exec::threads::parallel;
 use crate::layout::Shape;
 use crate::ops::reduce::{Along, ReduceOp, Split, check_size, compare_cost};
@@ -93,7 +93,7 @@ pub fn arg_reduce_dense(
     out: &mut [u8],
 ) -> Result<(), Error> {
     let name = arg_name(op);
-    let search = Search::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)
+    let search = ArgMinMaxSearch::new(dtype, op != ReduceOp::ReduceMin, tie_break == TieBreak::High)
         .filter(|_| !to.is_complex())
         .ok_or_else(|| Error::UnsupportedType { op: name, dtypes: vec![dtype] })?;
     if along.reduced == 0 {
@@ -116,7 +116,7 @@ pub fn arg_reduce_dense(
     let Along { before, reduced, after } = along;
     let job = Job { search, bytes, width: dtype.width(), reduced, after, result: to };
     let cost = compare_cost(dtype).saturating_mul(reduced as Cost);
-    let block = BLOCK / after.min(BLOCK);
+    let block = REDUCTION_BLOCK_ELEMENTS / after.min(REDUCTION_BLOCK_ELEMENTS);
     if reduced > block && after <= SHARED {
         // Results of many elements each: the blocks are the work to share.
         let blocks = reduced.div_ceil(block);
@@ -152,7 +152,7 @@ pub fn arg_reduce_dense(
 }
 
 struct Job<'a> {
-    search: Search,
+    search: ArgMinMaxSearch,
     bytes: &'a [u8],
     width: usize,
     reduced: usize,

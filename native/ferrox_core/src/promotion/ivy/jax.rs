@@ -1,10 +1,10 @@
-//! JAX: the strong types alone. `u64` with signed types gives `f64`.
+//! Ivy's frontend of JAX: JAX without its weak types. `u64` with signed types gives `f64`.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-const TABLE: Table = grid(
+const IVY_JAX_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
     b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
@@ -25,6 +25,6 @@ const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_JAX_MODES: &[Mode] = &[frontend_mode(IVY_JAX_TABLE)];
 
-pub(in super::super) const IVY_JAX: System = frontend("ivy_jax", MODES);
+pub(in super::super) const IVY_JAX: System = frontend("ivy_jax", IVY_JAX_MODES);

@@ -1,10 +1,11 @@
-//! MXNet, whose table has holes: `s8` with `u8`, and `bf16` with most others.
+//! Ivy's frontend of MXNet. Some pairs are undefined: `s8` with `u8`, and `bf16` with most other
+//! types.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-const TABLE: Table = grid(
+const IVY_MXNET_TABLE: Table = grid(
     "
         b1  u1  i1  i4  i8  bf  f2  f4  f8
     b1  b1  u1  i1  i4  i8  bf  f2  f4  f8
@@ -19,6 +20,6 @@ const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_MXNET_MODES: &[Mode] = &[frontend_mode(IVY_MXNET_TABLE)];
 
-pub(in super::super) const IVY_MXNET: System = frontend("ivy_mxnet", MODES);
+pub(in super::super) const IVY_MXNET: System = frontend("ivy_mxnet", IVY_MXNET_MODES);

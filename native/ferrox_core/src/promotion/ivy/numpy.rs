@@ -1,10 +1,11 @@
-//! NumPy, with the little that it says of `bf16`: `bool` on the left of it, not on the right.
+//! Ivy's frontend of NumPy, in which few pairs with `bf16` are defined, and some of them in one
+//! order only: `bool` with `bf16`, but not `bf16` with `bool`.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-const TABLE: Table = grid(
+const IVY_NUMPY_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
     b1  b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
@@ -25,6 +26,6 @@ const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_NUMPY_MODES: &[Mode] = &[frontend_mode(IVY_NUMPY_TABLE)];
 
-pub(in super::super) const IVY_NUMPY: System = frontend("ivy_numpy", MODES);
+pub(in super::super) const IVY_NUMPY: System = frontend("ivy_numpy", IVY_NUMPY_MODES);

@@ -1,8 +1,8 @@
-//! ONNX, which has PyTorch's table.
+//! Ivy's frontend of ONNX, which has PyTorch's table.
 
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode, torch};
 
-const MODES: &[Mode] = &[frontend_mode(torch::TABLE)];
+const IVY_ONNX_MODES: &[Mode] = &[frontend_mode(torch::IVY_TORCH_TABLE)];
 
-pub(in super::super) const IVY_ONNX: System = frontend("ivy_onnx", MODES);
+pub(in super::super) const IVY_ONNX: System = frontend("ivy_onnx", IVY_ONNX_MODES);

@@ -1,10 +1,10 @@
-//! Paddle: as PyTorch, without `bf16`.
+//! Ivy's frontend of Paddle: PyTorch's table without `bf16`.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-const TABLE: Table = grid(
+const IVY_PADDLE_TABLE: Table = grid(
     "
         b1  u1  i1  i2  i4  i8  f2  f4  f8  c8  c16
     b1  b1  u1  i1  i2  i4  i8  f2  f4  f8  c8  c16
@@ -21,6 +21,6 @@ const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_PADDLE_MODES: &[Mode] = &[frontend_mode(IVY_PADDLE_TABLE)];
 
-pub(in super::super) const IVY_PADDLE: System = frontend("ivy_paddle", MODES);
+pub(in super::super) const IVY_PADDLE: System = frontend("ivy_paddle", IVY_PADDLE_MODES);

@@ -1,10 +1,10 @@
-//! TensorFlow: all operands have one type, or it is an error.
+//! Ivy's frontend of TensorFlow: all operands must have the same type.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-const TABLE: Table = grid(
+const IVY_TENSORFLOW_TABLE: Table = grid(
     "
         b1  u1  u2  u4  u8  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
     b1  b1  --  --  --  --  --  --  --  --  --  --  --  --  --  --
@@ -25,6 +25,6 @@ const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_TENSORFLOW_MODES: &[Mode] = &[frontend_mode(IVY_TENSORFLOW_TABLE)];
 
-pub(in super::super) const IVY_TENSORFLOW: System = frontend("ivy_tensorflow", MODES);
+pub(in super::super) const IVY_TENSORFLOW: System = frontend("ivy_tensorflow", IVY_TENSORFLOW_MODES);

@@ -1,10 +1,12 @@
-//! PyTorch: the highest kind wins, then the widest type of it.
+//! Ivy's frontend of PyTorch: the type of the highest kind is the result, and of types of one kind
+//! the widest. Where neither type holds the other, as of `u8` and `s8` or `bf16` and `f16`, a wider
+//! type is.
 
 use super::super::table::{Table, grid};
 use super::super::{Mode, System};
 use super::{frontend, frontend_mode};
 
-pub(super) const TABLE: Table = grid(
+pub(super) const IVY_TORCH_TABLE: Table = grid(
     "
         b1  u1  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
     b1  b1  u1  i1  i2  i4  i8  bf  f2  f4  f8  c8  c16
@@ -22,6 +24,6 @@ pub(super) const TABLE: Table = grid(
 ",
 );
 
-const MODES: &[Mode] = &[frontend_mode(TABLE)];
+const IVY_TORCH_MODES: &[Mode] = &[frontend_mode(IVY_TORCH_TABLE)];
 
-pub(in super::super) const IVY_TORCH: System = frontend("ivy_torch", MODES);
+pub(in super::super) const IVY_TORCH: System = frontend("ivy_torch", IVY_TORCH_MODES);
