@@ -63,15 +63,11 @@ defmodule Ferrox do
   """
 
   import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
-  import Ferrox.Complex, only: [is_complex: 1]
-  import Ferrox.Numbers, only: [is_number_term: 1]
+  import Ferrox.Operands, only: [to_tensor: 2]
 
-  import Ferrox.Operands, only: [boolean!: 3, native: 1, options!: 3, promotion!: 2]
-
-  alias Ferrox.{Native, Numbers, Operands, Promoted, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Promotion.Results
-
-  @compile {:inline, mode!: 2}
+  alias Ferrox.{Native, Numbers, Operands, Tensor, Type}
+  alias Ferrox.Ops.{Create, Dot, Elementwise, Reduce}
+  alias Ferrox.Ops.Shape, as: Shapes
 
   @typedoc "A tensor, or a number in place of one."
   @type operand :: Tensor.t() | Numbers.number_term()
@@ -125,77 +121,7 @@ defmodule Ferrox do
 
   """
   @spec tensor(operand | [term], keyword) :: Tensor.t()
-  def tensor(value, opts \\ []) do
-    opts = options!(opts, [:type, :promotion], :tensor)
-    mode = promotion!(opts, :tensor)
-    type = given_type(opts, mode, :tensor)
-
-    case value do
-      %Tensor{} ->
-        if type, do: Promoted.cast(value, type), else: value
-
-      list when is_list(list) ->
-        dims = list_dims(list)
-        numbers = flatten(list, dims, []) |> Enum.reverse()
-        type = type || Promoted.infer(mode, numbers)
-
-        %Tensor{
-          data: Numbers.encode(numbers, type, :tensor),
-          type: type,
-          shape: List.to_tuple(dims)
-        }
-
-      number when is_number_term(number) and type == nil ->
-        Operands.tensor!(number, mode, :tensor)
-
-      number when is_number_term(number) ->
-        %Tensor{data: Numbers.encode([number], type, :tensor), type: type, shape: {}}
-
-      other ->
-        raise ArgumentError,
-              "tensor expects a number or nested lists of numbers, got: #{inspect(other)}"
-    end
-  end
-
-  # The type that is asked for, as far as the system has types of that size.
-  defp given_type(opts, mode, op) do
-    if given = opts[:type], do: Results.narrow(mode, Operands.type!(given, op))
-  end
-
-  defp given_type(opts, mode, op, default),
-    do: given_type(opts, mode, op) || Map.fetch!(Promotion.facts(mode), default)
-
-  defp list_dims([]), do: raise(ArgumentError, "tensor: an empty list has no shape")
-
-  defp list_dims([first | _] = list) when is_list(first),
-    do: [list_length(list) | list_dims(first)]
-
-  defp list_dims(list), do: [list_length(list)]
-
-  defp list_length(list) do
-    if List.improper?(list) do
-      raise ArgumentError, "tensor: the list is improper, got: #{inspect(list)}"
-    end
-
-    length(list)
-  end
-
-  defp flatten(list, [dim | dims], acc) when is_list(list) do
-    if list_length(list) != dim do
-      raise ArgumentError,
-            "tensor: lists of different lengths: one of length #{length(list)} " <>
-              "where others have #{dim}"
-    end
-
-    Enum.reduce(list, acc, &flatten(&1, dims, &2))
-  end
-
-  defp flatten(number, [], acc) when is_number_term(number), do: [number | acc]
-
-  defp flatten(other, dims, _acc) do
-    expected = if dims == [], do: "a number", else: "a list of length #{hd(dims)}"
-    raise ArgumentError, "tensor: expected #{expected}, got: #{inspect(other)}"
-  end
+  def tensor(value, opts \\ []), do: Create.tensor(value, opts)
 
   @doc """
   A one-dimensional tensor over the bits of a binary, in native byte order, which
@@ -214,29 +140,7 @@ defmodule Ferrox do
 
   """
   @spec from_binary(bitstring, Type.t() | Type.short_t() | :bool) :: Tensor.t()
-  def from_binary(binary, type) when is_bitstring(binary) do
-    type = Operands.type!(type, :from_binary)
-    {_, bits} = storage = Operands.storage(type)
-    given = bit_size(binary)
-
-    if given == 0 or rem(given, bits) != 0 do
-      raise ArgumentError,
-            "from_binary: #{given} bits are no whole number of elements of " <>
-              "#{Promotion.Names.short(type)}, which take #{bits} each"
-    end
-
-    tensor = %Tensor{data: binary, type: storage, shape: {div(given, bits)}}
-
-    if type == :bool and tensor |> reduce_max(promotion: :nx) |> to_number() > 1 do
-      raise ArgumentError, "from_binary: the bytes of bool are 0 and 1, others were given"
-    end
-
-    %{tensor | type: type}
-  end
-
-  def from_binary(other, _type) do
-    raise ArgumentError, "from_binary expects a binary or bitstring, got: #{inspect(other)}"
-  end
+  def from_binary(binary, type), do: Create.from_binary(binary, type)
 
   @doc """
   A tensor that counts from zero, along `:axis` or through all of it.
@@ -269,17 +173,7 @@ defmodule Ferrox do
 
   """
   @spec iota(shape, keyword) :: Tensor.t()
-  def iota(shape, opts \\ []) do
-    opts = options!(opts, [:type, :axis, :promotion], :iota)
-    shape = Shape.validate!(shape, :iota)
-    type = given_type(opts, promotion!(opts, :iota), :iota, :int)
-    axis = opts[:axis] && Shape.axis!(shape, opts[:axis], :iota)
-
-    if type == :bool,
-      do: raise(ArgumentError, "iota: bool does not count past 1; give a number type")
-
-    %Tensor{data: Native.iota(type, shape, axis), type: type, shape: shape}
-  end
+  def iota(shape, opts \\ []), do: Create.iota(shape, opts)
 
   @doc """
   Ones where the last two indices are equal, zeros elsewhere. A number stands for
@@ -306,22 +200,7 @@ defmodule Ferrox do
 
   """
   @spec eye(pos_integer | shape, keyword) :: Tensor.t()
-  def eye(shape, opts \\ [])
-  def eye(n, opts) when is_integer(n), do: eye({n, n}, opts)
-
-  def eye(shape, opts) do
-    opts = options!(opts, [:type, :promotion], :eye)
-    shape = Shape.validate!(shape, :eye)
-    mode = promotion!(opts, :eye)
-    nx? = Promotion.facts(mode).column == :nx
-    type = given_type(opts, mode, :eye, if(nx?, do: :int, else: :float))
-
-    if tuple_size(shape) < 2 do
-      raise ArgumentError, "eye expects a shape of at least two axes, got: #{inspect(shape)}"
-    end
-
-    %Tensor{data: Native.eye(Operands.storage(type), shape), type: type, shape: shape}
-  end
+  def eye(shape, opts \\ []), do: Create.eye(shape, opts)
 
   @doc """
   A tensor filled with one number.
@@ -344,10 +223,7 @@ defmodule Ferrox do
 
   """
   @spec full(shape, operand, keyword) :: Tensor.t()
-  def full(shape, number, opts \\ []) do
-    opts = options!(opts, [:type, :promotion], :full)
-    number |> tensor(opts) |> broadcast(shape)
-  end
+  def full(shape, number, opts \\ []), do: Create.full(shape, number, opts)
 
   ## Reading
 
@@ -459,7 +335,7 @@ defmodule Ferrox do
   @spec type(operand, keyword) :: Type.t() | :bool
   def type(tensor, opts \\ [])
   def type(%Tensor{type: type}, []), do: type
-  def type(tensor, opts), do: Operands.tensor!(tensor, mode!(opts, :type), :type).type
+  def type(tensor, opts), do: Operands.tensor!(tensor, Operands.mode!(opts, :type), :type).type
 
   @doc """
   The number of elements.
@@ -623,26 +499,11 @@ defmodule Ferrox do
     * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
   """
 
-  for {name, {text, code, result}} <- binary_ops do
+  for {name, {text, code, result}} <- binary_ops ++ floating_ops do
     @doc String.trim(text) <> "\n" <> option <> example.(code, result)
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
-    def unquote(name)(left, right, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> nx_binary(unquote(name), left, right)
-        mode -> Promoted.binary(mode, unquote(name), left, right)
-      end
-    end
-  end
-
-  for {name, {text, code, result}} <- floating_ops do
-    @doc String.trim(text) <> "\n" <> option <> example.(code, result)
-    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
-    def unquote(name)(left, right, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> nx_floating(unquote(name), left, right)
-        mode -> Promoted.binary(mode, unquote(name), left, right)
-      end
-    end
+    def unquote(name)(left, right, opts \\ []),
+      do: Elementwise.binary(unquote(name), left, right, opts)
   end
 
   for {name, {text, code, result}} <- predicates do
@@ -650,124 +511,8 @@ defmodule Ferrox do
            "\n\nThe result is a u8, under other systems than Nx's a bool." <>
            option <> example.(code, result)
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
-    def unquote(name)(left, right, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> nx_predicate(unquote(name), left, right)
-        mode -> Promoted.binary(mode, unquote(name), left, right)
-      end
-    end
-  end
-
-  # What is most frequent comes first, here and below, and without detours. Of tuples only the
-  # elements are compared without a call.
-  defp nx_binary(
-         op,
-         %Tensor{type: {kind, bits} = type, shape: shape, data: left},
-         %Tensor{type: {kind, bits}, shape: shape, data: right}
-       )
-       when is_binary(left) and is_binary(right) do
-    %Tensor{
-      data: Native.binary(op, type, shape, {type, shape, left}, {type, shape, right}),
-      type: type,
-      shape: shape
-    }
-  end
-
-  defp nx_binary(op, left, right), do: merged(op, left, right, & &1)
-
-  defp nx_floating(op, %Tensor{type: {kind, _} = type} = left, %Tensor{type: type} = right)
-       when kind not in [:s, :u],
-       do: nx_binary(op, left, right)
-
-  defp nx_floating(op, left, right), do: merged(op, left, right, &Type.to_floating/1)
-
-  defp nx_predicate(op, left, right), do: merged(op, left, right, fn _ -> {:u, 8} end)
-
-  # The function gives the type of the result, from the one that the operands have together.
-  defp merged(
-         op,
-         %Tensor{type: {_, _} = left_type, shape: shape, data: left},
-         %Tensor{type: {_, _} = right_type, shape: shape, data: right},
-         _result
-       )
-       when is_binary(left) and is_binary(right) do
-    {type, data} = Native.merged_binary(op, shape, {left_type, left}, {right_type, right})
-    %Tensor{data: data, type: type, shape: shape}
-  end
-
-  defp merged(op, left, right, result) do
-    {left, right, type} = operands!(op, left, right)
-    binary(op, result.(type), left, right)
-  end
-
-  # The operands as tensors, a number in the type that it gives the result, and
-  # that type, under Nx's own system. All others are `Ferrox.Promoted`'s.
-  defp operands!(
-         _op,
-         %Tensor{type: {_, _} = left_type} = left,
-         %Tensor{type: {_, _} = right_type} = right
-       ),
-       do: {left, right, Promotion.merge(:nx, left_type, right_type)}
-
-  defp operands!(op, %Tensor{type: :bool} = left, right),
-    do: operands!(op, %{left | type: {:u, 8}}, right)
-
-  defp operands!(op, left, %Tensor{type: :bool} = right),
-    do: operands!(op, left, %{right | type: {:u, 8}})
-
-  defp operands!(op, left, right) do
-    case {left, right} do
-      {%Tensor{type: type}, number} when is_number_term(number) ->
-        type = merge_number(type, number)
-        {left, scalar(number, type, op), type}
-
-      {number, %Tensor{type: type}} when is_number_term(number) ->
-        type = merge_number(type, number)
-        {scalar(number, type, op), right, type}
-
-      {left, right} ->
-        left = Operands.tensor!(left, :nx, op)
-        right = Operands.tensor!(right, :nx, op)
-        {left, right, Promotion.merge(:nx, left.type, right.type)}
-    end
-  end
-
-  # A complex number counts as a c64, an infinity or NaN as any other float.
-  defp merge_number(type, number) when is_complex(number),
-    do: Promotion.merge(:nx, type, {:c, 64})
-
-  defp merge_number(type, true), do: Promotion.merge_number(:nx, type, 1)
-  defp merge_number(type, false), do: Promotion.merge_number(:nx, type, 0)
-
-  defp merge_number(type, non_finite) when is_atom(non_finite),
-    do: Promotion.merge_number(:nx, type, 0.0)
-
-  defp merge_number(type, number), do: Promotion.merge_number(:nx, type, number)
-
-  defp scalar(number, type, op) do
-    {type, data} = Numbers.operand(number, type, op)
-    %Tensor{data: data, type: type, shape: {}}
-  end
-
-  # With a number, as most that get here.
-  defp binary(
-         op,
-         type,
-         %Tensor{type: left_type, shape: shape, data: left},
-         %Tensor{type: right_type, shape: {}, data: right}
-       )
-       when is_binary(left) and is_binary(right) do
-    data = Native.binary(op, type, shape, {left_type, shape, left}, {right_type, {}, right})
-    %Tensor{data: data, type: type, shape: shape}
-  end
-
-  defp binary(op, type, left, right) do
-    %Tensor{type: left_type, shape: left_shape, data: left_data} = left
-    %Tensor{type: right_type, shape: right_shape, data: right_data} = right
-    shape = Shape.broadcast!(left_shape, right_shape, op, left_type, right_type)
-    left = {left_type, left_shape, left_data}
-    right = {right_type, right_shape, right_data}
-    %Tensor{data: Native.binary(op, type, shape, left, right), type: type, shape: shape}
+    def unquote(name)(left, right, opts \\ []),
+      do: Elementwise.binary(unquote(name), left, right, opts)
   end
 
   ## Elementwise, one operand
@@ -849,41 +594,16 @@ defmodule Ferrox do
     * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
   """
 
-  for {name, {text, code, result}} <- same_type_ops do
-    @doc text <> "\n" <> promotion <> example.(code, result)
+  for {ops, note} <- [
+        {same_type_ops, ""},
+        {floating_unary_ops,
+         "\n\nThe result is a float, f32 for integers or what the system says."},
+        {unary_predicates, "\n\nThe result is a u8, under other systems than Nx's a bool."}
+      ],
+      {name, {text, code, result}} <- ops do
+    @doc text <> note <> "\n" <> promotion <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> nx_unary(unquote(name), tensor)
-        mode -> Promoted.unary(mode, unquote(name), tensor)
-      end
-    end
-  end
-
-  for {name, {text, code, result}} <- floating_unary_ops do
-    @doc text <>
-           "\n\nThe result is a float, f32 for integers or what the system says." <>
-           "\n" <> promotion <> example.(code, result)
-    @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> nx_floating(unquote(name), tensor)
-        mode -> Promoted.unary(mode, unquote(name), tensor)
-      end
-    end
-  end
-
-  for {name, {text, code, result}} <- unary_predicates do
-    @doc text <>
-           "\n\nThe result is a u8, under other systems than Nx's a bool." <>
-           "\n" <> promotion <> example.(code, result)
-    @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []) do
-      case mode!(opts, unquote(name)) do
-        :nx -> unary(unquote(name), {:u, 8}, nx_tensor(tensor, unquote(name)))
-        mode -> Promoted.unary(mode, unquote(name), tensor)
-      end
-    end
+    def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
   end
 
   @doc """
@@ -897,16 +617,7 @@ defmodule Ferrox do
 
   """
   @spec abs(operand, keyword) :: Tensor.t()
-  def abs(tensor, opts \\ []) do
-    case mode!(opts, :abs) do
-      :nx ->
-        %Tensor{type: type} = tensor = nx_tensor(tensor, :abs)
-        unary(:abs, if(Type.complex?(type), do: Type.to_real(type), else: type), tensor)
-
-      mode ->
-        Promoted.unary(mode, :abs, tensor)
-    end
-  end
+  def abs(tensor, opts \\ []), do: Elementwise.unary(:abs, tensor, opts)
 
   @doc """
   The complex number mirrored at the real axis, c64 or, for 64-bit floats, c128.
@@ -921,10 +632,7 @@ defmodule Ferrox do
 
   """
   @spec conjugate(operand) :: Tensor.t()
-  def conjugate(tensor) do
-    %Tensor{type: type} = tensor = nx_tensor(tensor, :conjugate)
-    unary(:conjugate, Type.to_complex(type), tensor)
-  end
+  def conjugate(tensor), do: Elementwise.unary(:conjugate, tensor, promotion: :nx)
 
   @doc """
   The real part of complex numbers; reals as floats.
@@ -936,13 +644,7 @@ defmodule Ferrox do
 
   """
   @spec real(operand) :: Tensor.t()
-  def real(tensor) do
-    %Tensor{type: type} = tensor = nx_tensor(tensor, :real)
-
-    if Type.complex?(type),
-      do: unary(:real, Type.to_real(type), tensor),
-      else: as_type(tensor, Type.to_floating(type))
-  end
+  def real(tensor), do: Elementwise.part(:real, tensor)
 
   @doc """
   The imaginary part of complex numbers; zeros for reals.
@@ -954,13 +656,7 @@ defmodule Ferrox do
 
   """
   @spec imag(operand) :: Tensor.t()
-  def imag(tensor) do
-    %Tensor{type: type, shape: shape} = tensor = nx_tensor(tensor, :imag)
-
-    if Type.complex?(type),
-      do: unary(:imag, Type.to_real(type), tensor),
-      else: broadcast(tensor(0.0, type: Type.to_floating(type)), shape)
-  end
+  def imag(tensor), do: Elementwise.part(:imag, tensor)
 
   @doc """
   The angle of complex numbers, from -pi to pi.
@@ -972,34 +668,7 @@ defmodule Ferrox do
 
   """
   @spec phase(operand) :: Tensor.t()
-  def phase(tensor) do
-    %Tensor{type: type} = tensor = nx_tensor(tensor, :phase)
-    unary(:phase, Type.to_real(type), tensor)
-  end
-
-  defp nx_unary(op, %Tensor{type: {_, _} = type, shape: shape, data: data})
-       when is_binary(data),
-       do: %Tensor{data: Native.unary(op, type, {type, shape, data}), type: type, shape: shape}
-
-  defp nx_unary(op, tensor) do
-    %Tensor{type: type} = tensor = nx_tensor(tensor, op)
-    unary(op, type, tensor)
-  end
-
-  defp nx_floating(op, %Tensor{type: {kind, _}} = tensor) when kind not in [:s, :u],
-    do: nx_unary(op, tensor)
-
-  defp nx_floating(op, tensor) do
-    %Tensor{type: type} = tensor = nx_tensor(tensor, op)
-    unary(op, Type.to_floating(type), tensor)
-  end
-
-  defp unary(op, type, %Tensor{shape: shape} = tensor),
-    do: %Tensor{data: Native.unary(op, type, native(tensor)), type: type, shape: shape}
-
-  # Under Nx's own system a bool is the u8 that holds it.
-  defp nx_tensor(%Tensor{type: :bool} = tensor, _op), do: %{tensor | type: {:u, 8}}
-  defp nx_tensor(tensor, op), do: Operands.tensor!(tensor, :nx, op)
+  def phase(tensor), do: Elementwise.unary(:phase, tensor, promotion: :nx)
 
   @doc """
   Converts to another type. Integers wrap around, floats are rounded to nearest
@@ -1022,11 +691,7 @@ defmodule Ferrox do
 
   """
   @spec as_type(operand, Type.t() | Type.short_t() | :bool, keyword) :: Tensor.t()
-  def as_type(tensor, type, opts \\ []) do
-    mode = mode!(opts, :as_type)
-    tensor = Operands.tensor!(tensor, mode, :as_type)
-    Promoted.cast(tensor, Results.narrow(mode, Operands.type!(type, :as_type)))
-  end
+  def as_type(tensor, type, opts \\ []), do: Elementwise.as_type(tensor, type, opts)
 
   ## Elementwise, three operands
 
@@ -1043,27 +708,8 @@ defmodule Ferrox do
 
   """
   @spec select(operand, operand, operand, keyword) :: Tensor.t()
-  def select(pred, on_true, on_false, opts \\ []) do
-    mode = mode!(opts, :select)
-    pred = Operands.tensor!(pred, mode, :select)
-
-    {on_true, on_false, make} =
-      case mode do
-        :nx ->
-          {on_true, on_false, type} = operands!(:select, on_true, on_false)
-          {on_true, on_false, &%Tensor{data: &2.(type), type: type, shape: &1}}
-
-        mode ->
-          Promoted.operands(mode, :select, on_true, on_false)
-      end
-
-    shape =
-      if pred.shape == {},
-        do: Shape.broadcast!(on_true.shape, on_false.shape, :select, on_true.type, on_false.type),
-        else: pred.shape
-
-    make.(shape, &Native.select(&1, shape, native(pred), native(on_true), native(on_false)))
-  end
+  def select(pred, on_true, on_false, opts \\ []),
+    do: Elementwise.select(pred, on_true, on_false, opts)
 
   @doc """
   At least `min` and at most `max`, which are scalars. NaN stays NaN.
@@ -1075,27 +721,7 @@ defmodule Ferrox do
 
   """
   @spec clip(operand, operand, operand, keyword) :: Tensor.t()
-  def clip(tensor, min, max, opts \\ []) do
-    mode = mode!(opts, :clip)
-
-    for {name, %Tensor{shape: shape}} <- [min: min, max: max], shape != {} do
-      raise ArgumentError,
-            "clip: #{name} must be a scalar, got a tensor of shape #{inspect(shape)}"
-    end
-
-    case mode do
-      :nx ->
-        tensor = nx_tensor(tensor, :clip)
-        {_, min, min_type} = operands!(:clip, tensor, min)
-        {_, max, max_type} = operands!(:clip, tensor, max)
-        type = Promotion.merge(:nx, min_type, max_type)
-        data = Native.clip(type, tensor.shape, native(tensor), native(min), native(max))
-        %Tensor{data: data, type: type, shape: tensor.shape}
-
-      mode ->
-        Promoted.clip(mode, tensor, min, max)
-    end
-  end
+  def clip(tensor, min, max, opts \\ []), do: Elementwise.clip(tensor, min, max, opts)
 
   ## Reductions
 
@@ -1133,39 +759,7 @@ defmodule Ferrox do
   for {name, {text, code, result}} <- reductions do
     @doc text <> "\n" <> axes_options <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []) do
-      {mode, opts} = reduce_options!(opts, unquote(name))
-
-      case mode do
-        :nx ->
-          tensor = nx_tensor(tensor, unquote(name))
-          type = reduced_type(unquote(name), tensor.type)
-          reduce(unquote(name), unquote(name), type, tensor, opts)
-
-        mode ->
-          Promoted.reduce(mode, unquote(name), tensor, opts)
-      end
-    end
-  end
-
-  # What most are, without a search.
-  defp reduce_options!([], _op), do: {Promotion.in_effect(), []}
-  defp reduce_options!([axes: _] = opts, _op), do: {Promotion.in_effect(), opts}
-
-  defp reduce_options!(opts, op) do
-    opts = options!(opts, [:axes, :keep_axes, :promotion], op)
-    {promotion!(opts, op), opts}
-  end
-
-  defp reduced_type(op, type) when op in [:sum, :product], do: Type.to_aggregate(type)
-  defp reduced_type(op, _type) when op in [:all, :any], do: {:u, 8}
-  defp reduced_type(_op, type), do: type
-
-  # `name` is what the caller called, for errors.
-  defp reduce(name, op, type, %Tensor{shape: input_shape} = tensor, opts) do
-    {axes, shape} = Shape.reduction!(input_shape, opts, name)
-    data = Native.reduce(op, type, shape, axes, native(tensor))
-    %Tensor{data: data, type: type, shape: shape}
+    def unquote(name)(tensor, opts \\ []), do: Reduce.reduce(unquote(name), tensor, opts)
   end
 
   @doc """
@@ -1178,18 +772,7 @@ defmodule Ferrox do
 
   """
   @spec mean(operand, keyword) :: Tensor.t()
-  def mean(tensor, opts \\ []) do
-    case reduce_options!(opts, :mean) do
-      {:nx, opts} ->
-        tensor = nx_tensor(tensor, :mean)
-        sum = reduce(:mean, :sum, Type.to_aggregate(tensor.type), tensor, opts)
-        count = div(Native.size(tensor.shape), Native.size(sum.shape))
-        binary(:divide, Type.to_floating(sum.type), sum, scalar(count, sum.type, :mean))
-
-      {mode, opts} ->
-        Promoted.mean(mode, tensor, opts)
-    end
-  end
+  def mean(tensor, opts \\ []), do: Reduce.mean(tensor, opts)
 
   for {name, op, adjective, example} <- [
         {:argmax, :reduce_max, "largest", [1, 0]},
@@ -1214,42 +797,8 @@ defmodule Ferrox do
 
     """
     @spec unquote(name)(operand, keyword) :: Tensor.t()
-    def unquote(name)(tensor, opts \\ []), do: search(unquote(name), unquote(op), tensor, opts)
-  end
-
-  defp search(name, op, tensor, opts) do
-    {mode, given, keep?, tie_break, given_type} = search_options!(opts, name)
-    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, name)
-    Promoted.check_order!(mode, name, tensor)
-
-    type =
-      case given_type || Promotion.facts(mode).index do
-        :bool -> raise ArgumentError, "#{name}: an index is no bool; give a number type"
-        type -> type
-      end
-
-    axis = if given != nil, do: Shape.axis!(shape, given, name)
-    shape = if axis, do: Shape.reduce(shape, [axis], keep?), else: {}
-    data = Native.arg_reduce(op, type, shape, axis, tie_break, native(tensor))
-    %Tensor{data: data, type: type, shape: shape}
-  end
-
-  # What most are, without a search.
-  defp search_options!([], _name), do: {Promotion.in_effect(), nil, false, :low, nil}
-  defp search_options!([axis: axis], _name), do: {Promotion.in_effect(), axis, false, :low, nil}
-
-  defp search_options!(opts, name) do
-    opts = options!(opts, [:axis, :keep_axis, :tie_break, :type, :promotion], name)
-    mode = promotion!(opts, name)
-    tie_break = Keyword.get(opts, :tie_break) || :low
-
-    unless tie_break in [:low, :high] do
-      raise ArgumentError,
-            "#{name}: :tie_break must be :low or :high, got: #{inspect(tie_break)}"
-    end
-
-    keep? = boolean!(opts, :keep_axis, name)
-    {mode, opts[:axis], keep?, tie_break, given_type(opts, mode, name)}
+    def unquote(name)(tensor, opts \\ []),
+      do: Reduce.arg_reduce(unquote(name), unquote(op), tensor, opts)
   end
 
   ## Products
@@ -1273,19 +822,7 @@ defmodule Ferrox do
 
   """
   @spec dot(operand, operand, keyword) :: Tensor.t()
-  def dot(left, right, opts \\ [])
-
-  def dot(left, right, opts) do
-    mode = mode!(opts, :dot)
-    left = Operands.tensor!(left, mode, :dot)
-    right = Operands.tensor!(right, mode, :dot)
-
-    case {tuple_size(left.shape), tuple_size(right.shape)} do
-      {0, _} -> multiply(left, right, opts)
-      {_, 0} -> multiply(left, right, opts)
-      {m, n} -> contract(mode, {left, [m - 1], []}, {right, [Kernel.max(n - 2, 0)], []})
-    end
-  end
+  def dot(left, right, opts \\ []), do: Dot.dot(left, right, opts)
 
   @doc """
   The dot product over the given axes; see `dot/7`.
@@ -1316,39 +853,8 @@ defmodule Ferrox do
 
   """
   @spec dot(operand, [axis], [axis], operand, [axis], [axis], keyword) :: Tensor.t()
-  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ [])
-
-  # The axes that `dot/3` takes.
-  def dot(%Tensor{shape: {_, _}} = left, [1], [], %Tensor{shape: shape} = right, [0], [], opts)
-      when tuple_size(shape) in [1, 2],
-      do: dot(left, right, opts)
-
-  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts) do
-    mode = mode!(opts, :dot)
-    left = Operands.tensor!(left, mode, :dot)
-    right = Operands.tensor!(right, mode, :dot)
-
-    left_axes = Shape.axes!(left.shape, left_axes, :dot)
-    left_batch = Shape.axes!(left.shape, left_batch, :dot)
-    right_axes = Shape.axes!(right.shape, right_axes, :dot)
-    right_batch = Shape.axes!(right.shape, right_batch, :dot)
-    contract(mode, {left, left_axes, left_batch}, {right, right_axes, right_batch})
-  end
-
-  defp contract(mode, {left, axes, batch} = one, {right, right_axes, right_batch} = other) do
-    shape = Shape.dot!(left.shape, axes, batch, right.shape, right_axes, right_batch)
-
-    case mode do
-      :nx ->
-        {left, right, type} = operands!(:dot, left, right)
-        left = {native(left), axes, batch}
-        right = {native(right), right_axes, right_batch}
-        %Tensor{data: Native.dot(type, shape, left, right), type: type, shape: shape}
-
-      mode ->
-        Promoted.dot(mode, shape, one, other)
-    end
-  end
+  def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []),
+    do: Dot.dot_axes({left, left_axes, left_batch}, {right, right_axes, right_batch}, opts)
 
   ## Shapes
 
@@ -1365,34 +871,7 @@ defmodule Ferrox do
 
   """
   @spec reshape(operand, tuple) :: Tensor.t()
-  def reshape(tensor, shape) do
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :reshape)
-    %{tensor | shape: fill_auto(shape, old)}
-  end
-
-  defp fill_auto(shape, old) do
-    dims = if is_tuple(shape), do: Tuple.to_list(shape), else: []
-    size = Native.size(old)
-
-    filled =
-      case Enum.count(dims, &(&1 == :auto)) do
-        1 ->
-          known = Shape.validate!(List.to_tuple(List.delete(dims, :auto)), :reshape)
-          auto = Kernel.max(div(size, Native.size(known)), 1)
-          List.to_tuple(for dim <- dims, do: if(dim == :auto, do: auto, else: dim))
-
-        _ ->
-          shape
-      end
-
-    if Native.size(Shape.validate!(filled, :reshape)) != size do
-      raise ArgumentError,
-            "reshape: a tensor of shape #{inspect(old)} has #{size} elements, which do not fill " <>
-              "shape #{inspect(shape)}"
-    end
-
-    filled
-  end
+  def reshape(tensor, shape), do: Shapes.reshape(tensor, shape)
 
   @doc """
   The axes in another order, by default reversed.
@@ -1408,30 +887,7 @@ defmodule Ferrox do
 
   """
   @spec transpose(operand, keyword) :: Tensor.t()
-  def transpose(tensor, opts \\ [])
-
-  def transpose(%Tensor{shape: {rows, columns}} = tensor, []) do
-    shape = {columns, rows}
-    %{tensor | data: Native.transpose(shape, [1, 0], native(tensor)), shape: shape}
-  end
-
-  def transpose(tensor, opts) do
-    opts = options!(opts, [:axes], :transpose)
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :transpose)
-
-    axes =
-      if opts[:axes],
-        do: Shape.axes!(old, opts[:axes], :transpose),
-        else: Enum.reverse(Shape.all_axes(old))
-
-    if length(axes) != tuple_size(old) do
-      raise ArgumentError,
-            "transpose: :axes must name each axis of shape #{inspect(old)} once, got: #{inspect(axes)}"
-    end
-
-    shape = List.to_tuple(for axis <- axes, do: elem(old, axis))
-    %{tensor | data: Native.transpose(shape, axes, native(tensor)), shape: shape}
-  end
+  def transpose(tensor, opts \\ []), do: Shapes.transpose(tensor, opts)
 
   @doc """
   Repeats a tensor to fill a larger shape. Its axes are aligned at the right, unless
@@ -1450,25 +906,7 @@ defmodule Ferrox do
 
   """
   @spec broadcast(operand, shape, keyword) :: Tensor.t()
-  def broadcast(tensor, shape, opts \\ []) do
-    opts = options!(opts, [:axes], :broadcast)
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :broadcast)
-    shape = Shape.validate!(shape, :broadcast)
-    lead = tuple_size(shape) - tuple_size(old)
-
-    axes =
-      cond do
-        opts[:axes] -> Shape.axes!(shape, opts[:axes], :broadcast)
-        lead >= 0 -> Enum.map(Shape.all_axes(old), &(&1 + lead))
-        true -> []
-      end
-
-    if axes != Enum.sort(axes) do
-      raise ArgumentError, "broadcast: :axes must be in ascending order, got: #{inspect(axes)}"
-    end
-
-    %{tensor | data: Native.broadcast(shape, axes, native(tensor)), shape: shape}
-  end
+  def broadcast(tensor, shape, opts \\ []), do: Shapes.broadcast(tensor, shape, opts)
 
   @doc """
   Removes axes of size one, all of them by default.
@@ -1489,22 +927,7 @@ defmodule Ferrox do
 
   """
   @spec squeeze(operand, keyword) :: Tensor.t()
-  def squeeze(tensor, opts \\ []) do
-    opts = options!(opts, [:axes], :squeeze)
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :squeeze)
-
-    axes =
-      if opts[:axes],
-        do: Shape.axes!(old, opts[:axes], :squeeze),
-        else: Enum.filter(Shape.all_axes(old), &(elem(old, &1) == 1))
-
-    for axis <- axes, elem(old, axis) != 1 do
-      raise ArgumentError,
-            "squeeze: axis #{axis} of shape #{inspect(old)} has size #{elem(old, axis)}, not one"
-    end
-
-    %{tensor | shape: Shape.reduce(old, axes, false)}
-  end
+  def squeeze(tensor, opts \\ []), do: Shapes.squeeze(tensor, opts)
 
   @doc """
   Adds an axis of size one.
@@ -1518,12 +941,7 @@ defmodule Ferrox do
 
   """
   @spec new_axis(operand, axis) :: Tensor.t()
-  def new_axis(tensor, axis) do
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :new_axis)
-    # The axis is one of the result's.
-    axis = old |> Tuple.insert_at(0, 1) |> Shape.axis!(axis, :new_axis)
-    %{tensor | shape: Tuple.insert_at(old, axis, 1)}
-  end
+  def new_axis(tensor, axis), do: Shapes.new_axis(tensor, axis)
 
   @doc """
   A part of a tensor: from each axis as many elements as `lengths` says, from the
@@ -1546,50 +964,8 @@ defmodule Ferrox do
 
   """
   @spec slice(operand, [integer], [pos_integer], keyword) :: Tensor.t()
-  def slice(tensor, starts, lengths, opts \\ []) do
-    opts = options!(opts, [:strides], :slice)
-    %Tensor{shape: old} = tensor = to_tensor(tensor, :slice)
-    rank = tuple_size(old)
-    strides = Keyword.get(opts, :strides, 1)
-    strides = if is_integer(strides), do: List.duplicate(strides, rank), else: strides
-
-    one_an_axis!(:starts, starts, old)
-    one_an_axis!(:lengths, lengths, old)
-    one_an_axis!(:strides, strides, old)
-    {starts, dims} = slice_axes(starts, lengths, strides, 0, old)
-    shape = List.to_tuple(dims)
-    %{tensor | data: Native.slice(shape, starts, lengths, strides, native(tensor)), shape: shape}
-  end
-
-  defp one_an_axis!(_name, list, shape) when length(list) == tuple_size(shape), do: :ok
-
-  defp one_an_axis!(name, list, shape) do
-    raise ArgumentError,
-          "slice: #{name} must have one entry for each axis of shape #{inspect(shape)}, in a list, got: " <>
-            inspect(list)
-  end
-
-  # Where each axis starts within the tensor, and its size in the result.
-  defp slice_axes([], [], [], _axis, _shape), do: {[], []}
-
-  defp slice_axes([start | starts], [length | lengths], [stride | strides], axis, shape) do
-    dim = elem(shape, axis)
-
-    unless is_integer(length) and length > 0 and length <= dim,
-      do: bad_slice!(:length, length, axis, shape)
-
-    unless is_integer(stride) and stride > 0, do: bad_slice!(:stride, stride, axis, shape)
-    unless is_integer(start), do: bad_slice!(:start, start, axis, shape)
-    {starts, dims} = slice_axes(starts, lengths, strides, axis + 1, shape)
-    start = start |> Kernel.max(0) |> Kernel.min(dim - length)
-    {[start | starts], [div(length + stride - 1, stride) | dims]}
-  end
-
-  @spec bad_slice!(atom, term, non_neg_integer, tuple) :: no_return
-  defp bad_slice!(name, value, axis, shape) do
-    raise ArgumentError,
-          "slice: #{name} #{inspect(value)} is out of range for axis #{axis} of shape #{inspect(shape)}"
-  end
+  def slice(tensor, starts, lengths, opts \\ []),
+    do: Shapes.slice(tensor, starts, lengths, opts)
 
   @doc """
   Joins tensors along an axis. The others must have the same sizes.
@@ -1609,7 +985,7 @@ defmodule Ferrox do
 
   """
   @spec concatenate([operand], keyword) :: Tensor.t()
-  def concatenate(tensors, opts \\ []), do: join(:concatenate, tensors, opts)
+  def concatenate(tensors, opts \\ []), do: Shapes.join(:concatenate, tensors, opts)
 
   @doc """
   Joins tensors of one shape along a new axis.
@@ -1628,54 +1004,7 @@ defmodule Ferrox do
 
   """
   @spec stack([operand], keyword) :: Tensor.t()
-  def stack(tensors, opts \\ []), do: join(:stack, tensors, opts)
-
-  defp join(op, [_ | _] = tensors, opts) do
-    opts = options!(opts, [:axis, :promotion], op)
-    mode = promotion!(opts, op)
-    axis = Keyword.get(opts, :axis, 0)
-
-    if List.improper?(tensors) do
-      raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
-    end
-
-    {given, weak} = alike(mode, op, tensors)
-    tensors = if op == :stack, do: Enum.map(given, &new_axis(&1, axis)), else: given
-    [%Tensor{type: type, shape: first} | _] = tensors
-    axis = Shape.axis!(first, axis, op)
-    dim = joined_dim(tensors, axis, put_elem(first, axis, 1), 0)
-
-    unless dim do
-      shapes = Enum.map_join(given, ", ", &inspect(&1.shape))
-      raise ArgumentError, "#{op}: shapes #{shapes} can't be joined along axis #{axis}"
-    end
-
-    shape = put_elem(first, axis, dim)
-    data = Native.concatenate(Operands.storage(type), shape, axis, Enum.map(tensors, &native/1))
-    %Tensor{data: data, type: type, shape: shape, weak: weak}
-  end
-
-  defp join(op, other, _opts) do
-    raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
-  end
-
-  # Those of one type keep it under Nx's rules.
-  defp alike(:nx, op, [%Tensor{type: {_, _} = type} | rest] = tensors),
-    do: if(all_of?(rest, type), do: {tensors, false}, else: Promoted.alike(:nx, op, tensors))
-
-  defp alike(mode, op, tensors), do: Promoted.alike(mode, op, tensors)
-
-  defp all_of?([%Tensor{type: type} | rest], type), do: all_of?(rest, type)
-  defp all_of?(rest, _type), do: rest == []
-
-  # The size of the axis they are joined along; nil where another axis differs from
-  # that of `row`, in which this one has size one.
-  defp joined_dim([], _axis, _row, sum), do: sum
-
-  defp joined_dim([%Tensor{shape: shape} | tensors], axis, row, sum) do
-    if tuple_size(shape) == tuple_size(row) and put_elem(shape, axis, 1) == row,
-      do: joined_dim(tensors, axis, row, sum + elem(shape, axis))
-  end
+  def stack(tensors, opts \\ []), do: Shapes.join(:stack, tensors, opts)
 
   ## Nx
 
@@ -1722,14 +1051,4 @@ defmodule Ferrox do
 
     def to_nx(other), do: not_a_tensor!(other, :to_nx)
   end
-
-  ## What all share
-
-  # Asked first by every operation, so that no options cost nothing.
-  defp mode!([], _op), do: Promotion.in_effect()
-  defp mode!(opts, op), do: Operands.mode!(opts, op)
-
-  # Where the type doesn't matter.
-  defp to_tensor(%Tensor{} = tensor, _op), do: tensor
-  defp to_tensor(number, op), do: Operands.tensor!(number, Promotion.mode([]), op)
 end

@@ -53,9 +53,8 @@ defmodule Ferrox.Native do
     binary: 5,
     unary: 4,
     as_type: 3,
-    reduce: 7,
-    reduce_axes: 5,
-    arg_reduce: 8,
+    reduce: 4,
+    arg_reduce: 5,
     dot: 8,
     matmul: 7,
     window: 5,
@@ -97,6 +96,8 @@ defmodule Ferrox.Native do
         promotion_types: 1,
         promotion_lattice: 1,
         promotion_concrete: 2,
+        promotion_facts: 1,
+        operation: 3,
         supports: 3,
         empty: 0,
         operations: 0
@@ -135,16 +136,19 @@ defmodule Ferrox.Native do
   end
 
   @doc """
-  `binary/5` of operands of one shape, in the type that Nx gives the result, and that type. Two
-  calls would take half as long again for a few elements.
+  The type that Nx gives the result of `binary/5`, and the data. The operands have the shape of the
+  result: `{type, data}`, the data alone for a right one of the left one's type, or a plain number.
   """
-  @spec merged_binary(atom, tuple, {type, binary}, {type, binary}) :: {type, bitstring}
-  def merged_binary(op, shape, left, right) do
-    case call(:binary, [op, :nx, shape, left, right]) do
-      {{_, bits}, _} = typed when bits >= 8 -> typed
-      {{_, _} = type, data} -> {type, data(data, type, shape)}
-      {:error, _} = error -> unwrap!(error)
-    end
+  @spec nx_binary(atom, tuple, {type, binary} | number, {type, binary} | binary | number) ::
+          {type, bitstring}
+  def nx_binary(op, shape, left, right),
+    do: call(:binary, [op, :nx, shape, left, right]) |> typed(left, right, shape)
+
+  @doc "The type that Nx gives the result of `unary/3` of these data, and its data."
+  @spec nx_unary(atom, tuple, type, binary) :: {type, bitstring}
+  def nx_unary(op, shape, type, data) do
+    input = {type, data}
+    call(:unary, [op, :nx, shape, input]) |> typed(input, input, shape)
   end
 
   @spec unary(atom, type, operand) :: bitstring
@@ -157,47 +161,23 @@ defmodule Ferrox.Native do
 
   ## Others
 
+  @doc "The type that Nx gives the result of `reduce/5`, and the data."
+  @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: {type, bitstring}
+  def nx_reduce(op, shape, axes, input) do
+    {type, _, _} = input = whole(input)
+    call(:reduce, [op, :nx, axes, input]) |> typed({type, nil}, nil, shape)
+  end
+
   @doc "`shape` is that of the result, `axes` nil for all axes."
   @spec reduce(atom, type, tuple, [non_neg_integer] | nil, operand) :: bitstring
-  def reduce(op, type, shape, axes, {_, dims, _} = input) do
-    {from, _, data} = input = whole(input)
-
-    case along(dims, axes) do
-      {before, reduced, rest} ->
-        call(:reduce, [op, type, before, reduced, rest, from, data]) |> data(type, shape)
-
-      nil ->
-        call(:reduce_axes, [op, type, shape, axes, input]) |> data(type, shape)
-    end
-  end
+  def reduce(op, type, shape, axes, input),
+    do: call(:reduce, [op, type, axes, whole(input)]) |> data(type, shape)
 
   @doc "`op` is `:reduce_max` or `:reduce_min`, `axis` nil for all axes."
   @spec arg_reduce(atom, type, tuple, non_neg_integer | nil, :low | :high, operand) :: bitstring
-  def arg_reduce(op, type, shape, axis, tie_break, {_, dims, _} = input) do
-    {from, _, data} = whole(input)
-    {before, reduced, rest} = along(dims, axis && [axis])
-    high? = tie_break == :high
-
-    call(:arg_reduce, [op, type, before, reduced, rest, high?, from, data])
-    |> data(type, shape)
+  def arg_reduce(op, type, shape, axis, tie_break, input) do
+    call(:arg_reduce, [op, type, axis, tie_break == :high, whole(input)]) |> data(type, shape)
   end
-
-  # How many elements there are before, along and after the axes; nil where others lie between.
-  defp along(dims, nil), do: {1, size(dims), 1}
-  defp along({a}, [0]), do: {1, a, 1}
-  defp along({a, b}, [0]), do: {1, a, b}
-  defp along({a, b}, [1]), do: {a, b, 1}
-  defp along({a, b, c}, [0]), do: {1, a, b * c}
-  defp along({a, b, c}, [1]), do: {a, b, c}
-  defp along({a, b, c}, [2]), do: {a * b, c, 1}
-
-  defp along(dims, [axis]) do
-    {before, [reduced | rest]} = dims |> Tuple.to_list() |> Enum.split(axis)
-    {Enum.product(before), reduced, Enum.product(rest)}
-  end
-
-  defp along(dims, axes) when length(axes) == tuple_size(dims), do: {1, size(dims), 1}
-  defp along(_dims, _axes), do: nil
 
   @doc "Each side is `{operand, axes to sum over, axes of the batch}`."
   @spec dot(type, tuple, side, side) :: bitstring
@@ -436,6 +416,19 @@ defmodule Ferrox.Native do
   end
 
   defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
+
+  # The type and the data of an answer by Nx's rules, which has the type if it isn't that of the first
+  # operand that has one.
+  defp typed(answer, {type, _}, _right, shape) when is_binary(answer),
+    do: {type, data(answer, type, shape)}
+
+  defp typed(answer, _number, {type, _}, shape) when is_binary(answer),
+    do: {type, data(answer, type, shape)}
+
+  defp typed({{_, _} = type, answer}, _left, _right, shape),
+    do: {type, data(answer, type, shape)}
+
+  defp typed({:error, _} = error, _left, _right, _shape), do: unwrap!(error)
 
   defp all_data([], []), do: []
 

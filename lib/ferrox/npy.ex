@@ -28,7 +28,8 @@ defmodule Ferrox.Npy do
   Files are not trusted: any error in a file raises an `ArgumentError`.
   """
 
-  alias Ferrox.{Native, Operands, Promoted, Promotion, Shape, Tensor, Type}
+  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Ops.Elementwise
 
   @magic "\x93NUMPY"
   @header_keys ["descr", "fortran_order", "shape"]
@@ -92,7 +93,7 @@ defmodule Ferrox.Npy do
 
     # As in NumPy, any byte other than 0 is true, so the bytes are cast and not just reinterpreted.
     if facts.bool && String.ends_with?(descr, "b1"),
-      do: Promoted.cast(tensor, :bool),
+      do: Elementwise.cast(tensor, :bool),
       else: tensor
   end
 

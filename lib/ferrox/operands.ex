@@ -77,33 +77,39 @@ defmodule Ferrox.Operands do
   def native(%Tensor{type: :bool, shape: shape, data: data}), do: {{:u, 8}, shape, data}
   def native(%Tensor{type: type, shape: shape, data: data}), do: {type, shape, data}
 
-  @doc "The tensor, or the one that the number stands for."
+  @doc "The type that the options ask for, as far as the system has types of that size, or nil."
+  @spec type_option(keyword, Promotion.mode(), atom) :: Type.t() | :bool | nil
+  def type_option(opts, mode, op) do
+    if given = opts[:type], do: Results.narrow(mode, type!(given, op))
+  end
+
+  @doc "The tensor, or the one that a number stands for under a system."
   @spec tensor!(term, Promotion.mode(), atom) :: Tensor.t()
   def tensor!(%Tensor{} = tensor, _mode, _op), do: tensor
 
   def tensor!(number, mode, op) when is_number_term(number) do
     facts = Promotion.facts(mode)
-    stored(facts, Results.literal(facts, number), {}, &Numbers.encode([number], &1, op))
+    literal = Results.literal(facts, number)
+    type = Results.concrete(facts, literal)
+    weak = facts.weak and Promotion.weak?(literal)
+    %Tensor{data: Numbers.encode([number], type, op), type: type, shape: {}, weak: weak}
   end
 
   def tensor!(other, _mode, op), do: refuse!(other, op)
 
-  @doc "Raises unless it is a tensor or a number."
-  @spec check!(term, atom) :: :ok
-  def check!(%Tensor{}, _op), do: :ok
-  def check!(number, _op) when is_number_term(number), do: :ok
+  @doc "`tensor!/3` under the system in effect, for operations in which the type doesn't matter."
+  @spec to_tensor(term, atom) :: Tensor.t()
+  def to_tensor(%Tensor{} = tensor, _op), do: tensor
+  def to_tensor(number, op), do: tensor!(number, Promotion.in_effect(), op)
+
+  @doc "The operand, if it is a tensor or a number."
+  @spec check!(term, atom) :: Tensor.t() | Numbers.number_term()
+  def check!(%Tensor{} = tensor, _op), do: tensor
+  def check!(number, _op) when is_number_term(number), do: number
   def check!(other, op), do: refuse!(other, op)
 
   @spec refuse!(term, atom) :: no_return
-  def refuse!(other, op) do
+  defp refuse!(other, op) do
     raise ArgumentError, "#{op}: expected a Ferrox.Tensor or a number, got: #{inspect(other)}"
-  end
-
-  @doc "The tensor of a type that may be weak, of the data that the function gives."
-  @spec stored(map, Promotion.t(), tuple, (Type.t() | :bool -> bitstring)) :: Tensor.t()
-  def stored(facts, node, shape, fun) do
-    type = Results.concrete(facts, node)
-    weak = facts.weak and Promotion.weak?(node)
-    %Tensor{data: fun.(type), type: type, shape: shape, weak: weak}
   end
 end

@@ -224,36 +224,49 @@ defmodule Ferrox.Promotion do
       raise ArgumentError, "expected a list of operands, got: #{inspect(operands)}"
     end
 
-    result_of(mode(opts), operands)
+    mode = mode(opts)
+    result(mode, settle(mode, operands))
   end
 
-  # The type that the operands of an operation promote to. In a system without bool or without weak
-  # types, a tensor of such a type counts as the type that stands for it. The first clause is a
-  # shortcut for tensors of one type.
-  @doc false
-  @spec result_of(mode, list) :: t
-  def result_of(:nx, [%Tensor{type: {_, _} = type} | rest] = operands),
-    do: if(all_of_type?(rest, type), do: type, else: promote_operands(:nx, operands))
+  # The operands as promotion sees them. In a system without bool or without weak types, a tensor of
+  # such a type counts as the type that stands for it.
+  defp settle(mode, operands) do
+    facts = facts(mode)
+    operands |> Scalars.settle(facts) |> Enum.map(&operand_type!(&1, facts))
+  end
 
-  def result_of(mode, operands), do: promote_operands(mode, operands)
+  # What a system computes for an operation on tensors and numbers: `{operation, type, whether the
+  # type is weak, type that operands are computed in}`. The operation is another one where `:add` of
+  # bools is `:logical_or`. The first clause is a shortcut for tensors of one type in operations
+  # whose result has the type of the operands.
+  @doc false
+  @spec operation(mode, atom, list) :: {atom, Type.t() | :bool, boolean, Type.t() | :bool}
+  def operation(:nx, op, [%Tensor{type: {_, _} = type} | rest] = operands)
+      when op in [:dot, :select, :concatenate, :stack] do
+    if all_of_type?(rest, type), do: {op, type, false, type}, else: resolve(:nx, op, operands)
+  end
+
+  def operation(mode, op, operands), do: resolve(mode, op, operands)
 
   defp all_of_type?([], _type), do: true
   defp all_of_type?([%Tensor{type: type} | rest], type), do: all_of_type?(rest, type)
   defp all_of_type?(_operands, _type), do: false
 
-  defp promote_operands(mode, [%Tensor{} = left, %Tensor{} = right] = operands) do
-    case facts(mode) do
-      %{scalars: :types} = facts ->
-        lookup(mode, tensor_type(left, facts), tensor_type(right, facts))
+  defp resolve(mode, op, operands) do
+    operands = settle(mode, operands)
 
-      facts ->
-        result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand_type!(&1, facts)))
+    case Native.operation(mode, op, Enum.map(operands, &to_native/1)) do
+      {:error, {:undefined, type}} ->
+        raise ArgumentError,
+              "#{op} is not defined for #{Names.short(type)} under #{name(mode)}; " <>
+                "cast with Ferrox.as_type/2, or choose another promotion system"
+
+      {:error, reason} ->
+        raise_refused!(reason, mode, operands)
+
+      resolved ->
+        resolved
     end
-  end
-
-  defp promote_operands(mode, operands) do
-    facts = facts(mode)
-    result(mode, operands |> Scalars.settle(facts) |> Enum.map(&operand_type!(&1, facts)))
   end
 
   @doc """

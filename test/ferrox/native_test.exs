@@ -146,16 +146,19 @@ defmodule Ferrox.NativeTest do
           fn -> Native.as_type_normal({:f, 32}, {1}, {{:f}, <<0::32>>}) end,
           fn -> Native.dot_normal({:f, 32}, {}, operand, [-1], [], operand, [0], []) end,
           fn -> Native.dot_normal({:f, 32}, {}, operand, [0], [], 0, [0], []) end,
-          fn -> Native.binary_normal(:add, :nx, {1}, operand, <<0::32>>) end,
+          fn -> Native.binary_normal(:add, :nx, {1}, <<0::32>>, operand) end,
+          fn -> Native.binary_normal(:add, :nx, {1}, 1, 2) end,
+          fn -> Native.unary_normal(:exp, :nx, {1}, <<0::32>>) end,
           fn -> Native.binary_normal(:add, :nx, {1}, {{:f, 33}, <<0::32>>}, operand) end,
           fn -> Native.binary_normal(:add, :nx, {-1}, {{:f, 32}, <<>>}, {{:f, 32}, <<>>}) end,
           fn -> Native.binary_normal(:add, "nx", {1}, operand, operand) end,
-          fn -> Native.reduce_axes_normal(:sum, {:f, 32}, {}, [-1], operand) end,
-          fn -> Native.reduce_normal(:sum, {:f, 32}, 1, -1, 1, {:f, 32}, <<0::32>>) end,
-          fn -> Native.reduce_normal(:sum, {:f, 32}, 1, 1, 1, {:f, 32}, {:f, 32}) end,
-          fn ->
-            Native.arg_reduce_normal(:reduce_max, {:s, 32}, 1, 1, 1, nil, {:f, 32}, <<0::32>>)
-          end
+          fn -> Native.reduce_normal(:sum, {:f, 32}, [-1], operand) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, [0, :axis], operand) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, :all, operand) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, nil, {{:f, 32}, {-1}, <<0::32>>}) end,
+          fn -> Native.reduce_normal(:sum, {:f, 32}, nil, {{:f, 32}, {1}, {:f, 32}}) end,
+          fn -> Native.arg_reduce_normal(:reduce_max, {:s, 32}, nil, nil, operand) end,
+          fn -> Native.arg_reduce_normal(:reduce_max, {:s, 32}, -1, true, operand) end
         ] do
       assert_raise ArgumentError, bad
     end
@@ -185,14 +188,19 @@ defmodule Ferrox.NativeTest do
           {Native.unary_normal(:exp, {:f, 32}, {3}, operand), "differ"},
           {Native.unary_normal(:exp, {:f, 32}, {3}, <<0::64>>), "takes 12 bytes, got 8"},
           {Native.as_type_normal({:f, 64}, {3}, operand), "differ"},
-          {Native.reduce_axes_normal(:sum, {:f, 32}, {2}, [0], operand), "differ in the axes"},
-          {Native.reduce_axes_normal(:sum, {:f, 32}, {}, [1], operand), "axis 1 is out of range"},
-          {Native.reduce_normal(:sum, {:f, 32}, 1, 3, 1, {:f, 32}, <<0::64>>),
+          {Native.unary_normal(:exp, :nx, {3}, {{:f, 32}, <<0::64>>}), "takes 12 bytes, got 8"},
+          {Native.reduce_normal(:sum, {:f, 32}, [1], operand), "axis 1 is out of range"},
+          {Native.reduce_normal(:sum, {:f, 32}, nil, {{:f, 32}, {3}, <<0::64>>}),
            "takes 12 bytes, got 8"},
-          {Native.reduce_normal(:sum, {:s, 32}, 1, 1, 1, {:c, 64}, <<0::64>>), "not defined"},
-          {Native.arg_reduce_normal(:reduce_max, {:s, 32}, 2, 2, 1, false, {:f, 32}, <<0::64>>),
-           "takes 16 bytes, got 8"},
-          {Native.arg_reduce_normal(:reduce_max, {:s, 32}, 1, 0, 1, false, {:f, 32}, <<>>),
+          {Native.reduce_normal(:sum, {:s, 32}, [0], {{:c, 64}, {1}, <<0::64>>}), "not defined"},
+          {Native.arg_reduce_normal(
+             :reduce_max,
+             {:s, 32},
+             1,
+             false,
+             {{:f, 32}, {2, 2}, <<0::64>>}
+           ), "takes 16 bytes, got 8"},
+          {Native.arg_reduce_normal(:reduce_max, {:s, 32}, 0, false, {{:f, 32}, {0}, <<>>}),
            "an empty axis"},
           {Native.transpose_normal({2}, [1], operand), "not a permutation"},
           {Native.transpose_normal({3}, [0], operand), "differ"},

@@ -37,6 +37,7 @@ pub mod math;
 pub mod pad;
 pub mod plan;
 pub mod reduce;
+pub mod result_type;
 pub mod shape;
 pub mod sort;
 pub mod supports;

@@ -73,6 +73,35 @@ pub struct Mode {
     defaults: [DType; 3],
     fit: Fit,
     absent: Absent,
+    rules: Rules,
+    scalars: Scalars,
+}
+
+/// What operations make of the type that their operands have together; `ops::result_type` has the
+/// rules. Those of Ivy's frontends are Ivy's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// Nx.
+    Nx,
+    /// JAX.
+    Jax,
+    /// NumPy.
+    NumPy,
+    /// The array API standard.
+    ArrayApi,
+    /// Ivy.
+    Ivy,
+}
+
+/// What a tensor without axes counts as beside other operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalars {
+    /// Its type, as any tensor.
+    Types,
+    /// Its value.
+    Values,
+    /// Nothing, if there is an array of its kind.
+    Adopt,
 }
 
 /// The order in which more than two operands are combined.
@@ -197,6 +226,13 @@ impl System {
 }
 
 impl Mode {
+    /// The rules of Nx, the default.
+    #[inline]
+    #[must_use]
+    pub const fn nx() -> &'static Self {
+        &nx::NX.modes[0]
+    }
+
     /// Whether the system has the type.
     #[inline]
     #[must_use]
@@ -221,6 +257,42 @@ impl Mode {
     #[must_use]
     pub const fn lattice(&self) -> Option<&'static Lattice> {
         self.lattice
+    }
+
+    /// What operations make of the type of their operands.
+    #[must_use]
+    pub const fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// What a tensor without axes counts as.
+    #[must_use]
+    pub const fn scalars(&self) -> Scalars {
+        self.scalars
+    }
+
+    /// Whether results of weak operands are weak themselves.
+    #[must_use]
+    pub const fn keeps_weak(&self) -> bool {
+        matches!(self.rules, Rules::Jax)
+    }
+
+    /// The type of truth values.
+    #[must_use]
+    pub const fn predicate(&self) -> Node {
+        match self.rules {
+            Rules::Nx => Node::Type(DType::U8),
+            _ => Node::Bool,
+        }
+    }
+
+    /// The type of an index.
+    #[must_use]
+    pub const fn index(&self) -> Node {
+        match self.rules {
+            Rules::Nx | Rules::Jax => Node::Type(self.defaults[0]),
+            _ => Node::Type(DType::S64),
+        }
     }
 
     /// The final type of a result: a weak type becomes the default type of its kind.

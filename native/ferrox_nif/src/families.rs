@@ -7,18 +7,20 @@ use ferrox_core::cost::{self, Cost, Work};
 use ferrox_core::exec::convert;
 use ferrox_core::exec::elementwise::{Plan, Source};
 use ferrox_core::exec::threads::parallel;
+use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
-use ferrox_core::ops::reduce::{Along, ReduceOp, TieBreak};
+use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
+use ferrox_core::ops::result_type::{Operation, Resolved};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{SlidingWindows, WindowOp};
 use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast, window_elements};
-use ferrox_core::promotion::SYSTEMS;
-use ferrox_core::{DType, Error, Output, Tensor, layout};
+use ferrox_core::promotion::{Mode, Node};
+use ferrox_core::{DType, Error, Output, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 pub use self::indexed::{
@@ -26,8 +28,9 @@ pub use self::indexed::{
 };
 use crate::atom_table::NameTable;
 use crate::entry::{bad_argument, pair};
+use crate::promotion;
 use crate::scheduling::Call;
-use crate::term::{self, Axes, Dims, Elementwise, Operand, Operands, Type, whole_bytes};
+use crate::term::{self, Axes, Dims, Elementwise, Operand, Operands, Type};
 
 /// Runs when the VM loads the library; `threads` is zero for one a core.
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
@@ -74,6 +77,26 @@ pub fn operations(env: Env<'_>) -> NifResult<Vec<Vec<Atom>>> {
     Ok(vec![atoms(env, &BINARY)?, atoms(env, &UNARY)?, atoms(env, &REDUCE)?, atoms(env, &CUMULATIVE)?])
 }
 
+/// The operation with a name, as far as the type of its result is concerned.
+pub fn operation(name: Term<'_>) -> NifResult<Operation> {
+    let operations = [
+        BINARY.decode(name).map(Operation::Binary),
+        UNARY.decode(name).map(Operation::Unary),
+        REDUCE.decode(name).map(Operation::Reduce),
+    ];
+    if let Some(operation) = operations.into_iter().find_map(Result::ok) {
+        return Ok(operation);
+    }
+    match name.atom_to_string()?.as_str() {
+        "mean" => Ok(Operation::Mean),
+        "argmax" | "argmin" => Ok(Operation::ArgReduce),
+        "dot" => Ok(Operation::Dot),
+        "clip" => Ok(Operation::Clip),
+        "select" | "concatenate" | "stack" => Ok(Operation::Join),
+        _ => Err(bad_argument()),
+    }
+}
+
 /// The number of elements of a shape.
 #[inline]
 fn size(shape: &[usize]) -> usize {
@@ -86,11 +109,11 @@ fn work(shape: &[usize], cost: Cost) -> Work {
     cost::work(size(shape), cost)
 }
 
-/// The type of a result: given, or to be found by Nx's promotion of the operands' types.
+/// The type of a result: given, or the one that Nx's rules give for the operands.
 #[derive(Clone, Copy)]
 pub enum ResultType {
     Given(DType),
-    Merged,
+    Nx,
 }
 
 impl<'a> Decoder<'a> for ResultType {
@@ -98,35 +121,41 @@ impl<'a> Decoder<'a> for ResultType {
     fn decode(term: Term<'a>) -> NifResult<Self> {
         match term::dtype(term) {
             Some(dtype) => Ok(ResultType::Given(dtype)),
-            None if term.is_atom() => Ok(ResultType::Merged),
+            None if term.is_atom() => Ok(ResultType::Nx),
             None => Err(bad_argument()),
         }
     }
 }
 
 impl ResultType {
+    #[inline(always)]
     fn given(self) -> Option<DType> {
         match self {
             ResultType::Given(dtype) => Some(dtype),
-            ResultType::Merged => None,
+            ResultType::Nx => None,
         }
     }
 
-    /// The type for operands of some types.
+    /// The type for operands that have a type together, if Nx defines the operation for it.
     #[inline(always)]
-    fn of(self, op: BinaryOp, left: DType, right: DType) -> Option<DType> {
+    fn of(self, operation: Operation, merged: DType) -> NifResult<DType> {
         match self {
-            ResultType::Given(dtype) => Some(dtype),
-            // The default system is Nx's.
-            ResultType::Merged => SYSTEMS[0].merge(left, right).ok().map(|merged| op.result(merged)),
+            ResultType::Given(dtype) => Ok(dtype),
+            ResultType::Nx => match operation.of(Mode::nx(), merged.into()) {
+                Some(Resolved { result: Node::Type(dtype), .. }) => Ok(dtype),
+                _ => Err(bad_argument()),
+            },
         }
     }
 
-    /// What is answered: the data, and where the type was to be found `{type, data}`.
+    /// What is answered: the data, in `{type, data}` if the type was to be found and isn't that of the
+    /// first operand.
     #[inline(always)]
-    fn answer(self, dtype: DType, data: Term<'_>) -> Term<'_> {
+    fn answer(self, dtype: DType, first: DType, data: Term<'_>) -> Term<'_> {
         match self {
-            ResultType::Merged if data.is_binary() => pair(Type(dtype).encode(data.get_env()), data),
+            ResultType::Nx if dtype != first && data.is_binary() => {
+                pair(Type(dtype).encode(data.get_env()), data)
+            }
             _ => data,
         }
     }
@@ -144,72 +173,134 @@ pub fn binary<'a>(
     left: Term<'a>,
     right: Term<'a>,
 ) -> NifResult<Term<'a>> {
+    let (op, mut number) = (op.0, [0; 8]);
     if let Some((rank, size)) = term::rank_and_size(shape)
-        && let Some(left) = term::source(left, result.given(), rank, size)
-        && let Some(right) = term::source(right, result.given(), rank, size)
-        && let Some(dtype) = result.of(op.0, left.0, right.0)
-        && !dtype.is_packed()
+        && let Some(([merged, first], operands)) = sources(result, left, right, (rank, size), &mut number)
     {
-        let op = op.0;
-        let plan = match ops::binary::plan(op, dtype, [left.0, right.0]) {
-            Ok(plan) => plan,
-            Err(error) => return Ok(call.error(&error)),
-        };
-        let data = call.elements(cost::work(size, plan.cost), op.name(), dtype, size, |out| {
-            ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
-        });
-        return Ok(result.answer(dtype, data));
+        let dtypes = operands.map(|(dtype, _)| dtype);
+        let dtype = result.of(Operation::Binary(op), merged)?;
+        if !dtype.is_packed() {
+            let plan = match ops::binary::plan(op, dtype, dtypes) {
+                Ok(plan) => plan,
+                Err(error) => return Ok(call.error(&error)),
+            };
+            let data = call.elements(cost::work(size, plan.cost), op.name(), dtype, size, |out| {
+                ops::binary::run(op, plan, (dtype, &[size]), out, operands)
+            });
+            return Ok(result.answer(dtype, first, data));
+        }
     }
     binary_of_tensors(call, op, result, shape, left, right)
+}
+
+/// A source and its type.
+type TypedSource<'a> = (DType, Source<'a>);
+
+/// Two operands as sources; and, for Nx's rules, the type that they have together and that of the first
+/// operand that has one. A right operand without a type then has the left one's, and one of both may be a
+/// number, whose value is written to `number`.
+#[inline(always)]
+fn sources<'a: 's, 's>(
+    result: ResultType,
+    left: Term<'a>,
+    right: Term<'a>,
+    (rank, size): (usize, usize),
+    number: &'s mut [u8; 8],
+) -> Option<([DType; 2], [TypedSource<'s>; 2])> {
+    let given = result.given();
+    let left_source = term::source(left, given, rank, size);
+    let left_dtype = given.or(left_source.map(|(dtype, _)| dtype));
+    match (left_source, term::source(right, left_dtype, rank, size)) {
+        (Some(left), Some(right)) if given.is_some() || left.0 == right.0 => {
+            Some(([left.0; 2], [left, right]))
+        }
+        (Some(left), Some(right)) => match Mode::nx().merge(left.0.into(), right.0.into()) {
+            Ok(Node::Type(merged)) => Some(([merged, left.0], [left, right])),
+            _ => None,
+        },
+        (Some(left), None) => {
+            let (merged, right) = promotion::nx_number(left.0, right, number)?;
+            Some(([merged, left.0], [left, right]))
+        }
+        (None, Some(right)) => {
+            let (merged, left) = promotion::nx_number(right.0, left, number)?;
+            Some(([merged, right.0], [left, right]))
+        }
+        (None, None) => None,
+    }
 }
 
 #[inline(never)]
 fn binary_of_tensors<'a>(
     call: Call<'a>,
-    op: Binary,
+    op: BinaryOp,
     result: ResultType,
     shape: Term<'a>,
     left: Term<'a>,
     right: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let (op, name) = (op.0, op.0.name());
-    let Dims(shape) = shape.decode()?;
+    let (name, Dims(shape)) = (op.name(), shape.decode()?);
+    let ResultType::Given(dtype) = result else {
+        return malformed(call, name, &shape, [left, right]);
+    };
     let (left, right): (Elementwise<'_>, Elementwise<'_>) = (left.decode()?, right.decode()?);
-    let own = |operand: &Elementwise<'_>| operand.own_dtype().or(result.given()).ok_or_else(bad_argument);
-    let dtypes = [own(&left)?, own(&right)?];
-    let dtype = result.of(op, dtypes[0], dtypes[1]).ok_or_else(bad_argument)?;
-    let plan = match ops::binary::plan(op, dtype, dtypes) {
+    let plan = match ops::binary::plan(op, dtype, [left.dtype(dtype), right.dtype(dtype)]) {
         Ok(plan) => plan,
         Err(error) => return Ok(call.error(&error)),
     };
-    let data = call.tensor(work(&shape, plan.cost), name, dtype, &shape, |out| {
+    Ok(call.tensor(work(&shape, plan.cost), name, dtype, &shape, |out| {
         let (left, right) = (left.tensor(name, dtype, &shape)?, right.tensor(name, dtype, &shape)?);
         ops::binary::binary(op, out, &left, &right)
-    });
-    Ok(result.answer(dtype, data))
+    }))
+}
+
+/// The error of operands for Nx's rules whose data don't fit the shape: all others have sources.
+#[cold]
+fn malformed<'a, const N: usize>(
+    call: Call<'a>,
+    op: &'static str,
+    shape: &[usize],
+    operands: [Term<'a>; N],
+) -> NifResult<Term<'a>> {
+    for operand in operands.into_iter().filter_map(|term| term.decode::<Elementwise<'_>>().ok()) {
+        if let Some(dtype) = operand.own_dtype()
+            && let Err(error) = operand.tensor(op, dtype, shape)
+        {
+            return Ok(call.error(&error));
+        }
+    }
+    Err(bad_argument())
 }
 
 #[inline(always)]
 pub fn unary<'a>(
     call: Call<'a>,
     op: Unary,
-    dtype: Type,
+    result: ResultType,
     shape: Term<'a>,
     input: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let (op, name, dtype) = (op.0, op.0.name(), dtype.0);
+    let (op, name) = (op.0, op.0.name());
     if let Some((rank, size)) = term::rank_and_size(shape)
-        && let Some((from, input @ Source::Dense { .. })) = term::source(input, Some(dtype), rank, size)
-        && !dtype.is_packed()
+        && let Some((from, input @ Source::Dense { .. })) = term::source(input, result.given(), rank, size)
     {
-        return Ok(match ops::unary::plan(op, dtype, from) {
-            Ok(plan) => call.elements(cost::work(size, plan.cost), name, dtype, size, |out| {
+        let dtype = result.of(Operation::Unary(op), from)?;
+        if !dtype.is_packed() {
+            let plan = match ops::unary::plan(op, dtype, from) {
+                Ok(plan) => plan,
+                Err(error) => return Ok(call.error(&error)),
+            };
+            let data = call.elements(cost::work(size, plan.cost), name, dtype, size, |out| {
                 ops::unary::run(op, plan, (dtype, &[size]), out, (from, input))
-            }),
-            Err(error) => call.error(&error),
-        });
+            });
+            return Ok(result.answer(dtype, from, data));
+        }
     }
-    let (Dims(shape), input): (Dims, Elementwise<'_>) = (shape.decode()?, input.decode()?);
+    let Dims(shape) = shape.decode()?;
+    let ResultType::Given(dtype) = result else {
+        return malformed(call, name, &shape, [input]);
+    };
+    let input: Elementwise<'_> = input.decode()?;
     let cost = ops::unary::plan(op, dtype, input.dtype(dtype)).map_or(0, |plan| plan.cost);
     Ok(call.tensor(work(&shape, cost), name, dtype, &shape, |out| {
         ops::unary::unary(op, out, &input.tensor(name, dtype, &shape)?)
@@ -278,76 +369,70 @@ pub fn clip<'a>(
     ternary(call, "clip", dtype.0, &shape.0, [input, min, max], plan)
 }
 
-/// Reduces the middle axis of `[before, reduced, after]` elements, which most reductions are: shapes
-/// and axes take longer to decode than few elements to reduce.
+/// A reduction of the axes in a list, or of all for `nil`. Most are of adjacent axes: few elements are
+/// reduced sooner than their shape becomes a tensor's.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // each is quicker to decode than what has several
 pub fn reduce<'a>(
     call: Call<'a>,
     op: Reduce,
-    dtype: Type,
-    before: usize,
-    reduced: usize,
-    after: usize,
-    from: Type,
-    data: Term<'a>,
+    result: ResultType,
+    axes: Term<'a>,
+    input: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let (op, dtype, from, data) = (op.0, dtype.0, from.0, whole_bytes(data)?);
-    let shape = [before, reduced, after];
-    let work = work(&shape, ops::reduce::cost(from));
-    if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
-        let along = Along { before, reduced, after };
-        return Ok(call.elements(work, op.name(), dtype, before * after, |out| {
-            ops::reduce::reduce_dense(op, (from, data), along, dtype, out)
-        }));
-    }
-    Ok(call.tensor(work, op.name(), dtype, &[before, after], |out| {
-        ops::reduce::reduce(op, out, &Tensor::new(op.name(), from, &shape, data)?, &[1])
-    }))
+    let (op, name) = (op.0, op.0.name());
+    let (from, along, data) = term::reduction(input, axes)?;
+    let dtype = result.of(Operation::Reduce(op), from)?;
+    let cost = ops::reduce::cost(from);
+    let data = match along {
+        Some(along) if !dtype.is_packed() => {
+            call.elements(cost::work(along.size(), cost), name, dtype, along.results(), |out| {
+                ops::reduce::reduce_dense(op, (from, data), along, dtype, out)
+            })
+        }
+        _ => {
+            let (input, axes): (Operand<'_>, Option<Axes>) = (input.decode()?, axes.decode()?);
+            let axes = axes.map_or_else(|| (0..input.shape().len()).collect(), Axes::into_inner);
+            let kept = (0..input.shape().len()).filter(|axis| !axes.contains(axis));
+            let shape: Shape = kept.map(|axis| input.shape()[axis]).collect();
+            call.tensor(work(input.shape(), cost), name, dtype, &shape, |out| {
+                ops::reduce::reduce(op, out, &input.tensor(name)?, &axes)
+            })
+        }
+    };
+    Ok(result.answer(dtype, from, data))
 }
 
-pub fn reduce_axes<'a>(
-    call: Call<'a>,
-    op: Reduce,
-    dtype: Type,
-    shape: Dims,
-    axes: Axes,
-    input: Operand<'a>,
-) -> Term<'a> {
-    let name = op.0.name();
-    let work = work(input.shape(), ops::reduce::cost(input.dtype()));
-    call.tensor(work, name, dtype.0, &shape.0, |out| {
-        ops::reduce::reduce(op.0, out, &input.tensor(name)?, &axes)
-    })
-}
-
-/// As `reduce`; an axis, or all of them, is always in the middle.
+/// The search for an extreme element along an axis, or among all for `nil`.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)] // as above
 pub fn arg_reduce<'a>(
     call: Call<'a>,
     op: Reduce,
     dtype: Type,
-    before: usize,
-    reduced: usize,
-    after: usize,
+    axis: Term<'a>,
     high: bool,
-    from: Type,
-    data: Term<'a>,
+    input: Term<'a>,
 ) -> NifResult<Term<'a>> {
-    let (op, dtype, from, data) = (op.0, dtype.0, from.0, whole_bytes(data)?);
+    let (op, dtype) = (op.0, dtype.0);
+    let name = ops::reduce::arg_name(op);
     let tie_break = if high { TieBreak::High } else { TieBreak::Low };
-    let (name, shape) = (ops::reduce::arg_name(op), [before, reduced, after]);
-    let work = ops::reduce::arg_work(from, size(&shape), size(&[before, after]));
-    if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
-        let along = Along { before, reduced, after };
-        return Ok(call.elements(work, name, dtype, before * after, |out| {
+    let (from, along, data) = term::reduction(input, axis)?;
+    if let Some(along) = along
+        && !dtype.is_packed()
+    {
+        let work = ops::reduce::arg_work(from, along.size(), along.results());
+        return Ok(call.elements(work, name, dtype, along.results(), |out| {
             ops::reduce::arg_reduce_dense(op, (from, data), along, tie_break, dtype, out)
         }));
     }
-    Ok(call.tensor(work, name, dtype, &[before, after], |out| {
-        let input = Tensor::new(name, from, &shape, data)?;
-        ops::reduce::arg_reduce(op, out, &input, Some(1), tie_break)
+    let (input, axis): (Operand<'_>, Option<usize>) = (input.decode()?, axis.decode()?);
+    let mut shape = Shape::from_slice(input.shape());
+    match axis {
+        Some(axis) if axis < shape.len() => shape[axis] = 1,
+        _ => shape.fill(1),
+    }
+    let work = ops::reduce::arg_work(from, input.size(), size(&shape));
+    Ok(call.tensor(work, name, dtype, &shape, |out| {
+        ops::reduce::arg_reduce(op, out, &input.tensor(name)?, axis, tie_break)
     }))
 }
 

@@ -29,11 +29,10 @@ macro_rules! nifs {
 
 nifs! { families:
     fn binary, binary_normal, binary_dirty(op: Binary, result: ResultType, shape: Term<'_>, left: Term<'_>, right: Term<'_>);
-    fn unary, unary_normal, unary_dirty(op: Unary, dtype: Type, shape: Term<'_>, input: Term<'_>);
+    fn unary, unary_normal, unary_dirty(op: Unary, result: ResultType, shape: Term<'_>, input: Term<'_>);
     fn as_type, as_type_normal, as_type_dirty(dtype: Type, shape: Term<'_>, input: Term<'_>);
-    fn reduce, reduce_normal, reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, from: Type, data: Term<'_>);
-    fn reduce_axes, reduce_axes_normal, reduce_axes_dirty(op: Reduce, dtype: Type, shape: Dims, axes: Axes, input: Operand<'_>);
-    fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, before: usize, reduced: usize, after: usize, high: bool, from: Type, data: Term<'_>);
+    fn reduce, reduce_normal, reduce_dirty(op: Reduce, result: ResultType, axes: Term<'_>, input: Term<'_>);
+    fn arg_reduce, arg_reduce_normal, arg_reduce_dirty(op: Reduce, dtype: Type, axis: Term<'_>, high: bool, input: Term<'_>);
     fn dot, dot_normal, dot_dirty(dtype: Type, shape: Dims, left: Operand<'_>, left_contract: Axes, left_batch: Axes, right: Operand<'_>, right_contract: Axes, right_batch: Axes);
     fn matmul, matmul_normal, matmul_dirty(dtype: Type, batches: usize, m: usize, k: usize, n: usize, left: Term<'_>, right: Term<'_>);
     fn window, window_normal, window_dirty(op: Window, dtype: Type, shape: Dims, over: Over, input: Operand<'_>);

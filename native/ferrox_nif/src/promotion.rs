@@ -6,17 +6,21 @@
 
 use std::sync::OnceLock;
 
-use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS};
+use ferrox_core::DType;
+use ferrox_core::exec::elementwise::Source;
+use ferrox_core::ops::result_type::{Operation, Undefined};
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, Scalars};
 use rustler::types::tuple::get_tuple;
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
 
 use crate::entry::nif;
+use crate::families;
 use crate::term::Type;
 
 mod atoms {
     rustler::atoms! {
         error, mode, left, right, operand, empty, unknown, pair, alone, range, absent, array,
-        bool, int, float, complex, nil, yes = "true", no = "false"
+        bool, int, float, complex, nil, undefined, types, values, adopt, yes = "true", no = "false"
     }
 }
 
@@ -113,6 +117,42 @@ fn number(term: Term) -> Option<Number> {
     }
 }
 
+/// The type that Nx gives an operand of type `dtype` with a plain number, and the number as an
+/// operand: in a type that keeps its value, or as an f32 if it is a float and the result has less than
+/// 64 bits, as in Nx. Its element is written to `element`. Returns `None` for other terms than numbers
+/// of 64 bits.
+#[inline(always)]
+pub fn nx_number<'a>(
+    dtype: DType,
+    term: Term<'_>,
+    element: &'a mut [u8; 8],
+) -> Option<(DType, (DType, Source<'a>))> {
+    let number = number(term)?;
+    let Ok(Node::Type(merged)) = Mode::nx().merge_number(dtype.into(), number) else { return None };
+    let (dtype, bytes) = match number {
+        Number::Complex(..) => return None,
+        Number::Float(x) if merged.bits() >= 64 || x.abs() >= MAX_ROUNDED => (DType::F64, x.to_ne_bytes()),
+        Number::Float(x) => (DType::F32, first_four((x as f32).to_ne_bytes())),
+        Number::Integer(n) if merged == DType::F32 && n.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS => {
+            (DType::F32, first_four((n as f32).to_ne_bytes()))
+        }
+        Number::Integer(n) => match (i32::try_from(n), i64::try_from(n)) {
+            (Ok(n), _) if merged == DType::S32 => (DType::S32, first_four(n.to_ne_bytes())),
+            (_, Ok(n)) => (DType::S64, n.to_ne_bytes()),
+            _ => (DType::U64, u64::try_from(n).ok()?.to_ne_bytes()),
+        },
+    };
+    *element = bytes;
+    Some((merged, (dtype, Source::Scalar(&element[..dtype.width()]))))
+}
+
+/// Floats from this magnitude on stay f64 beside narrower types, so that they don't become infinite.
+const MAX_ROUNDED: f64 = 3.4e38;
+
+fn first_four([a, b, c, d]: [u8; 4]) -> [u8; 8] {
+    [a, b, c, d, 0, 0, 0, 0]
+}
+
 /// All systems with their options, as `[{system, [{flag, key, off, on}]}]`. The options are in the
 /// order of their bits.
 #[rustler::nif]
@@ -168,11 +208,27 @@ fn promotion_concrete<'a>(env: Env<'a>, mode: Term<'a>, node: Term<'a>) -> Term<
     }
 }
 
+/// Properties of a system: `{what tensors without axes count as, whether results may be weak, the
+/// type of truth values, the type of indices}`.
+#[rustler::nif]
+fn promotion_facts<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
+    let Some(mode) = find_mode(env, mode) else { return argument_error(env, atoms::mode()) };
+    let scalars = match mode.scalars() {
+        Scalars::Types => atoms::types(),
+        Scalars::Values => atoms::values(),
+        Scalars::Adopt => atoms::adopt(),
+    };
+    (scalars, mode.keeps_weak(), NodeTerm(mode.predicate()), NodeTerm(mode.index())).encode(env)
+}
+
 nif!(merge, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| merge(env, mode, left, right));
 nif!(merge_number, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| {
     merge_number(env, mode, left, right)
 });
 nif!(result_type, Normal, |env, mode: Term<'_>, operands: Term<'_>| result_type(env, mode, operands));
+nif!(operation, Normal, |env, mode: Term<'_>, op: Term<'_>, operands: Term<'_>| {
+    operation(env, mode, op, operands)
+});
 
 /// The result type of two types, or `{:error, reason}`. The reason is `:mode`, `:left` or `:right`
 /// for an invalid argument, or the system's refusal.
@@ -215,14 +271,51 @@ fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a
 /// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. Returns the same errors as
 /// `merge`.
 fn result_type<'a>(env: Env<'a>, mode: Term<'a>, operands: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
+    match mode_and_operands(env, mode, operands) {
+        Ok((mode, operands)) => encode_result(env, mode.result_type(operands)),
+        Err(argument) => argument_error(env, argument),
+    }
+}
+
+/// What a system computes for an operation, as `{operation, type of the result, whether it is weak,
+/// type of the operand}`. Returns the same errors as `result_type`, and `{:error, {:undefined, type}}`
+/// if the system does not define the operation for the type that the operands have together.
+fn operation<'a>(env: Env<'a>, mode: Term<'a>, op: Term<'a>, operands: Term<'a>) -> NifResult<Term<'a>> {
+    let asked = families::operation(op)?;
+    let (mode, operands) = match mode_and_operands(env, mode, operands) {
+        Ok(decoded) => decoded,
+        Err(argument) => return Ok(argument_error(env, argument)),
     };
+    let resolved = match asked.resolve(mode, operands) {
+        Ok(resolved) => resolved,
+        Err(Undefined::Operands(refusal)) => return Ok(encode_result(env, Err(refusal))),
+        Err(Undefined::Type(node)) => {
+            return Ok((atoms::error(), (atoms::undefined(), NodeTerm(node))).encode(env));
+        }
+    };
+    let computed = match resolved.operation {
+        same if same == asked => op,
+        Operation::Binary(op) => Atom::from_str(env, op.name())?.to_term(env),
+        Operation::Unary(op) => Atom::from_str(env, op.name())?.to_term(env),
+        _ => op,
+    };
+    let concrete = |node| NodeTerm(mode.concrete(node));
+    let weak = mode.keeps_weak() && resolved.result.is_weak();
+    Ok((computed, concrete(resolved.result), weak, concrete(resolved.operand)).encode(env))
+}
+
+/// Decodes a mode and a list of operands. Returns the name of the argument that is invalid.
+fn mode_and_operands<'a>(
+    env: Env<'a>,
+    mode: Term<'a>,
+    operands: Term<'a>,
+) -> Result<(&'static Mode, impl Iterator<Item = PromotionOperand> + Clone), Atom> {
+    let mode = find_mode(env, mode).ok_or_else(atoms::mode)?;
     let operands = ListElements(operands);
     if operands.clone().any(|term| operand(mode, term).is_none()) {
-        return argument_error(env, atoms::operand());
+        return Err(atoms::operand());
     }
-    encode_result(env, mode.result_type(operands.filter_map(|term| operand(mode, term))))
+    Ok((mode, operands.filter_map(|term| operand(mode, term))))
 }
 
 /// The elements of a list, which can be gone through several times.

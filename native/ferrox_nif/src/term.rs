@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use ferrox_core::exec::elementwise::Source;
 use ferrox_core::layout::{self, Shape};
+use ferrox_core::ops::reduce::Along;
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
@@ -11,7 +12,7 @@ use crate::atom_table::AtomTable;
 use crate::entry::{Tuple, bad_argument, bytes, natural};
 
 mod atoms {
-    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn }
+    rustler::atoms! { u, s, f, bf, c, f8_e4m3fn, nil }
 }
 
 /// A type as Nx writes it: `{:f, 32}`.
@@ -128,6 +129,12 @@ impl<'a> Decoder<'a> for Axes {
             return Ok(Axes(two(a, b)?));
         }
         term.decode::<ListIterator<'a>>()?.map(size).collect::<NifResult<_>>().map(Axes)
+    }
+}
+
+impl Axes {
+    pub fn into_inner(self) -> Shape {
+        self.0
     }
 }
 
@@ -279,4 +286,54 @@ pub fn source<'a>(
     }
     let dtype = self::dtype(dtype)?;
     Some((dtype, Source::Scalar(dense(dtype, 1, bytes(data)?)?)))
+}
+
+/// The type and the data of `{type, shape, data}`, and its elements around the axes to reduce if these
+/// are adjacent and ascending and the elements are in whole bytes. The axes are a list, one axis, or
+/// `nil` for all.
+#[inline(always)]
+pub fn reduction<'a>(input: Term<'a>, axes: Term<'a>) -> NifResult<(DType, Option<Along>, &'a [u8])> {
+    let [dtype, shape, data] = Tuple::of(input).and_then(Tuple::array).ok_or_else(bad_argument)?;
+    let (Type(dtype), data) = (dtype.decode()?, whole_bytes(data)?);
+    let along = along(shape, axes).filter(|along| dense(dtype, along.size(), data).is_some());
+    Ok((dtype, along, data))
+}
+
+#[inline(always)]
+fn along(shape: Term<'_>, axes: Term<'_>) -> Option<Along> {
+    let dims = Tuple::of(shape)?.terms();
+    let all = axes.is_atom();
+    if all && axes.as_c_arg() != atoms::nil().as_c_arg() {
+        return None;
+    }
+    let (mut next, mut rest) = if all { (None, None) } else { next_axis(axes)? };
+    let mut along = Along { before: 1, reduced: 1, after: 1 };
+    let mut started = false;
+    for (axis, dim) in dims.enumerate() {
+        let sizes = if all || next == Some(axis) {
+            if along.after != 1 {
+                return None;
+            }
+            started = true;
+            (next, rest) = rest.map_or(Some((None, None)), next_axis)?;
+            &mut along.reduced
+        } else if started {
+            &mut along.after
+        } else {
+            &mut along.before
+        };
+        *sizes = sizes.checked_mul(natural(dim)?)?;
+    }
+    let results = along.before.checked_mul(along.after)?;
+    (next.is_none() && results.checked_mul(along.reduced).is_some()).then_some(along)
+}
+
+/// The first axis of a list, or the only one, and the list of the others. Returns `None` for what is no
+/// axis.
+#[inline(always)]
+fn next_axis<'a>(axes: Term<'a>) -> Option<(Option<usize>, Option<Term<'a>>)> {
+    if let Ok((axis, rest)) = axes.list_get_cell() {
+        return Some((Some(natural(axis)?), Some(rest)));
+    }
+    if axes.is_empty_list() { Some((None, None)) } else { Some((Some(natural(axes)?), None)) }
 }

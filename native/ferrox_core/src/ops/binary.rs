@@ -70,23 +70,6 @@ impl BinaryOp {
                 | LogicalXor
         )
     }
-
-    /// The type of the result in Nx, of operands whose types merge to one.
-    ///
-    /// ```
-    /// use ferrox_core::{DType::{F32, S64, U8}, ops::binary::BinaryOp};
-    /// assert_eq!(BinaryOp::Add.result(S64), S64);
-    /// assert_eq!(BinaryOp::Divide.result(S64), F32);
-    /// assert_eq!(BinaryOp::Less.result(S64), U8);
-    /// ```
-    #[must_use]
-    pub fn result(self, merged: DType) -> DType {
-        match self {
-            BinaryOp::Divide | BinaryOp::Atan2 if merged.is_integer() => DType::F32,
-            op if op.is_predicate() => DType::U8,
-            _ => merged,
-        }
-    }
 }
 
 /// Applies `op` to every pair of elements. The shapes must broadcast to that

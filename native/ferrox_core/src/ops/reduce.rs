@@ -115,9 +115,17 @@ impl Along {
         [self.before, self.reduced, self.after]
     }
 
+    /// The number of elements.
+    #[inline]
+    #[must_use]
+    pub fn size(self) -> usize {
+        self.before * self.reduced * self.after
+    }
+
     /// The number of results.
     #[inline]
-    fn results(self) -> usize {
+    #[must_use]
+    pub fn results(self) -> usize {
         self.before * self.after
     }
 }

@@ -2,7 +2,7 @@
 //! `u64` with signed types: a library may define them, or refuse.
 
 use super::table::{Table, grid};
-use super::{Absent, Fit, FoldOrder, Mode, System};
+use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, System};
 use crate::DType::{C128, F64, S64};
 
 const ARRAY_API_TABLE: Table = grid(
@@ -39,5 +39,7 @@ pub(super) const ARRAY_API: System = System {
         defaults: [S64, F64, C128],
         fit: Fit::Result,
         absent: Absent::Refused,
+        rules: Rules::ArrayApi,
+        scalars: Scalars::Types,
     }],
 };

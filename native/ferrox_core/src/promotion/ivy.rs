@@ -23,7 +23,7 @@ pub(super) use self::torch::IVY_TORCH;
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};
-use super::{Absent, Fit, FoldOrder, Mode, Switch, System};
+use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, Switch, System};
 use crate::DType::{self, C64, C128, F32, F64, S32, S64, U64};
 use crate::Kind;
 
@@ -106,6 +106,8 @@ const fn mode(table: Table) -> Mode {
         defaults: IVY_DEFAULTS,
         fit: Fit::Result,
         absent: Absent::Nothing,
+        rules: Rules::Ivy,
+        scalars: Scalars::Types,
     }
 }
 
@@ -157,7 +159,7 @@ const fn frontend(name: &'static str, modes: &'static [Mode]) -> System {
     System { name, options: &[], modes }
 }
 
-const fn frontend_mode(mut table: Table) -> Mode {
+const fn frontend_mode(mut table: Table, scalars: Scalars) -> Mode {
     let weak = [(Node::Int, S32), (Node::Float, F32), (Node::Complex, C64)];
     let mut i = 0;
     while i < Node::ALL.len() {
@@ -193,6 +195,8 @@ const fn frontend_mode(mut table: Table) -> Mode {
         defaults: IVY_DEFAULTS,
         fit: Fit::Result,
         absent: Absent::Nothing,
+        rules: Rules::Ivy,
+        scalars,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::node::Node;
 use super::table::{EMPTY_TABLE, Lattice, Table};
-use super::{Absent, Fit, FoldOrder, Mode, Switch, System};
+use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, Switch, System};
 use crate::DType::{self, BF16, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 use Node::{Bool, Complex, Float, Int, Type};
@@ -140,6 +140,8 @@ const fn mode(lattice: &'static Lattice, table: Table, defaults: [DType; 3]) -> 
         defaults,
         fit: Fit::Default,
         absent: Absent::Float,
+        rules: Rules::Jax,
+        scalars: Scalars::Types,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::node::{Node, Number};
 use super::table::{Table, grid};
-use super::{Absent, Fit, FoldOrder, Mode, SmallestType, Switch, System};
+use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, SmallestType, Switch, System};
 use crate::DType::{self, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 const NEP50: Table = grid(
@@ -70,6 +70,8 @@ pub(super) const NUMPY: System = System {
             defaults: NUMPY_DEFAULTS,
             fit: Fit::Result,
             absent: Absent::Float,
+            rules: Rules::NumPy,
+            scalars: Scalars::Types,
         },
         Mode {
             table: LEGACY,
@@ -80,6 +82,8 @@ pub(super) const NUMPY: System = System {
             defaults: NUMPY_DEFAULTS,
             fit: Fit::Result,
             absent: Absent::Float,
+            rules: Rules::NumPy,
+            scalars: Scalars::Values,
         },
     ],
 };

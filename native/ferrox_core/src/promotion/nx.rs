@@ -9,7 +9,7 @@
 
 use super::node::{NODES, Node, Number};
 use super::table::{EMPTY_TABLE, Table};
-use super::{Absent, Fit, FoldOrder, Mode, System};
+use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, System};
 use crate::DType;
 
 /// The types of one kind.
@@ -101,6 +101,8 @@ const fn mode(table: Table, with_number: fn(&Mode, Node, Number) -> Option<Node>
         defaults: [DType::S32, DType::F32, DType::C64],
         fit: Fit::Any,
         absent: Absent::Refused,
+        rules: Rules::Nx,
+        scalars: Scalars::Types,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ivy's frontend of JAX: JAX without its weak types. `u64` with signed types gives `f64`.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 const IVY_JAX_TABLE: Table = grid(
@@ -25,6 +25,6 @@ const IVY_JAX_TABLE: Table = grid(
 ",
 );
 
-const IVY_JAX_MODES: &[Mode] = &[frontend_mode(IVY_JAX_TABLE)];
+const IVY_JAX_MODES: &[Mode] = &[frontend_mode(IVY_JAX_TABLE, Scalars::Types)];
 
 pub(in super::super) const IVY_JAX: System = frontend("ivy_jax", IVY_JAX_MODES);

@@ -2,7 +2,7 @@
 //! types.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 const IVY_MXNET_TABLE: Table = grid(
@@ -20,6 +20,6 @@ const IVY_MXNET_TABLE: Table = grid(
 ",
 );
 
-const IVY_MXNET_MODES: &[Mode] = &[frontend_mode(IVY_MXNET_TABLE)];
+const IVY_MXNET_MODES: &[Mode] = &[frontend_mode(IVY_MXNET_TABLE, Scalars::Types)];
 
 pub(in super::super) const IVY_MXNET: System = frontend("ivy_mxnet", IVY_MXNET_MODES);

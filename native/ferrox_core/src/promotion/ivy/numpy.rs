@@ -2,7 +2,7 @@
 //! order only: `bool` with `bf16`, but not `bf16` with `bool`.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 const IVY_NUMPY_TABLE: Table = grid(
@@ -26,6 +26,6 @@ const IVY_NUMPY_TABLE: Table = grid(
 ",
 );
 
-const IVY_NUMPY_MODES: &[Mode] = &[frontend_mode(IVY_NUMPY_TABLE)];
+const IVY_NUMPY_MODES: &[Mode] = &[frontend_mode(IVY_NUMPY_TABLE, Scalars::Adopt)];
 
 pub(in super::super) const IVY_NUMPY: System = frontend("ivy_numpy", IVY_NUMPY_MODES);

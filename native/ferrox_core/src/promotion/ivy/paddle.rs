@@ -1,7 +1,7 @@
 //! Ivy's frontend of Paddle: PyTorch's table without `bf16`.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 const IVY_PADDLE_TABLE: Table = grid(
@@ -21,6 +21,6 @@ const IVY_PADDLE_TABLE: Table = grid(
 ",
 );
 
-const IVY_PADDLE_MODES: &[Mode] = &[frontend_mode(IVY_PADDLE_TABLE)];
+const IVY_PADDLE_MODES: &[Mode] = &[frontend_mode(IVY_PADDLE_TABLE, Scalars::Types)];
 
 pub(in super::super) const IVY_PADDLE: System = frontend("ivy_paddle", IVY_PADDLE_MODES);

@@ -1,7 +1,7 @@
 //! Ivy's frontend of TensorFlow: all operands must have the same type.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 const IVY_TENSORFLOW_TABLE: Table = grid(
@@ -25,6 +25,6 @@ const IVY_TENSORFLOW_TABLE: Table = grid(
 ",
 );
 
-const IVY_TENSORFLOW_MODES: &[Mode] = &[frontend_mode(IVY_TENSORFLOW_TABLE)];
+const IVY_TENSORFLOW_MODES: &[Mode] = &[frontend_mode(IVY_TENSORFLOW_TABLE, Scalars::Types)];
 
 pub(in super::super) const IVY_TENSORFLOW: System = frontend("ivy_tensorflow", IVY_TENSORFLOW_MODES);

@@ -3,7 +3,7 @@
 //! type is.
 
 use super::super::table::{Table, grid};
-use super::super::{Mode, System};
+use super::super::{Mode, Scalars, System};
 use super::{frontend, frontend_mode};
 
 pub(super) const IVY_TORCH_TABLE: Table = grid(
@@ -24,6 +24,6 @@ pub(super) const IVY_TORCH_TABLE: Table = grid(
 ",
 );
 
-const IVY_TORCH_MODES: &[Mode] = &[frontend_mode(IVY_TORCH_TABLE)];
+const IVY_TORCH_MODES: &[Mode] = &[frontend_mode(IVY_TORCH_TABLE, Scalars::Adopt)];
 
 pub(in super::super) const IVY_TORCH: System = frontend("ivy_torch", IVY_TORCH_MODES);

@@ -1,0 +1,55 @@
+defmodule Ferrox.Ops.Dot do
+  @moduledoc false
+  # Products of the direct API.
+
+  import Ferrox.Operands, only: [mode!: 2, native: 1, storage: 1]
+
+  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
+  alias Ferrox.Ops.Elementwise
+
+  @doc "See `Ferrox.dot/3`."
+  @spec dot(term, term, keyword) :: Tensor.t()
+  def dot(left, right, opts) do
+    mode = mode!(opts, :dot)
+    left = Operands.tensor!(left, mode, :dot)
+    right = Operands.tensor!(right, mode, :dot)
+
+    case {tuple_size(left.shape), tuple_size(right.shape)} do
+      {0, _} -> Elementwise.binary(:multiply, left, right, opts)
+      {_, 0} -> Elementwise.binary(:multiply, left, right, opts)
+      {m, n} -> contract(mode, {left, [m - 1], []}, {right, [max(n - 2, 0)], []})
+    end
+  end
+
+  @doc "See `Ferrox.dot/7`; each side is `{operand, axes to sum over, axes of the batch}`."
+  @spec dot_axes({term, term, term}, {term, term, term}, keyword) :: Tensor.t()
+  def dot_axes(left, right, opts) do
+    mode = mode!(opts, :dot)
+
+    [left, right] =
+      for {operand, axes, batch} <- [left, right] do
+        %Tensor{shape: shape} = tensor = Operands.tensor!(operand, mode, :dot)
+        {tensor, Shape.axes!(shape, axes, :dot), Shape.axes!(shape, batch, :dot)}
+      end
+
+    contract(mode, left, right)
+  end
+
+  defp contract(mode, {left, axes, batch}, {right, right_axes, right_batch}) do
+    shape = Shape.dot!(left.shape, axes, batch, right.shape, right_axes, right_batch)
+    {_, type, weak, _} = Promotion.operation(mode, :dot, [left, right])
+    {left, right} = {{native(left), axes, batch}, {native(right), right_axes, right_batch}}
+
+    data =
+      case type do
+        # The number of true products must not wrap around to zero.
+        :bool ->
+          Elementwise.truth(shape, {{:u, 64}, shape, Native.dot({:u, 64}, shape, left, right)})
+
+        type ->
+          Native.dot(storage(type), shape, left, right)
+      end
+
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
+  end
+end

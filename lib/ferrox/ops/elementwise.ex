@@ -1,0 +1,202 @@
+defmodule Ferrox.Ops.Elementwise do
+  @moduledoc false
+  # Elementwise operations of the direct API.
+  #
+  # The native library says what an operation computes under a promotion system, and in which type.
+  # Under Nx's own system it finds the type and the data in one call for the most frequent
+  # operands.
+
+  import Ferrox.Operands, only: [mode!: 2, native: 1, storage: 1]
+
+  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Promotion.Results
+
+  # A number that needs no checks: every type of its kind takes it, or wraps it around.
+  defguardp is_plain(number)
+            when is_float(number) or
+                   (is_integer(number) and number >= -0x8000_0000_0000_0000 and
+                      number <= 0xFFFF_FFFF_FFFF_FFFF)
+
+  @doc "An operation on two operands."
+  @spec binary(atom, term, term, keyword) :: Tensor.t()
+  def binary(op, left, right, opts) do
+    case mode!(opts, op) do
+      :nx -> nx_binary(op, left, right)
+      mode -> promoted_binary(mode, op, left, right)
+    end
+  end
+
+  # Of tuples only the elements are compared without a call. Types of less than 8 bits take the long
+  # way.
+  defp nx_binary(
+         op,
+         %Tensor{type: {kind, bits} = type, shape: shape, data: left},
+         %Tensor{type: {kind, bits}, shape: shape, data: right}
+       )
+       when bits >= 8,
+       do: tensor(Native.nx_binary(op, shape, {type, left}, right), shape)
+
+  defp nx_binary(
+         op,
+         %Tensor{type: {_, left_bits} = left_type, shape: shape, data: left},
+         %Tensor{type: {_, right_bits} = right_type, shape: shape, data: right}
+       )
+       when left_bits >= 8 and right_bits >= 8,
+       do: tensor(Native.nx_binary(op, shape, {left_type, left}, {right_type, right}), shape)
+
+  defp nx_binary(op, %Tensor{type: {_, bits} = type, shape: shape, data: left}, number)
+       when bits >= 8 and is_plain(number),
+       do: tensor(Native.nx_binary(op, shape, {type, left}, number), shape)
+
+  defp nx_binary(op, number, %Tensor{type: {_, bits} = type, shape: shape, data: right})
+       when bits >= 8 and is_plain(number),
+       do: tensor(Native.nx_binary(op, shape, number, {type, right}), shape)
+
+  defp nx_binary(op, left, right), do: promoted_binary(:nx, op, left, right)
+
+  defp tensor({type, data}, shape), do: %Tensor{data: data, type: type, shape: shape}
+
+  defp promoted_binary(mode, op, left, right) do
+    {left, right, {native_op, type, weak, operand_type}} = promote(mode, op, left, right)
+    left = number(left, operand_type, op)
+    right = number(right, operand_type, op)
+    shape = Shape.broadcast!(left.shape, right.shape, op, left.type, right.type)
+    data = Native.binary(native_op, storage(type), shape, native(left), native(right))
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
+  end
+
+  # The operands, of which at least one is a tensor, and what the system computes for them.
+  defp promote(mode, op, left, right) do
+    {left, right} =
+      if is_struct(left, Tensor) or is_struct(right, Tensor),
+        do: {Operands.check!(left, op), Operands.check!(right, op)},
+        else: {Operands.tensor!(left, mode, op), Operands.tensor!(right, mode, op)}
+
+    {left, right, Promotion.operation(mode, op, [left, right])}
+  end
+
+  # A number as a tensor, written in a type beside `type` that keeps its value.
+  defp number(%Tensor{} = tensor, _type, _op), do: tensor
+
+  defp number(number, type, op) do
+    {type, data} = Numbers.operand(number, storage(type), op)
+    %Tensor{data: data, type: type, shape: {}}
+  end
+
+  @doc "An operation on one operand."
+  @spec unary(atom, term, keyword) :: Tensor.t()
+  def unary(op, tensor, opts) do
+    case mode!(opts, op) do
+      :nx -> nx_unary(op, tensor)
+      mode -> promoted_unary(mode, op, tensor)
+    end
+  end
+
+  defp nx_unary(op, %Tensor{type: {_, bits} = type, shape: shape, data: data}) when bits >= 8,
+    do: tensor(Native.nx_unary(op, shape, type, data), shape)
+
+  defp nx_unary(op, tensor), do: promoted_unary(:nx, op, tensor)
+
+  defp promoted_unary(mode, op, tensor) do
+    tensor = Operands.tensor!(tensor, mode, op)
+    {native_op, type, weak, operand_type} = Promotion.operation(mode, op, [tensor])
+
+    tensor =
+      if storage(tensor.type) == storage(operand_type),
+        do: tensor,
+        else: cast(tensor, operand_type)
+
+    data = Native.unary(native_op, storage(type), native(tensor))
+    %Tensor{data: data, type: type, shape: tensor.shape, weak: weak}
+  end
+
+  @doc "The real or the imaginary part, `:real` or `:imag`."
+  @spec part(:real | :imag, term) :: Tensor.t()
+  def part(op, tensor) do
+    %Tensor{type: from, shape: shape} = tensor = Operands.tensor!(tensor, :nx, op)
+    {_, type, _, _} = Promotion.operation(:nx, op, [tensor])
+
+    cond do
+      from != :bool and Type.complex?(from) -> unary(op, tensor, [])
+      op == :real -> cast(tensor, type)
+      op == :imag -> Ferrox.broadcast(Ferrox.tensor(0.0, type: type), shape)
+    end
+  end
+
+  @doc "See `Ferrox.as_type/3`."
+  @spec as_type(term, term, keyword) :: Tensor.t()
+  def as_type(tensor, type, opts) do
+    mode = mode!(opts, :as_type)
+    tensor = Operands.tensor!(tensor, mode, :as_type)
+    cast(tensor, Results.narrow(mode, Operands.type!(type, :as_type)))
+  end
+
+  @doc "The tensor in another type, not weak."
+  @spec cast(Tensor.t(), Type.t() | :bool) :: Tensor.t()
+  # Of tuples only the elements are compared without a call.
+  def cast(%Tensor{type: {kind, bits}, weak: false} = tensor, {kind, bits}), do: tensor
+
+  def cast(%Tensor{type: {_, _} = from, shape: shape, data: data, weak: false}, {_, _} = type)
+      when is_binary(data),
+      do: %Tensor{data: Native.as_type(type, {from, shape, data}), type: type, shape: shape}
+
+  def cast(%Tensor{type: type} = tensor, type), do: %{tensor | weak: false}
+
+  def cast(%Tensor{shape: shape} = tensor, :bool),
+    do: %Tensor{data: truth(shape, native(tensor)), type: :bool, shape: shape}
+
+  def cast(%Tensor{shape: shape} = tensor, type),
+    do: %Tensor{data: Native.as_type(type, native(tensor)), type: type, shape: shape}
+
+  @doc "The data of a bool tensor: what is not zero, NaN among it, is true."
+  @spec truth(tuple, Native.operand()) :: binary
+  def truth(shape, operand),
+    do: Native.binary(:not_equal, {:u, 8}, shape, operand, {{:u, 8}, {}, <<0>>})
+
+  @doc "See `Ferrox.select/4`."
+  @spec select(term, term, term, keyword) :: Tensor.t()
+  def select(pred, on_true, on_false, opts) do
+    mode = mode!(opts, :select)
+    pred = Operands.tensor!(pred, mode, :select)
+    {on_true, on_false, {_, type, weak, _}} = promote(mode, :select, on_true, on_false)
+    on_true = number(on_true, type, :select)
+    on_false = number(on_false, type, :select)
+
+    shape =
+      if pred.shape == {},
+        do: Shape.broadcast!(on_true.shape, on_false.shape, :select, on_true.type, on_false.type),
+        else: pred.shape
+
+    data = Native.select(storage(type), shape, native(pred), native(on_true), native(on_false))
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
+  end
+
+  @doc "See `Ferrox.clip/4`."
+  @spec clip(term, term, term, keyword) :: Tensor.t()
+  def clip(tensor, min, max, opts) do
+    mode = mode!(opts, :clip)
+
+    for {name, %Tensor{shape: shape}} <- [min: min, max: max], shape != {} do
+      raise ArgumentError,
+            "clip: #{name} must be a scalar, got a tensor of shape #{inspect(shape)}"
+    end
+
+    tensor = Operands.tensor!(tensor, mode, :clip)
+    {min, max} = {Operands.check!(min, :clip), Operands.check!(max, :clip)}
+    {_, type, weak, _} = result = Promotion.operation(mode, :clip, [tensor, min, max])
+
+    [min, max] =
+      for limit <- [min, max] do
+        # In Nx, a float is rounded as beside the tensor alone, whatever the other limit is.
+        alone? = mode == :nx and is_float(limit)
+
+        {_, beside, _, _} =
+          if alone?, do: Promotion.operation(mode, :select, [tensor, limit]), else: result
+
+        number(limit, beside, :clip)
+      end
+
+    data = Native.clip(storage(type), tensor.shape, native(tensor), native(min), native(max))
+    %Tensor{data: data, type: type, shape: tensor.shape, weak: weak}
+  end
+end

@@ -1,0 +1,212 @@
+defmodule Ferrox.Ops.Shape do
+  @moduledoc false
+  # Operations of the direct API that move elements or change the shape.
+
+  import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, storage: 1, to_tensor: 2]
+
+  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
+  alias Ferrox.Ops.Elementwise
+
+  @doc "See `Ferrox.reshape/2`."
+  @spec reshape(term, term) :: Tensor.t()
+  def reshape(tensor, shape) do
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :reshape)
+    %{tensor | shape: fill_auto(shape, old)}
+  end
+
+  defp fill_auto(shape, old) do
+    dims = if is_tuple(shape), do: Tuple.to_list(shape), else: []
+    size = Native.size(old)
+
+    filled =
+      case Enum.count(dims, &(&1 == :auto)) do
+        1 ->
+          known = Shape.validate!(List.to_tuple(List.delete(dims, :auto)), :reshape)
+          auto = max(div(size, Native.size(known)), 1)
+          List.to_tuple(for dim <- dims, do: if(dim == :auto, do: auto, else: dim))
+
+        _ ->
+          shape
+      end
+
+    if Native.size(Shape.validate!(filled, :reshape)) != size do
+      raise ArgumentError,
+            "reshape: a tensor of shape #{inspect(old)} has #{size} elements, which do not fill " <>
+              "shape #{inspect(shape)}"
+    end
+
+    filled
+  end
+
+  @doc "See `Ferrox.transpose/2`."
+  @spec transpose(term, keyword) :: Tensor.t()
+  def transpose(%Tensor{shape: {rows, columns}} = tensor, []) do
+    shape = {columns, rows}
+    %{tensor | data: Native.transpose(shape, [1, 0], native(tensor)), shape: shape}
+  end
+
+  def transpose(tensor, opts) do
+    opts = options!(opts, [:axes], :transpose)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :transpose)
+
+    axes =
+      if opts[:axes],
+        do: Shape.axes!(old, opts[:axes], :transpose),
+        else: Enum.reverse(Shape.all_axes(old))
+
+    if length(axes) != tuple_size(old) do
+      raise ArgumentError,
+            "transpose: :axes must name each axis of shape #{inspect(old)} once, got: #{inspect(axes)}"
+    end
+
+    shape = List.to_tuple(for axis <- axes, do: elem(old, axis))
+    %{tensor | data: Native.transpose(shape, axes, native(tensor)), shape: shape}
+  end
+
+  @doc "See `Ferrox.broadcast/3`."
+  @spec broadcast(term, term, keyword) :: Tensor.t()
+  def broadcast(tensor, shape, opts) do
+    opts = options!(opts, [:axes], :broadcast)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :broadcast)
+    shape = Shape.validate!(shape, :broadcast)
+    lead = tuple_size(shape) - tuple_size(old)
+
+    axes =
+      cond do
+        opts[:axes] -> Shape.axes!(shape, opts[:axes], :broadcast)
+        lead >= 0 -> Enum.map(Shape.all_axes(old), &(&1 + lead))
+        true -> []
+      end
+
+    if axes != Enum.sort(axes) do
+      raise ArgumentError, "broadcast: :axes must be in ascending order, got: #{inspect(axes)}"
+    end
+
+    %{tensor | data: Native.broadcast(shape, axes, native(tensor)), shape: shape}
+  end
+
+  @doc "See `Ferrox.squeeze/2`."
+  @spec squeeze(term, keyword) :: Tensor.t()
+  def squeeze(tensor, opts) do
+    opts = options!(opts, [:axes], :squeeze)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :squeeze)
+
+    axes =
+      if opts[:axes],
+        do: Shape.axes!(old, opts[:axes], :squeeze),
+        else: Enum.filter(Shape.all_axes(old), &(elem(old, &1) == 1))
+
+    for axis <- axes, elem(old, axis) != 1 do
+      raise ArgumentError,
+            "squeeze: axis #{axis} of shape #{inspect(old)} has size #{elem(old, axis)}, not one"
+    end
+
+    %{tensor | shape: Shape.reduce(old, axes, false)}
+  end
+
+  @doc "See `Ferrox.new_axis/2`."
+  @spec new_axis(term, term) :: Tensor.t()
+  def new_axis(tensor, axis) do
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :new_axis)
+    # The axis is one of the result's.
+    axis = old |> Tuple.insert_at(0, 1) |> Shape.axis!(axis, :new_axis)
+    %{tensor | shape: Tuple.insert_at(old, axis, 1)}
+  end
+
+  @doc "See `Ferrox.slice/4`."
+  @spec slice(term, term, term, keyword) :: Tensor.t()
+  def slice(tensor, starts, lengths, opts) do
+    opts = options!(opts, [:strides], :slice)
+    %Tensor{shape: old} = tensor = to_tensor(tensor, :slice)
+    rank = tuple_size(old)
+    strides = Keyword.get(opts, :strides, 1)
+    strides = if is_integer(strides), do: List.duplicate(strides, rank), else: strides
+
+    one_an_axis!(:starts, starts, old)
+    one_an_axis!(:lengths, lengths, old)
+    one_an_axis!(:strides, strides, old)
+    {starts, dims} = slice_axes(starts, lengths, strides, 0, old)
+    shape = List.to_tuple(dims)
+    %{tensor | data: Native.slice(shape, starts, lengths, strides, native(tensor)), shape: shape}
+  end
+
+  defp one_an_axis!(_name, list, shape) when length(list) == tuple_size(shape), do: :ok
+
+  defp one_an_axis!(name, list, shape) do
+    raise ArgumentError,
+          "slice: #{name} must have one entry for each axis of shape #{inspect(shape)}, in a list, got: " <>
+            inspect(list)
+  end
+
+  # Where each axis starts within the tensor, and its size in the result.
+  defp slice_axes([], [], [], _axis, _shape), do: {[], []}
+
+  defp slice_axes([start | starts], [length | lengths], [stride | strides], axis, shape) do
+    dim = elem(shape, axis)
+
+    unless is_integer(length) and length > 0 and length <= dim,
+      do: bad_slice!(:length, length, axis, shape)
+
+    unless is_integer(stride) and stride > 0, do: bad_slice!(:stride, stride, axis, shape)
+    unless is_integer(start), do: bad_slice!(:start, start, axis, shape)
+    {starts, dims} = slice_axes(starts, lengths, strides, axis + 1, shape)
+    start = start |> max(0) |> min(dim - length)
+    {[start | starts], [div(length + stride - 1, stride) | dims]}
+  end
+
+  @spec bad_slice!(atom, term, non_neg_integer, tuple) :: no_return
+  defp bad_slice!(name, value, axis, shape) do
+    raise ArgumentError,
+          "slice: #{name} #{inspect(value)} is out of range for axis #{axis} of shape #{inspect(shape)}"
+  end
+
+  @doc "Joins tensors, along an axis that they have or along a new one: `:concatenate` or `:stack`."
+  @spec join(:concatenate | :stack, term, keyword) :: Tensor.t()
+  def join(op, [_ | _] = tensors, opts) do
+    opts = options!(opts, [:axis, :promotion], op)
+    mode = promotion!(opts, op)
+    axis = Keyword.get(opts, :axis, 0)
+
+    if List.improper?(tensors) do
+      raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
+    end
+
+    {given, type, weak} = promote(mode, op, tensors)
+    tensors = if op == :stack, do: Enum.map(given, &new_axis(&1, axis)), else: given
+    [%Tensor{shape: first} | _] = tensors
+    axis = Shape.axis!(first, axis, op)
+    dim = joined_dim(tensors, axis, put_elem(first, axis, 1), 0)
+
+    unless dim do
+      shapes = Enum.map_join(given, ", ", &inspect(&1.shape))
+      raise ArgumentError, "#{op}: shapes #{shapes} can't be joined along axis #{axis}"
+    end
+
+    shape = put_elem(first, axis, dim)
+    data = Native.concatenate(storage(type), shape, axis, Enum.map(tensors, &native/1))
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
+  end
+
+  def join(op, other, _opts) do
+    raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
+  end
+
+  # The tensors in the type that they have together, this type, and whether it is weak.
+  defp promote(mode, op, tensors) do
+    tensors = for tensor <- tensors, do: Operands.tensor!(tensor, mode, op)
+    {_, type, weak, _} = Promotion.operation(mode, op, tensors)
+    {for(tensor <- tensors, do: typed(tensor, type)), type, weak}
+  end
+
+  defp typed(%Tensor{type: type} = tensor, type), do: tensor
+  defp typed(tensor, type), do: Elementwise.cast(tensor, type)
+
+  # The size of the axis along which tensors are joined. `row` is the shape of each with size one for
+  # this axis. Returns nil where a tensor has another one.
+  defp joined_dim([], _axis, _row, sum), do: sum
+
+  defp joined_dim([%Tensor{shape: shape} | tensors], axis, row, sum) do
+    if tuple_size(shape) == tuple_size(row) and put_elem(shape, axis, 1) == row,
+      do: joined_dim(tensors, axis, row, sum + elem(shape, axis))
+  end
+end
