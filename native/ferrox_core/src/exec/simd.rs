@@ -16,6 +16,8 @@ mod float;
 #[cfg(target_arch = "x86_64")]
 mod int;
 mod intrinsics;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 
 #[cfg(target_arch = "x86_64")]
 pub use self::compare::CompareVector;
@@ -25,8 +27,10 @@ pub use self::f16::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
 pub use self::float::{AsF64Vector, FloatVector, MulAddVector, bitcast_to_f64};
 #[cfg(target_arch = "x86_64")]
-pub use self::int::{IntVector, transpose_bytes};
+pub use self::int::IntVector;
 pub use self::intrinsics::{multiply_pairs, truncate_to_bytes};
+#[cfg(target_arch = "x86_64")]
+pub use self::transpose::{transpose_bytes, transpose_vectors};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;

@@ -11,8 +11,6 @@ use crate::cost::{self, Cost};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{self, Avx2, Avx512, InstructionSet, IntVector};
 use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch};
-#[cfg(target_arch = "x86_64")]
-use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;
 
 /// The cost of copying an element of a transposed plane.
@@ -313,7 +311,7 @@ impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> VectorTransposeLoop
             let place = first + i.min(across - 1) as isize * column;
             *v = K::read(self.set, &self.source[place as usize..][..high]);
         }
-        simd_quicksort::transpose::<S, K, LANES>(self.set, &mut v);
+        simd::transpose_vectors::<S, K, LANES>(self.set, &mut v);
         let out = &mut self.out[top * self.pitch + left..];
         for (i, &v) in v.iter().enumerate() {
             if i < high {

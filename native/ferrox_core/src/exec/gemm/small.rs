@@ -12,8 +12,6 @@ use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{self, AsF64Vector, Avx512, FloatVector, InstructionSet, IntVector, MulAddVector};
 use crate::exec::simd::{Aligned, Vectorized, dispatch};
-#[cfg(target_arch = "x86_64")]
-use crate::exec::sort::simd_quicksort;
 
 /// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
@@ -330,7 +328,7 @@ fn columns_of(
     for i in 0..F64_LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    simd_quicksort::transpose::<Avx512, u64, F64_LANES>(wide, &mut words);
+    simd::transpose_vectors::<Avx512, u64, F64_LANES>(wide, &mut words);
     words
 }
 
