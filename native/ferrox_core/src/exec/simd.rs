@@ -36,6 +36,8 @@ pub use self::transpose::{transpose_bytes, transpose_vectors};
 use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use crate::cost::PREFETCH_DISTANCE_BYTES;
+
 /// A loop that is compiled for each level. `run` must be `#[inline(always)]`, and so must all
 /// functions that it calls: others are not compiled for the level.
 pub trait Vectorized {
@@ -192,11 +194,6 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
-
-/// The distance in bytes between the element that a sequential loop reads and the memory that it
-/// prefetches. Hardware prefetchers do the same, but not past the end of a page. (`kernels`: sum,
-/// max.)
-const PREFETCH_DISTANCE_BYTES: usize = 1 << 11;
 
 /// The number of bytes in a cache line.
 pub const CACHE_LINE_BYTES: usize = 64;

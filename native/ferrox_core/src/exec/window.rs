@@ -15,7 +15,7 @@
 //! block's start: three operations for any length. Limits: cuts are at fixed elements of the axis,
 //! so that the bits do not depend on how the work is split. Padding is neutral, and left out.
 
-use crate::cost::{Cost, work};
+use crate::cost::{FOLD_BYTE_COST, WINDOW_TILE_LANES, work};
 use crate::dtype::Lane;
 use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -31,10 +31,6 @@ const MIN_LANES_FOR_VECTORS: usize = 16;
 
 /// The number of windows without padding that are folded at the same time.
 pub(crate) const INTERLEAVED_WINDOWS: usize = 8;
-
-/// The number of elements of a result that are folded at a time, so that they stay in the
-/// first-level cache.
-const WINDOW_TILE_LANES: usize = 1024;
 
 /// The windows along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,9 +193,6 @@ impl<L: Lane, F: Fold<L>> Vectorized for FoldLoop<'_, L, F> {
         fold_into::<L, F>(self.left, self.right);
     }
 }
-
-/// The cost of folding a byte.
-pub(crate) const FOLD_BYTE_COST: Cost = 12;
 
 /// As `fold_into`, for callers that are not compiled for an instruction set.
 #[inline(never)]

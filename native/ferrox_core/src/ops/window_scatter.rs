@@ -9,7 +9,7 @@
 //! Choosing is a fold of windows too: a lane holds an integer with the order of the elements,
 //! followed by the index of the element, and the result is the maximum.
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{self, Cost, SCATTER_ADD_COST, WINDOW_RESOLVE_COST, Work};
 use crate::dtype::{Class, Element, Exact, Lane};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::{Compute, convert_all};
@@ -56,11 +56,6 @@ const DROPPED_INDEX: u64 = u64::MAX;
 /// The lane of NaN and of padding, which is less than that of any other element.
 const NO_ELEMENT_LANE: i128 = i128::MIN;
 
-/// The cost of finding the index that a window's value is added to.
-const RESOLVE_COST: Cost = 5_000;
-/// The cost of adding the value of a window.
-const SCATTER_ADD_COST: Cost = 2_000;
-
 /// Returns the work of a scatter over a shape; 0 if the windows don't fit.
 #[must_use]
 pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindows<'_>) -> Work {
@@ -77,7 +72,7 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindo
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
     passes
         .work(load, dtype.width())
-        .saturating_add(cost::work(size(|axis| axis.windows), RESOLVE_COST + SCATTER_ADD_COST))
+        .saturating_add(cost::work(size(|axis| axis.windows), WINDOW_RESOLVE_COST + SCATTER_ADD_COST))
         .saturating_add(cost::work(size(|axis| axis.size), SCATTER_ADD_COST))
 }
 
@@ -139,7 +134,7 @@ pub fn window_scatter(
         smallest: choice == Choice::Min,
     };
     let mut indices = scratch(op, DType::U64, source.shape(), count * 8)?;
-    parallel::fill(&mut indices, count, RESOLVE_COST, |start, part| {
+    parallel::fill(&mut indices, count, WINDOW_RESOLVE_COST, |start, part| {
         dispatch!(real input.dtype(), T => resolver.run::<T>(start, &chosen[start * 16..], part), else => {});
     });
     drop(chosen);

@@ -5,6 +5,7 @@
 //! of a register tile (a few rows by a few vectors of columns) stay in registers. Products are
 //! rounded before they are added, as in `Nx.BinaryBackend`; products of f32 are exact in f64.
 
+use crate::cost::MIN_RIGHT_ELEMENTS_TO_WIDEN;
 use crate::dtype::Lane;
 use crate::exec::gemm::gemv::striped;
 use crate::exec::gemm::in_order::multiply_in_order;
@@ -220,8 +221,6 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
 
 /// The maximum number of elements in the rows of a tile that are widened once.
 const MAX_WIDENED_ELEMENTS: usize = 512;
-/// The minimum number of elements in the right matrix for which widening rows once pays.
-const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
 
 /// Computes all columns of some rows.
 #[inline(always)]

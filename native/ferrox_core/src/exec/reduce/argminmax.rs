@@ -6,6 +6,9 @@
 //! negative, are in the order of the values (M. Herf, "Radix Tricks", 2001). So loops compare
 //! integers of four widths. A first pass over a row finds the best value, a second one its index.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cost::MIN_ROW_ELEMENTS_FOR_ONE_PASS;
+use crate::cost::{ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS};
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
 #[cfg(target_arch = "x86_64")]
@@ -15,21 +18,6 @@ use crate::exec::reduce::fold::{
 };
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::{DType, Kind, dispatch};
-
-/// The number of elements of a row whose best value is found at once; its index is then searched in
-/// the best chunk only.
-const ARGMINMAX_CHUNK_ELEMENTS: usize = 4096;
-
-/// The number of elements that are compared with the best value at once.
-const INDEX_SEARCH_BLOCK_ELEMENTS: usize = 64;
-
-/// The smallest number of elements in a row of f32 or f64 that is searched in one pass, by
-/// `argminmax_simd`.
-const MIN_ROW_ELEMENTS_FOR_ONE_PASS: usize = 32;
-
-/// The smallest number of elements in a row whose minimum or maximum is found by integer keys;
-/// shorter rows are folded from left to right.
-const MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS: usize = 64;
 
 /// A word: the bits of an element as a signed integer. `flip` has all bits set for a minimum, and
 /// none for a maximum (for unsigned integers, the highest bit is the other way round). `limit` is

@@ -9,6 +9,7 @@
 //! chapter 4). Rows shorter than two elements per stripe are folded from left to right, as Nx's own
 //! backend does.
 
+use crate::cost::MIN_BYTES_FOR_COLUMN_PREFETCH;
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{CastOf, Map, NarrowFloat};
@@ -362,10 +363,6 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
         });
     }
 }
-
-/// The size in bytes from which elements are prefetched for folds of columns: they come from
-/// memory, and the rows are too far apart for hardware prefetchers.
-const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
 
 /// Whether folds of columns of these elements should prefetch.
 #[inline(always)]

@@ -18,6 +18,7 @@
 //! * K. E. Batcher, "Sorting networks and their applications", 1968, for the network;
 //! * D. R. Musser, "Introspective Sorting and Selection Algorithms", 1997, for the limit.
 
+use crate::cost::{MAX_BUFFERED_BYTES, MIN_KEYS_FOR_TASK, PARTITION_BLOCKS_PER_YIELD};
 use crate::exec::simd::{InstructionSet, IntVector, Vectorized, prefetch, transpose_vectors};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
@@ -26,17 +27,10 @@ use crate::exec::threads::parallel::Tasks;
 /// The number of vectors that the sorting network sorts. More would not fit into the registers.
 const NETWORK_VECTORS: usize = 8;
 
-/// The smallest number of keys that is handed to another thread.
-const MIN_KEYS_FOR_TASK: usize = 1 << 13;
-
 /// The largest number of keys that the sorting network sorts. Needs no buffer.
 pub const fn network_keys<S: InstructionSet, K: IntVector<S>>() -> usize {
     NETWORK_VECTORS * K::LANES
 }
-
-/// The most bytes of keys that are partitioned into a buffer of the same size; longer rows are
-/// partitioned in place. So keys and buffer stay in the cache.
-const MAX_BUFFERED_BYTES: usize = 1 << 19;
 
 /// `MAX_BUFFERED_BYTES` as a number of keys.
 const fn max_buffered_keys<K>() -> usize {
@@ -301,10 +295,6 @@ const PARTITION_BLOCK_KEYS: usize = 128;
 /// The distance in keys at which a partition in place prefetches: hardware prefetchers don't
 /// predict from which end the next block is read.
 const PARTITION_PREFETCH_KEYS: usize = 4 * PARTITION_BLOCK_KEYS;
-
-/// The number of blocks after which a partition in place yields: they take a fraction of a
-/// millisecond.
-const PARTITION_BLOCKS_PER_YIELD: usize = 1 << 12;
 
 impl<S: InstructionSet, K: IntVector<S>> Vectorized for InPlacePartition<'_, S, K> {
     type Output = usize;
