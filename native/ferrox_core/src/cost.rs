@@ -265,6 +265,7 @@ pub(crate) const INTEGER_ROWS_PER_PACKING: usize = 512;
 
 /// The maximum number of rows of the right matrix of integers in a packed strip. (`kernels`:
 /// dot_s32, dot_of_tall_s8.)
+#[cfg(target_arch = "x86_64")]
 pub(crate) const INTEGER_STRIP_ROWS: usize = 256;
 
 /// The number of steps of the sums of an indirect product that are added up for all rows before the

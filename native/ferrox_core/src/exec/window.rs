@@ -171,9 +171,9 @@ pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut
     } else if pass.axis.is_long() {
         fold_van_herk::<L, F>(pass, source, target, memory, neutral);
     } else if stride == 1 && to >= MIN_LANES_FOR_VECTORS {
-        vectorize(DenseWindowsLoop { pass, source, target, neutral, kind });
+        vectorize(WindowsLoop::<_, _, true> { pass, source, target, neutral, kind });
     } else {
-        vectorize(StridedWindowsLoop { pass, source, target, neutral, kind });
+        vectorize(WindowsLoop::<_, _, false> { pass, source, target, neutral, kind });
     }
 }
 
@@ -213,8 +213,8 @@ fn fold_into<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
     }
 }
 
-/// Arguments of the loop over windows at every element, along the axis and those after it.
-struct DenseWindowsLoop<'a, L: Lane, F> {
+/// Arguments of the loops over windows.
+struct WindowsLoop<'a, L: Lane, F, const DENSE: bool> {
     pass: &'a Pass,
     source: &'a [L::Bytes],
     target: &'a mut [L::Bytes],
@@ -222,7 +222,8 @@ struct DenseWindowsLoop<'a, L: Lane, F> {
     kind: std::marker::PhantomData<F>,
 }
 
-impl<L: Lane, F: Fold<L>> Vectorized for DenseWindowsLoop<'_, L, F> {
+/// The loop over windows at every element, along the axis and those after it.
+impl<L: Lane, F: Fold<L>> Vectorized for WindowsLoop<'_, L, F, true> {
     type Output = ();
 
     #[inline(always)]
@@ -249,16 +250,8 @@ impl<L: Lane, F: Fold<L>> Vectorized for DenseWindowsLoop<'_, L, F> {
     }
 }
 
-/// Arguments of the loop over windows that are `stride` elements apart.
-struct StridedWindowsLoop<'a, L: Lane, F> {
-    pass: &'a Pass,
-    source: &'a [L::Bytes],
-    target: &'a mut [L::Bytes],
-    neutral: L,
-    kind: std::marker::PhantomData<F>,
-}
-
-impl<L: Lane, F: Fold<L>> Vectorized for StridedWindowsLoop<'_, L, F> {
+/// The loop over windows that are `stride` elements apart.
+impl<L: Lane, F: Fold<L>> Vectorized for WindowsLoop<'_, L, F, false> {
     type Output = ();
 
     #[inline(always)]
