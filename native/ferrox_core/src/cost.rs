@@ -369,7 +369,7 @@ pub(crate) const WINDOW_ELEMENT_COST: Cost = 3_000;
 pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
 
 /// The cost of adding the value of a window. (`kernels`: window_scatter.)
-pub(crate) const SCATTER_ADD_COST: Cost = 2_000;
+pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
 
 /// The number of elements of a result of windows that are folded at a time, so that they stay in
 /// the first-level cache. (`kernels`: window.)

@@ -9,7 +9,7 @@
 //! Choosing is a fold of windows too: a lane holds an integer with the order of the elements,
 //! followed by the index of the element, and the result is the maximum.
 
-use crate::cost::{self, Cost, SCATTER_ADD_COST, WINDOW_RESOLVE_COST, Work};
+use crate::cost::{self, Cost, WINDOW_RESOLVE_COST, WINDOW_SCATTER_COST, Work};
 use crate::dtype::{Class, Element, Exact, Lane};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::{Compute, convert_all};
@@ -72,8 +72,8 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindo
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
     passes
         .work(load, dtype.width())
-        .saturating_add(cost::work(size(|axis| axis.windows), WINDOW_RESOLVE_COST + SCATTER_ADD_COST))
-        .saturating_add(cost::work(size(|axis| axis.size), SCATTER_ADD_COST))
+        .saturating_add(cost::work(size(|axis| axis.windows), WINDOW_RESOLVE_COST + WINDOW_SCATTER_COST))
+        .saturating_add(cost::work(size(|axis| axis.size), WINDOW_SCATTER_COST))
 }
 
 /// Adds each element of `source` to the element of the result where its window of `input` has its
@@ -147,18 +147,23 @@ pub fn window_scatter(
     let slabs = passes.before().max(1);
     let (size, count) = (input.size() / slabs, count / slabs);
     if size > 0 {
-        parallel::fill(total.as_flattened_mut(), slabs, SCATTER_ADD_COST * count as Cost, |start, part| {
-            for (slab, part) in part.chunks_mut(size * 8).enumerate() {
-                let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
-                let indices = &u64::view(&indices)[range.clone()];
-                let source = &u64::view(&source)[range];
-                match lane {
-                    DType::U64 => add_values::<u64>(indices, source, slab * size, part),
-                    _ => add_values::<f64>(indices, source, slab * size, part),
+        parallel::fill(
+            total.as_flattened_mut(),
+            slabs,
+            WINDOW_SCATTER_COST * count as Cost,
+            |start, part| {
+                for (slab, part) in part.chunks_mut(size * 8).enumerate() {
+                    let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
+                    let indices = &u64::view(&indices)[range.clone()];
+                    let source = &u64::view(&source)[range];
+                    match lane {
+                        DType::U64 => add_values::<u64>(indices, source, slab * size, part),
+                        _ => add_values::<f64>(indices, source, slab * size, part),
+                    }
+                    cooperative_yield::after(cost::work(count, WINDOW_SCATTER_COST));
                 }
-                cooperative_yield::after(cost::work(count, SCATTER_ADD_COST));
-            }
-        });
+            },
+        );
     }
     let dtype = out.dtype;
     out.write(op, |out| {
