@@ -2,33 +2,20 @@
 //! within and beyond the caches. `cargo bench -p ferrox_core [-- FILTER]`; bench/compare.exs
 //! compares with other backends.
 //!
-//! Constants in the sources that choose between two algorithms, or estimate the cost of work, come
-//! from measurements. To repeat a measurement, change the constant and run the benchmark beside its
-//! file:
+//! Costs, and thresholds between two algorithms, come from measurements: src/cost.rs names the
+//! benchmark of each. Sizes of blocks and of register tiles that change the order of a sum, or the
+//! size of a buffer on the stack, are in the file of their algorithm. To repeat their measurements,
+//! change the constant and run:
 //!
-//! | File | Benchmark |
+//! | Files | Benchmark |
 //! | --- | --- |
-//! | exec/threads/parallel.rs | `share_exp_f32`, `share_erfc_f32`, with `MIN_WORK_PER_THREAD` at 1 and at `Work::MAX / 2`; bench/timer.exs and `bin/bench --group unary` with another `MAX_SHORT_WORK` |
-//! | exec/threads/fork_join.rs | `dot_with_vector`; benches/linalg.rs |
-//! | exec/threads/cooperative_yield.rs, exec/threads/affinity.rs | bench/timer.exs |
-//! | exec/memory/recycling_allocator.rs | `sort_f32`, `dot_f32`, `conv_f32`; bench/memory.exs |
-//! | exec/memory/streaming_stores.rs, exec/elementwise.rs | `add_f32`, `add_row_f32`, `add_column_f32`, `add_mixed` |
-//! | exec/copy/strided.rs, exec/copy/transpose.rs, layout.rs | `transpose`, `slice_with_strides`, `reverse`, `concatenate` |
-//! | exec/reduce/fold.rs, exec/gemm/gemv_simd.rs, ops/reduce.rs | `sum`, `max` |
-//! | exec/reduce/argminmax.rs, exec/reduce/argminmax_simd.rs, ops/reduce/arg_reduce.rs | `argmax` |
-//! | exec/gemm/in_order.rs, exec/gemm/blocked.rs, exec/gemm/indirect.rs, exec/gemm/integer.rs, exec/gemm/small.rs, ops/dot.rs | `dot` |
-//! | exec/gemm/gemv.rs | `dot_with_vector`, `vector_with_matrix` |
-//! | exec/gemm/mixed.rs | `dot_bf16`, `dot_with_vector_bf16` |
-//! | exec/im2col.rs, ops/conv.rs, ops/conv/planes.rs | `conv` |
-//! | exec/window.rs, ops/window.rs, ops/window_scatter.rs | `window` |
-//! | exec/sort/radix.rs, ops/sort.rs | `sort`, `argsort`, `top_k` |
-//! | exec/convert.rs, ops/cast.rs | `cast` |
-//! | ops/binary.rs | `add_mixed`, `divide`, `pow`, `remainder`, `multiply` |
-//! | ops/unary.rs, ops/math/f32_loops.rs, ops/math/f64_functions.rs, ops/math/f64_glibc.rs | `exp`, `log`, `sin`, `tanh`, `erf` |
-//! | ops/cumulative.rs | `cumulative_sum` |
-//! | ops/indexed.rs, ops/indexed/update.rs | `gather`, `take`, `indexed_add` |
-//! | ops/fft.rs, ops/fft/long.rs | `fft` |
-//! | ops/linalg.rs and the files in ops/linalg | benches/linalg.rs |
+//! | exec/elementwise.rs, exec/memory/streaming_stores.rs | `add_`, `exp` |
+//! | exec/reduce/fold.rs | `sum`, `max` |
+//! | exec/gemm | `dot`, `vector_with_matrix` |
+//! | exec/window.rs | `window` |
+//! | exec/sort/simd_quicksort.rs | `sort` |
+//! | ops/conv.rs, exec/gemm/indirect.rs | `conv` |
+//! | ops/linalg | benches/linalg.rs |
 //! | ferrox_nif/src/scheduling.rs | bench/add.exs, bench/timer.exs |
 
 use divan::counter::ItemsCount;

@@ -1,8 +1,15 @@
-//! Estimates of work, in picoseconds of one thread, and constants that many operations share.
+//! Estimates of work, in picoseconds of one thread, and all constants that were chosen by
+//! measurements: costs, thresholds between two algorithms, and sizes of blocks.
 //!
 //! The work of an operation is estimated as the number of elements times the cost of an element.
-//! The estimate decides how many threads and which scheduler of the VM an operation uses; it never
-//! changes a result.
+//! The estimate decides how many threads and which scheduler of the VM an operation uses.
+//!
+//! No constant here changes a result: block sizes that decide the order of a sum are in the file of
+//! their algorithm, as are the sizes of register tiles and of buffers on the stack. To repeat a
+//! measurement, change the constant and run the benchmark in brackets: a prefix of names in
+//! benches/kernels.rs (`kernels`) or benches/linalg.rs (`linalg`), or a script for the VM.
+
+use std::time::Duration;
 
 /// The estimated cost of one element, in picoseconds.
 pub type Cost = u64;
@@ -17,6 +24,8 @@ pub fn work(elements: usize, cost: Cost) -> Work {
     (elements as Work).saturating_mul(cost)
 }
 
+// Shared by several modules.
+
 /// The cost of a byte that a memory-bound operation reads or writes, if its data don't fit into the
 /// cache of a core. (`kernels`: add_f32.)
 pub const MEMORY_BYTE_COST: Cost = 25;
@@ -25,3 +34,469 @@ pub const MEMORY_BYTE_COST: Cost = 25;
 /// elements fill 32 KB. The parts of an elementwise operation that threads share begin at a tile.
 /// (`kernels`: add_mixed.)
 pub const TILE_ELEMENTS: usize = 1024;
+
+// Threads: exec/threads.
+
+/// The maximum estimated duration of a short call. The VM asks that a call takes at most a
+/// millisecond: this is half of it, and estimates tend to be too high, so that the limit also holds
+/// on slower machines. Long calls pay for changing to another scheduler and back. (bench/timer.exs;
+/// `bin/bench --group unary`.)
+pub(crate) const MAX_SHORT_WORK: Work = 500_000_000;
+
+/// The minimum work of each thread that shares an operation: with less work, the calling thread is
+/// done sooner alone, since it takes time to wake up another thread. (`kernels`: share_exp_f32,
+/// share_erfc_f32: with a value of 1 and of `Work::MAX / 2`, they show from which size on two
+/// threads are faster than one.)
+pub(crate) const MIN_WORK_PER_THREAD: Work = 27_500_000;
+
+/// The number of parts for each thread: enough to balance the load when threads start late.
+/// (`kernels`: share_exp_f32, share_erfc_f32.)
+pub(crate) const PARTS_PER_THREAD: usize = 4;
+
+/// The maximum work of a part: a time slice, so that a thread can pause between two parts.
+/// (bench/timer.exs.)
+pub(crate) const MAX_PART_WORK: Work = MIN_TIME_SLICE.as_nanos() as Work * 1_000;
+
+/// Elements that cost less than this are split into parts that begin at a multiple of
+/// `TILE_ELEMENTS`; of more expensive elements, a tile may be too much work for one part.
+/// (`kernels`: share_exp_f32, share_erfc_f32.)
+pub(crate) const MIN_COST_OF_UNALIGNED_PARTS: Cost = 20_000;
+
+/// How long the owner of shared work spins before it sleeps until the other threads are done: about
+/// as long as it takes to wake up. (`kernels`: dot_with_vector_f32; `linalg`: qr and eigh, which
+/// share hundreds of products, take a tenth longer without spinning.)
+pub(crate) const SPIN_DURATION: Duration = Duration::from_micros(50);
+
+/// The maximum number of threads in a pool whose affinity is set. Every thread takes a system call
+/// when the caller's core changes, and in a larger pool one late thread costs little.
+/// (bench/timer.exs.)
+#[cfg(target_os = "linux")]
+pub(crate) const MAX_PINNED_THREADS: usize = 8;
+
+/// The shortest time slice: how long a thread computes between two pauses. (bench/timer.exs.)
+pub(crate) const MIN_TIME_SLICE: Duration = Duration::from_millis(1);
+
+/// The longest time slice: another thread may have used the last pause for its work while a
+/// scheduler is still waiting, and a time slice in proportion to that pause would delay timers. The
+/// price is paid where every core runs a loop of Elixir: a product of two 2048 by 2048 matrices
+/// takes a tenth longer than without this limit. (bench/timer.exs.)
+pub(crate) const MAX_TIME_SLICE: Duration = Duration::from_millis(2);
+
+/// The time slice before the first pause of a call. Shorter calls don't pause: the VM's schedulers
+/// run between them anyway, even if there are many. (bench/timer.exs.)
+pub(crate) const FIRST_TIME_SLICE: Duration = Duration::from_millis(3);
+
+/// The ratio of a time slice to the pause before it. A scheduler that runs out of work spins for up
+/// to half a millisecond before it sleeps: with a ratio of 2, calls of a millisecond or two take up
+/// to 30% longer; with a ratio of 16, timers are several times as late. (bench/timer.exs.)
+pub(crate) const TIME_SLICE_TO_PAUSE_RATIO: u32 = 8;
+
+/// The number of bytes of a result that are written between pauses (at most twice as many), however
+/// cheap the computation is: the system provides new memory page by page at the first write, which
+/// takes up to forty times as long where a virtual machine has to ask its host for the pages. A
+/// quarter of this size makes casts slower by a tenth. (`kernels`: cast; bench/timer.exs.)
+pub(crate) const BYTES_PER_PAUSE: usize = 1 << 20;
+
+/// The work between two reads of the clock, so that reading it takes a thousandth of the time.
+/// (bench/timer.exs.)
+pub(crate) const WORK_PER_CLOCK_CHECK: Work = 50_000_000;
+
+/// The maximum number of yields in one pause. (bench/timer.exs.)
+pub(crate) const MAX_YIELDS_PER_PAUSE: usize = 1000;
+
+/// The number of consecutive unanswered yields that end a pause. The first of them doesn't prove
+/// that no thread is waiting: Linux may only have evened out the threads' shares of the core.
+/// (bench/timer.exs.)
+pub(crate) const MAX_UNANSWERED_YIELDS: usize = 8;
+
+/// A yield is answered if it takes more than this many times as long as the fastest yield.
+/// (bench/timer.exs.)
+pub(crate) const ANSWERED_YIELD_RATIO: u64 = 4;
+
+/// A thread that keeps the core for longer than this is working, not spinning. (bench/timer.exs.)
+pub(crate) const MIN_BUSY_DURATION: Duration = Duration::from_micros(200);
+
+// Memory: exec/memory.
+
+/// The size in bytes of the smallest block that the allocator keeps: the system's allocator reuses
+/// smaller blocks itself. (`kernels`: sort_f32, dot_f32, conv_f32; bench/memory.exs.)
+pub(crate) const MIN_KEPT_BLOCK_BYTES: usize = 1 << 16;
+
+/// The size in bytes of the largest block that is kept: computations on larger blocks take much
+/// longer than the system takes to provide their pages. (As above.)
+pub(crate) const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
+
+/// The maximum total size of the kept blocks, in bytes. (As above.)
+pub(crate) const MAX_KEPT_BYTES: usize = 64 << 20;
+
+/// The maximum number of kept blocks. (As above.)
+pub(crate) const MAX_KEPT_BLOCKS: usize = 64;
+
+/// Results of fewer bytes are written by normal stores, larger ones by streaming stores.
+/// (`kernels`: add_.)
+pub(crate) const MIN_STREAMED_BYTES: usize = 1 << 25;
+
+/// Results of fewer bytes are computed without aligning them to cache lines: it makes no
+/// difference. (`kernels`: add_.)
+pub(crate) const MIN_BYTES_TO_ALIGN: usize = 1 << 14;
+
+/// The distance in bytes between the element that a sequential loop reads and the memory that it
+/// prefetches. Hardware prefetchers do the same, but not past the end of a page. (`kernels`: sum,
+/// max.)
+pub(crate) const PREFETCH_DISTANCE_BYTES: usize = 1 << 11;
+
+// Conversions: exec/convert.rs, dtype/sub_byte.rs.
+
+/// The cost of converting an element, for each byte of both types. (`kernels`: cast.)
+pub(crate) const CAST_BYTE_COST: Cost = 40;
+
+/// The number of elements that are converted by vectors, and one by one if one of them is a special
+/// case. (`kernels`: cast.)
+pub(crate) const CAST_CHUNK_ELEMENTS: usize = 256;
+
+/// The cost of packing or unpacking an element of 2 or 4 bits. (No benchmark; `kernels`: cast is
+/// the nearest.)
+pub(crate) const PACKED_ELEMENT_COST: Cost = 1_000;
+
+// Copies: exec/copy.
+
+/// The cost of an element that is far from the elements before and after it. (`kernels`: transpose,
+/// slice_with_strides.)
+pub const FAR_ELEMENT_COST: Cost = 600;
+
+/// The cost of copying an element of a transposed plane. (`kernels`: transpose.)
+pub(crate) const TRANSPOSED_ELEMENT_COST: Cost = 250;
+
+/// Layouts of at most this many elements are copied without collapsing their axes first.
+/// (`kernels`: transpose, slice_with_strides, reverse.)
+pub(crate) const MAX_UNCOLLAPSED_SIZE: usize = 256;
+
+/// `transpose_planes` transposes tensors of at most this many bytes without making a layout.
+/// (`kernels`: transpose.)
+pub(crate) const MAX_DIRECT_TRANSPOSE_BYTES: usize = 1024;
+
+/// Planes of fewer elements are copied row by row instead of being transposed. (`kernels`:
+/// transpose, slice_with_strides.)
+pub(crate) const MIN_PLANE_ELEMENTS: usize = 32;
+
+/// The maximum size in bytes of a plane that is transposed directly to the result. A larger plane
+/// is transposed in strips through a buffer, so that its rows are written in longer runs than
+/// registers hold. (`kernels`: transpose.)
+pub(crate) const MAX_DIRECT_PLANE_BYTES: usize = 1 << 15;
+
+/// The number of bytes in a column of a strip, which are read in one run. (`kernels`: transpose.)
+pub(crate) const STRIP_COLUMN_BYTES: usize = 128;
+
+/// The number of bytes in a row of a strip, which are written in one run. (`kernels`: transpose.)
+pub(crate) const STRIP_ROW_BYTES: usize = 1024;
+
+/// The number of rows, and of columns, of the tiles in which planes are transposed without SIMD
+/// vectors. (`kernels`: transpose.)
+pub(crate) const TRANSPOSE_TILE_SIDE: usize = 64;
+
+// Elementwise operations: exec/elementwise.
+
+/// The maximum period, in elements, of a broadcast operand that is copied and converted only once.
+/// (`kernels`: add_row_f32.)
+pub(crate) const MAX_PERIOD_ELEMENTS: usize = 8192;
+
+/// Rows of a strided operand with at least this many elements are passed to the kernel one by one;
+/// shorter rows are gathered into tiles. (`kernels`: add_column_f32.)
+pub(crate) const MIN_UNGATHERED_ROW_ELEMENTS: usize = 128;
+
+// Products: exec/gemm.
+
+/// The cost of a multiplication and addition of f32 in a blocked product, with vectors of 64 bytes.
+/// (`kernels`: dot.)
+pub(crate) const BLOCKED_F32_PRODUCT_COST: Cost = 10;
+
+/// The cost of a multiplication and addition in an indirect product, for each byte of an element,
+/// with vectors of 64 bytes. (`kernels`: conv.)
+pub(crate) const INDIRECT_PRODUCT_BYTE_COST: Cost = 3;
+
+/// The cost of multiplying and adding eight bytes in order. (`kernels`: dot.)
+pub(crate) const ORDERED_WORD_COST: Cost = 60;
+
+/// The cost of a row of a result that is added up in order, in addition to its products.
+/// (`kernels`: dot.)
+pub(crate) const ORDERED_ROW_COST: Cost = 2_000;
+
+/// The cost of reading and multiplying one byte of a matrix, in a product with a vector.
+/// (`kernels`: dot_with_vector, vector_with_matrix.)
+pub(crate) const GEMV_BYTE_COST: Cost = 20;
+
+/// The cost of converting and multiplying an element of a narrower matrix. (`kernels`: dot_bf16,
+/// dot_with_vector_bf16.)
+pub(crate) const MIXED_ELEMENT_COST: Cost = 100;
+
+/// The cost of writing an element of the result. (`kernels`: dot_of_tall_f32, conv_f32.)
+pub(crate) const PRODUCT_WRITE_COST: Cost = 200;
+
+/// The cost of an element of an operand that may have to be copied first. (`kernels`: dot.)
+pub(crate) const OPERAND_MOVE_COST: Cost = 100;
+
+/// The cost of an element of an operand that is converted first. (`kernels`: dot.)
+pub(crate) const OPERAND_CONVERT_COST: Cost = 500;
+
+/// The cost of each matrix of a batch, in addition to its elements. (`kernels`: dot_of_batches.)
+pub(crate) const BATCH_MATRIX_COST: Cost = 100_000;
+
+/// The maximum work of a part of a blocked product over the steps of one call of gemm, so that a
+/// thread can pause between two parts. Every part packs its rows and columns of both operands, so
+/// that fewer parts are faster: the parts of a product of 2048 rows and columns take 5% longer than
+/// the whole product, parts of half the size 8% longer. (`kernels`: dot_f32; bench/timer.exs.)
+pub(crate) const MAX_GEMM_PART_WORK: Work = 1_500_000_000;
+
+/// A part with more columns than rows is split by rows only if it has more than this many rows:
+/// gemm packs a larger share of the columns. (`kernels`: dot.)
+pub(crate) const MIN_GEMM_ROWS_TO_SPLIT: usize = 128;
+
+/// The maximum number of columns of a product with a vector that are added up together, which is
+/// the length of the stretch that is read of each row. (`kernels`: vector_with_matrix.)
+pub(crate) const GEMV_BLOCK_COLUMNS: usize = 2048;
+
+/// The number of columns of the result that a sum of scaled rows adds up in one pass over the rows,
+/// such that they stay in the first-level cache. (`kernels`: dot, vector_with_matrix.)
+pub(crate) const COLUMNS_PER_PASS: usize = 1024;
+
+/// The number of rows of the left matrix for which the right matrix of integers is packed once, so
+/// that packing takes a small part of the time. (`kernels`: dot_s32, dot_of_tall_s8.)
+pub(crate) const INTEGER_ROWS_PER_PACKING: usize = 512;
+
+/// The maximum number of rows of the right matrix of integers in a packed strip. (`kernels`:
+/// dot_s32, dot_of_tall_s8.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const INTEGER_STRIP_ROWS: usize = 256;
+
+/// The number of steps of the sums of an indirect product that are added up for all rows before the
+/// next steps. (`kernels`: conv.)
+pub(crate) const INDIRECT_BLOCK_STEPS: usize = 256;
+
+/// The number of elements of a narrower matrix that are converted at a time, as whole rows: their
+/// f32 fill half of a first-level cache. A longer row is converted as a whole. (`kernels`:
+/// dot_with_vector_bf16.)
+pub(crate) const MAX_CONVERTED_ELEMENTS: usize = 4096;
+
+/// The minimum number of elements in the right matrix for which a small product of f32 widens the
+/// rows of the left matrix only once. (`kernels`: dot.)
+pub(crate) const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
+
+// Reductions: exec/reduce.
+
+/// The size in bytes from which elements are prefetched for folds of columns: they come from
+/// memory, and the rows are too far apart for hardware prefetchers. (`kernels`: sum_of_columns,
+/// max_of_columns.)
+pub(crate) const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
+
+/// The smallest number of elements in a row whose minimum or maximum is found by integer keys;
+/// shorter rows are folded from left to right. (`kernels`: max_of_rows.)
+pub(crate) const MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS: usize = 64;
+
+/// The number of elements of a row whose minimum or maximum is found at once; its index is then
+/// searched in the best chunk only. (`kernels`: argmax.)
+pub(crate) const ARGMINMAX_CHUNK_ELEMENTS: usize = 4096;
+
+/// The number of elements that are compared at once with the value whose index is searched.
+/// (`kernels`: argmax.)
+pub(crate) const INDEX_SEARCH_BLOCK_ELEMENTS: usize = 64;
+
+/// The smallest number of elements in a row of f32 or f64 whose index is found in one pass.
+/// (`kernels`: argmax_of_rows.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MIN_ROW_ELEMENTS_FOR_ONE_PASS: usize = 32;
+
+/// The smallest row, in vectors of 64 bytes, whose index is found with such vectors; shorter rows
+/// take vectors of 32 bytes. (`kernels`: argmax_of_rows_f32, argmax_of_rows_f64.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MIN_VECTORS_FOR_AVX512_ARGMINMAX: usize = 8;
+
+// Sorts: exec/sort.
+
+/// The cost of moving a key of a radix sort or a merge. (`kernels`: sort, argsort.)
+pub(crate) const KEY_MOVE_COST: Cost = 2_000;
+
+/// The smallest row, in keys per byte that the keys are sorted by, that is sorted by radix; shorter
+/// rows are sorted by comparisons. (`kernels`: sort, argsort.)
+pub(crate) const MIN_KEYS_PER_BYTE_FOR_RADIX_SORT: usize = 100;
+
+/// The number of keys, or elements of a row, that are handled before a thread yields: they take a
+/// fraction of a millisecond. (`kernels`: sort, top_k; bench/timer.exs.)
+pub(crate) const ELEMENTS_PER_YIELD: usize = 1 << 16;
+
+/// The smallest number of keys of a part when a row is divided to be sorted, or merged, in
+/// parallel. (`kernels`: sort, argsort.)
+pub(crate) const MIN_KEYS_PER_MERGE: usize = 1 << 14;
+
+/// The smallest number of keys that a quicksort hands to another thread. (`kernels`: sort.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MIN_KEYS_FOR_TASK: usize = 1 << 13;
+
+/// The most bytes of keys that a quicksort partitions into a buffer of the same size; longer rows
+/// are partitioned in place. So keys and buffer stay in the cache. (`kernels`: sort.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const MAX_BUFFERED_BYTES: usize = 1 << 19;
+
+/// The number of blocks after which a partition in place yields: they take a fraction of a
+/// millisecond. (`kernels`: sort; bench/timer.exs.)
+#[cfg(target_arch = "x86_64")]
+pub(crate) const PARTITION_BLOCKS_PER_YIELD: usize = 1 << 12;
+
+// Windows: exec/window.rs, ops/window.rs, ops/window_elements.rs, ops/window_scatter.rs.
+
+/// The cost of folding a byte. (`kernels`: window.)
+pub(crate) const FOLD_BYTE_COST: Cost = 12;
+
+/// The number of folds that an element takes in long windows, whatever their length. (`kernels`:
+/// window.)
+pub(crate) const LONG_WINDOW_FOLDS: Cost = 12;
+
+/// How many times as much a fold costs in windows that are two elements apart. (`kernels`: window.)
+pub(crate) const STRIDE_2_FOLD_FACTOR: Cost = 2;
+
+/// How many times as much a fold costs in windows that are further apart. (`kernels`: window.)
+pub(crate) const STRIDED_FOLD_FACTOR: Cost = 4;
+
+/// The cost of copying a byte of the input of windows. (`kernels`: window.)
+pub(crate) const WINDOW_LOAD_BYTE_COST: Cost = 5;
+
+/// The cost of converting an element of the input of windows. (`kernels`: window.)
+pub(crate) const WINDOW_CONVERT_COST: Cost = 100;
+
+/// The cost of copying an element of a window to the result. (`kernels`: window.)
+pub(crate) const WINDOW_ELEMENT_COST: Cost = 3_000;
+
+/// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
+
+/// The cost of adding the value of a window. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
+
+/// The number of elements of a result of windows that are folded at a time, so that they stay in
+/// the first-level cache. (`kernels`: window.)
+pub(crate) const WINDOW_TILE_LANES: usize = 1024;
+
+/// The number of lanes in a block of folds along several axes, so that they stay in the
+/// second-level cache. (`kernels`: window.)
+pub(crate) const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
+
+// Convolutions: ops/conv.rs, ops/conv/planes.rs.
+
+/// The cost of reading an element of the input or of a filter. (`kernels`: conv.)
+pub(crate) const CONV_READ_COST: Cost = 200;
+
+/// The cost of converting an element of the input or of a filter. (`kernels`: conv.)
+pub(crate) const CONV_CONVERT_COST: Cost = 2_000;
+
+/// The cost of writing an element of a padded plane. (`kernels`: conv.)
+pub(crate) const PADDED_ELEMENT_COST: Cost = 500;
+
+/// The cost of writing an element of a patch. (`kernels`: conv.)
+pub(crate) const PATCH_ELEMENT_COST: Cost = 100;
+
+/// The cost of a product of a convolution without patches, for each byte of an element. (`kernels`:
+/// conv_depthwise_f32.)
+pub(crate) const DIRECT_CONV_BYTE_COST: Cost = 30;
+
+/// The cost of a product of a patch of integers, for each byte of an element. (`kernels`: conv.)
+pub(crate) const INTEGER_PATCH_BYTE_COST: Cost = 12;
+
+/// The cost of a product of a patch of floats, for each byte of an element. (`kernels`: conv.)
+pub(crate) const FLOAT_PATCH_BYTE_COST: Cost = 6;
+
+/// The most rows of the result in a task of an indirect product, whose partial sums of a few
+/// columns are kept in memory. (`kernels`: conv.)
+pub(crate) const MAX_CONV_ROWS_PER_TASK: usize = 512;
+
+// Binary operations: ops/binary.rs. Costs are in addition to those of reading and writing.
+
+/// The cost of converting the operands of an element, for each byte of the widest type. (`kernels`:
+/// add_mixed.)
+pub(crate) const OPERAND_CONVERT_BYTE_COST: Cost = 50;
+
+/// The cost of a power or an arctangent of f32 and of narrower floats. (`kernels`: pow_f32.)
+pub(crate) const F32_POW_COST: Cost = 2_500;
+
+/// The cost of a power or an arctangent of f64. (`kernels`: pow_f64.)
+pub(crate) const F64_POW_COST: Cost = 10_000;
+
+/// The cost of a power of c64 whose operands are exact in f32. (No benchmark.)
+pub(crate) const C64_POW_COST: Cost = 6_000;
+
+/// The cost of any other power of complex numbers. (No benchmark.)
+pub(crate) const COMPLEX_POW_COST: Cost = 100_000;
+
+/// The cost of a power of integers, for each byte. (No benchmark.)
+pub(crate) const INTEGER_POW_BYTE_COST: Cost = 150;
+
+/// The cost of a remainder of floats. (`kernels`: remainder_f32.)
+pub(crate) const FLOAT_REMAINDER_COST: Cost = 2_000;
+
+/// The cost of a quotient or a remainder of integers. (No benchmark.)
+pub(crate) const INTEGER_DIVISION_COST: Cost = 1_000;
+
+/// The cost of a product of complex numbers, with vectors of 64 bytes. (`kernels`: multiply_c64.)
+pub(crate) const COMPLEX_MULTIPLY_COST: Cost = 100;
+
+/// The cost of a quotient of complex numbers, with vectors of 64 bytes. (`kernels`: divide_c64.)
+pub(crate) const COMPLEX_DIVIDE_COST: Cost = 400;
+
+// Functions: ops/math.
+
+/// The cost of a function of f16 or bf16 that is looked up. (`kernels`: tanh_bf16.)
+pub(crate) const F16_LOOKUP_COST: Cost = 300;
+
+/// The cost of an exponential of f64 by the loop of the GNU C library. (`kernels`: exp_f64.)
+pub(crate) const GLIBC_EXP_COST: Cost = 700;
+
+/// The cost of a logarithm of f64 by the loop of the GNU C library. (`kernels`: log_f64.)
+pub(crate) const GLIBC_LOG_COST: Cost = 900;
+
+/// The cost of a sine or cosine of f64 by the loop of the GNU C library. (`kernels`: sin_f64.)
+pub(crate) const GLIBC_SIN_COST: Cost = 2_000;
+
+/// For fewer elements, calls of the C library are faster than the loop. (`kernels`: exp_f64,
+/// log_f64, sin_f64, pow_f64.)
+pub(crate) const MIN_ELEMENTS_FOR_GLIBC_LOOP: usize = 32;
+
+// Linear algebra: ops/linalg.
+
+/// The cost of a multiplication and an addition in a factorization, with vectors of 64 bytes.
+/// (`linalg`.)
+pub(crate) const FACTORIZATION_PRODUCT_COST: Cost = 16;
+
+/// The cost of an element that is only copied, converted and divided. (`linalg`: cholesky, solve.)
+pub(crate) const LINALG_ELEMENT_COST: Cost = 5_000;
+
+/// The cost of an element of a QR decomposition besides its multiplications. (`linalg`: qr.)
+pub(crate) const QR_ELEMENT_COST: Cost = 20_000;
+
+/// The cost of an element of an eigenvalue decomposition besides its multiplications. (`linalg`:
+/// eigh.)
+pub(crate) const EIGH_ELEMENT_COST: Cost = 105_000;
+
+/// The cost of an element of a singular value decomposition besides its multiplications. (`linalg`:
+/// svd.)
+pub(crate) const SVD_ELEMENT_COST: Cost = 140_000;
+
+/// The cost of each matrix of a batch, besides its elements: even the smallest matrix takes memory
+/// from the heap. (`linalg`: cholesky of 8 rows.)
+pub(crate) const LINALG_MATRIX_COST: Cost = 500_000;
+
+/// The cost of multiplying an element of a matrix and adding it to another, at most: in algorithms
+/// that pass over the whole matrix for each row or column. (`linalg`: eigh, svd; bench/timer.exs.)
+pub(crate) const MATRIX_PASS_ELEMENT_COST: Cost = 500;
+
+/// The cost of a term of the secular equation in all steps for a root: about six divisions.
+/// (`linalg`: eigh, svd.)
+pub(crate) const SECULAR_TERM_COST: Cost = 5_000;
+
+/// The cost of rotating a pair of elements. (`linalg`: eigh, svd.)
+pub(crate) const ROTATED_PAIR_COST: Cost = 100;
+
+/// The number of columns of rotated rows that are transposed at once: one cache line of f64.
+/// (`linalg`: eigh, svd.)
+pub(crate) const ROTATED_COLUMNS_PER_TRANSPOSE: usize = 8;
+
+/// The number of rotations per column that are queued before they are applied, so many that the
+/// cost of reading and writing the matrix is small. (`linalg`: eigh, svd.)
+pub(crate) const QUEUED_ROTATIONS_PER_COLUMN: usize = 128;

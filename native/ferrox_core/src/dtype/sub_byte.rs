@@ -1,7 +1,7 @@
 //! Types of 2 and 4 bits. A byte holds several elements, the first one in the highest bits, as in
 //! an Erlang bitstring.
 
-use crate::cost::Cost;
+use crate::cost::{Cost, PACKED_ELEMENT_COST};
 use crate::{DType, Error};
 
 /// Unpacks a tensor to one byte for each element, sign-extended for signed types.
@@ -49,7 +49,7 @@ pub fn pack(dtype: DType, wide: &[u8], packed: &mut [u8]) {
 
 /// The cost of unpacking or packing an element of each packed type in `dtypes`.
 pub(crate) fn cost(dtypes: &[DType]) -> Cost {
-    1_000 * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
+    PACKED_ELEMENT_COST * dtypes.iter().filter(|dtype| dtype.is_packed()).count() as Cost
 }
 
 #[cfg(test)]

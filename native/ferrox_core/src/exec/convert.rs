@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use crate::cost::Cost;
+use crate::cost::{CAST_BYTE_COST, CAST_CHUNK_ELEMENTS, Cost, MIN_BYTES_TO_ALIGN};
 use crate::dtype::minifloat::{F8, F8E4M3FN, F16};
 use crate::dtype::{Class, Element, Exact, Lane, bits_to_odd, cast, sub_byte};
 use crate::exec::memory::{scratch, streaming_stores};
@@ -109,7 +109,7 @@ pub fn convert_all(from: DType, bytes: &[u8], to: DType, size: usize, out: &mut 
             None => part.copy_from_slice(source),
         }
     };
-    if out.len() < streaming_stores::MIN_BYTES_TO_ALIGN && !parallel::is_worth_sharing(size, cost(from, to)) {
+    if out.len() < MIN_BYTES_TO_ALIGN && !parallel::is_worth_sharing(size, cost(from, to)) {
         return convert_part(0, out);
     }
     let head_length = streaming_stores::elements_before_line([(&*out, lane), (bytes, width)]);
@@ -140,7 +140,7 @@ pub(crate) fn converted(
 /// The cost of converting an element.
 #[must_use]
 pub fn cost(from: DType, to: DType) -> Cost {
-    40 * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
+    CAST_BYTE_COST * (from.width() + to.width()) as Cost + sub_byte::cost(&[from, to])
 }
 
 fn convert_of(from: DType, to: DType) -> Convert {
@@ -180,11 +180,9 @@ fn round_to_halves(from: &[u8], to: &mut [u8]) {
 /// `convert` from f32 to bytes by vector instructions, except for elements that are too large for
 /// them.
 fn truncate_to_bytes<D: Element>(mut from: &[u8], mut to: &mut [u8]) {
-    /// The number of elements that are converted one by one from the first large element on.
-    const SCALAR_ELEMENTS: usize = 256;
     loop {
         let done = simd::truncate_to_bytes(f32::view(from), u8::view_mut(to));
-        let further = (done + SCALAR_ELEMENTS).min(to.len());
+        let further = (done + CAST_CHUNK_ELEMENTS).min(to.len());
         convert::<f32, D, CastOf>(&from[4 * done..4 * further], &mut to[done..further]);
         (from, to) = (&from[4 * further..], &mut to[further..]);
         if to.is_empty() {
@@ -284,10 +282,6 @@ fn i64_to_f64(value: i64) -> f64 {
     // Subtracts 2^84, the offset 2^63 of the flipped sign, and 2^52.
     high - f64::from_bits(TWO_84 | SIGN | 1 << 20) + low
 }
-
-/// The number of elements that are converted by the vectorized way, and again one by one if one of
-/// them is a special case. (`kernels`: cast.)
-const CAST_CHUNK_ELEMENTS: usize = 256;
 
 /// `convert` of 64-bit integers to floats, for instruction sets without a vector instruction for
 /// it.

@@ -12,24 +12,16 @@ use std::convert::Infallible;
 
 use self::transpose::Plane;
 use crate::Error;
-use crate::cost::{self, Cost, MEMORY_BYTE_COST};
+pub use crate::cost::FAR_ELEMENT_COST;
+use crate::cost::{
+    self, Cost, MAX_DIRECT_TRANSPOSE_BYTES, MAX_UNCOLLAPSED_SIZE, MEMORY_BYTE_COST, MIN_PLANE_ELEMENTS,
+    TRANSPOSED_ELEMENT_COST,
+};
 use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd;
 use crate::exec::threads::parallel;
 use crate::layout::{Layout, Shape, collapse, index_of, next_row};
 use crate::tensor::Tensor;
-
-/// The cost of an element that is far from the elements before and after it.
-pub const FAR_ELEMENT_COST: Cost = 600;
-
-/// Layouts of at most this many elements are copied without collapsing their axes first.
-const MAX_UNCOLLAPSED_SIZE: usize = 256;
-
-/// `transpose_planes` transposes tensors of at most this many bytes without making a layout.
-const MAX_DIRECT_TRANSPOSE_BYTES: usize = 1024;
-
-/// Planes of fewer elements are copied row by row instead of being transposed.
-const MIN_PLANE_ELEMENTS: usize = 32;
 
 /// Calls a function that is generic over the number of bytes in an element.
 macro_rules! by_width {
@@ -92,7 +84,7 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     parallel::fill_in_multiples(
         out,
         size / unit,
-        cost::work(unit, transpose::TRANSPOSED_ELEMENT_COST),
+        cost::work(unit, TRANSPOSED_ELEMENT_COST),
         elements_per_line,
         |start, part| {
             gather(width, bytes, &layout, start * unit, part);

@@ -19,7 +19,7 @@ use self::tiles::{Tiles, converted};
 use self::value_narrowing::Narrowed;
 pub use self::value_narrowing::ValueNarrowing;
 use crate::Fault;
-use crate::cost::Cost;
+use crate::cost::{Cost, MIN_BYTES_TO_ALIGN};
 use crate::exec::convert::Conversion;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
@@ -79,7 +79,7 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
     let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
     if direct_operands(plan, sources, &mut operands) {
         let operands = &operands[..sources.len()];
-        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < streaming_stores::MIN_BYTES_TO_ALIGN {
+        if !parallel::is_worth_sharing(size, plan.cost) && out.len() < MIN_BYTES_TO_ALIGN {
             return (plan.kernel)(out, operands);
         }
         return run_direct(plan, size, out, operands);

@@ -5,7 +5,8 @@ pub mod streaming_stores;
 
 use std::collections::TryReserveError;
 
-use crate::exec::threads::cooperative_yield::{PIECE, pause};
+use crate::cost::BYTES_PER_PAUSE;
+use crate::exec::threads::cooperative_yield::pause;
 use crate::{DType, Error};
 
 /// Allocates `length` zeroed bytes for an intermediate result.
@@ -46,8 +47,8 @@ pub(crate) fn filled<T: Copy>(
     try_filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
 }
 
-/// Allocates `length` copies of a value, pausing between pieces of `PIECE` bytes, for callers that
-/// don't know the tensor.
+/// Allocates `length` copies of a value, pausing after every `BYTES_PER_PAUSE` bytes, for callers
+/// that don't know the tensor.
 ///
 /// # Errors
 ///
@@ -55,7 +56,7 @@ pub(crate) fn filled<T: Copy>(
 pub(crate) fn try_filled<T: Clone>(length: usize, value: T) -> Result<Vec<T>, TryReserveError> {
     let mut values = Vec::new();
     values.try_reserve_exact(length)?;
-    let piece = (PIECE / size_of::<T>().max(1)).max(1);
+    let piece = (BYTES_PER_PAUSE / size_of::<T>().max(1)).max(1);
     while length - values.len() > piece {
         values.resize(values.len() + piece, value.clone());
         pause();

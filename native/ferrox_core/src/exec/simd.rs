@@ -16,6 +16,8 @@ mod float;
 #[cfg(target_arch = "x86_64")]
 mod int;
 mod intrinsics;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 
 #[cfg(target_arch = "x86_64")]
 pub use self::compare::CompareVector;
@@ -25,12 +27,16 @@ pub use self::f16::{round_to_halves, widen_halves};
 #[cfg(target_arch = "x86_64")]
 pub use self::float::{AsF64Vector, FloatVector, MulAddVector, bitcast_to_f64};
 #[cfg(target_arch = "x86_64")]
-pub use self::int::{IntVector, transpose_bytes};
+pub use self::int::IntVector;
 pub use self::intrinsics::{multiply_pairs, truncate_to_bytes};
+#[cfg(target_arch = "x86_64")]
+pub use self::transpose::{transpose_bytes, transpose_vectors};
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::cost::PREFETCH_DISTANCE_BYTES;
 
 /// A loop that is compiled for each level. `run` must be `#[inline(always)]`, and so must all
 /// functions that it calls: others are not compiled for the level.
@@ -188,11 +194,6 @@ pub fn prefetch<T>(elements: &[T], index: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
-
-/// The distance in bytes between the element that a sequential loop reads and the memory that it
-/// prefetches. Hardware prefetchers do the same, but not past the end of a page. (`kernels`: sum,
-/// max.)
-const PREFETCH_DISTANCE_BYTES: usize = 1 << 11;
 
 /// The number of bytes in a cache line.
 pub const CACHE_LINE_BYTES: usize = 64;

@@ -15,7 +15,7 @@
 //! block's start: three operations for any length. Limits: cuts are at fixed elements of the axis,
 //! so that the bits do not depend on how the work is split. Padding is neutral, and left out.
 
-use crate::cost::{Cost, work};
+use crate::cost::{FOLD_BYTE_COST, WINDOW_TILE_LANES, work};
 use crate::dtype::Lane;
 use crate::exec::reduce::fold::Fold;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -31,10 +31,6 @@ const MIN_LANES_FOR_VECTORS: usize = 16;
 
 /// The number of windows without padding that are folded at the same time.
 pub(crate) const INTERLEAVED_WINDOWS: usize = 8;
-
-/// The number of elements of a result that are folded at a time, so that they stay in the
-/// first-level cache.
-const WINDOW_TILE_LANES: usize = 1024;
 
 /// The windows along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +171,9 @@ pub(crate) fn fold<L: Lane, F: Fold<L>>(pass: &Pass, source: &[u8], target: &mut
     } else if pass.axis.is_long() {
         fold_van_herk::<L, F>(pass, source, target, memory, neutral);
     } else if stride == 1 && to >= MIN_LANES_FOR_VECTORS {
-        vectorize(DenseWindowsLoop { pass, source, target, neutral, kind });
+        vectorize(WindowsLoop::<_, _, true> { pass, source, target, neutral, kind });
     } else {
-        vectorize(StridedWindowsLoop { pass, source, target, neutral, kind });
+        vectorize(WindowsLoop::<_, _, false> { pass, source, target, neutral, kind });
     }
 }
 
@@ -198,9 +194,6 @@ impl<L: Lane, F: Fold<L>> Vectorized for FoldLoop<'_, L, F> {
     }
 }
 
-/// The cost of folding a byte.
-pub(crate) const FOLD_BYTE_COST: Cost = 12;
-
 /// As `fold_into`, for callers that are not compiled for an instruction set.
 #[inline(never)]
 fn fold_slice<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
@@ -220,8 +213,8 @@ fn fold_into<L: Lane, F: Fold<L>>(left: &mut [L::Bytes], right: &[L::Bytes]) {
     }
 }
 
-/// Arguments of the loop over windows at every element, along the axis and those after it.
-struct DenseWindowsLoop<'a, L: Lane, F> {
+/// Arguments of the loops over windows.
+struct WindowsLoop<'a, L: Lane, F, const DENSE: bool> {
     pass: &'a Pass,
     source: &'a [L::Bytes],
     target: &'a mut [L::Bytes],
@@ -229,7 +222,8 @@ struct DenseWindowsLoop<'a, L: Lane, F> {
     kind: std::marker::PhantomData<F>,
 }
 
-impl<L: Lane, F: Fold<L>> Vectorized for DenseWindowsLoop<'_, L, F> {
+/// The loop over windows at every element, along the axis and those after it.
+impl<L: Lane, F: Fold<L>> Vectorized for WindowsLoop<'_, L, F, true> {
     type Output = ();
 
     #[inline(always)]
@@ -256,16 +250,8 @@ impl<L: Lane, F: Fold<L>> Vectorized for DenseWindowsLoop<'_, L, F> {
     }
 }
 
-/// Arguments of the loop over windows that are `stride` elements apart.
-struct StridedWindowsLoop<'a, L: Lane, F> {
-    pass: &'a Pass,
-    source: &'a [L::Bytes],
-    target: &'a mut [L::Bytes],
-    neutral: L,
-    kind: std::marker::PhantomData<F>,
-}
-
-impl<L: Lane, F: Fold<L>> Vectorized for StridedWindowsLoop<'_, L, F> {
+/// The loop over windows that are `stride` elements apart.
+impl<L: Lane, F: Fold<L>> Vectorized for WindowsLoop<'_, L, F, false> {
     type Output = ();
 
     #[inline(always)]

@@ -11,7 +11,11 @@ mod round_to_odd;
 use num_complex::Complex;
 
 use self::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::cost::{Cost, MEMORY_BYTE_COST};
+use crate::cost::{
+    C64_POW_COST, COMPLEX_DIVIDE_COST, COMPLEX_MULTIPLY_COST, COMPLEX_POW_COST, Cost, F32_POW_COST,
+    F64_POW_COST, FLOAT_REMAINDER_COST, INTEGER_DIVISION_COST, INTEGER_POW_BYTE_COST, MEMORY_BYTE_COST,
+    OPERAND_CONVERT_BYTE_COST,
+};
 use crate::dtype::{Element, Exact, Lane, sub_byte};
 use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
@@ -300,19 +304,19 @@ fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         || left != out && !op.is_predicate()
         || left.is_float() && left.width() < 4 && !halves();
     let base = match op {
-        Pow if out == DType::C64 && left.precision() <= 24 && right.precision() <= 24 => 6_000,
-        Pow | Atan2 if out.is_complex() => 100_000,
-        Pow if out.is_integer() => 150 * width,
-        Pow | Atan2 if width <= 4 => 2_500,
-        Pow | Atan2 => 10_000,
-        Remainder if !out.is_integer() => 2_000,
-        Quotient | Remainder => 1_000,
-        Multiply if out.is_complex() => vector_cost(100),
-        Divide if out.is_complex() => vector_cost(400),
+        Pow if out == DType::C64 && left.precision() <= 24 && right.precision() <= 24 => C64_POW_COST,
+        Pow | Atan2 if out.is_complex() => COMPLEX_POW_COST,
+        Pow if out.is_integer() => INTEGER_POW_BYTE_COST * width,
+        Pow | Atan2 if width <= 4 => F32_POW_COST,
+        Pow | Atan2 => F64_POW_COST,
+        Remainder if !out.is_integer() => FLOAT_REMAINDER_COST,
+        Quotient | Remainder => INTEGER_DIVISION_COST,
+        Multiply if out.is_complex() => vector_cost(COMPLEX_MULTIPLY_COST),
+        Divide if out.is_complex() => vector_cost(COMPLEX_DIVIDE_COST),
         _ => 0,
     };
     base + MEMORY_BYTE_COST * bytes
-        + if converts { 50 * width } else { 0 }
+        + if converts { OPERAND_CONVERT_BYTE_COST * width } else { 0 }
         + sub_byte::cost(&[left, right, out])
 }
 

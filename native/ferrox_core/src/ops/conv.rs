@@ -12,13 +12,16 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{
+    self, CONV_CONVERT_COST, CONV_READ_COST, Cost, DIRECT_CONV_BYTE_COST, FLOAT_PATCH_BYTE_COST,
+    INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PRODUCT_WRITE_COST, Work,
+};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
 use crate::exec::copy::{self, gather};
 use crate::exec::gemm::blocked::{self, product_cost};
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
-use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, PRODUCT_WRITE_COST, lane};
+use crate::exec::gemm::strategy::{MAX_ORDERED_PRODUCTS, lane};
 use crate::exec::gemm::{in_order, indirect};
 use crate::exec::im2col;
 use crate::exec::im2col::{ConvAxis, Patches};
@@ -70,16 +73,14 @@ pub struct Options<'a> {
 /// that reads `read` elements, `converted` of them of another type.
 #[must_use]
 pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize; 2]) -> Work {
-    const READ_COST: Cost = 200;
-    const CONVERSION_COST: Cost = 2_000;
     let result_cost = if out.is_float() {
         indirect::cost(out.width().max(4), depth)
     } else {
         product_cost(out).saturating_mul(depth as Cost)
     };
     cost::work(results, result_cost.saturating_add(PRODUCT_WRITE_COST))
-        .saturating_add(cost::work(read, READ_COST))
-        .saturating_add(cost::work(converted, CONVERSION_COST))
+        .saturating_add(cost::work(read, CONV_READ_COST))
+        .saturating_add(cost::work(converted, CONV_CONVERT_COST))
 }
 
 /// Slides the filters of `kernel` over `input`.
@@ -409,13 +410,17 @@ impl<'a> Convolution<'a> {
         let (positions, depth, width) = (self.sizes.positions(), self.sizes.depth(), self.dtype.width());
         let depth_bytes = (depth as Cost).saturating_mul(self.lane.width() as Cost);
         if self.order == PatchOrder::Direct {
-            let cost = depth_bytes.saturating_mul(30).saturating_add(200).saturating_mul(positions as Cost);
+            let cost = depth_bytes
+                .saturating_mul(DIRECT_CONV_BYTE_COST)
+                .saturating_add(PRODUCT_WRITE_COST)
+                .saturating_mul(positions as Cost);
             return parallel::try_fill(out, batch * filters, cost, |first, out| self.direct(first, out));
         }
         if let Some(planes) = &self.planes {
             return self.convolve_planes(planes, out);
         }
-        let result_cost = depth_bytes.saturating_mul(if self.lane.is_integer() { 12 } else { 6 });
+        let byte_cost = if self.lane.is_integer() { INTEGER_PATCH_BYTE_COST } else { FLOAT_PATCH_BYTE_COST };
+        let result_cost = depth_bytes.saturating_mul(byte_cost);
         let image_size = filters * positions;
         let cost = result_cost.saturating_mul(image_size as Cost);
         let alone = batch >= 2 * parallel::threads()
@@ -556,7 +561,7 @@ impl<'a> Convolution<'a> {
             fill(0, patch_matrix);
             return;
         }
-        parallel::fill(patch_matrix, rows, (100 * count * depth / rows) as Cost, fill);
+        parallel::fill(patch_matrix, rows, PATCH_ELEMENT_COST * (count * depth / rows) as Cost, fill);
     }
 
     /// Multiplies filters and patches. `strides` are those of filters and positions in `out`.

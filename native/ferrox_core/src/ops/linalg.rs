@@ -33,7 +33,10 @@ pub use self::triangular::{MatrixTransform, Triangular};
 
 use self::matrix::{Matrix, noise};
 use self::scalar::{Precision, Scalar};
-use crate::cost::{self, Cost, Work};
+use crate::cost::{
+    self, Cost, EIGH_ELEMENT_COST, FACTORIZATION_PRODUCT_COST, LINALG_ELEMENT_COST, LINALG_MATRIX_COST,
+    QR_ELEMENT_COST, SVD_ELEMENT_COST, Work,
+};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
 use crate::exec::gemm::blocked::{Update, multiply};
@@ -50,11 +53,8 @@ const MAX_NX_COMPAT_SIZE: usize = 8;
 
 /// Picoseconds of a multiplication and an addition in a factorization. (`linalg`.)
 fn multiply_add_cost() -> Cost {
-    vector_cost(16)
+    vector_cost(FACTORIZATION_PRODUCT_COST)
 }
-
-/// Picoseconds of an element that is only copied, converted and divided.
-const LINALG_ELEMENT_COST: Cost = 5_000;
 
 /// The factorization that solves a system of equations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,18 +230,17 @@ impl Problem {
             }
             Problem::Determinant | Problem::Cholesky => (cube / 3, LINALG_ELEMENT_COST, 0),
             Problem::Lu => (cube, LINALG_ELEMENT_COST, 0),
-            Problem::Qr => (m.saturating_mul(size).saturating_mul(2), 20_000, square),
-            Problem::Eigh => (cube.saturating_mul(6), 105_000, 0),
-            Problem::Svd => (m.saturating_mul(size).saturating_mul(10), 140_000, square),
+            Problem::Qr => (m.saturating_mul(size).saturating_mul(2), QR_ELEMENT_COST, square),
+            Problem::Eigh => (cube.saturating_mul(6), EIGH_ELEMENT_COST, 0),
+            Problem::Svd => (m.saturating_mul(size).saturating_mul(10), SVD_ELEMENT_COST, square),
         };
         let elements = size
             .saturating_mul(element_cost)
             .saturating_add(extra_elements.saturating_mul(LINALG_ELEMENT_COST));
-        // Even the smallest matrix takes memory from the heap.
         let cost = multiply_adds
             .saturating_mul(multiply_add_cost())
             .saturating_add(elements)
-            .saturating_add(500_000);
+            .saturating_add(LINALG_MATRIX_COST);
         // A product of complex numbers is four real products.
         if complex { cost.saturating_mul(4) } else { cost }
     }

@@ -9,7 +9,10 @@ use std::borrow::Cow;
 
 use num_complex::Complex;
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{
+    self, Cost, FOLD_BYTE_COST, LANES_PER_WINDOW_BLOCK, LONG_WINDOW_FOLDS, STRIDE_2_FOLD_FACTOR,
+    STRIDED_FOLD_FACTOR, WINDOW_CONVERT_COST, WINDOW_LOAD_BYTE_COST, Work,
+};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::{Convert, conversion};
 use crate::exec::copy;
@@ -17,7 +20,7 @@ use crate::exec::memory::scratch;
 use crate::exec::reduce::fold::{Fold, OrNan};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
-use crate::exec::window::{self, FOLD_BYTE_COST, FoldWindows, INTERLEAVED_WINDOWS, Pass, WindowAxis};
+use crate::exec::window::{self, FoldWindows, INTERLEAVED_WINDOWS, Pass, WindowAxis};
 use crate::layout::MAX_EXTENT;
 use crate::ops::reduce::positive_nan;
 use crate::tensor::{Output, Tensor};
@@ -286,9 +289,6 @@ pub(crate) struct WindowPasses {
     axes: Vec<WindowAxis>,
 }
 
-/// The number of lanes in a block of the work, so that they stay in the second-level cache.
-const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
-
 /// Joins adjacent axes whose only window has all their elements into one axis, which saves a pass.
 /// Such a window is folded from its first element to its last, so that axes are joined only if
 /// there are enough windows to interleave.
@@ -351,14 +351,17 @@ impl WindowPasses {
             sizes.fold(1, |product: Cost, size| product.saturating_mul(size as Cost))
         };
         let mut size = product(&mut self.axes.iter().map(|axis| axis.size).chain([self.after]));
-        let load = if matches!(load, LaneLoad::Same) { 5 * width as Cost } else { 100 };
+        let load = match load {
+            LaneLoad::Same => WINDOW_LOAD_BYTE_COST * width as Cost,
+            _ => WINDOW_CONVERT_COST,
+        };
         let mut total = size.saturating_mul(load);
         for axis in self.axes.iter().rev() {
             size = (size / axis.size.max(1) as Cost).saturating_mul(axis.windows as Cost);
-            let steps = if axis.is_long() { 12 } else { axis.taps as Cost + 1 };
+            let steps = if axis.is_long() { LONG_WINDOW_FOLDS } else { axis.taps as Cost + 1 };
             let strided = match axis.stride {
-                2 if self.after == 1 => 2,
-                2.. if self.after == 1 => 4,
+                2 if self.after == 1 => STRIDE_2_FOLD_FACTOR,
+                2.. if self.after == 1 => STRIDED_FOLD_FACTOR,
                 _ => 1,
             };
             total = total

@@ -1,7 +1,7 @@
 //! The elements of every window over a tensor, one window after the other, which
 //! `Nx.window_reduce/5` passes to its function.
 
-use crate::cost::{self, Cost};
+use crate::cost::{self, Cost, WINDOW_ELEMENT_COST};
 use crate::dtype::sub_byte;
 use crate::exec::copy;
 use crate::exec::threads::parallel;
@@ -27,7 +27,7 @@ pub struct Windows<'a> {
 /// The cost of copying an element of a window.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    3_000 + sub_byte::cost(&[dtype])
+    WINDOW_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
 /// Writes the elements of each window in row-major order, and `pad` where a window reaches past the

@@ -7,31 +7,14 @@
 //! and pairs of bytes in words, this is the method for 8x8 bit matrices, applied to bytes (Warren,
 //! "Hacker's Delight", section 7-3).
 
-use crate::cost::{self, Cost};
+use crate::cost::{
+    self, MAX_DIRECT_PLANE_BYTES, STRIP_COLUMN_BYTES, STRIP_ROW_BYTES, TRANSPOSE_TILE_SIDE,
+    TRANSPOSED_ELEMENT_COST,
+};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{self, Avx2, Avx512, InstructionSet, IntVector};
 use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch};
-#[cfg(target_arch = "x86_64")]
-use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::cooperative_yield;
-
-/// The cost of copying an element of a transposed plane.
-pub const TRANSPOSED_ELEMENT_COST: Cost = 250;
-
-/// The maximum size of a plane that is transposed directly to the result, in bytes. A larger plane
-/// is transposed in strips through a buffer, so that its rows are written in longer runs than
-/// registers hold.
-const MAX_DIRECT_PLANE_BYTES: usize = 1 << 15;
-
-/// The number of bytes in a column of a strip, which are read in one run.
-const STRIP_COLUMN_BYTES: usize = 128;
-
-/// The number of bytes in a row of a strip, which are written in one run.
-const STRIP_ROW_BYTES: usize = 1024;
-
-/// The number of rows, and of columns, of the tiles in which planes are transposed without SIMD
-/// vectors.
-const TRANSPOSE_TILE_SIDE: usize = 64;
 
 /// A plane of the source: its shape after transposing, its first element, and the distances between
 /// rows and between columns, in elements.
@@ -313,7 +296,7 @@ impl<S: InstructionSet, K: IntVector<S>, const LANES: usize> VectorTransposeLoop
             let place = first + i.min(across - 1) as isize * column;
             *v = K::read(self.set, &self.source[place as usize..][..high]);
         }
-        simd_quicksort::transpose::<S, K, LANES>(self.set, &mut v);
+        simd::transpose_vectors::<S, K, LANES>(self.set, &mut v);
         let out = &mut self.out[top * self.pitch + left..];
         for (i, &v) in v.iter().enumerate() {
             if i < high {

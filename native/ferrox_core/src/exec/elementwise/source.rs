@@ -1,14 +1,12 @@
 //! Sources: the ways in which the elements of an operand can be stored.
 
+use super::MAX_ELEMENT_BYTES;
 use super::scratch::aligned;
-use super::{MAX_ELEMENT_BYTES, TILE_ELEMENTS};
+use crate::cost::{MAX_PERIOD_ELEMENTS, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
 use crate::exec::copy::{broadcast_dense, gather};
 use crate::layout::Layout;
 use crate::tensor::Tensor;
-
-/// The maximum period, in elements, of a broadcast operand that is copied and converted only once.
-const MAX_PERIOD_ELEMENTS: usize = 8192;
 
 /// The elements of an operand, one for each element of the result.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,12 @@ use smallvec::SmallVec;
 use super::scratch::{take, with_scratch};
 use super::source::{Prepared, Strided};
 use super::value_narrowing::{Narrowed, NarrowedScalars};
-use super::{MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source, TILE_ELEMENTS};
+use super::{MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source};
 use crate::Fault;
+use crate::cost::{MIN_UNGATHERED_ROW_ELEMENTS, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
 use crate::exec::copy::gather;
 use crate::layout::{self, Layout};
-
-/// Rows of a strided operand with at least this many elements are passed to the kernel one by one;
-/// shorter rows are gathered into tiles.
-const MIN_ROW_ELEMENTS: usize = 128;
 
 /// A plan with its operands.
 pub(super) struct Tiles<'a> {
@@ -74,7 +71,7 @@ impl<'a> Tiles<'a> {
         let narrowed = narrowing.and_then(|narrowing| Narrowed::new(narrowing, sources, narrowed_scalars));
         let used = &resolved[..sources.len()];
         let is_strided = used.iter().any(|source| matches!(source, Source::Strided(_)));
-        let row = (is_strided && inner >= MIN_ROW_ELEMENTS).then_some(inner);
+        let row = (is_strided && inner >= MIN_UNGATHERED_ROW_ELEMENTS).then_some(inner);
         let needs_buffers = plan.store.is_some()
             || used.iter().zip(&plan.loads).any(|(source, load)| match source {
                 Source::Dense { .. } => load.is_some(),

@@ -21,10 +21,12 @@ use gemm_common::Parallelism;
 use num_complex::Complex;
 
 use crate::DType;
-use crate::cost::{self, Cost, MEMORY_BYTE_COST, Work};
+use crate::cost::{
+    self, BLOCKED_F32_PRODUCT_COST, Cost, MAX_GEMM_PART_WORK, MEMORY_BYTE_COST, MIN_GEMM_ROWS_TO_SPLIT,
+    ORDERED_WORD_COST, Work,
+};
 use crate::dtype::Lane;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
-use crate::exec::gemm::ring::ORDERED_WORD_COST;
 use crate::exec::memory::try_filled;
 use crate::exec::simd::{self, CACHE_LINE_BYTES};
 use crate::exec::threads::cooperative_yield::pause;
@@ -32,7 +34,7 @@ use crate::exec::threads::{cooperative_yield, parallel};
 
 /// The cost of a multiplication and addition of floats of `width` bytes.
 pub(in crate::exec) fn float_cost(width: usize) -> Cost {
-    simd::vector_cost(10) * width as Cost / 4
+    simd::vector_cost(BLOCKED_F32_PRODUCT_COST) * width as Cost / 4
 }
 
 /// An upper bound for the cost of a multiplication and addition of elements of a type.
@@ -79,19 +81,9 @@ unsafe impl<T: Number> Sync for Operands<T> {}
 /// product and of the machine's caches.
 const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 
-/// The maximum work of a part of a product over the steps of one call, so that a thread can pause
-/// between two parts. Every part packs its rows and columns of both operands, so that fewer parts
-/// are faster: the parts of a product of 2048 rows and columns take 5% longer than the whole
-/// product, parts of half the size 8% longer. (`kernels`: dot_f32.)
-const MAX_GEMM_PART_WORK: Work = 1_500_000_000;
-
 /// gemm adds up the sums of a result with at most this many elements in another order, and also the
 /// sums of a single row or column. So no part is that small, unless the whole result is.
 const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
-
-/// A part with more columns than rows is split by rows only if it has more than this many rows:
-/// gemm packs a larger share of the columns.
-const MIN_GEMM_ROWS_TO_SPLIT: usize = 128;
 
 /// The grid of parts that the rows and columns of a result are split into.
 #[derive(Clone, Copy)]

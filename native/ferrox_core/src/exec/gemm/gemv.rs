@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use num_complex::Complex;
 
-use crate::cost::Cost;
+use crate::cost::{Cost, GEMV_BLOCK_COLUMNS, GEMV_BYTE_COST};
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::gemm::gemv_simd;
@@ -25,9 +25,6 @@ use crate::exec::reduce::fold::{STRIPES, fold_halves, through_memory};
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
-
-/// The cost of reading and multiplying one byte of the matrix.
-const GEMV_BYTE_COST: Cost = 20;
 
 /// A lane for which matrices are multiplied with vectors.
 pub trait MatrixVectorLane: Ring {
@@ -139,10 +136,6 @@ impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY
         }
     }
 }
-
-/// The maximum number of columns that are added up together, which is the length of the stretch
-/// that is read of each row.
-const GEMV_BLOCK_COLUMNS: usize = 2048;
 
 /// The minimum and maximum number of factors (elements of the vector) in a chunk.
 const GEMV_CHUNK_FACTORS: Range<usize> = 64..4096;

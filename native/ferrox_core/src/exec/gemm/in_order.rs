@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use num_complex::Complex;
 
 use crate::DType;
+use crate::cost::INTEGER_ROWS_PER_PACKING;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::gemm::integer;
 use crate::exec::gemm::ring::{Ring, ordered_cost, sum_rows};
@@ -40,8 +41,8 @@ integers!(u8, u16, u32, u64);
 /// order, on the calling thread.
 pub fn multiply_in_order<T: InOrderLane>([_, k, n]: [usize; 3], left: &[u8], right: &[u8], out: &mut [u8]) {
     let width = size_of::<T>();
-    for (i, out) in out.chunks_mut(ROWS_PER_PACKING * n * width).enumerate() {
-        let left = &left[i * ROWS_PER_PACKING * k * width..][..out.len() / n * k];
+    for (i, out) in out.chunks_mut(INTEGER_ROWS_PER_PACKING * n * width).enumerate() {
+        let left = &left[i * INTEGER_ROWS_PER_PACKING * k * width..][..out.len() / n * k];
         if n <= 1 || !T::multiply_in_tiles([k, n], left, right, out) {
             vectorize(InOrderLoop::<T> { k, n, left, right, out, lane: PhantomData });
         }
@@ -74,10 +75,6 @@ fn integers_of<T: InOrderLane>(
     let cost = if alone { 0 } else { ordered_cost::<T>(k, n) };
     let Ok(()) = parallel::try_fill_shares::<Infallible>(out, m, cost, rows);
 }
-
-/// The number of rows of the left matrix for which the right matrix of integers is packed once, so
-/// that packing takes a small part of the time.
-const ROWS_PER_PACKING: usize = 512;
 
 struct InOrderLoop<'a, T> {
     k: usize,

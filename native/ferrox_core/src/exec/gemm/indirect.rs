@@ -11,7 +11,7 @@
 //! fused multiplications and additions, so that the bits depend neither on the split nor on the
 //! instruction set.
 
-use crate::cost::Cost;
+use crate::cost::{Cost, INDIRECT_BLOCK_STEPS, INDIRECT_PRODUCT_BYTE_COST};
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx512, FloatVector, InstructionSet, MulAddVector};
@@ -26,9 +26,6 @@ const INDIRECT_TILE_32_BYTES: [usize; 2] = [6, 2];
 /// The rows of a result are best split at multiples of this number, which is a multiple of the rows
 /// of each register tile.
 pub const PANEL_ROW_MULTIPLE: usize = 24;
-
-/// The number of steps of a sum that are added up for all rows before the next steps.
-const INDIRECT_BLOCK_STEPS: usize = 256;
 
 /// The product of some rows and columns.
 pub struct Panel<'a, 'b, T: Lane> {
@@ -92,7 +89,7 @@ impl Kernel {
 #[must_use]
 pub fn cost(width: usize, products: usize) -> Cost {
     // The cost is proportional to the bytes.
-    vector_cost(3).saturating_mul(products.saturating_mul(width) as Cost)
+    vector_cost(INDIRECT_PRODUCT_BYTE_COST).saturating_mul(products.saturating_mul(width) as Cost)
 }
 
 /// A float for which there are vector instructions of AVX-512, where the processor is an x86-64.

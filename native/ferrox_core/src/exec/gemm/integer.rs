@@ -8,7 +8,7 @@
 //! that fits into the first-level cache. Bytes are multiplied in 16 bits, since there is no
 //! instruction that multiplies vectors of bytes.
 
-use crate::cost::work;
+use crate::cost::{INTEGER_STRIP_ROWS, work};
 use crate::dtype::Lane;
 use crate::exec::gemm::ring::ordered_cost;
 use crate::exec::simd::{Avx2, Avx512, InstructionSet, MulAddVector, Vectorized};
@@ -18,9 +18,6 @@ use crate::exec::threads::cooperative_yield;
 const INTEGER_TILE_AVX512: [usize; 2] = [8, 1];
 /// The register tile for 16 registers of 32 bytes.
 const INTEGER_TILE_AVX2: [usize; 2] = [4, 2];
-
-/// The maximum number of rows of the right matrix in a packed strip.
-const INTEGER_STRIP_ROWS: usize = 256;
 
 /// An element type, and the type in which its products are added up.
 pub trait Tiled: Lane {

@@ -9,7 +9,7 @@
 use std::collections::TryReserveError;
 
 use crate::DType;
-use crate::cost::Cost;
+use crate::cost::{Cost, MAX_CONVERTED_ELEMENTS, MIXED_ELEMENT_COST};
 use crate::dtype::Lane;
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::gemv::GEMV_ROWS_SIDE_BY_SIDE;
@@ -23,15 +23,8 @@ use crate::exec::threads::parallel;
 /// The number of bytes in an f32, which the narrower elements are converted to.
 const F32_BYTES: usize = size_of::<f32>();
 
-/// The number of elements that are converted at a time, as whole rows: their f32 fill half of a
-/// first-level cache. A longer row is converted as a whole.
-const MAX_CONVERTED_ELEMENTS: usize = 4096;
-
 /// The number of elements that are converted of one row before the next row.
 const ROW_PART_ELEMENTS: usize = 512;
-
-/// The cost of converting and multiplying an element.
-pub const MIXED_ELEMENT_COST: Cost = 100;
 
 impl UnconvertedMatrix<'_> {
     /// Converts the elements from `first` on until `out` is full.

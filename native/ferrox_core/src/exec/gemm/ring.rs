@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use crate::cost::Cost;
+use crate::cost::{COLUMNS_PER_PASS, Cost, ORDERED_ROW_COST, ORDERED_WORD_COST};
 use crate::dtype::Lane;
 
 /// A lane whose products are added up.
@@ -47,20 +47,10 @@ ring!(u8, u16, u32, u64; true, 0, c, a, b => c.wrapping_add(a.wrapping_mul(b)), 
 ring!(f32, f64; false, 0.0, c, a, b => c + a * b, c + a);
 ring!(Complex<f32>, Complex<f64>; false, Complex::ZERO, c, a, b => c + a * b, c + a);
 
-/// The cost of multiplying and adding eight bytes in order.
-pub(in crate::exec) const ORDERED_WORD_COST: Cost = 60;
-
-/// The cost of a row of the result, in addition to its products.
-const ORDERED_ROW_COST: Cost = 2_000;
-
 /// The cost of a row of the result with `n` elements of `k` products each, added up in order.
 pub(in crate::exec) fn ordered_cost<T>(k: usize, n: usize) -> Cost {
     ORDERED_WORD_COST * (k * n * size_of::<T>()) as Cost / 8 + ORDERED_ROW_COST
 }
-
-/// The number of columns of the result that are added up in one pass over the rows, such that they
-/// stay in the first-level cache.
-const COLUMNS_PER_PASS: usize = 1024;
 
 /// The number of rows of the right matrix that are added in one pass over the columns.
 pub(in crate::exec) const ROWS_PER_PASS: usize = 4;

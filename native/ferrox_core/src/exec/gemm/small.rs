@@ -5,6 +5,7 @@
 //! of a register tile (a few rows by a few vectors of columns) stay in registers. Products are
 //! rounded before they are added, as in `Nx.BinaryBackend`; products of f32 are exact in f64.
 
+use crate::cost::MIN_RIGHT_ELEMENTS_TO_WIDEN;
 use crate::dtype::Lane;
 use crate::exec::gemm::gemv::striped;
 use crate::exec::gemm::in_order::multiply_in_order;
@@ -12,8 +13,6 @@ use crate::exec::gemm::ring::Sum;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{self, AsF64Vector, Avx512, FloatVector, InstructionSet, IntVector, MulAddVector};
 use crate::exec::simd::{Aligned, Vectorized, dispatch};
-#[cfg(target_arch = "x86_64")]
-use crate::exec::sort::simd_quicksort;
 
 /// The register tile, as rows and SIMD vectors of columns, for 32 registers of 64 bytes.
 #[cfg(target_arch = "x86_64")]
@@ -222,8 +221,6 @@ impl<A: F64Vectors<T>, T: SmallFloat, const ROWS: usize, const VECTORS: usize>
 
 /// The maximum number of elements in the rows of a tile that are widened once.
 const MAX_WIDENED_ELEMENTS: usize = 512;
-/// The minimum number of elements in the right matrix for which widening rows once pays.
-const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
 
 /// Computes all columns of some rows.
 #[inline(always)]
@@ -330,7 +327,7 @@ fn columns_of(
     for i in 0..F64_LANES {
         words[i] = u64::read(wide, &rows[i][first..][..count]);
     }
-    simd_quicksort::transpose::<Avx512, u64, F64_LANES>(wide, &mut words);
+    simd::transpose_vectors::<Avx512, u64, F64_LANES>(wide, &mut words);
     words
 }
 

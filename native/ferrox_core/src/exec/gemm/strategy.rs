@@ -2,25 +2,16 @@
 //! work and `product` ask `Strategy::choose`.
 
 use crate::DType;
-use crate::cost::{self, Cost, Work};
+use crate::cost::{
+    self, BATCH_MATRIX_COST, Cost, MIXED_ELEMENT_COST, OPERAND_CONVERT_COST, OPERAND_MOVE_COST,
+    PRODUCT_WRITE_COST, Work,
+};
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::{blocked, mixed};
 
 /// Products with at most this many multiplications are added up in order, in f64 for floats, and
 /// rounded once: a blocked product wouldn't be faster. (`kernels`: dot_f32.)
 pub const MAX_ORDERED_PRODUCTS: usize = 4096;
-
-/// The cost of writing an element of the result. (`kernels`: dot_of_tall_f32, conv_f32.)
-pub const PRODUCT_WRITE_COST: Cost = 200;
-
-/// The cost of an element of an operand that may have to be copied first.
-const OPERAND_MOVE_COST: Cost = 100;
-
-/// The cost of an element of an operand that is converted first.
-const OPERAND_CONVERT_COST: Cost = 500;
-
-/// The cost of each matrix of a batch, in addition to its elements.
-const BATCH_MATRIX_COST: Cost = 100_000;
 
 /// The technique that computes a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +105,7 @@ impl Strategy {
             let conversion = if dtype == self.lane {
                 0
             } else if read != self.lane {
-                mixed::MIXED_ELEMENT_COST
+                MIXED_ELEMENT_COST
             } else {
                 OPERAND_CONVERT_COST
             };

@@ -12,18 +12,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 
-/// The smallest block that is kept: the system's allocator reuses smaller blocks itself.
-const MIN_KEPT_BLOCK_BYTES: usize = 1 << 16;
-
-/// The largest block that is kept: computations on larger blocks take much longer than the system
-/// takes to provide their pages.
-const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
-
-/// The maximum total size of the kept blocks, in bytes.
-const MAX_KEPT_BYTES: usize = 64 << 20;
-
-/// The maximum number of kept blocks.
-const MAX_KEPT_BLOCKS: usize = 64;
+use crate::cost::{MAX_KEPT_BLOCK_BYTES, MAX_KEPT_BLOCKS, MAX_KEPT_BYTES, MIN_KEPT_BLOCK_BYTES};
 
 /// The alignment of all blocks that may be kept: the alignment that the gemm crate asks for.
 const KEPT_BLOCK_ALIGN: usize = 128;

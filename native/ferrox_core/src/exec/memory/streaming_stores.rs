@@ -13,12 +13,9 @@
 
 #![allow(unsafe_code, reason = "calls what stores past the caches")]
 
-use crate::cost::Cost;
+use crate::cost::{Cost, MIN_BYTES_TO_ALIGN, MIN_STREAMED_BYTES};
 use crate::exec::simd::CACHE_LINE_BYTES;
 use crate::exec::threads::parallel;
-
-/// Results of fewer bytes are written by normal stores.
-const MIN_STREAMED_BYTES: usize = 1 << 25;
 
 /// The size of the buffer for a tile, in bytes.
 const STREAMED_TILE_BYTES: usize = 1 << 13;
@@ -29,10 +26,6 @@ const STREAMED_TILE_BYTES: usize = 1 << 13;
 pub fn is_large(out: &[u8]) -> bool {
     out.len() >= MIN_STREAMED_BYTES
 }
-
-/// Results of fewer bytes are computed without aligning them to cache lines: it makes no
-/// difference.
-pub const MIN_BYTES_TO_ALIGN: usize = 1 << 14;
 
 /// The number of elements to compute first, so that the following elements of the stream with the
 /// widest elements begin at a cache line: a vector that crosses a line takes two accesses. Each

@@ -6,30 +6,20 @@
 //! negative, are in the order of the values (M. Herf, "Radix Tricks", 2001). So loops compare
 //! integers of four widths. A first pass over a row finds the best value, a second one its index.
 
+use std::marker::PhantomData;
+
+#[cfg(target_arch = "x86_64")]
+use crate::cost::MIN_ROW_ELEMENTS_FOR_ONE_PASS;
+use crate::cost::{ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS};
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::reduce::argminmax_simd;
 use crate::exec::reduce::fold::{
-    Fold, fold_chunks, fold_columns, fold_halves, fold_row, needs_prefetch, next_four_rows,
+    Fold, ReductionLoop, fold_chunks, fold_columns, fold_halves, fold_row, needs_prefetch, next_four_rows,
 };
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch_row};
 use crate::{DType, Kind, dispatch};
-
-/// The number of elements of a row whose best value is found at once; its index is then searched in
-/// the best chunk only.
-const ARGMINMAX_CHUNK_ELEMENTS: usize = 4096;
-
-/// The number of elements that are compared with the best value at once.
-const INDEX_SEARCH_BLOCK_ELEMENTS: usize = 64;
-
-/// The smallest number of elements in a row of f32 or f64 that is searched in one pass, by
-/// `argminmax_simd`.
-const MIN_ROW_ELEMENTS_FOR_ONE_PASS: usize = 32;
-
-/// The smallest number of elements in a row whose minimum or maximum is found by integer keys;
-/// shorter rows are folded from left to right.
-const MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS: usize = 64;
 
 /// A word: the bits of an element as a signed integer. `flip` has all bits set for a minimum, and
 /// none for a maximum (for unsigned integers, the highest bit is the other way round). `limit` is
@@ -399,37 +389,27 @@ pub(crate) fn rows<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARG
     length: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(MinMaxRowLoop::<S, K, L, F, LARGEST> {
-        elements,
-        length,
-        lanes,
-        kinds: std::marker::PhantomData,
-    });
+    ReductionLoop::<MinMaxRowFold<S, K, L, F, LARGEST>>::fold(elements, length, lanes);
 }
 
-struct MinMaxRowLoop<'a, S, K, L, F, const LARGEST: bool> {
-    elements: &'a [u8],
-    length: usize,
-    lanes: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, K, L, F)>,
-}
+struct MinMaxRowFold<S, K, L, F, const LARGEST: bool>(PhantomData<(S, K, L, F)>);
 
 impl<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
-    for MinMaxRowLoop<'_, S, K, L, F, LARGEST>
+    for ReductionLoop<'_, MinMaxRowFold<S, K, L, F, LARGEST>>
 {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let lanes = L::view_mut(self.lanes).iter_mut();
-        if self.length < MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS {
-            for (lane, row) in lanes.zip(S::view(self.elements).chunks_exact(self.length)) {
+        if self.stride < MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS {
+            for (lane, row) in lanes.zip(S::view(self.elements).chunks_exact(self.stride)) {
                 *lane = fold_row::<S, L, CastOf, F>(row).store();
             }
             return;
         }
         let (flip, limit) = flip_and_limit::<S, K, LARGEST>();
-        for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.length)) {
+        for (lane, row) in lanes.zip(K::view(self.elements).chunks_exact(self.stride)) {
             let rank = max_rank::<K, true>(row, flip, limit);
             let word = match rank.pattern_of_rank::<true>(flip, limit) {
                 BitPattern::Exact(word) => word,
@@ -462,23 +442,13 @@ pub(crate) fn columns<S: Element, K: SignedBits, L: Element, F: Fold<L>, const L
     stride: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(MinMaxColumnLoop::<S, K, L, F, LARGEST> {
-        elements,
-        stride,
-        lanes,
-        kinds: std::marker::PhantomData,
-    });
+    ReductionLoop::<MinMaxColumnFold<S, K, L, F, LARGEST>>::fold(elements, stride, lanes);
 }
 
-struct MinMaxColumnLoop<'a, S, K, L, F, const LARGEST: bool> {
-    elements: &'a [u8],
-    stride: usize,
-    lanes: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, K, L, F)>,
-}
+struct MinMaxColumnFold<S, K, L, F, const LARGEST: bool>(PhantomData<(S, K, L, F)>);
 
 impl<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool> Vectorized
-    for MinMaxColumnLoop<'_, S, K, L, F, LARGEST>
+    for ReductionLoop<'_, MinMaxColumnFold<S, K, L, F, LARGEST>>
 {
     type Output = ();
 

@@ -10,15 +10,12 @@ use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_
 use std::marker::PhantomData;
 use std::slice::ChunksExact;
 
+use crate::cost::MIN_VECTORS_FOR_AVX512_ARGMINMAX;
 use crate::dtype::{Element, Lane};
 use crate::exec::reduce::fold::fold_halves;
 use crate::exec::simd::{
     Avx2, Avx512, CompareVector, InstructionSet, MulAddVector, Vectorized, prefetch_ahead,
 };
-
-/// The smallest row, in vectors of 64 bytes, that is searched with such vectors; shorter rows are
-/// searched with vectors of 32 bytes. (`kernels`: argmax_of_rows_f32, argmax_of_rows_f64.)
-const MIN_VECTORS_FOR_AVX512_ARGMINMAX: usize = 8;
 
 /// Finds the index of the largest or smallest element of each row of `length` floats, as u64.
 /// `largest_last` says whether the largest element is searched, and whether the last of several

@@ -9,6 +9,9 @@
 //! chapter 4). Rows shorter than two elements per stripe are folded from left to right, as Nx's own
 //! backend does.
 
+use std::marker::PhantomData;
+
+use crate::cost::MIN_BYTES_FOR_COLUMN_PREFETCH;
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{CastOf, Map, NarrowFloat};
@@ -58,29 +61,41 @@ pub type FoldRows = fn(&[u8], usize, &mut [u8]);
 /// row to the next in elements, and one lane per column for the results.
 pub type FoldColumns = fn(&[u8], usize, &mut [u8]);
 
+/// The arguments of a fold of rows or columns of the kind `K`. The stride of rows is their length.
+pub(super) struct ReductionLoop<'a, K> {
+    pub(super) elements: &'a [u8],
+    pub(super) stride: usize,
+    pub(super) lanes: &'a mut [u8],
+    kind: PhantomData<K>,
+}
+
+impl<'a, K> ReductionLoop<'a, K>
+where
+    Self: Vectorized<Output = ()>,
+{
+    pub(super) fn fold(elements: &'a [u8], stride: usize, lanes: &'a mut [u8]) {
+        vectorize(ReductionLoop { elements, stride, lanes, kind: PhantomData::<K> });
+    }
+}
+
 /// [`FoldRows`] of elements `S`, mapped by `M`, and folded by `F` in lanes `L`.
 pub(crate) fn rows<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     elements: &[u8],
     length: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(RowLoop::<S, L, M, F> { elements, length, lanes, kinds: std::marker::PhantomData });
+    ReductionLoop::<RowFold<S, L, M, F>>::fold(elements, length, lanes);
 }
 
-struct RowLoop<'a, S, L, M, F> {
-    elements: &'a [u8],
-    length: usize,
-    lanes: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, L, M, F)>,
-}
+struct RowFold<S, L, M, F>(PhantomData<(S, L, M, F)>);
 
-impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for RowLoop<'_, S, L, M, F> {
+impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop<'_, RowFold<S, L, M, F>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let elements = S::view(self.elements);
-        for (lane, row) in L::view_mut(self.lanes).iter_mut().zip(elements.chunks_exact(self.length)) {
+        for (lane, row) in L::view_mut(self.lanes).iter_mut().zip(elements.chunks_exact(self.stride)) {
             *lane = fold_row::<S, L, M, F>(row).store();
         }
     }
@@ -151,22 +166,17 @@ pub(in crate::exec) fn fold_halves<L: Copy, const STRIPES: usize>(
 /// two neighbours are one 32-bit word; a shift makes one of them an f32, and a mask the other one.
 /// So the stripes of even elements are kept separate from the stripes of odd elements.
 pub(crate) fn bf16_rows<F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
-    vectorize(Bf16RowLoop::<F> { elements, length, lanes, fold: std::marker::PhantomData });
+    ReductionLoop::<Bf16RowFold<F>>::fold(elements, length, lanes);
 }
 
-struct Bf16RowLoop<'a, F> {
-    elements: &'a [u8],
-    length: usize,
-    lanes: &'a mut [u8],
-    fold: std::marker::PhantomData<F>,
-}
+struct Bf16RowFold<F>(PhantomData<F>);
 
-impl<F: Fold<f64>> Vectorized for Bf16RowLoop<'_, F> {
+impl<F: Fold<f64>> Vectorized for ReductionLoop<'_, Bf16RowFold<F>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let rows = BF16::view(self.elements).chunks_exact(self.length);
+        let rows = BF16::view(self.elements).chunks_exact(self.stride);
         for (lane, row) in f64::view_mut(self.lanes).iter_mut().zip(rows) {
             *lane = fold_bf16_row::<F>(row).store();
         }
@@ -222,17 +232,12 @@ fn interleave_halves([low, high]: [[f64; STRIPES / 2]; 2]) -> [f64; STRIPES] {
 
 /// [`columns`] of bf16 in f64, with the same results, by 32-bit words as in [`bf16_rows`].
 pub(crate) fn bf16_columns<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
-    vectorize(Bf16ColumnLoop::<F> { elements, stride, lanes, fold: std::marker::PhantomData });
+    ReductionLoop::<Bf16ColumnFold<F>>::fold(elements, stride, lanes);
 }
 
-struct Bf16ColumnLoop<'a, F> {
-    elements: &'a [u8],
-    stride: usize,
-    lanes: &'a mut [u8],
-    fold: std::marker::PhantomData<F>,
-}
+struct Bf16ColumnFold<F>(PhantomData<F>);
 
-impl<F: Fold<f64>> Vectorized for Bf16ColumnLoop<'_, F> {
+impl<F: Fold<f64>> Vectorized for ReductionLoop<'_, Bf16ColumnFold<F>> {
     type Output = ();
 
     #[inline(always)]
@@ -280,7 +285,7 @@ const WIDEN_BUFFER_ELEMENTS: usize = 16 * STRIPES;
 /// instructions. Technique: a tile of a row, or some short rows, are converted to f32 in a buffer,
 /// whose elements are widened to f64 as they are read.
 pub(crate) fn widened_rows<S: NarrowFloat, F: Fold<f64>>(elements: &[u8], length: usize, lanes: &mut [u8]) {
-    vectorize(WidenedRowLoop::<S, F> { elements, length, lanes, kinds: std::marker::PhantomData });
+    ReductionLoop::<WidenedRowFold<S, F>>::fold(elements, length, lanes);
 }
 
 #[inline(always)]
@@ -293,33 +298,28 @@ fn widen_into<'a, S: NarrowFloat>(
     buffer
 }
 
-struct WidenedRowLoop<'a, S, F> {
-    elements: &'a [u8],
-    length: usize,
-    lanes: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, F)>,
-}
+struct WidenedRowFold<S, F>(PhantomData<(S, F)>);
 
-impl<S: NarrowFloat, F: Fold<f64>> Vectorized for WidenedRowLoop<'_, S, F> {
+impl<S: NarrowFloat, F: Fold<f64>> Vectorized for ReductionLoop<'_, WidenedRowFold<S, F>> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let (elements, lanes) = (S::view(self.elements), f64::view_mut(self.lanes));
         let mut buffer = [[0; 4]; WIDEN_BUFFER_ELEMENTS];
-        if self.length <= WIDEN_BUFFER_ELEMENTS {
-            let rows_per_buffer = WIDEN_BUFFER_ELEMENTS / self.length;
+        if self.stride <= WIDEN_BUFFER_ELEMENTS {
+            let rows_per_buffer = WIDEN_BUFFER_ELEMENTS / self.stride;
             for (lanes, rows) in
-                lanes.chunks_mut(rows_per_buffer).zip(elements.chunks(rows_per_buffer * self.length))
+                lanes.chunks_mut(rows_per_buffer).zip(elements.chunks(rows_per_buffer * self.stride))
             {
-                let rows = widen_into::<S>(&mut buffer, rows).chunks_exact(self.length);
+                let rows = widen_into::<S>(&mut buffer, rows).chunks_exact(self.stride);
                 for (lane, row) in lanes.iter_mut().zip(rows) {
                     *lane = fold_row::<f32, f64, CastOf, F>(row).store();
                 }
             }
             return;
         }
-        for (lane, row) in lanes.iter_mut().zip(elements.chunks_exact(self.length)) {
+        for (lane, row) in lanes.iter_mut().zip(elements.chunks_exact(self.stride)) {
             let mut stripes = [F::start(); STRIPES];
             let fold = |stripe, x| F::fold(stripe, CastOf::map(f32::load(x)));
             let (tiles, rest) = row.as_chunks::<WIDEN_BUFFER_ELEMENTS>();
@@ -339,17 +339,12 @@ pub(crate) fn columns<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     stride: usize,
     lanes: &mut [u8],
 ) {
-    vectorize(ColumnLoop::<S, L, M, F> { elements, stride, lanes, kinds: std::marker::PhantomData });
+    ReductionLoop::<ColumnFold<S, L, M, F>>::fold(elements, stride, lanes);
 }
 
-struct ColumnLoop<'a, S, L, M, F> {
-    elements: &'a [u8],
-    stride: usize,
-    lanes: &'a mut [u8],
-    kinds: std::marker::PhantomData<(S, L, M, F)>,
-}
+struct ColumnFold<S, L, M, F>(PhantomData<(S, L, M, F)>);
 
-impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_, S, L, M, F> {
+impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop<'_, ColumnFold<S, L, M, F>> {
     type Output = ();
 
     #[inline(always)]
@@ -362,10 +357,6 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ColumnLoop<'_
         });
     }
 }
-
-/// The size in bytes from which elements are prefetched for folds of columns: they come from
-/// memory, and the rows are too far apart for hardware prefetchers.
-const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
 
 /// Whether folds of columns of these elements should prefetch.
 #[inline(always)]

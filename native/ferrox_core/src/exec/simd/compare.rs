@@ -25,17 +25,35 @@ pub trait CompareVector<S: InstructionSet>: FloatVector<S> {
 /// The vector of `T` with the instruction set `S`.
 type Vector<T, S> = <T as MulAddVector<S>>::Vector;
 
+/// The items of [`CompareVector`] that are alike for both instruction sets.
+macro_rules! shared_compare_items {
+    ($t:ty, $set:ident, $compare:ident, $min:ident, $max:ident) => {
+        #[inline(always)]
+        fn compare<const PREDICATE: i32>(_: $set, a: Vector<$t, $set>, b: Vector<$t, $set>) -> Self::Mask {
+            // SAFETY: a `$set` exists only if the processor has the instructions.
+            unsafe { arch::$compare::<PREDICATE>(a, b) }
+        }
+        #[inline(always)]
+        fn smaller(_: $set, a: Vector<$t, $set>, b: Vector<$t, $set>) -> Vector<$t, $set> {
+            // SAFETY: as above.
+            unsafe { arch::$min(a, b) }
+        }
+        #[inline(always)]
+        fn larger(_: $set, a: Vector<$t, $set>, b: Vector<$t, $set>) -> Vector<$t, $set> {
+            // SAFETY: as above.
+            unsafe { arch::$max(a, b) }
+        }
+    };
+}
+
 macro_rules! compare_vector_avx512 {
     ($($t:ty, $mask:ty, $compare:ident, $min:ident, $max:ident, $blend:ident;)*) => {$(
         // SAFETY of each call: an `Avx512` exists only if the processor has the instructions.
         impl CompareVector<Avx512> for $t {
             type Mask = $mask;
 
-            #[inline(always)]
-            fn compare<const PREDICATE: i32>(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> $mask {
-                // SAFETY: as above.
-                unsafe { arch::$compare::<PREDICATE>(a, b) }
-            }
+            shared_compare_items!($t, Avx512, $compare, $min, $max);
+
             #[inline(always)]
             fn or(_: Avx512, a: $mask, b: $mask) -> $mask {
                 a | b
@@ -43,16 +61,6 @@ macro_rules! compare_vector_avx512 {
             #[inline(always)]
             fn any(_: Avx512, mask: $mask) -> bool {
                 mask != 0
-            }
-            #[inline(always)]
-            fn smaller(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> Vector<$t, Avx512> {
-                // SAFETY: as above.
-                unsafe { arch::$min(a, b) }
-            }
-            #[inline(always)]
-            fn larger(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> Vector<$t, Avx512> {
-                // SAFETY: as above.
-                unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
             fn blend(
@@ -78,11 +86,8 @@ macro_rules! compare_vector_avx2 {
         impl CompareVector<Avx2> for $t {
             type Mask = Vector<$t, Avx2>;
 
-            #[inline(always)]
-            fn compare<const PREDICATE: i32>(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
-                // SAFETY: as above.
-                unsafe { arch::$compare::<PREDICATE>(a, b) }
-            }
+            shared_compare_items!($t, Avx2, $compare, $min, $max);
+
             #[inline(always)]
             fn or(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
                 // SAFETY: as above.
@@ -92,16 +97,6 @@ macro_rules! compare_vector_avx2 {
             fn any(_: Avx2, mask: Self::Mask) -> bool {
                 // SAFETY: as above.
                 unsafe { arch::$any(mask) != 0 }
-            }
-            #[inline(always)]
-            fn smaller(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
-                // SAFETY: as above.
-                unsafe { arch::$min(a, b) }
-            }
-            #[inline(always)]
-            fn larger(_: Avx2, a: Self::Mask, b: Self::Mask) -> Self::Mask {
-                // SAFETY: as above.
-                unsafe { arch::$max(a, b) }
             }
             #[inline(always)]
             fn blend(_: Avx2, mask: Self::Mask, a: Self::Mask, b: Self::Mask) -> Self::Mask {

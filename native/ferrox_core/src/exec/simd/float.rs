@@ -130,15 +130,39 @@ pub trait FloatVector<S: InstructionSet>: MulAddVector<S> + Lane {
     fn write_where(set: S, mask: u16, vector: Self::Vector, to: &mut [Self::Bytes]);
 }
 
+/// The items of [`FloatVector`] that are alike for both instruction sets.
+macro_rules! shared_float_items {
+    ($t:ty, $set:ident, $fuse:ident, $add:ident, $load:ident) => {
+        #[inline(always)]
+        fn add_fused(
+            _: $set,
+            sum: Vector<$t, $set>,
+            a: Vector<$t, $set>,
+            b: Vector<$t, $set>,
+        ) -> Vector<$t, $set> {
+            // SAFETY: as for `MulAddVector`.
+            unsafe { arch::$fuse(a, b, sum) }
+        }
+        #[inline(always)]
+        fn sum(_: $set, a: Vector<$t, $set>, b: Vector<$t, $set>) -> Vector<$t, $set> {
+            // SAFETY: as for `MulAddVector`.
+            unsafe { arch::$add(a, b) }
+        }
+        #[inline(always)]
+        fn read(_: $set, from: &[Self::Bytes]) -> Vector<$t, $set> {
+            let from = &from[..<$t as MulAddVector<$set>>::LANES];
+            // SAFETY: as for `MulAddVector`; `Bytes` is as wide as a lane.
+            unsafe { arch::$load(from.as_ptr().cast()) }
+        }
+    };
+}
+
 macro_rules! float_vector_avx512 {
     ($($t:ty, $mask:ty, $fuse:ident, $multiply:ident, $add:ident, $add_where:ident, $load:ident, $compress:ident, $store:ident;)*) => {$(
         // SAFETY of each call: as for `MulAddVector`.
         impl FloatVector<Avx512> for $t {
-            #[inline(always)]
-            fn add_fused(_: Avx512, sum: Vector<$t, Avx512>, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> Vector<$t, Avx512> {
-                // SAFETY: as above.
-                unsafe { arch::$fuse(a, b, sum) }
-            }
+            shared_float_items!($t, Avx512, $fuse, $add, $load);
+
             #[inline(always)]
             fn add_product_where(
                 _: Avx512,
@@ -149,17 +173,6 @@ macro_rules! float_vector_avx512 {
             ) -> Vector<$t, Avx512> {
                 // SAFETY: as above.
                 unsafe { arch::$add_where(sum, mask as $mask, sum, arch::$multiply(a, b)) }
-            }
-            #[inline(always)]
-            fn sum(_: Avx512, a: Vector<$t, Avx512>, b: Vector<$t, Avx512>) -> Vector<$t, Avx512> {
-                // SAFETY: as above.
-                unsafe { arch::$add(a, b) }
-            }
-            #[inline(always)]
-            fn read(_: Avx512, from: &[Self::Bytes]) -> Vector<$t, Avx512> {
-                let from = &from[..<$t as MulAddVector<Avx512>>::LANES];
-                // SAFETY: as above; `Bytes` is as wide as a lane.
-                unsafe { arch::$load(from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn write_where(_: Avx512, mask: u16, vector: Vector<$t, Avx512>, to: &mut [Self::Bytes]) {
@@ -182,16 +195,8 @@ macro_rules! float_vector_avx2 {
     ($($t:ty, $lanes:literal, $bits:ty, $fuse:ident, $add:ident, $load:ident, $blend:ident, $cast:ident;)*) => {$(
         // SAFETY of each call: as for `MulAddVector`.
         impl FloatVector<Avx2> for $t {
-            #[inline(always)]
-            fn add_fused(
-                _: Avx2,
-                sum: Vector<$t, Avx2>,
-                a: Vector<$t, Avx2>,
-                b: Vector<$t, Avx2>,
-            ) -> Vector<$t, Avx2> {
-                // SAFETY: as above.
-                unsafe { arch::$fuse(a, b, sum) }
-            }
+            shared_float_items!($t, Avx2, $fuse, $add, $load);
+
             #[inline(always)]
             fn add_product_where(
                 set: Avx2,
@@ -210,17 +215,6 @@ macro_rules! float_vector_avx2 {
                     let lanes = arch::_mm256_loadu_si256(lanes.as_ptr().cast());
                     arch::$blend(sum, total, arch::$cast(lanes))
                 }
-            }
-            #[inline(always)]
-            fn sum(_: Avx2, a: Vector<$t, Avx2>, b: Vector<$t, Avx2>) -> Vector<$t, Avx2> {
-                // SAFETY: as above.
-                unsafe { arch::$add(a, b) }
-            }
-            #[inline(always)]
-            fn read(_: Avx2, from: &[Self::Bytes]) -> Vector<$t, Avx2> {
-                let from = &from[..$lanes];
-                // SAFETY: as above; `Bytes` is as wide as a lane.
-                unsafe { arch::$load(from.as_ptr().cast()) }
             }
             #[inline(always)]
             fn write_where(set: Avx2, mask: u16, vector: Vector<$t, Avx2>, to: &mut [Self::Bytes]) {

@@ -11,27 +11,13 @@
 
 use std::ops::Range;
 
-use crate::cost::{Cost, work};
+pub(crate) use crate::cost::ELEMENTS_PER_YIELD;
+use crate::cost::{Cost, KEY_MOVE_COST, MIN_KEYS_PER_BYTE_FOR_RADIX_SORT, MIN_KEYS_PER_MERGE, work};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::sort::simd_quicksort;
 use crate::exec::threads::{cooperative_yield, parallel};
-
-/// The smallest row, in keys per byte that the keys are sorted by, that is sorted by radix; shorter
-/// rows are sorted by comparisons.
-const MIN_KEYS_PER_BYTE_FOR_RADIX_SORT: usize = 100;
-
-/// The number of keys, or elements of a row, that are handled before a thread yields: they take a
-/// fraction of a millisecond.
-pub const ELEMENTS_PER_YIELD: usize = 1 << 16;
-
-/// The cost of moving one key, in picoseconds.
-const KEY_MOVE_COST: Cost = 2_000;
-
-/// The smallest number of keys of a part when a row is divided to be sorted, or merged, in
-/// parallel.
-const MIN_KEYS_PER_MERGE: usize = 1 << 14;
 
 /// An unsigned integer with access to its bytes.
 pub trait RadixKey: Copy + Ord + Default + Send + Sync + 'static {

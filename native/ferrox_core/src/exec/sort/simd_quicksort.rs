@@ -1,6 +1,25 @@
 //! Vectorized quicksort of 32- and 64-bit keys.
 //!
-use crate::exec::simd::{InstructionSet, IntVector, Vectorized, prefetch};
+//! Problem: a radix sort moves each key four to eight times, one key after the other. Technique:
+//! each step compares a vector of keys with a pivot and compresses the keys below it to one place,
+//! and the others to another. Rows up to `MAX_BUFFERED_BYTES` are partitioned into a second row;
+//! longer ones in place, from both ends. A few vectors of keys are sorted in registers by a bitonic
+//! sorting network. As in introsort, the depth is limited: after `2 * log2(n)` levels another sort
+//! takes over, so that no order of keys takes quadratic time.
+//!
+//! The partition in place, the network of whole vectors and the transposition in registers follow
+//! these models:
+//! * B. Bramas, "A Novel Hybrid Quicksort Algorithm Vectorized using AVX-512 on Intel Skylake",
+//!   2017;
+//! * M. Blacher, J. Giesen, L. Kühne, "Fast and Robust Vectorized In-Place Sorting of Primitive
+//!   Types", SEA 2021;
+//! * J. Wassenberg, M. Blacher, J. Giesen, P. Sanders, "Vectorized and performance-portable
+//!   Quicksort", 2022, which is `vqsort` of Google's library Highway;
+//! * K. E. Batcher, "Sorting networks and their applications", 1968, for the network;
+//! * D. R. Musser, "Introspective Sorting and Selection Algorithms", 1997, for the limit.
+
+use crate::cost::{MAX_BUFFERED_BYTES, MIN_KEYS_FOR_TASK, PARTITION_BLOCKS_PER_YIELD};
+use crate::exec::simd::{InstructionSet, IntVector, Vectorized, prefetch, transpose_vectors};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
 use crate::exec::threads::parallel::Tasks;
@@ -8,17 +27,10 @@ use crate::exec::threads::parallel::Tasks;
 /// The number of vectors that the sorting network sorts. More would not fit into the registers.
 const NETWORK_VECTORS: usize = 8;
 
-/// The smallest number of keys that is handed to another thread.
-const MIN_KEYS_FOR_TASK: usize = 1 << 13;
-
 /// The largest number of keys that the sorting network sorts. Needs no buffer.
 pub const fn network_keys<S: InstructionSet, K: IntVector<S>>() -> usize {
     NETWORK_VECTORS * K::LANES
 }
-
-/// The most bytes of keys that are partitioned into a buffer of the same size; longer rows are
-/// partitioned in place. So keys and buffer stay in the cache.
-const MAX_BUFFERED_BYTES: usize = 1 << 19;
 
 /// `MAX_BUFFERED_BYTES` as a number of keys.
 const fn max_buffered_keys<K>() -> usize {
@@ -284,10 +296,6 @@ const PARTITION_BLOCK_KEYS: usize = 128;
 /// predict from which end the next block is read.
 const PARTITION_PREFETCH_KEYS: usize = 4 * PARTITION_BLOCK_KEYS;
 
-/// The number of blocks after which a partition in place yields: they take a fraction of a
-/// millisecond.
-const PARTITION_BLOCKS_PER_YIELD: usize = 1 << 12;
-
 impl<S: InstructionSet, K: IntVector<S>> Vectorized for InPlacePartition<'_, S, K> {
     type Output = usize;
 
@@ -435,7 +443,7 @@ fn sorting_network<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
         half_clean::<S, K, ROWS>(set, &mut v, ROWS / 2);
         columns *= 2;
     }
-    transpose::<S, K, ROWS>(set, &mut v);
+    transpose_vectors::<S, K, ROWS>(set, &mut v);
     let to = to.unwrap_or(keys);
     // With more rows than lanes, each column has become several rows.
     let row_groups = (ROWS / K::LANES).max(1);
@@ -458,50 +466,6 @@ fn half_clean<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
             }
         }
         distance /= 2;
-    }
-}
-
-/// Transposes a matrix of `ROWS` vectors in registers: exchanges the bits of the row number with
-/// those of the lane number, one pair of bits in each step (J. O. Eklundh, "A Fast Computer Method
-/// for Matrix Transposing", 1972). With more rows than lanes, transposes each group of as many rows
-/// as a vector has lanes.
-#[inline(always)]
-pub(in crate::exec) fn transpose<S: InstructionSet, K: IntVector<S>, const ROWS: usize>(
-    set: S,
-    v: &mut [K::Vector; ROWS],
-) {
-    const { assert!(ROWS <= 16 && K::LANES <= 16) };
-    let (rows, lanes) = (ROWS.ilog2(), K::LANES.ilog2());
-    exchange_bits::<S, K, ROWS, 8>(set, v);
-    exchange_bits::<S, K, ROWS, 4>(set, v);
-    exchange_bits::<S, K, ROWS, 2>(set, v);
-    exchange_bits::<S, K, ROWS, 1>(set, v);
-    if rows < lanes {
-        // Moves the bits of the row number to the lowest bits of the lane number.
-        let order = &K::ROTATED_LANES[rows as usize];
-        for v in v {
-            *v = K::permute(set, *v, order);
-        }
-    }
-}
-
-/// Exchanges a bit of the row number with a bit of the lane number. The bit is a constant, so that
-/// the rows stay in registers.
-#[inline(always)]
-fn exchange_bits<S: InstructionSet, K: IntVector<S>, const ROWS: usize, const BIT: usize>(
-    set: S,
-    v: &mut [K::Vector; ROWS],
-) {
-    if BIT >= ROWS.min(K::LANES) {
-        return;
-    }
-    let lane = K::LANES.ilog2() - ROWS.min(K::LANES).ilog2() + BIT.ilog2();
-    let [first, second] = &K::TRANSPOSE_LANES[lane as usize];
-    for pair in 0..ROWS / 2 {
-        let row = pair / BIT * 2 * BIT + pair % BIT;
-        let (a, b) = (v[row], v[row + BIT]);
-        v[row] = K::permute_two(set, a, b, first);
-        v[row + BIT] = K::permute_two(set, a, b, second);
     }
 }
 

@@ -23,9 +23,7 @@ mod linux {
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// The maximum number of threads in a pool whose affinity is set. Every thread takes a system
-    /// call when the caller's core changes, and in a larger pool one late thread costs little.
-    const MAX_PINNED_THREADS: usize = 8;
+    use crate::cost::MAX_PINNED_THREADS;
 
     /// Stands for no core in `AVOIDED_CORE`.
     const NO_CORE: usize = usize::MAX;

@@ -11,50 +11,12 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::cost::Work;
-
-/// The shortest time slice: how long a thread computes between two pauses.
-pub const TURN: Duration = Duration::from_millis(1);
-
-/// The time slice before the first pause of a call. Shorter calls don't pause: the VM's schedulers
-/// run between them anyway, even if there are many.
-const FIRST_SLICE: Duration = Duration::from_millis(3);
-
-/// The number of bytes of a result that are written between pauses (at most twice as many), however
-/// cheap the computation is: the system provides new memory page by page at the first write, which
-/// takes up to forty times as long where a virtual machine has to ask its host for the pages. A
-/// quarter of this size makes casts slower by a tenth. (`kernels`: cast.)
-pub const PIECE: usize = 1 << 20;
-
-/// The estimated work between two reads of the clock, so that reading it takes a thousandth of the
-/// time.
-const WORK_PER_CLOCK_CHECK: Work = 50_000_000;
-
-/// The ratio of a time slice to the pause before it. A scheduler that runs out of work spins for up
-/// to half a millisecond before it sleeps: with a ratio of 2, calls of a millisecond or two take up
-/// to 30% longer; with a ratio of 16, timers are several times as late. (bench/timer.exs.)
-const SLICE_TO_PAUSE_RATIO: u32 = 8;
-
-/// The longest time slice: another thread may have used the last pause for its work while a
-/// scheduler is still waiting, and a time slice in proportion to that pause would delay timers.
-/// The price is paid where every core runs a loop of Elixir: a product of two 2048 by 2048 matrices
-/// takes a tenth longer than without this limit. (bench/timer.exs.)
-const MAX_SLICE: Duration = Duration::from_millis(2);
-
-/// The maximum number of yields in one pause.
-const MAX_YIELDS_PER_PAUSE: usize = 1000;
-
-/// The number of consecutive unanswered yields that end a pause. The first of them doesn't prove
-/// that no thread is waiting: Linux may only have evened out the threads' shares of the core.
-const MAX_UNANSWERED_YIELDS: usize = 8;
-
-/// A yield is answered if it takes more than this many times as long as the fastest yield.
-const ANSWERED_YIELD_RATIO: u64 = 4;
-
-/// A thread that keeps the core for longer than this is working, not spinning.
-const MIN_BUSY_DURATION: Duration = Duration::from_micros(200);
+use crate::cost::{
+    ANSWERED_YIELD_RATIO, FIRST_TIME_SLICE, MAX_TIME_SLICE, MAX_UNANSWERED_YIELDS, MAX_YIELDS_PER_PAUSE,
+    MIN_BUSY_DURATION, MIN_TIME_SLICE, TIME_SLICE_TO_PAUSE_RATIO, WORK_PER_CLOCK_CHECK, Work,
+};
 
 /// The duration of the fastest yield so far, in nanoseconds.
 static FASTEST_YIELD_NANOS: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -68,11 +30,11 @@ thread_local! {
 
 /// When a time slice ends; `None` inside if the thread doesn't pause.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn(Option<Instant>);
+pub struct TimeSlice(Option<Instant>);
 
 /// Begins the first time slice of a call on the calling thread.
 pub fn begin() {
-    follow(Turn(Some(Instant::now() + FIRST_SLICE)));
+    follow(TimeSlice(Some(Instant::now() + FIRST_TIME_SLICE)));
 }
 
 /// Ends the work of a call: the calling thread doesn't pause until the next `begin`. Calls that are
@@ -82,12 +44,12 @@ pub fn end() {
 }
 
 /// The current time slice of the calling thread.
-pub fn turn() -> Turn {
-    Turn(SLICE_END.get())
+pub fn time_slice() -> TimeSlice {
+    TimeSlice(SLICE_END.get())
 }
 
 /// Continues the time slice of a thread that shares its work with the calling thread.
-pub fn follow(Turn(end): Turn) {
+pub fn follow(TimeSlice(end): TimeSlice) {
     SLICE_END.set(SLICE_END.get().max(end));
 }
 
@@ -124,7 +86,8 @@ pub fn pause() {
             break;
         }
     }
-    SLICE_END.set(Some(last + (SLICE_TO_PAUSE_RATIO * (last - start)).clamp(TURN, MAX_SLICE)));
+    SLICE_END
+        .set(Some(last + (TIME_SLICE_TO_PAUSE_RATIO * (last - start)).clamp(MIN_TIME_SLICE, MAX_TIME_SLICE)));
 }
 
 #[cfg(test)]
@@ -132,21 +95,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_comes_after_a_turn_and_the_next_not_soon() {
+    fn a_pause_comes_after_a_time_slice_and_the_next_not_soon() {
         begin();
         let end = SLICE_END.get();
         pause();
-        if Instant::now() < end.expect("a turn") {
-            assert_eq!(SLICE_END.get(), end, "a pause within a turn");
+        if Instant::now() < end.expect("a time slice") {
+            assert_eq!(SLICE_END.get(), end, "a pause within a time slice");
         }
         SLICE_END.set(Some(Instant::now()));
         let start = Instant::now();
         pause();
         let took = start.elapsed();
-        let next = SLICE_END.get().expect("a turn") - start;
-        assert!(next >= TURN, "the next turn ends after {next:?}");
+        let next = SLICE_END.get().expect("a time slice") - start;
+        assert!(next >= MIN_TIME_SLICE, "the next time slice ends after {next:?}");
         assert!(
-            next <= took + (SLICE_TO_PAUSE_RATIO * took).clamp(TURN, MAX_SLICE),
+            next <= took + (TIME_SLICE_TO_PAUSE_RATIO * took).clamp(MIN_TIME_SLICE, MAX_TIME_SLICE),
             "after {next:?}, for a pause of {took:?}"
         );
         let end = SLICE_END.get();

@@ -14,17 +14,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rayon_core::ThreadPool;
 
+use crate::cost::SPIN_DURATION;
 use crate::exec::threads::affinity;
 use crate::exec::threads::pool::lock;
-
-/// How long the owner spins before it sleeps until the other threads are done: about as long as it
-/// takes to wake up. (`kernels`: dot_with_vector_f32; benches/linalg.rs: qr and eigh, which share
-/// hundreds of products, take a tenth longer without spinning.)
-const SPIN_DURATION: Duration = Duration::from_micros(50);
 
 /// The bit of `Offer::running` that is set when the offer is closed and no thread may begin.
 const OFFER_CLOSED: usize = 1 << (usize::BITS - 1);
@@ -144,6 +140,8 @@ pub(in crate::exec) fn offer(
 mod tests {
     use std::sync::Barrier;
     use std::sync::atomic::AtomicBool;
+
+    use std::time::Duration;
 
     use super::*;
 

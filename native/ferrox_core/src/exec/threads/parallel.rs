@@ -12,32 +12,14 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon_core::ThreadPool;
 
-use crate::cost::{Cost, TILE_ELEMENTS, Work, work};
-use crate::exec::threads::cooperative_yield::{self, PIECE, TURN, pause};
+use crate::cost::{
+    BYTES_PER_PAUSE, Cost, MAX_PART_WORK, MAX_SHORT_WORK, MIN_COST_OF_UNALIGNED_PARTS, MIN_WORK_PER_THREAD,
+    PARTS_PER_THREAD, TILE_ELEMENTS, Work, work,
+};
+use crate::exec::threads::cooperative_yield::{self, pause};
 use crate::exec::threads::fork_join::offer;
 use crate::exec::threads::pool::{lock, pool};
 pub use crate::exec::threads::pool::{set_threads, threads};
-
-/// The maximum estimated duration of a short call. The VM asks that a call takes at most a
-/// millisecond: this is half of it, and estimates tend to be too high, so that the limit also holds
-/// on slower machines. Long calls pay for changing to another scheduler and back.
-/// (bench/timer.exs.)
-const MAX_SHORT_WORK: Work = 500_000_000;
-
-/// The minimum work of each thread that shares an operation: with less work, the calling thread is
-/// done sooner alone, since it takes time to wake up another thread. (`kernels`: share_exp_f32,
-/// share_erfc_f32, which show from which size on two threads are faster than one.)
-const MIN_WORK_PER_THREAD: Work = 27_500_000;
-
-/// The number of parts for each thread: enough to balance the load when threads start late.
-const PARTS_PER_THREAD: usize = 4;
-
-/// The maximum work of a part: a time slice, so that a thread can pause between two parts.
-const MAX_PART_WORK: Work = TURN.as_nanos() as Work * 1_000;
-
-/// Elements that cost less than this are split into parts that begin at a multiple of
-/// `TILE_ELEMENTS`; of more expensive elements, a tile may be too much work for one part.
-const MIN_COST_OF_UNALIGNED_PARTS: Cost = 20_000;
 
 /// A number of threads of the pool that help the calling thread.
 #[derive(Clone, Copy)]
@@ -165,7 +147,7 @@ pub fn divide<S: Send, T: Send>(
     run: &(dyn Fn(&mut S, T, &Tasks<T>) + Sync),
 ) {
     let tasks = &Tasks { waiting: Mutex::new(VecDeque::from([first])), left: AtomicUsize::new(1) };
-    let time_slice = cooperative_yield::turn();
+    let time_slice = cooperative_yield::time_slice();
     let mut work = || tasks.work(VecDeque::pop_back, |task| run(&mut state, task, tasks));
     let Some(pool) = pool() else { return work() };
     let threads = states.len();
@@ -200,7 +182,7 @@ pub fn try_fill<E: Send>(
     cost: Cost,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    let parts = parts(work(size, cost), false).max(out.len() / PIECE);
+    let parts = parts(work(size, cost), false).max(out.len() / BYTES_PER_PAUSE);
     // Parts of cheap elements begin at a tile.
     let align = if cost < MIN_COST_OF_UNALIGNED_PARTS { TILE_ELEMENTS } else { 1 };
     fill_parts(out, size, cost, size.div_ceil(parts).next_multiple_of(align), &fill)
@@ -300,7 +282,7 @@ fn share<T, E: Send>(
             pause();
         }
     };
-    let time_slice = cooperative_yield::turn();
+    let time_slice = cooperative_yield::time_slice();
     let own = || work(|parts| parts.next());
     match help {
         // The calling thread works as well.
@@ -322,12 +304,12 @@ mod tests {
 
     #[test]
     fn parts_of_a_large_result_are_small_however_little_they_cost() {
-        for size in [PIECE, 10 * PIECE, 10 * PIECE + 1000] {
+        for size in [BYTES_PER_PAUSE, 10 * BYTES_PER_PAUSE, 10 * BYTES_PER_PAUSE + 1000] {
             let largest = AtomicUsize::new(0);
             fill(&mut vec![0; size], size, 0, |_, part| {
                 largest.fetch_max(part.len(), Ordering::Relaxed);
             });
-            assert!(largest.load(Ordering::Relaxed) < 2 * PIECE, "{largest:?} of {size}");
+            assert!(largest.load(Ordering::Relaxed) < 2 * BYTES_PER_PAUSE, "{largest:?} of {size}");
         }
     }
 

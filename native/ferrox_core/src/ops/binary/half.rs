@@ -9,7 +9,9 @@ use super::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use crate::dtype::Lane;
 use crate::dtype::minifloat::BF16;
 use crate::exec::elementwise::{Kernel, Operand};
-use crate::exec::simd::{Level, level};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::simd::Level;
+use crate::exec::simd::level;
 use crate::ops::binary::{Add, Binary, BinaryOp, Divide, Max, Min, Multiply, Subtract};
 use crate::{DType, Fault};
 

@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 
 use super::{Convolution, OP, Sizes};
-use crate::cost::{self, Cost};
+use crate::cost::{self, Cost, MAX_CONV_ROWS_PER_TASK, PADDED_ELEMENT_COST};
 use crate::exec::convert::conversion;
 use crate::exec::gemm::indirect;
 use crate::exec::gemm::indirect::{Kernel, PANEL_ROW_MULTIPLE, Panel, PanelFloat, columns};
@@ -19,12 +19,6 @@ use crate::exec::im2col::{ConvAxis, Patches, advance_index};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
 use crate::{DType, Error};
-
-/// The cost of writing an element of a padded plane.
-const PADDED_ELEMENT_COST: Cost = 500;
-
-/// The most rows of the result in a task, whose partial sums of a few columns are kept in memory.
-const MAX_CONV_ROWS_PER_TASK: usize = 512;
 
 impl Convolution<'_> {
     /// Convolves one image at a time, with all groups of its channels.

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::Error;
-use crate::cost::{self, Cost};
+use crate::cost::{self, SECULAR_TERM_COST};
 use crate::exec::gemm::blocked::{Update, View, multiply};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
@@ -29,9 +29,6 @@ const DIVIDE_AND_CONQUER_LEAF_SIZE: usize = 32;
 /// The limit of steps for a root of the secular equation. A few are usual; halving the interval at
 /// each step converges within the limit as well.
 const MAX_SECULAR_STEPS: usize = 200;
-
-/// Picoseconds for a term of the secular equation in all steps for a root: about six divisions.
-const SECULAR_TERM_COST: Cost = 5_000;
 
 /// The halves of the matrix in which a vector has elements that are not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Dense matrices in row-major order, and vectorized loops over their rows.
 
 use crate::Error;
-use crate::cost::{self, Cost};
+use crate::cost::{self, MATRIX_PASS_ELEMENT_COST};
 use crate::exec::gemm::blocked::View;
 use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -19,14 +19,10 @@ pub struct Matrix<T> {
     pub data: Vec<T>,
 }
 
-/// Picoseconds to multiply an element of a matrix and add it to another, at most: in algorithms
-/// that pass over the whole matrix for each row or column.
-const MULTIPLY_ADD_COST: Cost = 500;
-
 /// Lets the thread yield, if it is time to, after `rows * columns` multiply-adds of a long
 /// factorization.
 pub fn yield_after(rows: usize, columns: usize) {
-    cooperative_yield::after(cost::work(rows.saturating_mul(columns), MULTIPLY_ADD_COST));
+    cooperative_yield::after(cost::work(rows.saturating_mul(columns), MATRIX_PASS_ELEMENT_COST));
 }
 
 /// The number of rows and columns of the square blocks that a transpose reads and writes at once:

@@ -4,7 +4,7 @@
 use std::mem;
 
 use crate::Error;
-use crate::cost::Cost;
+use crate::cost::{QUEUED_ROTATIONS_PER_COLUMN, ROTATED_COLUMNS_PER_TRANSPOSE, ROTATED_PAIR_COST};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 use crate::ops::linalg::matrix::Matrix;
@@ -13,16 +13,6 @@ use crate::ops::linalg::scalar::Scalar;
 /// The number of rows that are rotated at once: enough to hide the latency of an addition, and few
 /// enough for the caches.
 const ROTATED_ROWS_PER_BLOCK: usize = 16;
-
-/// The number of columns that are transposed at once: one cache line of f64.
-const ROTATED_COLUMNS_PER_TRANSPOSE: usize = 8;
-
-/// The number of rotations per column that are queued before they are applied, so many that the
-/// cost of reading and writing the matrix is small.
-const QUEUED_ROTATIONS_PER_COLUMN: usize = 128;
-
-/// Picoseconds to rotate a pair of elements.
-const ROTATED_PAIR_COST: Cost = 100;
 
 /// Maps the columns `(x, y)` to `(c x + s y, c y - s x)`.
 #[derive(Clone, Copy, Debug)]

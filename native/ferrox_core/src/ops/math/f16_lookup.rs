@@ -8,13 +8,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::cost::Cost;
+use crate::cost::F16_LOOKUP_COST;
 use crate::exec::elementwise::{self, Operand, Plan, Source};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::{Error, Fault};
-
-/// Picoseconds for an element.
-const F16_LOOKUP_COST: Cost = 300;
 
 /// The number of arguments: one for each bit pattern of 16 bits.
 const HALF_ARGUMENT_COUNT: usize = 1 << 16;

@@ -34,13 +34,10 @@ use std::sync::OnceLock;
 
 use self::tables::{EXP_TABLE, LOG_TABLE, POW_LOG_TABLE};
 use crate::Fault;
-use crate::cost::Cost;
+use crate::cost::{Cost, GLIBC_EXP_COST, GLIBC_LOG_COST, GLIBC_SIN_COST, MIN_ELEMENTS_FOR_GLIBC_LOOP};
 use crate::dtype::Lane;
 use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{self, Aligned, Vectorized, dispatch as vectorize};
-
-/// For fewer elements, calls of the C library are faster than the loop.
-const MIN_ELEMENTS_FOR_GLIBC_LOOP: usize = 32;
 
 /// An f64 as tensors store it.
 type F64Bytes = <f64 as Lane>::Bytes;
@@ -242,19 +239,19 @@ library_matches! {
 type Loop = Option<(Kernel, Cost)>;
 
 pub(in crate::ops) fn exp_kernel() -> Loop {
-    exp_matches().then_some((tile::<Exp>, 700))
+    exp_matches().then_some((tile::<Exp>, GLIBC_EXP_COST))
 }
 
 pub(in crate::ops) fn log_kernel() -> Loop {
-    log_matches().then_some((tile::<Log>, 900))
+    log_matches().then_some((tile::<Log>, GLIBC_LOG_COST))
 }
 
 pub(in crate::ops) fn sin_kernel() -> Loop {
-    sin_matches().then_some((tile::<Sin>, 2_000))
+    sin_matches().then_some((tile::<Sin>, GLIBC_SIN_COST))
 }
 
 pub(in crate::ops) fn cos_kernel() -> Loop {
-    cos_matches().then_some((tile::<Cos>, 2_000))
+    cos_matches().then_some((tile::<Cos>, GLIBC_SIN_COST))
 }
 
 /// The loop of powers, as `exp_kernel`.
