@@ -25,3 +25,44 @@ pub const MEMORY_BYTE_COST: Cost = 25;
 /// elements fill 32 KB. The parts of an elementwise operation that threads share begin at a tile.
 /// (`kernels`: add_mixed.)
 pub const TILE_ELEMENTS: usize = 1024;
+
+// Indexing: ops/indexed.
+
+/// The cost of reading from anywhere in memory at an index, with the computation of the offset.
+/// (`kernels`: gather.)
+pub(crate) const GATHER_COST: Cost = 700;
+
+/// The cost of reading a byte of a window at an index. (`kernels`: take.)
+pub(crate) const GATHERED_BYTE_COST: Cost = 50;
+
+/// The cost of writing an element anywhere in memory at an index. (`kernels`: indexed_add.)
+pub(crate) const SCATTER_COST: Cost = 1_500;
+
+/// Small windows of a larger source are prefetched: the source is in no cache. (`kernels`: gather.)
+pub(crate) const MIN_SOURCE_BYTES_TO_PREFETCH: usize = 16 << 20;
+
+/// The cost of an update that `indexed_add` sorts. (`kernels`: indexed_add.)
+pub(crate) const SORTED_UPDATE_COST: Cost = 12_000;
+
+/// The number of target elements for each update up to which `indexed_add` keeps a total for every
+/// element; for more it sorts the updates. (`kernels`: indexed_add.)
+pub(crate) const MAX_TOTALS_PER_UPDATE: usize = 4;
+
+/// The number of totals that stay in the cache of a core: those of larger targets are prefetched, or
+/// partitioned for more than two threads. (`kernels`: indexed_add.)
+pub(crate) const MAX_CACHED_TOTALS: usize = 1 << 17;
+
+/// The number of totals up to which one thread adds all updates. (`kernels`: indexed_add.)
+pub(crate) const MAX_TOTALS_OF_ONE_THREAD: usize = 1 << 14;
+
+/// The number of totals up to which two threads add updates without partitioning them first.
+/// (`kernels`: indexed_add.)
+pub(crate) const MAX_UNPARTITIONED_TOTALS: usize = 1 << 21;
+
+/// The number of integer sums that are added to others in the time of an update. (`kernels`:
+/// indexed_add_u8.)
+pub(crate) const SUMS_PER_UPDATE_COST: usize = 10;
+
+/// The number of totals for updates of another thread's elements, which are discarded: enough that
+/// updates in flight seldom meet in one. (`kernels`: indexed_add.)
+pub(crate) const DISCARDED_TOTALS: usize = 1024;

@@ -63,4 +63,13 @@ macro_rules! dispatch {
             _ => $other,
         }
     };
+    (width $width:expr, $N:ident => $body:expr) => {
+        match $width {
+            1 => { const $N: usize = 1; $body }
+            2 => { const $N: usize = 2; $body }
+            4 => { const $N: usize = 4; $body }
+            8 => { const $N: usize = 8; $body }
+            _ => { const $N: usize = 16; $body }
+        }
+    };
 }
