@@ -66,3 +66,39 @@ pub(crate) const SUMS_PER_UPDATE_COST: usize = 10;
 /// The number of totals for updates of another thread's elements, which are discarded: enough that
 /// updates in flight seldom meet in one. (`kernels`: indexed_add.)
 pub(crate) const DISCARDED_TOTALS: usize = 1024;
+
+// Fourier transforms: ops/fft.
+
+/// The cost of each of an element's log2(n) levels in a transform of length n. (`kernels`: fft.)
+pub(crate) const FFT_LEVEL_COST: Cost = 300;
+
+/// The cost of reading, converting and writing an element of a transform. (`kernels`: fft.)
+pub(crate) const FFT_ELEMENT_COST: Cost = 5_000;
+
+/// The cost of finding the plan of a transform, and of its memory. (`kernels`: fft.)
+pub(crate) const FFT_ROW_COST: Cost = 200_000;
+
+/// The sum of the lengths of cached plans above which the cache is emptied; it bounds the memory of
+/// the plans. (No benchmark.)
+pub(crate) const MAX_CACHED_FFT_ELEMENTS: usize = 1 << 20;
+
+// Reductions: ops/reduce.
+
+/// The cost of folding or comparing an element, besides its bytes. (`kernels`: sum, max, argmax.)
+pub(crate) const REDUCED_ELEMENT_COST: Cost = 20;
+
+/// The cost of each byte of an element that is folded or compared. (`kernels`: sum, max, argmax.)
+pub(crate) const REDUCED_BYTE_COST: Cost = 15;
+
+/// The cost of widening an element of 8-bit floats for a fold. (`kernels`: sum.)
+pub(crate) const WIDENED_F8_COST: Cost = 140;
+
+/// The cost of widening an f16, bf16 or c64 element for a fold. (`kernels`: sum.)
+pub(crate) const WIDENED_ELEMENT_COST: Cost = 40;
+
+/// The cost of searching a row for its extreme, besides its elements. (`kernels`: argmax_of_rows.)
+pub(crate) const ARG_ROW_COST: Cost = 20_000;
+
+/// The number of columns below which argmax and argmin transpose columns to rows. (`kernels`:
+/// argmax_of_columns.)
+pub(crate) const MIN_ARG_COLUMNS: usize = 16;

@@ -12,7 +12,7 @@ use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
-use ferrox_core::ops::reduce::{Along, ReduceOp, TieBreak};
+use ferrox_core::ops::reduce::{ReduceOp, ReductionSizes, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{SlidingWindows, WindowOp};
 use ferrox_core::ops::window_scatter::Choice;
@@ -296,7 +296,7 @@ pub fn reduce<'a>(
     let shape = [before, reduced, after];
     let work = work(&shape, ops::reduce::cost(from));
     if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
-        let along = Along { before, reduced, after };
+        let along = ReductionSizes { before, reduced, after };
         return Ok(call.elements(work, op.name(), dtype, before * after, |out| {
             ops::reduce::reduce_dense(op, (from, data), along, dtype, out)
         }));
@@ -340,7 +340,7 @@ pub fn arg_reduce<'a>(
     let (name, shape) = (ops::reduce::arg_name(op), [before, reduced, after]);
     let work = ops::reduce::arg_work(from, size(&shape), size(&[before, after]));
     if !dtype.is_packed() && term::dense(from, size(&shape), data).is_some() {
-        let along = Along { before, reduced, after };
+        let along = ReductionSizes { before, reduced, after };
         return Ok(call.elements(work, name, dtype, before * after, |out| {
             ops::reduce::arg_reduce_dense(op, (from, data), along, tie_break, dtype, out)
         }));
