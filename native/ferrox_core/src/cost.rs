@@ -102,3 +102,39 @@ pub(crate) const ARG_ROW_COST: Cost = 20_000;
 /// The number of columns below which argmax and argmin transpose columns to rows. (`kernels`:
 /// argmax_of_columns.)
 pub(crate) const MIN_ARG_COLUMNS: usize = 16;
+
+// Sorting: ops/sort.rs.
+
+/// The cost of sorting a byte of an element by vectors of 64 bytes. (`kernels`: sort, argsort.)
+pub(crate) const SIMD_SORT_BYTE_COST_AVX512: Cost = 650;
+
+/// The cost of sorting a byte of an element by vectors of 32 bytes. (`kernels`: sort, argsort.)
+pub(crate) const SIMD_SORT_BYTE_COST_AVX2: Cost = 1_700;
+
+/// The cost of sorting an element by radix, besides its bytes. (`kernels`: sort, argsort.)
+pub(crate) const RADIX_SORT_ELEMENT_COST: Cost = 2_000;
+
+/// The cost of sorting a byte of an element by radix. (`kernels`: sort, argsort.)
+pub(crate) const RADIX_SORT_BYTE_COST: Cost = 2_500;
+
+/// The cost of an element of which `top_k` selects the largest. (`kernels`: top_k.)
+pub(crate) const SELECTED_ELEMENT_COST: Cost = 2_000;
+
+/// `top_k` sorts whole rows if `k` is more than this part of their length. (`kernels`: top_k.)
+pub(crate) const TOP_K_SORT_RATIO: usize = 4;
+
+/// The least number of candidates that `top_k` collects before it selects the best. (`kernels`:
+/// top_k.)
+pub(crate) const MIN_TOP_CANDIDATES: usize = 256;
+
+// Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs, ops/ternary.rs.
+
+/// The cost of an element of a cumulative operation. (`kernels`: cumulative_sum.)
+pub(crate) const SCAN_ELEMENT_COST: Cost = 1_500;
+
+/// The number of tensors up to which a concatenation is written by streaming stores. (`kernels`:
+/// concatenate.)
+pub(crate) const MAX_STREAMED_INPUTS: usize = 16;
+
+/// The cost of an element that is counted. (No benchmark.)
+pub const IOTA_ELEMENT_COST: Cost = 400;

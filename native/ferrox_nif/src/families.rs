@@ -634,10 +634,16 @@ pub fn concatenate<'a>(
 }
 
 pub fn iota<'a>(call: Call<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -> Term<'a> {
-    let work = work(&shape.0, ops::create::COST);
+    let work = work(&shape.0, cost::IOTA_ELEMENT_COST);
     call.tensor(work, "iota", dtype.0, &shape.0, |out| ops::create::iota(out, axis))
 }
 
 pub fn eye<'a>(call: Call<'a>, dtype: Type, shape: Dims) -> Term<'a> {
-    call.tensor(work(&shape.0, ops::create::COST), "eye", dtype.0, &shape.0, ops::create::eye)
+    call.tensor(
+        work(&shape.0, cost::IOTA_ELEMENT_COST),
+        "eye",
+        dtype.0,
+        &shape.0,
+        ops::create::eye,
+    )
 }
