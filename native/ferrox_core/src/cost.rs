@@ -127,7 +127,8 @@ pub(crate) const TOP_K_SORT_RATIO: usize = 4;
 /// top_k.)
 pub(crate) const MIN_TOP_CANDIDATES: usize = 256;
 
-// Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs, ops/ternary.rs.
+// Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs, ops/ternary.rs,
+// ops/window_scatter.rs, ops/window_elements.rs.
 
 /// The cost of an element of a cumulative operation. (`kernels`: cumulative_sum.)
 pub(crate) const SCAN_ELEMENT_COST: Cost = 1_500;
@@ -138,3 +139,53 @@ pub(crate) const MAX_STREAMED_INPUTS: usize = 16;
 
 /// The cost of an element that is counted. (No benchmark.)
 pub const IOTA_ELEMENT_COST: Cost = 400;
+
+/// The cost of comparing a pair of elements within a tolerance. (No benchmark.)
+pub(crate) const CLOSE_PAIR_COST: Cost = 1_000;
+
+/// The cost of each byte of an element of `select`. (`bin/bench --group ternary`.)
+pub(crate) const SELECTED_BYTE_COST: Cost = 80;
+
+/// The cost of an element of `clip`. (`bin/bench --group ternary`.)
+pub(crate) const CLIP_COST: Cost = 300;
+
+/// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
+
+/// The cost of adding the value of a window. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
+
+/// The cost of copying an element of a window. (No benchmark.)
+pub(crate) const WINDOW_ELEMENT_COST: Cost = 3_000;
+
+// Unary operations: ops/unary.rs. The costs of its functions are in the table there.
+
+/// The cost of converting an element before or after an operation. (`kernels`: exp.)
+pub(crate) const UNARY_CONVERSION_COST: Cost = 200;
+
+/// The cost of a call of a function of the C library. (`kernels`: exp_f64, log_f64.)
+pub(crate) const LIBRARY_CALL_COST: Cost = 8_000;
+
+/// The cost of a sine, cosine or tangent of an f32, by vectors of 64 bytes. (`kernels`: sin.)
+pub(crate) const F32_TRIGONOMETRIC_COST: Cost = 600;
+
+/// The cost of a sine, cosine or tangent of an f64. (`kernels`: sin_f64.)
+pub(crate) const F64_TRIGONOMETRIC_COST: Cost = 10_000;
+
+/// The cost of a function of a complex number. (`bin/bench --group unary`.)
+pub(crate) const COMPLEX_FUNCTION_COST: Cost = 40_000;
+
+/// The cost of the magnitude of a complex number. (`bin/bench --group unary`.)
+pub(crate) const COMPLEX_ABS_COST: Cost = 3_000;
+
+/// The cost of the phase of a complex number. (`bin/bench --group unary`.)
+pub(crate) const PHASE_COST: Cost = 20_000;
+
+/// The cost of testing an element for NaN or infinity. (`bin/bench --group unary`.)
+pub(crate) const UNARY_TEST_COST: Cost = 100;
+
+/// The cost of a logical not. (`bin/bench --group unary`.)
+pub(crate) const LOGICAL_NOT_COST: Cost = 50;
+
+/// The cost of an operation on a bf16 element that is computed in f32. (`bin/bench --group unary`.)
+pub(crate) const BF16_UNARY_COST: Cost = 100;

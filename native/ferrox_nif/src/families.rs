@@ -639,11 +639,5 @@ pub fn iota<'a>(call: Call<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -
 }
 
 pub fn eye<'a>(call: Call<'a>, dtype: Type, shape: Dims) -> Term<'a> {
-    call.tensor(
-        work(&shape.0, cost::IOTA_ELEMENT_COST),
-        "eye",
-        dtype.0,
-        &shape.0,
-        ops::create::eye,
-    )
+    call.tensor(work(&shape.0, cost::IOTA_ELEMENT_COST), "eye", dtype.0, &shape.0, ops::create::eye)
 }

@@ -9,7 +9,7 @@
 //! Choosing is a fold of windows too: a lane holds an integer with the order of the elements,
 //! followed by the index of the element, and the result is the maximum.
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{self, Cost, WINDOW_RESOLVE_COST, WINDOW_SCATTER_COST, Work};
 use crate::dtype::{Class, Element, Exact, Lane};
 use crate::error::ShapeDisplay;
 use crate::exec::convert::{Compute, convert_all};
@@ -56,29 +56,24 @@ const DROPPED_INDEX: u64 = u64::MAX;
 /// The lane of NaN and of padding, which is less than that of any other element.
 const NO_ELEMENT_LANE: i128 = i128::MIN;
 
-/// The cost of finding the index that a window's value is added to.
-const RESOLVE_COST: Cost = 5_000;
-/// The cost of adding the value of a window.
-const SCATTER_ADD_COST: Cost = 2_000;
-
 /// Returns the work of a scatter over a shape; 0 if the windows don't fit.
 #[must_use]
 pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindows<'_>) -> Work {
     let Ok(axes) = windows.axes(choice.name(), shape) else { return 0 };
     let size =
         |dim: fn(&WindowAxis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
-    let passes = WindowPasses::new(
-        choice.name(),
-        &axes,
-        SCATTER_LANE_DTYPE,
-        window::fold::<i128, MaxLane>,
-        NO_ELEMENT_LANE.store(),
-    );
+    let passes = choice_passes(choice.name(), &axes);
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
     passes
         .work(load, dtype.width())
-        .saturating_add(cost::work(size(|axis| axis.windows), RESOLVE_COST + SCATTER_ADD_COST))
-        .saturating_add(cost::work(size(|axis| axis.size), SCATTER_ADD_COST))
+        .saturating_add(cost::work(size(|axis| axis.windows), WINDOW_RESOLVE_COST + WINDOW_SCATTER_COST))
+        .saturating_add(cost::work(size(|axis| axis.size), WINDOW_SCATTER_COST))
+}
+
+/// The passes that choose the greatest lane of each window.
+fn choice_passes(op: &'static str, axes: &[WindowAxis]) -> WindowPasses {
+    let fold_loops = window::fold::<i128, MaxLane>;
+    WindowPasses::new(op, axes, SCATTER_LANE_DTYPE, fold_loops, NO_ELEMENT_LANE.store())
 }
 
 /// Adds each element of `source` to the element of the result where its window of `input` has its
@@ -115,13 +110,7 @@ pub fn window_scatter(
         return Err(Error::Argument { op, problem });
     };
     let elements = copy::dense(op, input)?;
-    let passes = WindowPasses::new(
-        op,
-        &axes,
-        SCATTER_LANE_DTYPE,
-        window::fold::<i128, MaxLane>,
-        NO_ELEMENT_LANE.store(),
-    );
+    let passes = choice_passes(op, &axes);
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
     let indexed_lanes = match choice {
@@ -139,7 +128,7 @@ pub fn window_scatter(
         smallest: choice == Choice::Min,
     };
     let mut indices = scratch(op, DType::U64, source.shape(), count * 8)?;
-    parallel::fill(&mut indices, count, RESOLVE_COST, |start, part| {
+    parallel::fill(&mut indices, count, WINDOW_RESOLVE_COST, |start, part| {
         dispatch!(real input.dtype(), T => resolver.run::<T>(start, &chosen[start * 16..], part), else => {});
     });
     drop(chosen);
@@ -152,18 +141,23 @@ pub fn window_scatter(
     let slabs = passes.before().max(1);
     let (size, count) = (input.size() / slabs, count / slabs);
     if size > 0 {
-        parallel::fill(total.as_flattened_mut(), slabs, SCATTER_ADD_COST * count as Cost, |start, part| {
-            for (slab, part) in part.chunks_mut(size * 8).enumerate() {
-                let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
-                let indices = &u64::view(&indices)[range.clone()];
-                let source = &u64::view(&source)[range];
-                match lane {
-                    DType::U64 => add_values::<u64>(indices, source, slab * size, part),
-                    _ => add_values::<f64>(indices, source, slab * size, part),
+        parallel::fill(
+            total.as_flattened_mut(),
+            slabs,
+            WINDOW_SCATTER_COST * count as Cost,
+            |start, part| {
+                for (slab, part) in part.chunks_mut(size * 8).enumerate() {
+                    let (slab, range) = (start + slab, (start + slab) * count..(start + slab + 1) * count);
+                    let indices = &u64::view(&indices)[range.clone()];
+                    let source = &u64::view(&source)[range];
+                    match lane {
+                        DType::U64 => add_values::<u64>(indices, source, slab * size, part),
+                        _ => add_values::<f64>(indices, source, slab * size, part),
+                    }
+                    cooperative_yield::after(cost::work(count, WINDOW_SCATTER_COST));
                 }
-                cooperative_yield::after(cost::work(count, SCATTER_ADD_COST));
-            }
-        });
+            },
+        );
     }
     let dtype = out.dtype;
     out.write(op, |out| {
@@ -306,7 +300,7 @@ impl WindowResolver<'_> {
         if element != init {
             return index_unless(element < init);
         }
-        // Of equal ones the last is chosen. Padding after the elements is last. Padding before them
+        // The last of equal elements is chosen. Padding after the elements is last. Padding before them
         // follows the element unless that is the last one of the window on every axis before the
         // last axis that starts with padding.
         if high {
