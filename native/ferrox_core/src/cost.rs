@@ -61,7 +61,7 @@ pub(crate) const MAX_UNPARTITIONED_TOTALS: usize = 1 << 21;
 
 /// The number of integer sums that are added to others in the time of an update. (`kernels`:
 /// indexed_add_u8.)
-pub(crate) const SUMS_PER_UPDATE_COST: usize = 10;
+pub(crate) const SUMS_PER_UPDATE_TIME: usize = 10;
 
 /// The number of totals for updates of another thread's elements, which are discarded: enough that
 /// updates in flight seldom meet in one. (`kernels`: indexed_add.)
@@ -143,10 +143,10 @@ pub const IOTA_ELEMENT_COST: Cost = 400;
 /// The cost of comparing a pair of elements within a tolerance. (No benchmark.)
 pub(crate) const CLOSE_PAIR_COST: Cost = 1_000;
 
-/// The cost of each byte of an element of `select`. (`bin/bench --group ternary`.)
+/// The cost of each byte of an element of `select`. (bench/callbacks.exs: select, clip.)
 pub(crate) const SELECTED_BYTE_COST: Cost = 80;
 
-/// The cost of an element of `clip`. (`bin/bench --group ternary`.)
+/// The cost of an element of `clip`. (bench/callbacks.exs: select, clip.)
 pub(crate) const CLIP_COST: Cost = 300;
 
 /// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
@@ -172,19 +172,19 @@ pub(crate) const F32_TRIGONOMETRIC_COST: Cost = 600;
 /// The cost of a sine, cosine or tangent of an f64. (`kernels`: sin_f64.)
 pub(crate) const F64_TRIGONOMETRIC_COST: Cost = 10_000;
 
-/// The cost of a function of a complex number. (`bin/bench --group unary`.)
+/// The cost of a function of a complex number. (No benchmark.)
 pub(crate) const COMPLEX_FUNCTION_COST: Cost = 40_000;
 
-/// The cost of the magnitude of a complex number. (`bin/bench --group unary`.)
+/// The cost of the magnitude of a complex number. (No benchmark.)
 pub(crate) const COMPLEX_ABS_COST: Cost = 3_000;
 
-/// The cost of the phase of a complex number. (`bin/bench --group unary`.)
+/// The cost of the phase of a complex number. (No benchmark.)
 pub(crate) const PHASE_COST: Cost = 20_000;
 
-/// The cost of testing an element for NaN or infinity. (`bin/bench --group unary`.)
+/// The cost of testing an element for NaN or infinity. (No benchmark.)
 pub(crate) const UNARY_TEST_COST: Cost = 100;
 
-/// The cost of a logical not. (`bin/bench --group unary`.)
+/// The cost of a logical not. (No benchmark.)
 pub(crate) const LOGICAL_NOT_COST: Cost = 50;
 
 /// The cost of an operation on a bf16 element that is computed in f32. (`bin/bench --group unary`.)

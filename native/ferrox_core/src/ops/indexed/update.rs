@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cost::{
     self, DISCARDED_TOTALS, MAX_CACHED_TOTALS, MAX_TOTALS_OF_ONE_THREAD, MAX_TOTALS_PER_UPDATE,
-    MAX_UNPARTITIONED_TOTALS, SCATTER_COST, SORTED_UPDATE_COST, SUMS_PER_UPDATE_COST, Work,
+    MAX_UNPARTITIONED_TOTALS, SCATTER_COST, SORTED_UPDATE_COST, SUMS_PER_UPDATE_TIME, Work,
 };
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
@@ -158,7 +158,7 @@ fn add_integers<T: Element>(
 ) -> Result<(), Error> {
     let (size, count) = (out.len(), rows.count * window.size);
     // With s shares, the time is proportional to count / s + s * size / ratio, which is least for this s.
-    let best = (SUMS_PER_UPDATE_COST.saturating_mul(count) / size.max(1)).isqrt().max(1);
+    let best = (SUMS_PER_UPDATE_TIME.saturating_mul(count) / size.max(1)).isqrt().max(1);
     let shares = parallel::threads_for(count, SCATTER_COST).min(best);
     let mut sums = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
     let slots = [&mut *out].into_iter().chain(sums.chunks_mut(size.max(1)));
