@@ -48,8 +48,8 @@ pub(crate) const SORTED_UPDATE_COST: Cost = 12_000;
 /// element; for more it sorts the updates. (`kernels`: indexed_add.)
 pub(crate) const MAX_TOTALS_PER_UPDATE: usize = 4;
 
-/// The number of totals that stay in the cache of a core: those of larger targets are prefetched, or
-/// partitioned for more than two threads. (`kernels`: indexed_add.)
+/// The number of totals that stay in the cache of a core: those of larger targets are prefetched,
+/// or partitioned for more than two threads. (`kernels`: indexed_add.)
 pub(crate) const MAX_CACHED_TOTALS: usize = 1 << 17;
 
 /// The number of totals up to which one thread adds all updates. (`kernels`: indexed_add.)
@@ -127,8 +127,8 @@ pub(crate) const TOP_K_SORT_RATIO: usize = 4;
 /// top_k.)
 pub(crate) const MIN_TOP_CANDIDATES: usize = 256;
 
-// Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs, ops/ternary.rs,
-// ops/window_scatter.rs, ops/window_elements.rs.
+// Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs,
+// ops/ternary.rs, ops/window_scatter.rs, ops/window_elements.rs.
 
 /// The cost of an element of a cumulative operation. (`kernels`: cumulative_sum.)
 pub(crate) const SCAN_ELEMENT_COST: Cost = 1_500;

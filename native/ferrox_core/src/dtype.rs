@@ -17,7 +17,8 @@ pub use self::table::{DType, Kind};
 ///
 /// `all` covers every type. `integer`, `real` and `float` cover some types, and give the value of
 /// `else` for the others. `bits` binds integers to the unsigned type of their width, for code that
-/// only depends on their bits. No other code matches on types to choose a Rust type.
+/// only depends on their bits. `width` binds `$N` to the number of bytes in an element, for code that
+/// only moves elements. No other code matches on types to choose a Rust type.
 #[macro_export]
 macro_rules! dispatch {
     (all $dtype:expr, $T:ident => $body:expr) => {

@@ -310,7 +310,8 @@ fn mixed_widths_with_a_vector() {
     }
 }
 
-/// Tests matrices that are converted part by part, multiplied with a small number of rows or columns.
+/// Tests matrices that are converted part by part, multiplied with a small number of rows or
+/// columns.
 #[test]
 fn mixed_widths_with_small_matrices() {
     let (mut compared, mut random) = (0, Random(10));

@@ -77,7 +77,8 @@ fn rounded(number: Number, out: DType) -> u128 {
     cast(number, out)
 }
 
-/// Values whose sums and products are exact in an f64 in any order, so that there is one right result.
+/// Values whose sums and products are exact in an f64 in any order, so that there is one right
+/// result.
 fn exact_values(op: ReduceOp, dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
     if dtype.is_integer() || !matches!(op, ReduceOp::Sum | ReduceOp::Product) {
         return values(dtype, count, random);
@@ -180,8 +181,8 @@ fn rows_and_columns_past_stripes_and_blocks() {
     println!("reduce, large: {compared} results compared");
 }
 
-/// The errors of a sum in f64 are far below the last bit of the narrower types, so that one value is right
-/// except for ties.
+/// The errors of a sum in f64 are far below the last bit of the narrower types, so that one value
+/// is right except for ties.
 #[test]
 fn sums_of_narrow_floats_round_once() {
     let mut random = Random(3);
@@ -198,8 +199,9 @@ fn sums_of_narrow_floats_round_once() {
     assert_eq!(got, Ok(vec![cast(Number::Real(4096.0), BF16)]));
 }
 
-/// Narrow floats are widened in chunks, or two at a time, but added up in the order of f32. The sums of
-/// bf16 depend on the order, which a result of f64 shows; the sums of other types are exact.
+/// Narrow floats are widened in chunks, or two at a time, but added up in the order of f32. The
+/// sums of bf16 depend on the order, which a result of f64 shows; the sums of other types are
+/// exact.
 #[test]
 fn narrow_floats_are_added_in_the_order_of_wide_ones() {
     let mut random = Random(5);
@@ -260,8 +262,8 @@ fn infinities_and_nan_spread() {
     }
 }
 
-/// The first of several zeros that are the extreme is the result, and NaN of either sign is more extreme
-/// than infinity.
+/// The first of several zeros that are the extreme is the result, and NaN of either sign is more
+/// extreme than infinity.
 #[test]
 fn extremes_that_comparisons_do_not_order() {
     const NAN: u128 = u128::MAX;
@@ -300,7 +302,8 @@ fn extremes_that_comparisons_do_not_order() {
                                 return NAN;
                             }
                             let zero = words.iter().find(|&&word| word & !negative == 0);
-                            // All have one sign, so that the number nearest to zero has the smallest bit pattern.
+                            // All have one sign, so that the number nearest to zero has the
+                            // smallest bit pattern.
                             zero.copied().unwrap_or_else(|| words.into_iter().min().expect("not empty"))
                         };
                         let kept = shape[1 - axis];
@@ -489,8 +492,8 @@ fn indices_of_extremes() {
     println!("argmax and argmin: {compared} results compared");
 }
 
-/// Rows of lengths around the vector lengths, with equal extremes, zeros of both signs and, in one row,
-/// NaN.
+/// Rows of lengths around the vector lengths, with equal extremes, zeros of both signs and, in one
+/// row, NaN.
 #[test]
 fn indices_with_every_instruction_set() {
     let (mut compared, mut random) = (0, Random(11));

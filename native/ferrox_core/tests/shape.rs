@@ -11,7 +11,8 @@ use ferrox_core::{Error, Output, Tensor};
 const SHAPES: &[&[usize]] =
     &[&[], &[1], &[7], &[2, 3, 4], &[3, 1, 2, 5], &[0, 3], &[2, 0, 4], &[9, 131], &[3, 1030]];
 
-/// Runs an operation and compares each element with the element of the source at the index from `from`.
+/// Runs an operation and compares each element with the element of the source at the index from
+/// `from`.
 fn run(
     what: &str,
     source: &Source,

@@ -124,8 +124,8 @@ fn sorts_numbers_that_differ_in_their_last_bits() {
 
 #[test]
 fn sorts_rows_shared_by_threads() {
-    // Values in pseudo-random order. In some rows the first value is far from the others, whose keys
-    // have the same prefix in the bits that fit beside an index.
+    // Values in pseudo-random order. In some rows the first value is far from the others, whose
+    // keys have the same prefix in the bits that fit beside an index.
     let length = 1 << 18;
     let near = [U8, S16, F32, F64, S64, BF16].map(|dtype| (dtype, false));
     for (dtype, far) in near.into_iter().chain([(F64, true), (S64, true)]) {

@@ -38,14 +38,14 @@ fn cost(dtypes: [DType; 2]) -> Cost {
     CLOSE_PAIR_COST + sub_byte::cost(&dtypes)
 }
 
-/// Writes 1 if all pairs of elements, broadcast to one shape, are close to each other, else 0. Infinities
-/// are close to equal infinities only; two NaN are close if the tolerance says so. Distances of integers
-/// are exact; distances of floats are computed in f64.
+/// Writes 1 if all pairs of elements, broadcast to one shape, are close to each other, else 0.
+/// Infinities are close to equal infinities only; two NaN are close if the tolerance says so.
+/// Distances of integers are exact; distances of floats are computed in f64.
 ///
 /// # Errors
 ///
-/// `Error::Shape` if the shapes can't be broadcast to one, `Error::TooLarge` if there is no memory for
-/// one byte per pair, and `Error::UnsupportedType` if `out` is not one u8.
+/// `Error::Shape` if the shapes can't be broadcast to one, `Error::TooLarge` if there is no memory
+/// for one byte per pair, and `Error::UnsupportedType` if `out` is not one u8.
 pub fn all_close(
     out: Output<'_>,
     left: &Tensor<'_>,

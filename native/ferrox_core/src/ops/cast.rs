@@ -8,12 +8,13 @@ use crate::exec::{convert, copy};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
-/// Converts every element: integers wrap, floats are rounded to nearest even, or truncated towards zero
-/// if they become integers.
+/// Converts every element: integers wrap, floats are rounded to nearest even, or truncated towards
+/// zero if they become integers.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for an intermediate copy, `Error::Shape` if the shapes differ.
+/// `Error::TooLarge` if there is no memory for an intermediate copy, `Error::Shape` if the shapes
+/// differ.
 pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     if input.shape() != out.shape {
         let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];

@@ -1,9 +1,9 @@
 //! Cumulative sums, products, minima and maxima along an axis (scans), from left to right.
 //!
-//! Floats narrower than 64 bits are accumulated in f64, and each result is rounded once. Sums of f64
-//! and c128 are compensated: the rounding errors are summed separately (T. Ogita, S. M. Rump,
-//! S. Oishi, Accurate Sum and Dot Product, 2005: Sum2). Integers wrap around, and all results from a
-//! NaN on are NaN.
+//! Floats narrower than 64 bits are accumulated in f64, and each result is rounded once. Sums of
+//! f64 and c128 are compensated: the rounding errors are summed separately (T. Ogita, S. M. Rump,
+//! S. Oishi, Accurate Sum and Dot Product, 2005: Sum2). Integers wrap around, and all results from
+//! a NaN on are NaN.
 
 use num_complex::Complex;
 
@@ -31,13 +31,13 @@ pub fn cost(dtype: DType) -> Cost {
     SCAN_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
-/// Accumulates along `axis`, from its end if `reverse`. The result has the type and the shape of the
-/// tensor.
+/// Accumulates along `axis`, from its end if `reverse`. The result has the type and the shape of
+/// the tensor.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for minima and maxima of complex numbers, `Error::Argument` for an axis out
-/// of range, and `Error::TooLarge` if there is no memory for an intermediate copy.
+/// `Error::UnsupportedType` for minima and maxima of complex numbers, `Error::Argument` for an axis
+/// out of range, and `Error::TooLarge` if there is no memory for an intermediate copy.
 pub fn cumulative(
     op: CumulativeOp,
     out: Output<'_>,
@@ -136,8 +136,8 @@ fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: ScanAxis, out: &mut
     }
 }
 
-/// Scans one row. Each state depends on the one before, so the loop is the same for every instruction
-/// set.
+/// Scans one row. Each state depends on the one before, so the loop is the same for every
+/// instruction set.
 fn scan_row<'a, S: Element, A: Accumulate<S>>(
     mut pairs: impl Iterator<Item = (&'a S::Bytes, &'a mut S::Bytes)>,
 ) {

@@ -22,8 +22,8 @@ use crate::{DType, Error};
 
 const OP: &str = "dot";
 
-/// One side of a product, with its contracted axes and its batch axes, both in the order of the other
-/// side's.
+/// One side of a product, with its contracted axes and its batch axes, both in the order of the
+/// other side's.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// The tensor.
@@ -34,8 +34,8 @@ pub struct Side<'a> {
     pub batch: &'a [usize],
 }
 
-/// The work of a product of tensors of some types and shapes, given the axes of the left one; zero if no
-/// product is defined.
+/// The work of a product of tensors of some types and shapes, given the axes of the left one; zero
+/// if no product is defined.
 #[must_use]
 pub fn work(out: DType, operands: [(DType, &[usize]); 2], contract: &[usize], batch: &[usize]) -> Work {
     let [left, right] = operands.map(|(_, shape)| shape.iter().copied().fold(1, usize::saturating_mul));
@@ -49,8 +49,8 @@ pub fn work(out: DType, operands: [(DType, &[usize]); 2], contract: &[usize], ba
     strategy.map_or(0, |strategy| strategy.work(batches, dtypes))
 }
 
-/// Sums products over the contracted axes. The axes of `out` are the batch axes, then the other axes of
-/// the left side, then the other axes of the right side.
+/// Sums products over the contracted axes. The axes of `out` are the batch axes, then the other
+/// axes of the left side, then the other axes of the right side.
 ///
 /// # Errors
 ///
@@ -93,8 +93,8 @@ pub fn strategy(to: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Result<Stra
         .ok_or_else(|| Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() })
 }
 
-/// Multiplies batches of dense matrices in whole bytes, `[m, k]` by `[k, n]`, by the strategy for their
-/// types and sizes. `out` has the matrices of the result, of type `to`.
+/// Multiplies batches of dense matrices in whole bytes, `[m, k]` by `[k, n]`, by the strategy for
+/// their types and sizes. `out` has the matrices of the result, of type `to`.
 ///
 /// # Errors
 ///
@@ -158,11 +158,12 @@ impl Side<'_> {
 
 /// A side's tensor as a batch of matrices with a free and a contracted axis.
 struct SideAxes {
-    /// The sizes of the batch, of the free axes, which the result keeps, and of the contracted axes.
-    sizes: [usize; 3],
-    /// The strides of the free and of the contracted axis in a dense tensor; `None` unless its axes are
-    /// the batch axes, followed by the free and the contracted axes, or by the contracted and the free
+    /// The sizes of the batch, of the free axes, which the result keeps, and of the contracted
     /// axes.
+    sizes: [usize; 3],
+    /// The strides of the free and of the contracted axis in a dense tensor; `None` unless its axes
+    /// are the batch axes, followed by the free and the contracted axes, or by the contracted and
+    /// the free axes.
     strides: Option<[usize; 2]>,
 }
 
@@ -239,7 +240,8 @@ impl<'a> Matrices<'a> {
         Ok(Matrices { dtype: lane, bytes, starts, strides: [columns, 1] })
     }
 
-    /// A side converted to a lane. The rows are the free axes, or the contracted axes if `is_right`.
+    /// A side converted to a lane. The rows are the free axes, or the contracted axes if
+    /// `is_right`.
     fn new(side: Side<'a>, axes: &SideAxes, lane: DType, is_right: bool) -> Result<Self, Error> {
         let tensor = side.tensor;
         let in_order =
@@ -272,8 +274,8 @@ impl<'a> Matrices<'a> {
         Ok(Matrices { dtype: lane, bytes: Cow::Owned(dense), starts, strides: [columns, 1] })
     }
 
-    /// Whether the elements are of a lane and row-major without gaps, within the matrices and between
-    /// them.
+    /// Whether the elements are of a lane and row-major without gaps, within the matrices and
+    /// between them.
     fn is_dense(&self, lane: DType, sizes: [usize; 2]) -> bool {
         let size = sizes.iter().product::<usize>();
         let is_regular = match &self.starts {

@@ -153,8 +153,8 @@ fn check_shape(
     Ok(())
 }
 
-/// The layout of the input with `axis` moved to the end, and the layout that moves the axis back in the
-/// result, where it has `length` elements.
+/// The layout of the input with `axis` moved to the end, and the layout that moves the axis back in
+/// the result, where it has `length` elements.
 fn axis_last_layouts(input: &Tensor<'_>, axis: usize, length: usize) -> (Layout, Layout) {
     let layout = input.layout().into_owned();
     let (mut shape, mut strides) = (layout.shape.clone(), layout.strides.clone());
@@ -290,7 +290,8 @@ impl RowTransforms {
     }
 }
 
-/// Divides by `n`, replaces parts whose magnitude is at most `eps` by zero, and writes the elements.
+/// Divides by `n`, replaces parts whose magnitude is at most `eps` by zero, and writes the
+/// elements.
 struct FinishLoop<'a> {
     elements: &'a [Complex<f64>],
     n: f64,
@@ -317,8 +318,8 @@ impl Vectorized for FinishLoop<'_> {
 /// One input row.
 struct InputRow<'a> {
     transforms: &'a RowTransforms,
-    /// Conversions from the type of the input to complex numbers in f64, and from these to the type of
-    /// the result.
+    /// Conversions from the type of the input to complex numbers in f64, and from these to the type
+    /// of the result.
     convert: Option<Convert>,
     back: Option<Convert>,
     /// The elements that are transformed.

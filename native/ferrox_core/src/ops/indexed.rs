@@ -1,8 +1,9 @@
 //! Elements by their indices: `Nx.gather/3`, `Nx.take/3`, `Nx.take_along_axis/3`,
 //! `Nx.indexed_add/4`, `Nx.indexed_put/4` and `Nx.put_slice/3`.
 //!
-//! Indices are checked and converted to offsets of windows in the tensor, which are then copied from
-//! or to these offsets. A window has the axes that are not indexed, as in XLA's gather and scatter.
+//! Indices are checked and converted to offsets of windows in the tensor, which are then copied
+//! from or to these offsets. A window has the axes that are not indexed, as in XLA's gather and
+//! scatter.
 
 mod parts;
 mod update;
@@ -161,9 +162,9 @@ impl<'a> Indices<'a> {
         if self.compute_offsets(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.out_of_bounds(0)) }
     }
 
-    /// Calls `each(row, offsets, next)` for tiles of at most `OFFSET_TILE_ROWS` rows, until an index
-    /// is out of bounds. `row` is the first row of the tile, `offsets` are the offsets of its rows,
-    /// and `next` the offsets of the next tile, whose windows may be prefetched.
+    /// Calls `each(row, offsets, next)` for tiles of at most `OFFSET_TILE_ROWS` rows, until an
+    /// index is out of bounds. `row` is the first row of the tile, `offsets` are the offsets of its
+    /// rows, and `next` the offsets of the next tile, whose windows may be prefetched.
     fn for_each_tile(
         &self,
         first: usize,
@@ -483,7 +484,8 @@ struct TakeAlongAxis<'a> {
 }
 
 impl TakeAlongAxis<'_> {
-    /// Takes elements from position `start` of the result on. Returns whether all indices are in bounds.
+    /// Takes elements from position `start` of the result on. Returns whether all indices are in
+    /// bounds.
     fn take<const N: usize, I: Element>(&self, start: usize, indices: &[u8], out: &mut [u8]) -> bool {
         let source = self.source.as_chunks::<N>().0;
         let (mut indices, mut slots) = (I::view(indices), out.as_chunks_mut::<N>().0);
@@ -511,8 +513,8 @@ impl TakeAlongAxis<'_> {
     }
 }
 
-/// Calls `update(offset, i)` for every element of the updates in order: element `i` of the updates is
-/// for the element of the target at `offset`.
+/// Calls `update(offset, i)` for every element of the updates in order: element `i` of the updates
+/// is for the element of the target at `offset`.
 #[inline(always)]
 fn for_each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
     if window.size == 1 {

@@ -37,14 +37,14 @@ impl Padding {
     }
 }
 
-/// Pads a tensor with `value`, a scalar; both are converted to the type of the result. Negative paddings
-/// remove elements after interior padding has been added.
+/// Pads a tensor with `value`, a scalar; both are converted to the type of the result. Negative
+/// paddings remove elements after interior padding has been added.
 ///
 /// # Errors
 ///
-/// `Error::Shape` if `out` has another shape than the padded tensor, `Error::Argument` if `value` is no
-/// scalar or an axis lacks its padding, `Error::TooLarge` if there is no memory for an intermediate
-/// copy.
+/// `Error::Shape` if `out` has another shape than the padded tensor, `Error::Argument` if `value`
+/// is no scalar or an axis lacks its padding, `Error::TooLarge` if there is no memory for an
+/// intermediate copy.
 pub fn pad(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -67,7 +67,8 @@ pub fn pad(
     }
     let value = elements(OP, value, out.dtype)?;
     let bytes = elements(OP, input, out.dtype)?;
-    // Rows along the last axis that is padded. An element of a row has all elements of the axes after it.
+    // Rows along the last axis that is padded. An element of a row has all elements of the axes
+    // after it.
     let last = paddings.iter().rposition(|p| *p != Padding::NONE).unwrap_or(0);
     let inner: usize = shape.iter().skip(last + 1).product();
     let dim = shape.get(last).copied().unwrap_or(1);

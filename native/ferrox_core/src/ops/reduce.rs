@@ -57,12 +57,12 @@ fn compare_cost(dtype: DType) -> Cost {
 /// The least number of rows in a block of columns. It fixes the order of sums.
 const MIN_REDUCTION_BLOCK_ROWS: usize = 64;
 
-/// The number of planes `[reduced, after]` from which columns are not folded by blocks. It fixes the
-/// order of sums.
+/// The number of planes `[reduced, after]` from which columns are not folded by blocks. It fixes
+/// the order of sums.
 const MIN_PLANES_WITHOUT_BLOCKS: usize = 16;
 
-/// Folds the elements along `axes`, which are distinct; `out` has the other axes, and may have axes of
-/// size one in the place of `axes`.
+/// Folds the elements along `axes`, which are distinct; `out` has the other axes, and may have axes
+/// of size one in the place of `axes`.
 ///
 /// # Errors
 ///
@@ -77,12 +77,13 @@ pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize])
     out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), split.sizes, dtype, out))
 }
 
-/// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to` for
-/// each element of the other axes.
+/// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to`
+/// for each element of the other axes.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an intermediate result.
+/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an intermediate
+/// result.
 pub fn reduce_dense(
     op: ReduceOp,
     (dtype, bytes): (DType, &[u8]),
@@ -323,7 +324,8 @@ fn fold_all(
     Ok(())
 }
 
-/// Replaces NaN by the positive NaN that Nx writes: the sign of NaN results differs among processors.
+/// Replaces NaN by the positive NaN that Nx writes: the sign of NaN results differs among
+/// processors.
 pub(super) fn positive_nan(lane: DType, results: &mut [u8]) {
     macro_rules! lanes {
         ($t:ty) => {

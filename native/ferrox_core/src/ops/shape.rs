@@ -79,7 +79,8 @@ pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<()
     rearrange("reverse", out, input, input.layout().reverse(axes))
 }
 
-/// `Nx.slice/4`: every `strides[i]`-th of the `lengths[i]` elements of axis `i` from `starts[i]` on.
+/// `Nx.slice/4`: every `strides[i]`-th of the `lengths[i]` elements of axis `i` from `starts[i]`
+/// on.
 ///
 /// # Errors
 ///

@@ -1,6 +1,7 @@
 //! Whether an operation is defined on some types.
 //!
-//! The operation is run on tensors of one element: a list apart from the kernels would drift from them.
+//! The operation is run on tensors of one element: a list apart from the kernels would drift from
+//! them.
 
 use crate::exec::convert::conversion;
 use crate::ops::binary::BinaryOp;
@@ -68,8 +69,8 @@ impl Operation {
     }
 }
 
-/// Returns whether `op` is defined on tensors of some types, with a result of type `out`, or `None` if it
-/// takes another number of tensors.
+/// Returns whether `op` is defined on tensors of some types, with a result of type `out`, or `None`
+/// if it takes another number of tensors.
 ///
 /// ```
 /// use ferrox_core::DType::{F32, S32};

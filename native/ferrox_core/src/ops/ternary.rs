@@ -23,8 +23,8 @@ pub fn select_plan(out: DType, [predicate, on_true, on_false]: [DType; 3]) -> Pl
     }
 }
 
-/// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, elements of `on_false` elsewhere,
-/// cast to the type of `out`.
+/// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, elements of `on_false`
+/// elsewhere, cast to the type of `out`.
 ///
 /// # Errors
 ///
@@ -39,8 +39,8 @@ pub fn select(
     select_plan(out.dtype, tensors.map(Tensor::dtype)).run("select", out, &tensors)
 }
 
-/// The plan of `clip` for a result of type `out`: elements and bounds are compared without rounding, then
-/// cast.
+/// The plan of `clip` for a result of type `out`: elements and bounds are compared without
+/// rounding, then cast.
 ///
 /// # Errors
 ///

@@ -1,8 +1,9 @@
 //! Elementwise operations on one tensor.
 //!
-//! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops of
-//! `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` or of the C library, for
-//! some of which `f64_glibc` has loops. Large tensors of f16 and bf16 are mapped by lookup tables.
+//! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops
+//! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` or of the C
+//! library, for some of which `f64_glibc` has loops. Large tensors of f16 and bf16 are mapped by
+//! lookup tables.
 
 use num_complex::Complex;
 
@@ -24,7 +25,8 @@ use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
-/// Implements a function of `f32_functions`, some with a shorter form for arguments in a plain range.
+/// Implements a function of `f32_functions`, some with a shorter form for arguments in a plain
+/// range.
 macro_rules! f32_function {
     ($name:ident, log) => {
         f32_function!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
@@ -59,9 +61,9 @@ macro_rules! f32_function {
     };
 }
 
-/// Declares the unary operations. Rows of `functions` and `real` have the cost of an element in f32 by
-/// vectors of 64 bytes, and in f64, in picoseconds (`kernels`: exp, log, sin, tanh, erf); functions of
-/// `real` have no complex version.
+/// Declares the unary operations. Rows of `functions` and `real` have the cost of an element in f32
+/// by vectors of 64 bytes, and in f64, in picoseconds (`kernels`: exp, log, sin, tanh, erf);
+/// functions of `real` have no complex version.
 macro_rules! unary_ops {
     (
         operations { $($variant:ident, $name:literal;)* }
@@ -241,8 +243,8 @@ pub fn run(
 static TABLES: [[LookupTable; 2]; UnaryOp::ALL.len()] =
     [const { [const { LookupTable::new() }; 2] }; UnaryOp::ALL.len()];
 
-/// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster. `unary_ops!` lists
-/// these functions after the other operations, from `Sin` on.
+/// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster. `unary_ops!`
+/// lists these functions after the other operations, from `Sin` on.
 fn is_looked_up(op: UnaryOp) -> bool {
     op as usize >= UnaryOp::Sin as usize && op != UnaryOp::Sqrt
 }
@@ -269,8 +271,8 @@ fn make_plan(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
     Some(Plan { kernel, loads: [load, None, None], store, width: out.width(), narrowing: None, cost })
 }
 
-/// The lane of the operand, the kernel, the lane of its results, and the cost of an element; `None` if
-/// the operation is not defined on the types.
+/// The lane of the operand, the kernel, the lane of its results, and the cost of an element; `None`
+/// if the operation is not defined on the types.
 fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     use UnaryOp::*;
     let storage = input.storage();
@@ -326,8 +328,8 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             same_lane(dispatch!(integer lane, T => tile::<Identity, T> as Kernel, else => return None))
         }
         Floor => same_lane(float!(FloorOf)),
-        // With p bits, a root in 2p + 2 bits can be rounded twice (S. Figueroa, When Is Double Rounding
-        // Innocuous?, 1995).
+        // With p bits, a root in 2p + 2 bits can be rounded twice (S. Figueroa, When Is Double
+        // Rounding Innocuous?, 1995).
         Sqrt if out == input && input.is_float() && storage != DType::F64 => same_lane(tile::<Root, f32>),
         Ceil => same_lane(float!(CeilOf)),
         Round => same_lane(float!(RoundOf)),
@@ -372,8 +374,9 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
     }
 }
 
-/// The kernel of an operation on bf16 that f32 computes exactly enough. Converting tiles to f32 and back
-/// in separate loops would take as long as a root, and several times as long as the other operations.
+/// The kernel of an operation on bf16 that f32 computes exactly enough. Converting tiles to f32 and
+/// back in separate loops would take as long as a root, and several times as long as the other
+/// operations.
 fn bf16_kernel(op: UnaryOp) -> Option<Kernel> {
     Some(match op {
         UnaryOp::Negate => tile::<Rounded<Minus>, BF16>,
@@ -432,8 +435,8 @@ fn bit_count(op: UnaryOp, input: DType) -> Option<Kernel> {
     })
 }
 
-/// Sine, cosine and tangent. Large angles need an argument reduction that does not vectorize: a chunk
-/// with a large angle is computed by a slower loop.
+/// Sine, cosine and tangent. Large angles need an argument reduction that does not vectorize: a
+/// chunk with a large angle is computed by a slower loop.
 fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     macro_rules! angle {
         ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
@@ -544,8 +547,8 @@ struct FloorOf;
 impl_unary!(FloorOf, x; f32, f64 => x.floor());
 struct CeilOf;
 impl_unary!(CeilOf, x; f32, f64 => x.ceil());
-/// Rounds halves away from zero. A zero keeps its sign; other numbers that are rounded to zero become a
-/// positive zero, as in Nx's documentation and in Erlang, which rounds to an integer.
+/// Rounds halves away from zero. A zero keeps its sign; other numbers that are rounded to zero
+/// become a positive zero, as in Nx's documentation and in Erlang, which rounds to an integer.
 struct RoundOf;
 impl_unary!(RoundOf, x; f32, f64 => x.round() + if x == 0.0 { x } else { 0.0 });
 

@@ -300,9 +300,9 @@ impl WindowResolver<'_> {
         if element != init {
             return index_unless(element < init);
         }
-        // The last of equal elements is chosen. Padding after the elements is last. Padding before them
-        // follows the element unless that is the last one of the window on every axis before the
-        // last axis that starts with padding.
+        // The last of equal elements is chosen. Padding after the elements is last. Padding before
+        // them follows the element unless that is the last one of the window on every axis before
+        // the last axis that starts with padding.
         if high {
             return DROPPED_INDEX;
         }

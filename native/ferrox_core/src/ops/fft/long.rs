@@ -1,12 +1,12 @@
 //! Transforms of long rows, on all threads.
 //!
 //! Problem: a transform of one row runs on one thread, over more memory than its cache holds.
-//! Technique: the six-step algorithm (D. H. Bailey, FFTs in External or Hierarchical Memory, 1990). A
-//! row of `a b` elements is a matrix of `a` rows and `b` columns: its columns are transformed, each
-//! element is multiplied by a twiddle factor (a root of unity), the rows are transformed, and the
-//! result is read column by column. Each step transposes some columns at a time and writes densely,
-//! and is shared by the threads. The length alone decides on the steps, so that the bits are the same
-//! for any number of threads.
+//! Technique: the six-step algorithm (D. H. Bailey, FFTs in External or Hierarchical Memory, 1990).
+//! A row of `a b` elements is a matrix of `a` rows and `b` columns: its columns are transformed,
+//! each element is multiplied by a twiddle factor (a root of unity), the rows are transformed, and
+//! the result is read column by column. Each step transposes some columns at a time and writes
+//! densely, and is shared by the threads. The length alone decides on the steps, so that the bits
+//! are the same for any number of threads.
 
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ impl SixStepPlan {
         Some(SixStepPlan { sizes, plans, twiddles: Twiddles::new(length, direction) })
     }
 
-    /// Writes the start of a row's transform to `out`, which it fills. `cost` is the cost of an element,
-    /// or 0 if the other threads have rows of their own.
+    /// Writes the start of a row's transform to `out`, which it fills. `cost` is the cost of an
+    /// element, or 0 if the other threads have rows of their own.
     pub fn run(&self, row: &impl RowAccess, out: &mut [u8], cost: Cost) -> Result<(), Error> {
         let ([a, b], [along_a, along_b]) = (self.sizes, &self.plans);
         let scratch = |plan: &Arc<dyn Fft<f64>>| row.memory(plan.get_inplace_scratch_len());
@@ -151,8 +151,8 @@ fn transpose_into(all: &mut Elements, length: usize, read: impl Fn(usize) -> [Co
     }
 }
 
-/// The roots of unity of a length: each is the product of a coarse and a fine one, so that about twice
-/// the square root of the length are stored.
+/// The roots of unity of a length: each is the product of a coarse and a fine one, so that about
+/// twice the square root of the length are stored.
 struct Twiddles {
     coarse: Vec<Complex<f64>>,
     fine: Vec<Complex<f64>>,
@@ -175,7 +175,8 @@ impl Twiddles {
     }
 }
 
-/// Multiplies each element of a column by its twiddle factor, the root to the power of row times column.
+/// Multiplies each element of a column by its twiddle factor, the root to the power of row times
+/// column.
 struct TwiddleLoop<'a> {
     line: &'a mut Elements,
     twiddles: &'a Twiddles,

@@ -1,10 +1,10 @@
 //! Updates of a large target, partitioned by the part of the target that they are for.
 //!
-//! Problem: updates anywhere in a large target miss the cache, each of them twice, and two threads may
-//! not write to one element. Technique: propagation blocking (S. Beamer, K. Asanović, D. Patterson,
-//! Reducing PageRank Communication via Propagation Blocking, 2017). The updates of each part are first
-//! moved next to each other, in their order; a part fits into the cache of a core, and one thread at a
-//! time writes to it.
+//! Problem: updates anywhere in a large target miss the cache, each of them twice, and two threads
+//! may not write to one element. Technique: propagation blocking (S. Beamer, K. Asanović, D.
+//! Patterson, Reducing PageRank Communication via Propagation Blocking, 2017). The updates of each
+//! part are first moved next to each other, in their order; a part fits into the cache of a core,
+//! and one thread at a time writes to it.
 
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::threads::parallel;
 use crate::{DType, Error, dispatch};
 
-/// The number of elements in a part of the target: a position in a part fits into 16 bits, and totals
-/// of eight bytes fill half a megabyte.
+/// The number of elements in a part of the target: a position in a part fits into 16 bits, and
+/// totals of eight bytes fill half a megabyte.
 pub const PARTITION_ELEMENTS: usize = 1 << 16;
 
 /// Updates, partitioned by parts of the target.

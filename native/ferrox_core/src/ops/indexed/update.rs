@@ -1,5 +1,6 @@
-//! Operations that write at indices. `indexed_add` of floats adds up the updates of each element before
-//! it rounds, in totals for all elements of the target or after sorting the updates by their elements.
+//! Operations that write at indices. `indexed_add` of floats adds up the updates of each element
+//! before it rounds, in totals for all elements of the target or after sorting the updates by their
+//! elements.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
@@ -69,13 +70,13 @@ impl Update {
 /// elements at these indices of `axes`. Updates that are smaller than the other axes are for the
 /// first elements of these axes.
 ///
-/// The updates of one element are added up in their order in 64 bits (128 for complex numbers), then
-/// to the element, and rounded once.
+/// The updates of one element are added up in their order in 64 bits (128 for complex numbers),
+/// then to the element, and rounded once.
 ///
 /// # Errors
 ///
-/// The errors of [`gather`](super::gather), but the types may differ: all are converted to that of the
-/// result.
+/// The errors of [`gather`](super::gather), but the types may differ: all are converted to that of
+/// the result.
 pub fn indexed(
     update: Update,
     out: Output<'_>,
@@ -121,7 +122,7 @@ pub fn indexed(
         }
         convert_all(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
-        // Floats without updates are not added either.
+        // Updates of floats have been added above; if there are none, nothing is written.
         if update == Update::Add && dtype.is_integer() {
             return dispatch!(integer dtype, T => {
                 add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out))
@@ -157,7 +158,8 @@ fn add_integers<T: Element>(
     out: &mut [T::Bytes],
 ) -> Result<(), Error> {
     let (size, count) = (out.len(), rows.count * window.size);
-    // With s shares, the time is proportional to count / s + s * size / ratio, which is least for this s.
+    // With s shares, the time is proportional to count / s + s * size / ratio, which is least for
+    // this s.
     let best = (SUMS_PER_UPDATE_TIME.saturating_mul(count) / size.max(1)).isqrt().max(1);
     let shares = parallel::threads_for(count, SCATTER_COST).min(best);
     let mut sums = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
@@ -208,7 +210,8 @@ fn replace_where<const N: usize>(slots: &mut [u8], by: &[u8], mask: impl Iterato
     }
 }
 
-/// The target of `indexed_add` of floats: elements of type `from` that become elements of type `to`.
+/// The target of `indexed_add` of floats: elements of type `from` that become elements of type
+/// `to`.
 struct FloatTarget<'a> {
     op: &'static str,
     source: &'a [u8],
@@ -222,7 +225,8 @@ trait Total: Element + std::ops::Add<Output = Self> {
     /// A total without updates: negative zero, which changes nothing that it is added to.
     const EMPTY: Self;
 
-    /// A number plus positive zero. The result is never a negative zero, nor is a sum of such numbers.
+    /// A number plus positive zero. The result is never a negative zero, nor is a sum of such
+    /// numbers.
     fn plus_zero(self) -> Self;
 
     /// Whether updates have been added, each plus positive zero.
@@ -374,9 +378,9 @@ impl FloatTarget<'_> {
         Ok(())
     }
 
-    /// `add` with a total for every element of the target. If two threads share the work, each has a
-    /// half of the totals, reads all updates, and adds those for the other half to totals that are
-    /// discarded.
+    /// `add` with a total for every element of the target. If two threads share the work, each has
+    /// a half of the totals, reads all updates, and adds those for the other half to totals that
+    /// are discarded.
     fn add_dense<L: Total>(
         &self,
         rows: &Indices<'_>,
@@ -508,13 +512,13 @@ impl FloatTarget<'_> {
     }
 }
 
-/// `Nx.put_slice/3`: the tensor with some elements replaced by those of a slice, from a start index of
-/// each axis on. Types are converted to that of the result.
+/// `Nx.put_slice/3`: the tensor with some elements replaced by those of a slice, from a start index
+/// of each axis on. Types are converted to that of the result.
 ///
 /// # Errors
 ///
-/// `Error::Argument` if the slice reaches past an axis, `Error::Shape` if ranks or the shape of `out`
-/// differ, `Error::TooLarge` if there is no memory for an intermediate copy.
+/// `Error::Argument` if the slice reaches past an axis, `Error::Shape` if ranks or the shape of
+/// `out` differ, `Error::TooLarge` if there is no memory for an intermediate copy.
 pub fn put_slice(
     out: Output<'_>,
     input: &Tensor<'_>,

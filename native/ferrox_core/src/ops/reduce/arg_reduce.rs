@@ -1,5 +1,6 @@
-//! `Nx.argmax/2` and `Nx.argmin/2`: the index of the extreme of each row or column. Rows and columns of
-//! many elements are searched in blocks, which threads share, and then the extremes of the blocks.
+//! `Nx.argmax/2` and `Nx.argmin/2`: the index of the extreme of each row or column. Rows and
+//! columns of many elements are searched in blocks, which threads share, and then the extremes of
+//! the blocks.
 
 use std::ops::Range;
 
