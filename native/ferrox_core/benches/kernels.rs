@@ -537,56 +537,56 @@ fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
 }
 
 /// Pseudo-random indices below `n`, as s32.
-fn places(n: usize) -> Vec<u8> {
+fn random_indices(n: usize) -> Vec<u8> {
     let scattered = |i: usize| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (0..n).flat_map(|i| i32::try_from(scattered(i) % n).expect("small").to_ne_bytes()).collect()
 }
 
 #[divan::bench(args = SIZES)]
 fn gather_f32(bencher: Bencher, n: usize) {
-    let (shape, places) = ([n, 1], places(n));
-    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| gather(out, &x[0], &places, &[0]));
+    let (shape, indices) = ([n, 1], random_indices(n));
+    let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
+    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| gather(out, &x[0], &indices, &[0]));
 }
 
 #[divan::bench(args = SIZES)]
 fn gather_u8(bencher: Bencher, n: usize) {
-    let (shape, places) = ([n, 1], places(n));
-    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
-    run_bytes(bencher, (&[n], &[n]), |out, x| gather(out, x, &places, &[0]));
+    let (shape, indices) = ([n, 1], random_indices(n));
+    let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
+    run_bytes(bencher, (&[n], &[n]), |out, x| gather(out, x, &indices, &[0]));
 }
 
 #[divan::bench(args = SHAPES)]
 fn take_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    let (count, places) = ([shape[1]], places(shape[1]));
-    let places = Tensor::new("bench", DType::S32, &count, &places).expect("sound");
-    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| take(out, &x[0], &places, 1));
+    let (count, indices) = ([shape[1]], random_indices(shape[1]));
+    let indices = Tensor::new("bench", DType::S32, &count, &indices).expect("sound");
+    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| take(out, &x[0], &indices, 1));
 }
 
 #[divan::bench(args = SHAPES)]
 fn take_columns_u8(bencher: Bencher, shape: [usize; 2]) {
-    let (count, places) = ([shape[1]], places(shape[1]));
-    let places = Tensor::new("bench", DType::S32, &count, &places).expect("sound");
-    run_bytes(bencher, (&shape, &shape), |out, x| take(out, x, &places, 1));
+    let (count, indices) = ([shape[1]], random_indices(shape[1]));
+    let indices = Tensor::new("bench", DType::S32, &count, &indices).expect("sound");
+    run_bytes(bencher, (&shape, &shape), |out, x| take(out, x, &indices, 1));
 }
 
 #[divan::bench(args = SIZES)]
 fn indexed_add_f32(bencher: Bencher, n: usize) {
-    let (shape, places) = ([n, 1], places(n));
-    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    let (shape, indices) = ([n, 1], random_indices(n));
+    let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
     run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| {
-        indexed(Update::Add, out, &x[0], &places, &x[1], &[0])
+        indexed(Update::Add, out, &x[0], &indices, &x[1], &[0])
     });
 }
 
 #[divan::bench(args = SIZES)]
 fn indexed_add_u8(bencher: Bencher, n: usize) {
-    let (shape, places) = ([n, 1], places(n));
-    let places = Tensor::new("bench", DType::S32, &shape, &places).expect("sound");
+    let (shape, indices) = ([n, 1], random_indices(n));
+    let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
     let numbers = numbers_in(DType::U8, n);
     let count = [n];
     let updates = Tensor::new("bench", DType::U8, &count, &numbers).expect("sound");
-    run_bytes(bencher, (&count, &count), |out, x| indexed(Update::Add, out, x, &places, &updates, &[0]));
+    run_bytes(bencher, (&count, &count), |out, x| indexed(Update::Add, out, x, &indices, &updates, &[0]));
 }
 
 fn product(bencher: Bencher, dtype: DType, left: &[usize], right: &[usize], out: &[usize]) {
@@ -700,8 +700,8 @@ const LAYERS: [[usize; 5]; 8] = [
 ];
 
 #[divan::bench(args = LAYERS)]
-fn conv_f32(bencher: Bencher, [channels, side, filters, places, stride]: [usize; 5]) {
-    convolve(bencher, [1, channels, side, filters, places, stride], 1);
+fn conv_f32(bencher: Bencher, [channels, side, filters, kernel_side, stride]: [usize; 5]) {
+    convolve(bencher, [1, channels, side, filters, kernel_side, stride], 1);
 }
 
 #[divan::bench]
@@ -714,9 +714,13 @@ fn conv_depthwise_f32(bencher: Bencher) {
     convolve(bencher, [1, 32, 112, 32, 3, 1], 32);
 }
 
-fn convolve(bencher: Bencher, [batch, channels, side, filters, places, stride]: [usize; 6], groups: usize) {
-    let pad = places / 2;
-    let out = (side + 2 * pad - places) / stride + 1;
+fn convolve(
+    bencher: Bencher,
+    [batch, channels, side, filters, kernel_side, stride]: [usize; 6],
+    groups: usize,
+) {
+    let pad = kernel_side / 2;
+    let out = (side + 2 * pad - kernel_side) / stride + 1;
     let axes = [0, 1, 2, 3];
     let options = Options {
         strides: &[stride; 2],
@@ -729,7 +733,8 @@ fn convolve(bencher: Bencher, [batch, channels, side, filters, places, stride]: 
         kernel_permutation: &axes,
         output_permutation: &axes,
     };
-    let (input, kernel) = ([batch, channels, side, side], [filters, channels / groups, places, places]);
+    let (input, kernel) =
+        ([batch, channels, side, side], [filters, channels / groups, kernel_side, kernel_side]);
     run(bencher, DType::F32, (&[batch, filters, out, out], &[&input, &kernel]), |out, x| {
         conv(out, &x[0], &x[1], options)
     });
@@ -750,29 +755,29 @@ fn window_sum_f32(bencher: Bencher, pool: [usize; 5]) {
 
 #[divan::bench(args = POOLS)]
 fn window_scatter_max_f32(bencher: Bencher, pool: [usize; 5]) {
-    slid(pool, |windows, input, places| {
-        run(bencher, DType::F32, (input, &[input, places, &[]]), |out, x| {
+    slid(pool, |windows, input, pooled| {
+        run(bencher, DType::F32, (input, &[input, pooled, &[]]), |out, x| {
             window_scatter(Choice::Max, out, &x[0], &x[1], &x[2], windows)
         });
     });
 }
 
 fn slide(bencher: Bencher, op: WindowOp, pool: [usize; 5]) {
-    slid(pool, |windows, input, places| {
-        run(bencher, DType::F32, (places, &[input]), |out, x| window(op, out, &x[0], windows));
+    slid(pool, |windows, input, pooled| {
+        run(bencher, DType::F32, (pooled, &[input]), |out, x| window(op, out, &x[0], windows));
     });
 }
 
 /// Calls `call` with the windows of a pooling, the shape of the input, and the shape of the output.
 fn slid(
-    [batch, channels, side, places, stride]: [usize; 5],
+    [batch, channels, side, pool_side, stride]: [usize; 5],
     call: impl FnOnce(SlidingWindows<'_>, &[usize], &[usize]),
 ) {
-    let pad = if places == 3 { 1 } else { 0 };
-    let out = (side + 2 * pad - places) / stride + 1;
+    let pad = if pool_side == 3 { 1 } else { 0 };
+    let out = (side + 2 * pad - pool_side) / stride + 1;
     let edge = (pad as i64, pad as i64);
     let windows = SlidingWindows {
-        shape: &[1, 1, places, places],
+        shape: &[1, 1, pool_side, pool_side],
         strides: &[1, 1, stride, stride],
         padding: &[(0, 0), (0, 0), edge, edge],
         dilations: &[1; 4],

@@ -59,7 +59,7 @@ fn run<const N: usize>(
     bencher.bench_local(|| {
         let mut parts = outs.iter_mut().zip(shapes);
         let outs = std::array::from_fn(|_| {
-            let (bytes, shape) = parts.next().expect("as many as shapes");
+            let (bytes, shape) = parts.next().expect("one part for each shape");
             Output::new("bench", dtype, shape, bytes).expect("sound")
         });
         call(outs, black_box(&input)).expect("sound");

@@ -17,7 +17,8 @@ pub use self::table::{DType, Kind};
 ///
 /// `all` covers every type. `integer`, `real` and `float` cover some types, and give the value of
 /// `else` for the others. `bits` binds integers to the unsigned type of their width, for code that
-/// only depends on their bits. No other code matches on types to choose a Rust type.
+/// only depends on their bits. `width` binds `$N` to the number of bytes in an element, for code that
+/// only moves elements. No other code matches on types to choose a Rust type.
 #[macro_export]
 macro_rules! dispatch {
     (all $dtype:expr, $T:ident => $body:expr) => {
@@ -61,6 +62,15 @@ macro_rules! dispatch {
             $crate::DType::U32 | $crate::DType::S32 => { type $T = u32; $body }
             $crate::DType::U64 | $crate::DType::S64 => { type $T = u64; $body }
             _ => $other,
+        }
+    };
+    (width $width:expr, $N:ident => $body:expr) => {
+        match $width {
+            1 => { const $N: usize = 1; $body }
+            2 => { const $N: usize = 2; $body }
+            4 => { const $N: usize = 4; $body }
+            8 => { const $N: usize = 8; $body }
+            _ => { const $N: usize = 16; $body }
         }
     };
 }

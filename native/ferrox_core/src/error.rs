@@ -1,8 +1,8 @@
-//! What can go wrong, with the data that says why.
+//! Errors, with the data that explains them.
 
 use crate::DType;
 
-/// Why an operation could not be done.
+/// The reason why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The operation is not defined on these types.
@@ -13,14 +13,14 @@ pub enum Error {
         /// The operands' types.
         dtypes: Vec<DType>,
     },
-    /// Shapes that don't go together.
+    /// The shapes don't match each other or the options.
     #[error("{op}: shapes {} {problem}", join(shapes.iter().map(|s| ShapeDisplay(s))))]
     Shape {
         /// The operation, as Nx names it.
         op: &'static str,
         /// The operands' shapes.
         shapes: Vec<Vec<usize>>,
-        /// What is wrong with them.
+        /// The problem.
         problem: String,
     },
     /// The bytes of a tensor do not match its type and shape.
@@ -35,9 +35,9 @@ pub enum Error {
         dtype: DType,
         /// The tensor's shape.
         shape: Vec<usize>,
-        /// What type and shape ask for.
+        /// The number of bytes for this type and shape.
         expected: usize,
-        /// What was given.
+        /// The number of bytes given.
         actual: usize,
     },
     /// The number of bytes of a tensor is not a `usize`.
@@ -50,29 +50,29 @@ pub enum Error {
         /// The tensor's shape.
         shape: Vec<usize>,
     },
-    /// An element that the operation is not defined on.
+    /// The operation is not defined on an element.
     #[error("{op} on {}: {fault}", join(dtypes.iter()))]
     Element {
         /// The operation, as Nx names it.
         op: &'static str,
         /// The operands' types.
         dtypes: Vec<DType>,
-        /// What is wrong with the element.
+        /// The problem of the element.
         fault: Fault,
     },
     /// A system of equations without a solution, or with several.
     #[error("can't solve for singular matrix")]
     Singular,
-    /// An index past the end of its axis, as Nx says it.
+    /// An index past the end of its axis; the message is that of Nx.
     #[error("index {index} is out of bounds for axis {axis} in shape {}", ShapeDisplay(shape))]
     Index {
         /// The operation, as Nx names it.
         op: &'static str,
         /// The index.
         index: i128,
-        /// The axis that it is for.
+        /// The indexed axis.
         axis: usize,
-        /// The shape of the tensor that it is for.
+        /// The shape of the indexed tensor.
         shape: Vec<usize>,
     },
     /// An option out of its range.
@@ -80,12 +80,12 @@ pub enum Error {
     Argument {
         /// The operation, as Nx names it.
         op: &'static str,
-        /// What is wrong with it.
+        /// The problem of the option.
         problem: String,
     },
 }
 
-/// What a kernel may find wrong with an element.
+/// An element for which an operation is not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// An integer divided by zero.
@@ -102,7 +102,7 @@ pub enum Fault {
     NegativeShift,
 }
 
-/// `a, b and c`
+/// Joins items as in `a, b and c`.
 fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>) -> String {
     let items: Vec<String> = items.map(|i| i.to_string()).collect();
     match items.split_last() {
@@ -112,7 +112,7 @@ fn join<T: std::fmt::Display>(items: impl Iterator<Item = T>) -> String {
     }
 }
 
-/// A shape as Elixir writes it: `{2, 3}`.
+/// Displays a shape in Elixir's notation: `{2, 3}`.
 pub(crate) struct ShapeDisplay<'a>(pub &'a [usize]);
 
 impl std::fmt::Display for ShapeDisplay<'_> {

@@ -1,10 +1,11 @@
-//! Types, promotion and tensor kernels of Ferrox; knows nothing of the BEAM.
+//! Types, promotion and tensor kernels of Ferrox, without the BEAM.
 //!
-//! * `dtype`: the types, and the one dispatch from a runtime type to Rust's;
-//! * `promotion`: which type results from two, one system a file;
+//! * `dtype`: the types, and the dispatch from a type at run time to a Rust type;
+//! * `promotion`: the type that results from two types, in a file for each system;
 //! * `layout`: shapes and strides; `tensor`: bytes with a type and a layout;
-//! * `ops`: what each family of operations means;
-//! * `exec`: how loops run: tiles, threads, instruction sets.
+//! * `cost`: estimated costs and machine-tuned thresholds;
+//! * `ops`: the families of operations;
+//! * `exec`: loops, threads, memory and instruction sets.
 
 pub mod cost;
 pub mod dtype;

@@ -1,7 +1,7 @@
-//! What each family of operations means, one file a family of Nx's
-//! documentation. Each takes tensors and writes into the memory it is handed.
+//! Operations of Nx, with a file for each family. Each operation takes tensors, and writes to memory that
+//! the caller allocates.
 
-/// Operations of a family, and their names.
+/// Declares the operations of a family and their names in Nx.
 macro_rules! named {
     ($(#[$doc:meta])* pub enum $Op:ident { $($variant:ident, $name:literal;)* }) => {
         $(#[$doc])*

@@ -1,4 +1,4 @@
-//! Closeness of every two types and of views that broadcast.
+//! `all_close` of every pair of types and of views that are broadcast.
 
 mod common;
 
@@ -44,7 +44,7 @@ const TOLERANCES: [Tolerance; 4] = [
 ];
 
 #[test]
-fn every_two_types() {
+fn every_pair_of_types() {
     let (mut random, mut both) = (Random(1), [0; 2]);
     for &left in DType::ALL {
         for &right in DType::ALL {
@@ -64,7 +64,7 @@ fn every_two_types() {
 }
 
 #[test]
-fn views_that_broadcast() {
+fn broadcast_views() {
     let mut random = Random(2);
     let shapes: [(&[usize], &[usize], &[usize]); 7] = [
         (&[], &[], &[]),
@@ -91,7 +91,7 @@ fn views_that_broadcast() {
     }
 }
 
-/// Only the last of many differs, by what an s64 has and an f64 hasn't.
+/// Only the last elements differ, in a bit that an f64 doesn't have.
 #[test]
 fn distances_of_integers_are_exact() {
     let exact = Tolerance { relative: 0.0, absolute: 0.0, equal_nan: false };
@@ -108,7 +108,7 @@ fn distances_of_integers_are_exact() {
 }
 
 #[test]
-fn shapes_that_do_not_go_together() {
+fn refuses_shapes_that_do_not_broadcast() {
     let a = Source::new(F32, contiguous(&[2, 3]), &[Number::Real(1.0)]);
     let b = Source::new(F32, contiguous(&[2]), &[Number::Real(1.0)]);
     let (a, b) = (a.buffer(), b.buffer());

@@ -1,4 +1,4 @@
-//! Tensors from nothing but type and shape, and what becomes of bad sizes.
+//! `iota` and `eye`, and errors for bad sizes.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn iota_of_every_type_along_every_axis() {
     println!("iota: {compared} elements compared");
 }
 
-/// Large enough to be split between threads.
+/// The tensors are large enough for several threads.
 #[test]
 fn large_iota() {
     for dtype in [U4, BF16, F32, S64, C128] {
@@ -88,7 +88,7 @@ fn sizes_that_overflow() {
         let error = Output::new("add", dtype, shape, &mut []).expect_err("too large");
         assert_eq!(error.to_string(), message);
     }
-    // An empty axis does not make up for the others.
+    // The product of the sizes overflows in spite of the empty axis.
     for shape in [[usize::MAX, 2, 0], [0, usize::MAX, 2]] {
         assert!(matches!(Tensor::new("add", F32, &shape, &[]), Err(Error::TooLarge { .. })), "{shape:?}");
     }

@@ -12,12 +12,12 @@ fn defined(op: CumulativeOp, dtype: DType) -> bool {
     !dtype.is_complex() || matches!(op, CumulativeOp::Sum | CumulativeOp::Product)
 }
 
-/// What comes of one more element.
+/// The total after one more element.
 fn next(op: CumulativeOp, total: Number, x: Number) -> Number {
     use CumulativeOp::*;
     use Number::*;
     match (op, total, x) {
-        // The low bits of any type.
+        // Casts keep the low bits, which are right for every integer type.
         (Sum, Integer(a), Integer(b)) => Integer(i128::from((a as i64).wrapping_add(b as i64))),
         (Product, Integer(a), Integer(b)) => Integer(i128::from((a as i64).wrapping_mul(b as i64))),
         (Min, Integer(a), Integer(b)) => Integer(a.min(b)),
@@ -47,12 +47,12 @@ fn run(op: CumulativeOp, source: &Source, axis: usize, reverse: bool) -> usize {
     for start in index.iter().filter(|index| index[axis] == 0) {
         let mut total = None;
         for step in 0..shape[axis] {
-            let mut place = start.clone();
-            place[axis] = if reverse { shape[axis] - 1 - step } else { step };
-            let x = source.at(&place);
+            let mut element_index = start.clone();
+            element_index[axis] = if reverse { shape[axis] - 1 - step } else { step };
+            let x = source.at(&element_index);
             let sum = total.map_or(x, |total| next(op, total, x));
             total = Some(sum);
-            let position = place.iter().zip(shape).fold(0, |position, (i, dim)| position * dim + i);
+            let position = element_index.iter().zip(shape).fold(0, |position, (i, dim)| position * dim + i);
             expected[position] = cast(sum, dtype);
         }
     }
@@ -70,7 +70,7 @@ fn every_operation_type_and_view() {
                 for axis in 0..shape.len() {
                     let reverse = random.below(2) == 1;
                     if defined(op, dtype) && op == CumulativeOp::Sum && matches!(dtype, F64 | C128) {
-                        // Whole numbers, whose sums are exact in any order.
+                        // Sums and products of whole numbers are exact in any order.
                         let numbers: Vec<Number> = (0..shape.iter().product::<usize>().max(1))
                             .map(|_| {
                                 Number::Complex((random.unit() * 1e9).round(), (random.unit() * 1e9).round())
@@ -107,7 +107,7 @@ fn every_view() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The tensor is large enough for several threads.
     for shape in [[400, 700], [3, 100_000]] {
         for axis in 0..2 {
             run(CumulativeOp::Max, &Source::random(S16, contiguous(&shape), &mut random), axis, false);
@@ -115,9 +115,9 @@ fn every_view() {
     }
 }
 
-/// A running sum of a million tenths is as good at the end as at the start.
+/// The last of a million running sums is as exact as the first.
 #[test]
-fn sums_of_64_bits_carry_what_rounding_takes() {
+fn sums_of_64_bits_are_compensated() {
     let count = 1_000_000;
     let tenths = vec![Number::Complex(0.1, -0.1); count];
     for dtype in [F64, C128] {

@@ -41,17 +41,11 @@ fn times_added(total: Number, a: Number, b: Number, out: DType) -> Number {
     Number::Complex(total.re() + re, total.im() + im)
 }
 
-/// The index in one side, from the indices of the result and of the sum.
-fn own(
-    rank: usize,
-    contract: &[usize],
-    batch: &[usize],
-    sum: &[usize],
-    of_batch: &[usize],
-    free: &[usize],
-) -> Vec<usize> {
+/// The index in one side, from the indices of the sum, the batch and the free axes.
+fn side_index(rank: usize, axes: &Axes, side: usize, [sum, batch, free]: [&[usize]; 3]) -> Vec<usize> {
     let mut index = vec![usize::MAX; rank];
-    contract.iter().zip(sum).chain(batch.iter().zip(of_batch)).for_each(|(&axis, &i)| index[axis] = i);
+    let fixed = axes.contract[side].iter().zip(sum).chain(axes.batch[side].iter().zip(batch));
+    fixed.for_each(|(&axis, &i)| index[axis] = i);
     index.iter_mut().filter(|i| **i == usize::MAX).zip(free).for_each(|(slot, &i)| *slot = i);
     index
 }
@@ -80,8 +74,8 @@ fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> 
         let (of_batch, rest) = result[position].split_at(batch.len());
         let (of_left, of_right) = rest.split_at(l_free.len());
         let total = sums.iter().fold(zero, |total, sum| {
-            let a = left.at(&own(l_shape.len(), &axes.contract[0], &axes.batch[0], sum, of_batch, of_left));
-            let b = right.at(&own(r_shape.len(), &axes.contract[1], &axes.batch[1], sum, of_batch, of_right));
+            let a = left.at(&side_index(l_shape.len(), axes, 0, [sum, of_batch, of_left]));
+            let b = right.at(&side_index(r_shape.len(), axes, 1, [sum, of_batch, of_right]));
             times_added(total, a, b, out)
         });
         cast(if out.is_complex() || out.is_integer() { total } else { Number::Real(total.re()) }, out)
@@ -190,10 +184,10 @@ fn integers_with_floats() {
     let (mut compared, mut random) = (0, Random(3));
     for (integer, float) in [(U8, F32), (S4, BF16), (S16, F16), (U32, F32), (S64, F64), (U2, C64)] {
         for ([left, right], axes) in cases() {
-            let few: Vec<Number> = (0..97)
+            let values: Vec<Number> = (0..97)
                 .map(|i| Number::Integer(i % 3 - i128::from(integer.kind() == ferrox_core::Kind::Signed)))
                 .collect();
-            let l = Source::new(integer, contiguous(&left), &few);
+            let l = Source::new(integer, contiguous(&left), &values);
             let r = Source::new(float, contiguous(&right), &numbers(float, &mut random));
             compared += run(&l, &r, &axes, merge(integer, float), Bound::Value);
         }
@@ -292,7 +286,7 @@ fn with_a_vector() {
 /// Narrow elements that are converted while they are multiplied give the same bits as elements that
 /// are converted before.
 #[test]
-fn narrow_with_a_vector() {
+fn mixed_widths_with_a_vector() {
     let mut random = Random(9);
     // Sums of these numbers depend on the order of addition.
     let mut fractions = || -> Vec<Number> { (0..997).map(|_| Number::Real(100.0 * random.unit())).collect() };
@@ -316,32 +310,33 @@ fn narrow_with_a_vector() {
     }
 }
 
-/// Tests matrices that are converted part by part, multiplied with a few rows or columns.
+/// Tests matrices that are converted part by part, multiplied with a small number of rows or
+/// columns.
 #[test]
-fn narrow_with_a_few() {
+fn mixed_widths_with_small_matrices() {
     let (mut compared, mut random) = (0, Random(10));
     let many = axes([&[1], &[0]], [&[], &[]]);
     for (dtype, other) in [(BF16, BF16), (F16, F32), (F8, F8), (U8, F32)] {
         let out = if other == F8 { F32 } else { other };
         for [m, k, n] in [[3, 2600, 300], [2, 140, 4000]] {
-            for turned in [false, true] {
-                let name = if turned { "transposed" } else { "offset" };
+            for transposed in [false, true] {
+                let name = if transposed { "transposed" } else { "offset" };
                 let view = |shape: &[usize]| views(shape).into_iter().find(|view| view.name == name);
                 let view = |shape: &[usize]| view(shape).expect("one of them");
                 let narrow = Source::new(dtype, view(&[k, n]), &numbers(dtype, &mut random));
-                let few = Source::new(other, view(&[m, k]), &numbers(other, &mut random));
-                compared += run(&few, &narrow, &many, out, Bound::Value);
+                let small = Source::new(other, view(&[m, k]), &numbers(other, &mut random));
+                compared += run(&small, &narrow, &many, out, Bound::Value);
                 let narrow = Source::new(dtype, view(&[n, k]), &numbers(dtype, &mut random));
-                let few = Source::new(other, view(&[k, m]), &numbers(other, &mut random));
-                compared += run(&narrow, &few, &many, out, Bound::Value);
+                let small = Source::new(other, view(&[k, m]), &numbers(other, &mut random));
+                compared += run(&narrow, &small, &many, out, Bound::Value);
             }
         }
     }
-    println!("dot, narrow with a few: {compared} elements compared");
+    println!("dot, mixed widths: {compared} elements compared");
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (a, b, c) = (one(F32, &[2, 3]), one(F32, &[4, 5]), one(C64, &[2, 3]));
     let (a, b, c) = (a.buffer(), b.buffer(), c.buffer());

@@ -1,4 +1,4 @@
-//! Fourier transforms against sums of products, one by one.
+//! Fourier transforms, compared with their definition as sums of products.
 
 mod common;
 
@@ -12,7 +12,7 @@ use ferrox_core::ops::fft::{Transform, fft, fft2};
 
 type Complex = (f64, f64);
 
-/// The transform of a line, cut or filled up to `n`, by its definition.
+/// The transform of a line, cut off or padded with zeros to `n`, by its definition.
 fn naive(transform: Transform, line: &[Complex], n: usize) -> Vec<Complex> {
     let at = |i: usize| line.get(i).copied().unwrap_or((0.0, 0.0));
     let half = n / 2 + 1;
@@ -53,7 +53,7 @@ fn to_type(transform: Transform, dtype: DType) -> DType {
     }
 }
 
-fn few(dtype: DType, random: &mut Random) -> Vec<Number> {
+fn random_values(dtype: DType, random: &mut Random) -> Vec<Number> {
     let mut one = || {
         let whole = if dtype.is_integer() { random.below(2) as f64 } else { random.unit() };
         match dtype {
@@ -65,7 +65,7 @@ fn few(dtype: DType, random: &mut Random) -> Vec<Number> {
     (0..997).map(|_| one()).collect()
 }
 
-/// The elements along an axis, for each index of the others.
+/// Transforms the elements along an axis, for each index of the other axes.
 fn transformed(
     transform: Transform,
     elements: &[Complex],
@@ -94,8 +94,7 @@ fn transformed(
     (out_shape, values)
 }
 
-/// In single precision the result is that of f64, rounded once: up to what the
-/// order of additions changes in f64.
+/// Results of single precision are those of f64, rounded once, but for the errors of f64.
 fn bound(out: DType) -> Bound {
     match out {
         F32 | C64 => Bound::Relative(1.3e-7),
@@ -121,7 +120,7 @@ fn run(transform: Transform, source: &Source, axis: usize, n: usize, eps: f64) -
     compare(what, out, &shape, &got, &expected)
 }
 
-/// Parts much smaller than others are as exact as those.
+/// The error of small parts is relative to the largest part.
 fn compare(
     what: impl Fn() -> String,
     out: DType,
@@ -148,7 +147,7 @@ fn every_type_and_transform() {
     for &dtype in DType::ALL {
         for transform in ALL {
             for n in [1, 2, 3, 4, 5, 7, 8, 12, 17] {
-                let source = Source::new(dtype, contiguous(&[3, 7]), &few(dtype, &mut random));
+                let source = Source::new(dtype, contiguous(&[3, 7]), &random_values(dtype, &mut random));
                 if transform != Transform::RealForward || !dtype.is_complex() {
                     compared += run(transform, &source, 1, n, 0.0);
                     compared += run(transform, &source, 0, n, 0.0);
@@ -166,7 +165,7 @@ fn every_view_and_axis() {
         for view in views(shape) {
             for axis in 0..shape.len() {
                 for dtype in [F32, C128, S32] {
-                    let source = Source::new(dtype, view.clone(), &few(dtype, &mut random));
+                    let source = Source::new(dtype, view.clone(), &random_values(dtype, &mut random));
                     run(Transform::Forward, &source, axis, random.below(6) + 1, 0.0);
                     run(Transform::Inverse, &source, axis, random.below(6) + 1, 0.0);
                 }
@@ -175,22 +174,22 @@ fn every_view_and_axis() {
     }
 }
 
-/// Powers of two, of other primes, and large primes take different paths.
+/// Powers of two, powers of other primes, and large primes have different algorithms.
 #[test]
 fn every_length_up_to_a_hundred_and_some_large_ones() {
     let mut random = Random(3);
     for n in (1..=100).chain([128, 243, 256, 499, 512, 509, 600, 625, 997]) {
         for (transform, dtype) in [(Transform::Forward, C128), (Transform::Inverse, C64)] {
-            let source = Source::new(dtype, contiguous(&[1, n]), &few(dtype, &mut random));
+            let source = Source::new(dtype, contiguous(&[1, n]), &random_values(dtype, &mut random));
             run(transform, &source, 1, n, 0.0);
         }
     }
 }
 
 #[test]
-fn long_rows_of_few_elements_that_are_not_zero() {
+fn long_sparse_rows() {
     let mut random = Random(5);
-    // As matrices: a square, one of odd sizes, and one that doesn't exist.
+    // Lengths with a square matrix, with a matrix of odd sizes, and without a matrix.
     for n in [512 * 512, 481 * 545, 262_147] {
         for (transform, dtype, rows, given) in [
             (Transform::Forward, C128, 1, n),
@@ -203,10 +202,10 @@ fn long_rows_of_few_elements_that_are_not_zero() {
         ] {
             let mut elements = vec![zero(dtype); rows * given];
             for i in [0, 1, given - 1, given / 2, n / 2 - 1] {
-                elements[i.min(given - 1)] = few(dtype, &mut random)[i % 7];
+                elements[i.min(given - 1)] = random_values(dtype, &mut random)[i % 7];
             }
             for _ in 0..6 {
-                elements[random.below(rows * given)] = few(dtype, &mut random)[3];
+                elements[random.below(rows * given)] = random_values(dtype, &mut random)[3];
             }
             let source = Source::new(dtype, contiguous(&[rows, given]), &elements);
             run(transform, &source, 1, n, 0.0);
@@ -228,7 +227,7 @@ fn two_axes() {
     for transform in [Transform::Forward, Transform::Inverse] {
         for (axes, lengths) in [([0, 2], [4, 3]), ([2, 0], [5, 6]), ([1, 2], [3, 4])] {
             for dtype in [U8, F32, F64, C64, C128] {
-                let source = Source::new(dtype, contiguous(&[4, 3, 5]), &few(dtype, &mut random));
+                let source = Source::new(dtype, contiguous(&[4, 3, 5]), &random_values(dtype, &mut random));
                 let elements: Vec<Complex> = source.elements().iter().map(|e| (e.re(), e.im())).collect();
                 let (shape, once) = transformed(transform, &elements, source.shape(), axes[1], lengths[1]);
                 let (shape, expected) = transformed(transform, &once, &shape, axes[0], lengths[0]);
@@ -254,7 +253,7 @@ fn parts_below_eps_become_zero() {
 }
 
 #[test]
-fn what_is_not_finite_is_not_lost() {
+fn nan_spreads() {
     let line = [1.0, f64::NAN, 1.0].map(Number::Real);
     let source = Source::new(F64, contiguous(&[3]), &line);
     let got = output(C128, &[3], |out| fft(Transform::Forward, out, &source.buffer(), (0, 3), 1e-10));
@@ -262,7 +261,7 @@ fn what_is_not_finite_is_not_lost() {
 }
 
 #[test]
-fn nothing_at_all() {
+fn empty_tensors() {
     for (shape, out) in [([0, 4], [0, 4]), ([3, 0], [3, 2])] {
         let source = Source::new(F32, contiguous(&shape), &[Number::Real(1.0)]);
         let got = output(C64, &out, |o| fft(Transform::Forward, o, &source.buffer(), (1, out[1]), 0.0));
@@ -271,7 +270,7 @@ fn nothing_at_all() {
 }
 
 #[test]
-fn bad_arguments_are_errors() {
+fn refuses_invalid_arguments() {
     let source = Source::new(F32, contiguous(&[2, 3]), &[Number::Real(1.0)]);
     let buffer = source.buffer();
     let run = |dtype, shape: &[usize], axis, n| {

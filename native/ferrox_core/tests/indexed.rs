@@ -1,4 +1,4 @@
-//! Operations on indices against naive walks over the result.
+//! Indexed operations, compared with a naive computation of each element.
 
 mod common;
 
@@ -11,7 +11,7 @@ use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_a
 const SHAPES: &[&[usize]] = &[&[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[9, 131]];
 const INDICES: [DType; 12] = [U2, U4, U8, U16, U32, U64, S2, S4, S8, S16, S32, S64];
 
-/// A tensor of indices, each for an axis of the given sizes in turn.
+/// A tensor of indices. The indices along the last axis are for axes of sizes `dims`.
 fn random_indices(shape: &[usize], dims: &[usize], random: &mut Random) -> Source {
     let dtype = *random.pick(&INDICES);
     let largest = common::number::bounds(dtype).1;
@@ -40,26 +40,26 @@ fn each_view(random: &mut Random, mut test: impl FnMut(&Source, &mut Random) -> 
     compared
 }
 
-fn own(places: &Source, index: &[usize]) -> usize {
-    places.at(index).integer() as usize
+fn index_at(index_tensor: &Source, index: &[usize]) -> usize {
+    index_tensor.at(index).integer() as usize
 }
 
 fn run_gather(source: &Source, batch: &[usize], axes: &[usize], random: &mut Random) -> usize {
     let shape = source.shape();
     let dims: Vec<usize> = axes.iter().map(|&axis| shape[axis]).collect();
-    let places = random_indices(&[batch, &[axes.len()]].concat(), &dims, random);
+    let index_tensor = random_indices(&[batch, &[axes.len()]].concat(), &dims, random);
     let rest: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let whole: Vec<usize> = batch.iter().copied().chain(rest.iter().map(|&axis| shape[axis])).collect();
-    let (buffer, place_buffer) = (source.buffer(), places.buffer());
-    let got = output(source.dtype, &whole, |out| gather(out, &source.see(&buffer), &place_buffer, axes));
-    let what = || format!("gather of {source} by {places} along {axes:?}");
+    let (buffer, index_buffer) = (source.buffer(), index_tensor.buffer());
+    let got = output(source.dtype, &whole, |out| gather(out, &source.see(&buffer), &index_buffer, axes));
+    let what = || format!("gather of {source} by {index_tensor} along {axes:?}");
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let expected: Vec<u128> = indices(&whole)
         .map(|index| {
             let (row, inner) = index.split_at(batch.len());
             let mut from = vec![0; shape.len()];
             for (i, &axis) in axes.iter().enumerate() {
-                from[axis] = own(&places, &[row, &[i]].concat());
+                from[axis] = index_at(&index_tensor, &[row, &[i]].concat());
             }
             rest.iter().zip(inner).for_each(|(&axis, &i)| from[axis] = i);
             cast(source.at(&from), source.dtype)
@@ -75,7 +75,7 @@ fn gathers() {
         let axes = some_axes(source.shape().len(), random);
         run_gather(source, batch, &axes, random)
     });
-    // Large enough to be split between threads.
+    // The tensors are large enough for several threads.
     let mut random = Random(2);
     for axes in [&[0][..], &[1], &[0, 1]] {
         let source = Source::random(F32, contiguous(&[100, 30]), &mut random);
@@ -86,17 +86,17 @@ fn gathers() {
 
 fn run_take(source: &Source, batch: &[usize], axis: usize, random: &mut Random) -> usize {
     let shape = source.shape();
-    let places = random_indices(batch, &shape[axis..=axis], random);
+    let index_tensor = random_indices(batch, &shape[axis..=axis], random);
     let whole = [&shape[..axis], batch, &shape[axis + 1..]].concat();
-    let (buffer, place_buffer) = (source.buffer(), places.buffer());
-    let got = output(source.dtype, &whole, |out| take(out, &source.see(&buffer), &place_buffer, axis));
-    let what = || format!("take of {source} by {places} along {axis}");
+    let (buffer, index_buffer) = (source.buffer(), index_tensor.buffer());
+    let got = output(source.dtype, &whole, |out| take(out, &source.see(&buffer), &index_buffer, axis));
+    let what = || format!("take of {source} by {index_tensor} along {axis}");
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let expected: Vec<u128> = indices(&whole)
         .map(|index| {
             let (before, rest) = index.split_at(axis);
             let (row, after) = rest.split_at(batch.len());
-            cast(source.at(&[before, &[own(&places, row)], after].concat()), source.dtype)
+            cast(source.at(&[before, &[index_at(&index_tensor, row)], after].concat()), source.dtype)
         })
         .collect();
     check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
@@ -117,18 +117,18 @@ fn takes() {
     println!("take: {compared} elements compared");
 }
 
-fn run_take_along(source: &Source, picked: usize, axis: usize, random: &mut Random) -> usize {
+fn run_take_along(source: &Source, taken: usize, axis: usize, random: &mut Random) -> usize {
     let mut whole = source.shape().to_vec();
-    let dim = std::mem::replace(&mut whole[axis], picked);
-    let places = random_indices(&whole, &[dim], random);
-    let (buffer, place_buffer) = (source.buffer(), places.buffer());
+    let dim = std::mem::replace(&mut whole[axis], taken);
+    let index_tensor = random_indices(&whole, &[dim], random);
+    let (buffer, index_buffer) = (source.buffer(), index_tensor.buffer());
     let got =
-        output(source.dtype, &whole, |out| take_along_axis(out, &source.see(&buffer), &place_buffer, axis));
-    let what = || format!("take_along_axis of {source} by {places} along {axis}");
+        output(source.dtype, &whole, |out| take_along_axis(out, &source.see(&buffer), &index_buffer, axis));
+    let what = || format!("take_along_axis of {source} by {index_tensor} along {axis}");
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let expected: Vec<u128> = indices(&whole)
         .map(|mut index| {
-            index[axis] = own(&places, &index);
+            index[axis] = index_at(&index_tensor, &index);
             cast(source.at(&index), source.dtype)
         })
         .collect();
@@ -139,8 +139,8 @@ fn run_take_along(source: &Source, picked: usize, axis: usize, random: &mut Rand
 fn takes_along_an_axis() {
     let mut compared = each_view(&mut Random(5), |source, random| {
         let axis = random.below(source.shape().len());
-        let picked = *random.pick(&[0, 1, 3, 40]);
-        run_take_along(source, picked, axis, random)
+        let taken = *random.pick(&[0, 1, 3, 40]);
+        run_take_along(source, taken, axis, random)
     });
     let mut random = Random(6);
     for axis in 0..3 {
@@ -150,7 +150,6 @@ fn takes_along_an_axis() {
     println!("take_along_axis: {compared} elements compared");
 }
 
-/// The sum of two in 64 bits, or modulo.
 fn plus(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Integer(a), Number::Integer(b)) => Number::Integer(a + b),
@@ -172,27 +171,28 @@ fn run_indexed(
     let view = random.pick(&views(shape)).clone();
     let target = Source::random(target_type, view, random);
     let dims: Vec<usize> = axes.iter().map(|&axis| shape[axis]).collect();
-    let places = random_indices(&[rows, axes.len()], &dims, random);
+    let index_tensor = random_indices(&[rows, axes.len()], &dims, random);
     let rest: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).collect();
     let window: Vec<usize> =
         rest.iter().map(|&axis| if smaller { 1 + random.below(shape[axis]) } else { shape[axis] }).collect();
     let updates_shape = [&[rows], &window[..]].concat();
     let view = random.pick(&views(&updates_shape)).clone();
     let updates = Source::random(updates_type, view, random);
-    let (target_buffer, place_buffer, updates_buffer) = (target.buffer(), places.buffer(), updates.buffer());
+    let (target_buffer, index_buffer, updates_buffer) =
+        (target.buffer(), index_tensor.buffer(), updates.buffer());
     let got = output(dtype, shape, |out| {
         let (target, updates) = (target.see(&target_buffer), updates.see(&updates_buffer));
-        indexed(update, out, &target, &place_buffer, &updates, axes)
+        indexed(update, out, &target, &index_buffer, &updates, axes)
     });
-    let what = || format!("{} to {target} at {places} along {axes:?} of {updates}", update.name());
+    let what = || format!("{} to {target} at {index_tensor} along {axes:?} of {updates}", update.name());
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    // The sum of the updates of an element, or the last of them.
+    // The sum of the updates of an element, or its last update.
     let mut totals = std::collections::HashMap::new();
     for row in 0..rows {
         for inner in indices(&window) {
             let mut to = vec![0; shape.len()];
             for (i, &axis) in axes.iter().enumerate() {
-                to[axis] = own(&places, &[row, i]);
+                to[axis] = index_at(&index_tensor, &[row, i]);
             }
             rest.iter().zip(&inner).for_each(|(&axis, &i)| to[axis] = i);
             let new = wide(updates.at(&[&[row], &inner[..]].concat()), dtype);
@@ -212,11 +212,11 @@ fn run_indexed(
             }
         })
         .collect();
-    // Zeros of complex numbers are counted as one.
+    // The signs of zeros may differ.
     check(what, dtype, shape, &got, |i| expected[i], Bound::Value)
 }
 
-/// As numbers of the sort that a type is.
+/// The number as an integer, real or complex number, as the type is.
 fn wide(number: Number, dtype: DType) -> Number {
     if dtype.is_integer() || dtype.is_complex() { number } else { Number::Real(number.re()) }
 }
@@ -241,14 +241,14 @@ fn updates_elements() {
                 compared += run_indexed(update, types, (shape, 9, &axes), false, &mut random);
             }
         }
-        // More than a tile, and enough to sort by radix.
+        // More updates than a tile, and enough for a radix sort.
         for (shape, axes) in [(&[500][..], &[0][..]), (&[70, 3], &[0]), (&[70, 3], &[1]), (&[9, 8], &[0, 1])]
         {
             for dtype in [F32, F64, S16, C64, BF16] {
                 compared += run_indexed(update, [dtype; 3], (shape, 3000, axes), false, &mut random);
             }
         }
-        // More than a core's cache holds.
+        // More totals than the cache of a core holds.
         for (shape, axes, rows) in [(&[150_000][..], &[0][..], 40_000), (&[50_000, 3], &[0], 15_000)] {
             for types in [[F32; 3], [C64; 3], [S64, BF16, F32]] {
                 compared += run_indexed(update, types, (shape, rows, axes), false, &mut random);
@@ -295,28 +295,28 @@ fn puts_slices() {
     println!("put_slice: {compared} elements compared");
 }
 
-/// A tensor of integers, again and again.
+/// A tensor of some integers, repeated.
 fn source(dtype: DType, shape: &[usize], numbers: &[i128]) -> Source {
     let numbers: Vec<Number> = numbers.iter().map(|&n| Number::Integer(n)).collect();
     Source::new(dtype, contiguous(shape), &numbers)
 }
 
-/// So many that threads share them: each place is counted, from the number that it is.
+/// Enough updates for several threads: each element counts its updates.
 #[test]
 fn many_updates() {
     const UPDATES: usize = 100_000;
     for size in [7, 1_000, 90_000] {
-        let places: Vec<i128> = (0..UPDATES as i128).map(|i| (i * i + 3 * i) % size as i128).collect();
-        let (places, ones) = (source(S64, &[UPDATES, 1], &places), source(U8, &[UPDATES], &[1]));
+        let index_tensor: Vec<i128> = (0..UPDATES as i128).map(|i| (i * i + 3 * i) % size as i128).collect();
+        let (index_tensor, ones) = (source(S64, &[UPDATES, 1], &index_tensor), source(U8, &[UPDATES], &[1]));
         for dtype in [U8, S16, U32, S64, F64] {
             let numbers: Vec<i128> = (0..size as i128).map(|i| i % 50).collect();
             let target = source(dtype, &[size], &numbers);
             let bits = output(dtype, &[size], |out| {
-                indexed(Update::Add, out, &target.buffer(), &places.buffer(), &ones.buffer(), &[0])
+                indexed(Update::Add, out, &target.buffer(), &index_tensor.buffer(), &ones.buffer(), &[0])
             });
             let mut expected = numbers;
             for i in 0..UPDATES {
-                expected[own(&places, &[i, 0])] += 1;
+                expected[index_at(&index_tensor, &[i, 0])] += 1;
             }
             for (bits, expected) in bits.expect("sound").into_iter().zip(expected) {
                 assert_eq!(bits, cast(Number::Integer(expected), dtype), "{dtype}, {size} elements");
@@ -335,15 +335,16 @@ fn scalars() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let tensor = source(F32, &[2, 3], &[1]);
     let tensor = tensor.buffer();
     let error = |dtype, n: &[i128], op: &dyn Fn(&ferrox_core::Tensor<'_>) -> Error| {
-        let places = source(dtype, &[n.len(), 1], n);
-        op(&places.buffer()).to_string()
+        let index_tensor = source(dtype, &[n.len(), 1], n);
+        op(&index_tensor.buffer()).to_string()
     };
-    let gathered = |places: &ferrox_core::Tensor<'_>| {
-        output(F32, &[places.shape()[0], 2], |out| gather(out, &tensor, places, &[1])).expect_err("refused")
+    let gathered = |index_tensor: &ferrox_core::Tensor<'_>| {
+        output(F32, &[index_tensor.shape()[0], 2], |out| gather(out, &tensor, index_tensor, &[1]))
+            .expect_err("refused")
     };
     assert_eq!(error(S32, &[2, 1, 3, 4], &gathered), "index 3 is out of bounds for axis 1 in shape {2, 3}");
     assert_eq!(error(S8, &[0, -1], &gathered), "index -1 is out of bounds for axis 1 in shape {2, 3}");
@@ -353,24 +354,24 @@ fn what_is_refused() {
         "index 18446744073709551615 is out of bounds for axis 1 in shape {2, 3}"
     );
     assert_eq!(error(F32, &[1], &gathered), "gather: indices must be integers, got f32");
-    // The first in order, however many threads look.
-    let along = |places: &ferrox_core::Tensor<'_>| {
+    // The error is that of the first index, for any number of threads.
+    let along = |index_tensor: &ferrox_core::Tensor<'_>| {
         let column = source(F32, &[3, 1], &[1]);
-        output(F32, places.shape(), |out| take_along_axis(out, &column.buffer(), places, 0))
+        output(F32, index_tensor.shape(), |out| take_along_axis(out, &column.buffer(), index_tensor, 0))
             .expect_err("refused")
     };
     let mut many = vec![0; 100_000];
     (many[777], many[99_999]) = (-5, 7);
     assert_eq!(error(S64, &many, &along), "index -5 is out of bounds for axis 0 in shape {3, 1}");
-    let taken = |places: &ferrox_core::Tensor<'_>| {
-        let shape = [2, places.shape()[0], 1];
-        output(F32, &shape, |out| take(out, &tensor, places, 1)).expect_err("refused")
+    let taken = |index_tensor: &ferrox_core::Tensor<'_>| {
+        let shape = [2, index_tensor.shape()[0], 1];
+        output(F32, &shape, |out| take(out, &tensor, index_tensor, 1)).expect_err("refused")
     };
     assert_eq!(error(U8, &[0, 5], &taken), "index 5 is out of bounds for axis 1 in shape {2, 3}");
     for update in [Update::Add, Update::Put] {
-        let updated = |places: &ferrox_core::Tensor<'_>| {
+        let updated = |index_tensor: &ferrox_core::Tensor<'_>| {
             let updates = source(F32, &[2, 3], &[1]);
-            output(F32, &[2, 3], |out| indexed(update, out, &tensor, places, &updates.buffer(), &[0]))
+            output(F32, &[2, 3], |out| indexed(update, out, &tensor, index_tensor, &updates.buffer(), &[0]))
                 .expect_err("refused")
         };
         assert_eq!(error(S32, &[0, 2], &updated), "index 2 is out of bounds for axis 0 in shape {2, 3}");
@@ -383,27 +384,29 @@ fn what_is_refused() {
         );
     }
     let large = source(F32, &[150_000], &[1]);
-    let added = |places: &ferrox_core::Tensor<'_>| {
+    let added = |index_tensor: &ferrox_core::Tensor<'_>| {
         let updates = source(F32, &[100_000], &[1]);
         output(F32, &[150_000], |out| {
-            indexed(Update::Add, out, &large.buffer(), places, &updates.buffer(), &[0])
+            indexed(Update::Add, out, &large.buffer(), index_tensor, &updates.buffer(), &[0])
         })
         .expect_err("refused")
     };
     many[777] = 150_000;
     assert_eq!(error(S64, &many, &added), "index 150000 is out of bounds for axis 0 in shape {150000}");
-    let counted = |places: &ferrox_core::Tensor<'_>| {
+    let counted = |index_tensor: &ferrox_core::Tensor<'_>| {
         let (ones, updates) = (source(S16, &[900], &[1]), source(S16, &[100_000], &[1]));
-        output(S16, &[900], |out| indexed(Update::Add, out, &ones.buffer(), places, &updates.buffer(), &[0]))
-            .expect_err("refused")
+        output(S16, &[900], |out| {
+            indexed(Update::Add, out, &ones.buffer(), index_tensor, &updates.buffer(), &[0])
+        })
+        .expect_err("refused")
     };
     many[777] = 900;
     assert_eq!(error(S64, &many, &counted), "index 900 is out of bounds for axis 0 in shape {900}");
-    let places = source(S32, &[1, 2], &[0, 0]);
-    let places = places.buffer();
-    let axes = output(F32, &[1], |out| gather(out, &tensor, &places, &[1, 0])).expect_err("refused");
+    let index_tensor = source(S32, &[1, 2], &[0, 0]);
+    let index_tensor = index_tensor.buffer();
+    let axes = output(F32, &[1], |out| gather(out, &tensor, &index_tensor, &[1, 0])).expect_err("refused");
     assert_eq!(axes.to_string(), "gather: axes [1, 0] must ascend and be less than the rank, 2");
-    let axes = output(F32, &[1], |out| take(out, &tensor, &places, 2)).expect_err("refused");
+    let axes = output(F32, &[1], |out| take(out, &tensor, &index_tensor, 2)).expect_err("refused");
     assert_eq!(axes.to_string(), "take: axes [2] must ascend and be less than the rank, 2");
     let slice = source(F32, &[2, 2], &[1]);
     let past = output(F32, &[2, 3], |out| put_slice(out, &tensor, &[0, 2], &slice.buffer()));
@@ -411,6 +414,6 @@ fn what_is_refused() {
         past.expect_err("refused").to_string(),
         "put_slice: start 2 with length 2 reaches past axis 1 of size 3"
     );
-    let other = output(S32, &[1], |out| gather(out, &tensor, &places, &[0, 1])).expect_err("refused");
+    let other = output(S32, &[1], |out| gather(out, &tensor, &index_tensor, &[0, 1])).expect_err("refused");
     assert_eq!(other.to_string(), "gather is not defined for f32 and s32");
 }

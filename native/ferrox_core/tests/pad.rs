@@ -1,4 +1,4 @@
-//! Padding against a naive walk over the result.
+//! `pad`, compared with a naive computation of each element.
 
 mod common;
 
@@ -7,9 +7,8 @@ use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::pad::{Padding, pad};
 
-/// The index that each element along an axis of the result has in the tensor, if it
-/// is none of the padding: the axis laid out.
-fn places(dim: usize, padding: Padding) -> Vec<Option<usize>> {
+/// The index in the tensor of each element along an axis of the result; `None` for the padding.
+fn source_indices(dim: usize, padding: Padding) -> Vec<Option<usize>> {
     let mut axis: Vec<Option<usize>> = Vec::new();
     axis.resize(usize::try_from(padding.low).unwrap_or(0), None);
     let mut inner: Vec<Option<usize>> = Vec::new();
@@ -37,13 +36,18 @@ fn run(source: &Source, value: &Source, dtype: DType, paddings: &[Padding]) -> O
     let got = output(dtype, &shape, |out| pad(out, &tensor, &scalar, paddings));
     let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let axes: Vec<Vec<Option<usize>>> =
-        source.shape().iter().zip(paddings).map(|(&dim, &padding)| places(dim, padding)).collect();
-    // An axis that is cut past its end is all padding.
-    let place = |axis: usize, i: usize| axes[axis].get(i).copied().flatten();
+        source.shape().iter().zip(paddings).map(|(&dim, &padding)| source_indices(dim, padding)).collect();
+    // If more elements are removed than there are, the axis is all padding.
+    let source_index = |axis: usize, i: usize| axes[axis].get(i).copied().flatten();
     let expected: Vec<u128> = indices(&shape)
         .map(|index| {
-            let own: Option<Vec<usize>> = index.iter().enumerate().map(|(axis, &i)| place(axis, i)).collect();
-            cast(own.map_or_else(|| value.elements()[0], |own| source.at(&own)), dtype)
+            let source_element: Option<Vec<usize>> =
+                index.iter().enumerate().map(|(axis, &i)| source_index(axis, i)).collect();
+            cast(
+                source_element
+                    .map_or_else(|| value.elements()[0], |source_element| source.at(&source_element)),
+                dtype,
+            )
         })
         .collect();
     Some(check(what, dtype, &shape, &got, |i| expected[i], Bound::Bits))
@@ -74,7 +78,7 @@ fn pads_every_view() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The tensors are large enough for several threads.
     let around = Padding { low: 2, high: -3, interior: 1 };
     for dtype in [U4, F16, F32, C128] {
         let source = Source::random(dtype, contiguous(&[300, 700]), &mut random);
@@ -96,7 +100,7 @@ fn both_become_the_type_of_the_result() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (a, value) = (one(F32, &[2, 3]), one(F32, &[]));
     let (a, value) = (a.buffer(), value.buffer());

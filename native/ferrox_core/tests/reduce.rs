@@ -9,7 +9,7 @@ use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::{Error, Kind, Tensor};
 
-/// The type that Nx gives the result.
+/// The type of the result in Nx.
 fn result_type(op: ReduceOp, dtype: DType) -> DType {
     match op {
         ReduceOp::All | ReduceOp::Any => U8,
@@ -65,7 +65,7 @@ fn expected(op: ReduceOp, dtype: DType, numbers: impl Iterator<Item = Number>) -
     }
 }
 
-/// The bits of an expectation.
+/// The bits of an expected result of type `out`.
 fn rounded(number: Number, out: DType) -> u128 {
     let number = if out.is_complex() {
         number
@@ -77,15 +77,15 @@ fn rounded(number: Number, out: DType) -> u128 {
     cast(number, out)
 }
 
-/// Values whose sums and products are exact in an f64 in any order, so that
-/// there is one right result: the sum rounded once.
-fn tame(op: ReduceOp, dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
+/// Values whose sums and products are exact in an f64 in any order, so that there is one right
+/// result.
+fn exact_values(op: ReduceOp, dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
     if dtype.is_integer() || !matches!(op, ReduceOp::Sum | ReduceOp::Product) {
         return values(dtype, count, random);
     }
-    // Sums of 24 bits leave 29 for how many there are.
+    // Numbers of 24 bits leave 29 bits for the number of terms.
     let mut fraction = || (random.unit() * 2f64.powi(23)).round() / 2f64.powi(20);
-    // Mostly of size one, so that products stay in range.
+    // Most factors are 1 or -1, so that products stay in range.
     let factors = [2.0, -0.5, -2.0, 0.5];
     let one = |i: usize| match (op, dtype) {
         (ReduceOp::Product, C64 | C128) => {
@@ -98,7 +98,7 @@ fn tame(op: ReduceOp, dtype: DType, count: usize, random: &mut Random) -> Vec<Nu
     (0..count).map(one).collect()
 }
 
-/// The axes of a mask.
+/// The axes whose bits are set in a mask.
 fn axes_of(mask: usize, rank: usize) -> Vec<usize> {
     (0..rank).filter(|axis| mask >> axis & 1 == 1).collect()
 }
@@ -118,8 +118,7 @@ fn run(op: ReduceOp, source: &Source, axes: &[usize], out: DType) -> usize {
     }
     let expected =
         |position: usize| rounded(expected(op, source.dtype, groups[position].iter().copied()), out);
-    // Which of two zeros is the extreme depends on the stripes, and so do the
-    // signs of zero parts of a complex product.
+    // The signs of zeros that are extremes or parts of complex products depend on the stripes.
     let exact = op == ReduceOp::Sum || op == ReduceOp::Product && !source.dtype.is_complex();
     let bound = if exact { Bound::Bits } else { Bound::Value };
     check(what, out, &out_shape, &got, expected, bound)
@@ -132,7 +131,7 @@ fn every_type_over_every_set_of_axes_of_every_view() {
         for &dtype in DType::ALL.iter().filter(|&&d| defined(op, d)) {
             for shape in [&[3, 4, 5][..], &[1, 70, 2], &[2, 1, 3], &[5], &[]] {
                 for view in views(shape) {
-                    let numbers = tame(op, dtype, 251, &mut random);
+                    let numbers = exact_values(op, dtype, 251, &mut random);
                     let source = Source::new(dtype, view, &numbers);
                     for mask in 0..1 << shape.len() {
                         let mut axes = axes_of(mask, shape.len());
@@ -148,7 +147,7 @@ fn every_type_over_every_set_of_axes_of_every_view() {
     println!("reduce, views: {compared} results compared");
 }
 
-/// Rows of 64 are folded in stripes, and 65536 elements make a block.
+/// Rows of at least 64 elements are folded in stripes, and more than 65536 elements in blocks.
 #[test]
 fn rows_and_columns_past_stripes_and_blocks() {
     let (mut compared, mut random) = (0, Random(2));
@@ -174,7 +173,7 @@ fn rows_and_columns_past_stripes_and_blocks() {
                     continue;
                 }
                 let view = random.pick(&views(shape)).clone();
-                let numbers = tame(op, dtype, 5003, &mut random);
+                let numbers = exact_values(op, dtype, 5003, &mut random);
                 compared += run(op, &Source::new(dtype, view, &numbers), axes, result_type(op, dtype));
             }
         }
@@ -182,8 +181,8 @@ fn rows_and_columns_past_stripes_and_blocks() {
     println!("reduce, large: {compared} results compared");
 }
 
-/// A sum in f64 of values of any size is within a few of its last bits, far
-/// below the last bit of the narrower types: one value where it isn't a tie.
+/// The errors of a sum in f64 are far below the last bit of the narrower types, so that one value
+/// is right except for ties.
 #[test]
 fn sums_of_narrow_floats_round_once() {
     let mut random = Random(3);
@@ -194,14 +193,15 @@ fn sums_of_narrow_floats_round_once() {
             run(ReduceOp::Sum, &source, &[0], dtype);
         }
     }
-    // Each addition would be lost if it were done in the type itself.
+    // In bf16, most additions of 1 would change nothing.
     let ones = Source::new(BF16, contiguous(&[4096]), &[Number::Real(1.0)]);
     let got = output(BF16, &[], |out| reduce(ReduceOp::Sum, out, &ones.buffer(), &[0]));
     assert_eq!(got, Ok(vec![cast(Number::Real(4096.0), BF16)]));
 }
 
-/// Narrow floats are widened in pieces, or two at a time, but added up in the order of wider ones:
-/// of values of bf16, whose sums depend on it, an f64 shows each bit. Those of others are exact.
+/// Narrow floats are widened in chunks, or two at a time, but added up in the order of f32. The
+/// sums of bf16 depend on the order, which a result of f64 shows; the sums of other types are
+/// exact.
 #[test]
 fn narrow_floats_are_added_in_the_order_of_wide_ones() {
     let mut random = Random(5);
@@ -241,7 +241,7 @@ fn narrow_floats_are_added_in_the_order_of_wide_ones() {
 
 /// Infinities and NaN anywhere in a long row or column.
 #[test]
-fn what_is_not_finite_spreads() {
+fn infinities_and_nan_spread() {
     let mut random = Random(4);
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     for dtype in [F8, F16, BF16, F32, F64] {
@@ -262,8 +262,8 @@ fn what_is_not_finite_spreads() {
     }
 }
 
-/// Of zeros that are the extreme the first is the result, wherever it is, and NaN of either sign
-/// is more extreme than infinity.
+/// The first of several zeros that are the extreme is the result, and NaN of either sign is more
+/// extreme than infinity.
 #[test]
 fn extremes_that_comparisons_do_not_order() {
     const NAN: u128 = u128::MAX;
@@ -273,16 +273,16 @@ fn extremes_that_comparisons_do_not_order() {
         let negative = 1_u128 << (8 * width - 1);
         for shape in [[5, 3], [70, 40], [300, 7], [4, 700], [130, 1100], [3000, 2]] {
             for (op, beyond) in [(ReduceOp::ReduceMax, -1.0), (ReduceOp::ReduceMin, 1.0)] {
-                for few_zeros in [false, true] {
+                for rare_zeros in [false, true] {
                     let mut words: Vec<u128> = (0..shape[0] * shape[1])
-                        .map(|_| match random.below(if few_zeros { 500 } else { 5 }) {
+                        .map(|_| match random.below(if rare_zeros { 500 } else { 5 }) {
                             0 => bits(0.0),
                             1 => negative,
                             _ => bits(beyond * (1.0 + random.unit().abs())),
                         })
                         .collect();
-                    let place = random.below(words.len());
-                    words[place] = bits(f64::INFINITY) + 1 + [0, negative][random.below(2)];
+                    let nan_index = random.below(words.len());
+                    words[nan_index] = bits(f64::INFINITY) + 1 + [0, negative][random.below(2)];
                     let bytes: Vec<u8> = words
                         .iter()
                         .flat_map(|&word| match width {
@@ -298,11 +298,12 @@ fn extremes_that_comparisons_do_not_order() {
                                 row * shape[1] + column
                             });
                             let words: Vec<u128> = line.clone().map(|at| words[at]).collect();
-                            if line.into_iter().any(|at| at == place) {
+                            if line.into_iter().any(|at| at == nan_index) {
                                 return NAN;
                             }
                             let zero = words.iter().find(|&&word| word & !negative == 0);
-                            // All have one sign, so that the nearest to zero has the fewest bits.
+                            // All have one sign, so that the number nearest to zero has the
+                            // smallest bit pattern.
                             zero.copied().unwrap_or_else(|| words.into_iter().min().expect("not empty"))
                         };
                         let kept = shape[1 - axis];
@@ -320,9 +321,9 @@ fn extremes_that_comparisons_do_not_order() {
     }
 }
 
-/// Integers into floats keep their sign, as `mean` needs it.
+/// Integers that are summed to floats keep their sign, as `mean` needs.
 #[test]
-fn into_other_types_than_nx_would_choose() {
+fn results_of_types_that_nx_would_not_choose() {
     let mut random = Random(5);
     for from in [S2, S8, S16, S32, S64, U4, U32] {
         let (low, high) = bounds(from);
@@ -340,7 +341,7 @@ fn into_other_types_than_nx_would_choose() {
 }
 
 #[test]
-fn nothing_folds_to_the_neutral_element() {
+fn empty_folds_return_the_neutral_element() {
     let empty = Source::new(F32, contiguous(&[2, 0, 3]), &[]);
     let buffer = empty.buffer();
     for (op, expected) in
@@ -356,7 +357,7 @@ fn nothing_folds_to_the_neutral_element() {
 }
 
 #[test]
-fn large_enough_to_be_split() {
+fn large_enough_for_several_threads() {
     let mut random = Random(6);
     for (op, dtype, shape, axes) in [
         (ReduceOp::Sum, F32, [3, 400_000], &[1][..]),
@@ -367,7 +368,7 @@ fn large_enough_to_be_split() {
         (ReduceOp::Sum, S64, [2, 400_000], &[0, 1]),
     ] {
         for view in views(&shape) {
-            let numbers = tame(op, dtype, 5003, &mut random);
+            let numbers = exact_values(op, dtype, 5003, &mut random);
             run(op, &Source::new(dtype, view, &numbers), axes, result_type(op, dtype));
         }
     }
@@ -414,12 +415,12 @@ fn indices_of_extremes() {
     for &dtype in DType::ALL.iter().filter(|d| !d.is_complex()) {
         for shape in [&[3, 4, 5][..], &[70, 3], &[1], &[], &[3, 200], &[129]] {
             for view in views(shape) {
-                // Few different values make ties; NaN is among them at times.
-                let mut few: Vec<Number> = special(dtype).into_iter().filter(|n| !n.is_nan()).collect();
-                while few.len() > 3 {
-                    few.swap_remove(random.below(few.len()));
+                // A small number of distinct values makes ties; NaN is sometimes among them.
+                let mut distinct: Vec<Number> = special(dtype).into_iter().filter(|n| !n.is_nan()).collect();
+                while distinct.len() > 3 {
+                    distinct.swap_remove(random.below(distinct.len()));
                 }
-                let mut numbers: Vec<Number> = (0..997).map(|_| *random.pick(&few)).collect();
+                let mut numbers: Vec<Number> = (0..997).map(|_| *random.pick(&distinct)).collect();
                 if random.below(3) == 0 {
                     (0..20).for_each(|_| numbers[random.below(997)] = Number::Real(f64::NAN));
                 }
@@ -435,11 +436,11 @@ fn indices_of_extremes() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The tensor is large enough for several threads.
     let source = Source::random(F32, contiguous(&[900, 1000]), &mut random);
     compared += run_index(ReduceOp::ReduceMax, TieBreak::High, &source, Some(0), S32);
     compared += run_index(ReduceOp::ReduceMin, TieBreak::Low, &source, Some(1), U64);
-    // Longer than what is searched at once, with equal extremes far from each other.
+    // The row is longer than a block, with equal extremes far from each other.
     for dtype in [U8, S32, BF16, F32, F64] {
         let numbers: Vec<Number> = [1, 3, 2, 3, 1, 0].map(Number::Integer).to_vec();
         let mut numbers: Vec<Number> = numbers.into_iter().cycle().take(10_000).collect();
@@ -458,7 +459,7 @@ fn indices_of_extremes() {
             }
         }
     }
-    // Of blocks, with extremes and NaN in several, and columns beside each other.
+    // Several blocks with extremes and NaN, and adjacent columns.
     for (dtype, nan) in [(U8, false), (S64, false), (F16, true), (F32, false), (F32, true), (F64, true)] {
         for (shape, axis) in [
             (&[200_000][..], None),
@@ -483,7 +484,7 @@ fn indices_of_extremes() {
             }
         }
     }
-    // Of nothing, there is nothing to find.
+    // An empty axis has no extreme.
     for (shape, axis) in [([0, 70_001], 1), ([70_001, 0], 0)] {
         let source = Source::new(F32, contiguous(&shape), &[Number::Real(1.0)]);
         assert_eq!(run_index(ReduceOp::ReduceMax, TieBreak::Low, &source, Some(axis), S64), 0);
@@ -491,8 +492,8 @@ fn indices_of_extremes() {
     println!("argmax and argmin: {compared} results compared");
 }
 
-/// Rows of every length around those of vectors, with equal extremes, zeros of both signs and, in
-/// one of the rows, NaN: the bits don't depend on which test runs when.
+/// Rows of lengths around the vector lengths, with equal extremes, zeros of both signs and, in one
+/// row, NaN.
 #[test]
 fn indices_with_every_instruction_set() {
     let (mut compared, mut random) = (0, Random(11));
@@ -500,10 +501,11 @@ fn indices_with_every_instruction_set() {
         simd::limit(level);
         for dtype in [F32, F64] {
             for length in 1..=150 {
-                let few: Vec<Number> = [1.0, 2.0, 0.0, -0.0, -1.0].map(Number::Real).to_vec();
-                let ends = [few[1], few[4], Number::Real(f64::INFINITY)];
-                let mut numbers: Vec<Number> = (0..5 * length).map(|_| *random.pick(&few[2..4])).collect();
-                // An extreme or two of each row but the first, and NaN in the last.
+                let distinct: Vec<Number> = [1.0, 2.0, 0.0, -0.0, -1.0].map(Number::Real).to_vec();
+                let ends = [distinct[1], distinct[4], Number::Real(f64::INFINITY)];
+                let mut numbers: Vec<Number> =
+                    (0..5 * length).map(|_| *random.pick(&distinct[2..4])).collect();
+                // Every row except the first has one or two extremes, and the last one has NaN.
                 for row in 1..5 {
                     for _ in 0..row / 2 + 1 {
                         numbers[row * length + random.below(length)] = *random.pick(&ends);
@@ -523,7 +525,7 @@ fn indices_with_every_instruction_set() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let source = Source::new(F32, contiguous(&[2, 3]), &[Number::Real(1.0)]);
     let complex = Source::new(C64, contiguous(&[2, 3]), &[Number::Real(1.0)]);
     let (buffer, complex) = (source.buffer(), complex.buffer());

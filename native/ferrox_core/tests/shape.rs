@@ -11,7 +11,8 @@ use ferrox_core::{Error, Output, Tensor};
 const SHAPES: &[&[usize]] =
     &[&[], &[1], &[7], &[2, 3, 4], &[3, 1, 2, 5], &[0, 3], &[2, 0, 4], &[9, 131], &[3, 1030]];
 
-/// Runs an operation and compares it with what `from` says each element is.
+/// Runs an operation and compares each element with the element of the source at the index from
+/// `from`.
 fn run(
     what: &str,
     source: &Source,
@@ -28,7 +29,7 @@ fn run(
     check(what, source.dtype, shape, &got, |position| expected[position], Bound::Bits)
 }
 
-/// Every view of every shape, each of a few types, one of each width among them.
+/// Calls `test` with every view of every shape, in random types of all widths.
 fn each_source(random: &mut Random, mut test: impl FnMut(&Source, &mut Random)) {
     for shape in SHAPES {
         for view in views(shape) {
@@ -50,9 +51,9 @@ fn run_transpose(source: &Source, axes: &[usize]) -> usize {
     let shape: Vec<usize> = axes.iter().map(|&axis| source.shape()[axis]).collect();
     let op = |out: Output<'_>, tensor: &Tensor<'_>| transpose(out, tensor, axes);
     run(&format!("transpose by {axes:?}"), source, &shape, op, |index| {
-        let mut own = vec![0; index.len()];
-        axes.iter().zip(index).for_each(|(&axis, &i)| own[axis] = i);
-        own
+        let mut source_index = vec![0; index.len()];
+        axes.iter().zip(index).for_each(|(&axis, &i)| source_index[axis] = i);
+        source_index
     })
 }
 
@@ -64,7 +65,7 @@ fn transposes() {
             compared += run_transpose(source, &shuffled(source.shape().len(), random));
         }
     });
-    // Large enough to be split between threads.
+    // The tensors are large enough for several threads.
     for dtype in [U2, U8, F32, C128] {
         compared +=
             run_transpose(&Source::random(dtype, contiguous(&[40, 50, 60]), &mut Random(2)), &[2, 0, 1]);
@@ -77,7 +78,7 @@ fn transposes() {
 fn broadcasts() {
     let mut compared = 0;
     each_source(&mut Random(3), |source, random| {
-        // New axes between the tensor's, of which those of size one may grow.
+        // The result has new axes between those of the tensor, whose axes of size one may grow.
         let (mut shape, mut axes) = (Vec::new(), Vec::new());
         for &dim in source.shape() {
             (0..random.below(2)).for_each(|_| shape.push(1 + random.below(3)));
@@ -104,9 +105,9 @@ fn reverses() {
             shuffled(shape.len(), random).into_iter().filter(|_| random.below(2) == 0).collect();
         let op = |out: Output<'_>, tensor: &Tensor<'_>| reverse(out, tensor, &axes);
         compared += run(&format!("reverse along {axes:?}"), source, shape, op, |index| {
-            let turn =
+            let source_axis_index =
                 |(axis, &i): (usize, &usize)| if axes.contains(&axis) { shape[axis] - 1 - i } else { i };
-            index.iter().enumerate().map(turn).collect()
+            index.iter().enumerate().map(source_axis_index).collect()
         });
     });
     println!("reverse: {compared} elements compared");
@@ -162,9 +163,9 @@ fn concatenates() {
             for count in 1..4 {
                 let dtype = *random.pick(DType::ALL);
                 let mut part = |_| {
-                    let mut own = shape.to_vec();
-                    own[axis] = random.below(5);
-                    let view = random.pick(&views(&own)).clone();
+                    let mut part_shape = shape.to_vec();
+                    part_shape[axis] = random.below(5);
+                    let view = random.pick(&views(&part_shape)).clone();
                     Source::random(dtype, view, &mut random)
                 };
                 let sources: Vec<Source> = (0..count).map(&mut part).collect();
@@ -172,7 +173,7 @@ fn concatenates() {
             }
         }
     }
-    // Large enough to be split between threads.
+    // The tensors are large enough for several threads.
     for view in views(&[301, 700]) {
         let sources = [(); 2].map(|()| Source::random(F32, view.clone(), &mut random));
         compared += run_concatenate(&sources, 0) + run_concatenate(&sources, 1);
@@ -181,7 +182,7 @@ fn concatenates() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (a, b, c) = (one(F32, &[2, 3]), one(F32, &[3, 2]), one(S32, &[2, 3]));
     let (a, b, c) = (a.buffer(), b.buffer(), c.buffer());
@@ -241,6 +242,6 @@ fn what_is_refused() {
         "concatenate: shapes {2, 3} and {2, 3} can't be joined along axis 2 into {4, 3}"
     );
     assert_eq!(joined(&[4, 3], &[&a, &c], 0), "concatenate is not defined for f32 and s32");
-    // Elements are moved, not converted.
+    // The operations don't convert elements.
     assert_eq!(refused(&[2, 3], &|out| reverse(out, &c, &[0])), "reverse is not defined for s32 and f32");
 }

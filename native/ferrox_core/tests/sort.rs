@@ -1,4 +1,4 @@
-//! Sorts against an insertion sort of decoded values.
+//! Sorts, compared with an insertion sort of decoded values.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn reals() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|dtype| !dtype.is_complex())
 }
 
-/// NaN above everything, zeros alike.
+/// The order of two numbers: NaN is above all others, and zeros are equal.
 fn order(a: Number, b: Number) -> Ordering {
     if let (Number::Integer(a), Number::Integer(b)) = (a, b) {
         return a.cmp(&b);
@@ -25,53 +25,54 @@ fn order(a: Number, b: Number) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// The places of a row in order, equal ones as they come.
+/// The indices of the elements of a row in sorted order; equal elements keep their order.
 fn sorted(row: &[Number], direction: Direction) -> Vec<usize> {
-    let mut places: Vec<usize> = Vec::new();
+    let mut order_indices: Vec<usize> = Vec::new();
     for (i, &x) in row.iter().enumerate() {
         let after = |&j: &usize| match direction {
             Direction::Ascending => order(row[j], x).is_le(),
             Direction::Descending => order(row[j], x).is_ge(),
         };
-        // Those that come before are a prefix.
-        let place = places.partition_point(after);
-        places.insert(place, i);
+        // The sorted elements that stay before this one are a prefix.
+        let order_index = order_indices.partition_point(after);
+        order_indices.insert(order_index, i);
     }
-    places
+    order_indices
 }
 
-fn run(source: &Source, axis: usize, direction: Direction, place_type: DType) -> usize {
+fn run(source: &Source, axis: usize, direction: Direction, index_type: DType) -> usize {
     let shape = source.shape();
     let dtype = source.dtype;
     let buffer = source.buffer();
     let tensor = source.see(&buffer);
     let what = |op: &str| format!("{op} {direction:?} along {axis} of {source}");
     let values = output(dtype, shape, |out| sort(out, &tensor, axis, direction)).expect("sorted");
-    let places = output(place_type, shape, |out| argsort(out, &tensor, axis, direction)).expect("sorted");
+    let order_indices =
+        output(index_type, shape, |out| argsort(out, &tensor, axis, direction)).expect("sorted");
     let length = shape.get(axis).copied().unwrap_or(1);
-    // By the other axes, then along this one.
+    // The sorted rows by their indices of the other axes.
     let mut rows = std::collections::HashMap::new();
     let expected: Vec<(u128, u128)> = indices(shape)
         .map(|mut index| {
             let along = if index.is_empty() { 0 } else { std::mem::take(&mut index[axis]) };
-            let (row, places) = rows.entry(index.clone()).or_insert_with(|| {
+            let (row, order_indices) = rows.entry(index.clone()).or_insert_with(|| {
                 let at = |i: usize| {
                     let mut index = index.clone();
-                    if let Some(own) = index.get_mut(axis) {
-                        *own = i;
+                    if let Some(axis_index) = index.get_mut(axis) {
+                        *axis_index = i;
                     }
                     source.at(&index)
                 };
                 let row: Vec<Number> = (0..length).map(at).collect();
-                let places = sorted(&row, direction);
-                (row, places)
+                let order_indices = sorted(&row, direction);
+                (row, order_indices)
             });
-            let place = places[along];
-            (cast(row[place], dtype), cast(Number::Integer(place as i128), place_type))
+            let order_index = order_indices[along];
+            (cast(row[order_index], dtype), cast(Number::Integer(order_index as i128), index_type))
         })
         .collect();
     check(|| what("sort"), dtype, shape, &values, |i| expected[i].0, Bound::Bits)
-        + check(|| what("argsort"), place_type, shape, &places, |i| expected[i].1, Bound::Bits)
+        + check(|| what("argsort"), index_type, shape, &order_indices, |i| expected[i].1, Bound::Bits)
 }
 
 const DIRECTIONS: [Direction; 2] = [Direction::Ascending, Direction::Descending];
@@ -84,8 +85,8 @@ fn sorts_every_type_and_view() {
             for view in views(shape) {
                 let source = Source::random(dtype, view, &mut random);
                 let axis = random.below(shape.len().max(1));
-                let place_type = *random.pick(&[S32, S32, S64, U8, U2, F32, BF16, C64]);
-                compared += run(&source, axis, *random.pick(&DIRECTIONS), place_type);
+                let index_type = *random.pick(&[S32, S32, S64, U8, U2, F32, BF16, C64]);
+                compared += run(&source, axis, *random.pick(&DIRECTIONS), index_type);
             }
         }
     }
@@ -122,9 +123,9 @@ fn sorts_numbers_that_differ_in_their_last_bits() {
 }
 
 #[test]
-fn sorts_rows_that_are_split_between_threads() {
-    // Values in a pseudo-random order of a known result; of some, the first is far from the others,
-    // so that their keys are alike in the bits that fit beside a place.
+fn sorts_rows_shared_by_threads() {
+    // Values in pseudo-random order. In some rows the first value is far from the others, whose
+    // keys have the same prefix in the bits that fit beside an index.
     let length = 1 << 18;
     let near = [U8, S16, F32, F64, S64, BF16].map(|dtype| (dtype, false));
     for (dtype, far) in near.into_iter().chain([(F64, true), (S64, true)]) {
@@ -144,22 +145,23 @@ fn sorts_rows_that_are_split_between_threads() {
                 Direction::Descending => order(b.0, a.0),
             });
             let values = output(dtype, &[length], |out| sort(out, &buffer, 0, direction)).expect("sorted");
-            let places = output(S64, &[length], |out| argsort(out, &buffer, 0, direction)).expect("sorted");
+            let order_indices =
+                output(S64, &[length], |out| argsort(out, &buffer, 0, direction)).expect("sorted");
             let kept = length / 2;
             if direction == Direction::Descending {
                 let first = output(S64, &[kept], |out| top_k(out, &buffer, kept)).expect("found");
-                assert_eq!(first, places[..kept], "{dtype}");
+                assert_eq!(first, order_indices[..kept], "{dtype}");
             }
-            for (i, (value, place)) in expected.iter().enumerate() {
+            for (i, (value, order_index)) in expected.iter().enumerate() {
                 assert_eq!(values[i], cast(*value, dtype), "{dtype} {direction:?} {i}");
-                assert_eq!(places[i], *place as u128, "{dtype} {direction:?} {i}");
+                assert_eq!(order_indices[i], *order_index as u128, "{dtype} {direction:?} {i}");
             }
         }
     }
 }
 
 #[test]
-fn sorts_rows_of_one_thread_each_that_are_alike_in_their_prefixes() {
+fn sorts_rows_of_equal_prefixes() {
     let length = (1 << 17) + 5;
     let row = |last: i64| (1..length).map(|i| i * 40_503 % 1_009 % 7 + (1 << 52)).chain([last]);
     let all: Vec<Number> = [i64::MAX, 1 << 52, i64::MIN, 0]
@@ -207,8 +209,8 @@ fn finds_the_top_k() {
             for view in views(shape) {
                 let source = Source::random(dtype, view, &mut random);
                 let length = *shape.last().expect("a last axis");
-                let most = if random.below(2) == 0 { length } else { 5.min(length) };
-                let k = 1 + random.below(most);
+                let max_k = if random.below(2) == 0 { length } else { 5.min(length) };
+                let k = 1 + random.below(max_k);
                 let mut kept = shape.to_vec();
                 *kept.last_mut().expect("a last axis") = k;
                 let buffer = source.buffer();
@@ -228,7 +230,7 @@ fn finds_the_top_k() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (real, complex) = (one(F32, &[2, 3]), one(C64, &[2, 3]));
     let (real, complex) = (real.buffer(), complex.buffer());

@@ -1,4 +1,4 @@
-//! What the operations say that they are defined on.
+//! The types that operations are defined on.
 
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::BinaryOp;
@@ -6,7 +6,7 @@ use ferrox_core::ops::reduce::ReduceOp;
 use ferrox_core::ops::supports::{Operation, supports};
 use ferrox_core::ops::unary::UnaryOp;
 
-fn alike(name: &str, dtype: DType) -> bool {
+fn supports_one_type(name: &str, dtype: DType) -> bool {
     let op = Operation::named(name).expect("a name");
     supports(op, dtype, &vec![dtype; op.arity()]).expect("its arity")
 }
@@ -47,19 +47,19 @@ fn arithmetic_takes_every_type() {
             "select",
             "as_type",
         ] {
-            assert!(alike(name, dtype), "{name} of {dtype}");
+            assert!(supports_one_type(name, dtype), "{name} of {dtype}");
         }
     }
 }
 
 #[test]
-fn what_has_no_meaning_is_told() {
+fn undefined_operations_are_reported() {
     for &dtype in DType::ALL {
         for name in ["bitwise_and", "left_shift", "bitwise_not", "quotient"] {
-            assert_eq!(alike(name, dtype), dtype.is_integer(), "{name} of {dtype}");
+            assert_eq!(supports_one_type(name, dtype), dtype.is_integer(), "{name} of {dtype}");
         }
         for name in ["floor", "reduce_max", "clip"] {
-            assert_eq!(alike(name, dtype), !dtype.is_complex(), "{name} of {dtype}");
+            assert_eq!(supports_one_type(name, dtype), !dtype.is_complex(), "{name} of {dtype}");
         }
         let exp = Operation::named("exp").expect("a name");
         let out = if dtype.is_integer() { F32 } else { dtype };
@@ -67,10 +67,14 @@ fn what_has_no_meaning_is_told() {
     }
 }
 
-/// Faults of elements, such as a division by zero, are no lack of support.
+/// Operations with errors for some elements, such as a division by zero, are defined.
 #[test]
 fn integers_divide() {
     for dtype in [U2, S4, U8, S64] {
-        assert!(alike("quotient", dtype) && alike("remainder", dtype) && alike("pow", dtype));
+        assert!(
+            supports_one_type("quotient", dtype)
+                && supports_one_type("remainder", dtype)
+                && supports_one_type("pow", dtype)
+        );
     }
 }

@@ -20,7 +20,7 @@ fn run_select(dtype: DType, shape: &[usize], [predicate, yes, no]: &[Source; 3])
     check(what, dtype, shape, &got, expected, Bound::Bits)
 }
 
-/// At least `low`, then at most `high`; NaN wins.
+/// Clips to at least `low`, then to at most `high`; NaN stays NaN.
 fn clipped(x: Number, low: Number, high: Number) -> Number {
     if let (Number::Integer(x), Number::Integer(low), Number::Integer(high)) = (x, low, high) {
         return Number::Integer(x.max(low).min(high));
@@ -29,7 +29,7 @@ fn clipped(x: Number, low: Number, high: Number) -> Number {
     if x.is_nan() || low.is_nan() || high.is_nan() {
         return Number::Real(f64::NAN);
     }
-    // Of two zeros that of the bound, as Nx has it.
+    // Between equal zeros, Nx returns the bound.
     let raised = if x > low { x } else { low };
     Number::Real(if raised < high { raised } else { high })
 }
@@ -46,15 +46,15 @@ fn run_clip(dtype: DType, [tensor, low, high]: &[Source; 3]) -> usize {
     check(what, dtype, shape, &got, |i| cast(clipped(x[i], l[i], h[i]), dtype), Bound::Bits)
 }
 
-/// A view of the shape, or of one that broadcasts to it.
+/// A view of the shape, or of a shape that is broadcast to it.
 fn some_view(shape: &[usize], random: &mut Random) -> View {
-    let mut own = shape.to_vec();
-    for dim in &mut own {
+    let mut view_shape = shape.to_vec();
+    for dim in &mut view_shape {
         if random.below(4) == 0 {
             *dim = 1;
         }
     }
-    random.pick(&views(&own)).clone()
+    random.pick(&views(&view_shape)).clone()
 }
 
 const SHAPES: &[&[usize]] =
@@ -72,7 +72,7 @@ fn select_of_every_pair_of_types() {
                     Source::new(d, contiguous(&[64]), &numbers)
                 });
                 compared += run_select(merge(yes, no), &[64], &sources);
-                // Another type than Nx would choose.
+                // The type is not the one that Nx would choose.
                 compared += run_select(*random.pick(DType::ALL), &[64], &sources);
             }
         }
@@ -108,7 +108,7 @@ fn clip_of_every_mix_of_types() {
     for tensor in real() {
         for low in real() {
             for high in [low, *random.pick(&real().collect::<Vec<_>>())] {
-                // All with all, as two rows and a column.
+                // All combinations: the bounds are a column and a row.
                 let sources =
                     [(tensor, vec![24, 24]), (low, vec![24, 1]), (high, vec![24])].map(|(d, shape)| {
                         let numbers = values(d, shape.iter().product(), &mut random);
@@ -141,9 +141,9 @@ fn clip_of_every_view() {
     println!("clip, views: {compared} elements compared");
 }
 
-/// The bounds of `clip` need not be of the tensor's sort, nor the result.
+/// Bounds and result may be integers where the tensor has floats, and the other way around.
 #[test]
-fn clip_into_another_sort_of_type() {
+fn clip_of_integers_and_floats() {
     let mut random = Random(5);
     for (types, out) in
         [([S32, U8, U8], F32), ([U64, S8, S8], F16), ([F32, F32, F32], S4), ([U4, F32, S2], U8)]
@@ -157,7 +157,7 @@ fn clip_into_another_sort_of_type() {
 }
 
 #[test]
-fn what_is_refused() {
+fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (wide, narrow, complex) = (one(F32, &[2, 3]), one(F32, &[2]), one(C64, &[]));
     let (wide_buffer, narrow_buffer, complex_buffer) = (wide.buffer(), narrow.buffer(), complex.buffer());

@@ -1,4 +1,4 @@
-//! Windows of every type over every view, against indices worked out one by one.
+//! Windows of every type over every view, compared with a naive computation of each element.
 
 mod common;
 
@@ -7,10 +7,10 @@ use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::ops::window_elements::{Windows, window_elements};
 use ferrox_core::{DType, Error};
 
-fn run(source: &Source, pad: Number, windows: Windows<'_>, places: &[usize]) -> usize {
+fn run(source: &Source, pad: Number, windows: Windows<'_>, positions: &[usize]) -> usize {
     let (dtype, shape) = (source.dtype, source.shape());
     let rank = shape.len();
-    let out: Vec<usize> = places.iter().chain(windows.sizes).copied().collect();
+    let out: Vec<usize> = positions.iter().chain(windows.sizes).copied().collect();
     let value = Source::new(dtype, contiguous(&[]), &[pad]);
     let (buffer, pad_buffer) = (source.buffer(), value.buffer());
     let what = || format!("{windows:?} of {source}");
@@ -19,20 +19,20 @@ fn run(source: &Source, pad: Number, windows: Windows<'_>, places: &[usize]) -> 
     let all: Vec<Vec<usize>> = indices(&out).collect();
     let expected = |position: usize| {
         let index = &all[position];
-        let place: Vec<isize> = (0..rank)
+        let element_index: Vec<isize> = (0..rank)
             .map(|a| {
                 (index[a] * windows.strides[a] + index[rank + a] * windows.dilations[a]) as isize
                     - windows.padding[a].0
             })
             .collect();
-        let inside = place.iter().zip(shape).all(|(&i, &dim)| i >= 0 && (i as usize) < dim);
-        let place: Vec<usize> = place.iter().map(|&i| i as usize).collect();
-        cast(if inside { source.at(&place) } else { pad }, dtype)
+        let inside = element_index.iter().zip(shape).all(|(&i, &dim)| i >= 0 && (i as usize) < dim);
+        let element_index: Vec<usize> = element_index.iter().map(|&i| i as usize).collect();
+        cast(if inside { source.at(&element_index) } else { pad }, dtype)
     };
     check(what, dtype, &out, &got, expected, Bound::Bits)
 }
 
-fn places(shape: &[usize], windows: Windows<'_>) -> Option<Vec<usize>> {
+fn positions(shape: &[usize], windows: Windows<'_>) -> Option<Vec<usize>> {
     (0..shape.len())
         .map(|a| {
             let padded = shape[a] as isize + windows.padding[a].0 + windows.padding[a].1;
@@ -61,8 +61,8 @@ fn windows_of_every_type_and_view() {
                     Windows { sizes: &sizes, strides: &strides, dilations: &dilations, padding: &padding };
                 let source = Source::random(dtype, view.clone(), &mut random);
                 let pad = source.elements().first().copied().unwrap_or(Number::Integer(1));
-                if let Some(places) = places(shape, windows) {
-                    compared += run(&source, pad, windows, &places);
+                if let Some(positions) = positions(shape, windows) {
+                    compared += run(&source, pad, windows, &positions);
                 } else {
                     refused += 1;
                     let (buffer, value) = (source.buffer(), Source::new(dtype, contiguous(&[]), &[pad]));
@@ -79,7 +79,7 @@ fn windows_of_every_type_and_view() {
 }
 
 #[test]
-fn wrong_windows_are_refused() {
+fn refuses_invalid_windows() {
     let source = Source::new(DType::F32, contiguous(&[4]), &[Number::Real(1.0)]);
     let (buffer, pad) = (source.buffer(), Source::new(DType::F32, contiguous(&[]), &[Number::Real(0.0)]));
     let run = |shape: &[usize], sizes: &[usize], strides: &[usize], dilations: &[usize]| {

@@ -670,7 +670,7 @@ fn rearranged<'a>(
     input: &Operand<'a>,
     run: impl FnOnce(Output<'_>, &Tensor<'_>) -> Result<(), Error>,
 ) -> Term<'a> {
-    call.tensor(work(shape, ops::shape::FAR_ELEMENT_COST), op, input.dtype(), shape, |out| {
+    call.tensor(work(shape, cost::FAR_ELEMENT_COST), op, input.dtype(), shape, |out| {
         run(out, &input.tensor(op)?)
     })
 }
@@ -719,10 +719,10 @@ pub fn concatenate<'a>(
 }
 
 pub fn iota<'a>(call: Call<'a>, dtype: Type, shape: Dims, axis: Option<usize>) -> Term<'a> {
-    let work = work(&shape.0, ops::create::COST);
+    let work = work(&shape.0, cost::IOTA_ELEMENT_COST);
     call.tensor(work, "iota", dtype.0, &shape.0, |out| ops::create::iota(out, axis))
 }
 
 pub fn eye<'a>(call: Call<'a>, dtype: Type, shape: Dims) -> Term<'a> {
-    call.tensor(work(&shape.0, ops::create::COST), "eye", dtype.0, &shape.0, ops::create::eye)
+    call.tensor(work(&shape.0, cost::IOTA_ELEMENT_COST), "eye", dtype.0, &shape.0, ops::create::eye)
 }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use ferrox_core::exec::elementwise::Source;
 use ferrox_core::layout::{self, Shape};
-use ferrox_core::ops::reduce::Along;
+use ferrox_core::ops::reduce::ReductionSizes;
 use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
@@ -292,7 +292,10 @@ pub fn source<'a>(
 /// are adjacent and ascending and the elements are in whole bytes. The axes are a list, one axis, or
 /// `nil` for all.
 #[inline(always)]
-pub fn reduction<'a>(input: Term<'a>, axes: Term<'a>) -> NifResult<(DType, Option<Along>, &'a [u8])> {
+pub fn reduction<'a>(
+    input: Term<'a>,
+    axes: Term<'a>,
+) -> NifResult<(DType, Option<ReductionSizes>, &'a [u8])> {
     let [dtype, shape, data] = Tuple::of(input).and_then(Tuple::array).ok_or_else(bad_argument)?;
     let (Type(dtype), data) = (dtype.decode()?, whole_bytes(data)?);
     let along = along(shape, axes).filter(|along| dense(dtype, along.size(), data).is_some());
@@ -300,14 +303,14 @@ pub fn reduction<'a>(input: Term<'a>, axes: Term<'a>) -> NifResult<(DType, Optio
 }
 
 #[inline(always)]
-fn along(shape: Term<'_>, axes: Term<'_>) -> Option<Along> {
+fn along(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
     let dims = Tuple::of(shape)?.terms();
     let all = axes.is_atom();
     if all && axes.as_c_arg() != atoms::nil().as_c_arg() {
         return None;
     }
     let (mut next, mut rest) = if all { (None, None) } else { next_axis(axes)? };
-    let mut along = Along { before: 1, reduced: 1, after: 1 };
+    let mut along = ReductionSizes { before: 1, reduced: 1, after: 1 };
     let mut started = false;
     for (axis, dim) in dims.enumerate() {
         let sizes = if all || next == Some(axis) {

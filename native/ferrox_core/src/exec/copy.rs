@@ -12,10 +12,9 @@ use std::convert::Infallible;
 
 use self::transpose::Plane;
 use crate::Error;
-pub use crate::cost::FAR_ELEMENT_COST;
 use crate::cost::{
-    self, Cost, MAX_DIRECT_TRANSPOSE_BYTES, MAX_UNCOLLAPSED_SIZE, MEMORY_BYTE_COST, MIN_PLANE_ELEMENTS,
-    TRANSPOSED_ELEMENT_COST,
+    self, Cost, FAR_ELEMENT_COST, MAX_DIRECT_TRANSPOSE_BYTES, MAX_UNCOLLAPSED_SIZE, MEMORY_BYTE_COST,
+    MIN_PLANE_ELEMENTS, TRANSPOSED_ELEMENT_COST,
 };
 use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd;

@@ -24,7 +24,7 @@ use crate::exec::convert::Conversion;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 
-pub use crate::cost::TILE_ELEMENTS;
+use crate::cost::TILE_ELEMENTS;
 
 /// The number of elements that a kernel with several steps computes together, so that the results
 /// of one step are in the first-level cache for the next step. (`kernels`: exp_f32, exp_f64.)

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{self, CLOSE_PAIR_COST, Cost, Work};
 use crate::dtype::{Lane, sub_byte};
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
@@ -15,39 +15,37 @@ use crate::{DType, Error};
 
 const OP: &str = "all_close";
 
-/// How far apart elements may lie: `|a - b| <= absolute + relative |b|`.
+/// The tolerance in `|a - b| <= absolute + relative |b|`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// A part of the right element.
+    /// The factor of the right element's magnitude.
     pub relative: f64,
-    /// Whatever the elements are.
+    /// The distance that is allowed between any two elements.
     pub absolute: f64,
     /// Whether NaN equals NaN.
     pub equal_nan: bool,
 }
 
-/// The work of comparing tensors of these types and shapes.
+/// The work of comparing tensors of some types and shapes.
 #[must_use]
 pub fn work(dtypes: [DType; 2], left: &[usize], right: &[usize]) -> Work {
     let pairs = broadcast(left, right).and_then(|shape| size(&shape));
     cost::work(pairs.unwrap_or(0), cost(dtypes))
 }
 
-/// What a pair of elements costs.
+/// The cost of a pair of elements.
 fn cost(dtypes: [DType; 2]) -> Cost {
-    1_000 + sub_byte::cost(&dtypes)
+    CLOSE_PAIR_COST + sub_byte::cost(&dtypes)
 }
 
-/// Writes 1 if all pairs of elements, broadcast to one shape, are close to
-/// each other, else 0. Infinities are close to themselves alone, and so are
-/// NaN if the tolerance says so. Distances are exact for integers, and those
-/// of floats are computed in f64.
+/// Writes 1 if all pairs of elements, broadcast to one shape, are close to each other, else 0.
+/// Infinities are close to equal infinities only; two NaN are close if the tolerance says so.
+/// Distances of integers are exact; distances of floats are computed in f64.
 ///
 /// # Errors
 ///
-/// `Error::Shape` if the shapes don't go together, `Error::TooLarge` if there
-/// is no memory for one byte a pair, and `Error::UnsupportedType` if `out` is
-/// not one u8.
+/// `Error::Shape` if the shapes can't be broadcast to one, `Error::TooLarge` if there is no memory
+/// for one byte per pair, and `Error::UnsupportedType` if `out` is not one u8.
 pub fn all_close(
     out: Output<'_>,
     left: &Tensor<'_>,
@@ -93,13 +91,14 @@ pub fn all_close(
     Ok(())
 }
 
+/// The shape that both shapes are broadcast to, or `None` if there is none.
 fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
     let rank = left.len().max(right.len());
     let dim = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
     (0..rank)
         .map(|axis| match (dim(left, axis), dim(right, axis)) {
-            (1, other) => Some(other),
-            (own, other) => (own == other || other == 1).then_some(own),
+            (1, right) => Some(right),
+            (left, right) => (left == right || right == 1).then_some(left),
         })
         .collect()
 }
@@ -117,7 +116,7 @@ impl Vectorized for AllOf<'_> {
     }
 }
 
-/// Lanes whose distance is compared.
+/// A lane that is compared within a tolerance.
 trait Close: Lane {
     fn is_close(self, other: Self, tolerance: &Tolerance) -> bool;
 }
@@ -153,7 +152,7 @@ impl Close for Complex<f64> {
             self == other
         } else {
             let distance = self - other;
-            // The magnitude of NaN is one.
+            // `complex::abs` returns 1 for NaN.
             !nan(distance) && within(complex::abs(distance), complex::abs(other), tolerance)
         }
     }

@@ -8,13 +8,13 @@ use crate::exec::{convert, copy};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
-/// Converts every element: integers wrap, floats round to nearest even, and
-/// truncate towards zero on their way to integers.
+/// Converts every element: integers wrap, floats are rounded to nearest even, or truncated towards
+/// zero if they become integers.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for an intermediate copy,
-/// `Error::Shape` if the shapes differ.
+/// `Error::TooLarge` if there is no memory for an intermediate copy, `Error::Shape` if the shapes
+/// differ.
 pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     if input.shape() != out.shape {
         let shapes = vec![input.shape().to_vec(), out.shape.to_vec()];
@@ -29,18 +29,17 @@ pub fn as_type(out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     })
 }
 
-/// What an element costs of an operand that is converted unless it has the type.
+/// The cost of converting an element of an operand; zero if it already has the type.
 #[must_use]
 pub fn operand_cost(from: DType, to: DType) -> Cost {
     if from == to { 0 } else { convert::cost(from, to) }
 }
 
-/// A tensor's elements in another type, dense and row-major; where they are so
-/// already, without a copy.
+/// The elements of a tensor in another type, dense and row-major; borrowed if they are so already.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is no memory for one.
+/// `Error::TooLarge` if there is no memory for a copy.
 pub(crate) fn elements<'a>(
     op: &'static str,
     input: &'a Tensor<'_>,
@@ -53,11 +52,11 @@ pub(crate) fn elements<'a>(
     convert::converted(op, (input.dtype(), &bytes), to, input.shape()).map(Cow::Owned)
 }
 
-/// `elements` in memory of their own.
+/// `elements` as a tensor that owns them.
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if there is none.
+/// `Error::TooLarge` if there is no memory for them.
 pub(crate) fn cast_tensor(op: &'static str, input: &Tensor<'_>, to: DType) -> Result<Tensor<'static>, Error> {
     Ok(Tensor::computed(to, input.shape(), elements(op, input, to)?.into_owned()))
 }

@@ -1,22 +1,18 @@
-//! Tensors from nothing but their type and shape.
+//! Tensors made of a type and a shape alone: `Nx.iota/2` and `Nx.eye/2`.
 
-use crate::cost::Cost;
+use crate::cost::{IOTA_ELEMENT_COST, TILE_ELEMENTS};
 use crate::exec::convert::{conversion, convert_all};
-use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::threads::parallel;
 use crate::tensor::Output;
 use crate::{DType, Error};
 
-/// What an element costs.
-pub const COST: Cost = 400;
-
-/// Fills `out` with integers: `count` writes those from a position on.
-fn integers(out: Output<'_>, count: impl Fn(usize, &mut [[u8; 8]]) + Sync) -> Result<(), Error> {
+/// Fills `out` with integers, which `count` writes from a position on.
+fn write_integers(out: Output<'_>, count: impl Fn(usize, &mut [[u8; 8]]) + Sync) -> Result<(), Error> {
     let (dtype, size) = (out.dtype, out.shape.iter().product());
     let width = dtype.width();
     let convert = conversion(DType::U64, dtype);
     out.write("iota", |out| {
-        parallel::fill(out, size, COST, |start, part| {
+        parallel::fill(out, size, IOTA_ELEMENT_COST, |start, part| {
             let mut lanes = [[0; 8]; TILE_ELEMENTS];
             for (tile, part) in part.chunks_mut(TILE_ELEMENTS * width).enumerate() {
                 let lanes = &mut lanes[..part.len() / width];
@@ -31,32 +27,32 @@ fn integers(out: Output<'_>, count: impl Fn(usize, &mut [[u8; 8]]) + Sync) -> Re
     })
 }
 
-/// `first`, `first + 1` and so on.
+/// Writes `first`, `first + 1` and so on.
 fn count_up(first: usize, lanes: &mut [[u8; 8]]) {
     for (i, lane) in lanes.iter_mut().enumerate() {
         *lane = ((first + i) as u64).to_ne_bytes();
     }
 }
 
-/// `Nx.iota/2`: counts along `axis`, or through the whole tensor.
+/// `Nx.iota/2`: counts along `axis`, or through the whole tensor without one.
 ///
 /// # Errors
 ///
 /// `Error::Argument` if the axis is out of range.
 pub fn iota(out: Output<'_>, axis: Option<usize>) -> Result<(), Error> {
     let Some(axis) = axis else {
-        return integers(out, count_up);
+        return write_integers(out, count_up);
     };
     let Some(&dim) = out.shape.get(axis) else {
         let problem = format!("axis {axis} is out of range for rank {}", out.shape.len());
         return Err(Error::Argument { op: "iota", problem });
     };
     let inner: usize = out.shape[axis + 1..].iter().product();
-    integers(out, |position, mut lanes| {
-        let (mut value, mut done) = (position / inner % dim, position % inner);
+    write_integers(out, |position, mut lanes| {
+        let (mut value, mut written) = (position / inner % dim, position % inner);
         while !lanes.is_empty() {
-            // Up to the end of the axis, or of the elements that share an index.
-            let run = if inner == 1 { dim - value } else { inner - done };
+            // The rest of the axis, or of the elements with one index.
+            let run = if inner == 1 { dim - value } else { inner - written };
             let (part, rest) = lanes.split_at_mut(run.min(lanes.len()));
             if inner == 1 {
                 count_up(value, part);
@@ -65,7 +61,7 @@ pub fn iota(out: Output<'_>, axis: Option<usize>) -> Result<(), Error> {
                 part.fill((value as u64).to_ne_bytes());
                 value = (value + 1) % dim;
             }
-            (lanes, done) = (rest, 0);
+            (lanes, written) = (rest, 0);
         }
     })
 }
@@ -85,7 +81,7 @@ pub fn eye(out: Output<'_>) -> Result<(), Error> {
     let one = &mut one[..width];
     convert_all(DType::U64, &1u64.to_ne_bytes(), out.dtype, 1, one);
     out.write("eye", |out| {
-        // Nothing is zero in every type.
+        // Zero has no bits set in any type.
         out.fill(0);
         // An empty matrix has no chunks.
         for matrix in out.chunks_exact_mut((rows * columns * width).max(1)) {

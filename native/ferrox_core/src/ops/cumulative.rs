@@ -1,14 +1,13 @@
-//! Cumulative sums, products, minima and maxima along an axis.
+//! Cumulative sums, products, minima and maxima along an axis (scans), from left to right.
 //!
-//! Each result is that of the elements before and its own, from left to right:
-//! floats narrower than 64 bits are accumulated in f64 and rounded once an
-//! element; sums of 64 bits carry along what rounding takes from them, so that
-//! the last of a million is as good as the first. Integers wrap around, NaN
-//! stays once it has been met.
+//! Floats narrower than 64 bits are accumulated in f64, and each result is rounded once. Sums of
+//! f64 and c128 are compensated: the rounding errors are summed separately (T. Ogita, S. M. Rump,
+//! S. Oishi, Accurate Sum and Dot Product, 2005: Sum2). Integers wrap around, and all results from
+//! a NaN on are NaN.
 
 use num_complex::Complex;
 
-use crate::cost::{self, Cost};
+use crate::cost::{self, Cost, SCAN_ELEMENT_COST};
 use crate::dtype::{Element, sub_byte};
 use crate::exec::copy;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -26,20 +25,19 @@ named! {
     }
 }
 
-/// What an element costs: results wait for those before them.
+/// The cost of an element: each result depends on the result before.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    1_500 + sub_byte::cost(&[dtype])
+    SCAN_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
-/// Accumulates along `axis`, from its end if `reverse`. The result has the type
-/// and the shape of the tensor.
+/// Accumulates along `axis`, from its end if `reverse`. The result has the type and the shape of
+/// the tensor.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for minima and maxima of complex numbers,
-/// `Error::Argument` for an axis out of range, and `Error::TooLarge` if there is
-/// no memory for an intermediate copy.
+/// `Error::UnsupportedType` for minima and maxima of complex numbers, `Error::Argument` for an axis
+/// out of range, and `Error::TooLarge` if there is no memory for an intermediate copy.
 pub fn cumulative(
     op: CumulativeOp,
     out: Output<'_>,
@@ -69,22 +67,23 @@ pub fn cumulative(
     out.write(name, |out| {
         let cost = cost::work(block, cost(dtype));
         parallel::fill(out, input.size() / block, cost, |first, out| {
-            scan(&bytes[first * block * width..], Axis { length, after, reverse }, out);
+            scan(&bytes[first * block * width..], ScanAxis { length, after, reverse }, out);
         });
         Ok(())
     })
 }
 
-/// Elements along the axis, and along those after it.
 #[derive(Clone, Copy)]
-struct Axis {
+struct ScanAxis {
+    /// The number of elements along the axis.
     length: usize,
+    /// The number of elements along the axes after it.
     after: usize,
     reverse: bool,
 }
 
-/// Fills whole blocks of `length * after` elements.
-type Scan = fn(&[u8], Axis, &mut [u8]);
+/// Scans whole blocks of `length * after` elements.
+type Scan = fn(&[u8], ScanAxis, &mut [u8]);
 
 fn scan_of(op: CumulativeOp, dtype: DType) -> Option<Scan> {
     use CumulativeOp::{Max, Min, Product, Sum};
@@ -92,8 +91,8 @@ fn scan_of(op: CumulativeOp, dtype: DType) -> Option<Scan> {
         (Sum, DType::F64) => scan::<f64, Sums>,
         (Sum, DType::C64) => scan::<Complex<f32>, Sums>,
         (Sum, DType::C128) => scan::<Complex<f64>, Sums>,
-        (Product, DType::C64) => scan::<Complex<f32>, MulAddVector>,
-        (Product, DType::C128) => scan::<Complex<f64>, MulAddVector>,
+        (Product, DType::C64) => scan::<Complex<f32>, Products>,
+        (Product, DType::C128) => scan::<Complex<f64>, Products>,
         (_, DType::C64 | DType::C128) => return None,
         (Sum, _) if dtype.is_integer() => {
             dispatch!(bits dtype, S => scan::<S, WrappingSums>, else => return None)
@@ -114,7 +113,7 @@ fn scan_of(op: CumulativeOp, dtype: DType) -> Option<Scan> {
     })
 }
 
-/// What is accumulated of elements `S`.
+/// An accumulation of elements `S`.
 trait Accumulate<S: Element>: 'static {
     type State: Copy;
     fn first(element: S) -> Self::State;
@@ -122,23 +121,24 @@ trait Accumulate<S: Element>: 'static {
     fn value(state: Self::State) -> S;
 }
 
-/// Columns that are accumulated side by side.
-const COLUMNS: usize = 128;
+/// The number of columns that are scanned side by side, with states on the stack.
+const SCAN_TILE_COLUMNS: usize = 128;
 
-fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: Axis, out: &mut [u8]) {
+fn scan<S: Element, A: Accumulate<S>>(elements: &[u8], axis: ScanAxis, out: &mut [u8]) {
     let (elements, out) = (S::view(elements), S::view_mut(out));
     let block = axis.length * axis.after;
     for (elements, out) in elements.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
         match (axis.after, axis.reverse) {
-            (1, false) => along::<S, A>(elements.iter().zip(out)),
-            (1, true) => along::<S, A>(elements.iter().zip(out).rev()),
-            _ => columns::<S, A>(elements, axis, out),
+            (1, false) => scan_row::<S, A>(elements.iter().zip(out)),
+            (1, true) => scan_row::<S, A>(elements.iter().zip(out).rev()),
+            _ => scan_columns::<S, A>(elements, axis, out),
         }
     }
 }
 
-/// Each element waits for the one before: no level has instructions for that.
-fn along<'a, S: Element, A: Accumulate<S>>(
+/// Scans one row. Each state depends on the one before, so the loop is the same for every
+/// instruction set.
+fn scan_row<'a, S: Element, A: Accumulate<S>>(
     mut pairs: impl Iterator<Item = (&'a S::Bytes, &'a mut S::Bytes)>,
 ) {
     let Some((&first, slot)) = pairs.next() else { return };
@@ -150,11 +150,11 @@ fn along<'a, S: Element, A: Accumulate<S>>(
     }
 }
 
-fn columns<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], axis: Axis, out: &mut [S::Bytes]) {
-    let Axis { length, after, reverse } = axis;
-    let mut states = [A::first(S::load(elements[0])); COLUMNS];
-    for left in (0..after).step_by(COLUMNS) {
-        let states = &mut states[..COLUMNS.min(after - left)];
+fn scan_columns<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], axis: ScanAxis, out: &mut [S::Bytes]) {
+    let ScanAxis { length, after, reverse } = axis;
+    let mut states = [A::first(S::load(elements[0])); SCAN_TILE_COLUMNS];
+    for left in (0..after).step_by(SCAN_TILE_COLUMNS) {
+        let states = &mut states[..SCAN_TILE_COLUMNS.min(after - left)];
         for row in 0..length {
             let first = if reverse { length - 1 - row } else { row } * after + left;
             let columns = first..first + states.len();
@@ -165,20 +165,20 @@ fn columns<S: Element, A: Accumulate<S>>(elements: &[S::Bytes], axis: Axis, out:
                 }
                 out.copy_from_slice(elements);
             } else {
-                vectorize(Step::<S, A> { states, elements, out });
+                vectorize(ScanStepLoop::<S, A> { states, elements, out });
             }
         }
     }
 }
 
-/// One more row for columns side by side.
-struct Step<'a, S: Element, A: Accumulate<S>> {
+/// Adds one row to columns side by side.
+struct ScanStepLoop<'a, S: Element, A: Accumulate<S>> {
     states: &'a mut [A::State],
     elements: &'a [S::Bytes],
     out: &'a mut [S::Bytes],
 }
 
-impl<S: Element, A: Accumulate<S>> Vectorized for Step<'_, S, A> {
+impl<S: Element, A: Accumulate<S>> Vectorized for ScanStepLoop<'_, S, A> {
     type Output = ();
 
     #[inline(always)]
@@ -190,7 +190,7 @@ impl<S: Element, A: Accumulate<S>> Vectorized for Step<'_, S, A> {
     }
 }
 
-/// `impl Accumulate` for all elements of a kind, whose state is a lane.
+/// Implements `Accumulate` for all elements with a trait; the state is a lane.
 macro_rules! accumulate {
     ($name:ident, $state:ty, $bound:path, $load:path, $store:expr; $a:ident, $b:ident => $body:expr) => {
         struct $name;
@@ -213,7 +213,7 @@ macro_rules! accumulate {
     };
 }
 
-/// Integers in their own order.
+/// Integers, compared as themselves.
 trait Ordered: Element + Ord {}
 impl<S: Element + Ord> Ordered for S {}
 
@@ -226,57 +226,57 @@ accumulate!(GreatestOrNan, f64, Element, S::to_f64, S::from_f64; a, b => if b > 
 accumulate!(Least, S, Ordered, std::convert::identity, std::convert::identity; a, b => a.min(b));
 accumulate!(Greatest, S, Ordered, std::convert::identity, std::convert::identity; a, b => a.max(b));
 
-/// A sum and what was rounded off it.
+/// A sum and the sum of its rounding errors.
 #[derive(Clone, Copy)]
-struct Carried {
+struct CompensatedSum {
     sum: f64,
     rest: f64,
 }
 
-impl Carried {
+impl CompensatedSum {
     #[inline(always)]
     fn new(x: f64) -> Self {
-        Carried { sum: x, rest: 0.0 }
+        CompensatedSum { sum: x, rest: 0.0 }
     }
 
-    /// The rest is exact, by Knuth's two-sum, unless the sum has overflowed.
+    /// `lost` is the exact rounding error, by Knuth's two-sum, unless the sum has overflowed.
     #[inline(always)]
     fn add(self, x: f64) -> Self {
         let sum = self.sum + x;
         let part = sum - self.sum;
         let lost = (self.sum - (sum - part)) + (x - part);
-        Carried { sum, rest: self.rest + if lost.is_finite() { lost } else { 0.0 } }
+        CompensatedSum { sum, rest: self.rest + if lost.is_finite() { lost } else { 0.0 } }
     }
 
     #[inline(always)]
     fn value(self) -> f64 {
         let exact = self.sum + self.rest;
-        // Zero has nothing to carry, and keeps its sign.
+        // Without errors the sum stays as it is: a zero keeps its sign.
         if self.rest == 0.0 || !self.sum.is_finite() { self.sum } else { exact }
     }
 }
 
 struct Sums;
 impl Accumulate<f64> for Sums {
-    type State = Carried;
+    type State = CompensatedSum;
     #[inline(always)]
-    fn first(element: f64) -> Carried {
-        Carried::new(element)
+    fn first(element: f64) -> CompensatedSum {
+        CompensatedSum::new(element)
     }
     #[inline(always)]
-    fn next(state: Carried, element: f64) -> Carried {
+    fn next(state: CompensatedSum, element: f64) -> CompensatedSum {
         state.add(element)
     }
     #[inline(always)]
-    fn value(state: Carried) -> f64 {
+    fn value(state: CompensatedSum) -> f64 {
         state.value()
     }
 }
 impl Accumulate<Complex<f64>> for Sums {
-    type State = (Carried, Carried);
+    type State = (CompensatedSum, CompensatedSum);
     #[inline(always)]
     fn first(element: Complex<f64>) -> Self::State {
-        (Carried::new(element.re), Carried::new(element.im))
+        (CompensatedSum::new(element.re), CompensatedSum::new(element.im))
     }
     #[inline(always)]
     fn next((re, im): Self::State, element: Complex<f64>) -> Self::State {
@@ -288,7 +288,7 @@ impl Accumulate<Complex<f64>> for Sums {
     }
 }
 
-/// `impl Accumulate` for complex elements, whose state is one of f64.
+/// Implements `Accumulate` for complex elements; the state is a complex number in f64.
 macro_rules! accumulate_complex {
     ($name:ident; $($t:ty),*; $a:ident, $b:ident => $body:expr) => {$(
         impl Accumulate<$t> for $name {
@@ -311,5 +311,5 @@ macro_rules! accumulate_complex {
 }
 
 accumulate_complex!(Sums; Complex<f32>; a, b => a + b);
-struct MulAddVector;
-accumulate_complex!(MulAddVector; Complex<f32>, Complex<f64>; a, b => a * b);
+struct Products;
+accumulate_complex!(Products; Complex<f32>, Complex<f64>; a, b => a * b);

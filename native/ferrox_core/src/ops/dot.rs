@@ -1,7 +1,7 @@
 //! The generalized dot product of `Nx.dot/6`: batched, over any axes.
 //!
-//! Each side is seen as a batch of matrices, without a copy where its axes allow that; which loops
-//! multiply them is `exec::gemm`'s to say.
+//! Each side is viewed as a batch of matrices, without a copy if its axes allow that. `exec::gemm`
+//! chooses the loops that multiply them.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,8 @@ use crate::{DType, Error};
 
 const OP: &str = "dot";
 
-/// One side of a product: its axes to sum over, in order, and the axes that are multiplied pairwise.
+/// One side of a product, with its contracted axes and its batch axes, both in the order of the
+/// other side's.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// The tensor.
@@ -34,28 +35,27 @@ pub struct Side<'a> {
 }
 
 /// The work of a product of tensors of some types and shapes, given the axes of the left one; zero
-/// where no product is defined.
+/// if no product is defined.
 #[must_use]
 pub fn work(out: DType, operands: [(DType, &[usize]); 2], contract: &[usize], batch: &[usize]) -> Work {
     let [left, right] = operands.map(|(_, shape)| shape.iter().copied().fold(1, usize::saturating_mul));
-    let along = |axes: &[usize]| {
+    let size_along = |axes: &[usize]| {
         axes.iter().filter_map(|&axis| operands[0].1.get(axis).copied()).fold(1, usize::saturating_mul)
     };
-    let (batches, k) = (along(batch), along(contract));
+    let (batches, k) = (size_along(batch), size_along(contract));
     let free = |size: usize| size / batches.saturating_mul(k).max(1);
     let dtypes = operands.map(|(dtype, _)| dtype);
     let strategy = Strategy::choose(out, dtypes, [free(left), k, free(right)]);
     strategy.map_or(0, |strategy| strategy.work(batches, dtypes))
 }
 
-/// Sums products over the contracted axes. The shape of `out` is that of the
-/// batch, then the other axes of the left side, then those of the right.
+/// Sums products over the contracted axes. The axes of `out` are the batch axes, then the other
+/// axes of the left side, then the other axes of the right side.
 ///
 /// # Errors
 ///
-/// `Error::Shape` or `Error::Argument` if the axes don't go together,
-/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for
-/// an intermediate copy.
+/// `Error::Shape` or `Error::Argument` if the axes don't match, `Error::UnsupportedType`, and
+/// `Error::TooLarge` if there is no memory for an intermediate copy.
 pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error> {
     let (left_axes, right_axes) = (SideAxes::new(left)?, SideAxes::new(right)?);
     let shapes = || vec![left.tensor.shape().to_vec(), right.tensor.shape().to_vec()];
@@ -83,7 +83,7 @@ pub fn dot(out: Output<'_>, left: Side<'_>, right: Side<'_>) -> Result<(), Error
     out.write(OP, |bytes| multiply_all(&strategy, dtype, batches, &left, &right, bytes))
 }
 
-/// How matrices of some types and sizes are multiplied, for a result of type `to`.
+/// The strategy for matrices of some types and sizes, and a result of type `to`.
 ///
 /// # Errors
 ///
@@ -93,9 +93,8 @@ pub fn strategy(to: DType, dtypes: [DType; 2], sizes: [usize; 3]) -> Result<Stra
         .ok_or_else(|| Error::UnsupportedType { op: OP, dtypes: dtypes.to_vec() })
 }
 
-/// Products of batches of dense matrices in whole bytes, `[m, k]` by `[k, n]`, which most products
-/// are, by the strategy for their types and sizes; `out` has the matrices of the result, of type
-/// `to`.
+/// Multiplies batches of dense matrices in whole bytes, `[m, k]` by `[k, n]`, by the strategy for
+/// their types and sizes. `out` has the matrices of the result, of type `to`.
 ///
 /// # Errors
 ///
@@ -108,7 +107,7 @@ pub fn matmul(
     operands: [(DType, &[u8]); 2],
 ) -> Result<(), Error> {
     let ([m, k, n], lane) = (strategy.sizes, strategy.lane);
-    // One product of few elements needs no batch, and no conversion.
+    // A single small product needs no batch and no conversion.
     if strategy.method == Method::InOrder
         && batches == 1
         && lane == to
@@ -145,7 +144,6 @@ fn multiply_all(
 }
 
 impl Side<'_> {
-    /// The sizes of some axes.
     fn sizes<'b>(&'b self, axes: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
         let shape = self.tensor.shape();
         axes.iter().map(move |&axis| shape[axis])
@@ -158,13 +156,14 @@ impl Side<'_> {
     }
 }
 
-/// What the axes of a side make of its tensor.
+/// A side's tensor as a batch of matrices with a free and a contracted axis.
 struct SideAxes {
-    /// Of the batch, of the axes that the result keeps and of those that are summed over.
+    /// The sizes of the batch, of the free axes, which the result keeps, and of the contracted
+    /// axes.
     sizes: [usize; 3],
-    /// From one free element to the next and from one contracted element to the next, in a dense
-    /// tensor whose axes are those of the batch, and then the free ones and the contracted ones, or
-    /// the other way around.
+    /// The strides of the free and of the contracted axis in a dense tensor; `None` unless its axes
+    /// are the batch axes, followed by the free and the contracted axes, or by the contracted and
+    /// the free axes.
     strides: Option<[usize; 2]>,
 }
 
@@ -174,11 +173,11 @@ impl SideAxes {
     fn new(side: Side<'_>) -> Result<Self, Error> {
         let (shape, contract, batch) = (side.tensor.shape(), side.contract, side.batch);
         let rank = shape.len();
-        let leads = batch.iter().enumerate().all(|(i, &axis)| axis == i);
+        let batch_leads = batch.iter().enumerate().all(|(i, &axis)| axis == i);
         let start = contract.first().map_or(rank, |&axis| axis);
-        let follows = contract.iter().enumerate().all(|(i, &axis)| axis == start + i);
+        let contract_is_range = contract.iter().enumerate().all(|(i, &axis)| axis == start + i);
         let end = start + contract.len();
-        if leads && follows && start >= batch.len() && end <= rank {
+        if batch_leads && contract_is_range && start >= batch.len() && end <= rank {
             let product = |axes: std::ops::Range<usize>| shape[axes].iter().product::<usize>();
             let (before, k, after) = (product(batch.len()..start), product(start..end), product(end..rank));
             let strides = if end == rank {
@@ -208,11 +207,11 @@ impl SideAxes {
     }
 }
 
-/// Where the matrices of a batch begin.
+/// The first elements of the matrices of a batch.
 enum Starts {
     /// At multiples of this many elements.
     Regular(usize),
-    /// By the layout of the axes of the batch.
+    /// The layout of the batch axes.
     Irregular(Box<Layout>),
 }
 
@@ -221,7 +220,7 @@ struct Matrices<'a> {
     dtype: DType,
     bytes: Cow<'a, [u8]>,
     starts: Starts,
-    /// From a row to the next and from a column to the next.
+    /// The distances from one row to the next and from one column to the next, in elements.
     strides: [usize; 2],
 }
 
@@ -241,24 +240,27 @@ impl<'a> Matrices<'a> {
         Ok(Matrices { dtype: lane, bytes, starts, strides: [columns, 1] })
     }
 
-    /// A side converted to a lane. The rows are the free axes, or where `is_right` the contracted ones.
+    /// A side converted to a lane. The rows are the free axes, or the contracted axes if
+    /// `is_right`.
     fn new(side: Side<'a>, axes: &SideAxes, lane: DType, is_right: bool) -> Result<Self, Error> {
         let tensor = side.tensor;
         let in_order =
             |[free, contract]: [usize; 2]| if is_right { [contract, free] } else { [free, contract] };
-        let as_it_is = is_lane(tensor.dtype(), lane);
+        let keeps_type = is_lane(tensor.dtype(), lane);
         if let Some(strides) = axes.strides {
-            let bytes = if as_it_is { copy::dense(OP, tensor)? } else { elements(OP, tensor, lane)? };
+            let bytes = if keeps_type { copy::dense(OP, tensor)? } else { elements(OP, tensor, lane)? };
             let starts = Starts::Regular(axes.sizes[1] * axes.sizes[2]);
             return Ok(Matrices { dtype: lane, bytes, starts, strides: in_order(strides) });
         }
-        let (bytes, layout) = if as_it_is {
+        let (bytes, layout) = if keeps_type {
             (Cow::Borrowed(tensor.bytes()), tensor.layout())
         } else {
             (elements(OP, tensor, lane)?, Cow::Owned(Layout::contiguous(tensor.shape())))
         };
         let (free, contract, batch) = (side.free(), side.contract, side.batch);
-        if let (Some(free), Some(contract)) = (stride(&layout, &free), stride(&layout, contract)) {
+        if let (Some(free), Some(contract)) =
+            (collapsed_stride(&layout, &free), collapsed_stride(&layout, contract))
+        {
             let starts = Starts::Irregular(Box::new(layout.transpose(batch)));
             return Ok(Matrices { dtype: lane, bytes, starts, strides: in_order([free, contract]) });
         }
@@ -272,15 +274,15 @@ impl<'a> Matrices<'a> {
         Ok(Matrices { dtype: lane, bytes: Cow::Owned(dense), starts, strides: [columns, 1] })
     }
 
-    /// Whether elements of a lane lie row by row without gaps, in each matrix and from one to the
-    /// next.
+    /// Whether the elements are of a lane and row-major without gaps, within the matrices and
+    /// between them.
     fn is_dense(&self, lane: DType, sizes: [usize; 2]) -> bool {
         let size = sizes.iter().product::<usize>();
-        let follow = match &self.starts {
+        let is_regular = match &self.starts {
             Starts::Regular(step) => *step == size,
             Starts::Irregular(layout) => layout.is_regular(size as isize),
         };
-        is_lane(self.dtype, lane) && is_dense(self.strides, sizes) && follow
+        is_lane(self.dtype, lane) && is_dense(self.strides, sizes) && is_regular
     }
 
     fn matrix(&self, index: usize) -> TypedMatrix<'_> {
@@ -295,17 +297,17 @@ impl<'a> Matrices<'a> {
     }
 }
 
-/// The stride of some axes that are traversed as one; `None` if they aren't.
-fn stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
-    // The stride of the last axis, and the stride of an axis before it that makes one with it.
+/// The stride of some axes that can be traversed as one axis, or `None` if they can't.
+fn collapsed_stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
+    // The stride of the last axis, and the stride of an axis that collapses with the axes after it.
     let mut found: Option<(isize, isize)> = None;
     for &axis in axes.iter().rev() {
         let (dim, stride) = (layout.shape[axis], layout.strides[axis]);
         if dim == 1 {
             continue;
         }
-        let (last, joins) = found.unwrap_or((stride, stride));
-        if stride != joins {
+        let (last, collapsing) = found.unwrap_or((stride, stride));
+        if stride != collapsing {
             return None;
         }
         found = Some((last, stride * dim as isize));
@@ -313,7 +315,7 @@ fn stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
     usize::try_from(found.map_or(0, |(last, _)| last)).ok()
 }
 
-/// Writes a product for each matrix of the batch.
+/// Writes the product of each pair of matrices.
 fn products(
     strategy: &Strategy,
     batches: usize,
@@ -323,13 +325,13 @@ fn products(
 ) -> Result<(), Error> {
     let Strategy { lane, sizes: [m, k, n], .. } = *strategy;
     if m == 0 || n == 0 || k == 0 || batches == 0 {
-        // Sums of nothing.
+        // Sums without terms.
         out.fill(0);
         return Ok(());
     }
     let in_order =
         strategy.method == Method::InOrder && left.is_dense(lane, [m, k]) && right.is_dense(lane, [k, n]);
-    let some = |first: usize, out: &mut [u8], alone: bool| {
+    let multiply_from = |first: usize, out: &mut [u8], alone: bool| {
         let (left, right) = (|i| left.matrix(first + i), |i| right.matrix(first + i));
         if in_order {
             in_order_loop(lane, n)([m, k, n], left(0).matrix.bytes, right(0).matrix.bytes, out);
@@ -340,10 +342,10 @@ fn products(
             .enumerate()
             .try_for_each(|(i, out)| multiply(OP, strategy, left(i), right(i), out, alone))
     };
-    // Many products are shared out; of few, each is.
+    // Threads share whole products if there are enough of them, else each product.
     if batches > 1 && batches >= 2 * parallel::threads() {
         let cost = strategy.product_cost().saturating_mul((m * n) as Cost).saturating_mul(k as Cost);
-        return parallel::try_fill(out, batches, cost, |first, out| some(first, out, true));
+        return parallel::try_fill(out, batches, cost, |first, out| multiply_from(first, out, true));
     }
-    some(0, out, false)
+    multiply_from(0, out, false)
 }

@@ -1,8 +1,7 @@
 //! Discrete Fourier transforms of any length along one or two axes.
 //!
-//! The transforms are the rustfft crate's, in f64 for every type: only so are
-//! results of single precision within a rounding of the exact ones, and the
-//! zeros among them below `eps`.
+//! The transforms are those of the rustfft crate, in f64 for every type: only in f64 are results of
+//! single precision within a rounding of the exact ones, and parts that should be zero below `eps`.
 
 mod long;
 
@@ -11,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
-use self::long::{Long, TILE, TOGETHER};
-use crate::cost::{self, Cost, Work};
+use self::long::{FFT_COLUMNS, FFT_TILE_ELEMENTS, SixStepPlan};
+use crate::cost::{
+    self, Cost, FFT_ELEMENT_COST, FFT_LEVEL_COST, FFT_ROW_COST, MAX_CACHED_FFT_ELEMENTS, Work,
+};
 use crate::dtype::Lane;
 use crate::exec::convert::{Convert, conversion};
 use crate::exec::copy;
@@ -23,10 +24,7 @@ use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
-/// Plans for lengths whose sum is more than this are not kept.
-const KEPT: usize = 1 << 20;
-
-/// Which transform, and what it is told.
+/// The kind of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
     /// `Nx.fft/2` and `Nx.fft2/2`.
@@ -40,7 +38,7 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// As Nx names it.
+    /// The name of the operation in Nx.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,27 +62,28 @@ impl Transform {
     }
 }
 
-/// The work for one row: about 5 n log n operations, and a plan.
-fn cost(length: usize) -> Cost {
-    (length as u64).saturating_mul(u64::from(length.max(1).ilog2()) * 300 + 5_000).saturating_add(200_000)
+/// The cost of transforming one row: about 5 n log n operations, and the plan.
+fn row_cost(length: usize) -> Cost {
+    (length as u64)
+        .saturating_mul(u64::from(length.max(1).ilog2()) * FFT_LEVEL_COST + FFT_ELEMENT_COST)
+        .saturating_add(FFT_ROW_COST)
 }
 
-/// The work for so many elements, transformed along axes of these sizes.
+/// The work of transforming `size` elements along axes of some lengths.
 #[must_use]
 pub fn work(size: usize, lengths: &[usize]) -> Work {
-    let rows = |length: &usize| cost::work(size / length.max(&1), cost(*length));
+    let rows = |length: &usize| cost::work(size / length.max(&1), row_cost(*length));
     lengths.iter().map(rows).fold(0, u64::saturating_add)
 }
 
-/// Transforms along `axis`, whose elements are cut or filled up with zeros to
-/// `length`; parts no greater than `eps` become zero. The result is complex,
-/// but for `RealInverse`.
+/// Transforms along `axis`, whose elements are cut off or padded with zeros to `length`; real and
+/// imaginary parts whose magnitude is at most `eps` become zero. The result is complex, except for
+/// `RealInverse`.
 ///
 /// # Errors
 ///
-/// `Error::Argument` and `Error::Shape` if axis, length and the shape of `out`
-/// don't go together, `Error::TooLarge` if there is no memory for
-/// intermediate results.
+/// `Error::Argument` and `Error::Shape` if the axis, the length and the shape of `out` don't match,
+/// `Error::TooLarge` if there is no memory for intermediate results.
 pub fn fft(
     transform: Transform,
     out: Output<'_>,
@@ -93,20 +92,19 @@ pub fn fft(
     eps: f64,
 ) -> Result<(), Error> {
     let op = transform.name();
-    check(op, out.shape, input, &[(axis, transform.output_length(length))])?;
+    check_shape(op, out.shape, input, &[(axis, transform.output_length(length))])?;
     if !(out.dtype.is_complex() || transform == Transform::RealInverse && out.dtype.is_float()) {
         return Err(Error::UnsupportedType { op, dtypes: vec![out.dtype] });
     }
     let dtype = out.dtype;
-    out.write(op, |bytes| along(transform, dtype, bytes, input, (axis, length), eps))
+    out.write(op, |bytes| transform_axis(transform, dtype, bytes, input, (axis, length), eps))
 }
 
-/// Transforms along the second of two axes, then along the first, rounding
-/// once.
+/// Transforms along the second of two axes, then along the first, and rounds once.
 ///
 /// # Errors
 ///
-/// As those of `fft`.
+/// The errors of [`fft`].
 pub fn fft2(
     transform: Transform,
     out: Output<'_>,
@@ -118,7 +116,7 @@ pub fn fft2(
     if axis1 == axis2 || !matches!(transform, Transform::Forward | Transform::Inverse) {
         return Err(Error::Argument { op, problem: "needs two different axes".to_string() });
     }
-    check(op, out.shape, input, &[(axis1, length1), (axis2, length2)])?;
+    check_shape(op, out.shape, input, &[(axis1, length1), (axis2, length2)])?;
     if !out.dtype.is_complex() {
         return Err(Error::UnsupportedType { op, dtypes: vec![out.dtype] });
     }
@@ -126,14 +124,19 @@ pub fn fft2(
     shape[axis2] = length2;
     let length = crate::tensor::byte_size(op, DType::C128, &shape)?;
     let mut rows = scratch(op, DType::C128, &shape, length)?;
-    along(transform, DType::C128, &mut rows, input, (axis2, length2), eps)?;
+    transform_axis(transform, DType::C128, &mut rows, input, (axis2, length2), eps)?;
     let rows = Tensor::computed(DType::C128, &shape, rows);
     let dtype = out.dtype;
-    out.write(op, |bytes| along(transform, dtype, bytes, &rows, (axis1, length1), eps))
+    out.write(op, |bytes| transform_axis(transform, dtype, bytes, &rows, (axis1, length1), eps))
 }
 
-/// Whether `out` is the input's shape with the axes of the given sizes.
-fn check(op: &'static str, out: &[usize], input: &Tensor<'_>, axes: &[(usize, usize)]) -> Result<(), Error> {
+/// Checks that `out` is the shape of the input with other sizes of some axes.
+fn check_shape(
+    op: &'static str,
+    out: &[usize],
+    input: &Tensor<'_>,
+    axes: &[(usize, usize)],
+) -> Result<(), Error> {
     let mut shape = Shape::from_slice(input.shape());
     for &(axis, length) in axes {
         let rank = shape.len();
@@ -150,9 +153,9 @@ fn check(op: &'static str, out: &[usize], input: &Tensor<'_>, axes: &[(usize, us
     Ok(())
 }
 
-/// The axes with `axis` moved last, and the layout that undoes it for lines of
-/// `length` along it.
-fn lines(input: &Tensor<'_>, axis: usize, length: usize) -> (Layout, Layout) {
+/// The layout of the input with `axis` moved to the end, and the layout that moves the axis back in
+/// the result, where it has `length` elements.
+fn axis_last_layouts(input: &Tensor<'_>, axis: usize, length: usize) -> (Layout, Layout) {
     let layout = input.layout().into_owned();
     let (mut shape, mut strides) = (layout.shape.clone(), layout.strides.clone());
     let (size, stride) = (shape.remove(axis), strides.remove(axis));
@@ -168,8 +171,8 @@ fn lines(input: &Tensor<'_>, axis: usize, length: usize) -> (Layout, Layout) {
     (moved, back)
 }
 
-/// One axis, written to bytes in the storage type `dtype`.
-fn along(
+/// Transforms along one axis, and writes elements of type `dtype`.
+fn transform_axis(
     transform: Transform,
     dtype: DType,
     out: &mut [u8],
@@ -182,32 +185,33 @@ fn along(
         return Ok(());
     }
     let out_length = transform.output_length(length);
-    let job = Job::new(transform, input, (input.shape()[axis], length), dtype, eps)?;
+    let transforms = RowTransforms::new(transform, input, (input.shape()[axis], length), dtype, eps)?;
     if axis + 1 == input.rank() {
-        return job.run(&copy::dense(op, input)?, out);
+        return transforms.run(&copy::dense(op, input)?, out);
     }
-    let (moved, back) = lines(input, axis, out_length);
+    let (moved, back) = axis_last_layouts(input, axis, out_length);
     let view = input.view(moved);
     let rows = copy::dense(op, &view)?;
     let mut transformed = scratch(op, dtype, &back.shape, out.len())?;
-    job.run(&rows, &mut transformed)?;
+    transforms.run(&rows, &mut transformed)?;
     copy::gather_all(dtype.width(), &transformed, &back, out);
     Ok(())
 }
 
-/// Transforms of rows that lie one after the other.
-struct Job {
+/// Transforms of rows that are next to each other.
+struct RowTransforms {
     transform: Transform,
     from: DType,
     to: DType,
-    /// Elements of a row before and while it is transformed.
+    /// The number of elements in a row of the input.
     size: usize,
+    /// The length of the transform.
     length: usize,
     eps: f64,
     plan: Plan,
 }
 
-impl Job {
+impl RowTransforms {
     fn new(
         transform: Transform,
         input: &Tensor<'_>,
@@ -218,31 +222,37 @@ impl Job {
         let op = transform.name();
         let plan = plan(length, transform.direction());
         let plan = plan.ok_or_else(|| Error::TooLarge { op, dtype: to, shape: vec![length] })?;
-        Ok(Job { transform, from: input.dtype(), to, size, length, eps, plan })
+        Ok(RowTransforms { transform, from: input.dtype(), to, size, length, eps, plan })
     }
 
     fn run(&self, rows: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let out_row = self.transform.output_length(self.length) * self.to.width();
         let in_row = self.size * self.from.width();
         let count = out.len() / out_row;
-        let (convert, taken) = (conversion(self.from, DType::C128), self.taken() * self.from.width());
+        let convert = conversion(self.from, DType::C128);
+        let input_bytes = self.input_length() * self.from.width();
         let back = conversion(DType::C128, self.to);
-        let row = |index: usize| Row { job: self, convert, back, bytes: &rows[index * in_row..][..taken] };
+        let row = |index: usize| InputRow {
+            transforms: self,
+            convert,
+            back,
+            bytes: &rows[index * in_row..][..input_bytes],
+        };
         match &self.plan {
-            Plan::Long(long) if count < parallel::threads() => {
-                let cost = cost(self.length) / self.length as Cost;
+            Plan::SixStep(plan) if count < parallel::threads() => {
+                let cost = row_cost(self.length) / self.length as Cost;
                 let mut rows = out.chunks_exact_mut(out_row).enumerate();
-                rows.try_for_each(|(i, out)| long.run(&row(i), out, cost))
+                rows.try_for_each(|(i, out)| plan.run(&row(i), out, cost))
             }
-            plan => parallel::try_fill_shares(out, count, cost(self.length), |first, part| {
+            plan => parallel::try_fill_shares(out, count, row_cost(self.length), |first, part| {
                 let mut rows = part.chunks_exact_mut(out_row).zip(first..);
                 match plan {
-                    Plan::Long(long) => rows.try_for_each(|(out, i)| long.run(&row(i), out, 0)),
-                    Plan::Short(plan) => {
-                        let mut line = Line::new(self, plan)?;
+                    Plan::SixStep(plan) => rows.try_for_each(|(out, i)| plan.run(&row(i), out, 0)),
+                    Plan::Direct(plan) => {
+                        let mut line = DirectTransform::new(self, plan)?;
                         for (out, i) in rows {
                             line.transform(&row(i), out);
-                            cooperative_yield::after(cost(self.length));
+                            cooperative_yield::after(row_cost(self.length));
                         }
                         Ok(())
                     }
@@ -251,8 +261,8 @@ impl Job {
         }
     }
 
-    /// How many elements of a row are transformed.
-    fn taken(&self) -> usize {
+    /// The number of elements of an input row that are transformed.
+    fn input_length(&self) -> usize {
         match self.transform {
             Transform::RealInverse => self.size.min(self.length / 2 + 1),
             _ => self.size.min(self.length),
@@ -263,37 +273,38 @@ impl Job {
         scratch_of(self.transform.name(), DType::C128, &[length], length)
     }
 
-    /// Writes elements of a result, by so many bytes of what they are.
+    /// Writes elements of the result, converted in tiles of `BYTES` bytes of complex numbers.
     #[inline(always)]
     fn write<const BYTES: usize>(&self, convert: Option<Convert>, elements: &[Complex<f64>], out: &mut [u8]) {
         let inverse = self.transform.direction() == FftDirection::Inverse;
         let (n, eps) = (if inverse { self.length as f64 } else { 1.0 }, self.eps);
         let Some(convert) = convert else {
-            return vectorize(Finish { elements, n, eps, out });
+            return vectorize(FinishLoop { elements, n, eps, out });
         };
         let (mut tile, count) = ([0; BYTES], BYTES / 16);
         for (elements, out) in elements.chunks(count).zip(out.chunks_mut(count * self.to.width())) {
             let tile = &mut tile[..elements.len() * 16];
-            vectorize(Finish { elements, n, eps, out: tile });
+            vectorize(FinishLoop { elements, n, eps, out: tile });
             convert(tile, out);
         }
     }
 }
 
-/// Divides by `n`, makes zeros of parts up to `eps`, and writes the elements.
-struct Finish<'a> {
+/// Divides by `n`, replaces parts whose magnitude is at most `eps` by zero, and writes the
+/// elements.
+struct FinishLoop<'a> {
     elements: &'a [Complex<f64>],
     n: f64,
     eps: f64,
     out: &'a mut [u8],
 }
 
-impl Vectorized for Finish<'_> {
+impl Vectorized for FinishLoop<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Finish { elements, n, eps, out } = self;
+        let FinishLoop { elements, n, eps, out } = self;
         let clean = |part: f64| if part.abs() <= eps { 0.0 } else { part };
         let out = Complex::<f64>::view_mut(out).iter_mut().zip(elements);
         if n == 1.0 {
@@ -304,33 +315,35 @@ impl Vectorized for Finish<'_> {
     }
 }
 
-/// One row of a job.
-struct Row<'a> {
-    job: &'a Job,
-    /// To what is computed with, and back.
+/// One input row.
+struct InputRow<'a> {
+    transforms: &'a RowTransforms,
+    /// Conversions from the type of the input to complex numbers in f64, and from these to the type
+    /// of the result.
     convert: Option<Convert>,
     back: Option<Convert>,
-    /// What is transformed of it.
+    /// The elements that are transformed.
     bytes: &'a [u8],
 }
 
-impl long::Row for Row<'_> {
+impl long::RowAccess for InputRow<'_> {
     #[inline(always)]
-    fn read(&self, first: usize) -> [Complex<f64>; TOGETHER] {
-        let Row { job, convert, bytes, .. } = self;
-        let (width, mut elements) = (job.from.width(), [Complex::ZERO; TOGETHER]);
+    fn read(&self, first: usize) -> [Complex<f64>; FFT_COLUMNS] {
+        let InputRow { transforms, convert, bytes, .. } = self;
+        let (width, mut elements) = (transforms.from.width(), [Complex::ZERO; FFT_COLUMNS]);
         let given = bytes.get(first * width..).unwrap_or_default();
-        if given.len() >= TOGETHER * width {
-            load::<{ 16 * TOGETHER }>(*convert, &given[..TOGETHER * width], &mut elements);
+        if given.len() >= FFT_COLUMNS * width {
+            load::<{ 16 * FFT_COLUMNS }>(*convert, &given[..FFT_COLUMNS * width], &mut elements);
             return elements;
         }
         let count = given.len() / width;
-        load::<{ 16 * TOGETHER }>(*convert, given, &mut elements[..count]);
-        if job.transform == Transform::RealInverse {
-            // As `mirror` has it.
-            for (z, i) in elements[count..].iter_mut().zip(first + count..job.length) {
-                let place = job.length - i;
-                if let Some(bytes) = bytes.get(place * width..).filter(|bytes| !bytes.is_empty() && place < i)
+        load::<{ 16 * FFT_COLUMNS }>(*convert, given, &mut elements[..count]);
+        if transforms.transform == Transform::RealInverse {
+            // The conjugate elements that `mirror` would write.
+            for (z, i) in elements[count..].iter_mut().zip(first + count..transforms.length) {
+                let source = transforms.length - i;
+                if let Some(bytes) =
+                    bytes.get(source * width..).filter(|bytes| !bytes.is_empty() && source < i)
                 {
                     load::<16>(*convert, &bytes[..width], std::slice::from_mut(z));
                     *z = z.conj();
@@ -341,20 +354,20 @@ impl long::Row for Row<'_> {
     }
 
     fn width(&self) -> usize {
-        self.job.to.width()
+        self.transforms.to.width()
     }
 
     #[inline(always)]
     fn write(&self, elements: &[Complex<f64>], out: &mut [u8]) {
-        self.job.write::<{ 16 * TILE }>(self.back, elements, out);
+        self.transforms.write::<{ 16 * FFT_TILE_ELEMENTS }>(self.back, elements, out);
     }
 
     fn memory(&self, length: usize) -> Result<Vec<Complex<f64>>, Error> {
-        self.job.memory(length)
+        self.transforms.memory(length)
     }
 }
 
-/// Reads elements of a row, by so many bytes of what they become.
+/// Reads elements of a row, converted in tiles of `BYTES` bytes of complex numbers.
 #[inline(always)]
 fn load<const BYTES: usize>(convert: Option<Convert>, row: &[u8], to: &mut [Complex<f64>]) {
     let Some(convert) = convert else {
@@ -374,37 +387,37 @@ fn load<const BYTES: usize>(convert: Option<Convert>, row: &[u8], to: &mut [Comp
     }
 }
 
-/// The memory that one thread needs.
-struct Line<'a> {
+/// The plan and the memory of one thread for rows of a short length.
+struct DirectTransform<'a> {
     plan: &'a Arc<dyn Fft<f64>>,
     line: Vec<Complex<f64>>,
     scratch: Vec<Complex<f64>>,
 }
 
-impl<'a> Line<'a> {
-    fn new(job: &Job, plan: &'a Arc<dyn Fft<f64>>) -> Result<Self, Error> {
-        let (line, scratch) = (job.memory(job.length)?, job.memory(plan.get_inplace_scratch_len())?);
-        Ok(Line { plan, line, scratch })
+impl<'a> DirectTransform<'a> {
+    fn new(transforms: &RowTransforms, plan: &'a Arc<dyn Fft<f64>>) -> Result<Self, Error> {
+        let (line, scratch) =
+            (transforms.memory(transforms.length)?, transforms.memory(plan.get_inplace_scratch_len())?);
+        Ok(DirectTransform { plan, line, scratch })
     }
 
-    fn transform(&mut self, row: &Row<'_>, out: &mut [u8]) {
-        let Line { plan, line, scratch } = self;
-        let Row { job, convert, back, bytes } = row;
-        // The row, cut or filled up with zeros.
-        let (given, rest) = line.split_at_mut(job.taken());
-        load::<{ 16 * TILE }>(*convert, bytes, given);
+    fn transform(&mut self, row: &InputRow<'_>, out: &mut [u8]) {
+        let DirectTransform { plan, line, scratch } = self;
+        let InputRow { transforms, convert, back, bytes } = row;
+        // The row, cut off or padded with zeros.
+        let (given, rest) = line.split_at_mut(transforms.input_length());
+        load::<{ 16 * FFT_TILE_ELEMENTS }>(*convert, bytes, given);
         rest.fill(Complex::ZERO);
-        if job.transform == Transform::RealInverse {
+        if transforms.transform == Transform::RealInverse {
             mirror(line);
         }
         plan.process_with_scratch(line, scratch);
-        let length = job.transform.output_length(job.length);
-        job.write::<{ 16 * TILE }>(*back, &line[..length], out);
+        let length = transforms.transform.output_length(transforms.length);
+        transforms.write::<{ 16 * FFT_TILE_ELEMENTS }>(*back, &line[..length], out);
     }
 }
 
-/// Fills the second half of a transform with what it must be if the numbers
-/// that it is of are real.
+/// Fills the second half of the transform of real numbers, which has Hermitian symmetry.
 fn mirror(line: &mut [Complex<f64>]) {
     let n = line.len();
     for i in 1..n.div_ceil(2) {
@@ -412,35 +425,40 @@ fn mirror(line: &mut [Complex<f64>]) {
     }
 }
 
-/// How to transform rows of a length.
+/// The plan for rows of a length.
 #[derive(Clone)]
 enum Plan {
-    Short(Arc<dyn Fft<f64>>),
-    Long(Arc<Long>),
+    Direct(Arc<dyn Fft<f64>>),
+    SixStep(Arc<SixStepPlan>),
 }
 
-/// A plan, kept for the next call unless it is large; `None` if memory for it can't be had.
-fn plan(length: usize, direction: FftDirection) -> Option<Plan> {
-    /// The planner, and the plans that it has made, of so many elements.
-    type Known = (FftPlanner<f64>, Vec<(usize, FftDirection, Plan)>);
-    static PLANNER: Mutex<Option<Known>> = Mutex::new(None);
+/// The number of plans that are cached.
+const MAX_CACHED_PLANS: usize = 64;
 
-    let mut kept = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
-    let (planner, plans) = kept.get_or_insert_with(|| (FftPlanner::new(), Vec::new()));
-    let known = plans.iter().find(|plan| (plan.0, plan.1) == (length, direction));
-    if let Some((_, _, plan)) = known {
+/// Returns a plan, which is cached for the next calls, or `None` if there is no memory for it.
+fn plan(length: usize, direction: FftDirection) -> Option<Plan> {
+    /// The planner and its plans, with their lengths and directions.
+    type Cache = (FftPlanner<f64>, Vec<(usize, FftDirection, Plan)>);
+    static PLANNER: Mutex<Option<Cache>> = Mutex::new(None);
+
+    let mut cache = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (planner, plans) = cache.get_or_insert_with(|| (FftPlanner::new(), Vec::new()));
+    let cached = plans.iter().find(|plan| (plan.0, plan.1) == (length, direction));
+    if let Some((_, _, plan)) = cached {
         return Some(plan.clone());
     }
-    // A plan's tables take up to about this much, and to make them can't fail.
+    // The tables of a plan take at most about this memory, and rustfft allocates them infallibly.
     let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
     Vec::<u8>::new().try_reserve_exact(tables).ok()?;
-    let plan = match Long::new(planner, length, direction) {
-        Some(long) => Plan::Long(Arc::new(long)),
-        None => Plan::Short(planner.plan_fft(length, direction)),
+    let plan = match SixStepPlan::new(planner, length, direction) {
+        Some(plan) => Plan::SixStep(Arc::new(plan)),
+        None => Plan::Direct(planner.plan_fft(length, direction)),
     };
     plans.push((length, direction, plan.clone()));
-    if plans.len() > 64 || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.0)) > KEPT {
-        *kept = None;
+    if plans.len() > MAX_CACHED_PLANS
+        || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.0)) > MAX_CACHED_FFT_ELEMENTS
+    {
+        *cache = None;
     }
     Some(plan)
 }

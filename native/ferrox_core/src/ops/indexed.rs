@@ -1,9 +1,9 @@
 //! Elements by their indices: `Nx.gather/3`, `Nx.take/3`, `Nx.take_along_axis/3`,
 //! `Nx.indexed_add/4`, `Nx.indexed_put/4` and `Nx.put_slice/3`.
 //!
-//! Indices first become offsets, whose bounds are checked on the way; then
-//! windows, which are what remains of a tensor where some of its axes are fixed,
-//! are copied from or to these offsets.
+//! Indices are checked and converted to offsets of windows in the tensor, which are then copied
+//! from or to these offsets. A window has the axes that are not indexed, as in XLA's gather and
+//! scatter.
 
 mod parts;
 mod update;
@@ -12,7 +12,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use self::update::{Update, indexed, put_slice, write_work};
-use crate::cost::{self, Cost, Work};
+use crate::cost::{
+    self, Cost, GATHER_COST, GATHERED_BYTE_COST, MIN_SOURCE_BYTES_TO_PREFETCH, SCATTER_COST, Work,
+};
 use crate::dtype::{Element, Lane};
 use crate::exec::copy;
 use crate::exec::memory::scratch_of;
@@ -23,34 +25,24 @@ use crate::ops::shape;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
-/// A read anywhere in memory, with what finds the place.
-const READ: Cost = 700;
+/// The number of rows of indices whose offsets are computed at once.
+const OFFSET_TILE_ROWS: usize = 256;
 
-/// A write anywhere in memory, with what finds the place.
-const WRITE: Cost = 1_500;
+/// The number of rows that `take_columns` takes elements from side by side.
+const INTERLEAVED_ROWS: usize = 4;
 
-/// Rows of indices whose offsets are computed at once.
-const ROWS: usize = 256;
-
-/// A source of more bytes is in no cache, wherever it is read. (`kernels`: gather; of 10 MB, which a
-/// third-level cache holds, looking ahead takes a third longer, and of 40 MB half as long.)
-const FAR: usize = 16 << 20;
-
-/// Rows that elements are taken from side by side.
-const SIDE_BY_SIDE: usize = 4;
-
-/// A row of so many bytes.
-fn row_cost(bytes: usize) -> Cost {
-    READ.saturating_add(50 * bytes as Cost)
+/// The cost of reading a window of `bytes` bytes.
+fn window_cost(bytes: usize) -> Cost {
+    GATHER_COST.saturating_add(GATHERED_BYTE_COST * bytes as Cost)
 }
 
-/// The work of reading so many elements of a type by so many rows of indices.
+/// The work of reading `elements` elements by `rows` rows of indices.
 #[must_use]
 pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
-    cost::work(rows, READ).saturating_add(cost::work(elements, shape::cost(dtype)))
+    cost::work(rows, GATHER_COST).saturating_add(cost::work(elements, shape::cost(dtype)))
 }
 
-/// What is at each offset: the axes that are not indexed.
+/// The axes that are not indexed: the elements at each offset.
 #[derive(Clone, Debug)]
 struct Window {
     layout: Layout,
@@ -68,21 +60,20 @@ impl Window {
         Window { layout: Layout { shape, strides, offset: 0 }, size }
     }
 
-    /// To be called after updates of so many, in a call that goes on.
-    fn pause_after(&self, count: usize) {
-        cooperative_yield::after(cost::work(count * self.size, WRITE));
+    /// Lets the VM's threads in, after `count` windows have been written.
+    fn yield_after(&self, count: usize) {
+        cooperative_yield::after(cost::work(count * self.size, SCATTER_COST));
     }
 
-    /// Whether its elements are next to each other.
     fn is_dense(&self) -> bool {
         self.layout.is_contiguous()
     }
 
-    /// Copies the windows at some offsets, one after the other.
+    /// Copies the windows at `offsets` to `out`, one after the other.
     fn read(&self, width: usize, source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
         let bytes = self.size * width;
         if self.size == 1 {
-            read_each(width, source, offsets, out);
+            dispatch!(width width, N => read_elements::<N>(source, offsets, out));
         } else if self.is_dense() {
             for (slots, offset) in out.chunks_mut(bytes).zip(offsets) {
                 slots.copy_from_slice(&source[offset as usize * width..][..bytes]);
@@ -96,11 +87,11 @@ impl Window {
         }
     }
 
-    /// Writes windows to some offsets, one after the other.
+    /// Writes windows, which follow each other in `elements`, to `offsets`.
     fn write(&self, width: usize, elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
         let bytes = self.size * width;
         if self.size == 1 {
-            write_each(width, elements, offsets, out);
+            dispatch!(width width, N => write_elements::<N>(elements, offsets, out));
         } else if self.is_dense() {
             for (elements, offset) in elements.chunks(bytes.max(1)).zip(offsets) {
                 out[offset as usize * width..][..bytes].copy_from_slice(elements);
@@ -115,48 +106,31 @@ impl Window {
     }
 }
 
-fn read_each(width: usize, source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
-    fn of<const N: usize>(source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
-        let source = source.as_chunks::<N>().0;
-        for (slot, offset) in out.as_chunks_mut::<N>().0.iter_mut().zip(offsets) {
-            *slot = source[offset as usize];
-        }
-    }
-    match width {
-        1 => of::<1>(source, offsets, out),
-        2 => of::<2>(source, offsets, out),
-        4 => of::<4>(source, offsets, out),
-        8 => of::<8>(source, offsets, out),
-        _ => of::<16>(source, offsets, out),
+fn read_elements<const N: usize>(source: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+    let source = source.as_chunks::<N>().0;
+    for (slot, offset) in out.as_chunks_mut::<N>().0.iter_mut().zip(offsets) {
+        *slot = source[offset as usize];
     }
 }
 
-fn write_each(width: usize, elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
-    fn of<const N: usize>(elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
-        let out = out.as_chunks_mut::<N>().0;
-        for (&element, offset) in elements.as_chunks::<N>().0.iter().zip(offsets) {
-            out[offset as usize] = element;
-        }
-    }
-    match width {
-        1 => of::<1>(elements, offsets, out),
-        2 => of::<2>(elements, offsets, out),
-        4 => of::<4>(elements, offsets, out),
-        8 => of::<8>(elements, offsets, out),
-        _ => of::<16>(elements, offsets, out),
+fn write_elements<const N: usize>(elements: &[u8], offsets: impl Iterator<Item = isize>, out: &mut [u8]) {
+    let out = out.as_chunks_mut::<N>().0;
+    for (&element, offset) in elements.as_chunks::<N>().0.iter().zip(offsets) {
+        out[offset as usize] = element;
     }
 }
 
-/// A tensor of indices, and what they index: some axes of a tensor.
+/// Rows of indices, one for each of some axes of a tensor.
 struct Indices<'a> {
     op: &'static str,
     dtype: DType,
     bytes: Cow<'a, [u8]>,
-    /// Of the tensor that they index.
+    /// The shape of the tensor.
     shape: &'a [usize],
     axes: &'a [usize],
+    /// The strides of the indexed axes.
     strides: Strides,
-    /// How many rows of one index for each of the axes.
+    /// The number of rows.
     count: usize,
 }
 
@@ -182,31 +156,30 @@ impl<'a> Indices<'a> {
         Ok(Indices { op, dtype, bytes: copy::dense(op, tensor)?, shape, axes, strides, count })
     }
 
-    /// The offset of each row from the first element, or the first index that is
-    /// out of bounds.
+    /// The offset of each row, where `first` is the offset of the tensor's first element.
     fn offsets(&self, first: usize) -> Result<Vec<isize>, Error> {
         let mut offsets = scratch_of::<isize>(self.op, self.dtype, &[self.count], self.count)?;
-        if self.tile(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.outside(0)) }
+        if self.compute_offsets(first, 0, &mut offsets) { Ok(offsets) } else { Err(self.out_of_bounds(0)) }
     }
 
-    /// Calls `each(row, offsets, next)` for up to `ROWS` of some rows at a time, until an
-    /// index is out of bounds: the offsets, from `first`, of `row` and those behind it, and
-    /// those that come next, so that what they are for can be on its way.
-    fn each_tile(
+    /// Calls `each(row, offsets, next)` for tiles of at most `OFFSET_TILE_ROWS` rows, until an
+    /// index is out of bounds. `row` is the first row of the tile, `offsets` are the offsets of its
+    /// rows, and `next` the offsets of the next tile, whose windows may be prefetched.
+    fn for_each_tile(
         &self,
         first: usize,
         rows: Range<usize>,
         mut each: impl FnMut(usize, &[isize], &[isize]),
     ) -> Result<(), Error> {
-        let tile = |start: usize, offsets: &mut [isize; ROWS]| {
-            let count = ROWS.min(rows.end - start);
-            let inside = count == 0 || self.tile(first, start, &mut offsets[..count]);
-            if inside { Ok(count) } else { Err(self.outside(start)) }
+        let next_tile = |start: usize, offsets: &mut [isize; OFFSET_TILE_ROWS]| {
+            let count = OFFSET_TILE_ROWS.min(rows.end - start);
+            let inside = count == 0 || self.compute_offsets(first, start, &mut offsets[..count]);
+            if inside { Ok(count) } else { Err(self.out_of_bounds(start)) }
         };
-        let (mut offsets, mut next) = (&mut [0; ROWS], &mut [0; ROWS]);
-        let (mut start, mut count) = (rows.start, tile(rows.start, offsets)?);
+        let (mut offsets, mut next) = (&mut [0; OFFSET_TILE_ROWS], &mut [0; OFFSET_TILE_ROWS]);
+        let (mut start, mut count) = (rows.start, next_tile(rows.start, offsets)?);
         while count > 0 {
-            let following = tile(start + count, next)?;
+            let following = next_tile(start + count, next)?;
             each(start, &offsets[..count], &next[..following]);
             std::mem::swap(&mut offsets, &mut next);
             (start, count) = (start + count, following);
@@ -214,25 +187,26 @@ impl<'a> Indices<'a> {
         Ok(())
     }
 
-    /// The offsets of rows from one on, and whether all are in bounds.
-    fn tile(&self, first: usize, start: usize, offsets: &mut [isize]) -> bool {
+    /// Computes the offsets of rows from `start` on. Returns whether all indices are in bounds.
+    fn compute_offsets(&self, first: usize, start: usize, offsets: &mut [isize]) -> bool {
         offsets.fill(first as isize);
         let (depth, width) = (self.axes.len(), self.dtype.width());
         let bytes = &self.bytes[start * depth * width..];
         simd::prefetch_ahead(&bytes[..offsets.len() * depth * width]);
-        self.axes.iter().zip(&self.strides).enumerate().fold(true, |inside, (axis, (&of, &stride))| {
-            let dim = self.shape[of] as u64;
+        self.axes.iter().zip(&self.strides).enumerate().fold(true, |inside, (i, (&axis, &stride))| {
+            let dim = self.shape[axis] as u64;
             inside
                 & dispatch!(integer self.dtype, I => {
-                    let indices = &I::view(bytes)[axis..];
-                    simd::dispatch(Steps::<I> { indices, depth, dim, stride, offsets: &mut *offsets })
+                    let indices = &I::view(bytes)[i..];
+                    simd::dispatch(OffsetLoop::<I> { indices, depth, dim, stride, offsets: &mut *offsets })
                 }, else => unreachable!("indices are integers"))
         })
     }
 
-    /// What is wrong with the first index that is out of bounds, from a row on.
+    /// The error for the first index, from a row on, that is out of bounds. Where threads share the
+    /// rows, the error is that of all rows, whichever thread has found an index.
     #[cold]
-    fn outside(&self, row: usize) -> Error {
+    fn out_of_bounds(&self, row: usize) -> Error {
         let (depth, width) = (self.axes.len().max(1), self.dtype.width());
         let bytes = &self.bytes[row * depth * width..];
         for (i, index) in bytes.chunks_exact(width).enumerate() {
@@ -249,8 +223,9 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Adds every `depth`-th index, times the stride of its axis, to an offset.
-struct Steps<'a, I: Element> {
+/// Adds every `depth`-th index, multiplied by the stride of its axis, to an offset. The output is
+/// whether all indices are in bounds.
+struct OffsetLoop<'a, I: Element> {
     indices: &'a [I::Bytes],
     depth: usize,
     dim: u64,
@@ -258,29 +233,28 @@ struct Steps<'a, I: Element> {
     offsets: &'a mut [isize],
 }
 
-impl<I: Element> Vectorized for Steps<'_, I> {
-    /// Whether all indices are in bounds.
+impl<I: Element> Vectorized for OffsetLoop<'_, I> {
     type Output = bool;
 
     #[inline(always)]
     fn run(self) -> bool {
         let (indices, depth) = (self.indices, self.depth);
-        // The compiler makes vectors of the first, and fewer steps where nothing is multiplied.
+        // Separate loops: the compiler vectorizes the first one, and drops the multiplication by 1.
         match (depth, self.stride) {
-            (1, 1) => Steps { stride: 1, ..self }.add(indices.iter()),
+            (1, 1) => OffsetLoop { stride: 1, ..self }.add(indices.iter()),
             (1, _) => self.add(indices.iter()),
             _ => self.add(indices.iter().step_by(depth)),
         }
     }
 }
 
-impl<'a, I: Element> Steps<'a, I> {
+impl<'a, I: Element> OffsetLoop<'a, I> {
     #[inline(always)]
     fn add(self, indices: impl Iterator<Item = &'a I::Bytes>) -> bool {
         let mut inside = true;
         for (offset, &index) in self.offsets.iter_mut().zip(indices) {
             let index = I::load(index).to_i64();
-            // A negative index is a large number.
+            // A negative index becomes a large number.
             inside &= (index as u64) < self.dim;
             *offset = offset.wrapping_add((index as isize).wrapping_mul(self.stride));
         }
@@ -288,35 +262,35 @@ impl<'a, I: Element> Steps<'a, I> {
     }
 }
 
-/// The axes of a shape that are not among some.
-fn other(rank: usize, axes: &[usize]) -> Shape {
+/// The axes of a tensor of some rank that are not in `axes`.
+fn other_axes(rank: usize, axes: &[usize]) -> Shape {
     (0..rank).filter(|axis| !axes.contains(axis)).collect()
 }
 
-fn of<T: Copy>(values: &[T], axes: &[usize]) -> smallvec::SmallVec<[T; 4]> {
+fn values_at<T: Copy>(values: &[T], axes: &[usize]) -> smallvec::SmallVec<[T; 4]> {
     axes.iter().map(|&axis| values[axis]).collect()
 }
 
-fn same_type(op: &'static str, out: &Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+fn check_same_type(op: &'static str, out: &Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     if out.dtype == input.dtype() {
         return Ok(());
     }
     Err(Error::UnsupportedType { op, dtypes: vec![input.dtype(), out.dtype] })
 }
 
-fn shapes(op: &'static str, shapes: &[&[usize]], problem: &str) -> Error {
+fn shape_error(op: &'static str, shapes: &[&[usize]], problem: &str) -> Error {
     Error::Shape { op, shapes: shapes.iter().map(|s| s.to_vec()).collect(), problem: problem.into() }
 }
 
-/// `Nx.gather/3`: for each row along the last axis of `indices`, the elements at
-/// these indices of `axes`. The shape of the result is that of the rows, then that
-/// of the other axes.
+/// `Nx.gather/3`: for each row of indices along the last axis of `indices`, the elements at these
+/// indices of `axes`. The shape of the result is that of `indices` without its last axis, followed
+/// by the axes of the tensor that are not in `axes`.
 ///
 /// # Errors
 ///
-/// `Error::Index` for an index out of bounds, `Error::Shape` if shapes don't go
-/// together, `Error::UnsupportedType` if `out` has another type than the tensor,
-/// `Error::Argument` for axes that don't ascend or indices that aren't integers.
+/// `Error::Index` for an index out of bounds, `Error::Shape` if the shapes don't match,
+/// `Error::UnsupportedType` if `out` has another type than the tensor, `Error::Argument` for axes
+/// that don't ascend or indices that aren't integers.
 pub fn gather(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -324,19 +298,19 @@ pub fn gather(
     axes: &[usize],
 ) -> Result<(), Error> {
     const OP: &str = "gather";
-    same_type(OP, &out, input)?;
+    check_same_type(OP, &out, input)?;
     let layout = input.layout();
     let count = indices.shape().iter().rev().skip(1).product();
     let rows = Indices::new(OP, indices, input.shape(), axes, &layout.strides, count)?;
-    let rest = other(input.rank(), axes);
+    let others = other_axes(input.rank(), axes);
     let fits = indices.shape().split_last().is_some_and(|(&depth, batch)| {
-        depth == axes.len() && batch.iter().chain(&of(&layout.shape, &rest)).eq(out.shape)
+        depth == axes.len() && batch.iter().chain(&values_at(&layout.shape, &others)).eq(out.shape)
     });
     if !fits {
         let given = [input.shape(), indices.shape(), out.shape];
-        return Err(shapes(OP, &given, &format!("don't go together with axes {axes:?}")));
+        return Err(shape_error(OP, &given, &format!("don't go together with axes {axes:?}")));
     }
-    let window = Window::new(&of(&layout.shape, &rest), &of(&layout.strides, &rest));
+    let window = Window::new(&values_at(&layout.shape, &others), &values_at(&layout.strides, &others));
     read_windows(out, input, &window, &rows)
 }
 
@@ -344,7 +318,7 @@ fn depth_of(indices: &Tensor<'_>) -> usize {
     indices.shape().last().copied().unwrap_or(0)
 }
 
-/// Writes the windows at rows of indices as the result.
+/// Writes the window at each row of indices to `out`.
 fn read_windows(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -359,36 +333,35 @@ fn read_windows(
             return Ok(());
         }
         let bytes = input.bytes();
-        let far = bytes.len() > FAR && row <= simd::CACHE_LINE_BYTES;
-        let read = parallel::try_fill(out, rows.count, row_cost(row), |start, part| {
-            rows.each_tile(first, start..start + part.len() / row, |at, offsets, next| {
-                if far {
+        let prefetches = bytes.len() > MIN_SOURCE_BYTES_TO_PREFETCH && row <= simd::CACHE_LINE_BYTES;
+        let read = parallel::try_fill(out, rows.count, window_cost(row), |start, part| {
+            rows.for_each_tile(first, start..start + part.len() / row, |at, offsets, next| {
+                if prefetches {
                     next.iter().for_each(|&offset| simd::prefetch(bytes, offset as usize * width));
                 }
                 let slots = &mut part[(at - start) * row..][..offsets.len() * row];
                 window.read(width, bytes, offsets.iter().copied(), slots);
             })
         });
-        // The first index that is out of bounds, whichever thread has met one.
-        read.map_err(|_| rows.outside(0))
+        read.map_err(|_| rows.out_of_bounds(0))
     })
 }
 
-/// `Nx.take/3`: the axis becomes those of `indices`, with the elements at them.
+/// `Nx.take/3`: the elements at `indices` of the axis, which is replaced by the axes of `indices`.
 ///
 /// # Errors
 ///
-/// As `gather`.
+/// The errors of [`gather`].
 pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usize) -> Result<(), Error> {
     const OP: &str = "take";
-    same_type(OP, &out, input)?;
+    check_same_type(OP, &out, input)?;
     let Layout { shape, strides, offset } = &*input.layout();
     let axes = [axis];
     let rows = Indices::new(OP, indices, input.shape(), &axes, strides, indices.size())?;
     let (before, after) = (&shape[..axis], &shape[axis + 1..]);
     if !before.iter().chain(indices.shape()).chain(after).eq(out.shape) {
         let given = [input.shape(), indices.shape(), out.shape];
-        return Err(shapes(OP, &given, &format!("don't go together along axis {axis}")));
+        return Err(shape_error(OP, &given, &format!("don't go together along axis {axis}")));
     }
     let window = Window::new(after, &strides[axis + 1..]);
     if axis == 0 {
@@ -404,25 +377,23 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
         let count = offsets.len();
         let rows = out.len() / row;
         let dim = shape[axis];
-        if window.size == 1 && *offset == 0 && rows >= SIDE_BY_SIDE * count && input.contiguous().is_some() {
-            let cost = READ.saturating_mul(count as Cost);
+        if window.size == 1
+            && *offset == 0
+            && rows >= INTERLEAVED_ROWS * count
+            && input.contiguous().is_some()
+        {
+            let cost = GATHER_COST.saturating_mul(count as Cost);
             parallel::fill(out, rows / count, cost, |start, part| {
                 let source = &input.bytes()[start * dim * width..];
-                match width {
-                    1 => take_columns::<1>(source, dim, &offsets, part),
-                    2 => take_columns::<2>(source, dim, &offsets, part),
-                    4 => take_columns::<4>(source, dim, &offsets, part),
-                    8 => take_columns::<8>(source, dim, &offsets, part),
-                    _ => take_columns::<16>(source, dim, &offsets, part),
-                }
+                dispatch!(width width, N => take_columns::<N>(source, dim, &offsets, part));
             });
             return Ok(());
         }
-        parallel::fill(out, rows, row_cost(row), |start, part| {
+        parallel::fill(out, rows, window_cost(row), |start, part| {
             let mut rest = part;
             let mut position = start;
             while !rest.is_empty() {
-                // To the end of the indices, for one place on the axes before.
+                // The rest of the indices, for one index of the axes before.
                 let skipped = position % count;
                 let run = (count - skipped).min(rest.len() / row);
                 let base = index_of(before, &strides[..axis], 0, position / count);
@@ -436,39 +407,39 @@ pub fn take(out: Output<'_>, input: &Tensor<'_>, indices: &Tensor<'_>, axis: usi
     })
 }
 
-/// Takes elements of rows of `dim`, of several rows for each place.
-fn take_columns<const N: usize>(source: &[u8], dim: usize, places: &[isize], out: &mut [u8]) {
+/// Takes the elements at `columns` of each row of `dim` elements, of several rows side by side.
+fn take_columns<const N: usize>(source: &[u8], dim: usize, columns: &[isize], out: &mut [u8]) {
     let (source, out) = (source.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     let mut rows = source.chunks_exact(dim);
-    for out in out.chunks_mut(SIDE_BY_SIDE * places.len()) {
-        if out.len() == SIDE_BY_SIDE * places.len()
+    for out in out.chunks_mut(INTERLEAVED_ROWS * columns.len()) {
+        if out.len() == INTERLEAVED_ROWS * columns.len()
             && let (Some(a), Some(b), Some(c), Some(d)) = (rows.next(), rows.next(), rows.next(), rows.next())
         {
             let (a, b, c, d) = (&a[..dim], &b[..dim], &c[..dim], &d[..dim]);
-            let (head, tail) = out.split_at_mut(2 * places.len());
-            let (to_a, to_b) = head.split_at_mut(places.len());
-            let (to_c, to_d) = tail.split_at_mut(places.len());
+            let (head, tail) = out.split_at_mut(2 * columns.len());
+            let (to_a, to_b) = head.split_at_mut(columns.len());
+            let (to_c, to_d) = tail.split_at_mut(columns.len());
             let slots = to_a.iter_mut().zip(to_b).zip(to_c.iter_mut().zip(to_d));
-            for (((to_a, to_b), (to_c, to_d)), &place) in slots.zip(places) {
-                let place = place as usize;
-                (*to_a, *to_b, *to_c, *to_d) = (a[place], b[place], c[place], d[place]);
+            for (((to_a, to_b), (to_c, to_d)), &column) in slots.zip(columns) {
+                let column = column as usize;
+                (*to_a, *to_b, *to_c, *to_d) = (a[column], b[column], c[column], d[column]);
             }
             continue;
         }
-        for (out, row) in out.chunks_mut(places.len()).zip(&mut rows) {
-            for (slot, &place) in out.iter_mut().zip(places) {
-                *slot = row[place as usize];
+        for (out, row) in out.chunks_mut(columns.len()).zip(&mut rows) {
+            for (slot, &column) in out.iter_mut().zip(columns) {
+                *slot = row[column as usize];
             }
         }
     }
 }
 
-/// `Nx.take_along_axis/3`: each element of the result is at the same place of the
-/// tensor, but for the axis, where it is at its index.
+/// `Nx.take_along_axis/3`: each element of the result has the same position in the tensor, except
+/// along the axis, where it is at its index.
 ///
 /// # Errors
 ///
-/// As `gather`.
+/// The errors of [`gather`].
 pub fn take_along_axis(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -476,7 +447,7 @@ pub fn take_along_axis(
     axis: usize,
 ) -> Result<(), Error> {
     const OP: &str = "take_along_axis";
-    same_type(OP, &out, input)?;
+    check_same_type(OP, &out, input)?;
     let shape = input.shape();
     let axes = [axis];
     let rows = Indices::new(OP, indices, shape, &axes, &input.layout().strides, indices.size())?;
@@ -484,53 +455,47 @@ pub fn take_along_axis(
     let fits = wanted.len() == shape.len() && (0..shape.len()).all(|a| a == axis || wanted[a] == shape[a]);
     if !fits || out.shape != wanted {
         let given = [shape, wanted, out.shape];
-        return Err(shapes(OP, &given, &format!("differ in another axis than {axis}")));
+        return Err(shape_error(OP, &given, &format!("differ in another axis than {axis}")));
     }
     let (dim, after) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
-    let (width, picked) = (input.dtype().width(), wanted[axis]);
+    let (width, taken) = (input.dtype().width(), wanted[axis]);
     let bytes = copy::dense(OP, input)?;
-    let job = Along { source: &bytes, dim, after, picked };
+    let source = TakeAlongAxis { source: &bytes, dim, after, taken };
     let size = rows.count;
     out.write(OP, |out| {
         let index_width = rows.dtype.width();
-        let picked = parallel::try_fill(out, size, READ, |start, part| {
+        let taken = parallel::try_fill(out, size, GATHER_COST, |start, part| {
             let indices = &rows.bytes[start * index_width..];
-            let mut pick = || {
-                dispatch!(integer rows.dtype, I => match width {
-                    1 => job.pick::<1, I>(start, indices, part),
-                    2 => job.pick::<2, I>(start, indices, part),
-                    4 => job.pick::<4, I>(start, indices, part),
-                    8 => job.pick::<8, I>(start, indices, part),
-                    _ => job.pick::<16, I>(start, indices, part),
-                }, else => unreachable!("indices are integers"))
-            };
-            if pick() { Ok(()) } else { Err(()) }
+            let in_bounds = dispatch!(integer rows.dtype, I => {
+                dispatch!(width width, N => source.take::<N, I>(start, indices, part))
+            }, else => unreachable!("indices are integers"));
+            if in_bounds { Ok(()) } else { Err(()) }
         });
-        // The first index that is out of bounds, whichever thread has met one.
-        picked.map_err(|()| rows.outside(0))
+        taken.map_err(|()| rows.out_of_bounds(0))
     })
 }
 
-/// What `take_along_axis` reads from.
-struct Along<'a> {
+/// A dense tensor `[before, dim, after]` of which `taken` elements are taken along the middle axis.
+struct TakeAlongAxis<'a> {
     source: &'a [u8],
     dim: usize,
     after: usize,
-    picked: usize,
+    taken: usize,
 }
 
-impl Along<'_> {
-    /// Whether all indices are within bounds.
-    fn pick<const N: usize, I: Element>(&self, start: usize, indices: &[u8], out: &mut [u8]) -> bool {
+impl TakeAlongAxis<'_> {
+    /// Takes elements from position `start` of the result on. Returns whether all indices are in
+    /// bounds.
+    fn take<const N: usize, I: Element>(&self, start: usize, indices: &[u8], out: &mut [u8]) -> bool {
         let source = self.source.as_chunks::<N>().0;
         let (mut indices, mut slots) = (I::view(indices), out.as_chunks_mut::<N>().0);
         let mut position = start;
         while !slots.is_empty() {
-            // A run of places that share all but the last of the axes.
+            // A run of positions that differ only in the last axis.
             let (row, column) = (position / self.after, position % self.after);
-            let base = row / self.picked * self.dim * self.after;
-            let (run, same) =
-                if self.after == 1 { (self.picked - row % self.picked, 0) } else { (self.after - column, 1) };
+            let base = row / self.taken * self.dim * self.after;
+            let (run, step) =
+                if self.after == 1 { (self.taken - row % self.taken, 0) } else { (self.after - column, 1) };
             let run = run.min(slots.len());
             let (head, tail) = slots.split_at_mut(run);
             for (i, (slot, &index)) in head.iter_mut().zip(indices).enumerate() {
@@ -538,7 +503,7 @@ impl Along<'_> {
                 if index >= self.dim as u64 {
                     return false;
                 }
-                *slot = source[base + index as usize * self.after + column + i * same];
+                *slot = source[base + index as usize * self.after + column + i * step];
             }
             indices = &indices[run..];
             position += run;
@@ -548,9 +513,10 @@ impl Along<'_> {
     }
 }
 
-/// Calls `update(place, index)` for every element of the updates in turn.
+/// Calls `update(offset, i)` for every element of the updates in order: element `i` of the updates
+/// is for the element of the target at `offset`.
 #[inline(always)]
-fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
+fn for_each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize, usize)) {
     if window.size == 1 {
         for (i, &offset) in offsets.iter().enumerate() {
             update(offset as usize, i);
@@ -561,7 +527,7 @@ fn each_update(window: &Window, offsets: &[isize], mut update: impl FnMut(usize,
         return;
     }
     let Layout { shape, strides, .. } = &window.layout;
-    // Rows along the last of the window's axes.
+    // Rows along the last axis of the window.
     let (&run, outer) = shape.split_last().unwrap_or((&1, &[]));
     let step = strides.last().copied().unwrap_or(1);
     let mut i = 0;

@@ -11,12 +11,13 @@ use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
 pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg_work};
-use crate::cost::Cost;
+use crate::cost::{
+    Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, TILE_ELEMENTS, WIDENED_ELEMENT_COST, WIDENED_F8_COST,
+};
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
 use crate::exec::convert::{CastOf, Conversion, NarrowFloat, TruthOf, conversion};
 use crate::exec::copy;
-use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::SignedBits;
 use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELEMENTS};
@@ -38,24 +39,31 @@ named! {
     }
 }
 
-/// What folding an element costs.
+/// The cost of folding an element.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    let widened = match dtype {
-        DType::F8 | DType::F8E4M3FN => 140,
-        DType::F16 | DType::BF16 | DType::C64 => 40,
+    let widening = match dtype {
+        DType::F8 | DType::F8E4M3FN => WIDENED_F8_COST,
+        DType::F16 | DType::BF16 | DType::C64 => WIDENED_ELEMENT_COST,
         _ => 0,
     };
-    compare_cost(dtype) + widened
+    compare_cost(dtype) + widening
 }
 
-/// What comparing an element costs, as it is.
+/// The cost of comparing an element without widening it.
 fn compare_cost(dtype: DType) -> Cost {
-    15 * dtype.width() as Cost + 20 + sub_byte::cost(&[dtype])
+    REDUCED_BYTE_COST * dtype.width() as Cost + REDUCED_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
-/// Folds the elements along `axes`, which are distinct; `out` has the other
-/// axes, with or without ones in the place of those.
+/// The least number of rows in a block of columns. It fixes the order of sums.
+const MIN_REDUCTION_BLOCK_ROWS: usize = 64;
+
+/// The number of planes `[reduced, after]` from which columns are not folded by blocks. It fixes
+/// the order of sums.
+const MIN_PLANES_WITHOUT_BLOCKS: usize = 16;
+
+/// Folds the elements along `axes`, which are distinct; `out` has the other axes, and may have axes
+/// of size one in the place of `axes`.
 ///
 /// # Errors
 ///
@@ -63,34 +71,35 @@ fn compare_cost(dtype: DType) -> Cost {
 /// `Error::TooLarge` if there is no memory for an intermediate result.
 pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let name = op.name();
-    let split = Split::new(name, input.shape(), axes)?;
-    check_size(name, &out, input, split.along.results())?;
+    let split = AxisSplit::new(name, input.shape(), axes)?;
+    check_size(name, &out, input, split.sizes.results())?;
     let bytes = split.dense(name, input)?;
     let dtype = out.dtype;
-    out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), split.along, dtype, out))
+    out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), split.sizes, dtype, out))
 }
 
-/// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to` for
-/// each element of the other axes.
+/// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to`
+/// for each element of the other axes.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an intermediate result.
+/// `Error::UnsupportedType`, and `Error::TooLarge` if there is no memory for an intermediate
+/// result.
 pub fn reduce_dense(
     op: ReduceOp,
     (dtype, bytes): (DType, &[u8]),
-    along: Along,
+    sizes: ReductionSizes,
     to: DType,
     out: &mut [u8],
 ) -> Result<(), Error> {
     let (kernels, store) = resolve(op, to, dtype)
         .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![dtype] })?;
-    fold_all(op.name(), kernels, bytes, dtype, View { along, store, width: to.width() }, out)
+    fold_all(op.name(), kernels, bytes, dtype, FoldTarget { sizes, store, width: to.width() }, out)
 }
 
-/// The loops, and what becomes of their lanes.
-fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(Kernels, Option<Conversion>)> {
-    let kernels = Kernels::new(op, dtype)?;
+/// The loops, and the conversion of their lanes to the type of the result.
+fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(FoldKernels, Option<Conversion>)> {
+    let kernels = FoldKernels::new(op, dtype)?;
     if kernels.lane.is_complex() && !out.is_complex() {
         return None;
     }
@@ -98,19 +107,18 @@ fn resolve(op: ReduceOp, out: DType, dtype: DType) -> Option<(Kernels, Option<Co
     Some((kernels, conversion(kernels.lane, out).map(|convert| Conversion { lane, convert })))
 }
 
-/// Dense elements `[before, reduced, after]`, of which the middle axis is reduced.
+/// The sizes of dense elements `[before, reduced, after]`, whose middle axis is reduced.
 #[derive(Clone, Copy, Debug)]
-pub struct Along {
-    /// The size of the kept axes before.
+pub struct ReductionSizes {
+    /// The number of elements along the kept axes before the reduced axis.
     pub before: usize,
-    /// How many elements become one.
+    /// The number of elements along the reduced axis.
     pub reduced: usize,
-    /// The size of the kept axes after.
+    /// The number of elements along the kept axes after the reduced axis.
     pub after: usize,
 }
 
-impl Along {
-    /// The sizes of the axes.
+impl ReductionSizes {
     fn shape(self) -> [usize; 3] {
         [self.before, self.reduced, self.after]
     }
@@ -138,47 +146,45 @@ fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usiz
     Err(Error::Shape { op, shapes, problem: "differ in the axes that are kept".into() })
 }
 
-/// The axes in an order where, collapsed, they are `before` kept ones, `reduced`
-/// ones and `after` kept ones.
-struct Split {
-    /// None for the order they are in.
+/// An order of the axes in which they collapse to `[before, reduced, after]`.
+struct AxisSplit {
+    /// `None` if the axes already have this order.
     order: Option<Shape>,
-    along: Along,
+    sizes: ReductionSizes,
 }
 
-impl Split {
-    /// Brings the reduced axes together. Where kept axes lie between them, the
-    /// kept ones come first.
+impl AxisSplit {
+    /// Where kept axes lie between reduced axes, all kept axes come first.
     fn new(op: &'static str, shape: &[usize], axes: &[usize]) -> Result<Self, Error> {
         let rank = shape.len();
         if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
             let problem = format!("axis {axis} is out of range for rank {rank}");
             return Err(Error::Argument { op, problem });
         }
-        // Axes of size one are kept or reduced as it suits.
-        let reduced = |axis: &usize| axes.contains(axis) && shape[*axis] != 1;
-        let kept = |axis: &usize| !axes.contains(axis) && shape[*axis] != 1;
-        let first = (0..rank).find(reduced).unwrap_or(rank);
-        let last = (0..rank).rfind(reduced).map_or(first, |last| last + 1);
-        let [before, between, after] =
+        // Axes of size one count as neither.
+        let is_reduced = |axis: &usize| axes.contains(axis) && shape[*axis] != 1;
+        let is_kept = |axis: &usize| !axes.contains(axis) && shape[*axis] != 1;
+        let first = (0..rank).find(is_reduced).unwrap_or(rank);
+        let last = (0..rank).rfind(is_reduced).map_or(first, |last| last + 1);
+        let [before, reduced, after] =
             [0..first, first..last, last..rank].map(|axes| shape[axes].iter().product::<usize>());
-        if (first..last).any(|axis| kept(&axis)) {
-            return Ok(Self::rows(shape, axes));
+        if (first..last).any(|axis| is_kept(&axis)) {
+            return Ok(Self::kept_axes_first(shape, axes));
         }
-        Ok(Split { order: None, along: Along { before, reduced: between, after } })
+        Ok(AxisSplit { order: None, sizes: ReductionSizes { before, reduced, after } })
     }
 
-    /// The reduced axes after the kept ones.
-    fn rows(shape: &[usize], axes: &[usize]) -> Self {
-        let rest = (0..shape.len()).filter(|a| !axes.contains(a));
-        let order: Shape = rest.chain(axes.iter().copied()).collect();
+    /// The order of the kept axes, followed by the reduced axes.
+    fn kept_axes_first(shape: &[usize], axes: &[usize]) -> Self {
+        let kept = (0..shape.len()).filter(|a| !axes.contains(a));
+        let order: Shape = kept.chain(axes.iter().copied()).collect();
         let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
-        let (rest, along) = order.split_at(shape.len().saturating_sub(axes.len()));
-        let along = Along { before: product(rest), reduced: product(along), after: 1 };
-        Split { along, order: Some(order) }
+        let (kept, reduced) = order.split_at(shape.len().saturating_sub(axes.len()));
+        let sizes = ReductionSizes { before: product(kept), reduced: product(reduced), after: 1 };
+        AxisSplit { sizes, order: Some(order) }
     }
 
-    /// The elements in that order.
+    /// The dense elements in this order.
     fn dense<'a>(&self, op: &'static str, input: &'a Tensor<'_>) -> Result<Cow<'a, [u8]>, Error> {
         match &self.order {
             None => copy::dense(op, input),
@@ -189,59 +195,58 @@ impl Split {
     }
 }
 
-/// How many of which axes, and what becomes of the lanes.
-struct View {
-    along: Along,
+/// The sizes of a fold, and the conversion of its lanes to the result.
+struct FoldTarget {
+    sizes: ReductionSizes,
     store: Option<Conversion>,
-    /// Bytes of an element of the result.
+    /// The number of bytes in an element of the result.
     width: usize,
 }
 
-/// The loops of an operation for a type, if it is defined for that.
-type Loops = fn(DType) -> Option<(FoldRows, FoldColumns)>;
+/// Returns the loops of an operation for a type, or `None` if it is not defined on the type.
+type LoopsForType = fn(DType) -> Option<(FoldRows, FoldColumns)>;
 
 /// The loops of an operation for a type, and the type of their lanes.
 #[derive(Clone, Copy)]
-struct Kernels {
+struct FoldKernels {
     rows: FoldRows,
     columns: FoldColumns,
     lane: DType,
-    /// The loops that fold lanes further.
-    again: Loops,
+    loops_for_type: LoopsForType,
     cost: Cost,
 }
 
-impl Kernels {
+impl FoldKernels {
     fn new(op: ReduceOp, dtype: DType) -> Option<Self> {
-        let (lane, again): (DType, Loops) = match op {
-            ReduceOp::Sum => (total_lane(dtype), total::<Sum>),
-            ReduceOp::Product => (total_lane(dtype), total::<Product>),
-            ReduceOp::ReduceMax => (extreme_lane(dtype), extreme::<Largest>),
-            ReduceOp::ReduceMin => (extreme_lane(dtype), extreme::<Smallest>),
-            ReduceOp::All => (DType::U8, truth::<AllOf>),
-            ReduceOp::Any => (DType::U8, truth::<AnyOf>),
+        let (lane, loops_for_type): (DType, LoopsForType) = match op {
+            ReduceOp::Sum => (total_lane(dtype), total_loops::<Sum>),
+            ReduceOp::Product => (total_lane(dtype), total_loops::<Product>),
+            ReduceOp::ReduceMax => (extreme_lane(dtype), extreme_loops::<Largest>),
+            ReduceOp::ReduceMin => (extreme_lane(dtype), extreme_loops::<Smallest>),
+            ReduceOp::All => (DType::U8, truth_loops::<AllOf>),
+            ReduceOp::Any => (DType::U8, truth_loops::<AnyOf>),
         };
-        let (rows, columns) = again(dtype)?;
-        Some(Kernels { rows, columns, lane, again, cost: cost(dtype) })
+        let (rows, columns) = loops_for_type(dtype)?;
+        Some(FoldKernels { rows, columns, lane, loops_for_type, cost: cost(dtype) })
     }
 
-    /// The loops that fold the lanes.
-    fn next(self) -> Self {
-        let (rows, columns) = (self.again)(self.lane).unwrap_or((self.rows, self.columns));
-        Kernels { rows, columns, ..self }
+    /// The loops that fold lanes further.
+    fn for_lanes(self) -> Self {
+        let (rows, columns) = (self.loops_for_type)(self.lane).unwrap_or((self.rows, self.columns));
+        FoldKernels { rows, columns, ..self }
     }
 }
 
 /// Folds `[before, reduced, after]` dense elements into `[before, after]`.
 fn fold_all(
     op: &'static str,
-    kernels: Kernels,
+    kernels: FoldKernels,
     bytes: &[u8],
     dtype: DType,
-    view: View,
+    target: FoldTarget,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    let View { along: Along { before, reduced, after }, store, .. } = view;
+    let FoldTarget { sizes: ReductionSizes { before, reduced, after }, store, .. } = target;
     let width = dtype.width();
     let lane = kernels.lane.width();
     let size = before * after;
@@ -249,12 +254,15 @@ fn fold_all(
         return Ok(());
     }
     let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
-    // Blocks of a fixed number of elements, whoever folds them.
-    let block =
-        if after == 1 { REDUCTION_BLOCK_ELEMENTS } else { (REDUCTION_BLOCK_ELEMENTS / after).max(64) };
+    // The blocks don't depend on the number of threads, so that no result does.
+    let block = if after == 1 {
+        REDUCTION_BLOCK_ELEMENTS
+    } else {
+        (REDUCTION_BLOCK_ELEMENTS / after).max(MIN_REDUCTION_BLOCK_ROWS)
+    };
     let blocks = if reduced <= block { 1 } else { reduced.div_ceil(block) };
-    // Few results of many elements each: the blocks are the work to share.
-    if blocks > 1 && (after == 1 || after < TILE_ELEMENTS && before < 16) {
+    // For a small number of results of many elements each, threads share the blocks.
+    if blocks > 1 && (after == 1 || after < TILE_ELEMENTS && before < MIN_PLANES_WITHOUT_BLOCKS) {
         let partial = |bytes: &[u8], out: &mut [u8]| {
             if after == 1 {
                 (kernels.rows)(bytes, bytes.len() / width, out)
@@ -278,25 +286,26 @@ fn fold_all(
                 }
             },
         );
-        let view = View { along: Along { before, reduced: blocks, after }, ..view };
-        return fold_all(op, kernels.next(), &partials, kernels.lane, view, out);
+        let target = FoldTarget { sizes: ReductionSizes { before, reduced: blocks, after }, ..target };
+        return fold_all(op, kernels.for_lanes(), &partials, kernels.lane, target, out);
     }
-    let width_out = view.width;
+    let out_width = target.width;
     let fold_part = |start: usize, part: &mut [u8]| {
         let buffered = if store.is_some() { TILE_ELEMENTS.min(size) * lane } else { 0 };
         let mut lanes: SmallVec<[u8; 64]> = smallvec![0; buffered];
         let mut position = start;
         let mut rest = part;
         while !rest.is_empty() {
-            // A tile of results, within one of the `before`s.
+            // A tile of results in one plane.
             let column = if after == 1 { 0 } else { position % after };
-            // A power of two: dividing by it takes as long as a few elements.
-            let left = rest.len() >> width_out.trailing_zeros();
-            let length = if after == 1 { TILE_ELEMENTS } else { TILE_ELEMENTS.min(after - column) }.min(left);
-            let (head, tail) = rest.split_at_mut(length * width_out);
+            // The width is a power of two; a division would take as long as several elements.
+            let remaining = rest.len() >> out_width.trailing_zeros();
+            let length =
+                if after == 1 { TILE_ELEMENTS } else { TILE_ELEMENTS.min(after - column) }.min(remaining);
+            let (head, tail) = rest.split_at_mut(length * out_width);
             let computed = if store.is_some() { &mut lanes[..length * lane] } else { &mut *head };
             if reduced == 0 {
-                // The neutral element: a column loop over no rows.
+                // The neutral element: a column loop over zero rows.
                 (kernels.columns)(&[], 1, computed);
             } else if after == 1 {
                 (kernels.rows)(
@@ -325,8 +334,8 @@ fn fold_all(
     Ok(())
 }
 
-/// The sign of a NaN that arithmetic makes differs among processors: what has
-/// been folded gets the one that Nx writes.
+/// Replaces NaN by the positive NaN that Nx writes: the sign of NaN results differs among
+/// processors.
 pub(super) fn positive_nan(lane: DType, results: &mut [u8]) {
     macro_rules! lanes {
         ($t:ty) => {
@@ -344,8 +353,8 @@ pub(super) fn positive_nan(lane: DType, results: &mut [u8]) {
     }
 }
 
-/// Integers are summed modulo 2^64, whose low bits are right for every type.
-/// The sign counts where the result is a float.
+/// The lane of sums and products. Integers are added modulo 2^64: the low bits are right for every
+/// integer type. Signed lanes matter where the result is a float.
 fn total_lane(dtype: DType) -> DType {
     match dtype {
         _ if dtype.kind() == Kind::Signed => DType::S64,
@@ -355,7 +364,9 @@ fn total_lane(dtype: DType) -> DType {
     }
 }
 
-fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
+fn total_loops<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(
+    dtype: DType,
+) -> Option<(FoldRows, FoldColumns)> {
     Some(match dtype {
         DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
         DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
@@ -367,7 +378,7 @@ fn total<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<
     })
 }
 
-/// `loops` in f64.
+/// `loops` of minifloats in f64.
 fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> (FoldRows, FoldColumns) {
     (fold::widened_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
 }
@@ -379,7 +390,7 @@ fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (FoldRows, FoldColumns)
     }
 }
 
-/// Narrow floats are compared as f32.
+/// The lane of minima and maxima: minifloats are compared as f32.
 fn extreme_lane(dtype: DType) -> DType {
     match dtype.storage() {
         DType::F8 | DType::F8E4M3FN | DType::F16 | DType::BF16 => DType::F32,
@@ -387,7 +398,7 @@ fn extreme_lane(dtype: DType) -> DType {
     }
 }
 
-/// A fold that is defined for every real lane.
+/// A minimum or maximum of every real lane.
 trait Extreme:
     Fold<u8>
     + Fold<u16>
@@ -409,10 +420,10 @@ impl Extreme for Smallest {
     const LARGEST: bool = false;
 }
 
-fn extreme<F: Extreme>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
+fn extreme_loops<F: Extreme>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
-        // Columns of f32 are compared in as few instructions as they are.
+        // Columns of f32 need no integer comparison: this loop is as short.
         DType::F32 => (float_rows::<f32, i32, F>(), fold::columns::<f32, f32, CastOf, F>),
         DType::F16 => (float_rows::<F16, i16, F>(), float_columns::<F16, i16, F>()),
         DType::BF16 => (float_rows::<BF16, i16, F>(), float_columns::<BF16, i16, F>()),
@@ -422,12 +433,12 @@ fn extreme<F: Extreme>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     })
 }
 
-/// Rows in lanes of f32, of floats whose words are `K`.
+/// The loop over rows of floats, which are compared as signed integers `K`, with lanes of f32.
 fn float_rows<S: Element, K: SignedBits, F: Extreme>() -> FoldRows {
     if F::LARGEST { argminmax::rows::<S, K, f32, F, true> } else { argminmax::rows::<S, K, f32, F, false> }
 }
 
-/// The same for columns.
+/// The loop over columns of floats, like `float_rows`.
 fn float_columns<S: Element, K: SignedBits, F: Extreme>() -> FoldColumns {
     if F::LARGEST {
         argminmax::columns::<S, K, f32, F, true>
@@ -436,7 +447,7 @@ fn float_columns<S: Element, K: SignedBits, F: Extreme>() -> FoldColumns {
     }
 }
 
-fn truth<F: Fold<u8>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
+fn truth_loops<F: Fold<u8>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     Some(dispatch!(bits dtype, S => loops::<S, u8, TruthOf, F>(), else => {
         dispatch!(float dtype, S => loops::<S, u8, TruthOf, F>(), else => match dtype {
             DType::C64 => loops::<Complex<f32>, u8, TruthOf, F>(),
@@ -449,7 +460,7 @@ fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() 
     (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
 }
 
-macro_rules! meaning {
+macro_rules! impl_fold {
     ($name:ident, $any_order:literal, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
         impl Fold<$t> for $name {
             const ANY_ORDER: bool = $any_order;
@@ -462,24 +473,24 @@ macro_rules! meaning {
 }
 
 struct Sum;
-meaning!(Sum, true, 0u32, a, b => a.wrapping_add(b); u64);
-meaning!(Sum, false, 0.0, a, b => a + b; f64, Complex<f64>);
+impl_fold!(Sum, true, 0u32, a, b => a.wrapping_add(b); u64);
+impl_fold!(Sum, false, 0.0, a, b => a + b; f64, Complex<f64>);
 struct Product;
-meaning!(Product, true, 1u32, a, b => a.wrapping_mul(b); u64);
-meaning!(Product, false, 1.0, a, b => a * b; f64, Complex<f64>);
+impl_fold!(Product, true, 1u32, a, b => a.wrapping_mul(b); u64);
+impl_fold!(Product, false, 1.0, a, b => a * b; f64, Complex<f64>);
 struct AllOf;
-meaning!(AllOf, true, 1u8, a, b => a & b; u8);
+impl_fold!(AllOf, true, 1u8, a, b => a & b; u8);
 struct AnyOf;
-meaning!(AnyOf, true, 0u8, a, b => a | b; u8);
+impl_fold!(AnyOf, true, 0u8, a, b => a | b; u8);
 
 macro_rules! extremes {
     ($($t:ty),*) => {$(
-        meaning!(Largest, true, <$t>::MIN, a, b => a.max(b); $t);
-        meaning!(Smallest, true, <$t>::MAX, a, b => a.min(b); $t);
+        impl_fold!(Largest, true, <$t>::MIN, a, b => a.max(b); $t);
+        impl_fold!(Smallest, true, <$t>::MAX, a, b => a.min(b); $t);
     )*};
 }
 struct Largest;
 struct Smallest;
 extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
-meaning!(Largest, false, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
-meaning!(Smallest, false, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);
+impl_fold!(Largest, false, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
+impl_fold!(Smallest, false, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);

@@ -2,24 +2,23 @@
 
 use smallvec::SmallVec;
 
-use crate::cost::{Cost, MEMORY_BYTE_COST};
+use crate::cost::{Cost, MAX_STREAMED_INPUTS, MEMORY_BYTE_COST};
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
 use crate::exec::copy;
-pub use crate::exec::copy::FAR_ELEMENT_COST;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
-/// What moving an element costs where the next one lies beside it.
+/// The cost of moving an element whose neighbours are moved too.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     2 * MEMORY_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
-/// Writes a tensor's elements, seen through `layout`, in row-major order.
+/// Writes the elements that `layout` selects in row-major order.
 fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layout) -> Result<(), Error> {
     if out.shape != layout.shape.as_slice() {
         let shapes = vec![layout.shape.to_vec(), out.shape.to_vec()];
@@ -38,8 +37,7 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
 ///
 /// # Errors
 ///
-/// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out`
-/// has another shape.
+/// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out` has another shape.
 pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let rank = input.rank();
     if axes.len() != rank || !(0..rank).all(|axis| axes.contains(&axis)) {
@@ -53,7 +51,7 @@ pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// # Errors
 ///
-/// `Error::Shape` if an axis fits neither its new size nor one.
+/// `Error::Shape` if an axis has neither its new size nor size one.
 pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let layout = (axes.len() == input.rank())
         .then(|| input.layout().broadcast(out.shape, axes))
@@ -80,12 +78,12 @@ pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<()
     rearrange("reverse", out, input, input.layout().reverse(axes))
 }
 
-/// `Nx.slice/4`: `lengths[i]` elements of axis `i` from `starts[i]`, of which
-/// every `strides[i]`-th is kept.
+/// `Nx.slice/4`: every `strides[i]`-th of the `lengths[i]` elements of axis `i` from `starts[i]`
+/// on.
 ///
 /// # Errors
 ///
-/// `Error::Argument` if they reach past an axis.
+/// `Error::Argument` if the elements reach past an axis.
 pub fn slice(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -110,15 +108,12 @@ pub fn slice(
     rearrange("slice", out, input, input.layout().slice(starts, &kept, strides))
 }
 
-/// Of so many tensors, a result may be written a tile at a time.
-const FEW: usize = 16;
-
 /// `Nx.concatenate/2` of tensors of the result's type.
 ///
 /// # Errors
 ///
-/// `Error::Shape` if shapes differ in another axis than `axis`,
-/// `Error::UnsupportedType` if types differ.
+/// `Error::Shape` if shapes differ in another axis than `axis`, `Error::UnsupportedType` if types
+/// differ.
 pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Result<(), Error> {
     const OP: &str = "concatenate";
     let rank = out.shape.len();
@@ -143,15 +138,15 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
         parts.push((copy::dense(OP, tensor)?, tensor.shape()[axis] * inner));
     }
     let (size, cost) = (outer * row / width, cost(out.dtype));
-    // Rows take from each tensor in turn; the first may start in the middle.
-    let take = |start: usize, mut out: &mut [u8]| {
+    // A row of the result consists of a row of each tensor; the first row may start in the middle.
+    let copy_rows = |start: usize, mut out: &mut [u8]| {
         let mut skipped = start * width % row;
         for i in start * width / row.. {
             for (bytes, length) in &parts {
-                let from = skipped.min(*length);
-                skipped -= from;
-                let (head, tail) = out.split_at_mut(out.len().min(length - from));
-                head.copy_from_slice(&bytes[i * length + from..][..head.len()]);
+                let first = skipped.min(*length);
+                skipped -= first;
+                let (head, tail) = out.split_at_mut(out.len().min(length - first));
+                head.copy_from_slice(&bytes[i * length + first..][..head.len()]);
                 out = tail;
             }
             if out.is_empty() {
@@ -161,11 +156,11 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
         Ok(())
     };
     out.write(OP, |out| {
-        // Where tiles begin, the tensors before have to be passed.
-        if parts.len() <= FEW {
-            streaming_stores::try_fill(out, size, cost, 0, take)
+        // Every tile of streaming stores skips the tensors before its first element.
+        if parts.len() <= MAX_STREAMED_INPUTS {
+            streaming_stores::try_fill(out, size, cost, 0, copy_rows)
         } else {
-            parallel::try_fill(out, size, cost, take)
+            parallel::try_fill(out, size, cost, copy_rows)
         }
     })
 }

@@ -13,12 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-use crate::cost::{self, Cost};
+use crate::cost::{
+    self, Cost, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, RADIX_SORT_BYTE_COST, RADIX_SORT_ELEMENT_COST,
+    SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2, SIMD_SORT_BYTE_COST_AVX512, TOP_K_SORT_RATIO,
+};
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
 use crate::exec::convert::conversion;
 use crate::exec::copy;
-use crate::exec::copy::FAR_ELEMENT_COST;
 use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
 use crate::exec::sort::radix;
@@ -29,21 +31,22 @@ use crate::ops::shape;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
-/// The cost in picoseconds of sorting one element of a long row. In a short row it is lower.
+/// The cost of sorting one element of a long row. In a short row it is lower.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     // Keys of this width are sorted with vectors.
     if u64::simd_buffer_length(0, 1).is_some() && matches!(dtype.width(), 4 | 8) {
-        let byte = if level() == Level::V4 { 650 } else { 1_700 };
-        return byte * dtype.width() as Cost;
+        let byte_cost =
+            if level() == Level::V4 { SIMD_SORT_BYTE_COST_AVX512 } else { SIMD_SORT_BYTE_COST_AVX2 };
+        return byte_cost * dtype.width() as Cost;
     }
-    2_000 + 2_500 * dtype.width() as Cost + sub_byte::cost(&[dtype])
+    RADIX_SORT_ELEMENT_COST + RADIX_SORT_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
-/// The cost in picoseconds of one element of a row whose largest elements are selected.
+/// The cost of one element of a row whose largest elements are selected.
 #[must_use]
 pub fn top_cost(dtype: DType) -> Cost {
-    2_000 + sub_byte::cost(&[dtype])
+    SELECTED_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
 /// The direction of the order.
@@ -213,7 +216,7 @@ impl<'a> SortRows<'a> {
         }
     }
 
-    /// The cost of a row, in picoseconds.
+    /// The cost of a row.
     fn cost(&self) -> Cost {
         cost::work(self.length, cost(self.dtype))
     }
@@ -791,7 +794,7 @@ pub fn top_k(out: Output<'_>, input: &Tensor<'_>, k: usize) -> Result<(), Error>
     }
     check_shape(OP, &out, input, &shape)?;
     dispatch!(real input.dtype(), T => {
-        if k > rows.length / 4 {
+        if k > rows.length / TOP_K_SORT_RATIO {
             // Most of the row has to be sorted anyway.
             first_indices::<T>(out, &rows, k)
         } else if T::ENTRY_EXCEEDS_64_BITS || !rows.has_u32_indices() {
@@ -812,7 +815,7 @@ fn top_indices<T: Sortable, C: IndexedKey + Pod>(
 ) -> Result<(), Error> {
     let dtype = out.dtype;
     // The number of candidates that the buffer holds.
-    let capacity = (2 * k).max(256).min(rows.length);
+    let capacity = (2 * k).max(MIN_TOP_CANDIDATES).min(rows.length);
     let cost = cost::work(rows.length, top_cost(rows.dtype));
     rows.write(out, k, cost, |first, part, row_bytes| {
         let mut best = scratch_of::<C>(rows.op, rows.dtype, &[capacity], capacity)?;

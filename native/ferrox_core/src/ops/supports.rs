@@ -1,7 +1,7 @@
-//! Which types an operation is defined on.
+//! Whether an operation is defined on some types.
 //!
-//! The operation itself is asked, on a tensor of one element: a list kept
-//! beside the kernels would drift from them.
+//! The operation is run on tensors of one element: a list apart from the kernels would drift from
+//! them.
 
 use crate::exec::convert::conversion;
 use crate::ops::binary::BinaryOp;
@@ -13,9 +13,9 @@ use crate::{DType, Error, Output, Tensor};
 /// An operation of any family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// One of two tensors, elementwise.
+    /// An elementwise operation on two tensors.
     Binary(BinaryOp),
-    /// One of one tensor, elementwise.
+    /// An elementwise operation on one tensor.
     Unary(UnaryOp),
     /// A reduction.
     Reduce(ReduceOp),
@@ -32,7 +32,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operation that Nx gives this name.
+    /// The operation of this name in Nx.
     ///
     /// ```
     /// use ferrox_core::ops::supports::Operation;
@@ -58,7 +58,7 @@ impl Operation {
         binary().or_else(unary).or_else(reduce).or_else(other)
     }
 
-    /// How many tensors it takes.
+    /// The number of tensors that the operation takes.
     #[must_use]
     pub const fn arity(self) -> usize {
         match self {
@@ -69,8 +69,8 @@ impl Operation {
     }
 }
 
-/// Whether `op` is defined on tensors of these types, with a result of type
-/// `out`; `None` if it takes another number of tensors.
+/// Returns whether `op` is defined on tensors of some types, with a result of type `out`, or `None`
+/// if it takes another number of tensors.
 ///
 /// ```
 /// use ferrox_core::DType::{F32, S32};
@@ -88,7 +88,7 @@ pub fn supports(op: Operation, out: DType, operands: &[DType]) -> Option<bool> {
     Some(!matches!(run(op, out, operands), Err(Error::UnsupportedType { .. })))
 }
 
-/// A one, which every operation is defined on that is defined on its type.
+/// The number one, on which every operation is defined that is defined on the type.
 fn one(dtype: DType) -> Vec<u8> {
     let mut bytes = vec![0; dtype.width()];
     match conversion(DType::U8, dtype) {

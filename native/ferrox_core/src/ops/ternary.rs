@@ -1,6 +1,6 @@
 //! Elementwise operations on three tensors: `select` and `clip`.
 
-use crate::cost::Cost;
+use crate::cost::{CLIP_COST, Cost, SELECTED_BYTE_COST};
 use crate::dtype::Lane;
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::{Kernel, Operand, Plan};
@@ -8,33 +8,27 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
-/// How `select` is computed, for a result of type `out`.
+/// The plan of `select` for a result of type `out`.
 #[must_use]
 pub fn select_plan(out: DType, [predicate, on_true, on_false]: [DType; 3]) -> Plan {
     let compute = Compute::As(out);
-    let kernel: Kernel = match out.width() {
-        1 => tile::<Choose<1>>,
-        2 => tile::<Choose<2>>,
-        4 => tile::<Choose<4>>,
-        8 => tile::<Choose<8>>,
-        _ => tile::<Choose<16>>,
-    };
+    let kernel = dispatch!(width out.width(), N => tile::<Choose<N>> as Kernel);
     Plan {
         kernel,
         loads: [Compute::Truth.load(predicate), compute.load(on_true), compute.load(on_false)],
         store: None,
         width: out.width(),
         narrowing: None,
-        cost: 80 * out.width() as Cost,
+        cost: SELECTED_BYTE_COST * out.width() as Cost,
     }
 }
 
-/// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, of
-/// `on_false` elsewhere, cast to the type of `out`.
+/// `Nx.select/3`: elements of `on_true` where `predicate` is not zero, elements of `on_false`
+/// elsewhere, cast to the type of `out`.
 ///
 /// # Errors
 ///
-/// `Error::Shape` if a shape does not broadcast to that of `out`.
+/// `Error::Shape` if a shape can't be broadcast to the shape of `out`.
 pub fn select(
     out: Output<'_>,
     predicate: &Tensor<'_>,
@@ -45,12 +39,12 @@ pub fn select(
     select_plan(out.dtype, tensors.map(Tensor::dtype)).run("select", out, &tensors)
 }
 
-/// How `clip` is computed, for a result of type `out`: elements and bounds are compared without
+/// The plan of `clip` for a result of type `out`: elements and bounds are compared without
 /// rounding, then cast.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` for complex numbers, and where a float would have to become an integer.
+/// `Error::UnsupportedType` for complex numbers, and if a float would become an integer.
 pub fn clip_plan(out: DType, dtypes: [DType; 3]) -> Result<Plan, Error> {
     let unsupported = || Error::UnsupportedType { op: "clip", dtypes: dtypes.to_vec() };
     let integers = dtypes.iter().all(|d| d.is_integer());
@@ -83,30 +77,27 @@ pub fn clip_plan(out: DType, dtypes: [DType; 3]) -> Result<Plan, Error> {
     })
 }
 
-/// What an element of `clip` costs.
-const CLIP_COST: Cost = 300;
-
 /// `Nx.clip/3`: at least `min`, at most `max`; NaN stays NaN.
 ///
 /// # Errors
 ///
-/// As `clip_plan`, and `Error::Shape` if the bounds do not broadcast to the tensor.
+/// The errors of [`clip_plan`], and `Error::Shape` if the bounds can't be broadcast to the tensor.
 pub fn clip(out: Output<'_>, tensor: &Tensor<'_>, min: &Tensor<'_>, max: &Tensor<'_>) -> Result<(), Error> {
     let tensors = [tensor, min, max];
     clip_plan(out.dtype, tensors.map(Tensor::dtype))?.run("clip", out, &tensors)
 }
 
-/// What an operation does to three lanes.
+/// An operation on three lanes.
 trait Ternary: 'static {
     type A: Lane;
     type B: Lane;
     fn apply(a: Self::A, b: Self::B, c: Self::B) -> Self::B;
 }
 
-/// Elements of `N` bytes, chosen by a truth value.
+/// The choice between elements of `N` bytes by a truth value.
 struct Choose<const N: usize>;
 
-/// An element that is only moved.
+/// An element of `N` bytes that is only moved.
 #[derive(Clone, Copy)]
 struct Opaque<const N: usize>([u8; N]);
 
@@ -154,7 +145,7 @@ macro_rules! clip {
 }
 clip!(x, min, max => x.max(min).min(max); u8, u16, u32, u64, i8, i16, i32, i64, i128);
 clip!(x, min, max => {
-    // Of two zeros that of the bound.
+    // Between equal zeros, the bound is chosen.
     let raised = if x > min || x.is_nan() { x } else { min };
     if raised < max || raised.is_nan() { raised } else { max }
 }; f32, f64);
@@ -172,7 +163,7 @@ impl<F: Ternary> Vectorized for TernaryLoop<'_, '_, F> {
     fn run(self) {
         let out = F::B::view_mut(self.out);
         let [a, b, c] = self.operands else { unreachable!("three operands") };
-        // A scalar is a slice that every index finds the same element of.
+        // A scalar returns its element for every index.
         macro_rules! bind {
             ($T:ty, $operand:expr, $get:ident => $body:expr) => {
                 match $operand {

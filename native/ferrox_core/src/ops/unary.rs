@@ -1,12 +1,17 @@
 //! Elementwise operations on one tensor.
 //!
-//! Functions of f32 and narrower types are evaluated in f64 by `f32_functions`, in the
-//! loops of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions`, or else the C
-//! library's, of some of which `f64_glibc` has loops. Many elements of f16 and bf16 are looked up.
+//! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops
+//! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` or of the C
+//! library, for some of which `f64_glibc` has loops. Large tensors of f16 and bf16 are mapped by
+//! lookup tables.
 
 use num_complex::Complex;
 
-use crate::cost::{Cost, MEMORY_BYTE_COST};
+use crate::cost::{
+    BF16_UNARY_COST, COMPLEX_ABS_COST, COMPLEX_FUNCTION_COST, Cost, F32_TRIGONOMETRIC_COST,
+    F64_TRIGONOMETRIC_COST, LIBRARY_CALL_COST, LOGICAL_NOT_COST, MEMORY_BYTE_COST, PHASE_COST,
+    UNARY_CONVERSION_COST, UNARY_TEST_COST,
+};
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Lane, sub_byte};
 use crate::exec::convert::Compute;
@@ -20,19 +25,20 @@ use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
-/// A function of `f32_functions`, maybe with a shorter form of it for plain arguments.
-macro_rules! single {
+/// Implements a function of `f32_functions`, some with a shorter form for arguments in a plain
+/// range.
+macro_rules! f32_function {
     ($name:ident, log) => {
-        single!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
+        f32_function!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
     };
     ($name:ident, tanh) => {
-        single!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR_LIMIT, tanh_regular);
+        f32_function!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR_LIMIT, tanh_regular);
     };
     ($name:ident, $function:ident) => {
-        single!($name, $function, |x, results, function| f32_loops::map_elements(x, results, function));
+        f32_function!($name, $function, |x, results, function| f32_loops::map_elements(x, results, function));
     };
     ($name:ident, $function:ident, $plain:expr, $shorter:ident) => {
-        single!($name, $function, |x, results, function| {
+        f32_function!($name, $function, |x, results, function| {
             f32_loops::map_elements_or_plain(x, results, function, $plain, f32_functions::$shorter::<A>);
         });
     };
@@ -55,8 +61,9 @@ macro_rules! single {
     };
 }
 
-/// `functions` have an f32 version in `f32_functions`, an f64 and a complex one; those
-/// of `real` numbers have no complex one.
+/// Declares the unary operations. Rows of `functions` and `real` have the cost of an element in f32
+/// by vectors of 64 bytes, and in f64, in picoseconds (`kernels`: exp, log, sin, tanh, erf);
+/// functions of `real` have no complex version.
 macro_rules! unary_ops {
     (
         operations { $($variant:ident, $name:literal;)* }
@@ -66,7 +73,7 @@ macro_rules! unary_ops {
         real { $($real:ident, $rname:literal, $rf32:ident, $rps:literal, |$rx:ident| $rf64:expr, $rps64:expr;)* }
     ) => {
         named! {
-            /// A unary operation, named as Nx names it.
+            /// A unary operation, with its name in Nx.
             pub enum UnaryOp {
                 $($variant, $name;)*
                 $($function, $fname;)*
@@ -74,8 +81,8 @@ macro_rules! unary_ops {
             }
         }
 
-        /// The kernel of a function of floats and its cost; `None` for operations.
-        fn function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+        /// The kernel of a function of floats and its cost, or `None` for other operations.
+        fn float_function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
             $(
                 struct $function;
                 impl f64_functions::Function for $function {
@@ -87,7 +94,7 @@ macro_rules! unary_ops {
                     #[inline(always)]
                     fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
                 }
-                single!($function, $f32);
+                f32_function!($function, $f32);
             )*
             $(
                 struct $real;
@@ -95,7 +102,7 @@ macro_rules! unary_ops {
                     #[inline(always)]
                     fn apply<A: Arithmetic>($rx: f64) -> f64 { $rf64 }
                 }
-                single!($real, $rf32);
+                f32_function!($real, $rf32);
             )*
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
@@ -106,7 +113,7 @@ macro_rules! unary_ops {
                 $(
                     (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<$function>(out), vector_cost($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
-                        ((tile::<$function, Complex<f64>>, DType::C128), 40_000)
+                        ((tile::<$function, Complex<f64>>, DType::C128), COMPLEX_FUNCTION_COST)
                     }
                     (UnaryOp::$function, _) => ((f64_functions::tile::<$function>, DType::F64), $ps64),
                 )*
@@ -140,18 +147,18 @@ unary_ops! {
         Tan, "tan";
     }
     functions {
-        Exp, "exp", exp, 450, |x| x.exp(), CALL, complex::exp;
+        Exp, "exp", exp, 450, |x| x.exp(), LIBRARY_CALL_COST, complex::exp;
         Expm1, "expm1", expm1, 500, |x| f64_functions::expm1::<A>(x), vector_cost(1_500), complex::expm1;
-        Log, "log", log, 500, |x| x.ln(), CALL, complex::log;
+        Log, "log", log, 500, |x| x.ln(), LIBRARY_CALL_COST, complex::log;
         Log1p, "log1p", log1p, 650, |x| f64_functions::log1p::<A>(x), vector_cost(1_500), complex::log1p;
         Sqrt, "sqrt", sqrt, 100, |x| x.sqrt(), 200, complex::sqrt;
         Rsqrt, "rsqrt", rsqrt, 500, |x| 1.0 / x.sqrt(), 200, complex::rsqrt;
         Tanh, "tanh", tanh, 600, |x| f64_functions::tanh::<A>(x), vector_cost(2_000), complex::tanh;
         Sigmoid, "sigmoid", sigmoid, 550, |x| f64_functions::sigmoid::<A>(x), vector_cost(1_900), complex::sigmoid;
         Cbrt, "cbrt", cbrt, 650, |x| f64_functions::cbrt_by::<A>(x), vector_cost(1_400), complex::cbrt;
-        Asin, "asin", asin, 950, |x| x.asin(), CALL, complex::asin;
-        Acos, "acos", acos, 900, |x| x.acos(), CALL, complex::acos;
-        Atan, "atan", atan, 600, |x| x.atan(), CALL, complex::atan;
+        Asin, "asin", asin, 950, |x| x.asin(), LIBRARY_CALL_COST, complex::asin;
+        Acos, "acos", acos, 900, |x| x.acos(), LIBRARY_CALL_COST, complex::acos;
+        Atan, "atan", atan, 600, |x| x.atan(), LIBRARY_CALL_COST, complex::atan;
         Sinh, "sinh", sinh, 600, |x| f64_functions::sinh::<A>(x), vector_cost(1_900), complex::sinh;
         Cosh, "cosh", cosh, 550, |x| f64_functions::cosh::<A>(x), vector_cost(1_100), complex::cosh;
         Asinh, "asinh", asinh, 1_100, |x| f64_functions::asinh::<A>(x), vector_cost(3_000), complex::asinh;
@@ -165,10 +172,7 @@ unary_ops! {
     }
 }
 
-/// What a call of the C library costs.
-const CALL: Cost = 8_000;
-
-/// What a function of floats is evaluated in.
+/// The lane that a function of floats is evaluated in.
 fn function_lane(out: DType, input: DType) -> Compute {
     if out.is_complex() || input.is_complex() {
         Compute::As(DType::C128)
@@ -178,9 +182,6 @@ fn function_lane(out: DType, input: DType) -> Compute {
         Compute::As(DType::F64)
     }
 }
-
-/// What converting an element before or after an operation costs.
-const CONVERSION: Cost = 200;
 
 /// Applies `op` to every element. The shape of `out` is the tensor's.
 ///
@@ -199,7 +200,7 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
     out.write(name, |bytes| run(op, plan, (dtype, shape), bytes, (input.dtype(), source)))
 }
 
-/// How `op` on an operand of a type is computed, for a result of type `out`.
+/// The plan of `op` on an operand of a type, for a result of type `out`.
 ///
 /// # Errors
 ///
@@ -208,16 +209,16 @@ pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Err
 pub fn plan(op: UnaryOp, out: DType, input: DType) -> Result<&'static Plan, Error> {
     static PLANS: PlanCache<1, { UnaryOp::ALL.len() }> = PlanCache::new();
     PLANS
-        .get(op as usize, out, [input], || find(op, out, input))
+        .get(op as usize, out, [input], || make_plan(op, out, input))
         .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![input] })
 }
 
 /// Computes a dense result of some type and shape, in whole bytes, by the plan for its type and the
-/// operand's.
+/// operand's type.
 ///
 /// # Errors
 ///
-/// `Error::Element` for a fault that the kernel finds.
+/// `Error::Element` if the operation is not defined on an element.
 #[inline(always)]
 pub fn run(
     op: UnaryOp,
@@ -243,12 +244,12 @@ static TABLES: [[LookupTable; 2]; UnaryOp::ALL.len()] =
     [const { [const { LookupTable::new() }; 2] }; UnaryOp::ALL.len()];
 
 /// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster. `unary_ops!`
-/// lists the functions after the other operations, and `Sin` is the first.
+/// lists these functions after the other operations, from `Sin` on.
 fn is_looked_up(op: UnaryOp) -> bool {
     op as usize >= UnaryOp::Sin as usize && op != UnaryOp::Sqrt
 }
 
-/// A function of elements in memory.
+/// Computes a function of elements without a lookup table.
 fn compute(op: UnaryOp, plan: &Plan, dtype: DType, elements: &[u8]) -> Result<Vec<u8>, Error> {
     let shape = [elements.len() / dtype.width()];
     let mut bytes = scratch(op.name(), dtype, &shape, elements.len())?;
@@ -261,30 +262,30 @@ fn compute(op: UnaryOp, plan: &Plan, dtype: DType, elements: &[u8]) -> Result<Ve
     Ok(bytes)
 }
 
-fn find(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
+fn make_plan(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
     let (lane, kernel, result, cost) = kernel(op, out, input)?;
     let (load, store) = (lane.load(input), result.store(out));
     let converts = lane == Compute::Single || store.is_some() || load.is_some();
-    let conversion = if converts { CONVERSION } else { 0 };
+    let conversion = if converts { UNARY_CONVERSION_COST } else { 0 };
     let cost = cost + conversion + sub_byte::cost(&[input, out]);
     Some(Plan { kernel, loads: [load, None, None], store, width: out.width(), narrowing: None, cost })
 }
 
-/// What the operand is computed as, the kernel, what it computes, and what an
-/// element costs; `None` if the operation has no meaning for the types.
+/// The lane of the operand, the kernel, the lane of its results, and the cost of an element; `None`
+/// if the operation is not defined on the types.
 fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     use UnaryOp::*;
     let storage = input.storage();
-    // Floats are computed in f32 where that is exact.
+    // These operations on floats other than f64 are exact in f32.
     let lane = match storage {
         _ if input.is_integer() || input.is_complex() => storage,
         DType::F64 => DType::F64,
         _ => DType::F32,
     };
-    let same = |kernel: Kernel| {
+    let same_lane = |kernel: Kernel| {
         Some((Compute::As(lane), kernel, Compute::As(lane), 2 * MEMORY_BYTE_COST * lane.width() as Cost))
     };
-    let truth = |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(DType::U8), 100));
+    let truth = |kernel: Kernel| Some((Compute::As(lane), kernel, Compute::As(DType::U8), UNARY_TEST_COST));
     macro_rules! float {
         ($F:ident) => {
             match lane {
@@ -301,35 +302,39 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
     }
     if input == DType::BF16
         && out == input
-        && let Some(kernel) = rounded(op)
+        && let Some(kernel) = bf16_kernel(op)
     {
-        return Some((Compute::As(input), kernel, Compute::As(input), 100));
+        return Some((Compute::As(input), kernel, Compute::As(input), BF16_UNARY_COST));
     }
     match op {
-        LogicalNot => Some((Compute::Truth, tile::<TruthNot, u8>, Compute::As(DType::U8), 50)),
+        LogicalNot => Some((Compute::Truth, tile::<TruthNot, u8>, Compute::As(DType::U8), LOGICAL_NOT_COST)),
         BitwiseNot if input.is_integer() => {
-            same(dispatch!(integer lane, T => tile::<BitNot, T> as Kernel, else => return None))
+            same_lane(dispatch!(integer lane, T => tile::<BitNot, T> as Kernel, else => return None))
         }
-        Negate => same(match lane {
+        Negate => same_lane(match lane {
             DType::C64 => tile::<Minus, Complex<f32>>,
             DType::C128 => tile::<Minus, Complex<f64>>,
             _ => integer_or_float!(Minus),
         }),
-        Abs if input.is_complex() => {
-            Some((Compute::As(DType::C128), tile::<Magnitude, Complex<f64>>, Compute::As(DType::F64), 3_000))
-        }
-        Abs => same(integer_or_float!(Magnitude)),
-        Sign => same(integer_or_float!(SignOf)),
+        Abs if input.is_complex() => Some((
+            Compute::As(DType::C128),
+            tile::<Magnitude, Complex<f64>>,
+            Compute::As(DType::F64),
+            COMPLEX_ABS_COST,
+        )),
+        Abs => same_lane(integer_or_float!(Magnitude)),
+        Sign => same_lane(integer_or_float!(SignOf)),
         Floor | Ceil | Round if input.is_integer() => {
-            same(dispatch!(integer lane, T => tile::<Same, T> as Kernel, else => return None))
+            same_lane(dispatch!(integer lane, T => tile::<Identity, T> as Kernel, else => return None))
         }
-        Floor => same(float!(FloorOf)),
-        // A root has twice the digits of f16 and bf16 or is that of f32: no need for more.
-        Sqrt if out == input && input.is_float() && storage != DType::F64 => same(tile::<Root, f32>),
-        Ceil => same(float!(CeilOf)),
-        Round => same(float!(RoundOf)),
+        Floor => same_lane(float!(FloorOf)),
+        // With p bits, a root in 2p + 2 bits can be rounded twice (S. Figueroa, When Is Double
+        // Rounding Innocuous?, 1995).
+        Sqrt if out == input && input.is_float() && storage != DType::F64 => same_lane(tile::<Root, f32>),
+        Ceil => same_lane(float!(CeilOf)),
+        Round => same_lane(float!(RoundOf)),
         IsNan | IsInfinity if input.is_integer() => {
-            truth(dispatch!(integer lane, T => tile::<Never, T> as Kernel, else => return None))
+            truth(dispatch!(integer lane, T => tile::<AlwaysFalse, T> as Kernel, else => return None))
         }
         IsNan => truth(match lane {
             DType::C64 => tile::<NanIn, Complex<f32>>,
@@ -341,16 +346,16 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
             DType::C128 => tile::<InfinityIn, Complex<f64>>,
             _ => float!(InfinityIn),
         }),
-        Conjugate | Real | Imag | Phase => parts(op, out, input),
-        PopulationCount | CountLeadingZeros if input.is_integer() => same(bits(op, input)?),
+        Conjugate | Real | Imag | Phase => complex_parts(op, out, input),
+        PopulationCount | CountLeadingZeros if input.is_integer() => same_lane(bit_count(op, input)?),
         BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
         function => {
             let plain = match op {
                 Sin | Cos | Tan => trigonometric(op, out, input)?,
-                _ => self::function(function, out, input)?,
+                _ => float_function(function, out, input)?,
             };
-            // Asking compares results with the C library's, once, which other types don't need.
+            // The first call compares results with those of the C library, which only f64 needs.
             if plain.0 != Compute::As(DType::F64) {
                 return Some(plain);
             }
@@ -369,9 +374,10 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
     }
 }
 
-/// The operations that f32 computes exactly enough for bf16, in one loop: to bring tiles to f32 and
-/// the results back takes as long as a root, and several times what the others do.
-fn rounded(op: UnaryOp) -> Option<Kernel> {
+/// The kernel of an operation on bf16 that f32 computes exactly enough. Converting tiles to f32 and
+/// back in separate loops would take as long as a root, and several times as long as the other
+/// operations.
+fn bf16_kernel(op: UnaryOp) -> Option<Kernel> {
     Some(match op {
         UnaryOp::Negate => tile::<Rounded<Minus>, BF16>,
         UnaryOp::Abs => tile::<Rounded<Magnitude>, BF16>,
@@ -394,36 +400,30 @@ impl<F: Unary<f32, Out = f32>> Unary<BF16> for Rounded<F> {
     }
 }
 
-/// What takes complex numbers apart, of which reals have an imaginary part of zero.
-fn parts(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+/// The parts of complex numbers; real numbers have an imaginary part of zero.
+fn complex_parts(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     use UnaryOp::*;
-    let [real, complex] = [DType::F64, DType::C128].map(Compute::As);
-    let (load, kernel, store, cost): (_, Kernel, _, Cost) = match (op, input) {
+    let (load, kernel, store): (_, Kernel, _) = match (op, input) {
         (Conjugate, _) if !out.is_complex() => return None,
-        (Conjugate, DType::C64) => {
-            (Compute::As(input), tile::<Mirror, Complex<f32>>, Compute::As(input), 200)
-        }
-        (Conjugate, DType::C128) => (complex, tile::<Mirror, Complex<f64>>, complex, 400),
-        (Conjugate, _) => (real, tile::<Mirror, f64>, complex, 400),
+        (Conjugate, DType::C64) => (input, tile::<ConjugateOf, Complex<f32>>, input),
+        (Conjugate, DType::C128) => (input, tile::<ConjugateOf, Complex<f64>>, input),
+        (Conjugate, _) => (DType::F64, tile::<ConjugateOf, f64>, DType::C128),
         _ if !out.is_float() => return None,
-        (Real, DType::C64) => {
-            (Compute::As(input), tile::<RealPart, Complex<f32>>, Compute::As(DType::F32), 100)
-        }
-        (Real, DType::C128) => (complex, tile::<RealPart, Complex<f64>>, real, 200),
-        (Imag, DType::C64) => {
-            (Compute::As(input), tile::<ImaginaryPart, Complex<f32>>, Compute::As(DType::F32), 100)
-        }
-        (Imag, DType::C128) => (complex, tile::<ImaginaryPart, Complex<f64>>, real, 200),
-        (Phase, DType::C64 | DType::C128) => (complex, tile::<Angle, Complex<f64>>, real, 20_000),
-        (Phase, _) => (real, tile::<Angle, f64>, real, 200),
+        (Real, DType::C64) => (input, tile::<RealPart, Complex<f32>>, DType::F32),
+        (Real, DType::C128) => (input, tile::<RealPart, Complex<f64>>, DType::F64),
+        (Imag, DType::C64) => (input, tile::<ImaginaryPart, Complex<f32>>, DType::F32),
+        (Imag, DType::C128) => (input, tile::<ImaginaryPart, Complex<f64>>, DType::F64),
+        (Phase, DType::C64 | DType::C128) => (DType::C128, tile::<Angle, Complex<f64>>, DType::F64),
+        (Phase, _) => (DType::F64, tile::<Angle, f64>, DType::F64),
         _ => return None,
     };
-    Some((load, kernel, store, cost))
+    let is_complex_phase = op == Phase && input.is_complex();
+    let cost = if is_complex_phase { PHASE_COST } else { MEMORY_BYTE_COST * store.width() as Cost };
+    Some((Compute::As(load), kernel, Compute::As(store), cost))
 }
 
-/// Bits are counted in the width of the type, which for the types that share
-/// a byte is less than that of the lane.
-fn bits(op: UnaryOp, input: DType) -> Option<Kernel> {
+/// The kernel that counts bits. Types of less than a byte have fewer bits than their lane.
+fn bit_count(op: UnaryOp, input: DType) -> Option<Kernel> {
     let zeros = op == UnaryOp::CountLeadingZeros;
     Some(match (input.bits(), zeros) {
         (2, false) => tile::<OnesIn<2>, u8>,
@@ -435,14 +435,14 @@ fn bits(op: UnaryOp, input: DType) -> Option<Kernel> {
     })
 }
 
-/// Sine, cosine and tangent: large angles need a reduction that does not
-/// vectorize, so a chunk with one of them takes the slow loop.
+/// Sine, cosine and tangent. Large angles need an argument reduction that does not vectorize: a
+/// chunk with a large angle is computed by a slower loop.
 fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
     macro_rules! angle {
         ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
             $(
                 struct $name;
-                single!($name, $any, f32_functions::angle_is_small, $small);
+                f32_function!($name, $any, f32_functions::angle_is_small, $small);
                 impl Unary<f64> for $name {
                     type Out = f64;
                     #[inline(always)]
@@ -458,11 +458,11 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
                 $(
-                    (UnaryOp::$name, Compute::Single) => (f32_loops::kernel::<$name>(out), vector_cost(600)),
+                    (UnaryOp::$name, Compute::Single) => (f32_loops::kernel::<$name>(out), vector_cost(F32_TRIGONOMETRIC_COST)),
                     (UnaryOp::$name, Compute::As(DType::C128)) => {
-                        ((tile::<$name, Complex<f64>>, DType::C128), 40_000)
+                        ((tile::<$name, Complex<f64>>, DType::C128), COMPLEX_FUNCTION_COST)
                     }
-                    (UnaryOp::$name, _) => ((tile::<$name, f64>, DType::F64), 10_000),
+                    (UnaryOp::$name, _) => ((tile::<$name, f64>, DType::F64), F64_TRIGONOMETRIC_COST),
                 )*
                 _ => return None,
             };
@@ -476,7 +476,7 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
     }
 }
 
-/// What an operation does to a lane.
+/// An operation on a lane.
 trait Unary<T: Lane>: 'static {
     type Out: Lane;
     fn apply(x: T) -> Self::Out;
@@ -510,8 +510,8 @@ fn tile<F: Unary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Resul
     Ok(())
 }
 
-/// `impl Unary` for a list of lanes.
-macro_rules! meaning {
+/// Implements `Unary` for a list of lanes.
+macro_rules! impl_unary {
     ($name:ident -> $out:ty, $x:ident; $($t:ty),* => $body:expr) => {$(
         impl Unary<$t> for $name {
             type Out = $out;
@@ -520,77 +520,77 @@ macro_rules! meaning {
         }
     )*};
     ($name:ident, $x:ident; $($t:ty),* => $body:expr) => {
-        $(meaning!($name -> $t, $x; $t => $body);)*
+        $(impl_unary!($name -> $t, $x; $t => $body);)*
     };
 }
 
 struct Minus;
-meaning!(Minus, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.wrapping_neg());
-meaning!(Minus, x; f32, f64, Complex<f32>, Complex<f64> => -x);
+impl_unary!(Minus, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.wrapping_neg());
+impl_unary!(Minus, x; f32, f64, Complex<f32>, Complex<f64> => -x);
 
 struct Magnitude;
-meaning!(Magnitude, x; u8, u16, u32, u64 => x);
-meaning!(Magnitude, x; i8, i16, i32, i64 => x.wrapping_abs());
-meaning!(Magnitude, x; f32, f64 => x.abs());
-meaning!(Magnitude -> f64, z; Complex<f64> => complex::abs(z));
+impl_unary!(Magnitude, x; u8, u16, u32, u64 => x);
+impl_unary!(Magnitude, x; i8, i16, i32, i64 => x.wrapping_abs());
+impl_unary!(Magnitude, x; f32, f64 => x.abs());
+impl_unary!(Magnitude -> f64, z; Complex<f64> => complex::abs(z));
 
-/// Zeros and NaN are their own sign.
+/// The sign of zero and NaN is the number itself.
 struct SignOf;
-meaning!(SignOf, x; u8, u16, u32, u64 => x.min(1));
-meaning!(SignOf, x; i8, i16, i32, i64 => x.signum());
-meaning!(SignOf, x; f32, f64 => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x });
+impl_unary!(SignOf, x; u8, u16, u32, u64 => x.min(1));
+impl_unary!(SignOf, x; i8, i16, i32, i64 => x.signum());
+impl_unary!(SignOf, x; f32, f64 => if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x });
 
 struct Root;
-meaning!(Root, x; f32 => x.sqrt());
+impl_unary!(Root, x; f32 => x.sqrt());
 
 struct FloorOf;
-meaning!(FloorOf, x; f32, f64 => x.floor());
+impl_unary!(FloorOf, x; f32, f64 => x.floor());
 struct CeilOf;
-meaning!(CeilOf, x; f32, f64 => x.ceil());
-/// Halves away from zero. A zero keeps its sign, and what is rounded to zero becomes a positive one,
-/// as Nx's documentation shows and Erlang rounds to an integer.
+impl_unary!(CeilOf, x; f32, f64 => x.ceil());
+/// Rounds halves away from zero. A zero keeps its sign; other numbers that are rounded to zero
+/// become a positive zero, as in Nx's documentation and in Erlang, which rounds to an integer.
 struct RoundOf;
-meaning!(RoundOf, x; f32, f64 => x.round() + if x == 0.0 { x } else { 0.0 });
+impl_unary!(RoundOf, x; f32, f64 => x.round() + if x == 0.0 { x } else { 0.0 });
 
-struct Same;
-meaning!(Same, x; u8, u16, u32, u64, i8, i16, i32, i64 => x);
+struct Identity;
+impl_unary!(Identity, x; u8, u16, u32, u64, i8, i16, i32, i64 => x);
 struct BitNot;
-meaning!(BitNot, x; u8, u16, u32, u64, i8, i16, i32, i64 => !x);
+impl_unary!(BitNot, x; u8, u16, u32, u64, i8, i16, i32, i64 => !x);
 struct TruthNot;
-meaning!(TruthNot, x; u8 => x ^ 1);
+impl_unary!(TruthNot, x; u8 => x ^ 1);
 
-struct Never;
-meaning!(Never -> u8, _x; u8, u16, u32, u64, i8, i16, i32, i64 => 0);
+struct AlwaysFalse;
+impl_unary!(AlwaysFalse -> u8, _x; u8, u16, u32, u64, i8, i16, i32, i64 => 0);
 struct NanIn;
-meaning!(NanIn -> u8, x; f32, f64 => u8::from(x.is_nan()));
-meaning!(NanIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_nan() || z.im.is_nan()));
+impl_unary!(NanIn -> u8, x; f32, f64 => u8::from(x.is_nan()));
+impl_unary!(NanIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_nan() || z.im.is_nan()));
 struct InfinityIn;
-meaning!(InfinityIn -> u8, x; f32, f64 => u8::from(x.is_infinite()));
-meaning!(InfinityIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_infinite() || z.im.is_infinite()));
+impl_unary!(InfinityIn -> u8, x; f32, f64 => u8::from(x.is_infinite()));
+impl_unary!(InfinityIn -> u8, z; Complex<f32>, Complex<f64> => u8::from(z.re.is_infinite() || z.im.is_infinite()));
 
-/// A finite real becomes a number below the real axis.
-struct Mirror;
-meaning!(Mirror, z; Complex<f32>, Complex<f64> => z.conj());
-meaning!(Mirror -> Complex<f64>, x; f64 => Complex::new(x, if x.is_finite() { -0.0 } else { 0.0 }));
+/// The conjugate. A finite real number gets a negative zero as its imaginary part.
+struct ConjugateOf;
+impl_unary!(ConjugateOf, z; Complex<f32>, Complex<f64> => z.conj());
+impl_unary!(ConjugateOf -> Complex<f64>, x; f64 => Complex::new(x, if x.is_finite() { -0.0 } else { 0.0 }));
 struct RealPart;
-meaning!(RealPart -> f32, z; Complex<f32> => z.re);
-meaning!(RealPart -> f64, z; Complex<f64> => z.re);
+impl_unary!(RealPart -> f32, z; Complex<f32> => z.re);
+impl_unary!(RealPart -> f64, z; Complex<f64> => z.re);
 struct ImaginaryPart;
-meaning!(ImaginaryPart -> f32, z; Complex<f32> => z.im);
-meaning!(ImaginaryPart -> f64, z; Complex<f64> => z.im);
+impl_unary!(ImaginaryPart -> f32, z; Complex<f32> => z.im);
+impl_unary!(ImaginaryPart -> f64, z; Complex<f64> => z.im);
 struct Angle;
-meaning!(Angle -> f64, z; Complex<f64> => complex::phase(z));
-meaning!(Angle, x; f64 => {
+impl_unary!(Angle -> f64, z; Complex<f64> => complex::phase(z));
+impl_unary!(Angle, x; f64 => {
     let angle = if x.is_sign_negative() { std::f64::consts::PI } else { 0.0 };
     if x.is_nan() { x } else { angle }
 });
 
 struct Ones;
-meaning!(Ones, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.count_ones() as _);
+impl_unary!(Ones, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.count_ones() as _);
 struct Zeros;
-meaning!(Zeros, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.leading_zeros() as _);
+impl_unary!(Zeros, x; u8, u16, u32, u64, i8, i16, i32, i64 => x.leading_zeros() as _);
 
-/// Of the low bits alone.
+/// The number of ones among the low bits.
 struct OnesIn<const BITS: u32>;
 impl<const BITS: u32> Unary<u8> for OnesIn<BITS> {
     type Out = u8;
@@ -599,6 +599,7 @@ impl<const BITS: u32> Unary<u8> for OnesIn<BITS> {
         (x << (8 - BITS)).count_ones() as u8
     }
 }
+/// The number of leading zeros among the low bits.
 struct ZerosIn<const BITS: u32>;
 impl<const BITS: u32> Unary<u8> for ZerosIn<BITS> {
     type Out = u8;

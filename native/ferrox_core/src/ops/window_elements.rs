@@ -7,7 +7,7 @@ use crate::exec::copy;
 use crate::exec::threads::parallel;
 use crate::layout::row_major;
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error};
+use crate::{DType, Error, dispatch};
 
 const OP: &str = "window_reduce";
 
@@ -70,7 +70,7 @@ pub fn window_elements(
         .map(|axis| WindowOffsets::new(shape[axis], positions[axis], strides[axis], axis, windows))
         .collect();
     let bytes = copy::dense(OP, input)?;
-    let fill = copy_windows_of(input.dtype());
+    let fill = dispatch!(width input.dtype().width(), N => copy_windows::<N> as CopyWindows);
     out.write(OP, |out| {
         let cost = cost::work(window, cost(input.dtype()));
         parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &axis_offsets, first, out));
@@ -129,16 +129,6 @@ impl WindowOffsets {
 /// Copies windows. The arguments are the elements, the padding element, the offsets for each axis,
 /// the number of the first window, and the bytes to fill.
 type CopyWindows = fn(&[u8], &[u8], &[WindowOffsets], usize, &mut [u8]);
-
-fn copy_windows_of(dtype: DType) -> CopyWindows {
-    match dtype.width() {
-        1 => copy_windows::<1>,
-        2 => copy_windows::<2>,
-        4 => copy_windows::<4>,
-        8 => copy_windows::<8>,
-        _ => copy_windows::<16>,
-    }
-}
 
 fn copy_windows<const N: usize>(
     bytes: &[u8],

@@ -62,18 +62,18 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindo
     let Ok(axes) = windows.axes(choice.name(), shape) else { return 0 };
     let size =
         |dim: fn(&WindowAxis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
-    let passes = WindowPasses::new(
-        choice.name(),
-        &axes,
-        SCATTER_LANE_DTYPE,
-        window::fold::<i128, MaxLane>,
-        NO_ELEMENT_LANE.store(),
-    );
+    let passes = choice_passes(choice.name(), &axes);
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
     passes
         .work(load, dtype.width())
         .saturating_add(cost::work(size(|axis| axis.windows), WINDOW_RESOLVE_COST + WINDOW_SCATTER_COST))
         .saturating_add(cost::work(size(|axis| axis.size), WINDOW_SCATTER_COST))
+}
+
+/// The passes that choose the greatest lane of each window.
+fn choice_passes(op: &'static str, axes: &[WindowAxis]) -> WindowPasses {
+    let fold_loops = window::fold::<i128, MaxLane>;
+    WindowPasses::new(op, axes, SCATTER_LANE_DTYPE, fold_loops, NO_ELEMENT_LANE.store())
 }
 
 /// Adds each element of `source` to the element of the result where its window of `input` has its
@@ -110,13 +110,7 @@ pub fn window_scatter(
         return Err(Error::Argument { op, problem });
     };
     let elements = copy::dense(op, input)?;
-    let passes = WindowPasses::new(
-        op,
-        &axes,
-        SCATTER_LANE_DTYPE,
-        window::fold::<i128, MaxLane>,
-        NO_ELEMENT_LANE.store(),
-    );
+    let passes = choice_passes(op, &axes);
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
     let indexed_lanes = match choice {
@@ -306,9 +300,9 @@ impl WindowResolver<'_> {
         if element != init {
             return index_unless(element < init);
         }
-        // Of equal ones the last is chosen. Padding after the elements is last. Padding before them
-        // follows the element unless that is the last one of the window on every axis before the
-        // last axis that starts with padding.
+        // The last of equal elements is chosen. Padding after the elements is last. Padding before
+        // them follows the element unless that is the last one of the window on every axis before
+        // the last axis that starts with padding.
         if high {
             return DROPPED_INDEX;
         }

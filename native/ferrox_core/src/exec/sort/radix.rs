@@ -11,8 +11,9 @@
 
 use std::ops::Range;
 
-pub(crate) use crate::cost::ELEMENTS_PER_YIELD;
-use crate::cost::{Cost, KEY_MOVE_COST, MIN_KEYS_PER_BYTE_FOR_RADIX_SORT, MIN_KEYS_PER_MERGE, work};
+pub(crate) use crate::cost::{
+    Cost, ELEMENTS_PER_YIELD, KEY_MOVE_COST, MIN_KEYS_PER_BYTE_FOR_RADIX_SORT, MIN_KEYS_PER_MERGE, work,
+};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 #[cfg(target_arch = "x86_64")]

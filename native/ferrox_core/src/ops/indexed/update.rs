@@ -1,17 +1,23 @@
-//! Operations that write at indices.
+//! Operations that write at indices. `indexed_add` of floats adds up the updates of each element
+//! before it rounds, in totals for all elements of the target or after sorting the updates by their
+//! elements.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use num_complex::Complex;
 
-use super::parts::{PART, Parts};
-use super::{Indices, ROWS, WRITE, Window, depth_of, each_update, of, other, shapes};
-use crate::cost::{self, Cost, Work};
+use super::parts::{PARTITION_ELEMENTS, PartitionedUpdates};
+use super::{
+    Indices, OFFSET_TILE_ROWS, Window, depth_of, for_each_update, other_axes, shape_error, values_at,
+};
+use crate::cost::{
+    self, DISCARDED_TOTALS, MAX_CACHED_TOTALS, MAX_TOTALS_OF_ONE_THREAD, MAX_TOTALS_PER_UPDATE,
+    MAX_UNPARTITIONED_TOTALS, SCATTER_COST, SORTED_UPDATE_COST, SUMS_PER_UPDATE_TIME, TILE_ELEMENTS, Work,
+};
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
 use crate::exec::copy;
-use crate::exec::elementwise::TILE_ELEMENTS;
 use crate::exec::gemm::small::SmallFloat;
 use crate::exec::memory::{filled, scratch, scratch_of};
 use crate::exec::reduce::fold::{fold_columns, needs_prefetch};
@@ -24,45 +30,22 @@ use crate::ops::cast::{self, elements};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
-/// Adding up an update with others of its element, which sorting finds.
-const SORTED: Cost = 12_000;
+/// The number of totals that are added to elements at once, in buffers on the stack.
+const TOTALS_PER_TILE: usize = 128;
 
-/// Totals that are added to elements at once.
-const TOTALS: usize = 128;
-
-/// Up to so many elements of the target for each of the updates, `indexed_add`
-/// keeps a total for all of them; from there on, it sorts the updates.
-const DENSE: usize = 4;
-
-/// Totals of up to so many elements stay in the cache of a core, wherever updates are; of more,
-/// the next ones are asked for ahead.
-const CACHED: usize = 1 << 17;
-
-/// Totals of up to so many are added to by one thread.
-const NEAR: usize = 1 << 14;
-
-/// So many sums are added to others in the time of an update. (`kernels`: indexed_add_u8.)
-const UPDATE: usize = 10;
-
-/// Totals that nobody wants, where updates of another thread's half go: so many that few of those
-/// that the processor has begun meet in one.
-const SPARE: usize = 1024;
-
-/// Totals of up to so many are near enough for two threads to add up updates as fast as they
-/// distribute them first.
-const SHARED: usize = 1 << 21;
-
-/// The work of `indexed` and `put_slice`: so many elements of a target and of
-/// updates become those of a type.
+/// The work of `indexed` and `put_slice`: `target` and `updates`, given as types and numbers of
+/// elements, are converted to `dtype`.
 #[must_use]
 pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize), dtype: DType) -> Work {
-    let sorts = update == Update::Add && !dtype.is_integer() && target.1 > DENSE.saturating_mul(updates.1);
-    let added = if sorts { SORTED } else { WRITE };
+    let sorts = update == Update::Add
+        && !dtype.is_integer()
+        && target.1 > MAX_TOTALS_PER_UPDATE.saturating_mul(updates.1);
+    let update_cost = if sorts { SORTED_UPDATE_COST } else { SCATTER_COST };
     cost::work(target.1, cast::cost(target.0, dtype))
-        .saturating_add(cost::work(updates.1, added + cast::operand_cost(updates.0, dtype)))
+        .saturating_add(cost::work(updates.1, update_cost + cast::operand_cost(updates.0, dtype)))
 }
 
-/// What becomes of the elements that are indexed.
+/// The effect of updates on the elements that are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update {
     /// The sum of the updates is added to them: `Nx.indexed_add/4`.
@@ -82,16 +65,17 @@ impl Update {
     }
 }
 
-/// `Nx.indexed_add/4` and `Nx.indexed_put/4`: for each row of `indices`, a row of
-/// `updates` for the elements at these indices of `axes`. Updates smaller than the
-/// other axes are for their first elements.
+/// `Nx.indexed_add/4` and `Nx.indexed_put/4`: for each row of `indices`, a row of `updates` for the
+/// elements at these indices of `axes`. Updates that are smaller than the other axes are for the
+/// first elements of these axes.
 ///
-/// Updates of one element are added up in their order in 64 bits (128 for complex
-/// numbers), then to the element, and rounded once.
+/// The updates of one element are added up in their order in 64 bits (128 for complex numbers),
+/// then to the element, and rounded once.
 ///
 /// # Errors
 ///
-/// As `gather`, but the types may differ: they become that of the result.
+/// The errors of [`gather`](super::gather), but the types may differ: all are converted to that of
+/// the result.
 pub fn indexed(
     update: Update,
     out: Output<'_>,
@@ -105,29 +89,30 @@ pub fn indexed(
     let layout = Layout::contiguous(shape);
     let count = indices.shape().first().copied().unwrap_or(0);
     let rows = Indices::new(op, indices, shape, axes, &layout.strides, count)?;
-    let rest = other(shape.len(), axes);
+    let others = other_axes(shape.len(), axes);
     let fits = out.shape == shape
         && indices.rank() == 2
         && depth_of(indices) == axes.len()
-        && updates.rank() == rest.len() + 1
+        && updates.rank() == others.len() + 1
         && updates.shape()[0] == indices.shape()[0]
-        && updates.shape()[1..].iter().zip(&rest).all(|(&dim, &axis)| dim <= shape[axis]);
+        && updates.shape()[1..].iter().zip(&others).all(|(&dim, &axis)| dim <= shape[axis]);
     if !fits {
         let given = [shape, indices.shape(), updates.shape(), out.shape];
-        return Err(shapes(op, &given, &format!("don't go together with axes {axes:?}")));
+        return Err(shape_error(op, &given, &format!("don't go together with axes {axes:?}")));
     }
     let complex = target.dtype().is_complex() || updates.dtype().is_complex();
     if complex && !out.dtype.is_complex() {
         let dtypes = vec![target.dtype(), updates.dtype(), out.dtype];
         return Err(Error::UnsupportedType { op, dtypes });
     }
-    let window = Window::new(&updates.shape()[1..], &of(&layout.strides, &rest));
+    let window = Window::new(&updates.shape()[1..], &values_at(&layout.strides, &others));
     let source = copy::dense(op, target)?;
     let dtype = out.dtype;
     let size = target.size();
     out.write(op, |out| {
         if update == Update::Add && !dtype.is_integer() && updates.size() > 0 {
-            let target = Target { op, source: &source, from: target.dtype(), to: dtype, window: &window };
+            let target =
+                FloatTarget { op, source: &source, from: target.dtype(), to: dtype, window: &window };
             return if dtype.is_complex() {
                 target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
             } else {
@@ -136,21 +121,21 @@ pub fn indexed(
         }
         convert_all(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
-        // Of floats, there are none to add here.
+        // Updates of floats have been added above; if there are none, nothing is written.
         if update == Update::Add && dtype.is_integer() {
             return dispatch!(integer dtype, T => {
                 add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out))
             }, else => unreachable!("{dtype} is an integer"));
         }
-        rows.each_tile(0, 0..rows.count, |start, offsets, _| {
+        rows.for_each_tile(0, 0..rows.count, |start, offsets, _| {
             let updates = &updates[start * window.size * dtype.width()..];
             window.write(dtype.width(), updates, offsets.iter().copied(), out);
-            window.pause_after(offsets.len());
+            window.yield_after(offsets.len());
         })
     })
 }
 
-/// Elements as another type, in `memory` unless they are of that type already.
+/// The elements as type `to`, written to `memory` unless they have this type already.
 fn converted<'a>((from, bytes): (DType, &'a [u8]), to: DType, memory: &'a mut [u8]) -> &'a [u8] {
     match conversion(from, to) {
         Some(convert) => {
@@ -162,8 +147,8 @@ fn converted<'a>((from, bytes): (DType, &'a [u8]), to: DType, memory: &'a mut [u
     }
 }
 
-/// Adds updates to integers. Their sums wrap, so that the order doesn't matter: each thread has a
-/// share of the updates, and all but one add theirs up in memory of their own.
+/// Adds updates to integers. Integer sums wrap, so that the order doesn't matter: each thread has a
+/// share of the updates. The first adds to the result, the others to sums of their own.
 fn add_integers<T: Element>(
     (op, dtype): (&'static str, DType),
     rows: &Indices<'_>,
@@ -172,58 +157,61 @@ fn add_integers<T: Element>(
     out: &mut [T::Bytes],
 ) -> Result<(), Error> {
     let (size, count) = (out.len(), rows.count * window.size);
-    // The time of all is least where a thread's updates take as long as adding up the sums does.
-    let most = (UPDATE.saturating_mul(count) / size.max(1)).isqrt().max(1);
-    let shares = parallel::threads_for(count, WRITE).min(most);
-    let mut own = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
-    let slots = [&mut *out].into_iter().chain(own.chunks_mut(size.max(1)));
+    // With s shares, the time is proportional to count / s + s * size / ratio, which is least for
+    // this s.
+    let best = (SUMS_PER_UPDATE_TIME.saturating_mul(count) / size.max(1)).isqrt().max(1);
+    let shares = parallel::threads_for(count, SCATTER_COST).min(best);
+    let mut sums = filled(op, dtype, &[shares - 1, size], (shares - 1) * size, T::from_i64(0).store())?;
+    let slots = [&mut *out].into_iter().chain(sums.chunks_mut(size.max(1)));
     let slots: Vec<(usize, &mut [T::Bytes])> = slots.enumerate().collect();
-    let each = rows.count.div_ceil(slots.len());
-    let added = parallel::try_each(count, WRITE, slots.into_iter(), |(share, out)| {
-        let range = (share * each).min(rows.count)..((share + 1) * each).min(rows.count);
-        rows.each_tile(0, range, |start, offsets, _| {
+    let share_rows = rows.count.div_ceil(slots.len());
+    let added = parallel::try_each(count, SCATTER_COST, slots.into_iter(), |(share, out)| {
+        let range = (share * share_rows).min(rows.count)..((share + 1) * share_rows).min(rows.count);
+        rows.for_each_tile(0, range, |start, offsets, _| {
             let updates = &T::view(updates)[start * window.size..];
-            each_update(window, offsets, |place, i| out[place] = added_integers::<T>(out[place], updates[i]));
-            window.pause_after(offsets.len());
+            for_each_update(window, offsets, |offset, i| {
+                out[offset] = wrapping_sum::<T>(out[offset], updates[i])
+            });
+            window.yield_after(offsets.len());
         })
     });
-    // The first index that is out of bounds, whichever thread has met one.
-    added.map_err(|_| rows.outside(0))?;
-    simd::dispatch(Sums::<T> { out, sums: &own });
+    added.map_err(|_| rows.out_of_bounds(0))?;
+    simd::dispatch(AddSumsLoop::<T> { out, sums: &sums });
     Ok(())
 }
 
 #[inline(always)]
-fn added_integers<T: Element>(total: T::Bytes, update: T::Bytes) -> T::Bytes {
+fn wrapping_sum<T: Element>(total: T::Bytes, update: T::Bytes) -> T::Bytes {
     T::from_i64(T::load(total).to_i64().wrapping_add(T::load(update).to_i64())).store()
 }
 
-/// Adds sums to others, which are as many or fewer.
-struct Sums<'a, T: Element> {
+/// Adds rows of sums, each as long as `out`, to `out`.
+struct AddSumsLoop<'a, T: Element> {
     out: &'a mut [T::Bytes],
     sums: &'a [T::Bytes],
 }
 
-impl<T: Element> Vectorized for Sums<'_, T> {
+impl<T: Element> Vectorized for AddSumsLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let size = self.out.len().max(1);
-        fold_columns(self.out, self.sums, size, needs_prefetch(self.sums), added_integers::<T>);
+        fold_columns(self.out, self.sums, size, needs_prefetch(self.sums), wrapping_sum::<T>);
     }
 }
 
-/// Replaces some elements by others.
-fn replace<const N: usize>(slots: &mut [u8], by: &[u8], some: impl Iterator<Item = bool>) {
-    for ((slot, &new), some) in slots.as_chunks_mut::<N>().0.iter_mut().zip(by.as_chunks().0).zip(some) {
+/// Replaces the elements where `mask` is true.
+fn replace_where<const N: usize>(slots: &mut [u8], by: &[u8], mask: impl Iterator<Item = bool>) {
+    for ((slot, &new), replaces) in slots.as_chunks_mut::<N>().0.iter_mut().zip(by.as_chunks().0).zip(mask) {
         let old = *slot;
-        *slot = if some { new } else { old };
+        *slot = if replaces { new } else { old };
     }
 }
 
-/// Where `indexed_add` of floats takes elements from, and what they become.
-struct Target<'a> {
+/// The target of `indexed_add` of floats: elements of type `from` that become elements of type
+/// `to`.
+struct FloatTarget<'a> {
     op: &'static str,
     source: &'a [u8],
     from: DType,
@@ -231,76 +219,74 @@ struct Target<'a> {
     window: &'a Window,
 }
 
-/// What updates are added up in.
+/// A number that updates are added up in.
 trait Total: Element + std::ops::Add<Output = Self> {
-    /// What a total is before the first update: a negative zero, which added to
-    /// anything leaves it as it is.
-    const NONE: Self;
+    /// A total without updates: negative zero, which changes nothing that it is added to.
+    const EMPTY: Self;
 
-    /// A number plus zero. That is no negative zero, and no sum of such is one.
-    fn positive(self) -> Self;
+    /// A number plus positive zero. The result is never a negative zero, nor is a sum of such
+    /// numbers.
+    fn plus_zero(self) -> Self;
 
-    /// Whether updates have been added, each plus zero.
-    fn is_some(self) -> bool;
+    /// Whether updates have been added, each plus positive zero.
+    fn has_updates(self) -> bool;
 
-    /// Writes elements of a type with their totals added, in one loop; none for other types.
-    fn adding(_dtype: DType) -> Option<Adding<Self>> {
+    /// A loop that adds totals to elements of a type; `None` for other types.
+    fn add_totals_loop(_dtype: DType) -> Option<AddTotals<Self>> {
         None
     }
 
-    /// Adds an update to a total.
     #[inline(always)]
-    fn add_to(total: &mut Self::Bytes, update: Self::Bytes) {
-        *total = (Self::load(*total) + Self::load(update).positive()).store();
+    fn add_update(total: &mut Self::Bytes, update: Self::Bytes) {
+        *total = (Self::load(*total) + Self::load(update).plus_zero()).store();
     }
 }
 
-/// Writes a slice of elements, the first, with totals added to them.
-type Adding<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
+/// Writes elements, given as the first argument, with totals added to those that have updates.
+type AddTotals<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
 
 impl Total for f64 {
-    const NONE: f64 = -0.0;
+    const EMPTY: f64 = -0.0;
 
-    fn adding(dtype: DType) -> Option<Adding<f64>> {
+    fn add_totals_loop(dtype: DType) -> Option<AddTotals<f64>> {
         match dtype {
-            DType::F32 => Some(added::<f32>),
-            DType::F64 => Some(added::<f64>),
+            DType::F32 => Some(add_totals::<f32>),
+            DType::F64 => Some(add_totals::<f64>),
             _ => None,
         }
     }
 
     #[inline(always)]
-    fn positive(self) -> f64 {
+    fn plus_zero(self) -> f64 {
         self + 0.0
     }
     #[inline(always)]
-    fn is_some(self) -> bool {
-        self.to_bits() != Self::NONE.to_bits()
+    fn has_updates(self) -> bool {
+        self.to_bits() != Self::EMPTY.to_bits()
     }
 }
 
 impl Total for Complex<f64> {
-    const NONE: Self = Complex::new(-0.0, -0.0);
+    const EMPTY: Self = Complex::new(-0.0, -0.0);
 
     #[inline(always)]
-    fn positive(self) -> Self {
+    fn plus_zero(self) -> Self {
         Complex::new(self.re + 0.0, self.im)
     }
     #[inline(always)]
-    fn is_some(self) -> bool {
-        self.re.is_some()
+    fn has_updates(self) -> bool {
+        self.re.has_updates()
     }
 }
 
-/// Elements with totals added to those that have one.
-struct Added<'a, T> {
+struct AddTotalsLoop<'a, T> {
     elements: &'a [u8],
     totals: &'a [<f64 as Lane>::Bytes],
     out: &'a mut [u8],
     of: PhantomData<T>,
 }
 
-impl<T: SmallFloat> Vectorized for Added<'_, T> {
+impl<T: SmallFloat> Vectorized for AddTotalsLoop<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -309,17 +295,17 @@ impl<T: SmallFloat> Vectorized for Added<'_, T> {
         for (slot, (&element, &total)) in T::view_mut(self.out).iter_mut().zip(elements) {
             let (element, total) = (T::load(element), f64::load(total));
             let sum = T::round(element.widen() + total);
-            *slot = if total.is_some() { sum } else { element }.store();
+            *slot = if total.has_updates() { sum } else { element }.store();
         }
     }
 }
 
-fn added<T: SmallFloat>(elements: &[u8], totals: &[<f64 as Lane>::Bytes], out: &mut [u8]) {
-    simd::dispatch(Added::<T> { elements, totals, out, of: PhantomData });
+fn add_totals<T: SmallFloat>(elements: &[u8], totals: &[<f64 as Lane>::Bytes], out: &mut [u8]) {
+    simd::dispatch(AddTotalsLoop::<T> { elements, totals, out, of: PhantomData });
 }
 
-impl Target<'_> {
-    /// Adds up updates in lanes of `L`, those of one offset after the other.
+impl FloatTarget<'_> {
+    /// Adds up the updates of each element in lanes of `L`, in their order.
     fn add<L: Total>(
         &self,
         rows: &Indices<'_>,
@@ -328,10 +314,10 @@ impl Target<'_> {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let size = self.source.len() / self.from.width();
-        if size <= DENSE * updates.size() {
+        if size <= MAX_TOTALS_PER_UPDATE * updates.size() {
             let bytes = copy::dense(self.op, updates)?;
-            let most = if parallel::threads() > 2 { CACHED } else { SHARED };
-            let add = if size <= most { Self::add_dense::<L> } else { Self::add_parts::<L> };
+            let max_size = if parallel::threads() > 2 { MAX_CACHED_TOTALS } else { MAX_UNPARTITIONED_TOTALS };
+            let add = if size <= max_size { Self::add_dense::<L> } else { Self::add_partitioned::<L> };
             add(self, rows, (updates.dtype(), &bytes), lane, out)
         } else {
             convert_all(self.from, self.source, self.to, size, out);
@@ -339,7 +325,7 @@ impl Target<'_> {
         }
     }
 
-    /// `add` with the updates sorted by their places.
+    /// `add` with the updates sorted by their elements.
     fn add_sorted<L: Total>(
         &self,
         offsets: &[isize],
@@ -353,46 +339,47 @@ impl Target<'_> {
         let memory = |dtype: DType| scratch(self.op, dtype, &[tile, size], tile * size * dtype.width());
         let (mut sums, mut lanes) = (memory(lane)?, memory(lane)?);
         let (mut from, mut to) = (memory(self.from)?, memory(self.to)?);
-        let mut places: Vec<isize> = Vec::with_capacity(tile);
+        let mut targets: Vec<isize> = Vec::with_capacity(tile);
         let order = self.order(offsets)?;
         let mut rows = order.iter().copied().peekable();
         while rows.peek().is_some() {
-            places.clear();
+            targets.clear();
             while let Some(&row) = rows.peek() {
                 let offset = offsets[row];
                 let update = &updates[row * size..][..size];
-                let next = places.last() != Some(&offset);
-                if next {
-                    if places.len() == tile {
+                let is_new = targets.last() != Some(&offset);
+                if is_new {
+                    if targets.len() == tile {
                         break;
                     }
-                    places.push(offset);
+                    targets.push(offset);
                 }
-                let sums = &mut L::view_mut(&mut sums)[(places.len() - 1) * size..][..size];
+                let sums = &mut L::view_mut(&mut sums)[(targets.len() - 1) * size..][..size];
                 for (sum, &update) in sums.iter_mut().zip(update) {
-                    if next {
-                        *sum = L::NONE.store();
+                    if is_new {
+                        *sum = L::EMPTY.store();
                     }
-                    L::add_to(sum, update);
+                    L::add_update(sum, update);
                 }
                 rows.next();
             }
-            let count = places.len() * size;
+            let count = targets.len() * size;
             let from = &mut from[..count * self.from.width()];
-            self.window.read(self.from.width(), self.source, places.iter().copied(), from);
+            self.window.read(self.from.width(), self.source, targets.iter().copied(), from);
             convert_all(self.from, from, lane, count, &mut lanes[..count * lane.width()]);
             for (lane, &sum) in L::view_mut(&mut lanes)[..count].iter_mut().zip(L::view(&sums)) {
                 *lane = (L::load(*lane) + L::load(sum)).store();
             }
             let to = &mut to[..count * self.to.width()];
             convert_all(lane, &lanes[..count * lane.width()], self.to, count, to);
-            self.window.write(self.to.width(), to, places.iter().copied(), out);
+            self.window.write(self.to.width(), to, targets.iter().copied(), out);
         }
         Ok(())
     }
 
-    /// `add` with a total for every element of the target. Of two threads, each has half of them,
-    /// and leaves the updates of the other's.
+    /// `add` with a total for every element of the target. If two threads share the work, each has
+    /// a half of the totals, reads all updates, and adds those for the other half to totals that
+    /// are discarded.
     fn add_dense<L: Total>(
         &self,
         rows: &Indices<'_>,
@@ -402,30 +389,32 @@ impl Target<'_> {
     ) -> Result<(), Error> {
         let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
         let count = rows.count * self.window.size;
-        let halves = size > NEAR && parallel::pays(count, WRITE);
+        let halves = size > MAX_TOTALS_OF_ONE_THREAD && parallel::pays(count, SCATTER_COST);
         let share = if halves { size.div_ceil(2) } else { size };
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
         let slots = out.chunks_mut(share * self.to.width()).enumerate();
-        parallel::try_each(count, WRITE, slots, |(i, out)| {
+        parallel::try_each(count, SCATTER_COST, slots, |(i, out)| {
             let (first, length) = (i * share, share.min(size - i * share));
-            let spare = if halves { SPARE } else { 0 };
-            let mut totals = filled(self.op, lane, &[size], length + spare, L::NONE.store())?;
-            let tile = rows.count.min(ROWS) * self.window.size;
+            let discarded = if halves { DISCARDED_TOTALS } else { 0 };
+            let mut totals = filled(self.op, lane, &[size], length + discarded, L::EMPTY.store())?;
+            let tile = rows.count.min(OFFSET_TILE_ROWS) * self.window.size;
             let mut lanes = scratch(self.op, lane, &[tile], tile * lane.width())?;
-            rows.each_tile(0, 0..rows.count, |start, offsets, next| {
-                // Of its own, so that the compiler sees that no total overwrites them.
+            rows.for_each_tile(0, 0..rows.count, |start, offsets, next| {
+                // Local copies: the compiler sees that no write to a total changes them.
                 let (totals, first, length) = (&mut *totals, first, length);
-                let slot = |place: usize| {
-                    let slot = place.wrapping_sub(first);
-                    select_unpredictable(slot < length, slot, length + place % SPARE)
+                let slot = |offset: usize| {
+                    let slot = offset.wrapping_sub(first);
+                    select_unpredictable(slot < length, slot, length + offset % DISCARDED_TOTALS)
                 };
-                if length > CACHED {
+                if length > MAX_CACHED_TOTALS {
                     next.iter().for_each(|&offset| simd::prefetch(totals, slot(offset as usize)));
                 }
                 let updates = &updates[start * row..][..offsets.len() * row];
                 let updates = L::view(converted((dtype, updates), lane, &mut lanes));
-                each_update(self.window, offsets, |place, i| L::add_to(&mut totals[slot(place)], updates[i]));
-                self.window.pause_after(offsets.len());
+                for_each_update(self.window, offsets, |offset, i| {
+                    L::add_update(&mut totals[slot(offset)], updates[i]);
+                });
+                self.window.yield_after(offsets.len());
             })?;
             if halves {
                 self.round::<L>(&totals[..length], lane, first, out);
@@ -438,8 +427,8 @@ impl Target<'_> {
         })
     }
 
-    /// `add_dense` of parts of the target, side by side.
-    fn add_parts<L: Total>(
+    /// `add_dense` of one part of the target at a time, with partitioned updates.
+    fn add_partitioned<L: Total>(
         &self,
         rows: &Indices<'_>,
         (dtype, updates): (DType, &[u8]),
@@ -447,34 +436,39 @@ impl Target<'_> {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let (size, width) = (self.source.len() / self.from.width(), dtype.width());
-        let parts = Parts::new(rows, self.window, (dtype, updates), size)?;
-        let slots = out.chunks_mut(PART * self.to.width()).enumerate();
-        parallel::try_each(size, WRITE, slots, |(part, slots)| {
-            let mut totals = filled(self.op, lane, &[PART], PART, L::NONE.store())?;
-            let mut lanes = [0; ROWS * 16];
-            let (places, updates) = parts.get(part);
-            for (places, updates) in places.chunks(ROWS).zip(updates.chunks(ROWS * width)) {
+        let parts = PartitionedUpdates::new(rows, self.window, (dtype, updates), size)?;
+        let slots = out.chunks_mut(PARTITION_ELEMENTS * self.to.width()).enumerate();
+        parallel::try_each(size, SCATTER_COST, slots, |(part, slots)| {
+            let mut totals =
+                filled(self.op, lane, &[PARTITION_ELEMENTS], PARTITION_ELEMENTS, L::EMPTY.store())?;
+            let mut lanes = [0; OFFSET_TILE_ROWS * 16];
+            let (positions, updates) = parts.get(part);
+            for (positions, updates) in
+                positions.chunks(OFFSET_TILE_ROWS).zip(updates.chunks(OFFSET_TILE_ROWS * width))
+            {
                 let updates = converted((dtype, updates), lane, &mut lanes);
-                for (&place, &update) in places.iter().zip(L::view(updates)) {
-                    L::add_to(&mut totals[usize::from(place)], update);
+                for (&position, &update) in positions.iter().zip(L::view(updates)) {
+                    L::add_update(&mut totals[usize::from(position)], update);
                 }
             }
-            self.round::<L>(&totals, lane, part * PART, slots);
+            self.round::<L>(&totals, lane, part * PARTITION_ELEMENTS, slots);
             Ok(())
         })
     }
 
-    /// Writes elements from one on, with the totals added to them.
+    /// Writes the elements from `start` on, with the totals added to those that have updates.
     fn round<L: Total>(&self, totals: &[L::Bytes], lane: DType, start: usize, out: &mut [u8]) {
         let (from, to) = (self.from.width(), self.to.width());
         if self.from == self.to
-            && let Some(add) = L::adding(self.to)
+            && let Some(add) = L::add_totals_loop(self.to)
         {
             return add(&self.source[start * from..], totals, out);
         }
-        let (mut lanes, mut rounded) = ([0; TOTALS * 16], [0; TOTALS * 16]);
-        let source = self.source[start * from..].chunks(TOTALS * from);
-        for ((slots, source), totals) in out.chunks_mut(TOTALS * to).zip(source).zip(totals.chunks(TOTALS)) {
+        let (mut lanes, mut rounded) = ([0; TOTALS_PER_TILE * 16], [0; TOTALS_PER_TILE * 16]);
+        let source = self.source[start * from..].chunks(TOTALS_PER_TILE * from);
+        for ((slots, source), totals) in
+            out.chunks_mut(TOTALS_PER_TILE * to).zip(source).zip(totals.chunks(TOTALS_PER_TILE))
+        {
             let count = slots.len() / to;
             let (source, totals) = (&source[..count * from], &totals[..count]);
             convert_all(self.from, source, self.to, count, slots);
@@ -483,25 +477,19 @@ impl Target<'_> {
                 *lane = (L::load(*lane) + L::load(total)).store();
             }
             convert_all(lane, &lanes[..count * lane.width()], self.to, count, &mut rounded[..slots.len()]);
-            let some = totals.iter().map(|&total| L::load(total).is_some());
-            match to {
-                1 => replace::<1>(slots, &rounded, some),
-                2 => replace::<2>(slots, &rounded, some),
-                4 => replace::<4>(slots, &rounded, some),
-                8 => replace::<8>(slots, &rounded, some),
-                _ => replace::<16>(slots, &rounded, some),
-            }
+            let has_updates = totals.iter().map(|&total| L::load(total).has_updates());
+            dispatch!(width to, N => replace_where::<N>(slots, &rounded, has_updates));
         }
     }
 
-    /// The rows in the order of their offsets, those of one in their own order.
+    /// The rows in the order of their offsets, and rows of equal offsets in their own order.
     fn order(&self, offsets: &[isize]) -> Result<Vec<usize>, Error> {
-        let short = |n: usize| u32::try_from(n).is_ok();
+        let fits_u32 = |n: usize| u32::try_from(n).is_ok();
         if offsets.is_sorted() {
             let mut order = scratch_of::<usize>(self.op, DType::U64, &[offsets.len()], offsets.len())?;
             order.iter_mut().enumerate().for_each(|(i, row)| *row = i);
             Ok(order)
-        } else if short(offsets.len()) && offsets.iter().all(|&offset| short(offset as usize)) {
+        } else if fits_u32(offsets.len()) && offsets.iter().all(|&offset| fits_u32(offset as usize)) {
             self.order_by::<u64>(offsets)
         } else {
             self.order_by::<u128>(offsets)
@@ -523,14 +511,13 @@ impl Target<'_> {
     }
 }
 
-/// `Nx.put_slice/3`: the elements of a slice, from an index of each axis, in the
-/// place of those that are there. Types become that of the result.
+/// `Nx.put_slice/3`: the tensor with some elements replaced by those of a slice, from a start index
+/// of each axis on. Types are converted to that of the result.
 ///
 /// # Errors
 ///
-/// `Error::Argument` if the slice reaches past an axis, `Error::Shape` if ranks or
-/// the shape of `out` differ, `Error::TooLarge` if there is no memory for an
-/// intermediate copy.
+/// `Error::Argument` if the slice reaches past an axis, `Error::Shape` if ranks or the shape of
+/// `out` differ, `Error::TooLarge` if there is no memory for an intermediate copy.
 pub fn put_slice(
     out: Output<'_>,
     input: &Tensor<'_>,
@@ -541,7 +528,11 @@ pub fn put_slice(
     let shape = input.shape();
     if out.shape != shape || slice.rank() != shape.len() || starts.len() != shape.len() {
         let given = [shape, slice.shape(), out.shape];
-        return Err(shapes(OP, &given, "must have one rank, a start for each axis, and the result's shape"));
+        return Err(shape_error(
+            OP,
+            &given,
+            "must have one rank, a start for each axis, and the result's shape",
+        ));
     }
     for (axis, ((&dim, &length), &start)) in shape.iter().zip(slice.shape()).zip(starts).enumerate() {
         if start.checked_add(length).is_none_or(|end| end > dim) {
