@@ -1,44 +1,49 @@
 //! The NIFs of type promotion.
 //!
-//! They are called before every operation of the direct API. So they take the system as an atom that
-//! is compared with known ones, or as `{system, options}` with the bits of the options; and they
-//! return errors as atoms, whose messages are made in Elixir, off the fast path.
+//! They are called before every operation of the direct API. Therefore a system is an atom that is
+//! looked up in a table, or `{system, options}` with the bits of the options; and errors are atoms,
+//! whose messages are made in Elixir.
 
-use std::sync::OnceLock;
+use std::iter::successors;
 
-use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS};
-use rustler::types::tuple::get_tuple;
+use ferrox_core::DType;
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, System};
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
 
-use crate::entry::nif;
-use crate::term::Type;
+use crate::atom_table::AtomTable;
+use crate::entry::{Tuple, bad_argument, natural, nif};
+use crate::term::{Type, type_terms};
 
 mod atoms {
     rustler::atoms! {
         error, mode, left, right, operand, empty, unknown, pair, alone, range, absent, array,
-        bool, int, float, complex, nil, yes = "true", no = "false"
+        bool, int, float, complex, nil
     }
 }
 
-static SYSTEM_NAMES: OnceLock<Vec<Atom>> = OnceLock::new();
+static SYSTEMS_BY_NAME: AtomTable<&System> = AtomTable::new();
+static NODES: AtomTable<Node> = AtomTable::new();
 
-/// The atoms of the systems' names, in the order of `SYSTEMS`.
-fn system_names(env: Env) -> NifResult<&'static [Atom]> {
-    if let Some(system_names) = SYSTEM_NAMES.get() {
-        return Ok(system_names);
-    }
-    let system_names =
-        SYSTEMS.iter().map(|system| Atom::from_str(env, system.name)).collect::<NifResult<Vec<_>>>()?;
-    Ok(SYSTEM_NAMES.get_or_init(|| system_names))
+/// Runs when the VM loads the library.
+pub fn load(env: Env<'_>) -> bool {
+    let types = DType::ALL.iter().map(|&dtype| (type_terms(env, dtype), Node::Type(dtype)));
+    let others = [Node::Bool, Node::Int, Node::Float, Node::Complex];
+    let others = others.map(|node| ([NodeTerm(node).encode(env); 2], node));
+    NODES.fill(types.chain(others).map(Ok))
+        && SYSTEMS_BY_NAME.fill_named(env, SYSTEMS.iter().map(|system| (system.name, system)))
 }
 
-fn find_mode<'a>(env: Env<'a>, mode: Term<'a>) -> Option<&'static Mode> {
-    let (name, options) = match mode.decode::<Atom>() {
-        Ok(name) => (name, 0),
-        Err(_) => mode.decode::<(Atom, usize)>().ok()?,
+/// The rules of a system, given its name or `{name, options}`. Returns `:mode` for an unknown one.
+#[inline(always)]
+fn find_mode(mode: Term<'_>) -> Result<&'static Mode, Atom> {
+    let find = || match SYSTEMS_BY_NAME.find([mode, mode]) {
+        Some(system) => system.mode(0),
+        None => {
+            let [name, options] = Tuple::of(mode)?.array()?;
+            SYSTEMS_BY_NAME.find([name, name])?.mode(natural(options)?)
+        }
     };
-    let system_names = system_names(env).ok()?;
-    SYSTEMS.get(system_names.iter().position(|known| *known == name)?)?.mode(options)
+    find().ok_or_else(atoms::mode)
 }
 
 /// A node as a term: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
@@ -46,23 +51,10 @@ fn find_mode<'a>(env: Env<'a>, mode: Term<'a>) -> Option<&'static Mode> {
 struct NodeTerm(Node);
 
 impl<'a> Decoder<'a> for NodeTerm {
+    #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        if let Ok(Type(dtype)) = term.decode() {
-            return Ok(NodeTerm(Node::Type(dtype)));
-        }
-        let atom: Atom = term.decode()?;
-        let node = if atom == atoms::bool() {
-            Node::Bool
-        } else if atom == atoms::int() {
-            Node::Int
-        } else if atom == atoms::float() {
-            Node::Float
-        } else if atom == atoms::complex() {
-            Node::Complex
-        } else {
-            return Err(rustler::Error::BadArg);
-        };
-        Ok(NodeTerm(node))
+        let key = Tuple::of(term).map_or(Some([term, term]), Tuple::array);
+        key.and_then(|key| NODES.find(key)).map(NodeTerm).ok_or_else(bad_argument)
     }
 }
 
@@ -78,24 +70,24 @@ impl Encoder for NodeTerm {
     }
 }
 
+/// The term of a type, or `{:error, reason}` with the reason of a refusal.
 fn encode_result(env: Env<'_>, merged: Result<Node, Refusal>) -> Term<'_> {
-    let refusal = match merged {
+    let reason = match merged {
         Ok(node) => return NodeTerm(node).encode(env),
-        Err(refusal) => refusal,
-    };
-    let reason = match refusal {
-        Refusal::Empty => atoms::empty().encode(env),
-        Refusal::Unknown(node) => (atoms::unknown(), NodeTerm(node)).encode(env),
-        Refusal::Pair(..) => atoms::pair().encode(env),
-        Refusal::Absent => atoms::absent().encode(env),
-        Refusal::Alone(_) => atoms::alone().encode(env),
-        Refusal::Range(_, node) => (atoms::range(), NodeTerm(node)).encode(env),
+        Err(Refusal::Empty) => atoms::empty().encode(env),
+        Err(Refusal::Unknown(node)) => (atoms::unknown(), NodeTerm(node)).encode(env),
+        Err(Refusal::Pair(..)) => atoms::pair().encode(env),
+        Err(Refusal::Absent) => atoms::absent().encode(env),
+        Err(Refusal::Alone(_)) => atoms::alone().encode(env),
+        Err(Refusal::Range(_, node)) => (atoms::range(), NodeTerm(node)).encode(env),
     };
     (atoms::error(), reason).encode(env)
 }
 
-fn argument_error(env: Env<'_>, what: Atom) -> Term<'_> {
-    (atoms::error(), what).encode(env)
+/// The result of a NIF, or `{:error, argument}` with the name of an invalid argument.
+#[inline(always)]
+fn answer<'a>(env: Env<'a>, result: Result<Term<'a>, Atom>) -> NifResult<Term<'a>> {
+    Ok(result.unwrap_or_else(|argument| (atoms::error(), argument).encode(env)))
 }
 
 /// Decodes a number. Terms that are not real numbers count as complex numbers: in Nx, types that
@@ -116,164 +108,110 @@ fn number(term: Term) -> Option<Number> {
 /// All systems with their options, as `[{system, [{flag, key, off, on}]}]`. The options are in the
 /// order of their bits.
 #[rustler::nif]
-#[allow(clippy::type_complexity)] // read in one place, which takes it apart
+#[allow(clippy::type_complexity, reason = "read in one place, which takes it apart")]
 fn promotion_systems(env: Env) -> NifResult<Vec<(Atom, Vec<(&'static str, Atom, Atom, Atom)>)>> {
-    let named = SYSTEMS.iter().zip(system_names(env)?);
-    named
-        .map(|(system, name)| {
-            let options = system.options.iter().map(|switch| {
-                let atom = |name| Atom::from_str(env, name);
-                let [off, on] = switch.values;
-                Ok((switch.flag, atom(switch.key)?, atom(off)?, atom(on)?))
-            });
-            Ok((*name, options.collect::<NifResult<Vec<_>>>()?))
-        })
-        .collect()
+    let atom = |name| Atom::from_str(env, name);
+    let systems = SYSTEMS.iter().map(|system| {
+        let options = system.options.iter().map(|switch| {
+            let [off, on] = switch.values;
+            Ok((switch.flag, atom(switch.key)?, atom(off)?, atom(on)?))
+        });
+        Ok((atom(system.name)?, options.collect::<NifResult<Vec<_>>>()?))
+    });
+    systems.collect()
 }
 
-/// The types of a system, or `{:error, :mode}` for an unknown one.
-#[rustler::nif]
-fn promotion_types<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    match find_mode(env, mode) {
-        Some(mode) => mode.types().map(NodeTerm).collect::<Vec<_>>().encode(env),
-        None => argument_error(env, atoms::mode()),
-    }
-}
+// The types of a system.
+nif!("promotion_types", Normal, |env, [mode]| {
+    answer(env, find_mode(mode).map(|mode| mode.types().map(NodeTerm).collect::<Vec<_>>().encode(env)))
+});
 
-/// The lattice of a system as `{edges, positions}`. Returns `nil` if the system is not a lattice.
-#[rustler::nif]
-fn promotion_lattice<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else { return argument_error(env, atoms::mode()) };
-    mode.lattice()
-        .map(|lattice| {
-            let edges: Vec<(NodeTerm, Vec<NodeTerm>)> = lattice
-                .edges
-                .iter()
-                .map(|(from, to)| (NodeTerm(*from), to.iter().copied().map(NodeTerm).collect()))
-                .collect();
-            let positions: Vec<(NodeTerm, f64, f64)> =
-                lattice.positions.iter().map(|&(node, x, y)| (NodeTerm(node), x, y)).collect();
-            (edges, positions)
-        })
-        .encode(env)
-}
+// The lattice of a system as `{edges, positions}`, or `nil` if the system is not a lattice.
+nif!("promotion_lattice", Normal, |env, [mode]| {
+    let nodes = |nodes: &[Node]| nodes.iter().copied().map(NodeTerm).collect::<Vec<_>>();
+    let lattice = find_mode(mode).map(|mode| {
+        let lattice = mode.lattice()?;
+        let edges: Vec<_> = lattice.edges.iter().map(|(from, to)| (NodeTerm(*from), nodes(to))).collect();
+        let positions = lattice.positions.iter().map(|&(node, x, y)| (NodeTerm(node), x, y));
+        Some((edges, positions.collect::<Vec<_>>()))
+    });
+    answer(env, lattice.map(|lattice| lattice.encode(env)))
+});
+
+nif!("promotion_concrete", Normal, |env, [mode, node]| answer(env, concrete(mode, node)));
+nif!("merge", Normal, |env, [mode, left, right]| answer(env, merge(mode, left, right)));
+nif!("merge_number", Normal, |env, [mode, left, right]| answer(env, merge_number(mode, left, right)));
+nif!("result_type", Normal, |env, [mode, operands]| answer(env, result_type(mode, operands)));
 
 /// The final type of a result: a weak type becomes the default type of its kind.
-#[rustler::nif]
-fn promotion_concrete<'a>(env: Env<'a>, mode: Term<'a>, node: Term<'a>) -> Term<'a> {
-    match (find_mode(env, mode), node.decode()) {
-        (None, _) => argument_error(env, atoms::mode()),
-        (_, Err(_)) => argument_error(env, atoms::left()),
-        (Some(mode), Ok(NodeTerm(node))) => NodeTerm(mode.concrete(node)).encode(env),
-    }
+fn concrete<'a>(mode: Term<'a>, node: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let NodeTerm(decoded) = node.decode().map_err(|_| atoms::left())?;
+    Ok(NodeTerm(mode.concrete(decoded)).encode(node.get_env()))
 }
 
-nif!(merge, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| merge(env, mode, left, right));
-nif!(merge_number, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| {
-    merge_number(env, mode, left, right)
-});
-nif!(result_type, Normal, |env, mode: Term<'_>, operands: Term<'_>| result_type(env, mode, operands));
-
-/// The result type of two types, or `{:error, reason}`. The reason is `:mode`, `:left` or `:right`
-/// for an invalid argument, or the system's refusal.
-fn merge<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
-    };
-    let Ok(NodeTerm(left_node)) = left.decode() else {
-        return argument_error(env, atoms::left());
-    };
-    let Ok(NodeTerm(right_node)) = right.decode() else {
-        return argument_error(env, atoms::right());
-    };
+/// The result type of two types, or the system's refusal. The error is `:mode`, `:left` or `:right`
+/// for an invalid argument.
+fn merge<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let NodeTerm(left_node) = left.decode().map_err(|_| atoms::left())?;
+    let NodeTerm(right_node) = right.decode().map_err(|_| atoms::right())?;
     // If the result is the type of an operand, its term is returned without encoding it again.
-    match mode.merge(left_node, right_node) {
+    Ok(match mode.merge(left_node, right_node) {
         Ok(merged) if merged == left_node => left,
         Ok(merged) if merged == right_node => right,
-        merged => encode_result(env, merged),
-    }
+        merged => encode_result(left.get_env(), merged),
+    })
 }
 
 /// The result type of a type and a number. Returns the same errors as `merge`.
-fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
-    };
-    let Ok(NodeTerm(left_node)) = left.decode() else {
-        return argument_error(env, atoms::left());
-    };
-    let Some(number) = number(right) else {
-        return argument_error(env, atoms::right());
-    };
-    match mode.merge_number(left_node, number) {
+fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let NodeTerm(left_node) = left.decode().map_err(|_| atoms::left())?;
+    let number = number(right).ok_or_else(atoms::right)?;
+    Ok(match mode.merge_number(left_node, number) {
         Ok(merged) if merged == left_node => left,
-        merged => encode_result(env, merged),
-    }
+        merged => encode_result(left.get_env(), merged),
+    })
 }
 
 /// The result type of a list of operands: types, `{:array, type}`, numbers, `{:complex, re, im}`,
-/// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. Returns the same errors as
-/// `merge`.
-fn result_type<'a>(env: Env<'a>, mode: Term<'a>, operands: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
-    };
-    let operands = ListElements(operands);
-    if operands.clone().any(|term| operand(mode, term).is_none()) {
-        return argument_error(env, atoms::operand());
+/// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. The error is `:mode` or
+/// `:operand` for an invalid argument.
+fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let cells = || successors(operands.list_get_cell().ok(), |(_, tail)| tail.list_get_cell().ok());
+    let decoded = || cells().map(|(head, _)| operand(mode, head));
+    if decoded().any(|operand| operand.is_none()) {
+        return Err(atoms::operand());
     }
-    encode_result(env, mode.result_type(operands.filter_map(|term| operand(mode, term))))
-}
-
-/// The elements of a list, which can be gone through several times.
-#[derive(Clone)]
-struct ListElements<'a>(Term<'a>);
-
-impl<'a> Iterator for ListElements<'a> {
-    type Item = Term<'a>;
-
-    fn next(&mut self) -> Option<Term<'a>> {
-        let (head, tail) = self.0.list_get_cell().ok()?;
-        self.0 = tail;
-        Some(head)
-    }
+    Ok(encode_result(operands.get_env(), mode.result_type(decoded().flatten())))
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
+    if let Ok(NodeTerm(node)) = term.decode() {
+        return Some(PromotionOperand::Type(node));
+    }
     match term.get_type() {
         TermType::Integer | TermType::Float => number(term).map(PromotionOperand::Number),
-        TermType::Atom => {
-            let atom: Atom = term.decode().ok()?;
-            if atom == atoms::nil() {
-                Some(PromotionOperand::Absent)
-            } else if atom == atoms::yes() || atom == atoms::no() {
-                // In systems without bool, as in Nx, true and false are numbers.
-                let integer = PromotionOperand::Number(Number::Integer(i128::from(atom == atoms::yes())));
-                Some(if mode.knows(Node::Bool) { PromotionOperand::Type(Node::Bool) } else { integer })
-            } else {
-                term.decode().ok().map(|NodeTerm(node)| PromotionOperand::Type(node))
+        TermType::Atom => match term.decode::<bool>() {
+            Ok(_) if mode.knows(Node::Bool) => Some(PromotionOperand::Type(Node::Bool)),
+            // In systems without bool, as in Nx, true and false are numbers.
+            Ok(truth) => Some(PromotionOperand::Number(Number::Integer(truth.into()))),
+            Err(_) => (atoms::nil() == term).then_some(PromotionOperand::Absent),
+        },
+        _ => match term.decode::<(Atom, Term)>() {
+            Ok((tag, node)) if tag == atoms::array() => {
+                node.decode().ok().map(|NodeTerm(node)| PromotionOperand::Array(node))
             }
-        }
-        TermType::Tuple => {
-            if let Ok(NodeTerm(node)) = term.decode() {
-                return Some(PromotionOperand::Type(node));
+            Ok((tag, sign)) if tag == atoms::int() => {
+                let integer = i128::from(sign.decode::<i64>().ok()?) << 64;
+                Some(PromotionOperand::Number(Number::Integer(integer)))
             }
-            let parts = get_tuple(term).ok()?;
-            let tag: Atom = parts.first()?.decode().ok()?;
-            match parts[1..] {
-                [node] if tag == atoms::array() => {
-                    node.decode().ok().map(|NodeTerm(node)| PromotionOperand::Array(node))
-                }
-                [re, im] if tag == atoms::complex() => {
-                    Some(PromotionOperand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
-                }
-                [sign] if tag == atoms::int() => {
-                    let sign: i64 = sign.decode().ok()?;
-                    Some(PromotionOperand::Number(Number::Integer(i128::from(sign) << 64)))
-                }
-                _ => None,
+            _ => {
+                let (tag, re, im): (Atom, f64, f64) = term.decode().ok()?;
+                (tag == atoms::complex()).then_some(PromotionOperand::Number(Number::Complex(re, im)))
             }
-        }
-        _ => None,
+        },
     }
 }
