@@ -98,7 +98,6 @@ defmodule Ferrox.Native do
         promotion_lattice: 1,
         promotion_concrete: 2,
         supports: 3,
-        empty: 0,
         operations: 0
       ]
 
