@@ -98,10 +98,9 @@ struct ResultType(Option<DType>);
 impl<'a> Decoder<'a> for ResultType {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        match term.decode() {
-            Ok(Type(dtype)) => Ok(ResultType(Some(dtype))),
-            Err(_) if term.is_atom() => Ok(ResultType(None)),
-            Err(error) => Err(error),
+        match term::dtype(term) {
+            None if !term.is_atom() => Err(bad_argument()),
+            dtype => Ok(ResultType(dtype)),
         }
     }
 }
@@ -116,7 +115,7 @@ family!(binary, |call,
                  left: Elementwise,
                  right: Elementwise| {
     let (op, call) = (op.0, call.named(op.0.name()));
-    let own = |operand: &Elementwise| operand.own_dtype().or(result.0).ok_or(Failure::BadArgument);
+    let own = |operand: &Elementwise| operand.dtype.or(result.0).ok_or(Failure::BadArgument);
     let dtypes = [own(&left)?, own(&right)?];
     let dtype = match result.0 {
         Some(dtype) => dtype,
@@ -201,7 +200,7 @@ fn ternary<'a>(
     operands: [Elementwise<'_>; 3],
     plan: impl FnOnce(DType, [DType; 3]) -> Result<Plan, Error>,
 ) -> Result<Term<'a>, Failure> {
-    let [a, b, c] = operands.map(|operand| operand.operand(dtype, shape));
+    let [a, b, c] = operands.each_ref().map(|operand| operand.operand(dtype, shape));
     let (a, b, c) = (a?, b?, c?);
     let plan = plan(dtype, [a.dtype(), b.dtype(), c.dtype()])?;
     call.tensor(work(shape, plan.cost), dtype, shape, |out| {

@@ -8,10 +8,10 @@ use std::iter::successors;
 
 use ferrox_core::DType;
 use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, System};
-use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
+use rustler::{Atom, Encoder, Env, NifResult, Term, TermType};
 
 use crate::atom_table::AtomTable;
-use crate::entry::{Tuple, bad_argument, natural, nif};
+use crate::entry::{Tuple, natural, nif};
 use crate::term::{Type, type_terms};
 
 mod atoms {
@@ -46,17 +46,15 @@ fn find_mode(mode: Term<'_>) -> Result<&'static Mode, Atom> {
     find().ok_or_else(atoms::mode)
 }
 
-/// A node as a term: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
+/// Decodes a node: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
 /// `:complex`.
-struct NodeTerm(Node);
-
-impl<'a> Decoder<'a> for NodeTerm {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        let key = Tuple::of(term).map_or(Some([term, term]), Tuple::array);
-        key.and_then(|key| NODES.find(key)).map(NodeTerm).ok_or_else(bad_argument)
-    }
+#[inline(always)]
+fn decode_node(term: Term<'_>) -> Option<Node> {
+    NODES.find(Tuple::of(term).map_or(Some([term, term]), Tuple::array)?)
 }
+
+/// A node that is encoded as `decode_node` reads it.
+struct NodeTerm(Node);
 
 impl Encoder for NodeTerm {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
@@ -146,7 +144,7 @@ nif!("result_type", Normal, |env, [mode, operands]| answer(env, result_type(mode
 /// The final type of a result: a weak type becomes the default type of its kind.
 fn concrete<'a>(mode: Term<'a>, node: Term<'a>) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let NodeTerm(decoded) = node.decode().map_err(|_| atoms::left())?;
+    let decoded = decode_node(node).ok_or_else(atoms::left)?;
     Ok(NodeTerm(mode.concrete(decoded)).encode(node.get_env()))
 }
 
@@ -154,8 +152,8 @@ fn concrete<'a>(mode: Term<'a>, node: Term<'a>) -> Result<Term<'a>, Atom> {
 /// for an invalid argument.
 fn merge<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let NodeTerm(left_node) = left.decode().map_err(|_| atoms::left())?;
-    let NodeTerm(right_node) = right.decode().map_err(|_| atoms::right())?;
+    let left_node = decode_node(left).ok_or_else(atoms::left)?;
+    let right_node = decode_node(right).ok_or_else(atoms::right)?;
     // If the result is the type of an operand, its term is returned without encoding it again.
     Ok(match mode.merge(left_node, right_node) {
         Ok(merged) if merged == left_node => left,
@@ -167,7 +165,7 @@ fn merge<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>
 /// The result type of a type and a number. Returns the same errors as `merge`.
 fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let NodeTerm(left_node) = left.decode().map_err(|_| atoms::left())?;
+    let left_node = decode_node(left).ok_or_else(atoms::left)?;
     let number = number(right).ok_or_else(atoms::right)?;
     Ok(match mode.merge_number(left_node, number) {
         Ok(merged) if merged == left_node => left,
@@ -189,7 +187,7 @@ fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom>
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
-    if let Ok(NodeTerm(node)) = term.decode() {
+    if let Some(node) = decode_node(term) {
         return Some(PromotionOperand::Type(node));
     }
     match term.get_type() {
@@ -201,9 +199,7 @@ fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
             Err(_) => (atoms::nil() == term).then_some(PromotionOperand::Absent),
         },
         _ => match term.decode::<(Atom, Term)>() {
-            Ok((tag, node)) if tag == atoms::array() => {
-                node.decode().ok().map(|NodeTerm(node)| PromotionOperand::Array(node))
-            }
+            Ok((tag, node)) if tag == atoms::array() => decode_node(node).map(PromotionOperand::Array),
             Ok((tag, sign)) if tag == atoms::int() => {
                 let integer = i128::from(sign.decode::<i64>().ok()?) << 64;
                 Some(PromotionOperand::Number(Number::Integer(integer)))

@@ -20,7 +20,7 @@ macro_rules! family {
     ($name:ident, |$call:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
             #[inline(always)]
-            fn compute<'a>(
+            fn $name<'a>(
                 $call: $crate::scheduling::Call<'a>,
                 [$($arg),*]: [rustler::Term<'a>; [$(stringify!($arg)),*].len()],
             ) -> Result<rustler::Term<'a>, $crate::scheduling::Failure> {
@@ -28,10 +28,10 @@ macro_rules! family {
                 $answer
             }
             $crate::entry::nif!(concat!(stringify!($name), "_normal"), Normal, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), false, |call| compute(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, [$($arg),*]))
             });
             $crate::entry::nif!(concat!(stringify!($name), "_dirty"), DirtyCpu, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), true, |call| compute(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, [$($arg),*]))
             });
         };
     };

@@ -41,14 +41,16 @@ fn atom(dtype: DType) -> Atom {
     }
 }
 
+/// The type that `Type` decodes.
+#[inline(always)]
+pub fn dtype(term: Term<'_>) -> Option<DType> {
+    TYPES.find(Tuple::of(term)?.array()?)
+}
+
 impl<'a> Decoder<'a> for Type {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        Tuple::of(term)
-            .and_then(Tuple::array)
-            .and_then(|terms| TYPES.find(terms))
-            .map(Type)
-            .ok_or_else(bad_argument)
+        dtype(term).map(Type).ok_or_else(bad_argument)
     }
 }
 
@@ -203,7 +205,8 @@ impl Operand<'_> {
 /// An operand of an elementwise operation: `{type, shape, data}`, or `{type, data}` or `data`
 /// without what is the same as in the result. The shape is decoded only if it is needed.
 pub struct Elementwise<'a> {
-    dtype: Option<DType>,
+    /// `None` if the operand has the type of the result.
+    pub dtype: Option<DType>,
     shape: Option<Term<'a>>,
     data: Data<'a>,
 }
@@ -232,11 +235,6 @@ impl<'a> Elementwise<'a> {
         self.dtype.unwrap_or(result)
     }
 
-    /// The type. Returns `None` if it is the type of the result.
-    pub fn own_dtype(&self) -> Option<DType> {
-        self.dtype
-    }
-
     /// The bytes of the elements, if the operand has `size` elements in whole bytes.
     #[inline(always)]
     pub fn dense(&self, dtype: DType, size: usize) -> Option<&'a [u8]> {
@@ -257,10 +255,7 @@ impl<'a> Elementwise<'a> {
 
     /// The operand, given the type and the shape of the result.
     #[inline(always)]
-    pub fn operand<'b>(&self, dtype: DType, result_shape: &'b [usize]) -> NifResult<Operand<'b>>
-    where
-        'a: 'b,
-    {
+    pub fn operand<'b>(&'b self, dtype: DType, result_shape: &'b [usize]) -> NifResult<Operand<'b>> {
         let own_shape = self.shape.map(|shape| Ok(shape.decode::<Dims>()?.0)).transpose()?;
         Ok(Operand { dtype: self.dtype(dtype), own_shape, result_shape, data: self.data.0 })
     }
