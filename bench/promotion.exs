@@ -17,7 +17,7 @@ defmodule Bench.Promotion do
     a = Ferrox.tensor(1.0)
 
     cases = [
-      {"an empty NIF", fn -> Ferrox.Native.empty() end},
+      {"the cheapest NIF", fn -> Ferrox.Native.promotion_concrete(:nx, :bool) end},
       {"merge/3, one type (inside)", fn -> Promotion.merge(:nx, {:f, 32}, {:f, 32}) end},
       {"merge/3, two types (inside)", fn -> Promotion.merge(:nx, {:s, 32}, {:f, 32}) end},
       {"merge/3, jax strict (inside)", fn -> Promotion.merge({:jax, 1}, {:f, 32}, :float) end},

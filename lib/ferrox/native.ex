@@ -99,7 +99,6 @@ defmodule Ferrox.Native do
         promotion_facts: 1,
         operation: 3,
         supports: 3,
-        empty: 0,
         operations: 0
       ]
 

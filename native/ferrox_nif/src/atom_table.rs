@@ -1,8 +1,9 @@
-//! What atoms and small integers stand for.
+//! Hash tables whose keys are atoms.
 //!
-//! Problem: an operation has one of forty names, a type one of twenty tuples, and comparing them
-//! one after the other takes as long as an operation on one element. Technique: such terms are
-//! hasher that stay the same while the VM runs, looked up in a hash table of linear probing.
+//! Problem: an operation has one of forty names, a type is one of twenty tuples, and comparing a term
+//! with all of them takes as long as an operation on one element. Technique: atoms and small integers
+//! are words that stay the same while the VM runs, which are looked up in a hash table with linear
+//! probing.
 
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
@@ -10,9 +11,7 @@ use std::sync::OnceLock;
 use rustler::codegen_runtime::ErlNifTerm;
 use rustler::{Atom, Env, NifResult, Term};
 
-use crate::entry::bad_argument;
-
-/// Two terms, or one term twice.
+/// An atom and another term, or one atom twice.
 type Key = [ErlNifTerm; 2];
 
 /// The number of slots of a table.
@@ -28,15 +27,13 @@ impl<T: Copy> AtomTable<T> {
         AtomTable(OnceLock::new())
     }
 
-    /// Puts in what is known, once: loading again, as an upgrade does, finds the same hasher.
-    pub fn fill<'a>(&self, entries: impl ExactSizeIterator<Item = NifResult<([Term<'a>; 2], T)>>) -> bool {
-        // At least half of the slots stay free: a search ends at a free slot, and is short.
-        if entries.len() > ATOM_TABLE_SLOTS / 2 {
-            return false;
-        }
+    /// Inserts all entries, once: when the library is loaded again, as in an upgrade, the table stays
+    /// as it is. Returns whether the table has room for the entries.
+    pub fn fill<'a>(&self, entries: impl IntoIterator<Item = NifResult<([Term<'a>; 2], T)>>) -> bool {
         let mut slots = Box::new([None; ATOM_TABLE_SLOTS]);
-        for entry in entries {
-            let Ok((terms, value)) = entry else { return false };
+        for (count, entry) in entries.into_iter().enumerate() {
+            // At least half of the slots stay free: a search ends at a free slot, and is short.
+            let (Ok((terms, value)), true) = (entry, count < ATOM_TABLE_SLOTS / 2) else { return false };
             let key = terms.map(|term| term.as_c_arg());
             let mut slot = first_slot(key);
             while slots[slot].is_some() {
@@ -48,10 +45,18 @@ impl<T: Copy> AtomTable<T> {
         true
     }
 
-    /// The value for two terms. Returns `None` if they are not in the table.
+    /// `fill` with the atoms of names as keys.
+    pub fn fill_named(&self, env: Env<'_>, entries: impl IntoIterator<Item = (&'static str, T)>) -> bool {
+        self.fill(entries.into_iter().map(|(name, value)| {
+            let atom = Atom::from_str(env, name)?.to_term(env);
+            Ok(([atom, atom], value))
+        }))
+    }
+
+    /// The value for a key. Returns `None` if it is not in the table.
     #[inline(always)]
-    pub fn find(&self, terms: [Term<'_>; 2]) -> Option<T> {
-        let key = terms.map(|term| term.as_c_arg());
+    pub fn find(&self, key: [Term<'_>; 2]) -> Option<T> {
+        let key = key.map(|term| term.as_c_arg());
         let slots = self.0.get()?;
         let mut slot = first_slot(key);
         while let Some((known, value)) = slots[slot] {
@@ -74,7 +79,7 @@ fn first_slot([one, other]: Key) -> usize {
     (hasher.0 >> 6) % ATOM_TABLE_SLOTS
 }
 
-/// What terms hash to, whose hasher rustler keeps to itself.
+/// The hash of terms. A hasher is the only way to the word of a term, which rustler keeps private.
 struct TermHasher(usize);
 
 impl Hasher for TermHasher {
@@ -89,36 +94,5 @@ impl Hasher for TermHasher {
 
     fn finish(&self) -> u64 {
         self.0 as u64
-    }
-}
-
-/// A hash table from the atoms of names to operations.
-pub struct NameTable<T: 'static> {
-    all: &'static [T],
-    name: fn(T) -> &'static str,
-    known: AtomTable<T>,
-}
-
-impl<T: Copy> NameTable<T> {
-    pub const fn new(all: &'static [T], name: fn(T) -> &'static str) -> Self {
-        NameTable { all, name, known: AtomTable::new() }
-    }
-
-    pub fn fill(&self, env: Env<'_>) -> bool {
-        let named = self.all.iter().zip(self.names());
-        self.known.fill(named.map(|(&op, name)| {
-            let atom = Atom::from_str(env, name)?.to_term(env);
-            Ok(([atom, atom], op))
-        }))
-    }
-
-    /// The names, in the order of the operations.
-    pub fn names(&self) -> impl ExactSizeIterator<Item = &'static str> {
-        self.all.iter().map(|&op| (self.name)(op))
-    }
-
-    #[inline(always)]
-    pub fn decode(&self, term: Term<'_>) -> NifResult<T> {
-        self.known.find([term, term]).ok_or_else(bad_argument)
     }
 }

@@ -14,31 +14,33 @@ use rustler::codegen_runtime::handle_nif_result;
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
 use rustler::sys::{
     ErlNifBinary, enif_get_tuple, enif_get_uint64, enif_inspect_binary, enif_make_new_binary,
-    enif_make_tuple_from_array,
 };
 use rustler::{Env, NifResult, Term};
 
 /// Adds a NIF to the library: its name, the scheduler that it runs on, and the expression that
-/// computes its answer from the decoded arguments.
+/// computes its answer, a `NifResult<Term>`, from the terms of its arguments.
 macro_rules! nif {
-    ($name:ident, $schedule:ident, |$env:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
+    ($name:expr, $schedule:ident, |$env:ident, [$($arg:ident),*]| $answer:expr) => {
         const _: () = {
-            const COUNT: usize = [$(stringify!($arg)),*].len();
+            const ARITY: usize = [$(stringify!($arg)),*].len();
+            #[inline(always)]
+            fn run<'a>(
+                $env: rustler::Env<'a>,
+                [$($arg),*]: [rustler::Term<'a>; ARITY],
+            ) -> rustler::NifResult<rustler::Term<'a>> {
+                $answer
+            }
             unsafe extern "C" fn function(
                 env: *mut $crate::entry::ErlNifEnv,
                 _count: $crate::entry::c_int,
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
-                let run = $crate::entry::nif_closure(|$env, mut arguments| {
-                    $(let $arg: $type = arguments.next()?.decode()?;)*
-                    $crate::entry::Answer::answer($answer)
-                });
                 // SAFETY: the VM calls this function with `arity` arguments, see below.
-                unsafe { $crate::entry::enter::<COUNT>(env, arguments, run) }
+                unsafe { $crate::entry::enter(env, arguments, run) }
             }
             $crate::entry::inventory::submit!(rustler::Nif {
-                name: concat!(stringify!($name), "\0").as_ptr().cast(),
-                arity: COUNT as $crate::entry::c_uint,
+                name: concat!($name, "\0").as_ptr().cast(),
+                arity: ARITY as $crate::entry::c_uint,
                 flags: rustler::SchedulerFlags::$schedule as $crate::entry::c_uint,
                 raw_func: function,
             });
@@ -47,52 +49,10 @@ macro_rules! nif {
 }
 pub(crate) use nif;
 
-/// Returns its argument. Its bounds make the compiler infer the lifetimes of the closure that
-/// [`enter`] takes.
-#[inline(always)]
-pub fn nif_closure<F>(run: F) -> F
-where
-    F: for<'a> FnOnce(Env<'a>, Arguments<'a>) -> NifResult<ErlNifTerm>,
-{
-    run
-}
-
-/// The arguments of a call, one after the other.
-pub struct Arguments<'a> {
-    env: Env<'a>,
-    rest: slice::Iter<'a, ErlNifTerm>,
-}
-
-impl<'a> Arguments<'a> {
-    #[inline(always)]
-    pub fn next(&mut self) -> NifResult<Term<'a>> {
-        let argument = self.rest.next().ok_or_else(bad_argument)?;
-        // SAFETY: an argument lives as long as the call, and the env belongs to the call.
-        Ok(unsafe { Term::new(self.env, *argument) })
-    }
-}
-
 /// The error for a term of the wrong kind. A function and not a value, as dropping an unused error
 /// takes a function call.
 pub fn bad_argument() -> rustler::Error {
     rustler::Error::BadArg
-}
-
-/// The results that a NIF may return.
-pub trait Answer {
-    fn answer(self) -> NifResult<ErlNifTerm>;
-}
-impl Answer for Term<'_> {
-    #[inline(always)]
-    fn answer(self) -> NifResult<ErlNifTerm> {
-        Ok(self.as_c_arg())
-    }
-}
-impl Answer for NifResult<Term<'_>> {
-    #[inline(always)]
-    fn answer(self) -> NifResult<ErlNifTerm> {
-        self.map(|term| term.as_c_arg())
-    }
 }
 
 /// Calls `run` and returns its answer. Raises `badarg` if `run` can't decode an argument, and the
@@ -105,21 +65,21 @@ impl Answer for NifResult<Term<'_>> {
 pub unsafe fn enter<const N: usize>(
     env: *mut ErlNifEnv,
     arguments: *const ErlNifTerm,
-    run: impl for<'a> FnOnce(Env<'a>, Arguments<'a>) -> NifResult<ErlNifTerm>,
+    run: impl for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<Term<'a>>,
 ) -> ErlNifTerm {
     const { assert!(N > 0, "without arguments there may be no array of them") };
     let call = ();
     // SAFETY: the env belongs to this call, as the caller promises, and no other `Env` of the call
     // exists.
     let env = unsafe { Env::new(&call, env) };
-    // SAFETY: the VM's array of `N` arguments, as the caller promises; it lives as long as the call.
-    let rest = unsafe { &*arguments.cast::<[ErlNifTerm; N]>() }.iter();
-    match catch_unwind(AssertUnwindSafe(|| run(env, Arguments { env, rest }))) {
-        Ok(Ok(term)) => term,
+    // SAFETY: the VM's array of `N` arguments, as the caller promises.
+    let arguments = unsafe { *arguments.cast::<[ErlNifTerm; N]>() };
+    // SAFETY: an argument lives as long as the call, and the env belongs to the call.
+    let arguments = arguments.map(|argument| unsafe { Term::new(env, argument) });
+    match catch_unwind(AssertUnwindSafe(|| run(env, arguments))) {
+        Ok(Ok(term)) => term.as_c_arg(),
         // SAFETY: the result is returned from the NIF of this env.
-        Ok(Err(error)) => unsafe { handle_nif_result::<Term<'_>>(Ok(Err(error)), env).apply(env) },
-        // SAFETY: as above.
-        Err(panic) => unsafe { handle_nif_result::<Term<'_>>(Err(panic), env).apply(env) },
+        failed => unsafe { handle_nif_result(failed, env).apply(env) },
     }
 }
 
@@ -148,25 +108,20 @@ pub fn natural(term: Term<'_>) -> Option<usize> {
     is_integer.then_some(number)?.try_into().ok()
 }
 
-/// The tuple `{left, right}`.
-#[inline(always)]
-pub fn pair<'a>(left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let (env, terms) = (left.get_env(), [left.as_c_arg(), right.as_c_arg()]);
-    // SAFETY: an array of two terms, and the env of the first. The second term has the same env:
-    // terms in this crate live as long as their call, and no call has terms of another call.
-    unsafe { Term::new(env, enif_make_tuple_from_array(env.as_c_arg(), terms.as_ptr(), 2)) }
-}
-
 /// Makes a binary of `length` bytes that `fill` writes. Without enough memory the VM aborts.
 #[inline(always)]
-pub fn binary<'a, T>(env: Env<'a>, length: usize, fill: impl FnOnce(&mut [u8]) -> T) -> (T, Term<'a>) {
+pub fn binary<'a, E>(
+    env: Env<'a>,
+    length: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<Term<'a>, E> {
     let mut term = MaybeUninit::uninit();
     // SAFETY: the env of this call, and memory for the term.
     let data = unsafe { enif_make_new_binary(env.as_c_arg(), length, term.as_mut_ptr()) };
     // SAFETY: the data of the new binary, to which nothing else refers yet.
-    let filled = fill(if length == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(data, length) } });
+    fill(if length == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(data, length) } })?;
     // SAFETY: the VM has made the term in this env.
-    (filled, unsafe { Term::new(env, term.assume_init()) })
+    Ok(unsafe { Term::new(env, term.assume_init()) })
 }
 
 /// The elements of a tuple of any size, in the memory of the VM.

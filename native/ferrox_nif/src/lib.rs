@@ -6,7 +6,6 @@ mod atom_table;
 mod entry;
 mod families;
 mod linalg;
-mod nifs;
 mod promotion;
 mod scheduling;
 mod supports;

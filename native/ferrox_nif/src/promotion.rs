@@ -1,74 +1,64 @@
 //! The NIFs of type promotion.
 //!
-//! They are called before every operation of the direct API. So they take the system as an atom that
-//! is compared with known ones, or as `{system, options}` with the bits of the options; and they
-//! return errors as atoms, whose messages are made in Elixir, off the fast path.
+//! They are called before every operation of the direct API. Therefore a system is an atom that is
+//! looked up in a table, or `{system, options}` with the bits of the options; and errors are atoms,
+//! whose messages are made in Elixir.
 
-use std::sync::OnceLock;
+use std::iter::successors;
 
 use ferrox_core::DType;
 use ferrox_core::exec::elementwise::Source;
 use ferrox_core::ops::result_type::{Operation, Undefined};
-use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, Scalars};
-use rustler::types::tuple::get_tuple;
-use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term, TermType};
+use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, Scalars, System};
+use rustler::{Atom, Encoder, Env, NifResult, Term, TermType};
+use smallvec::SmallVec;
 
-use crate::entry::nif;
+use crate::atom_table::AtomTable;
+use crate::entry::{Tuple, natural, nif};
 use crate::families;
-use crate::term::Type;
+use crate::term::{Type, type_terms};
 
 mod atoms {
     rustler::atoms! {
         error, mode, left, right, operand, empty, unknown, pair, alone, range, absent, array,
-        bool, int, float, complex, nil, undefined, types, values, adopt, yes = "true", no = "false"
+        bool, int, float, complex, nil, undefined, types, values, adopt
     }
 }
 
-static SYSTEM_NAMES: OnceLock<Vec<Atom>> = OnceLock::new();
+static SYSTEMS_BY_NAME: AtomTable<&System> = AtomTable::new();
+static NODES: AtomTable<Node> = AtomTable::new();
 
-/// The atoms of the systems' names, in the order of `SYSTEMS`.
-fn system_names(env: Env) -> NifResult<&'static [Atom]> {
-    if let Some(system_names) = SYSTEM_NAMES.get() {
-        return Ok(system_names);
-    }
-    let system_names =
-        SYSTEMS.iter().map(|system| Atom::from_str(env, system.name)).collect::<NifResult<Vec<_>>>()?;
-    Ok(SYSTEM_NAMES.get_or_init(|| system_names))
+/// Runs when the VM loads the library.
+pub fn load(env: Env<'_>) -> bool {
+    let types = DType::ALL.iter().map(|&dtype| (type_terms(env, dtype), Node::Type(dtype)));
+    let others = [Node::Bool, Node::Int, Node::Float, Node::Complex];
+    let others = others.map(|node| ([NodeTerm(node).encode(env); 2], node));
+    NODES.fill(types.chain(others).map(Ok))
+        && SYSTEMS_BY_NAME.fill_named(env, SYSTEMS.iter().map(|system| (system.name, system)))
 }
 
-fn find_mode<'a>(env: Env<'a>, mode: Term<'a>) -> Option<&'static Mode> {
-    let (name, options) = match mode.decode::<Atom>() {
-        Ok(name) => (name, 0),
-        Err(_) => mode.decode::<(Atom, usize)>().ok()?,
-    };
-    let system_names = system_names(env).ok()?;
-    SYSTEMS.get(system_names.iter().position(|known| *known == name)?)?.mode(options)
-}
-
-/// A node as a term: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
-/// `:complex`.
-struct NodeTerm(Node);
-
-impl<'a> Decoder<'a> for NodeTerm {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        if let Ok(Type(dtype)) = term.decode() {
-            return Ok(NodeTerm(Node::Type(dtype)));
+/// The rules of a system, given its name or `{name, options}`. Returns `:mode` for an unknown one.
+#[inline(always)]
+fn find_mode(mode: Term<'_>) -> Result<&'static Mode, Atom> {
+    let find = || match SYSTEMS_BY_NAME.find([mode, mode]) {
+        Some(system) => system.mode(0),
+        None => {
+            let [name, options] = Tuple::of(mode)?.array()?;
+            SYSTEMS_BY_NAME.find([name, name])?.mode(natural(options)?)
         }
-        let atom: Atom = term.decode()?;
-        let node = if atom == atoms::bool() {
-            Node::Bool
-        } else if atom == atoms::int() {
-            Node::Int
-        } else if atom == atoms::float() {
-            Node::Float
-        } else if atom == atoms::complex() {
-            Node::Complex
-        } else {
-            return Err(rustler::Error::BadArg);
-        };
-        Ok(NodeTerm(node))
-    }
+    };
+    find().ok_or_else(atoms::mode)
 }
+
+/// Decodes a node: the tuple of a type, `:bool`, or one of the weak types `:int`, `:float` and
+/// `:complex`.
+#[inline(always)]
+fn decode_node(term: Term<'_>) -> Option<Node> {
+    NODES.find(Tuple::of(term).map_or(Some([term, term]), Tuple::array)?)
+}
+
+/// A node that is encoded as `decode_node` reads it.
+struct NodeTerm(Node);
 
 impl Encoder for NodeTerm {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
@@ -82,24 +72,24 @@ impl Encoder for NodeTerm {
     }
 }
 
+/// The term of a type, or `{:error, reason}` with the reason of a refusal.
 fn encode_result(env: Env<'_>, merged: Result<Node, Refusal>) -> Term<'_> {
-    let refusal = match merged {
+    let reason = match merged {
         Ok(node) => return NodeTerm(node).encode(env),
-        Err(refusal) => refusal,
-    };
-    let reason = match refusal {
-        Refusal::Empty => atoms::empty().encode(env),
-        Refusal::Unknown(node) => (atoms::unknown(), NodeTerm(node)).encode(env),
-        Refusal::Pair(..) => atoms::pair().encode(env),
-        Refusal::Absent => atoms::absent().encode(env),
-        Refusal::Alone(_) => atoms::alone().encode(env),
-        Refusal::Range(_, node) => (atoms::range(), NodeTerm(node)).encode(env),
+        Err(Refusal::Empty) => atoms::empty().encode(env),
+        Err(Refusal::Unknown(node)) => (atoms::unknown(), NodeTerm(node)).encode(env),
+        Err(Refusal::Pair(..)) => atoms::pair().encode(env),
+        Err(Refusal::Absent) => atoms::absent().encode(env),
+        Err(Refusal::Alone(_)) => atoms::alone().encode(env),
+        Err(Refusal::Range(_, node)) => (atoms::range(), NodeTerm(node)).encode(env),
     };
     (atoms::error(), reason).encode(env)
 }
 
-fn argument_error(env: Env<'_>, what: Atom) -> Term<'_> {
-    (atoms::error(), what).encode(env)
+/// The result of a NIF, or `{:error, argument}` with the name of an invalid argument.
+#[inline(always)]
+fn answer<'a>(env: Env<'a>, result: Result<Term<'a>, Atom>) -> NifResult<Term<'a>> {
+    Ok(result.unwrap_or_else(|argument| (atoms::error(), argument).encode(env)))
 }
 
 /// Decodes a number. Terms that are not real numbers count as complex numbers: in Nx, types that
@@ -156,217 +146,156 @@ fn first_four([a, b, c, d]: [u8; 4]) -> [u8; 8] {
 /// All systems with their options, as `[{system, [{flag, key, off, on}]}]`. The options are in the
 /// order of their bits.
 #[rustler::nif]
-#[allow(clippy::type_complexity)] // read in one place, which takes it apart
+#[allow(clippy::type_complexity, reason = "read in one place, which takes it apart")]
 fn promotion_systems(env: Env) -> NifResult<Vec<(Atom, Vec<(&'static str, Atom, Atom, Atom)>)>> {
-    let named = SYSTEMS.iter().zip(system_names(env)?);
-    named
-        .map(|(system, name)| {
-            let options = system.options.iter().map(|switch| {
-                let atom = |name| Atom::from_str(env, name);
-                let [off, on] = switch.values;
-                Ok((switch.flag, atom(switch.key)?, atom(off)?, atom(on)?))
-            });
-            Ok((*name, options.collect::<NifResult<Vec<_>>>()?))
-        })
-        .collect()
+    let atom = |name| Atom::from_str(env, name);
+    let systems = SYSTEMS.iter().map(|system| {
+        let options = system.options.iter().map(|switch| {
+            let [off, on] = switch.values;
+            Ok((switch.flag, atom(switch.key)?, atom(off)?, atom(on)?))
+        });
+        Ok((atom(system.name)?, options.collect::<NifResult<Vec<_>>>()?))
+    });
+    systems.collect()
 }
 
-/// The types of a system, or `{:error, :mode}` for an unknown one.
-#[rustler::nif]
-fn promotion_types<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    match find_mode(env, mode) {
-        Some(mode) => mode.types().map(NodeTerm).collect::<Vec<_>>().encode(env),
-        None => argument_error(env, atoms::mode()),
-    }
-}
+// The types of a system.
+nif!("promotion_types", Normal, |env, [mode]| {
+    answer(env, find_mode(mode).map(|mode| mode.types().map(NodeTerm).collect::<Vec<_>>().encode(env)))
+});
 
-/// The lattice of a system as `{edges, positions}`. Returns `nil` if the system is not a lattice.
-#[rustler::nif]
-fn promotion_lattice<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else { return argument_error(env, atoms::mode()) };
-    mode.lattice()
-        .map(|lattice| {
-            let edges: Vec<(NodeTerm, Vec<NodeTerm>)> = lattice
-                .edges
-                .iter()
-                .map(|(from, to)| (NodeTerm(*from), to.iter().copied().map(NodeTerm).collect()))
-                .collect();
-            let positions: Vec<(NodeTerm, f64, f64)> =
-                lattice.positions.iter().map(|&(node, x, y)| (NodeTerm(node), x, y)).collect();
-            (edges, positions)
-        })
-        .encode(env)
-}
+// The lattice of a system as `{edges, positions}`, or `nil` if the system is not a lattice.
+nif!("promotion_lattice", Normal, |env, [mode]| {
+    let nodes = |nodes: &[Node]| nodes.iter().copied().map(NodeTerm).collect::<Vec<_>>();
+    let lattice = find_mode(mode).map(|mode| {
+        let lattice = mode.lattice()?;
+        let edges: Vec<_> = lattice.edges.iter().map(|(from, to)| (NodeTerm(*from), nodes(to))).collect();
+        let positions = lattice.positions.iter().map(|&(node, x, y)| (NodeTerm(node), x, y));
+        Some((edges, positions.collect::<Vec<_>>()))
+    });
+    answer(env, lattice.map(|lattice| lattice.encode(env)))
+});
+
+// Properties of a system: `{what tensors without axes count as, whether results may be weak, the type
+// of truth values, the type of indices}`.
+nif!("promotion_facts", Normal, |env, [mode]| {
+    let facts = find_mode(mode).map(|mode| {
+        let scalars = match mode.scalars() {
+            Scalars::Types => atoms::types(),
+            Scalars::Values => atoms::values(),
+            Scalars::Adopt => atoms::adopt(),
+        };
+        (scalars, mode.keeps_weak(), NodeTerm(mode.predicate()), NodeTerm(mode.index())).encode(env)
+    });
+    answer(env, facts)
+});
+
+nif!("promotion_concrete", Normal, |env, [mode, node]| answer(env, concrete(mode, node)));
+nif!("merge", Normal, |env, [mode, left, right]| answer(env, merge(mode, left, right)));
+nif!("merge_number", Normal, |env, [mode, left, right]| answer(env, merge_number(mode, left, right)));
+nif!("result_type", Normal, |env, [mode, operands]| answer(env, result_type(mode, operands)));
+nif!("operation", Normal, |env, [mode, op, operands]| {
+    let asked = families::operation(op)?;
+    answer(env, operation(mode, (asked, op), operands))
+});
 
 /// The final type of a result: a weak type becomes the default type of its kind.
-#[rustler::nif]
-fn promotion_concrete<'a>(env: Env<'a>, mode: Term<'a>, node: Term<'a>) -> Term<'a> {
-    match (find_mode(env, mode), node.decode()) {
-        (None, _) => argument_error(env, atoms::mode()),
-        (_, Err(_)) => argument_error(env, atoms::left()),
-        (Some(mode), Ok(NodeTerm(node))) => NodeTerm(mode.concrete(node)).encode(env),
-    }
+fn concrete<'a>(mode: Term<'a>, node: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let decoded = decode_node(node).ok_or_else(atoms::left)?;
+    Ok(NodeTerm(mode.concrete(decoded)).encode(node.get_env()))
 }
 
-/// Properties of a system: `{what tensors without axes count as, whether results may be weak, the
-/// type of truth values, the type of indices}`.
-#[rustler::nif]
-fn promotion_facts<'a>(env: Env<'a>, mode: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else { return argument_error(env, atoms::mode()) };
-    let scalars = match mode.scalars() {
-        Scalars::Types => atoms::types(),
-        Scalars::Values => atoms::values(),
-        Scalars::Adopt => atoms::adopt(),
-    };
-    (scalars, mode.keeps_weak(), NodeTerm(mode.predicate()), NodeTerm(mode.index())).encode(env)
-}
-
-nif!(merge, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| merge(env, mode, left, right));
-nif!(merge_number, Normal, |env, mode: Term<'_>, left: Term<'_>, right: Term<'_>| {
-    merge_number(env, mode, left, right)
-});
-nif!(result_type, Normal, |env, mode: Term<'_>, operands: Term<'_>| result_type(env, mode, operands));
-nif!(operation, Normal, |env, mode: Term<'_>, op: Term<'_>, operands: Term<'_>| {
-    operation(env, mode, op, operands)
-});
-
-/// The result type of two types, or `{:error, reason}`. The reason is `:mode`, `:left` or `:right`
-/// for an invalid argument, or the system's refusal.
-fn merge<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
-    };
-    let Ok(NodeTerm(left_node)) = left.decode() else {
-        return argument_error(env, atoms::left());
-    };
-    let Ok(NodeTerm(right_node)) = right.decode() else {
-        return argument_error(env, atoms::right());
-    };
+/// The result type of two types, or the system's refusal. The error is `:mode`, `:left` or `:right`
+/// for an invalid argument.
+fn merge<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let left_node = decode_node(left).ok_or_else(atoms::left)?;
+    let right_node = decode_node(right).ok_or_else(atoms::right)?;
     // If the result is the type of an operand, its term is returned without encoding it again.
-    match mode.merge(left_node, right_node) {
+    Ok(match mode.merge(left_node, right_node) {
         Ok(merged) if merged == left_node => left,
         Ok(merged) if merged == right_node => right,
-        merged => encode_result(env, merged),
-    }
+        merged => encode_result(left.get_env(), merged),
+    })
 }
 
 /// The result type of a type and a number. Returns the same errors as `merge`.
-fn merge_number<'a>(env: Env<'a>, mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Term<'a> {
-    let Some(mode) = find_mode(env, mode) else {
-        return argument_error(env, atoms::mode());
-    };
-    let Ok(NodeTerm(left_node)) = left.decode() else {
-        return argument_error(env, atoms::left());
-    };
-    let Some(number) = number(right) else {
-        return argument_error(env, atoms::right());
-    };
-    match mode.merge_number(left_node, number) {
+fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let left_node = decode_node(left).ok_or_else(atoms::left)?;
+    let number = number(right).ok_or_else(atoms::right)?;
+    Ok(match mode.merge_number(left_node, number) {
         Ok(merged) if merged == left_node => left,
-        merged => encode_result(env, merged),
-    }
+        merged => encode_result(left.get_env(), merged),
+    })
 }
 
 /// The result type of a list of operands: types, `{:array, type}`, numbers, `{:complex, re, im}`,
-/// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. Returns the same errors as
-/// `merge`.
-fn result_type<'a>(env: Env<'a>, mode: Term<'a>, operands: Term<'a>) -> Term<'a> {
-    match mode_and_operands(env, mode, operands) {
-        Ok((mode, operands)) => encode_result(env, mode.result_type(operands)),
-        Err(argument) => argument_error(env, argument),
-    }
+/// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. The error is `:mode` or
+/// `:operand` for an invalid argument.
+fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom> {
+    let mode = find_mode(mode)?;
+    let result = mode.result_type(decode_operands(mode, operands)?);
+    Ok(encode_result(operands.get_env(), result))
 }
 
 /// What a system computes for an operation, as `{operation, type of the result, whether it is weak,
 /// type of the operand}`. Returns the same errors as `result_type`, and `{:error, {:undefined, type}}`
 /// if the system does not define the operation for the type that the operands have together.
-fn operation<'a>(env: Env<'a>, mode: Term<'a>, op: Term<'a>, operands: Term<'a>) -> NifResult<Term<'a>> {
-    let asked = families::operation(op)?;
-    let (mode, operands) = match mode_and_operands(env, mode, operands) {
-        Ok(decoded) => decoded,
-        Err(argument) => return Ok(argument_error(env, argument)),
-    };
-    let resolved = match asked.resolve(mode, operands) {
+fn operation<'a>(
+    mode: Term<'a>,
+    (asked, op): (Operation, Term<'a>),
+    operands: Term<'a>,
+) -> Result<Term<'a>, Atom> {
+    let (env, mode) = (op.get_env(), find_mode(mode)?);
+    let resolved = match asked.resolve(mode, decode_operands(mode, operands)?) {
         Ok(resolved) => resolved,
         Err(Undefined::Operands(refusal)) => return Ok(encode_result(env, Err(refusal))),
         Err(Undefined::Type(node)) => {
             return Ok((atoms::error(), (atoms::undefined(), NodeTerm(node))).encode(env));
         }
     };
-    let computed = match resolved.operation {
-        same if same == asked => op,
-        Operation::Binary(op) => Atom::from_str(env, op.name())?.to_term(env),
-        Operation::Unary(op) => Atom::from_str(env, op.name())?.to_term(env),
-        _ => op,
+    let name = match resolved.operation {
+        Operation::Binary(op) => op.name(),
+        Operation::Unary(op) => op.name(),
+        _ => "",
     };
+    let other = (resolved.operation != asked).then(|| Atom::from_str(env, name).ok()).flatten();
+    let computed = other.map_or(op, |atom| atom.to_term(env));
     let concrete = |node| NodeTerm(mode.concrete(node));
     let weak = mode.keeps_weak() && resolved.result.is_weak();
     Ok((computed, concrete(resolved.result), weak, concrete(resolved.operand)).encode(env))
 }
 
-/// Decodes a mode and a list of operands. Returns the name of the argument that is invalid.
-fn mode_and_operands<'a>(
-    env: Env<'a>,
-    mode: Term<'a>,
-    operands: Term<'a>,
-) -> Result<(&'static Mode, impl Iterator<Item = PromotionOperand> + Clone), Atom> {
-    let mode = find_mode(env, mode).ok_or_else(atoms::mode)?;
-    let operands = ListElements(operands);
-    if operands.clone().any(|term| operand(mode, term).is_none()) {
-        return Err(atoms::operand());
-    }
-    Ok((mode, operands.filter_map(|term| operand(mode, term))))
-}
-
-/// The elements of a list, which can be gone through several times.
-#[derive(Clone)]
-struct ListElements<'a>(Term<'a>);
-
-impl<'a> Iterator for ListElements<'a> {
-    type Item = Term<'a>;
-
-    fn next(&mut self) -> Option<Term<'a>> {
-        let (head, tail) = self.0.list_get_cell().ok()?;
-        self.0 = tail;
-        Some(head)
-    }
+/// Returns `:operand` if a term of the list is no operand.
+fn decode_operands(mode: &Mode, operands: Term<'_>) -> Result<SmallVec<[PromotionOperand; 4]>, Atom> {
+    let cells = successors(operands.list_get_cell().ok(), |(_, tail)| tail.list_get_cell().ok());
+    cells.map(|(head, _)| operand(mode, head).ok_or_else(atoms::operand)).collect()
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {
+    if let Some(node) = decode_node(term) {
+        return Some(PromotionOperand::Type(node));
+    }
     match term.get_type() {
         TermType::Integer | TermType::Float => number(term).map(PromotionOperand::Number),
-        TermType::Atom => {
-            let atom: Atom = term.decode().ok()?;
-            if atom == atoms::nil() {
-                Some(PromotionOperand::Absent)
-            } else if atom == atoms::yes() || atom == atoms::no() {
-                // In systems without bool, as in Nx, true and false are numbers.
-                let integer = PromotionOperand::Number(Number::Integer(i128::from(atom == atoms::yes())));
-                Some(if mode.knows(Node::Bool) { PromotionOperand::Type(Node::Bool) } else { integer })
-            } else {
-                term.decode().ok().map(|NodeTerm(node)| PromotionOperand::Type(node))
+        TermType::Atom => match term.decode::<bool>() {
+            Ok(_) if mode.knows(Node::Bool) => Some(PromotionOperand::Type(Node::Bool)),
+            // In systems without bool, as in Nx, true and false are numbers.
+            Ok(truth) => Some(PromotionOperand::Number(Number::Integer(truth.into()))),
+            Err(_) => (atoms::nil() == term).then_some(PromotionOperand::Absent),
+        },
+        _ => match term.decode::<(Atom, Term)>() {
+            Ok((tag, node)) if tag == atoms::array() => decode_node(node).map(PromotionOperand::Array),
+            Ok((tag, sign)) if tag == atoms::int() => {
+                let integer = i128::from(sign.decode::<i64>().ok()?) << 64;
+                Some(PromotionOperand::Number(Number::Integer(integer)))
             }
-        }
-        TermType::Tuple => {
-            if let Ok(NodeTerm(node)) = term.decode() {
-                return Some(PromotionOperand::Type(node));
+            _ => {
+                let (tag, re, im): (Atom, f64, f64) = term.decode().ok()?;
+                (tag == atoms::complex()).then_some(PromotionOperand::Number(Number::Complex(re, im)))
             }
-            let parts = get_tuple(term).ok()?;
-            let tag: Atom = parts.first()?.decode().ok()?;
-            match parts[1..] {
-                [node] if tag == atoms::array() => {
-                    node.decode().ok().map(|NodeTerm(node)| PromotionOperand::Array(node))
-                }
-                [re, im] if tag == atoms::complex() => {
-                    Some(PromotionOperand::Number(Number::Complex(re.decode().ok()?, im.decode().ok()?)))
-                }
-                [sign] if tag == atoms::int() => {
-                    let sign: i64 = sign.decode().ok()?;
-                    Some(PromotionOperand::Number(Number::Integer(i128::from(sign) << 64)))
-                }
-                _ => None,
-            }
-        }
-        _ => None,
+        },
     }
 }

@@ -1,31 +1,93 @@
-//! One call of a NIF: the scheduler it runs on, and what it answers.
+//! A call of a NIF: the scheduler that it runs on, and its answer.
 
 use ferrox_core::cost::Work;
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, OwnedBinary, Term};
+use rustler::{Encoder, Env, NifResult, OwnedBinary, Term};
 
-use crate::entry::binary;
+use crate::entry::{bad_argument, binary};
 
 mod atoms {
     rustler::atoms! { dirty, error }
 }
 
-/// The schedulers of the VM that a NIF may run on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Scheduler {
-    /// One that other processes wait for.
-    Normal,
-    /// One for long work; getting there costs 1 to 10 us.
-    Dirty,
+/// Adds the two NIFs of a family of operations to the library: `NAME_normal` for the normal
+/// schedulers of the VM, which answers `:dirty` if the work is too long for them, and `NAME_dirty`
+/// for the dirty CPU schedulers. The expression is a `Result<Term, Failure>`, computed from the
+/// [`Call`] and the decoded arguments.
+macro_rules! family {
+    ($name:ident, |$call:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
+        const _: () = {
+            #[inline(always)]
+            fn $name<'a>(
+                $call: $crate::scheduling::Call<'a>,
+                [$($arg),*]: [rustler::Term<'a>; [$(stringify!($arg)),*].len()],
+            ) -> Result<rustler::Term<'a>, $crate::scheduling::Failure> {
+                $(let $arg: $type = $arg.decode()?;)*
+                $answer
+            }
+            $crate::entry::nif!(concat!(stringify!($name), "_normal"), Normal, |env, [$($arg),*]| {
+                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, [$($arg),*]))
+            });
+            $crate::entry::nif!(concat!(stringify!($name), "_dirty"), DirtyCpu, |env, [$($arg),*]| {
+                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, [$($arg),*]))
+            });
+        };
+    };
+}
+pub(crate) use family;
+
+/// Why a call has no result.
+pub enum Failure {
+    /// An argument is a term of the wrong kind.
+    BadArgument,
+    /// The core returned an error.
+    Operation(Error),
 }
 
-/// Where the terms of a call live, and where it runs.
+impl From<rustler::Error> for Failure {
+    fn from(_: rustler::Error) -> Self {
+        Failure::BadArgument
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Operation(error)
+    }
+}
+
+/// Returns the result of `compute`, or `{:error, message}`, from which `Ferrox.Native` raises an
+/// ArgumentError.
+#[inline(always)]
+pub fn answer<'a>(
+    env: Env<'a>,
+    op: &'static str,
+    is_dirty: bool,
+    compute: impl FnOnce(Call<'a>) -> Result<Term<'a>, Failure>,
+) -> NifResult<Term<'a>> {
+    match compute(Call { env, op, is_dirty }) {
+        Ok(term) => Ok(term),
+        Err(Failure::Operation(error)) => Ok(encode_error(env, &error)),
+        Err(Failure::BadArgument) => Err(bad_argument()),
+    }
+}
+
+#[cold]
+fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
+    (atoms::error(), error.to_string()).encode(env)
+}
+
+/// A call of a NIF.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     env: Env<'a>,
-    on: Scheduler,
+    /// The name of the operation in error messages.
+    pub op: &'static str,
+    /// Whether the call runs on a dirty scheduler, where no other process waits for it. Moving a
+    /// call there takes 1 to 10 us.
+    is_dirty: bool,
 }
 
 /// Picoseconds that a process may run before others do, as the VM counts.
@@ -39,125 +101,113 @@ const UNNOTICED: Work = TIMESLICE / 200;
 const SMALL_BINARY: usize = 1 << 14;
 
 impl<'a> Call<'a> {
-    pub fn new(env: Env<'a>, on: Scheduler) -> Self {
-        Call { env, on }
+    /// The call with another name of the operation in error messages.
+    #[inline(always)]
+    pub fn named(self, op: &'static str) -> Self {
+        Call { op, ..self }
     }
 
-    /// What `run` answers; `{:error, message}`, which `Ferrox.Native` raises as an
-    /// ArgumentError; or `:dirty` where that is too much work for this scheduler,
-    /// and nothing has been done.
+    /// Returns the result of `run`, or `:dirty` without running it if the work is too long for the
+    /// scheduler of this call.
     #[inline(always)]
-    pub fn run(self, work: Work, run: impl FnOnce(Env<'a>) -> Result<Term<'a>, Error>) -> Term<'a> {
+    fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Error>) -> Result<Term<'a>, Failure> {
         if work > UNNOTICED {
-            if self.on == Scheduler::Normal {
+            if !self.is_dirty {
                 if parallel::is_long(work) {
-                    return atoms::dirty().encode(self.env);
+                    return Ok(atoms::dirty().encode(self.env));
                 }
-                // So that a process which makes many such calls lets others go on in between.
+                // A process that makes many calls of this length lets other processes run in between.
                 let percent = parallel::duration(work) / (TIMESLICE / 100);
                 consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
             }
             cooperative_yield::begin();
         }
-        let answer = run(self.env);
+        let result = run();
         if work > UNNOTICED {
             cooperative_yield::end();
         }
-        answer.unwrap_or_else(|error| self.error(&error))
+        Ok(result?)
     }
 
-    /// `{:error, message}`
-    #[cold]
-    pub fn error(self, error: &Error) -> Term<'a> {
-        (atoms::error(), error.to_string()).encode(self.env)
-    }
-
-    /// `run` with one tensor as the answer: `fill` writes its data.
+    /// Returns the data of a tensor, which `fill` writes.
     #[inline(always)]
     pub fn tensor(
         self,
         work: Work,
-        op: &'static str,
         dtype: DType,
         shape: &[usize],
         fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
-    ) -> Term<'a> {
-        match tensor::byte_size(op, dtype, shape) {
-            Ok(length) => self
-                .bytes(work, (op, dtype, shape), length, |bytes| fill(Output::new(op, dtype, shape, bytes)?)),
-            Err(error) => self.error(&error),
-        }
+    ) -> Result<Term<'a>, Failure> {
+        let length = tensor::byte_size(self.op, dtype, shape)?;
+        self.bytes(work, (dtype, shape), length, |bytes| fill(Output { dtype, shape, bytes }))
     }
 
-    /// `run` with `size` elements in whole bytes as the answer: `fill` writes them.
+    /// Returns `size` elements in whole bytes, which `fill` writes.
     #[inline(always)]
     pub fn elements(
         self,
         work: Work,
-        op: &'static str,
         dtype: DType,
         size: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Term<'a> {
-        // What overflows is refused as too large.
-        let length = size.saturating_mul(dtype.width());
-        self.bytes(work, (op, dtype, &[size]), length, fill)
+    ) -> Result<Term<'a>, Failure> {
+        // A length that overflows is refused as too large.
+        self.bytes(work, (dtype, &[size]), size.saturating_mul(dtype.width()), fill)
     }
 
-    /// `run` with a binary as the answer, the data of a tensor of some type and shape.
+    /// Returns a binary of `length` bytes: the data of a tensor of the given type and shape.
     #[inline(always)]
     fn bytes(
         self,
         work: Work,
-        (op, dtype, shape): (&'static str, DType, &[usize]),
+        (dtype, shape): (DType, &[usize]),
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Term<'a> {
+    ) -> Result<Term<'a>, Failure> {
         if work <= UNNOTICED && length <= SMALL_BINARY {
-            let (filled, binary) = binary(self.env, length, fill);
-            return match filled {
-                Ok(()) => binary,
-                Err(error) => self.error(&error),
-            };
+            return Ok(binary(self.env, length, fill)?);
         }
-        self.run(work, |env| {
+        self.run(work, || {
             if length <= SMALL_BINARY {
-                let (filled, binary) = binary(env, length, fill);
-                return filled.map(|()| binary);
+                return binary(self.env, length, fill);
             }
-            // Allocating at once would take the VM down when there is no memory; growing from
-            // nothing answers false, at twice the price.
-            let mut binary = OwnedBinary::new(0);
-            if length > isize::MAX as usize || !binary.realloc(length) {
-                return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
-            }
+            let mut binary = self.allocate(dtype, shape, length)?;
             fill(binary.as_mut_slice())?;
-            Ok(binary.release(env).into())
+            Ok(binary.release(self.env).into())
         })
     }
 
-    /// `run` with a list of tensors as the answer: `fill` writes the data of all.
+    /// Allocates a binary of any size. Without enough memory `OwnedBinary::new` takes the VM down,
+    /// but growing an empty binary returns false, at twice the price.
+    fn allocate(self, dtype: DType, shape: &[usize], length: usize) -> Result<OwnedBinary, Error> {
+        let mut binary = OwnedBinary::new(0);
+        if length > isize::MAX as usize || !binary.realloc(length) {
+            return Err(Error::TooLarge { op: self.op, dtype, shape: shape.to_vec() });
+        }
+        Ok(binary)
+    }
+
+    /// Returns a list of the data of several tensors, which `fill` writes.
     pub fn tensors<const N: usize>(
         self,
         work: Work,
-        op: &'static str,
         results: [(DType, &[usize]); N],
         fill: impl FnOnce([Output<'_>; N]) -> Result<(), Error>,
-    ) -> Term<'a> {
-        self.run(work, |env| {
-            let mut binaries: [OwnedBinary; N] = std::array::from_fn(|_| OwnedBinary::new(0));
-            let mut outs = Vec::with_capacity(N);
-            for (binary, (dtype, shape)) in binaries.iter_mut().zip(results) {
-                if !binary.realloc(tensor::byte_size(op, dtype, shape)?) {
-                    return Err(Error::TooLarge { op, dtype, shape: shape.to_vec() });
-                }
-                outs.push(Output::new(op, dtype, shape, binary.as_mut_slice())?);
+    ) -> Result<Term<'a>, Failure> {
+        self.run(work, || {
+            let mut binaries = Vec::with_capacity(N);
+            for (dtype, shape) in results {
+                let length = tensor::byte_size(self.op, dtype, shape)?;
+                binaries.push(self.allocate(dtype, shape, length)?);
             }
-            let Ok(outs) = outs.try_into() else { unreachable!("one for each result") };
-            fill(outs)?;
+            let mut filled = binaries.iter_mut().zip(results);
+            fill(std::array::from_fn(|_| {
+                let (binary, (dtype, shape)) = filled.next().expect("one for each result");
+                Output { dtype, shape, bytes: binary.as_mut_slice() }
+            }))?;
             let terms: Vec<Term<'_>> =
-                binaries.into_iter().map(|binary| binary.release(env).into()).collect();
-            Ok(terms.encode(env))
+                binaries.into_iter().map(|binary| binary.release(self.env).into()).collect();
+            Ok(terms.encode(self.env))
         })
     }
 }

@@ -19,28 +19,18 @@ mod atoms {
 #[derive(Clone, Copy)]
 pub struct Type(pub DType);
 
-impl<'a> Decoder<'a> for Type {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        dtype(term).map(Type).ok_or_else(bad_argument)
-    }
-}
-
-/// What `Type` decodes, in a byte.
-#[inline(always)]
-pub fn dtype(term: Term<'_>) -> Option<DType> {
-    TYPES.find(Tuple::of(term)?.array()?)
-}
-
 static TYPES: AtomTable<DType> = AtomTable::new();
 
 /// Runs when the VM loads the library.
 pub fn load(env: Env<'_>) -> bool {
-    let terms = |dtype: DType| [atom(dtype).to_term(env), dtype.bits().encode(env)];
-    TYPES.fill(DType::ALL.iter().map(|&dtype| Ok((terms(dtype), dtype))))
+    TYPES.fill(DType::ALL.iter().map(|&dtype| Ok((type_terms(env, dtype), dtype))))
 }
 
-/// The first element of the tuple.
+/// The elements of the tuple of a type.
+pub fn type_terms(env: Env<'_>, dtype: DType) -> [Term<'_>; 2] {
+    [atom(dtype).to_term(env), dtype.bits().encode(env)]
+}
+
 fn atom(dtype: DType) -> Atom {
     match dtype.kind() {
         Kind::Unsigned => atoms::u(),
@@ -52,14 +42,27 @@ fn atom(dtype: DType) -> Atom {
     }
 }
 
+/// The type that `Type` decodes.
+#[inline(always)]
+pub fn dtype(term: Term<'_>) -> Option<DType> {
+    TYPES.find(Tuple::of(term)?.array()?)
+}
+
+impl<'a> Decoder<'a> for Type {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        dtype(term).map(Type).ok_or_else(bad_argument)
+    }
+}
+
 impl Encoder for Type {
     fn encode<'a>(&self, env: Env<'a>) -> Term<'a> {
         (atom(self.0), self.0.bits()).encode(env)
     }
 }
 
-/// A shape, or another tuple of non-negative integers: `{2, 3}`. A size stands
-/// for one axis.
+/// A shape, or another tuple of non-negative integers: `{2, 3}`. A size stands for a shape of one
+/// axis.
 pub struct Dims(pub Shape);
 
 impl<'a> Decoder<'a> for Dims {
@@ -78,8 +81,8 @@ impl<'a> Decoder<'a> for Dims {
     }
 }
 
-// Shapes as most are, made at once: what is pushed is read in other pieces than it was written,
-// when it is moved, and for that the processor waits.
+// Most shapes have one or two axes. They are written as a whole: the processor waits where a value
+// that is written in several parts is moved as a whole.
 
 #[inline(always)]
 fn one(a: Term<'_>) -> NifResult<Shape> {
@@ -96,13 +99,12 @@ fn size(term: Term<'_>) -> NifResult<usize> {
     natural(term).ok_or_else(bad_argument)
 }
 
-/// The rank and the number of elements of a shape as `Dims` takes it; `None` if there are no
-/// elements or too many, or it is no shape.
+/// The rank and the number of elements of a shape that `Dims` decodes. Returns `None` if there are
+/// no elements or too many, or if the term is not a shape.
 #[inline(always)]
 pub fn rank_and_size(term: Term<'_>) -> Option<(usize, usize)> {
     let Some(dims) = Tuple::of(term) else {
-        let size = natural(term)?;
-        return (size > 0).then_some((1, size));
+        return Some((1, natural(term).filter(|&size| size > 0)?));
     };
     let mut size = 1_usize;
     for dim in dims.terms() {
@@ -132,12 +134,6 @@ impl<'a> Decoder<'a> for Axes {
     }
 }
 
-impl Axes {
-    pub fn into_inner(self) -> Shape {
-        self.0
-    }
-}
-
 impl Deref for Axes {
     type Target = [usize];
 
@@ -146,16 +142,31 @@ impl Deref for Axes {
     }
 }
 
-/// The data of a binary.
-#[inline(always)]
-pub fn whole_bytes(term: Term<'_>) -> NifResult<&[u8]> {
-    bytes(term).ok_or_else(bad_argument)
+/// The data of a tensor, in whole bytes.
+pub struct Data<'a>(pub &'a [u8]);
+
+impl<'a> Decoder<'a> for Data<'a> {
+    #[inline(always)]
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        bytes(term).map(Data).ok_or_else(bad_argument)
+    }
 }
 
-/// An operand: `{type, shape, data}`, the data in whole bytes.
+impl<'a> Data<'a> {
+    /// The bytes of `size` elements. Returns `None` if elements share bytes, or if the number of
+    /// bytes is another.
+    #[inline(always)]
+    pub fn dense(&self, dtype: DType, size: usize) -> Option<&'a [u8]> {
+        (!dtype.is_packed() && self.0.len() == size.checked_mul(dtype.width())?).then_some(self.0)
+    }
+}
+
+/// An operand: `{type, shape, data}`.
 pub struct Operand<'a> {
     dtype: DType,
-    shape: Shape,
+    /// `None` if the operand has the shape of the result.
+    own_shape: Option<Shape>,
+    result_shape: &'a [usize],
     data: &'a [u8],
 }
 
@@ -163,129 +174,92 @@ impl<'a> Decoder<'a> for Operand<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         let [dtype, shape, data] = Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)?;
-        let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
-        Ok(Operand { dtype, shape, data: whole_bytes(data)? })
+        let (Type(dtype), Dims(shape), Data(data)) = (dtype.decode()?, shape.decode()?, data.decode()?);
+        Ok(Operand { dtype, own_shape: Some(shape), result_shape: &[], data })
     }
 }
 
 impl Operand<'_> {
-    /// Its type.
+    /// The type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The number of its elements, as its shape has it.
-    pub fn size(&self) -> usize {
-        layout::size(&self.shape).unwrap_or(usize::MAX)
-    }
-
-    /// Its shape, as given.
+    /// The shape.
+    #[inline(always)]
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        self.own_shape.as_deref().unwrap_or(self.result_shape)
     }
 
-    /// The tensor, if the data are as many as type and shape ask for.
+    /// The number of elements that the shape gives.
+    pub fn size(&self) -> usize {
+        layout::size(self.shape()).unwrap_or(usize::MAX)
+    }
+
+    /// The tensor. Returns an error if the data don't have the length that type and shape give.
     #[inline(always)]
     pub fn tensor(&self, op: &'static str) -> Result<Tensor<'_>, Error> {
-        Tensor::new(op, self.dtype, &self.shape, self.data)
+        Tensor::new(op, self.dtype, self.shape(), self.data)
     }
 }
 
-/// An operand of an elementwise operation: `{type, shape, data}`, or without what it has in common
-/// with the result, since the less there is, the sooner it is decoded: `{type, data}`, or `data`.
+/// An operand of an elementwise operation: `{type, shape, data}`, or `{type, data}` or `data`
+/// without what is the same as in the result. The shape is decoded only if it is needed.
 pub struct Elementwise<'a> {
-    dtype: Option<DType>,
-    shape: Option<Shape>,
-    data: &'a [u8],
+    /// `None` if the operand has the type of the result.
+    pub dtype: Option<DType>,
+    shape: Option<Term<'a>>,
+    data: Data<'a>,
 }
 
 impl<'a> Decoder<'a> for Elementwise<'a> {
     #[inline(always)]
     fn decode(term: Term<'a>) -> NifResult<Self> {
         if let Some(data) = bytes(term) {
-            return Ok(Elementwise { dtype: None, shape: None, data });
+            return Ok(Elementwise { dtype: None, shape: None, data: Data(data) });
         }
         let tuple = Tuple::of(term).ok_or_else(bad_argument)?;
-        if let Some([dtype, data]) = tuple.array() {
-            let Type(dtype) = dtype.decode()?;
-            return Ok(Elementwise { dtype: Some(dtype), shape: None, data: whole_bytes(data)? });
-        }
-        let [dtype, shape, data] = tuple.array().ok_or_else(bad_argument)?;
-        let (Type(dtype), Dims(shape)) = (dtype.decode()?, shape.decode()?);
-        Ok(Elementwise { dtype: Some(dtype), shape: Some(shape), data: whole_bytes(data)? })
+        let (dtype, shape, data) = if let Some([dtype, data]) = tuple.array() {
+            (dtype, None, data)
+        } else {
+            let [dtype, shape, data] = tuple.array().ok_or_else(bad_argument)?;
+            (dtype, Some(shape), data)
+        };
+        Ok(Elementwise { dtype: Some(dtype.decode::<Type>()?.0), shape, data: data.decode()? })
     }
 }
 
 impl<'a> Elementwise<'a> {
-    /// The type, if the term has it.
-    pub fn own_dtype(&self) -> Option<DType> {
-        self.dtype
-    }
-
-    /// The type, given that of the result.
+    /// The type, given the type of the result.
     #[inline(always)]
     pub fn dtype(&self, result: DType) -> DType {
         self.dtype.unwrap_or(result)
     }
 
-    /// The tensor, given the result's type and shape, if the data are as many as type and shape ask
-    /// for.
+    /// The bytes of the elements, if the operand has `size` elements in whole bytes.
     #[inline(always)]
-    pub fn tensor<'b>(
-        &'b self,
-        op: &'static str,
-        dtype: DType,
-        shape: &'b [usize],
-    ) -> Result<Tensor<'b>, Error> {
-        Tensor::new(op, self.dtype(dtype), self.shape.as_deref().unwrap_or(shape), self.data)
+    pub fn dense(&self, dtype: DType, size: usize) -> Option<&'a [u8]> {
+        if self.shape.is_none() { self.data.dense(dtype, size) } else { None }
     }
-}
 
-/// A list of operands.
-pub struct Operands<'a>(pub Vec<Operand<'a>>);
+    /// The elements, if they are in whole bytes, and one for each of the `size` elements of the
+    /// result or one for all. `rank` is the rank of the result.
+    #[inline(always)]
+    pub fn source(&self, dtype: DType, rank: usize, size: usize) -> Option<Source<'a>> {
+        let Some(shape) = self.shape else {
+            return Some(Source::Dense { bytes: self.data.dense(dtype, size)?, width: dtype.width() });
+        };
+        let mut dims = Tuple::of(shape)?.terms();
+        let is_one = dims.len() <= rank && dims.all(|dim| natural(dim) == Some(1));
+        if is_one { self.data.dense(dtype, 1).map(Source::Scalar) } else { None }
+    }
 
-impl<'a> Decoder<'a> for Operands<'a> {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        let mut operands = Vec::new();
-        for operand in term.decode::<ListIterator<'a>>()? {
-            operands.push(operand.decode()?);
-        }
-        Ok(Operands(operands))
+    /// The operand, given the type and the shape of the result.
+    #[inline(always)]
+    pub fn operand<'b>(&'b self, dtype: DType, result_shape: &'b [usize]) -> NifResult<Operand<'b>> {
+        let own_shape = self.shape.map(|shape| Ok(shape.decode::<Dims>()?.0)).transpose()?;
+        Ok(Operand { dtype: self.dtype(dtype), own_shape, result_shape, data: self.data.0 })
     }
-}
-
-/// The data, if they are `size` elements in whole bytes.
-#[inline(always)]
-pub fn dense(dtype: DType, size: usize, data: &[u8]) -> Option<&[u8]> {
-    (!dtype.is_packed() && data.len() == size.checked_mul(dtype.width())?).then_some(data)
-}
-
-/// What `Elementwise` decodes, of an operand as most are: in whole bytes, with an element for each of
-/// the `size` of the result, or one for all. `result` is the type of the result, if it is known.
-#[inline(always)]
-pub fn source<'a>(
-    term: Term<'a>,
-    result: Option<DType>,
-    rank: usize,
-    size: usize,
-) -> Option<(DType, Source<'a>)> {
-    if let Some(data) = bytes(term) {
-        let dtype = result?;
-        return Some((dtype, Source::Dense { bytes: dense(dtype, size, data)?, width: dtype.width() }));
-    }
-    let tuple = Tuple::of(term)?;
-    if let Some([dtype, data]) = tuple.array() {
-        let (dtype, data) = (self::dtype(dtype)?, bytes(data)?);
-        return Some((dtype, Source::Dense { bytes: dense(dtype, size, data)?, width: dtype.width() }));
-    }
-    let [dtype, shape, data] = tuple.array()?;
-    let mut dims = Tuple::of(shape)?.terms();
-    let is_one = dims.by_ref().take(rank).all(|dim| natural(dim) == Some(1));
-    if !is_one || dims.next().is_some() {
-        return None;
-    }
-    let dtype = self::dtype(dtype)?;
-    Some((dtype, Source::Scalar(dense(dtype, 1, bytes(data)?)?)))
 }
 
 /// The type and the data of `{type, shape, data}`, and its elements around the axes to reduce if these
@@ -297,38 +271,38 @@ pub fn reduction<'a>(
     axes: Term<'a>,
 ) -> NifResult<(DType, Option<ReductionSizes>, &'a [u8])> {
     let [dtype, shape, data] = Tuple::of(input).and_then(Tuple::array).ok_or_else(bad_argument)?;
-    let (Type(dtype), data) = (dtype.decode()?, whole_bytes(data)?);
-    let along = along(shape, axes).filter(|along| dense(dtype, along.size(), data).is_some());
-    Ok((dtype, along, data))
+    let (Type(dtype), data): (Type, Data) = (dtype.decode()?, data.decode()?);
+    let sizes = reduction_sizes(shape, axes).filter(|sizes| data.dense(dtype, sizes.size()).is_some());
+    Ok((dtype, sizes, data.0))
 }
 
 #[inline(always)]
-fn along(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
+fn reduction_sizes(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
     let dims = Tuple::of(shape)?.terms();
     let all = axes.is_atom();
     if all && axes.as_c_arg() != atoms::nil().as_c_arg() {
         return None;
     }
     let (mut next, mut rest) = if all { (None, None) } else { next_axis(axes)? };
-    let mut along = ReductionSizes { before: 1, reduced: 1, after: 1 };
+    let mut sizes = ReductionSizes { before: 1, reduced: 1, after: 1 };
     let mut started = false;
     for (axis, dim) in dims.enumerate() {
-        let sizes = if all || next == Some(axis) {
-            if along.after != 1 {
+        let axis_sizes = if all || next == Some(axis) {
+            if sizes.after != 1 {
                 return None;
             }
             started = true;
             (next, rest) = rest.map_or(Some((None, None)), next_axis)?;
-            &mut along.reduced
+            &mut sizes.reduced
         } else if started {
-            &mut along.after
+            &mut sizes.after
         } else {
-            &mut along.before
+            &mut sizes.before
         };
-        *sizes = sizes.checked_mul(natural(dim)?)?;
+        *axis_sizes = axis_sizes.checked_mul(natural(dim)?)?;
     }
-    let results = along.before.checked_mul(along.after)?;
-    (next.is_none() && results.checked_mul(along.reduced).is_some()).then_some(along)
+    let results = sizes.before.checked_mul(sizes.after)?;
+    (next.is_none() && results.checked_mul(sizes.reduced).is_some()).then_some(sizes)
 }
 
 /// The first axis of a list, or the only one, and the list of the others. Returns `None` for what is no

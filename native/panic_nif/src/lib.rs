@@ -7,14 +7,14 @@
 #[path = "../../ferrox_nif/src/entry.rs"]
 mod entry;
 
-use rustler::Term;
+use rustler::{NifResult, Term};
 
 use entry::nif;
 
-nif!(panic_normal, Normal, |_env, message: String| panicked(message));
-nif!(panic_dirty, DirtyCpu, |_env, message: String| panicked(message));
+nif!("panic_normal", Normal, |_env, [message]| panicked(message.decode()?));
+nif!("panic_dirty", DirtyCpu, |_env, [message]| panicked(message.decode()?));
 
-fn panicked<'a>(message: String) -> Term<'a> {
+fn panicked<'a>(message: String) -> NifResult<Term<'a>> {
     std::panic::panic_any(message)
 }
 

@@ -84,8 +84,22 @@ impl BinaryOp {
 /// `Error::Shape`, `Error::UnsupportedType`, or `Error::Element` for an
 /// integer division by zero, a negative exponent or a negative shift.
 pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
+    run_tensors(op, plan(op, out.dtype, [left.dtype(), right.dtype()])?, out, left, right)
+}
+
+/// `binary` by the plan for the types of the result and the operands.
+///
+/// # Errors
+///
+/// `Error::Shape` and `Error::Element`, as `binary`.
+pub fn run_tensors(
+    op: BinaryOp,
+    plan: &Plan,
+    out: Output<'_>,
+    left: &Tensor<'_>,
+    right: &Tensor<'_>,
+) -> Result<(), Error> {
     let (name, dtype, shape, dtypes) = (op.name(), out.dtype, out.shape, [left.dtype(), right.dtype()]);
-    let plan = plan(op, dtype, dtypes)?;
     let tensors = [left, right];
     let [left, right] =
         [plan::source(name, left, shape, &tensors)?, plan::source(name, right, shape, &tensors)?];

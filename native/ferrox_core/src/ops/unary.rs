@@ -190,8 +190,16 @@ fn function_lane(out: DType, input: DType) -> Compute {
 /// `Error::Shape`, `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
 /// intermediate result.
 pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
+    run_tensor(op, plan(op, out.dtype, input.dtype())?, out, input)
+}
+
+/// `unary` by the plan for the types of the result and the operand.
+///
+/// # Errors
+///
+/// `Error::Shape` and `Error::Element`, as `unary`.
+pub fn run_tensor(op: UnaryOp, plan: &Plan, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
     let (name, dtype, shape) = (op.name(), out.dtype, out.shape);
-    let plan = plan(op, dtype, input.dtype())?;
     if input.shape() != shape {
         let shapes = vec![input.shape().to_vec(), shape.to_vec()];
         return Err(Error::Shape { op: name, shapes, problem: "differ".into() });

@@ -1,157 +1,98 @@
 //! The NIFs of padding, sorts and operations with indices.
 
-use ferrox_core::ops::indexed::Update;
+use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
-use ferrox_core::ops::{self, cast, indexed};
-use rustler::{Decoder, ListIterator, NifResult, Term};
+use ferrox_core::ops::{self, cast};
+use rustler::{ListIterator, NifResult};
 
-use super::work;
-use crate::scheduling::Call;
+use super::{size, work};
+use crate::scheduling::family;
 use crate::term::{Axes, Dims, Operand, Type};
 
-/// The padding of each axis, decoded from a list of `{low, high, interior}`.
-pub struct Paddings(Vec<Padding>);
-
-impl<'a> Decoder<'a> for Paddings {
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        let mut paddings = Vec::new();
-        for padding in term.decode::<ListIterator<'a>>()? {
-            let (low, high, interior) = padding.decode()?;
-            paddings.push(Padding { low, high, interior });
-        }
-        Ok(Paddings(paddings))
-    }
-}
-
-pub fn pad<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    shape: Dims,
-    Paddings(paddings): Paddings,
-    input: Operand<'a>,
-    value: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "pad";
-    let moved = work(&shape.0, ops::pad::cost(dtype.0));
-    let work = moved.saturating_add(work(input.shape(), cast::operand_cost(input.dtype(), dtype.0)));
-    call.tensor(work, OP, dtype.0, &shape.0, |out| {
-        ops::pad::pad(out, &input.tensor(OP)?, &value.tensor(OP)?, &paddings)
+// The paddings are `{low, high, interior}` for each axis.
+family!(pad, |call, dtype: Type, shape: Dims, paddings: ListIterator, input: Operand, value: Operand| {
+    let paddings: NifResult<Vec<_>> = paddings
+        .map(|axis| axis.decode().map(|(low, high, interior)| Padding { low, high, interior }))
+        .collect();
+    let paddings = paddings?;
+    let converted = work(input.shape(), cast::operand_cost(input.dtype(), dtype.0));
+    let work = work(&shape.0, ops::pad::cost(dtype.0)).saturating_add(converted);
+    call.tensor(work, dtype.0, &shape.0, |out| {
+        ops::pad::pad(out, &input.tensor(call.op)?, &value.tensor(call.op)?, &paddings)
     })
-}
+});
 
 fn direction(descending: bool) -> Direction {
     if descending { Direction::Descending } else { Direction::Ascending }
 }
 
-pub fn sort<'a>(call: Call<'a>, axis: usize, descending: bool, input: Operand<'a>) -> Term<'a> {
-    const OP: &str = "sort";
+family!(sort, |call, axis: usize, descending: bool, input: Operand| {
     let work = work(input.shape(), ops::sort::cost(input.dtype()));
-    call.tensor(work, OP, input.dtype(), input.shape(), |out| {
-        ops::sort::sort(out, &input.tensor(OP)?, axis, direction(descending))
+    call.tensor(work, input.dtype(), input.shape(), |out| {
+        ops::sort::sort(out, &input.tensor(call.op)?, axis, direction(descending))
     })
-}
+});
 
-pub fn argsort<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    axis: usize,
-    descending: bool,
-    input: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "argsort";
+family!(argsort, |call, dtype: Type, axis: usize, descending: bool, input: Operand| {
     let work = work(input.shape(), ops::sort::cost(input.dtype()));
-    call.tensor(work, OP, dtype.0, input.shape(), |out| {
-        ops::sort::argsort(out, &input.tensor(OP)?, axis, direction(descending))
+    call.tensor(work, dtype.0, input.shape(), |out| {
+        ops::sort::argsort(out, &input.tensor(call.op)?, axis, direction(descending))
     })
-}
+});
 
-/// The indices of the `k` largest elements; `k` is the last dimension of `shape`.
-pub fn top_k<'a>(call: Call<'a>, dtype: Type, shape: Dims, input: Operand<'a>) -> Term<'a> {
-    const OP: &str = "top_k";
+// The indices of the `k` largest elements; `k` is the last dimension of `shape`.
+family!(top_k, |call, dtype: Type, shape: Dims, input: Operand| {
     let k = shape.0.last().copied().unwrap_or(1);
     let work = work(input.shape(), ops::sort::top_cost(input.dtype()))
         .saturating_add(work(&shape.0, ops::sort::cost(input.dtype())));
-    call.tensor(work, OP, dtype.0, &shape.0, |out| ops::sort::top_k(out, &input.tensor(OP)?, k))
-}
+    call.tensor(work, dtype.0, &shape.0, |out| ops::sort::top_k(out, &input.tensor(call.op)?, k))
+});
 
-pub fn gather<'a>(
-    call: Call<'a>,
-    shape: Dims,
-    axes: Axes,
-    input: Operand<'a>,
-    indices: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "gather";
-    let work = indexed::read_work(input.dtype(), size(&shape), indices.size());
-    call.tensor(work, OP, input.dtype(), &shape.0, |out| {
-        indexed::gather(out, &input.tensor(OP)?, &indices.tensor(OP)?, &axes)
+family!(gather, |call, shape: Dims, axes: Axes, input: Operand, indices: Operand| {
+    let work = indexed::read_work(input.dtype(), size(&shape.0), indices.size());
+    call.tensor(work, input.dtype(), &shape.0, |out| {
+        indexed::gather(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, &axes)
     })
-}
+});
 
-pub fn take<'a>(
-    call: Call<'a>,
-    shape: Dims,
-    axis: usize,
-    input: Operand<'a>,
-    indices: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "take";
+family!(take, |call, shape: Dims, axis: usize, input: Operand, indices: Operand| {
     let rows = input.shape().iter().take(axis).fold(indices.size(), |rows, &dim| rows.saturating_mul(dim));
-    let work = indexed::read_work(input.dtype(), size(&shape), rows);
-    call.tensor(work, OP, input.dtype(), &shape.0, |out| {
-        indexed::take(out, &input.tensor(OP)?, &indices.tensor(OP)?, axis)
+    let work = indexed::read_work(input.dtype(), size(&shape.0), rows);
+    call.tensor(work, input.dtype(), &shape.0, |out| {
+        indexed::take(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, axis)
     })
-}
+});
 
-pub fn take_along_axis<'a>(
-    call: Call<'a>,
-    axis: usize,
-    input: Operand<'a>,
-    indices: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "take_along_axis";
+family!(take_along_axis, |call, axis: usize, input: Operand, indices: Operand| {
     let work = indexed::read_work(input.dtype(), indices.size(), indices.size());
-    call.tensor(work, OP, input.dtype(), indices.shape(), |out| {
-        indexed::take_along_axis(out, &input.tensor(OP)?, &indices.tensor(OP)?, axis)
+    call.tensor(work, input.dtype(), indices.shape(), |out| {
+        indexed::take_along_axis(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, axis)
     })
-}
+});
 
-/// `indexed_add` if `add`, else `indexed_put`.
-pub fn indexed<'a>(
-    call: Call<'a>,
-    add: bool,
-    dtype: Type,
-    axes: Axes,
-    target: Operand<'a>,
-    indices: Operand<'a>,
-    updates: Operand<'a>,
-) -> Term<'a> {
+// `indexed_add` if `add`, else `indexed_put`.
+family!(indexed, |call,
+                  add: bool,
+                  dtype: Type,
+                  axes: Axes,
+                  target: Operand,
+                  indices: Operand,
+                  updates: Operand| {
     let update = if add { Update::Add } else { Update::Put };
-    let op = update.name();
-    let sizes = ((target.dtype(), target.size()), (updates.dtype(), updates.size()));
-    let work = indexed::write_work(update, sizes.0, sizes.1, dtype.0);
-    call.tensor(work, op, dtype.0, target.shape(), |out| {
-        let (target, indices, updates) = (target.tensor(op)?, indices.tensor(op)?, updates.tensor(op)?);
-        indexed::indexed(update, out, &target, &indices, &updates, &axes)
+    let call = call.named(update.name());
+    let sizes = [&target, &updates].map(|operand| (operand.dtype(), operand.size()));
+    let work = indexed::write_work(update, sizes[0], sizes[1], dtype.0);
+    call.tensor(work, dtype.0, target.shape(), |out| {
+        let [target, indices, updates] = [&target, &indices, &updates].map(|operand| operand.tensor(call.op));
+        indexed::indexed(update, out, &target?, &indices?, &updates?, &axes)
     })
-}
+});
 
-pub fn put_slice<'a>(
-    call: Call<'a>,
-    dtype: Type,
-    starts: Axes,
-    input: Operand<'a>,
-    slice: Operand<'a>,
-) -> Term<'a> {
-    const OP: &str = "put_slice";
-    let sizes = ((input.dtype(), input.size()), (slice.dtype(), slice.size()));
-    let work = indexed::write_work(Update::Put, sizes.0, sizes.1, dtype.0);
-    call.tensor(work, OP, dtype.0, input.shape(), |out| {
-        indexed::put_slice(out, &input.tensor(OP)?, &starts, &slice.tensor(OP)?)
+family!(put_slice, |call, dtype: Type, starts: Axes, input: Operand, slice: Operand| {
+    let sizes = [&input, &slice].map(|operand| (operand.dtype(), operand.size()));
+    let work = indexed::write_work(Update::Put, sizes[0], sizes[1], dtype.0);
+    call.tensor(work, dtype.0, input.shape(), |out| {
+        indexed::put_slice(out, &input.tensor(call.op)?, &starts, &slice.tensor(call.op)?)
     })
-}
-
-fn size(shape: &Dims) -> usize {
-    ferrox_core::layout::size(&shape.0).unwrap_or(usize::MAX)
-}
+});
