@@ -7,12 +7,10 @@ defmodule Ferrox.Promoted do
   # what the operation makes of it, and the native code for the data.
 
   import Ferrox.Operands, only: [native: 1, storage: 1, stored: 4]
+  import Ferrox.Promotion.Results, only: [is_predicate: 1]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
   alias Ferrox.Promotion.{Names, Results}
-
-  @predicates [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-                [:logical_and, :logical_or, :logical_xor]
 
   @doc "The type of a tensor of these numbers."
   @spec infer(Promotion.mode(), [Numbers.number_term()]) :: Type.t() | :bool
@@ -61,7 +59,7 @@ defmodule Ferrox.Promoted do
     node = angle(mode, facts, op, node, left, right)
     {native_op, result} = defined!(Results.binary(facts, op, node), mode, op, node)
     # Numbers are encoded beside what they are computed with.
-    beside = if op in @predicates, do: node, else: result
+    beside = if is_predicate(op), do: node, else: result
     type = storage(Results.concrete(facts, beside))
     left = number(left, type, op)
     right = number(right, type, op)
@@ -78,14 +76,8 @@ defmodule Ferrox.Promoted do
   # NumPy has the least float that either integer fits, where all others ask for
   # that of the integer that holds both.
   defp angle(mode, %{column: :numpy} = facts, :atan2, node, %Tensor{} = left, %Tensor{} = right) do
-    if Promotion.kind(node) == :int,
-      do:
-        Promotion.lookup(
-          mode,
-          Results.floating(facts, left.type),
-          Results.floating(facts, right.type)
-        ),
-      else: node
+    [left, right] = Enum.map([left, right], &Results.floating(facts, &1.type))
+    if Promotion.kind(node) == :int, do: Promotion.lookup(mode, left, right), else: node
   end
 
   defp angle(_mode, _facts, _op, node, _left, _right), do: node
@@ -102,7 +94,7 @@ defmodule Ferrox.Promoted do
         {Operands.tensor!(left, mode, op), Operands.tensor!(right, mode, op)}
       end
 
-    asked = if op in @predicates, do: [kind(mode, left), kind(mode, right)], else: [left, right]
+    asked = if is_predicate(op), do: [kind(mode, left), kind(mode, right)], else: [left, right]
     {left, right, Promotion.result_of(mode, asked)}
   end
 
@@ -165,12 +157,7 @@ defmodule Ferrox.Promoted do
     tensor = Operands.tensor!(tensor, mode, :clip)
     Enum.each([min, max], &Operands.check!(&1, :clip))
     node = Promotion.result_of(mode, [tensor, min, max])
-    facts = Promotion.facts(mode)
-
-    if node == :bool and facts.column == :array_api do
-      defined!(:error, mode, :clip, node)
-    end
-
+    facts = check_number_like!(mode, :clip, node)
     type = storage(Results.concrete(facts, node))
     [min, max] = Enum.map([min, max], &number(&1, type, :clip))
 
@@ -207,21 +194,25 @@ defmodule Ferrox.Promoted do
     {_, bits} = type
     wide = if bits < 32, do: {:f, 32}, else: type
     sum = Native.reduce(:sum, wide, shape, axes, native(tensor))
-    {count_type, count} = Numbers.operand(count(tensor.shape, shape), {:f, 64}, :mean)
-    data = Native.binary(:divide, type, shape, {wide, shape, sum}, {count_type, {}, count})
+    count = number(div(Native.size(tensor.shape), Native.size(shape)), {:f, 64}, :mean)
+    data = Native.binary(:divide, type, shape, {wide, shape, sum}, native(count))
     %Tensor{data: data, type: type, shape: shape}
   end
-
-  defp count(shape, reduced), do: div(Native.size(shape), Native.size(reduced))
 
   @doc "Raises where the system has no order for the tensor's type."
   @spec check_order!(Promotion.mode(), atom, Tensor.t()) :: :ok
   def check_order!(:nx, _op, _tensor), do: :ok
 
   def check_order!(mode, op, tensor) do
-    node = Promotion.result_of(mode, [tensor])
-    unless Results.ordered?(Promotion.facts(mode), node), do: defined!(:error, mode, op, node)
+    check_number_like!(mode, op, Promotion.result_of(mode, [tensor]))
     :ok
+  end
+
+  # The facts of the mode. Raises where the system has no operations on numbers for the type.
+  defp check_number_like!(mode, op, node) do
+    facts = Promotion.facts(mode)
+    unless Results.number_like?(facts, node), do: defined!(:error, mode, op, node)
+    facts
   end
 
   @doc "A product; each side is `{tensor, axes to sum over, axes of the batch}`."
@@ -229,12 +220,7 @@ defmodule Ferrox.Promoted do
         when side: {Tensor.t(), [non_neg_integer], [non_neg_integer]}
   def dot(mode, shape, {left, left_axes, left_batch}, {right, right_axes, right_batch}) do
     node = Promotion.result_of(mode, [left, right])
-    facts = Promotion.facts(mode)
-
-    if node == :bool and facts.column == :array_api do
-      defined!(:error, mode, :dot, node)
-    end
-
+    facts = check_number_like!(mode, :dot, node)
     left = {native(left), left_axes, left_batch}
     right = {native(right), right_axes, right_batch}
 

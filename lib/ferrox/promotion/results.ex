@@ -34,51 +34,45 @@ defmodule Ferrox.Promotion.Results do
 
   alias Ferrox.{Native, Promotion, Type}
 
-  # The column of each system, and how tensors without axes count among others.
-  @columns %{
-    nx: {:nx, :types},
-    nx_0_9: {:nx, :types},
-    jax: {:jax, :types},
-    numpy: {:numpy, :types},
-    array_api: {:array_api, :types},
-    ivy: {:ivy, :types},
-    ivy_torch: {:ivy, :adopt},
-    ivy_paddle: {:ivy, :types},
-    ivy_numpy: {:ivy, :adopt},
-    ivy_jax: {:ivy, :types},
-    ivy_onnx: {:ivy, :types},
-    ivy_mxnet: {:ivy, :types},
-    ivy_tensorflow: {:ivy, :types}
-  }
+  # The column of each system.
+  @columns for system <-
+                 ~w(ivy ivy_torch ivy_paddle ivy_numpy ivy_jax ivy_onnx ivy_mxnet ivy_tensorflow)a,
+               into: %{
+                 nx: :nx,
+                 nx_0_9: :nx,
+                 jax: :jax,
+                 numpy: :numpy,
+                 array_api: :array_api
+               },
+               do: {system, :ivy}
 
-  @legacy {:numpy, 1}
-
+  # What operations ask about a mode. `scalars` says how tensors without axes count among others.
   @doc false
-  # What operations ask about a mode, put together once.
+  @spec facts(Promotion.mode()) :: map
   def facts(mode) do
-    {column, scalars} = Map.fetch!(@columns, if(is_tuple(mode), do: elem(mode, 0), else: mode))
-
-    [int, float, complex] =
-      Enum.map([:int, :float, :complex], &Native.promotion_concrete(mode, &1))
+    column = Map.fetch!(@columns, if(is_tuple(mode), do: elem(mode, 0), else: mode))
+    int = Native.promotion_concrete(mode, :int)
 
     %{
       column: column,
-      scalars: if(mode == @legacy, do: :values, else: scalars),
+      scalars: scalars(mode),
       bool: if(column == :nx, do: nil, else: :bool),
       predicate: if(column == :nx, do: {:u, 8}, else: :bool),
       weak: column == :jax,
-      index: index(column, int),
+      index: if(column in [:nx, :jax], do: int, else: {:s, 64}),
       int: int,
-      float: float,
-      complex: complex
+      float: Native.promotion_concrete(mode, :float),
+      complex: Native.promotion_concrete(mode, :complex)
     }
   end
 
-  defp index(column, int) when column in [:nx, :jax], do: int
-  defp index(_column, _int), do: {:s, 64}
+  # `{:numpy, 1}` is NumPy with its legacy rule.
+  defp scalars({:numpy, 1}), do: :values
+  defp scalars(mode) when mode in [:ivy_torch, :ivy_numpy], do: :adopt
+  defp scalars(_mode), do: :types
 
-  @doc false
   # The type in which a result is stored.
+  @doc false
   def concrete(facts, :int), do: facts.int
   def concrete(facts, :float), do: facts.float
   def concrete(facts, :complex), do: facts.complex
@@ -96,27 +90,31 @@ defmodule Ferrox.Promotion.Results do
 
   @counting [:pow, :remainder, :quotient, :left_shift, :right_shift]
 
-  @predicates [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-                [:logical_and, :logical_or, :logical_xor]
+  @logical_ops [:logical_and, :logical_or, :logical_xor]
+  @comparisons [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal]
 
   @doc false
+  defguard is_predicate(op) when op in @comparisons or op in @logical_ops
+
   # What is computed for an operation on two operands of a type, and its type;
   # `:error` where the system refuses it.
-  def binary(%{column: column} = facts, op, type) when op in @predicates do
-    if column == :array_api and refused?(op, type), do: :error, else: {op, facts.predicate}
-  end
+  @doc false
+  def binary(%{column: :array_api}, op, type) when op in @logical_ops and type != :bool,
+    do: :error
 
-  def binary(facts, :divide, type), do: op(:divide, quotient(facts.column, facts, type))
+  def binary(%{column: :array_api}, op, :bool)
+      when op not in @logical_ops and
+             op not in [:equal, :not_equal, :bitwise_and, :bitwise_or, :bitwise_xor],
+      do: :error
+
+  def binary(facts, op, _type) when is_predicate(op), do: {op, facts.predicate}
+  def binary(facts, :divide, type), do: computed(:divide, quotient(facts, type))
 
   def binary(%{column: column} = facts, :atan2, type) do
     if column not in [:nx, :jax] and Promotion.kind(type) == :complex,
       do: :error,
-      else: op(:atan2, floating(facts, type))
+      else: computed(:atan2, floating(facts, type))
   end
-
-  def binary(%{column: :array_api}, op, :bool)
-      when op not in [:bitwise_and, :bitwise_or, :bitwise_xor],
-      do: :error
 
   def binary(_facts, op, :bool) when is_map_key(@logical, op),
     do: {:erlang.map_get(op, @logical), :bool}
@@ -127,22 +125,18 @@ defmodule Ferrox.Promotion.Results do
   def binary(_facts, _op, :bool), do: :error
   def binary(_facts, op, type), do: {op, type}
 
-  defp refused?(op, type) when op in [:logical_and, :logical_or, :logical_xor], do: type != :bool
-  defp refused?(op, _type) when op in [:equal, :not_equal], do: false
-  defp refused?(_op, type), do: type == :bool
+  defp computed(_op, :error), do: :error
+  defp computed(op, type), do: {op, type}
 
-  defp op(_op, :error), do: :error
-  defp op(op, type), do: {op, type}
-
-  defp quotient(:numpy, _facts, type) when type == :bool or elem(type, 0) in [:s, :u],
+  defp quotient(%{column: :numpy}, type) when type == :bool or elem(type, 0) in [:s, :u],
     do: {:f, 64}
 
-  defp quotient(_column, facts, type), do: floating(facts, type)
+  defp quotient(facts, type), do: floating(facts, type)
 
   @bit_counts [:population_count, :count_leading_zeros]
 
-  @doc false
   # The same for an operation on one.
+  @doc false
   def unary(%{column: :array_api}, :logical_not, type) when type != :bool, do: :error
 
   def unary(%{column: :array_api}, op, :bool) when op not in [:logical_not, :bitwise_not],
@@ -164,20 +158,18 @@ defmodule Ferrox.Promotion.Results do
   def unary(_facts, :abs, {:c, bits}), do: {:abs, {:f, div(bits, 2)}}
 
   def unary(_facts, op, type)
-      when op in [:negate, :sign, :floor, :ceil, :round, :abs] or op in @bit_counts,
+      when op in [:negate, :sign, :floor, :ceil, :round, :abs, :bitwise_not] or op in @bit_counts,
       do: {op, type}
 
-  def unary(_facts, :bitwise_not, type), do: {:bitwise_not, type}
-  def unary(facts, op, type), do: op(op, floating(facts, type))
+  def unary(facts, op, type), do: computed(op, floating(facts, type))
 
-  @doc false
   # The float that a function of real numbers gives.
+  @doc false
+  def floating(_facts, :int), do: :float
+
   def floating(%{column: column} = facts, type) do
-    case Promotion.kind(type) do
-      kind when kind in [:float, :complex] -> type
-      _ when type == :int -> :float
-      kind -> floating(column, facts, kind, type)
-    end
+    kind = Promotion.kind(type)
+    if kind in [:float, :complex], do: type, else: floating(column, facts, kind, type)
   end
 
   defp floating(:jax, facts, :int, {_, 64}), do: facts.float
@@ -188,25 +180,21 @@ defmodule Ferrox.Promotion.Results do
   defp floating(:ivy, facts, _kind, _type), do: facts.float
   defp floating(:nx, _facts, _kind, type), do: Type.to_floating(type)
 
-  @doc false
   # The type of a reduction.
+  @doc false
   def reduction(facts, op, type) do
-    case reduced(facts.column, facts, op, type) do
-      :error -> :error
-      type -> concrete(facts, type)
-    end
+    with type when type != :error <- reduced(facts, op, type), do: concrete(facts, type)
   end
 
-  defp reduced(_column, facts, op, _type) when op in [:all, :any], do: facts.predicate
-  defp reduced(:array_api, _facts, _op, :bool), do: :error
-  defp reduced(_column, _facts, op, type) when op in [:reduce_max, :reduce_min], do: type
-  defp reduced(column, facts, :mean, type), do: quotient(column, facts, type)
-  defp reduced(:nx, _facts, _op, type), do: Type.to_aggregate(type)
-  defp reduced(_column, facts, _op, :bool), do: facts.int
-  defp reduced(:ivy, _facts, :sum, type), do: type
+  defp reduced(facts, op, _type) when op in [:all, :any], do: facts.predicate
+  defp reduced(%{column: :array_api}, _op, :bool), do: :error
+  defp reduced(_facts, op, type) when op in [:reduce_max, :reduce_min], do: type
+  defp reduced(facts, :mean, type), do: quotient(facts, type)
+  defp reduced(%{column: :nx}, _op, type), do: Type.to_aggregate(type)
+  defp reduced(facts, _op, :bool), do: facts.int
+  defp reduced(%{column: :ivy}, :sum, type), do: type
 
-  defp reduced(:ivy, facts, :product, type) do
-    {kind, bits} = type
+  defp reduced(%{column: :ivy} = facts, :product, {kind, bits} = type) do
     {_, least} = concrete(facts, Promotion.kind(type))
 
     cond do
@@ -216,33 +204,23 @@ defmodule Ferrox.Promotion.Results do
     end
   end
 
-  defp reduced(_column, facts, _op, {kind, _}) when kind in [:s, :u],
-    do: {kind, elem(facts.int, 1)}
+  defp reduced(facts, _op, {kind, _}) when kind in [:s, :u], do: {kind, elem(facts.int, 1)}
+  defp reduced(_facts, _op, type), do: type
 
-  defp reduced(_column, _facts, _op, type), do: type
-
+  # Whether operations on numbers take the type. The array API has none for bools.
   @doc false
-  # Whether the system has an order for the type, in which to look for extremes.
-  def ordered?(%{column: :array_api}, :bool), do: false
-  def ordered?(_facts, _type), do: true
+  def number_like?(%{column: column}, type), do: column != :array_api or type != :bool
 
-  @doc false
   # The type of a literal, weak where the system has that.
-  def literal(%{column: :nx}, number), do: Type.infer(number)
-  def literal(_facts, number) when is_boolean(number), do: :bool
-  def literal(_facts, number) when is_integer(number), do: :int
-  def literal(_facts, number) when is_float(number) or is_atom(number), do: :float
-  def literal(_facts, _complex), do: :complex
-
   @doc false
-  # A type that is asked for, where the system can't do as said: JAX without
-  # types of 64 bits takes those of 32.
+  def literal(%{column: :nx}, number), do: Type.infer(number)
+  def literal(_facts, number), do: Promotion.kind(number)
+
+  # The type of a result for which `type` is asked: JAX without types of 64 bits takes those of 32.
+  @doc false
   def narrow(:nx, type), do: type
 
   def narrow(mode, type) do
-    case Native.merge(mode, type, type) do
-      {:error, _} -> type
-      type -> type
-    end
+    with {:error, _} <- Native.merge(mode, type, type), do: type
   end
 end
