@@ -34,17 +34,11 @@ defmodule Ferrox.Promotion.Results do
 
   alias Ferrox.{Native, Promotion, Type}
 
+  @ivy ~w(ivy ivy_torch ivy_paddle ivy_numpy ivy_jax ivy_onnx ivy_mxnet ivy_tensorflow)a
+
   # The column of each system.
-  @columns for system <-
-                 ~w(ivy ivy_torch ivy_paddle ivy_numpy ivy_jax ivy_onnx ivy_mxnet ivy_tensorflow)a,
-               into: %{
-                 nx: :nx,
-                 nx_0_9: :nx,
-                 jax: :jax,
-                 numpy: :numpy,
-                 array_api: :array_api
-               },
-               do: {system, :ivy}
+  @columns %{nx: :nx, nx_0_9: :nx, jax: :jax, numpy: :numpy, array_api: :array_api}
+           |> Map.merge(Map.new(@ivy, &{&1, :ivy}))
 
   # What operations ask about a mode. `scalars` says how tensors without axes count among others.
   @doc false
