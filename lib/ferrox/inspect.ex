@@ -87,17 +87,18 @@ defmodule Ferrox.Inspect do
     significand = bits &&& (1 <<< significand_bits) - 1
     sign = if bits >>> (exponent_bits + significand_bits) == 1, do: "-", else: ""
 
-    case special_value(type, exponent == max_exponent, significand) do
-      :nan ->
+    # f8_e4m3fn has no infinities, and one NaN of each sign.
+    cond do
+      type == {:f8_e4m3fn, 8} and exponent == max_exponent and significand == 0b111 ->
         "NaN"
 
-      :infinity ->
-        sign <> "Inf"
+      type != {:f8_e4m3fn, 8} and exponent == max_exponent ->
+        if significand == 0, do: sign <> "Inf", else: "NaN"
 
-      nil when exponent == 0 and significand == 0 ->
+      exponent == 0 and significand == 0 ->
         sign <> "0.0"
 
-      nil ->
+      true ->
         min_exponent = 2 - (1 <<< (exponent_bits - 1)) - significand_bits
 
         {digits, power_of_ten} =
@@ -106,13 +107,6 @@ defmodule Ferrox.Inspect do
         sign <> notation(Integer.to_string(digits), power_of_ten)
     end
   end
-
-  # f8_e4m3fn has no infinities, and one NaN of each sign.
-  defp special_value({:f8_e4m3fn, 8}, true, 0b111), do: :nan
-  defp special_value({:f8_e4m3fn, 8}, true, _), do: nil
-  defp special_value(_type, true, 0), do: :infinity
-  defp special_value(_type, true, _), do: :nan
-  defp special_value(_type, false, _), do: nil
 
   # The decimal `digits * 10^power_of_ten` with the fewest digits that reads back as this value;
   # among several, the one nearest to the value. `min_exponent` is the power of two of the last bit

@@ -30,13 +30,11 @@ defmodule Ferrox.Ivy.Declaration do
 
   def check!(key, value, module) when key in [:calls, :compositional] do
     functions =
-      for function <- List.wrap(value) do
-        case function do
-          {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
-          {_, _, _} = function -> function
-          function -> reference!(function)
-        end
-      end
+      Enum.map(List.wrap(value), fn
+        {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
+        {_, _, _} = function -> function
+        function -> reference!(function)
+      end)
 
     if key == :compositional, do: hd(functions), else: functions
   end
@@ -77,7 +75,7 @@ defmodule Ferrox.Ivy.Declaration do
       value != [] and Enum.all?(value, &match?({range, _} when is_binary(range), &1)) ->
         {:versions,
          for {range, names} <- value do
-           Version.validate!(range)
+           Version.parse_range!(range)
            {range, content!(key, names)}
          end}
 

@@ -330,7 +330,7 @@ defmodule Ferrox.Ivy.Profile do
   defp profile(name, version, data) do
     invalid =
       if name == :ferrox,
-        do: Enum.reject(Dtype.all(), &Kernels.dtype?/1),
+        do: Enum.reject(Dtype.all(), &Kernels.supports?(:as_type, &1)),
         else: Version.resolve(data.invalid, version)
 
     missing = invalid ++ Map.get(data, :neither, [])

@@ -339,13 +339,9 @@ defmodule Ferrox.Ivy.Support do
         do: {device, types}
   end
 
-  defp supported(function, what, profile, false), do: own_support(function, what, profile)
-
-  defp supported(function, what, profile, true) do
-    function
-    |> reachable([])
-    |> Enum.map(&own_support(&1, what, profile))
-    |> Enum.reduce(&intersect/2)
+  defp supported(function, what, profile, recurse) do
+    functions = if recurse, do: reachable(function, []), else: [function]
+    functions |> Enum.map(&own_support(&1, what, profile)) |> Enum.reduce(&intersect/2)
   end
 
   # The function and all functions that it calls, directly or indirectly, each of them once.
