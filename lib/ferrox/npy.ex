@@ -255,15 +255,17 @@ defmodule Ferrox.Npy do
     end
 
     shape = dims |> List.to_tuple() |> Shape.validate!(:npy)
-    expected_bytes = Native.size(shape) * div(bits, 8)
 
-    surplus = byte_size(data) - expected_bytes
-    data_text = "the data of shape #{inspect(shape)} and type #{Type.to_string(type)}"
+    case byte_size(data) - Native.size(shape) * div(bits, 8) do
+      0 ->
+        shape
 
-    cond do
-      surplus == 0 -> shape
-      surplus > 0 -> malformed!("#{surplus} bytes follow #{data_text}")
-      surplus < 0 -> malformed!("the file ends #{-surplus} bytes before #{data_text} do")
+      surplus ->
+        data_text = "the data of shape #{inspect(shape)} and type #{Type.to_string(type)}"
+
+        if surplus > 0,
+          do: malformed!("#{surplus} bytes follow #{data_text}"),
+          else: malformed!("the file ends #{-surplus} bytes before #{data_text} do")
     end
   end
 
