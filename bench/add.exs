@@ -52,13 +52,9 @@ defmodule Bench.Add do
       # Enough calls that the first ones, into cold memory, do not count.
       count = max(div(200_000_000, n), 20) |> min(100_000)
 
-      [ours, theirs] =
-        Bench.medians(@rounds, fn ->
-          ours = Bench.time(fn -> Ferrox.add(a, b) end, count) / count
-          [ours, Bench.peer_time(peer, "r = a + b", count) / count]
-        end)
-
-      Bench.row("#{n}", [ours * 1.0e6, theirs * 1.0e6, theirs / ours])
+      ours = {fn -> Ferrox.add(a, b) end, count}
+      times = Bench.medians_beside(@rounds, peer, ours, {"r = a + b", count})
+      Bench.times_row("#{n}", times, 1.0e6)
     end
   end
 end

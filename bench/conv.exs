@@ -28,21 +28,12 @@ defmodule Bench.Conv do
   end
 
   # Numbers without an order, the same on both sides.
-  defp numbers(shape) do
-    Ferrox.iota({Tuple.product(shape)})
-    |> Ferrox.remainder(1009)
-    |> Ferrox.multiply(7919)
-    |> Ferrox.remainder(1009)
-    |> Ferrox.divide(1009)
-    |> Ferrox.subtract(0.5)
-    |> Ferrox.reshape(shape)
-  end
+  defp numbers(shape),
+    do: shape |> Bench.scrambled() |> Ferrox.divide(1009) |> Ferrox.subtract(0.5)
 
   defp on_peer(peer, name, shape) do
-    dims = shape |> Tuple.to_list() |> Enum.join(", ")
-    whole = "np.arange(#{Tuple.product(shape)}) % 1009 * 7919 % 1009"
-    numbers = "(#{whole}).astype(np.float32) / np.float32(1009) - np.float32(0.5)"
-    Bench.setup(peer, "#{name} = (#{numbers}).reshape(#{dims})")
+    numbers = "#{Bench.numpy_scrambled(shape)} / np.float32(1009) - np.float32(0.5)"
+    Bench.setup(peer, "#{name} = #{numbers}")
   end
 
   defp conv(input, kernel, stride, padding, groups) do
@@ -76,25 +67,15 @@ defmodule Bench.Conv do
 
       count = max(div(2_000_000_000, flops), 1) |> min(2000)
 
-      times =
-        if peer do
-          on_peer(peer, "x", input_shape)
-          on_peer(peer, "k", kernel_shape)
-          Bench.setup(peer, numpy(stride, padding, groups))
-          check!(peer, ours.())
-
-          Bench.medians(@rounds, fn ->
-            [
-              Bench.time(ours, count) / count,
-              Bench.peer_time(peer, "r = conv(x, k)", count) / count
-            ]
-          end)
-        else
-          Bench.medians(@rounds, fn -> [Bench.time(ours, count) / count] end)
-        end
+      if peer do
+        on_peer(peer, "x", input_shape)
+        on_peer(peer, "k", kernel_shape)
+        Bench.setup(peer, numpy(stride, padding, groups))
+        check!(peer, ours.())
+      end
 
       columns =
-        case times do
+        case Bench.medians_beside(@rounds, peer, {ours, count}, {"r = conv(x, k)", count}) do
           [a, b] -> [a * 1.0e3, b * 1.0e3, b / a, flops / a / 1.0e9]
           [a] -> [a * 1.0e3, 0, 0, flops / a / 1.0e9]
         end
@@ -143,12 +124,7 @@ defmodule Bench.Conv do
         for backend <- [Nx.BinaryBackend, Ferrox.Backend] do
           [x, k] =
             for shape <- [input, kernel],
-                do:
-                  shape
-                  |> numbers()
-                  |> Ferrox.to_binary()
-                  |> Nx.from_binary(:f32, backend: backend)
-                  |> Nx.reshape(shape)
+                do: shape |> numbers() |> Ferrox.to_nx() |> Nx.backend_copy(backend)
 
           fn -> Nx.conv(x, k, opts) end
         end
@@ -156,14 +132,7 @@ defmodule Bench.Conv do
       expected = Nx.to_flat_list(binary.())
       got = Nx.to_flat_list(ferrox.())
       true = Enum.zip(expected, got) |> Enum.all?(fn {a, b} -> abs(a - b) < 1.0e-5 end)
-      count = max(trunc(0.05 / Bench.time_once(binary)), 1) |> min(20_000)
-
-      [ours, theirs] =
-        Bench.medians(3, fn ->
-          [Bench.time(ferrox, count * 10) / count / 10, Bench.time(binary, count) / count]
-        end)
-
-      Bench.row(name, [ours * 1.0e6, theirs * 1.0e6, theirs / ours])
+      Bench.binary_backend_row(name, ferrox, binary)
     end
   end
 end

@@ -30,11 +30,10 @@ defmodule Bench.FFT do
       |> Nx.as_type(type)
 
     dtype = %{f32: "float32", c64: "complex64", f64: "float64", c128: "complex128"}[type]
-    dims = shape |> Tuple.to_list() |> Enum.join(", ")
 
     Bench.setup(
       peer,
-      "a = np.sin(np.arange(#{size}) * 0.7).reshape((#{dims},)).astype(np.#{dtype})"
+      "a = np.sin(np.arange(#{size}) * 0.7).reshape(#{Bench.dims(shape)}).astype(np.#{dtype})"
     )
 
     Bench.setup(peer, "norm = np.linalg.norm(np.fft.fft(a.astype(np.complex128)))")
@@ -57,13 +56,9 @@ defmodule Bench.FFT do
 
     count = max(div(4_000_000, size), 2) |> min(20_000)
 
-    [us, them] =
-      Bench.medians(@rounds, fn ->
-        us = Bench.time(fn -> Nx.fft(a) end, count) / count
-        [us, Bench.peer_time(peer, "np.fft.fft(a)", count) / count]
-      end)
-
-    Bench.row("#{type} #{inspect(shape)}", [us * 1.0e6, them * 1.0e6, them / us])
+    ours = {fn -> Nx.fft(a) end, count}
+    times = Bench.medians_beside(@rounds, peer, ours, {"np.fft.fft(a)", count})
+    Bench.times_row("#{type} #{inspect(shape)}", times, 1.0e6)
   end
 
   defp number(peer, expression) do

@@ -13,17 +13,9 @@ defmodule Bench.Indexed do
   @rounds 7
   @f32 {:f, 32}
 
-  def run do
-    case Bench.peer() do
-      nil -> IO.puts("NumPy isn't there: nothing to compare with")
-      peer -> compare(peer)
-    end
-  end
+  def run, do: Bench.beside_numpy(@rounds, &compare/1)
 
   defp compare(peer) do
-    IO.puts("us a call (median of #{@rounds} rounds), beside #{peer.name}:\n")
-    IO.puts("                                        Ferrox       NumPy   NumPy / Ferrox")
-
     for n <- [1_000, 1_000_000] do
       side = n |> :math.sqrt() |> round()
       [vector, places] = [{{n}, @f32}, {{n}, {:s, 32}}]
@@ -67,13 +59,8 @@ defmodule Bench.Indexed do
         Bench.check!(peer, theirs, %Ferrox.Tensor{type: @f32, shape: shape, data: ours.()})
         count = max(div(3_000_000, n), 3)
 
-        [here, there] =
-          Bench.medians(@rounds, fn ->
-            [Bench.time(ours, count), Bench.peer_time(peer, "r = " <> theirs, count)]
-          end)
-          |> Enum.map(&(&1 / count * 1.0e6))
-
-        Bench.row("#{name}, #{n} elements", [here, there, there / here])
+        times = Bench.medians_beside(@rounds, peer, {ours, count}, {"r = " <> theirs, count})
+        Bench.times_row("#{name}, #{n} elements", times, 1.0e6)
       end
     end
   end

@@ -1,7 +1,6 @@
 # What the benchmarks share: timing round by round, and a NumPy to be timed beside.
 #
 #     Code.require_file("measure.exs", __DIR__)
-
 #
 # With BENCHEE=1, where Benchee is a dependency or in ERL_LIBS, every call of Elixir is
 # timed by it. Otherwise a loop is: Benchee reads the clock for every call, which is
@@ -99,8 +98,39 @@ defmodule Bench do
     [String.pad_trailing(name, 34) | Enum.map(numbers, &pad/1)] |> IO.puts()
   end
 
+  @doc "A line with seconds a call, ours and a peer's, as `per_second` of a unit, and their ratio."
+  def times_row(name, [ours | theirs], per_second),
+    do: row(name, [ours * per_second | Enum.flat_map(theirs, &[&1 * per_second, &1 / ours])])
+
   def pad(number),
     do: String.pad_leading(:erlang.float_to_binary(number * 1.0, decimals: 2), 12)
+
+  @doc "A line of us a call through Nx, on Ferrox and on Nx.BinaryBackend."
+  def binary_backend_row(name, ours, theirs) do
+    count = max(trunc(0.05 / time_once(theirs)), 1) |> min(20_000)
+
+    medians(3, fn -> [time(ours, count * 10) / count / 10, time(theirs, count) / count] end)
+    |> then(&times_row(name, &1, 1.0e6))
+  end
+
+  @doc "Whole numbers below 1009 without an order, as f32."
+  def scrambled(shape) do
+    Ferrox.iota({Tuple.product(shape)})
+    |> Ferrox.remainder(1009)
+    |> Ferrox.multiply(7919)
+    |> Ferrox.remainder(1009)
+    |> Ferrox.as_type(:f32)
+    |> Ferrox.reshape(shape)
+  end
+
+  @doc "The numbers of `scrambled/1` as an expression of NumPy."
+  def numpy_scrambled(shape) do
+    "(np.arange(#{Tuple.product(shape)}) % 1009 * 7919 % 1009).astype(np.float32)" <>
+      ".reshape(#{dims(shape)})"
+  end
+
+  @doc "The sizes of a shape, as the arguments of a function of NumPy."
+  def dims(shape), do: shape |> Tuple.to_list() |> Enum.join(", ")
 
   ## The peers, in a process of their own
 
@@ -125,6 +155,28 @@ defmodule Bench do
     else
       _ -> nil
     end
+  end
+
+  @doc "Prints the header of a table and calls the function with NumPy, if NumPy is there."
+  def beside_numpy(rounds, fun) do
+    if peer = peer() do
+      IO.puts("us a call (median of #{rounds} rounds), beside #{peer.name}:\n")
+      IO.puts(String.duplicate(" ", 40) <> "Ferrox       NumPy   NumPy / Ferrox")
+      fun.(peer)
+    else
+      IO.puts("NumPy isn't there: nothing to compare with")
+    end
+  end
+
+  @doc """
+  The medians of seconds a call over the rounds, ours and those of a statement of the peer, if there
+  is one. Each of the two comes with its calls a round.
+  """
+  def medians_beside(rounds, peer, {ours, count}, {statement, peer_count}) do
+    medians(rounds, fn ->
+      ours = time(ours, count) / count
+      if peer, do: [ours, peer_time(peer, statement, peer_count) / peer_count], else: [ours]
+    end)
   end
 
   @doc "Runs a statement."

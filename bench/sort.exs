@@ -12,17 +12,9 @@ defmodule Bench.Sort do
 
   @rounds 7
 
-  def run do
-    case Bench.peer() do
-      nil -> IO.puts("NumPy isn't there: nothing to compare with")
-      peer -> compare(peer)
-    end
-  end
+  def run, do: Bench.beside_numpy(@rounds, &compare/1)
 
   defp compare(peer) do
-    IO.puts("us a call (median of #{@rounds} rounds), beside #{peer.name}:\n")
-    IO.puts("                                        Ferrox       NumPy   NumPy / Ferrox")
-
     for {type, kind} <- [{{:f, 32}, "f4"}, {{:f, 64}, "f8"}, {{:s, 32}, "i4"}, {{:u, 8}, "u1"}],
         {shape, axis} <- [{{1_000}, 0}, {{1_000, 100}, 1}, {{300, 300}, 0}, {{1_000_000}, 0}] do
       {_, bits} = type
@@ -30,7 +22,12 @@ defmodule Bench.Sort do
       operand = {type, shape, data}
       path = Path.join(System.tmp_dir!(), "ferrox_bench_sort_#{System.pid()}")
       File.write!(path, data)
-      Bench.setup(peer, "a = np.fromfile(#{inspect(path)}, '#{kind}').reshape(#{dims(shape)})")
+
+      Bench.setup(
+        peer,
+        "a = np.fromfile(#{inspect(path)}, '#{kind}').reshape(#{Bench.dims(shape)})"
+      )
+
       File.rm!(path)
 
       for {name, ours, theirs, type} <- [
@@ -41,23 +38,12 @@ defmodule Bench.Sort do
           ] do
         Bench.check!(peer, theirs, %Ferrox.Tensor{type: type, shape: shape, data: ours.()})
         count = max(div(300_000, Native.size(shape)), 1)
-
-        [here, there] =
-          Bench.medians(@rounds, fn ->
-            [Bench.time(ours, count), Bench.peer_time(peer, "r = " <> theirs, count)]
-          end)
-          |> Enum.map(&(&1 / count * 1.0e6))
-
-        Bench.row("#{name} #{kind} (#{bits}) #{inspect(shape)} along #{axis}", [
-          here,
-          there,
-          there / here
-        ])
+        times = Bench.medians_beside(@rounds, peer, {ours, count}, {"r = " <> theirs, count})
+        name = "#{name} #{kind} (#{bits}) #{inspect(shape)} along #{axis}"
+        Bench.times_row(name, times, 1.0e6)
       end
     end
   end
-
-  defp dims(shape), do: shape |> Tuple.to_list() |> Enum.join(", ")
 
   # Everywhere in the type, the same in every run.
   defp data(type, size) do

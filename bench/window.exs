@@ -26,46 +26,23 @@ defmodule Bench.Window do
     large(Bench.peer())
   end
 
-  # Whole numbers without an order, so that every sum is exact.
-  defp numbers(shape) do
-    Ferrox.iota({Tuple.product(shape)})
-    |> Ferrox.remainder(1009)
-    |> Ferrox.multiply(7919)
-    |> Ferrox.remainder(1009)
-    |> Ferrox.as_type(:f32)
-    |> Ferrox.reshape(shape)
-  end
-
   defp large(peer) do
     IO.puts("\nf32, ms (median of #{@rounds} rounds)#{peer && ", beside " <> peer.name}\n")
     IO.puts(String.duplicate(" ", 40) <> "Ferrox       NumPy       ratio")
 
     for {name, op, shape, window, strides} <- @cases do
-      tensor = numbers(shape)
+      # Whole numbers, so that every sum is exact.
+      tensor = Bench.scrambled(shape)
       {ours, result} = on_ferrox(op, tensor, window, strides)
       count = max(trunc(0.05 / Bench.time_once(ours)), 1) |> min(2000)
 
-      times =
-        if peer do
-          on_peer(peer, op, shape, window, strides)
-
-          Bench.check!(
-            peer,
-            "fold()",
-            Ferrox.from_binary(ours.(), :f32) |> Ferrox.reshape(result)
-          )
-
-          Bench.medians(@rounds, fn ->
-            [Bench.time(ours, count) / count, Bench.peer_time(peer, "fold()", 1)]
-          end)
-        else
-          Bench.medians(@rounds, fn -> [Bench.time(ours, count) / count] end)
-        end
-
-      case times do
-        [a, b] -> Bench.row(name, [a * 1.0e3, b * 1.0e3, b / a])
-        [a] -> Bench.row(name, [a * 1.0e3])
+      if peer do
+        on_peer(peer, op, shape, window, strides)
+        Bench.check!(peer, "fold()", %{tensor | shape: result, data: ours.()})
       end
+
+      times = Bench.medians_beside(@rounds, peer, {ours, count}, {"fold()", 1})
+      Bench.times_row(name, times, 1.0e3)
     end
   end
 
@@ -83,13 +60,10 @@ defmodule Bench.Window do
   end
 
   defp on_peer(peer, op, shape, window, strides) do
-    [shape, window] = Enum.map([shape, window], &(&1 |> Tuple.to_list() |> Enum.join(", ")))
     steps = Enum.map_join(strides, ", ", &"::#{&1}")
     axes = Enum.map_join(1..length(strides), ", ", &"-#{&1}")
-    size = "np.prod((#{shape},))"
-    Bench.setup(peer, "a = (np.arange(#{size}) % 1009 * 7919 % 1009).astype(np.float32)")
-    Bench.setup(peer, "a = a.reshape(#{shape})")
-    view = "np.lib.stride_tricks.sliding_window_view(a, (#{window},))[#{steps}]"
+    Bench.setup(peer, "a = #{Bench.numpy_scrambled(shape)}")
+    view = "np.lib.stride_tricks.sliding_window_view(a, (#{Bench.dims(window)},))[#{steps}]"
     "window_" <> fold = Atom.to_string(op)
     Bench.setup(peer, "fold = lambda: #{view}.#{fold}((#{axes},))")
   end
@@ -110,31 +84,18 @@ defmodule Bench.Window do
         ] do
       [{theirs, expected}, {ours, got}] =
         for backend <- [Nx.BinaryBackend, Ferrox.Backend] do
-          on = fn tensor ->
-            tensor
-            |> Ferrox.to_binary()
-            |> Nx.from_binary(:f32, backend: backend)
-            |> Nx.reshape(tensor.shape)
-          end
-
-          tensor = on.(numbers(shape))
+          numbers = &(&1 |> Bench.scrambled() |> Ferrox.to_nx() |> Nx.backend_copy(backend))
+          tensor = numbers.(shape)
           halves = shape |> Tuple.to_list() |> Enum.map(&div(&1, 2)) |> List.to_tuple()
           zero = Nx.tensor(0.0, backend: backend)
           scatter? = op == :window_scatter_max
-          operands = if scatter?, do: [tensor, on.(numbers(halves)), zero], else: [tensor]
+          operands = if scatter?, do: [tensor, numbers.(halves), zero], else: [tensor]
           call = fn -> apply(Nx, op, operands ++ [window, opts]) end
           {call, Nx.to_binary(call.())}
         end
 
       if expected != got, do: raise("the answers differ: #{name}")
-      count = max(trunc(0.05 / Bench.time_once(theirs)), 1) |> min(20_000)
-
-      [a, b] =
-        Bench.medians(3, fn ->
-          [Bench.time(ours, count * 10) / count / 10, Bench.time(theirs, count) / count]
-        end)
-
-      Bench.row(name, [a * 1.0e6, b * 1.0e6, b / a])
+      Bench.binary_backend_row(name, ours, theirs)
     end
   end
 end

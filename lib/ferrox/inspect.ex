@@ -24,23 +24,14 @@ defmodule Ferrox.Inspect do
   @spec data(Tensor.t(), Inspect.Opts.t()) :: Inspect.Algebra.t()
   def data(%Tensor{data: data, type: type, shape: shape}, opts) do
     bits = if type == :bool, do: 8, else: elem(type, 1)
-    count = min(limit(shape, opts.limit), Native.size(shape)) * bits
-    <<data::bitstring-size(count), _::bitstring>> = data
+    # A scalar is always written. The limit can be `:infinity`: an atom is larger than any number.
+    count = if shape == {}, do: 1, else: min(opts.limit, Native.size(shape))
+    <<data::bitstring-size(count * bits), _::bitstring>> = data
 
-    punctuation = {
-      color("[", :list, opts),
-      color(",", :list, opts),
-      color("]", :list, opts)
-    }
-
-    {doc, []} = shape |> Tuple.to_list() |> layout(elements(data, type), punctuation)
+    [open, comma, close] = Enum.map(["[", ",", "]"], &color(&1, :list, opts))
+    {doc, []} = shape |> Tuple.to_list() |> layout(elements(data, type), {open, comma, close})
     doc
   end
-
-  # The number of elements to write. A scalar is always written.
-  defp limit({}, _limit), do: 1
-  # `:infinity` is a valid limit for min/2: an atom compares as larger than any number.
-  defp limit(_shape, limit), do: limit
 
   # The document of the first elements in nested lists of these sizes, and the other elements.
   defp layout([], [element | rest], _punctuation), do: {element, rest}
@@ -48,12 +39,11 @@ defmodule Ferrox.Inspect do
   defp layout([dim | dims], elements, {open, comma, close} = punctuation) do
     {docs, rest} = list_items(dim, dims, elements, punctuation)
 
-    if dims == [] do
-      {concat([open, concat(Enum.intersperse(docs, concat(comma, " "))), close]), rest}
-    else
-      rows = concat(Enum.intersperse(docs, concat(comma, line())))
-      {concat([nest(concat([open, line(), rows]), 2), line(), close]), rest}
-    end
+    separated = fn space -> docs |> Enum.intersperse(concat(comma, space)) |> concat() end
+
+    if dims == [],
+      do: {concat([open, separated.(" "), close]), rest},
+      else: {concat([nest(concat([open, line(), separated.(line())]), 2), line(), close]), rest}
   end
 
   defp list_items(0, _dims, elements, _punctuation), do: {[], elements}
@@ -75,8 +65,8 @@ defmodule Ferrox.Inspect do
     do: for(<<n::unsigned-native-size(bits) <- data>>, do: Integer.to_string(n))
 
   defp elements(data, {:c, bits}) do
-    type = {:f, div(bits, 2)}
-    join_complex_parts(elements(data, type))
+    for [re, im] <- data |> elements({:f, div(bits, 2)}) |> Enum.chunk_every(2),
+        do: re <> if(String.starts_with?(im, "-"), do: "", else: "+") <> im <> "i"
   end
 
   defp elements(data, {:f, 64}), do: for(<<float::binary-8 <- data>>, do: f64_text(float))
@@ -85,14 +75,6 @@ defmodule Ferrox.Inspect do
     format = Map.fetch!(@formats, type)
     for <<n::unsigned-native-size(bits) <- data>>, do: float_text(n, type, format)
   end
-
-  defp join_complex_parts([re, "-" <> _ = im | parts]),
-    do: [re <> im <> "i" | join_complex_parts(parts)]
-
-  defp join_complex_parts([re, im | parts]),
-    do: [re <> "+" <> im <> "i" | join_complex_parts(parts)]
-
-  defp join_complex_parts([]), do: []
 
   defp f64_text(<<float::float-64-native>>), do: Float.to_string(float)
   defp f64_text(<<0x7FF0_0000_0000_0000::64-native>>), do: "Inf"
@@ -105,17 +87,18 @@ defmodule Ferrox.Inspect do
     significand = bits &&& (1 <<< significand_bits) - 1
     sign = if bits >>> (exponent_bits + significand_bits) == 1, do: "-", else: ""
 
-    case special_value(type, exponent == max_exponent, significand) do
-      :nan ->
+    # f8_e4m3fn has no infinities, and one NaN of each sign.
+    cond do
+      type == {:f8_e4m3fn, 8} and exponent == max_exponent and significand == 0b111 ->
         "NaN"
 
-      :infinity ->
-        sign <> "Inf"
+      type != {:f8_e4m3fn, 8} and exponent == max_exponent ->
+        if significand == 0, do: sign <> "Inf", else: "NaN"
 
-      nil when exponent == 0 and significand == 0 ->
+      exponent == 0 and significand == 0 ->
         sign <> "0.0"
 
-      nil ->
+      true ->
         min_exponent = 2 - (1 <<< (exponent_bits - 1)) - significand_bits
 
         {digits, power_of_ten} =
@@ -124,13 +107,6 @@ defmodule Ferrox.Inspect do
         sign <> notation(Integer.to_string(digits), power_of_ten)
     end
   end
-
-  # f8_e4m3fn has no infinities, and one NaN of each sign.
-  defp special_value({:f8_e4m3fn, 8}, true, 0b111), do: :nan
-  defp special_value({:f8_e4m3fn, 8}, true, _), do: nil
-  defp special_value(_type, true, 0), do: :infinity
-  defp special_value(_type, true, _), do: :nan
-  defp special_value(_type, false, _), do: nil
 
   # The decimal `digits * 10^power_of_ten` with the fewest digits that reads back as this value;
   # among several, the one nearest to the value. `min_exponent` is the power of two of the last bit

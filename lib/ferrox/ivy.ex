@@ -89,58 +89,57 @@ defmodule Ferrox.Ivy do
   import Ferrox.Complex, only: [is_complex: 1]
 
   alias Ferrox.Ivy.{Default, Dtype, Profile, Scope}
-  alias Ferrox.{Promotion, Tensor, Type}
+  alias Ferrox.{Numbers, Promotion, Shape, Tensor, Type}
 
   @typedoc "A tensor, a number, or nested lists of numbers."
   @type input :: Tensor.t() | number | boolean | Ferrox.Complex.t() | list
 
   ## The types
 
-  for {class, prefix, text} <- [
-        {:all, "", "data types"},
-        {:numeric, "numeric_", "numeric data types, all but bool"},
-        {:int, "int_", "integer types, signed and unsigned"},
-        {:uint, "uint_", "unsigned integer types"},
-        {:float, "float_", "float types"},
-        {:complex, "complex_", "complex types"}
-      ] do
+  classes = [
+    {:all, "", "data types"},
+    {:numeric, "numeric_", "numeric data types, all but bool"},
+    {:int, "int_", "integer types, signed and unsigned"},
+    {:uint, "uint_", "unsigned integer types"},
+    {:float, "float_", "float types"},
+    {:complex, "complex_", "complex types"}
+  ]
+
+  for {class, prefix, text} <- classes do
+    all_dtypes = :"all_#{prefix}dtypes"
+
     @doc """
     Returns the #{text}. The list doesn't depend on the backend.
 
     ## Examples
 
-        iex> Ferrox.Ivy.all_#{prefix}dtypes() |> Enum.map_join(" ", &Ferrox.Ivy.as_ivy_dtype/1)
+        iex> Ferrox.Ivy.#{all_dtypes}() |> Enum.map_join(" ", &Ferrox.Ivy.as_ivy_dtype/1)
         #{class |> Dtype.all() |> Enum.map_join(" ", &Dtype.name/1) |> inspect()}
 
     """
-    @spec unquote(:"all_#{prefix}dtypes")() :: [Dtype.t()]
-    def unquote(:"all_#{prefix}dtypes")(), do: Dtype.all(unquote(class))
+    @spec unquote(all_dtypes)() :: [Dtype.t()]
+    def unquote(all_dtypes)(), do: Dtype.all(unquote(class))
 
-    @doc """
-    Returns the types of `all_#{prefix}dtypes/0` that the backend has, or all of them without a backend.
+    for {validity, text, of_torch} <- [
+          {:valid, "has, or all of them without a backend", "-- [u: 16, u: 32, u: 64]"},
+          {:invalid, "doesn't have, or none without a backend",
+           "-- Ferrox.Ivy.valid_dtypes(:torch)"}
+        ] do
+      dtypes = :"#{validity}_#{prefix}dtypes"
 
-    ## Examples
+      @doc """
+      Returns the types of `#{all_dtypes}/0` that the backend #{text}.
 
-        iex> Ferrox.Ivy.valid_#{prefix}dtypes(:torch) == Ferrox.Ivy.all_#{prefix}dtypes() -- [u: 16, u: 32, u: 64]
-        true
+      ## Examples
 
-    """
-    @spec unquote(:"valid_#{prefix}dtypes")(Profile.backend()) :: [Dtype.t()]
-    def unquote(:"valid_#{prefix}dtypes")(backend \\ Profile.current()),
-      do: Profile.valid(backend, unquote(class))
+          iex> Ferrox.Ivy.#{dtypes}(:torch) == Ferrox.Ivy.#{all_dtypes}() #{of_torch}
+          true
 
-    @doc """
-    Returns the types of `all_#{prefix}dtypes/0` that the backend doesn't have.
-
-    ## Examples
-
-        iex> Ferrox.Ivy.invalid_#{prefix}dtypes()
-        []
-
-    """
-    @spec unquote(:"invalid_#{prefix}dtypes")(Profile.backend()) :: [Dtype.t()]
-    def unquote(:"invalid_#{prefix}dtypes")(backend \\ Profile.current()),
-      do: Profile.invalid(backend, unquote(class))
+      """
+      @spec unquote(dtypes)(Profile.backend()) :: [Dtype.t()]
+      def unquote(dtypes)(backend \\ Profile.current()),
+        do: Profile.unquote(validity)(backend, unquote(class))
+    end
   end
 
   @doc """
@@ -159,12 +158,11 @@ defmodule Ferrox.Ivy do
 
   """
   @spec valid_dtype?(Dtype.name() | nil, Profile.backend()) :: boolean
-  def valid_dtype?(type, backend \\ Profile.current())
-  def valid_dtype?(nil, _backend), do: true
-  def valid_dtype?(type, backend), do: Dtype.known!(type) in Profile.valid(backend)
+  def valid_dtype?(type, backend \\ Profile.current()),
+    do: type == nil or Dtype.known!(type) in Profile.valid(backend)
 
   @doc """
-  Returns whether the backend lacks a data type.
+  Returns whether the backend lacks a data type. No backend lacks `nil`.
 
   ## Examples
 
@@ -173,9 +171,8 @@ defmodule Ferrox.Ivy do
 
   """
   @spec invalid_dtype?(Dtype.name() | nil, Profile.backend()) :: boolean
-  def invalid_dtype?(type, backend \\ Profile.current())
-  def invalid_dtype?(nil, _backend), do: false
-  def invalid_dtype?(type, backend), do: Dtype.known!(type) in Profile.invalid(backend)
+  def invalid_dtype?(type, backend \\ Profile.current()),
+    do: type != nil and Dtype.known!(type) in Profile.invalid(backend)
 
   @doc """
   Returns the type itself if the backend has it, else the type that the backend uses instead. For
@@ -200,14 +197,10 @@ defmodule Ferrox.Ivy do
     type = Dtype.known!(type)
     profile = Profile.fetch!(backend)
 
-    cond do
-      profile == nil or type in profile.valid.all ->
-        type
-
-      closest = profile.closest[type] ->
-        closest
-
-      true ->
+    if profile == nil or type in profile.valid.all do
+      type
+    else
+      profile.closest[type] ||
         raise ArgumentError,
               "#{profile.name} #{profile.version} has nothing in place of #{Dtype.name(type)}"
     end
@@ -277,7 +270,7 @@ defmodule Ferrox.Ivy do
   def dtype_bits(type), do: type |> Dtype.new!() |> Dtype.bits()
 
   for {kind, yes, no} <- [
-        {:bool, [:bool, true, [true]], ["uint8", 1]},
+        {:bool, [:bool, [true]], ["uint8", 1, true]},
         {:int, ["uint8", 1, [1, 2.0]], [true, "bool"]},
         {:uint, ["uint8"], ["int8", 1]},
         {:float, ["bfloat16", 1.0, [1, 2.0]], [1, "complex64"]},
@@ -290,7 +283,7 @@ defmodule Ferrox.Ivy do
     ## Examples
 
         iex> Enum.map(#{inspect(yes)}, &Ferrox.Ivy.#{kind}_dtype?/1)
-        #{inspect(Enum.map(yes, fn _ -> true end) |> Enum.with_index(fn _, i -> not (kind == :bool and i == 1) end))}
+        #{inspect(Enum.map(yes, fn _ -> true end))}
         iex> Enum.map(#{inspect(no)}, &Ferrox.Ivy.#{kind}_dtype?/1)
         #{inspect(Enum.map(no, fn _ -> false end))}
 
@@ -347,16 +340,14 @@ defmodule Ferrox.Ivy do
       raise ArgumentError, "finfo is about floats, got: #{Dtype.name(type)}; see iinfo/1"
     end
 
-    number = fn binary -> binary |> Ferrox.from_binary(type) |> Ferrox.to_flat_list() |> hd() end
-
-    %{
-      dtype: type,
-      bits: Dtype.bits(type),
-      eps: number.(Type.epsilon_binary(type)),
-      max: number.(Type.max_finite_binary(type)),
-      min: number.(Type.min_finite_binary(type)),
-      smallest_normal: number.(Type.smallest_positive_normal_binary(type))
-    }
+    for {limit, binary} <- [
+          eps: Type.epsilon_binary(type),
+          max: Type.max_finite_binary(type),
+          min: Type.min_finite_binary(type),
+          smallest_normal: Type.smallest_positive_normal_binary(type)
+        ],
+        into: %{dtype: type, bits: Dtype.bits(type)},
+        do: {limit, binary |> Ferrox.from_binary(type) |> Ferrox.to_flat_list() |> hd()}
   end
 
   @doc """
@@ -379,12 +370,9 @@ defmodule Ferrox.Ivy do
       raise ArgumentError, "iinfo is about integers, got: #{Dtype.name(type)}; see finfo/1"
     end
 
-    {min, max} = integer_range(type)
+    {min, max} = Numbers.integer_range(type)
     %{dtype: type, bits: Dtype.bits(type), max: max, min: min}
   end
-
-  defp integer_range({:u, bits}), do: {0, 2 ** bits - 1}
-  defp integer_range({:s, bits}), do: {-(2 ** (bits - 1)), 2 ** (bits - 1) - 1}
 
   defp type_of(%Tensor{} = tensor), do: dtype(tensor)
   defp type_of(type), do: Dtype.new!(type)
@@ -408,17 +396,10 @@ defmodule Ferrox.Ivy do
   """
   @spec precise_mode() :: boolean
   def precise_mode do
-    with [] <- Scope.stack(:precise), :ivy <- Promotion.current()[:system] do
-      Keyword.get(Promotion.current(), :precise, true)
+    with [] <- Scope.stack(:precise), [{:system, :ivy} | opts] <- Promotion.current() do
+      Keyword.get(opts, :precise, true)
     else
-      [mode | _] ->
-        mode
-
-      _another_system ->
-        case Scope.fetch(:precise, &boolean!/1) do
-          {:ok, mode} -> mode
-          :error -> true
-        end
+      _ -> Scope.get(:precise, true, &boolean!/1)
     end
   end
 
@@ -489,14 +470,11 @@ defmodule Ferrox.Ivy do
   """
   @spec promotion(keyword) :: keyword
   def promotion(opts \\ []) do
-    case Keyword.keys(opts) -- [:precise, :array_api] do
-      [] ->
-        Keyword.merge([system: :ivy, precise: precise_mode()], opts)
-
-      [unknown | _] ->
-        raise ArgumentError,
-              "unknown option #{inspect(unknown)}, expected :precise or :array_api"
+    with [unknown | _] <- Keyword.keys(opts) -- [:precise, :array_api] do
+      raise ArgumentError, "unknown option #{inspect(unknown)}, expected :precise or :array_api"
     end
+
+    Keyword.merge([system: :ivy, precise: precise_mode()], opts)
   end
 
   ## Promotion
@@ -537,11 +515,8 @@ defmodule Ferrox.Ivy do
   end
 
   @doc """
-  Returns the type that any number of tensors and types promote to, from left to right.
-
-  ## Options
-
-  The options of `promote_types/3`.
+  Returns the type that any number of tensors and types promote to, from left to right. The options
+  are those of `promote_types/3`.
 
   ## Examples
 
@@ -567,11 +542,8 @@ defmodule Ferrox.Ivy do
     do: raise(ArgumentError, "expected a list of tensors and data types, got: #{inspect(other)}")
 
   @doc """
-  Returns whether `from`, a type or a tensor, can be cast to the type `to` by promotion alone.
-
-  ## Options
-
-  The options of `promote_types/3`.
+  Returns whether `from`, a type or a tensor, can be cast to the type `to` by promotion alone. The
+  options are those of `promote_types/3`.
 
   ## Examples
 
@@ -609,11 +581,7 @@ defmodule Ferrox.Ivy do
     do: raise(ArgumentError, "expected a Ferrox.Tensor, got: #{inspect(other)}")
 
   @doc """
-  Casts both tensors to the type that they promote to.
-
-  ## Options
-
-  The options of `promote_types/3`.
+  Casts both tensors to the type that they promote to. The options are those of `promote_types/3`.
 
   ## Examples
 
@@ -634,10 +602,7 @@ defmodule Ferrox.Ivy do
   A number with a tensor takes the type of the tensor, with these exceptions: a float with an integer
   tensor becomes a float64, in both modes; a complex number with a real tensor becomes a complex128;
   and with a bool tensor, every number has its default type. Two numbers have their default types.
-
-  ## Options
-
-  The options of `promote_types/3`.
+  The options are those of `promote_types/3`.
 
   ## Examples
 
@@ -654,26 +619,14 @@ defmodule Ferrox.Ivy do
   """
   @spec promote_types_of_inputs(input, input, keyword) :: {Tensor.t(), Tensor.t()}
   def promote_types_of_inputs(left, right, opts \\ []) do
-    {left, right} =
-      case {left, right} do
-        {%Tensor{}, %Tensor{}} ->
-          {left, right}
-
-        {%Tensor{}, _} ->
-          {left, number(right, type_beside_tensor(right, left))}
-
-        {_, %Tensor{}} ->
-          {number(left, type_beside_tensor(left, right)), right}
-
-        _ ->
-          {number(left, Default.default_dtype(item: left)),
-           number(right, Default.default_dtype(item: right))}
-      end
-
-    type_promote_arrays(left, right, opts)
+    type_promote_arrays(tensor(left, right), tensor(right, left), opts)
   end
 
-  # The type of a number whose other operand is a tensor.
+  # An operand as a tensor, in the type that it has beside the other operand.
+  defp tensor(%Tensor{} = tensor, _other), do: tensor
+  defp tensor(number, %Tensor{} = other), do: number(number, type_beside_tensor(number, other))
+  defp tensor(number, _other), do: number(number, Default.default_dtype(item: number))
+
   defp type_beside_tensor(item, tensor) do
     type = dtype(tensor)
 
@@ -705,11 +658,10 @@ defmodule Ferrox.Ivy do
   defp check_integers!(list, type) when is_list(list),
     do: Enum.map(list, &check_integers!(&1, type))
 
-  defp check_integers!(true, _type), do: 1
-  defp check_integers!(false, _type), do: 0
+  defp check_integers!(boolean, _type) when is_boolean(boolean), do: if(boolean, do: 1, else: 0)
 
   defp check_integers!(integer, {kind, _} = type) when is_integer(integer) and kind in [:s, :u] do
-    {min, max} = integer_range(type)
+    {min, max} = Numbers.integer_range(type)
 
     if integer < min or integer > max do
       raise ArgumentError,
@@ -734,26 +686,15 @@ defmodule Ferrox.Ivy do
   def broadcast_arrays([]), do: []
 
   def broadcast_arrays(tensors) when is_list(tensors) do
-    shape = tensors |> Enum.map(&Ferrox.shape/1) |> Enum.reduce(&common_shape(&2, &1))
+    shape =
+      tensors
+      |> Enum.map(&Ferrox.shape/1)
+      |> Enum.reduce(fn right, left ->
+        Shape.broadcast(left, right) ||
+          raise ArgumentError,
+                "broadcast_arrays: shapes #{inspect(left)} and #{inspect(right)} don't broadcast together"
+      end)
+
     Enum.map(tensors, &Ferrox.broadcast(&1, shape))
-  end
-
-  defp common_shape(left, right) do
-    rank = max(tuple_size(left), tuple_size(right))
-    pad = fn shape -> List.duplicate(1, rank - tuple_size(shape)) ++ Tuple.to_list(shape) end
-
-    Enum.zip(pad.(left), pad.(right))
-    |> Enum.map(fn
-      {1, size} ->
-        size
-
-      {size, other} when other in [1, size] ->
-        size
-
-      _ ->
-        raise ArgumentError,
-              "broadcast_arrays: shapes #{inspect(left)} and #{inspect(right)} don't broadcast together"
-    end)
-    |> List.to_tuple()
   end
 end

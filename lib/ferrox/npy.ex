@@ -38,21 +38,15 @@ defmodule Ferrox.Npy do
   @max_rank 64
   @max_header_bytes 10_000
 
-  @types_by_code %{
-    "u1" => {:u, 8},
-    "u2" => {:u, 16},
-    "u4" => {:u, 32},
-    "u8" => {:u, 64},
-    "i1" => {:s, 8},
-    "i2" => {:s, 16},
-    "i4" => {:s, 32},
-    "i8" => {:s, 64},
-    "f2" => {:f, 16},
-    "f4" => {:f, 32},
-    "f8" => {:f, 64},
-    "c8" => {:c, 64},
-    "c16" => {:c, 128}
-  }
+  @types_by_code for {code, types} <- [
+                       u: [u: 8, u: 16, u: 32, u: 64],
+                       i: [s: 8, s: 16, s: 32, s: 64],
+                       f: [f: 16, f: 32, f: 64],
+                       c: [c: 64, c: 128]
+                     ],
+                     {_, bits} = type <- types,
+                     into: %{},
+                     do: {"#{code}#{div(bits, 8)}", type}
   @codes_by_type @types_by_code
                  |> Map.new(fn {code, type} -> {type, code} end)
                  |> Map.put(:bool, "b1")
@@ -125,7 +119,7 @@ defmodule Ferrox.Npy do
 
     # NumPy reserves 21 digits for the size of the first axis, which grows when data are appended to
     # the file, and then pads the header to a multiple of 64 bytes.
-    growth = if rank == 0, do: 0, else: max(0, 21 - digit_count(elem(shape, 0)))
+    growth = if rank == 0, do: 0, else: max(0, 21 - byte_size("#{elem(shape, 0)}"))
     length = byte_size(dict) + growth + 1
     padding = 64 - rem(10 + length, 64)
 
@@ -153,14 +147,11 @@ defmodule Ferrox.Npy do
             "Ferrox.as_type(tensor, :#{Type.to_string(wider)}), which holds all of its values"
   end
 
-  defp byte_order(:bool), do: "|"
-  defp byte_order({_, 8}), do: "|"
+  defp byte_order(type) when type in [:bool, {:u, 8}, {:s, 8}], do: "|"
   defp byte_order(_type), do: if(System.endianness() == :little, do: "<", else: ">")
 
   defp python_tuple({dim}), do: "(#{dim},)"
   defp python_tuple(shape), do: "(#{shape |> Tuple.to_list() |> Enum.join(", ")})"
-
-  defp digit_count(dim), do: dim |> Integer.to_string() |> byte_size()
 
   ## The parts of a file
 
@@ -190,16 +181,11 @@ defmodule Ferrox.Npy do
   end
 
   defp fields!(dict) when is_map(dict) do
-    case {@header_keys -- Map.keys(dict), Map.keys(dict) -- @header_keys} do
-      {[], []} ->
-        :ok
+    with [_ | _] = missing <- @header_keys -- Map.keys(dict),
+         do: malformed!("the header lacks #{Enum.map_join(missing, ", ", &short_inspect/1)}")
 
-      {[], [key | _]} ->
-        malformed!("the header has the unknown key #{short_inspect(key)}")
-
-      {missing, _} ->
-        malformed!("the header lacks #{Enum.map_join(missing, ", ", &short_inspect/1)}")
-    end
+    with [key | _] <- Map.keys(dict) -- @header_keys,
+         do: malformed!("the header has the unknown key #{short_inspect(key)}")
 
     unless is_boolean(dict["fortran_order"]) do
       malformed!(
@@ -244,18 +230,16 @@ defmodule Ferrox.Npy do
   defp unsupported_reason(code) when code in ["V1", "V2", "f1"],
     do: "NumPy saves bfloat16, float8 and int4 without saying which; save as float32 or int8"
 
-  defp unsupported_reason("V" <> _),
-    do: "raw bytes and structures have no numbers; save each field on its own"
-
-  defp unsupported_reason("f" <> _), do: "save as float64"
-  defp unsupported_reason("c" <> _), do: "save as complex128"
-  defp unsupported_reason("O" <> _), do: "these are Python objects, not numbers"
-
-  defp unsupported_reason(<<kind, _::binary>>) when kind in ~c"SUa",
-    do: "these are strings, not numbers"
-
-  defp unsupported_reason(<<kind, _::binary>>) when kind in ~c"Mm",
-    do: "these are dates; save as int64"
+  for {kinds, reason} <- [
+        {~c"V", "raw bytes and structures have no numbers; save each field on its own"},
+        {~c"f", "save as float64"},
+        {~c"c", "save as complex128"},
+        {~c"O", "these are Python objects, not numbers"},
+        {~c"SUa", "these are strings, not numbers"},
+        {~c"Mm", "these are dates; save as int64"}
+      ] do
+    defp unsupported_reason(<<kind, _::binary>>) when kind in unquote(kinds), do: unquote(reason)
+  end
 
   defp unsupported_reason(_code), do: "no such type is known"
 
@@ -263,36 +247,31 @@ defmodule Ferrox.Npy do
     rank = length(dims)
     if rank > @max_rank, do: raise_rank!(rank)
 
-    Enum.each(dims, fn dim ->
+    for dim <- dims, not is_integer(dim) or dim < 1 do
       cond do
         not is_integer(dim) -> malformed!("shape must hold integers, got: #{short_inspect(dim)}")
         dim < 0 -> malformed!("the shape has the negative size #{short_inspect(dim)}")
         dim == 0 -> malformed!("the array is empty, and Ferrox has no tensors without elements")
-        true -> :ok
       end
-    end)
+    end
 
     shape = dims |> List.to_tuple() |> Shape.validate!(:npy)
-    expected_bytes = Native.size(shape) * div(bits, 8)
 
-    case byte_size(data) - expected_bytes do
+    case byte_size(data) - Native.size(shape) * div(bits, 8) do
       0 ->
         shape
 
-      surplus when surplus > 0 ->
-        malformed!("#{surplus} bytes follow the data of #{describe(shape, type)}")
+      surplus ->
+        data_text = "the data of shape #{inspect(shape)} and type #{Type.to_string(type)}"
 
-      deficit ->
-        malformed!(
-          "the file ends #{-deficit} bytes before the data of #{describe(shape, type)} do"
-        )
+        if surplus > 0,
+          do: malformed!("#{surplus} bytes follow #{data_text}"),
+          else: malformed!("the file ends #{-surplus} bytes before #{data_text} do")
     end
   end
 
   defp shape!(other, _type, _data),
     do: malformed!("shape must be a tuple, got: #{short_inspect(other)}")
-
-  defp describe(shape, type), do: "shape #{inspect(shape)} and type #{Type.to_string(type)}"
 
   @spec raise_rank!(non_neg_integer) :: no_return
   defp raise_rank!(rank),
@@ -323,7 +302,7 @@ defmodule Ferrox.Npy do
   end
 
   defp term!("{" <> rest) do
-    {pairs, _comma?, rest} = items!(skip_whitespace(rest), ?}, &pair!/1, [])
+    {pairs, _comma?, rest} = items!(rest, ?}, &pair!/1)
     map = Map.new(pairs)
     if map_size(map) < length(pairs), do: malformed!("the header names a key twice")
     {map, rest}
@@ -331,14 +310,14 @@ defmodule Ferrox.Npy do
 
   # A single item in parentheses is a tuple only if a comma follows it.
   defp term!("(" <> rest) do
-    case items!(skip_whitespace(rest), ?), &term!/1, []) do
+    case items!(rest, ?), &term!/1) do
       {[item], false, rest} -> {item, rest}
       {items, _comma?, rest} -> {{:tuple, items}, rest}
     end
   end
 
   defp term!("[" <> rest) do
-    {items, _comma?, rest} = items!(skip_whitespace(rest), ?], &term!/1, [])
+    {items, _comma?, rest} = items!(rest, ?], &term!/1)
     {items, rest}
   end
 
@@ -351,24 +330,20 @@ defmodule Ferrox.Npy do
 
   # Parses items up to the closing character. Returns the items, whether a comma follows the last
   # one, and the rest of the text.
-  defp items!(<<close, rest::binary>>, close, _item!, []), do: {[], false, rest}
-
-  defp items!(text, close, item!, items) do
-    {item, rest} = item!.(text)
-    items = [item | items]
-
-    case skip_whitespace(rest) do
+  defp items!(text, close, item!, items \\ [], comma? \\ false) do
+    case skip_whitespace(text) do
       <<^close, rest::binary>> ->
-        {Enum.reverse(items), false, rest}
+        {Enum.reverse(items), comma?, rest}
 
-      "," <> rest ->
+      text ->
+        {item, rest} = item!.(text)
+        items = [item | items]
+
         case skip_whitespace(rest) do
-          <<^close, rest::binary>> -> {Enum.reverse(items), true, rest}
-          rest -> items!(rest, close, item!, items)
+          "," <> rest -> items!(rest, close, item!, items, true)
+          <<^close, rest::binary>> -> {Enum.reverse(items), false, rest}
+          rest -> unreadable!(rest)
         end
-
-      rest ->
-        unreadable!(rest)
     end
   end
 
@@ -401,10 +376,7 @@ defmodule Ferrox.Npy do
     {integer, rest} = Integer.parse(text)
 
     # Python 2 writes long integers with the suffix L.
-    case rest do
-      "L" <> rest -> {sign * integer, rest}
-      rest -> {sign * integer, rest}
-    end
+    {sign * integer, String.replace_prefix(rest, "L", "")}
   end
 
   defp integer!(text, _sign), do: unreadable!(text)

@@ -29,10 +29,8 @@ defmodule Ferrox.Numbers do
     end
   end
 
-  def encode(numbers, {kind, bits} = type, op) when kind in [:s, :u] do
-    wide_type = if kind == :s, do: {:s, 64}, else: {:u, 64}
-    max = Bitwise.bsl(1, if(kind == :s, do: bits - 1, else: bits)) - 1
-    min = if kind == :s, do: -max - 1, else: 0
+  def encode(numbers, {kind, _} = type, op) when kind in [:s, :u] do
+    {min, max} = integer_range(type)
 
     data =
       for number <- numbers, into: <<>> do
@@ -42,7 +40,7 @@ defmodule Ferrox.Numbers do
         end
       end
 
-    cast(data, wide_type, type, length(numbers))
+    cast(data, {kind, 64}, type, length(numbers))
   end
 
   def encode(numbers, {:c, _} = type, op) do
@@ -56,9 +54,18 @@ defmodule Ferrox.Numbers do
   end
 
   def encode(numbers, type, op) do
-    data = for number <- numbers, into: <<>>, do: encode_float(real(number), number, type, op)
+    data =
+      for number <- numbers, into: <<>> do
+        encode_float(boolean_to_integer(number), number, type, op)
+      end
+
     cast(data, {:f, 64}, type, length(numbers))
   end
+
+  @doc "The smallest and the largest integer of a type."
+  @spec integer_range({:s | :u, pos_integer}) :: {integer, integer}
+  def integer_range({:u, bits}), do: {0, Bitwise.bsl(1, bits) - 1}
+  def integer_range({:s, bits}), do: {-Bitwise.bsl(1, bits - 1), Bitwise.bsl(1, bits - 1) - 1}
 
   defp cast(data, type, type, _count), do: data
   defp cast(data, from, type, count), do: Native.as_type(type, {from, {count}, data})
@@ -72,12 +79,8 @@ defmodule Ferrox.Numbers do
   defp boolean_to_integer(false), do: 0
   defp boolean_to_integer(other), do: other
 
-  # A complex number becomes an atom that encode_float/4 refuses.
-  defp real(complex) when is_complex(complex), do: :complex
-  defp real(other), do: boolean_to_integer(other)
-
-  # The f64 data of one number, or of a part of a complex `number`. Raises for a finite number that
-  # would become an infinity in `type`.
+  # The f64 data of a real number, or of a part of a complex `number`. Raises for a finite number
+  # that would become an infinity in `type`.
   defp encode_float(n, number, type, op) when is_number(n) do
     if representable?(n, type),
       do: <<n::float-64-native>>,
@@ -105,7 +108,7 @@ defmodule Ferrox.Numbers do
 
   defp representable?(n, type), do: abs(n) < :erlang.map_get(type, @overflow_limits)
 
-  @spec raise_not_representable!(term, Type.t(), atom) :: no_return
+  @spec raise_not_representable!(term, Type.t() | :bool, atom) :: no_return
   defp raise_not_representable!(number, type, op) do
     raise ArgumentError,
           "#{op}: #{inspect(number)} does not fit #{Names.short(type)}" <> hint(number, type)
@@ -113,11 +116,11 @@ defmodule Ferrox.Numbers do
 
   defp hint(_number, :bool), do: "; as_type/2 makes true of what is not zero"
 
-  defp hint(number, {kind, _}) when is_integer(number) and kind in [:s, :u],
-    do: "; give a wider :type, or as_type/2 to wrap around"
-
-  defp hint(number, {kind, _}) when is_float(number) and kind in [:s, :u],
-    do: "; give a float :type, or as_type/2 to truncate"
+  defp hint(number, {kind, _}) when is_number(number) and kind in [:s, :u] do
+    if is_integer(number),
+      do: "; give a wider :type, or as_type/2 to wrap around",
+      else: "; give a float :type, or as_type/2 to truncate"
+  end
 
   defp hint(_number, _type), do: "; give a :type that holds it"
 
@@ -204,28 +207,22 @@ defmodule Ferrox.Numbers do
             "got #{bit_size(data)}"
   end
 
-  def decode(data, {kind, _} = type, count) when kind in [:s, :u] do
-    wide_type = {kind, 64}
-    data = if type == wide_type, do: data, else: Native.as_type(wide_type, {type, {count}, data})
+  def decode(data, {:s, _} = type, count),
+    do: for(<<n::64-signed-native <- cast(data, type, {:s, 64}, count)>>, do: n)
 
-    if kind == :s,
-      do: for(<<n::64-signed-native <- data>>, do: n),
-      else: for(<<n::64-unsigned-native <- data>>, do: n)
-  end
+  def decode(data, {:u, _} = type, count),
+    do: for(<<n::64-unsigned-native <- cast(data, type, {:u, 64}, count)>>, do: n)
 
   def decode(data, {:c, _} = type, count) do
-    data = if type == {:c, 128}, do: data, else: Native.as_type({:c, 128}, {type, {count}, data})
     module = Complex.module()
 
-    for <<re::binary-8, im::binary-8 <- data>> do
+    for <<re::binary-8, im::binary-8 <- cast(data, type, {:c, 128}, count)>> do
       %{__struct__: module, re: decode_float(re), im: decode_float(im)}
     end
   end
 
-  def decode(data, type, count) do
-    data = if type == {:f, 64}, do: data, else: Native.as_type({:f, 64}, {type, {count}, data})
-    for <<float::binary-8 <- data>>, do: decode_float(float)
-  end
+  def decode(data, type, count),
+    do: for(<<float::binary-8 <- cast(data, type, {:f, 64}, count)>>, do: decode_float(float))
 
   defp decode_float(<<float::float-64-native>>), do: float
   defp decode_float(<<0x7FF0_0000_0000_0000::64-native>>), do: :infinity

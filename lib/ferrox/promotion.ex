@@ -110,7 +110,7 @@ defmodule Ferrox.Promotion do
 
   import Ferrox.Complex, only: [is_complex: 1]
 
-  alias Ferrox.{Native, PromotionError, Tensor, Type}
+  alias Ferrox.{Native, Numbers, PromotionError, Tensor, Type}
   alias Ferrox.Promotion.{Names, Results, Scalars}
 
   @compile {:inline, default: 0}
@@ -367,18 +367,12 @@ defmodule Ferrox.Promotion do
   def global_default(promotion) do
     previous = describe(default())
     configured = configured()
+    promotion = if promotion == nil, do: [], else: promotion
 
     mode =
-      cond do
-        promotion in [[], nil] ->
-          configured
-
-        Keyword.keyword?(promotion) and not Keyword.has_key?(promotion, :system) ->
-          promotion |> Enum.reduce(split_mode(configured), &apply_option!/2) |> join_mode()
-
-        true ->
-          mode(promotion)
-      end
+      if Keyword.keyword?(promotion) and not Keyword.has_key?(promotion, :system),
+        do: apply_options!(configured, promotion),
+        else: mode(promotion)
 
     :persistent_term.put(@default_mode_key, mode)
     previous
@@ -414,10 +408,8 @@ defmodule Ferrox.Promotion do
   end
 
   def mode(opts) do
-    keyword!(opts)
-
-    case Keyword.pop(opts, :system) do
-      {nil, opts} -> opts |> Enum.reduce(split_mode(mode([])), &apply_option!/2) |> join_mode()
+    case opts |> keyword!() |> Keyword.pop(:system) do
+      {nil, opts} -> apply_options!(in_effect(), opts)
       {system, opts} -> resolve!(system, opts)
     end
   end
@@ -432,25 +424,22 @@ defmodule Ferrox.Promotion do
   end
 
   defp default do
-    case :persistent_term.get(@default_mode_key, nil) do
-      nil ->
-        mode = configured()
-        :persistent_term.put(@default_mode_key, mode)
-        mode
-
-      mode ->
-        mode
-    end
+    with nil <- :persistent_term.get(@default_mode_key, nil),
+         do: cache(@default_mode_key, configured())
   end
 
   defp configured do
     case Application.get_env(:ferrox, :promotion) do
-      nil -> :nx
-      [] -> :nx
+      empty when empty in [nil, []] -> :nx
       system when is_atom(system) -> resolve!(system, [])
       {system, opts} -> resolve!(system, opts)
       opts -> resolve!(Keyword.get(keyword!(opts), :system, :nx), Keyword.delete(opts, :system))
     end
+  end
+
+  defp cache(key, value) do
+    :persistent_term.put(key, value)
+    value
   end
 
   # The properties of a mode that operations need, see Ferrox.Promotion.Results.facts/1. They are
@@ -458,15 +447,8 @@ defmodule Ferrox.Promotion do
   @doc false
   @spec facts(mode) :: map
   def facts(mode) do
-    case :persistent_term.get({__MODULE__, mode}, nil) do
-      nil ->
-        facts = Results.facts(mode)
-        :persistent_term.put({__MODULE__, mode}, facts)
-        facts
-
-      facts ->
-        facts
-    end
+    key = {__MODULE__, mode}
+    with nil <- :persistent_term.get(key, nil), do: cache(key, Results.facts(mode))
   end
 
   defp resolve!(system, opts) do
@@ -474,7 +456,14 @@ defmodule Ferrox.Promotion do
       raise ArgumentError, unknown_system(system)
     end
 
-    opts |> keyword!() |> Enum.reduce({system, 0}, &apply_option!/2) |> join_mode()
+    apply_options!(system, opts)
+  end
+
+  defp apply_options!(mode, opts) do
+    case opts |> keyword!() |> Enum.reduce(split_mode(mode), &apply_option!/2) do
+      {system, 0} -> system
+      mode -> mode
+    end
   end
 
   defp keyword!(opts) do
@@ -508,10 +497,8 @@ defmodule Ferrox.Promotion do
     end
   end
 
-  defp split_mode({system, bits}), do: {system, bits}
+  defp split_mode({_system, _bits} = mode), do: mode
   defp split_mode(system), do: {system, 0}
-  defp join_mode({system, 0}), do: system
-  defp join_mode(mode), do: mode
 
   # The options of each system, `%{system => [{bit, flag, key, off, on}]}`: `flag` is the name of
   # the option in `mix ferrox.promote`, `off` the default value of `key`, and `on` the other value.
@@ -520,16 +507,15 @@ defmodule Ferrox.Promotion do
   @spec switches() :: %{system => [{pos_integer, String.t(), atom, term, term}]}
   def switches do
     with nil <- :persistent_term.get(__MODULE__, nil) do
-      switches =
+      numbered =
         for {system, switches} <- Native.promotion_systems(), into: %{} do
           {system,
-           for {{flag, key, off, on}, n} <- Enum.with_index(switches) do
+           Enum.with_index(switches, fn {flag, key, off, on}, n ->
              {2 ** n, flag, key, off, on}
-           end}
+           end)}
         end
 
-      :persistent_term.put(__MODULE__, switches)
-      switches
+      cache(__MODULE__, numbered)
     end
   end
 
@@ -625,12 +611,16 @@ defmodule Ferrox.Promotion do
   defp tensor_type(%Tensor{weak: true, type: type}, %{weak: true}), do: kind(type)
   defp tensor_type(%Tensor{type: type}, _facts), do: type
 
-  # The weak type of the same kind as a type; a weak type and :bool stay as they are.
+  # The weak type of the same kind as a type or a number, or :bool.
   @doc false
-  @spec kind(t) :: t
+  @spec kind(t | Numbers.number_term()) :: :bool | :int | :float | :complex
   def kind({kind, _}) when kind in [:s, :u], do: :int
   def kind({:c, _}), do: :complex
   def kind({_, _}), do: :float
+  def kind(integer) when is_integer(integer), do: :int
+  def kind(float) when is_float(float) or float in [:nan, :infinity, :neg_infinity], do: :float
+  def kind(complex) when is_complex(complex), do: :complex
+  def kind(boolean) when is_boolean(boolean), do: :bool
   def kind(weak_or_bool), do: weak_or_bool
 
   # The type in its canonical form, or nil if the term is no type.
@@ -644,54 +634,42 @@ defmodule Ferrox.Promotion do
 
   # Raises the error for a reason that the native library has returned.
   @spec raise_refused!(term, mode, list) :: no_return
-  defp raise_refused!(reason, mode, operands) do
-    case reason do
-      :mode ->
-        raise ArgumentError, unknown_system(elem(split_mode(mode), 0))
+  defp raise_refused!(:pair, mode, operands) do
+    types = Enum.map(operands, &type_of_operand/1)
 
-      :left ->
-        raise ArgumentError, unknown_type(hd(operands))
-
-      :right ->
-        raise ArgumentError, unknown_type(List.last(operands))
-
-      :operand ->
-        raise ArgumentError, "expected types and numbers, got: #{inspect(operands)}"
-
-      :empty ->
-        raise ArgumentError, "expected at least one operand"
-
-      :absent ->
-        raise ArgumentError, "nil stands for no type under #{name(mode)}"
-
-      {:unknown, type} ->
-        raise ArgumentError,
-              "#{elem(split_mode(mode), 0)} does not define the promotion of " <>
-                "#{Enum.map_join(operands, " with ", &operand_text/1)}: it has no type #{Names.short(type)}, " <>
-                "only #{Enum.map_join(types(mode), ", ", &Names.short/1)}"
-
-      :alone ->
-        raise ArgumentError,
-              "no type holds #{Enum.map_join(operands, ", ", &operand_text/1)} under #{name(mode)}: " <>
-                "give the number a type, or a partner that has one"
-
-      {:range, type} ->
-        raise ArgumentError, out_of_range(type, mode, operands)
-
-      :pair ->
-        raise PromotionError,
-          operands: Enum.map(operands, &type_of_operand/1),
-          promotion: describe(mode),
-          message:
-            "#{join_with_and(Enum.map(operands, &operand_text(type_of_operand(&1))))} have no implicit promotion under " <>
-              "#{name(mode)}. Cast the operands to the type you want, or #{suggestion(mode, operands)}"
-    end
+    raise PromotionError,
+      operands: types,
+      promotion: describe(mode),
+      message:
+        "#{join_with_and(Enum.map(types, &operand_text/1))} have no implicit promotion under " <>
+          "#{name(mode)}. Cast the operands to the type you want, or #{suggestion(mode, operands)}"
   end
 
-  defp out_of_range({kind, size} = type, mode, operands) do
-    {low, high} =
-      if kind == :u, do: {0, 2 ** size - 1}, else: {-(2 ** (size - 1)), 2 ** (size - 1) - 1}
+  defp raise_refused!(reason, mode, operands),
+    do: raise(ArgumentError, refusal(reason, mode, operands))
 
+  defp refusal(:mode, mode, _), do: unknown_system(elem(split_mode(mode), 0))
+  defp refusal(:left, _mode, operands), do: unknown_type(hd(operands))
+  defp refusal(:right, _mode, operands), do: unknown_type(List.last(operands))
+  defp refusal(:empty, _mode, _operands), do: "expected at least one operand"
+  defp refusal(:absent, mode, _operands), do: "nil stands for no type under #{name(mode)}"
+
+  defp refusal(:operand, _mode, operands),
+    do: "expected types and numbers, got: #{inspect(operands)}"
+
+  defp refusal({:unknown, type}, mode, operands) do
+    "#{elem(split_mode(mode), 0)} does not define the promotion of " <>
+      "#{Enum.map_join(operands, " with ", &operand_text/1)}: it has no type #{Names.short(type)}, " <>
+      "only #{Enum.map_join(types(mode), ", ", &Names.short/1)}"
+  end
+
+  defp refusal(:alone, mode, operands) do
+    "no type holds #{Enum.map_join(operands, ", ", &operand_text/1)} under #{name(mode)}: " <>
+      "give the number a type, or a partner that has one"
+  end
+
+  defp refusal({:range, type}, mode, operands) do
+    {low, high} = Numbers.integer_range(type)
     number = Enum.find(operands, &(is_integer(&1) and (&1 < low or &1 > high)))
 
     "#{number} is out of the range of #{Names.short(type)}, #{low} to #{high}, " <>
@@ -710,15 +688,10 @@ defmodule Ferrox.Promotion do
         Bitwise.band(bits, bit) != 0 and defined?.({system, Bitwise.bxor(bits, bit)})
       end)
 
-    case switch do
-      {_bit, _flag, key, off, _on} ->
-        "set #{key}: #{inspect(off)}"
-
-      nil ->
-        case Enum.find(systems(), defined?) do
-          nil -> "choose a system that defines it"
-          other -> "choose a system that defines it, such as system: #{inspect(other)}"
-        end
+    case switch || Enum.find(systems(), defined?) do
+      {_bit, _flag, key, off, _on} -> "set #{key}: #{inspect(off)}"
+      nil -> "choose a system that defines it"
+      other -> "choose a system that defines it, such as system: #{inspect(other)}"
     end
   end
 
@@ -730,13 +703,9 @@ defmodule Ferrox.Promotion do
   end
 
   # The type of an operand for an error message about types: a number has the weak type of its kind.
-  defp type_of_operand(integer) when is_integer(integer), do: :int
-  defp type_of_operand(float) when is_float(float), do: :float
-  defp type_of_operand(complex) when is_complex(complex), do: :complex
-  defp type_of_operand(boolean) when is_boolean(boolean), do: :bool
-  defp type_of_operand(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: :float
   defp type_of_operand({:array, type}), do: type
-  defp type_of_operand(type), do: type
+  defp type_of_operand({_, _} = type), do: type
+  defp type_of_operand(number_or_type), do: kind(number_or_type)
 
   defp operand_text({:array, type}), do: Names.short(type)
   defp operand_text(number) when is_number(number), do: inspect(number)

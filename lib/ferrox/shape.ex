@@ -4,6 +4,7 @@ defmodule Ferrox.Shape do
   # the shapes.
 
   alias Ferrox.Operands
+  alias Ferrox.Promotion.Names
 
   @type t :: tuple
 
@@ -38,33 +39,31 @@ defmodule Ferrox.Shape do
   def broadcast!(shape, {}, _op, _left_type, _right_type), do: shape
 
   def broadcast!(left, right, op, left_type, right_type) do
-    dims = broadcast_sizes(left, tuple_size(left), right, tuple_size(right), [])
-
-    unless dims do
+    broadcast(left, right) ||
       raise ArgumentError,
-            "#{op}: shapes #{inspect(left)} of #{Ferrox.Promotion.Names.short(left_type)} and " <>
-              "#{inspect(right)} of #{Ferrox.Promotion.Names.short(right_type)} don't broadcast together: " <>
+            "#{op}: shapes #{inspect(left)} of #{Names.short(left_type)} and " <>
+              "#{inspect(right)} of #{Names.short(right_type)} don't broadcast together: " <>
               "each axis, counted from the last, must be equal or one"
-    end
-
-    List.to_tuple(dims)
   end
 
-  # The sizes that the first `i` axes of `left` and the first `j` of `right` broadcast to, from the
-  # last axis on, put in front of `dims`. Returns nil where they don't broadcast.
-  defp broadcast_sizes(_left, 0, _right, 0, dims), do: dims
+  @doc "The shape that two shapes broadcast to, or nil."
+  @spec broadcast(t, t) :: t | nil
+  def broadcast(left, right), do: broadcast(left, tuple_size(left), right, tuple_size(right), [])
 
-  defp broadcast_sizes(left, i, right, 0, dims),
-    do: broadcast_sizes(left, i - 1, right, 0, [elem(left, i - 1) | dims])
+  # Puts the sizes that the first `i` axes of `left` and the first `j` of `right` broadcast to in
+  # front of `dims`, from the last axis on.
+  defp broadcast(_left, 0, _right, 0, dims), do: List.to_tuple(dims)
 
-  defp broadcast_sizes(left, 0, right, j, dims),
-    do: broadcast_sizes(left, 0, right, j - 1, [elem(right, j - 1) | dims])
+  defp broadcast(left, i, right, 0, dims),
+    do: broadcast(left, i - 1, right, 0, [elem(left, i - 1) | dims])
 
-  defp broadcast_sizes(left, i, right, j, dims) do
+  defp broadcast(left, 0, right, j, dims),
+    do: broadcast(left, 0, right, j - 1, [elem(right, j - 1) | dims])
+
+  defp broadcast(left, i, right, j, dims) do
     case {elem(left, i - 1), elem(right, j - 1)} do
-      {dim, dim} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
-      {1, dim} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
-      {dim, 1} -> broadcast_sizes(left, i - 1, right, j - 1, [dim | dims])
+      {dim, other} when other in [dim, 1] -> broadcast(left, i - 1, right, j - 1, [dim | dims])
+      {1, dim} -> broadcast(left, i - 1, right, j - 1, [dim | dims])
       _ -> nil
     end
   end
@@ -75,18 +74,18 @@ defmodule Ferrox.Shape do
     rank = tuple_size(shape)
 
     cond do
-      is_integer(axis) and axis >= 0 and axis < rank -> axis
-      is_integer(axis) and axis < 0 and axis >= -rank -> rank + axis
-      true -> raise_axis!(shape, axis, op)
+      is_integer(axis) and axis >= 0 and axis < rank ->
+        axis
+
+      is_integer(axis) and axis < 0 and axis >= -rank ->
+        rank + axis
+
+      true ->
+        range = if rank == 0, do: "it has no axes", else: "its axes are #{-rank} to #{rank - 1}"
+
+        raise ArgumentError,
+              "#{op}: axis #{inspect(axis)} is out of range for shape #{inspect(shape)}: #{range}"
     end
-  end
-
-  defp raise_axis!(shape, axis, op) do
-    rank = tuple_size(shape)
-    range = if rank == 0, do: "it has no axes", else: "its axes are #{-rank} to #{rank - 1}"
-
-    raise ArgumentError,
-          "#{op}: axis #{inspect(axis)} is out of range for shape #{inspect(shape)}: #{range}"
   end
 
   @doc "The axes, counted from zero. Raises for axes that aren't distinct; nil stands for all axes."
@@ -132,23 +131,13 @@ defmodule Ferrox.Shape do
   @spec reduce(t, [non_neg_integer], boolean) :: t
   def reduce({size, _}, [1], false), do: {size}
   def reduce({_, size}, [0], false), do: {size}
-  def reduce(shape, axes, keep?), do: List.to_tuple(remaining_sizes(shape, axes, keep?, []))
+  def reduce(shape, axes, keep?), do: List.to_tuple(remaining_sizes(shape, axes, keep?))
 
-  # The sizes that remain after a reduction of `axes`, put in front of `dims`.
-  defp remaining_sizes(shape, axes, keep?, dims),
-    do: remaining_sizes(shape, tuple_size(shape) - 1, axes, keep?, dims)
-
-  defp remaining_sizes(_shape, -1, _axes, _keep?, dims), do: dims
-
-  defp remaining_sizes(shape, axis, axes, keep?, dims) do
-    dims =
-      cond do
-        not :lists.member(axis, axes) -> [elem(shape, axis) | dims]
-        keep? -> [1 | dims]
-        true -> dims
-      end
-
-    remaining_sizes(shape, axis - 1, axes, keep?, dims)
+  # The sizes that remain after a reduction of `axes`.
+  defp remaining_sizes(shape, axes, keep?) do
+    for axis <- all_axes(shape), keep? or not :lists.member(axis, axes) do
+      if :lists.member(axis, axes), do: 1, else: elem(shape, axis)
+    end
   end
 
   @doc """
@@ -191,9 +180,11 @@ defmodule Ferrox.Shape do
               )
     end
 
-    dims = remaining_sizes(right, right_axes ++ right_batch, false, [])
-    dims = remaining_sizes(left, left_axes ++ left_batch, false, dims)
-    List.to_tuple(sizes(left, left_batch) ++ dims)
+    List.to_tuple(
+      sizes(left, left_batch) ++
+        remaining_sizes(left, left_axes ++ left_batch, false) ++
+        remaining_sizes(right, right_axes ++ right_batch, false)
+    )
   end
 
   defp sizes(_shape, []), do: []

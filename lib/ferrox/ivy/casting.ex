@@ -54,12 +54,7 @@ defmodule Ferrox.Ivy.Casting do
 
   """
   @spec modes() :: [mode]
-  def modes do
-    case Scope.fetch(:casting, &modes!/1) do
-      {:ok, modes} -> modes
-      :error -> []
-    end
-  end
+  def modes, do: Scope.get(:casting, [], &modes!/1)
 
   @doc """
   Runs the function with only the given modes on: one mode, a list, `:all`, or `[]` for none.
@@ -81,15 +76,15 @@ defmodule Ferrox.Ivy.Casting do
   defp modes!(:all), do: @modes
 
   defp modes!(modes) do
-    case List.wrap(modes) -- @modes do
-      [] ->
-        Enum.filter(@modes, &(&1 in List.wrap(modes)))
+    modes = List.wrap(modes)
 
-      [unknown | _] ->
-        raise ArgumentError,
-              "unknown casting mode #{inspect(unknown)}, expected " <>
-                "#{Enum.map_join(@modes, ", ", &inspect/1)}, a list of them, or :all"
+    with [unknown | _] <- modes -- @modes do
+      raise ArgumentError,
+            "unknown casting mode #{inspect(unknown)}, expected " <>
+              "#{Enum.map_join(@modes, ", ", &inspect/1)}, a list of them, or :all"
     end
+
+    Enum.filter(@modes, &(&1 in modes))
   end
 
   for {name, modes, text} <- [
@@ -152,63 +147,49 @@ defmodule Ferrox.Ivy.Casting do
   end
 
   defp find_substitute(:cross, type, unsupported) do
+    none_supported? = fn class ->
+      type in Dtype.all(class) and Profile.valid(Profile.current(), class) -- unsupported == []
+    end
+
     substitute =
       cond do
-        type == :bool ->
-          Default.default_int_dtype()
-
-        type in Dtype.all(:int) ->
-          none_supported?(:int, unsupported) && Default.default_float_dtype()
-
-        type in Dtype.all(:float) ->
-          none_supported?(:float, unsupported) && Default.default_int_dtype()
-
-        true ->
-          nil
+        type == :bool or none_supported?.(:float) -> Default.default_int_dtype()
+        none_supported?.(:int) -> Default.default_float_dtype()
+        true -> nil
       end
 
-    if substitute && substitute not in unsupported, do: substitute
+    if substitute not in unsupported, do: substitute
   end
 
-  defp find_substitute(:up, type, unsupported) do
-    group = group(type)
-    wider = Enum.drop_while(group, &(&1 != type))
-    Enum.find(wider, &(&1 not in unsupported))
+  defp find_substitute(mode, type, unsupported) do
+    group = if mode == :up, do: group(type), else: Enum.reverse(group(type))
+    group |> Enum.drop_while(&(&1 != type)) |> Enum.find(&(&1 not in unsupported))
   end
-
-  defp find_substitute(:down, type, unsupported) do
-    narrower = type |> group() |> Enum.reverse() |> Enum.drop_while(&(&1 != type))
-    Enum.find(narrower, &(&1 not in unsupported))
-  end
-
-  defp none_supported?(class, unsupported),
-    do: Profile.valid(Profile.current(), class) -- unsupported == []
 
   # The types of the type's group that the backend has, in order of increasing width.
-  defp group(type) do
-    Enum.find_value([:uint, :int, :float, :complex], [], fn class ->
-      if type in Dtype.all(class), do: Enum.filter(Dtype.all(class), &same_group?(&1, type))
-    end) -- Profile.invalid(Profile.current())
-  end
+  defp group(:bool), do: []
 
-  defp same_group?({:u, _}, {kind, _}), do: kind == :u
-  defp same_group?(_other, _type), do: true
+  defp group({kind, _}) do
+    kinds = Enum.find([[:u], [:s], [:bf, :f], [:c]], &(kind in &1))
+    types = for {kind, _} = type <- Dtype.all(:numeric), kind in kinds, do: type
+    types -- Profile.invalid(Profile.current())
+  end
 
   # Runs a function that declares data types: substitutes the unsupported types of its arguments.
   @doc false
   @spec run({module, atom, arity}, [term], fun) :: term
-  def run({module, _, _} = function, args, fun) do
+  def run(function, args, fun) do
     case unsupported(function) do
       [] ->
         fun.(args)
 
       unsupported ->
         {_version, declared} = Support.declared(function)
-        replace = &replace(&1, unsupported, function, module)
+        replace = &replace(&1, unsupported, function)
         {args, given} = replace_dtype(args, replace)
         result_type = given || ret_dtype_target(args, declared[:ret_dtype_target])
-        result = args |> map_leaves(&cast_tensor(&1, replace)) |> fun.()
-        if result_type, do: map_leaves(result, &cast_back(&1, result_type)), else: result
+        result = args |> map_tensors(&replace_type(&1, replace)) |> fun.()
+        if result_type, do: map_tensors(result, &Ferrox.as_type(&1, result_type)), else: result
     end
   end
 
@@ -223,12 +204,11 @@ defmodule Ferrox.Ivy.Casting do
   end
 
   # The type, or its substitute if the function doesn't support it. Any other term stays as it is.
-  defp replace(type, unsupported, function, module) do
-    cond do
-      Dtype.parse(type) == nil -> type
-      substitute = substitute(type, unsupported, modes()) -> substitute
-      true -> raise_unsupported!(type, unsupported, function, module)
-    end
+  defp replace(type, unsupported, function) do
+    if Dtype.parse(type),
+      do:
+        substitute(type, unsupported, modes()) || raise_unsupported!(type, unsupported, function),
+      else: type
   end
 
   # Replaces the option dtype: in the last argument. Returns the arguments, and the given type if it
@@ -254,38 +234,37 @@ defmodule Ferrox.Ivy.Casting do
     if types != [], do: Ferrox.Ivy.result_type(types)
   end
 
-  defp cast_tensor(%Tensor{type: type} = tensor, replace) do
+  defp replace_type(%Tensor{type: type} = tensor, replace) do
     case replace.(type) do
       ^type -> tensor
       substitute -> Ferrox.as_type(tensor, substitute)
     end
   end
 
-  defp cast_tensor(other, _replace), do: other
+  # Applies the function to the tensors in nested lists and tuples.
+  defp map_tensors(%Tensor{} = tensor, fun), do: fun.(tensor)
+  defp map_tensors(list, fun) when is_list(list), do: Enum.map(list, &map_tensors(&1, fun))
 
-  defp cast_back(%Tensor{} = tensor, type), do: Ferrox.as_type(tensor, type)
-  defp cast_back(other, _type), do: other
+  defp map_tensors(tuple, fun) when is_tuple(tuple),
+    do: tuple |> Tuple.to_list() |> map_tensors(fun) |> List.to_tuple()
 
-  # Applies the function to the elements of nested lists and tuples.
-  defp map_leaves(list, fun) when is_list(list), do: Enum.map(list, &map_leaves(&1, fun))
+  defp map_tensors(other, _fun), do: other
 
-  defp map_leaves(tuple, fun) when is_tuple(tuple) and tuple != {},
-    do: tuple |> Tuple.to_list() |> map_leaves(fun) |> List.to_tuple()
-
-  defp map_leaves(leaf, fun), do: fun.(leaf)
-
-  @spec raise_unsupported!(Dtype.t(), [Dtype.t()], {module, atom, arity}, module) :: no_return
-  defp raise_unsupported!(type, unsupported, {_, name, arity} = function, module) do
+  @spec raise_unsupported!(Dtype.t(), [Dtype.t()], {module, atom, arity}) :: no_return
+  defp raise_unsupported!(type, unsupported, {module, name, arity} = function) do
     {version, _declared} = Support.declared(function)
+    profile = Profile.current()
 
     supported =
-      (Profile.valid(Profile.current()) -- unsupported)
-      |> Enum.map_join(", ", &Dtype.name/1)
+      case Profile.valid(profile) -- unsupported do
+        [] -> "nor any other type"
+        types -> "only " <> Enum.map_join(types, ", ", &Dtype.name/1)
+      end
 
     raise ArgumentError,
           "#{inspect(module)}.#{name}/#{arity} doesn't support #{Dtype.name(type)}" <>
-            "#{backend_text(version, Profile.current())}, #{if supported == "", do: "nor any other type", else: "only " <> supported}" <>
-            "; cast it, or let Ferrox.Ivy.Casting.with_casting/2 do so"
+            "#{backend_text(version, profile)}, #{supported}; cast it, or let " <>
+            "Ferrox.Ivy.Casting.with_casting/2 do so"
   end
 
   # The part of the error message about the version or the backend.

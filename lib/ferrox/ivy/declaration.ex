@@ -9,7 +9,20 @@ defmodule Ferrox.Ivy.Declaration do
   @device_attributes [:supported_devices, :unsupported_devices]
   @device_and_dtype_attributes [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
   @support_attributes @dtype_attributes ++ @device_attributes ++ @device_and_dtype_attributes
-  @dtype_classes ~w(valid numeric float integer unsigned complex)
+
+  # The names of classes of types in declarations, with those of `Ferrox.Ivy.Dtype`.
+  @dtype_classes [
+    {"valid", :all},
+    {"numeric", :numeric},
+    {"float", :float},
+    {"integer", :int},
+    {"unsigned", :uint},
+    {"complex", :complex}
+  ]
+
+  @doc "Returns the attributes that declare supported or unsupported types and devices."
+  @spec support_attributes() :: [atom]
+  def support_attributes, do: @support_attributes
 
   @doc "Returns the value of an attribute in the form that `Ferrox.Ivy.Support` stores, or raises."
   @spec check!(atom, term, module) :: term
@@ -17,13 +30,11 @@ defmodule Ferrox.Ivy.Declaration do
 
   def check!(key, value, module) when key in [:calls, :compositional] do
     functions =
-      for function <- List.wrap(value) do
-        case function do
-          {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
-          {_, _, _} = function -> function
-          function -> reference!(function)
-        end
-      end
+      Enum.map(List.wrap(value), fn
+        {name, arity} when is_atom(name) and is_integer(arity) -> {module, name, arity}
+        {_, _, _} = function -> function
+        function -> reference!(function)
+      end)
 
     if key == :compositional, do: hd(functions), else: functions
   end
@@ -64,7 +75,7 @@ defmodule Ferrox.Ivy.Declaration do
       value != [] and Enum.all?(value, &match?({range, _} when is_binary(range), &1)) ->
         {:versions,
          for {range, names} <- value do
-           Version.validate!(range)
+           Version.parse_range!(range)
            {range, content!(key, names)}
          end}
 
@@ -89,25 +100,17 @@ defmodule Ferrox.Ivy.Declaration do
   defp content!(key, names) when key in @dtype_attributes,
     do: Enum.map(names!(key, names), &dtype!/1)
 
-  defp content!(key, names) when key in @device_attributes do
-    for name <- names!(key, names) do
-      if name in Profile.all_devices(), do: name, else: device!(name)
-    end
-  end
+  defp content!(key, names) when key in @device_attributes,
+    do: Enum.map(names!(key, names), &device!/1)
 
   # A map from device to types. The types of the device "all" are added to those of each device,
   # whatever the order of the entries.
   defp content!(key, by_device) do
-    for {device, names} <- names!(key, by_device), reduce: %{} do
-      merged ->
-        devices = if device in [:all, "all"], do: Profile.all_devices(), else: [device]
-        types = Enum.map(names!(key, names), &dtype!/1)
-
-        for device <- devices, reduce: merged do
-          merged ->
-            unless device in Profile.all_devices(), do: device!(device)
-            Map.update(merged, device, types, &(&1 ++ types))
-        end
+    for {given, names} <- names!(key, by_device),
+        types = Enum.map(names!(key, names), &dtype!/1),
+        device <- if(given in [:all, "all"], do: Profile.all_devices(), else: [device!(given)]),
+        reduce: %{} do
+      merged -> Map.update(merged, device, types, &(&1 ++ types))
     end
   end
 
@@ -116,20 +119,29 @@ defmodule Ferrox.Ivy.Declaration do
   defp names!(key, other),
     do: raise(ArgumentError, "expected a list in @#{key}, got: #{inspect(other)}")
 
-  defp device!(other) do
-    raise ArgumentError,
-          "unknown device #{inspect(other)}, expected one of " <>
-            Enum.map_join(Profile.all_devices(), ", ", &inspect/1)
+  defp device!(device) do
+    unless device in Profile.all_devices() do
+      raise ArgumentError,
+            "unknown device #{inspect(device)}, expected one of " <>
+              Enum.map_join(Profile.all_devices(), ", ", &inspect/1)
+    end
+
+    device
   end
 
-  defp dtype!(class) when class in @dtype_classes, do: class
-
+  # A type, or {:class, class}.
   defp dtype!(name) do
-    Dtype.parse(name) ||
-      raise ArgumentError,
-            "unknown data type #{inspect(name)}, expected one of " <>
-              Enum.map_join(Dtype.all(), ", ", &Dtype.name/1) <>
-              ", or a class of them: " <> Enum.join(@dtype_classes, ", ")
+    case List.keyfind(@dtype_classes, name, 0) do
+      {_name, class} ->
+        {:class, class}
+
+      nil ->
+        Dtype.parse(name) ||
+          raise ArgumentError,
+                "unknown data type #{inspect(name)}, expected one of " <>
+                  Enum.map_join(Dtype.all(), ", ", &Dtype.name/1) <>
+                  ", or a class of them: " <> Enum.map_join(@dtype_classes, ", ", &elem(&1, 0))
+    end
   end
 
   @doc "Returns a function as `{module, name, arity}`, given in this form or as a capture."

@@ -24,8 +24,17 @@ defmodule Ferrox.Ivy.Default do
   of this kind. If the global default isn't set, the default of floats is used for it.
 
   `with_default_dtype/2` and the similar functions set a default while a function runs, and restore
-  the previous one at the end, also if the function raises. The application's configuration sets the
-  default below all stacks:
+  the previous one at the end, also if the function raises.
+
+      iex> alias Ferrox.Ivy.Default
+      iex> Default.with_default_float_dtype("float16", fn ->
+      ...>   Default.with_default_dtype("int16", fn ->
+      ...>     for item <- [nil, 1, 1.0, []], do: Default.default_dtype(item: item)
+      ...>   end)
+      ...> end)
+      [{:s, 16}, {:s, 16}, {:f, 16}, {:s, 16}]
+
+  The application's configuration sets the default below all stacks:
 
       config :ferrox, ivy: [default_float_dtype: "bfloat16"]
 
@@ -80,8 +89,7 @@ defmodule Ferrox.Ivy.Default do
 
     cond do
       opts[:dtype] != nil -> Dtype.new!(opts[:dtype])
-      opts[:item] == nil -> global_default()
-      opts[:item] in [[], {}, %{}] -> global_default()
+      opts[:item] in [nil, [], {}, %{}] -> global_default()
       true -> type_of_item(opts[:item])
     end
   end
@@ -114,7 +122,6 @@ defmodule Ferrox.Ivy.Default do
     end
   end
 
-  # Whether a type has the kind.
   @doc false
   @spec of_kind?(Dtype.t(), :bool | :int | :uint | :float | :complex) :: boolean
   def of_kind?(type, :bool), do: type == :bool
@@ -125,10 +132,12 @@ defmodule Ferrox.Ivy.Default do
   defp kind_of(float) when is_float(float) or float in @non_finite, do: :float
   defp kind_of(complex) when is_complex(complex), do: :complex
 
-  defp kind_of(other) do
-    raise ArgumentError,
-          "expected a tensor, a number, or lists of them, got: #{inspect(other)}"
-  end
+  defp kind_of(other),
+    do:
+      raise(
+        ArgumentError,
+        "expected a tensor, a number, or lists of them, got: #{inspect(other)}"
+      )
 
   defp nested?(item),
     do: is_list(item) or is_tuple(item) or (is_map(item) and not is_struct(item))
@@ -142,31 +151,22 @@ defmodule Ferrox.Ivy.Default do
   def leaves(leaf), do: [leaf]
 
   defp global_default do
-    with :error <- Scope.fetch(:default_dtype, &Dtype.new!/1),
-         :error <- Scope.fetch(:default_float_dtype, &Dtype.new!(&1, :float)) do
-      {:f, 32}
-    else
-      {:ok, type} -> type
-    end
+    Scope.get(:default_dtype, &Dtype.new!/1) ||
+      Scope.get(:default_float_dtype, {:f, 32}, &Dtype.new!(&1, :float))
   end
 
+  # The kinds: the default without a setting, another type, and examples of inputs.
   kinds = [
-    {:int, "integers", {:s, 32}, "int8", {:s, 8}, "float32",
-     "float32 is no integer type, expected one of int8, int16, int32, int64, uint8, uint16, uint32, uint64",
-     [{"2 ** 31", {:s, 64}}, {"2 ** 63", {:u, 64}}]},
-    {:uint, "unsigned integers", {:u, 32}, "uint8", {:u, 8}, "int32",
-     "int32 is no unsigned integer type, expected one of uint8, uint16, uint32, uint64",
-     [{"1", {:u, 32}}, {"2 ** 32", {:u, 64}}]},
-    {:float, "floats", {:f, 32}, "float16", {:f, 16}, "int32",
-     "int32 is no float type, expected one of bfloat16, float16, float32, float64",
-     [{"4294.967346", {:f, 32}}, {"1.0e39", {:f, 64}}]},
-    {:complex, "complex numbers", {:c, 64}, "complex128", {:c, 128}, "float32",
-     "float32 is no complex type, expected one of complex64, complex128",
+    {:int, "integers", {:s, 32}, {:s, 8}, [{"2 ** 31", {:s, 64}}, {"2 ** 63", {:u, 64}}]},
+    {:uint, "unsigned integers", {:u, 32}, {:u, 8}, [{"1", {:u, 32}}, {"2 ** 32", {:u, 64}}]},
+    {:float, "floats", {:f, 32}, {:f, 16}, [{"4294.967346", {:f, 32}}, {"1.0e39", {:f, 64}}]},
+    {:complex, "complex numbers", {:c, 64}, {:c, 128},
      [{"1.0", {:c, 64}}, {"Ferrox.Complex.new(1.0e39, 1.0e39)", {:c, 128}}]}
   ]
 
-  for {kind, plural, fallback, name, type, wrong, message, inputs} <- kinds do
+  for {kind, plural, fallback, other, inputs} <- kinds do
     setting = :"default_#{kind}_dtype"
+    option = :"#{kind}_dtype"
 
     @doc """
     Returns the data type of #{plural}: the given type, else the type of the given tensor or number,
@@ -174,55 +174,70 @@ defmodule Ferrox.Ivy.Default do
 
     ## Options
 
-      * `:#{kind}_dtype` - the type, if it is known
+      * `:#{option}` - the type, if it is known
       * `:input` - a tensor, number or nested list that determines the type
 
     ## Examples
 
         iex> Ferrox.Ivy.Default.#{setting}()
         #{inspect(fallback)}
-        iex> Ferrox.Ivy.Default.#{setting}(#{kind}_dtype: #{inspect(name)})
-        #{inspect(type)}
-    #{for {input, result} <- inputs do
-      "    iex> Ferrox.Ivy.Default.#{setting}(input: #{input})\n    #{inspect(result)}\n"
+        iex> Ferrox.Ivy.Default.#{setting}(#{option}: #{inspect(Dtype.name(other))})
+        #{inspect(other)}
+    #{for {input, type} <- inputs do
+      "    iex> Ferrox.Ivy.Default.#{setting}(input: #{input})\n    #{inspect(type)}\n"
     end}
     """
     @spec unquote(setting)(keyword) :: Dtype.t()
     def unquote(setting)(opts \\ []) do
-      opts = options!(opts, [unquote(:"#{kind}_dtype"), :input])
-      given = opts[unquote(:"#{kind}_dtype")]
+      opts = options!(opts, [unquote(option), :input])
 
       cond do
-        given != nil -> Dtype.new!(given, unquote(kind))
+        opts[unquote(option)] != nil -> Dtype.new!(opts[unquote(option)], unquote(kind))
         opts[:input] == nil -> default_of_kind(unquote(kind))
         true -> type_of_input(unquote(kind), opts[:input])
       end
     end
 
+    # The default that is set for the kind, else the global default if it has the kind.
+    defp default_of_kind(unquote(kind)) do
+      with nil <- Scope.get(unquote(setting), &Dtype.new!(&1, unquote(kind))) do
+        default = global_default()
+        if of_kind?(default, unquote(kind)), do: default, else: unquote(fallback)
+      end
+    end
+  end
+
+  settings =
+    for {kind, plural, fallback, other, _inputs} <- kinds do
+      ivy_name = "Default#{kind |> Atom.to_string() |> String.capitalize()}Dtype"
+      {kind, :"default_#{kind}_dtype", "default type of #{plural}", fallback, other, ivy_name}
+    end
+
+  for {class, setting, text, fallback, other, ivy_name} <-
+        [{:all, :default_dtype, "global default", {:f, 32}, {:s, 16}, "DefaultDtype"} | settings] do
+    name = inspect(Dtype.name(other))
+
     @doc """
-    Pushes a default type of #{plural} on the stack of the calling process. `unset_#{setting}/0`
-    removes it.
+    Pushes a #{text} on the stack of the calling process. `unset_#{setting}/0` removes it. Raises for
+    a type of another kind, as `Ferrox.Ivy.Dtype.new!/2` does.
 
     ## Examples
 
-        iex> Ferrox.Ivy.Default.set_#{setting}(#{inspect(name)})
+        iex> Ferrox.Ivy.Default.set_#{setting}(#{name})
         iex> Ferrox.Ivy.Default.#{setting}()
-        #{inspect(type)}
+        #{inspect(other)}
         iex> Ferrox.Ivy.Default.unset_#{setting}()
         iex> Ferrox.Ivy.Default.#{setting}()
         #{inspect(fallback)}
 
-        iex> Ferrox.Ivy.Default.set_#{setting}(#{inspect(wrong)})
-        ** (ArgumentError) #{message}
-
     """
     @spec unquote(:"set_#{setting}")(Dtype.name()) :: :ok
     def unquote(:"set_#{setting}")(type),
-      do: Scope.push(unquote(setting), Dtype.new!(type, unquote(kind)))
+      do: Scope.push(unquote(setting), Dtype.new!(type, unquote(class)))
 
     @doc """
-    Removes the last default type of #{plural} from the stack of the calling process. Does nothing if
-    the stack is empty.
+    Removes the last #{text} from the stack of the calling process. Does nothing if the stack is
+    empty.
 
     ## Examples
 
@@ -234,75 +249,18 @@ defmodule Ferrox.Ivy.Default do
     def unquote(:"unset_#{setting}")(), do: Scope.pop(unquote(setting))
 
     @doc """
-    Runs the function while a default type of #{plural} is in effect: Ivy's context manager
-    `Default#{kind |> Atom.to_string() |> String.capitalize()}Dtype`.
+    Runs the function while a #{text} is in effect: Ivy's context manager `#{ivy_name}`.
 
     ## Examples
 
-        iex> Ferrox.Ivy.Default.with_#{setting}(#{inspect(name)}, fn -> Ferrox.Ivy.Default.#{setting}() end)
-        #{inspect(type)}
+        iex> Ferrox.Ivy.Default.with_#{setting}(#{name}, &Ferrox.Ivy.Default.#{setting}/0)
+        #{inspect(other)}
 
     """
     @spec unquote(:"with_#{setting}")(Dtype.name(), fun) :: term
     def unquote(:"with_#{setting}")(type, fun),
-      do: Scope.run(unquote(setting), Dtype.new!(type, unquote(kind)), fun)
-
-    # The default that is set for the kind, else the global default if it has the kind, else the
-    # fallback.
-    defp default_of_kind(unquote(kind)) do
-      with :error <- Scope.fetch(unquote(setting), &Dtype.new!(&1, unquote(kind))) do
-        default = global_default()
-        if of_kind?(default, unquote(kind)), do: default, else: unquote(Macro.escape(fallback))
-      else
-        {:ok, type} -> type
-      end
-    end
+      do: Scope.run(unquote(setting), Dtype.new!(type, unquote(class)), fun)
   end
-
-  @doc """
-  Pushes a global default on the stack of the calling process. `unset_default_dtype/0` removes it.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Default.set_default_dtype("int16")
-      iex> for item <- [nil, 1, 1.0, []], do: Ferrox.Ivy.Default.default_dtype(item: item)
-      [{:s, 16}, {:s, 16}, {:f, 32}, {:s, 16}]
-      iex> Ferrox.Ivy.Default.unset_default_dtype()
-      iex> Ferrox.Ivy.Default.default_dtype()
-      {:f, 32}
-
-  """
-  @spec set_default_dtype(Dtype.name()) :: :ok
-  def set_default_dtype(type), do: Scope.push(:default_dtype, Dtype.new!(type))
-
-  @doc """
-  Removes the last global default from the stack of the calling process. Does nothing if the stack
-  is empty.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Default.unset_default_dtype()
-      :ok
-
-  """
-  @spec unset_default_dtype() :: :ok
-  def unset_default_dtype, do: Scope.pop(:default_dtype)
-
-  @doc """
-  Runs the function while a global default is in effect: Ivy's context manager `DefaultDtype`.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Default.with_default_float_dtype("float16", fn ->
-      ...>   Ferrox.Ivy.Default.with_default_dtype("int16", fn ->
-      ...>     {Ferrox.Ivy.Default.default_dtype(), Ferrox.Ivy.Default.default_float_dtype()}
-      ...>   end)
-      ...> end)
-      {{:s, 16}, {:f, 16}}
-
-  """
-  @spec with_default_dtype(Dtype.name(), fun) :: term
-  def with_default_dtype(type, fun), do: Scope.run(:default_dtype, Dtype.new!(type), fun)
 
   @doc """
   Returns the default type of the same kind as a data type.
@@ -329,8 +287,8 @@ defmodule Ferrox.Ivy.Default do
   Ivy's wrapper `infer_dtype`.
 
   The type is the given one, else the type of the first tensor, also in nested lists, else the
-  global default. Numbers are ignored, because many of them are axes and sizes. A function in which
-  a number determines the type, such as `full`, calls `default_dtype/1` itself.
+  global default. Numbers are ignored, because many of them are axes and sizes: `full` and the like
+  call `default_dtype/1` themselves.
 
   ## Examples
 
@@ -349,67 +307,51 @@ defmodule Ferrox.Ivy.Default do
     default_dtype(dtype: given, item: tensor)
   end
 
-  ## The type of an input under the default of a kind
+  # The types that are wider than the default of a kind, with the largest integer that the next
+  # narrower type holds.
+  @wide_types [
+    int: [{{:u, 64}, 0x7FFF_FFFF_FFFF_FFFF}, {{:s, 64}, 0x7FFF_FFFF}],
+    uint: [{{:u, 64}, 0xFFFF_FFFF}],
+    float: [{{:f, 64}, nil}],
+    complex: [{{:c, 128}, nil}]
+  ]
 
   defp type_of_input(_kind, %Tensor{type: type}), do: type
 
   defp type_of_input(kind, input) do
     leaves = leaves(input)
 
-    cond do
-      kind == :int and Enum.any?(leaves, &exceeds?(&1, 0x7FFF_FFFF_FFFF_FFFF, {:u, 64})) ->
-        {:u, 64}
-
-      kind == :int and Enum.any?(leaves, &exceeds?(&1, 0x7FFF_FFFF, {:s, 64})) ->
-        {:s, 64}
-
-      kind == :uint and Enum.any?(leaves, &exceeds?(&1, 0xFFFF_FFFF, {:u, 64})) ->
-        {:u, 64}
-
-      kind == :float and Enum.any?(leaves, &needs_f64?/1) ->
-        {:f, 64}
-
-      kind == :complex and Enum.any?(leaves, &needs_c128?/1) ->
-        {:c, 128}
-
-      true ->
-        default_of_kind(kind)
-    end
+    Enum.find_value(@wide_types[kind], fn {type, bound} ->
+      if Enum.any?(leaves, &needs?(&1, type, bound)), do: type
+    end) || default_of_kind(kind)
   end
 
-  # Whether a number is above the bound, or a tensor has the wide type.
-  defp exceeds?(%Tensor{type: type}, _bound, wide_type), do: type == wide_type
-  defp exceeds?(number, bound, _wide_type) when is_number(number), do: number > bound
-  defp exceeds?(_other, _bound, _wide_type), do: false
+  defp needs?(%Tensor{type: type}, wide_type, _bound), do: type == wide_type
 
-  defp needs_f64?(%Tensor{type: type}), do: type == {:f, 64}
-
-  defp needs_f64?(number) when is_number(number),
+  defp needs?(number, {:f, 64}, _bound) when is_number(number),
     do: abs(number) > @max_f32_magnitude or (number != 0 and abs(number) < @min_f32_magnitude)
 
-  defp needs_f64?(_other), do: false
-
-  defp needs_c128?(%Tensor{type: type}), do: type == {:c, 128}
-
-  defp needs_c128?(complex) when is_complex(complex) do
+  defp needs?(complex, {:c, 128}, _bound) when is_complex(complex) do
     {re, im} = Complex.parts(complex)
-    needs_f64?(re) and needs_f64?(im)
+    needs?(re, {:f, 64}, nil) and needs?(im, {:f, 64}, nil)
   end
 
-  defp needs_c128?(_other), do: false
+  defp needs?(number, {kind, _}, bound) when is_number(number) and kind in [:s, :u],
+    do: number > bound
+
+  defp needs?(_other, _type, _bound), do: false
 
   defp options!(opts, known) do
-    cond do
-      not Keyword.keyword?(opts) ->
-        raise ArgumentError, "expected a keyword list of options, got: #{inspect(opts)}"
-
-      known == :any or Keyword.keys(opts) -- known == [] ->
-        opts
-
-      true ->
-        raise ArgumentError,
-              "unknown option #{inspect(hd(Keyword.keys(opts) -- known))}, expected one of " <>
-                Enum.map_join(known, ", ", &inspect/1)
+    unless Keyword.keyword?(opts) do
+      raise ArgumentError, "expected a keyword list of options, got: #{inspect(opts)}"
     end
+
+    with true <- known != :any, [unknown | _] <- Keyword.keys(opts) -- known do
+      raise ArgumentError,
+            "unknown option #{inspect(unknown)}, expected one of " <>
+              Enum.map_join(known, ", ", &inspect/1)
+    end
+
+    opts
   end
 end

@@ -36,8 +36,15 @@ defmodule Ferrox.Ivy.Dtype do
   @numeric @ints ++ @uints ++ @floats ++ @complexes
   @all @numeric ++ [:bool]
 
-  # The atoms that stand for Python's classes.
-  @python_classes [:int, :float, :complex, :bool]
+  # The classes, their names in error messages, and their types.
+  @classes [
+    all: {"", @all},
+    numeric: {"numeric", @numeric},
+    int: {"integer", @ints ++ @uints},
+    uint: {"unsigned integer", @uints},
+    float: {"float", @floats},
+    complex: {"complex", @complexes}
+  ]
 
   @doc """
   Returns the data type with a name: Ivy's constructor `Dtype`.
@@ -83,15 +90,14 @@ defmodule Ferrox.Ivy.Dtype do
     end
   end
 
-  def new!(python_class, class) when python_class in @python_classes and class != :all,
-    do: check_class!(python_class, class)
+  def new!(python_class, class)
+      when python_class in [:int, :float, :complex, :bool] and class != :all,
+      do: check_class!(python_class, class)
 
-  def new!(name, class) do
-    type = Profile.check!(Profile.current(), known!(name))
-    if class == :all, do: type, else: check_class!(type, class)
-  end
+  def new!(name, class),
+    do: Profile.current() |> Profile.check!(known!(name)) |> check_class!(class)
 
-  # The same as new!/1, but also for a type that the backend doesn't have.
+  # Like new!/1, but also for a type that the backend doesn't have.
   @doc false
   @spec known!(term) :: t
   def known!(name) do
@@ -104,11 +110,11 @@ defmodule Ferrox.Ivy.Dtype do
   @doc false
   @spec parse(term) :: t | nil
   def parse(:bool), do: :bool
-  def parse(name) when is_binary(name), do: ivy_type(Names.from_numpy(name))
-  def parse(type), do: ivy_type(Type.fetch(type))
 
-  defp ivy_type(type) when type in @all, do: type
-  defp ivy_type(_other), do: nil
+  def parse(name) do
+    type = if is_binary(name), do: Names.from_numpy(name), else: Type.fetch(name)
+    if type in @all, do: type
+  end
 
   @doc """
   Returns the types of a class, in Ivy's order.
@@ -123,12 +129,20 @@ defmodule Ferrox.Ivy.Dtype do
   """
   @spec all(class) :: [t]
   def all(class \\ :all)
-  def all(:all), do: @all
-  def all(:numeric), do: @numeric
-  def all(:int), do: @ints ++ @uints
-  def all(:uint), do: @uints
-  def all(:float), do: @floats
-  def all(:complex), do: @complexes
+
+  for {class, {_name, types}} <- @classes do
+    def all(unquote(class)), do: unquote(types)
+  end
+
+  def all(other) do
+    raise ArgumentError,
+          "unknown class of data types #{inspect(other)}, expected one of " <>
+            Enum.map_join(classes(), ", ", &inspect/1)
+  end
+
+  @doc false
+  @spec classes() :: [class]
+  def classes, do: unquote(Keyword.keys(@classes))
 
   @doc """
   Returns Ivy's name of a data type.
@@ -207,32 +221,18 @@ defmodule Ferrox.Ivy.Dtype do
     def unquote(name)(left, right), do: compare(left, right) in unquote(answers)
   end
 
-  @class_names [
-    int: "integer",
-    uint: "unsigned integer",
-    float: "float",
-    complex: "complex",
-    numeric: "numeric"
-  ]
+  defp check_class!(type, class) do
+    types = all(class)
 
-  defp check_class!(type, class) when class in [:int, :uint, :float, :complex, :numeric] do
-    if type in all(class) do
-      type
-    else
-      raise ArgumentError,
-            "#{text(type)} is no #{@class_names[class]} type, expected one of " <>
-              names(all(class))
+    unless type in types do
+      text = if is_atom(type), do: inspect(type), else: name(type)
+      {class_name, _types} = @classes[class]
+
+      raise ArgumentError, "#{text} is no #{class_name} type, expected one of " <> names(types)
     end
-  end
 
-  defp check_class!(_type, class) do
-    raise ArgumentError,
-          "unknown class of data types #{inspect(class)}, expected one of :all, :numeric, :int, " <>
-            ":uint, :float, :complex"
+    type
   end
-
-  defp text(python_class) when is_atom(python_class), do: inspect(python_class)
-  defp text(type), do: name(type)
 
   defp names(types), do: Enum.map_join(types, ", ", &Names.numpy/1)
 end

@@ -6,9 +6,8 @@ defmodule Ferrox.Ivy.Frontend do
   table of the library: `:torch`, `:paddle`, `:numpy`, `:jax`, `:onnx`, `:mxnet` or `:tensorflow`.
   """
 
-  alias Ferrox.Ivy
+  alias Ferrox.{Ivy, Promotion, Tensor}
   alias Ferrox.Ivy.Dtype
-  alias Ferrox.{Promotion, Tensor}
 
   @frontends ~w(torch paddle numpy jax onnx mxnet tensorflow)a
 
@@ -49,33 +48,9 @@ defmodule Ferrox.Ivy.Frontend do
   """
   @spec promote_types_of_inputs(Ivy.input(), Ivy.input(), atom) :: {Tensor.t(), Tensor.t()}
   def promote_types_of_inputs(left, right, frontend) do
-    system = frontend!(frontend)
-
-    type =
-      frontend_type(system, left, right) || Promotion.result_type([left, right], system: system)
-
+    type = Promotion.result_type([left, right], system: frontend!(frontend))
     {cast(left, type), cast(right, type)}
   end
-
-  # The type of the tensor with axes, if the other tensor has no axes and the same kind; else nil.
-  defp frontend_type(system, left, right) when system in [:ivy_torch, :ivy_numpy] do
-    case {left, right} do
-      {%Tensor{shape: {}, type: {kind, _}}, %Tensor{shape: shape, type: {other, _} = type}}
-      when shape != {} ->
-        if same_kind?(kind, other), do: type
-
-      {%Tensor{shape: shape, type: {other, _} = type}, %Tensor{shape: {}, type: {kind, _}}}
-      when shape != {} ->
-        if same_kind?(kind, other), do: type
-
-      _ ->
-        nil
-    end
-  end
-
-  defp frontend_type(_system, _left, _right), do: nil
-
-  defp same_kind?(kind, other), do: kind == other or (kind in [:s, :u] and other in [:s, :u])
 
   defp cast(%Tensor{} = tensor, type), do: Ferrox.as_type(tensor, type)
   defp cast(number, type), do: Ivy.number(number, type)

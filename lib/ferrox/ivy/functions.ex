@@ -25,35 +25,25 @@ defmodule Ferrox.Ivy.Functions do
 
   ## Creation
 
-  @doc """
-  Returns a tensor of zeros, of the type `dtype:` or the global default.
+  for {name, number} <- [zeros: 0, ones: 1] do
+    @doc """
+    Returns a tensor of #{name}, of the type `dtype:` or the global default.
 
-  ## Examples
+    ## Examples
 
-      iex> Ferrox.Ivy.Functions.zeros({2})
-      #Ferrox.Tensor<
-        f32[2]
-        [0.0, 0.0]
-      >
+        iex> Ferrox.Ivy.Functions.#{name}({2}).type
+        {:f, 32}
+        iex> Ferrox.Ivy.Functions.#{name}({2}, dtype: "int8")
+        #Ferrox.Tensor<
+          s8[2]
+          [#{number}, #{number}]
+        >
 
-  """
-  @spec zeros(tuple, keyword) :: Tensor.t()
-  def zeros(shape, opts \\ []), do: filled(0, shape, Default.infer_dtype([shape], opts))
-
-  @doc """
-  Returns a tensor of ones, of the type `dtype:` or the global default.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Functions.ones({2}, dtype: "int8")
-      #Ferrox.Tensor<
-        s8[2]
-        [1, 1]
-      >
-
-  """
-  @spec ones(tuple, keyword) :: Tensor.t()
-  def ones(shape, opts \\ []), do: filled(1, shape, Default.infer_dtype([shape], opts))
+    """
+    @spec unquote(name)(tuple, keyword) :: Tensor.t()
+    def unquote(name)(shape, opts \\ []),
+      do: filled(unquote(number), shape, Default.infer_dtype([shape], opts))
+  end
 
   @doc """
   Returns a tensor filled with one number, of the type `dtype:` or the default type of the number.
@@ -186,7 +176,7 @@ defmodule Ferrox.Ivy.Functions do
 
   """
   @spec cos(Tensor.t()) :: Tensor.t()
-  def cos(x), do: with_ivy_promotion(fn -> x |> to_default_float() |> Ferrox.cos() end)
+  def cos(x), do: real(x, &Ferrox.cos/1)
 
   @doc """
   Returns the exponential of x minus one.
@@ -199,7 +189,7 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec expm1(Tensor.t()) :: Tensor.t()
   @unsupported_dtypes [torch: [{"2.0.1 and below", ["float16", "complex"]}]]
-  def expm1(x), do: with_ivy_promotion(fn -> x |> to_default_float() |> Ferrox.expm1() end)
+  def expm1(x), do: real(x, &Ferrox.expm1/1)
 
   @doc """
   Returns the smaller of two values. If one of them is NaN, returns the other one.
@@ -269,9 +259,7 @@ defmodule Ferrox.Ivy.Functions do
   @unsupported_device_and_dtypes [
     paddle: [{"2.6.0 and below", [cpu: ["int8", "int16", "uint8"]]}]
   ]
-  def gcd(x1, x2) do
-    binary(x1, x2, &Ferrox.abs(euclidean_gcd(&1, &2)))
-  end
+  def gcd(x1, x2), do: binary(x1, x2, &Ferrox.abs(euclidean_gcd(&1, &2)))
 
   # Euclid's algorithm on all pairs at once, until every pair is done. The results may be negative.
   defp euclidean_gcd(a, b) do
@@ -347,11 +335,7 @@ defmodule Ferrox.Ivy.Functions do
   """
   @spec sum(Tensor.t(), keyword) :: Tensor.t()
   @kernel :sum
-  def sum(x, opts \\ []) do
-    type = Default.infer_dtype([x], opts)
-
-    with_ivy_promotion(fn -> x |> Ferrox.as_type(type) |> Ferrox.sum() |> Ferrox.as_type(type) end)
-  end
+  def sum(x, opts \\ []), do: reduce(x, Default.infer_dtype([x], opts), &Ferrox.sum/1)
 
   @doc """
   Returns the product of all elements, in the type `dtype:`, else in the wider one of their type and
@@ -368,10 +352,7 @@ defmodule Ferrox.Ivy.Functions do
   @unsupported_dtypes [torch: ["uint8"]]
   def prod(x, opts \\ []) do
     type = if opts[:dtype], do: Dtype.new!(opts[:dtype]), else: product_type(Ivy.dtype(x))
-
-    with_ivy_promotion(fn ->
-      x |> Ferrox.as_type(type) |> Ferrox.product() |> Ferrox.as_type(type)
-    end)
+    reduce(x, type, &Ferrox.product/1)
   end
 
   # The type of a product by the array API standard, which is wide to avoid overflows.
@@ -424,13 +405,19 @@ defmodule Ferrox.Ivy.Functions do
     with_ivy_promotion(fn -> fun.(x1, x2) end)
   end
 
+  # Casts integers and bools to the default float first.
+  defp real(%Tensor{type: type} = x, fun) do
+    with_ivy_promotion(fn ->
+      if type == :bool or type in Dtype.all(:int),
+        do: x |> Ferrox.as_type(Default.default_float_dtype()) |> fun.(),
+        else: fun.(x)
+    end)
+  end
+
+  defp reduce(x, type, fun) do
+    with_ivy_promotion(fn -> x |> Ferrox.as_type(type) |> fun.() |> Ferrox.as_type(type) end)
+  end
+
   # Runs the function under Ivy's promotion system, which has bools.
   defp with_ivy_promotion(fun), do: Promotion.with(Ivy.promotion(), fun)
-
-  # Casts integers and bools to the default float.
-  defp to_default_float(%Tensor{type: type} = x) do
-    if type == :bool or type in Dtype.all(:int),
-      do: Ferrox.as_type(x, Default.default_float_dtype()),
-      else: x
-  end
 end

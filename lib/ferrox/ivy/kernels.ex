@@ -7,7 +7,7 @@ defmodule Ferrox.Ivy.Kernels do
   """
 
   alias Ferrox.Ivy.Dtype
-  alias Ferrox.{Native, Type}
+  alias Ferrox.{Native, Operands, Type}
 
   @arities 1..3
 
@@ -31,7 +31,7 @@ defmodule Ferrox.Ivy.Kernels do
   """
   @spec supports?(atom, Dtype.name() | Type.t() | Type.short_t()) :: boolean
   def supports?(op, type) when is_atom(op) do
-    type = storage_type(Dtype.parse(type) || Type.normalize!(type))
+    type = Operands.storage(Dtype.parse(type) || Type.normalize!(type))
     arity = arity!(op, type)
 
     # The result has the type of the operand, or is an f32 for operations that convert integers to
@@ -50,15 +50,6 @@ defmodule Ferrox.Ivy.Kernels do
   """
   @spec supported_dtypes(atom) :: [Dtype.t()]
   def supported_dtypes(op), do: Enum.filter(Dtype.all(), &supports?(op, &1))
-
-  # Whether Ferrox has tensors of the type.
-  @doc false
-  @spec dtype?(Dtype.t()) :: boolean
-  def dtype?(type), do: supports?(:as_type, type)
-
-  # The type in which elements are stored: u8 for bools.
-  defp storage_type(:bool), do: {:u, 8}
-  defp storage_type(type), do: type
 
   # The number of operands of an operation.
   defp arity!(op, type) do

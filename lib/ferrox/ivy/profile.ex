@@ -27,9 +27,6 @@ defmodule Ferrox.Ivy.Profile do
   @enforce_keys [:name, :version]
   defstruct [:name, :version, valid: %{}, invalid: %{}, closest: %{}, valid_devices: []]
 
-  @typedoc "A class of data types."
-  @type class :: :all | :numeric | :int | :uint | :float | :complex
-
   @typedoc """
   A profile. `valid` and `invalid` have a list of types for each class. `closest` maps an invalid type
   to the type that the backend uses instead.
@@ -37,8 +34,8 @@ defmodule Ferrox.Ivy.Profile do
   @type t :: %__MODULE__{
           name: atom,
           version: String.t(),
-          valid: %{class => [Dtype.t()]},
-          invalid: %{class => [Dtype.t()]},
+          valid: %{Dtype.class() => [Dtype.t()]},
+          invalid: %{Dtype.class() => [Dtype.t()]},
           closest: %{Dtype.t() => Dtype.t()},
           valid_devices: [device]
         }
@@ -50,7 +47,6 @@ defmodule Ferrox.Ivy.Profile do
   @type backend :: atom | {atom, String.t()} | t | nil
 
   @all_devices [:cpu, :gpu, :tpu]
-  @classes [:all, :numeric, :int, :uint, :float, :complex]
 
   wide_uints = [u: 16, u: 32, u: 64]
 
@@ -75,7 +71,8 @@ defmodule Ferrox.Ivy.Profile do
       version: "2.6.0",
       invalid: [{"2.4.2 and below", wide_uints ++ [bf: 16]}, {"2.5.0 and above", wide_uints}],
       closest: wide_uints |> Map.new(&{&1, {:u, 8}}) |> Map.put({:bf, 16}, {:f, 16}),
-      numeric: [:bool],
+      # Ivy lists bool among the valid numeric types.
+      extra_numeric: [:bool],
       devices: [:cpu, :gpu]
     },
     # For mxnet, Ivy lists bfloat16 among the valid types, but not among the valid floats, and lists
@@ -84,9 +81,11 @@ defmodule Ferrox.Ivy.Profile do
       version: "1.9.1",
       invalid: [{"1.9.1 and below", [s: 16, u: 16, u: 32, u: 64]}],
       neither: [c: 64, c: 128],
-      closest: %{},
+      valid_class: %{
+        numeric: [s: 8, s: 32, s: 64, u: 8, f: 16, f: 32, f: 64],
+        float: [f: 16, f: 32, f: 64]
+      },
       invalid_class: %{float: [bf: 16], complex: [c: 64, c: 128]},
-      valid_class: %{float: [f: 16, f: 32, f: 64], complex: []},
       devices: [:cpu, :gpu]
     }
   ]
@@ -135,10 +134,12 @@ defmodule Ferrox.Ivy.Profile do
   def fetch!(backend \\ current())
   def fetch!(nil), do: nil
   def fetch!(%__MODULE__{} = profile), do: profile
-  def fetch!({name, version}), do: build(name, version)
+  def fetch!(:ferrox), do: fetch!({:ferrox, to_string(Application.spec(:ferrox, :vsn))})
+  def fetch!(name) when is_atom(name), do: fetch!({name, @backends[name][:version] || ""})
 
-  def fetch!(:ferrox), do: build(:ferrox, to_string(Application.spec(:ferrox, :vsn)))
-  def fetch!(name) when is_atom(name), do: build(name, @backends[name][:version] || "")
+  def fetch!({name, version}) when is_atom(name) and is_binary(version),
+    do: profile(name, version, @backends[name] || raise_unknown!(name))
+
   def fetch!(other), do: raise_unknown!(other)
 
   @doc """
@@ -152,12 +153,7 @@ defmodule Ferrox.Ivy.Profile do
 
   """
   @spec current() :: t | nil
-  def current do
-    case Scope.fetch(:backend, &fetch!/1) do
-      {:ok, profile} -> profile
-      :error -> nil
-    end
-  end
+  def current, do: Scope.get(:backend, &fetch!/1)
 
   @doc """
   Runs the function while a backend is in effect for the calling process.
@@ -219,12 +215,9 @@ defmodule Ferrox.Ivy.Profile do
   """
   @spec fetch_dtype(backend, Dtype.name()) :: {:ok, Dtype.t()} | :error
   def fetch_dtype(backend \\ current(), name) do
-    profile = fetch!(backend)
-
-    case Dtype.parse(name) do
-      nil -> :error
-      type -> if profile == nil or type in profile.valid.all, do: {:ok, type}, else: :error
-    end
+    valid = valid(backend)
+    type = Dtype.parse(name)
+    if type in valid, do: {:ok, type}, else: :error
   end
 
   @doc """
@@ -236,8 +229,12 @@ defmodule Ferrox.Ivy.Profile do
       [{:u, 8}]
 
   """
-  @spec valid(backend, class) :: [Dtype.t()]
-  def valid(backend, class \\ :all), do: list(backend, class, :valid, Dtype.all(class!(class)))
+  @spec valid(backend, Dtype.class()) :: [Dtype.t()]
+  def valid(backend, class \\ :all) do
+    all = Dtype.all(class)
+    profile = fetch!(backend)
+    if profile, do: profile.valid[class], else: all
+  end
 
   @doc """
   Returns the invalid types of a class, or none without a backend.
@@ -253,24 +250,12 @@ defmodule Ferrox.Ivy.Profile do
       ** (ArgumentError) unknown class of data types :floats, expected one of :all, :numeric, :int, :uint, :float, :complex
 
   """
-  @spec invalid(backend, class) :: [Dtype.t()]
-  def invalid(backend, class \\ :all), do: list(backend, class, :invalid, [])
-
-  defp list(backend, class, key, default) do
-    class = class!(class)
-
-    case fetch!(backend) do
-      nil -> default
-      profile -> profile |> Map.fetch!(key) |> Map.fetch!(class)
-    end
-  end
-
-  defp class!(class) when class in @classes, do: class
-
-  defp class!(other) do
-    raise ArgumentError,
-          "unknown class of data types #{inspect(other)}, expected one of " <>
-            Enum.map_join(@classes, ", ", &inspect/1)
+  @spec invalid(backend, Dtype.class()) :: [Dtype.t()]
+  def invalid(backend, class \\ :all) do
+    # Raises for an unknown class.
+    Dtype.all(class)
+    profile = fetch!(backend)
+    if profile, do: profile.invalid[class], else: []
   end
 
   @doc """
@@ -286,10 +271,8 @@ defmodule Ferrox.Ivy.Profile do
   """
   @spec valid_devices(backend) :: [device]
   def valid_devices(backend \\ current()) do
-    case fetch!(backend) do
-      nil -> [:cpu, :gpu]
-      profile -> profile.valid_devices
-    end
+    profile = fetch!(backend)
+    if profile, do: profile.valid_devices, else: [:cpu, :gpu]
   end
 
   @doc """
@@ -334,66 +317,44 @@ defmodule Ferrox.Ivy.Profile do
   # Returns the type, or raises if the backend doesn't have it.
   @doc false
   @spec check!(t | nil, Dtype.t()) :: Dtype.t()
-  def check!(nil, type), do: type
-
   def check!(profile, type) do
-    if type in profile.valid.all do
-      type
-    else
+    unless profile == nil or type in profile.valid.all do
       raise ArgumentError,
             "#{profile.name} #{profile.version} has no data type #{Dtype.name(type)}, only " <>
               Enum.map_join(profile.valid.all, ", ", &Dtype.name/1)
     end
-  end
 
-  defp build(name, version) when is_atom(name) and is_binary(version) do
-    case @backends[name] do
-      nil -> raise_unknown!(name)
-      data -> profile(name, version, data)
-    end
+    type
   end
-
-  defp build(name, version), do: raise_unknown!({name, version})
 
   defp profile(name, version, data) do
     invalid =
       if name == :ferrox,
-        do: Enum.reject(Dtype.all(), &Kernels.dtype?/1),
+        do: Enum.reject(Dtype.all(), &Kernels.supports?(:as_type, &1)),
         else: Version.resolve(data.invalid, version)
 
     missing = invalid ++ Map.get(data, :neither, [])
 
+    valid = fn class ->
+      extra = if class == :numeric, do: Map.get(data, :extra_numeric, []), else: []
+      data[:valid_class][class] || (Dtype.all(class) ++ extra) -- missing
+    end
+
+    invalid = fn class ->
+      data[:invalid_class][class] || Enum.filter(Dtype.all(class), &(&1 in invalid))
+    end
+
     %__MODULE__{
       name: name,
       version: version,
-      valid:
-        for class <- @classes, into: %{} do
-          {class,
-           data[:valid_class][class] || (Dtype.all(class) ++ extra_types(data, class)) -- missing}
-        end,
-      invalid:
-        for class <- @classes, into: %{} do
-          {class, data[:invalid_class][class] || Enum.filter(Dtype.all(class), &(&1 in invalid))}
-        end,
+      valid: Map.new(Dtype.classes(), &{&1, valid.(&1)}),
+      invalid: Map.new(Dtype.classes(), &{&1, invalid.(&1)}),
       closest: Map.get(data, :closest, %{}),
       valid_devices: data.devices
     }
-    |> put_valid_numeric(data)
   end
 
-  # Types that the backend lists in a class to which they don't belong.
-  defp extra_types(data, :numeric), do: Map.get(data, :numeric, [])
-  defp extra_types(_data, _class), do: []
-
-  # If the valid types of some classes are listed separately, the valid numeric types are those of
-  # the classes of numbers.
-  defp put_valid_numeric(profile, %{valid_class: _}) do
-    valid = profile.valid.int ++ profile.valid.float ++ profile.valid.complex
-    put_in(profile.valid[:numeric], valid)
-  end
-
-  defp put_valid_numeric(profile, _data), do: profile
-
+  @spec raise_unknown!(term) :: no_return
   defp raise_unknown!(other) do
     raise ArgumentError,
           "unknown backend #{inspect(other)}, expected one of " <>

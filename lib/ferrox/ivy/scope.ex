@@ -6,44 +6,37 @@ defmodule Ferrox.Ivy.Scope do
 
   @doc "Pushes a value on the stack of a setting."
   @spec push(atom, term) :: :ok
-  def push(setting, value) do
-    Process.put({__MODULE__, setting}, [value | stack(setting)])
-    :ok
-  end
+  def push(setting, value), do: put_stack(setting, [value | stack(setting)])
 
   @doc "Removes the last value from the stack of a setting. Does nothing if the stack is empty."
   @spec pop(atom) :: :ok
-  def pop(setting) do
-    case stack(setting) do
-      [] -> :ok
-      [_] -> Process.delete({__MODULE__, setting})
-      [_ | rest] -> Process.put({__MODULE__, setting}, rest)
-    end
-
-    :ok
-  end
+  def pop(setting), do: put_stack(setting, Enum.drop(stack(setting), 1))
 
   @doc "Returns the stack of a setting, the last value first."
   @spec stack(atom) :: list
   def stack(setting), do: Process.get({__MODULE__, setting}, [])
 
-  @doc """
-  Returns the last value on the stack of a setting, else the configured value as `check` returns it.
-  """
-  @spec fetch(atom, (term -> term)) :: {:ok, term} | :error
-  def fetch(setting, check) do
-    case Process.get({__MODULE__, setting}) do
-      [value | _] -> {:ok, value}
-      nil -> configured(setting, check)
-    end
+  defp put_stack(setting, stack) do
+    if stack == [],
+      do: Process.delete({__MODULE__, setting}),
+      else: Process.put({__MODULE__, setting}, stack)
+
+    :ok
   end
 
-  defp configured(setting, check) do
-    with [_ | _] = settings <- Application.get_env(:ferrox, :ivy, []),
+  @doc """
+  Returns the last value on the stack of a setting, else the configured value as `check` returns it,
+  else `default`.
+  """
+  @spec get(atom, term, (term -> term)) :: term
+  def get(setting, default \\ nil, check) do
+    with [] <- stack(setting),
+         [_ | _] = settings <- Application.get_env(:ferrox, :ivy, []),
          {:ok, value} <- Keyword.fetch(settings, setting) do
-      {:ok, check.(value)}
+      check.(value)
     else
-      _ -> :error
+      [value | _] -> value
+      _ -> default
     end
   end
 
@@ -59,9 +52,7 @@ defmodule Ferrox.Ivy.Scope do
     try do
       fun.()
     after
-      if previous == [],
-        do: Process.delete({__MODULE__, setting}),
-        else: Process.put({__MODULE__, setting}, previous)
+      put_stack(setting, previous)
     end
   end
 

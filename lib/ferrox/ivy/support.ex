@@ -67,11 +67,8 @@ defmodule Ferrox.Ivy.Support do
   @typedoc "A function, as a capture or as `{module, name, arity}`."
   @type function_ref :: fun | {module, atom, arity}
 
-  @dtype_attributes [:supported_dtypes, :unsupported_dtypes]
-  @device_attributes [:supported_devices, :unsupported_devices]
-  @device_and_dtype_attributes [:supported_device_and_dtypes, :unsupported_device_and_dtypes]
-  @support_attributes @dtype_attributes ++ @device_attributes ++ @device_and_dtype_attributes
-  @other_attributes [:calls, :kernel, :compositional, :ret_dtype_target]
+  @support_attributes Declaration.support_attributes()
+  @attributes @support_attributes ++ [:calls, :kernel, :compositional, :ret_dtype_target]
 
   # The versions of the frameworks that Ivy's frontends are written for.
   @framework_versions [
@@ -93,14 +90,7 @@ defmodule Ferrox.Ivy.Support do
   defmacro __using__(opts) do
     quote do
       import Ferrox.Ivy.Support,
-        only: [
-          with_supported_dtypes: 2,
-          with_unsupported_dtypes: 2,
-          with_supported_devices: 2,
-          with_unsupported_devices: 2,
-          with_supported_device_and_dtypes: 2,
-          with_unsupported_device_and_dtypes: 2
-        ]
+        only: unquote(for key <- @support_attributes, do: {:"with_#{key}", 2})
 
       @on_definition Ferrox.Ivy.Support
       @before_compile Ferrox.Ivy.Support
@@ -182,57 +172,42 @@ defmodule Ferrox.Ivy.Support do
   def __on_definition__(env, kind, name, args, _guards, _body) when kind in [:def, :defp] do
     module = env.module
 
+    # Attributes apply to the next definition only, so they are deleted.
     own_attributes =
-      for key <- @support_attributes ++ @other_attributes,
-          value = take_attribute(module, key),
-          do: {key, value}
+      for key <- @attributes, value = Module.delete_attribute(module, key), do: {key, value}
 
     blocks = Module.get_attribute(module, :ivy_blocks)
     function = {name, length(args)}
     functions = Module.get_attribute(module, :ivy_functions)
 
     if own_attributes != [] or (blocks != [] and not is_map_key(functions, function)) do
-      declared = merge!(own_attributes ++ blocks, module, function)
+      keys = Keyword.keys(own_attributes ++ blocks)
+
+      with [key | _] <- keys -- Enum.uniq(keys) do
+        raise ArgumentError,
+              "#{inspect(module)}.#{name}/#{length(args)} declares #{key} twice, once in a block " <>
+                "around it"
+      end
 
       declared =
-        Map.new(declared, fn {key, value} -> {key, Declaration.check!(key, value, module)} end)
+        for {key, value} <- own_attributes ++ blocks,
+            into: %{visibility: kind},
+            do: {key, Declaration.check!(key, value, module)}
 
-      declared = Map.put(declared, :visibility, kind)
       Module.put_attribute(module, :ivy_functions, Map.put(functions, function, declared))
     end
   end
 
   def __on_definition__(_env, _kind, _name, _args, _guards, _body), do: :ok
 
-  # The value of an attribute, which is deleted because it applies to the next definition only.
-  defp take_attribute(module, key) do
-    value = Module.get_attribute(module, key)
-    Module.delete_attribute(module, key)
-    value
-  end
-
-  # Raises if an attribute is declared both for the function and by a block around it.
-  defp merge!(pairs, module, {name, arity}) do
-    case pairs |> Keyword.keys() |> Enum.frequencies() |> Enum.find(fn {_, n} -> n > 1 end) do
-      nil ->
-        pairs
-
-      {key, _} ->
-        raise ArgumentError,
-              "#{inspect(module)}.#{name}/#{arity} declares #{key} twice, once in a block around it"
-    end
-  end
-
   @doc false
   defmacro __before_compile__(env) do
     functions = Module.get_attribute(env.module, :ivy_functions)
+    restricting = [:kernel | @support_attributes] -- [:supported_devices, :unsupported_devices]
 
     checked =
       for {{name, arity}, declared} <- functions,
-          Enum.any?(
-            @dtype_attributes ++ @device_and_dtype_attributes ++ [:kernel],
-            &is_map_key(declared, &1)
-          ) do
+          Enum.any?(restricting, &is_map_key(declared, &1)) do
         args = Macro.generate_arguments(arity, env.module)
 
         quote do
@@ -281,121 +256,82 @@ defmodule Ferrox.Ivy.Support do
   @spec function_supported_dtypes(function_ref, keyword) :: [Dtype.t()] | map
   def function_supported_dtypes(function, opts \\ []), do: query(function, opts, :dtypes, false)
 
-  @doc """
-  Returns the data types that a function doesn't support, including those that the backend doesn't
-  have. The options and maps are those of `function_supported_dtypes/2`.
+  for {query, what, complement?, text, example, answer} <- [
+        {:unsupported_dtypes, :dtypes, true,
+         "data types that a function doesn't support, including those that the backend doesn't have",
+         "floor_divide/2, backend: :numpy)", "[{:bf, 16}, {:c, 64}, {:c, 128}]"},
+        {:supported_devices, :devices, false, "devices that a function supports",
+         "gcd/2, backend: :torch)", "[:cpu, :gpu]"},
+        {:unsupported_devices, :devices, true, "devices that a function doesn't support",
+         "gcd/2, backend: :numpy)", "[:gpu, :tpu]"},
+        {:supported_devices_and_dtypes, :device_and_dtypes, false,
+         "data types that a function supports on each device, as a map without the devices that " <>
+           "have none", "gcd/2, backend: :paddle).cpu -- [s: 32, s: 64]",
+         "[{:bf, 16}, {:f, 16}, {:f, 32}, {:f, 64}, {:c, 64}, {:c, 128}, :bool]"},
+        {:unsupported_devices_and_dtypes, :device_and_dtypes, true,
+         "data types that a function doesn't support on each device, as a map",
+         "abs/1, backend: :torch).cpu", "[{:u, 16}, {:u, 32}, {:u, 64}]"}
+      ] do
+    @doc """
+    Returns the #{text}.
 
-  ## Examples
+    The options, and the map for a function with `@compositional`, are those of
+    `function_supported_dtypes/2`.
 
-      iex> Ferrox.Ivy.Support.function_unsupported_dtypes(&Ferrox.Ivy.Functions.floor_divide/2, backend: :numpy)
-      [{:bf, 16}, {:c, 64}, {:c, 128}]
+    ## Examples
 
-  """
-  @spec function_unsupported_dtypes(function_ref, keyword) :: [Dtype.t()] | map
-  def function_unsupported_dtypes(function, opts \\ []), do: query(function, opts, :dtypes, true)
+        iex> Ferrox.Ivy.Support.function_#{query}(&Ferrox.Ivy.Functions.#{example}
+        #{answer}
 
-  @doc """
-  Returns the devices that a function supports. The options and maps are those of
-  `function_supported_dtypes/2`.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Support.function_supported_devices(&Ferrox.Ivy.Functions.gcd/2, backend: :torch)
-      [:cpu, :gpu]
-
-  """
-  @spec function_supported_devices(function_ref, keyword) :: [Profile.device()] | map
-  def function_supported_devices(function, opts \\ []), do: query(function, opts, :devices, false)
-
-  @doc """
-  Returns the devices that a function doesn't support. The options and maps are those of
-  `function_supported_dtypes/2`.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Support.function_unsupported_devices(&Ferrox.Ivy.Functions.gcd/2, backend: :numpy)
-      [:gpu, :tpu]
-
-  """
-  @spec function_unsupported_devices(function_ref, keyword) :: [Profile.device()] | map
-  def function_unsupported_devices(function, opts \\ []),
-    do: query(function, opts, :devices, true)
-
-  @doc """
-  Returns the data types that a function supports on each device, as a map. Devices without any
-  supported type are left out.
-
-  ## Examples
-
-      iex> types = Ferrox.Ivy.Support.function_supported_devices_and_dtypes(&Ferrox.Ivy.Functions.gcd/2, backend: :paddle)
-      iex> {:s, 8} in types.gpu and {:s, 8} not in types.cpu
-      true
-
-  """
-  @spec function_supported_devices_and_dtypes(function_ref, keyword) :: map
-  def function_supported_devices_and_dtypes(function, opts \\ []),
-    do: query(function, opts, :both, false)
-
-  @doc """
-  Returns the data types that a function doesn't support on each device, as a map.
-
-  ## Examples
-
-      iex> Ferrox.Ivy.Support.function_unsupported_devices_and_dtypes(&Ferrox.Ivy.Functions.abs/1, backend: :torch).cpu
-      [{:u, 16}, {:u, 32}, {:u, 64}]
-
-  """
-  @spec function_unsupported_devices_and_dtypes(function_ref, keyword) :: map
-  def function_unsupported_devices_and_dtypes(function, opts \\ []),
-    do: query(function, opts, :both, true)
+    """
+    @spec unquote(:"function_#{query}")(function_ref, keyword) ::
+            [Dtype.t()] | [Profile.device()] | map
+    def unquote(:"function_#{query}")(function, opts \\ []),
+      do: query(function, opts, unquote(what), unquote(complement?))
+  end
 
   # The types or devices that a function supports, or doesn't support if `complement?` is true. Only
   # the supported ones are computed, and the unsupported ones are their complement.
   defp query(function, opts, what, complement?) do
     {recurse, profile} = options!(opts)
     function = Declaration.reference!(function)
-    {_version, declared} = declared(function)
 
-    query_recursively = fn function ->
+    answer = fn function, recurse ->
       supported = supported(function, what, profile, recurse)
       if complement?, do: complement(supported, what), else: supported
     end
 
-    case declared[:compositional] do
-      nil ->
-        query_recursively.(function)
+    case declared(function) do
+      {_version, %{compositional: other}} ->
+        %{compositional: answer.(other, recurse), primary: answer.(function, false)}
 
-      other ->
-        primary = own_support(function, what, profile)
-        primary = if complement?, do: complement(primary, what), else: primary
-        %{compositional: query_recursively.(other), primary: primary}
+      _ ->
+        answer.(function, recurse)
     end
   end
 
   defp options!(opts) do
-    case is_list(opts) && Keyword.keyword?(opts) && Keyword.keys(opts) -- [:recurse, :backend] do
-      [] ->
-        recurse = Keyword.get(opts, :recurse, true)
-
-        unless is_boolean(recurse) do
-          raise ArgumentError, ":recurse is true or false, got: #{inspect(recurse)}"
-        end
-
-        backend = if opts[:backend], do: Profile.fetch!(opts[:backend]), else: Profile.current()
-        {recurse, backend}
-
-      [unknown | _] ->
-        raise ArgumentError, "unknown option #{inspect(unknown)}, expected :recurse or :backend"
-
-      false ->
-        raise ArgumentError, "expected a keyword list of options, got: #{inspect(opts)}"
+    unless Keyword.keyword?(opts) do
+      raise ArgumentError, "expected a keyword list of options, got: #{inspect(opts)}"
     end
+
+    with [unknown | _] <- Keyword.keys(opts) -- [:recurse, :backend] do
+      raise ArgumentError, "unknown option #{inspect(unknown)}, expected :recurse or :backend"
+    end
+
+    recurse = Keyword.get(opts, :recurse, true)
+
+    unless is_boolean(recurse) do
+      raise ArgumentError, ":recurse is true or false, got: #{inspect(recurse)}"
+    end
+
+    {recurse, Profile.fetch!(opts[:backend] || Profile.current())}
   end
 
   defp complement(supported, :dtypes), do: Dtype.all() -- supported
   defp complement(supported, :devices), do: Profile.all_devices() -- supported
 
-  defp complement(supported, :both) do
+  defp complement(supported, :device_and_dtypes) do
     for device <- Profile.all_devices(),
         types = Dtype.all() -- Map.get(supported, device, []),
         types != [],
@@ -403,13 +339,9 @@ defmodule Ferrox.Ivy.Support do
         do: {device, types}
   end
 
-  defp supported(function, what, profile, false), do: own_support(function, what, profile)
-
-  defp supported(function, what, profile, true) do
-    function
-    |> reachable([])
-    |> Enum.map(&own_support(&1, what, profile))
-    |> Enum.reduce(&intersect/2)
+  defp supported(function, what, profile, recurse) do
+    functions = if recurse, do: reachable(function, []), else: [function]
+    functions |> Enum.map(&own_support(&1, what, profile)) |> Enum.reduce(&intersect/2)
   end
 
   # The function and all functions that it calls, directly or indirectly, each of them once.
@@ -436,75 +368,50 @@ defmodule Ferrox.Ivy.Support do
   # The types or devices that a function supports by its own declaration, without those of the
   # functions that it calls.
   defp own_support(function, :dtypes, profile) do
-    valid = Profile.valid(profile)
-    {version, declared} = declared(function)
+    valid = restrict(Profile.valid(profile), function, :dtypes, profile)
 
-    {supported, unsupported} =
-      resolve_pair!(function, declared, version, profile, @dtype_attributes)
+    case {declared(function), profile} do
+      {{_version, %{kernel: op}}, %Profile{name: :ferrox}} ->
+        Enum.filter(valid, &Kernels.supports?(op, &1))
 
-    valid
-    |> Enum.filter(&(supported in [nil, []] or &1 in expand(supported, profile)))
-    |> Enum.reject(&(unsupported != nil and &1 in expand(unsupported, profile)))
-    |> Enum.filter(&kernel_supports?(declared[:kernel], &1, profile))
+      _ ->
+        valid
+    end
   end
 
-  defp own_support(function, :devices, profile) do
-    {version, declared} = declared(function)
+  defp own_support(function, :devices, profile),
+    do: profile |> Profile.valid_devices() |> restrict(function, :devices, profile)
 
-    {supported, unsupported} =
-      resolve_pair!(function, declared, version, profile, @device_attributes)
-
-    profile
-    |> Profile.valid_devices()
-    |> Enum.filter(&(supported in [nil, []] or &1 in supported))
-    |> Enum.reject(&(unsupported != nil and &1 in unsupported))
-  end
-
-  defp own_support(function, :both, profile) do
-    {version, declared} = declared(function)
-
-    {supported, unsupported} =
-      resolve_pair!(function, declared, version, profile, @device_and_dtype_attributes)
-
+  defp own_support(function, :device_and_dtypes, profile) do
+    {supported, unsupported} = resolve_pair!(function, :device_and_dtypes, profile)
     types = own_support(function, :dtypes, profile)
 
     for device <- own_support(function, :devices, profile),
-        supported in [nil, %{}, []] or is_map_key(supported, device),
-        types =
-          types
-          |> keep_supported(supported, device, profile)
-          |> drop_unsupported(unsupported, device, profile),
+        on_device = if(supported in [nil, %{}], do: types, else: Map.get(supported, device, [])),
+        types = Enum.filter(types, &(&1 in expand(on_device, profile))),
+        types = types -- expand(Map.get(unsupported || %{}, device, []), profile),
         types != [],
         into: %{},
         do: {device, types}
   end
 
-  defp keep_supported(types, %{} = supported, device, profile) when is_map_key(supported, device),
-    do: Enum.filter(types, &(&1 in expand(supported[device], profile)))
-
-  defp keep_supported(types, _supported, _device, _profile), do: types
-
-  defp drop_unsupported(types, %{} = unsupported, device, profile),
-    do: types -- expand(Map.get(unsupported, device, []), profile)
-
-  defp drop_unsupported(types, _unsupported, _device, _profile), do: types
-
-  defp kernel_supports?(nil, _type, _profile), do: true
-  defp kernel_supports?(op, type, %Profile{name: :ferrox}), do: Kernels.supports?(op, type)
-  defp kernel_supports?(_op, _type, _profile), do: true
+  # The types or devices without those that the function doesn't support by its declaration.
+  defp restrict(all, function, what, profile) do
+    {supported, unsupported} = resolve_pair!(function, what, profile)
+    supported = if supported in [nil, []], do: all, else: expand(supported, profile)
+    Enum.filter(all, &(&1 in supported)) -- expand(unsupported || [], profile)
+  end
 
   # The declared supported and unsupported types or devices. Raises if both are declared.
-  defp resolve_pair!({module, name, arity}, declared, version, profile, [
-         supported_key,
-         unsupported_key
-       ]) do
-    supported = resolve(declared[supported_key], version, profile)
-    unsupported = resolve(declared[unsupported_key], version, profile)
+  defp resolve_pair!({module, name, arity} = function, what, profile) do
+    {version, declared} = declared(function)
+    supported = resolve(declared[:"supported_#{what}"], version, profile)
+    unsupported = resolve(declared[:"unsupported_#{what}"], version, profile)
 
     if supported != nil and unsupported != nil do
       raise ArgumentError,
-            "#{inspect(module)}.#{name}/#{arity} declares both #{supported_key} and #{unsupported_key}; " <>
-              "one of them says all"
+            "#{inspect(module)}.#{name}/#{arity} declares both supported_#{what} and " <>
+              "unsupported_#{what}; one of them says all"
     end
 
     {supported, unsupported}
@@ -526,13 +433,8 @@ defmodule Ferrox.Ivy.Support do
   # The types, with each class replaced by the types of this class that the backend has.
   defp expand(types, profile) do
     Enum.flat_map(types, fn
-      "valid" -> Profile.valid(profile, :all)
-      "numeric" -> Profile.valid(profile, :numeric)
-      "integer" -> Profile.valid(profile, :int)
-      "unsigned" -> Profile.valid(profile, :uint)
-      "float" -> Profile.valid(profile, :float)
-      "complex" -> Profile.valid(profile, :complex)
-      type -> [type]
+      {:class, class} -> Profile.valid(profile, class)
+      type_or_device -> [type_or_device]
     end)
   end
 

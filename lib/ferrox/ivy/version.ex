@@ -57,10 +57,11 @@ defmodule Ferrox.Ivy.Version do
       nil ->
         numbers = parse_version!(version)
 
-        inside =
-          Enum.find(ranges, fn {range, _value} -> inside?(parse_range!(range), numbers) end)
+        {_, value} =
+          Enum.find(ranges, List.last(ranges), fn {range, _value} ->
+            inside?(parse_range!(range), numbers)
+          end)
 
-        {_, value} = inside || List.last(ranges)
         value
     end
   end
@@ -74,21 +75,15 @@ defmodule Ferrox.Ivy.Version do
     raise ArgumentError, "expected a list of {range, value}, got: #{inspect(other)}"
   end
 
-  # Raises for an invalid range.
-  @doc false
-  @spec validate!(term) :: :ok
-  def validate!(range) do
-    parse_range!(range)
-    :ok
-  end
-
   # resolve/2 has already looked for an entry with exactly this version.
   defp inside?({:exactly, _version}, _numbers), do: false
   defp inside?({:below, bound}, numbers), do: numbers <= bound
   defp inside?({:above, bound}, numbers), do: numbers >= bound
   defp inside?({:between, low, high}, numbers), do: low <= numbers and numbers <= high
 
-  defp parse_range!(range) when is_binary(range) do
+  @doc false
+  @spec parse_range!(term) :: tuple
+  def parse_range!(range) when is_binary(range) do
     case String.split(range, " ") do
       [version] -> {:exactly, parse_version!(version)}
       [version, "and", "below"] -> {:below, parse_version!(version)}
@@ -98,7 +93,7 @@ defmodule Ferrox.Ivy.Version do
     end
   end
 
-  defp parse_range!(other), do: raise_invalid_range!(other)
+  def parse_range!(other), do: raise_invalid_range!(other)
 
   @spec raise_invalid_range!(term) :: no_return
   defp raise_invalid_range!(range) do

@@ -29,16 +29,10 @@ defmodule Ferrox.Promotion.Query do
   """
   @spec mode(String.t()) :: {:ok, Promotion.mode()} | {:error, String.t()}
   def mode(text) do
-    case Process.get({__MODULE__, text}) do
-      nil ->
-        with {:ok, {system, bits}} <- read_mode(text) do
-          mode = {:ok, if(bits == 0, do: system, else: {system, bits})}
-          Process.put({__MODULE__, text}, mode)
-          mode
-        end
-
-      known ->
-        known
+    with nil <- Process.get({__MODULE__, text}),
+         {:ok, _} = mode <- read_mode(text) do
+      Process.put({__MODULE__, text}, mode)
+      mode
     end
   end
 
@@ -47,68 +41,54 @@ defmodule Ferrox.Promotion.Query do
 
     case Enum.find(Promotion.switches(), fn {system, _} -> Atom.to_string(system) == name end) do
       {system, switches} ->
-        Enum.reduce_while(flags, {:ok, {system, 0}}, fn flag, {:ok, {system, bits}} ->
-          case Enum.find(switches, &(elem(&1, 1) == flag)) do
-            {bit, _flag, _key, _off, _on} ->
-              {:cont, {:ok, {system, Bitwise.bor(bits, bit)}}}
+        known = for {_bit, flag, _key, _off, _on} <- switches, do: flag
+        bits = Enum.sum(for {bit, flag, _key, _off, _on} <- switches, flag in flags, do: bit)
 
-            nil ->
-              known = Enum.map_join(switches, ", ", &elem(&1, 1))
-              known = if known == "", do: "none", else: known
-
-              {:halt,
-               {:error, "unknown option #{inspect(flag)} of #{name}, expected one of: #{known}"}}
-          end
-        end)
+        case Enum.find(flags, &(&1 not in known)) do
+          nil -> {:ok, if(bits == 0, do: system, else: {system, bits})}
+          flag -> {:error, unknown("option", flag, " of #{name}", known)}
+        end
 
       nil ->
-        known = Enum.map_join(Promotion.systems(), ", ", &Atom.to_string/1)
-        {:error, "unknown system #{inspect(name)}, expected one of: #{known}"}
+        {:error, unknown("system", name, "", Promotion.systems())}
     end
+  end
+
+  defp unknown(what, text, where, known) do
+    known = if known == [], do: "none", else: Enum.join(known, ", ")
+    "unknown #{what} #{inspect(text)}#{where}, expected one of: #{known}"
   end
 
   @doc "Answers with the name of the type that operands, given as text, promote to."
   @spec ask(Promotion.mode(), [String.t()]) :: answer
   def ask(mode, operands) do
-    case operands(operands, []) do
-      {:ok, operands} -> {:ok, name(mode, Promotion.result(mode, operands))}
-      error -> error
-    end
+    {:ok, name(mode, Promotion.result(mode, Enum.map(operands, &operand!/1)))}
   rescue
     error in [ArgumentError, Ferrox.PromotionError] -> {:error, Exception.message(error)}
   end
 
-  defp operands([], read), do: {:ok, Enum.reverse(read)}
-
-  defp operands([text | rest], read) do
-    case operand(text) do
-      :error ->
-        {:error,
-         "unknown type #{inspect(text)}, expected one such as uint8 or u8, bool, int*, float*, " <>
-           "complex*, or a number"}
-
-      operand ->
-        operands(rest, [operand | read])
+  defp operand!(text) do
+    with :error <- operand(text) do
+      raise ArgumentError,
+            "unknown type #{inspect(text)}, expected one such as uint8 or u8, bool, int*, " <>
+              "float*, complex*, or a number"
     end
   end
 
-  # Nx's short names. They never clash with NumPy's names.
-  short_names =
-    for {kind, sizes} <- [
-          u: [2, 4, 8, 16, 32, 64],
-          s: [2, 4, 8, 16, 32, 64],
-          f: [8, 16, 32, 64],
-          bf: [16],
-          c: [64, 128]
-        ],
-        size <- sizes,
-        do: {"#{kind}#{size}", {kind, size}}
+  ints = [2, 4, 8, 16, 32, 64]
 
+  # Nx's short names never clash with NumPy's names.
   names =
     for({type, numpy, _code} <- Names.all(), do: {numpy, type}) ++
-      short_names ++
+      for(
+        {kind, sizes} <- [u: ints, s: ints, f: [8, 16, 32, 64], bf: [16], c: [64, 128]],
+        size <- sizes,
+        do: {"#{kind}#{size}", {kind, size}}
+      ) ++
       [{"f8_e4m3fn", {:f8_e4m3fn, 8}}, {"int", :int}, {"float", :float}, {"complex", :complex}] ++
-      [{"True", true}, {"true", true}, {"False", false}, {"false", false}, {"None", nil}]
+      [{"True", true}, {"true", true}, {"False", false}, {"false", false}, {"None", nil}] ++
+      [{"inf", :infinity}, {"Inf", :infinity}, {"infinity", :infinity}] ++
+      [{"-inf", :neg_infinity}, {"-Inf", :neg_infinity}, {"nan", :nan}, {"NaN", :nan}]
 
   @doc "Returns the operand for a text: a type, `{:array, type}`, a number or nil; or `:error`."
   @spec operand(String.t()) :: term | :error
@@ -134,28 +114,19 @@ defmodule Ferrox.Promotion.Query do
   end
 
   defp number(text) do
-    case Integer.parse(text) do
-      {integer, ""} -> integer
-      {integer, "j"} -> %{re: 0.0, im: integer * 1.0}
-      _ -> float(text)
-    end
-  end
-
-  defp float(text) do
-    case Float.parse(text) do
-      {float, ""} -> float
-      {float, "j"} -> %{re: 0.0, im: float}
-      _ -> non_finite(text)
-    end
+    with :error <- parse(text, Integer), do: parse(text, Float)
   rescue
     # The number is larger than any float.
     ArgumentError -> :error
   end
 
-  defp non_finite(text) when text in ["inf", "Inf", "infinity"], do: :infinity
-  defp non_finite(text) when text in ["-inf", "-Inf"], do: :neg_infinity
-  defp non_finite(text) when text in ["nan", "NaN"], do: :nan
-  defp non_finite(_text), do: :error
+  defp parse(text, module) do
+    case module.parse(text) do
+      {number, ""} -> number
+      {number, "j"} -> %{re: 0.0, im: number * 1.0}
+      _ -> :error
+    end
+  end
 
   @doc "Returns the name of a type: Nx's name under the systems of Nx, else NumPy's."
   @spec name(Promotion.mode(), Promotion.t()) :: String.t()

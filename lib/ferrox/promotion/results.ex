@@ -32,51 +32,42 @@ defmodule Ferrox.Promotion.Results do
   are so under JAX alone; reductions drop weakness, as they do there.
   """
 
-  alias Ferrox.{Native, Type}
+  alias Ferrox.{Native, Promotion, Type}
 
+  # What operations ask about a mode. `scalars` says how tensors without axes count among others.
   @doc false
-  # What operations ask about a mode, put together once.
+  @spec facts(Promotion.mode()) :: map
   def facts(mode) do
     {scalars, weak, predicate, index} = Native.promotion_facts(mode)
-
-    [int, float, complex] =
-      Enum.map([:int, :float, :complex], &Native.promotion_concrete(mode, &1))
 
     %{
       scalars: scalars,
       weak: weak,
       bool: if(predicate == :bool, do: :bool),
       index: index,
-      int: int,
-      float: float,
-      complex: complex
+      int: Native.promotion_concrete(mode, :int),
+      float: Native.promotion_concrete(mode, :float),
+      complex: Native.promotion_concrete(mode, :complex)
     }
   end
 
-  @doc false
   # The type in which a result is stored.
+  @doc false
   def concrete(facts, :int), do: facts.int
   def concrete(facts, :float), do: facts.float
   def concrete(facts, :complex), do: facts.complex
   def concrete(_facts, type), do: type
 
-  @doc false
   # The type of a literal, weak where the system has that.
-  def literal(%{bool: nil}, number), do: Type.infer(number)
-  def literal(_facts, number) when is_boolean(number), do: :bool
-  def literal(_facts, number) when is_integer(number), do: :int
-  def literal(_facts, number) when is_float(number) or is_atom(number), do: :float
-  def literal(_facts, _complex), do: :complex
-
   @doc false
-  # A type that is asked for, where the system can't do as said: JAX without
-  # types of 64 bits takes those of 32.
+  def literal(%{bool: nil}, number), do: Type.infer(number)
+  def literal(_facts, number), do: Promotion.kind(number)
+
+  # The type of a result for which `type` is asked: JAX without types of 64 bits takes those of 32.
+  @doc false
   def narrow(:nx, type), do: type
 
   def narrow(mode, type) do
-    case Native.merge(mode, type, type) do
-      {:error, _} -> type
-      type -> type
-    end
+    with {:error, _} <- Native.merge(mode, type, type), do: type
   end
 end

@@ -31,10 +31,9 @@ defmodule Ferrox.Promotion.Scalars do
     highest = arrays |> Enum.map(&kind_rank/1) |> Enum.max()
 
     if Enum.all?(operands, &(array?(&1) or kind_rank(type(&1)) <= highest)) do
-      Enum.map(operands, fn operand ->
-        if scalar?(operand) and operand.type != :bool,
-          do: Ferrox.to_number(operand),
-          else: operand
+      Enum.map(operands, fn
+        %Tensor{shape: {}, type: type} = scalar when type != :bool -> Ferrox.to_number(scalar)
+        operand -> operand
       end)
     else
       operands
@@ -67,11 +66,5 @@ defmodule Ferrox.Promotion.Scalars do
   defp type({:array, type}), do: Promotion.fetch(type) || :bool
   defp type(integer) when is_integer(integer), do: :int
   defp type(boolean) when is_boolean(boolean) or is_nil(boolean), do: :bool
-
-  defp type(type) do
-    case Promotion.fetch(type) do
-      nil -> :float
-      type -> type
-    end
-  end
+  defp type(type_or_number), do: Promotion.fetch(type_or_number) || :float
 end

@@ -52,10 +52,7 @@ defmodule Ferrox.Promotion.Table do
   end
 
   defp merge_or_nil(mode, left, right) do
-    case Native.merge(mode, left, right) do
-      {:error, _} -> nil
-      type -> type
-    end
+    with {:error, _} <- Native.merge(mode, left, right), do: nil
   end
 
   defp different?(:numpy, _left, _right, _result), do: false
@@ -89,15 +86,15 @@ defmodule Ferrox.Promotion.Table do
     rows = rows(promotion)
     name = naming_function(rows)
     header = for {type, _cells} <- rows, do: name.(type)
-    mark = marking_function(format, Keyword.get(opts, :differ, false))
+    style = if opts[:differ] && format == :csv, do: :differ, else: format
 
     lines =
       for {type, cells} <- rows do
         [
           name.(type)
-          | Enum.map(cells, fn {_, result, different?} ->
-              mark.(if(result, do: name.(result), else: "-"), different?)
-            end)
+          | for {_right, result, different?} <- cells do
+              mark(style, if(result, do: name.(result), else: "-"), different?)
+            end
         ]
       end
 
@@ -114,19 +111,12 @@ defmodule Ferrox.Promotion.Table do
       else: &Names.short/1
   end
 
-  defp marking_function(:csv, true),
-    do: fn _code, different? -> if different?, do: "1", else: "0" end
-
-  defp marking_function(:csv, false), do: fn code, _ -> code end
-
-  defp marking_function(:text, _),
-    do: fn code, different? -> if different?, do: code <> "'", else: code end
-
-  defp marking_function(:markdown, _) do
-    fn code, different? -> if different?, do: {:bold, code}, else: code end
-  end
-
-  defp marking_function(:html, _), do: fn code, different? -> {code, different?} end
+  # A cell, marked if it differs from NumPy's.
+  defp mark(:differ, _code, different?), do: if(different?, do: "1", else: "0")
+  defp mark(:html, code, different?), do: {code, different?}
+  defp mark(:text, code, true), do: code <> "'"
+  defp mark(:markdown, code, true), do: {:bold, code}
+  defp mark(_format, code, _different?), do: code
 
   defp layout(:csv, lines), do: Enum.map_join(lines, &(Enum.join(&1, ",") <> "\n"))
 

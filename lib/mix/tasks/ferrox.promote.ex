@@ -53,10 +53,8 @@ defmodule Mix.Tasks.Ferrox.Promote do
     compile()
 
     # The first operand ends the options, so that a negative number after it is an operand.
-    case OptionParser.parse(args, strict: @switches) do
-      {opts, operands, []} -> answer(opts, operands)
-      {opts, operands, invalid} -> answer(opts, operands ++ numbers(invalid))
-    end
+    {opts, operands, invalid} = OptionParser.parse(args, strict: @switches)
+    answer(opts, operands ++ numbers(invalid))
   end
 
   # Compiles the project. The messages of the compiler go to standard error, so that standard output
@@ -95,11 +93,11 @@ defmodule Mix.Tasks.Ferrox.Promote do
   # The operands among the invalid options: OptionParser takes `-1` for an option.
   defp numbers(invalid) do
     for {name, value} <- invalid do
-      with nil <- value, false <- Query.operand(name) == :error do
-        name
-      else
-        _ -> refuse("unknown option #{name}, see mix help ferrox.promote")
+      if value != nil or Query.operand(name) == :error do
+        refuse("unknown option #{name}, see mix help ferrox.promote")
       end
+
+      name
     end
   end
 
@@ -113,12 +111,8 @@ defmodule Mix.Tasks.Ferrox.Promote do
     end
   end
 
-  defp query(opts, operands) do
-    case Query.ask(mode!(Keyword.get(opts, :system, "nx")), operands) do
-      {:ok, name} -> IO.puts(name)
-      {:error, message} -> refuse(message)
-    end
-  end
+  defp query(opts, operands),
+    do: opts |> Keyword.get(:system, "nx") |> mode!() |> Query.ask(operands) |> ok!() |> IO.puts()
 
   defp table(system, opts) do
     format = one_of!(Keyword.get(opts, :format, "text"), [:text, :markdown, :html, :csv])
@@ -132,12 +126,10 @@ defmodule Mix.Tasks.Ferrox.Promote do
     error in ArgumentError -> refuse(Exception.message(error))
   end
 
-  defp mode!(text) do
-    case Query.mode(text) do
-      {:ok, mode} -> mode
-      {:error, message} -> refuse(message)
-    end
-  end
+  defp mode!(text), do: text |> Query.mode() |> ok!()
+
+  defp ok!({:ok, answer}), do: answer
+  defp ok!({:error, message}), do: refuse(message)
 
   defp one_of!(text, formats) do
     Enum.find(formats, &(Atom.to_string(&1) == text)) ||
@@ -193,20 +185,12 @@ defmodule Mix.Tasks.Ferrox.Promote do
   end
 
   defp answer_line(line) do
-    case Query.line(line |> trim("\n") |> trim("\r")) do
+    case line
+         |> String.replace_suffix("\n", "")
+         |> String.replace_suffix("\r", "")
+         |> Query.line() do
       {:ok, name} -> [name, ?\n]
       {:error, _message} -> "error\n"
-    end
-  end
-
-  defp trim("", _ending), do: ""
-
-  defp trim(line, ending) do
-    size = byte_size(line) - 1
-
-    case line do
-      <<line::binary-size(size), ^ending::binary>> -> line
-      line -> line
     end
   end
 
