@@ -120,13 +120,13 @@ impl Arithmetic for SoftwareFma {
 ///
 /// A midpoint of two values of these types has at most 25 significant bits. So the rounding is
 /// certain if `y` is far enough from the nearest number of 25 bits. It is also certain if that
-/// number has at most three significant bits, because such a number is a value of each type and not
-/// a midpoint, unless it is small.
+/// number has at most three significant bits and is at least 2^-7, because such a number is a value
+/// of each type and not a midpoint: the small values of f8_e4m3fn are the multiples of 2^-9.
 #[inline(always)]
 #[must_use]
 pub fn rounding_is_certain(y: f64) -> bool {
     const MAX_ERROR: f64 = f64::from_bits(ONE_BITS - (44 << FRACTION_BITS));
-    const MIN_FEW_BITS: f64 = f64::from_bits(ONE_BITS - (14 << FRACTION_BITS));
+    const MIN_FEW_BITS: f64 = f64::from_bits(ONE_BITS - (7 << FRACTION_BITS));
     // Rounds to 25 bits by Veltkamp's splitting.
     let multiple = y * 268435457.0;
     let rounded_to_25_bits = multiple - (multiple - y);
