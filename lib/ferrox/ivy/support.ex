@@ -456,6 +456,7 @@ defmodule Ferrox.Ivy.Support do
     end
   end
 
+  # Kernels.supports?/2 raises for a function that Ferrox doesn't have; the type doesn't matter.
   defp kernel_of_ferrox?(name) do
     Kernels.supports?(name, {:s, 32})
     true

@@ -26,8 +26,8 @@ defmodule Ferrox.Ops.Elementwise do
     end
   end
 
-  # Of tuples only the elements are compared without a call. Types of less than 8 bits take the long
-  # way.
+  # Types are matched element by element, because the VM compares whole tuples by a call. Types of
+  # less than 8 bits are left to promoted_binary/4.
   defp nx_binary(
          op,
          %Tensor{type: {kind, bits} = type, shape: shape, data: left},
@@ -75,7 +75,8 @@ defmodule Ferrox.Ops.Elementwise do
     {left, right, Promotion.operation(mode, op, [left, right])}
   end
 
-  # A number as a tensor, written in a type beside `type` that keeps its value.
+  # A number as a scalar tensor. Its type is one that keeps its value and that operations with a result
+  # of `type` take, see Numbers.operand/3.
   defp number(%Tensor{} = tensor, _type, _op), do: tensor
 
   defp number(number, type, op) do
@@ -133,7 +134,7 @@ defmodule Ferrox.Ops.Elementwise do
 
   @doc "The tensor in another type, not weak."
   @spec cast(Tensor.t(), Type.t() | :bool) :: Tensor.t()
-  # Of tuples only the elements are compared without a call.
+  # Types are matched element by element, see above.
   def cast(%Tensor{type: {kind, bits}, weak: false} = tensor, {kind, bits}), do: tensor
 
   def cast(%Tensor{type: {_, _} = from, shape: shape, data: data, weak: false}, {_, _} = type)
@@ -187,7 +188,8 @@ defmodule Ferrox.Ops.Elementwise do
 
     [min, max] =
       for limit <- [min, max] do
-        # In Nx, a float is rounded as beside the tensor alone, whatever the other limit is.
+        # In Nx, a float is rounded as in an operation with the tensor alone, whatever the other
+        # limit is.
         alone? = mode == :nx and is_float(limit)
 
         {_, beside, _, _} =

@@ -25,7 +25,7 @@ macro_rules! dispatch {
         match $crate::DType::storage($dtype) {
             $crate::DType::C64 => { type $T = num_complex::Complex<f32>; $body }
             $crate::DType::C128 => { type $T = num_complex::Complex<f64>; $body }
-            real => $crate::dispatch!(real real, $T => $body, else => unreachable!("{real} is handled above")),
+            real => $crate::dispatch!(real real, $T => $body, else => unreachable!("{real} has no arm in dispatch!")),
         }
     };
     (real $dtype:expr, $T:ident => $body:expr, else => $other:expr) => {

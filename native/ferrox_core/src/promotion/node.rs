@@ -111,8 +111,8 @@ impl std::fmt::Display for Node {
 /// A plain number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// An integer. An integer that no type holds may be replaced by the nearest `i128` that no type
-    /// holds.
+    /// An integer. For the integers of any size that Elixir has, some `i128` beyond all types stands for
+    /// those of more than 64 bits.
     Integer(i128),
     /// A float.
     Float(f64),

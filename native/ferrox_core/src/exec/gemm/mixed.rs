@@ -90,11 +90,11 @@ pub fn columns(
     })
 }
 
-/// The number of elements in a part, for each `ROWS_PER_CONVERSION` rows that it is multiplied
-/// with.
+/// The number of elements in a part that is multiplied with up to [`ROWS_PER_CONVERSION`] rows; with
+/// more rows, parts are larger in proportion.
 const MIXED_PART_ELEMENTS: usize = 1 << 18;
 
-/// Multiplying a part with this many rows takes about as long as converting it.
+/// The number of rows with which multiplying a part takes about as long as converting it.
 pub const ROWS_PER_CONVERSION: usize = 16;
 
 /// The number of columns, of `k` elements each, in a part that is multiplied with `m` rows: parts
@@ -132,9 +132,9 @@ pub fn product(
     let columns = part(m, k);
     let mut results = try_filled(n.div_ceil(columns) * m * columns * F32_BYTES, 0)?;
     let parts = results.chunks_exact_mut(m * columns * F32_BYTES).enumerate();
-    let one =
+    let column_cost =
         (MIXED_ELEMENT_COST + product_cost(DType::F32).saturating_mul(m as Cost)).saturating_mul(k as Cost);
-    parallel::try_each(n, if out.alone { 0 } else { one }, parts, |(part, result)| {
+    parallel::try_each(n, if out.alone { 0 } else { column_cost }, parts, |(part, result)| {
         let first = part * columns;
         let columns = columns.min(n - first);
         let mut wide = try_filled(k * columns * F32_BYTES, 0)?;

@@ -101,7 +101,7 @@ pub(in crate::exec) fn add_rows<T: Ring>(
     }
 }
 
-/// A sum of products of elements `T`, which may be of another type than `T`.
+/// The accumulator of a sum of products of elements `T`. It may have more bits than `T`.
 pub(in crate::exec) trait Sum<T: Lane>: Copy {
     /// The sum without products.
     const EMPTY: Self;
@@ -129,7 +129,8 @@ impl<T: Ring> Sum<T> for T {
     }
 }
 
-/// Adds the products of the elements after the last chunk of stripes to the total of the stripes.
+/// The dot product of `row` and `vector`, given the total of its stripes: adds the products of the
+/// elements after the last whole chunk of `STRIPES` elements, which no stripe has.
 #[inline(always)]
 pub(in crate::exec) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
     total: S,
