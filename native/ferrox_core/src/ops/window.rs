@@ -26,32 +26,14 @@ use crate::ops::reduce::{Product, Sum, impl_fold, impl_integer_extremes, positiv
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
-macro_rules! window_ops {
-    ($($variant:ident, $name:literal;)*) => {
-        /// A fold of windows, named as in Nx.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum WindowOp {
-            $(#[doc = concat!("`Nx.", $name, "/3`")] $variant,)*
-        }
-
-        impl WindowOp {
-            /// All folds.
-            pub const ALL: &'static [WindowOp] = &[$(WindowOp::$variant,)*];
-
-            /// The name of the fold in Nx.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(WindowOp::$variant => $name,)* }
-            }
-        }
-    };
-}
-
-window_ops! {
-    Sum, "window_sum";
-    Product, "window_product";
-    Max, "window_max";
-    Min, "window_min";
+named! {
+    /// A fold of windows, with its name in Nx.
+    pub enum WindowOp {
+        Sum, "window_sum";
+        Product, "window_product";
+        Max, "window_max";
+        Min, "window_min";
+    }
 }
 
 /// Windows over a tensor. Lists have an entry for each axis.
