@@ -229,20 +229,14 @@ defmodule Ferrox.Native do
   def conv(type, shape, input, kernel, options),
     do: call(:conv, [type, shape, whole(input), whole(kernel), options]) |> data(type, shape)
 
-  @spec select(type, tuple, operand, operand, operand) :: bitstring
-  def select(type, shape, pred, on_true, on_false) do
-    pred = like(pred, type, shape)
-    on_true = like(on_true, type, shape)
-    on_false = like(on_false, type, shape)
-    call(:select, [type, shape, pred, on_true, on_false]) |> data(type, shape)
-  end
-
-  @spec clip(type, tuple, operand, operand, operand) :: bitstring
-  def clip(type, shape, input, min, max) do
-    input = like(input, type, shape)
-    min = like(min, type, shape)
-    max = like(max, type, shape)
-    call(:clip, [type, shape, input, min, max]) |> data(type, shape)
+  for op <- [:select, :clip] do
+    @spec unquote(op)(type, tuple, operand, operand, operand) :: bitstring
+    def unquote(op)(type, shape, first, second, third) do
+      first = like(first, type, shape)
+      second = like(second, type, shape)
+      third = like(third, type, shape)
+      call(unquote(op), [type, shape, first, second, third]) |> data(type, shape)
+    end
   end
 
   # A single element stays where it is, here and below.

@@ -2,14 +2,7 @@ if Code.ensure_loaded?(Nx) do
   defmodule Ferrox.BackendDefaultTest do
     # Where Ferrox.Backend is the default backend, and what Nx computes by itself
     # on it.
-    use ExUnit.Case, async: true
-
-    alias Ferrox.Backend
-
-    @moduletag :nx
-
-    defp on_ferrox(value, opts \\ []), do: Nx.tensor(value, [backend: Backend] ++ opts)
-    defp backend(%{data: %module{}}), do: module
+    use Ferrox.BackendCase, async: true
 
     # Which application is started there, is up to the code.
     defp in_another_vm(code) do

@@ -2,16 +2,9 @@ if Code.ensure_loaded?(Nx) do
   defmodule Ferrox.BackendFoldTest do
     # Reductions with an Elixir function; differential_test.exs compares their results
     # with BinaryBackend's.
-    use ExUnit.Case, async: true
+    use Ferrox.BackendCase, async: true
 
     import Nx.Defn
-
-    alias Ferrox.Backend
-
-    @moduletag :nx
-
-    defp on_ferrox(value, opts \\ []), do: Nx.tensor(value, [backend: Backend] ++ opts)
-    defp backend(%{data: %module{}}), do: module
 
     describe "reduce" do
       test "gives the function scalars of this backend, the elements in order" do

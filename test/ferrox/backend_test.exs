@@ -2,17 +2,10 @@ if Code.ensure_loaded?(Nx) do
   defmodule Ferrox.BackendTest do
     # Ferrox.Backend as a user of Nx meets it. What the operations give is compared
     # in differential_test.exs and nx_doctest_test.exs.
-    use ExUnit.Case, async: false
+    use Ferrox.BackendCase, async: false
 
     import ExUnit.CaptureIO
     import Nx.Defn
-
-    alias Ferrox.Backend
-
-    @moduletag :nx
-
-    defp on_ferrox(value, opts \\ []), do: Nx.tensor(value, [backend: Backend] ++ opts)
-    defp backend(%{data: %module{}}), do: module
 
     defp same_binary?(one, other) do
       # Of binaries that are not on the heap of the process, the very same one.

@@ -1,26 +1,14 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Ferrox.DifferentialTest do
-    # Ferrox.Backend against the Nx.BinaryBackend that is installed, on random data.
-    #
-    # The Nx functions are called with the same tensors on either backend, and what
-    # they give must have the same bits (any NaN for any NaN). Where it hasn't, each
-    # element must be what `explain` expects, computed independently of Ferrox, and
-    # the difference falls in one of the classes of `@kept`, or the test fails.
-    #
-    #     FERROX_CASES=100 mix test test/ferrox/differential_test.exs   # a longer run
-    #     FERROX_SEED=1 mix test ...                                     # other data
-    use ExUnit.Case, async: true
+    # Results of Ferrox.Backend that do not have the bits of Nx.BinaryBackend's must be what
+    # `explain` expects, computed independently of Ferrox, and the difference is in one of the
+    # classes of `@kept`, or the test fails.
+    use Ferrox.DifferentialCase, async: true
 
     alias Ferrox.{Differences, Generators, Oracle}
 
-    @moduletag :nx
-    @moduletag timeout: :infinity
-
-    @cases String.to_integer(System.get_env("FERROX_CASES", "4"))
-
-    @types [s: 2, s: 4, s: 8, s: 16, s: 32, s: 64, u: 2, u: 4, u: 8, u: 16, u: 32, u: 64] ++
-             [f: 8, f: 16, bf: 16, f: 32, f: 64, c: 64, c: 128] ++
-             if(Code.ensure_loaded?(Nx.Floating), do: [f8_e4m3fn: 8], else: [])
+    @cases cases()
+    @types types()
 
     @binary [:add, :subtract, :multiply, :divide, :pow, :remainder, :quotient, :atan2, :min] ++
               [:max, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
@@ -49,33 +37,6 @@ if Code.ensure_loaded?(Nx) do
       {{2, 1, 4}, {3, 4}},
       {{2, 2, 3}, {2, 2, 3}}
     ]
-
-    # The table of what was compared outlives the tests.
-    setup_all do
-      # The same data every time, so that a failure comes from a change; a longer
-      # run looks for something new.
-      long = if System.get_env("FERROX_CASES"), do: "#{ExUnit.configuration()[:seed]}", else: "0"
-      seed = System.get_env("FERROX_SEED", long)
-      {:ok, owner} = Agent.start(fn -> :ets.new(:counts, [:public]) end)
-      counts = Agent.get(owner, & &1)
-
-      on_exit(fn ->
-        if System.get_env("FERROX_CASES"), do: print(counts, seed)
-        Agent.stop(owner)
-      end)
-
-      %{seed: String.to_integer(seed), counts: counts}
-    end
-
-    defp print(counts, seed) do
-      IO.puts("\nElements compared with Nx #{Application.spec(:nx, :vsn)}, seed #{seed}:")
-
-      for {family, rows} <-
-            counts |> :ets.tab2list() |> Enum.group_by(fn {{family, _}, _} -> family end) do
-        classes = Enum.map_join(rows, ", ", fn {{_, class}, n} -> "#{class} #{n}" end)
-        IO.puts("  #{family}: #{rows |> Enum.map(&elem(&1, 1)) |> Enum.sum()} (#{classes})")
-      end
-    end
 
     ## Elementwise
 
@@ -940,9 +901,6 @@ if Code.ensure_loaded?(Nx) do
 
     defp tensor(type, shape, data), do: Differences.tensor(type, shape, data)
 
-    defp on_ferrox(%{data: %{state: state}} = tensor),
-      do: %{tensor | data: %Ferrox.Backend{state: state}}
-
     defp scalar(value, type), do: tensor(type, {}, Oracle.encode(value, type))
 
     # Integer operations that have no result for some right operands.
@@ -966,39 +924,5 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp integer?(%{type: {kind, _}}), do: kind in [:s, :u]
-    defp values(tensor), do: Oracle.decode(tensor.data.state, tensor.type)
-    defp chunks(data, bits), do: for(<<element::bitstring-size(bits) <- data>>, do: element)
-
-    defp attempt(fun) do
-      {:ok, fun.()}
-    rescue
-      error -> {:raised, error}
-    end
-
-    defp count(context, family, class, n),
-      do: :ets.update_counter(context.counts, {family, class}, n, {{family, class}, 0})
-
-    defp fail(context, op, tensors, problem) do
-      operands =
-        Enum.map_join(tensors, "\n", fn tensor ->
-          "#{inspect(tensor.type)} #{inspect(tensor.shape)} #{inspect(values(tensor), limit: 20)}"
-        end)
-
-      Process.put(:failures, [
-        "Nx.#{op}, seed #{context.seed}: #{problem}\n#{operands}" | Process.get(:failures, [])
-      ])
-    end
-
-    # A test goes on after a difference, and shows the first of all.
-    defp report do
-      failures = Enum.reverse(Process.get(:failures, []))
-
-      if failures != [],
-        do:
-          flunk(
-            "#{length(failures)} cases differ\n\n" <>
-              Enum.join(Enum.take(failures, 50), "\n\n")
-          )
-    end
   end
 end

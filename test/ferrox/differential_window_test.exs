@@ -1,48 +1,18 @@
 if Code.ensure_loaded?(Nx) do
   defmodule Ferrox.DifferentialWindowTest do
     # Windows, window scatters and convolutions on Ferrox.Backend against those of
-    # the Nx.BinaryBackend that is installed, on random data, shapes and options; see
-    # differential_test.exs, whose rules and switches hold here too.
-    use ExUnit.Case, async: true
+    # the Nx.BinaryBackend that is installed, on random data, shapes and options.
+    use Ferrox.DifferentialCase, async: true
 
     alias Ferrox.{Differences, Generators, Oracle, WindowOracle}
 
-    @moduletag :nx
-    @moduletag timeout: :infinity
-
-    @cases String.to_integer(System.get_env("FERROX_CASES", "4"))
+    @cases cases()
     @kept Differences.kept()
-
-    @types [s: 2, s: 4, s: 8, s: 16, s: 32, s: 64, u: 2, u: 4, u: 8, u: 16, u: 32, u: 64] ++
-             [f: 8, f: 16, bf: 16, f: 32, f: 64, c: 64, c: 128] ++
-             if(Code.ensure_loaded?(Nx.Floating), do: [f8_e4m3fn: 8], else: [])
-
+    @types types()
     @real Enum.reject(@types, &match?({:c, _}, &1))
 
     # 0.9 puts values beside padding in the wrong places.
     @scatter_padding Code.ensure_loaded?(Nx.Floating)
-
-    setup_all do
-      long = if System.get_env("FERROX_CASES"), do: "#{ExUnit.configuration()[:seed]}", else: "0"
-      seed = System.get_env("FERROX_SEED", long)
-      {:ok, owner} = Agent.start(fn -> :ets.new(:counts, [:public]) end)
-      counts = Agent.get(owner, & &1)
-
-      on_exit(fn ->
-        if System.get_env("FERROX_CASES"), do: print(counts, seed)
-        Agent.stop(owner)
-      end)
-
-      %{seed: String.to_integer(seed), counts: counts}
-    end
-
-    defp print(counts, seed) do
-      rows = Enum.map_join(Enum.sort(:ets.tab2list(counts)), "\n", &"  #{inspect(&1)}")
-
-      IO.puts(
-        "\nElements compared with Nx #{Application.spec(:nx, :vsn)}, seed #{seed}:\n#{rows}"
-      )
-    end
 
     for op <- [:window_sum, :window_product, :window_max, :window_min] do
       test "#{op}", context do
@@ -241,7 +211,7 @@ if Code.ensure_loaded?(Nx) do
 
       case {expected, got} do
         {_, {:raised, error}} ->
-          fail(op, tensors, opts, "Ferrox raised #{inspect(error)}")
+          fail(context, {op, opts}, tensors, "Ferrox raised #{inspect(error)}")
 
         {expected, {:ok, %{type: {_, bits} = type} = got}} ->
           assert %Ferrox.Backend{} = got.data
@@ -268,9 +238,9 @@ if Code.ensure_loaded?(Nx) do
               end
 
             if why == :equal or is_map_key(@kept, why),
-              do: :ets.update_counter(context.counts, {op, why}, 1, {{op, why}, 0}),
+              do: count(context, op, why, 1),
               else:
-                fail(op, tensors, opts, """
+                fail(context, {op, opts}, tensors, """
                 element #{i} in #{inspect(type)}: Ferrox #{inspect(Oracle.decode(got, type))}, \
                 BinaryBackend #{direct && inspect(Oracle.decode(direct, type))}, #{inspect(why)}\
                 """)
@@ -292,39 +262,5 @@ if Code.ensure_loaded?(Nx) do
     end
 
     defp zero(%{type: type}), do: Differences.tensor(type, {}, Oracle.encode(0, type)).data
-
-    defp on_ferrox(%{data: %{state: state}} = tensor),
-      do: %{tensor | data: %Ferrox.Backend{state: state}}
-
-    defp values(tensor), do: Oracle.decode(tensor.data.state, tensor.type)
-    defp chunks(data, bits), do: for(<<element::bitstring-size(bits) <- data>>, do: element)
-
-    defp attempt(fun) do
-      {:ok, fun.()}
-    rescue
-      error -> {:raised, error}
-    end
-
-    defp fail(op, tensors, opts, problem) do
-      operands =
-        Enum.map_join(tensors, "\n", fn tensor ->
-          "#{inspect(tensor.type)} #{inspect(tensor.shape)} #{inspect(values(tensor), limit: 20)}"
-        end)
-
-      Process.put(:failures, [
-        "Nx.#{op} #{inspect(opts)}: #{problem}\n#{operands}" | Process.get(:failures, [])
-      ])
-    end
-
-    defp report do
-      failures = Enum.reverse(Process.get(:failures, []))
-
-      if failures != [],
-        do:
-          flunk(
-            "#{length(failures)} elements differ\n\n" <>
-              Enum.join(Enum.take(failures, 20), "\n\n")
-          )
-    end
   end
 end

@@ -3,18 +3,13 @@ if Code.ensure_loaded?(Nx) do
     # Padding, sorts and operations on indices as a user of Nx meets them: where the
     # operands are, and what becomes of bad ones. What they give is compared in
     # differential_test.exs and nx_doctest_test.exs.
-    use ExUnit.Case, async: true
-
-    alias Ferrox.Backend
-
-    @moduletag :nx
+    use Ferrox.BackendCase, async: true
 
     setup do
       Nx.default_backend(Backend)
       :ok
     end
 
-    defp backend(%{data: %module{}}), do: module
     defp elsewhere(list, opts \\ []), do: Nx.tensor(list, [backend: Nx.BinaryBackend] ++ opts)
 
     describe "indices out of bounds" do

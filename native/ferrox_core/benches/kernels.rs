@@ -130,51 +130,107 @@ fn run_bytes(
     });
 }
 
-#[divan::bench(args = SIZES)]
-fn add_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
+/// Defines benchmarks with the same arguments.
+macro_rules! benches {
+    ($args:expr, $bencher:ident, $argument:tt: $t:ty; $($name:ident => $body:expr;)*) => {$(
+        #[divan::bench(args = $args)]
+        fn $name($bencher: Bencher, $argument: $t) {
+            $body;
+        }
+    )*};
 }
 
-#[divan::bench(args = SIZES)]
-fn add_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Add, out, &x[0], &x[1]));
+fn map(bencher: Bencher, op: UnaryOp, dtype: DType, n: usize) {
+    run(bencher, dtype, (&[n], &[&[n]]), |out, x| unary(op, out, &x[0]));
+}
+
+/// A binary operation on two tensors of `shapes`, which are broadcast to the first of them.
+fn zip(bencher: Bencher, op: BinaryOp, dtype: DType, shapes: [&[usize]; 2]) {
+    run(bencher, dtype, (shapes[0], &shapes), |out, x| binary(op, out, &x[0], &x[1]));
+}
+
+benches! { SIZES, bencher, n: usize;
+    add_f32 => zip(bencher, BinaryOp::Add, DType::F32, [&[n]; 2]);
+    add_f64 => zip(bencher, BinaryOp::Add, DType::F64, [&[n]; 2]);
+    pow_f32 => zip(bencher, BinaryOp::Pow, DType::F32, [&[n]; 2]);
+    pow_f64 => zip(bencher, BinaryOp::Pow, DType::F64, [&[n]; 2]);
+    remainder_f32 => zip(bencher, BinaryOp::Remainder, DType::F32, [&[n]; 2]);
+    exp_f32 => map(bencher, UnaryOp::Exp, DType::F32, n);
+    exp_f64 => map(bencher, UnaryOp::Exp, DType::F64, n);
+    log_f32 => map(bencher, UnaryOp::Log, DType::F32, n);
+    log_f64 => map(bencher, UnaryOp::Log, DType::F64, n);
+    sin_f64 => map(bencher, UnaryOp::Sin, DType::F64, n);
+    tanh_f32 => map(bencher, UnaryOp::Tanh, DType::F32, n);
+    tanh_f64 => map(bencher, UnaryOp::Tanh, DType::F64, n);
+    sum_f32 => reduced(bencher, ReduceOp::Sum, DType::F32, &[n], &[0]);
+    sum_s32 => reduced(bencher, ReduceOp::Sum, DType::S32, &[n], &[0]);
+    max_s32 => reduced(bencher, ReduceOp::ReduceMax, DType::S32, &[n], &[0]);
+    argmax_s32 => argmax(bencher, DType::S32, &[n], 0);
+    cumulative_sum_f32 => accumulated(bencher, CumulativeOp::Sum, &[n]);
+    sort_f32 => sorted(bencher, DType::F32, n);
+    sort_f64 => sorted(bencher, DType::F64, n);
 }
 
 /// Sizes around the one from which two threads are faster than one.
 const SHARED: [usize; 6] = [5_000, 10_000, 20_000, 40_000, 80_000, 160_000];
 
-#[divan::bench(args = SHARED)]
-fn share_exp_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
+benches! { SHARED, bencher, n: usize;
+    share_exp_f32 => map(bencher, UnaryOp::Exp, DType::F32, n);
+    share_erfc_f32 => map(bencher, UnaryOp::Erfc, DType::F32, n);
 }
 
-#[divan::bench(args = SHARED)]
-fn share_erfc_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Erfc, out, &x[0]));
+/// Reduces along axes of a tensor.
+fn reduced(bencher: Bencher, op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) {
+    let kept: Vec<usize> =
+        (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
+    run(bencher, dtype, (&kept, &[shape]), |out, x| reduce(op, out, &x[0], axes));
 }
 
-#[divan::bench(args = SHAPES)]
-fn add_row_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
-    run(bencher, DType::F32, (&[rows, columns], &[&[rows, columns], &[1, columns]]), |out, x| {
-        binary(BinaryOp::Add, out, &x[0], &x[1])
+fn argmax(bencher: Bencher, dtype: DType, shape: &[usize], axis: usize) {
+    let kept = [&shape[..axis], &shape[axis + 1..]].concat();
+    run_as(bencher, dtype, DType::S32, (&kept, &[shape]), |out, x| {
+        arg_reduce(ReduceOp::ReduceMax, out, &x[0], Some(axis), TieBreak::Low)
     });
 }
 
-#[divan::bench(args = SHAPES)]
-fn add_column_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
-    run(bencher, DType::F32, (&[rows, columns], &[&[rows, columns], &[rows, 1]]), |out, x| {
-        binary(BinaryOp::Add, out, &x[0], &x[1])
+fn accumulated(bencher: Bencher, op: CumulativeOp, shape: &[usize]) {
+    run(bencher, DType::F32, (shape, &[shape]), |out, x| cumulative(op, out, &x[0], 0, false));
+}
+
+fn sorted(bencher: Bencher, dtype: DType, n: usize) {
+    run(bencher, dtype, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
+}
+
+benches! { SHAPES, bencher, shape: [usize; 2];
+    add_row_f32 => zip(bencher, BinaryOp::Add, DType::F32, [&shape, &[1, shape[1]]]);
+    add_column_f32 => zip(bencher, BinaryOp::Add, DType::F32, [&shape, &[shape[0], 1]]);
+    cumulative_sum_of_columns_f32 => accumulated(bencher, CumulativeOp::Sum, &shape);
+    cumulative_max_of_columns_f32 => accumulated(bencher, CumulativeOp::Max, &shape);
+    sum_of_columns_f32 => reduced(bencher, ReduceOp::Sum, DType::F32, &shape, &[0]);
+    sum_of_columns_bf16 => reduced(bencher, ReduceOp::Sum, DType::BF16, &shape, &[0]);
+    sum_of_all_bf16 => reduced(bencher, ReduceOp::Sum, DType::BF16, &shape, &[0, 1]);
+    max_of_columns_f32 => reduced(bencher, ReduceOp::ReduceMax, DType::F32, &shape, &[0]);
+    max_of_columns_bf16 => reduced(bencher, ReduceOp::ReduceMax, DType::BF16, &shape, &[0]);
+    max_of_rows_bf16 => reduced(bencher, ReduceOp::ReduceMax, DType::BF16, &shape, &[1]);
+    max_of_all_f32 => reduced(bencher, ReduceOp::ReduceMax, DType::F32, &shape, &[0, 1]);
+    max_of_all_bf16 => reduced(bencher, ReduceOp::ReduceMax, DType::BF16, &shape, &[0, 1]);
+    argmax_of_columns_f32 => argmax(bencher, DType::F32, &shape, 0);
+    argmax_of_columns_u8 => argmax(bencher, DType::U8, &shape, 0);
+    argmax_of_rows_f32 => argmax(bencher, DType::F32, &shape, 1);
+    argmax_of_rows_f64 => argmax(bencher, DType::F64, &shape, 1);
+    argmax_of_rows_s32 => argmax(bencher, DType::S32, &shape, 1);
+    argmax_of_rows_bf16 => argmax(bencher, DType::BF16, &shape, 1);
+    reverse_f32 => run(bencher, DType::F32, (&shape, &[&shape]), |out, x| reverse(out, &x[0], &[0, 1]));
+    reverse_u8 => run_bytes(bencher, (&shape, &shape), |out, x| reverse(out, x, &[0, 1]));
+}
+
+benches! { SHAPES, bencher, [rows, columns]: [usize; 2];
+    transpose_f32 => run(bencher, DType::F32, (&[columns, rows], &[&[rows, columns]]), |out, x| {
+        transpose(out, &x[0], &[1, 0])
     });
-}
-
-#[divan::bench(args = SIZES)]
-fn exp_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn exp_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Exp, out, &x[0]));
+    transpose_u8 => run_bytes(bencher, (&[columns, rows], &[rows, columns]), |out, x| {
+        transpose(out, x, &[1, 0])
+    });
 }
 
 /// Numbers between -3 and 3, which cover all ranges of the functions.
@@ -191,21 +247,6 @@ fn erf_f64(bencher: Bencher, n: usize) {
     });
 }
 
-#[divan::bench(args = SIZES)]
-fn sin_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Sin, out, &x[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn tanh_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn tanh_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Tanh, out, &x[0]));
-}
-
 /// The bits of f32 numbers read as bf16: every other element is noise.
 #[divan::bench(args = SIZES)]
 fn tanh_bf16(bencher: Bencher, n: usize) {
@@ -214,21 +255,6 @@ fn tanh_bf16(bencher: Bencher, n: usize) {
     run_on(bencher, DType::BF16, DType::BF16, (&[n], &[&[n]]), &[data], |out, x| {
         unary(UnaryOp::Tanh, out, &x[0])
     });
-}
-
-#[divan::bench(args = SIZES)]
-fn pow_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Pow, out, &x[0], &x[1]));
-}
-
-#[divan::bench(args = SIZES)]
-fn pow_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Pow, out, &x[0], &x[1]));
-}
-
-#[divan::bench(args = SIZES)]
-fn remainder_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| binary(BinaryOp::Remainder, out, &x[0], &x[1]));
 }
 
 /// Pseudo-random numbers, converted to a type.
@@ -315,67 +341,6 @@ fn cast<const N: usize>(bencher: Bencher, types: usize) {
 }
 
 #[divan::bench(args = SIZES)]
-fn log_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Log, out, &x[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn log_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| unary(UnaryOp::Log, out, &x[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn cumulative_sum_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| cumulative(CumulativeOp::Sum, out, &x[0], 0, false));
-}
-
-#[divan::bench(args = SHAPES)]
-fn cumulative_sum_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| {
-        cumulative(CumulativeOp::Sum, out, &x[0], 0, false)
-    });
-}
-
-#[divan::bench(args = SHAPES)]
-fn cumulative_max_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| {
-        cumulative(CumulativeOp::Max, out, &x[0], 0, false)
-    });
-}
-
-#[divan::bench(args = SIZES)]
-fn sum_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn sum_s32(bencher: Bencher, n: usize) {
-    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::Sum, out, &x[0], &[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn max_s32(bencher: Bencher, n: usize) {
-    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| reduce(ReduceOp::ReduceMax, out, &x[0], &[0]));
-}
-
-#[divan::bench(args = SIZES)]
-fn argmax_s32(bencher: Bencher, n: usize) {
-    run(bencher, DType::S32, (&[], &[&[n]]), |out, x| {
-        arg_reduce(ReduceOp::ReduceMax, out, &x[0], None, TieBreak::Low)
-    });
-}
-
-#[divan::bench(args = SIZES)]
-fn sort_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
-}
-
-#[divan::bench(args = SIZES)]
-fn sort_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[n], &[&[n]]), |out, x| sort(out, &x[0], 0, Direction::Ascending));
-}
-
-#[divan::bench(args = SIZES)]
 fn argsort_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[n], &[&[n]]), |out, x| {
         let out = Output::new("bench", DType::S32, out.shape, out.bytes).expect("as wide");
@@ -396,111 +361,6 @@ fn top_k_f32(bencher: Bencher, n: usize) {
     run(bencher, DType::F32, (&[10], &[&[n]]), |out, x| {
         top_k(Output::new("bench", DType::S32, out.shape, out.bytes).expect("as wide"), &x[0], 10)
     });
-}
-
-/// Reduces along axes of matrices of a type.
-fn reduced(bencher: Bencher, op: ReduceOp, dtype: DType, shape: [usize; 2], axes: &[usize]) {
-    let kept: Vec<usize> = (0..2).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
-    run(bencher, dtype, (&kept, &[&shape]), |out, x| reduce(op, out, &x[0], axes));
-}
-
-#[divan::bench(args = SHAPES)]
-fn sum_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::Sum, DType::F32, shape, &[0]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn sum_of_columns_bf16(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::Sum, DType::BF16, shape, &[0]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn sum_of_all_bf16(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::Sum, DType::BF16, shape, &[0, 1]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn max_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::ReduceMax, DType::F32, shape, &[0]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn max_of_columns_bf16(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[0]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn max_of_rows_bf16(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[1]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn max_of_all_bf16(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::ReduceMax, DType::BF16, shape, &[0, 1]);
-}
-
-#[divan::bench(args = SHAPES)]
-fn max_of_all_f32(bencher: Bencher, shape: [usize; 2]) {
-    reduced(bencher, ReduceOp::ReduceMax, DType::F32, shape, &[0, 1]);
-}
-
-fn argmax(bencher: Bencher, dtype: DType, shape: [usize; 2], axis: usize) {
-    let kept = shape[1 - axis];
-    run_as(bencher, dtype, DType::S32, (&[kept], &[&shape]), |out, x| {
-        arg_reduce(ReduceOp::ReduceMax, out, &x[0], Some(axis), TieBreak::Low)
-    });
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_columns_f32(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::F32, shape, 0);
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_columns_u8(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::U8, shape, 0);
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_rows_f32(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::F32, shape, 1);
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_rows_f64(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::F64, shape, 1);
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_rows_s32(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::S32, shape, 1);
-}
-
-#[divan::bench(args = SHAPES)]
-fn argmax_of_rows_bf16(bencher: Bencher, shape: [usize; 2]) {
-    argmax(bencher, DType::BF16, shape, 1);
-}
-
-#[divan::bench(args = SHAPES)]
-fn transpose_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
-    run(bencher, DType::F32, (&[columns, rows], &[&[rows, columns]]), |out, x| {
-        transpose(out, &x[0], &[1, 0])
-    });
-}
-
-#[divan::bench(args = SHAPES)]
-fn transpose_u8(bencher: Bencher, [rows, columns]: [usize; 2]) {
-    run_bytes(bencher, (&[columns, rows], &[rows, columns]), |out, x| transpose(out, x, &[1, 0]));
-}
-
-#[divan::bench(args = SHAPES)]
-fn reverse_f32(bencher: Bencher, shape: [usize; 2]) {
-    run(bencher, DType::F32, (&shape, &[&shape]), |out, x| reverse(out, &x[0], &[0, 1]));
-}
-
-#[divan::bench(args = SHAPES)]
-fn reverse_u8(bencher: Bencher, shape: [usize; 2]) {
-    run_bytes(bencher, (&shape, &shape), |out, x| reverse(out, x, &[0, 1]));
 }
 
 #[divan::bench(args = SHAPES)]
@@ -597,63 +457,34 @@ fn product(bencher: Bencher, dtype: DType, left: &[usize], right: &[usize], out:
     });
 }
 
-#[divan::bench(args = SIDES)]
-fn dot_f32(bencher: Bencher, n: usize) {
-    product(bencher, DType::F32, &[n, n], &[n, n], &[n, n]);
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_bf16(bencher: Bencher, n: usize) {
-    product(bencher, DType::BF16, &[n, n], &[n, n], &[n, n]);
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_with_vector_bf16(bencher: Bencher, n: usize) {
-    product(bencher, DType::BF16, &[n, n], &[n], &[n]);
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_s32(bencher: Bencher, n: usize) {
-    product(bencher, DType::S32, &[n, n], &[n, n], &[n, n]);
-}
-
-#[divan::bench(args = [128, 2_048, 32_768])]
-fn dot_of_tall_s8(bencher: Bencher, n: usize) {
-    product(bencher, DType::S8, &[n, 32], &[32, 32], &[n, 32]);
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_with_vector_s32(bencher: Bencher, n: usize) {
-    product(bencher, DType::S32, &[n, n], &[n], &[n]);
-}
-
-#[divan::bench(args = [128, 2_048, 32_768])]
-fn dot_of_tall_f32(bencher: Bencher, n: usize) {
-    product(bencher, DType::F32, &[n, 32], &[32, 32], &[n, 32]);
-}
-
-#[divan::bench(args = [128, 2_048, 32_768])]
-fn dot_of_tall_f64(bencher: Bencher, n: usize) {
-    product(bencher, DType::F64, &[n, 32], &[32, 32], &[n, 32]);
-}
-
 /// Sixteen products of small matrices.
-#[divan::bench(args = [4, 16, 64])]
-fn dot_of_batches_f32(bencher: Bencher, n: usize) {
-    run(bencher, DType::F32, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
+fn small_products(bencher: Bencher, dtype: DType, n: usize) {
+    run(bencher, dtype, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
         let [left, right] =
             [(&x[0], &[2]), (&x[1], &[1])].map(|(tensor, contract)| Side { tensor, contract, batch: &[0] });
         dot(out, left, right)
     });
 }
 
-#[divan::bench(args = [4, 16, 64])]
-fn dot_of_batches_f64(bencher: Bencher, n: usize) {
-    run(bencher, DType::F64, (&[16, n, n], &[&[16, n, n], &[16, n, n]]), |out, x| {
-        let [left, right] =
-            [(&x[0], &[2]), (&x[1], &[1])].map(|(tensor, contract)| Side { tensor, contract, batch: &[0] });
-        dot(out, left, right)
-    });
+benches! { SIDES, bencher, n: usize;
+    dot_f32 => product(bencher, DType::F32, &[n, n], &[n, n], &[n, n]);
+    dot_bf16 => product(bencher, DType::BF16, &[n, n], &[n, n], &[n, n]);
+    dot_s32 => product(bencher, DType::S32, &[n, n], &[n, n], &[n, n]);
+    dot_with_vector_f32 => product(bencher, DType::F32, &[n, n], &[n], &[n]);
+    dot_with_vector_bf16 => product(bencher, DType::BF16, &[n, n], &[n], &[n]);
+    dot_with_vector_s32 => product(bencher, DType::S32, &[n, n], &[n], &[n]);
+    dot_with_vector_s8 => product(bencher, DType::S8, &[n, n], &[n], &[n]);
+}
+
+benches! { [128, 2_048, 32_768], bencher, n: usize;
+    dot_of_tall_f32 => product(bencher, DType::F32, &[n, 32], &[32, 32], &[n, 32]);
+    dot_of_tall_f64 => product(bencher, DType::F64, &[n, 32], &[32, 32], &[n, 32]);
+    dot_of_tall_s8 => product(bencher, DType::S8, &[n, 32], &[32, 32], &[n, 32]);
+}
+
+benches! { [4, 16, 64], bencher, n: usize;
+    dot_of_batches_f32 => small_products(bencher, DType::F32, n);
+    dot_of_batches_f64 => small_products(bencher, DType::F64, n);
 }
 
 #[divan::bench(args = SIDES)]
@@ -662,11 +493,6 @@ fn vector_with_matrix_f32(bencher: Bencher, n: usize) {
         let [left, right] = [&x[0], &x[1]].map(|tensor| Side { tensor, contract: &[0], batch: &[] });
         dot(out, left, right)
     });
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_with_vector_f32(bencher: Bencher, n: usize) {
-    product(bencher, DType::F32, &[n, n], &[n], &[n]);
 }
 
 #[divan::bench(args = [1_024, 16_384, 65_536, 262_144, 1_048_576])]
@@ -680,11 +506,6 @@ fn fft_c128(bencher: Bencher, n: usize) {
 #[divan::bench(args = [8, 16, 32, 64, 256, 1_024])]
 fn dot_with_vector_f64(bencher: Bencher, n: usize) {
     product(bencher, DType::F64, &[n, n], &[n], &[n]);
-}
-
-#[divan::bench(args = SIDES)]
-fn dot_with_vector_s8(bencher: Bencher, n: usize) {
-    product(bencher, DType::S8, &[n, n], &[n], &[n]);
 }
 
 /// Layers of a small ResNet: channels and side of the image, filters, side of the kernel, stride.
@@ -743,14 +564,9 @@ fn convolve(
 /// Batch, channels, side of the image, side of the window, stride.
 const POOLS: [[usize; 5]; 4] = [[1, 8, 28, 2, 2], [1, 512, 7, 7, 1], [1, 64, 112, 3, 2], [1, 64, 112, 2, 2]];
 
-#[divan::bench(args = POOLS)]
-fn window_max_f32(bencher: Bencher, pool: [usize; 5]) {
-    slide(bencher, WindowOp::Max, pool);
-}
-
-#[divan::bench(args = POOLS)]
-fn window_sum_f32(bencher: Bencher, pool: [usize; 5]) {
-    slide(bencher, WindowOp::Sum, pool);
+benches! { POOLS, bencher, pool: [usize; 5];
+    window_max_f32 => slide(bencher, WindowOp::Max, pool);
+    window_sum_f32 => slide(bencher, WindowOp::Sum, pool);
 }
 
 #[divan::bench(args = POOLS)]

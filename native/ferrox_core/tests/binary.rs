@@ -237,7 +237,7 @@ fn run(op: BinaryOp, left: &Source, right: &Source, shape: &[usize]) -> usize {
         let (l, r) = what_at(position);
         if regular(op, l, r, dtype) { cast(expected(op, l, r, dtype), dtype) } else { got[position] }
     };
-    check(what, dtype, shape, &got, expected, bound(op, dtype))
+    check(what, dtype, shape, Ok(got.clone()), expected, bound(op, dtype))
 }
 
 /// Returns the right operands that are not faults.

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, merge, output, views};
+use common::number::{Number, sum_of_products};
+use common::{Bound, Random, Source, check_numbers, contiguous, indices, merge, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::exec::simd::{self, Level};
@@ -169,14 +169,6 @@ fn numbers(dtype: DType, any: bool, random: &mut Random) -> Vec<Number> {
     (0..997).map(|_| one()).collect()
 }
 
-fn times_added(total: Number, a: Number, b: Number, out: DType) -> Number {
-    if out.is_integer() {
-        return Number::Integer(total.integer().wrapping_add(a.integer().wrapping_mul(b.integer())));
-    }
-    let (re, im) = (a.re() * b.re() - a.im() * b.im(), a.re() * b.im() + a.im() * b.re());
-    Number::Complex(total.re() + re, total.im() + im)
-}
-
 fn run(input: &Source, kernel: &Source, spec: &Spec, out: DType, bound: Bound) -> usize {
     let canonical = spec.result().expect("a kernel that fits");
     let shape = permuted(&canonical, &spec.permutations[2]);
@@ -184,16 +176,11 @@ fn run(input: &Source, kernel: &Source, spec: &Spec, out: DType, bound: Bound) -
     let (x, k) = (input.see(&input_buffer), kernel.see(&kernel_buffer));
     let what = || format!("conv of {input} and {kernel}, {spec:?}");
     let got = output(out, &shape, |out| conv(out, &x, &k, spec.options()));
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let all: Vec<Vec<usize>> = indices(&shape).collect();
-    let zero = if out.is_integer() { Number::Integer(0) } else { Number::Real(0.0) };
-    let expected = |position: usize| {
-        let at: Vec<usize> = spec.permutations[2].iter().map(|&axis| all[position][axis]).collect();
-        let met = spec.met(&at);
-        let total = met.iter().fold(zero, |total, (i, k)| times_added(total, input.at(i), kernel.at(k), out));
-        cast(if out.is_complex() || out.is_integer() { total } else { Number::Real(total.re()) }, out)
+    let expected = |index: Vec<usize>| {
+        let at: Vec<usize> = spec.permutations[2].iter().map(|&axis| index[axis]).collect();
+        sum_of_products(spec.met(&at).iter().map(|(i, k)| (input.at(i), kernel.at(k))), out)
     };
-    check(what, out, &shape, &got, expected, bound)
+    check_numbers(what, out, &shape, got, expected, bound)
 }
 
 fn sources(spec: &Spec, dtypes: [DType; 2], any: bool, random: &mut Random) -> (Source, Source) {
@@ -203,6 +190,11 @@ fn sources(spec: &Spec, dtypes: [DType; 2], any: bool, random: &mut Random) -> (
         Source::new(dtypes[0], contiguous(&input), &numbers(dtypes[0], any, random)),
         Source::new(dtypes[1], contiguous(&kernel), &numbers(dtypes[1], any, random)),
     )
+}
+
+fn run_random(spec: &Spec, dtypes: [DType; 2], out: DType, random: &mut Random) -> usize {
+    let (input, kernel) = sources(spec, dtypes, out.is_integer(), random);
+    run(&input, &kernel, spec, out, Bound::Value)
 }
 
 #[test]
@@ -216,8 +208,7 @@ fn every_type_with_random_options() {
                 let integers = left.is_integer() && right.is_integer();
                 // As Nx calls it, and with a result that is an integer.
                 let out = if integers && random.below(3) > 0 { F32 } else { merged };
-                let (input, kernel) = sources(&spec, [left, right], out.is_integer(), &mut random);
-                compared += run(&input, &kernel, &spec, out, Bound::Value);
+                compared += run_random(&spec, [left, right], out, &mut random);
             }
         }
     }
@@ -258,9 +249,7 @@ fn large_ones_of_several_types() {
     let types = [F32, S32, F64, BF16, U8, C64, S64, C128, U4, F8];
     for (i, spec) in large().into_iter().enumerate() {
         for dtype in [types[i % 2], types[2 + i % 8], types[2 + (i + 3) % 8]] {
-            let out = dtype;
-            let (input, kernel) = sources(&spec, [dtype, dtype], out.is_integer(), &mut random);
-            compared += run(&input, &kernel, &spec, out, Bound::Value);
+            compared += run_random(&spec, [dtype, dtype], dtype, &mut random);
         }
         // Output axes that are neither order.
         let rank = spec.input.len();
@@ -272,8 +261,7 @@ fn large_ones_of_several_types() {
             ],
             ..spec
         };
-        let (input, kernel) = sources(&turned, [F32, S8], false, &mut random);
-        compared += run(&input, &kernel, &turned, F32, Bound::Value);
+        compared += run_random(&turned, [F32, S8], F32, &mut random);
     }
     println!("conv, large: {compared} elements compared");
 }
@@ -298,8 +286,7 @@ fn every_instruction_set() {
             Spec { batch_groups: 2, ..Spec::plain(&[4, 12, 9, 5], &[18, 12, 1, 2]) },
         ] {
             for dtype in [F32, F64, F16] {
-                let (input, kernel) = sources(&spec, [dtype, dtype], false, &mut random);
-                compared += run(&input, &kernel, &spec, dtype, Bound::Value);
+                compared += run_random(&spec, [dtype, dtype], dtype, &mut random);
             }
         }
     }
@@ -316,8 +303,7 @@ fn larger_than_a_block() {
         Spec::plain(&[9, 64, 10, 10], &[32, 64, 1, 1]),
     ] {
         for (spec, dtype) in [(spec.clone(), F32), (spec.channels_last(), BF16)] {
-            let (input, kernel) = sources(&spec, [dtype, dtype], false, &mut random);
-            compared += run(&input, &kernel, &spec, dtype, Bound::Value);
+            compared += run_random(&spec, [dtype, dtype], dtype, &mut random);
         }
     }
     println!("conv, blocks: {compared} elements compared");

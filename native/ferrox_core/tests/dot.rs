@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, merge, output, views};
+use common::number::{Number, sum_of_products};
+use common::{Bound, Random, Source, check_numbers, contiguous, indices, merge, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::ops::dot::{Side, dot};
@@ -33,14 +33,6 @@ fn numbers(dtype: DType, random: &mut Random) -> Vec<Number> {
     (0..997).map(|_| one()).collect()
 }
 
-fn times_added(total: Number, a: Number, b: Number, out: DType) -> Number {
-    if out.is_integer() {
-        return Number::Integer(total.integer().wrapping_add(a.integer().wrapping_mul(b.integer())));
-    }
-    let (re, im) = (a.re() * b.re() - a.im() * b.im(), a.re() * b.im() + a.im() * b.re());
-    Number::Complex(total.re() + re, total.im() + im)
-}
-
 /// The index in one side, from the indices of the sum, the batch and the free axes.
 fn side_index(rank: usize, axes: &Axes, side: usize, [sum, batch, free]: [&[usize]; 3]) -> Vec<usize> {
     let mut index = vec![usize::MAX; rank];
@@ -66,21 +58,17 @@ fn run(left: &Source, right: &Source, axes: &Axes, out: DType, bound: Bound) -> 
     let side =
         |tensor, side: usize| Side { tensor, contract: &axes.contract[side], batch: &axes.batch[side] };
     let got = output(out, &shape, |out| dot(out, side(&l, 0), side(&r, 1)));
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let result: Vec<Vec<usize>> = indices(&shape).collect();
     let sums: Vec<Vec<usize>> = indices(&summed).collect();
-    let zero = if out.is_integer() { Number::Integer(0) } else { Number::Real(0.0) };
-    let expected = |position: usize| {
-        let (of_batch, rest) = result[position].split_at(batch.len());
+    let expected = |index: Vec<usize>| {
+        let (of_batch, rest) = index.split_at(batch.len());
         let (of_left, of_right) = rest.split_at(l_free.len());
-        let total = sums.iter().fold(zero, |total, sum| {
+        let factors = sums.iter().map(|sum| {
             let a = left.at(&side_index(l_shape.len(), axes, 0, [sum, of_batch, of_left]));
-            let b = right.at(&side_index(r_shape.len(), axes, 1, [sum, of_batch, of_right]));
-            times_added(total, a, b, out)
+            (a, right.at(&side_index(r_shape.len(), axes, 1, [sum, of_batch, of_right])))
         });
-        cast(if out.is_complex() || out.is_integer() { total } else { Number::Real(total.re()) }, out)
+        sum_of_products(factors, out)
     };
-    check(what, out, &shape, &got, expected, bound)
+    check_numbers(what, out, &shape, got, expected, bound)
 }
 
 /// Tests shapes and axes of all kinds; products with at most 4096 multiplications use another

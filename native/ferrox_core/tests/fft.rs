@@ -135,7 +135,7 @@ fn compare(
         let close = |e: f64, g: f64| if (e - g).abs() <= tiny { g } else { e };
         number((close(e.0, g.re()), close(e.1, g.im())), out)
     };
-    check(what, out, shape, got, wanted, bound(out))
+    check(what, out, shape, Ok(got.to_vec()), wanted, bound(out))
 }
 
 const ALL: [Transform; 4] =

@@ -3,7 +3,7 @@
 mod common;
 
 use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use common::{Bound, Random, Source, check_numbers, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_along_axis};
@@ -53,19 +53,16 @@ fn run_gather(source: &Source, batch: &[usize], axes: &[usize], random: &mut Ran
     let (buffer, index_buffer) = (source.buffer(), index_tensor.buffer());
     let got = output(source.dtype, &whole, |out| gather(out, &source.see(&buffer), &index_buffer, axes));
     let what = || format!("gather of {source} by {index_tensor} along {axes:?}");
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let expected: Vec<u128> = indices(&whole)
-        .map(|index| {
-            let (row, inner) = index.split_at(batch.len());
-            let mut from = vec![0; shape.len()];
-            for (i, &axis) in axes.iter().enumerate() {
-                from[axis] = index_at(&index_tensor, &[row, &[i]].concat());
-            }
-            rest.iter().zip(inner).for_each(|(&axis, &i)| from[axis] = i);
-            cast(source.at(&from), source.dtype)
-        })
-        .collect();
-    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+    let expected = |index: Vec<usize>| {
+        let (row, inner) = index.split_at(batch.len());
+        let mut from = vec![0; shape.len()];
+        for (i, &axis) in axes.iter().enumerate() {
+            from[axis] = index_at(&index_tensor, &[row, &[i]].concat());
+        }
+        rest.iter().zip(inner).for_each(|(&axis, &i)| from[axis] = i);
+        source.at(&from)
+    };
+    check_numbers(what, source.dtype, &whole, got, expected, Bound::Bits)
 }
 
 #[test]
@@ -91,15 +88,12 @@ fn run_take(source: &Source, batch: &[usize], axis: usize, random: &mut Random) 
     let (buffer, index_buffer) = (source.buffer(), index_tensor.buffer());
     let got = output(source.dtype, &whole, |out| take(out, &source.see(&buffer), &index_buffer, axis));
     let what = || format!("take of {source} by {index_tensor} along {axis}");
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let expected: Vec<u128> = indices(&whole)
-        .map(|index| {
-            let (before, rest) = index.split_at(axis);
-            let (row, after) = rest.split_at(batch.len());
-            cast(source.at(&[before, &[index_at(&index_tensor, row)], after].concat()), source.dtype)
-        })
-        .collect();
-    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+    let expected = |index: Vec<usize>| {
+        let (before, rest) = index.split_at(axis);
+        let (row, after) = rest.split_at(batch.len());
+        source.at(&[before, &[index_at(&index_tensor, row)], after].concat())
+    };
+    check_numbers(what, source.dtype, &whole, got, expected, Bound::Bits)
 }
 
 #[test]
@@ -125,14 +119,11 @@ fn run_take_along(source: &Source, taken: usize, axis: usize, random: &mut Rando
     let got =
         output(source.dtype, &whole, |out| take_along_axis(out, &source.see(&buffer), &index_buffer, axis));
     let what = || format!("take_along_axis of {source} by {index_tensor} along {axis}");
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let expected: Vec<u128> = indices(&whole)
-        .map(|mut index| {
-            index[axis] = index_at(&index_tensor, &index);
-            cast(source.at(&index), source.dtype)
-        })
-        .collect();
-    check(what, source.dtype, &whole, &got, |i| expected[i], Bound::Bits)
+    let expected = |mut index: Vec<usize>| {
+        index[axis] = index_at(&index_tensor, &index);
+        source.at(&index)
+    };
+    check_numbers(what, source.dtype, &whole, got, expected, Bound::Bits)
 }
 
 #[test]
@@ -185,7 +176,6 @@ fn run_indexed(
         indexed(update, out, &target, &index_buffer, &updates, axes)
     });
     let what = || format!("{} to {target} at {index_tensor} along {axes:?} of {updates}", update.name());
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     // The sum of the updates of an element, or its last update.
     let mut totals = std::collections::HashMap::new();
     for row in 0..rows {
@@ -202,18 +192,13 @@ fn run_indexed(
                 .or_insert(new);
         }
     }
-    let expected: Vec<u128> = indices(shape)
-        .map(|index| {
-            let old = target.at(&index);
-            match (totals.get(&index), update) {
-                (None, _) => cast(old, dtype),
-                (Some(&new), Update::Put) => cast(new, dtype),
-                (Some(&new), Update::Add) => cast(plus(wide(old, dtype), new), dtype),
-            }
-        })
-        .collect();
+    let expected = |index: Vec<usize>| match (totals.get(&index), update) {
+        (None, _) => target.at(&index),
+        (Some(&new), Update::Put) => new,
+        (Some(&new), Update::Add) => plus(wide(target.at(&index), dtype), new),
+    };
     // The signs of zeros may differ.
-    check(what, dtype, shape, &got, |i| expected[i], Bound::Value)
+    check_numbers(what, dtype, shape, got, expected, Bound::Value)
 }
 
 /// The number as an integer, real or complex number, as the type is.
@@ -278,19 +263,13 @@ fn puts_slices() {
             put_slice(out, &source.see(&buffer), &starts, &slice.see(&slice_buffer))
         });
         let what = || format!("put_slice of {slice} to {source} at {starts:?}");
-        let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-        let expected: Vec<u128> = indices(shape)
-            .map(|index| {
-                let inner: Option<Vec<usize>> = index
-                    .iter()
-                    .zip(&starts)
-                    .zip(&lengths)
-                    .map(|((&i, &start), &length)| i.checked_sub(start).filter(|&i| i < length))
-                    .collect();
-                cast(inner.map_or_else(|| source.at(&index), |inner| slice.at(&inner)), dtype)
-            })
-            .collect();
-        check(what, dtype, shape, &got, |i| expected[i], Bound::Bits)
+        let expected = |index: Vec<usize>| {
+            let within = index.iter().zip(&starts).zip(&lengths);
+            let inner: Option<Vec<usize>> =
+                within.map(|((&i, &start), &length)| i.checked_sub(start).filter(|&i| i < length)).collect();
+            inner.map_or_else(|| source.at(&index), |inner| slice.at(&inner))
+        };
+        check_numbers(what, dtype, shape, got, expected, Bound::Bits)
     });
     println!("put_slice: {compared} elements compared");
 }

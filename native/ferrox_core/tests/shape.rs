@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::number::{Number, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, output, views};
+use common::number::Number;
+use common::{Bound, Random, Source, check_numbers, contiguous, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::shape::{broadcast, concatenate, reverse, slice, transpose};
 use ferrox_core::{Error, Output, Tensor};
@@ -22,11 +22,8 @@ fn run(
 ) -> usize {
     let buffer = source.buffer();
     let what = || format!("{what} of {source}");
-    let got = output(source.dtype, shape, |out| op(out, &source.see(&buffer)))
-        .unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let expected: Vec<u128> =
-        indices(shape).map(|index| cast(source.at(&from(&index)), source.dtype)).collect();
-    check(what, source.dtype, shape, &got, |position| expected[position], Bound::Bits)
+    let got = output(source.dtype, shape, |out| op(out, &source.see(&buffer)));
+    check_numbers(what, source.dtype, shape, got, |index| source.at(&from(&index)), Bound::Bits)
 }
 
 /// Calls `test` with every view of every shape, in random types of all widths.
@@ -141,7 +138,6 @@ fn run_concatenate(sources: &[Source], axis: usize) -> usize {
     let names = || sources.iter().map(Source::to_string).collect::<Vec<_>>().join(", ");
     let what = || format!("concatenate of {} along {axis}", names());
     let got = output(dtype, &whole, |out| concatenate(out, &tensors, axis));
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let element = |mut index: Vec<usize>| {
         let mut sources = sources.iter();
         let mut source = sources.next().expect("at least one");
@@ -149,10 +145,9 @@ fn run_concatenate(sources: &[Source], axis: usize) -> usize {
             index[axis] -= source.shape()[axis];
             source = sources.next().expect("as long as all of them");
         }
-        cast(source.at(&index), dtype)
+        source.at(&index)
     };
-    let expected: Vec<u128> = indices(&whole).map(element).collect();
-    check(what, dtype, &whole, &got, |position| expected[position], Bound::Bits)
+    check_numbers(what, dtype, &whole, got, element, Bound::Bits)
 }
 
 #[test]

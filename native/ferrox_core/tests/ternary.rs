@@ -3,7 +3,7 @@
 mod common;
 
 use common::number::{Number, cast};
-use common::{Bound, Random, Source, View, check, contiguous, merge, output, values, views};
+use common::{Bound, Random, Source, check, contiguous, merge, output, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::Error;
 use ferrox_core::ops::ternary::{clip, select};
@@ -14,10 +14,9 @@ fn run_select(dtype: DType, shape: &[usize], [predicate, yes, no]: &[Source; 3])
     let got = output(dtype, shape, |out| {
         select(out, &predicate.see(&buffers[0]), &yes.see(&buffers[1]), &no.see(&buffers[2]))
     });
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let [p, y, n] = [predicate, yes, no].map(|s| s.broadcast_to(shape));
     let expected = |i: usize| cast(if p[i].is_zero() { n[i] } else { y[i] }, dtype);
-    check(what, dtype, shape, &got, expected, Bound::Bits)
+    check(what, dtype, shape, got, expected, Bound::Bits)
 }
 
 /// Clips to at least `low`, then to at most `high`; NaN stays NaN.
@@ -41,20 +40,24 @@ fn run_clip(dtype: DType, [tensor, low, high]: &[Source; 3]) -> usize {
     let got = output(dtype, shape, |out| {
         clip(out, &tensor.see(&buffers[0]), &low.see(&buffers[1]), &high.see(&buffers[2]))
     });
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let [x, l, h] = [tensor, low, high].map(|s| s.broadcast_to(shape));
-    check(what, dtype, shape, &got, |i| cast(clipped(x[i], l[i], h[i]), dtype), Bound::Bits)
+    check(what, dtype, shape, got, |i| cast(clipped(x[i], l[i], h[i]), dtype), Bound::Bits)
 }
 
-/// A view of the shape, or of a shape that is broadcast to it.
-fn some_view(shape: &[usize], random: &mut Random) -> View {
+fn with_special_values(dtype: DType, shape: &[usize], random: &mut Random) -> Source {
+    Source::new(dtype, contiguous(shape), &values(dtype, shape.iter().product(), random))
+}
+
+/// A random tensor of the shape, or of a shape that is broadcast to it.
+fn broadcast_source(dtype: DType, shape: &[usize], random: &mut Random) -> Source {
     let mut view_shape = shape.to_vec();
     for dim in &mut view_shape {
         if random.below(4) == 0 {
             *dim = 1;
         }
     }
-    random.pick(&views(&view_shape)).clone()
+    let view = random.pick(&views(&view_shape)).clone();
+    Source::random(dtype, view, random)
 }
 
 const SHAPES: &[&[usize]] =
@@ -67,10 +70,7 @@ fn select_of_every_pair_of_types() {
         for &no in DType::ALL {
             for predicate in [U8, *random.pick(DType::ALL)] {
                 let types = [predicate, yes, no];
-                let sources = types.map(|d| {
-                    let numbers = values(d, 64, &mut random);
-                    Source::new(d, contiguous(&[64]), &numbers)
-                });
+                let sources = types.map(|d| with_special_values(d, &[64], &mut random));
                 compared += run_select(merge(yes, no), &[64], &sources);
                 // The type is not the one that Nx would choose.
                 compared += run_select(*random.pick(DType::ALL), &[64], &sources);
@@ -86,10 +86,7 @@ fn select_of_every_view() {
     for shape in SHAPES {
         for _ in 0..150 {
             let types = [U8, *random.pick(DType::ALL), *random.pick(DType::ALL)];
-            let sources = types.map(|d| {
-                let view = some_view(shape, &mut random);
-                Source::random(d, view, &mut random)
-            });
+            let sources = types.map(|d| broadcast_source(d, shape, &mut random));
             compared += run_select(merge(types[1], types[2]), shape, &sources);
         }
     }
@@ -109,11 +106,8 @@ fn clip_of_every_mix_of_types() {
         for low in real() {
             for high in [low, *random.pick(&real().collect::<Vec<_>>())] {
                 // All combinations: the bounds are a column and a row.
-                let sources =
-                    [(tensor, vec![24, 24]), (low, vec![24, 1]), (high, vec![24])].map(|(d, shape)| {
-                        let numbers = values(d, shape.iter().product(), &mut random);
-                        Source::new(d, contiguous(&shape), &numbers)
-                    });
+                let sources = [(tensor, &[24, 24][..]), (low, &[24, 1]), (high, &[24])]
+                    .map(|(d, shape)| with_special_values(d, shape, &mut random));
                 compared += run_clip(merge(merge(tensor, low), high), &sources);
             }
         }
@@ -130,10 +124,7 @@ fn clip_of_every_view() {
             let dtype = *random.pick(&types);
             let tensor = random.pick(&views(shape)).clone();
             let tensor = Source::random(dtype, tensor, &mut random);
-            let [low, high] = [*random.pick(&types), dtype].map(|d| {
-                let view = some_view(shape, &mut random);
-                Source::random(d, view, &mut random)
-            });
+            let [low, high] = [*random.pick(&types), dtype].map(|d| broadcast_source(d, shape, &mut random));
             let out = merge(dtype, low.dtype);
             compared += run_clip(out, &[tensor, low, high]);
         }
@@ -148,10 +139,7 @@ fn clip_of_integers_and_floats() {
     for (types, out) in
         [([S32, U8, U8], F32), ([U64, S8, S8], F16), ([F32, F32, F32], S4), ([U4, F32, S2], U8)]
     {
-        let sources = types.map(|d| {
-            let numbers = values(d, 500, &mut random);
-            Source::new(d, contiguous(&[500]), &numbers)
-        });
+        let sources = types.map(|d| with_special_values(d, &[500], &mut random));
         run_clip(out, &sources);
     }
 }

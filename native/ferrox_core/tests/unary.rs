@@ -3,7 +3,8 @@
 mod common;
 
 use common::number::{Number, cast, to_floating, value};
-use common::{Bound, Random, Source, all_values, check, contiguous, output, special, values, views};
+use common::real_functions::{acosh, asinh, atanh, erf, erf_inv, erfc};
+use common::{Bound, Random, Source, all_or_some_values, check, contiguous, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
@@ -131,84 +132,6 @@ fn real(op: UnaryOp, x: f64) -> f64 {
     }
 }
 
-fn asinh(x: f64) -> f64 {
-    let a = x.abs();
-    let root = 1.0 + (a * a + 1.0).sqrt();
-    let result = if a > 1e10 { a.ln() + std::f64::consts::LN_2 } else { (a + a * (a / root)).ln_1p() };
-    result.copysign(x)
-}
-
-fn acosh(x: f64) -> f64 {
-    let t = x - 1.0;
-    if x > 1e10 {
-        x.ln() + std::f64::consts::LN_2
-    } else if x < 1.0 {
-        f64::NAN
-    } else {
-        (t + (t * (x + 1.0)).sqrt()).ln_1p()
-    }
-}
-
-fn atanh(x: f64) -> f64 {
-    let a = x.abs();
-    if a > 1.0 { f64::NAN } else { (0.5 * (2.0 * a / (1.0 - a)).ln_1p()).copysign(x) }
-}
-
-/// The derivative of `erf`.
-fn erf_slope(x: f64) -> f64 {
-    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp()
-}
-
-/// Sums the series of positive terms, unless 1 is the nearest value.
-fn erf(x: f64) -> f64 {
-    let square = x * x;
-    if square.is_nan() || square > 36.0 {
-        return if x.is_nan() { x } else { x.signum() };
-    }
-    let (mut sum, mut term, mut odd) = (0.0, x, 1.0);
-    while sum + term != sum {
-        sum += term;
-        odd += 2.0;
-        term *= 2.0 * square / odd;
-    }
-    (sum * erf_slope(x)).copysign(x)
-}
-
-/// `1 - erf(x)`, or from 1/2 on the continued fraction.
-fn erfc(x: f64) -> f64 {
-    if x.is_nan() || x < 0.5 {
-        return 1.0 - erf(x);
-    }
-    if x > 28.0 {
-        return 0.0;
-    }
-    let depth = (200.0 / (x * x)) as u32 + 20;
-    let tail = (1..=depth).rev().fold(x, |tail, k| x + 0.5 * f64::from(k) / tail);
-    0.5 * erf_slope(x) / tail
-}
-
-/// Halley's method, with `erf` or `erfc`, whichever has more correct digits.
-fn erf_inv(x: f64) -> f64 {
-    let a = x.abs();
-    if a == 0.0 || a >= 1.0 || a.is_nan() {
-        let end = f64::INFINITY.copysign(x);
-        return if a == 0.0 {
-            x
-        } else if a == 1.0 {
-            end
-        } else {
-            f64::NAN
-        };
-    }
-    let mut y = if a < 0.5 { a } else { (-(1.0 - a).ln()).sqrt() };
-    for _ in 0..12 {
-        let lack = if a < 0.5 { a - erf(y) } else { erfc(y) - (1.0 - a) };
-        let step = lack / erf_slope(y);
-        y += step / (1.0 - y * step);
-    }
-    y.copysign(x)
-}
-
 fn complex(op: UnaryOp, z: Complex<f64>) -> Number {
     use UnaryOp::*;
     let one = Complex::ONE;
@@ -289,19 +212,14 @@ fn run(op: UnaryOp, source: &Source) -> usize {
         let x = elements[position];
         if regular(op, x) { cast(expected(op, x, source.dtype), dtype) } else { got[position] }
     };
-    check(what, dtype, shape, &got, expected, bound(op, source.dtype))
+    check(what, dtype, shape, Ok(got.clone()), expected, bound(op, source.dtype))
 }
 
 #[test]
 fn every_operation_on_every_type() {
     let (mut compared, mut random) = (0, Random(1));
     for &dtype in DType::ALL {
-        let mut numbers = special(dtype);
-        if dtype.bits() <= 16 {
-            numbers.extend(all_values(dtype));
-        } else {
-            numbers.extend(values(dtype, 20_000, &mut random));
-        }
+        let numbers = all_or_some_values(dtype, 20_000, &mut random);
         let source = Source::new(dtype, contiguous(&[numbers.len()]), &numbers);
         for &op in UnaryOp::ALL {
             if defined(op, dtype) {

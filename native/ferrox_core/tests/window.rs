@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::number::{Number, bounds, cast};
-use common::{Bound, Random, Source, check, contiguous, indices, output, values, views};
+use common::number::{Number, bounds};
+use common::{Bound, Random, Source, check_numbers, contiguous, indices, output, values, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::window::{SlidingWindows, WindowOp, window};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
@@ -134,17 +134,11 @@ fn run(op: WindowOp, source: &Source, spec: &Spec, bound: Bound) -> usize {
     let tensor = source.see(&buffer);
     let what = || format!("{} of {source}, {spec:?}", op.name());
     let got = output(dtype, &shape, |out| window(op, out, &tensor, spec.windows()));
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
-    let at: Vec<Vec<usize>> = indices(&shape).collect();
-    let expected = |position: usize| {
-        let met = spec.met(&at[position]);
-        let total = met
-            .into_iter()
-            .flatten()
-            .fold(start(op, dtype), |total, index| fold(op, total, source.at(&index)));
-        cast(total, dtype)
+    let expected = |at: Vec<usize>| {
+        let met = spec.met(&at).into_iter().flatten();
+        met.fold(start(op, dtype), |total, index| fold(op, total, source.at(&index)))
     };
-    check(what, dtype, &shape, &got, expected, bound)
+    check_numbers(what, dtype, &shape, got, expected, bound)
 }
 
 /// Few whole numbers, so that sums and products are exact in any order.
@@ -415,7 +409,6 @@ fn scatter(
     let got = output(out, &spec.shape, |out| {
         window_scatter(choice, out, &tensor, &values_buffer, &init_buffer, spec.windows())
     });
-    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     let mut totals: std::collections::HashMap<Vec<usize>, Number> = std::collections::HashMap::new();
     let float = |n: Number| if out.is_integer() { n } else { Number::Real(n.re()) };
     for at in indices(&shape) {
@@ -424,9 +417,8 @@ fn scatter(
             *total = fold(WindowOp::Sum, *total, float(values.at(&at)));
         }
     }
-    let all: Vec<Vec<usize>> = indices(&spec.shape).collect();
-    let expected = |position: usize| cast(totals.get(&all[position]).copied().unwrap_or(init_value), out);
-    check(what, out, &spec.shape, &got, expected, Bound::Value)
+    let expected = |index| totals.get(&index).copied().unwrap_or(init_value);
+    check_numbers(what, out, &spec.shape, got, expected, Bound::Value)
 }
 
 #[test]

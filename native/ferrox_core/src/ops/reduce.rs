@@ -471,26 +471,32 @@ macro_rules! impl_fold {
         }
     )*};
 }
+pub(super) use impl_fold;
 
-struct Sum;
-impl_fold!(Sum, true, 0u32, a, b => a.wrapping_add(b); u64);
+pub(super) struct Sum;
+impl_fold!(Sum, true, 0u8, a, b => a.wrapping_add(b); u8, u16, u32, u64);
 impl_fold!(Sum, false, 0.0, a, b => a + b; f64, Complex<f64>);
-struct Product;
-impl_fold!(Product, true, 1u32, a, b => a.wrapping_mul(b); u64);
+pub(super) struct Product;
+impl_fold!(Product, true, 1u8, a, b => a.wrapping_mul(b); u8, u16, u32, u64);
 impl_fold!(Product, false, 1.0, a, b => a * b; f64, Complex<f64>);
 struct AllOf;
 impl_fold!(AllOf, true, 1u8, a, b => a & b; u8);
 struct AnyOf;
 impl_fold!(AnyOf, true, 0u8, a, b => a | b; u8);
 
-macro_rules! extremes {
-    ($($t:ty),*) => {$(
-        impl_fold!(Largest, true, <$t>::MIN, a, b => a.max(b); $t);
-        impl_fold!(Smallest, true, <$t>::MAX, a, b => a.min(b); $t);
+macro_rules! impl_integer_extremes {
+    ($largest:ident, $smallest:ident) => {
+        impl_integer_extremes!($largest, $smallest: u8, u16, u32, u64, i8, i16, i32, i64);
+    };
+    ($largest:ident, $smallest:ident: $($t:ty),*) => {$(
+        impl_fold!($largest, true, <$t>::MIN, a, b => a.max(b); $t);
+        impl_fold!($smallest, true, <$t>::MAX, a, b => a.min(b); $t);
     )*};
 }
+pub(super) use impl_integer_extremes;
+
 struct Largest;
 struct Smallest;
-extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
+impl_integer_extremes!(Largest, Smallest);
 impl_fold!(Largest, false, f32::NEG_INFINITY, a, b => if b > a || b.is_nan() { b } else { a }; f32, f64);
 impl_fold!(Smallest, false, f32::INFINITY, a, b => if b < a || b.is_nan() { b } else { a }; f32, f64);

@@ -22,36 +22,18 @@ use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
 use crate::exec::window::{self, FoldWindows, INTERLEAVED_WINDOWS, Pass, WindowAxis};
 use crate::layout::MAX_EXTENT;
-use crate::ops::reduce::positive_nan;
+use crate::ops::reduce::{Product, Sum, impl_fold, impl_integer_extremes, positive_nan};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
-macro_rules! window_ops {
-    ($($variant:ident, $name:literal;)*) => {
-        /// A fold of windows, named as in Nx.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum WindowOp {
-            $(#[doc = concat!("`Nx.", $name, "/3`")] $variant,)*
-        }
-
-        impl WindowOp {
-            /// All folds.
-            pub const ALL: &'static [WindowOp] = &[$(WindowOp::$variant,)*];
-
-            /// The name of the fold in Nx.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(WindowOp::$variant => $name,)* }
-            }
-        }
-    };
-}
-
-window_ops! {
-    Sum, "window_sum";
-    Product, "window_product";
-    Max, "window_max";
-    Min, "window_min";
+named! {
+    /// A fold of windows, with its name in Nx.
+    pub enum WindowOp {
+        Sum, "window_sum";
+        Product, "window_product";
+        Max, "window_max";
+        Min, "window_min";
+    }
 }
 
 /// Windows over a tensor. Lists have an entry for each axis.
@@ -170,8 +152,8 @@ pub fn window(
 /// Returns the lane type and the loops of an operation, or `None` if it has none for the type.
 fn fold_loops(op: WindowOp, dtype: DType) -> Option<(DType, FoldWindows)> {
     match op {
-        WindowOp::Sum => Some(total_fold::<WindowSum>(dtype)),
-        WindowOp::Product => Some(total_fold::<WindowProduct>(dtype)),
+        WindowOp::Sum => Some(total_fold::<Sum>(dtype)),
+        WindowOp::Product => Some(total_fold::<Product>(dtype)),
         WindowOp::Max => extreme_fold::<WindowMax>(dtype),
         WindowOp::Min => extreme_fold::<WindowMin>(dtype),
     }
@@ -233,36 +215,12 @@ fn neutral(op: WindowOp, dtype: DType, lane: DType) -> [u8; 16] {
     bytes
 }
 
-macro_rules! impl_fold {
-    ($name:ident, $start:expr, $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
-        impl Fold<$t> for $name {
-            #[inline(always)]
-            fn start() -> $t { $start.into() }
-            #[inline(always)]
-            fn fold($a: $t, $b: $t) -> $t { $body }
-        }
-    )*};
-}
-
-struct WindowSum;
-impl_fold!(WindowSum, 0u8, a, b => a.wrapping_add(b); u8, u16, u32, u64);
-impl_fold!(WindowSum, 0.0, a, b => a + b; f64, Complex<f64>);
-struct WindowProduct;
-impl_fold!(WindowProduct, 1u8, a, b => a.wrapping_mul(b); u8, u16, u32, u64);
-impl_fold!(WindowProduct, 1.0, a, b => a * b; f64, Complex<f64>);
-
-macro_rules! extremes {
-    ($($t:ty),*) => {$(
-        impl_fold!(WindowMax, <$t>::MIN, a, b => a.max(b); $t);
-        impl_fold!(WindowMin, <$t>::MAX, a, b => a.min(b); $t);
-    )*};
-}
 struct WindowMax;
 struct WindowMin;
-extremes!(u8, u16, u32, u64, i8, i16, i32, i64);
+impl_integer_extremes!(WindowMax, WindowMin);
 // Of two zeros the last one is the result, whatever its sign.
-impl_fold!(WindowMax, f32::NEG_INFINITY, a, b => (if a > b { a } else { b }).or_nan(a); f32, f64);
-impl_fold!(WindowMin, f32::INFINITY, a, b => (if a < b { a } else { b }).or_nan(a); f32, f64);
+impl_fold!(WindowMax, false, f32::NEG_INFINITY, a, b => (if a > b { a } else { b }).or_nan(a); f32, f64);
+impl_fold!(WindowMin, false, f32::INFINITY, a, b => (if a < b { a } else { b }).or_nan(a); f32, f64);
 
 /// How elements are converted to lanes.
 #[derive(Clone, Copy)]

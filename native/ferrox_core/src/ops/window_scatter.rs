@@ -25,26 +25,11 @@ use crate::ops::window::{LaneLoad, SlidingWindows, WindowPasses, check_shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
-/// Which element of a window is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// `Nx.window_scatter_max/5`
-    Max,
-    /// `Nx.window_scatter_min/5`
-    Min,
-}
-
-impl Choice {
-    /// Both choices.
-    pub const ALL: &'static [Choice] = &[Choice::Max, Choice::Min];
-
-    /// The name of the operation.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Choice::Max => "window_scatter_max",
-            Choice::Min => "window_scatter_min",
-        }
+named! {
+    /// The element of a window that is chosen, with the name of the operation in Nx.
+    pub enum Choice {
+        Max, "window_scatter_max";
+        Min, "window_scatter_min";
     }
 }
 

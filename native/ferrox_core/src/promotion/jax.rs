@@ -2,59 +2,43 @@
 //! nodes of their own, and of a second lattice with fewer edges for strict promotion.
 
 use super::node::Node;
-use super::table::{EMPTY_TABLE, Lattice, Table};
+use super::table::{Lattice, Table, replace_nodes};
 use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, Switch, System};
 use crate::DType::{self, BF16, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
 use Node::{Bool, Complex, Float, Int, Type};
 
-const LATTICE: Lattice = Lattice {
-    edges: &[
-        (Bool, &[Int]),
-        (Int, &[Type(U8), Type(S8)]),
-        (Type(U8), &[Type(U16), Type(S16)]),
-        (Type(U16), &[Type(U32), Type(S32)]),
-        (Type(U32), &[Type(U64), Type(S64)]),
-        (Type(U64), &[Float]),
-        (Type(S8), &[Type(S16)]),
-        (Type(S16), &[Type(S32)]),
-        (Type(S32), &[Type(S64)]),
-        (Type(S64), &[Float]),
-        (Float, &[Type(BF16), Type(F16), Complex]),
-        (Type(BF16), &[Type(F32)]),
-        (Type(F16), &[Type(F32)]),
-        (Type(F32), &[Type(F64), Type(C64)]),
-        (Type(F64), &[Type(C128)]),
-        (Complex, &[Type(C64)]),
-        (Type(C64), &[Type(C128)]),
-        (Type(C128), &[]),
-    ],
-    positions: POSITIONS,
-};
+const EDGES: [(Node, &[Node]); 18] = [
+    (Bool, &[Int]),
+    (Int, &[Type(U8), Type(S8)]),
+    (Type(U8), &[Type(U16), Type(S16)]),
+    (Type(U16), &[Type(U32), Type(S32)]),
+    (Type(U32), &[Type(U64), Type(S64)]),
+    (Type(U64), &[Float]),
+    (Type(S8), &[Type(S16)]),
+    (Type(S16), &[Type(S32)]),
+    (Type(S32), &[Type(S64)]),
+    (Type(S64), &[Float]),
+    (Float, &[Type(BF16), Type(F16), Complex]),
+    (Type(BF16), &[Type(F32)]),
+    (Type(F16), &[Type(F32)]),
+    (Type(F32), &[Type(F64), Type(C64)]),
+    (Type(F64), &[Type(C128)]),
+    (Complex, &[Type(C64)]),
+    (Type(C64), &[Type(C128)]),
+    (Type(C128), &[]),
+];
+
+const LATTICE: Lattice = Lattice { edges: &EDGES, positions: POSITIONS };
 
 /// The lattice without 64-bit types: the join of `u32` and `s32` is `s32`, as there is no wider
 /// type.
 const LATTICE_X32: Lattice = Lattice {
-    edges: &[
-        LATTICE.edges[0],
-        LATTICE.edges[1],
-        LATTICE.edges[2],
-        LATTICE.edges[3],
-        (Type(U32), &[Type(U64), Type(S32)]),
-        LATTICE.edges[5],
-        LATTICE.edges[6],
-        LATTICE.edges[7],
-        LATTICE.edges[8],
-        LATTICE.edges[9],
-        LATTICE.edges[10],
-        LATTICE.edges[11],
-        LATTICE.edges[12],
-        LATTICE.edges[13],
-        LATTICE.edges[14],
-        LATTICE.edges[15],
-        LATTICE.edges[16],
-        LATTICE.edges[17],
-    ],
+    edges: &{
+        let mut edges = EDGES;
+        edges[4] = (Type(U32), &[Type(U64), Type(S32)]);
+        edges
+    },
     positions: POSITIONS,
 };
 
@@ -107,17 +91,7 @@ const POSITIONS: &[(Node, f64, f64)] = &[
 
 /// A table in which types of 64 bits are narrowed to types of 32 bits before they are looked up.
 const fn narrowed(wide: &Table) -> Table {
-    let mut table = EMPTY_TABLE;
-    let mut left = 0;
-    while left < Node::ALL.len() {
-        let mut right = 0;
-        while right < Node::ALL.len() {
-            table[left][right] = wide[narrow(Node::ALL[left]).index()][narrow(Node::ALL[right]).index()];
-            right += 1;
-        }
-        left += 1;
-    }
-    table
+    replace_nodes!(wide, narrow)
 }
 
 const fn narrow(node: Node) -> Node {

@@ -3,7 +3,7 @@
 //! fixes the order in which operands are combined.
 
 use super::node::{Node, Number};
-use super::table::{Table, grid};
+use super::table::{Table, grid, replace_nodes};
 use super::{Absent, Fit, FoldOrder, Mode, Rules, Scalars, SmallestType, Switch, System};
 use crate::DType::{self, C64, C128, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64};
 
@@ -32,19 +32,7 @@ const NEP50: Table = grid(
 
 /// The rules before NumPy 2: a number has its default type, unless there is an array; this case is
 /// `FoldOrder::ByValue`.
-const LEGACY: Table = {
-    let mut table = NEP50;
-    let mut i = 0;
-    while i < Node::ALL.len() {
-        let mut j = 0;
-        while j < Node::ALL.len() {
-            table[i][j] = NEP50[strong(Node::ALL[i]).index()][strong(Node::ALL[j]).index()];
-            j += 1;
-        }
-        i += 1;
-    }
-    table
-};
+const LEGACY: Table = replace_nodes!(NEP50, strong);
 
 const fn strong(node: Node) -> Node {
     match node {

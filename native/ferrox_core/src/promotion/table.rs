@@ -10,6 +10,25 @@ pub type Table = [[Option<Node>; NODES]; NODES];
 /// A table without results.
 pub(super) const EMPTY_TABLE: Table = [[None; NODES]; NODES];
 
+/// The table whose results are those of another table for nodes that a const function replaces.
+macro_rules! replace_nodes {
+    ($table:expr, $replace:path) => {{
+        let (given, mut table) = ($table, super::table::EMPTY_TABLE);
+        let mut left = 0;
+        while left < Node::ALL.len() {
+            let mut right = 0;
+            while right < Node::ALL.len() {
+                table[left][right] =
+                    given[$replace(Node::ALL[left]).index()][$replace(Node::ALL[right]).index()];
+                right += 1;
+            }
+            left += 1;
+        }
+        table
+    }};
+}
+pub(super) use replace_nodes;
+
 /// Reads a grid: a line with the codes of the columns; then for each row a line with its code and
 /// its results, `--` where there is none.
 pub(super) const fn grid(text: &str) -> Table {

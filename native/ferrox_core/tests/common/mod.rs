@@ -5,6 +5,7 @@
 
 pub mod exact;
 pub mod number;
+pub mod real_functions;
 
 use ferrox_core::layout::{Layout, row_major};
 use ferrox_core::ops::binary::BinaryOp;
@@ -128,6 +129,12 @@ pub fn values(dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
 /// Returns all values of a type of at most 16 bits.
 pub fn all_values(dtype: DType) -> Vec<Number> {
     (0..1u128 << dtype.bits()).map(|bits| value(bits, dtype)).collect()
+}
+
+/// Returns the special values, and all values of a type of at most 16 bits or `count` of another.
+pub fn all_or_some_values(dtype: DType, count: usize, random: &mut Random) -> Vec<Number> {
+    let more = if dtype.bits() <= 16 { all_values(dtype) } else { values(dtype, count, random) };
+    [special(dtype), more].concat()
 }
 
 /// The layout of a tensor in the memory of its buffer.
@@ -362,19 +369,20 @@ impl Bound {
     }
 }
 
-/// Compares every element with `expected(position)`. Returns the number of elements.
+/// Compares every element of an `output` with `expected(position)`. Returns the number of elements.
 ///
 /// # Panics
 ///
-/// Panics at the first element that differs. The message has `what()` and the index.
+/// Panics at an error and at the first element that differs. The message has `what()` and the index.
 pub fn check(
     what: impl Fn() -> String,
     dtype: DType,
     shape: &[usize],
-    got: &[u128],
+    got: Result<Vec<u128>, Error>,
     expected: impl Fn(usize) -> u128,
     bound: Bound,
 ) -> usize {
+    let got = got.unwrap_or_else(|e| panic!("{}: {e}", what()));
     for (position, &got) in got.iter().enumerate() {
         let expected = expected(position);
         if !bound.holds(got, expected, dtype) {
@@ -388,4 +396,17 @@ pub fn check(
         }
     }
     got.len()
+}
+
+/// `check` with the number that is expected at an index.
+pub fn check_numbers(
+    what: impl Fn() -> String,
+    dtype: DType,
+    shape: &[usize],
+    got: Result<Vec<u128>, Error>,
+    mut expected: impl FnMut(Vec<usize>) -> Number,
+    bound: Bound,
+) -> usize {
+    let expected: Vec<u128> = indices(shape).map(|index| cast(expected(index), dtype)).collect();
+    check(what, dtype, shape, got, |position| expected[position], bound)
 }

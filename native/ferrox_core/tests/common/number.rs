@@ -203,6 +203,18 @@ pub fn cast(number: Number, dtype: DType) -> u128 {
     integer as u128 & ((1 << dtype.bits()) - 1)
 }
 
+/// The sum of products for a result of type `out`. The products and sums of integers wrap around.
+pub fn sum_of_products(factors: impl Iterator<Item = (Number, Number)>, out: DType) -> Number {
+    if out.is_integer() {
+        let product = |(a, b): (Number, Number)| a.integer().wrapping_mul(b.integer());
+        return Number::Integer(factors.map(product).fold(0, i128::wrapping_add));
+    }
+    let (re, im) = factors.fold((0.0, 0.0), |(re, im), (a, b)| {
+        (re + (a.re() * b.re() - a.im() * b.im()), im + (a.re() * b.im() + a.im() * b.re()))
+    });
+    if out.is_complex() { Number::Complex(re, im) } else { Number::Real(re) }
+}
+
 /// The value of the bits of an element.
 pub fn value(bits: u128, dtype: DType) -> Number {
     match dtype.kind() {

@@ -113,41 +113,36 @@ fn quotient_to_odd(operands: [f64; 2], nearest: f64, rest: f64) -> f64 {
     if regular { to_odd(sum, error) } else { nearest }
 }
 
-impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Add, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        let (sum, error) = two_sum(a, b);
-        to_odd(sum, error)
-    }
+macro_rules! rounded_to_odd {
+    ($A:ident: $op:ident, $t:ty, $a:ident, $b:ident => $body:expr) => {
+        impl<$A: Arithmetic> Binary<$t> for RoundedToOdd<$op, $A> {
+            type Out = f64;
+            #[inline(always)]
+            fn apply($a: $t, $b: $t) -> f64 {
+                $body
+            }
+        }
+    };
 }
+rounded_to_odd!(A: Add, f64, a, b => {
+    let (sum, error) = two_sum(a, b);
+    to_odd(sum, error)
+});
 
-impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Subtract, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        let (difference, error) = two_difference(a, b);
-        to_odd(difference, error)
-    }
-}
+rounded_to_odd!(A: Subtract, f64, a, b => {
+    let (difference, error) = two_difference(a, b);
+    to_odd(difference, error)
+});
 
-impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Multiply, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        let product = a * b;
-        to_odd(product, if is_ordinary(product) { A::fma(a, b, -product) } else { 0.0 })
-    }
-}
+rounded_to_odd!(A: Multiply, f64, a, b => {
+    let product = a * b;
+    to_odd(product, if is_ordinary(product) { A::fma(a, b, -product) } else { 0.0 })
+});
 
-impl<A: Arithmetic> Binary<f64> for RoundedToOdd<Divide, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: f64, b: f64) -> f64 {
-        let quotient = a / b;
-        quotient_to_odd([a, b], quotient, A::fma(-quotient, b, a) / b)
-    }
-}
+rounded_to_odd!(A: Divide, f64, a, b => {
+    let quotient = a / b;
+    quotient_to_odd([a, b], quotient, A::fma(-quotient, b, a) / b)
+});
 
 impl<A: Arithmetic> Binary<i32> for RoundedToOdd<Divide, A> {
     type Out = f32;
@@ -165,71 +160,41 @@ impl<A: Arithmetic> Binary<i64> for RoundedToOdd<Divide, A> {
     }
 }
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Add, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let (high, rest) = two_sum(a.high, b.high);
-        sum_to_odd(high, rest, a.low + b.low)
-    }
-}
+rounded_to_odd!(A: Add, Exact, a, b => {
+    let (high, rest) = two_sum(a.high, b.high);
+    sum_to_odd(high, rest, a.low + b.low)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Subtract, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let (high, rest) = two_difference(a.high, b.high);
-        sum_to_odd(high, rest, a.low - b.low)
-    }
-}
+rounded_to_odd!(A: Subtract, Exact, a, b => {
+    let (high, rest) = two_difference(a.high, b.high);
+    sum_to_odd(high, rest, a.low - b.low)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Multiply, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let high = a.high * b.high;
-        let rest = A::fma(a.high, b.high, -high);
-        // The result is exact unless both operands are integers that f64 can't represent. In Nx, no
-        // such product has a type of at most 24 bits.
-        sum_to_odd(high, rest, a.high * b.low + a.low * b.high)
-    }
-}
+rounded_to_odd!(A: Multiply, Exact, a, b => {
+    let high = a.high * b.high;
+    let rest = A::fma(a.high, b.high, -high);
+    // The result is exact unless both operands are integers that f64 can't represent. In Nx, no
+    // such product has a type of at most 24 bits.
+    sum_to_odd(high, rest, a.high * b.low + a.low * b.high)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Divide, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let quotient = a.high / b.high;
-        let rest = A::fma(-quotient, b.high, a.high) + A::fma(-quotient, b.low, a.low);
-        quotient_to_odd([a.high, b.high], quotient, rest / b.high)
-    }
-}
+rounded_to_odd!(A: Divide, Exact, a, b => {
+    let quotient = a.high / b.high;
+    let rest = A::fma(-quotient, b.high, a.high) + A::fma(-quotient, b.low, a.low);
+    quotient_to_odd([a.high, b.high], quotient, rest / b.high)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Max, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let larger = if b > a || b.is_nan() { b } else { a };
-        to_odd(larger.high, larger.low)
-    }
-}
+rounded_to_odd!(A: Max, Exact, a, b => {
+    let larger = if b > a || b.is_nan() { b } else { a };
+    to_odd(larger.high, larger.low)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Min, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        let smaller = if b < a || b.is_nan() { b } else { a };
-        to_odd(smaller.high, smaller.low)
-    }
-}
+rounded_to_odd!(A: Min, Exact, a, b => {
+    let smaller = if b < a || b.is_nan() { b } else { a };
+    to_odd(smaller.high, smaller.low)
+});
 
-impl<A: Arithmetic> Binary<Exact> for RoundedToOdd<Remainder, A> {
-    type Out = f64;
-    #[inline(always)]
-    fn apply(a: Exact, b: Exact) -> f64 {
-        remainder(a, b)
-    }
-}
+rounded_to_odd!(A: Remainder, Exact, a, b => remainder(a, b));
 
 /// Returns the remainder of `a` divided by `b`, with the sign of `a`. One of the operands is an
 /// integer, the other one may be an f32.

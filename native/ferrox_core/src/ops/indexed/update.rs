@@ -45,23 +45,12 @@ pub fn write_work(update: Update, target: (DType, usize), updates: (DType, usize
         .saturating_add(cost::work(updates.1, update_cost + cast::operand_cost(updates.0, dtype)))
 }
 
-/// The effect of updates on the elements that are indexed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update {
-    /// The sum of the updates is added to them: `Nx.indexed_add/4`.
-    Add,
-    /// The last update replaces them: `Nx.indexed_put/4`.
-    Put,
-}
-
-impl Update {
-    /// The name of the operation.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Update::Add => "indexed_add",
-            Update::Put => "indexed_put",
-        }
+named! {
+    /// The effect of updates on the elements that are indexed, with the name of the operation in Nx:
+    /// the sum of the updates is added to them, or the last update replaces them.
+    pub enum Update {
+        Add, "indexed_add";
+        Put, "indexed_put";
     }
 }
 
