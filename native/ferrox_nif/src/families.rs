@@ -19,7 +19,7 @@ use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
 use ferrox_core::promotion::SYSTEMS;
 use ferrox_core::{DType, Error, Output, Tensor, layout};
-use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
 use crate::atom_table::AtomTable;
 use crate::entry::bad_argument;
@@ -105,6 +105,22 @@ impl<'a> Decoder<'a> for ResultType {
     }
 }
 
+impl ResultType {
+    /// The type for operands of the given types. Returns `None` if they have no common type.
+    #[inline(always)]
+    fn of(self, op: BinaryOp, left: DType, right: DType) -> Option<DType> {
+        // The first system is Nx's.
+        self.0.or_else(|| Some(op.result(SYSTEMS[0].merge(left, right).ok()?)))
+    }
+
+    /// The data, or `{type, data}` if the type was not given.
+    #[inline(always)]
+    fn answer(self, dtype: DType, data: Term<'_>) -> Term<'_> {
+        let is_typed = self.0.is_none() && data.is_binary();
+        if is_typed { (Type(dtype), data).encode(data.get_env()) } else { data }
+    }
+}
+
 // Most operands of elementwise operations have the layout of the result, or are numbers. They are
 // passed to the core as sources; other operands as tensors, which the core broadcasts.
 
@@ -115,43 +131,40 @@ family!(binary, |call,
                  left: Elementwise,
                  right: Elementwise| {
     let (op, call) = (op.0, call.named(op.0.name()));
-    let own = |operand: &Elementwise| operand.dtype.or(result.0).ok_or(Failure::BadArgument);
-    let dtypes = [own(&left)?, own(&right)?];
-    let dtype = match result.0 {
-        Some(dtype) => dtype,
-        // The first system is Nx's.
-        None => op.result(SYSTEMS[0].merge(dtypes[0], dtypes[1]).map_err(|_| Failure::BadArgument)?),
-    };
-    let plan = ops::binary::plan(op, dtype, dtypes)?;
-    let data = if !dtype.is_packed()
-        && let Some((rank, size)) = rank_and_size(shape)
-        && let Some(left) = left.source(dtypes[0], rank, size)
-        && let Some(right) = right.source(dtypes[1], rank, size)
+    if let Some((rank, size)) = rank_and_size(shape)
+        && let Some(left) = left.source(result.0, rank, size)
+        && let Some(right) = right.source(result.0, rank, size)
+        && let Some(dtype) = result.of(op, left.0, right.0)
+        && !dtype.is_packed()
     {
-        call.elements(cost::work(size, plan.cost), dtype, size, |out| {
-            ops::binary::run(op, plan, (dtype, &[size]), out, [(dtypes[0], left), (dtypes[1], right)])
-        })?
-    } else {
-        binary_of_tensors(call, (op, plan), dtype, shape, [left, right])?
-    };
-    // The answer is `{type, data}` if the type was not given.
-    let is_typed = result.0.is_none() && data.is_binary();
-    Ok(if is_typed { (Type(dtype), data).encode(data.get_env()) } else { data })
+        let plan = ops::binary::plan(op, dtype, [left.0, right.0])?;
+        let data = call.elements(cost::work(size, plan.cost), dtype, size, |out| {
+            ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
+        })?;
+        return Ok(result.answer(dtype, data));
+    }
+    binary_of_tensors(call, op, result, shape, left, right)
 });
 
 #[inline(never)]
 fn binary_of_tensors<'a>(
     call: Call<'a>,
-    (op, plan): (BinaryOp, &Plan),
-    dtype: DType,
+    op: BinaryOp,
+    result: ResultType,
     shape: Term<'a>,
-    [left, right]: [Elementwise<'a>; 2],
+    left: Elementwise<'a>,
+    right: Elementwise<'a>,
 ) -> Result<Term<'a>, Failure> {
+    let own = |operand: &Elementwise<'a>| operand.dtype.or(result.0).ok_or(Failure::BadArgument);
+    let dtypes = [own(&left)?, own(&right)?];
+    let dtype = result.of(op, dtypes[0], dtypes[1]).ok_or(Failure::BadArgument)?;
+    let plan = ops::binary::plan(op, dtype, dtypes)?;
     let Dims(shape) = shape.decode()?;
     let (left, right) = (left.operand(dtype, &shape)?, right.operand(dtype, &shape)?);
-    call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
+    let data = call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
         ops::binary::run_tensors(op, plan, out, &left.tensor(call.op)?, &right.tensor(call.op)?)
-    })
+    })?;
+    Ok(result.answer(dtype, data))
 }
 
 family!(unary, |call, op: Unary, dtype: Type, shape: Term, input: Elementwise| {
@@ -343,16 +356,16 @@ family!(matmul, |call,
                  left: Elementwise,
                  right: Elementwise| {
     let (call, dtype) = (call.named("dot"), dtype.0);
-    let dtypes = [left.dtype(dtype), right.dtype(dtype)];
+    let (left_dtype, right_dtype) = (left.dtype(dtype), right.dtype(dtype));
     let [left_shape, right_shape, shape] = [[batches, m, k], [batches, k, n], [batches, m, n]];
-    let strategy = ops::dot::strategy(dtype, dtypes, [m, k, n])?;
-    let work = strategy.work(batches, dtypes);
+    let strategy = ops::dot::strategy(dtype, [left_dtype, right_dtype], [m, k, n])?;
+    let work = strategy.work(batches, [left_dtype, right_dtype]);
     if !dtype.is_packed()
-        && let Some(left) = left.dense(dtypes[0], size(&left_shape))
-        && let Some(right) = right.dense(dtypes[1], size(&right_shape))
+        && let Some(left) = left.dense(left_dtype, size(&left_shape))
+        && let Some(right) = right.dense(right_dtype, size(&right_shape))
     {
         return call.elements(work, dtype, size(&shape), |out| {
-            ops::dot::matmul(&strategy, dtype, out, batches, [(dtypes[0], left), (dtypes[1], right)])
+            ops::dot::matmul(&strategy, dtype, out, batches, [(left_dtype, left), (right_dtype, right)])
         });
     }
     let (left, right) = (left.operand(dtype, &left_shape)?, right.operand(dtype, &right_shape)?);
@@ -463,13 +476,18 @@ family!(slice, |call, shape: Dims, starts: Axes, lengths: Axes, strides: Axes, i
     })
 });
 
-type Operands<'a> = Vec<Operand<'a>>;
-
 // The inputs have the type of the result.
-family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: Operands| {
+family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: ListIterator| {
+    let mut operands = Vec::new();
+    for input in inputs {
+        operands.push(input.decode::<Operand>()?);
+    }
     call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), dtype.0, &shape.0, |out| {
-        let tensors: Result<Vec<_>, _> = inputs.iter().map(|input| input.tensor(call.op)).collect();
-        ops::shape::concatenate(out, &tensors?, axis)
+        let mut tensors = Vec::with_capacity(operands.len());
+        for operand in &operands {
+            tensors.push(operand.tensor(call.op)?);
+        }
+        ops::shape::concatenate(out, &tensors, axis)
     })
 });
 

@@ -4,8 +4,6 @@
 //! looked up in a table, or `{system, options}` with the bits of the options; and errors are atoms,
 //! whose messages are made in Elixir.
 
-use std::iter::successors;
-
 use ferrox_core::DType;
 use ferrox_core::promotion::{Mode, Node, Number, PromotionOperand, Refusal, SYSTEMS, System};
 use rustler::{Atom, Encoder, Env, NifResult, Term, TermType};
@@ -178,12 +176,25 @@ fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<T
 /// `:operand` for an invalid argument.
 fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let cells = || successors(operands.list_get_cell().ok(), |(_, tail)| tail.list_get_cell().ok());
-    let decoded = || cells().map(|(head, _)| operand(mode, head));
-    if decoded().any(|operand| operand.is_none()) {
+    let (env, operands) = (operands.get_env(), ListElements(operands));
+    if operands.clone().any(|term| operand(mode, term).is_none()) {
         return Err(atoms::operand());
     }
-    Ok(encode_result(operands.get_env(), mode.result_type(decoded().flatten())))
+    Ok(encode_result(env, mode.result_type(operands.filter_map(|term| operand(mode, term)))))
+}
+
+/// The elements of a list, which can be gone through several times.
+#[derive(Clone)]
+struct ListElements<'a>(Term<'a>);
+
+impl<'a> Iterator for ListElements<'a> {
+    type Item = Term<'a>;
+
+    fn next(&mut self) -> Option<Term<'a>> {
+        let (head, tail) = self.0.list_get_cell().ok()?;
+        self.0 = tail;
+        Some(head)
+    }
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {

@@ -38,12 +38,13 @@ macro_rules! family {
 }
 pub(crate) use family;
 
-/// Why a call has no result.
+/// Why a call has no result. The error is boxed: a `Result<Term, Failure>` that fits into registers is
+/// not moved through memory.
 pub enum Failure {
     /// An argument is a term of the wrong kind.
     BadArgument,
     /// The core returned an error.
-    Operation(Error),
+    Operation(Box<Error>),
 }
 
 impl From<rustler::Error> for Failure {
@@ -53,8 +54,9 @@ impl From<rustler::Error> for Failure {
 }
 
 impl From<Error> for Failure {
+    #[cold]
     fn from(error: Error) -> Self {
-        Failure::Operation(error)
+        Failure::Operation(Box::new(error))
     }
 }
 
@@ -110,7 +112,7 @@ impl<'a> Call<'a> {
     /// Returns the result of `run`, or `:dirty` without running it if the work is too long for the
     /// scheduler of this call.
     #[inline(always)]
-    fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Error>) -> Result<Term<'a>, Failure> {
+    fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Failure>) -> Result<Term<'a>, Failure> {
         if work > UNNOTICED {
             if !self.is_dirty {
                 if parallel::is_long(work) {
@@ -126,7 +128,7 @@ impl<'a> Call<'a> {
         if work > UNNOTICED {
             cooperative_yield::end();
         }
-        Ok(result?)
+        result
     }
 
     /// Returns the data of a tensor, which `fill` writes.
@@ -164,8 +166,9 @@ impl<'a> Call<'a> {
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<Term<'a>, Failure> {
+        let fill = |bytes: &mut [u8]| fill(bytes).map_err(Failure::from);
         if work <= UNNOTICED && length <= SMALL_BINARY {
-            return Ok(binary(self.env, length, fill)?);
+            return binary(self.env, length, fill);
         }
         self.run(work, || {
             if length <= SMALL_BINARY {
