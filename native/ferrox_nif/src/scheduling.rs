@@ -20,18 +20,19 @@ macro_rules! family {
     ($name:ident, |$call:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
             #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "an array of arguments is not kept in registers")]
             fn $name<'a>(
                 $call: $crate::scheduling::Call<'a>,
-                [$($arg),*]: [rustler::Term<'a>; [$(stringify!($arg)),*].len()],
+                $($arg: rustler::Term<'a>),*
             ) -> Result<rustler::Term<'a>, $crate::scheduling::Failure> {
                 $(let $arg: $type = $arg.decode()?;)*
                 $answer
             }
             $crate::entry::nif!(concat!(stringify!($name), "_normal"), Normal, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, $($arg),*))
             });
             $crate::entry::nif!(concat!(stringify!($name), "_dirty"), DirtyCpu, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, $($arg),*))
             });
         };
     };
@@ -166,13 +167,25 @@ impl<'a> Call<'a> {
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<Term<'a>, Failure> {
-        let fill = |bytes: &mut [u8]| fill(bytes).map_err(Failure::from);
         if work <= UNNOTICED && length <= SMALL_BINARY {
-            return binary(self.env, length, fill);
+            return binary(self.env, length, |bytes| fill(bytes).map_err(Failure::from));
         }
+        self.many_bytes(work, (dtype, shape), length, fill)
+    }
+
+    /// `bytes` for much work or a large binary. A function of its own, so that the variables of `bytes`
+    /// stay in registers.
+    #[inline(never)]
+    fn many_bytes(
+        self,
+        work: Work,
+        (dtype, shape): (DType, &[usize]),
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<Term<'a>, Failure> {
         self.run(work, || {
             if length <= SMALL_BINARY {
-                return binary(self.env, length, fill);
+                return binary(self.env, length, |bytes| fill(bytes).map_err(Failure::from));
             }
             let mut binary = self.allocate(dtype, shape, length)?;
             fill(binary.as_mut_slice())?;

@@ -253,9 +253,14 @@ impl<'a> Elementwise<'a> {
                 Source::Dense { bytes: self.data.dense(dtype, size)?, width: dtype.width() },
             ));
         };
-        let mut dims = Tuple::of(shape)?.terms();
-        let is_one = dims.len() <= rank && dims.all(|dim| natural(dim) == Some(1));
-        is_one.then_some((dtype, Source::Scalar(self.data.dense(dtype, 1)?)))
+        let dims = Tuple::of(shape)?.terms();
+        if dims.len() > rank {
+            return None;
+        }
+        for dim in dims {
+            natural(dim).filter(|&dim| dim == 1)?;
+        }
+        Some((dtype, Source::Scalar(self.data.dense(dtype, 1)?)))
     }
 
     /// The operand, given the type and the shape of the result.
