@@ -213,8 +213,8 @@ fn ternary<'a>(
     operands: [Elementwise<'_>; 3],
     plan: impl FnOnce(DType, [DType; 3]) -> Result<Plan, Error>,
 ) -> Result<Term<'a>, Failure> {
-    let [a, b, c] = operands.each_ref().map(|operand| operand.operand(dtype, shape));
-    let (a, b, c) = (a?, b?, c?);
+    let [a, b, c] = &operands;
+    let (a, b, c) = (a.operand(dtype, shape)?, b.operand(dtype, shape)?, c.operand(dtype, shape)?);
     let plan = plan(dtype, [a.dtype(), b.dtype(), c.dtype()])?;
     call.tensor(work(shape, plan.cost), dtype, shape, |out| {
         plan.run(call.op, out, &[&a.tensor(call.op)?, &b.tensor(call.op)?, &c.tensor(call.op)?])

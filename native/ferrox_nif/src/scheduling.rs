@@ -19,6 +19,8 @@ mod atoms {
 macro_rules! family {
     ($name:ident, |$call:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
+            use $crate::scheduling::Scheduler;
+
             #[inline(always)]
             #[allow(clippy::too_many_arguments, reason = "an array of arguments is not kept in registers")]
             fn $name<'a>(
@@ -29,10 +31,10 @@ macro_rules! family {
                 $answer
             }
             $crate::entry::nif!(concat!(stringify!($name), "_normal"), Normal, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, $($arg),*))
+                $crate::scheduling::answer(env, stringify!($name), Scheduler::Normal, |call| $name(call, $($arg),*))
             });
             $crate::entry::nif!(concat!(stringify!($name), "_dirty"), DirtyCpu, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, $($arg),*))
+                $crate::scheduling::answer(env, stringify!($name), Scheduler::Dirty, |call| $name(call, $($arg),*))
             });
         };
     };
@@ -67,10 +69,10 @@ impl From<Error> for Failure {
 pub fn answer<'a>(
     env: Env<'a>,
     op: &'static str,
-    is_dirty: bool,
+    scheduler: Scheduler,
     compute: impl FnOnce(Call<'a>) -> Result<Term<'a>, Failure>,
 ) -> NifResult<Term<'a>> {
-    match compute(Call { env, op, is_dirty }) {
+    match compute(Call { env, op, scheduler }) {
         Ok(term) => Ok(term),
         Err(Failure::Operation(error)) => Ok(encode_error(env, &error)),
         Err(Failure::BadArgument) => Err(bad_argument()),
@@ -82,15 +84,24 @@ fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     (atoms::error(), error.to_string()).encode(env)
 }
 
+/// The scheduler that a call runs on. It has the size of a word: the processor waits where a call is
+/// copied word by word and one of the words has been written as a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Scheduler {
+    /// A normal scheduler, on which other processes wait.
+    Normal,
+    /// A dirty CPU scheduler, for long work. Moving a call there takes 1 to 10 us.
+    Dirty,
+}
+
 /// A call of a NIF.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     env: Env<'a>,
     /// The name of the operation in error messages.
     pub op: &'static str,
-    /// Whether the call runs on a dirty scheduler, where no other process waits for it. Moving a
-    /// call there takes 1 to 10 us.
-    is_dirty: bool,
+    scheduler: Scheduler,
 }
 
 /// Picoseconds that a process may run before others do, as the VM counts.
@@ -115,7 +126,7 @@ impl<'a> Call<'a> {
     #[inline(always)]
     fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Failure>) -> Result<Term<'a>, Failure> {
         if work > UNNOTICED {
-            if !self.is_dirty {
+            if self.scheduler == Scheduler::Normal {
                 if parallel::is_long(work) {
                     return Ok(atoms::dirty().encode(self.env));
                 }
