@@ -26,8 +26,10 @@ macro_rules! nif {
             #[inline(always)]
             fn run<'a>(
                 $env: rustler::Env<'a>,
-                [$($arg),*]: [rustler::Term<'a>; ARITY],
+                arguments: $crate::entry::Tuple<'a>,
             ) -> rustler::NifResult<rustler::Term<'a>> {
+                let mut arguments = arguments.terms();
+                $(let $arg = arguments.next().ok_or_else($crate::entry::bad_argument)?;)*
                 $answer
             }
             unsafe extern "C" fn function(
@@ -36,7 +38,7 @@ macro_rules! nif {
                 arguments: *const $crate::entry::ErlNifTerm,
             ) -> $crate::entry::ErlNifTerm {
                 // SAFETY: the VM calls this function with `arity` arguments, see below.
-                unsafe { $crate::entry::enter(env, arguments, run) }
+                unsafe { $crate::entry::enter::<ARITY>(env, arguments, run) }
             }
             $crate::entry::inventory::submit!(rustler::Nif {
                 name: concat!($name, "\0").as_ptr().cast(),
@@ -65,18 +67,16 @@ pub fn bad_argument() -> rustler::Error {
 pub unsafe fn enter<const N: usize>(
     env: *mut ErlNifEnv,
     arguments: *const ErlNifTerm,
-    run: impl for<'a> FnOnce(Env<'a>, [Term<'a>; N]) -> NifResult<Term<'a>>,
+    run: impl for<'a> FnOnce(Env<'a>, Tuple<'a>) -> NifResult<Term<'a>>,
 ) -> ErlNifTerm {
     const { assert!(N > 0, "without arguments there may be no array of them") };
     let call = ();
     // SAFETY: the env belongs to this call, as the caller promises, and no other `Env` of the call
     // exists.
     let env = unsafe { Env::new(&call, env) };
-    // SAFETY: the VM's array of `N` arguments, as the caller promises.
-    let arguments = unsafe { *arguments.cast::<[ErlNifTerm; N]>() };
-    // SAFETY: an argument lives as long as the call, and the env belongs to the call.
-    let arguments = arguments.map(|argument| unsafe { Term::new(env, argument) });
-    match catch_unwind(AssertUnwindSafe(|| run(env, arguments))) {
+    // SAFETY: the VM's array of `N` arguments, as the caller promises; it lives as long as the call.
+    let elements = unsafe { &*arguments.cast::<[ErlNifTerm; N]>() };
+    match catch_unwind(AssertUnwindSafe(|| run(env, Tuple { env, elements }))) {
         Ok(Ok(term)) => term.as_c_arg(),
         // SAFETY: the result is returned from the NIF of this env.
         failed => unsafe { handle_nif_result(failed, env).apply(env) },
@@ -124,7 +124,7 @@ pub fn binary<'a, E>(
     Ok(unsafe { Term::new(env, term.assume_init()) })
 }
 
-/// The elements of a tuple of any size, in the memory of the VM.
+/// The elements of a tuple of any size, or the arguments of a call, in the memory of the VM.
 #[derive(Clone, Copy)]
 pub struct Tuple<'a> {
     env: Env<'a>,

@@ -21,7 +21,7 @@ use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
 use ferrox_core::promotion::{Mode, Node};
 use ferrox_core::{DType, Error, Output, Tensor};
-use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
 use crate::atom_table::AtomTable;
 use crate::entry::bad_argument;
@@ -150,32 +150,33 @@ impl ResultType {
 
 family!(binary, |call, op: Binary, result: ResultType, shape: Term, left: Term, right: Term| {
     let (op, call) = (op.0, call.named(op.0.name()));
-    let Some(dtype) = result.0 else { return nx_binary(call, op, shape, [left, right]) };
+    let Some(dtype) = result.0 else { return nx_binary(call, op, shape, left, right) };
     let (left, right): (Elementwise, Elementwise) = (left.decode()?, right.decode()?);
-    let dtypes = [left.dtype(dtype), right.dtype(dtype)];
-    let plan = ops::binary::plan(op, dtype, dtypes)?;
     if !dtype.is_packed()
         && let Some((rank, size)) = rank_and_size(shape)
-        && let Some(left) = left.source(dtypes[0], rank, size)
-        && let Some(right) = right.source(dtypes[1], rank, size)
+        && let Some(left) = left.source(result.0, rank, size)
+        && let Some(right) = right.source(result.0, rank, size)
     {
+        let plan = ops::binary::plan(op, dtype, [left.0, right.0])?;
         return call.elements(cost::work(size, plan.cost), dtype, size, |out| {
-            ops::binary::run(op, plan, (dtype, &[size]), out, [(dtypes[0], left), (dtypes[1], right)])
+            ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
         });
     }
-    binary_of_tensors(call, (op, plan), dtype, shape, [left, right])
+    binary_of_tensors(call, op, dtype, shape, left, right)
 });
 
 #[inline(never)]
 fn binary_of_tensors<'a>(
     call: Call<'a>,
-    (op, plan): (BinaryOp, &Plan),
+    op: BinaryOp,
     dtype: DType,
     shape: Term<'a>,
-    [left, right]: [Elementwise<'a>; 2],
+    left: Elementwise<'a>,
+    right: Elementwise<'a>,
 ) -> Result<Term<'a>, Failure> {
     let Dims(shape) = shape.decode()?;
     let (left, right) = (left.operand(dtype, &shape)?, right.operand(dtype, &shape)?);
+    let plan = ops::binary::plan(op, dtype, [left.dtype(), right.dtype()])?;
     call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
         ops::binary::run_tensors(op, plan, out, &left.tensor(call.op)?, &right.tensor(call.op)?)
     })
@@ -188,7 +189,8 @@ fn nx_binary<'a>(
     call: Call<'a>,
     op: BinaryOp,
     shape: Term<'a>,
-    [left, right]: [Term<'a>; 2],
+    left: Term<'a>,
+    right: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
     let (result, size) = (ResultType(None), rank_and_size(shape).ok_or(Failure::BadArgument)?.1);
     let left_source = nx_source(call, left, None, shape, size)?;
@@ -291,8 +293,8 @@ fn ternary<'a>(
     operands: [Elementwise<'_>; 3],
     plan: impl FnOnce(DType, [DType; 3]) -> Result<Plan, Error>,
 ) -> Result<Term<'a>, Failure> {
-    let [a, b, c] = operands.each_ref().map(|operand| operand.operand(dtype, shape));
-    let (a, b, c) = (a?, b?, c?);
+    let [a, b, c] = &operands;
+    let (a, b, c) = (a.operand(dtype, shape)?, b.operand(dtype, shape)?, c.operand(dtype, shape)?);
     let plan = plan(dtype, [a.dtype(), b.dtype(), c.dtype()])?;
     call.tensor(work(shape, plan.cost), dtype, shape, |out| {
         plan.run(call.op, out, &[&a.tensor(call.op)?, &b.tensor(call.op)?, &c.tensor(call.op)?])
@@ -413,16 +415,16 @@ family!(matmul, |call,
                  left: Elementwise,
                  right: Elementwise| {
     let (call, dtype) = (call.named("dot"), dtype.0);
-    let dtypes = [left.dtype(dtype), right.dtype(dtype)];
+    let (left_dtype, right_dtype) = (left.dtype(dtype), right.dtype(dtype));
     let [left_shape, right_shape, shape] = [[batches, m, k], [batches, k, n], [batches, m, n]];
-    let strategy = ops::dot::strategy(dtype, dtypes, [m, k, n])?;
-    let work = strategy.work(batches, dtypes);
+    let strategy = ops::dot::strategy(dtype, [left_dtype, right_dtype], [m, k, n])?;
+    let work = strategy.work(batches, [left_dtype, right_dtype]);
     if !dtype.is_packed()
-        && let Some(left) = left.dense(dtypes[0], size(&left_shape))
-        && let Some(right) = right.dense(dtypes[1], size(&right_shape))
+        && let Some(left) = left.dense(left_dtype, size(&left_shape))
+        && let Some(right) = right.dense(right_dtype, size(&right_shape))
     {
         return call.elements(work, dtype, size(&shape), |out| {
-            ops::dot::matmul(&strategy, dtype, out, batches, [(dtypes[0], left), (dtypes[1], right)])
+            ops::dot::matmul(&strategy, dtype, out, batches, [(left_dtype, left), (right_dtype, right)])
         });
     }
     let (left, right) = (left.operand(dtype, &left_shape)?, right.operand(dtype, &right_shape)?);
@@ -533,13 +535,18 @@ family!(slice, |call, shape: Dims, starts: Axes, lengths: Axes, strides: Axes, i
     })
 });
 
-type Operands<'a> = Vec<Operand<'a>>;
-
 // The inputs have the type of the result.
-family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: Operands| {
+family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: ListIterator| {
+    let mut operands = Vec::new();
+    for input in inputs {
+        operands.push(input.decode::<Operand>()?);
+    }
     call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), dtype.0, &shape.0, |out| {
-        let tensors: Result<Vec<_>, _> = inputs.iter().map(|input| input.tensor(call.op)).collect();
-        ops::shape::concatenate(out, &tensors?, axis)
+        let mut tensors = Vec::with_capacity(operands.len());
+        for operand in &operands {
+            tensors.push(operand.tensor(call.op)?);
+        }
+        ops::shape::concatenate(out, &tensors, axis)
     })
 });
 

@@ -19,31 +19,35 @@ mod atoms {
 macro_rules! family {
     ($name:ident, |$call:ident, $($arg:ident: $type:ty),*| $answer:expr) => {
         const _: () = {
+            use $crate::scheduling::Scheduler;
+
             #[inline(always)]
+            #[allow(clippy::too_many_arguments, reason = "an array of arguments is not kept in registers")]
             fn $name<'a>(
                 $call: $crate::scheduling::Call<'a>,
-                [$($arg),*]: [rustler::Term<'a>; [$(stringify!($arg)),*].len()],
+                $($arg: rustler::Term<'a>),*
             ) -> Result<rustler::Term<'a>, $crate::scheduling::Failure> {
                 $(let $arg: $type = $arg.decode()?;)*
                 $answer
             }
             $crate::entry::nif!(concat!(stringify!($name), "_normal"), Normal, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), false, |call| $name(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), Scheduler::Normal, |call| $name(call, $($arg),*))
             });
             $crate::entry::nif!(concat!(stringify!($name), "_dirty"), DirtyCpu, |env, [$($arg),*]| {
-                $crate::scheduling::answer(env, stringify!($name), true, |call| $name(call, [$($arg),*]))
+                $crate::scheduling::answer(env, stringify!($name), Scheduler::Dirty, |call| $name(call, $($arg),*))
             });
         };
     };
 }
 pub(crate) use family;
 
-/// Why a call has no result.
+/// Why a call has no result. The error is boxed: a `Result<Term, Failure>` that fits into registers is
+/// not moved through memory.
 pub enum Failure {
     /// An argument is a term of the wrong kind.
     BadArgument,
     /// The core returned an error.
-    Operation(Error),
+    Operation(Box<Error>),
 }
 
 impl From<rustler::Error> for Failure {
@@ -53,8 +57,9 @@ impl From<rustler::Error> for Failure {
 }
 
 impl From<Error> for Failure {
+    #[cold]
     fn from(error: Error) -> Self {
-        Failure::Operation(error)
+        Failure::Operation(Box::new(error))
     }
 }
 
@@ -64,10 +69,10 @@ impl From<Error> for Failure {
 pub fn answer<'a>(
     env: Env<'a>,
     op: &'static str,
-    is_dirty: bool,
+    scheduler: Scheduler,
     compute: impl FnOnce(Call<'a>) -> Result<Term<'a>, Failure>,
 ) -> NifResult<Term<'a>> {
-    match compute(Call { env, op, is_dirty }) {
+    match compute(Call { env, op, scheduler }) {
         Ok(term) => Ok(term),
         Err(Failure::Operation(error)) => Ok(encode_error(env, &error)),
         Err(Failure::BadArgument) => Err(bad_argument()),
@@ -79,15 +84,24 @@ fn encode_error<'a>(env: Env<'a>, error: &Error) -> Term<'a> {
     (atoms::error(), error.to_string()).encode(env)
 }
 
+/// The scheduler that a call runs on. It has the size of a word: the processor waits where a call is
+/// copied word by word and one of the words has been written as a byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Scheduler {
+    /// A normal scheduler, on which other processes wait.
+    Normal,
+    /// A dirty CPU scheduler, for long work. Moving a call there takes 1 to 10 us.
+    Dirty,
+}
+
 /// A call of a NIF.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     env: Env<'a>,
     /// The name of the operation in error messages.
     pub op: &'static str,
-    /// Whether the call runs on a dirty scheduler, where no other process waits for it. Moving a
-    /// call there takes 1 to 10 us.
-    is_dirty: bool,
+    scheduler: Scheduler,
 }
 
 /// Picoseconds that a process may run before others do, as the VM counts.
@@ -110,9 +124,9 @@ impl<'a> Call<'a> {
     /// Returns the result of `run`, or `:dirty` without running it if the work is too long for the
     /// scheduler of this call.
     #[inline(always)]
-    fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Error>) -> Result<Term<'a>, Failure> {
+    fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Failure>) -> Result<Term<'a>, Failure> {
         if work > UNNOTICED {
-            if !self.is_dirty {
+            if self.scheduler == Scheduler::Normal {
                 if parallel::is_long(work) {
                     return Ok(atoms::dirty().encode(self.env));
                 }
@@ -126,7 +140,7 @@ impl<'a> Call<'a> {
         if work > UNNOTICED {
             cooperative_yield::end();
         }
-        Ok(result?)
+        result
     }
 
     /// Returns the data of a tensor, which `fill` writes.
@@ -165,11 +179,24 @@ impl<'a> Call<'a> {
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<Term<'a>, Failure> {
         if work <= UNNOTICED && length <= SMALL_BINARY {
-            return Ok(binary(self.env, length, fill)?);
+            return binary(self.env, length, |bytes| fill(bytes).map_err(Failure::from));
         }
+        self.many_bytes(work, (dtype, shape), length, fill)
+    }
+
+    /// `bytes` for much work or a large binary. A function of its own, so that the variables of `bytes`
+    /// stay in registers.
+    #[inline(never)]
+    fn many_bytes(
+        self,
+        work: Work,
+        (dtype, shape): (DType, &[usize]),
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<Term<'a>, Failure> {
         self.run(work, || {
             if length <= SMALL_BINARY {
-                return binary(self.env, length, fill);
+                return binary(self.env, length, |bytes| fill(bytes).map_err(Failure::from));
             }
             let mut binary = self.allocate(dtype, shape, length)?;
             fill(binary.as_mut_slice())?;

@@ -242,16 +242,26 @@ impl<'a> Elementwise<'a> {
         if self.shape.is_none() { self.data.dense(dtype, size) } else { None }
     }
 
-    /// The elements, if they are in whole bytes, and one for each of the `size` elements of the
-    /// result or one for all. `rank` is the rank of the result.
+    /// The type and the elements, if the elements are in whole bytes, and one for each of the `size`
+    /// elements of the result or one for all. `result` is the type of the result, if it is known, and
+    /// `rank` is its rank.
     #[inline(always)]
-    pub fn source(&self, dtype: DType, rank: usize, size: usize) -> Option<Source<'a>> {
+    pub fn source(&self, result: Option<DType>, rank: usize, size: usize) -> Option<(DType, Source<'a>)> {
+        let dtype = self.dtype.or(result)?;
         let Some(shape) = self.shape else {
-            return Some(Source::Dense { bytes: self.data.dense(dtype, size)?, width: dtype.width() });
+            return Some((
+                dtype,
+                Source::Dense { bytes: self.data.dense(dtype, size)?, width: dtype.width() },
+            ));
         };
-        let mut dims = Tuple::of(shape)?.terms();
-        let is_one = dims.len() <= rank && dims.all(|dim| natural(dim) == Some(1));
-        if is_one { self.data.dense(dtype, 1).map(Source::Scalar) } else { None }
+        let dims = Tuple::of(shape)?.terms();
+        if dims.len() > rank {
+            return None;
+        }
+        for dim in dims {
+            natural(dim).filter(|&dim| dim == 1)?;
+        }
+        Some((dtype, Source::Scalar(self.data.dense(dtype, 1)?)))
     }
 
     /// The operand, given the type and the shape of the result.

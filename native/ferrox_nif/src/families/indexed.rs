@@ -4,7 +4,7 @@ use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
 use ferrox_core::ops::{self, cast};
-use rustler::{ListIterator, NifResult};
+use rustler::ListIterator;
 
 use super::{size, work};
 use crate::scheduling::family;
@@ -12,14 +12,15 @@ use crate::term::{Axes, Dims, Operand, Type};
 
 // The paddings are `{low, high, interior}` for each axis.
 family!(pad, |call, dtype: Type, shape: Dims, paddings: ListIterator, input: Operand, value: Operand| {
-    let paddings: NifResult<Vec<_>> = paddings
-        .map(|axis| axis.decode().map(|(low, high, interior)| Padding { low, high, interior }))
-        .collect();
-    let paddings = paddings?;
+    let mut axes = Vec::new();
+    for axis in paddings {
+        let (low, high, interior) = axis.decode()?;
+        axes.push(Padding { low, high, interior });
+    }
     let converted = work(input.shape(), cast::operand_cost(input.dtype(), dtype.0));
     let work = work(&shape.0, ops::pad::cost(dtype.0)).saturating_add(converted);
     call.tensor(work, dtype.0, &shape.0, |out| {
-        ops::pad::pad(out, &input.tensor(call.op)?, &value.tensor(call.op)?, &paddings)
+        ops::pad::pad(out, &input.tensor(call.op)?, &value.tensor(call.op)?, &axes)
     })
 });
 
