@@ -44,9 +44,9 @@ pub const TILE_ELEMENTS: usize = 1024;
 pub(crate) const MAX_SHORT_WORK: Work = 500_000_000;
 
 /// The minimum work of each thread that shares an operation, so that two threads share twice this
-/// work or more: with less, the calling thread is done sooner alone, since it takes time to wake up another thread. (`kernels`: share_exp_f32,
-/// share_erfc_f32: with a value of 1 and of `Work::MAX / 2`, they show from which size on two
-/// threads are faster than one.)
+/// work or more: with less, the calling thread is done sooner alone, since it takes time to wake up
+/// another thread. (`kernels`: share_exp_f32, share_erfc_f32: with a value of 1 and of
+/// `Work::MAX / 2`, they show from which size on two threads are faster than one.)
 pub(crate) const MIN_WORK_PER_THREAD: Work = 27_500_000;
 
 /// The number of parts for each thread: enough to balance the load when threads start late.

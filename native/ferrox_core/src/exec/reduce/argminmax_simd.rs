@@ -4,7 +4,8 @@
 //! compiler does not vectorize a loop that carries the index along. Technique: two vectors
 //! accumulate the best value of each lane; two more hold the number of the vector that the value
 //! came from, as a float, and are blended with the same mask. The last elements of a row are read
-//! as a vector that overlaps the one before it.
+//! as a vector that overlaps the one before it. Limit: rows with NaN and short rows, which
+//! `argminmax` searches.
 
 use std::arch::x86_64::{_CMP_EQ_OQ, _CMP_GE_OQ, _CMP_GT_OQ, _CMP_LE_OQ, _CMP_LT_OQ, _CMP_UNORD_Q};
 use std::marker::PhantomData;
