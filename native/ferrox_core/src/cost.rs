@@ -350,10 +350,10 @@ pub(crate) const FOLD_BYTE_COST: Cost = 12;
 /// window.)
 pub(crate) const LONG_WINDOW_FOLDS: Cost = 12;
 
-/// How many times as much a fold costs in windows that are two elements apart. (`kernels`: window.)
+/// The factor by which a fold costs more in windows that are two elements apart. (`kernels`: window.)
 pub(crate) const STRIDE_2_FOLD_FACTOR: Cost = 2;
 
-/// How many times as much a fold costs in windows that are further apart. (`kernels`: window.)
+/// The factor by which a fold costs more in windows that are further apart. (`kernels`: window.)
 pub(crate) const STRIDED_FOLD_FACTOR: Cost = 4;
 
 /// The cost of copying a byte of the input of windows. (`kernels`: window.)

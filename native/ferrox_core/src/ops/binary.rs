@@ -1,8 +1,9 @@
 //! Elementwise operations on two tensors, broadcast together.
 //!
-//! The caller has chosen the result's type; here it decides what the operands
-//! are computed as, so that the result is rounded once, as if computed in
-//! exact integers and `f64` (`Nx.BinaryBackend`'s arithmetic).
+//! The caller has chosen the type of the result. This file chooses the type that an operation is
+//! computed in, so that the result is rounded once, as if computed in exact integers and f64, the
+//! arithmetic of `Nx.BinaryBackend`. Kernels of f16 and bf16 are in `half`; operations with
+//! integers of more bits than the result are in `round_to_odd`.
 
 mod compare;
 mod half;
@@ -76,18 +77,17 @@ impl BinaryOp {
     }
 }
 
-/// Applies `op` to every pair of elements. The shapes must broadcast to that
-/// of `out`.
+/// Applies `op` to every pair of elements. The shapes must broadcast to the shape of `out`.
 ///
 /// # Errors
 ///
-/// `Error::Shape`, `Error::UnsupportedType`, or `Error::Element` for an
-/// integer division by zero, a negative exponent or a negative shift.
+/// `Error::Shape`, `Error::UnsupportedType`, or `Error::Element` for an integer division by zero, a
+/// negative exponent or a negative shift.
 pub fn binary(op: BinaryOp, out: Output<'_>, left: &Tensor<'_>, right: &Tensor<'_>) -> Result<(), Error> {
     run_tensors(op, plan(op, out.dtype, [left.dtype(), right.dtype()])?, out, left, right)
 }
 
-/// `binary` by the plan for the types of the result and the operands.
+/// [`binary`] by the plan for the types of the result and the operands.
 ///
 /// # Errors
 ///
@@ -107,11 +107,11 @@ pub fn run_tensors(
     out.write(name, |bytes| run(op, plan, (dtype, shape), bytes, operands))
 }
 
-/// How `op` on operands of some types is computed, for a result of type `out`.
+/// The plan for `op` on operands of some types, with a result of type `out`.
 ///
 /// # Errors
 ///
-/// `Error::UnsupportedType` if the operation has no meaning for the types.
+/// `Error::UnsupportedType` if the operation is not defined for the types.
 #[inline(always)]
 pub fn plan(op: BinaryOp, out: DType, operands: [DType; 2]) -> Result<&'static Plan, Error> {
     static PLANS: PlanCache<2, { BinaryOp::ALL.len() }> = PlanCache::new();
@@ -120,8 +120,8 @@ pub fn plan(op: BinaryOp, out: DType, operands: [DType; 2]) -> Result<&'static P
         .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: operands.to_vec() })
 }
 
-/// Computes a dense result of some type and shape, in whole bytes, by the plan for its type and the
-/// operands'.
+/// Computes a dense result in whole bytes, given its type and shape, by the plan for the types of the
+/// result and the operands.
 ///
 /// # Errors
 ///
@@ -144,15 +144,15 @@ pub fn run(
     done.map_err(|fault| Error::Element { op: op.name(), dtypes: vec![left_dtype, right_dtype], fault })
 }
 
-/// Whether a number whose value the result's type holds counts as one of that type: in
-/// `Nx.add(f32_tensor, 1)` the integer doesn't ask for more precision than the tensor has.
+/// Returns whether a number that is a value of the result's type is computed in that type: the integer
+/// of `Nx.add(f32_tensor, 1)` needs no more precision than the tensor has.
 #[inline]
 fn counts_as_result_type(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> bool {
     !op.is_predicate() && (left != right || matches!(op, BinaryOp::Pow | BinaryOp::Atan2)) && !out.is_packed()
 }
 
-/// `run` where an operand is a number of another type than the result: a number that is a value of
-/// the result's type is converted to that first.
+/// [`run`] for an operand that is a number of another type than the result. If the number is a value of
+/// the result's type, it is converted to this type first.
 fn run_with_number(
     op: BinaryOp,
     plan: &Plan,
@@ -169,12 +169,12 @@ fn run_with_number(
     if let Some(value) = right.scalar().and_then(|number| exact(right_dtype, number, dtype, right_buffer)) {
         (right_dtype, right) = (dtype, Source::Scalar(value));
     }
-    // The types that a number may become have a plan, if those that it may be have one.
+    // There is a plan for the new types wherever there is one for the given types.
     let plan = self::plan(op, dtype, [left_dtype, right_dtype]).unwrap_or(plan);
     elementwise::run(plan, shape, out, &[left, right])
 }
 
-/// A number as an element of another type, if it is a value of that type.
+/// Converts a number to another type. Returns `None` if the type doesn't hold its value.
 fn exact<'b>(
     dtype: DType,
     number: &[u8],
@@ -186,7 +186,7 @@ fn exact<'b>(
         Some(convert) => convert(number, element),
         None => element.copy_from_slice(number),
     }
-    // An integer is a real part.
+    // An integer becomes the real part.
     let real = match to {
         DType::C64 if dtype.is_integer() => DType::F32,
         DType::C128 if dtype.is_integer() => DType::F64,
@@ -195,14 +195,14 @@ fn exact<'b>(
     let lane = match (dtype.is_integer(), real.is_integer()) {
         (true, true) => Compute::Wide,
         (false, false) => Compute::As(DType::C128),
-        // An integer in a float: exact up to the float's precision.
+        // An integer and a float are compared exactly.
         _ if dtype.is_complex() => return None,
         _ => Compute::Exact,
     };
     (value(lane, dtype, number) == value(lane, real, &element[..real.width()])).then_some(&*element)
 }
 
-/// One element in a lane that holds every value of its class.
+/// Converts an element to a lane that holds every value of its class.
 fn value(lane: Compute, dtype: DType, bytes: &[u8]) -> [u8; MAX_ELEMENT_BYTES] {
     let mut out = [0; MAX_ELEMENT_BYTES];
     match lane.load(dtype) {
@@ -227,8 +227,7 @@ fn find(op: BinaryOp, out: DType, operands: [DType; 2]) -> Option<Plan> {
     })
 }
 
-/// What the operands are computed as; `None` if the operation has no meaning
-/// for them.
+/// The lane that the operands are computed in. Returns `None` if the operation is not defined for them.
 fn compute(op: BinaryOp, out: DType, [l, r]: [DType; 2]) -> Option<Compute> {
     use BinaryOp::*;
     match op {
@@ -237,7 +236,7 @@ fn compute(op: BinaryOp, out: DType, [l, r]: [DType; 2]) -> Option<Compute> {
             Some(Compute::As(l))
         }
         Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual => Some(compare::compute(l, r)),
-        // Modulo 2^n, so that the operands may be cut to the result's bits.
+        // The result is modulo 2^n, so only the low bits of the operands count.
         Add | Subtract | Multiply | BitwiseAnd | BitwiseOr | BitwiseXor if out.is_integer() => {
             (l.is_integer() && r.is_integer()).then_some(Compute::As(out.storage()))
         }
@@ -247,13 +246,13 @@ fn compute(op: BinaryOp, out: DType, [l, r]: [DType; 2]) -> Option<Compute> {
             (l.is_integer() && r.is_integer()).then_some(lane)
         }
         BitwiseAnd | BitwiseOr | BitwiseXor | LeftShift | RightShift | Quotient => None,
-        // Through f64, as others, but in one loop.
+        // Also computed in f64, but converted and divided in one loop.
         Divide if l == r && out == DType::F32 && matches!(l, DType::S32 | DType::S64) => Some(Compute::As(l)),
         _ => float(op, out, l, r),
     }
 }
 
-/// What a float or complex result is computed in.
+/// The lane in which a float or complex result is computed.
 fn float(op: BinaryOp, out: DType, left: DType, right: DType) -> Option<Compute> {
     use BinaryOp::*;
     let is_single = left.precision() <= 24 && right.precision() <= 24;
@@ -264,31 +263,32 @@ fn float(op: BinaryOp, out: DType, left: DType, right: DType) -> Option<Compute>
         DType::C128 => DType::C128,
         // Sums round each part once in either precision.
         DType::C64 if matches!(op, Add | Subtract) && is_single => DType::C64,
-        // In f64 all the same, see `complex` and `f32_loops::complex`.
+        // These loops convert to f64 themselves, see `complex` and `f32_loops::complex`.
         DType::C64 if matches!(op, Multiply | Divide | Pow) && is_single => DType::C64,
         DType::C64 => DType::C128,
         _ if left.is_complex() || right.is_complex() => return None,
         DType::F64 => DType::F64,
         _ if matches!(op, Pow | Atan2) && is_single => return Some(Compute::Single),
         _ if matches!(op, Pow | Atan2) => DType::F64,
-        // A remainder of values of f32 is one, and comes from faster loops in f64.
+        // A remainder of values of f32 is a value of f32, and the loops in f64 are faster.
         _ if op == Remainder && is_single && simd::has_fma() => DType::F64,
-        // For operands that are values of the result's type, twice its
-        // precision and two bits more make double rounding harmless (Figueroa,
-        // "When is double rounding innocuous?", 1995).
+        // If the operands are values of the result's type, rounding twice gives the same as rounding
+        // once if the lane has twice the precision of the result and two bits more (Figueroa, "When
+        // is double rounding innocuous?", 1995).
         _ if is_exact => DType::F32,
-        // Nor does it matter that bf16 has more exponents: where a sum is inexact in f32, f16
-        // rounds it to the larger operand.
+        // The wider range of bf16 does no harm: where a sum is inexact in f32, f16 rounds it to the
+        // larger operand.
         DType::F16 if is_short(left) && is_short(right) => DType::F32,
-        // An f64 rounds integers of 64 bits.
+        // An f64 can't hold all integers of 64 bits.
         _ if is_wide(left) || is_wide(right) => return Some(Compute::Exact),
         _ => DType::F64,
     };
     Some(Compute::As(lane))
 }
 
-/// What is computed in f64 or exactly for the sake of integers that f32 doesn't hold, computed in
-/// f32: where it does, as most are, the results are the same, see `float`.
+/// A kernel in f32 for operations that are computed in f64 or exactly because f32 doesn't hold all
+/// integers. If it holds the operands at hand, as it mostly does, the results are the same, see
+/// `float`.
 fn narrowing(
     op: BinaryOp,
     compute: Compute,
@@ -308,7 +308,7 @@ fn narrowing(
     Some(ValueNarrowing { kernel, lane: DType::F32.width(), loads })
 }
 
-/// What an element costs.
+/// The cost of an element.
 fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
     use BinaryOp::*;
     let width = left.width().max(right.width()).max(out.width()) as Cost;
@@ -334,16 +334,16 @@ fn cost(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> Cost {
         + sub_byte::cost(&[left, right, out])
 }
 
-/// What an operation does to two lanes.
+/// An operation on two lanes.
 pub(super) trait Binary<T: Lane>: 'static {
     type Out: Lane;
-    /// What `faulty` elements are.
+    /// The error for `faulty` operands.
     const FAULT: Option<Fault> = None;
 
     fn apply(left: T, right: T) -> Self::Out;
 
-    /// Whether the operation is undefined for this right operand, or, where
-    /// `LEFT_TOO`, for this operand on either side.
+    /// Whether the operation is undefined for this right operand, or for this operand on either side
+    /// if `LEFT_TOO` is true.
     #[inline(always)]
     fn faulty(_operand: T) -> bool {
         false
@@ -372,7 +372,7 @@ impl<T: Lane, F: Binary<T>> Vectorized for BinaryLoop<'_, '_, F, T> {
                     Operand::Slice(elements) => &T::view(elements)[..out.len()],
                     Operand::Scalar(element) => T::view(element),
                 };
-                // Without an early exit, so that it vectorizes.
+                // The loop has no early exit, so that it vectorizes.
                 if elements.iter().fold(false, |any, &x| any | F::faulty(T::load(x))) {
                     return Err(fault);
                 }
@@ -409,7 +409,7 @@ fn tile<F: Binary<T>, T: Lane>(out: &mut [u8], operands: &[Operand<'_>]) -> Resu
     vectorize(BinaryLoop::<F, T> { out, operands, op: std::marker::PhantomData })
 }
 
-/// `tile` of products of pairs of f32.
+/// [`tile`] for products of complex numbers of two f32.
 fn multiply_tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
     const PAIR: usize = 8;
     let [Operand::Slice(left), Operand::Slice(right)] = *operands else {
@@ -421,7 +421,7 @@ fn multiply_tile(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> 
     tile::<Multiply, Complex<f32>>(&mut out[done..], &rest)
 }
 
-/// The kernel of an operation and the type of what it computes.
+/// The kernel of an operation and the type of its results.
 fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)> {
     macro_rules! ring {
         ($F:ident, $dtype:expr) => {
@@ -560,8 +560,8 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
     Some((kernel, result))
 }
 
-/// `impl Binary` for a list of lanes, and what it gives if not such a lane.
-macro_rules! meaning {
+/// Implements [`Binary`] for a list of lanes, and for another type of result if there is an `as`.
+macro_rules! impl_binary {
     ($name:ident, $a:ident, $b:ident; $($t:ty),* as $out:ty => $body:expr) => {$(
         impl Binary<$t> for $name {
             type Out = $out;
@@ -570,41 +570,40 @@ macro_rules! meaning {
         }
     )*};
     ($name:ident, $a:ident, $b:ident; $($t:ty),* => $body:expr) => {
-        $(meaning!($name, $a, $b; $t as $t => $body);)*
+        $(impl_binary!($name, $a, $b; $t as $t => $body);)*
     };
 }
 
 struct Add;
-meaning!(Add, a, b; u8, u16, u32, u64 => a.wrapping_add(b));
-meaning!(Add, a, b; f32, f64, Complex<f32>, Complex<f64> => a + b);
+impl_binary!(Add, a, b; u8, u16, u32, u64 => a.wrapping_add(b));
+impl_binary!(Add, a, b; f32, f64, Complex<f32>, Complex<f64> => a + b);
 
 struct Subtract;
-meaning!(Subtract, a, b; u8, u16, u32, u64 => a.wrapping_sub(b));
-meaning!(Subtract, a, b; f32, f64, Complex<f32>, Complex<f64> => a - b);
+impl_binary!(Subtract, a, b; u8, u16, u32, u64 => a.wrapping_sub(b));
+impl_binary!(Subtract, a, b; f32, f64, Complex<f32>, Complex<f64> => a - b);
 
 struct Multiply;
-meaning!(Multiply, a, b; u8, u16, u32, u64 => a.wrapping_mul(b));
-meaning!(Multiply, a, b; f32, f64, Complex<f64> => a * b);
-meaning!(Multiply, a, b; Complex<f32> => complex::multiply_single(a, b));
+impl_binary!(Multiply, a, b; u8, u16, u32, u64 => a.wrapping_mul(b));
+impl_binary!(Multiply, a, b; f32, f64, Complex<f64> => a * b);
+impl_binary!(Multiply, a, b; Complex<f32> => complex::multiply_single(a, b));
 
 struct Divide;
-meaning!(Divide, a, b; f32, f64 => a / b);
-meaning!(Divide, a, b; Complex<f64> => complex::divide(a, b));
-meaning!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
+impl_binary!(Divide, a, b; f32, f64 => a / b);
+impl_binary!(Divide, a, b; Complex<f64> => complex::divide(a, b));
+impl_binary!(Divide, a, b; Complex<f32> => complex::divide_single(a, b));
 
-/// Of integers that an f32 holds: what the quotient of any integers gives, in half the time or less.
-struct DivideShort;
-meaning!(DivideShort, a, b; i32, i64 as f32 => a as i32 as f32 / b as i32 as f32);
+/// The quotient of integers that f32 holds: the same as of any integers, but faster.
+struct DivideExactInF32;
+impl_binary!(DivideExactInF32, a, b; i32, i64 as f32 => a as i32 as f32 / b as i32 as f32);
 
-/// Whether all elements of some operands, of which so many are used, are integers that an f32
-/// holds.
-struct Short<'a, 'b, T> {
+/// Returns whether the first `used` elements of all operands are integers that f32 holds.
+struct FitsF32Loop<'a, 'b, T> {
     operands: &'a [Operand<'b>],
     used: usize,
     lane: std::marker::PhantomData<T>,
 }
 
-impl<T: Element> Vectorized for Short<'_, '_, T> {
+impl<T: Element> Vectorized for FitsF32Loop<'_, '_, T> {
     type Output = bool;
 
     #[inline(always)]
@@ -620,11 +619,11 @@ fn divide_tile<T: Element>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(
 where
     round_to_odd::Quotient: Binary<T>,
     round_to_odd::QuotientUnfused: Binary<T>,
-    DivideShort: Binary<T>,
+    DivideExactInF32: Binary<T>,
 {
     let used = out.len() / size_of::<f32>();
-    if vectorize(Short::<T> { operands, used, lane: std::marker::PhantomData }) {
-        tile::<DivideShort, T>(out, operands)
+    if vectorize(FitsF32Loop::<T> { operands, used, lane: std::marker::PhantomData }) {
+        tile::<DivideExactInF32, T>(out, operands)
     } else if simd::has_fma() {
         tile::<round_to_odd::Quotient, T>(out, operands)
     } else {
@@ -632,27 +631,27 @@ where
     }
 }
 
-/// The larger, or the left one of two equal ones; NaN if either is.
+/// The larger operand, the left one if both are equal, and NaN if one of them is.
 struct Max;
-meaning!(Max, a, b; f32, f64 => if b > a || b.is_nan() { b } else { a });
-meaning!(Max, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.max(b));
+impl_binary!(Max, a, b; f32, f64 => if b > a || b.is_nan() { b } else { a });
+impl_binary!(Max, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.max(b));
 
-/// The smaller, or the left one of two equal ones; NaN if either is.
+/// The smaller operand, the left one if both are equal, and NaN if one of them is.
 struct Min;
-meaning!(Min, a, b; f32, f64 => if b < a || b.is_nan() { b } else { a });
-meaning!(Min, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.min(b));
+impl_binary!(Min, a, b; f32, f64 => if b < a || b.is_nan() { b } else { a });
+impl_binary!(Min, a, b; u8, u16, u32, u64, i8, i16, i32, i64, i128 => a.min(b));
 
 struct BitwiseAnd;
-meaning!(BitwiseAnd, a, b; u8, u16, u32, u64 => a & b);
+impl_binary!(BitwiseAnd, a, b; u8, u16, u32, u64 => a & b);
 struct BitwiseOr;
-meaning!(BitwiseOr, a, b; u8, u16, u32, u64 => a | b);
+impl_binary!(BitwiseOr, a, b; u8, u16, u32, u64 => a | b);
 struct BitwiseXor;
-meaning!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
+impl_binary!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
 
 struct Atan2;
-meaning!(Atan2, a, b; f64 => a.atan2(b));
+impl_binary!(Atan2, a, b; f64 => a.atan2(b));
 
-/// Complex numbers only stand for real ones here.
+/// The angle is defined for complex numbers without an imaginary part.
 impl Binary<Complex<f64>> for Atan2 {
     type Out = Complex<f64>;
     const FAULT: Option<Fault> = Some(Fault::ImaginaryAngle);
@@ -667,7 +666,7 @@ impl Binary<Complex<f64>> for Atan2 {
     }
 }
 
-/// Integer operations that some right operands have no result for.
+/// Implements [`Binary`] for integer operations that are undefined for some right operands.
 macro_rules! partial {
     ($name:ident, $fault:expr, $r:ident => $faulty:expr; $a:ident, $b:ident => $body:expr; $($t:ty),*) => {$(
         impl Binary<$t> for $name {
@@ -684,20 +683,20 @@ macro_rules! partial {
     };
 }
 
-/// Rounds towards zero.
+/// The quotient, rounded towards zero.
 struct Quotient;
 partial!(Quotient, Fault::DivisionByZero, r => r == 0; a, b => a.wrapping_div(b));
 
-/// The sign is that of the left operand.
+/// The remainder, with the sign of the left operand.
 struct Remainder;
 partial!(Remainder, Fault::DivisionByZero, r => r == 0; a, b => a.wrapping_rem(b));
-meaning!(Remainder, a, b; f32, f64 => a % b);
+impl_binary!(Remainder, a, b; f32, f64 => a % b);
 
 struct Pow;
-meaning!(Pow, a, b; f64 => a.powf(b));
-meaning!(Pow, a, b; Complex<f64> => complex::pow(a, b));
+impl_binary!(Pow, a, b; f64 => a.powf(b));
+impl_binary!(Pow, a, b; Complex<f64> => complex::pow(a, b));
 
-/// Powers modulo 2^n by squaring.
+/// Powers modulo 2^n by repeated squaring.
 macro_rules! integer_pow {
     ($($t:ty),*) => {$(
         partial!(Pow, Fault::NegativeExponent, r => is_negative(r); a, b => {
@@ -715,8 +714,8 @@ macro_rules! integer_pow {
 }
 integer_pow!(i128);
 
-/// Powers modulo 2^n of integers, a chunk at a time: as many squarings for all as the largest
-/// exponent needs.
+/// Powers modulo 2^n of a chunk of integers at a time, by repeated squaring: every base is squared as
+/// often as the largest exponent needs.
 struct PowLoop<'a, 'b, T> {
     out: &'a mut [u8],
     operands: &'a [Operand<'b>],
@@ -753,7 +752,7 @@ macro_rules! pow_loop {
                     powers.fill(1);
                     for bit in 0..<$unsigned>::BITS - any.leading_zeros() {
                         for ((power, base), &exponent) in powers.iter_mut().zip(&mut *bases).zip(&*exponents) {
-                            // The base where the bit is set, and else one.
+                            // The factor is the base if the bit is set, and else one.
                             let mask = ((exponent >> bit) & 1).wrapping_neg();
                             *power = power.wrapping_mul((*base & mask) | (!mask & 1));
                             *base = base.wrapping_mul(*base);
@@ -777,9 +776,9 @@ where
     vectorize(PowLoop::<T> { out, operands, lane: std::marker::PhantomData })
 }
 
-/// Bits shifted out are lost.
+/// The left shift, modulo 2^n.
 struct LeftShift;
-/// Signed integers keep their sign.
+/// The right shift, which keeps the sign of signed integers.
 struct RightShift;
 
 macro_rules! shifts {
@@ -790,7 +789,7 @@ macro_rules! shifts {
         partial!(RightShift, Fault::NegativeShift, r => is_negative(r); a, b => {
             let count = if in_width::<$t>(b, <$t>::BITS) { b as u32 } else { <$t>::BITS - 1 };
             let shifted = a.wrapping_shr(count);
-            // Past the width only the sign is left.
+            // A shift by the width or more leaves only the sign.
             if in_width::<$t>(b, <$t>::BITS) || is_negative(a) { shifted } else { 0 }
         }; $t);
     )*};
@@ -802,7 +801,7 @@ fn is_negative<T: Default + PartialOrd>(value: T) -> bool {
     value < T::default()
 }
 
-/// Whether a shift count, not negative, is below the width.
+/// Returns whether a shift count that is not negative is smaller than the width.
 #[inline(always)]
 fn in_width<T: TryInto<u32> + Copy>(count: T, width: u32) -> bool {
     matches!(count.try_into(), Ok(count) if count < width)
