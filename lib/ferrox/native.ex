@@ -52,8 +52,11 @@ defmodule Ferrox.Native do
   families = [
     binary: 5,
     unary: 4,
+    nx_binary: 5,
+    nx_unary: 4,
     as_type: 3,
     reduce: 4,
+    nx_reduce: 3,
     arg_reduce: 5,
     dot: 8,
     matmul: 7,
@@ -135,20 +138,19 @@ defmodule Ferrox.Native do
   end
 
   @doc """
-  The type that Nx gives the result of `binary/5`, and the data. The operands have the shape of the
-  result: `{type, data}`, the data alone for a right one of the left one's type, or a plain number.
+  The type that Nx gives the result of `binary/5`, and the data. An operand is `{type, shape, data}`,
+  or `{type, data}` or data alone without what is the given type and the shape of the result; or one
+  is a plain number beside data alone.
   """
-  @spec nx_binary(atom, tuple, {type, binary} | number, {type, binary} | binary | number) ::
-          {type, bitstring}
-  def nx_binary(op, shape, left, right),
-    do: call(:binary, [op, :nx, shape, left, right]) |> typed(left, right, shape)
+  @spec nx_binary(atom, type, tuple, nx_operand, nx_operand) :: {type, bitstring}
+        when nx_operand: binary | {type, binary} | operand | number
+  def nx_binary(op, type, shape, left, right),
+    do: call(:nx_binary, [op, type, shape, left, right]) |> typed(type, shape)
 
   @doc "The type that Nx gives the result of `unary/3` of these data, and its data."
-  @spec nx_unary(atom, tuple, type, binary) :: {type, bitstring}
-  def nx_unary(op, shape, type, data) do
-    input = {type, data}
-    call(:unary, [op, :nx, shape, input]) |> typed(input, input, shape)
-  end
+  @spec nx_unary(atom, type, tuple, binary) :: {type, bitstring}
+  def nx_unary(op, type, shape, data),
+    do: call(:nx_unary, [op, type, shape, data]) |> typed(type, shape)
 
   @spec unary(atom, type, operand) :: bitstring
   def unary(op, type, {_, shape, _} = input),
@@ -164,7 +166,7 @@ defmodule Ferrox.Native do
   @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: {type, bitstring}
   def nx_reduce(op, shape, axes, input) do
     {type, _, _} = input = whole(input)
-    call(:reduce, [op, :nx, axes, input]) |> typed({type, nil}, nil, shape)
+    call(:nx_reduce, [op, axes, input]) |> typed(type, shape)
   end
 
   @doc "`shape` is that of the result, `axes` nil for all axes."
@@ -410,18 +412,10 @@ defmodule Ferrox.Native do
 
   defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
 
-  # The type and the data of an answer by Nx's rules, which has the type if it isn't that of the first
-  # operand that has one.
-  defp typed(answer, {type, _}, _right, shape) when is_binary(answer),
-    do: {type, data(answer, type, shape)}
-
-  defp typed(answer, _number, {type, _}, shape) when is_binary(answer),
-    do: {type, data(answer, type, shape)}
-
-  defp typed({{_, _} = type, answer}, _left, _right, shape),
-    do: {type, data(answer, type, shape)}
-
-  defp typed({:error, _} = error, _left, _right, _shape), do: unwrap!(error)
+  # The type and the data of an answer by Nx's rules, which names the type if it isn't the given one.
+  defp typed(answer, type, shape) when is_binary(answer), do: {type, data(answer, type, shape)}
+  defp typed({{_, _} = type, answer}, _given, shape), do: {type, data(answer, type, shape)}
+  defp typed({:error, _} = error, _given, _shape), do: unwrap!(error)
 
   defp all_data([], []), do: []
 

@@ -113,6 +113,10 @@ defmodule Ferrox.Promotion do
   alias Ferrox.{Native, Numbers, PromotionError, Tensor, Type}
   alias Ferrox.Promotion.{Names, Results, Scalars}
 
+  # The range of the integers that some type can represent.
+  @min_integer -0x8000000000000000
+  @max_integer 0xFFFFFFFFFFFFFFFF
+
   @compile {:inline, default: 0}
 
   @typedoc "The name of a promotion system, see `systems/0`."
@@ -253,21 +257,39 @@ defmodule Ferrox.Promotion do
   defp all_of_type?(_operands, _type), do: false
 
   defp resolve(mode, op, operands) do
-    operands = settle(mode, operands)
-
-    case Native.operation(mode, op, Enum.map(operands, &to_native/1)) do
+    case Native.operation(mode, op, plain(operands, mode) || native_operands(mode, operands)) do
       {:error, {:undefined, type}} ->
         raise ArgumentError,
               "#{op} is not defined for #{Names.short(type)} under #{name(mode)}; " <>
                 "cast with Ferrox.as_type/2, or choose another promotion system"
 
       {:error, reason} ->
-        raise_refused!(reason, mode, operands)
+        raise_refused!(reason, mode, settle(mode, operands))
 
       resolved ->
         resolved
     end
   end
+
+  defp native_operands(mode, operands), do: mode |> settle(operands) |> Enum.map(&to_native/1)
+
+  # The operands for the native library if they need no preparation, else nil: tensors that are neither
+  # weak nor of type bool, and numbers of 64 bits, in a system where all tensors count with their type.
+  defp plain(operands, mode),
+    do: if(facts(mode).scalars == :types, do: plain(operands))
+
+  defp plain([]), do: []
+
+  defp plain([%Tensor{type: {_, _} = type, weak: false} | rest]) do
+    if rest = plain(rest), do: [type | rest]
+  end
+
+  defp plain([number | rest])
+       when is_float(number) or (is_integer(number) and number in @min_integer..@max_integer) do
+    if rest = plain(rest), do: [number | rest]
+  end
+
+  defp plain(_operands), do: nil
 
   @doc """
   Returns whether a type is weak: it has a kind, but no size.
@@ -549,10 +571,6 @@ defmodule Ferrox.Promotion do
       type -> type
     end
   end
-
-  # The range of the integers that some type can represent.
-  @min_integer -0x8000000000000000
-  @max_integer 0xFFFFFFFFFFFFFFFF
 
   # The type that a type and a plain number promote to.
   @doc false

@@ -34,7 +34,7 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {kind, bits}, shape: shape, data: right}
        )
        when bits >= 8,
-       do: tensor(Native.nx_binary(op, shape, {type, left}, right), shape)
+       do: tensor(Native.nx_binary(op, type, shape, left, right), shape)
 
   defp nx_binary(
          op,
@@ -42,15 +42,26 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {_, right_bits} = right_type, shape: shape, data: right}
        )
        when left_bits >= 8 and right_bits >= 8,
-       do: tensor(Native.nx_binary(op, shape, {left_type, left}, {right_type, right}), shape)
+       do: tensor(Native.nx_binary(op, left_type, shape, left, {right_type, right}), shape)
+
+  defp nx_binary(
+         op,
+         %Tensor{type: {_, left_bits} = left_type, shape: left_shape, data: left},
+         %Tensor{type: {_, right_bits} = right_type, shape: right_shape, data: right}
+       )
+       when left_bits >= 8 and right_bits >= 8 do
+    shape = Shape.broadcast!(left_shape, right_shape, op, left_type, right_type)
+    left = {left_type, left_shape, left}
+    tensor(Native.nx_binary(op, left_type, shape, left, {right_type, right_shape, right}), shape)
+  end
 
   defp nx_binary(op, %Tensor{type: {_, bits} = type, shape: shape, data: left}, number)
        when bits >= 8 and is_plain(number),
-       do: tensor(Native.nx_binary(op, shape, {type, left}, number), shape)
+       do: tensor(Native.nx_binary(op, type, shape, left, number), shape)
 
   defp nx_binary(op, number, %Tensor{type: {_, bits} = type, shape: shape, data: right})
        when bits >= 8 and is_plain(number),
-       do: tensor(Native.nx_binary(op, shape, number, {type, right}), shape)
+       do: tensor(Native.nx_binary(op, type, shape, number, right), shape)
 
   defp nx_binary(op, left, right), do: promoted_binary(:nx, op, left, right)
 
@@ -94,7 +105,7 @@ defmodule Ferrox.Ops.Elementwise do
   end
 
   defp nx_unary(op, %Tensor{type: {_, bits} = type, shape: shape, data: data}) when bits >= 8,
-    do: tensor(Native.nx_unary(op, shape, type, data), shape)
+    do: tensor(Native.nx_unary(op, type, shape, data), shape)
 
   defp nx_unary(op, tensor), do: promoted_unary(:nx, op, tensor)
 

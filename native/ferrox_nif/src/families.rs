@@ -12,7 +12,7 @@ use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
-use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
+use ferrox_core::ops::reduce::{ReduceOp, ReductionSizes, TieBreak};
 use ferrox_core::ops::result_type::{Operation, Resolved};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{SlidingWindows, WindowOp};
@@ -112,160 +112,162 @@ fn work(shape: &[usize], cost: Cost) -> Work {
     cost::work(size(shape), cost)
 }
 
-/// The type of a result: given, or `None` if the rules of Nx give it. In this case the answer is the
-/// data, or `{type, data}` if the type is not that of the first operand.
-#[derive(Clone, Copy)]
-struct ResultType(Option<DType>);
-
-impl<'a> Decoder<'a> for ResultType {
-    #[inline(always)]
-    fn decode(term: Term<'a>) -> NifResult<Self> {
-        match term::dtype(term) {
-            None if !term.is_atom() => Err(bad_argument()),
-            dtype => Ok(ResultType(dtype)),
-        }
+/// The type that the rules of Nx give the result of an operation on operands that have the type `merged`
+/// together.
+#[inline(always)]
+fn nx_type(operation: Operation, merged: DType) -> Result<DType, Failure> {
+    match operation.of(Mode::nx(), merged.into()) {
+        Some(Resolved { result: Node::Type(dtype), .. }) => Ok(dtype),
+        _ => Err(Failure::BadArgument),
     }
 }
 
-impl ResultType {
-    /// The type, for operands that have the type `merged` together.
-    #[inline(always)]
-    fn of(self, operation: Operation, merged: DType) -> Result<DType, Failure> {
-        let by_rules = || match operation.of(Mode::nx(), merged.into()) {
-            Some(Resolved { result: Node::Type(dtype), .. }) => Ok(dtype),
-            _ => Err(Failure::BadArgument),
-        };
-        self.0.map_or_else(by_rules, Ok)
-    }
-
-    #[inline(always)]
-    fn answer(self, dtype: DType, first: DType, data: Term<'_>) -> Term<'_> {
-        let is_typed = self.0.is_none() && dtype != first && data.is_binary();
-        if is_typed { (Type(dtype), data).encode(data.get_env()) } else { data }
-    }
+/// The answer where the rules of Nx give the type: the data, or `{type, data}` if the type is not the
+/// given one.
+#[inline(always)]
+fn nx_answer(dtype: DType, given: DType, data: Term<'_>) -> Term<'_> {
+    if dtype == given || !data.is_binary() { data } else { (Type(dtype), data).encode(data.get_env()) }
 }
 
 // Most operands of elementwise operations have the layout of the result, or are numbers. They are
 // passed to the core as sources; other operands as tensors, which the core broadcasts.
 
-family!(binary, |call, op: Binary, result: ResultType, shape: Term, left: Term, right: Term| {
-    let (op, call) = (op.0, call.named(op.0.name()));
-    let Some(dtype) = result.0 else { return nx_binary(call, op, shape, left, right) };
-    let (left, right): (Elementwise, Elementwise) = (left.decode()?, right.decode()?);
+family!(binary, |call, op: Binary, dtype: Type, shape: Term, left: Elementwise, right: Elementwise| {
+    binary_of(call.named(op.0.name()), op.0, dtype.0, dtype.0, shape, left, right)
+});
+
+// `binary` in the type that the rules of Nx give. Operands without a type have the given one; one operand
+// may be a number.
+family!(nx_binary, |call, op: Binary, given: Type, shape: Term, left: Term, right: Term| {
+    let (op, call, given) = (op.0, call.named(op.0.name()), given.0);
+    let (Ok(left), Ok(right)) = (left.decode::<Elementwise>(), right.decode::<Elementwise>()) else {
+        return nx_binary_with_number(call, op, given, shape, left, right);
+    };
+    let (left_dtype, right_dtype) = (left.dtype(given), right.dtype(given));
+    let merged = if left_dtype == right_dtype {
+        left_dtype
+    } else {
+        let Ok(Node::Type(merged)) = Mode::nx().merge(left_dtype.into(), right_dtype.into()) else {
+            return Err(Failure::BadArgument);
+        };
+        merged
+    };
+    let dtype = nx_type(Operation::Binary(op), merged)?;
+    Ok(nx_answer(dtype, given, binary_of(call, op, dtype, given, shape, left, right)?))
+});
+
+/// A binary operation with a result of type `dtype`. Operands without a type have the given one.
+#[inline(always)]
+fn binary_of<'a>(
+    call: Call<'a>,
+    op: BinaryOp,
+    dtype: DType,
+    given: DType,
+    shape: Term<'a>,
+    left: Elementwise<'a>,
+    right: Elementwise<'a>,
+) -> Result<Term<'a>, Failure> {
     if !dtype.is_packed()
         && let Some((rank, size)) = rank_and_size(shape)
-        && let Some(left) = left.source(result.0, rank, size)
-        && let Some(right) = right.source(result.0, rank, size)
+        && let Some(left) = left.source(Some(given), rank, size)
+        && let Some(right) = right.source(Some(given), rank, size)
     {
         let plan = ops::binary::plan(op, dtype, [left.0, right.0])?;
         return call.elements(cost::work(size, plan.cost), dtype, size, |out| {
             ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
         });
     }
-    binary_of_tensors(call, op, dtype, shape, left, right)
-});
+    binary_of_tensors(call, op, dtype, given, shape, left, right)
+}
 
 #[inline(never)]
 fn binary_of_tensors<'a>(
     call: Call<'a>,
     op: BinaryOp,
     dtype: DType,
+    given: DType,
     shape: Term<'a>,
     left: Elementwise<'a>,
     right: Elementwise<'a>,
 ) -> Result<Term<'a>, Failure> {
     let Dims(shape) = shape.decode()?;
-    let (left, right) = (left.operand(dtype, &shape)?, right.operand(dtype, &shape)?);
+    let (left, right) = (left.operand(given, &shape)?, right.operand(given, &shape)?);
     let plan = ops::binary::plan(op, dtype, [left.dtype(), right.dtype()])?;
     call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
         ops::binary::run_tensors(op, plan, out, &left.tensor(call.op)?, &right.tensor(call.op)?)
     })
 }
 
-/// `binary` by the rules of Nx. The operands have the shape of the result: `{type, data}`, or the data
-/// alone for a right operand of the left one's type; one of them may be a number.
-#[inline(always)]
-fn nx_binary<'a>(
+/// `nx_binary` of a tensor of the given type and a number, on either side.
+#[inline(never)]
+fn nx_binary_with_number<'a>(
     call: Call<'a>,
     op: BinaryOp,
+    given: DType,
     shape: Term<'a>,
     left: Term<'a>,
     right: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
-    let (result, size) = (ResultType(None), rank_and_size(shape).ok_or(Failure::BadArgument)?.1);
-    let left_source = nx_source(call, left, None, shape, size)?;
-    let left_dtype = left_source.map(|(dtype, _)| dtype);
-    let right_source = nx_source(call, right, left_dtype, shape, size)?;
-    let mut element = [0; 8];
-    let number =
-        |dtype, term, element| promotion::nx_number(dtype, term, element).ok_or(Failure::BadArgument);
-    let (merged, operands) = match (left_source, right_source) {
-        (Some(left), Some(right)) if left.0 == right.0 => (left.0, [left, right]),
-        (Some(left), Some(right)) => match Mode::nx().merge(left.0.into(), right.0.into()) {
-            Ok(Node::Type(merged)) => (merged, [left, right]),
-            _ => return Err(Failure::BadArgument),
-        },
-        (Some(left), None) => {
-            let (merged, right) = number(left.0, right, &mut element)?;
-            (merged, [left, right])
-        }
-        (None, Some(right)) => {
-            let (merged, left) = number(right.0, left, &mut element)?;
-            (merged, [left, right])
-        }
-        (None, None) => return Err(Failure::BadArgument),
+    let size = rank_and_size(shape).ok_or(Failure::BadArgument)?.1;
+    let (tensor, number, is_left) = match left.decode::<Elementwise>() {
+        Ok(tensor) => (tensor, right, false),
+        Err(_) => (right.decode::<Elementwise>()?, left, true),
     };
-    let dtypes = operands.map(|(dtype, _)| dtype);
-    let dtype = result.of(Operation::Binary(op), merged)?;
-    let plan = ops::binary::plan(op, dtype, dtypes)?;
+    let mut element = [0; 8];
+    let (merged, number) = promotion::nx_number(given, number, &mut element).ok_or(Failure::BadArgument)?;
+    let Some(bytes) = tensor.dense(given, size) else {
+        let Dims(shape) = shape.decode()?;
+        tensor.operand(given, &shape)?.tensor(call.op)?;
+        return Err(Failure::BadArgument);
+    };
+    let tensor = (given, Source::Dense { bytes, width: given.width() });
+    let operands = if is_left { [number, tensor] } else { [tensor, number] };
+    let dtype = nx_type(Operation::Binary(op), merged)?;
+    let plan = ops::binary::plan(op, dtype, [operands[0].0, operands[1].0])?;
     let data = call.elements(cost::work(size, plan.cost), dtype, size, |out| {
         ops::binary::run(op, plan, (dtype, &[size]), out, operands)
     })?;
-    Ok(result.answer(dtype, left_dtype.unwrap_or(dtypes[1]), data))
+    Ok(nx_answer(dtype, given, data))
 }
 
-/// The type and the elements of an operand of `nx_binary`. Returns `None` for other terms, such as
-/// numbers.
+family!(unary, |call, op: Unary, dtype: Type, shape: Term, input: Elementwise| {
+    unary_of(call.named(op.0.name()), op.0, dtype.0, dtype.0, shape, input)
+});
+
+// `unary` of the given type, in the type that the rules of Nx give.
+family!(nx_unary, |call, op: Unary, given: Type, shape: Term, input: Elementwise| {
+    let (op, call, given) = (op.0, call.named(op.0.name()), given.0);
+    let dtype = nx_type(Operation::Unary(op), given)?;
+    Ok(nx_answer(dtype, given, unary_of(call, op, dtype, given, shape, input)?))
+});
+
+/// A unary operation with a result of type `dtype`. An operand without a type has the given one.
 #[inline(always)]
-fn nx_source<'a>(
+fn unary_of<'a>(
     call: Call<'a>,
-    term: Term<'a>,
-    dtype: Option<DType>,
+    op: UnaryOp,
+    dtype: DType,
+    given: DType,
     shape: Term<'a>,
-    size: usize,
-) -> Result<Option<(DType, Source<'a>)>, Failure> {
-    let Ok(operand) = term.decode::<Elementwise>() else { return Ok(None) };
-    let dtype = operand.dtype.or(dtype).ok_or(Failure::BadArgument)?;
-    if let Some(bytes) = operand.dense(dtype, size) {
-        return Ok(Some((dtype, Source::Dense { bytes, width: dtype.width() })));
-    }
-    let Dims(shape) = shape.decode()?;
-    operand.operand(dtype, &shape)?.tensor(call.op)?;
-    Err(Failure::BadArgument)
-}
-
-family!(unary, |call, op: Unary, result: ResultType, shape: Term, input: Elementwise| {
-    let (op, call) = (op.0, call.named(op.0.name()));
-    let from = input.dtype.or(result.0).ok_or(Failure::BadArgument)?;
-    let dtype = result.of(Operation::Unary(op), from)?;
+    input: Elementwise<'a>,
+) -> Result<Term<'a>, Failure> {
+    let from = input.dtype(given);
     let plan = ops::unary::plan(op, dtype, from)?;
     if !dtype.is_packed()
         && let Some((_, size)) = rank_and_size(shape)
         && let Some(bytes) = input.dense(from, size)
     {
         let input = Source::Dense { bytes, width: from.width() };
-        let data = call.elements(cost::work(size, plan.cost), dtype, size, |out| {
+        return call.elements(cost::work(size, plan.cost), dtype, size, |out| {
             ops::unary::run(op, plan, (dtype, &[size]), out, (from, input))
-        })?;
-        return Ok(result.answer(dtype, from, data));
+        });
     }
     let Dims(shape) = shape.decode()?;
-    let input = input.operand(dtype, &shape)?;
-    let data = call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
+    let input = input.operand(given, &shape)?;
+    call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
         ops::unary::run_tensor(op, plan, out, &input.tensor(call.op)?)
-    })?;
-    Ok(result.answer(dtype, from, data))
-});
+    })
+}
 
 family!(as_type, |call, dtype: Type, shape: Term, input: Elementwise| {
     let (dtype, from) = (dtype.0, input.dtype(dtype.0));
@@ -317,30 +319,45 @@ family!(clip, |call, dtype: Type, shape: Dims, input: Elementwise, min: Elementw
 
 // The axes of a reduction are a list, or `nil` for all axes. Most are adjacent: a few elements are
 // reduced sooner than their shape is decoded into a tensor's.
-family!(reduce, |call, op: Reduce, result: ResultType, axes: Term, input: Term| {
-    let (op, call) = (op.0, call.named(op.0.name()));
+family!(reduce, |call, op: Reduce, dtype: Type, axes: Term, input: Term| {
     let (from, sizes, data) = term::reduction(input, axes)?;
-    let (dtype, cost) = (result.of(Operation::Reduce(op), from)?, ops::reduce::cost(from));
-    let data = match sizes {
-        Some(sizes) if !dtype.is_packed() => {
-            call.elements(cost::work(sizes.size(), cost), dtype, sizes.results(), |out| {
-                ops::reduce::reduce_dense(op, (from, data), sizes, dtype, out)
-            })
-        }
-        _ => {
-            let (input, axes): (Operand, Option<Axes>) = (input.decode()?, axes.decode()?);
-            let all_axes = 0..input.shape().len();
-            let axes: Shape =
-                axes.map_or_else(|| all_axes.clone().collect(), |axes| Shape::from_slice(&axes));
-            let kept = all_axes.filter(|axis| !axes.contains(axis));
-            let shape: Shape = kept.map(|axis| input.shape()[axis]).collect();
-            call.tensor(work(input.shape(), cost), dtype, &shape, |out| {
-                ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes)
-            })
-        }
-    }?;
-    Ok(result.answer(dtype, from, data))
+    reduce_of(call.named(op.0.name()), op.0, dtype.0, (from, sizes, data), axes, input)
 });
+
+// `reduce` in the type that the rules of Nx give; the given type is that of the input.
+family!(nx_reduce, |call, op: Reduce, axes: Term, input: Term| {
+    let (from, sizes, data) = term::reduction(input, axes)?;
+    let dtype = nx_type(Operation::Reduce(op.0), from)?;
+    let data = reduce_of(call.named(op.0.name()), op.0, dtype, (from, sizes, data), axes, input)?;
+    Ok(nx_answer(dtype, from, data))
+});
+
+#[inline(always)]
+fn reduce_of<'a>(
+    call: Call<'a>,
+    op: ReduceOp,
+    dtype: DType,
+    (from, sizes, data): (DType, Option<ReductionSizes>, &[u8]),
+    axes: Term<'a>,
+    input: Term<'a>,
+) -> Result<Term<'a>, Failure> {
+    let cost = ops::reduce::cost(from);
+    if let Some(sizes) = sizes
+        && !dtype.is_packed()
+    {
+        return call.elements(cost::work(sizes.size(), cost), dtype, sizes.results(), |out| {
+            ops::reduce::reduce_dense(op, (from, data), sizes, dtype, out)
+        });
+    }
+    let (input, axes): (Operand, Option<Axes>) = (input.decode()?, axes.decode()?);
+    let all_axes = 0..input.shape().len();
+    let axes: Shape = axes.map_or_else(|| all_axes.clone().collect(), |axes| Shape::from_slice(&axes));
+    let kept = all_axes.filter(|axis| !axes.contains(axis));
+    let shape: Shape = kept.map(|axis| input.shape()[axis]).collect();
+    call.tensor(work(input.shape(), cost), dtype, &shape, |out| {
+        ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes)
+    })
+}
 
 // The axis is `nil` for the search among all elements.
 family!(arg_reduce, |call, op: Reduce, dtype: Type, axis: Term, high: bool, input: Term| {
