@@ -14,8 +14,9 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cost::{
-    self, Cost, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, RADIX_SORT_BYTE_COST, RADIX_SORT_ELEMENT_COST,
-    SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2, SIMD_SORT_BYTE_COST_AVX512, TOP_K_SORT_RATIO,
+    self, Cost, ELEMENTS_PER_YIELD, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, RADIX_SORT_BYTE_COST,
+    RADIX_SORT_ELEMENT_COST, SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2, SIMD_SORT_BYTE_COST_AVX512,
+    TOP_K_SORT_RATIO,
 };
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
@@ -24,7 +25,7 @@ use crate::exec::copy;
 use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
 use crate::exec::sort::radix;
-use crate::exec::sort::radix::{ELEMENTS_PER_YIELD, IndexedKey, RadixKey};
+use crate::exec::sort::radix::{IndexedKey, RadixKey};
 use crate::exec::threads::{cooperative_yield, parallel};
 use crate::layout::{Layout, Shape, index_of};
 use crate::ops::shape;

@@ -9,10 +9,8 @@
 use std::marker::PhantomData;
 
 #[cfg(target_arch = "x86_64")]
-use crate::cost::{
-    ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS,
-    MIN_ROW_ELEMENTS_FOR_ONE_PASS,
-};
+use crate::cost::MIN_ROW_ELEMENTS_FOR_ONE_PASS;
+use crate::cost::{ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS};
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
 #[cfg(target_arch = "x86_64")]

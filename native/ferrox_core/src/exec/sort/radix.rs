@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-pub(crate) use crate::cost::{
+use crate::cost::{
     Cost, ELEMENTS_PER_YIELD, KEY_MOVE_COST, MIN_KEYS_PER_BYTE_FOR_RADIX_SORT, MIN_KEYS_PER_MERGE, work,
 };
 #[cfg(target_arch = "x86_64")]
