@@ -18,6 +18,12 @@ defmodule Ferrox.Numbers do
   defguard is_number_term(term)
            when is_number(term) or is_complex(term) or term in @non_finite or is_boolean(term)
 
+  @doc "Returns whether the term is a float, or an integer that some type represents."
+  defguard is_64_bit(number)
+           when is_float(number) or
+                  (is_integer(number) and number >= -0x8000_0000_0000_0000 and
+                     number <= 0xFFFF_FFFF_FFFF_FFFF)
+
   @doc "The data of numbers in a type. Raises for a number that the type can't represent."
   @spec encode([number_term], Type.t() | :bool, atom) :: bitstring
   def encode(numbers, :bool, op) do

@@ -110,12 +110,10 @@ defmodule Ferrox.Promotion do
 
   import Ferrox.Complex, only: [is_complex: 1]
 
+  import Ferrox.Numbers, only: [is_64_bit: 1]
+
   alias Ferrox.{Native, Numbers, PromotionError, Tensor, Type}
   alias Ferrox.Promotion.{Names, Results, Scalars}
-
-  # The range of the integers that some type can represent.
-  @min_integer -0x8000000000000000
-  @max_integer 0xFFFFFFFFFFFFFFFF
 
   @compile {:inline, default: 0}
 
@@ -195,7 +193,7 @@ defmodule Ferrox.Promotion do
 
   """
   @spec promote(type, type, promotion) :: t
-  def promote(left, right, opts \\ []), do: lookup(mode(opts), type!(left), type!(right))
+  def promote(left, right, opts \\ []), do: merge(mode(opts), type!(left), type!(right))
 
   @doc """
   Returns the type that any number of operands promote to: types, tensors, plain numbers and
@@ -242,7 +240,7 @@ defmodule Ferrox.Promotion do
   # What a system computes for an operation on tensors and numbers: `{operation, type, whether the
   # type is weak, type that operands are computed in}`. The operation is another one where `:add` of
   # bools is `:logical_or`. The first clause is a shortcut for tensors of one type in operations
-  # whose result has the type of the operands.
+  # whose result has the type of the operands; a test checks that the table gives the same.
   @doc false
   @spec operation(mode, atom, list) :: {atom, Type.t() | :bool, boolean, Type.t() | :bool}
   def operation(:nx, op, [%Tensor{type: {_, _} = type} | rest] = operands)
@@ -284,8 +282,7 @@ defmodule Ferrox.Promotion do
     if rest = plain(rest), do: [type | rest]
   end
 
-  defp plain([number | rest])
-       when is_float(number) or (is_integer(number) and number in @min_integer..@max_integer) do
+  defp plain([number | rest]) when is_64_bit(number) do
     if rest = plain(rest), do: [number | rest]
   end
 
@@ -555,17 +552,10 @@ defmodule Ferrox.Promotion do
     [{:system, system} | on]
   end
 
-  # The type that two valid types promote to. The first clause is a shortcut for equal types under
-  # :nx; a test checks that the table gives the same.
+  # The type that two types promote to.
   @doc false
   @spec merge(mode, t, t) :: t
-  def merge(:nx, type, type), do: type
-  def merge(mode, left, right), do: lookup(mode, left, right)
-
-  # The same as merge/3, but raises for an invalid type.
-  @doc false
-  @spec lookup(mode, t, t) :: t
-  def lookup(mode, left, right) do
+  def merge(mode, left, right) do
     case Native.merge(mode, left, right) do
       {:error, reason} -> raise_refused!(reason, mode, [left, right])
       type -> type
@@ -575,9 +565,8 @@ defmodule Ferrox.Promotion do
   # The type that a type and a plain number promote to.
   @doc false
   @spec merge_number(mode, t, term) :: t
-  def merge_number(mode, type, integer)
-      when is_integer(integer) and (integer > @max_integer or integer < @min_integer),
-      do: result(mode, [type, integer])
+  def merge_number(mode, type, integer) when is_integer(integer) and not is_64_bit(integer),
+    do: result(mode, [type, integer])
 
   def merge_number(mode, type, number) do
     case Native.merge_number(mode, type, number) do
@@ -597,8 +586,9 @@ defmodule Ferrox.Promotion do
   end
 
   # An operand in the form that the native library reads.
-  defp to_native(integer) when is_integer(integer) and integer > @max_integer, do: {:int, 1}
-  defp to_native(integer) when is_integer(integer) and integer < @min_integer, do: {:int, -1}
+  defp to_native(integer) when is_integer(integer) and not is_64_bit(integer),
+    do: {:int, if(integer > 0, do: 1, else: -1)}
+
   defp to_native(%{re: re, im: im}), do: {:complex, finite_part(re), finite_part(im)}
   defp to_native(non_finite) when non_finite in [:nan, :infinity, :neg_infinity], do: 0.0
   defp to_native(operand), do: operand

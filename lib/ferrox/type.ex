@@ -193,7 +193,7 @@ defmodule Ferrox.Type do
   @spec merge(t, t, Promotion.system()) :: t
   def merge({left_kind, _} = left, {right_kind, _} = right, system \\ :nx_0_9)
       when left_kind in @kinds and right_kind in @kinds,
-      do: Promotion.lookup(system, left, right)
+      do: Promotion.merge(system, left, right)
 
   @doc """
   Returns the type that a type and a number promote to.

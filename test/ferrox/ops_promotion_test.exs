@@ -537,6 +537,22 @@ defmodule Ferrox.OpsPromotionTest do
       assert Ferrox.to_list(Ferrox.less(u8, 256, promotion: :numpy)) == [true]
     end
 
+    test "the parts of complex numbers don't go by the promotion in effect" do
+      complex = Ferrox.from_binary(<<1.5::float-64-native, 2.5::float-64-native>>, :c128)
+
+      for mode <- [:nx, {:jax, x64: false}, :ivy_mxnet] do
+        Promotion.with(mode, fn ->
+          for {part, value} <- [real: 1.5, imag: 2.5] do
+            tensor = apply(Ferrox, part, [complex])
+            assert {tensor.type, Ferrox.to_flat_list(tensor)} == {{:f, 64}, [value]}
+          end
+
+          zeros = Ferrox.imag(Ferrox.from_binary(<<1.5::float-64-native>>, :f64))
+          assert {zeros.type, Ferrox.to_flat_list(zeros)} == {{:f, 64}, [0.0]}
+        end)
+      end
+    end
+
     test "a mean of many f16 does not overflow" do
       t = Ferrox.full({1000}, 1000, type: :f16)
       assert Ferrox.to_number(Ferrox.mean(t, promotion: :numpy)) == 1000.0

@@ -5,7 +5,7 @@ defmodule Ferrox.Ops.Create do
   import Ferrox.Numbers, only: [is_number_term: 1]
   import Ferrox.Operands, only: [options!: 3, promotion!: 2, storage: 1, type_option: 3]
 
-  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor}
   alias Ferrox.Ops.Elementwise
   alias Ferrox.Promotion.Results
 
@@ -45,11 +45,9 @@ defmodule Ferrox.Ops.Create do
     facts = Promotion.facts(mode)
     literals = numbers |> Enum.map(&Results.literal(facts, &1)) |> Enum.uniq()
 
-    case facts do
-      %{bool: nil} when mode == :nx -> Enum.reduce(literals, &Type.merge(&2, &1))
-      %{bool: nil} -> Promotion.result(mode, literals)
-      facts -> Results.concrete(facts, Enum.max_by(literals, &kind_rank/1))
-    end
+    if facts.bool,
+      do: Results.concrete(facts, Enum.max_by(literals, &kind_rank/1)),
+      else: Promotion.result(mode, literals)
   end
 
   defp kind_rank(kind), do: Enum.find_index([:bool, :int, :float, :complex], &(&1 == kind))

@@ -6,16 +6,12 @@ defmodule Ferrox.Ops.Elementwise do
   # Under Nx's own system it finds the type and the data in one call for the most frequent
   # operands.
 
+  import Ferrox.Numbers, only: [is_64_bit: 1]
   import Ferrox.Operands, only: [mode!: 2, native: 1, storage: 1]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Ops.Create
   alias Ferrox.Promotion.Results
-
-  # A number that needs no checks: every type of its kind takes it, or wraps it around.
-  defguardp is_plain(number)
-            when is_float(number) or
-                   (is_integer(number) and number >= -0x8000_0000_0000_0000 and
-                      number <= 0xFFFF_FFFF_FFFF_FFFF)
 
   @doc "An operation on two operands."
   @spec binary(atom, term, term, keyword) :: Tensor.t()
@@ -56,11 +52,11 @@ defmodule Ferrox.Ops.Elementwise do
   end
 
   defp nx_binary(op, %Tensor{type: {_, bits} = type, shape: shape, data: left}, number)
-       when bits >= 8 and is_plain(number),
+       when bits >= 8 and is_64_bit(number),
        do: tensor(Native.nx_binary(op, type, shape, left, number), shape)
 
   defp nx_binary(op, number, %Tensor{type: {_, bits} = type, shape: shape, data: right})
-       when bits >= 8 and is_plain(number),
+       when bits >= 8 and is_64_bit(number),
        do: tensor(Native.nx_binary(op, type, shape, number, right), shape)
 
   defp nx_binary(op, left, right), do: promoted_binary(:nx, op, left, right)
@@ -129,9 +125,9 @@ defmodule Ferrox.Ops.Elementwise do
     {_, type, _, _} = Promotion.operation(:nx, op, [tensor])
 
     cond do
-      from != :bool and Type.complex?(from) -> unary(op, tensor, [])
+      from != :bool and Type.complex?(from) -> nx_unary(op, tensor)
       op == :real -> cast(tensor, type)
-      op == :imag -> Ferrox.broadcast(Ferrox.tensor(0.0, type: type), shape)
+      op == :imag -> Create.full(shape, 0.0, type: type, promotion: :nx)
     end
   end
 

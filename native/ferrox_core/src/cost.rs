@@ -365,6 +365,20 @@ pub(crate) const WINDOW_CONVERT_COST: Cost = 100;
 /// The cost of copying an element of a window to the result. (`kernels`: window.)
 pub(crate) const WINDOW_ELEMENT_COST: Cost = 3_000;
 
+/// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
+
+/// The cost of adding the value of a window. (`kernels`: window_scatter.)
+pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
+
+/// The number of elements of a result of windows that are folded at a time, so that they stay in
+/// the first-level cache. (`kernels`: window.)
+pub(crate) const WINDOW_TILE_LANES: usize = 1024;
+
+/// The number of lanes in a block of folds along several axes, so that they stay in the
+/// second-level cache. (`kernels`: window.)
+pub(crate) const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
+
 // Indexing: ops/indexed.
 
 /// The cost of reading from anywhere in memory at an index, with the computation of the offset.
@@ -467,7 +481,7 @@ pub(crate) const TOP_K_SORT_RATIO: usize = 4;
 pub(crate) const MIN_TOP_CANDIDATES: usize = 256;
 
 // Other operations: ops/cumulative.rs, ops/shape.rs, ops/create.rs, ops/all_close.rs,
-// ops/ternary.rs, ops/window_scatter.rs, ops/window_elements.rs.
+// ops/ternary.rs.
 
 /// The cost of an element of a cumulative operation. (`kernels`: cumulative_sum.)
 pub(crate) const SCAN_ELEMENT_COST: Cost = 1_500;
@@ -487,20 +501,6 @@ pub(crate) const SELECTED_BYTE_COST: Cost = 80;
 
 /// The cost of an element of `clip`. (bench/callbacks.exs: select, clip.)
 pub(crate) const CLIP_COST: Cost = 300;
-
-/// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
-pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
-
-/// The cost of adding the value of a window. (`kernels`: window_scatter.)
-pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
-
-/// The number of elements of a result of windows that are folded at a time, so that they stay in
-/// the first-level cache. (`kernels`: window.)
-pub(crate) const WINDOW_TILE_LANES: usize = 1024;
-
-/// The number of lanes in a block of folds along several axes, so that they stay in the
-/// second-level cache. (`kernels`: window.)
-pub(crate) const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
 
 // Convolutions: ops/conv.rs, ops/conv/planes.rs.
 

@@ -33,7 +33,7 @@ use crate::{promotion, term};
 pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
     let Ok(threads) = threads.decode::<usize>() else { return false };
     parallel::set_threads(threads);
-    term::load(env) && promotion::load(env) && load_names(env)
+    term::load(env) && promotion::load(env) && load_names(env) && OTHERS.fill_named(env, OTHER_OPERATIONS)
 }
 
 /// The arguments that name an operation.
@@ -80,24 +80,29 @@ fn operations(env: Env) -> NifResult<Vec<Vec<Atom>>> {
     ])
 }
 
+/// The operations that are in none of the tables above, as far as the types of their results are
+/// concerned.
+static OTHERS: AtomTable<Operation> = AtomTable::new();
+
+const OTHER_OPERATIONS: [(&str, Operation); 8] = [
+    ("mean", Operation::Mean),
+    ("argmax", Operation::ArgReduce),
+    ("argmin", Operation::ArgReduce),
+    ("dot", Operation::Dot),
+    ("clip", Operation::Clip),
+    ("select", Operation::Join),
+    ("concatenate", Operation::Join),
+    ("stack", Operation::Join),
+];
+
 /// The operation with a name, as far as the type of its result is concerned.
 pub fn operation(name: Term) -> NifResult<Operation> {
     let key = [name, name];
-    let known = None
-        .or_else(|| BINARY.find(key).map(Operation::Binary))
+    None.or_else(|| BINARY.find(key).map(Operation::Binary))
         .or_else(|| UNARY.find(key).map(Operation::Unary))
-        .or_else(|| REDUCE.find(key).map(Operation::Reduce));
-    if let Some(operation) = known {
-        return Ok(operation);
-    }
-    match name.atom_to_string()?.as_str() {
-        "mean" => Ok(Operation::Mean),
-        "argmax" | "argmin" => Ok(Operation::ArgReduce),
-        "dot" => Ok(Operation::Dot),
-        "clip" => Ok(Operation::Clip),
-        "select" | "concatenate" | "stack" => Ok(Operation::Join),
-        _ => Err(bad_argument()),
-    }
+        .or_else(|| REDUCE.find(key).map(Operation::Reduce))
+        .or_else(|| OTHERS.find(key))
+        .ok_or_else(bad_argument)
 }
 
 /// The number of elements of a shape.
@@ -172,12 +177,23 @@ fn binary_of<'a>(
         && let Some(left) = left.source(Some(given), rank, size)
         && let Some(right) = right.source(Some(given), rank, size)
     {
-        let plan = ops::binary::plan(op, dtype, [left.0, right.0])?;
-        return call.elements(cost::work(size, plan.cost), dtype, size, |out| {
-            ops::binary::run(op, plan, (dtype, &[size]), out, [left, right])
-        });
+        return binary_of_sources(call, op, dtype, size, [left, right]);
     }
     binary_of_tensors(call, op, dtype, given, shape, left, right)
+}
+
+#[inline(always)]
+fn binary_of_sources<'a>(
+    call: Call<'a>,
+    op: BinaryOp,
+    dtype: DType,
+    size: usize,
+    operands: [(DType, Source<'_>); 2],
+) -> Result<Term<'a>, Failure> {
+    let plan = ops::binary::plan(op, dtype, [operands[0].0, operands[1].0])?;
+    call.elements(cost::work(size, plan.cost), dtype, size, |out| {
+        ops::binary::run(op, plan, (dtype, &[size]), out, operands)
+    })
 }
 
 #[inline(never)]
@@ -213,6 +229,9 @@ fn nx_binary_with_number<'a>(
         Ok(tensor) => (tensor, right, false),
         Err(_) => (right.decode::<Elementwise>()?, left, true),
     };
+    if tensor.dtype(given) != given {
+        return Err(Failure::BadArgument);
+    }
     let mut element = [0; 8];
     let (merged, number) = promotion::nx_number(given, number, &mut element).ok_or(Failure::BadArgument)?;
     let Some(bytes) = tensor.dense(given, size) else {
@@ -223,11 +242,7 @@ fn nx_binary_with_number<'a>(
     let tensor = (given, Source::Dense { bytes, width: given.width() });
     let operands = if is_left { [number, tensor] } else { [tensor, number] };
     let dtype = nx_type(Operation::Binary(op), merged)?;
-    let plan = ops::binary::plan(op, dtype, [operands[0].0, operands[1].0])?;
-    let data = call.elements(cost::work(size, plan.cost), dtype, size, |out| {
-        ops::binary::run(op, plan, (dtype, &[size]), out, operands)
-    })?;
-    Ok(nx_answer(dtype, given, data))
+    Ok(nx_answer(dtype, given, binary_of_sources(call, op, dtype, size, operands)?))
 }
 
 family!(unary, |call, op: Unary, dtype: Type, shape: Term, input: Elementwise| {

@@ -256,13 +256,14 @@ fn operation<'a>(
             return Ok((atoms::error(), (atoms::undefined(), NodeTerm(node))).encode(env));
         }
     };
-    let name = match resolved.operation {
-        Operation::Binary(op) => op.name(),
-        Operation::Unary(op) => op.name(),
-        _ => "",
+    let named =
+        |name| Atom::from_str(env, name).map_or_else(|_| Err(atoms::operand()), |atom| Ok(atom.to_term(env)));
+    let computed = match resolved.operation {
+        same if same == asked => op,
+        Operation::Binary(other) => named(other.name())?,
+        Operation::Unary(other) => named(other.name())?,
+        _ => op,
     };
-    let other = (resolved.operation != asked).then(|| Atom::from_str(env, name).ok()).flatten();
-    let computed = other.map_or(op, |atom| atom.to_term(env));
     let concrete = |node| NodeTerm(mode.concrete(node));
     let weak = mode.keeps_weak() && resolved.result.is_weak();
     Ok((computed, concrete(resolved.result), weak, concrete(resolved.operand)).encode(env))
