@@ -70,7 +70,8 @@ macro_rules! dispatch {
             2 => { const $N: usize = 2; $body }
             4 => { const $N: usize = 4; $body }
             8 => { const $N: usize = 8; $body }
-            _ => { const $N: usize = 16; $body }
+            16 => { const $N: usize = 16; $body }
+            width => unreachable!("no type is {width} bytes wide"),
         }
     };
 }

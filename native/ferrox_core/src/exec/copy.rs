@@ -16,25 +16,12 @@ use crate::cost::{
     self, Cost, FAR_ELEMENT_COST, MAX_DIRECT_TRANSPOSE_BYTES, MAX_UNCOLLAPSED_SIZE, MEMORY_BYTE_COST,
     MIN_PLANE_ELEMENTS, TRANSPOSED_ELEMENT_COST,
 };
+use crate::dispatch;
 use crate::exec::memory::{scratch, streaming_stores};
 use crate::exec::simd;
 use crate::exec::threads::parallel;
 use crate::layout::{Layout, Shape, collapse, index_of, next_row};
 use crate::tensor::Tensor;
-
-/// Calls a function that is generic over the number of bytes in an element.
-macro_rules! by_width {
-    ($width:expr, $function:ident($($argument:expr),*)) => {
-        match $width {
-            1 => $function::<1>($($argument),*),
-            2 => $function::<2>($($argument),*),
-            4 => $function::<4>($($argument),*),
-            8 => $function::<8>($($argument),*),
-            16 => $function::<16>($($argument),*),
-            width => unreachable!("no type is {width} bytes wide"),
-        }
-    };
-}
 
 /// The elements of a tensor in row-major order without gaps, borrowed if they are stored that way.
 ///
@@ -95,7 +82,7 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
 /// shape `[planes, columns, rows]`.
 pub fn transpose_planes(width: usize, bytes: &[u8], sizes: [usize; 3], out: &mut [u8]) {
     if bytes.len() <= MAX_DIRECT_TRANSPOSE_BYTES {
-        by_width!(width, transpose_planes_width(bytes, sizes, out));
+        dispatch!(width width, N => transpose_planes_width::<N>(bytes, sizes, out));
     } else {
         gather_all(width, bytes, &Layout::contiguous(&sizes).transpose(&[0, 2, 1]), out);
     }
@@ -112,7 +99,7 @@ fn transpose_planes_width<const N: usize>(bytes: &[u8], [_, rows, columns]: [usi
 
 /// Copies the elements of a layout in row-major order, from the `start`-th on until `out` is full.
 pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
-    by_width!(width, gather_width(bytes, layout, start, out));
+    dispatch!(width width, N => gather_width::<N>(bytes, layout, start, out));
 }
 
 /// Copies a dense tensor that is broadcast from shape `from` to shape `to`, without making a
@@ -120,12 +107,12 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
 /// Returns whether it has copied the tensor.
 #[must_use]
 pub fn broadcast_dense(width: usize, bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {
-    by_width!(width, broadcast_dense_width(bytes, from, to, out))
+    dispatch!(width width, N => broadcast_dense_width::<N>(bytes, from, to, out))
 }
 
 /// The opposite of `gather`: writes elements, given in row-major order, to the indices of a layout.
 pub fn scatter(width: usize, elements: &[u8], out: &mut [u8], layout: &Layout) {
-    by_width!(width, scatter_width(elements, out, layout));
+    dispatch!(width width, N => scatter_width::<N>(elements, out, layout));
 }
 
 fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usize], out: &mut [u8]) -> bool {

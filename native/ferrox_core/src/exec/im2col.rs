@@ -10,6 +10,7 @@
 //! in memory, without patches (direct convolution). Limit: patches of floats whose positions are
 //! adjacent are avoided where possible, see `ops/conv/planes.rs`.
 
+use crate::dispatch;
 use crate::exec::gemm::ring::Ring;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::layout::Shape;
@@ -134,14 +135,7 @@ impl Patches<'_> {
     /// Fills rows of the patch matrix from `first` on: there is a row for each channel and tap,
     /// with the elements that it covers at the positions `from..to`.
     pub fn by_tap(&self, width: usize, first: usize, positions: (usize, usize), out: &mut [u8]) {
-        match width {
-            1 => self.by_tap_of::<1>(first, positions, out),
-            2 => self.by_tap_of::<2>(first, positions, out),
-            4 => self.by_tap_of::<4>(first, positions, out),
-            8 => self.by_tap_of::<8>(first, positions, out),
-            16 => self.by_tap_of::<16>(first, positions, out),
-            _ => unreachable!("no type is {width} bytes wide"),
-        }
+        dispatch!(width width, N => self.by_tap_of::<N>(first, positions, out))
     }
 
     fn by_tap_of<const N: usize>(&self, first: usize, (from, to): (usize, usize), out: &mut [u8]) {
@@ -235,14 +229,7 @@ impl Patches<'_> {
     /// Fills rows of the patch matrix from `first` on: there is a row for each position, with the
     /// elements that the taps cover; the channels of each tap are adjacent.
     pub fn by_position(&self, width: usize, first: usize, out: &mut [u8]) {
-        match width {
-            1 => self.by_position_of::<1>(first, out),
-            2 => self.by_position_of::<2>(first, out),
-            4 => self.by_position_of::<4>(first, out),
-            8 => self.by_position_of::<8>(first, out),
-            16 => self.by_position_of::<16>(first, out),
-            _ => unreachable!("no type is {width} bytes wide"),
-        }
+        dispatch!(width width, N => self.by_position_of::<N>(first, out))
     }
 
     fn by_position_of<const N: usize>(&self, first: usize, out: &mut [u8]) {
@@ -363,14 +350,7 @@ impl<T: Ring> Vectorized for Axpy<'_, T> {
 
 /// Copies a dense matrix with `columns` columns to `out`; `strides` are those of rows and columns.
 pub fn scatter(width: usize, matrix: &[u8], columns: usize, out: &mut [u8], strides: [usize; 2]) {
-    match width {
-        1 => scatter_of::<1>(matrix, columns, out, strides),
-        2 => scatter_of::<2>(matrix, columns, out, strides),
-        4 => scatter_of::<4>(matrix, columns, out, strides),
-        8 => scatter_of::<8>(matrix, columns, out, strides),
-        16 => scatter_of::<16>(matrix, columns, out, strides),
-        _ => unreachable!("no type is {width} bytes wide"),
-    }
+    dispatch!(width width, N => scatter_of::<N>(matrix, columns, out, strides))
 }
 
 fn scatter_of<const N: usize>(matrix: &[u8], columns: usize, out: &mut [u8], [row, column]: [usize; 2]) {
