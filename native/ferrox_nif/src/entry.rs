@@ -4,16 +4,19 @@
 //! each call, and encodes the returned term once more: a tenth of the time of a small operation.
 //! rustler's access to binaries and tuples goes through memory and takes as much time again.
 //! Technique: NIFs are registered in rustler's list in the same way, but their arguments are read
-//! where the VM has them, and access to them is inlined.
+//! where the VM has them, and access to them is inlined. The memory for the VM's answers is not
+//! initialized: a processor that has seen a value written there reads that first, and starts again
+//! when it finds the VM's, which takes longer than the call.
 
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::{ptr, slice};
+use std::slice;
 
 use rustler::codegen_runtime::handle_nif_result;
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
 use rustler::sys::{
-    ErlNifBinary, enif_get_tuple, enif_get_uint64, enif_inspect_binary, enif_make_new_binary,
+    ErlNifBinary, enif_get_list_cell, enif_get_tuple, enif_get_uint64, enif_inspect_binary,
+    enif_make_new_binary,
 };
 use rustler::{Env, NifResult, Term};
 
@@ -102,10 +105,28 @@ pub fn bytes(term: Term<'_>) -> Option<&[u8]> {
 /// Decodes a non-negative integer. Returns `None` for other terms.
 #[inline(always)]
 pub fn natural(term: Term<'_>) -> Option<usize> {
-    let mut number = 0;
+    let mut number = MaybeUninit::uninit();
     // SAFETY: a term of this env, and memory for the answer.
-    let is_integer = unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), &mut number) } != 0;
-    is_integer.then_some(number)?.try_into().ok()
+    if unsafe { enif_get_uint64(term.get_env().as_c_arg(), term.as_c_arg(), number.as_mut_ptr()) } == 0 {
+        return None;
+    }
+    // SAFETY: the call has succeeded, so the VM has written the number.
+    unsafe { number.assume_init() }.try_into().ok()
+}
+
+/// The first element of a list and the list of the others. Returns `None` for other terms.
+#[inline(always)]
+pub fn list_cell(term: Term<'_>) -> Option<(Term<'_>, Term<'_>)> {
+    let env = term.get_env();
+    let (mut head, mut tail) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: a term of this env, and memory for the answers.
+    if unsafe { enif_get_list_cell(env.as_c_arg(), term.as_c_arg(), head.as_mut_ptr(), tail.as_mut_ptr()) }
+        == 0
+    {
+        return None;
+    }
+    // SAFETY: the call has succeeded, so the VM has written both; they live in the env of the list.
+    Some(unsafe { (Term::new(env, head.assume_init()), Term::new(env, tail.assume_init())) })
 }
 
 /// Makes a binary of `length` bytes that `fill` writes. Without enough memory the VM aborts.
@@ -136,11 +157,16 @@ impl<'a> Tuple<'a> {
     #[inline(always)]
     pub fn of(term: Term<'a>) -> Option<Self> {
         let env = term.get_env();
-        let (mut arity, mut elements) = (0, ptr::null());
+        let (mut arity, mut elements) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: a term of this env, and memory for the answers.
-        if unsafe { enif_get_tuple(env.as_c_arg(), term.as_c_arg(), &mut arity, &mut elements) } == 0 {
+        let is_tuple = unsafe {
+            enif_get_tuple(env.as_c_arg(), term.as_c_arg(), arity.as_mut_ptr(), elements.as_mut_ptr())
+        };
+        if is_tuple == 0 {
             return None;
         }
+        // SAFETY: the call has succeeded, so the VM has written both.
+        let (arity, elements) = unsafe { (arity.assume_init(), elements.assume_init()) };
         // For an empty tuple the VM may return a null pointer.
         let length = usize::try_from(arity).ok()?;
         // SAFETY: the tuple's elements, which live as long as the term and don't change.

@@ -14,7 +14,7 @@ use rustler::{Atom, Encoder, Env, NifResult, Term, TermType};
 use smallvec::SmallVec;
 
 use crate::atom_table::AtomTable;
-use crate::entry::{Tuple, natural, nif};
+use crate::entry::{Tuple, list_cell, natural, nif};
 use crate::families;
 use crate::term::{Type, type_terms};
 
@@ -98,11 +98,10 @@ fn answer<'a>(env: Env<'a>, result: Result<Term<'a>, Atom>) -> NifResult<Term<'a
 fn number(term: Term) -> Option<Number> {
     match term.get_type() {
         TermType::Float => Some(Number::Float(term.decode().ok()?)),
-        TermType::Integer => match (term.decode::<i64>(), term.decode::<u64>()) {
-            (Ok(integer), _) => Some(Number::Integer(integer.into())),
-            (_, Ok(integer)) => Some(Number::Integer(integer.into())),
-            _ => None,
-        },
+        TermType::Integer => {
+            let integer = term.decode::<i64>().map(i128::from);
+            integer.or_else(|_| term.decode::<u64>().map(i128::from)).ok().map(Number::Integer)
+        }
         _ => Some(Number::Complex(0.0, 0.0)),
     }
 }
@@ -236,7 +235,7 @@ fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<T
 /// `:operand` for an invalid argument.
 fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let result = mode.result_type(decode_operands(mode, operands)?);
+    let result = mode.result_type(decode_operands(mode, operands)?.iter().copied());
     Ok(encode_result(operands.get_env(), result))
 }
 
@@ -249,7 +248,8 @@ fn operation<'a>(
     operands: Term<'a>,
 ) -> Result<Term<'a>, Atom> {
     let (env, mode) = (op.get_env(), find_mode(mode)?);
-    let resolved = match asked.resolve(mode, decode_operands(mode, operands)?) {
+    let decoded = decode_operands(mode, operands)?;
+    let resolved = match asked.resolve(mode, decoded.iter().copied()) {
         Ok(resolved) => resolved,
         Err(Undefined::Operands(refusal)) => return Ok(encode_result(env, Err(refusal))),
         Err(Undefined::Type(node)) => {
@@ -271,7 +271,7 @@ fn operation<'a>(
 
 /// Returns `:operand` if a term of the list is no operand.
 fn decode_operands(mode: &Mode, operands: Term<'_>) -> Result<SmallVec<[PromotionOperand; 4]>, Atom> {
-    let cells = successors(operands.list_get_cell().ok(), |(_, tail)| tail.list_get_cell().ok());
+    let cells = successors(list_cell(operands), |&(_, tail)| list_cell(tail));
     cells.map(|(head, _)| operand(mode, head).ok_or_else(atoms::operand)).collect()
 }
 

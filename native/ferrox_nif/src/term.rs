@@ -9,7 +9,7 @@ use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
 
 use crate::atom_table::AtomTable;
-use crate::entry::{Tuple, bad_argument, bytes, natural};
+use crate::entry::{Tuple, bad_argument, bytes, list_cell, natural};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn, nil }
@@ -122,11 +122,11 @@ impl<'a> Decoder<'a> for Axes {
         if term.is_empty_list() {
             return Ok(Axes(Shape::new()));
         }
-        let (a, rest) = term.list_get_cell()?;
+        let (a, rest) = list_cell(term).ok_or_else(bad_argument)?;
         if rest.is_empty_list() {
             return Ok(Axes(one(a)?));
         }
-        let (b, rest) = rest.list_get_cell()?;
+        let (b, rest) = list_cell(rest).ok_or_else(bad_argument)?;
         if rest.is_empty_list() {
             return Ok(Axes(two(a, b)?));
         }
@@ -319,7 +319,7 @@ fn reduction_sizes(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
 /// axis.
 #[inline(always)]
 fn next_axis<'a>(axes: Term<'a>) -> Option<(Option<usize>, Option<Term<'a>>)> {
-    if let Ok((axis, rest)) = axes.list_get_cell() {
+    if let Some((axis, rest)) = list_cell(axes) {
         return Some((Some(natural(axis)?), Some(rest)));
     }
     if axes.is_empty_list() { Some((None, None)) } else { Some((Some(natural(axes)?), None)) }
