@@ -8,10 +8,13 @@ defmodule Ferrox.Native do
   @on_load :load
 
   # What each call passes through.
-  @compile {:inline, like: 3, data: 3, size: 1}
+  @compile {:inline, like: 3, data: 3, size: 1, unwrap!: 1}
 
   @typep type :: {atom, pos_integer}
   @type operand :: {type, tuple, bitstring}
+  # The data of a result whose type Nx's rules give. The type is named if it is not that of the operand
+  # that a function names.
+  @type nx_answer :: bitstring | {type, bitstring}
 
   # More would be a mistake, and take the machine down.
   @max_threads 256
@@ -138,19 +141,19 @@ defmodule Ferrox.Native do
   end
 
   @doc """
-  The type that Nx gives the result of `binary/5`, and the data. An operand is `{type, shape, data}`,
-  or `{type, data}` or data alone without what is the given type and the shape of the result; or one
-  is a plain number beside data alone.
+  `binary/5` in the type that Nx gives the result. An operand is `{type, shape, data}`, or
+  `{type, data}` or data alone without what is the given type and the shape of the result; or one is
+  a plain number beside data alone.
   """
-  @spec nx_binary(atom, type, tuple, nx_operand, nx_operand) :: {type, bitstring}
+  @spec nx_binary(atom, type, tuple, nx_operand, nx_operand) :: nx_answer
         when nx_operand: binary | {type, binary} | operand | number
   def nx_binary(op, type, shape, left, right),
-    do: call(:nx_binary, [op, type, shape, left, right]) |> typed(type, shape)
+    do: call(:nx_binary, [op, type, shape, left, right]) |> unwrap!()
 
-  @doc "The type that Nx gives the result of `unary/3` of these data, and its data."
-  @spec nx_unary(atom, type, tuple, binary) :: {type, bitstring}
+  @doc "`unary/3` of these data in the type that Nx gives the result."
+  @spec nx_unary(atom, type, tuple, binary) :: nx_answer
   def nx_unary(op, type, shape, data),
-    do: call(:nx_unary, [op, type, shape, data]) |> typed(type, shape)
+    do: call(:nx_unary, [op, type, shape, data]) |> unwrap!()
 
   @spec unary(atom, type, operand) :: bitstring
   def unary(op, type, {_, shape, _} = input),
@@ -162,11 +165,15 @@ defmodule Ferrox.Native do
 
   ## Others
 
-  @doc "The type that Nx gives the result of `reduce/5`, and the data."
-  @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: {type, bitstring}
+  @doc "`reduce/5` in the type that Nx gives the result."
+  @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: nx_answer
   def nx_reduce(op, shape, axes, input) do
     {type, _, _} = input = whole(input)
-    call(:nx_reduce, [op, axes, input]) |> typed(type, shape)
+
+    case call(:nx_reduce, [op, axes, input]) do
+      {{_, _} = type, answer} -> {type, data(answer, type, shape)}
+      answer -> data(answer, type, shape)
+    end
   end
 
   @doc "`shape` is that of the result, `axes` nil for all axes."
@@ -187,10 +194,8 @@ defmodule Ferrox.Native do
     {{_, left_shape, left_data}, {_, right_shape, right_data}} = {left, right}
 
     case matrices(left_shape, left_axes, left_batch, right_shape, right_axes, right_batch) do
-      {batches, m, k, n} when is_binary(left_data) and is_binary(right_data) ->
-        left = like(left, type, left_shape)
-        right = like(right, type, right_shape)
-        call(:matmul, [type, batches, m, k, n, left, right]) |> data(type, shape)
+      {_, _, _, _} = sizes when is_binary(left_data) and is_binary(right_data) ->
+        matmul(type, shape, sizes, like(left, type, left_shape), like(right, type, right_shape))
 
       _ ->
         {left, right} = {whole(left), whole(right)}
@@ -199,6 +204,13 @@ defmodule Ferrox.Native do
         |> data(type, shape)
     end
   end
+
+  @doc "Products of matrices of m by k and of k by n. Operands of the type of the result are data alone."
+  @spec matmul(type, tuple, {pos_integer, pos_integer, pos_integer, pos_integer}, side, side) ::
+          bitstring
+        when side: binary | {type, binary}
+  def matmul(type, shape, {batches, m, k, n}, left, right),
+    do: call(:matmul, [type, batches, m, k, n, left, right]) |> data(type, shape)
 
   # `{batches, m, k, n}` for matrices of m by k and of k by n: four numbers are decoded sooner than
   # shapes and axes.
@@ -411,11 +423,6 @@ defmodule Ferrox.Native do
   end
 
   defp data({:error, _} = error, _type, _shape), do: unwrap!(error)
-
-  # The type and the data of an answer by Nx's rules, which names the type if it isn't the given one.
-  defp typed(answer, type, shape) when is_binary(answer), do: {type, data(answer, type, shape)}
-  defp typed({{_, _} = type, answer}, _given, shape), do: {type, data(answer, type, shape)}
-  defp typed({:error, _} = error, _given, _shape), do: unwrap!(error)
 
   defp all_data([], []), do: []
 

@@ -10,7 +10,22 @@ defmodule Ferrox.Ops.Dot do
   @doc "See `Ferrox.dot/3`."
   @spec dot(term, term, keyword) :: Tensor.t()
   def dot(left, right, opts) do
-    mode = mode!(opts, :dot)
+    case {mode!(opts, :dot), left, right} do
+      # Most products are of two matrices of one type.
+      {:nx, %Tensor{type: {kind, bits} = type, shape: {m, k}, data: left},
+       %Tensor{type: {kind, bits}, shape: {k, n}, data: right}}
+      when bits >= 8 ->
+        shape = {m, n}
+        data = Native.matmul(type, shape, {1, m, k, n}, left, right)
+        %Tensor{data: data, type: type, shape: shape}
+
+      {mode, _, _} ->
+        dot_last(mode, left, right, opts)
+    end
+  end
+
+  # The product over the last axis of the left and the last but one of the right operand.
+  defp dot_last(mode, left, right, opts) do
     left = Operands.tensor!(left, mode, :dot)
     right = Operands.tensor!(right, mode, :dot)
 

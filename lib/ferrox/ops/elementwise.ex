@@ -30,7 +30,7 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {kind, bits}, shape: shape, data: right}
        )
        when bits >= 8,
-       do: tensor(Native.nx_binary(op, type, shape, left, right), shape)
+       do: answer(Native.nx_binary(op, type, shape, left, right), type, shape)
 
   defp nx_binary(
          op,
@@ -38,7 +38,12 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {_, right_bits} = right_type, shape: shape, data: right}
        )
        when left_bits >= 8 and right_bits >= 8,
-       do: tensor(Native.nx_binary(op, left_type, shape, left, {right_type, right}), shape)
+       do:
+         answer(
+           Native.nx_binary(op, left_type, shape, left, {right_type, right}),
+           left_type,
+           shape
+         )
 
   defp nx_binary(
          op,
@@ -48,20 +53,29 @@ defmodule Ferrox.Ops.Elementwise do
        when left_bits >= 8 and right_bits >= 8 do
     shape = Shape.broadcast!(left_shape, right_shape, op, left_type, right_type)
     left = {left_type, left_shape, left}
-    tensor(Native.nx_binary(op, left_type, shape, left, {right_type, right_shape, right}), shape)
+
+    answer(
+      Native.nx_binary(op, left_type, shape, left, {right_type, right_shape, right}),
+      left_type,
+      shape
+    )
   end
 
   defp nx_binary(op, %Tensor{type: {_, bits} = type, shape: shape, data: left}, number)
        when bits >= 8 and is_64_bit(number),
-       do: tensor(Native.nx_binary(op, type, shape, left, number), shape)
+       do: answer(Native.nx_binary(op, type, shape, left, number), type, shape)
 
   defp nx_binary(op, number, %Tensor{type: {_, bits} = type, shape: shape, data: right})
        when bits >= 8 and is_64_bit(number),
-       do: tensor(Native.nx_binary(op, type, shape, number, right), shape)
+       do: answer(Native.nx_binary(op, type, shape, number, right), type, shape)
 
   defp nx_binary(op, left, right), do: promoted_binary(:nx, op, left, right)
 
-  defp tensor({type, data}, shape), do: %Tensor{data: data, type: type, shape: shape}
+  # The answer of the library names the type of the result if it is not the given one.
+  defp answer(data, type, shape) when is_binary(data),
+    do: %Tensor{data: data, type: type, shape: shape}
+
+  defp answer({type, data}, _given, shape), do: %Tensor{data: data, type: type, shape: shape}
 
   defp promoted_binary(mode, op, left, right) do
     {left, right, {native_op, type, weak, operand_type}} = promote(mode, op, left, right)
@@ -101,7 +115,7 @@ defmodule Ferrox.Ops.Elementwise do
   end
 
   defp nx_unary(op, %Tensor{type: {_, bits} = type, shape: shape, data: data}) when bits >= 8,
-    do: tensor(Native.nx_unary(op, type, shape, data), shape)
+    do: answer(Native.nx_unary(op, type, shape, data), type, shape)
 
   defp nx_unary(op, tensor), do: promoted_unary(:nx, op, tensor)
 
@@ -193,19 +207,17 @@ defmodule Ferrox.Ops.Elementwise do
     {min, max} = {Operands.check!(min, :clip), Operands.check!(max, :clip)}
     {_, type, weak, _} = result = Promotion.operation(mode, :clip, [tensor, min, max])
 
-    [min, max] =
-      for limit <- [min, max] do
-        # In Nx, a float is rounded as in an operation with the tensor alone, whatever the other
-        # limit is.
-        alone? = mode == :nx and is_float(limit)
-
-        {_, beside, _, _} =
-          if alone?, do: Promotion.operation(mode, :select, [tensor, limit]), else: result
-
-        number(limit, beside, :clip)
-      end
-
+    min = number(min, limit_type(mode, tensor, min, result), :clip)
+    max = number(max, limit_type(mode, tensor, max, result), :clip)
     data = Native.clip(storage(type), tensor.shape, native(tensor), native(min), native(max))
     %Tensor{data: data, type: type, shape: tensor.shape, weak: weak}
   end
+
+  # The type beside which a limit is written. In Nx, a float is rounded as in an operation with the
+  # tensor alone, whatever the other limit is.
+  defp limit_type(:nx, %Tensor{type: type} = tensor, limit, {_, result, _, _})
+       when is_float(limit) and type != result,
+       do: :nx |> Promotion.operation(:select, [tensor, limit]) |> elem(3)
+
+  defp limit_type(_mode, _tensor, _limit, {_, _, _, operand_type}), do: operand_type
 end
