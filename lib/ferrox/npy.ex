@@ -28,7 +28,9 @@ defmodule Ferrox.Npy do
   Files are not trusted: any error in a file raises an `ArgumentError`.
   """
 
-  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor, Type}
+  import Ferrox.Operands, only: [mode!: 2]
+
+  alias Ferrox.{Native, Promotion, Shape, Tensor, Type}
   alias Ferrox.Ops.Elementwise
 
   @magic "\x93NUMPY"
@@ -73,7 +75,7 @@ defmodule Ferrox.Npy do
   def decode!(file, opts \\ [])
 
   def decode!(file, opts) when is_binary(file) do
-    facts = opts |> Operands.mode!(:npy) |> Promotion.facts()
+    facts = opts |> mode!(:npy) |> Promotion.facts()
     {header, data} = split!(file)
     {descr, fortran?, shape} = header |> literal!() |> fields!()
     {type, swap_width} = type!(descr)

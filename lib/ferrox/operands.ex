@@ -8,10 +8,24 @@ defmodule Ferrox.Operands do
   alias Ferrox.{Numbers, Promotion, Tensor, Type}
   alias Ferrox.Promotion.Results
 
-  @doc "The promotion that the options ask for, else what is in effect."
-  @spec mode!(term, atom) :: Promotion.mode()
-  def mode!([], _op), do: Promotion.in_effect()
-  def mode!(opts, op), do: opts |> options!([:promotion], op) |> promotion!(op)
+  @doc """
+  The promotion that the options ask for, else what is in effect.
+
+  A macro, since every operation asks, and most have no options.
+  """
+  defmacro mode!(opts, op) do
+    quote do
+      case unquote(opts) do
+        [] ->
+          Ferrox.Promotion.in_effect()
+
+        opts ->
+          opts
+          |> Ferrox.Operands.options!([:promotion], unquote(op))
+          |> Ferrox.Operands.promotion!(unquote(op))
+      end
+    end
+  end
 
   @doc "The same where the options have been looked at."
   @spec promotion!(keyword, atom) :: Promotion.mode()

@@ -11,17 +11,29 @@ defmodule Ferrox.Ops.Dot do
   @spec dot(term, term, keyword) :: Tensor.t()
   def dot(left, right, opts) do
     case {mode!(opts, :dot), left, right} do
-      # Most products are of two matrices of one type.
-      {:nx, %Tensor{type: {kind, bits} = type, shape: {m, k}, data: left},
-       %Tensor{type: {kind, bits}, shape: {k, n}, data: right}}
-      when bits >= 8 ->
-        shape = {m, n}
-        data = Native.matmul(type, shape, {1, m, k, n}, left, right)
-        %Tensor{data: data, type: type, shape: shape}
+      {:nx, %Tensor{type: {kind, bits}, shape: {_, k}},
+       %Tensor{type: {kind, bits}, shape: right_shape}}
+      when bits >= 8 and elem(right_shape, 0) == k and tuple_size(right_shape) <= 2 ->
+        matmul(left, right)
 
       {mode, _, _} ->
         dot_last(mode, left, right, opts)
     end
+  end
+
+  # Most products are of a matrix with a matrix or a vector of the same type.
+  defp matmul(
+         %Tensor{type: type, shape: {m, k}, data: left},
+         %Tensor{shape: right_shape, data: right}
+       ) do
+    {shape, n} =
+      case right_shape do
+        {_, n} -> {{m, n}, n}
+        {_} -> {{m}, 1}
+      end
+
+    data = Native.matmul(type, shape, {1, m, k, n}, left, right)
+    %Tensor{data: data, type: type, shape: shape}
   end
 
   # The product over the last axis of the left and the last but one of the right operand.
@@ -38,16 +50,20 @@ defmodule Ferrox.Ops.Dot do
 
   @doc "See `Ferrox.dot/7`; each side is `{operand, axes to sum over, axes of the batch}`."
   @spec dot_axes({term, term, term}, {term, term, term}, keyword) :: Tensor.t()
+  # The axes that `dot/3` takes.
+  def dot_axes({%Tensor{shape: {_, _}} = left, [1], []}, {%Tensor{} = right, [0], []}, opts)
+      when tuple_size(right.shape) in [1, 2],
+      do: dot(left, right, opts)
+
   def dot_axes(left, right, opts) do
     mode = mode!(opts, :dot)
 
-    [left, right] =
-      for {operand, axes, batch} <- [left, right] do
-        %Tensor{shape: shape} = tensor = Operands.tensor!(operand, mode, :dot)
-        {tensor, Shape.axes!(shape, axes, :dot), Shape.axes!(shape, batch, :dot)}
-      end
+    contract(mode, side!(left, mode), side!(right, mode))
+  end
 
-    contract(mode, left, right)
+  defp side!({operand, axes, batch}, mode) do
+    %Tensor{shape: shape} = tensor = Operands.tensor!(operand, mode, :dot)
+    {tensor, Shape.axes!(shape, axes, :dot), Shape.axes!(shape, batch, :dot)}
   end
 
   defp contract(mode, {left, axes, batch}, {right, right_axes, right_batch}) do

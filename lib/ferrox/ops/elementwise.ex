@@ -13,6 +13,9 @@ defmodule Ferrox.Ops.Elementwise do
   alias Ferrox.Ops.Create
   alias Ferrox.Promotion.Results
 
+  # The short path of most calls.
+  @compile {:inline, nx_binary: 3, nx_unary: 2, answer: 3}
+
   @doc "An operation on two operands."
   @spec binary(atom, term, term, keyword) :: Tensor.t()
   def binary(op, left, right, opts) do

@@ -101,6 +101,7 @@ impl Operation {
     /// assert_eq!((less.result, less.operand), (U8.into(), S32.into()));
     /// ```
     #[must_use]
+    #[inline]
     pub fn of(self, mode: &Mode, merged: Node) -> Option<Resolved> {
         let resolved = |operation, result| Resolved { operation, result, operand: result };
         match self {
@@ -175,10 +176,12 @@ impl Operation {
     }
 }
 
+#[inline]
 fn is_integer(node: Node) -> bool {
     node == Node::Int || matches!(node, Node::Type(dtype) if dtype.is_integer())
 }
 
+#[inline]
 fn is_complex(node: Node) -> bool {
     node == Node::Complex || matches!(node, Node::Type(dtype) if dtype.is_complex())
 }
@@ -189,6 +192,7 @@ fn sized(kind: Kind, bits: usize) -> Option<Node> {
 }
 
 /// The operation and its result for operands of a common type.
+#[inline]
 fn binary(mode: &Mode, op: BinaryOp, merged: Node) -> Option<(BinaryOp, Node)> {
     use BinaryOp::*;
     let (rules, is_bool) = (mode.rules(), merged == Node::Bool);
@@ -213,6 +217,7 @@ fn binary(mode: &Mode, op: BinaryOp, merged: Node) -> Option<(BinaryOp, Node)> {
 }
 
 /// The operation and its result for an operand of a type.
+#[inline]
 fn unary(mode: &Mode, op: UnaryOp, node: Node) -> Option<(UnaryOp, Node)> {
     use UnaryOp::*;
     let (rules, is_bool) = (mode.rules(), node == Node::Bool);
@@ -243,6 +248,7 @@ fn part(node: Node) -> Node {
 }
 
 /// The type that a function of real numbers gives: floats and complex types stay what they are.
+#[inline]
 fn float(mode: &Mode, node: Node) -> Option<Node> {
     let bits = match node {
         Node::Int | Node::Float => return Some(Node::Float),
@@ -261,6 +267,7 @@ fn float(mode: &Mode, node: Node) -> Option<Node> {
 }
 
 /// The type that a division gives.
+#[inline]
 fn quotient(mode: &Mode, node: Node) -> Option<Node> {
     let is_strong_integer = node == Node::Bool || node != Node::Int && is_integer(node);
     if mode.rules() == Rules::NumPy && is_strong_integer {
@@ -270,6 +277,7 @@ fn quotient(mode: &Mode, node: Node) -> Option<Node> {
 }
 
 /// The type of a reduction, which is never weak.
+#[inline]
 fn reduce(mode: &Mode, op: ReduceOp, node: Node) -> Option<Node> {
     let (rules, node) = (mode.rules(), mode.concrete(node));
     let Node::Type(default_integer) = mode.concrete(Node::Int) else { return None };
