@@ -29,6 +29,7 @@ defmodule Mix.Tasks.Ferrox.PromoteTest do
           {~w(--system jax,legacy u8),
            "unknown option \"legacy\" of jax, expected one of: strict, x32"},
           {~w(uint9), "unknown type \"uint9\""},
+          {["u8", String.duplicate("9", 400) <> "j"], "unknown type \"9999"},
           {~w(--system numpy uint8 256), "256 is out of the range of u8"},
           {~w(--system jax), "expected at least one operand"},
           {~w(--what u8), "unknown option --what"},

@@ -117,7 +117,7 @@ defmodule Ferrox.Promotion.Query do
     with :error <- parse(text, Integer), do: parse(text, Float)
   rescue
     # The number is larger than any float.
-    ArgumentError -> :error
+    _ in [ArgumentError, ArithmeticError] -> :error
   end
 
   defp parse(text, module) do
