@@ -11,6 +11,8 @@ defmodule Ferrox.MixProject do
       version: @version,
       elixir: "~> 1.14",
       elixirc_paths: elixirc_paths(Mix.env()),
+      # Files there are data of tests, and the scripts that record them.
+      test_ignore_filters: [&String.starts_with?(&1, "test/fixtures/")],
       elixirc_options: [ferrox_nx: if(hex?(), do: :hex, else: nx_on_code_path())],
       compilers: [:ferrox_native | Mix.compilers()],
       # Consolidation collects protocol implementations from the dependencies only. An Nx that

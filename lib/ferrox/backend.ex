@@ -106,6 +106,7 @@ defmodule Ferrox.Backend do
 
   """
 
+  import Ferrox.Bits, only: [bound_size: 1]
   import Kernel, except: [inspect: 2]
 
   alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg}
@@ -215,7 +216,7 @@ defmodule Ferrox.Backend do
   end
 
   defp slice_bits(bits, start, length) do
-    <<_::bitstring-size(start), slice::bitstring-size(length), _::bitstring>> = bits
+    <<_::bitstring-bound_size(start), slice::bitstring-bound_size(length), _::bitstring>> = bits
     slice
   end
 

@@ -55,10 +55,7 @@ defmodule Ferrox.Complex do
       iex> {re, im}
       {:nan, 0.0}
 
-  Any other term raises an `ArithmeticError`, as in the package:
-
-      iex> Ferrox.Complex.new(nil)
-      ** (ArithmeticError) bad argument in arithmetic expression
+  Any other term raises an `ArithmeticError`, as in the package.
 
   """
   @spec new(number | non_finite, number | non_finite) :: t

@@ -7,6 +7,7 @@ defmodule Ferrox.Inspect do
   # writes `1.0e10`. Floats of 64 bits are written as Elixir writes them.
 
   import Bitwise
+  import Ferrox.Bits, only: [bound_size: 1]
   import Inspect.Algebra
 
   alias Ferrox.{Native, Tensor}
@@ -26,7 +27,8 @@ defmodule Ferrox.Inspect do
     bits = if type == :bool, do: 8, else: elem(type, 1)
     # A scalar is always written. The limit can be `:infinity`: an atom is larger than any number.
     count = if shape == {}, do: 1, else: min(opts.limit, Native.size(shape))
-    <<data::bitstring-size(count * bits), _::bitstring>> = data
+    used = count * bits
+    <<data::bitstring-bound_size(used), _::bitstring>> = data
 
     [open, comma, close] = Enum.map(["[", ",", "]"], &color(&1, :list, opts))
     {doc, []} = shape |> Tuple.to_list() |> layout(elements(data, type), {open, comma, close})
@@ -59,10 +61,10 @@ defmodule Ferrox.Inspect do
     do: for(<<n <- data>>, do: if(n == 0, do: "false", else: "true"))
 
   defp elements(data, {:s, bits}),
-    do: for(<<n::signed-native-size(bits) <- data>>, do: Integer.to_string(n))
+    do: for(<<n::signed-native-bound_size(bits) <- data>>, do: Integer.to_string(n))
 
   defp elements(data, {:u, bits}),
-    do: for(<<n::unsigned-native-size(bits) <- data>>, do: Integer.to_string(n))
+    do: for(<<n::unsigned-native-bound_size(bits) <- data>>, do: Integer.to_string(n))
 
   defp elements(data, {:c, bits}) do
     for [re, im] <- data |> elements({:f, div(bits, 2)}) |> Enum.chunk_every(2),
@@ -73,7 +75,7 @@ defmodule Ferrox.Inspect do
 
   defp elements(data, {_, bits} = type) do
     format = Map.fetch!(@formats, type)
-    for <<n::unsigned-native-size(bits) <- data>>, do: float_text(n, type, format)
+    for <<n::unsigned-native-bound_size(bits) <- data>>, do: float_text(n, type, format)
   end
 
   defp f64_text(<<float::float-64-native>>), do: Float.to_string(float)

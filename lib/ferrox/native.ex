@@ -5,6 +5,8 @@ defmodule Ferrox.Native do
   #
   # Tensors are passed as `{type, shape, data}` and results come back as data.
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   @on_load :load
 
   # What each call passes through.
@@ -418,7 +420,7 @@ defmodule Ferrox.Native do
 
   defp data(answer, {_, bits}, shape) when is_binary(answer) do
     used = size(shape) * bits
-    <<data::bitstring-size(used), _::bitstring>> = answer
+    <<data::bitstring-bound_size(used), _::bitstring>> = answer
     data
   end
 

@@ -28,6 +28,7 @@ defmodule Ferrox.Npy do
   Files are not trusted: any error in a file raises an `ArgumentError`.
   """
 
+  import Ferrox.Bits, only: [bound_size: 1]
   import Ferrox.Operands, only: [mode!: 2]
 
   alias Ferrox.{Native, Promotion, Shape, Tensor, Type}
@@ -169,12 +170,12 @@ defmodule Ferrox.Npy do
 
   defp split!(rest, bits) do
     case rest do
-      <<length::little-size(bits), _::binary>> when length > @max_header_bytes ->
+      <<length::little-bound_size(bits), _::binary>> when length > @max_header_bytes ->
         malformed!(
           "a header of #{length} bytes is longer than the #{@max_header_bytes} that NumPy takes"
         )
 
-      <<length::little-size(bits), header::binary-size(length), data::binary>> ->
+      <<length::little-bound_size(bits), header::binary-size(length), data::binary>> ->
         {header, data}
 
       _ ->

@@ -3,6 +3,8 @@ defmodule Ferrox.BackendFixturesTest do
   # that they are tested where there is none. test/fixtures/record.exs records them.
   use ExUnit.Case, async: true
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.{Backend, Fixtures, Oracle}
 
   @files ["binary.txt", "unary.txt", "reduce.txt", "shape.txt", "indexed.txt", "sort.txt"] ++
@@ -89,7 +91,7 @@ defmodule Ferrox.BackendFixturesTest do
   defp agree?(_, _, _), do: false
 
   defp elements({:tensor, {_, bits}, _, _} = tensor) do
-    for <<element::bitstring-size(bits) <- Fixtures.load(tensor).data.state>>, do: element
+    for <<element::bitstring-bound_size(bits) <- Fixtures.load(tensor).data.state>>, do: element
   end
 
   test "logical_not, a block of 0.13 and an optional callback of 0.9" do

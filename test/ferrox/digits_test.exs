@@ -75,7 +75,12 @@ defmodule Ferrox.DigitsTest do
 
     assert Classifier.accuracy(params, context.held_out) > 0.93
 
-    losses = for epoch <- 1..5, do: assert_received({^epoch, loss}) && loss
+    losses =
+      for epoch <- 1..5 do
+        assert_received {^epoch, loss}
+        loss
+      end
+
     assert losses == Enum.sort(losses, :desc)
   end
 

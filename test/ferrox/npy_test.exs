@@ -1,6 +1,8 @@
 defmodule Ferrox.NpyTest do
   use ExUnit.Case, async: true
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.{Npy, Tensor}
 
   doctest Npy
@@ -185,7 +187,7 @@ defmodule Ferrox.NpyTest do
         end
 
         for at <- 0..(byte_size(file) - 1), byte <- 0..255 do
-          <<before::binary-size(at), _, rest::binary>> = file
+          <<before::binary-bound_size(at), _, rest::binary>> = file
           assert sound?(<<before::binary, byte, rest::binary>>)
         end
       end

@@ -217,7 +217,7 @@ defmodule Ferrox.PromotionTest do
       end
 
       assert_raise ArgumentError, "expected a list of operands, got: :u8", fn ->
-        Promotion.result_type(:u8)
+        apply(Promotion, :result_type, [:u8])
       end
 
       assert_raise ArgumentError, ~r/^unknown type "uint7"/, fn ->

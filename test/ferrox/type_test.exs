@@ -1,6 +1,8 @@
 defmodule Ferrox.TypeTest do
   use ExUnit.Case, async: true
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.{Golden, Promotion, Type}
 
   doctest Ferrox.Type
@@ -224,7 +226,7 @@ defmodule Ferrox.TypeTest do
         Type.merge_number({:f, 9}, 1)
       end
 
-      assert_raise FunctionClauseError, fn -> Type.merge({:k, 8}, {:k, 8}) end
+      assert_raise FunctionClauseError, fn -> apply(Type, :merge, [{:k, 8}, {:k, 8}]) end
       assert_raise FunctionClauseError, fn -> apply(Type, :to_complex, [:u8]) end
     end
 
@@ -277,7 +279,7 @@ defmodule Ferrox.TypeTest do
       for {{_, size} = type, bias, mantissa} <- @small do
         one = Bitwise.bsl(bias, mantissa)
         step = decode(one + 1, bias, mantissa) - 1
-        <<epsilon::size(size)-native>> = Type.nearest_binary(:epsilon, type)
+        <<epsilon::bound_size(size)-native>> = Type.nearest_binary(:epsilon, type)
         assert decode(epsilon, bias, mantissa) == step, inspect(type)
       end
     end

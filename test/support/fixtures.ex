@@ -13,6 +13,8 @@ defmodule Ferrox.Fixtures do
   `{fun, Name}`.
   """
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.Oracle
 
   @directory Path.expand("../fixtures/backend", __DIR__)
@@ -115,7 +117,7 @@ defmodule Ferrox.Fixtures do
   end
 
   defp bits(hex, size) do
-    <<data::bitstring-size(size), _::bitstring>> =
+    <<data::bitstring-bound_size(size), _::bitstring>> =
       hex |> List.to_string() |> Base.decode16!(case: :lower)
 
     data

@@ -4,6 +4,8 @@ defmodule Ferrox.Generators do
   the process: seed it, and the same data come again.
   """
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.{Oracle, Type}
 
   @doc "Starts a case's own sequence, which depends on the case and the seed alone."
@@ -31,7 +33,7 @@ defmodule Ferrox.Generators do
     do: element(kind, {:f, div(bits, 2)}) <> element(pick([kind, :everyday]), {:f, div(bits, 2)})
 
   defp element(:bits, {_, bits}) do
-    <<random::bitstring-size(bits), _::bitstring>> = :rand.bytes(8)
+    <<random::bitstring-bound_size(bits), _::bitstring>> = :rand.bytes(8)
     random
   end
 

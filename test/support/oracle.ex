@@ -8,6 +8,7 @@ defmodule Ferrox.Oracle do
   """
 
   import Bitwise
+  import Ferrox.Bits, only: [bound_size: 1]
 
   @compile {:no_warn_undefined, [Complex]}
 
@@ -30,15 +31,15 @@ defmodule Ferrox.Oracle do
 
   @doc "The values of data."
   @spec decode(bitstring, {atom, pos_integer}) :: [value]
-  def decode(data, {:s, bits}), do: for(<<x::size(bits)-signed-native <- data>>, do: x)
-  def decode(data, {:u, bits}), do: for(<<x::size(bits)-unsigned-native <- data>>, do: x)
+  def decode(data, {:s, bits}), do: for(<<x::bound_size(bits)-signed-native <- data>>, do: x)
+  def decode(data, {:u, bits}), do: for(<<x::bound_size(bits)-unsigned-native <- data>>, do: x)
 
   def decode(data, {:c, bits}) do
     data |> decode({:f, div(bits, 2)}) |> Enum.chunk_every(2) |> Enum.map(&List.to_tuple/1)
   end
 
   def decode(data, {_, bits} = type) do
-    for <<x::size(bits)-unsigned-native <- data>>, do: decode_float(x, bits, type)
+    for <<x::bound_size(bits)-unsigned-native <- data>>, do: decode_float(x, bits, type)
   end
 
   defp decode_float(x, bits, type) do
@@ -255,8 +256,8 @@ defmodule Ferrox.Oracle do
 
   def same?(left, right, {:c, bits}) do
     half = div(bits, 16)
-    <<a::binary-size(half), b::binary-size(half)>> = left
-    <<c::binary-size(half), d::binary-size(half)>> = right
+    <<a::binary-bound_size(half), b::binary-bound_size(half)>> = left
+    <<c::binary-bound_size(half), d::binary-bound_size(half)>> = right
     same?(a, c, {:f, half * 8}) and same?(b, d, {:f, half * 8})
   end
 
@@ -271,8 +272,8 @@ defmodule Ferrox.Oracle do
 
   def ulps(left, right, {:c, bits}) do
     half = div(bits, 16)
-    <<a::binary-size(half), b::binary-size(half)>> = left
-    <<c::binary-size(half), d::binary-size(half)>> = right
+    <<a::binary-bound_size(half), b::binary-bound_size(half)>> = left
+    <<c::binary-bound_size(half), d::binary-bound_size(half)>> = right
     # An atom is greater than every number.
     max(ulps(a, c, {:f, half * 8}), ulps(b, d, {:f, half * 8}))
   end
@@ -288,7 +289,7 @@ defmodule Ferrox.Oracle do
 
   # Floats as consecutive integers in their order.
   defp place(data, bits) do
-    <<x::size(bits)-unsigned-native>> = data
+    <<x::bound_size(bits)-unsigned-native>> = data
     magnitude = x &&& (1 <<< (bits - 1)) - 1
     if x == magnitude, do: magnitude, else: -magnitude
   end

@@ -4,6 +4,8 @@ defmodule Ferrox.Backend.Fold do
   # native library arranges the data so that the elements of one result are adjacent; only the
   # function itself is called here, once for each element.
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.{Complex, Native, Numbers, Shape, Type}
 
   @doc "The data of the result of `Nx.reduce/4`."
@@ -77,9 +79,9 @@ defmodule Ferrox.Backend.Fold do
   defp fold(op, data, count, %{type: {_, bits}} = template, acc, out, fun) do
     row_bits = bits * count
 
-    for <<row::bitstring-size(row_bits) <- data>>, into: <<>> do
+    for <<row::bitstring-bound_size(row_bits) <- data>>, into: <<>> do
       folded =
-        for <<element::bitstring-size(bits) <- row>>, reduce: acc do
+        for <<element::bitstring-bound_size(bits) <- row>>, reduce: acc do
           acc -> fun.(%{template | data: %{template.data | state: element}}, acc)
         end
 

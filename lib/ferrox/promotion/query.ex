@@ -2,6 +2,8 @@ defmodule Ferrox.Promotion.Query do
   @moduledoc false
   # Queries and answers as text, for `mix ferrox.promote`.
 
+  import Ferrox.Bits, only: [bound_size: 1]
+
   alias Ferrox.Promotion
   alias Ferrox.Promotion.Names
 
@@ -102,7 +104,7 @@ defmodule Ferrox.Promotion.Query do
     size = byte_size(text) - 2
 
     case text do
-      <<name::binary-size(size), "[]">> when size > 0 ->
+      <<name::binary-bound_size(size), "[]">> when size > 0 ->
         case operand(name) do
           type when is_tuple(type) or type == :bool -> {:array, type}
           _ -> :error

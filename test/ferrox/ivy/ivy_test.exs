@@ -250,7 +250,7 @@ defmodule Ferrox.IvyTest do
           {fn -> Default.default_dtype(items: 1) end,
            ~r/unknown option :items, expected one of :dtype, :item/},
           {fn -> Default.default_dtype(item: self()) end, ~r/expected a tensor, a number/},
-          {fn -> Default.default_dtype("int8") end, ~r/keyword list/},
+          {fn -> apply(Default, :default_dtype, ["int8"]) end, ~r/keyword list/},
           {fn -> Default.set_default_int_dtype("float32") end, ~r/float32 is no integer type/},
           {fn -> Dtype.new!("int8", :integer) end, ~r/unknown class of data types :integer/},
           {fn -> Ivy.broadcast_arrays([Ferrox.iota({2}), Ferrox.iota({3})]) end,

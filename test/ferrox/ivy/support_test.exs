@@ -343,7 +343,10 @@ defmodule Ferrox.Ivy.SupportTest do
 
       assert Casting.modes() == [:up]
       assert Task.await(Task.async(&Casting.modes/0)) == []
-      assert_raise ArgumentError, fn -> Casting.cast_data_types("yes") end
+
+      assert_raise ArgumentError, fn ->
+        apply(Casting, :cast_data_types, ["yes"])
+      end
     end
   end
 
