@@ -5,6 +5,8 @@ if Code.ensure_loaded?(Nx) do
     # classes of `@kept`, or the test fails.
     use Ferrox.DifferentialCase, async: true
 
+    import Ferrox.Bits, only: [bound_size: 1]
+
     alias Ferrox.{Differences, Generators, Oracle}
 
     @cases cases()
@@ -265,7 +267,7 @@ if Code.ensure_loaded?(Nx) do
     # The same elements, but for one that may be its neighbour.
     defp nudged(%{type: {_, bits}} = tensor) do
       [first | rest] = chunks(tensor.data.state, bits)
-      <<n::size(bits)-native>> = first
+      <<n::bound_size(bits)-native>> = first
       data = Enum.into([<<n + :rand.uniform(2) - 1::size(bits)-native>> | rest], <<>>)
       tensor(tensor.type, tensor.shape, data)
     end

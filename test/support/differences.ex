@@ -8,6 +8,8 @@ if Code.ensure_loaded?(Nx) do
     BinaryBackend in 64 bits from operands that the oracle has decoded.
     """
 
+    import Ferrox.Bits, only: [bound_size: 1]
+
     alias Ferrox.{Accurate, Oracle}
 
     # The differences that are kept on purpose.
@@ -95,7 +97,7 @@ if Code.ensure_loaded?(Nx) do
 
     def explain(:count_leading_zeros, {_, bits} = type, _types, [value], _direct, got)
         when bits < 8 do
-      <<magnitude::size(bits)>> = <<value::size(bits)>>
+      <<magnitude::bound_size(bits)>> = <<value::size(bits)>>
       zeros = bits - length(Enum.drop_while(Integer.digits(magnitude, 2), &(&1 == 0)))
       if got == Oracle.encode(zeros, type), do: :narrow_bits, else: {:should_be, zeros}
     end

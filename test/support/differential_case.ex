@@ -13,6 +13,8 @@ if Code.ensure_loaded?(Nx) do
 
     use ExUnit.CaseTemplate
 
+    import Ferrox.Bits, only: [bound_size: 1]
+
     alias Ferrox.Oracle
 
     using do
@@ -74,7 +76,7 @@ if Code.ensure_loaded?(Nx) do
 
     @doc "The elements of some data as bits."
     @spec chunks(bitstring, pos_integer) :: [bitstring]
-    def chunks(data, bits), do: for(<<element::bitstring-size(bits) <- data>>, do: element)
+    def chunks(data, bits), do: for(<<element::bitstring-bound_size(bits) <- data>>, do: element)
 
     @doc "The result of a function, or the exception that it raises."
     @spec attempt((() -> term)) :: {:ok, term} | {:raised, Exception.t()}
