@@ -79,7 +79,7 @@ if Code.ensure_loaded?(Nx) do
     def chunks(data, bits), do: for(<<element::bitstring-bound_size(bits) <- data>>, do: element)
 
     @doc "The result of a function, or the exception that it raises."
-    @spec attempt((() -> term)) :: {:ok, term} | {:raised, Exception.t()}
+    @spec attempt(fun) :: {:ok, term} | {:raised, Exception.t()}
     def attempt(fun) do
       {:ok, fun.()}
     rescue
