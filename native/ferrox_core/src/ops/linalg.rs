@@ -31,7 +31,7 @@ use num_complex::Complex;
 pub use self::nx_compat::NxAlgorithm;
 pub use self::triangular::{MatrixTransform, Triangular};
 
-use self::matrix::{Matrix, noise};
+use self::matrix::{Matrix, hypotenuse, noise};
 use self::scalar::{Precision, Scalar};
 use crate::cost::{
     self, Cost, EIGH_ELEMENT_COST, FACTORIZATION_PRODUCT_COST, LINALG_ELEMENT_COST, LINALG_MATRIX_COST,
@@ -663,7 +663,7 @@ fn flush_rounding_noise(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), E
     // are not lost.
     let mut total = 0.0f64;
     let small = svd.s.iter().rev().take_while(|s| {
-        total = total.hypot(**s);
+        total = hypotenuse(total, **s);
         total <= limit
     });
     let (k, count) = (svd.s.len(), small.count());

@@ -162,7 +162,7 @@ fn ql_steps(
 /// eigenvector of the first one; as accurate as the elements allow (LAPACK's `dlaev2`).
 fn eigen_2x2(a: f64, b: f64, c: f64) -> ([f64; 2], f64, f64) {
     let (sum, difference, twice) = (a + c, a - c, b + b);
-    let root = difference.hypot(twice);
+    let root = hypotenuse(difference, twice);
     let (greater, less) = if a.abs() > c.abs() { (a, c) } else { (c, a) };
     let first = 0.5 * (sum + root.copysign(sum));
     let second = if sum == 0.0 { -0.5 * root } else { (greater / first) * less - (b / first) * b };

@@ -1,5 +1,7 @@
 //! Dense matrices in row-major order, and vectorized loops over their rows.
 
+use num_complex::Complex;
+
 use crate::Error;
 use crate::cost::{self, MATRIX_PASS_ELEMENT_COST};
 use crate::exec::gemm::blocked::View;
@@ -7,6 +9,7 @@ use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
 use crate::ops::linalg::scalar::Scalar;
+use crate::ops::math::complex;
 
 /// A matrix in row-major order.
 #[derive(Clone, Debug)]
@@ -392,12 +395,12 @@ pub fn flush_to_zero<T: Scalar>(values: &mut [T], eps: f64) {
     vectorize(FlushToZeroLoop { values, eps });
 }
 
-/// The square root of `a² + b²`. Faster and less accurate than `f64::hypot`, whose accuracy a
-/// rotation doesn't need.
+/// The square root of `a² + b²`, without overflow of the squares. Unlike `f64::hypot` it needs no C
+/// library, and has the same bits everywhere.
 #[inline]
 pub fn hypotenuse(a: f64, b: f64) -> f64 {
     let squares = a * a + b * b;
-    if SAFE_SQUARE_RANGE.contains(&squares) { squares.sqrt() } else { a.hypot(b) }
+    if SAFE_SQUARE_RANGE.contains(&squares) { squares.sqrt() } else { complex::abs(Complex::new(a, b)) }
 }
 
 /// The Givens rotation that maps `(f, g)` to `(r, 0)`, as `(c, s, r)`.
@@ -413,7 +416,7 @@ pub fn givens_rotation(f: f64, g: f64) -> (f64, f64, f64) {
     // Scales first: subnormal numbers have few digits.
     let up = 2f64.powi(500);
     let (f, g) = (f * up, g * up);
-    let scaled = f.hypot(g);
+    let scaled = hypotenuse(f, g);
     (f / scaled, g / scaled, r)
 }
 
@@ -755,7 +758,7 @@ pub fn reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Opti
 fn scaled_reflector<T: Scalar>(x: &mut [T], beta: impl FnOnce(T, f64) -> T) -> Option<(T, T)> {
     let (&first, tail) = x.split_first()?;
     let tail_norm = norm(tail);
-    let full_norm = first.abs().hypot(tail_norm);
+    let full_norm = hypotenuse(first.abs(), tail_norm);
     let beta = beta(first, full_norm);
     // The first element of x - beta e₁. Where the signs agree, cancellation is avoided by |x₀|² -
     // |beta|² = -(norm of the elements below)².

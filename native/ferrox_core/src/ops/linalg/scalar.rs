@@ -129,7 +129,7 @@ impl Scalar for Complex<f64> {
     }
     #[inline(always)]
     fn abs(self) -> f64 {
-        self.re.hypot(self.im)
+        complex::abs(self)
     }
     #[inline(always)]
     fn abs_sq(self) -> f64 {
