@@ -8,13 +8,13 @@
 
 Code.require_file("measure.exs", __DIR__)
 
-for part <- ["report.exs", "chart.exs", "cases.exs"],
+for part <- ["report.exs", "chart.exs", "cases.exs", "calls.exs"],
     do: Code.require_file("compare/" <> part, __DIR__)
 
 defmodule Bench.Compare do
   @compile {:no_warn_undefined, Nx}
 
-  alias Bench.{Cases, Chart, Report}
+  alias Bench.{Calls, Cases, Chart, Report}
 
   # Seconds for all calls of a system in a cell, in how many rounds.
   @full %{budget: 0.06, rounds: 7}
@@ -91,7 +91,7 @@ defmodule Bench.Compare do
 
     {cells, _} =
       Enum.flat_map_reduce(groups, state, fn group, state ->
-        rows = Enum.filter(Cases.rows(group, quick: quick?), &runnable?(&1, nx?))
+        rows = Enum.filter(Cases.rows(group, quick: quick?), &Calls.ferrox?(&1, nx?))
         IO.puts("\n#{Cases.groups()[group]}\n\n#{Report.heading()}")
         {cells, state} = Enum.map_reduce(rows, state, &cell(&1, &2, run))
         mean = Report.number(Report.summary(cells).geometric_mean)
@@ -102,10 +102,6 @@ defmodule Bench.Compare do
     File.rm_rf!(run.directory)
     finish(cells, groups, machine, quick?)
   end
-
-  # Without Nx, what only the backend has is called by its native function, if at all.
-  defp runnable?(%{call: {:nx, _}}, nx?), do: nx?
-  defp runnable?(_, _), do: true
 
   defp peers(nil), do: []
   defp peers(peer), do: if(peer.name =~ "jax", do: [:numpy, :jax], else: [:numpy])
@@ -187,8 +183,8 @@ defmodule Bench.Compare do
 
   # Who takes part, with the first answer and the seconds a call takes.
   defp systems(row, given, state, run) do
-    ours = {:ferrox, ferrox(row.call, given, run)}
-    binary = if run.nx?, do: {:binary, binary(row.call, given)}
+    ours = {:ferrox, Calls.ferrox(row.call, given, run.nx?)}
+    binary = if run.nx?, do: {:binary, Calls.binary(row.call, given)}
     peers = for system <- run.peers, expression = row[system], do: {system, expression}
 
     for {system, call} <- [ours, binary | peers] |> Enum.reject(&is_nil/1),
@@ -206,54 +202,11 @@ defmodule Bench.Compare do
     end
   end
 
-  defp ferrox({:nx, fun, _}, given, %{nx?: true}), do: ferrox({:nx, fun}, given, nil)
-  defp ferrox({:nx, fun}, given, _), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
-
-  defp ferrox({:nx, _, {results, fun}}, given, _) do
-    results = for {type, shape} <- results, do: {Cases.type(type), shape}
-    native = call(fun, for(t <- given, do: {t.type, t.shape, t.data}))
-    fn -> tensors(native.(), results) end
-  end
-
-  defp ferrox(call, given, _), do: direct(Ferrox, call, given)
-
-  defp tensors(data, results) do
-    for {data, {type, shape}} <- Enum.zip(List.wrap(untuple(data)), results),
-        do: %Ferrox.Tensor{data: data, type: type, shape: shape}
-  end
-
-  defp binary(call, given) do
-    given = Enum.map(given, &Nx.backend_transfer(Ferrox.to_nx(&1), Nx.BinaryBackend))
-
-    fun =
-      case call do
-        {:nx, fun} -> call(fun, given)
-        {:nx, fun, _} -> call(fun, given)
-        call -> direct(Nx, call, given)
-      end
-
-    fn -> Nx.with_default_backend(Nx.BinaryBackend, fun) end
-  end
-
-  # Captured once, so that a call costs what it costs in a program.
-  defp direct(module, {op, more}, given) do
-    args = given ++ more
-    fun = Function.capture(module, op, length(args))
-    call(fun, args)
-  end
-
-  defp direct(module, fun, given), do: call(fun, [module | given])
-
-  defp call(fun, [a]), do: fn -> fun.(a) end
-  defp call(fun, [a, b]), do: fn -> fun.(a, b) end
-  defp call(fun, [a, b, c]), do: fn -> fun.(a, b, c) end
-  defp call(fun, args), do: fn -> apply(fun, args) end
-
   ## Answers
 
   # Every answer beside Ferrox's: nil, or what differs. Also how long a call takes.
   defp check([{:ferrox, ours} | others], given, row, run) do
-    answer = results(ours.())
+    answer = Calls.results(ours.())
     seconds = min(Bench.time_once(ours), Bench.time_once(ours))
     bytes = Enum.reduce(given ++ answer, 0, &(byte_size(data(&1)) + &2))
     files = files(run, "ours", answer)
@@ -274,7 +227,7 @@ defmodule Bench.Compare do
 
   defp verdict(:binary, call, files, row, run) do
     {micros, answer} = :timer.tc(call)
-    expected = files(run, "binary", results(answer))
+    expected = files(run, "binary", Calls.results(answer))
     verdict = if run.peer, do: ask_check(:binary, files, expected, row, run), else: "ok"
     {micros / 1.0e6, verdict}
   end
@@ -301,11 +254,6 @@ defmodule Bench.Compare do
   end
 
   defp python(text), do: [?", String.replace(text, "\"", "\\\""), ?"] |> IO.iodata_to_binary()
-
-  defp results(answer), do: answer |> untuple() |> List.wrap()
-
-  defp untuple(answer) when is_tuple(answer), do: Tuple.to_list(answer)
-  defp untuple(answer), do: answer
 
   defp files(run, name, tensors) do
     files = for {tensor, k} <- Enum.with_index(tensors), do: file(run, "#{name}#{k}", tensor)

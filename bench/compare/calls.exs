@@ -1,0 +1,61 @@
+# The calls that a case of cases.exs stands for.
+
+defmodule Bench.Calls do
+  @compile {:no_warn_undefined, Nx}
+
+  alias Bench.Cases
+
+  @doc "Whether Ferrox can make the call of a case, with Nx or without."
+  # Without Nx, what only the backend has is called by its native function, if at all.
+  def ferrox?(%{call: {:nx, _}}, nx?), do: nx?
+  def ferrox?(_row, _nx?), do: true
+
+  @doc "A function without arguments that makes the call of a case on Ferrox, through Nx if that is asked for."
+  def ferrox({:nx, fun, _}, given, true), do: ferrox({:nx, fun}, given, true)
+  def ferrox({:nx, fun}, given, _nx?), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
+
+  def ferrox({:nx, _, {results, fun}}, given, _nx?) do
+    results = for {type, shape} <- results, do: {Cases.type(type), shape}
+    native = call(fun, for(t <- given, do: {t.type, t.shape, t.data}))
+    fn -> tensors(native.(), results) end
+  end
+
+  def ferrox(call, given, _nx?), do: direct(Ferrox, call, given)
+
+  defp tensors(data, results) do
+    for {data, {type, shape}} <- Enum.zip(results(data), results),
+        do: %Ferrox.Tensor{data: data, type: type, shape: shape}
+  end
+
+  @doc "The same on Nx.BinaryBackend."
+  def binary(call, given) do
+    given = Enum.map(given, &Nx.backend_transfer(Ferrox.to_nx(&1), Nx.BinaryBackend))
+
+    fun =
+      case call do
+        {:nx, fun} -> call(fun, given)
+        {:nx, fun, _} -> call(fun, given)
+        call -> direct(Nx, call, given)
+      end
+
+    fn -> Nx.with_default_backend(Nx.BinaryBackend, fun) end
+  end
+
+  # Captured once, so that a call costs what it costs in a program.
+  defp direct(module, {op, more}, given) do
+    args = given ++ more
+    fun = Function.capture(module, op, length(args))
+    call(fun, args)
+  end
+
+  defp direct(module, fun, given), do: call(fun, [module | given])
+
+  defp call(fun, [a]), do: fn -> fun.(a) end
+  defp call(fun, [a, b]), do: fn -> fun.(a, b) end
+  defp call(fun, [a, b, c]), do: fn -> fun.(a, b, c) end
+  defp call(fun, args), do: fn -> apply(fun, args) end
+
+  @doc "The results of a call, as a list."
+  def results(answer) when is_tuple(answer), do: Tuple.to_list(answer)
+  def results(answer), do: List.wrap(answer)
+end
