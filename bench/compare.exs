@@ -57,15 +57,9 @@ defmodule Bench.Compare do
   end
 
   defp groups(opts) do
-    known = Keyword.keys(Cases.groups())
-
-    for name <- Keyword.get_values(opts, :group), name not in Enum.map(known, &"#{&1}") do
-      refuse("there is no group #{name}: #{Enum.join(known, " ")}")
-    end
-
-    case Keyword.get_values(opts, :group) do
-      [] -> known
-      names -> Enum.filter(known, &("#{&1}" in names))
+    case Cases.named(Keyword.get_values(opts, :group)) do
+      {:ok, groups} -> groups
+      {:error, message} -> refuse(message)
     end
   end
 

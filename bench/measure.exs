@@ -79,9 +79,10 @@ defmodule Bench do
       do: repeat(fun, calls - 1, until)
   end
 
-  defp repeat(_fun, 0), do: :ok
+  @doc "Calls a function a number of times."
+  def repeat(_fun, 0), do: :ok
 
-  defp repeat(fun, n) do
+  def repeat(fun, n) do
     fun.()
     repeat(fun, n - 1)
   end

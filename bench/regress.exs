@@ -13,6 +13,8 @@ for part <- ["measure.exs", "compare/report.exs", "compare/cases.exs", "compare/
     do: Code.require_file(part, __DIR__)
 
 defmodule Bench.Regress do
+  @compile {:no_warn_undefined, Nx}
+
   alias Bench.{Calls, Cases, Report}
 
   @rounds 40
@@ -30,30 +32,27 @@ defmodule Bench.Regress do
         compare(read(before), read(later))
 
       {opts, [], []} when opts != [] ->
-        write(opts[:write] || usage(), groups(Keyword.get_values(opts, :group)))
+        case Cases.named(Keyword.get_values(opts, :group)) do
+          {:ok, groups} -> write(opts[:write] || usage(), groups)
+          {:error, message} -> refuse(message)
+        end
 
       _ ->
         usage()
     end
   end
 
-  defp usage do
-    IO.puts(:stderr, "bench/regress.exs --write FILE [--group NAME]... | --compare BEFORE AFTER")
+  defp usage, do: refuse("regress.exs --write FILE [--group NAME]... | --compare BEFORE AFTER")
+
+  defp refuse(message) do
+    IO.puts(:stderr, message)
     System.halt(2)
-  end
-
-  defp groups([]), do: Keyword.keys(Cases.groups())
-
-  defp groups(names) do
-    for name <- names do
-      Enum.find(Keyword.keys(Cases.groups()), &(Atom.to_string(&1) == name)) || usage()
-    end
   end
 
   ## Measuring
 
   defp write(path, groups) do
-    if Code.ensure_loaded?(Nx), do: apply(Nx, :default_backend, [Ferrox.Backend])
+    if Code.ensure_loaded?(Nx), do: Nx.default_backend(Ferrox.Backend)
     before = if File.exists?(path), do: read(path), else: %{}
     times = Map.merge(before, measure(cases(groups)), fn _name, a, b -> min(a, b) end)
     File.write!(path, for({name, time} <- Enum.sort(times), do: "#{name}\t#{time}\n"))
@@ -107,15 +106,8 @@ defmodule Bench.Regress do
   end
 
   defp microseconds(call, count) do
-    {time, :ok} = :timer.tc(fn -> repeat(call, count) end)
+    {time, :ok} = :timer.tc(fn -> Bench.repeat(call, count) end)
     time
-  end
-
-  defp repeat(_call, 0), do: :ok
-
-  defp repeat(call, count) do
-    call.()
-    repeat(call, count - 1)
   end
 
   ## Comparing
@@ -137,18 +129,16 @@ defmodule Bench.Regress do
     IO.puts("before / after, nanoseconds; the cases that lost most:\n")
 
     for {ratio, name, old, time} <- ratios |> Enum.sort() |> Enum.take(@shown),
-        do: IO.puts("#{decimals(ratio)}  #{round(old)} -> #{round(time)}  #{name}")
+        do: IO.puts("#{Report.number(ratio)}  #{round(old)} -> #{round(time)}  #{name}")
 
     IO.puts("\ngeometric means:\n")
     by_group = Enum.group_by(ratios, fn {_, name, _, _} -> hd(String.split(name, " | ")) end)
 
     for {group, ratios} <- Enum.sort(by_group) do
       mean = Report.geometric_mean(for {ratio, _, _, _} <- ratios, do: ratio)
-      IO.puts("#{decimals(mean)}  #{group} (#{length(ratios)})")
+      IO.puts("#{Report.number(mean)}  #{group} (#{length(ratios)})")
     end
   end
-
-  defp decimals(number), do: :erlang.float_to_binary(number, decimals: 2)
 end
 
 Bench.Regress.run(System.argv())

@@ -60,6 +60,18 @@ defmodule Bench.Cases do
   @doc "Names of groups and what they are called."
   def groups, do: @groups
 
+  @doc "The groups with these names, all for none; or an error that says which there are."
+  def named([]), do: {:ok, Keyword.keys(@groups)}
+
+  def named(names) do
+    known = Keyword.keys(@groups)
+
+    case Enum.reject(names, &(&1 in Enum.map(known, fn group -> "#{group}" end))) do
+      [] -> {:ok, Enum.filter(known, &("#{&1}" in names))}
+      [name | _] -> {:error, "there is no group #{name}: #{Enum.join(known, " ")}"}
+    end
+  end
+
   @doc "The rows of a group; with `quick: true` a few that stand for all."
   def rows(group, opts \\ []) do
     rows = Enum.map(group(group), &Map.put(&1, :group, group))
