@@ -132,10 +132,10 @@ fn multiply_all(
     right: &Matrices<'_>,
     out: &mut [u8],
 ) -> Result<(), Error> {
-    let (lane, to_lane, [m, _, n]) = (strategy.lane, to.storage(), strategy.sizes);
-    // Integers are multiplied without a sign, which gives the bits of the signed product as well.
-    let same_bits = lane.is_integer() && to_lane.is_integer() && lane.width() == to_lane.width();
-    if lane == to_lane || same_bits {
+    let (lane, [m, _, n]) = (strategy.lane, strategy.sizes);
+    // Integers are multiplied without a sign in the width of the result, which gives the bits of the
+    // signed product as well.
+    if lane == to.storage() || lane.is_integer() {
         return products(strategy, batches, left, right, out);
     }
     let size = batches * m * n;
