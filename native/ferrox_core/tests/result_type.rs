@@ -116,9 +116,9 @@ fn comparisons_take_numbers_of_any_size() {
     let huge = PromotionOperand::Number(Number::Integer(1 << 70));
     let operands = [PromotionOperand::Type(S8.into()), huge];
     for system in ["jax", "numpy", "ivy"] {
-        let less = Operation::Binary(BinaryOp::Less).resolve(mode(system), operands);
+        let less = Operation::Binary(BinaryOp::Less).resolve(mode(system), &operands);
         assert_eq!(less.map(|resolved| resolved.result), Ok(Node::Bool), "{system}");
-        let add = Operation::Binary(BinaryOp::Add).resolve(mode(system), operands);
+        let add = Operation::Binary(BinaryOp::Add).resolve(mode(system), &operands);
         assert!(matches!(add, Err(Undefined::Operands(Refusal::Range(..)))), "{system}: {add:?}");
     }
 }
@@ -127,7 +127,7 @@ fn comparisons_take_numbers_of_any_size() {
 fn numpy_takes_the_smallest_float_for_each_side_of_an_angle() {
     let angle = |left: DType, right: DType| {
         let operands = [PromotionOperand::Array(left.into()), PromotionOperand::Array(right.into())];
-        Operation::Binary(BinaryOp::Atan2).resolve(mode("numpy"), operands).map(|resolved| resolved.result)
+        Operation::Binary(BinaryOp::Atan2).resolve(mode("numpy"), &operands).map(|resolved| resolved.result)
     };
     // Together s8 and u8 are s16, whose float is an f32.
     assert_eq!(angle(S8, U8), Ok(F16.into()));

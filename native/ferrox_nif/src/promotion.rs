@@ -248,8 +248,7 @@ fn operation<'a>(
     operands: Term<'a>,
 ) -> Result<Term<'a>, Atom> {
     let (env, mode) = (op.get_env(), find_mode(mode)?);
-    let decoded = decode_operands(mode, operands)?;
-    let resolved = match asked.resolve(mode, decoded.iter().copied()) {
+    let resolved = match asked.resolve(mode, &decode_operands(mode, operands)?) {
         Ok(resolved) => resolved,
         Err(Undefined::Operands(refusal)) => return Ok(encode_result(env, Err(refusal))),
         Err(Undefined::Type(node)) => {

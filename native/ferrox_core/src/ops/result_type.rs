@@ -71,7 +71,7 @@ impl Operation {
     /// let integers = [PromotionOperand::Type(S32.into()); 2];
     /// for (name, quotient) in [("nx", F32), ("numpy", F64)] {
     ///     let mode = System::named(name).unwrap().mode(0).unwrap();
-    ///     let divide = Operation::Binary(BinaryOp::Divide).resolve(mode, integers);
+    ///     let divide = Operation::Binary(BinaryOp::Divide).resolve(mode, &integers);
     ///     assert_eq!(divide.unwrap().result, quotient.into());
     /// }
     /// ```
@@ -79,12 +79,8 @@ impl Operation {
     /// # Errors
     ///
     /// If the operands have no common type, or the operation is not defined for it.
-    pub fn resolve<I>(self, mode: &Mode, operands: I) -> Result<Resolved, Undefined>
-    where
-        I: IntoIterator<Item = PromotionOperand>,
-        I::IntoIter: Clone,
-    {
-        let merged = self.merge(mode, operands.into_iter())?;
+    pub fn resolve(self, mode: &Mode, operands: &[PromotionOperand]) -> Result<Resolved, Undefined> {
+        let merged = self.merge(mode, operands)?;
         self.of(mode, merged).ok_or(Undefined::Type(merged))
     }
 
@@ -140,10 +136,8 @@ impl Operation {
     }
 
     /// The type that the operands of the operation have together.
-    fn merge<I>(self, mode: &Mode, operands: I) -> Result<Node, Refusal>
-    where
-        I: Iterator<Item = PromotionOperand> + Clone,
-    {
+    fn merge(self, mode: &Mode, operands: &[PromotionOperand]) -> Result<Node, Refusal> {
+        let operands = operands.iter().copied();
         match self {
             // Comparisons look only at the kind of a number, so that they take numbers of any size.
             Operation::Binary(op) if op.is_predicate() && mode.rules() != Rules::Nx => {
