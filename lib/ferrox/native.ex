@@ -167,14 +167,14 @@ defmodule Ferrox.Native do
 
   ## Others
 
-  @doc "`reduce/5` in the type that Nx gives the result."
-  @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: nx_answer
+  @doc "The type that Nx gives the result of `reduce/5`, and the data."
+  @spec nx_reduce(atom, tuple, [non_neg_integer] | nil, operand) :: {type, bitstring}
   def nx_reduce(op, shape, axes, input) do
     {type, _, _} = input = whole(input)
 
     case call(:nx_reduce, [op, axes, input]) do
       {{_, _} = type, answer} -> {type, data(answer, type, shape)}
-      answer -> data(answer, type, shape)
+      answer -> {type, data(answer, type, shape)}
     end
   end
 

@@ -16,16 +16,15 @@ defmodule Ferrox.Operands do
   defmacro mode!(opts, op) do
     quote do
       case unquote(opts) do
-        [] ->
-          Ferrox.Promotion.in_effect()
-
-        opts ->
-          opts
-          |> Ferrox.Operands.options!([:promotion], unquote(op))
-          |> Ferrox.Operands.promotion!(unquote(op))
+        [] -> Ferrox.Promotion.in_effect()
+        opts -> Ferrox.Operands.chosen_mode!(opts, unquote(op))
       end
     end
   end
+
+  @doc "The promotion that the options ask for, of which `:promotion` is the only one known."
+  @spec chosen_mode!(term, atom) :: Promotion.mode()
+  def chosen_mode!(opts, op), do: opts |> options!([:promotion], op) |> promotion!(op)
 
   @doc "The same where the options have been looked at."
   @spec promotion!(keyword, atom) :: Promotion.mode()

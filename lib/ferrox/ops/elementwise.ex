@@ -14,7 +14,7 @@ defmodule Ferrox.Ops.Elementwise do
   alias Ferrox.Promotion.Results
 
   # The short path of most calls.
-  @compile {:inline, nx_binary: 3, nx_unary: 2, answer: 3}
+  @compile {:inline, nx_binary: 3, nx_native: 5, nx_unary: 2, answer: 3}
 
   @doc "An operation on two operands."
   @spec binary(atom, term, term, keyword) :: Tensor.t()
@@ -33,7 +33,7 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {kind, bits}, shape: shape, data: right}
        )
        when bits >= 8,
-       do: answer(Native.nx_binary(op, type, shape, left, right), type, shape)
+       do: nx_native(op, type, shape, left, right)
 
   defp nx_binary(
          op,
@@ -41,12 +41,7 @@ defmodule Ferrox.Ops.Elementwise do
          %Tensor{type: {_, right_bits} = right_type, shape: shape, data: right}
        )
        when left_bits >= 8 and right_bits >= 8,
-       do:
-         answer(
-           Native.nx_binary(op, left_type, shape, left, {right_type, right}),
-           left_type,
-           shape
-         )
+       do: nx_native(op, left_type, shape, left, {right_type, right})
 
   defp nx_binary(
          op,
@@ -56,23 +51,21 @@ defmodule Ferrox.Ops.Elementwise do
        when left_bits >= 8 and right_bits >= 8 do
     shape = Shape.broadcast!(left_shape, right_shape, op, left_type, right_type)
     left = {left_type, left_shape, left}
-
-    answer(
-      Native.nx_binary(op, left_type, shape, left, {right_type, right_shape, right}),
-      left_type,
-      shape
-    )
+    nx_native(op, left_type, shape, left, {right_type, right_shape, right})
   end
 
   defp nx_binary(op, %Tensor{type: {_, bits} = type, shape: shape, data: left}, number)
        when bits >= 8 and is_64_bit(number),
-       do: answer(Native.nx_binary(op, type, shape, left, number), type, shape)
+       do: nx_native(op, type, shape, left, number)
 
   defp nx_binary(op, number, %Tensor{type: {_, bits} = type, shape: shape, data: right})
        when bits >= 8 and is_64_bit(number),
-       do: answer(Native.nx_binary(op, type, shape, number, right), type, shape)
+       do: nx_native(op, type, shape, number, right)
 
   defp nx_binary(op, left, right), do: promoted_binary(:nx, op, left, right)
+
+  defp nx_native(op, given, shape, left, right),
+    do: answer(Native.nx_binary(op, given, shape, left, right), given, shape)
 
   # The answer of the library names the type of the result if it is not the given one.
   defp answer(data, type, shape) when is_binary(data),
@@ -217,7 +210,7 @@ defmodule Ferrox.Ops.Elementwise do
   end
 
   # The type beside which a limit is written. In Nx, a float is rounded as in an operation with the
-  # tensor alone, whatever the other limit is.
+  # tensor alone, whatever the other limit is; that has the tensor's type if the result does.
   defp limit_type(:nx, %Tensor{type: type} = tensor, limit, {_, result, _, _})
        when is_float(limit) and type != result,
        do: :nx |> Promotion.operation(:select, [tensor, limit]) |> elem(3)

@@ -20,11 +20,8 @@ defmodule Ferrox.Ops.Reduce do
   defp nx_reduce(name, op, tensor, opts) do
     tensor = Operands.tensor!(tensor, :nx, name)
     {axes, shape} = Shape.reduction!(tensor.shape, opts, name)
-
-    case Native.nx_reduce(op, shape, axes, native(tensor)) do
-      {type, data} -> %Tensor{data: data, type: type, shape: shape}
-      data -> %Tensor{data: data, type: storage(tensor.type), shape: shape}
-    end
+    {type, data} = Native.nx_reduce(op, shape, axes, native(tensor))
+    %Tensor{data: data, type: type, shape: shape}
   end
 
   defp promoted_reduce(mode, op, tensor, opts) do
