@@ -109,7 +109,11 @@ defmodule Ferrox.InspectTest do
       assert inspect(Ferrox.tensor(7), limit: 0) =~ "  7\n"
       assert inspect(Ferrox.iota({51}), limit: 50) =~ "48, 49, ...]"
       refute inspect(Ferrox.iota({50}), limit: 50) =~ "..."
-      assert inspect(Ferrox.iota({1_000})) =~ ", ...]"
+
+      # The default differs between versions of Elixir.
+      default = %Inspect.Opts{}.limit
+      assert inspect(Ferrox.iota({default + 1})) =~ "#{default - 2}, #{default - 1}, ...]"
+      refute inspect(Ferrox.iota({default})) =~ "..."
     end
 
     test "reads no more elements than it shows" do
