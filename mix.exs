@@ -27,7 +27,8 @@ defmodule Ferrox.MixProject do
   end
 
   def application do
-    if hex?(), do: [], else: [extra_applications: [nx: :optional, complex: :optional]]
+    optional = if hex?(), do: [], else: [extra_applications: [nx: :optional, complex: :optional]]
+    [mod: {Ferrox.Application, []}] ++ optional
   end
 
   defp docs do

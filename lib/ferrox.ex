@@ -1050,5 +1050,21 @@ defmodule Ferrox do
     end
 
     def to_nx(other), do: not_a_tensor!(other, :to_nx)
+
+    # The callbacks of Nx.Defn.Compiler, whose module is named by `compiler: Ferrox`.
+    @behaviour Nx.Defn.Compiler
+
+    @doc false
+    defdelegate __jit__(key, vars, fun, args_list, opts), to: Ferrox.Defn
+    @doc false
+    defdelegate __compile__(key, vars, fun, opts), to: Ferrox.Defn
+    @doc false
+    defdelegate __partitions_options__(opts), to: Ferrox.Defn
+    @doc false
+    defdelegate __to_backend__(opts), to: Ferrox.Defn
+    @doc false
+    defdelegate __stream__(key, input, acc, vars, fun, args_list, opts), to: Ferrox.Defn
+    @doc false
+    defdelegate __shard_jit__(key, mesh, vars, fun, args_list, opts), to: Ferrox.Defn
   end
 end

@@ -107,7 +107,11 @@ defmodule Ferrox.Native do
         promotion_facts: 1,
         operation: 3,
         supports: 3,
-        operations: 0
+        operations: 0,
+        graph_compile: 1,
+        graph_run_normal: 2,
+        graph_resume_normal: 4,
+        graph_resume_dirty: 4
       ]
 
   for {name, arity} <- stubs do
@@ -164,6 +168,35 @@ defmodule Ferrox.Native do
   @spec as_type(type, operand) :: bitstring
   def as_type(type, {_, shape, _} = input),
     do: call(:as_type, [type, shape, like(input, type, shape)]) |> data(type, shape)
+
+  ## Compiled programs
+
+  @doc "A program of the regions and literals that `Ferrox.Defn.Lower` makes."
+  @spec compile({[tuple], [binary]}) :: reference
+  def compile(program), do: graph_compile(program) |> unwrap!()
+
+  @typedoc "The data of results, or a run that waits for what a function of Elixir gives."
+  @type run :: [binary] | {:call, reference, non_neg_integer, [binary]}
+
+  @doc "Runs a program on the data of its arguments, in whole bytes."
+  @spec run(reference, tuple) :: run
+  def run(program, arguments),
+    do: graph_run_normal(program, arguments) |> go_on(program, arguments)
+
+  @doc "Goes on with a run that waits, given the data that the function gave."
+  @spec resume(reference, reference, tuple, [binary]) :: run
+  def resume(program, run, arguments, answers),
+    do: graph_resume_normal(program, run, arguments, answers) |> go_on(program, arguments)
+
+  # A run that is too long for a normal scheduler goes on where it has paused.
+  defp go_on({:paused, run}, program, arguments),
+    do: graph_resume_dirty(program, run, arguments, nil) |> go_on(program, arguments)
+
+  defp go_on(answer, _program, _arguments), do: unwrap!(answer)
+
+  @doc "The data of a result, of which the library sees whole bytes."
+  @spec result(binary, type, tuple) :: bitstring
+  def result(answer, type, shape), do: data(answer, type, shape)
 
   ## Others
 
@@ -442,9 +475,15 @@ defmodule Ferrox.Native do
 
   defp whole({_, _, data} = operand) when is_binary(data), do: operand
 
-  defp whole({type, shape, data}) do
+  defp whole({type, shape, data}), do: {type, shape, whole_bytes(data)}
+
+  @doc "The data, filled up to whole bytes."
+  @spec whole_bytes(bitstring) :: binary
+  def whole_bytes(data) when is_binary(data), do: data
+
+  def whole_bytes(data) do
     padding = 8 - rem(bit_size(data), 8)
-    {type, shape, <<data::bitstring, 0::size(padding)>>}
+    <<data::bitstring, 0::size(padding)>>
   end
 
   @doc "The number of elements of a shape."

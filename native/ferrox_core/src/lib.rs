@@ -5,12 +5,14 @@
 //! * `layout`: shapes and strides; `tensor`: bytes with a type and a layout;
 //! * `cost`: estimated costs and machine-tuned thresholds;
 //! * `ops`: the families of operations;
+//! * `graph`: whole programs of operations, conditions and loops;
 //! * `exec`: loops, threads, memory and instruction sets.
 
 pub mod cost;
 pub mod dtype;
 mod error;
 pub mod exec;
+pub mod graph;
 pub mod layout;
 pub mod ops;
 pub mod promotion;

@@ -15,6 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["exec::threads"],
     &["exec"],
     &["ops"],
+    &["graph"],
 ];
 
 type Imports = BTreeMap<String, BTreeSet<String>>;

@@ -42,7 +42,8 @@ macro_rules! named_operations {
         $(
             static $TABLE: AtomTable<$Op> = AtomTable::new();
 
-            struct $Argument($Op);
+            /// The operation that an argument names.
+            pub struct $Argument(pub $Op);
 
             impl<'a> Decoder<'a> for $Argument {
                 #[inline(always)]

@@ -5,6 +5,7 @@
 mod atom_table;
 mod entry;
 mod families;
+mod graph;
 mod linalg;
 mod promotion;
 mod scheduling;

@@ -21,6 +21,17 @@ fn by_name<T: Copy>(name: Atom, all: &[(Atom, T)]) -> NifResult<T> {
     all.iter().find(|(atom, _)| *atom == name).map(|&(_, value)| value).ok_or_else(bad_argument)
 }
 
+/// The Fourier transform with this name.
+pub fn transform(name: Atom) -> NifResult<Transform> {
+    let transforms = [
+        (atoms::fft(), Transform::Forward),
+        (atoms::ifft(), Transform::Inverse),
+        (atoms::rfft(), Transform::RealForward),
+        (atoms::irfft(), Transform::RealInverse),
+    ];
+    by_name(name, &transforms)
+}
+
 type AxisLengths = Vec<(usize, usize)>;
 
 // `axes` has one `{axis, length}`, or two for a two-dimensional transform.
@@ -31,13 +42,7 @@ family!(fourier, |call,
                   axes: AxisLengths,
                   eps: f64,
                   input: Operand| {
-    let transforms = [
-        (atoms::fft(), Transform::Forward),
-        (atoms::ifft(), Transform::Inverse),
-        (atoms::rfft(), Transform::RealForward),
-        (atoms::irfft(), Transform::RealInverse),
-    ];
-    let transform = by_name(name, &transforms)?;
+    let transform = transform(name)?;
     let call = call.named(transform.name());
     let lengths: Vec<usize> = axes.iter().map(|axis| axis.1).collect();
     let work = fft::work(size(&shape.0).max(input.size()), &lengths);
@@ -55,13 +60,13 @@ family!(fourier, |call,
 });
 
 /// The way to solve a system of linear equations.
-enum Solver {
+pub enum Solver {
     General(Method),
     Triangular(Triangular),
 }
 
 /// Decodes `:lu`, `:qr`, or `{lower, left_side, transform_a}` for a triangular system.
-fn solver(term: Term<'_>) -> NifResult<Solver> {
+pub fn solver(term: Term<'_>) -> NifResult<Solver> {
     if let Ok((lower, left_side, transform)) = term.decode() {
         let transforms = [
             (atoms::none(), MatrixTransform::None),
@@ -92,11 +97,8 @@ family!(solve, |call, how: Term, dtype: Type, a: Operand, b: Operand| {
     })
 });
 
-type Results = Vec<(Type, Dims)>;
-
-// A factorization, by the algorithm of the current Nx or of Nx 0.9. `results` are the types and
-// shapes of its results; their number depends on the factorization.
-family!(factor, |call, name: Atom, results: Results, eps: f64, input: Operand| {
+/// The factorization with this name: the name in Nx, and the algorithm.
+pub fn factorization(name: Atom) -> NifResult<(&'static str, Problem, NxAlgorithm)> {
     let (current, former) = (NxAlgorithm::Current, NxAlgorithm::V0_9);
     let factorizations = [
         (atoms::cholesky(), ("cholesky", Problem::Cholesky, current)),
@@ -111,7 +113,15 @@ family!(factor, |call, name: Atom, results: Results, eps: f64, input: Operand| {
         (atoms::thin_svd(), ("svd", Problem::Svd, NxAlgorithm::ThinSvd)),
         (atoms::svd_0_9(), ("svd", Problem::Svd, former)),
     ];
-    let (op, problem, algorithm) = by_name(name, &factorizations)?;
+    by_name(name, &factorizations)
+}
+
+type Results = Vec<(Type, Dims)>;
+
+// A factorization, by the algorithm of the current Nx or of Nx 0.9. `results` are the types and
+// shapes of its results; their number depends on the factorization.
+family!(factor, |call, name: Atom, results: Results, eps: f64, input: Operand| {
+    let (op, problem, algorithm) = factorization(name)?;
     let (call, work) = (call.named(op), problem.work(input.dtype(), input.shape()));
     let input = || input.tensor(op);
     let results: Vec<_> = results.iter().map(|(dtype, shape)| (dtype.0, &shape.0[..])).collect();

@@ -98,17 +98,19 @@ pub enum Scheduler {
 /// A call of a NIF.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    env: Env<'a>,
+    /// The environment of the call.
+    pub env: Env<'a>,
     /// The name of the operation in error messages.
     pub op: &'static str,
-    scheduler: Scheduler,
+    /// The scheduler.
+    pub scheduler: Scheduler,
 }
 
 /// Picoseconds that a process may run before others do, as the VM counts.
-const TIMESLICE: Work = 1_000_000_000;
+pub const TIMESLICE: Work = 1_000_000_000;
 
 /// Work that is left out of the count: the VM has one for the call itself.
-const UNNOTICED: Work = TIMESLICE / 200;
+pub const UNNOTICED: Work = TIMESLICE / 200;
 
 /// Results up to this size are allocated at once, those of up to 64 bytes on the heap of the
 /// calling process. A VM without memory for so little can't go on in any case.

@@ -1,0 +1,118 @@
+defmodule Ferrox.Defn do
+  @moduledoc """
+  The compiler of `Nx.Defn` functions: a function becomes one program of the native library, which one
+  call runs.
+
+      Nx.Defn.jit(&MyModule.function/1, compiler: Ferrox)
+      Nx.Defn.global_default_options(compiler: Ferrox)
+
+  Results are tensors of `Ferrox.Backend`, and the same ones, to the last bit, that Nx's evaluator gives
+  on `Ferrox.Backend`.
+
+  ## Options
+
+    * `:hooks` - a map from the names of hooks to the functions that are called in place of those given
+      in the code.
+    * `:max_concurrency` - the number of partitions of a `Nx.Serving`, 1 by default.
+    * `:fallback` - `:evaluator` (the default) passes functions that have no native form to Nx's
+      evaluator, `:raise` raises an `ArgumentError` that says why.
+
+  Other options are those of other compilers, and ignored.
+
+  ## Cache
+
+  Compiled functions are kept for the function, the types, shapes, names and vectorized axes of its
+  arguments, and the names of its hooks. At most 1,000 are kept; `config :ferrox, :compiler_cache_size`
+  changes that. Functions capture values when they are made: a function that captures another number
+  is another function, and is compiled again.
+
+  ## Telemetry
+
+    * `[:ferrox, :compiler, :compile]` - a function has been compiled. Measurements: `:duration`, in
+      native time units. Metadata: `:function`.
+    * `[:ferrox, :compiler, :fallback]` - a function has been passed to Nx's evaluator. Metadata:
+      `:function` and `:reason`, a text.
+  """
+
+  alias Ferrox.Backend
+  alias Ferrox.Backend.Default
+  alias Ferrox.Defn.{Cache, Expression, Lower, Program}
+
+  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Evaluator, :telemetry]}
+
+  @doc false
+  @spec __partitions_options__(keyword) :: [keyword]
+  def __partitions_options__(opts), do: List.duplicate(opts, opts[:max_concurrency] || 1)
+
+  @doc false
+  @spec __to_backend__(keyword) :: {module, keyword}
+  def __to_backend__(_opts), do: {Backend, []}
+
+  @doc false
+  @spec __jit__(term, [term], fun, [[fun]], keyword) :: [term]
+  def __jit__(key, vars, fun, args_list, opts) do
+    run = __compile__(key, vars, fun, opts)
+    Enum.flat_map(args_list, &run.([&1]))
+  end
+
+  @doc false
+  @spec __compile__(term, [term], fun, keyword) :: ([[fun]] -> [term])
+  def __compile__(key, vars, fun, opts) do
+    hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
+
+    case Cache.fetch(cache_key(key, vars, hooks), fn -> compile(key, vars, fun, hooks) end) do
+      %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
+      {:fallback, reason} -> fall_back(reason, key, vars, fun, opts)
+    end
+  end
+
+  # Streams (up to Nx 0.9) are run by the evaluator.
+  @doc false
+  @spec __stream__(term, term, term, [term], fun, [[fun]], keyword) :: [term]
+  def __stream__(key, input, acc, vars, fun, args_list, opts),
+    do: Nx.Defn.Evaluator.__stream__(key, input, acc, vars, fun, args_list, opts)
+
+  @doc false
+  @spec __shard_jit__(term, term, [term], fun, [[fun]], keyword) :: no_return
+  def __shard_jit__(_key, _mesh, _vars, _fun, _args_list, _opts),
+    do: raise("sharding is not supported by Ferrox")
+
+  # What a compiled function depends on: the function, and what it is told about its arguments. The
+  # functions of hooks are looked up at each call.
+  defp cache_key(key, vars, hooks) do
+    templates = Enum.map(vars, &Nx.Defn.Composite.traverse(&1, fn var -> template(var) end))
+    {key, templates, hooks |> Map.keys() |> Enum.sort()}
+  end
+
+  defp template(%{type: type, shape: shape, names: names, vectorized_axes: axes} = var),
+    do: {type, shape, names, axes, Map.get(var, :donatable?, false)}
+
+  defp compile(key, vars, fun, hooks) do
+    start = System.monotonic_time()
+    container = fun.(vars)
+    hook? = fn name, has_function? -> has_function? or is_map_key(hooks, name) end
+    program = Program.compile(vars, container, hook?)
+    duration = System.monotonic_time() - start
+    :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
+    program
+  rescue
+    exception in Lower.Unsupported -> {:fallback, exception.message}
+  end
+
+  defp fall_back(reason, key, vars, fun, opts) do
+    if opts[:fallback] == :raise do
+      raise ArgumentError, "#{inspect(key)} has no native form: #{reason}"
+    end
+
+    metadata = %{function: key, reason: reason}
+    :telemetry.execute([:ferrox, :compiler, :fallback], %{count: 1}, metadata)
+    run = Nx.Defn.Evaluator.__compile__(key, vars, fun, opts)
+
+    fn [params] ->
+      params = for param <- params, do: fn -> on_ferrox(param.()) end
+      Default.run(run, [[params]])
+    end
+  end
+
+  defp on_ferrox(tensor), do: %{tensor | data: %Backend{state: Expression.data(tensor)}}
+end

@@ -1,0 +1,856 @@
+defmodule Ferrox.Defn.Lower do
+  @moduledoc false
+  # Lowers the expressions of Nx to a program of the native library: regions of steps with numbered
+  # slots, as `native/ferrox_core/src/graph/source.rs` describes them.
+  #
+  # Expressions are walked as Nx's evaluator walks them, depth first, arguments from left to right, and
+  # each becomes a step when it is first needed. What only a branch of a condition needs is a step of
+  # this branch. If an earlier branch may have computed it, its steps are wrapped in an `:unless`. So
+  # side effects happen in the evaluator's order, and nothing is computed that the evaluator would
+  # not compute.
+  #
+  # Reshapes and the like are no steps, but the same slot with another shape. Broadcasts are steps only
+  # where a consumer isn't elementwise.
+
+  alias Ferrox.{Native, Numbers}
+  alias Ferrox.Backend.LinAlg
+  alias Ferrox.Defn.Expression
+
+  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
+
+  @typep type :: {atom, pos_integer}
+  # The number of a slot, or -1 less the number of a literal.
+  @typep place :: integer
+  @typep operand :: {place, type, tuple}
+  # An operand, a broadcast operand whose axes are the last ones of a shape, or several.
+  @typep value :: operand | {:broadcast, operand, tuple} | tuple
+
+  @type lowered :: %{
+          program: {regions :: [tuple], literals :: [binary]},
+          callbacks: [tuple]
+        }
+
+  # The maximum number of steps, those of all branches counted.
+  @max_steps 1_000_000
+
+  defmodule Unsupported do
+    @moduledoc false
+    defexception [:message]
+  end
+
+  @doc """
+  The program of a container of expressions, and the calls into Elixir that it makes.
+
+  `parameters` are the types and shapes of the arguments. `hook?` tells whether the hook with a name,
+  and perhaps a function of its own, is called.
+
+  Raises `Ferrox.Defn.Lower.Unsupported` for expressions that have no native form.
+  """
+  @spec program(term, [{type, tuple}], (atom, boolean -> boolean)) :: lowered
+  def program(container, parameters, hook?) do
+    state = %{
+      # Of the region: its steps in reverse order, the values of expressions, and whether slots are
+      # computed always or maybe, where the walk is.
+      code: [],
+      values: %{},
+      computed: %{},
+      slots: 0,
+      parameters: %{},
+      # Of the program.
+      steps: 0,
+      regions: %{},
+      literals: %{},
+      callbacks: [],
+      hook?: hook?
+    }
+
+    {0, _results, state} = new_region(parameters, state, &all_dense(container, &1))
+    regions = for number <- 0..(map_size(state.regions) - 1), do: state.regions[number]
+    literals = state.literals |> Enum.sort_by(&elem(&1, 1)) |> Enum.map(&elem(elem(&1, 0), 1))
+    %{program: {regions, literals}, callbacks: Enum.reverse(state.callbacks)}
+  end
+
+  ## Regions
+
+  # Adds a region with parameters of its own, whose results `fun` lowers.
+  defp new_region(parameters, outer, fun) do
+    number = map_size(outer.regions)
+    slots = length(parameters)
+
+    operands =
+      for {{type, shape}, slot} <- Enum.with_index(parameters),
+          into: %{},
+          do: {slot, {slot, type, shape}}
+
+    {results, inner} =
+      fun.(%{
+        outer
+        | code: [],
+          values: %{},
+          computed: Map.new(operands, fn {slot, _} -> {slot, :always} end),
+          slots: slots,
+          parameters: operands,
+          regions: Map.put(outer.regions, number, nil)
+      })
+
+    region = {parameters, inner.slots, Enum.reverse(inner.code), results}
+
+    state = %{
+      outer
+      | steps: inner.steps,
+        regions: Map.put(inner.regions, number, region),
+        literals: inner.literals,
+        callbacks: inner.callbacks
+    }
+
+    {number, results, state}
+  end
+
+  ## Values
+
+  # Lowers the expressions of a container; returns their values in a list.
+  defp all(container, state) do
+    [container]
+    |> Nx.Defn.Composite.flatten_list()
+    |> Enum.map_reduce(state, &lower/2)
+  end
+
+  defp all_dense(container, state) do
+    {values, state} = all(container, state)
+    Enum.map_reduce(values, state, &dense/2)
+  end
+
+  # The value of a container: that of an expression, or a tuple of values.
+  defp composite(tuple, state) when is_tuple(tuple) do
+    {values, state} = tuple |> Tuple.to_list() |> Enum.map_reduce(state, &composite/2)
+    {List.to_tuple(values), state}
+  end
+
+  defp composite(%{__struct__: Nx.Tensor} = expression, state), do: lower(expression, state)
+
+  defp composite(container, state) do
+    {values, state} = all(container, state)
+    {List.to_tuple(values), state}
+  end
+
+  @spec lower(map, map) :: {value, map}
+  defp lower(%{data: %{op: op, args: args, id: id}} = expression, state) do
+    case leaf(op, args, expression, state) do
+      nil -> computed(id, op, args, expression, state)
+      {_value, _state} = lowered -> lowered
+    end
+  end
+
+  # Expressions that are no steps.
+  defp leaf(:constant, [number], %{type: type} = expression, state) do
+    {operand, state} = literal(type, {}, Numbers.constant(number, type), state)
+    {broadcast(operand, Expression.shape(expression)), state}
+  end
+
+  defp leaf(:tensor, [tensor], _expression, state) do
+    literal(tensor.type, Expression.shape(tensor), Expression.data(tensor), state)
+  end
+
+  defp leaf(:parameter, [index], _expression, state),
+    do: {Map.fetch!(state.parameters, index), state}
+
+  defp leaf(:metadata, [inner, _metadata], _expression, state), do: composite(inner, state)
+
+  defp leaf(:elem, [tuple, index], _expression, state) do
+    {values, state} = lower(tuple, state)
+    {elem(values, index), state}
+  end
+
+  defp leaf(:attach_token, [token, inner], _expression, state) do
+    {_none, state} = lower(token, state)
+    lower(inner, state)
+  end
+
+  defp leaf(op, [inner | _], expression, state) when op in [:reshape, :squeeze] do
+    {value, state} = lower(inner, state)
+    reshape(value, Expression.shape(expression), state)
+  end
+
+  defp leaf(:bitcast, [inner], %{type: {_, bits} = type} = expression, state) do
+    case lower(inner, state) do
+      {{place, {_, ^bits}, shape}, state} ->
+        {{place, type, shape}, state}
+
+      {{:broadcast, {place, {_, ^bits}, inner_shape}, shape}, state} ->
+        {{:broadcast, {place, type, inner_shape}, shape}, state}
+
+      _ ->
+        unsupported("bitcast to #{inspect(type)} of another size: #{inspect(expression)}")
+    end
+  end
+
+  defp leaf(:as_type, [%{type: type} = inner], %{type: type}, state), do: lower(inner, state)
+
+  defp leaf(:broadcast, [inner, shape, axes], _expression, state) do
+    {value, state} = lower(inner, state)
+    {operand, state} = unwrap_or_dense(value, state)
+    {broadcast(align(operand, axes, tuple_size(shape)), shape), state}
+  end
+
+  defp leaf(_op, _args, _expression, _state), do: nil
+
+  # A literal, which all regions share.
+  defp literal(type, shape, data, state) do
+    key = {type, Native.whole_bytes(data)}
+    number = Map.get(state.literals, key, map_size(state.literals))
+    {{-1 - number, type, shape}, put_in(state.literals[key], number)}
+  end
+
+  # The operand that a broadcast repeats, with its axes where they are in the broadcast's shape.
+  defp align({place, type, shape}, axes, rank) do
+    sizes = axes |> Enum.zip(Tuple.to_list(shape)) |> Map.new()
+    aligned = for axis <- 0..(rank - 1)//1, do: Map.get(sizes, axis, 1)
+    {place, type, aligned |> Enum.drop_while(&(&1 == 1)) |> List.to_tuple()}
+  end
+
+  defp broadcast({_, _, shape} = operand, shape), do: operand
+  defp broadcast(operand, shape), do: {:broadcast, operand, shape}
+
+  defp unwrap_or_dense({:broadcast, {_, _, {}} = operand, shape}, state) do
+    # All elements are one, so that any shape of ones is the same.
+    {place, type, {}} = operand
+    ones = Tuple.duplicate(1, tuple_size(shape))
+    {{place, type, ones}, state}
+  end
+
+  defp unwrap_or_dense(value, state), do: dense(value, state)
+
+  defp reshape({:broadcast, {_, _, {}} = operand, _}, shape, state),
+    do: {broadcast(operand, shape), state}
+
+  defp reshape(value, shape, state) do
+    {{place, type, _}, state} = dense(value, state)
+    {{place, type, shape}, state}
+  end
+
+  # The operand that has all elements of a value.
+  defp dense({:broadcast, {_, type, inner} = operand, shape} = value, state) do
+    step = fn target, state ->
+      rank = tuple_size(shape)
+      axes = Enum.to_list((rank - tuple_size(inner))..(rank - 1)//1)
+      push({:run, {:broadcast, axes}, [operand], [target]}, state)
+    end
+
+    once(value, [{type, shape}], state, step)
+  end
+
+  defp dense(operand, state), do: {operand, state}
+
+  ## Steps
+
+  # The value of an expression that is a step, from where it is already computed or by adding the step.
+  defp computed(id, op, args, expression, state) do
+    case state.values do
+      %{^id => {value, marker}} ->
+        case state.computed do
+          %{^marker => :always} -> {value, state}
+          %{^marker => :maybe} -> again(id, op, args, expression, marker, state)
+          %{} -> step(id, op, args, expression, state)
+        end
+
+      %{} ->
+        step(id, op, args, expression, state)
+    end
+  end
+
+  # Adds the step. The marker is a slot that is computed when the step has run, or nil for what is
+  # looked up expression by expression.
+  defp step(id, op, args, expression, state) do
+    case emit(op, args, expression, id, state) do
+      {value, nil, state} ->
+        {value, state}
+
+      {value, marker, state} ->
+        values = Map.put(state.values, id, {value, marker})
+        {value, %{state | values: values, computed: Map.put(state.computed, marker, :always)}}
+    end
+  end
+
+  # Adds the step for when no earlier branch has computed it.
+  defp again(id, op, args, expression, marker, state) do
+    {value, inner} = step(id, op, args, expression, %{state | code: []})
+    computed = maybe(inner.computed, state.computed) |> Map.put(marker, :always)
+    unless_computed = {:unless, marker, Enum.reverse(inner.code)}
+    {value, push(unless_computed, %{inner | code: state.code, computed: computed})}
+  end
+
+  # What is computed after some steps that may not have run.
+  defp maybe(inner, outer) do
+    Map.merge(Map.new(inner, fn {slot, _} -> {slot, :maybe} end), outer)
+  end
+
+  defp push(step, %{steps: steps}) when steps >= @max_steps,
+    do: unsupported("more than #{@max_steps} steps, the last of which is #{elem(step, 0)}")
+
+  defp push(step, state), do: %{state | code: [step | state.code], steps: state.steps + 1}
+
+  # The slots of a key, the same ones whenever it is asked.
+  defp slots(key, count, state) do
+    case state.values do
+      %{{:slots, ^key} => first} ->
+        {first, state}
+
+      %{} ->
+        values = Map.put(state.values, {:slots, key}, state.slots)
+        {state.slots, %{state | slots: state.slots + count, values: values}}
+    end
+  end
+
+  defp targets(key, outs, state) do
+    {first, state} = slots(key, length(outs), state)
+
+    targets =
+      for {{type, shape}, index} <- Enum.with_index(outs), do: {first + index, type, shape}
+
+    {targets, state}
+  end
+
+  # The value of steps that are no expression of Nx, such as the operand that a broadcast gives: `fun`
+  # adds them.
+  defp once(key, [out], state, fun) do
+    {[{slot, _, _} = target], state} = targets(key, [out], state)
+
+    case state.computed do
+      %{^slot => :always} ->
+        {target, state}
+
+      %{^slot => :maybe} ->
+        inner = fun.(target, %{state | code: []})
+        computed = maybe(inner.computed, state.computed) |> Map.put(slot, :always)
+        unless_computed = {:unless, slot, Enum.reverse(inner.code)}
+        {target, push(unless_computed, %{inner | code: state.code, computed: computed})}
+
+      %{} ->
+        state = fun.(target, state)
+        {target, %{state | computed: Map.put(state.computed, slot, :always)}}
+    end
+  end
+
+  # Adds an operation with one result, on operands.
+  defp run(operation, inputs, {type, shape}, key, state) do
+    {[{slot, _, _} = target], state} = targets(key, [{type, shape}], state)
+    {target, slot, push({:run, operation, inputs, [target]}, state)}
+  end
+
+  defp run_dense(operation, inputs, expression, id, state) do
+    {operands, state} = lower_dense(inputs, state)
+    run(operation, operands, out(expression), id, state)
+  end
+
+  # Adds an operation on what some expressions give, which is an expression of no one's.
+  defp helper(operation, inputs, out, key, state),
+    do: once(key, [out], state, &push({:run, operation, inputs, [&1]}, &2))
+
+  defp lower_dense(expressions, state) do
+    Enum.map_reduce(expressions, state, fn expression, state ->
+      {value, state} = lower(expression, state)
+      dense(value, state)
+    end)
+  end
+
+  defp out(%{type: type} = expression), do: {type, Expression.shape(expression)}
+
+  # Adds an elementwise operation. Operands that are broadcast are read as they are; if all of them are
+  # smaller than the result, so is the operation, and its result is broadcast.
+  defp elementwise(operation, inputs, %{type: type} = expression, id, state) do
+    {values, state} = Enum.map_reduce(inputs, state, &lower/2)
+
+    operands =
+      Enum.map(values, fn
+        {:broadcast, operand, _shape} -> operand
+        operand -> operand
+      end)
+
+    shape = Expression.shape(expression)
+    core = operands |> Enum.map(&elem(&1, 2)) |> Enum.reduce({}, &broadcast_shapes/2)
+    {operand, slot, state} = run(operation, operands, {type, core}, id, state)
+    {broadcast(operand, shape), slot, state}
+  end
+
+  # The shape that two shapes broadcast to, without its leading ones.
+  defp broadcast_shapes(a, b) do
+    {a, b} = {reverse_list(a), reverse_list(b)}
+    count = max(length(a), length(b))
+
+    [a, b]
+    |> Enum.map(&(&1 ++ List.duplicate(1, count - length(&1))))
+    |> Enum.zip_with(fn [a, b] -> max(a, b) end)
+    |> Enum.reverse()
+    |> List.to_tuple()
+  end
+
+  defp reverse_list(tuple), do: tuple |> Tuple.to_list() |> Enum.reverse()
+
+  ## Operations
+
+  unary_ops =
+    [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
+      [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
+      [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
+      [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
+      [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
+
+  binary_ops =
+    [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max] ++
+      [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
+      [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
+      [:logical_and, :logical_or, :logical_xor]
+
+  # The step of an expression: its value, the slot that marks it as computed, and the state.
+  defp emit(op, [a], t, id, state) when op in unquote(unary_ops),
+    do: elementwise({:unary, op}, [a], t, id, state)
+
+  defp emit(op, [a, b], t, id, state) when op in unquote(binary_ops),
+    do: elementwise({:binary, op}, [a, b], t, id, state)
+
+  defp emit(:as_type, [a], t, id, state), do: elementwise({:as_type}, [a], t, id, state)
+
+  defp emit(op, [a, b, c], t, id, state) when op in [:select, :clip],
+    do: elementwise({op}, [a, b, c], t, id, state)
+
+  defp emit(:iota, [axis], t, id, state), do: run({:iota, axis}, [], out(t), id, state)
+  defp emit(:eye, [], t, id, state), do: run({:eye}, [], out(t), id, state)
+
+  defp emit(:transpose, [a, axes], t, id, state),
+    do: run_dense({:transpose, axes}, [a], t, id, state)
+
+  defp emit(:reverse, [a, axes], t, id, state),
+    do: run_dense({:reverse, axes}, [a], t, id, state)
+
+  defp emit(:slice, [a, starts, lengths, strides], t, id, state) do
+    {[a], state} = lower_dense([a], state)
+    {starts, inputs, state} = starts(starts, 1, state)
+    run({:slice, starts, lengths, strides}, [a | inputs], out(t), id, state)
+  end
+
+  defp emit(:put_slice, [a, starts, slice], t, id, state) do
+    {operands, state} = lower_dense([a, slice], state)
+    {starts, inputs, state} = starts(starts, 2, state)
+    run({:put_slice, starts}, operands ++ inputs, out(t), id, state)
+  end
+
+  defp emit(:concatenate, [tensors, axis], t, id, state) do
+    {operands, state} = lower_dense(tensors, state)
+    concatenate(operands, axis, out(t), id, state)
+  end
+
+  defp emit(:stack, [tensors, axis], t, id, state) do
+    {operands, state} = lower_dense(tensors, state)
+
+    operands =
+      for {place, type, shape} <- operands, do: {place, type, Tuple.insert_at(shape, axis, 1)}
+
+    concatenate(operands, axis, out(t), id, state)
+  end
+
+  defp emit(:pad, [a, value, paddings], t, id, state) do
+    if Enum.any?(Tuple.to_list(Expression.shape(t)), &(&1 < 1)),
+      do: unsupported("pad without any element left")
+
+    run_dense({:pad, paddings}, [a, value], t, id, state)
+  end
+
+  defp emit(op, [a, opts], t, id, state)
+       when op in [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
+    {[{_, _, shape}] = operands, state} = lower_dense([a], state)
+    axes = opts[:axes] || Enum.to_list(0..(tuple_size(shape) - 1)//1)
+    run({:reduce, op, axes}, operands, out(t), id, state)
+  end
+
+  defp emit(op, [a, opts], t, id, state) when op in [:argmax, :argmin] do
+    reduction = if op == :argmax, do: :reduce_max, else: :reduce_min
+    run_dense({:arg_reduce, reduction, opts[:axis], opts[:tie_break] == :high}, [a], t, id, state)
+  end
+
+  defp emit(:dot, [a, a_axes, a_batch, b, b_axes, b_batch], t, id, state),
+    do: run_dense({:dot, a_axes, a_batch, b_axes, b_batch}, [a, b], t, id, state)
+
+  defp emit(:conv, [a, kernel, opts], t, id, state) do
+    options =
+      {opts[:strides], opts[:padding], opts[:input_dilation], opts[:kernel_dilation],
+       {opts[:feature_group_size], opts[:batch_group_size]},
+       {opts[:input_permutation], opts[:kernel_permutation], opts[:output_permutation]}}
+
+    run_dense({:conv, options}, [a, kernel], t, id, state)
+  end
+
+  defp emit(op, [a, window, opts], t, id, state)
+       when op in [:window_sum, :window_product, :window_max, :window_min] do
+    over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
+    run_dense({:window, op, over}, [a], t, id, state)
+  end
+
+  defp emit(op, [a, source, init, window, opts], t, id, state)
+       when op in [:window_scatter_max, :window_scatter_min] do
+    over = {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
+    run_dense({:window_scatter, op, over}, [a, source, init], t, id, state)
+  end
+
+  defp emit(:gather, [a, indices, opts], t, id, state),
+    do: run_dense({:gather, opts[:axes]}, [a, indices], t, id, state)
+
+  defp emit(op, [a, indices, updates, opts], t, id, state)
+       when op in [:indexed_add, :indexed_put],
+       do: run_dense({op, opts[:axes]}, [a, indices, updates], t, id, state)
+
+  defp emit(op, [a, opts], t, id, state) when op in [:sort, :argsort],
+    do: run_dense({op, opts[:axis], opts[:direction] == :desc}, [a], t, id, state)
+
+  defp emit(op, [a, opts], t, id, state) when op in [:fft, :ifft],
+    do: fourier(op, a, opts, t, id, state)
+
+  defp emit(:triangular_solve, [a, b, opts], t, id, state) do
+    how = {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
+    run_dense({:solve, how}, [a, b], t, id, state)
+  end
+
+  # An LU factorization of Nx 0.9, which has its templates among its arguments.
+  defp emit(:lu, [outs, a, opts], _t, id, state) when is_tuple(outs),
+    do: factor(:lu_0_9, a, opts, outs, id, state)
+
+  ## Folds with a function
+
+  defp emit(:reduce, [a, acc, opts, fun], t, id, state) do
+    {[{_, _, shape} = operand], state} = lower_dense([a], state)
+    all_axes = Enum.to_list(0..(tuple_size(shape) - 1)//1)
+    axes = Enum.sort(opts[:axes] || all_axes)
+    order = (all_axes -- axes) ++ axes
+    count = axes |> Enum.map(&elem(shape, &1)) |> Enum.product()
+
+    {{_, _, shape} = operand, state} =
+      if order == all_axes do
+        {operand, state}
+      else
+        {_, type, _} = operand
+        sizes = order |> Enum.map(&elem(shape, &1)) |> List.to_tuple()
+        helper({:transpose, order}, [operand], {type, sizes}, {:transposed, id}, state)
+      end
+
+    fold(operand, div(Native.size(shape), count), count, acc, fun, t, id, state)
+  end
+
+  defp emit(:window_reduce, [a, acc, window, opts, fun], t, id, state) do
+    %{type: type} = a
+    if acc.type != type, do: unsupported("window_reduce with an accumulator of another type")
+
+    {[operand, {place, _, _}], state} = lower_dense([a, acc], state)
+    over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
+    shape = List.to_tuple(Tuple.to_list(Expression.shape(t)) ++ Tuple.to_list(window))
+    inputs = [operand, {place, type, {}}]
+
+    {elements, state} =
+      helper({:window_elements, over}, inputs, {type, shape}, {:windows, id}, state)
+
+    count = Native.size(window)
+    fold(elements, div(Native.size(shape), count), count, acc, fun, t, id, state)
+  end
+
+  ## Control flow
+
+  defp emit(:cond, [clauses, last], _t, id, state) do
+    before = state
+
+    # A predicate is computed before all that follows it, a branch before nothing.
+    {clauses, {state, afterwards}} =
+      Enum.map_reduce(clauses, {state, []}, fn {predicate, body}, {state, afterwards} ->
+        {[operand], of_predicate} = lower_dense([predicate], %{state | code: []})
+        {results, of_branch} = all_dense(body, %{of_predicate | code: []})
+
+        clause = {Enum.reverse(of_predicate.code), operand, Enum.reverse(of_branch.code), results}
+
+        {clause,
+         {%{of_branch | computed: of_predicate.computed},
+          [of_branch.computed, of_predicate.computed | afterwards]}}
+      end)
+
+    {last_results, of_last} = all_dense(last, %{state | code: []})
+    afterwards = [of_last.computed | afterwards]
+
+    # The first predicate is always computed.
+    always = afterwards |> Enum.reverse() |> hd()
+    computed = Enum.reduce(afterwards, always, &maybe/2)
+
+    {targets, state} =
+      targets(id, for({_, type, shape} <- last_results, do: {type, shape}), of_last)
+
+    outputs = for {slot, _, _} <- targets, do: slot
+    step = {:cond, clauses, {Enum.reverse(of_last.code), last_results}, outputs}
+    state = push(step, %{state | code: before.code, computed: computed})
+    structured(last, targets, state)
+  end
+
+  defp emit(:while, [initial, _arg, condition, body], _t, id, state) do
+    {operands, state} = all_dense(initial, state)
+    parameters = for {_, type, shape} <- operands, do: {type, shape}
+    {condition, [_predicate], state} = new_region(parameters, state, &all_dense(condition, &1))
+    {body, _results, state} = new_region(parameters, state, &all_dense(body, &1))
+    {targets, state} = targets(id, parameters, state)
+    outputs = for {slot, _, _} <- targets, do: slot
+    state = push({:while, condition, body, operands, outputs}, state)
+    structured(initial, targets, state)
+  end
+
+  ## Calls into Elixir
+
+  defp emit(:io_call, [inner, spec, template, _ref], _t, id, state) do
+    {operands, state} = all_dense(inner, state)
+    state = if io?(spec, state), do: call({:io, spec, inner}, operands, [], state), else: state
+    {marker, state} = mark(id, state)
+
+    value =
+      if match?(%{__struct__: Nx.Tensor}, template),
+        do: hd(operands),
+        else: List.to_tuple(operands)
+
+    {value, marker, state}
+  end
+
+  defp emit(:token, [token], _t, id, state) do
+    # The first hook is the last of the list.
+    state =
+      List.foldr(token.hooks, state, fn %{expr: inner, name: name, callback: callback}, state ->
+        if state.hook?.(name, callback != nil) do
+          {operands, state} = all_dense(inner, state)
+          call({:io, {:named, name, callback}, inner}, operands, [], state)
+        else
+          inner_hooks(inner, state)
+        end
+      end)
+
+    {marker, state} = mark(id, state)
+    {{}, marker, state}
+  end
+
+  defp emit(:runtime_call, [inner, fun, template, opts], _t, id, state) do
+    {operands, state} = all_dense(inner, state)
+    leaves = Nx.Defn.Composite.flatten_list([template])
+    {targets, state} = targets(id, Enum.map(leaves, &out/1), state)
+    state = call({:runtime, fun, inner, template, opts}, operands, targets, state)
+    structured(template, targets, state)
+  end
+
+  ## Compound operations
+
+  defp emit(:block, [block, in_args, default, _fun], t, id, state) do
+    args = Enum.take_while(in_args, &(not is_list(&1)))
+    %{__struct__: module} = block
+    outs = if is_tuple(default), do: default, else: t
+    compound(block_name(module), args, Map.from_struct(block), outs, default, id, state)
+  end
+
+  defp emit(:optional, [%{data: %{op: name, args: in_args}} = call, default, _fun], _t, id, state) do
+    {args, opts} = Enum.split_while(in_args, &(not is_list(&1)))
+    opts = if opts == [], do: %{}, else: Map.new(hd(opts))
+    outs = if is_tuple(default), do: default, else: call
+    name = if name in [:lu, :qr, :eigh, :svd, :solve, :determinant], do: {name, "0.9"}, else: name
+    compound(name, args, opts, outs, default, id, state)
+  end
+
+  defp emit(op, _args, _t, _id, _state), do: unsupported("#{op}")
+
+  ## Parts of steps
+
+  # What a loop, a condition or a call gives has the structure of a container: one value, or a tuple.
+  defp structured(container, [{slot, _, _} | _] = targets, state) do
+    value =
+      if match?(%{__struct__: Nx.Tensor}, container),
+        do: hd(targets),
+        else: List.to_tuple(targets)
+
+    {value, slot, state}
+  end
+
+  defp structured(_container, [], _state), do: unsupported("a condition or loop without results")
+
+  # A slot that marks that side effects have happened.
+  defp mark(id, state) do
+    {[{slot, _, _} = target], state} = targets({:mark, id}, [{{:u, 8}, {}}], state)
+    {slot, push({:run, {:iota, nil}, [], [target]}, state)}
+  end
+
+  defp call(callback, operands, targets, %{callbacks: callbacks} = state) do
+    step = {:call, length(callbacks), operands, targets}
+    push(step, %{state | callbacks: [callback | callbacks]})
+  end
+
+  defp io?({:fn, _fun}, _state), do: true
+  defp io?({:named, name, callback}, state), do: state.hook?.(name, callback != nil)
+
+  # A hook that isn't called is not computed, but for the hooks inside of it.
+  defp inner_hooks(inner, state) do
+    if Expression.hooks?(inner, state.hook?), do: elem(all_dense(inner, state), 1), else: state
+  end
+
+  defp starts(starts, next, state) do
+    {starts, {inputs, state}} =
+      Enum.map_reduce(starts, {[], state}, fn
+        start, acc when is_integer(start) ->
+          {max(start, 0), acc}
+
+        start, {inputs, state} ->
+          {[{place, type, _}], state} = lower_dense([start], state)
+          {{:input, next + length(inputs)}, {inputs ++ [{place, type, {}}], state}}
+      end)
+
+    {starts, inputs, state}
+  end
+
+  defp concatenate(operands, axis, {type, _} = out, id, state) do
+    {operands, state} =
+      operands
+      |> Enum.with_index()
+      |> Enum.map_reduce(state, fn {operand, index}, state ->
+        cast(operand, type, {:cast, id, index}, state)
+      end)
+
+    run({:concatenate, axis}, operands, out, id, state)
+  end
+
+  defp cast({_, type, _} = operand, type, _key, state), do: {operand, state}
+
+  defp cast({_, _, shape} = operand, type, key, state),
+    do: helper({:as_type}, [operand], {type, shape}, key, state)
+
+  defp fold(operand, rows, count, acc, fun, %{type: type} = t, id, state) do
+    %{data: %{op: :fun, args: [_args, body, _mfa]}} = fun
+    if elem(type, 1) < 8, do: unsupported("a reduction with a function of #{inspect(type)}")
+
+    {[acc], state} = lower_dense([acc], state)
+    {{place, _, _}, state} = cast(operand, type, {:elements, id}, state)
+    {{acc_place, _, _}, state} = cast(acc, type, {:accumulator, id}, state)
+    scalar = {type, {}}
+
+    {number, _results, state} =
+      new_region([scalar, scalar], state, fn inner ->
+        {[result], inner} = all_dense(body, inner)
+        {result, inner} = cast(result, type, {:folded, id}, inner)
+        {[result], inner}
+      end)
+
+    {[{slot, _, _} = target], state} = targets(id, [out(t)], state)
+    input = {place, type, {rows, count}}
+    {target, slot, push({:fold, number, input, {acc_place, type, {}}, target}, state)}
+  end
+
+  defp fourier(op, a, opts, t, id, state) do
+    axis = opts[:axis]
+    length = opts[:length] || elem(Expression.shape(t), axis)
+    if length < 1, do: unsupported("#{op} without elements")
+    run_dense({:fourier, op, [{axis, length}], eps(opts)}, [a], t, id, state)
+  end
+
+  defp eps(opts), do: (opts[:eps] || 0.0) * 1.0
+
+  defp factor(name, a, opts, outs, id, state) do
+    {operands, state} = lower_dense([a], state)
+    outs = if is_tuple(outs), do: Tuple.to_list(outs), else: [outs]
+    {[{slot, _, _} | _] = targets, state} = targets(id, Enum.map(outs, &out/1), state)
+    state = push({:run, {:factor, name, eps(opts)}, operands, targets}, state)
+    {if(match?([_], targets), do: hd(targets), else: List.to_tuple(targets)), slot, state}
+  end
+
+  ## Compound operations: blocks since Nx 0.12, optional callbacks before
+
+  blocks = [
+    {Nx.Block.LogicalNot, :logical_not},
+    {Nx.Block.Phase, :phase},
+    {Nx.Block.LinAlg.Cholesky, :cholesky},
+    {Nx.Block.LinAlg.Solve, :solve},
+    {Nx.Block.LinAlg.QR, :qr},
+    {Nx.Block.LinAlg.Eigh, :eigh},
+    {Nx.Block.LinAlg.SVD, :svd},
+    {Nx.Block.LinAlg.LU, :lu},
+    {Nx.Block.LinAlg.Determinant, :determinant},
+    {Nx.Block.AllClose, :all_close},
+    {Nx.Block.CumulativeSum, :cumulative_sum},
+    {Nx.Block.CumulativeProduct, :cumulative_product},
+    {Nx.Block.CumulativeMin, :cumulative_min},
+    {Nx.Block.CumulativeMax, :cumulative_max},
+    {Nx.Block.Take, :take},
+    {Nx.Block.TakeAlongAxis, :take_along_axis},
+    {Nx.Block.TopK, :top_k},
+    {Nx.Block.FFT2, :fft2},
+    {Nx.Block.IFFT2, :ifft2},
+    {Nx.Block.RFFT, :rfft},
+    {Nx.Block.IRFFT, :irfft}
+  ]
+
+  for {module, name} <- blocks, do: defp(block_name(unquote(module)), do: unquote(name))
+  defp block_name(_module), do: nil
+
+  defp compound(op, [a], _opts, t, _default, id, state) when op in [:logical_not, :phase],
+    do: elementwise({:unary, op}, [a], t, id, state)
+
+  defp compound(op, [a], opts, t, _default, id, state)
+       when op in [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max],
+       do: run_dense({:cumulative, op, opts[:axis], !!opts[:reverse]}, [a], t, id, state)
+
+  defp compound(:all_close, [a, b], %{rtol: rtol, atol: atol} = opts, t, _default, id, state)
+       when is_number(rtol) and is_number(atol) do
+    operation = {:all_close, rtol * 1.0, atol * 1.0, !!opts[:equal_nan]}
+    run_dense(operation, [a, b], t, id, state)
+  end
+
+  defp compound(op, [a, indices], opts, t, _default, id, state)
+       when op in [:take, :take_along_axis],
+       do: run_dense({op, opts[:axis]}, [a, indices], t, id, state)
+
+  defp compound(:top_k, [a], _opts, {values, indices}, _default, id, state) do
+    {[operand], state} = lower_dense([a], state)
+    {[of_values, of_indices], state} = targets(id, [out(values), out(indices)], state)
+    state = push({:run, {:top_k}, [operand], [of_indices]}, state)
+    axis = tuple_size(Expression.shape(indices)) - 1
+    inputs = [operand, of_indices]
+    state = push({:run, {:take_along_axis, axis}, inputs, [of_values]}, state)
+    {{of_values, of_indices}, elem(of_values, 0), state}
+  end
+
+  defp compound(op, [a], opts, t, _default, id, state) when op in [:fft2, :ifft2] do
+    axes = Enum.zip(opts[:axes], opts[:lengths])
+    op = if op == :fft2, do: :fft, else: :ifft
+    run_dense({:fourier, op, axes, eps(opts)}, [a], t, id, state)
+  end
+
+  defp compound(op, [a], opts, t, _default, id, state) when op in [:rfft, :irfft],
+    do: fourier(op, a, opts, t, id, state)
+
+  defp compound(:solve, [a, b], _opts, t, _default, id, state),
+    do: run_dense({:solve, :lu}, [a, b], t, id, state)
+
+  defp compound({:solve, "0.9"}, [a, b], _opts, t, _default, id, state),
+    do: run_dense({:solve, :qr}, [a, b], t, id, state)
+
+  defp compound({:determinant, "0.9"}, [a], opts, %{type: type} = t, _default, id, state) do
+    wide = %{t | type: LinAlg.wide(type)}
+    {operand, _slot, state} = factor(:determinant, a, opts, wide, {:wide, id}, state)
+    run({:as_type}, [operand], out(t), id, state)
+  end
+
+  defp compound(:svd, [a], %{full_matrices?: full?} = opts, outs, _default, id, state),
+    do: factor(if(full?, do: :svd, else: :thin_svd), a, Map.delete(opts, :eps), outs, id, state)
+
+  defp compound(op, [a], opts, outs, _default, id, state)
+       when op in [:cholesky, :determinant, :lu, :qr, :eigh],
+       do: factor(op, a, opts, outs, id, state)
+
+  for op <- [:lu, :qr, :eigh, :svd] do
+    defp compound({unquote(op), "0.9"}, [a], opts, outs, _default, id, state),
+      do: factor(unquote(:"#{op}_0_9"), a, opts, outs, id, state)
+  end
+
+  # The definition that Nx hands over, with the arguments as its parameters.
+  defp compound(_op, args, _opts, _outs, default, _id, state) do
+    {values, state} = Enum.map_reduce(args, state, &lower/2)
+    parameters = for {value, index} <- Enum.with_index(values), into: %{}, do: {index, value}
+    {value, inner} = composite(default, %{state | parameters: parameters})
+    {value, nil, %{inner | parameters: state.parameters}}
+  end
+
+  @spec unsupported(String.t()) :: no_return
+  defp unsupported(what), do: raise(Unsupported, message: what)
+end

@@ -1,0 +1,93 @@
+defmodule Ferrox.Defn.Program do
+  @moduledoc false
+  # A compiled function: a program of the native library, the templates of what it gives, and the
+  # functions that it calls.
+
+  alias Ferrox.{Backend, Native}
+  alias Ferrox.Defn.{Expression, Lower}
+
+  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
+
+  @enforce_keys [:native, :output, :callbacks]
+  defstruct [:native, :output, :callbacks]
+
+  @type t :: %__MODULE__{native: reference, output: term, callbacks: tuple}
+
+  @doc "Compiles what a function gives for arguments of the types and shapes of `vars`."
+  @spec compile([term], term, (atom, boolean -> boolean)) :: t
+  def compile(vars, container, hook?) do
+    parameters =
+      for var <- Nx.Defn.Composite.flatten_list(vars), do: {var.type, Expression.shape(var)}
+
+    %{program: program, callbacks: callbacks} = Lower.program(container, parameters, hook?)
+
+    %__MODULE__{
+      native: Native.compile(program),
+      output: Nx.Defn.Composite.traverse(container, &Nx.to_template/1),
+      callbacks: List.to_tuple(callbacks)
+    }
+  end
+
+  @doc """
+  Runs a compiled function. The arguments are functions that give tensors, `hooks` the functions by
+  the names of hooks.
+  """
+  @spec run(t, [(-> map)], map) :: term
+  def run(%__MODULE__{native: native} = program, params, hooks) do
+    arguments = params |> data() |> List.to_tuple()
+    native |> Native.run(arguments) |> finish(program, arguments, hooks)
+  end
+
+  defp data([]), do: []
+
+  defp data([param | params]),
+    do: [Native.whole_bytes(Expression.data(param.())) | data(params)]
+
+  defp finish([_ | _] = results, program, _arguments, _hooks), do: fill(program.output, results)
+  defp finish([], program, _arguments, _hooks), do: program.output
+
+  defp finish({:call, run, number, values}, program, arguments, hooks) do
+    answers = call(elem(program.callbacks, number), values, hooks)
+
+    program.native
+    |> Native.resume(run, arguments, answers)
+    |> finish(program, arguments, hooks)
+  end
+
+  defp call({:io, spec, container}, values, hooks) do
+    fun =
+      case spec do
+        {:fn, fun} -> fun
+        {:named, name, callback} -> hooks[name] || callback
+      end
+
+    if fun, do: fun.(fill(container, values))
+    []
+  end
+
+  defp call({:runtime, fun, container, template, opts}, values, _hooks) do
+    result = fun.(fill(container, values), opts)
+
+    if not Nx.compatible?(template, result) do
+      raise "expected the runtime_call function to match the given output template"
+    end
+
+    for tensor <- Nx.Defn.Composite.flatten_list([result]),
+        do: Native.whole_bytes(Expression.data(tensor))
+  end
+
+  # The container, with these data in its tensors.
+  defp fill(%{__struct__: Nx.Tensor} = tensor, [data]), do: put(tensor, data)
+
+  defp fill(container, data) do
+    {filled, []} =
+      Nx.Defn.Composite.traverse(container, data, fn tensor, [data | rest] ->
+        {put(tensor, data), rest}
+      end)
+
+    filled
+  end
+
+  defp put(%{type: type} = tensor, data),
+    do: %{tensor | data: %Backend{state: Native.result(data, type, Expression.shape(tensor))}}
+end

@@ -1,0 +1,24 @@
+//! Whole programs: many operations, conditions and loops that one call runs.
+//!
+//! A program is built from regions ([`source`]), whose steps read and write numbered slots, and runs
+//! without the VM. Each operation runs as the kernel that it is elsewhere, so that a program gives the
+//! bits that its operations give one by one.
+//!
+//! * `operation`: the operations with their options, and how each calls the kernel;
+//! * `source`: what a program is built from: steps, conditions and loops;
+//! * `program`: the checked program, flat instructions;
+//! * `liveness`: where in a program a value dies;
+//! * `value`: the values of slots;
+//! * `execution`: a run, which can pause and go on.
+
+mod execution;
+mod liveness;
+mod operation;
+mod program;
+pub mod source;
+mod value;
+
+pub use self::execution::{Execution, Host, Outcome, Wish};
+pub use self::operation::{ConvOptions, Operation, Start, WindowOptions};
+pub use self::program::Program;
+pub use self::value::Value;

@@ -1,0 +1,527 @@
+//! A run of a program, which can pause between instructions and go on later, on another thread.
+//!
+//! Each region that is being run has a frame with its slots. The body of a loop runs in the frame
+//! above the loop's, and the frame of the body gives its slots to the condition and takes them back, so
+//! that a trip of a loop allocates no frame. Blocks that die are kept for the next result of the same
+//! size.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::operation::Outputs;
+use super::program::{Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
+use super::source::Place;
+use super::value::{MAX_SMALL_BYTES, Value};
+use crate::cost::Work;
+use crate::exec::convert::Compute;
+use crate::exec::elementwise::Source;
+use crate::ops;
+use crate::tensor::{Output, Tensor};
+use crate::{DType, Error};
+
+/// Picoseconds for an instruction besides the work of its kernel.
+const INSTRUCTION_WORK: Work = 50_000;
+
+/// The maximum number of dead blocks that are kept for later results.
+const MAX_KEPT_BLOCKS: usize = 16;
+
+/// What runs a program: it provides memory, and decides how long the program runs at a time.
+pub trait Host {
+    /// Memory for a value.
+    type Block: AsRef<[u8]> + AsMut<[u8]> + Send + Sync;
+
+    /// Allocates memory of any contents. `is_result` tells that the value will probably be a result of
+    /// the program. Returns `None` if there is not enough memory.
+    fn allocate(&mut self, bytes: usize, is_result: bool) -> Option<Self::Block>;
+
+    /// Called before some work.
+    fn before(&mut self, work: Work) -> Wish;
+}
+
+/// The wish of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// The program runs on.
+    Continue,
+    /// The program pauses.
+    Pause,
+}
+
+/// How far a run has come.
+#[derive(Debug)]
+pub enum Outcome<B> {
+    /// To its end. The results may be arguments or literals.
+    Done(Vec<Value<B>>),
+    /// To a pause that the host wished. [`Execution::resume`] goes on.
+    Paused,
+    /// To a call: the host computes something from the values, hands its results to
+    /// [`Execution::answer`], and resumes.
+    Call {
+        /// The host's number of the call.
+        callback: usize,
+        /// The values.
+        values: Vec<Value<B>>,
+    },
+}
+
+/// A run of a program.
+#[derive(Debug)]
+pub struct Execution<B> {
+    frames: Vec<Frame<B>>,
+    kept: Vec<(usize, bool, Arc<B>)>,
+}
+
+/// A region that is being run.
+#[derive(Debug)]
+struct Frame<B> {
+    region: usize,
+    /// The number of the next instruction.
+    next: usize,
+    slots: Vec<Value<B>>,
+    task: Task<B>,
+}
+
+/// What happens when a region has ended.
+#[derive(Debug)]
+enum Task<B> {
+    /// The program ends.
+    Program,
+    /// The body of a loop follows, or the loop ends. Meanwhile the body's slots are kept.
+    Condition { spare: Vec<Value<B>> },
+    /// The condition of a loop follows. Meanwhile its slots are kept.
+    Body { spare: Vec<Value<B>> },
+    /// The next element of a fold follows.
+    Fold { element: usize, results: Vec<u8> },
+}
+
+impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
+    /// Begins a run.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Argument` if the arguments have other sizes or another number than the parameters.
+    pub fn new(program: &Program, arguments: &[&[u8]]) -> Result<Self, Error> {
+        let code = &program.regions[0];
+        if !arguments.iter().map(|argument| argument.len()).eq(code.parameters.iter().copied()) {
+            let sizes: Vec<usize> = arguments.iter().map(|argument| argument.len()).collect();
+            let problem = format!("takes arguments of {:?} bytes, got {sizes:?}", code.parameters);
+            return Err(Error::Argument { op: "program", problem });
+        }
+        let mut slots = Vec::with_capacity(code.slots);
+        slots.extend((0..arguments.len()).map(Value::Argument));
+        slots.resize_with(code.slots, Value::default);
+        let frame = Frame { region: 0, next: 0, slots, task: Task::Program };
+        Ok(Execution { frames: vec![frame], kept: Vec::new() })
+    }
+
+    /// Runs until the end, a pause or a call. The arguments are those of `new`.
+    ///
+    /// # Errors
+    ///
+    /// The error of an operation, or `Error::TooLarge` if there is not enough memory. The run can't go
+    /// on after an error.
+    pub fn resume<H: Host<Block = B>>(
+        &mut self,
+        program: &Program,
+        arguments: &[&[u8]],
+        host: &mut H,
+    ) -> Result<Outcome<B>, Error> {
+        let context = Context { program, arguments };
+        loop {
+            let Some(frame) = self.frames.last_mut() else { return Err(ended()) };
+            let code = &program.regions[frame.region];
+            let Some(instruction) = code.instructions.get(frame.next) else {
+                if let Some(results) = self.end_region(&context, host)? {
+                    return Ok(Outcome::Done(results));
+                }
+                continue;
+            };
+            match instruction {
+                Instruction::Kernel(kernel) => {
+                    if host.before(kernel.work.saturating_add(INSTRUCTION_WORK)) == Wish::Pause {
+                        return Ok(Outcome::Paused);
+                    }
+                    frame.next += 1;
+                    run_kernel(&context, kernel, &mut frame.slots, &mut self.kept, host)?;
+                }
+                Instruction::Free(slots) => {
+                    frame.next += 1;
+                    for &slot in slots {
+                        let value = std::mem::take(&mut frame.slots[slot]);
+                        free(value, &mut self.kept);
+                    }
+                }
+                Instruction::Jump(target) => frame.next = *target,
+                Instruction::JumpIfZero { predicate, dtype, target } => {
+                    let is_zero = is_zero(*dtype, context.bytes(*predicate, &frame.slots));
+                    frame.next = if is_zero { *target } else { frame.next + 1 };
+                }
+                Instruction::JumpIfComputed { slot, target } => {
+                    let is_computed = !frame.slots[*slot].is_empty();
+                    frame.next = if is_computed { *target } else { frame.next + 1 };
+                }
+                Instruction::Copy { from, to } => {
+                    frame.next += 1;
+                    frame.slots[*to] = value(*from, &frame.slots);
+                }
+                Instruction::While { condition, body, initial, .. } => {
+                    let (condition, body) = (*condition, *body);
+                    let [of_condition, of_body] =
+                        [condition, body].map(|region| program.regions[region].slots);
+                    let mut slots = Vec::with_capacity(of_condition);
+                    slots.extend(initial.iter().map(|&place| value(place, &frame.slots)));
+                    slots.resize_with(of_condition, Value::default);
+                    let mut spare = Vec::new();
+                    spare.resize_with(of_body, Value::default);
+                    self.frames.push(Frame {
+                        region: condition,
+                        next: 0,
+                        slots,
+                        task: Task::Condition { spare },
+                    });
+                }
+                Instruction::Fold(fold) => {
+                    let task = Task::Fold { element: 0, results: Vec::with_capacity(fold.output.bytes) };
+                    let mut slots = Vec::new();
+                    slots.resize_with(program.regions[fold.body].slots, Value::default);
+                    if fold.count == 0 || fold.output.bytes == 0 {
+                        return Err(Error::Argument { op: "reduce", problem: "has no elements".into() });
+                    }
+                    begin_element(
+                        &context,
+                        fold,
+                        0,
+                        value(fold.initial, &frame.slots),
+                        &frame.slots,
+                        &mut slots,
+                    );
+                    self.frames.push(Frame { region: fold.body, next: 0, slots, task });
+                }
+                Instruction::Call { callback, inputs, .. } => {
+                    let values = inputs.iter().map(|&place| value(place, &frame.slots)).collect();
+                    return Ok(Outcome::Call { callback: *callback, values });
+                }
+            }
+        }
+    }
+
+    /// Hands over the results of the call at which the run waits.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Argument` if the run does not wait for a call, or for other results.
+    pub fn answer(&mut self, program: &Program, results: Vec<B>) -> Result<(), Error> {
+        let problem = |problem: String| Error::Argument { op: "runtime_call", problem };
+        let waiting = self.frames.last_mut().and_then(|frame| {
+            match program.regions[frame.region].instructions.get(frame.next)? {
+                Instruction::Call { outputs, .. } => Some((frame, outputs)),
+                _ => None,
+            }
+        });
+        let Some((frame, outputs)) = waiting else {
+            return Err(problem("the program does not wait for a function".into()));
+        };
+        let sizes: Vec<usize> = results.iter().map(|result| result.as_ref().len()).collect();
+        let expected: Vec<usize> = outputs.iter().map(|output| output.1).collect();
+        if sizes != expected {
+            return Err(problem(format!("the function gave {sizes:?} bytes in place of {expected:?}")));
+        }
+        for (&(slot, bytes), result) in outputs.iter().zip(results) {
+            let small = bytes <= MAX_SMALL_BYTES;
+            frame.slots[slot] =
+                if small { Value::small(result.as_ref()) } else { Value::Block(Arc::new(result)) };
+        }
+        frame.next += 1;
+        Ok(())
+    }
+
+    /// Ends the region of the topmost frame; returns the results of the program at its end.
+    fn end_region<H: Host<Block = B>>(
+        &mut self,
+        context: &Context<'_>,
+        host: &mut H,
+    ) -> Result<Option<Vec<Value<B>>>, Error> {
+        let Some(mut frame) = self.frames.pop() else { return Err(ended()) };
+        let code = &context.program.regions[frame.region];
+        match frame.task {
+            Task::Program => {
+                let results = code.results.iter();
+                return Ok(Some(
+                    results.map(|result| take(result.place, result.is_last, &mut frame.slots)).collect(),
+                ));
+            }
+            Task::Condition { mut spare } => {
+                let (outputs, body) = match self.waiting(context) {
+                    Some((_, Instruction::While { outputs, body, .. })) => (outputs, *body),
+                    _ => return Err(ended()),
+                };
+                let [result] = &code.results[..] else { return Err(ended()) };
+                let is_zero = is_zero(result.dtype, context.bytes(result.place, &frame.slots));
+                if is_zero {
+                    if let Some(parent) = self.frames.last_mut() {
+                        for (&slot, value) in outputs.iter().zip(&mut frame.slots) {
+                            parent.slots[slot] = std::mem::take(value);
+                        }
+                        parent.next += 1;
+                    }
+                    free_all(&mut frame.slots, &mut self.kept);
+                    free_all(&mut spare, &mut self.kept);
+                    return Ok(None);
+                }
+                for (to, from) in spare.iter_mut().zip(&mut frame.slots[..outputs.len()]) {
+                    *to = std::mem::take(from);
+                }
+                free_all(&mut frame.slots, &mut self.kept);
+                let task = Task::Body { spare: frame.slots };
+                self.frames.push(Frame { region: body, next: 0, slots: spare, task });
+            }
+            Task::Body { mut spare } => {
+                let Some((_, Instruction::While { condition, .. })) = self.waiting(context) else {
+                    return Err(ended());
+                };
+                for (to, result) in spare.iter_mut().zip(&code.results) {
+                    *to = take(result.place, result.is_last, &mut frame.slots);
+                }
+                free_all(&mut frame.slots, &mut self.kept);
+                let task = Task::Condition { spare: frame.slots };
+                self.frames.push(Frame { region: *condition, next: 0, slots: spare, task });
+            }
+            Task::Fold { element, mut results } => {
+                let Some((parent, Instruction::Fold(fold))) = self.waiting(context) else {
+                    return Err(ended());
+                };
+                let [result] = &code.results[..] else { return Err(ended()) };
+                let mut accumulator = take(result.place, true, &mut frame.slots);
+                let next = element + 1;
+                if next.is_multiple_of(fold.count) {
+                    results
+                        .extend_from_slice(accumulator.bytes(context.arguments, &context.program.literals));
+                    if results.len() >= fold.output.bytes {
+                        let value = store(&fold.output, &results, host)?;
+                        if let Some(parent) = self.frames.last_mut() {
+                            parent.slots[fold.output.slot] = value;
+                            parent.next += 1;
+                        }
+                        return Ok(None);
+                    }
+                    accumulator = value(fold.initial, &parent.slots);
+                }
+                free_all(&mut frame.slots, &mut Vec::new());
+                begin_element(context, fold, next, accumulator, &parent.slots, &mut frame.slots);
+                let task = Task::Fold { element: next, results };
+                self.frames.push(Frame { region: frame.region, next: 0, slots: frame.slots, task });
+            }
+        }
+        Ok(None)
+    }
+
+    /// The topmost frame and the instruction at which it waits for the region above it.
+    fn waiting<'p>(&self, context: &Context<'p>) -> Option<(&Frame<B>, &'p Instruction)> {
+        let frame = self.frames.last()?;
+        Some((frame, context.program.regions[frame.region].instructions.get(frame.next)?))
+    }
+}
+
+#[cold]
+fn ended() -> Error {
+    Error::Argument { op: "program", problem: "the run has ended".into() }
+}
+
+/// What the values of a run refer to.
+struct Context<'a> {
+    program: &'a Program,
+    arguments: &'a [&'a [u8]],
+}
+
+impl Context<'_> {
+    #[inline]
+    fn bytes<'b, B: AsRef<[u8]>>(&'b self, place: Place, slots: &'b [Value<B>]) -> &'b [u8] {
+        match place {
+            Place::Slot(slot) => slots[slot].bytes(self.arguments, &self.program.literals),
+            Place::Literal(index) => &self.program.literals[index],
+        }
+    }
+}
+
+/// The value at a place, which stays there.
+fn value<B>(place: Place, slots: &[Value<B>]) -> Value<B> {
+    match place {
+        Place::Slot(slot) => slots[slot].clone(),
+        Place::Literal(index) => Value::Literal(index),
+    }
+}
+
+/// The value at a place, which is emptied if this is its last use.
+fn take<B>(place: Place, is_last: bool, slots: &mut [Value<B>]) -> Value<B> {
+    match place {
+        Place::Slot(slot) if is_last => std::mem::take(&mut slots[slot]),
+        _ => value(place, slots),
+    }
+}
+
+/// Keeps the block of a dead value that no other slot shares.
+fn free<B: AsRef<[u8]>>(value: Value<B>, kept: &mut Vec<(usize, bool, Arc<B>)>) {
+    if let Value::Block(mut block) = value
+        && kept.len() < MAX_KEPT_BLOCKS
+        && Arc::get_mut(&mut block).is_some()
+    {
+        let bytes = (*block).as_ref().len();
+        kept.push((bytes, false, block));
+    }
+}
+
+fn free_all<B: AsRef<[u8]>>(slots: &mut [Value<B>], kept: &mut Vec<(usize, bool, Arc<B>)>) {
+    for slot in slots {
+        free(std::mem::take(slot), kept);
+    }
+}
+
+/// Passes an element and the accumulator to the body of a fold.
+fn begin_element<B: AsRef<[u8]>>(
+    context: &Context<'_>,
+    fold: &Fold,
+    element: usize,
+    accumulator: Value<B>,
+    parent: &[Value<B>],
+    slots: &mut [Value<B>],
+) {
+    let bytes = &context.bytes(fold.input, parent)[element * fold.width..][..fold.width];
+    slots[0] = Value::small(bytes);
+    slots[1] = accumulator;
+}
+
+/// A value of these bytes.
+fn store<H: Host>(memory: &Memory, bytes: &[u8], host: &mut H) -> Result<Value<H::Block>, Error> {
+    if bytes.len() <= MAX_SMALL_BYTES {
+        return Ok(Value::small(bytes));
+    }
+    let mut block = allocate("reduce", memory, &mut Vec::new(), host)?;
+    if let Some(block) = Arc::get_mut(&mut block) {
+        block.as_mut().copy_from_slice(bytes);
+    }
+    Ok(Value::Block(block))
+}
+
+/// Memory for a result, which nothing else refers to.
+fn allocate<H: Host>(
+    op: &'static str,
+    memory: &Memory,
+    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    host: &mut H,
+) -> Result<Arc<H::Block>, Error> {
+    let fits = |&(bytes, is_result, _): &(usize, bool, Arc<H::Block>)| {
+        bytes == memory.bytes && is_result == memory.is_result
+    };
+    if let Some(index) = kept.iter().rposition(fits) {
+        return Ok(kept.swap_remove(index).2);
+    }
+    host.allocate(memory.bytes, memory.is_result).map(Arc::new).ok_or_else(|| Error::TooLarge {
+        op,
+        dtype: memory.dtype,
+        shape: memory.shape.to_vec(),
+    })
+}
+
+/// Runs a kernel on values in slots, and puts its results into slots.
+fn run_kernel<H: Host>(
+    context: &Context<'_>,
+    kernel: &Kernel,
+    slots: &mut [Value<H::Block>],
+    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    host: &mut H,
+) -> Result<(), Error> {
+    let op = kernel.operation.name();
+    if let [memory] = &kernel.outputs[..] {
+        if memory.bytes <= MAX_SMALL_BYTES {
+            let mut bytes = [0; MAX_SMALL_BYTES];
+            compute(context, kernel, slots, &mut bytes[..memory.bytes])?;
+            slots[memory.slot] = Value::Small { length: memory.bytes as u8, bytes };
+            return Ok(());
+        }
+        let mut block = allocate(op, memory, kept, host)?;
+        let Some(bytes) = Arc::get_mut(&mut block) else { return Err(ended()) };
+        compute(context, kernel, slots, bytes.as_mut())?;
+        slots[memory.slot] = Value::Block(block);
+        return Ok(());
+    }
+    let mut blocks = SmallVec::<[H::Block; 3]>::new();
+    for memory in &kernel.outputs {
+        let block = host.allocate(memory.bytes, memory.is_result);
+        let shape = || memory.shape.to_vec();
+        blocks.push(block.ok_or_else(|| Error::TooLarge { op, dtype: memory.dtype, shape: shape() })?);
+    }
+    let mut outputs = Outputs::new();
+    for (memory, block) in kernel.outputs.iter().zip(&mut blocks) {
+        outputs.push(Output { dtype: memory.dtype, shape: &memory.shape, bytes: block.as_mut() });
+    }
+    run_operation(context, kernel, slots, outputs)?;
+    for (memory, block) in kernel.outputs.iter().zip(blocks) {
+        slots[memory.slot] = Value::Block(Arc::new(block));
+    }
+    Ok(())
+}
+
+/// Computes the only result of a kernel.
+#[inline]
+fn compute<B: AsRef<[u8]>>(
+    context: &Context<'_>,
+    kernel: &Kernel,
+    slots: &[Value<B>],
+    bytes: &mut [u8],
+) -> Result<(), Error> {
+    let [Memory { dtype, shape, .. }] = &kernel.outputs[..] else { return Err(ended()) };
+    let Some(Elementwise { call, plan, is_scalar }) = &kernel.elementwise else {
+        let output = Output { dtype: *dtype, shape, bytes };
+        return run_operation(context, kernel, slots, Outputs::from_buf([output]));
+    };
+    let source = |index: usize| {
+        let operand = &kernel.inputs[index];
+        let bytes = context.bytes(operand.place, slots);
+        let source = if is_scalar[index] {
+            Source::Scalar(bytes)
+        } else {
+            Source::Dense { bytes, width: operand.dtype.width() }
+        };
+        (operand.dtype, source)
+    };
+    match *call {
+        ElementwiseCall::Binary(op) => {
+            ops::binary::run(op, plan, (*dtype, shape), bytes, [source(0), source(1)])
+        }
+        ElementwiseCall::Unary(op) => ops::unary::run(op, plan, (*dtype, shape), bytes, source(0)),
+    }
+}
+
+/// Runs an operation on tensors.
+fn run_operation<B: AsRef<[u8]>>(
+    context: &Context<'_>,
+    kernel: &Kernel,
+    slots: &[Value<B>],
+    outputs: Outputs<'_>,
+) -> Result<(), Error> {
+    let mut inputs = SmallVec::<[Tensor<'_>; 3]>::new();
+    for operand in &kernel.inputs {
+        let bytes = context.bytes(operand.place, slots);
+        inputs.push(Tensor::new(kernel.operation.name(), operand.dtype, &operand.shape, bytes)?);
+    }
+    kernel.operation.run(outputs, &inputs)
+}
+
+/// Whether a scalar counts as false: a number that is zero. A complex number is never equal to zero in
+/// Elixir.
+fn is_zero(dtype: DType, bytes: &[u8]) -> bool {
+    let bytes = &bytes[..bytes.len().min(dtype.width())];
+    if dtype.is_packed() {
+        return bytes.iter().all(|&byte| byte & ((1 << dtype.bits()) - 1) == 0);
+    }
+    if dtype.is_complex() {
+        return false;
+    }
+    let mut truth = [0];
+    match Compute::Truth.load(dtype) {
+        Some(conversion) if !bytes.is_empty() => (conversion.convert)(bytes, &mut truth),
+        _ => truth[0] = bytes.first().copied().unwrap_or(0),
+    }
+    truth == [0]
+}

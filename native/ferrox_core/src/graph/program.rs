@@ -1,0 +1,518 @@
+//! A checked program: for each region flat instructions, whose jumps only go forward.
+
+use super::liveness::Deaths;
+use super::operation::{Operation, Typed};
+use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use super::value::MAX_SMALL_BYTES;
+use crate::cost::Work;
+use crate::exec::elementwise::Plan;
+use crate::layout::{self, Shape};
+use crate::ops;
+use crate::ops::binary::BinaryOp;
+use crate::ops::unary::UnaryOp;
+use crate::tensor::byte_size;
+use crate::{DType, Error};
+
+/// A program, ready to run any number of times.
+#[derive(Debug)]
+pub struct Program {
+    pub(super) regions: Vec<Code>,
+    pub(super) literals: Vec<Vec<u8>>,
+}
+
+/// The instructions of a region.
+#[derive(Debug)]
+pub(super) struct Code {
+    /// The number of bytes of each parameter.
+    pub(super) parameters: Vec<usize>,
+    pub(super) slots: usize,
+    pub(super) instructions: Vec<Instruction>,
+    pub(super) results: Vec<RegionResult>,
+}
+
+/// A result of a region.
+#[derive(Debug)]
+pub(super) struct RegionResult {
+    pub(super) place: Place,
+    pub(super) dtype: DType,
+    /// Whether no later result and no parameter that is still needed is in the same slot.
+    pub(super) is_last: bool,
+}
+
+/// An instruction. Targets of jumps are numbers of instructions.
+#[derive(Debug)]
+pub(super) enum Instruction {
+    Kernel(Box<Kernel>),
+    Jump(usize),
+    JumpIfZero { predicate: Place, dtype: DType, target: usize },
+    JumpIfComputed { slot: Slot, target: usize },
+    Copy { from: Place, to: Slot },
+    While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
+    Fold(Box<Fold>),
+    Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
+    Free(Box<[Slot]>),
+}
+
+/// An operation on certain types and shapes.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) operation: Operation,
+    pub(super) inputs: Box<[Operand]>,
+    pub(super) outputs: Box<[Memory]>,
+    pub(super) work: Work,
+    pub(super) elementwise: Option<Elementwise>,
+}
+
+/// The memory of a result.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) slot: Slot,
+    pub(super) dtype: DType,
+    pub(super) shape: Shape,
+    pub(super) bytes: usize,
+    /// Whether the value becomes a result of the program.
+    pub(super) is_result: bool,
+}
+
+/// An elementwise operation on operands that are dense or numbers.
+#[derive(Debug)]
+pub(super) struct Elementwise {
+    pub(super) call: ElementwiseCall,
+    pub(super) plan: &'static Plan,
+    /// For each operand, whether it is a number.
+    pub(super) is_scalar: [bool; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ElementwiseCall {
+    Binary(BinaryOp),
+    Unary(UnaryOp),
+}
+
+/// A fold with a region as its body.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) body: usize,
+    pub(super) input: Place,
+    pub(super) initial: Place,
+    /// The number of bytes in an element.
+    pub(super) width: usize,
+    /// The number of elements that are folded to one.
+    pub(super) count: usize,
+    pub(super) output: Memory,
+}
+
+impl Program {
+    /// Checks regions, of which the first is the whole program, and orders them into instructions.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Argument` if slots, regions, numbers or sizes of values don't match each other,
+    /// `Error::UnsupportedType` if an operation has no kernel for its types, and `Error::TooLarge` if
+    /// the size of a value overflows.
+    pub fn new(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+        let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
+        let mut is_condition = vec![false; regions.len()];
+        regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
+        if signatures.is_empty() {
+            return Err(invalid("has no region"));
+        }
+        let code = regions
+            .iter()
+            .enumerate()
+            .map(|(number, region)| {
+                let deaths = Deaths::of(region, is_condition[number]);
+                Assembler::region(number, region, deaths, &signatures, &literals)
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        Ok(Program { regions: code, literals })
+    }
+
+    /// The literals.
+    #[must_use]
+    pub fn literals(&self) -> &[Vec<u8>] {
+        &self.literals
+    }
+
+    /// The number of parameters.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.regions[0].parameters.len()
+    }
+}
+
+/// The number of bytes of each parameter and each result of a region.
+struct Signature {
+    parameters: Vec<usize>,
+    results: Vec<usize>,
+}
+
+impl Signature {
+    fn of(region: &Region) -> Result<Self, Error> {
+        let parameters = region
+            .parameters
+            .iter()
+            .map(|(dtype, shape)| byte_size(OP, *dtype, shape))
+            .collect::<Result<_, _>>();
+        let results = region.results.iter().map(operand_bytes).collect::<Result<_, _>>();
+        Ok(Signature { parameters: parameters?, results: results? })
+    }
+}
+
+const OP: &str = "program";
+
+#[cold]
+fn invalid(problem: impl Into<String>) -> Error {
+    Error::Argument { op: OP, problem: problem.into() }
+}
+
+fn operand_bytes(operand: &Operand) -> Result<usize, Error> {
+    byte_size(OP, operand.dtype, &operand.shape)
+}
+
+/// Orders the steps of a region into instructions.
+struct Assembler<'a> {
+    signatures: &'a [Signature],
+    literals: &'a [Vec<u8>],
+    deaths: Deaths,
+    /// The number of blocks so far, counted as in [`Deaths`].
+    blocks: usize,
+    /// The number of bytes of each slot's value.
+    bytes: Vec<Option<usize>>,
+    instructions: Vec<Instruction>,
+    /// The slots whose values become results of the program.
+    results: Vec<bool>,
+}
+
+impl<'a> Assembler<'a> {
+    fn region(
+        number: usize,
+        region: &Region,
+        deaths: Deaths,
+        signatures: &'a [Signature],
+        literals: &'a [Vec<u8>],
+    ) -> Result<Code, Error> {
+        let Signature { parameters, .. } = &signatures[number];
+        if parameters.len() > region.slots {
+            return Err(invalid("has more parameters than slots"));
+        }
+        let mut bytes = vec![None; region.slots];
+        for (bytes, &parameter) in bytes.iter_mut().zip(parameters) {
+            *bytes = Some(parameter);
+        }
+        let results = if number == 0 { result_slots(region) } else { vec![false; region.slots] };
+        let mut assembler =
+            Assembler { signatures, literals, deaths, blocks: 1, bytes, instructions: Vec::new(), results };
+        assembler.steps(0, &region.steps)?;
+        let mut results = Vec::with_capacity(region.results.len());
+        for (index, operand) in region.results.iter().enumerate() {
+            assembler.check(operand)?;
+            let later = &region.results[index + 1..];
+            let is_last = !later.iter().any(|other| other.place == operand.place);
+            results.push(RegionResult { place: operand.place, dtype: operand.dtype, is_last });
+        }
+        let instructions = assembler.instructions;
+        Ok(Code { parameters: parameters.clone(), slots: region.slots, instructions, results })
+    }
+
+    /// Checks that an operand is there and has the size of its type and shape.
+    fn check(&self, operand: &Operand) -> Result<Place, Error> {
+        let expected = operand_bytes(operand)?;
+        let actual = match operand.place {
+            Place::Slot(slot) => self.bytes.get(slot).copied().flatten(),
+            Place::Literal(index) => self.literals.get(index).map(Vec::len),
+        };
+        match actual {
+            Some(actual) if actual == expected => Ok(operand.place),
+            Some(actual) => {
+                let (dtype, shape) = (operand.dtype, operand.shape.to_vec());
+                Err(Error::DataSize { op: OP, dtype, shape, expected, actual })
+            }
+            None => Err(invalid(format!("{:?} has no value", operand.place))),
+        }
+    }
+
+    fn places(&self, operands: &[Operand]) -> Result<Vec<Place>, Error> {
+        operands.iter().map(|operand| self.check(operand)).collect()
+    }
+
+    /// Gives a slot a value of some size.
+    fn define(&mut self, slot: Slot, bytes: usize) -> Result<(), Error> {
+        match self.bytes.get_mut(slot) {
+            Some(size) if size.is_none_or(|size| size == bytes) => {
+                *size = Some(bytes);
+                Ok(())
+            }
+            Some(_) => Err(invalid(format!("slot {slot} has values of different sizes"))),
+            None => Err(invalid(format!("there is no slot {slot}"))),
+        }
+    }
+
+    fn memory(&mut self, target: &Target) -> Result<Memory, Error> {
+        let (slot, dtype, shape) = (target.slot, target.dtype, target.shape.clone());
+        let bytes = byte_size(OP, dtype, &shape)?;
+        self.define(slot, bytes)?;
+        Ok(Memory { slot, dtype, shape, bytes, is_result: self.results[slot] && bytes > MAX_SMALL_BYTES })
+    }
+
+    fn steps(&mut self, block: usize, steps: &[Step]) -> Result<(), Error> {
+        for (index, step) in steps.iter().enumerate() {
+            self.step(step)?;
+            self.free(block, index);
+        }
+        Ok(())
+    }
+
+    /// Frees the slots that die after a step.
+    fn free(&mut self, block: usize, step: usize) {
+        let dead: Box<[Slot]> = self.deaths.after((block, step)).collect();
+        if !dead.is_empty() {
+            self.instructions.push(Instruction::Free(dead));
+        }
+    }
+
+    /// Orders the steps of an inner block, and returns its number.
+    fn inner(&mut self, steps: &[Step]) -> Result<usize, Error> {
+        let block = self.blocks;
+        self.blocks += 1;
+        self.steps(block, steps)?;
+        Ok(block)
+    }
+
+    /// Adds an instruction whose target is not known yet.
+    fn jump(&mut self, instruction: Instruction) -> usize {
+        self.instructions.push(instruction);
+        self.instructions.len() - 1
+    }
+
+    /// Lets a jump go to the next instruction.
+    fn land(&mut self, jump: usize) {
+        let next = self.instructions.len();
+        match &mut self.instructions[jump] {
+            Instruction::Jump(target)
+            | Instruction::JumpIfZero { target, .. }
+            | Instruction::JumpIfComputed { target, .. } => *target = next,
+            other => unreachable!("{other:?} is no jump"),
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Error> {
+        match step {
+            Step::Operation { operation, inputs, outputs } => self.operation(operation, inputs, outputs),
+            Step::Cond { clauses, otherwise, outputs } => {
+                let mut ends = Vec::with_capacity(clauses.len());
+                for Clause { steps, predicate, branch } in clauses {
+                    self.inner(steps)?;
+                    let place = self.check(predicate)?;
+                    let dtype = predicate.dtype;
+                    if layout::size(&predicate.shape) != Some(1) {
+                        return Err(invalid("a predicate is not a scalar"));
+                    }
+                    let next = self.jump(Instruction::JumpIfZero { predicate: place, dtype, target: 0 });
+                    self.branch(branch, outputs)?;
+                    ends.push(self.jump(Instruction::Jump(0)));
+                    self.land(next);
+                }
+                self.branch(otherwise, outputs)?;
+                ends.into_iter().for_each(|end| self.land(end));
+                Ok(())
+            }
+            Step::Unless { computed, steps } => {
+                let jump = self.jump(Instruction::JumpIfComputed { slot: *computed, target: 0 });
+                self.inner(steps)?;
+                self.land(jump);
+                Ok(())
+            }
+            Step::While { condition, body, initial, outputs } => {
+                let places = self.places(initial)?;
+                let sizes = initial.iter().map(operand_bytes).collect::<Result<Vec<_>, _>>()?;
+                for region in [condition, body] {
+                    if self.signature(*region)?.parameters != sizes {
+                        return Err(invalid("a loop's region has other parameters than the loop"));
+                    }
+                }
+                if self.signature(*condition)?.results.len() != 1 || self.signature(*body)?.results != sizes {
+                    return Err(invalid("a loop's region has other results than the loop"));
+                }
+                if outputs.len() != sizes.len() {
+                    return Err(invalid("a loop has another number of results"));
+                }
+                for (&slot, bytes) in outputs.iter().zip(sizes) {
+                    self.define(slot, bytes)?;
+                }
+                let (condition, body, outputs) = (*condition, *body, outputs.clone());
+                self.instructions.push(Instruction::While { condition, body, initial: places, outputs });
+                Ok(())
+            }
+            Step::Fold { body, input, initial, output } => self.fold(*body, input, initial, output),
+            Step::Call { callback, inputs, outputs } => {
+                let places = self.places(inputs)?;
+                let mut slots = Vec::with_capacity(outputs.len());
+                for target in outputs {
+                    let memory = self.memory(target)?;
+                    slots.push((memory.slot, memory.bytes));
+                }
+                let callback = *callback;
+                self.instructions.push(Instruction::Call { callback, inputs: places, outputs: slots });
+                Ok(())
+            }
+        }
+    }
+
+    fn signature(&self, region: usize) -> Result<&'a Signature, Error> {
+        self.signatures.get(region).ok_or_else(|| invalid(format!("there is no region {region}")))
+    }
+
+    fn branch(&mut self, branch: &Branch, outputs: &[Slot]) -> Result<(), Error> {
+        let block = self.inner(&branch.steps)?;
+        let places = self.places(&branch.results)?;
+        if places.len() != outputs.len() {
+            return Err(invalid("a branch has another number of results than its condition"));
+        }
+        for ((from, operand), &to) in places.into_iter().zip(&branch.results).zip(outputs) {
+            self.define(to, operand_bytes(operand)?)?;
+            self.instructions.push(Instruction::Copy { from, to });
+        }
+        self.free(block, branch.steps.len());
+        Ok(())
+    }
+
+    fn operation(
+        &mut self,
+        operation: &Operation,
+        inputs: &[Operand],
+        outputs: &[Target],
+    ) -> Result<(), Error> {
+        self.places(inputs)?;
+        let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<Box<[_]>, _>>()?;
+        let typed_outputs: Vec<Typed<'_>> = outputs.iter().map(|out| (out.dtype, &out.shape[..])).collect();
+        let typed_inputs: Vec<Typed<'_>> =
+            inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
+        let work = operation.work(&typed_outputs, &typed_inputs)?;
+        let elementwise = Elementwise::new(operation, &typed_outputs, &typed_inputs)?;
+        let (operation, inputs) = (operation.clone(), inputs.into());
+        let kernel = Kernel { operation, inputs, outputs, work, elementwise };
+        self.instructions.push(Instruction::Kernel(Box::new(kernel)));
+        Ok(())
+    }
+
+    fn fold(
+        &mut self,
+        body: usize,
+        input: &Operand,
+        initial: &Operand,
+        output: &Target,
+    ) -> Result<(), Error> {
+        let (place, initial_place) = (self.check(input)?, self.check(initial)?);
+        let output = self.memory(output)?;
+        let signature = self.signature(body)?;
+        let (&[results, count], false) =
+            (&input.shape[..], input.dtype.is_packed() || output.dtype.is_packed())
+        else {
+            return Err(invalid("a fold is of the rows of a matrix with elements in whole bytes"));
+        };
+        let (width, to) = (input.dtype.width(), output.dtype.width());
+        if signature.parameters != [width, to]
+            || signature.results != [to]
+            || operand_bytes(initial)? != to
+            || results.checked_mul(to) != Some(output.bytes)
+        {
+            return Err(invalid("the body of a fold has other types than the fold"));
+        }
+        let fold = Fold { body, input: place, initial: initial_place, width, count, output };
+        self.instructions.push(Instruction::Fold(Box::new(fold)));
+        Ok(())
+    }
+}
+
+impl Elementwise {
+    /// The operation, if it is one that can read its operands in place; `None` for others.
+    fn new(
+        operation: &Operation,
+        outputs: &[Typed<'_>],
+        inputs: &[Typed<'_>],
+    ) -> Result<Option<Self>, Error> {
+        let &[(dtype, shape)] = outputs else { return Ok(None) };
+        if dtype.is_packed() || inputs.iter().any(|(dtype, _)| dtype.is_packed()) {
+            return Ok(None);
+        }
+        let mut is_scalar = [false; 2];
+        for (is_scalar, &(_, own)) in is_scalar.iter_mut().zip(inputs) {
+            if own != shape {
+                if layout::size(own) != Some(1) || own.len() > shape.len() {
+                    return Ok(None);
+                }
+                *is_scalar = true;
+            }
+        }
+        let (call, plan) = match (operation, inputs) {
+            (Operation::Binary(op), &[(left, _), (right, _)]) => {
+                (ElementwiseCall::Binary(*op), ops::binary::plan(*op, dtype, [left, right])?)
+            }
+            (Operation::Unary(op), &[(input, _)]) if !is_scalar[0] => {
+                (ElementwiseCall::Unary(*op), ops::unary::plan(*op, dtype, input)?)
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Elementwise { call, plan, is_scalar }))
+    }
+}
+
+/// For each slot of the first region, whether its value becomes a result, directly or through the
+/// results of conditions.
+fn result_slots(region: &Region) -> Vec<bool> {
+    fn mark(operands: &[Operand], is_result: &mut [bool]) {
+        for operand in operands {
+            if let Place::Slot(slot) = operand.place
+                && let Some(is_result) = is_result.get_mut(slot)
+            {
+                *is_result = true;
+            }
+        }
+    }
+    fn mark_steps(steps: &[Step], is_result: &mut [bool]) {
+        // Values come from earlier steps, so that one pass from the end sees all.
+        for step in steps.iter().rev() {
+            match step {
+                Step::Cond { clauses, otherwise, outputs } => {
+                    for branch in clauses.iter().map(|clause| &clause.branch).chain([otherwise]) {
+                        for (operand, &slot) in branch.results.iter().zip(outputs) {
+                            if is_result.get(slot) == Some(&true) {
+                                mark(std::slice::from_ref(operand), is_result);
+                            }
+                        }
+                        mark_steps(&branch.steps, is_result);
+                    }
+                }
+                Step::Unless { steps, .. } => mark_steps(steps, is_result),
+                _ => {}
+            }
+        }
+    }
+    let mut is_result = vec![false; region.slots];
+    mark(&region.results, &mut is_result);
+    mark_steps(&region.steps, &mut is_result);
+    is_result
+}
+
+/// Marks the regions that are conditions of loops.
+fn mark_conditions(steps: &[Step], is_condition: &mut [bool]) {
+    for step in steps {
+        match step {
+            Step::While { condition, .. } => {
+                if let Some(is_condition) = is_condition.get_mut(*condition) {
+                    *is_condition = true;
+                }
+            }
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, branch, .. } in clauses {
+                    mark_conditions(steps, is_condition);
+                    mark_conditions(&branch.steps, is_condition);
+                }
+                mark_conditions(&otherwise.steps, is_condition);
+            }
+            Step::Unless { steps, .. } => mark_conditions(steps, is_condition),
+            _ => {}
+        }
+    }
+}

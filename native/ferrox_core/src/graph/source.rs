@@ -1,0 +1,139 @@
+//! What a program is built from.
+//!
+//! A region is a list of steps with slots of its own: a program's first region is the whole
+//! function, others are the conditions and bodies of loops. Its parameters are in its first slots.
+//! The branches of a condition belong to the region around them and write to its slots.
+
+use super::operation::Operation;
+use crate::DType;
+use crate::layout::Shape;
+
+/// The number of a slot of a region.
+pub type Slot = usize;
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a slot of the region.
+    Slot(Slot),
+    /// Among the literals of the program.
+    Literal(usize),
+}
+
+/// A value that a step reads, with the type and shape that it is read with.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// Where the value is.
+    pub place: Place,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// A slot that a step writes, with the type and shape of the value.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The slot.
+    pub slot: Slot,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// A step of a region.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// An operation.
+    Operation {
+        /// The operation.
+        operation: Operation,
+        /// Its operands.
+        inputs: Vec<Operand>,
+        /// Its results.
+        outputs: Vec<Target>,
+    },
+    /// The branch of the first clause whose predicate is not zero, else the last branch.
+    Cond {
+        /// The clauses.
+        clauses: Vec<Clause>,
+        /// The branch if every predicate is zero.
+        otherwise: Branch,
+        /// The slots of the results of the branch.
+        outputs: Vec<Slot>,
+    },
+    /// Steps that run unless a slot has a value already, because an earlier branch computed it.
+    Unless {
+        /// The slot.
+        computed: Slot,
+        /// The steps, which give the slot its value.
+        steps: Vec<Step>,
+    },
+    /// A loop: the values are passed to the region `condition`, and as long as its result is not
+    /// zero to the region `body`, whose results take their place.
+    While {
+        /// The number of the region of the condition.
+        condition: usize,
+        /// The number of the region of the body.
+        body: usize,
+        /// The values at the start.
+        initial: Vec<Operand>,
+        /// The slots of the values at the end.
+        outputs: Vec<Slot>,
+    },
+    /// A fold of each row of a matrix from left to right: the region `body` is passed an element and
+    /// the accumulator, and its result is the next accumulator.
+    Fold {
+        /// The number of the region of the body.
+        body: usize,
+        /// The rows, of shape `[results, elements of each]`.
+        input: Operand,
+        /// The accumulator at the start of each row.
+        initial: Operand,
+        /// The accumulators at the end of the rows.
+        output: Target,
+    },
+    /// A pause in which the host computes something from values.
+    Call {
+        /// The host's number of the call.
+        callback: usize,
+        /// The values.
+        inputs: Vec<Operand>,
+        /// What the host gives.
+        outputs: Vec<Target>,
+    },
+}
+
+/// A clause of a condition.
+#[derive(Clone, Debug)]
+pub struct Clause {
+    /// The steps that compute the predicate.
+    pub steps: Vec<Step>,
+    /// The predicate, a scalar.
+    pub predicate: Operand,
+    /// The branch that it guards.
+    pub branch: Branch,
+}
+
+/// A branch of a condition.
+#[derive(Clone, Debug)]
+pub struct Branch {
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// Its results.
+    pub results: Vec<Operand>,
+}
+
+/// A region.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The types and shapes of its parameters, which are in the first slots.
+    pub parameters: Vec<(DType, Shape)>,
+    /// The number of slots.
+    pub slots: usize,
+    /// Its steps.
+    pub steps: Vec<Step>,
+    /// Its results.
+    pub results: Vec<Operand>,
+}
