@@ -59,8 +59,14 @@ defmodule Ferrox.Defn do
   @spec __compile__(term, [term], fun, keyword) :: ([[fun]] -> [term])
   def __compile__(key, vars, fun, opts) do
     hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
+    compile = fn -> compile(key, vars, fun, hooks) end
 
-    case Cache.fetch(cache_key(key, vars, hooks), fn -> compile(key, vars, fun, hooks) end) do
+    compiled =
+      if Expression.captured?(key),
+        do: compile.(),
+        else: Cache.fetch(cache_key(key, vars, hooks), compile)
+
+    case compiled do
       %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
       {:fallback, reason} -> fall_back(reason, key, vars, fun, opts)
     end

@@ -24,6 +24,41 @@ defmodule Ferrox.Defn.Expression do
 
   def data(tensor), do: Nx.to_binary(tensor)
 
+  # The number of terms among which captured expressions are looked for.
+  @max_searched_terms 200
+
+  @doc """
+  Whether a function has captured expressions.
+
+  Such a function can't be a key of a table: expressions share parts, and the VM copies and hashes a
+  term as if none were shared, which takes exponential time.
+  """
+  @spec captured?(fun) :: boolean
+  def captured?(fun) do
+    case :erlang.fun_info(fun, :env) do
+      {:env, []} -> false
+      {:env, captured} -> search([captured], @max_searched_terms)
+    end
+  end
+
+  defp search([], _left), do: false
+  defp search(_terms, 0), do: false
+  defp search([%{__struct__: Nx.Defn.Expr} | _], _left), do: true
+
+  defp search([%{} = map | terms], left), do: search(Map.values(map) ++ terms, left - 1)
+
+  defp search([tuple | terms], left) when is_tuple(tuple),
+    do: search(Tuple.to_list(tuple) ++ terms, left - 1)
+
+  defp search([[head | tail] | terms], left), do: search([head, tail | terms], left - 1)
+
+  defp search([fun | terms], left) when is_function(fun) do
+    {:env, captured} = :erlang.fun_info(fun, :env)
+    search([captured | terms], left - 1)
+  end
+
+  defp search([_other | terms], left), do: search(terms, left - 1)
+
   @doc """
   Whether a container of expressions has hooks that are called (in Nx 0.9, whose hooks are tokens).
   """

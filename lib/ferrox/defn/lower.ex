@@ -27,7 +27,8 @@ defmodule Ferrox.Defn.Lower do
 
   @type lowered :: %{
           program: {regions :: [tuple], literals :: [binary]},
-          callbacks: [tuple]
+          callbacks: [tuple],
+          used: [boolean]
         }
 
   # The maximum number of steps, those of all branches counted.
@@ -39,10 +40,11 @@ defmodule Ferrox.Defn.Lower do
   end
 
   @doc """
-  The program of a container of expressions, and the calls into Elixir that it makes.
+  The program of a container of expressions, the calls into Elixir that it makes, and which arguments
+  it uses.
 
-  `parameters` are the types and shapes of the arguments. `hook?` tells whether the hook with a name,
-  and perhaps a function of its own, is called.
+  `parameters` are the types and shapes of the arguments. Those that are not used have no elements in
+  the program. `hook?` tells whether the hook with a name, and perhaps a function of its own, is called.
 
   Raises `Ferrox.Defn.Lower.Unsupported` for expressions that have no native form.
   """
@@ -56,7 +58,9 @@ defmodule Ferrox.Defn.Lower do
       computed: %{},
       slots: 0,
       parameters: %{},
+      root?: true,
       # Of the program.
+      used: MapSet.new(),
       steps: 0,
       regions: %{},
       literals: %{},
@@ -65,9 +69,21 @@ defmodule Ferrox.Defn.Lower do
     }
 
     {0, _results, state} = new_region(parameters, state, &all_dense(container, &1))
+    used = for slot <- 0..(length(parameters) - 1)//1, do: slot in state.used
     regions = for number <- 0..(map_size(state.regions) - 1), do: state.regions[number]
+    regions = List.update_at(regions, 0, &without_unused(&1, used))
     literals = state.literals |> Enum.sort_by(&elem(&1, 1)) |> Enum.map(&elem(elem(&1, 0), 1))
-    %{program: {regions, literals}, callbacks: Enum.reverse(state.callbacks)}
+    %{program: {regions, literals}, callbacks: Enum.reverse(state.callbacks), used: used}
+  end
+
+  defp without_unused({parameters, slots, code, results}, used) do
+    parameters =
+      Enum.zip_with(parameters, used, fn
+        parameter, true -> parameter
+        _parameter, false -> {{:u, 8}, {0}}
+      end)
+
+    {parameters, slots, code, results}
   end
 
   ## Regions
@@ -90,6 +106,7 @@ defmodule Ferrox.Defn.Lower do
           computed: Map.new(operands, fn {slot, _} -> {slot, :always} end),
           slots: slots,
           parameters: operands,
+          root?: number == 0,
           regions: Map.put(outer.regions, number, nil)
       })
 
@@ -98,6 +115,7 @@ defmodule Ferrox.Defn.Lower do
     state = %{
       outer
       | steps: inner.steps,
+        used: inner.used,
         regions: Map.put(inner.regions, number, region),
         literals: inner.literals,
         callbacks: inner.callbacks
@@ -151,8 +169,10 @@ defmodule Ferrox.Defn.Lower do
     literal(tensor.type, Expression.shape(tensor), Expression.data(tensor), state)
   end
 
-  defp leaf(:parameter, [index], _expression, state),
-    do: {Map.fetch!(state.parameters, index), state}
+  defp leaf(:parameter, [index], _expression, state) do
+    state = if state.root?, do: %{state | used: MapSet.put(state.used, index)}, else: state
+    {Map.fetch!(state.parameters, index), state}
+  end
 
   defp leaf(:metadata, [inner, _metadata], _expression, state), do: composite(inner, state)
 
@@ -599,7 +619,7 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(:io_call, [inner, spec, template, _ref], _t, id, state) do
     {operands, state} = all_dense(inner, state)
-    state = if io?(spec, state), do: call({:io, spec, inner}, operands, [], state), else: state
+    state = if io?(spec, state), do: call({:io, spec, template(inner)}, operands, [], state), else: state
     {marker, state} = mark(id, state)
 
     value =
@@ -616,7 +636,7 @@ defmodule Ferrox.Defn.Lower do
       List.foldr(token.hooks, state, fn %{expr: inner, name: name, callback: callback}, state ->
         if state.hook?.(name, callback != nil) do
           {operands, state} = all_dense(inner, state)
-          call({:io, {:named, name, callback}, inner}, operands, [], state)
+          call({:io, {:named, name, callback}, template(inner)}, operands, [], state)
         else
           inner_hooks(inner, state)
         end
@@ -630,7 +650,7 @@ defmodule Ferrox.Defn.Lower do
     {operands, state} = all_dense(inner, state)
     leaves = Nx.Defn.Composite.flatten_list([template])
     {targets, state} = targets(id, Enum.map(leaves, &out/1), state)
-    state = call({:runtime, fun, inner, template, opts}, operands, targets, state)
+    state = call({:runtime, fun, template(inner), template, opts}, operands, targets, state)
     structured(template, targets, state)
   end
 
@@ -677,6 +697,10 @@ defmodule Ferrox.Defn.Lower do
     step = {:call, length(callbacks), operands, targets}
     push(step, %{state | callbacks: [callback | callbacks]})
   end
+
+  # What a function of Elixir is given: the container, its tensors without vectorized axes.
+  defp template(container),
+    do: Nx.Defn.Composite.traverse(container, &(&1 |> Nx.to_template() |> Nx.devectorize()))
 
   defp io?({:fn, _fun}, _state), do: true
   defp io?({:named, name, callback}, state), do: state.hook?.(name, callback != nil)
@@ -847,8 +871,8 @@ defmodule Ferrox.Defn.Lower do
   defp compound(_op, args, _opts, _outs, default, _id, state) do
     {values, state} = Enum.map_reduce(args, state, &lower/2)
     parameters = for {value, index} <- Enum.with_index(values), into: %{}, do: {index, value}
-    {value, inner} = composite(default, %{state | parameters: parameters})
-    {value, nil, %{inner | parameters: state.parameters}}
+    {value, inner} = composite(default, %{state | parameters: parameters, root?: false})
+    {value, nil, %{inner | parameters: state.parameters, root?: state.root?}}
   end
 
   @spec unsupported(String.t()) :: no_return

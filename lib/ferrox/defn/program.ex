@@ -8,10 +8,15 @@ defmodule Ferrox.Defn.Program do
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
 
-  @enforce_keys [:native, :output, :callbacks]
-  defstruct [:native, :output, :callbacks]
+  @enforce_keys [:native, :used, :output, :callbacks]
+  defstruct [:native, :used, :output, :callbacks]
 
-  @type t :: %__MODULE__{native: reference, output: term, callbacks: tuple}
+  @type t :: %__MODULE__{
+          native: reference,
+          used: [boolean],
+          output: term,
+          callbacks: tuple
+        }
 
   @doc "Compiles what a function gives for arguments of the types and shapes of `vars`."
   @spec compile([term], term, (atom, boolean -> boolean)) :: t
@@ -19,10 +24,12 @@ defmodule Ferrox.Defn.Program do
     parameters =
       for var <- Nx.Defn.Composite.flatten_list(vars), do: {var.type, Expression.shape(var)}
 
-    %{program: program, callbacks: callbacks} = Lower.program(container, parameters, hook?)
+    %{program: program, callbacks: callbacks, used: used} =
+      Lower.program(container, parameters, hook?)
 
     %__MODULE__{
       native: Native.compile(program),
+      used: used,
       output: Nx.Defn.Composite.traverse(container, &Nx.to_template/1),
       callbacks: List.to_tuple(callbacks)
     }
@@ -34,14 +41,16 @@ defmodule Ferrox.Defn.Program do
   """
   @spec run(t, [(-> map)], map) :: term
   def run(%__MODULE__{native: native} = program, params, hooks) do
-    arguments = params |> data() |> List.to_tuple()
+    arguments = params |> data(program.used) |> List.to_tuple()
     native |> Native.run(arguments) |> finish(program, arguments, hooks)
   end
 
-  defp data([]), do: []
+  # The data of the arguments. Those that are not used are not asked for.
+  defp data([param | params], [true | used]),
+    do: [Native.whole_bytes(Expression.data(param.())) | data(params, used)]
 
-  defp data([param | params]),
-    do: [Native.whole_bytes(Expression.data(param.())) | data(params)]
+  defp data([_param | params], [false | used]), do: [<<>> | data(params, used)]
+  defp data([], []), do: []
 
   defp finish([_ | _] = results, program, _arguments, _hooks), do: fill(program.output, results)
   defp finish([], program, _arguments, _hooks), do: program.output
@@ -76,7 +85,8 @@ defmodule Ferrox.Defn.Program do
         do: Native.whole_bytes(Expression.data(tensor))
   end
 
-  # The container, with these data in its tensors.
+  # The container, with these data in its tensors. While Nx traces a function, a tensor can only become
+  # part of it on Nx.BinaryBackend.
   defp fill(%{__struct__: Nx.Tensor} = tensor, [data]), do: put(tensor, data)
 
   defp fill(container, data) do
@@ -88,6 +98,9 @@ defmodule Ferrox.Defn.Program do
     filled
   end
 
-  defp put(%{type: type} = tensor, data),
-    do: %{tensor | data: %Backend{state: Native.result(data, type, Expression.shape(tensor))}}
+  defp put(%{type: type} = tensor, data) do
+    data = %Backend{state: Native.result(data, type, Expression.shape(tensor))}
+    data = if Process.get(Nx.Defn.Compiler), do: %{data | __struct__: Nx.BinaryBackend}, else: data
+    %{tensor | data: data}
+  end
 end
