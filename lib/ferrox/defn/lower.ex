@@ -206,10 +206,14 @@ defmodule Ferrox.Defn.Lower do
 
   defp leaf(:as_type, [%{type: type} = inner], %{type: type}, state), do: lower(inner, state)
 
-  defp leaf(:broadcast, [inner, shape, axes], _expression, state) do
+  defp leaf(:broadcast, [inner, shape, axes], %{data: %{id: id}}, state) do
     {value, state} = lower(inner, state)
-    {operand, state} = unwrap_or_dense(value, state)
-    {broadcast(align(operand, axes, tuple_size(shape)), shape), state}
+    {{_, type, sizes} = operand, state} = unwrap_or_dense(value, state)
+    pairs = Enum.zip(Tuple.to_list(sizes), axes)
+
+    if Enum.all?(pairs, fn {size, axis} -> size in [1, elem(shape, axis)] end),
+      do: {broadcast(align(operand, axes, tuple_size(shape)), shape), state},
+      else: helper({:broadcast, axes}, [operand], {type, shape}, {:broadcast, id}, state)
   end
 
   defp leaf(_op, _args, _expression, _state), do: nil

@@ -1,0 +1,51 @@
+if Code.ensure_loaded?(Nx.Defn) do
+  defmodule Ferrox.Defn.DifferentialTest do
+    # Random functions, compiled, against Nx's evaluator on Ferrox.Backend: the same bits, the same
+    # types, shapes and containers, and the same errors.
+    use ExUnit.Case, async: true
+
+    alias Ferrox.DefnPrograms
+
+    @moduletag :nx
+    @programs String.to_integer(System.get_env("FERROX_DEFN_PROGRAMS", "400"))
+    @first String.to_integer(System.get_env("FERROX_DEFN_FIRST", "1"))
+
+    @tag timeout: :infinity
+    test "random programs have the bits of the evaluator" do
+      Nx.default_backend(Ferrox.Backend)
+
+      counts =
+        for seed <- @first..(@first + @programs - 1) do
+          {program, inputs} = DefnPrograms.random(seed, 2 + rem(seed, 13))
+          fun = &DefnPrograms.run(program, Tuple.to_list(&1))
+          inputs = List.to_tuple(inputs)
+          compiled = outcome(fun, inputs, compiler: Ferrox, fallback: :raise)
+          evaluated = outcome(fun, inputs, compiler: Nx.Defn.Evaluator)
+
+          if compiled != evaluated do
+            flunk("""
+            program #{seed}: #{inspect(program, limit: :infinity, pretty: true)}
+            of #{inspect(inputs)}
+            compiled: #{inspect(compiled)}
+            evaluated: #{inspect(evaluated)}
+            """)
+          end
+
+          elem(evaluated, 0)
+        end
+
+      if @programs > 400, do: IO.puts("programs: #{inspect(Enum.frequencies(counts))}")
+
+      # Most programs have a result, and some raise.
+      assert Enum.count(counts, &(&1 == :ok)) > div(@programs, 2)
+    end
+
+    # The result with its bits, or the exception.
+    defp outcome(fun, inputs, opts) do
+      {:ok, Nx.Defn.jit_apply(fun, [inputs], opts)}
+    rescue
+      exception -> {:error, exception.__struct__,
+       String.replace(Exception.message(exception), ~r/#Reference<[^>]*>/, "")}
+    end
+  end
+end
