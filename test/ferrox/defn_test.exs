@@ -1,0 +1,367 @@
+if Code.ensure_loaded?(Nx.Defn) do
+  defmodule Ferrox.DefnTest do
+    use ExUnit.Case, async: false
+
+    import Nx.Defn
+
+    alias Ferrox.Defn.Cache
+
+    @moduletag :nx
+
+    setup do
+      Nx.default_backend(Ferrox.Backend)
+      :ok
+    end
+
+    defp compiled(fun, args, opts \\ []),
+      do: Nx.Defn.jit_apply(fun, args, [compiler: Ferrox, fallback: :raise] ++ opts)
+
+    defp evaluated(fun, args, opts \\ []),
+      do: Nx.Defn.jit_apply(fun, args, [compiler: Nx.Defn.Evaluator] ++ opts)
+
+    defp events(name, fun) do
+      test = self()
+      id = make_ref()
+      :telemetry.attach(id, [:ferrox, :compiler, name], &__MODULE__.forward/4, {test, id})
+
+      try do
+        result = fun.()
+        {result, received(id)}
+      after
+        :telemetry.detach(id)
+      end
+    end
+
+    def forward(_event, measurements, metadata, {test, id}),
+      do: send(test, {id, measurements, metadata})
+
+    defp received(id) do
+      receive do
+        {^id, measurements, metadata} -> [{measurements, metadata} | received(id)]
+      after
+        0 -> []
+      end
+    end
+
+    describe "results" do
+      test "are containers of tensors with names and vectorized axes on Ferrox.Backend" do
+        x = Nx.tensor([[1.0, 2.0], [3.0, 4.0]], names: [:a, :b])
+        v = Nx.vectorize(Nx.tensor([1, 2]), :v)
+        result = compiled(fn x, v -> %{sum: Nx.sum(x, axes: [:b]), pair: {v, Nx.add(v, 1)}} end, [x, v])
+
+        assert %{sum: sum, pair: {first, second}} = result
+        assert %{names: [:a], data: %Ferrox.Backend{}} = sum
+        assert Nx.to_flat_list(sum) == [3.0, 7.0]
+        assert first == v
+        assert second.vectorized_axes == [v: 2]
+        assert Nx.to_flat_list(Nx.devectorize(second)) == [2, 3]
+      end
+
+      test "may be arguments, constants, and the same value twice" do
+        x = Nx.iota({100})
+        {a, b, c, d} = compiled(fn x -> y = Nx.add(x, 1) ; {x, 2, y, y} end, [x])
+        assert a == x
+        assert b == Nx.tensor(2)
+        assert c == Nx.add(x, 1)
+        assert d == c
+      end
+
+      test "are computed from tensors of other backends" do
+        x = Nx.tensor([1, 2, 3], backend: Nx.BinaryBackend)
+        assert %{data: %Ferrox.Backend{}} = y = compiled(&Nx.multiply(&1, 2), [x])
+        assert Nx.to_flat_list(y) == [2, 4, 6]
+      end
+
+      test "of types below a byte are cut to their bits" do
+        x = Nx.tensor([1, 2, 3], type: :u4)
+        y = compiled(fn x -> {x, Nx.add(x, 1), Nx.concatenate([x, x])} end, [x])
+        assert {x, Nx.tensor([2, 3, 4], type: :u4), Nx.tensor([1, 2, 3, 1, 2, 3], type: :u4)} == y
+      end
+    end
+
+    defn count_to(n, opts \\ []) do
+      {_, x, _} =
+        while {i = 0, x = 0.0, n}, i < n do
+          {i + 1, tick(x + 1, opts), n}
+        end
+
+      x
+    end
+
+    deftransformp tick(x, opts) do
+      if fun = opts[:hook], do: observe(x, name: :tick, fun: fun), else: x
+    end
+
+    # A hook, whose name in Nx has changed.
+    deftransformp observe(x, opts) do
+      args = [x, opts[:name] | if(opts[:fun], do: [opts[:fun]], else: [])]
+      kernel = Nx.Defn.Kernel
+      apply(kernel, if(function_exported?(kernel, :io_call, 3), do: :io_call, else: :hook), args)
+    end
+
+    defn lazy_divide(x, y) do
+      quotient = Nx.quotient(x, y)
+      a = if y != 0, do: quotient, else: x
+      b = if y != 0, do: quotient + 1, else: x
+      {a, b}
+    end
+
+    defn nested(x) do
+      {i, y} =
+        while {i = 0, x}, i < 3 do
+          {_, z, _} =
+            while {j = 0, x, i}, j < i do
+              {j + 1, if(Nx.sum(x) > 100, do: x - 50, else: x * 2), i}
+            end
+
+          {i + 1, z}
+        end
+
+      {i, y}
+    end
+
+    describe "control flow" do
+      test "loops run any number of trips, none as well" do
+        for n <- [0, 1, 2, 1000], do: assert(Nx.to_number(compiled(&count_to/1, [n])) == n * 1.0)
+      end
+
+      test "what no branch needs is not computed" do
+        assert compiled(&lazy_divide/2, [6, 0]) == evaluated(&lazy_divide/2, [6, 0])
+        assert compiled(&lazy_divide/2, [6, 3]) == {Nx.tensor(2), Nx.tensor(3)}
+      end
+
+      test "loops and conditions inside of loops" do
+        x = Nx.tensor([1.0, 2.0, 30.0])
+        assert compiled(&nested/1, [x]) == evaluated(&nested/1, [x])
+      end
+    end
+
+    describe "side effects" do
+      deftransform(first(x), do: send(self(), {:first, Nx.to_number(x)}))
+      deftransform(second(x), do: send(self(), {:second, Nx.to_number(x)}))
+
+      defn two_hooks(x) do
+        a = observe(x + 1, name: :first, fun: &first/1)
+        b = observe(a * 2, name: :second, fun: &second/1)
+        unused = observe(x, name: :third)
+        {b, unused}
+      end
+
+      test "happen in the evaluator's order" do
+        for run <- [&compiled/2, &evaluated/2] do
+          run.(&two_hooks/1, [1])
+          assert messages() == [first: 2, second: 4]
+        end
+      end
+
+      test "happen in every trip of a loop" do
+        test = self()
+        fun = &count_to(&1, hook: fn x -> send(test, Nx.to_number(x)) end)
+        assert Nx.to_number(compiled(fun, [3])) == 3.0
+        assert messages() == [1.0, 2.0, 3.0]
+      end
+
+      test "of hooks given as an option are those of each call" do
+        compiled(&two_hooks/1, [1])
+        assert messages() == [first: 2, second: 4]
+
+        for name <- [:a, :b] do
+          hooks = %{first: &send(self(), {name, &1}), third: &send(self(), {name, &1})}
+          compiled(&two_hooks/1, [1], hooks: hooks)
+          assert [{^name, first}, {:second, 4}, {^name, third}] = messages()
+          assert {Nx.to_number(first), Nx.to_number(third)} == {2, 1}
+        end
+      end
+
+      test "that raise leave nothing behind, and the function can be called again" do
+        fun = &count_to(&1, hook: fn x -> if Nx.to_number(x) == 2.0, do: raise("stop") end)
+        assert_raise RuntimeError, "stop", fn -> compiled(fun, [5]) end
+        assert_raise RuntimeError, "stop", fn -> compiled(fun, [5]) end
+        assert Nx.to_number(compiled(fun, [1])) == 1.0
+      end
+    end
+
+    defp messages do
+      receive do
+        message -> [message | messages()]
+      after
+        0 -> []
+      end
+    end
+
+    describe "errors" do
+      test "are those of the evaluator" do
+        for {fun, args} <- [
+              {&Nx.quotient/2, [Nx.tensor([1, 2]), Nx.tensor([1, 0])]},
+              {&Nx.LinAlg.solve/2, [Nx.tensor([[1.0, 2.0], [2.0, 4.0]]), Nx.tensor([1.0, 2.0])]},
+              {&Nx.right_shift/2, [Nx.tensor([1, 2]), -1]}
+            ] do
+          error = assert_raise ArgumentError, fn -> compiled(fun, args) end
+          expected = assert_raise ArgumentError, fn -> evaluated(fun, args) end
+          assert error.message == expected.message
+        end
+      end
+
+      test "an argument that is an expression is refused" do
+        assert_raise ArgumentError, ~r/expression/, fn ->
+          Nx.Defn.jit_apply(
+            fn x -> Nx.Defn.jit_apply(&Nx.add(&1, 1), [x], compiler: Ferrox, on_conflict: :force) end,
+            [1],
+            compiler: Ferrox
+          )
+        end
+      end
+    end
+
+    describe "long programs" do
+      defn forever(x) do
+        {_, x} =
+          while {x, y = 0}, x > 0 do
+            {x, y + 1}
+          end
+
+        x
+      end
+
+      test "that never end can be killed, and free their scheduler" do
+        {pid, monitor} = spawn_monitor(fn -> compiled(&forever/1, [1]) end)
+        Process.sleep(50)
+        assert Process.alive?(pid)
+        Process.exit(pid, :kill)
+        assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}, 100
+
+        # All dirty schedulers can be had again.
+        schedulers = :erlang.system_info(:dirty_cpu_schedulers)
+
+        for _ <- 1..3 do
+          pids = for _ <- 1..schedulers, do: spawn(fn -> compiled(&forever/1, [1]) end)
+          Process.sleep(20)
+          Enum.each(pids, &Process.exit(&1, :kill))
+        end
+
+        task = Task.async(fn -> compiled(&count_to/1, [100_000]) end)
+        assert Nx.to_number(Task.await(task, 5_000)) == 100_000.0
+      end
+    end
+
+    describe "the cache" do
+      setup do
+        Cache.clear()
+      end
+
+      test "keeps a function for the types, shapes, names and axes of its arguments" do
+        fun = fn x -> Nx.add(x, x) end
+
+        inputs = [
+          Nx.tensor([1, 2]),
+          Nx.tensor([1, 2], type: :u8),
+          Nx.tensor([1, 2, 3]),
+          Nx.tensor([1, 2], names: [:x]),
+          Nx.vectorize(Nx.tensor([1, 2]), :x)
+        ]
+
+        {_, compiled} =
+          events(:compile, fn ->
+            for input <- inputs ++ inputs do
+              result = compiled(fun, [input])
+              assert result == Nx.add(input, input)
+            end
+          end)
+
+        assert length(compiled) == length(inputs)
+        assert Cache.size() == length(inputs)
+        assert [{%{duration: _}, %{function: ^fun}} | _] = compiled
+      end
+
+      test "keeps functions apart by what they capture" do
+        for n <- [1, 2, 3], do: assert(compiled(fn x -> Nx.add(x, n) end, [1]) == Nx.tensor(n + 1))
+        for s <- [{2}, {3}], do: assert(compiled(fn x -> Nx.broadcast(x, s) end, [1]).shape == s)
+      end
+
+      test "stays within its bound" do
+        for n <- 1..1_100, do: assert(compiled(&Nx.add(&1, 1), [Nx.broadcast(1.0, {n})]).shape == {n})
+        assert Cache.size() <= 1_000
+      end
+
+      test "keeps what is used when it is full" do
+        used = fn x -> Nx.subtract(x, 1) end
+        compiled(used, [1])
+
+        {_, compiled} =
+          events(:compile, fn ->
+            for n <- 1..2_100 do
+              compiled(&Nx.add(&1, 1), [Nx.broadcast(1.0, {n})])
+              if rem(n, 100) == 0, do: compiled(used, [1])
+            end
+          end)
+
+        assert Enum.count(compiled, fn {_, %{function: fun}} -> fun == used end) == 0
+      end
+
+      test "lets one process compile what several ask for" do
+        test = self()
+
+        fun = fn x ->
+          send(test, :traced)
+          Process.sleep(50)
+          Nx.multiply(x, 3)
+        end
+
+        tasks = for _ <- 1..8, do: Task.async(fn -> compiled(fun, [2]) end)
+        assert Enum.map(tasks, &Nx.to_number(Task.await(&1))) == List.duplicate(6, 8)
+        assert messages() |> Enum.count(&(&1 == :traced)) == 1
+      end
+
+      test "compiles again after a failure, and when the compiling process is killed" do
+        test = self()
+
+        fun = fn x ->
+          send(test, {:traced, self()})
+          Process.sleep(30)
+          Nx.multiply(x, 5)
+        end
+
+        first = spawn(fn -> compiled(fun, [2]) end)
+        assert_receive {:traced, ^first}
+        waiting = Task.async(fn -> compiled(fun, [2]) end)
+        Process.sleep(10)
+        Process.exit(first, :kill)
+        assert Nx.to_number(Task.await(waiting)) == 10
+
+        failing = fn _x -> raise "no" end
+        for _ <- 1..2, do: assert_raise(RuntimeError, "no", fn -> compiled(failing, [1]) end)
+      end
+
+      test "does not hold functions that captured expressions" do
+        expression = Nx.Defn.debug_expr(fn x -> Enum.reduce(1..60, x, fn _, x -> Nx.add(x, x) end) end).(1)
+        assert Nx.to_number(compiled(fn _x -> expression end, [1])) == 0
+        assert Cache.size() == 0
+      end
+    end
+
+    describe "what has no native form" do
+      test "is passed to the evaluator, with an event that says why" do
+        x = Nx.tensor([1, 2, 3], type: :u4)
+        fun = fn x -> Nx.reduce(x, Nx.tensor(0, type: :u4), fn a, b -> Nx.add(a, b) end) end
+        {result, [{_, metadata}]} = events(:fallback, fn -> Nx.Defn.jit_apply(fun, [x], compiler: Ferrox) end)
+        assert result == Nx.tensor(6, type: :u4)
+        assert %{function: ^fun, reason: reason} = metadata
+        assert reason =~ "{:u, 4}"
+        assert_raise ArgumentError, ~r/has no native form: .*{:u, 4}/, fn -> compiled(fun, [x]) end
+      end
+    end
+
+    test "options of other compilers are ignored" do
+      assert compiled(&Nx.add(&1, 1), [1], batch_keys: [:a], cache: false) == Nx.tensor(2)
+    end
+
+    test "compiled functions and servings" do
+      add = Nx.Defn.compile(&Nx.add/2, [Nx.template({2}, :f32), Nx.template({}, :f32)], compiler: Ferrox)
+      assert add.(Nx.tensor([1.0, 2.0]), 3.0) == Nx.tensor([4.0, 5.0])
+      assert Nx.Defn.to_backend(compiler: Ferrox) == {Ferrox.Backend, []}
+      serving = Nx.Serving.jit(&Nx.multiply(&1, 2), compiler: Ferrox)
+      batch = Nx.Batch.stack([Nx.tensor([1, 2]), Nx.tensor([3, 4])])
+      assert Nx.Serving.run(serving, batch) == Nx.tensor([[2, 4], [6, 8]])
+    end
+  end
+end
