@@ -7,11 +7,14 @@
 //! * `operation`: the operations with their options, and how each calls the kernel;
 //! * `source`: what a program is built from: steps, conditions and loops;
 //! * `program`: the checked program, flat instructions;
+//! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `liveness`: where in a program a value dies;
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
 
+mod cluster;
 mod execution;
+mod fusion;
 mod liveness;
 mod operation;
 mod program;

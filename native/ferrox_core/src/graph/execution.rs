@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::operation::Outputs;
-use super::program::{Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
+use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
 use super::source::Place;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::Work;
@@ -144,6 +144,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     }
                     frame.next += 1;
                     run_kernel(&context, kernel, &mut frame.slots, &mut self.kept, host)?;
+                }
+                Instruction::Cluster(call) => {
+                    if host.before(call.work.saturating_add(INSTRUCTION_WORK)) == Wish::Pause {
+                        return Ok(Outcome::Paused);
+                    }
+                    frame.next += 1;
+                    run_cluster(&context, call, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Free(slots) => {
                     frame.next += 1;
@@ -458,6 +465,31 @@ fn run_kernel<H: Host>(
     run_operation(context, kernel, slots, outputs)?;
     for (memory, block) in kernel.outputs.iter().zip(blocks) {
         slots[memory.slot] = Value::Block(Arc::new(block));
+    }
+    Ok(())
+}
+
+/// Runs a cluster on values in slots, and puts its results into slots.
+fn run_cluster<H: Host>(
+    context: &Context<'_>,
+    ClusterCall { cluster, outputs, .. }: &ClusterCall,
+    slots: &mut [Value<H::Block>],
+    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    host: &mut H,
+) -> Result<(), Error> {
+    let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
+    for memory in outputs {
+        blocks.push(allocate("program", memory, kept, host)?);
+    }
+    {
+        let inputs = cluster.inputs.iter().map(|(operand, _)| context.bytes(operand.place, slots));
+        let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
+        let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
+        let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
+        cluster.run(&inputs, &mut results)?;
+    }
+    for (memory, block) in outputs.iter().zip(blocks) {
+        slots[memory.slot] = Value::Block(block);
     }
     Ok(())
 }

@@ -75,10 +75,12 @@ impl Walk {
     }
 
     fn operands(&mut self, operands: &[Operand], at: Position) {
-        for operand in operands {
-            if let Place::Slot(slot) = operand.place {
-                self.note(slot, at);
-            }
+        operands.iter().for_each(|operand| self.operand(operand, at));
+    }
+
+    fn operand(&mut self, operand: &Operand, at: Position) {
+        if let Place::Slot(slot) = operand.place {
+            self.note(slot, at);
         }
     }
 
@@ -96,11 +98,15 @@ impl Walk {
                     self.operands(inputs, at);
                     outputs.iter().for_each(|output| self.note(output.slot, at));
                 }
+                Step::Cluster { cluster, outputs } => {
+                    cluster.inputs.iter().for_each(|(input, _)| self.operand(input, at));
+                    outputs.iter().for_each(|output| self.note(output.slot, at));
+                }
                 Step::Cond { clauses, otherwise, outputs } => {
                     for Clause { steps, predicate, branch } in clauses {
                         let inner = self.block(at);
                         self.steps(inner, steps);
-                        self.operands(std::slice::from_ref(predicate), at);
+                        self.operand(predicate, at);
                         self.branch(branch, at);
                     }
                     self.branch(otherwise, at);
@@ -116,7 +122,8 @@ impl Walk {
                     outputs.iter().for_each(|&slot| self.note(slot, at));
                 }
                 Step::Fold { input, initial, output, .. } => {
-                    self.operands(&[input.clone(), initial.clone()], at);
+                    self.operand(input, at);
+                    self.operand(initial, at);
                     self.note(output.slot, at);
                 }
             }

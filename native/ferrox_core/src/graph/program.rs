@@ -1,5 +1,7 @@
 //! A checked program: for each region flat instructions, whose jumps only go forward.
 
+use super::cluster::Cluster;
+use super::fusion;
 use super::liveness::Deaths;
 use super::operation::{Operation, Typed};
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
@@ -49,6 +51,7 @@ pub(super) enum Instruction {
     Copy { from: Place, to: Slot },
     While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
     Fold(Box<Fold>),
+    Cluster(Box<ClusterCall>),
     Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
     Free(Box<[Slot]>),
 }
@@ -89,6 +92,14 @@ pub(super) enum ElementwiseCall {
     Unary(UnaryOp),
 }
 
+/// Operations that are computed together.
+#[derive(Debug)]
+pub(super) struct ClusterCall {
+    pub(super) cluster: Cluster,
+    pub(super) outputs: Box<[Memory]>,
+    pub(super) work: Work,
+}
+
 /// A fold with a region as its body.
 #[derive(Debug)]
 pub(super) struct Fold {
@@ -121,6 +132,7 @@ impl Program {
             .iter()
             .enumerate()
             .map(|(number, region)| {
+                let region = &fusion::fuse(region);
                 let deaths = Deaths::of(region, is_condition[number]);
                 Assembler::region(number, region, deaths, &signatures, &literals)
             })
@@ -342,6 +354,16 @@ impl<'a> Assembler<'a> {
                 }
                 let (condition, body, outputs) = (*condition, *body, outputs.clone());
                 self.instructions.push(Instruction::While { condition, body, initial: places, outputs });
+                Ok(())
+            }
+            Step::Cluster { cluster, outputs } => {
+                for (input, _) in &cluster.inputs {
+                    self.check(input)?;
+                }
+                let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
+                let (cluster, work) = ((**cluster).clone(), cluster.work());
+                let call = ClusterCall { cluster, outputs, work };
+                self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())
             }
             Step::Fold { body, input, initial, output } => self.fold(*body, input, initial, output),

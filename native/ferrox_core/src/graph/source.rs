@@ -4,6 +4,7 @@
 //! function, others are the conditions and bodies of loops. Its parameters are in its first slots.
 //! The branches of a condition belong to the region around them and write to its slots.
 
+use super::cluster::Cluster;
 use super::operation::Operation;
 use crate::DType;
 use crate::layout::Shape;
@@ -93,6 +94,13 @@ pub enum Step {
         initial: Operand,
         /// The accumulators at the end of the rows.
         output: Target,
+    },
+    /// Operations that are computed together, which fusion makes of other steps.
+    Cluster {
+        /// The operations.
+        cluster: Box<Cluster>,
+        /// The results.
+        outputs: Vec<Target>,
     },
     /// A pause in which the host computes something from values.
     Call {

@@ -24,7 +24,28 @@ const STREAMED_TILE_BYTES: usize = 1 << 13;
 #[inline]
 #[must_use]
 pub fn is_large(out: &[u8]) -> bool {
-    out.len() >= MIN_STREAMED_BYTES
+    is_large_size(out.len())
+}
+
+/// [`is_large`] for a result of some bytes.
+#[must_use]
+pub fn is_large_size(bytes: usize) -> bool {
+    bytes >= MIN_STREAMED_BYTES
+}
+
+/// Copies bytes of equal number by streaming stores, all but those of cache lines that belong to others.
+pub fn copy(from: &[u8], to: &mut [u8]) {
+    let start = to.as_ptr().align_offset(CACHE_LINE_BYTES).min(to.len());
+    let lines = (to.len() - start) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
+    if !cfg!(target_arch = "x86_64") || lines == 0 {
+        return to.copy_from_slice(from);
+    }
+    let (head, body) = to.split_at_mut(start);
+    let (body, tail) = body.split_at_mut(lines);
+    head.copy_from_slice(&from[..start]);
+    let _fence = Fence;
+    store_streaming(&from[start..start + lines], body);
+    tail.copy_from_slice(&from[start + lines..]);
 }
 
 /// The number of elements to compute first, so that the following elements of the stream with the

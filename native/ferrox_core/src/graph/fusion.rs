@@ -1,0 +1,470 @@
+//! Fusion: gathers operations into clusters, which are computed together.
+//!
+//! Technique: steps are taken in order, and operations that a cluster can have are held back. An
+//! operation joins the clusters that its operands come from if all their operations still have the same
+//! rows then (`cluster` says what a row is). A cluster is added to the steps when another step needs
+//! one of its values, or when control flow follows. No clusters that are held back depend on each
+//! other.
+
+use std::collections::{HashMap, HashSet};
+
+use smallvec::SmallVec;
+
+use super::cluster::{
+    Call, Cluster, Extent, Member, MemberOperand, Register, extent, leading_axes, possible_rows,
+};
+use super::operation::Operation;
+use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use crate::cost::Cost;
+use crate::exec::convert;
+use crate::ops;
+
+/// The number of bytes from which a result, or the operand of a fold, is worth a cluster: smaller
+/// tensors stay in the first-level cache anyway.
+const MIN_BYTES: usize = 1 << 14;
+
+/// The maximum number of bytes in a row: several rows must stay in a cache.
+const MAX_ROW_BYTES: usize = 1 << 16;
+
+/// The maximum number of operations in a cluster, which bounds the time to find clusters.
+const MAX_MEMBERS: usize = 64;
+
+/// The region, with operations in clusters.
+pub(super) fn fuse(region: &Region) -> Region {
+    let mut reads = vec![0; region.slots];
+    count_reads(&region.steps, &mut reads);
+    region.results.iter().for_each(|operand| count(operand, &mut reads));
+    let steps = Fusion { reads: &reads, steps: Vec::new(), pending: Vec::new() }.fuse(&region.steps);
+    Region { steps, ..region.clone() }
+}
+
+fn count(operand: &Operand, reads: &mut [usize]) {
+    if let Place::Slot(slot) = operand.place
+        && let Some(reads) = reads.get_mut(slot)
+    {
+        *reads += 1;
+    }
+}
+
+/// Counts how often each slot is read.
+fn count_reads(steps: &[Step], reads: &mut [usize]) {
+    let branch = |branch: &Branch, reads: &mut [usize]| {
+        count_reads(&branch.steps, reads);
+        branch.results.iter().for_each(|operand| count(operand, reads));
+    };
+    for step in steps {
+        match step {
+            Step::Operation { inputs, .. } | Step::Call { inputs, .. } => {
+                inputs.iter().for_each(|operand| count(operand, reads));
+            }
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, predicate, branch: body } in clauses {
+                    count_reads(steps, reads);
+                    count(predicate, reads);
+                    branch(body, reads);
+                }
+                branch(otherwise, reads);
+            }
+            Step::Unless { computed, steps } => {
+                reads[*computed] += 1;
+                count_reads(steps, reads);
+            }
+            Step::While { initial, .. } => initial.iter().for_each(|operand| count(operand, reads)),
+            Step::Fold { input, initial, .. } => {
+                count(input, reads);
+                count(initial, reads);
+            }
+            Step::Cluster { cluster, .. } => {
+                cluster.inputs.iter().for_each(|(operand, _)| count(operand, reads));
+            }
+        }
+    }
+}
+
+struct Fusion<'a> {
+    reads: &'a [usize],
+    steps: Vec<Step>,
+    pending: Vec<Pending>,
+}
+
+/// A cluster that is held back.
+struct Pending {
+    rows: usize,
+    candidates: Vec<Candidate>,
+}
+
+/// An operation that a cluster can have.
+#[derive(Clone)]
+struct Candidate {
+    operation: Operation,
+    inputs: Vec<Operand>,
+    output: Target,
+}
+
+impl Fusion<'_> {
+    fn fuse(mut self, steps: &[Step]) -> Vec<Step> {
+        for step in steps {
+            self.step(step);
+        }
+        self.flush_all();
+        self.steps
+    }
+
+    fn inner(&self, steps: &[Step]) -> Vec<Step> {
+        Fusion { reads: self.reads, steps: Vec::new(), pending: Vec::new() }.fuse(steps)
+    }
+
+    fn branch(&self, branch: &Branch) -> Branch {
+        Branch { steps: self.inner(&branch.steps), results: branch.results.clone() }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Operation { operation, inputs, outputs } => {
+                if let [output] = &outputs[..] {
+                    let candidate = Candidate {
+                        operation: operation.clone(),
+                        inputs: inputs.clone(),
+                        output: output.clone(),
+                    };
+                    if candidate.is_worthwhile() && self.join(candidate) {
+                        return;
+                    }
+                }
+                self.flush_for(inputs);
+                self.steps.push(step.clone());
+            }
+            Step::Fold { input, initial, .. } => {
+                self.flush_for(&[input.clone(), initial.clone()]);
+                self.steps.push(step.clone());
+            }
+            Step::While { initial, .. } => {
+                self.flush_for(initial);
+                self.steps.push(step.clone());
+            }
+            Step::Call { .. } | Step::Cluster { .. } => {
+                self.flush_all();
+                self.steps.push(step.clone());
+            }
+            Step::Cond { clauses, otherwise, outputs } => {
+                self.flush_all();
+                let clauses = clauses
+                    .iter()
+                    .map(|clause| Clause {
+                        steps: self.inner(&clause.steps),
+                        predicate: clause.predicate.clone(),
+                        branch: self.branch(&clause.branch),
+                    })
+                    .collect();
+                let otherwise = self.branch(otherwise);
+                self.steps.push(Step::Cond { clauses, otherwise, outputs: outputs.clone() });
+            }
+            Step::Unless { computed, steps } => {
+                self.flush_all();
+                let steps = self.inner(steps);
+                self.steps.push(Step::Unless { computed: *computed, steps });
+            }
+        }
+    }
+
+    /// The numbers of the clusters that operands come from.
+    fn owners(&self, operands: &[Operand]) -> SmallVec<[usize; 3]> {
+        let mut owners = SmallVec::new();
+        for operand in operands {
+            let Place::Slot(slot) = operand.place else { continue };
+            let owner = self.pending.iter().position(|pending| pending.produces(slot));
+            if let Some(owner) = owner
+                && !owners.contains(&owner)
+            {
+                owners.push(owner);
+            }
+        }
+        owners.sort_unstable();
+        owners
+    }
+
+    /// Adds an operation to a cluster; returns whether it can be in one.
+    fn join(&mut self, candidate: Candidate) -> bool {
+        let owners = self.owners(&candidate.inputs);
+        if !owners.is_empty() {
+            let joined = owners.iter().flat_map(|&owner| &self.pending[owner].candidates);
+            let mut together: Vec<Candidate> = joined.cloned().collect();
+            together.push(candidate.clone());
+            let most = owners.iter().map(|&owner| self.pending[owner].rows).min().unwrap_or(0);
+            if together.len() <= MAX_MEMBERS
+                && let Some(rows) = common_rows(&together, &candidate, most)
+            {
+                for &owner in owners.iter().rev() {
+                    self.pending.remove(owner);
+                }
+                self.pending.push(Pending { rows, candidates: together });
+                return true;
+            }
+        }
+        let Some(rows) = common_rows(std::slice::from_ref(&candidate), &candidate, usize::MAX) else {
+            return false;
+        };
+        self.flush_for(&candidate.inputs);
+        self.pending.push(Pending { rows, candidates: vec![candidate] });
+        true
+    }
+
+    fn flush_for(&mut self, operands: &[Operand]) {
+        for owner in self.owners(operands).into_iter().rev() {
+            let pending = self.pending.remove(owner);
+            self.flush(pending);
+        }
+    }
+
+    fn flush_all(&mut self) {
+        for pending in std::mem::take(&mut self.pending) {
+            self.flush(pending);
+        }
+    }
+
+    fn flush(&mut self, pending: Pending) {
+        let cluster = if pending.candidates.len() > 1 { pending.cluster(self.reads) } else { None };
+        match cluster {
+            Some(step) => self.steps.push(step),
+            None => self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
+                operation: candidate.operation,
+                inputs: candidate.inputs,
+                outputs: vec![candidate.output],
+            })),
+        }
+    }
+}
+
+/// The largest number of rows up to `most` that all operations can have together, the last of which is
+/// `last`.
+fn common_rows(together: &[Candidate], last: &Candidate, most: usize) -> Option<usize> {
+    let produced: HashSet<Slot> = together.iter().map(|candidate| candidate.output.slot).collect();
+    possible_rows(last.shape())
+        .into_iter()
+        .find(|&rows| rows <= most && rows > 1 && together.iter().all(|other| other.fits(rows, &produced)))
+}
+
+impl Candidate {
+    /// The shape whose leading axes are the rows.
+    fn shape(&self) -> &[usize] {
+        match &self.operation {
+            Operation::Reduce(..) => self.inputs.first().map_or(&[], |input| &input.shape),
+            _ => &self.output.shape,
+        }
+    }
+
+    /// Whether the operation is one that clusters have, and large enough.
+    fn is_worthwhile(&self) -> bool {
+        let fits = match &self.operation {
+            Operation::Binary(_) | Operation::Unary(_) | Operation::Select | Operation::Clip => true,
+            // A number is converted where it is used.
+            Operation::AsType => true,
+            Operation::Reduce(_, axes) => {
+                // The last axes, in order.
+                let rank = self.shape().len();
+                !axes.is_empty() && axes.iter().rev().enumerate().all(|(i, &axis)| axis + i + 1 == rank)
+            }
+            _ => false,
+        };
+        let dtypes = self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype]);
+        let widest = dtypes.map(|dtype| if dtype.is_packed() { 0 } else { dtype.width() });
+        let (narrowest, widest) =
+            widest.fold((16, 0), |(low, high), width| (low.min(width), high.max(width)));
+        fits && narrowest > 0 && self.shape().iter().product::<usize>() * widest >= MIN_BYTES
+    }
+
+    /// Whether the operation can be computed by rows, given the slots that are computed with it.
+    fn fits(&self, rows: usize, produced: &HashSet<Slot>) -> bool {
+        let shape = self.shape();
+        let Some(leading) = leading_axes(shape, rows) else { return false };
+        let elements: usize = shape[leading..].iter().product();
+        let width = self.inputs.iter().map(|input| input.dtype.width()).max().unwrap_or(1);
+        if elements * width.max(self.output.dtype.width()) > MAX_ROW_BYTES {
+            return false;
+        }
+        if let Operation::Reduce(_, axes) = &self.operation {
+            return axes.first().is_some_and(|&first| leading <= first);
+        }
+        self.inputs.iter().all(|input| {
+            let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
+            match extent(&input.shape, shape, rows) {
+                Some(Extent::Row) => true,
+                Some(Extent::Element) => !matches!(self.operation, Operation::AsType | Operation::Unary(_)),
+                Some(Extent::SameRow | Extent::SameElement) => {
+                    !is_produced && !matches!(self.operation, Operation::AsType | Operation::Unary(_))
+                }
+                None => false,
+            }
+        })
+    }
+}
+
+impl Pending {
+    fn produces(&self, slot: Slot) -> bool {
+        self.candidates.iter().any(|candidate| candidate.output.slot == slot)
+    }
+
+    /// The step of the cluster; `None` if an operation has no kernel for its types, which is reported
+    /// where it is alone.
+    fn cluster(&self, reads: &[usize]) -> Option<Step> {
+        let mut registers = Registers::new(self.rows);
+        let mut inner_reads: HashMap<Slot, usize> = HashMap::new();
+        for operand in self.candidates.iter().flat_map(|candidate| &candidate.inputs) {
+            if let Place::Slot(slot) = operand.place {
+                *inner_reads.entry(slot).or_default() += 1;
+            }
+        }
+        let mut left = inner_reads.clone();
+        let mut members = Vec::with_capacity(self.candidates.len());
+        let mut outputs = Vec::new();
+        let mut cost: Cost = 0;
+        for candidate in &self.candidates {
+            let shape = candidate.shape();
+            let leading = leading_axes(shape, self.rows)?;
+            let row_elements: usize = shape[leading..].iter().product();
+            let Target { slot, dtype, .. } = candidate.output;
+            let (call, element_cost) = candidate.call()?;
+            let elements = match call {
+                Call::Reduce { reduced, .. } => row_elements / reduced.max(1),
+                _ => row_elements,
+            };
+            let mut operands = SmallVec::new();
+            for input in &candidate.inputs {
+                let extent = match call {
+                    Call::Reduce { .. } => Extent::Row,
+                    _ => extent(&input.shape, shape, self.rows)?,
+                };
+                let register = registers.of(input, extent, row_elements);
+                operands.push(MemberOperand { register, dtype: input.dtype, extent });
+            }
+            let used = inner_reads.get(&slot).copied().unwrap_or(0);
+            let width = elements * dtype.width();
+            let to = if reads.get(slot).copied().unwrap_or(0) > used {
+                outputs.push(candidate.output.clone());
+                registers.output(slot, width)
+            } else {
+                registers.buffer(slot, width)
+            };
+            for input in &candidate.inputs {
+                if let Place::Slot(slot) = input.place
+                    && let Some(left) = left.get_mut(&slot)
+                {
+                    *left -= 1;
+                    if *left == 0 {
+                        registers.free(slot);
+                    }
+                }
+            }
+            cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
+            members.push(Member { call, operands, dtype, elements, to });
+        }
+        let Registers { inputs, buffers, outputs: widths, .. } = registers;
+        let cluster = Cluster { rows: self.rows, inputs, members, buffers, outputs: widths, cost };
+        Some(Step::Cluster { cluster: Box::new(cluster), outputs })
+    }
+}
+
+impl Candidate {
+    /// The kernel, and the cost of an element of the shape that is divided into rows.
+    fn call(&self) -> Option<(Call, Cost)> {
+        let dtypes: SmallVec<[_; 3]> = self.inputs.iter().map(|input| input.dtype).collect();
+        let to = self.output.dtype;
+        Some(match (&self.operation, &dtypes[..]) {
+            (Operation::Binary(op), &[a, b]) => {
+                let plan = ops::binary::plan(*op, to, [a, b]).ok()?;
+                (Call::Binary(*op, plan), plan.cost)
+            }
+            (Operation::Unary(op), &[a]) => {
+                let plan = ops::unary::plan(*op, to, a).ok()?;
+                (Call::Unary(*op, plan), plan.cost)
+            }
+            (Operation::Select, &[p, a, b]) => {
+                let plan = ops::ternary::select_plan(to, [p, a, b]);
+                let cost = plan.cost;
+                (Call::Ternary("select", Box::new(plan)), cost)
+            }
+            (Operation::Clip, &[a, b, c]) => {
+                let plan = ops::ternary::clip_plan(to, [a, b, c]).ok()?;
+                let cost = plan.cost;
+                (Call::Ternary("clip", Box::new(plan)), cost)
+            }
+            (Operation::AsType, &[a]) => (Call::Convert, convert::cost(a, to)),
+            (Operation::Reduce(op, axes), &[a]) => {
+                let shape = self.shape();
+                let reduced = axes.iter().map(|&axis| shape[axis]).product();
+                (Call::Reduce { op: *op, reduced }, ops::reduce::cost(a))
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Gives each value of a cluster its place.
+struct Registers {
+    rows: usize,
+    places: HashMap<Slot, Register>,
+    inputs: Vec<(Operand, Option<usize>)>,
+    buffers: Vec<usize>,
+    /// The buffers whose value is not read again.
+    unused: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+impl Registers {
+    fn new(rows: usize) -> Self {
+        Registers {
+            rows,
+            places: HashMap::new(),
+            inputs: Vec::new(),
+            buffers: Vec::new(),
+            unused: Vec::new(),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// The register of an operand of an operation with `elements` elements in a row.
+    fn of(&mut self, operand: &Operand, extent: Extent, elements: usize) -> Register {
+        if let Place::Slot(slot) = operand.place
+            && let Some(&register) = self.places.get(&slot)
+        {
+            return register;
+        }
+        let width = match extent {
+            Extent::Row => Some(elements * operand.dtype.width()),
+            Extent::Element => Some(operand.dtype.width()),
+            Extent::SameRow | Extent::SameElement => None,
+        };
+        let known =
+            self.inputs.iter().position(|(input, known)| input.place == operand.place && *known == width);
+        Register::Input(known.unwrap_or_else(|| {
+            self.inputs.push((operand.clone(), width));
+            self.inputs.len() - 1
+        }))
+    }
+
+    fn output(&mut self, slot: Slot, width: usize) -> Register {
+        self.outputs.push(width);
+        let register = Register::Output(self.outputs.len() - 1);
+        self.places.insert(slot, register);
+        register
+    }
+
+    /// A buffer for a value; one whose value has been read, if there is one.
+    fn buffer(&mut self, slot: Slot, width: usize) -> Register {
+        let index = self.unused.pop().unwrap_or_else(|| {
+            self.buffers.push(0);
+            self.buffers.len() - 1
+        });
+        self.buffers[index] = self.buffers[index].max(width);
+        let register = Register::Buffer(index);
+        self.places.insert(slot, register);
+        register
+    }
+
+    fn free(&mut self, slot: Slot) {
+        if let Some(&Register::Buffer(index)) = self.places.get(&slot) {
+            self.unused.push(index);
+        }
+        debug_assert!(self.rows > 0, "a cluster has rows");
+    }
+}
