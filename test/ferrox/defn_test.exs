@@ -47,7 +47,9 @@ if Code.ensure_loaded?(Nx.Defn) do
       test "are containers of tensors with names and vectorized axes on Ferrox.Backend" do
         x = Nx.tensor([[1.0, 2.0], [3.0, 4.0]], names: [:a, :b])
         v = Nx.vectorize(Nx.tensor([1, 2]), :v)
-        result = compiled(fn x, v -> %{sum: Nx.sum(x, axes: [:b]), pair: {v, Nx.add(v, 1)}} end, [x, v])
+
+        result =
+          compiled(fn x, v -> %{sum: Nx.sum(x, axes: [:b]), pair: {v, Nx.add(v, 1)}} end, [x, v])
 
         assert %{sum: sum, pair: {first, second}} = result
         assert %{names: [:a], data: %Ferrox.Backend{}} = sum
@@ -59,7 +61,16 @@ if Code.ensure_loaded?(Nx.Defn) do
 
       test "may be arguments, constants, and the same value twice" do
         x = Nx.iota({100})
-        {a, b, c, d} = compiled(fn x -> y = Nx.add(x, 1) ; {x, 2, y, y} end, [x])
+
+        {a, b, c, d} =
+          compiled(
+            fn x ->
+              y = Nx.add(x, 1)
+              {x, 2, y, y}
+            end,
+            [x]
+          )
+
         assert a == x
         assert b == Nx.tensor(2)
         assert c == Nx.add(x, 1)
@@ -205,7 +216,9 @@ if Code.ensure_loaded?(Nx.Defn) do
       test "an argument that is an expression is refused" do
         assert_raise ArgumentError, ~r/expression/, fn ->
           Nx.Defn.jit_apply(
-            fn x -> Nx.Defn.jit_apply(&Nx.add(&1, 1), [x], compiler: Ferrox, on_conflict: :force) end,
+            fn x ->
+              Nx.Defn.jit_apply(&Nx.add(&1, 1), [x], compiler: Ferrox, on_conflict: :force)
+            end,
             [1],
             compiler: Ferrox
           )
@@ -274,12 +287,16 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
 
       test "keeps functions apart by what they capture" do
-        for n <- [1, 2, 3], do: assert(compiled(fn x -> Nx.add(x, n) end, [1]) == Nx.tensor(n + 1))
+        for n <- [1, 2, 3],
+            do: assert(compiled(fn x -> Nx.add(x, n) end, [1]) == Nx.tensor(n + 1))
+
         for s <- [{2}, {3}], do: assert(compiled(fn x -> Nx.broadcast(x, s) end, [1]).shape == s)
       end
 
       test "stays within its bound" do
-        for n <- 1..1_100, do: assert(compiled(&Nx.add(&1, 1), [Nx.broadcast(1.0, {n})]).shape == {n})
+        for n <- 1..1_100,
+            do: assert(compiled(&Nx.add(&1, 1), [Nx.broadcast(1.0, {n})]).shape == {n})
+
         assert Cache.size() <= 1_000
       end
 
@@ -333,7 +350,9 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
 
       test "does not hold functions that captured expressions" do
-        expression = Nx.Defn.debug_expr(fn x -> Enum.reduce(1..60, x, fn _, x -> Nx.add(x, x) end) end).(1)
+        expression =
+          Nx.Defn.debug_expr(fn x -> Enum.reduce(1..60, x, fn _, x -> Nx.add(x, x) end) end).(1)
+
         assert Nx.to_number(compiled(fn _x -> expression end, [1])) == 0
         assert Cache.size() == 0
       end
@@ -343,11 +362,17 @@ if Code.ensure_loaded?(Nx.Defn) do
       test "is passed to the evaluator, with an event that says why" do
         x = Nx.tensor([1, 2, 3], type: :u4)
         fun = fn x -> Nx.reduce(x, Nx.tensor(0, type: :u4), fn a, b -> Nx.add(a, b) end) end
-        {result, [{_, metadata}]} = events(:fallback, fn -> Nx.Defn.jit_apply(fun, [x], compiler: Ferrox) end)
+
+        {result, [{_, metadata}]} =
+          events(:fallback, fn -> Nx.Defn.jit_apply(fun, [x], compiler: Ferrox) end)
+
         assert result == Nx.tensor(6, type: :u4)
         assert %{function: ^fun, reason: reason} = metadata
         assert reason =~ "{:u, 4}"
-        assert_raise ArgumentError, ~r/has no native form: .*{:u, 4}/, fn -> compiled(fun, [x]) end
+
+        assert_raise ArgumentError, ~r/has no native form: .*{:u, 4}/, fn ->
+          compiled(fun, [x])
+        end
       end
     end
 
@@ -356,7 +381,11 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     test "compiled functions and servings" do
-      add = Nx.Defn.compile(&Nx.add/2, [Nx.template({2}, :f32), Nx.template({}, :f32)], compiler: Ferrox)
+      add =
+        Nx.Defn.compile(&Nx.add/2, [Nx.template({2}, :f32), Nx.template({}, :f32)],
+          compiler: Ferrox
+        )
+
       assert add.(Nx.tensor([1.0, 2.0]), 3.0) == Nx.tensor([4.0, 5.0])
       assert Nx.Defn.to_backend(compiler: Ferrox) == {Ferrox.Backend, []}
       serving = Nx.Serving.jit(&Nx.multiply(&1, 2), compiler: Ferrox)

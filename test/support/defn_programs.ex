@@ -33,7 +33,15 @@ if Code.ensure_loaded?(Nx.Defn) do
     @unary [:exp, :tanh, :sqrt, :negate, :abs, :sigmoid, :log1p, :sin, :cos, :sign, :floor] ++
              [:logical_not, :erf, :rsqrt, :expm1, :ceil, :round, :is_nan, :real, :conjugate]
     @binary [:add, :subtract, :multiply, :divide, :min, :max, :pow, :remainder, :quotient, :atan2] ++
-              [:equal, :less, :greater_equal, :logical_and, :logical_xor, :not_equal, :bitwise_and]
+              [
+                :equal,
+                :less,
+                :greater_equal,
+                :logical_and,
+                :logical_xor,
+                :not_equal,
+                :bitwise_and
+              ]
     @reductions [:sum, :product, :reduce_max, :reduce_min, :all, :any, :argmax, :argmin, :mean]
 
     @doc "A program of about `steps` steps, its inputs, and how its results are picked."
@@ -58,22 +66,53 @@ if Code.ensure_loaded?(Nx.Defn) do
           if(depth > 0, do: [:cond, :cond, :while, :while, :grad], else: [])
 
       case Enum.random(kinds) do
-        :unary -> {:unary, Enum.random(@unary), index()}
-        :binary -> {:binary, Enum.random(@binary), index(), index()}
-        :select -> {:select, index(), index(), index()}
-        :clip -> {:clip, index()}
-        :as_type -> {:as_type, index(), Enum.random(@types)}
-        :reduce -> {:reduce, Enum.random(@reductions), index(), Enum.random([:all, :first, :last])}
-        :constant -> {:constant, Enum.random([0, 1, 2, -1, 0.5, 1.0e10]), Enum.random(@shapes)}
-        :iota -> {:iota, Enum.random(@types), Enum.random(@shapes)}
-        :broadcast -> {:broadcast, index(), Enum.random([{2}, {2, 4}])}
-        :fold -> {:fold, index(), Enum.random([:add, :max])}
-        :cond -> {:cond, index(), index(), steps(depth - 1), index(), steps(depth - 1), index()}
-        :while -> {:while, Enum.random(0..4), index(), index(), steps(depth - 1), index()}
-        :grad -> {:grad, index(), steps(0), index()}
-        kind when kind in [:put_slice, :dot, :concatenate, :stack, :take] -> {kind, index(), index()}
-        kind when kind in [:dynamic_slice, :gather, :indexed_add] -> {kind, index(), index()}
-        kind -> {kind, index()}
+        :unary ->
+          {:unary, Enum.random(@unary), index()}
+
+        :binary ->
+          {:binary, Enum.random(@binary), index(), index()}
+
+        :select ->
+          {:select, index(), index(), index()}
+
+        :clip ->
+          {:clip, index()}
+
+        :as_type ->
+          {:as_type, index(), Enum.random(@types)}
+
+        :reduce ->
+          {:reduce, Enum.random(@reductions), index(), Enum.random([:all, :first, :last])}
+
+        :constant ->
+          {:constant, Enum.random([0, 1, 2, -1, 0.5, 1.0e10]), Enum.random(@shapes)}
+
+        :iota ->
+          {:iota, Enum.random(@types), Enum.random(@shapes)}
+
+        :broadcast ->
+          {:broadcast, index(), Enum.random([{2}, {2, 4}])}
+
+        :fold ->
+          {:fold, index(), Enum.random([:add, :max])}
+
+        :cond ->
+          {:cond, index(), index(), steps(depth - 1), index(), steps(depth - 1), index()}
+
+        :while ->
+          {:while, Enum.random(0..4), index(), index(), steps(depth - 1), index()}
+
+        :grad ->
+          {:grad, index(), steps(0), index()}
+
+        kind when kind in [:put_slice, :dot, :concatenate, :stack, :take] ->
+          {kind, index(), index()}
+
+        kind when kind in [:dynamic_slice, :gather, :indexed_add] ->
+          {kind, index(), index()}
+
+        kind ->
+          {kind, index()}
       end
     end
 
@@ -140,7 +179,10 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     defp apply_step({:clip, a}, values), do: values |> pick(a) |> real() |> Nx.clip(0, 2)
     defp apply_step({:as_type, a, {:c, _} = type}, values), do: Nx.as_type(pick(values, a), type)
-    defp apply_step({:as_type, a, type}, values), do: values |> pick(a) |> real() |> Nx.as_type(type)
+
+    defp apply_step({:as_type, a, type}, values),
+      do: values |> pick(a) |> real() |> Nx.as_type(type)
+
     defp apply_step({:reshape, a}, values), do: Nx.flatten(pick(values, a))
     defp apply_step({:transpose, a}, values), do: Nx.transpose(pick(values, a))
     defp apply_step({:reverse, a}, values), do: Nx.reverse(pick(values, a))
@@ -251,13 +293,19 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     defp apply_step({:broadcast, a, lead}, values) do
       a = pick(values, a)
-      if Nx.rank(a) > 2, do: a, else: Nx.broadcast(a, List.to_tuple(Tuple.to_list(lead) ++ Tuple.to_list(a.shape)))
+
+      if Nx.rank(a) > 2,
+        do: a,
+        else: Nx.broadcast(a, List.to_tuple(Tuple.to_list(lead) ++ Tuple.to_list(a.shape)))
     end
 
     defp apply_step({:fold, a, op}, values) do
       a = real(pick(values, a))
       {_, bits} = a.type
-      if bits < 8, do: a, else: Nx.reduce(a, Nx.tensor(0, type: a.type), fn x, y -> apply(Nx, op, [x, y]) end)
+
+      if bits < 8,
+        do: a,
+        else: Nx.reduce(a, Nx.tensor(0, type: a.type), fn x, y -> apply(Nx, op, [x, y]) end)
     end
 
     defp apply_step({:bitcast, a}, values) do

@@ -51,11 +51,14 @@ defmodule Ferrox.Defn.Lower do
   @spec program(term, [{type, tuple}], (atom, boolean -> boolean)) :: lowered
   def program(container, parameters, hook?) do
     state = %{
-      # Of the region: its steps in reverse order, the values of expressions, and whether slots are
-      # computed always or maybe, where the walk is.
+      # Of the region: its steps in reverse order, the values of expressions, whether slots are computed
+      # always or maybe where the walk is, and the operations with their results. An expression that an
+      # earlier branch may have computed keeps its slot, so that no other operation's is taken for it.
       code: [],
       values: %{},
       computed: %{},
+      operations: %{},
+      common?: true,
       slots: 0,
       parameters: %{},
       root?: true,
@@ -103,6 +106,8 @@ defmodule Ferrox.Defn.Lower do
         outer
         | code: [],
           values: %{},
+          operations: %{},
+          common?: true,
           computed: Map.new(operands, fn {slot, _} -> {slot, :always} end),
           slots: slots,
           parameters: operands,
@@ -297,7 +302,8 @@ defmodule Ferrox.Defn.Lower do
 
   # Adds the step for when no earlier branch has computed it.
   defp again(id, op, args, expression, marker, state) do
-    {value, inner} = step(id, op, args, expression, %{state | code: []})
+    {value, inner} = step(id, op, args, expression, %{state | code: [], common?: false})
+    inner = %{inner | common?: state.common?}
     computed = maybe(inner.computed, state.computed) |> Map.put(marker, :always)
     unless_computed = {:unless, marker, Enum.reverse(inner.code)}
     {value, push(unless_computed, %{inner | code: state.code, computed: computed})}
@@ -344,7 +350,7 @@ defmodule Ferrox.Defn.Lower do
         {target, state}
 
       %{^slot => :maybe} ->
-        inner = fun.(target, %{state | code: []})
+        inner = %{fun.(target, %{state | code: [], common?: false}) | common?: state.common?}
         computed = maybe(inner.computed, state.computed) |> Map.put(slot, :always)
         unless_computed = {:unless, slot, Enum.reverse(inner.code)}
         {target, push(unless_computed, %{inner | code: state.code, computed: computed})}
@@ -355,10 +361,20 @@ defmodule Ferrox.Defn.Lower do
     end
   end
 
-  # Adds an operation with one result, on operands.
-  defp run(operation, inputs, {type, shape}, key, state) do
-    {[{slot, _, _} = target], state} = targets(key, [{type, shape}], state)
-    {target, slot, push({:run, operation, inputs, [target]}, state)}
+  # Adds an operation with one result, on operands, unless it is there already (common subexpressions).
+  defp run(operation, inputs, {type, shape} = out, key, state) do
+    common = {operation, inputs, out}
+
+    with true <- state.common?,
+         %{^common => {slot, _, _} = target} <- state.operations,
+         %{^slot => :always} <- state.computed do
+      {target, slot, state}
+    else
+      _ ->
+        {[{slot, _, _} = target], state} = targets(key, [{type, shape}], state)
+        state = %{state | operations: Map.put_new(state.operations, common, target)}
+        {target, slot, push({:run, operation, inputs, [target]}, state)}
+    end
   end
 
   defp run_dense(operation, inputs, expression, id, state) do
@@ -623,7 +639,12 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(:io_call, [inner, spec, template, _ref], _t, id, state) do
     {operands, state} = all_dense(inner, state)
-    state = if io?(spec, state), do: call({:io, spec, template(inner)}, operands, [], state), else: state
+
+    state =
+      if io?(spec, state),
+        do: call({:io, spec, template(inner)}, operands, [], state),
+        else: state
+
     {marker, state} = mark(id, state)
 
     value =

@@ -100,7 +100,10 @@ defmodule Ferrox.Defn.Program do
 
   defp put(%{type: type} = tensor, data) do
     data = %Backend{state: Native.result(data, type, Expression.shape(tensor))}
-    data = if Process.get(Nx.Defn.Compiler), do: %{data | __struct__: Nx.BinaryBackend}, else: data
+
+    data =
+      if Process.get(Nx.Defn.Compiler), do: %{data | __struct__: Nx.BinaryBackend}, else: data
+
     %{tensor | data: data}
   end
 end

@@ -5,8 +5,8 @@ mod common;
 
 use common::number::{Number, bounds, cast, value};
 use common::{
-    Bound, Random, Source, all_values, check, contiguous, exact, indices, output, result_type, special,
-    values, views,
+    Bound, Random, Source, all_or_some_values, all_values, check, contiguous, exact, indices, output,
+    result_type, special, values, views,
 };
 use ferrox_core::DType::{self, *};
 use ferrox_core::ops::binary::{BinaryOp, binary};
@@ -842,4 +842,33 @@ fn known_answers() {
         );
     }
     assert_eq!(indices(&[2, 2]).collect::<Vec<_>>(), [[0, 0], [0, 1], [1, 0], [1, 1]]);
+}
+
+/// Squares by a number are products, and have the bits of powers element by element.
+#[test]
+fn squares_by_a_number_are_powers() {
+    let mut random = Random(29);
+    for dtype in [U8, S32, S64, F8, F8E4M3FN, BF16, F16, F32] {
+        let numbers = all_or_some_values(dtype, 1 << 18, &mut random);
+        let count = numbers.len();
+        let bases = Source::new(dtype, contiguous(&[count]), &numbers);
+        for exponent in [dtype, S32] {
+            let two = [Number::Integer(2)];
+            let power = |shape: &[usize]| {
+                let exponents = Source::new(exponent, contiguous(shape), &two);
+                output(dtype, &[count], |out| {
+                    binary(
+                        BinaryOp::Pow,
+                        out,
+                        &bases.see(&bases.buffer()),
+                        &exponents.see(&exponents.buffer()),
+                    )
+                })
+            };
+            let (by_number, by_elements) = (power(&[]).expect("powers"), power(&[count]).expect("powers"));
+            for (i, (a, b)) in by_number.iter().zip(&by_elements).enumerate() {
+                assert_eq!(a, b, "{dtype} {:?} squared", numbers[i]);
+            }
+        }
+    }
 }

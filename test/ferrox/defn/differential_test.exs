@@ -44,8 +44,9 @@ if Code.ensure_loaded?(Nx.Defn) do
     defp outcome(fun, inputs, opts) do
       {:ok, Nx.Defn.jit_apply(fun, [inputs], opts)}
     rescue
-      exception -> {:error, exception.__struct__,
-       String.replace(Exception.message(exception), ~r/#Reference<[^>]*>/, "")}
+      exception ->
+        {:error, exception.__struct__,
+         String.replace(Exception.message(exception), ~r/#Reference<[^>]*>/, "")}
     end
   end
 end

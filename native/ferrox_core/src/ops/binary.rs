@@ -136,7 +136,10 @@ pub fn run(
 ) -> Result<(), Error> {
     let [(left_dtype, left), (right_dtype, right)] = operands;
     let has_number = (left_dtype != dtype && left.is_scalar()) || (right_dtype != dtype && right.is_scalar());
-    let done = if has_number && counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
+    let done = if op == BinaryOp::Pow && is_square(dtype, left_dtype, (right_dtype, right)) {
+        let plan = self::plan(BinaryOp::Multiply, dtype, [left_dtype; 2]).unwrap_or(plan);
+        elementwise::run(plan, shape, out, &[left, left])
+    } else if has_number && counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
         run_with_number(op, plan, (dtype, shape), out, operands)
     } else {
         elementwise::run(plan, shape, out, &[left, right])
@@ -149,6 +152,20 @@ pub fn run(
 #[inline]
 fn counts_as_result_type(op: BinaryOp, out: DType, [left, right]: [DType; 2]) -> bool {
     !op.is_predicate() && (left != right || matches!(op, BinaryOp::Pow | BinaryOp::Atan2)) && !out.is_packed()
+}
+
+/// Whether a power is a square that a product gives with the same bits: products are rounded to nearest,
+/// as powers of f32 and narrower floats are, and integers wrap around in both.
+fn is_square(out: DType, base: DType, (dtype, exponent): (DType, Source<'_>)) -> bool {
+    if out != base || out.is_packed() || out.is_complex() || out == DType::F64 || dtype.is_complex() {
+        return false;
+    }
+    let mut buffer = [0; MAX_ELEMENT_BYTES];
+    let two = 2_f64.store();
+    exponent
+        .scalar()
+        .and_then(|number| exact(dtype, number, DType::F64, &mut buffer))
+        .is_some_and(|number| number == &two[..])
 }
 
 /// [`run`] for an operand that is a number of another type than the result. If the number is a value of
