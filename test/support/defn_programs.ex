@@ -7,7 +7,9 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     import Nx.Defn
 
-    @shapes [{}, {1}, {3}, {4, 3}, {1, 3}, {4, 1}, {2, 4, 3}]
+    @small [{}, {1}, {3}, {4, 3}, {1, 3}, {4, 1}, {2, 4, 3}]
+    # Large enough to be computed together, by rows, with the axes of the small ones.
+    @large [{}, {1}, {100}, {70, 100}, {1, 100}, {70, 1}, {3, 70, 100}, {7000}]
     @types [
       f: 32,
       f: 32,
@@ -44,15 +46,21 @@ if Code.ensure_loaded?(Nx.Defn) do
               ]
     @reductions [:sum, :product, :reduce_max, :reduce_min, :all, :any, :argmax, :argmin, :mean]
 
-    @doc "A program of about `steps` steps, its inputs, and how its results are picked."
+    @doc """
+    A program of some steps, its inputs, and how its results are picked. Half of the programs are of
+    large tensors.
+    """
     def random(seed, steps) do
       :rand.seed(:exsss, {seed, steps, 7})
-      inputs = for _ <- 1..Enum.random(1..4), do: {Enum.random(@types), Enum.random(@shapes)}
+      Process.put(__MODULE__, if(rem(seed, 2) == 0, do: @small, else: @large))
+      inputs = for _ <- 1..Enum.random(1..4), do: {Enum.random(@types), shape()}
       program = for _ <- 1..steps, do: step(2)
       results = for _ <- 1..Enum.random(1..3), do: index()
       tensors = Enum.map(inputs, &tensor/1)
       {{program, results, Enum.random([:tuple, :map, :single])}, tensors}
     end
+
+    defp shape, do: Enum.random(Process.get(__MODULE__))
 
     # Later values are picked more often, so that programs are deep.
     defp index, do: Enum.random([0, 0, 0, 1, 1, 2, 3, 4, 6, 9])
@@ -62,7 +70,8 @@ if Code.ensure_loaded?(Nx.Defn) do
         [:unary, :unary, :binary, :binary, :binary, :binary, :select, :clip, :as_type, :reshape] ++
           [:transpose, :reverse, :slice, :dynamic_slice, :put_slice, :concatenate, :stack, :pad] ++
           [:reduce, :reduce, :cumulative, :dot, :sort, :argsort, :take, :gather, :indexed_add] ++
-          [:constant, :iota, :window_sum, :broadcast, :fold, :bitcast, :top_k, :softmax] ++
+          [:constant, :iota, :window_sum, :broadcast, :fold, :bitcast, :top_k, :softmax, :norm] ++
+          [:hook, :runtime] ++
           if(depth > 0, do: [:cond, :cond, :while, :while, :grad], else: [])
 
       case Enum.random(kinds) do
@@ -85,10 +94,10 @@ if Code.ensure_loaded?(Nx.Defn) do
           {:reduce, Enum.random(@reductions), index(), Enum.random([:all, :first, :last])}
 
         :constant ->
-          {:constant, Enum.random([0, 1, 2, -1, 0.5, 1.0e10]), Enum.random(@shapes)}
+          {:constant, Enum.random([0, 1, 2, -1, 0.5, 1.0e10]), shape()}
 
         :iota ->
-          {:iota, Enum.random(@types), Enum.random(@shapes)}
+          {:iota, Enum.random(@types), shape()}
 
         :broadcast ->
           {:broadcast, index(), Enum.random([{2}, {2, 4}])}
@@ -264,6 +273,29 @@ if Code.ensure_loaded?(Nx.Defn) do
       Nx.divide(exp, Nx.sum(exp, axes: axes, keep_axes: true))
     end
 
+    defp apply_step({:norm, a}, values) do
+      a = float(real(pick(values, a)))
+      axes = if Nx.rank(a) == 0, do: [], else: [-1]
+      mean = Nx.mean(a, axes: axes, keep_axes: true)
+      Nx.divide(Nx.subtract(a, mean), Nx.add(Nx.variance(a, axes: axes, keep_axes: true), 1))
+    end
+
+    # The values that hooks are given are sent to the process that runs the program.
+    defp apply_step({:hook, a, name}, values) do
+      a = pick(values, a)
+      kernel = Nx.Defn.Kernel
+      hook = if function_exported?(kernel, :io_call, 3), do: :io_call, else: :hook
+      apply(kernel, hook, [a, :"hook_#{name}", &send(self(), {name, Nx.to_binary(&1)})])
+    end
+
+    defp apply_step({:runtime, a}, values) do
+      a = pick(values, a)
+
+      if function_exported?(Nx, :runtime_call, 3),
+        do: apply(Nx, :runtime_call, [a, a, &__MODULE__.negated/2]),
+        else: Nx.negate(a)
+    end
+
     defp apply_step({:take, a, b}, values) do
       a = pick(values, a)
       if Nx.rank(a) == 0, do: a, else: Nx.take(a, Nx.new_axis(scalar_index(pick(values, b)), 0))
@@ -336,13 +368,16 @@ if Code.ensure_loaded?(Nx.Defn) do
     defp apply_step({:grad, a, steps, index}, values) do
       a = float(real(pick(values, a)))
 
-      if Enum.any?(steps, &(elem(&1, 0) in [:fold, :window_sum])) do
+      if Enum.any?(steps, &(elem(&1, 0) in [:fold, :window_sum, :runtime])) do
         a
       else
         fun = fn x -> x |> then(&pick(interpret(steps, [&1]), index)) |> real() |> Nx.sum() end
         Nx.Defn.grad(a, fun)
       end
     end
+
+    @doc false
+    def negated(x, _opts), do: Nx.negate(x)
 
     defnp branch(p, opts) do
       if p do

@@ -1,7 +1,7 @@
 if Code.ensure_loaded?(Nx.Defn) do
   defmodule Ferrox.Defn.DifferentialTest do
     # Random functions, compiled, against Nx's evaluator on Ferrox.Backend: the same bits, the same
-    # types, shapes and containers, and the same errors.
+    # types, shapes and containers, the same side effects in the same order, and the same errors.
     use ExUnit.Case, async: true
 
     alias Ferrox.DefnPrograms
@@ -42,11 +42,20 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     # The result with its bits, or the exception.
     defp outcome(fun, inputs, opts) do
-      {:ok, Nx.Defn.jit_apply(fun, [inputs], opts)}
+      {:ok, Nx.Defn.jit_apply(fun, [inputs], opts), hooks()}
     rescue
       exception ->
         {:error, exception.__struct__,
-         String.replace(Exception.message(exception), ~r/#Reference<[^>]*>/, "")}
+         String.replace(Exception.message(exception), ~r/#Reference<[^>]*>/, ""), hooks()}
+    end
+
+    # What the hooks were given, in order.
+    defp hooks do
+      receive do
+        {name, data} when is_integer(name) -> [{name, data} | hooks()]
+      after
+        0 -> []
+      end
     end
   end
 end
