@@ -122,6 +122,16 @@ impl Program {
     /// `Error::UnsupportedType` if an operation has no kernel for its types, and `Error::TooLarge` if
     /// the size of a value overflows.
     pub fn new(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+        let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
+        Program::without_fusion(&fused, literals)
+    }
+
+    /// [`Program::new`] with each step as it is, to compare with.
+    ///
+    /// # Errors
+    ///
+    /// As `new`.
+    pub fn without_fusion(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
         let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
         let mut is_condition = vec![false; regions.len()];
         regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
@@ -132,7 +142,6 @@ impl Program {
             .iter()
             .enumerate()
             .map(|(number, region)| {
-                let region = &fusion::fuse(region);
                 let deaths = Deaths::of(region, is_condition[number]);
                 Assembler::region(number, region, deaths, &signatures, &literals)
             })

@@ -1,0 +1,406 @@
+//! Programs: fused programs have the bits of programs without fusion, for every number of threads;
+//! control flow, calls, pauses, memory, and what a program must not be.
+
+mod common;
+
+use common::Random;
+use ferrox_core::DType::{self, *};
+use ferrox_core::cost::Work;
+use ferrox_core::exec::threads::parallel;
+use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use ferrox_core::graph::{Execution, Host, Operation, Outcome, Program, Start, Wish};
+use ferrox_core::layout::Shape;
+use ferrox_core::ops::binary::BinaryOp;
+use ferrox_core::ops::reduce::ReduceOp;
+use ferrox_core::ops::unary::UnaryOp;
+use ferrox_core::{Error, tensor};
+
+/// A host that counts the blocks that are alive, and pauses when it is told to.
+struct TestHost {
+    pauses: bool,
+    paused: bool,
+    allocated: usize,
+}
+
+impl Host for TestHost {
+    type Block = Vec<u8>;
+
+    fn allocate(&mut self, bytes: usize, _is_result: bool) -> Option<Vec<u8>> {
+        self.allocated += 1;
+        Some(vec![0xa5; bytes])
+    }
+
+    fn before(&mut self, _work: Work) -> Wish {
+        self.paused = self.pauses && !self.paused;
+        if self.paused { Wish::Pause } else { Wish::Continue }
+    }
+}
+
+/// Runs a program to its end; `answer` gives the results of calls.
+fn run_with(
+    program: &Program,
+    arguments: &[&[u8]],
+    host: &mut TestHost,
+    mut answer: impl FnMut(usize, Vec<Vec<u8>>) -> Vec<Vec<u8>>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut execution = Execution::new(program, arguments)?;
+    loop {
+        match execution.resume(program, arguments, host)? {
+            Outcome::Done(values) => {
+                let bytes = values.iter().map(|value| value.bytes(arguments, program.literals()).to_vec());
+                return Ok(bytes.collect());
+            }
+            Outcome::Paused => {}
+            Outcome::Call { callback, values } => {
+                let values = values.iter().map(|value| value.bytes(arguments, program.literals()).to_vec());
+                let answers = answer(callback, values.collect());
+                execution.answer(program, answers)?;
+            }
+        }
+    }
+}
+
+fn host() -> TestHost {
+    TestHost { pauses: false, paused: false, allocated: 0 }
+}
+
+fn run(program: &Program, arguments: &[&[u8]]) -> Result<Vec<Vec<u8>>, Error> {
+    run_with(program, arguments, &mut host(), |_, _| unreachable!("no calls"))
+}
+
+/// Builds the steps of a region.
+#[derive(Clone, Default)]
+struct Builder {
+    parameters: Vec<(DType, Shape)>,
+    slots: usize,
+    steps: Vec<Step>,
+}
+
+impl Builder {
+    fn parameter(&mut self, dtype: DType, shape: &[usize]) -> Operand {
+        let shape = Shape::from_slice(shape);
+        self.parameters.push((dtype, shape.clone()));
+        Operand { place: Place::Slot(self.slot()), dtype, shape }
+    }
+
+    fn slot(&mut self) -> Slot {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    fn add(&mut self, operation: Operation, inputs: &[&Operand], dtype: DType, shape: &[usize]) -> Operand {
+        let (slot, shape) = (self.slot(), Shape::from_slice(shape));
+        let inputs = inputs.iter().map(|&operand| operand.clone()).collect();
+        let outputs = vec![Target { slot, dtype, shape: shape.clone() }];
+        self.steps.push(Step::Operation { operation, inputs, outputs });
+        Operand { place: Place::Slot(slot), dtype, shape }
+    }
+
+    fn region(self, results: &[&Operand]) -> Region {
+        let results = results.iter().map(|&operand| operand.clone()).collect();
+        Region { parameters: self.parameters, slots: self.slots, steps: self.steps, results }
+    }
+}
+
+fn literal(number: usize, dtype: DType, shape: &[usize]) -> Operand {
+    Operand { place: Place::Literal(number), dtype, shape: Shape::from_slice(shape) }
+}
+
+fn f32s(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+fn add() -> Operation {
+    Operation::Binary(BinaryOp::Add)
+}
+
+/// A shape that two shapes broadcast to.
+fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let size =
+        |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |axis| shape[axis]);
+    (0..rank)
+        .map(|axis| match (size(a, axis), size(b, axis)) {
+            (a, b) if a == b || b == 1 => Some(a),
+            (1, b) => Some(b),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A random program of elementwise operations and folds, and its arguments.
+fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
+    let random = &mut Random(seed);
+    let shapes: [&[usize]; 8] =
+        [&[50, 120], &[50, 1], &[120], &[1, 120], &[], &[3, 50, 120], &[6000], &[50, 120, 3]];
+    let mut builder = Builder::default();
+    let mut values = Vec::new();
+    let mut arguments = Vec::new();
+    for _ in 0..3 {
+        let dtype = *random.pick(&[F32, F32, F64, S32, BF16, U8]);
+        let shape = *random.pick(&shapes);
+        values.push(builder.parameter(dtype, shape));
+        let length = tensor::byte_size("test", dtype, shape).expect("fits");
+        // Small integers in every type but bf16, whose bits may be any.
+        let numbers = (0..length / dtype.width()).flat_map(|_| {
+            let number = random.below(7) as i32 - if dtype == U8 { 0 } else { 3 };
+            match dtype {
+                F32 => (number as f32 * 0.37).to_ne_bytes().to_vec(),
+                F64 => (f64::from(number) * 0.37).to_ne_bytes().to_vec(),
+                S32 => number.to_ne_bytes().to_vec(),
+                BF16 => half::bf16::from_f32(number as f32).to_ne_bytes().to_vec(),
+                _ => vec![number as u8],
+            }
+        });
+        arguments.push(numbers.collect::<Vec<u8>>());
+    }
+    for _ in 0..random.below(14) + 2 {
+        let pick = |random: &mut Random| {
+            let last = values.len() - 1;
+            values[last - random.below(values.len().min(5))].clone()
+        };
+        let (a, b, c) = (pick(random), pick(random), pick(random));
+        let float = if a.dtype.is_float() { a.dtype } else { F32 };
+        let value = match random.below(10) {
+            0 => builder.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &a.shape),
+            1 => builder.add(Operation::Unary(UnaryOp::Negate), &[&a], a.dtype, &a.shape),
+            2 => builder.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32]), &a.shape),
+            3 | 4 if !a.shape.is_empty() => {
+                let op = *random.pick(&[ReduceOp::Sum, ReduceOp::ReduceMax, ReduceOp::All]);
+                let last = a.shape.len() - 1;
+                let first = random.below(last + 1);
+                let keeps = random.below(2) == 0;
+                let mut shape = a.shape.to_vec();
+                if keeps {
+                    shape[first..].fill(1);
+                } else {
+                    shape.truncate(first);
+                }
+                let dtype = if op == ReduceOp::All { U8 } else { a.dtype };
+                let sum = builder.add(Operation::Reduce(op, (first..=last).collect()), &[&a], dtype, &shape);
+                // The same value with another shape, as a reshape gives it.
+                let mut reshaped = a.shape.to_vec();
+                reshaped[first..].fill(1);
+                Operand { shape: Shape::from_slice(&reshaped), ..sum }
+            }
+            5 => {
+                let Some(shape) = broadcast(&a.shape, &b.shape).and_then(|shape| broadcast(&shape, &c.shape))
+                else {
+                    continue;
+                };
+                builder.add(Operation::Select, &[&a, &b, &c], b.dtype, &shape)
+            }
+            _ => {
+                let Some(shape) = broadcast(&a.shape, &b.shape) else { continue };
+                let op = *random.pick(&[BinaryOp::Add, BinaryOp::Multiply, BinaryOp::Max, BinaryOp::Less]);
+                let dtype = match op {
+                    BinaryOp::Less => U8,
+                    _ if a.dtype == b.dtype => a.dtype,
+                    _ => F64,
+                };
+                builder.add(Operation::Binary(op), &[&a, &b], dtype, &shape)
+            }
+        };
+        values.push(value);
+    }
+    let mut results = vec![values[values.len() - 1].clone()];
+    for _ in 0..random.below(3) {
+        results.push(random.pick(&values).clone());
+    }
+    (builder.region(&results.iter().collect::<Vec<_>>()), arguments)
+}
+
+/// The number of threads of a process that only computes.
+const THREADS: &str = "FERROX_TEST_THREADS";
+
+#[test]
+fn fused_programs_have_the_bits_of_programs_without_fusion() {
+    if let Ok(threads) = std::env::var(THREADS) {
+        parallel::set_threads(threads.parse().expect("a number"));
+        let mut fused_programs = 0;
+        for seed in 0..800 {
+            let (region, arguments) = random_program(seed);
+            let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+            let regions = [region];
+            let fused = Program::new(&regions, Vec::new()).expect("a program");
+            let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
+            fused_programs += usize::from(format!("{fused:?}").contains("Cluster"));
+            let (ours, theirs) = (run(&fused, &arguments), run(&plain, &arguments));
+            assert!(ours == theirs, "program {seed} with {threads} threads: {regions:?}");
+        }
+        println!("{fused_programs} programs were fused");
+        assert!(fused_programs > 300, "{fused_programs}");
+        return;
+    }
+    for threads in ["1", "2", "4"] {
+        let this = std::env::current_exe().expect("a path");
+        let name = "fused_programs_have_the_bits_of_programs_without_fusion";
+        let status = std::process::Command::new(this)
+            .args(["--exact", name, "--nocapture"])
+            .env(THREADS, threads)
+            .status()
+            .expect("a process");
+        assert!(status.success(), "{threads} threads");
+    }
+}
+
+#[test]
+fn intermediate_results_of_a_chain_take_no_memory() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[100_000]);
+    let mut y = x.clone();
+    for _ in 0..20 {
+        y = builder.add(add(), &[&y, &x], F32, &[100_000]);
+    }
+    let regions = [builder.region(&[&y])];
+    let arguments = [&f32s(&vec![1.0; 100_000])[..]];
+    let allocated = |program: Program| {
+        let mut host = host();
+        let results = run_with(&program, &arguments, &mut host, |_, _| unreachable!());
+        assert_eq!(results, Ok(vec![f32s(&vec![21.0; 100_000])]));
+        host.allocated
+    };
+    assert_eq!(allocated(Program::new(&regions, Vec::new()).expect("a program")), 1);
+    // Without fusion, two blocks take turns, and the result has its own.
+    assert_eq!(allocated(Program::without_fusion(&regions, Vec::new()).expect("a program")), 3);
+}
+
+/// A loop that doubles a tensor `trips` times.
+fn doubling(trips: i32, size: usize) -> ([Region; 3], Vec<Vec<u8>>) {
+    let literals =
+        vec![0_i32.to_ne_bytes().to_vec(), 1_i32.to_ne_bytes().to_vec(), trips.to_ne_bytes().to_vec()];
+    let mut condition = Builder::default();
+    let i = condition.parameter(S32, &[]);
+    condition.parameter(F32, &[size]);
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&i, &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let i = body.parameter(S32, &[]);
+    let x = body.parameter(F32, &[size]);
+    let next = body.add(add(), &[&i, &literal(1, S32, &[])], S32, &[]);
+    let twice = body.add(add(), &[&x, &x], F32, &[size]);
+    let mut root = Builder::default();
+    let x = root.parameter(F32, &[size]);
+    let outputs = vec![root.slot(), root.slot()];
+    let initial = vec![literal(0, S32, &[]), x];
+    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs: outputs.clone() });
+    let result = Operand { place: Place::Slot(outputs[1]), dtype: F32, shape: Shape::from_slice(&[size]) };
+    ([root.region(&[&result]), condition.region(&[&less]), body.region(&[&next, &twice])], literals)
+}
+
+#[test]
+fn loops_run_their_trips_and_take_two_blocks() {
+    for trips in [0, 1, 2, 100] {
+        let (regions, literals) = doubling(trips, 1000);
+        let program = Program::new(&regions, literals).expect("a program");
+        let mut host = host();
+        let results = run_with(&program, &[&f32s(&[1.0; 1000])], &mut host, |_, _| unreachable!());
+        assert_eq!(results, Ok(vec![f32s(&vec![2_f32.powi(trips); 1000])]), "{trips} trips");
+        assert!(host.allocated <= 2, "{} blocks for {trips} trips", host.allocated);
+    }
+}
+
+#[test]
+fn a_program_that_pauses_before_each_operation_gives_the_same() {
+    let (regions, literals) = doubling(10, 1000);
+    let program = Program::new(&regions, literals).expect("a program");
+    let mut host = TestHost { pauses: true, paused: false, allocated: 0 };
+    let results = run_with(&program, &[&f32s(&[1.0; 1000])], &mut host, |_, _| unreachable!());
+    assert_eq!(results, Ok(vec![f32s(&[1024.0; 1000])]));
+}
+
+#[test]
+fn conditions_compute_the_branch_that_is_taken_and_nothing_else() {
+    // Each branch divides by the operand, which is zero where the branch is not taken.
+    let mut root = Builder::default();
+    let p = root.parameter(S32, &[]);
+    let x = root.parameter(S32, &[4]);
+    let y = root.parameter(S32, &[4]);
+    let output = root.slot();
+    let branch = |root: &mut Builder, by: &Operand| {
+        let outer = std::mem::take(&mut root.steps);
+        let quotient = root.add(Operation::Binary(BinaryOp::Quotient), &[by, by], S32, &[4]);
+        let steps = std::mem::replace(&mut root.steps, outer);
+        Branch { steps, results: vec![quotient] }
+    };
+    let clause = Clause { steps: Vec::new(), predicate: p, branch: branch(&mut root, &x) };
+    let otherwise = branch(&mut root, &y);
+    root.steps.push(Step::Cond { clauses: vec![clause], otherwise, outputs: vec![output] });
+    let result = Operand { place: Place::Slot(output), dtype: S32, shape: Shape::from_slice(&[4]) };
+    let program = Program::new(&[root.region(&[&result])], Vec::new()).expect("a program");
+    let ints = |values: [i32; 4]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
+    let (one, none) = (ints([5; 4]), ints([0; 4]));
+    let truth = |value: i32| value.to_ne_bytes();
+    assert_eq!(run(&program, &[&truth(1), &one, &none]), Ok(vec![ints([1; 4])]));
+    assert_eq!(run(&program, &[&truth(0), &none, &one]), Ok(vec![ints([1; 4])]));
+    assert!(matches!(run(&program, &[&truth(0), &one, &none]), Err(Error::Element { op: "quotient", .. })));
+}
+
+#[test]
+fn calls_are_answered_and_checked() {
+    let mut root = Builder::default();
+    let x = root.parameter(F32, &[3]);
+    let sum = root.add(add(), &[&x, &x], F32, &[3]);
+    let slot = root.slot();
+    let outputs = vec![Target { slot, dtype: F32, shape: Shape::from_slice(&[3]) }];
+    root.steps.push(Step::Call { callback: 7, inputs: vec![sum], outputs });
+    let answer = Operand { place: Place::Slot(slot), dtype: F32, shape: Shape::from_slice(&[3]) };
+    let result = root.add(add(), &[&answer, &x], F32, &[3]);
+    let program = Program::new(&[root.region(&[&result])], Vec::new()).expect("a program");
+    let argument = f32s(&[1.0, 2.0, 3.0]);
+    let results = run_with(&program, &[&argument], &mut host(), |callback, values| {
+        assert_eq!((callback, values), (7, vec![f32s(&[2.0, 4.0, 6.0])]));
+        vec![f32s(&[10.0, 20.0, 30.0])]
+    });
+    assert_eq!(results, Ok(vec![f32s(&[11.0, 22.0, 33.0])]));
+    for wrong in [vec![], vec![vec![0; 8]], vec![vec![0; 12], vec![0; 12]]] {
+        let results = run_with(&program, &[&argument], &mut host(), |_, _| wrong.clone());
+        assert!(matches!(results, Err(Error::Argument { .. })), "{results:?}");
+    }
+    let mut execution = Execution::<Vec<u8>>::new(&program, &[&argument]).expect("a run");
+    assert!(execution.answer(&program, vec![argument.clone()]).is_err(), "it does not wait yet");
+}
+
+#[test]
+fn slices_start_where_an_operand_says_and_stay_inside() {
+    let mut root = Builder::default();
+    let x = root.parameter(F32, &[5]);
+    let start = root.parameter(S64, &[]);
+    let operation = Operation::Slice {
+        starts: vec![Start::Input(1)],
+        lengths: Shape::from_slice(&[2]),
+        strides: Shape::from_slice(&[1]),
+    };
+    let result = root.add(operation, &[&x, &start], F32, &[2]);
+    let program = Program::new(&[root.region(&[&result])], Vec::new()).expect("a program");
+    let argument = f32s(&[0.0, 1.0, 2.0, 3.0, 4.0]);
+    for (start, expected) in [(-9, [0.0, 1.0]), (1, [1.0, 2.0]), (i64::MAX, [3.0, 4.0])] {
+        assert_eq!(run(&program, &[&argument, &start.to_ne_bytes()]), Ok(vec![f32s(&expected)]), "{start}");
+    }
+}
+
+#[test]
+fn malformed_programs_are_refused() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[2]);
+    let sum = builder.add(add(), &[&x, &x], F32, &[2]);
+    let region = builder.region(&[&sum]);
+    let refused = |change: &dyn Fn(&mut Region)| {
+        let mut region = region.clone();
+        change(&mut region);
+        assert!(Program::new(&[region.clone()], Vec::new()).is_err(), "{region:?}");
+    };
+    assert!(Program::new(&[region.clone()], Vec::new()).is_ok());
+    assert!(Program::new(&[], Vec::new()).is_err());
+    refused(&|region| region.slots = 1);
+    refused(&|region| region.results[0].place = Place::Slot(9));
+    refused(&|region| region.results[0].place = Place::Literal(0));
+    refused(&|region| region.results[0].shape = Shape::from_slice(&[3]));
+    refused(&|region| region.parameters[0].1 = Shape::from_slice(&[usize::MAX, 2]));
+    refused(&|region| {
+        let outputs = vec![1];
+        region.steps.push(Step::While { condition: 0, body: 5, initial: vec![x.clone()], outputs });
+    });
+    let program = Program::new(&[region.clone()], Vec::new()).expect("a program");
+    assert!(run(&program, &[&[0; 4]]).is_err());
+    assert!(run(&program, &[]).is_err());
+}
