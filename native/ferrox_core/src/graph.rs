@@ -4,6 +4,7 @@
 //! without the VM. Each operation runs as the kernel that it is elsewhere, so that a program gives the
 //! bits that its operations give one by one.
 //!
+//! * `operand`: slots, and the values that steps read and write;
 //! * `operation`: the operations with their options, and how each calls the kernel;
 //! * `source`: what a program is built from: steps, conditions and loops;
 //! * `program`: the checked program, flat instructions;
@@ -16,6 +17,7 @@ mod cluster;
 mod execution;
 mod fusion;
 mod liveness;
+mod operand;
 mod operation;
 mod program;
 pub mod source;

@@ -11,6 +11,7 @@ use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, Slot, S
 use ferrox_core::graph::{Execution, Host, Operation, Outcome, Program, Start, Wish};
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::binary::BinaryOp;
+use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::reduce::ReduceOp;
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::{Error, tensor};
@@ -403,4 +404,51 @@ fn malformed_programs_are_refused() {
     let program = Program::new(&[region.clone()], Vec::new()).expect("a program");
     assert!(run(&program, &[&[0; 4]]).is_err());
     assert!(run(&program, &[]).is_err());
+}
+
+#[test]
+fn a_carry_is_copied_once_and_then_written_in_place() {
+    let trips = 50;
+    let literals = vec![
+        0_i32.to_ne_bytes().to_vec(),
+        1_i32.to_ne_bytes().to_vec(),
+        (trips as i32).to_ne_bytes().to_vec(),
+        f32s(&[7.0]),
+    ];
+    for operation in ["put_slice", "indexed_put"] {
+        let mut condition = Builder::default();
+        let i = condition.parameter(S32, &[]);
+        condition.parameter(F32, &[100]);
+        let less = condition.add(Operation::Binary(BinaryOp::Less), &[&i, &literal(2, S32, &[])], U8, &[]);
+        let mut body = Builder::default();
+        let i = body.parameter(S32, &[]);
+        let x = body.parameter(F32, &[100]);
+        let next = body.add(add(), &[&i, &literal(1, S32, &[])], S32, &[]);
+        let written = match operation {
+            "put_slice" => {
+                let operation = Operation::PutSlice(vec![Start::Input(2)]);
+                body.add(operation, &[&x, &literal(3, F32, &[1]), &i], F32, &[100])
+            }
+            _ => {
+                let index = Operand { shape: Shape::from_slice(&[1, 1]), ..i.clone() };
+                let operation = Operation::Indexed(Update::Put, Shape::from_slice(&[0]));
+                body.add(operation, &[&x, &index, &literal(3, F32, &[1])], F32, &[100])
+            }
+        };
+        let mut root = Builder::default();
+        let x = root.parameter(F32, &[100]);
+        let outputs = vec![root.slot(), root.slot()];
+        let initial = vec![literal(0, S32, &[]), x];
+        root.steps.push(Step::While { condition: 1, body: 2, initial, outputs: outputs.clone() });
+        let result = Operand { place: Place::Slot(outputs[1]), dtype: F32, shape: Shape::from_slice(&[100]) };
+        let regions = [root.region(&[&result]), condition.region(&[&less]), body.region(&[&next, &written])];
+        let program = Program::new(&regions, literals.clone()).expect("a program");
+        let argument = f32s(&[1.0; 100]);
+        let mut host = host();
+        let results = run_with(&program, &[&argument], &mut host, |_, _| unreachable!());
+        let expected: Vec<f32> = (0..100).map(|i| if i < trips { 7.0 } else { 1.0 }).collect();
+        assert_eq!(results, Ok(vec![f32s(&expected)]), "{operation}");
+        assert_eq!(argument, f32s(&[1.0; 100]), "an argument is never written to");
+        assert_eq!(host.allocated, 1, "{operation}");
+    }
 }

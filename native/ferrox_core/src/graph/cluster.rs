@@ -13,7 +13,7 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::source::Operand;
+use super::operand::Operand;
 use crate::cost::{self, Cost, Work};
 use crate::exec::convert;
 use crate::exec::elementwise::{self, Plan, Source};

@@ -439,6 +439,18 @@ fn run_kernel<H: Host>(
     host: &mut H,
 ) -> Result<(), Error> {
     let op = kernel.operation.name();
+    if let (Some(slot), [memory]) = (kernel.over, &kernel.outputs[..]) {
+        let mut value = std::mem::take(&mut slots[slot]);
+        if let Value::Block(block) = &mut value
+            && let Some(bytes) = Arc::get_mut(block)
+        {
+            let output = Output { dtype: memory.dtype, shape: &memory.shape, bytes: bytes.as_mut() };
+            kernel.operation.update(output, &tensors(context, kernel, 1, slots)?)?;
+            slots[memory.slot] = value;
+            return Ok(());
+        }
+        slots[slot] = value;
+    }
     if let [memory] = &kernel.outputs[..] {
         if memory.bytes <= MAX_SMALL_BYTES {
             let mut bytes = [0; MAX_SMALL_BYTES];
@@ -532,12 +544,21 @@ fn run_operation<B: AsRef<[u8]>>(
     slots: &[Value<B>],
     outputs: Outputs<'_>,
 ) -> Result<(), Error> {
-    let mut inputs = SmallVec::<[Tensor<'_>; 3]>::new();
-    for operand in &kernel.inputs {
-        let bytes = context.bytes(operand.place, slots);
-        inputs.push(Tensor::new(kernel.operation.name(), operand.dtype, &operand.shape, bytes)?);
-    }
-    kernel.operation.run(outputs, &inputs)
+    kernel.operation.run(outputs, &tensors(context, kernel, 0, slots)?)
+}
+
+/// The operands of an operation from the one with the number `first` on.
+fn tensors<'b, B: AsRef<[u8]>>(
+    context: &'b Context<'_>,
+    kernel: &'b Kernel,
+    first: usize,
+    slots: &'b [Value<B>],
+) -> Result<SmallVec<[Tensor<'b>; 3]>, Error> {
+    let op = kernel.operation.name();
+    kernel.inputs[first..]
+        .iter()
+        .map(|operand| Tensor::new(op, operand.dtype, &operand.shape, context.bytes(operand.place, slots)))
+        .collect()
 }
 
 /// Whether a scalar counts as false: a number that is zero. A complex number is never equal to zero in

@@ -339,7 +339,7 @@ impl Operation {
             return Err(self.argument("has one result".into()));
         };
         let starts = |starts: &[Start], input: &Tensor<'_>, lengths: &[usize]| {
-            self.resolve_starts(starts, input.shape(), lengths, inputs)
+            self.resolve_starts(starts, input.shape(), lengths, 0, inputs)
         };
         match (self, inputs) {
             (Operation::Binary(op), [a, b]) => {
@@ -418,12 +418,41 @@ impl Operation {
         }
     }
 
-    /// The starts of a slice of some lengths, moved so that it lies within the shape.
+    /// Whether the operation can write a result of some type over its first operand.
+    pub(super) fn is_update(&self, dtype: DType) -> bool {
+        match self {
+            Operation::PutSlice(_) => ops::indexed::is_in_place(Update::Put, dtype),
+            Operation::Indexed(update, _) => ops::indexed::is_in_place(*update, dtype),
+            _ => false,
+        }
+    }
+
+    /// Computes the result over the first operand, given the others.
+    ///
+    /// # Errors
+    ///
+    /// Those of the operation.
+    pub(super) fn update(&self, out: Output<'_>, others: &[Tensor<'_>]) -> Result<(), Error> {
+        match (self, others) {
+            (Operation::PutSlice(starts), [slice, ..]) => {
+                let starts = self.resolve_starts(starts, out.shape, slice.shape(), 1, others)?;
+                ops::indexed::put_slice_in_place(out, &starts, slice)
+            }
+            (Operation::Indexed(update, axes), [indices, updates]) => {
+                ops::indexed::indexed_in_place(*update, out, indices, updates, axes)
+            }
+            _ => Err(self.argument("does not write over its operand".into())),
+        }
+    }
+
+    /// The starts of a slice of some lengths, moved so that it lies within the shape. `inputs` are the
+    /// operands from the one with the number `first` on.
     fn resolve_starts(
         &self,
         starts: &[Start],
         shape: &[usize],
         lengths: &[usize],
+        first: usize,
         inputs: &[Tensor<'_>],
     ) -> Result<Shape, Error> {
         let axes = starts.iter().zip(shape).zip(lengths);
@@ -432,7 +461,8 @@ impl Operation {
             Ok(match start {
                 Start::At(start) => start.min(last),
                 Start::Input(index) => {
-                    let start = inputs.get(index).and_then(integer);
+                    let operand = index.checked_sub(first).and_then(|index| inputs.get(index));
+                    let start = operand.and_then(integer);
                     let start = start.ok_or_else(|| self.argument("needs integers as starts".into()))?;
                     usize::try_from(start.max(0)).unwrap_or(usize::MAX).min(last)
                 }

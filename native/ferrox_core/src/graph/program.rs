@@ -64,6 +64,8 @@ pub(super) struct Kernel {
     pub(super) outputs: Box<[Memory]>,
     pub(super) work: Work,
     pub(super) elementwise: Option<Elementwise>,
+    /// The slot of the first operand, if the result may be written over it.
+    pub(super) over: Option<Slot>,
 }
 
 /// The memory of a result.
@@ -278,7 +280,7 @@ impl<'a> Assembler<'a> {
 
     fn steps(&mut self, block: usize, steps: &[Step]) -> Result<(), Error> {
         for (index, step) in steps.iter().enumerate() {
-            self.step(step)?;
+            self.step(step, (block, index))?;
             self.free(block, index);
         }
         Ok(())
@@ -317,9 +319,11 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), Error> {
+    fn step(&mut self, step: &Step, position: (usize, usize)) -> Result<(), Error> {
         match step {
-            Step::Operation { operation, inputs, outputs } => self.operation(operation, inputs, outputs),
+            Step::Operation { operation, inputs, outputs } => {
+                self.operation(operation, inputs, outputs, position)
+            }
             Step::Cond { clauses, otherwise, outputs } => {
                 let mut ends = Vec::with_capacity(clauses.len());
                 for Clause { steps, predicate, branch } in clauses {
@@ -413,8 +417,19 @@ impl<'a> Assembler<'a> {
         operation: &Operation,
         inputs: &[Operand],
         outputs: &[Target],
+        position: (usize, usize),
     ) -> Result<(), Error> {
         self.places(inputs)?;
+        let over = match (inputs, outputs) {
+            ([target, others @ ..], [output])
+                if target.dtype == output.dtype
+                    && operation.is_update(output.dtype)
+                    && others.iter().all(|other| other.place != target.place) =>
+            {
+                self.deaths.after(position).find(|&slot| target.place == Place::Slot(slot))
+            }
+            _ => None,
+        };
         let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<Box<[_]>, _>>()?;
         let typed_outputs: Vec<Typed<'_>> = outputs.iter().map(|out| (out.dtype, &out.shape[..])).collect();
         let typed_inputs: Vec<Typed<'_>> =
@@ -422,7 +437,7 @@ impl<'a> Assembler<'a> {
         let work = operation.work(&typed_outputs, &typed_inputs)?;
         let elementwise = Elementwise::new(operation, &typed_outputs, &typed_inputs)?;
         let (operation, inputs) = (operation.clone(), inputs.into());
-        let kernel = Kernel { operation, inputs, outputs, work, elementwise };
+        let kernel = Kernel { operation, inputs, outputs, work, elementwise, over };
         self.instructions.push(Instruction::Kernel(Box::new(kernel)));
         Ok(())
     }

@@ -11,7 +11,9 @@ mod update;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub use self::update::{Update, indexed, put_slice, write_work};
+pub use self::update::{
+    Update, indexed, indexed_in_place, is_in_place, put_slice, put_slice_in_place, write_work,
+};
 use crate::cost::{
     self, Cost, GATHER_COST, GATHERED_BYTE_COST, MIN_SOURCE_BYTES_TO_PREFETCH, SCATTER_COST, Work,
 };

@@ -73,14 +73,54 @@ pub fn indexed(
     updates: &Tensor<'_>,
     axes: &[usize],
 ) -> Result<(), Error> {
-    let op = update.name();
-    let shape = target.shape();
+    if out.shape != target.shape() {
+        let given = [target.shape(), indices.shape(), updates.shape(), out.shape];
+        return Err(shape_error(update.name(), &given, "must have the result's shape"));
+    }
+    update_elements(update, out, Some(target), indices, updates, axes)
+}
+
+/// [`indexed`] where `out` already has the elements of the target. Floats are not added in place: their
+/// totals are added to elements that are still as they were.
+///
+/// # Errors
+///
+/// As `indexed`, and `Error::UnsupportedType` for sums of floats and types below a byte.
+pub fn indexed_in_place(
+    update: Update,
+    out: Output<'_>,
+    indices: &Tensor<'_>,
+    updates: &Tensor<'_>,
+    axes: &[usize],
+) -> Result<(), Error> {
+    if !is_in_place(update, out.dtype) {
+        let dtypes = vec![out.dtype, updates.dtype()];
+        return Err(Error::UnsupportedType { op: update.name(), dtypes });
+    }
+    update_elements(update, out, None, indices, updates, axes)
+}
+
+/// Whether updates of a tensor of some type can be written in its place.
+#[must_use]
+pub fn is_in_place(update: Update, dtype: DType) -> bool {
+    !dtype.is_packed() && (update == Update::Put || dtype.is_integer())
+}
+
+/// Writes updates to the elements of a target, or to those that `out` has already.
+fn update_elements(
+    update: Update,
+    out: Output<'_>,
+    target: Option<&Tensor<'_>>,
+    indices: &Tensor<'_>,
+    updates: &Tensor<'_>,
+    axes: &[usize],
+) -> Result<(), Error> {
+    let (op, dtype, shape) = (update.name(), out.dtype, out.shape);
     let layout = Layout::contiguous(shape);
     let count = indices.shape().first().copied().unwrap_or(0);
     let rows = Indices::new(op, indices, shape, axes, &layout.strides, count)?;
     let others = other_axes(shape.len(), axes);
-    let fits = out.shape == shape
-        && indices.rank() == 2
+    let fits = indices.rank() == 2
         && depth_of(indices) == axes.len()
         && updates.rank() == others.len() + 1
         && updates.shape()[0] == indices.shape()[0]
@@ -89,26 +129,26 @@ pub fn indexed(
         let given = [shape, indices.shape(), updates.shape(), out.shape];
         return Err(shape_error(op, &given, &format!("don't go together with axes {axes:?}")));
     }
-    let complex = target.dtype().is_complex() || updates.dtype().is_complex();
-    if complex && !out.dtype.is_complex() {
-        let dtypes = vec![target.dtype(), updates.dtype(), out.dtype];
+    let from = target.map_or(dtype, Tensor::dtype);
+    if (from.is_complex() || updates.dtype().is_complex()) && !dtype.is_complex() {
+        let dtypes = vec![from, updates.dtype(), dtype];
         return Err(Error::UnsupportedType { op, dtypes });
     }
     let window = Window::new(&updates.shape()[1..], &values_at(&layout.strides, &others));
-    let source = copy::dense(op, target)?;
-    let dtype = out.dtype;
-    let size = target.size();
+    let source = target.map(|target| copy::dense(op, target)).transpose()?;
+    let size = layout.size();
     out.write(op, |out| {
-        if update == Update::Add && !dtype.is_integer() && updates.size() > 0 {
-            let target =
-                FloatTarget { op, source: &source, from: target.dtype(), to: dtype, window: &window };
-            return if dtype.is_complex() {
-                target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
-            } else {
-                target.add::<f64>(&rows, updates, DType::F64, out)
-            };
+        if let Some(source) = &source {
+            if update == Update::Add && !dtype.is_integer() && updates.size() > 0 {
+                let target = FloatTarget { op, source, from, to: dtype, window: &window };
+                return if dtype.is_complex() {
+                    target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
+                } else {
+                    target.add::<f64>(&rows, updates, DType::F64, out)
+                };
+            }
+            convert_all(from, source, dtype, size, out);
         }
-        convert_all(target.dtype(), &source, dtype, size, out);
         let updates = elements(op, updates, dtype)?;
         // Updates of floats have been added above; if there are none, nothing is written.
         if update == Update::Add && dtype.is_integer() {
@@ -513,15 +553,39 @@ pub fn put_slice(
     starts: &[usize],
     slice: &Tensor<'_>,
 ) -> Result<(), Error> {
-    const OP: &str = "put_slice";
-    let shape = input.shape();
-    if out.shape != shape || slice.rank() != shape.len() || starts.len() != shape.len() {
+    if out.shape != input.shape() {
+        let given = [input.shape(), slice.shape(), out.shape];
+        return Err(shape_error(PUT_SLICE, &given, "must have the result's shape"));
+    }
+    write_slice(out, Some(input), starts, slice)
+}
+
+/// [`put_slice`] where `out` already has the elements of the tensor.
+///
+/// # Errors
+///
+/// As `put_slice`, and `Error::UnsupportedType` for types below a byte.
+pub fn put_slice_in_place(out: Output<'_>, starts: &[usize], slice: &Tensor<'_>) -> Result<(), Error> {
+    if !is_in_place(Update::Put, out.dtype) {
+        return Err(Error::UnsupportedType { op: PUT_SLICE, dtypes: vec![out.dtype, slice.dtype()] });
+    }
+    write_slice(out, None, starts, slice)
+}
+
+const PUT_SLICE: &str = "put_slice";
+
+/// Writes a slice over the elements of a tensor, or over those that `out` has already.
+fn write_slice(
+    out: Output<'_>,
+    input: Option<&Tensor<'_>>,
+    starts: &[usize],
+    slice: &Tensor<'_>,
+) -> Result<(), Error> {
+    const OP: &str = PUT_SLICE;
+    let (dtype, shape) = (out.dtype, out.shape);
+    if slice.rank() != shape.len() || starts.len() != shape.len() {
         let given = [shape, slice.shape(), out.shape];
-        return Err(shape_error(
-            OP,
-            &given,
-            "must have one rank, a start for each axis, and the result's shape",
-        ));
+        return Err(shape_error(OP, &given, "must have one rank, and a start for each axis"));
     }
     for (axis, ((&dim, &length), &start)) in shape.iter().zip(slice.shape()).zip(starts).enumerate() {
         if start.checked_add(length).is_none_or(|end| end > dim) {
@@ -530,19 +594,20 @@ pub fn put_slice(
             return Err(Error::Argument { op: OP, problem });
         }
     }
-    if (input.dtype().is_complex() || slice.dtype().is_complex()) && !out.dtype.is_complex() {
-        let dtypes = vec![input.dtype(), slice.dtype(), out.dtype];
-        return Err(Error::UnsupportedType { op: OP, dtypes });
+    let from = input.map_or(dtype, Tensor::dtype);
+    if (from.is_complex() || slice.dtype().is_complex()) && !dtype.is_complex() {
+        return Err(Error::UnsupportedType { op: OP, dtypes: vec![from, slice.dtype(), dtype] });
     }
     let layout = Layout::contiguous(shape);
     let window = Window::new(slice.shape(), &layout.strides);
     let offset: isize =
         starts.iter().zip(&layout.strides).map(|(&start, &stride)| start as isize * stride).sum();
-    let source = copy::dense(OP, input)?;
-    let (dtype, size) = (out.dtype, input.size());
+    let source = input.map(|input| copy::dense(OP, input)).transpose()?;
     let slice = elements(OP, slice, dtype)?;
     out.write(OP, |out| {
-        convert_all(input.dtype(), &source, dtype, size, out);
+        if let Some(source) = &source {
+            convert_all(from, source, dtype, layout.size(), out);
+        }
         if window.size > 0 {
             window.write(dtype.width(), &slice, std::iter::once(offset), out);
         }
