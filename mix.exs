@@ -37,6 +37,7 @@ defmodule Ferrox.MixProject do
       extras: [
         "README.md",
         "CONTRIBUTING.md",
+        "guides/compiler.md",
         "guides/backend.md",
         "guides/accuracy.md",
         "guides/promotion.md",

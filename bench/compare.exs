@@ -11,6 +11,8 @@ Code.require_file("measure.exs", __DIR__)
 for part <- ["report.exs", "chart.exs", "cases.exs", "calls.exs"],
     do: Code.require_file("compare/" <> part, __DIR__)
 
+if Code.ensure_loaded?(Nx.Defn), do: Code.require_file("compare/programs.exs", __DIR__)
+
 defmodule Bench.Compare do
   @compile {:no_warn_undefined, Nx}
 
@@ -70,6 +72,10 @@ defmodule Bench.Compare do
     peer = Bench.peer(modules: ["jax"], threads: threads)
     machine = machine(peer, threads, nx?)
     introduce(machine)
+
+    # The programs of compare/programs.exs in jax.
+    if :programs in groups and nx? and :jax in peers(peer),
+      do: Bench.setup(peer, "load('#{Path.join(__DIR__, "compare/programs.py")}')")
 
     run = %{
       peer: peer,
@@ -179,15 +185,16 @@ defmodule Bench.Compare do
   defp systems(row, given, state, run) do
     ours = {:ferrox, Calls.ferrox(row.call, given, run.nx?)}
     binary = if run.nx?, do: {:binary, Calls.binary(row.call, given)}
+    evaluator = if run.nx?, do: {:evaluator, Calls.evaluator(row.call, given)}
     peers = for system <- run.peers, expression = row[system], do: {system, expression}
 
-    for {system, call} <- [ours, binary | peers] |> Enum.reject(&is_nil/1),
+    for {system, call} <- [ours, binary, evaluator | peers] |> Enum.reject(&is_nil/1),
         call != nil,
         patient?(system, row, state),
         do: {system, call}
   end
 
-  defp patient?(:ferrox, _, _), do: true
+  defp patient?(system, _, _) when system in [:ferrox, :evaluator], do: true
 
   defp patient?(system, row, state) do
     case state.last[{system, row.group, row.name}] do
@@ -219,10 +226,10 @@ defmodule Bench.Compare do
     {:differs, verdict} -> {verdict, []}
   end
 
-  defp verdict(:binary, call, files, row, run) do
+  defp verdict(system, call, files, row, run) when system in [:binary, :evaluator] do
     {micros, answer} = :timer.tc(call)
-    expected = files(run, "binary", Calls.results(answer))
-    verdict = if run.peer, do: ask_check(:binary, files, expected, row, run), else: "ok"
+    expected = files(run, "#{system}", Calls.results(answer))
+    verdict = if run.peer, do: ask_check(system, files, expected, row, run), else: "ok"
     {micros / 1.0e6, verdict}
   end
 
@@ -233,7 +240,8 @@ defmodule Bench.Compare do
 
   defp ask_check(system, files, expected, row, run) do
     bound =
-      case (system == :binary && row.binary_bound) || row.bound do
+      case (system == :binary && row.binary_bound) || (system == :evaluator && :exact) ||
+             row.bound do
         :exact -> "('exact', 0)"
         {kind, bound} -> "('#{kind}', #{bound})"
       end
@@ -293,7 +301,7 @@ defmodule Bench.Compare do
     (budget / seconds) |> trunc() |> max(least) |> min(rounds)
   end
 
-  defp time(system, call, count, _run) when system in [:ferrox, :binary],
+  defp time(system, call, count, _run) when system in [:ferrox, :binary, :evaluator],
     do: Bench.time(call, count)
 
   # It answers with seconds, the first time for what goes before.

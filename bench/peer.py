@@ -87,6 +87,12 @@ def case(keys, named):
     results.clear()
 
 
+def load(path):
+    """Runs a file of functions that expressions of jax may name."""
+    with open(path) as file:
+        exec(file.read(), scopes["jax"])
+
+
 def prepare(system, expression):
     """Makes ready to time an expression of the inputs; seconds for a call of it."""
     arguments = ", ".join(inputs)
@@ -170,7 +176,7 @@ def difference(mine, other, kind, bound):
     return None if error <= bound else f"differs by {error:.1e}"
 
 
-names.update(store=store, case=case, prepare=prepare, bench=bench, check=check)
+names.update(store=store, case=case, load=load, prepare=prepare, bench=bench, check=check)
 
 print(", ".join(versions), flush=True)
 for line in sys.stdin:

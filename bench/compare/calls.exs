@@ -1,17 +1,18 @@
 # The calls that a case of cases.exs stands for.
 
 defmodule Bench.Calls do
-  @compile {:no_warn_undefined, Nx}
+  @compile {:no_warn_undefined, [Nx, Nx.Defn]}
 
   alias Bench.Cases
 
   @doc "Whether Ferrox can make the call of a case, with Nx or without."
   # Without Nx, what only the backend has is called by its native function, if at all.
-  def ferrox?(%{call: {:nx, _}}, nx?), do: nx?
+  def ferrox?(%{call: {kind, _}}, nx?) when kind in [:nx, :defn], do: nx?
   def ferrox?(_row, _nx?), do: true
 
   @doc "A function without arguments that makes the call of a case on Ferrox, through Nx if that is asked for."
   def ferrox({:nx, fun, _}, given, true), do: ferrox({:nx, fun}, given, true)
+  def ferrox({:defn, fun}, given, true), do: defn(fun, given, compiler: Ferrox, fallback: :raise)
   def ferrox({:nx, fun}, given, _nx?), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
 
   def ferrox({:nx, _, {results, fun}}, given, _nx?) do
@@ -27,7 +28,19 @@ defmodule Bench.Calls do
         do: %Ferrox.Tensor{data: data, type: type, shape: shape}
   end
 
+  @doc "The same function of a whole program by Nx's evaluator on Ferrox.Backend; nil of other cases."
+  def evaluator({:defn, fun}, given), do: defn(fun, given, compiler: Nx.Defn.Evaluator)
+  def evaluator(_call, _given), do: nil
+
+  # Compiled before it is timed.
+  defp defn(fun, given, opts) do
+    given = Enum.map(given, &Ferrox.to_nx/1)
+    call(Nx.Defn.compile(fun, given, opts), given)
+  end
+
   @doc "The same on Nx.BinaryBackend."
+  def binary({:defn, _fun}, _given), do: nil
+
   def binary(call, given) do
     given = Enum.map(given, &Nx.backend_transfer(Ferrox.to_nx(&1), Nx.BinaryBackend))
 

@@ -6,6 +6,7 @@
 #
 #   * `{operation, more arguments}`: of Ferrox's own API, and of Nx for BinaryBackend;
 #   * a function that is given Ferrox or Nx, then the inputs;
+#   * `{:defn, function}`: a function of Nx.Defn, which is compiled;
 #   * `{:nx, function}`: what only the backend has, given tensors of Nx;
 #   * `{:nx, function, {results, function}}`: where there is no Nx, the second is called
 #     with `{type, shape, data}` of each input, and gives the data of the results, whose
@@ -40,7 +41,8 @@ defmodule Bench.Cases do
     conv: "convolution and pooling",
     sort: "sort",
     fft: "fft and linear algebra",
-    small: "small tensors"
+    small: "small tensors",
+    programs: "whole programs"
   ]
 
   @sizes [1, 1_000, 100_000, 1_000_000, 10_000_000]
@@ -108,6 +110,18 @@ defmodule Bench.Cases do
   defp group(:fft) do
     fft(for(k <- 10..20//2, do: Integer.pow(2, k)), @fft_types) ++
       linalg([8, 32, 128, 512], @linalg_types)
+  end
+
+  # Whole programs are functions of Nx.Defn, which can't be compiled without Nx.
+  defp group(:programs) do
+    programs = Bench.Programs
+
+    if Code.ensure_loaded?(programs) do
+      for {name, inputs, fun, expression, opts} <- apply(programs, :all, []),
+          do: row(name, inputs, {:defn, fun}, expression, [numpy: nil] ++ opts)
+    else
+      []
+    end
   end
 
   defp group(:small) do

@@ -9,7 +9,8 @@ defmodule Bench.Chart do
     ferrox: {"#d55e00", 2.6, :circle},
     numpy: {"#0072b2", 1.6, :square},
     jax: {"#009e73", 1.6, :triangle},
-    binary: {"#8a8a8a", 1.6, :diamond}
+    binary: {"#8a8a8a", 1.6, :diamond},
+    evaluator: {"#b07aa1", 1.6, :diamond}
   }
 
   @columns 3

@@ -6,9 +6,16 @@
 # (nil if all answers agreed) and `limit` (what memory allows, in us, or nil).
 
 defmodule Bench.Report do
-  @systems [:ferrox, :numpy, :jax, :binary]
-  @peers List.delete(@systems, :ferrox)
-  @titles %{ferrox: "Ferrox", numpy: "NumPy", jax: "jax", binary: "BinaryBackend"}
+  @systems [:ferrox, :numpy, :jax, :binary, :evaluator]
+  # Nx's evaluator on Ferrox.Backend, which runs whole programs too, is no peer.
+  @peers @systems -- [:ferrox, :evaluator]
+  @titles %{
+    ferrox: "Ferrox",
+    numpy: "NumPy",
+    jax: "jax",
+    binary: "BinaryBackend",
+    evaluator: "Evaluator"
+  }
 
   # What no cell may be below, and how many times what memory allows a cell may take.
   @floor 0.8

@@ -1,7 +1,7 @@
 defmodule Digits.NxClassifier do
   @moduledoc """
   The model of `Digits.Classifier` in Nx: only the loss is written down, `defn`
-  finds its gradient. Nothing here names a backend.
+  finds its gradient. Nothing here names a backend or a compiler.
   """
 
   import Nx.Defn

@@ -37,8 +37,32 @@ defmodule Ferrox.Defn do
   alias Ferrox.Backend
   alias Ferrox.Backend.Default
   alias Ferrox.Defn.{Cache, Expression, Lower, Program}
+  alias Ferrox.Native
 
-  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Evaluator, :telemetry]}
+  @compile {:no_warn_undefined, [Nx, Nx.Defn, Nx.Defn.Composite, Nx.Defn.Evaluator, :telemetry]}
+
+  @doc """
+  Prints the program that a function becomes for some arguments, or templates of them, and returns
+  `:ok`.
+
+  Values are `%0`, `%1` and so on, the arguments first. Operations that are computed together, a block
+  of rows at a time, are listed under one line; their intermediate values stay in the cache of a core.
+  The last line of a region has the bytes that its instructions read and write, of all branches.
+
+      Ferrox.Defn.explain(fn x -> Nx.sum(Nx.exp(x), axes: [1]) end, [Nx.iota({100, 200}, type: :f32)])
+
+  Raises an `ArgumentError` if the function has no native form.
+  """
+  @spec explain(fun, [term]) :: :ok
+  def explain(fun, args) do
+    vars = for arg <- args, do: if(is_number(arg), do: Nx.tensor(arg), else: arg)
+    container = apply(Nx.Defn.debug_expr(fun), vars)
+    program = Program.compile(vars, container, fn _name, _has_function? -> true end)
+    program.native |> Native.explain() |> IO.puts()
+  rescue
+    exception in Lower.Unsupported ->
+      raise ArgumentError, "#{inspect(fun)} has no native form: #{exception.message}"
+  end
 
   @doc false
   @spec __partitions_options__(keyword) :: [keyword]

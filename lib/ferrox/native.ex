@@ -109,6 +109,7 @@ defmodule Ferrox.Native do
         supports: 3,
         operations: 0,
         graph_compile: 1,
+        graph_explain: 1,
         graph_run_normal: 2,
         graph_resume_normal: 4,
         graph_resume_dirty: 4
@@ -174,6 +175,10 @@ defmodule Ferrox.Native do
   @doc "A program of the regions and literals that `Ferrox.Defn.Lower` makes."
   @spec compile({[tuple], [binary]}) :: reference
   def compile(program), do: graph_compile(program) |> unwrap!()
+
+  @doc "A program as text."
+  @spec explain(reference) :: String.t()
+  def explain(program), do: graph_explain(program) |> unwrap!()
 
   @typedoc "The data of results, or a run that waits for what a function of Elixir gives."
   @type run :: [binary] | {:call, reference, non_neg_integer, [binary]}

@@ -376,6 +376,26 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
+    test "explain/2 prints what is computed together, loops, and what is written in place" do
+      print = fn fun, args ->
+        ExUnit.CaptureIO.capture_io(fn -> :ok = Ferrox.Defn.explain(fun, args) end)
+      end
+
+      x = Nx.template({100, 200}, :f32)
+      text = print.(fn x, y -> Nx.sum(Nx.multiply(Nx.exp(x), y), axes: [1]) end, [x, 2])
+
+      assert text =~
+               ~r/%\d+ f32\[100\] = together\(%0 f32\[100\]\[200\], %1 s32\), 100 rows, \d+ at a time/
+
+      assert text =~ ~r/buffer 0 = f32 exp\(%0\)/
+      assert text =~ ~r/# reads 80 KB, writes 400 bytes/
+      assert print.(&count_to/1, [3]) =~ ~r/= while region 1 do region 2/
+
+      assert_raise ArgumentError, ~r/no native form/, fn ->
+        Ferrox.Defn.explain(fn x -> Nx.reduce(x, x[0], &Nx.add/2) end, [Nx.template({3}, :u4)])
+      end
+    end
+
     test "options of other compilers are ignored" do
       assert compiled(&Nx.add(&1, 1), [1], batch_keys: [:a], cache: false) == Nx.tensor(2)
     end

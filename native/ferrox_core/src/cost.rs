@@ -655,3 +655,28 @@ pub(crate) const LOGICAL_NOT_COST: Cost = 50;
 
 /// The cost of an operation on a bf16 element that is computed in f32. (`bin/bench --group unary`.)
 pub(crate) const BF16_UNARY_COST: Cost = 100;
+
+/// Picoseconds of an instruction of a program besides the work of its kernel. (`bin/bench --group
+/// programs`: scalar loop.)
+pub(crate) const INSTRUCTION_WORK: Work = 50_000;
+
+/// The number of bytes of a result, or of the operand of a fold, from which operations of a program are
+/// computed together: smaller tensors stay in the first-level cache anyway. (`bin/bench --group
+/// programs`: chain.)
+pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
+
+/// The maximum number of bytes in a row of a cluster: several rows must stay in a cache. (`bin/bench
+/// --group programs`: softmax.)
+pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
+
+/// The number of bytes in a block of rows of the largest value of a cluster: several such blocks stay
+/// in the first-level cache. (`bin/bench --group programs`: chain, softmax.)
+pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 14;
+
+/// The number of blocks of a cluster that a thread computes at a time. (`bin/bench --group programs`:
+/// adam.)
+pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
+
+/// The number of elements in a row from which the rows of a cluster whose operands don't all have rows
+/// are computed one by one. (`bin/bench --group programs`: softmax, k-means step.)
+pub(crate) const MIN_SINGLE_ROW_ELEMENTS: usize = 96;

@@ -10,11 +10,13 @@
 //! * `program`: the checked program, flat instructions;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `liveness`: where in a program a value dies;
+//! * `explain`: a program as text;
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
 
 mod cluster;
 mod execution;
+mod explain;
 mod fusion;
 mod liveness;
 mod operand;

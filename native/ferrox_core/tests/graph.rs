@@ -390,7 +390,7 @@ fn malformed_programs_are_refused() {
         change(&mut region);
         assert!(Program::new(&[region.clone()], Vec::new()).is_err(), "{region:?}");
     };
-    assert!(Program::new(&[region.clone()], Vec::new()).is_ok());
+    assert!(Program::new(std::slice::from_ref(&region), Vec::new()).is_ok());
     assert!(Program::new(&[], Vec::new()).is_err());
     refused(&|region| region.slots = 1);
     refused(&|region| region.results[0].place = Place::Slot(9));
@@ -401,18 +401,18 @@ fn malformed_programs_are_refused() {
         let outputs = vec![1];
         region.steps.push(Step::While { condition: 0, body: 5, initial: vec![x.clone()], outputs });
     });
-    let program = Program::new(&[region.clone()], Vec::new()).expect("a program");
+    let program = Program::new(&[region], Vec::new()).expect("a program");
     assert!(run(&program, &[&[0; 4]]).is_err());
     assert!(run(&program, &[]).is_err());
 }
 
 #[test]
 fn a_carry_is_copied_once_and_then_written_in_place() {
-    let trips = 50;
+    let trips = 50_i32;
     let literals = vec![
         0_i32.to_ne_bytes().to_vec(),
         1_i32.to_ne_bytes().to_vec(),
-        (trips as i32).to_ne_bytes().to_vec(),
+        trips.to_ne_bytes().to_vec(),
         f32s(&[7.0]),
     ];
     for operation in ["put_slice", "indexed_put"] {

@@ -151,6 +151,11 @@ fn compile<'a>(call: Call<'a>, source: Term<'a>) -> Result<Term<'a>, Failure> {
     Ok(ResourceArc::new(Compiled(program)).encode(call.env))
 }
 
+fn explain<'a>(call: Call<'a>, program: Term<'a>) -> Result<Term<'a>, Failure> {
+    let program: ResourceArc<Compiled> = program.decode()?;
+    Ok(program.0.to_string().encode(call.env))
+}
+
 fn start<'a>(call: Call<'a>, program: Term<'a>, terms: Term<'a>) -> Result<Term<'a>, Failure> {
     let program: ResourceArc<Compiled> = program.decode()?;
     let arguments = arguments(terms)?;
@@ -248,6 +253,9 @@ fn encode<'a>(
 
 nif!("graph_compile", DirtyCpu, |env, [source]| answer(env, "program", Scheduler::Dirty, |call| compile(
     call, source
+)));
+nif!("graph_explain", DirtyCpu, |env, [program]| answer(env, "program", Scheduler::Dirty, |call| explain(
+    call, program
 )));
 nif!("graph_run_normal", Normal, |env, [program, arguments]| {
     answer(env, "program", Scheduler::Normal, |call| start(call, program, arguments))

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::operand::Operand;
-use crate::cost::{self, Cost, Work};
+use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert;
 use crate::exec::elementwise::{self, Plan, Source};
 use crate::exec::memory::streaming_stores;
@@ -27,15 +27,6 @@ use crate::ops::reduce::{ReduceOp, ReductionSizes};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
 use crate::{DType, Error};
-
-/// The number of bytes in a block of the largest value: several values stay in the first-level cache.
-const BLOCK_BYTES: usize = 1 << 14;
-
-/// The number of blocks that a thread computes at a time.
-const BLOCKS_PER_PART: usize = 4;
-
-/// The number of elements in a row from which rows with different operands are computed one by one.
-const MIN_ELEMENTS_OF_SINGLE_ROWS: usize = 96;
 
 /// What a cluster computes.
 #[derive(Clone, Debug)]
@@ -126,15 +117,15 @@ impl Cluster {
     }
 
     /// The number of rows in a block.
-    fn block_rows(&self) -> usize {
+    pub(super) fn block_rows(&self) -> usize {
         let widest = self.buffers.iter().chain(&self.outputs).copied().max().unwrap_or(1);
-        (BLOCK_BYTES / widest.max(1)).clamp(1, self.rows.max(1))
+        (CLUSTER_BLOCK_BYTES / widest.max(1)).clamp(1, self.rows.max(1))
     }
 
     /// Computes the results from the bytes of the inputs.
     pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
         let block = self.block_rows();
-        let part_rows = block * BLOCKS_PER_PART;
+        let part_rows = block * CLUSTER_BLOCKS_PER_PART;
         if self.rows <= part_rows || !parallel::pays(self.rows, self.cost) {
             let outputs = outputs.iter_mut().map(|output| &mut **output).collect();
             return self.run_part(inputs, block, Part { first: 0, rows: self.rows, outputs });
@@ -276,7 +267,7 @@ impl Cluster {
             });
             return call(member, &[size], out, &sources.collect::<Sources<'_>>());
         }
-        if elements >= MIN_ELEMENTS_OF_SINGLE_ROWS {
+        if elements >= MIN_SINGLE_ROW_ELEMENTS {
             let row_bytes = elements * member.dtype.width();
             for (row, out) in out.chunks_mut(row_bytes).enumerate() {
                 let sources = member.operands.iter().map(|operand| {

@@ -13,15 +13,12 @@ use super::operation::Outputs;
 use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
 use super::source::Place;
 use super::value::{MAX_SMALL_BYTES, Value};
-use crate::cost::Work;
+use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::Source;
 use crate::ops;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
-
-/// Picoseconds for an instruction besides the work of its kernel.
-const INSTRUCTION_WORK: Work = 50_000;
 
 /// The maximum number of dead blocks that are kept for later results.
 const MAX_KEPT_BLOCKS: usize = 16;

@@ -15,16 +15,9 @@ use super::cluster::{
 };
 use super::operation::Operation;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
-use crate::cost::Cost;
+use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES};
 use crate::exec::convert;
 use crate::ops;
-
-/// The number of bytes from which a result, or the operand of a fold, is worth a cluster: smaller
-/// tensors stay in the first-level cache anyway.
-const MIN_BYTES: usize = 1 << 14;
-
-/// The maximum number of bytes in a row: several rows must stay in a cache.
-const MAX_ROW_BYTES: usize = 1 << 16;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
 const MAX_MEMBERS: usize = 64;
@@ -270,7 +263,7 @@ impl Candidate {
         let widest = dtypes.map(|dtype| if dtype.is_packed() { 0 } else { dtype.width() });
         let (narrowest, widest) =
             widest.fold((16, 0), |(low, high), width| (low.min(width), high.max(width)));
-        fits && narrowest > 0 && self.shape().iter().product::<usize>() * widest >= MIN_BYTES
+        fits && narrowest > 0 && self.shape().iter().product::<usize>() * widest >= MIN_CLUSTER_BYTES
     }
 
     /// Whether the operation can be computed by rows, given the slots that are computed with it.
@@ -279,7 +272,7 @@ impl Candidate {
         let Some(leading) = leading_axes(shape, rows) else { return false };
         let elements: usize = shape[leading..].iter().product();
         let width = self.inputs.iter().map(|input| input.dtype.width()).max().unwrap_or(1);
-        if elements * width.max(self.output.dtype.width()) > MAX_ROW_BYTES {
+        if elements * width.max(self.output.dtype.width()) > MAX_CLUSTER_ROW_BYTES {
             return false;
         }
         if let Operation::Reduce(_, axes) = &self.operation {
@@ -307,7 +300,7 @@ impl Pending {
     /// The step of the cluster; `None` if an operation has no kernel for its types, which is reported
     /// where it is alone.
     fn cluster(&self, reads: &[usize]) -> Option<Step> {
-        let mut registers = Registers::new(self.rows);
+        let mut registers = Registers::default();
         let mut inner_reads: HashMap<Slot, usize> = HashMap::new();
         for operand in self.candidates.iter().flat_map(|candidate| &candidate.inputs) {
             if let Place::Slot(slot) = operand.place {
@@ -400,8 +393,8 @@ impl Candidate {
 }
 
 /// Gives each value of a cluster its place.
+#[derive(Default)]
 struct Registers {
-    rows: usize,
     places: HashMap<Slot, Register>,
     inputs: Vec<(Operand, Option<usize>)>,
     buffers: Vec<usize>,
@@ -411,17 +404,6 @@ struct Registers {
 }
 
 impl Registers {
-    fn new(rows: usize) -> Self {
-        Registers {
-            rows,
-            places: HashMap::new(),
-            inputs: Vec::new(),
-            buffers: Vec::new(),
-            unused: Vec::new(),
-            outputs: Vec::new(),
-        }
-    }
-
     /// The register of an operand of an operation with `elements` elements in a row.
     fn of(&mut self, operand: &Operand, extent: Extent, elements: usize) -> Register {
         if let Place::Slot(slot) = operand.place
@@ -465,6 +447,5 @@ impl Registers {
         if let Some(&Register::Buffer(index)) = self.places.get(&slot) {
             self.unused.push(index);
         }
-        debug_assert!(self.rows > 0, "a cluster has rows");
     }
 }

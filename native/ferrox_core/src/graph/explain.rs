@@ -1,0 +1,188 @@
+//! A program as text: its instructions, the clusters and what they read and write, and where values
+//! die.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::cluster::{Call, Cluster, Extent, Register};
+use super::operand::{Operand, Place, Slot};
+use super::program::{ClusterCall, Code, Instruction, Kernel, Memory, Program};
+use crate::DType;
+use crate::tensor::byte_size;
+
+impl Display for Program {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let bytes: usize = self.literals.iter().map(Vec::len).sum();
+        writeln!(f, "{} regions; literals: {} in {}", self.regions.len(), self.literals.len(), Bytes(bytes))?;
+        for (number, code) in self.regions.iter().enumerate() {
+            let name = if number == 0 { "program".to_string() } else { format!("region {number}") };
+            let parameters: Vec<String> = (0..code.parameters.len()).map(|slot| format!("%{slot}")).collect();
+            writeln!(f, "\n{name}({}):", parameters.join(", "))?;
+            for (index, instruction) in code.instructions.iter().enumerate() {
+                write_instruction(f, index, instruction)?;
+            }
+            let results: Vec<String> = code.results.iter().map(|result| place(result.place)).collect();
+            writeln!(f, "        return {}", results.join(", "))?;
+            let (read, written) = traffic(code);
+            writeln!(f, "        # reads {}, writes {}", Bytes(read), Bytes(written))?;
+        }
+        Ok(())
+    }
+}
+
+/// A number of bytes, in the unit that fits.
+struct Bytes(usize);
+
+impl Display for Bytes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes @ 0..10_000 => write!(f, "{bytes} bytes"),
+            bytes @ 10_000..10_000_000 => write!(f, "{} KB", bytes / 1_000),
+            bytes => write!(f, "{} MB", bytes / 1_000_000),
+        }
+    }
+}
+
+fn place(place: Place) -> String {
+    match place {
+        Place::Slot(slot) => format!("%{slot}"),
+        Place::Literal(index) => format!("literal {index}"),
+    }
+}
+
+fn places(list: &[Place]) -> String {
+    list.iter().map(|&at| place(at)).collect::<Vec<_>>().join(", ")
+}
+
+fn slots(list: &[Slot]) -> String {
+    list.iter().map(|slot| format!("%{slot}")).collect::<Vec<_>>().join(", ")
+}
+
+fn typed(dtype: DType, shape: &[usize]) -> String {
+    let dims: Vec<String> = shape.iter().map(|size| format!("[{size}]")).collect();
+    format!("{dtype}{}", dims.concat())
+}
+
+fn operand(operand: &Operand) -> String {
+    format!("{} {}", place(operand.place), typed(operand.dtype, &operand.shape))
+}
+
+fn memory(memory: &Memory) -> String {
+    format!("%{} {}", memory.slot, typed(memory.dtype, &memory.shape))
+}
+
+fn memories(list: &[Memory]) -> String {
+    list.iter().map(memory).collect::<Vec<_>>().join(", ")
+}
+
+fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruction) -> fmt::Result {
+    write!(f, "{index:6}  ")?;
+    match instruction {
+        Instruction::Kernel(kernel) => {
+            let inputs: Vec<String> = kernel.inputs.iter().map(operand).collect();
+            let name = kernel.operation.name();
+            write!(f, "{} = {name}({})", memories(&kernel.outputs), inputs.join(", "))?;
+            match kernel.over {
+                Some(slot) => writeln!(f, ", over %{slot} if nothing else has it"),
+                None => writeln!(f),
+            }
+        }
+        Instruction::Cluster(call) => write_cluster(f, call),
+        Instruction::Jump(target) => writeln!(f, "jump to {target}"),
+        Instruction::JumpIfZero { predicate, target, .. } => {
+            writeln!(f, "if {} is zero, jump to {target}", place(*predicate))
+        }
+        Instruction::JumpIfComputed { slot, target } => {
+            writeln!(f, "if %{slot} has a value, jump to {target}")
+        }
+        Instruction::Copy { from, to } => writeln!(f, "%{to} = {}", place(*from)),
+        Instruction::While { condition, body, initial, outputs } => writeln!(
+            f,
+            "{} = while region {condition} do region {body}, from {}",
+            slots(outputs),
+            places(initial)
+        ),
+        Instruction::Fold(fold) => writeln!(
+            f,
+            "{} = fold {} from {} with region {}",
+            memory(&fold.output),
+            place(fold.input),
+            place(fold.initial),
+            fold.body
+        ),
+        Instruction::Call { callback, inputs, outputs } => {
+            let outputs: Vec<Slot> = outputs.iter().map(|output| output.0).collect();
+            writeln!(f, "{} = call of Elixir {callback}({})", slots(&outputs), places(inputs))
+        }
+        Instruction::Free(dead) => writeln!(f, "free {}", slots(dead)),
+    }
+}
+
+fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &ClusterCall) -> fmt::Result {
+    let inputs: Vec<String> = cluster.inputs.iter().map(|(input, _)| operand(input)).collect();
+    let (rows, block) = (cluster.rows, cluster.block_rows());
+    writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
+    for member in &cluster.members {
+        let operands = member.operands.iter().map(|operand| {
+            let mut text = register(operand.register, cluster, outputs);
+            match operand.extent {
+                Extent::Row => {}
+                Extent::Element => text.push_str(" (one element a row)"),
+                Extent::SameRow => text.push_str(" (the same for all rows)"),
+                Extent::SameElement => text.push_str(" (one element)"),
+            }
+            text
+        });
+        let operands: Vec<String> = operands.collect();
+        let name = match &member.call {
+            Call::Binary(op, _) => op.name(),
+            Call::Unary(op, _) => op.name(),
+            Call::Ternary(op, _) => op,
+            Call::Convert => "as_type",
+            Call::Reduce { op, .. } => op.name(),
+        };
+        let to = register(member.to, cluster, outputs);
+        writeln!(f, "          {to} = {} {name}({})", member.dtype, operands.join(", "))?;
+    }
+    Ok(())
+}
+
+fn register(register: Register, cluster: &Cluster, outputs: &[Memory]) -> String {
+    let mut text = String::new();
+    let written = match register {
+        Register::Input(index) => match cluster.inputs.get(index) {
+            Some((input, _)) => write!(text, "{}", place(input.place)),
+            None => write!(text, "input {index}"),
+        },
+        Register::Buffer(index) => write!(text, "buffer {index}"),
+        Register::Output(index) => match outputs.get(index) {
+            Some(output) => write!(text, "%{}", output.slot),
+            None => write!(text, "output {index}"),
+        },
+    };
+    debug_assert!(written.is_ok(), "strings take all text");
+    text
+}
+
+/// The bytes that the instructions of a region read and write, those of all branches and of one trip of
+/// a loop counted.
+fn traffic(code: &Code) -> (usize, usize) {
+    let operand_bytes =
+        |operand: &Operand| byte_size("program", operand.dtype, &operand.shape).unwrap_or(usize::MAX);
+    let written = |outputs: &[Memory]| outputs.iter().map(|output| output.bytes).sum::<usize>();
+    let mut total = (0_usize, 0_usize);
+    for instruction in &code.instructions {
+        let (read, wrote) = match instruction {
+            Instruction::Kernel(kernel) => {
+                let Kernel { inputs, outputs, .. } = &**kernel;
+                (inputs.iter().map(operand_bytes).sum(), written(outputs))
+            }
+            Instruction::Cluster(call) => {
+                let inputs = call.cluster.inputs.iter().map(|(input, _)| operand_bytes(input));
+                (inputs.sum::<usize>(), written(&call.outputs))
+            }
+            _ => (0, 0),
+        };
+        total = (total.0.saturating_add(read), total.1.saturating_add(wrote));
+    }
+    total
+}
