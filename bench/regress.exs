@@ -12,6 +12,8 @@
 for part <- ["measure.exs", "compare/report.exs", "compare/cases.exs", "compare/calls.exs"],
     do: Code.require_file(part, __DIR__)
 
+if Code.ensure_loaded?(Nx.Defn), do: Code.require_file("compare/programs.exs", __DIR__)
+
 defmodule Bench.Regress do
   @compile {:no_warn_undefined, Nx}
 

@@ -131,7 +131,24 @@ if Code.ensure_loaded?(Nx.Defn) do
       {i, y}
     end
 
+    # Two expressions of one operation, which are computed once, in branches that are taken or not.
+    defn twice_in_branches(x, p, q) do
+      {a, b} = {x * 2, x * 2}
+      first = if p, do: a + Nx.sum(b), else: x
+      second = if q, do: b - 1, else: x
+      {first, second, a}
+    end
+
     describe "control flow" do
+      test "common subexpressions of branches" do
+        x = Nx.tensor([1.0, 2.0])
+
+        for p <- [0, 1], q <- [0, 1] do
+          assert compiled(&twice_in_branches/3, [x, p, q]) ==
+                   evaluated(&twice_in_branches/3, [x, p, q])
+        end
+      end
+
       test "loops run any number of trips, none as well" do
         for n <- [0, 1, 2, 1000], do: assert(Nx.to_number(compiled(&count_to/1, [n])) == n * 1.0)
       end

@@ -277,15 +277,26 @@ defmodule Ferrox.Defn.Lower do
     case state.values do
       %{^id => {value, marker}} ->
         case state.computed do
-          %{^marker => :always} -> {value, state}
-          %{^marker => :maybe} -> again(id, op, args, expression, marker, state)
-          %{} -> step(id, op, args, expression, state)
+          %{^marker => :always} ->
+            {value, state}
+
+          # If another expression's operation was taken for it, its own slots have no value.
+          %{^marker => :maybe} ->
+            if own?(marker, id, state),
+              do: again(id, op, args, expression, marker, state),
+              else: step(id, op, args, expression, state)
+
+          %{} ->
+            step(id, op, args, expression, state)
         end
 
       %{} ->
         step(id, op, args, expression, state)
     end
   end
+
+  defp own?(marker, id, %{values: values}),
+    do: marker in [values[{:slots, id}], values[{:slots, {:mark, id}}]]
 
   # Adds the step. The marker is a slot that is computed when the step has run, or nil for what is
   # looked up expression by expression.

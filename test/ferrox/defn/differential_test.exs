@@ -7,7 +7,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     alias Ferrox.DefnPrograms
 
     @moduletag :nx
-    @programs String.to_integer(System.get_env("FERROX_DEFN_PROGRAMS", "400"))
+    @programs String.to_integer(System.get_env("FERROX_DEFN_PROGRAMS", "1000"))
     @first String.to_integer(System.get_env("FERROX_DEFN_FIRST", "1"))
 
     @tag timeout: :infinity
@@ -34,7 +34,7 @@ if Code.ensure_loaded?(Nx.Defn) do
           elem(evaluated, 0)
         end
 
-      if @programs > 400, do: IO.puts("programs: #{inspect(Enum.frequencies(counts))}")
+      if @programs > 1000, do: IO.puts("programs: #{inspect(Enum.frequencies(counts))}")
 
       # Most programs have a result, and some raise.
       assert Enum.count(counts, &(&1 == :ok)) > div(@programs, 2)
