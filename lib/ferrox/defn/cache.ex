@@ -19,7 +19,7 @@ defmodule Ferrox.Defn.Cache do
   end
 
   @doc "The value of a key. `compile` computes it if no process has; its exceptions are not kept."
-  @spec fetch(term, (-> value)) :: value when value: term
+  @spec fetch(term, fun) :: term
   def fetch(key, compile) do
     case lookup(key) do
       {:ok, value} -> value

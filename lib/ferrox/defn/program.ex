@@ -39,7 +39,7 @@ defmodule Ferrox.Defn.Program do
   Runs a compiled function. The arguments are functions that give tensors, `hooks` the functions by
   the names of hooks.
   """
-  @spec run(t, [(-> map)], map) :: term
+  @spec run(t, [fun], map) :: term
   def run(%__MODULE__{native: native} = program, params, hooks) do
     arguments = params |> data(program.used) |> List.to_tuple()
     native |> Native.run(arguments) |> finish(program, arguments, hooks)

@@ -12,7 +12,8 @@ use crate::tensor::byte_size;
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let bytes: usize = self.literals.iter().map(Vec::len).sum();
-        writeln!(f, "{} regions; literals: {} in {}", self.regions.len(), self.literals.len(), Bytes(bytes))?;
+        let (regions, literals) = (self.regions.len(), self.literals.len());
+        writeln!(f, "regions: {regions}; literals: {literals}, {}", Bytes(bytes))?;
         for (number, code) in self.regions.iter().enumerate() {
             let name = if number == 0 { "program".to_string() } else { format!("region {number}") };
             let parameters: Vec<String> = (0..code.parameters.len()).map(|slot| format!("%{slot}")).collect();
