@@ -6,6 +6,8 @@ defmodule Ferrox do
   you know of `Nx` holds, but there is no `defn`, and no names or vectorized
   axes. Where Nx is there, `Ferrox.Backend` runs Nx itself on the same native
   code, and `from_nx/1` and `to_nx/1` go from one to the other without a copy.
+  This module is also the name of the compiler of `Nx.Defn` functions:
+  `Nx.Defn.jit(fun, compiler: Ferrox)`, see `Ferrox.Defn`.
 
       iex> t = Ferrox.tensor([[1, 2], [3, 4]])
       iex> Ferrox.add(t, Ferrox.tensor([10, 20]))

@@ -16,7 +16,7 @@ use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, ListIterator, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
 
 use crate::entry::{Tuple, binary, bytes, nif};
-use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, answer};
+use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer};
 
 mod atoms {
     rustler::atoms! { call, paused }
@@ -103,9 +103,7 @@ impl Host for Vm<'_> {
         if !is_result || length <= MAX_HEAP_BINARY_BYTES {
             return scratch_block(length).map(Block::Scratch);
         }
-        // Growing an empty binary returns false without enough memory; a new one takes the VM down.
-        let mut binary = OwnedBinary::new(0);
-        (length <= isize::MAX as usize && binary.realloc(length)).then_some(Block::Binary(binary))
+        allocate(length).map(Block::Binary)
     }
 
     #[inline]

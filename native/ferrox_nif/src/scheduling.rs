@@ -206,14 +206,9 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Allocates a binary of any size. Without enough memory `OwnedBinary::new` takes the VM down,
-    /// but growing an empty binary returns false, at twice the price.
+    /// Allocates a binary of any size.
     fn allocate(self, dtype: DType, shape: &[usize], length: usize) -> Result<OwnedBinary, Error> {
-        let mut binary = OwnedBinary::new(0);
-        if length > isize::MAX as usize || !binary.realloc(length) {
-            return Err(Error::TooLarge { op: self.op, dtype, shape: shape.to_vec() });
-        }
-        Ok(binary)
+        allocate(length).ok_or_else(|| Error::TooLarge { op: self.op, dtype, shape: shape.to_vec() })
     }
 
     /// Returns a list of the data of several tensors, which `fill` writes.
@@ -239,4 +234,11 @@ impl<'a> Call<'a> {
             Ok(terms.encode(self.env))
         })
     }
+}
+
+/// Allocates a binary of any size; `None` without enough memory. `OwnedBinary::new` would take the VM
+/// down then, but growing an empty binary returns false, at twice the price.
+pub fn allocate(length: usize) -> Option<OwnedBinary> {
+    let mut binary = OwnedBinary::new(0);
+    (length <= isize::MAX as usize && binary.realloc(length)).then_some(binary)
 }
