@@ -115,8 +115,9 @@ def gru(xs, w, u, h):
 
 def decode(x, w_qkv, keys, values, w_out, position):
     q, k, v = [part.reshape(12, 1, 64) for part in np.split(x @ w_qkv * 0.03, 3, axis=1)]
-    keys = jax.lax.dynamic_update_slice(keys, k, (0, position, 0))
-    values = jax.lax.dynamic_update_slice(values, v, (0, position, 0))
+    start = (np.int32(0), position, np.int32(0))
+    keys = jax.lax.dynamic_update_slice(keys, k, start)
+    values = jax.lax.dynamic_update_slice(values, v, start)
     scores = np.einsum("hqd,hkd->hqk", q, keys) / 8.0
     scores = np.where(np.arange(1024)[None, None] <= position, scores, np.float32(-1e9))
     context = np.einsum("hqk,hkd->hqd", softmax(scores), values)
