@@ -6,8 +6,8 @@ defmodule Ferrox.Defn do
       Nx.Defn.jit(&MyModule.function/1, compiler: Ferrox)
       Nx.Defn.global_default_options(compiler: Ferrox)
 
-  Results are tensors of `Ferrox.Backend`, and the same ones, to the last bit, that Nx's evaluator gives
-  on `Ferrox.Backend`.
+  Results are tensors of `Ferrox.Backend`, and the same ones, to the last bit but for those of a NaN, that
+  Nx's evaluator gives on `Ferrox.Backend`.
 
   ## Options
 

@@ -131,6 +131,15 @@ if Code.ensure_loaded?(Nx.Defn) do
       {i, y}
     end
 
+    defn powers(x, w) do
+      {_, x, _} =
+        while {i = 0, x, w}, i < 4 do
+          {i + 1, Nx.dot(x, Nx.transpose(w)), w}
+        end
+
+      x
+    end
+
     # Two expressions of one operation, which are computed once, in branches that are taken or not.
     defn twice_in_branches(x, p, q) do
       {a, b} = {x * 2, x * 2}
@@ -156,6 +165,12 @@ if Code.ensure_loaded?(Nx.Defn) do
       test "what no branch needs is not computed" do
         assert compiled(&lazy_divide/2, [6, 0]) == evaluated(&lazy_divide/2, [6, 0])
         assert compiled(&lazy_divide/2, [6, 3]) == {Nx.tensor(2), Nx.tensor(3)}
+      end
+
+      test "what is the same in every trip" do
+        x = Nx.iota({2, 3}, type: :f32)
+        w = Nx.iota({3, 3}, type: :f32)
+        assert compiled(&powers/2, [x, w]) == evaluated(&powers/2, [x, w])
       end
 
       test "loops and conditions inside of loops" do
@@ -407,6 +422,11 @@ if Code.ensure_loaded?(Nx.Defn) do
       assert text =~ ~r/buffer 0 = f32 exp\(%0\)/
       assert text =~ ~r/# reads 80 KB, writes 400 bytes/
       assert print.(&count_to/1, [3]) =~ ~r/= while region 1 do region 2/
+
+      # What is the same in every trip is computed before the loop.
+      text = print.(&powers/2, [Nx.template({2, 3}, :f32), Nx.template({3, 3}, :f32)])
+      [before, inside] = String.split(text, "region 1(")
+      assert before =~ "transpose" and not (inside =~ "transpose")
 
       assert_raise ArgumentError, ~r/no native form/, fn ->
         Ferrox.Defn.explain(fn x -> Nx.reduce(x, x[0], &Nx.add/2) end, [Nx.template({3}, :u4)])

@@ -285,7 +285,7 @@ if Code.ensure_loaded?(Nx.Defn) do
       a = pick(values, a)
       kernel = Nx.Defn.Kernel
       hook = if function_exported?(kernel, :io_call, 3), do: :io_call, else: :hook
-      apply(kernel, hook, [a, :"hook_#{name}", &send(self(), {name, Nx.to_binary(&1)})])
+      apply(kernel, hook, [a, :"hook_#{name}", &send(self(), {name, &1})])
     end
 
     defp apply_step({:runtime, a}, values) do
@@ -354,15 +354,16 @@ if Code.ensure_loaded?(Nx.Defn) do
       branch(p, then: fun.(then_steps, then_index), otherwise: fun.(else_steps, else_index))
     end
 
-    defp apply_step({:while, trips, a, b, steps, index}, values) do
-      {a, b} = {pick(values, a), pick(values, b)}
+    defp apply_step({:while, trips, a_index, b, steps, index}, values) do
+      {a, b} = {pick(values, a_index), pick(values, b)}
 
-      fun = fn a, b ->
-        inner = interpret(steps, [a, b])
+      # The last value is the same in every trip.
+      fun = fn a, b, c ->
+        inner = interpret(steps, [a, b, Nx.transpose(c), Nx.as_type(c, :f64), c])
         {fit(pick(inner, index), a), fit(pick(inner, index + 1), b)}
       end
 
-      loop(a, b, trips: trips, fun: fun)
+      loop(a, b, real(pick(values, a_index + 1)), trips: trips, fun: fun)
     end
 
     defp apply_step({:grad, a, steps, index}, values) do
@@ -387,18 +388,18 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
-    defnp loop(a, b, opts) do
-      {_, a, _} =
-        while {i = 0, a, b}, i < opts[:trips] do
-          {a, b} = call(opts[:fun], a, b)
-          {i + 1, a, b}
+    defnp loop(a, b, c, opts) do
+      {_, a, _, _} =
+        while {i = 0, a, b, c}, i < opts[:trips] do
+          {a, b} = call(opts[:fun], a, b, c)
+          {i + 1, a, b, c}
         end
 
       a
     end
 
     deftransformp(call(fun), do: fun.())
-    deftransformp(call(fun, a, b), do: fun.(a, b))
+    deftransformp(call(fun, a, b, c), do: fun.(a, b, c))
 
     # The value in the type and shape of another.
     defp fit(value, %{type: type, shape: shape}) do

@@ -16,7 +16,7 @@ defmodule Ferrox.Defn.Lower do
   alias Ferrox.Backend.LinAlg
   alias Ferrox.Defn.Expression
 
-  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
+  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Tree]}
 
   @typep type :: {atom, pos_integer}
   # The number of a slot, or -1 less the number of a literal.
@@ -637,13 +637,22 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(:while, [initial, _arg, condition, body], _t, id, state) do
     {operands, state} = all_dense(initial, state)
-    parameters = for {_, type, shape} <- operands, do: {type, shape}
-    {condition, [_predicate], state} = new_region(parameters, state, &all_dense(condition, &1))
-    {body, _results, state} = new_region(parameters, state, &all_dense(body, &1))
-    {targets, state} = targets(id, parameters, state)
+    {invariants, state} = invariants(body, operands, state)
+    operands_and_invariants = operands ++ for({_, operand} <- invariants, do: operand)
+    carries = for {_, type, shape} <- operands_and_invariants, do: {type, shape}
+    {condition, [_predicate], state} = new_region(carries, state, &all_dense(condition, &1))
+
+    {body, _results, state} =
+      new_region(carries, state, fn inner ->
+        {passed, inner} = pass(invariants, length(operands), inner)
+        {results, inner} = all_dense(body, inner)
+        {results ++ passed, inner}
+      end)
+
+    {targets, state} = targets(id, carries, state)
     outputs = for {slot, _, _} <- targets, do: slot
-    state = push({:while, condition, body, operands, outputs}, state)
-    structured(initial, targets, state)
+    state = push({:while, condition, body, operands_and_invariants, outputs}, state)
+    structured(initial, Enum.take(targets, length(operands)), state)
   end
 
   ## Calls into Elixir
@@ -708,6 +717,88 @@ defmodule Ferrox.Defn.Lower do
   end
 
   defp emit(op, _args, _t, _id, _state), do: unsupported("#{op}")
+
+  ## Loop invariants
+
+  # What only moves or converts elements, and can't fail: it may also be computed where a loop has no
+  # trip.
+  @movable [:transpose, :as_type, :reshape, :squeeze, :reverse]
+
+  # The expressions of a loop's body that are the same in every trip, and that are steps: pairs of an
+  # expression and the operand that has its value, which is computed before the loop.
+  defp invariants(body, operands, state) do
+    results = Nx.Defn.Composite.flatten_list([body])
+
+    # The parameters that the body passes on.
+    parameters =
+      for {{result, operand}, index} <- Enum.with_index(Enum.zip(results, operands)),
+          match?(%{data: %{op: :parameter, args: [^index]}}, result),
+          into: %{},
+          do: {index, operand}
+
+    if parameters == %{} do
+      {[], state}
+    else
+      {expressions, _seen} = movable(results, parameters, {[], %{}})
+
+      {invariants, inner} =
+        expressions
+        |> Enum.reverse()
+        |> Enum.map_reduce(%{state | parameters: parameters, root?: false}, fn expression,
+                                                                               inner ->
+          {[operand], inner} = lower_dense([expression], inner)
+          {{expression, operand}, inner}
+        end)
+
+      {invariants, %{inner | parameters: state.parameters, root?: state.root?}}
+    end
+  end
+
+  # The movable expressions of which none is part of another, in reverse order.
+  defp movable(expressions, parameters, acc) do
+    Enum.reduce(expressions, acc, fn %{data: %{id: id, op: op}} = expression,
+                                     {found, seen} = acc ->
+      cond do
+        is_map_key(seen, id) ->
+          acc
+
+        op in [:transpose, :as_type, :reverse] and moved?(expression, parameters) ->
+          {[expression | found], Map.put(seen, id, true)}
+
+        true ->
+          movable(arguments(expression), parameters, {found, Map.put(seen, id, true)})
+      end
+    end)
+  end
+
+  # The expressions of the same scope that an expression is made of.
+  defp arguments(expression) do
+    {_args, arguments} =
+      Nx.Defn.Tree.apply_args(expression, :scope, [], fn
+        %{__struct__: Nx.Tensor} = argument, arguments -> {argument, [argument | arguments]}
+        other, arguments -> {other, arguments}
+      end)
+
+    Enum.reverse(arguments)
+  end
+
+  defp moved?(%{data: %{op: :parameter, args: [index]}}, parameters),
+    do: is_map_key(parameters, index)
+
+  defp moved?(%{data: %{op: op, args: [inner | _]}}, parameters) when op in @movable,
+    do: moved?(inner, parameters)
+
+  defp moved?(_expression, _parameters), do: false
+
+  # The invariants as parameters of the body's region, after its others, and these parameters.
+  defp pass(invariants, count, state) do
+    invariants
+    |> Enum.with_index(count)
+    |> Enum.map_reduce(state, fn {{%{data: %{id: id}}, {_, type, shape}}, slot}, state ->
+      operand = {slot, type, shape}
+      {operand, put_in(state.values[id], {operand, slot})}
+    end)
+  end
 
   ## Parts of steps
 
