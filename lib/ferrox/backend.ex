@@ -109,7 +109,7 @@ defmodule Ferrox.Backend do
   import Ferrox.Bits, only: [bound_size: 1]
   import Kernel, except: [inspect: 2]
 
-  alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg}
+  alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg, Operations}
   alias Ferrox.{Native, Numbers}
 
   # Ferrox compiles without Nx, and the releases of Nx have different callbacks. So the functions
@@ -318,25 +318,14 @@ defmodule Ferrox.Backend do
 
   ## Elementwise
 
-  @binary_ops [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max] ++
-                [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-                [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-                [:logical_and, :logical_or, :logical_xor]
-
-  for op <- @binary_ops do
+  for op <- Operations.binary() do
     @doc false
     @spec unquote(op)(tensor, tensor, tensor) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, left, right),
       do: put(out, Native.binary(unquote(op), type, shape, operand(left), operand(right)))
   end
 
-  @unary_ops [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
-               [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
-               [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
-               [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-               [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
-
-  for op <- @unary_ops do
+  for op <- Operations.unary() do
     @doc false
     @spec unquote(op)(tensor, tensor) :: tensor
     def unquote(op)(%{type: type} = out, tensor),
@@ -468,8 +457,8 @@ defmodule Ferrox.Backend do
     @doc false
     @spec unquote(op)(tensor, tensor, tuple, keyword) :: tensor
     def unquote(op)(%{type: type, shape: shape} = out, tensor, window, opts) do
-      window_options = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
-      put(out, Native.window(unquote(op), type, shape, window_options, operand(tensor)))
+      windows = Operations.windows(window, opts)
+      put(out, Native.window(unquote(op), type, shape, windows, operand(tensor)))
     end
   end
 
@@ -477,22 +466,16 @@ defmodule Ferrox.Backend do
     @doc false
     @spec unquote(op)(tensor, tensor, tensor, tensor, tuple, keyword) :: tensor
     def unquote(op)(%{type: type} = out, tensor, source, init, window, opts) do
-      window_options =
-        {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
-
+      windows = Operations.windows(window, opts)
       [tensor, source, init] = Enum.map([tensor, source, init], &operand/1)
-      put(out, Native.window_scatter(unquote(op), type, window_options, tensor, source, init))
+      put(out, Native.window_scatter(unquote(op), type, windows, tensor, source, init))
     end
   end
 
   @doc false
   @spec conv(tensor, tensor, tensor, keyword) :: tensor
   def conv(%{type: type, shape: shape} = out, tensor, kernel, opts) do
-    options =
-      {opts[:strides], opts[:padding], opts[:input_dilation], opts[:kernel_dilation],
-       {opts[:feature_group_size], opts[:batch_group_size]},
-       {opts[:input_permutation], opts[:kernel_permutation], opts[:output_permutation]}}
-
+    options = Operations.conv_options(opts)
     put(out, Native.conv(type, shape, operand(tensor), operand(kernel), options))
   end
 

@@ -57,7 +57,7 @@ defmodule Ferrox.Defn do
   def explain(fun, args) do
     vars = for arg <- args, do: if(is_number(arg), do: Nx.tensor(arg), else: arg)
     container = apply(Nx.Defn.debug_expr(fun), vars)
-    program = Program.compile(vars, container, fn _name, _has_function? -> true end)
+    program = Program.compile(vars, container, :all)
     program.native |> Native.explain() |> IO.puts()
   rescue
     exception in Lower.Unsupported ->
@@ -120,8 +120,7 @@ defmodule Ferrox.Defn do
   defp compile(key, vars, fun, hooks) do
     start = System.monotonic_time()
     container = fun.(vars)
-    hook? = fn name, has_function? -> has_function? or is_map_key(hooks, name) end
-    program = Program.compile(vars, container, hook?)
+    program = Program.compile(vars, container, hooks)
     duration = System.monotonic_time() - start
     :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
     program

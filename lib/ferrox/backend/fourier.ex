@@ -11,8 +11,7 @@ defmodule Ferrox.Backend.Fourier do
   @doc "A transform along one axis. `op` is `:fft`, `:ifft`, `:rfft` or `:irfft`."
   @spec transform(atom, template, Native.operand(), keyword) :: data
   def transform(op, %{type: type, shape: shape}, {_, from, _} = input, opts) do
-    axis = opts[:axis]
-    length = opts[:length] || elem(shape, axis)
+    {axis, length} = axis_length(shape, opts)
 
     # Only `:irfft` can have a length below one: without a :length option, it makes 2 * (n - 1)
     # elements of n.
@@ -24,6 +23,10 @@ defmodule Ferrox.Backend.Fourier do
 
     Native.fourier(op, type, shape, [{axis, length}], eps(opts), input)
   end
+
+  @doc "The axis that is transformed and its length, given the shape of the result."
+  @spec axis_length(tuple, keyword | map) :: {non_neg_integer, integer}
+  def axis_length(shape, opts), do: {opts[:axis], opts[:length] || elem(shape, opts[:axis])}
 
   @doc "A transform along two axes. `op` is `:fft2` or `:ifft2`."
   @spec transform2(atom, template, Native.operand(), keyword) :: data

@@ -10,10 +10,12 @@ defmodule Ferrox.Backend.LinAlg do
 
   @doc "The solution of a triangular system, with the options of `Nx.LinAlg.triangular_solve/3`."
   @spec triangular_solve(template, Native.operand(), Native.operand(), keyword) :: data
-  def triangular_solve(%{type: type}, a, b, opts) do
-    triangle = {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
-    Native.solve(triangle, type, a, b)
-  end
+  def triangular_solve(%{type: type}, a, b, opts), do: Native.solve(triangle(opts), type, a, b)
+
+  @doc "Which triangular system the options of `Nx.LinAlg.triangular_solve/3` describe."
+  @spec triangle(keyword) :: {lower :: boolean, left_side :: boolean, transform_a :: atom}
+  def triangle(opts),
+    do: {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
 
   @doc """
   The solution of a system of equations, by the LU factorization (`:lu`), which

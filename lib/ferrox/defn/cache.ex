@@ -102,8 +102,8 @@ defmodule Ferrox.Defn.Cache do
         {:reply, {:ready, value}, state}
 
       # A function that calls itself while it is compiled must not wait for itself.
-      {:error, %{^key => {token, ^pid, _waiting}}} ->
-        {:reply, {:compile, {:nested, token}}, state}
+      {:error, %{^key => {_token, ^pid, _waiting}}} ->
+        {:reply, {:compile, :nested}, state}
 
       {:error, %{^key => {token, owner, waiting}}} ->
         {:noreply, put_in(state.pending[key], {token, owner, [from | waiting]})}
@@ -114,7 +114,7 @@ defmodule Ferrox.Defn.Cache do
     end
   end
 
-  def handle_call({:done, {:nested, _token}, _result}, _from, state), do: {:reply, :ok, state}
+  def handle_call({:done, :nested, _result}, _from, state), do: {:reply, :ok, state}
 
   def handle_call({:done, token, result}, _from, state) do
     Process.demonitor(token, [:flush])

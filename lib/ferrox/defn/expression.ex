@@ -2,7 +2,7 @@ defmodule Ferrox.Defn.Expression do
   @moduledoc false
   # What the compiler asks tensors and expressions of Nx, for every release of Nx that it supports.
 
-  @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Tree]}
+  @compile {:no_warn_undefined, Nx}
 
   @doc "The shape with the vectorized axes, as Nx stores the elements."
   @spec shape(map) :: tuple
@@ -58,42 +58,4 @@ defmodule Ferrox.Defn.Expression do
   end
 
   defp search([_other | terms], left), do: search(terms, left - 1)
-
-  @doc """
-  Whether a container of expressions has hooks that are called (in Nx 0.9, whose hooks are tokens).
-  """
-  @spec hooks?(term, (atom, boolean -> boolean)) :: boolean
-  def hooks?(container, hook?), do: elem(hooks(container, hook?, %{}), 0)
-
-  defp hooks(container, hook?, seen) do
-    [container]
-    |> Nx.Defn.Composite.flatten_list()
-    |> Enum.reduce({false, seen}, fn
-      _expression, {true, seen} ->
-        {true, seen}
-
-      %{data: %{id: id}}, {false, seen} when is_map_key(seen, id) ->
-        {false, seen}
-
-      %{data: %{id: id, op: :token, args: [token]}}, {false, seen} ->
-        seen = Map.put(seen, id, true)
-
-        Enum.reduce(token.hooks, {false, seen}, fn
-          _hook, {true, seen} ->
-            {true, seen}
-
-          %{name: name, callback: callback, expr: inner}, {false, seen} ->
-            if hook?.(name, callback != nil), do: {true, seen}, else: hooks(inner, hook?, seen)
-        end)
-
-      %{data: %{id: id}} = expression, {false, seen} ->
-        {_args, acc} =
-          Nx.Defn.Tree.apply_args(expression, {false, Map.put(seen, id, true)}, fn arg, acc ->
-            {found?, seen} = acc
-            {arg, if(found?, do: {true, seen}, else: hooks(arg, hook?, seen))}
-          end)
-
-        acc
-    end)
-  end
 end

@@ -12,8 +12,8 @@ defmodule Ferrox.Defn.Lower do
   # Reshapes and the like are no steps, but the same slot with another shape. Broadcasts are steps only
   # where a consumer isn't elementwise.
 
-  alias Ferrox.{Native, Numbers}
-  alias Ferrox.Backend.LinAlg
+  alias Ferrox.{Native, Numbers, Shape}
+  alias Ferrox.Backend.{Fourier, LinAlg, Operations}
   alias Ferrox.Defn.Expression
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Tree]}
@@ -44,12 +44,12 @@ defmodule Ferrox.Defn.Lower do
   it uses.
 
   `parameters` are the types and shapes of the arguments. Those that are not used have no elements in
-  the program. `hook?` tells whether the hook with a name, and perhaps a function of its own, is called.
+  the program. Hooks with a function, and those with a name in `hooks`, are calls; with `:all` all hooks.
 
   Raises `Ferrox.Defn.Lower.Unsupported` for expressions that have no native form.
   """
-  @spec program(term, [{type, tuple}], (atom, boolean -> boolean)) :: lowered
-  def program(container, parameters, hook?) do
+  @spec program(term, [{type, tuple}], map | :all) :: lowered
+  def program(container, parameters, hooks) do
     state = %{
       # Of the region: its steps in reverse order, the values of expressions, whether slots are computed
       # always or maybe where the walk is, and the operations with their results. An expression that an
@@ -68,7 +68,7 @@ defmodule Ferrox.Defn.Lower do
       regions: %{},
       literals: %{},
       callbacks: [],
-      hook?: hook?
+      hooks: hooks
     }
 
     {0, _results, state} = new_region(parameters, state, &all_dense(container, &1))
@@ -418,45 +418,21 @@ defmodule Ferrox.Defn.Lower do
       end)
 
     shape = Expression.shape(expression)
-    core = operands |> Enum.map(&elem(&1, 2)) |> Enum.reduce({}, &broadcast_shapes/2)
+    core = operands |> Enum.map(&elem(&1, 2)) |> Enum.reduce(&Shape.broadcast/2)
     {operand, slot, state} = run(operation, operands, {type, core}, id, state)
     {broadcast(operand, shape), slot, state}
   end
 
-  # The shape that two shapes broadcast to, without its leading ones.
-  defp broadcast_shapes(a, b) do
-    {a, b} = {reverse_list(a), reverse_list(b)}
-    count = max(length(a), length(b))
-
-    [a, b]
-    |> Enum.map(&(&1 ++ List.duplicate(1, count - length(&1))))
-    |> Enum.zip_with(fn [a, b] -> max(a, b) end)
-    |> Enum.reverse()
-    |> List.to_tuple()
-  end
-
-  defp reverse_list(tuple), do: tuple |> Tuple.to_list() |> Enum.reverse()
-
   ## Operations
 
-  unary_ops =
-    [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :sqrt, :rsqrt] ++
-      [:asin, :acos, :atan, :sinh, :cosh, :asinh, :acosh, :atanh, :cbrt] ++
-      [:erf, :erfc, :erf_inv, :conjugate, :real, :imag, :phase] ++
-      [:abs, :bitwise_not, :ceil, :floor, :negate, :round, :sign] ++
-      [:is_nan, :is_infinity, :logical_not, :population_count, :count_leading_zeros]
-
-  binary_ops =
-    [:add, :subtract, :multiply, :pow, :remainder, :divide, :atan2, :min, :max] ++
-      [:quotient, :bitwise_and, :bitwise_or, :bitwise_xor, :left_shift, :right_shift] ++
-      [:equal, :not_equal, :greater, :less, :greater_equal, :less_equal] ++
-      [:logical_and, :logical_or, :logical_xor]
+  @unary_ops Operations.unary()
+  @binary_ops Operations.binary()
 
   # The step of an expression: its value, the slot that marks it as computed, and the state.
-  defp emit(op, [a], t, id, state) when op in unquote(unary_ops),
+  defp emit(op, [a], t, id, state) when op in @unary_ops,
     do: elementwise({:unary, op}, [a], t, id, state)
 
-  defp emit(op, [a, b], t, id, state) when op in unquote(binary_ops),
+  defp emit(op, [a, b], t, id, state) when op in @binary_ops,
     do: elementwise({:binary, op}, [a, b], t, id, state)
 
   defp emit(:as_type, [a], t, id, state), do: elementwise({:as_type}, [a], t, id, state)
@@ -521,25 +497,17 @@ defmodule Ferrox.Defn.Lower do
   defp emit(:dot, [a, a_axes, a_batch, b, b_axes, b_batch], t, id, state),
     do: run_dense({:dot, a_axes, a_batch, b_axes, b_batch}, [a, b], t, id, state)
 
-  defp emit(:conv, [a, kernel, opts], t, id, state) do
-    options =
-      {opts[:strides], opts[:padding], opts[:input_dilation], opts[:kernel_dilation],
-       {opts[:feature_group_size], opts[:batch_group_size]},
-       {opts[:input_permutation], opts[:kernel_permutation], opts[:output_permutation]}}
-
-    run_dense({:conv, options}, [a, kernel], t, id, state)
-  end
+  defp emit(:conv, [a, kernel, opts], t, id, state),
+    do: run_dense({:conv, Operations.conv_options(opts)}, [a, kernel], t, id, state)
 
   defp emit(op, [a, window, opts], t, id, state)
-       when op in [:window_sum, :window_product, :window_max, :window_min] do
-    over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
-    run_dense({:window, op, over}, [a], t, id, state)
-  end
+       when op in [:window_sum, :window_product, :window_max, :window_min],
+       do: run_dense({:window, op, Operations.windows(window, opts)}, [a], t, id, state)
 
   defp emit(op, [a, source, init, window, opts], t, id, state)
        when op in [:window_scatter_max, :window_scatter_min] do
-    over = {window, opts[:padding], opts[:strides], List.duplicate(1, tuple_size(window))}
-    run_dense({:window_scatter, op, over}, [a, source, init], t, id, state)
+    windows = Operations.windows(window, opts)
+    run_dense({:window_scatter, op, windows}, [a, source, init], t, id, state)
   end
 
   defp emit(:gather, [a, indices, opts], t, id, state),
@@ -555,10 +523,8 @@ defmodule Ferrox.Defn.Lower do
   defp emit(op, [a, opts], t, id, state) when op in [:fft, :ifft],
     do: fourier(op, a, opts, t, id, state)
 
-  defp emit(:triangular_solve, [a, b, opts], t, id, state) do
-    how = {opts[:lower] != false, opts[:left_side] != false, opts[:transform_a] || :none}
-    run_dense({:solve, how}, [a, b], t, id, state)
-  end
+  defp emit(:triangular_solve, [a, b, opts], t, id, state),
+    do: run_dense({:solve, LinAlg.triangle(opts)}, [a, b], t, id, state)
 
   # An LU factorization of Nx 0.9, which has its templates among its arguments.
   defp emit(:lu, [outs, a, opts], _t, id, state) when is_tuple(outs),
@@ -590,7 +556,7 @@ defmodule Ferrox.Defn.Lower do
     if acc.type != type, do: unsupported("window_reduce with an accumulator of another type")
 
     {[operand, {place, _, _}], state} = lower_dense([a, acc], state)
-    over = {window, opts[:padding], opts[:strides], opts[:window_dilations]}
+    over = Operations.windows(window, opts)
     shape = List.to_tuple(Tuple.to_list(Expression.shape(t)) ++ Tuple.to_list(window))
     inputs = [operand, {place, type, {}}]
 
@@ -659,29 +625,20 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(:io_call, [inner, spec, template, _ref], _t, id, state) do
     {operands, state} = all_dense(inner, state)
-
-    state =
-      if io?(spec, state),
-        do: call({:io, spec, template(inner)}, operands, [], state),
-        else: state
-
+    state = if io?(spec, state), do: io(spec, inner, operands, state), else: state
     {marker, state} = mark(id, state)
-
-    value =
-      if match?(%{__struct__: Nx.Tensor}, template),
-        do: hd(operands),
-        else: List.to_tuple(operands)
-
-    {value, marker, state}
+    {structured_value(template, operands), marker, state}
   end
 
   defp emit(:token, [token], _t, id, state) do
     # The first hook is the last of the list.
     state =
       List.foldr(token.hooks, state, fn %{expr: inner, name: name, callback: callback}, state ->
-        if state.hook?.(name, callback != nil) do
+        spec = {:named, name, callback}
+
+        if io?(spec, state) do
           {operands, state} = all_dense(inner, state)
-          call({:io, {:named, name, callback}, template(inner)}, operands, [], state)
+          io(spec, inner, operands, state)
         else
           inner_hooks(inner, state)
         end
@@ -722,7 +679,8 @@ defmodule Ferrox.Defn.Lower do
 
   # What only moves or converts elements, and can't fail: it may also be computed where a loop has no
   # trip.
-  @movable [:transpose, :as_type, :reshape, :squeeze, :reverse]
+  @moving [:transpose, :as_type, :reverse]
+  @movable @moving ++ [:reshape, :squeeze]
 
   # The expressions of a loop's body that are the same in every trip, and that are steps: pairs of an
   # expression and the operand that has its value, which is computed before the loop.
@@ -762,7 +720,7 @@ defmodule Ferrox.Defn.Lower do
         is_map_key(seen, id) ->
           acc
 
-        op in [:transpose, :as_type, :reverse] and moved?(expression, parameters) ->
+        op in @moving and moved?(expression, parameters) ->
           {[expression | found], Map.put(seen, id, true)}
 
         true ->
@@ -803,16 +761,13 @@ defmodule Ferrox.Defn.Lower do
   ## Parts of steps
 
   # What a loop, a condition or a call gives has the structure of a container: one value, or a tuple.
-  defp structured(container, [{slot, _, _} | _] = targets, state) do
-    value =
-      if match?(%{__struct__: Nx.Tensor}, container),
-        do: hd(targets),
-        else: List.to_tuple(targets)
-
-    {value, slot, state}
-  end
+  defp structured(container, [{slot, _, _} | _] = targets, state),
+    do: {structured_value(container, targets), slot, state}
 
   defp structured(_container, [], _state), do: unsupported("a condition or loop without results")
+
+  defp structured_value(%{__struct__: Nx.Tensor}, [operand]), do: operand
+  defp structured_value(_container, operands), do: List.to_tuple(operands)
 
   # A slot that marks that side effects have happened.
   defp mark(id, state) do
@@ -829,12 +784,18 @@ defmodule Ferrox.Defn.Lower do
   defp template(container),
     do: Nx.Defn.Composite.traverse(container, &(&1 |> Nx.to_template() |> Nx.devectorize()))
 
+  defp io(spec, container, operands, state),
+    do: call({:io, spec, template(container)}, operands, [], state)
+
   defp io?({:fn, _fun}, _state), do: true
-  defp io?({:named, name, callback}, state), do: state.hook?.(name, callback != nil)
+  defp io?(_named, %{hooks: :all}), do: true
+
+  defp io?({:named, name, callback}, %{hooks: hooks}),
+    do: callback != nil or is_map_key(hooks, name)
 
   # A hook that isn't called is not computed, but for the hooks inside of it.
-  defp inner_hooks(inner, state) do
-    if Expression.hooks?(inner, state.hook?), do: elem(all_dense(inner, state), 1), else: state
+  defp inner_hooks(inner, %{hooks: hooks} = state) do
+    if Nx.Defn.Tree.has_hooks?(inner, hooks), do: elem(all_dense(inner, state), 1), else: state
   end
 
   defp starts(starts, next, state) do
@@ -889,20 +850,18 @@ defmodule Ferrox.Defn.Lower do
   end
 
   defp fourier(op, a, opts, t, id, state) do
-    axis = opts[:axis]
-    length = opts[:length] || elem(Expression.shape(t), axis)
+    {_axis, length} = axis = Fourier.axis_length(Expression.shape(t), opts)
     if length < 1, do: unsupported("#{op} without elements")
-    run_dense({:fourier, op, [{axis, length}], eps(opts)}, [a], t, id, state)
+    run_dense({:fourier, op, [axis], eps(opts)}, [a], t, id, state)
   end
 
   defp eps(opts), do: (opts[:eps] || 0.0) * 1.0
 
   defp factor(name, a, opts, outs, id, state) do
     {operands, state} = lower_dense([a], state)
-    outs = if is_tuple(outs), do: Tuple.to_list(outs), else: [outs]
-    {[{slot, _, _} | _] = targets, state} = targets(id, Enum.map(outs, &out/1), state)
-    state = push({:run, {:factor, name, eps(opts)}, operands, targets}, state)
-    {if(match?([_], targets), do: hd(targets), else: List.to_tuple(targets)), slot, state}
+    templates = if is_tuple(outs), do: Tuple.to_list(outs), else: [outs]
+    {targets, state} = targets(id, Enum.map(templates, &out/1), state)
+    structured(outs, targets, push({:run, {:factor, name, eps(opts)}, operands, targets}, state))
   end
 
   ## Compound operations: blocks since Nx 0.12, optional callbacks before
@@ -931,7 +890,9 @@ defmodule Ferrox.Defn.Lower do
     {Nx.Block.IRFFT, :irfft}
   ]
 
-  for {module, name} <- blocks, do: defp(block_name(unquote(module)), do: unquote(name))
+  for {module, name} <- blocks,
+      do: defp(block_name(unquote(module)), do: unquote(name))
+
   defp block_name(_module), do: nil
 
   defp compound(op, [a], _opts, t, _default, id, state) when op in [:logical_not, :phase],

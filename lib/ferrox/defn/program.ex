@@ -19,13 +19,13 @@ defmodule Ferrox.Defn.Program do
         }
 
   @doc "Compiles what a function gives for arguments of the types and shapes of `vars`."
-  @spec compile([term], term, (atom, boolean -> boolean)) :: t
-  def compile(vars, container, hook?) do
+  @spec compile([term], term, map | :all) :: t
+  def compile(vars, container, hooks) do
     parameters =
       for var <- Nx.Defn.Composite.flatten_list(vars), do: {var.type, Expression.shape(var)}
 
     %{program: program, callbacks: callbacks, used: used} =
-      Lower.program(container, parameters, hook?)
+      Lower.program(container, parameters, hooks)
 
     %__MODULE__{
       native: Native.compile(program),
