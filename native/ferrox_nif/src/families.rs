@@ -527,12 +527,8 @@ family!(conv, |call, dtype: Type, shape: Dims, input: Operand, kernel: Operand, 
         kernel_permutation: &permutations.1,
         output_permutation: &permutations.2,
     };
-    let filters = permutations.1.first().and_then(|&axis| kernel.shape().get(axis));
-    let depth = kernel.size() / filters.map_or(1, |&filters| filters.max(1));
-    let converted_size = |operand: &Operand| if operand.dtype() == dtype.0 { 0 } else { operand.size() };
-    let read = input.size().saturating_add(kernel.size());
-    let converted = converted_size(&input).saturating_add(converted_size(&kernel));
-    let work = ops::conv::work(dtype.0, size(&shape.0), depth, [read, converted]);
+    let operands = [&input, &kernel].map(|operand| (operand.dtype(), operand.shape()));
+    let work = ops::conv::work((dtype.0, &shape.0), operands, options.kernel_permutation);
     call.tensor(work, dtype.0, &shape.0, |out| {
         ops::conv::conv(out, &input.tensor(call.op)?, &kernel.tensor(call.op)?, options)
     })

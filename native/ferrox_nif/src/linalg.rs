@@ -82,8 +82,7 @@ pub fn solver(term: Term<'_>) -> NifResult<Solver> {
 // Solves a system of linear equations. The result has the shape of `b`.
 family!(solve, |call, how: Term, dtype: Type, a: Operand, b: Operand| {
     let solver = solver(how)?;
-    let batch: usize = a.shape().iter().rev().skip(2).product();
-    let right = b.size() / batch.max(1);
+    let right = linalg::right_size(a.shape(), b.size());
     let (op, problem) = match solver {
         Solver::General(_) => ("solve", Problem::Solve(right)),
         Solver::Triangular(_) => ("triangular_solve", Problem::Triangular(right)),

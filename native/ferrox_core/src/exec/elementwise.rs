@@ -8,7 +8,7 @@
 //! Other operands are gathered and converted one tile at a time, into memory that stays in the
 //! first-level cache. The layouts are collapsed together first, so that rows are long.
 
-mod scratch;
+pub(crate) mod scratch;
 mod source;
 mod tiles;
 mod value_narrowing;

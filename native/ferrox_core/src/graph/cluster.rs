@@ -16,9 +16,9 @@ use smallvec::SmallVec;
 use super::operand::Operand;
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert;
+use crate::exec::elementwise::scratch::{aligned, take, with_kept};
 use crate::exec::elementwise::{self, Plan, Source};
 use crate::exec::memory::streaming_stores;
-use crate::exec::simd::CACHE_LINE_BYTES;
 use crate::exec::threads::parallel;
 use crate::layout::Shape;
 use crate::ops;
@@ -147,25 +147,19 @@ impl Cluster {
 
     /// Computes a part, one block after the other.
     fn run_part(&self, inputs: &[&[u8]], block: usize, part: Part<'_>) -> Result<(), Error> {
-        let aligned = |width: &usize| (width * block).next_multiple_of(CACHE_LINE_BYTES);
+        let buffered = |width: &usize| width * block;
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
-        let is_streamed = |width: &usize| streaming_stores::is_large_size(width * self.rows);
-        let staged = |width: &usize| if is_streamed(width) { aligned(width) } else { 0 };
-        let length = self.buffers.iter().map(aligned).chain(self.outputs.iter().map(staged)).sum();
-        with_buffers(length, |memory| {
-            let mut rest = memory;
-            let mut take = |size: usize| {
-                let (head, tail) = std::mem::take(&mut rest).split_at_mut(size);
-                rest = tail;
-                head
-            };
+        let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
+        let staged = |width: &usize| if is_streamed(width) { buffered(width) } else { 0 };
+        let lengths = self.buffers.iter().map(buffered).chain(self.outputs.iter().map(staged));
+        with_kept(&BUFFERS, lengths.map(aligned).sum(), |mut memory| {
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
-                self.buffers.iter().map(|width| take(aligned(width))).collect();
+                self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut outputs: SmallVec<[(&mut [u8], &mut [u8]); 4]> = part
                 .outputs
                 .into_iter()
                 .zip(&self.outputs)
-                .map(|(output, width)| (output, take(staged(width))))
+                .map(|(output, width)| (output, take(&mut memory, staged(width))))
                 .collect();
             let mut done = 0;
             while done < part.rows {
@@ -334,18 +328,6 @@ struct Registers<'a> {
     first: usize,
     buffers: SmallVec<[&'a mut [u8]; 16]>,
     outputs: SmallVec<[&'a mut [u8]; 4]>,
-}
-
-/// Calls `run` with `length` bytes of any contents that start with a cache line.
-fn with_buffers<T>(length: usize, run: impl FnOnce(&mut [u8]) -> T) -> T {
-    let mut memory = BUFFERS.take();
-    if memory.len() < length + CACHE_LINE_BYTES {
-        memory.resize(length + CACHE_LINE_BYTES, 0);
-    }
-    let start = memory.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
-    let result = run(&mut memory[start..][..length]);
-    BUFFERS.set(memory);
-    result
 }
 
 #[cold]

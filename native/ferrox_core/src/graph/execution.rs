@@ -13,7 +13,7 @@ use super::operation::Outputs;
 use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
 use super::source::Place;
 use super::value::{MAX_SMALL_BYTES, Value};
-use crate::cost::{INSTRUCTION_WORK, Work};
+use crate::cost::Work;
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::Source;
 use crate::ops;
@@ -66,7 +66,8 @@ pub enum Outcome<B> {
 #[derive(Debug)]
 pub struct Execution<B> {
     frames: Vec<Frame<B>>,
-    kept: Vec<(usize, bool, Arc<B>)>,
+    /// Dead blocks for later values, none of which is meant to be a result.
+    kept: Vec<Arc<B>>,
 }
 
 /// A region that is being run.
@@ -136,14 +137,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
             };
             match instruction {
                 Instruction::Kernel(kernel) => {
-                    if host.before(kernel.work.saturating_add(INSTRUCTION_WORK)) == Wish::Pause {
+                    if host.before(kernel.work) == Wish::Pause {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
                     run_kernel(&context, kernel, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Cluster(call) => {
-                    if host.before(call.work.saturating_add(INSTRUCTION_WORK)) == Wish::Pause {
+                    if host.before(call.work) == Wish::Pause {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
@@ -311,7 +312,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     }
                     accumulator = value(fold.initial, &parent.slots);
                 }
-                free_all(&mut frame.slots, &mut Vec::new());
+                frame.slots.fill_with(Value::default);
                 begin_element(context, fold, next, accumulator, &parent.slots, &mut frame.slots);
                 let task = Task::Fold { element: next, results };
                 self.frames.push(Frame { region: frame.region, next: 0, slots: frame.slots, task });
@@ -365,17 +366,16 @@ fn take<B>(place: Place, is_last: bool, slots: &mut [Value<B>]) -> Value<B> {
 }
 
 /// Keeps the block of a dead value that no other slot shares.
-fn free<B: AsRef<[u8]>>(value: Value<B>, kept: &mut Vec<(usize, bool, Arc<B>)>) {
+fn free<B: AsRef<[u8]>>(value: Value<B>, kept: &mut Vec<Arc<B>>) {
     if let Value::Block(mut block) = value
         && kept.len() < MAX_KEPT_BLOCKS
         && Arc::get_mut(&mut block).is_some()
     {
-        let bytes = (*block).as_ref().len();
-        kept.push((bytes, false, block));
+        kept.push(block);
     }
 }
 
-fn free_all<B: AsRef<[u8]>>(slots: &mut [Value<B>], kept: &mut Vec<(usize, bool, Arc<B>)>) {
+fn free_all<B: AsRef<[u8]>>(slots: &mut [Value<B>], kept: &mut Vec<Arc<B>>) {
     for slot in slots {
         free(std::mem::take(slot), kept);
     }
@@ -411,14 +411,14 @@ fn store<H: Host>(memory: &Memory, bytes: &[u8], host: &mut H) -> Result<Value<H
 fn allocate<H: Host>(
     op: &'static str,
     memory: &Memory,
-    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<Arc<H::Block>, Error> {
-    let fits = |&(bytes, is_result, _): &(usize, bool, Arc<H::Block>)| {
-        bytes == memory.bytes && is_result == memory.is_result
-    };
-    if let Some(index) = kept.iter().rposition(fits) {
-        return Ok(kept.swap_remove(index).2);
+    let fits = |block: &Arc<H::Block>| (**block).as_ref().len() == memory.bytes;
+    if !memory.is_result
+        && let Some(index) = kept.iter().rposition(fits)
+    {
+        return Ok(kept.swap_remove(index));
     }
     host.allocate(memory.bytes, memory.is_result).map(Arc::new).ok_or_else(|| Error::TooLarge {
         op,
@@ -432,7 +432,7 @@ fn run_kernel<H: Host>(
     context: &Context<'_>,
     kernel: &Kernel,
     slots: &mut [Value<H::Block>],
-    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
     let op = kernel.operation.name();
@@ -483,7 +483,7 @@ fn run_cluster<H: Host>(
     context: &Context<'_>,
     ClusterCall { cluster, outputs, .. }: &ClusterCall,
     slots: &mut [Value<H::Block>],
-    kept: &mut Vec<(usize, bool, Arc<H::Block>)>,
+    kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
     let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();

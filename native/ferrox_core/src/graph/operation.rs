@@ -271,9 +271,7 @@ impl Operation {
             | Operation::Slice { .. } => each(cost::FAR_ELEMENT_COST),
             Operation::Concatenate(_) => each(ops::shape::cost(dtype)),
             Operation::Iota(_) | Operation::Eye => each(cost::IOTA_ELEMENT_COST),
-            Operation::Pad(_) => {
-                each(ops::pad::cost(dtype)).saturating_add(each_input(cast::operand_cost(from, dtype)))
-            }
+            Operation::Pad(_) => ops::pad::work((dtype, shape), (from, input)),
             Operation::Reduce(..) => each_input(ops::reduce::cost(from)),
             Operation::ArgReduce(..) => ops::reduce::arg_work(from, size(input), size(shape)),
             Operation::Cumulative(..) => each_input(ops::cumulative::cost(from)),
@@ -283,13 +281,8 @@ impl Operation {
                 ops::dot::work(dtype, operands, &contract[0], &batch[0])
             }
             Operation::Conv(options) => {
-                let (kernel_dtype, kernel) = (dtype_of(1), shape_of(1));
-                let filters = options.permutations[1].first().and_then(|&axis| kernel.get(axis));
-                let depth = size(kernel) / filters.map_or(1, |&filters| filters.max(1));
-                let converted = |from, shape| if from == dtype { 0 } else { size(shape) };
-                let read = size(input).saturating_add(size(kernel));
-                let converted = converted(from, input).saturating_add(converted(kernel_dtype, kernel));
-                ops::conv::work(dtype, size(shape), depth, [read, converted])
+                let operands = [(from, input), (dtype_of(1), shape_of(1))];
+                ops::conv::work((dtype, shape), operands, &options.permutations[1])
             }
             Operation::Window(op, windows) => ops::window::work(*op, dtype, input, windows.sliding()),
             Operation::WindowScatter(choice, windows) => {
@@ -302,8 +295,7 @@ impl Operation {
             }
             Operation::Gather(_) => ops::indexed::read_work(from, size(shape), size(shape_of(1))),
             Operation::Take(axis) => {
-                let rows = input.iter().take(*axis).fold(size(shape_of(1)), |n, &dim| n.saturating_mul(dim));
-                ops::indexed::read_work(from, size(shape), rows)
+                ops::indexed::take_work((from, input), size(shape_of(1)), *axis, size(shape))
             }
             Operation::TakeAlongAxis(_) => ops::indexed::read_work(from, size(shape), size(shape)),
             Operation::PutSlice(_) => {
@@ -318,9 +310,11 @@ impl Operation {
                 let lengths: Vec<usize> = axes.iter().map(|axis| axis.1).collect();
                 ops::fft::work(size(shape).max(size(input)), &lengths)
             }
-            Operation::Solve(_) => Problem::Solve(right_size(input, shape_of(1))).work(dtype, input),
+            Operation::Solve(_) => {
+                Problem::Solve(ops::linalg::right_size(input, size(shape_of(1)))).work(dtype, input)
+            }
             Operation::TriangularSolve(_) => {
-                Problem::Triangular(right_size(input, shape_of(1))).work(dtype, input)
+                Problem::Triangular(ops::linalg::right_size(input, size(shape_of(1)))).work(dtype, input)
             }
             Operation::Factor { problem, .. } => problem.work(from, input),
         })
@@ -478,12 +472,6 @@ impl Operation {
 
 fn size(shape: &[usize]) -> usize {
     layout::size(shape).unwrap_or(usize::MAX)
-}
-
-/// The elements on the right side of a system whose matrices have the shape `a`.
-fn right_size(a: &[usize], b: &[usize]) -> usize {
-    let batch: usize = a.iter().rev().skip(2).product();
-    size(b) / batch.max(1)
 }
 
 /// The value of an integer scalar.

@@ -6,7 +6,7 @@ use super::liveness::Deaths;
 use super::operation::{Operation, Typed};
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
-use crate::cost::Work;
+use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::exec::elementwise::Plan;
 use crate::layout::{self, Shape};
 use crate::ops;
@@ -374,7 +374,7 @@ impl<'a> Assembler<'a> {
                     self.check(input)?;
                 }
                 let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
-                let (cluster, work) = ((**cluster).clone(), cluster.work());
+                let (cluster, work) = ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));
                 let call = ClusterCall { cluster, outputs, work };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())
@@ -434,7 +434,7 @@ impl<'a> Assembler<'a> {
         let typed_outputs: Vec<Typed<'_>> = outputs.iter().map(|out| (out.dtype, &out.shape[..])).collect();
         let typed_inputs: Vec<Typed<'_>> =
             inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
-        let work = operation.work(&typed_outputs, &typed_inputs)?;
+        let work = operation.work(&typed_outputs, &typed_inputs)?.saturating_add(INSTRUCTION_WORK);
         let elementwise = Elementwise::new(operation, &typed_outputs, &typed_inputs)?;
         let (operation, inputs) = (operation.clone(), inputs.into());
         let kernel = Kernel { operation, inputs, outputs, work, elementwise, over };

@@ -28,7 +28,7 @@ use crate::exec::im2col::{ConvAxis, Patches};
 use crate::exec::memory::scratch;
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::parallel;
-use crate::layout::{Layout, MAX_EXTENT, Shape};
+use crate::layout::{self, Layout, MAX_EXTENT, Shape};
 use crate::ops::cast::cast_tensor;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -69,16 +69,27 @@ pub struct Options<'a> {
     pub output_permutation: &'a [usize],
 }
 
-/// Returns the work of a convolution with `results` results, each the sum of `depth` products,
-/// that reads `read` elements, `converted` of them of another type.
+/// Returns the work of a convolution of an input and a kernel, given the types and shapes of the result
+/// and of both.
 #[must_use]
-pub fn work(out: DType, results: usize, depth: usize, [read, converted]: [usize; 2]) -> Work {
+pub fn work(
+    (out, shape): (DType, &[usize]),
+    operands: [(DType, &[usize]); 2],
+    kernel_permutation: &[usize],
+) -> Work {
+    let size = |shape: &[usize]| layout::size(shape).unwrap_or(usize::MAX);
+    let kernel = operands[1].1;
+    let filters = kernel_permutation.first().and_then(|&axis| kernel.get(axis));
+    let depth = size(kernel) / filters.map_or(1, |&filters| filters.max(1));
+    let read = operands.iter().fold(0, |sum: usize, (_, shape)| sum.saturating_add(size(shape)));
+    let others = operands.iter().filter(|(dtype, _)| *dtype != out);
+    let converted = others.fold(0, |sum: usize, (_, shape)| sum.saturating_add(size(shape)));
     let result_cost = if out.is_float() {
         indirect::cost(out.width().max(4), depth)
     } else {
         product_cost(out).saturating_mul(depth as Cost)
     };
-    cost::work(results, result_cost.saturating_add(PRODUCT_WRITE_COST))
+    cost::work(size(shape), result_cost.saturating_add(PRODUCT_WRITE_COST))
         .saturating_add(cost::work(read, CONV_READ_COST))
         .saturating_add(cost::work(converted, CONV_CONVERT_COST))
 }

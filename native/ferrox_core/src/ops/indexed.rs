@@ -44,6 +44,14 @@ pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
     cost::work(rows, GATHER_COST).saturating_add(cost::work(elements, shape::cost(dtype)))
 }
 
+/// The work of taking rows of an axis of a tensor of some type and shape at `indices` indices, to a result
+/// of `elements` elements.
+#[must_use]
+pub fn take_work((dtype, shape): (DType, &[usize]), indices: usize, axis: usize, elements: usize) -> Work {
+    let rows = shape.iter().take(axis).fold(indices, |rows, &dim| rows.saturating_mul(dim));
+    read_work(dtype, elements, rows)
+}
+
 /// The axes that are not indexed: the elements at each offset.
 #[derive(Clone, Debug)]
 struct Window {

@@ -254,6 +254,14 @@ impl Problem {
     }
 }
 
+/// The number of elements on the right side of each system of a batch, given the shape of the matrices
+/// and the size of the right-hand sides.
+#[must_use]
+pub fn right_size(matrices: &[usize], size: usize) -> usize {
+    let batch: usize = matrices.iter().rev().skip(2).product();
+    size / batch.max(1)
+}
+
 fn require_float(op: &'static str, dtype: DType) -> Result<(), Error> {
     if dtype.is_integer() {
         return Err(Error::UnsupportedType { op, dtypes: vec![dtype] });

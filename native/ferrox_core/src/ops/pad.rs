@@ -1,12 +1,12 @@
 //! `Nx.pad/3`.
 
-use crate::cost::Cost;
+use crate::cost::{self, Cost, Work};
 use crate::exec::threads::parallel;
 use crate::layout::size;
-use crate::ops::cast::elements;
-pub use crate::ops::shape::cost;
+use crate::ops::cast::{elements, operand_cost};
+use crate::ops::shape::cost;
 use crate::tensor::{Output, Tensor};
-use crate::{Error, dispatch};
+use crate::{DType, Error, dispatch};
 
 /// The padding of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,13 @@ impl Padding {
         let index = usize::try_from(distance / step).ok()?;
         (distance % step == 0 && index < dim).then_some(index)
     }
+}
+
+/// The work of padding a tensor, given the types and shapes of the result and of the tensor.
+#[must_use]
+pub fn work((dtype, shape): (DType, &[usize]), (from, input): (DType, &[usize])) -> Work {
+    let of = |shape: &[usize], cost| cost::work(size(shape).unwrap_or(usize::MAX), cost);
+    of(shape, cost(dtype)).saturating_add(of(input, operand_cost(from, dtype)))
 }
 
 /// Pads a tensor with `value`, a scalar; both are converted to the type of the result. Negative

@@ -1,9 +1,9 @@
 //! The NIFs of padding, sorts and operations with indices.
 
+use ferrox_core::ops;
 use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
-use ferrox_core::ops::{self, cast};
 use rustler::ListIterator;
 
 use super::{size, work};
@@ -17,8 +17,7 @@ family!(pad, |call, dtype: Type, shape: Dims, paddings: ListIterator, input: Ope
         let (low, high, interior) = axis.decode()?;
         axes.push(Padding { low, high, interior });
     }
-    let converted = work(input.shape(), cast::operand_cost(input.dtype(), dtype.0));
-    let work = work(&shape.0, ops::pad::cost(dtype.0)).saturating_add(converted);
+    let work = ops::pad::work((dtype.0, &shape.0), (input.dtype(), input.shape()));
     call.tensor(work, dtype.0, &shape.0, |out| {
         ops::pad::pad(out, &input.tensor(call.op)?, &value.tensor(call.op)?, &axes)
     })
@@ -58,8 +57,7 @@ family!(gather, |call, shape: Dims, axes: Axes, input: Operand, indices: Operand
 });
 
 family!(take, |call, shape: Dims, axis: usize, input: Operand, indices: Operand| {
-    let rows = input.shape().iter().take(axis).fold(indices.size(), |rows, &dim| rows.saturating_mul(dim));
-    let work = indexed::read_work(input.dtype(), size(&shape.0), rows);
+    let work = indexed::take_work((input.dtype(), input.shape()), indices.size(), axis, size(&shape.0));
     call.tensor(work, input.dtype(), &shape.0, |out| {
         indexed::take(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, axis)
     })

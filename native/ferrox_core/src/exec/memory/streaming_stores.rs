@@ -20,16 +20,10 @@ use crate::exec::threads::parallel;
 /// The size of the buffer for a tile, in bytes.
 const STREAMED_TILE_BYTES: usize = 1 << 13;
 
-/// Returns whether a result is written by streaming stores.
+/// Returns whether a result of some bytes is written by streaming stores.
 #[inline]
 #[must_use]
-pub fn is_large(out: &[u8]) -> bool {
-    is_large_size(out.len())
-}
-
-/// [`is_large`] for a result of some bytes.
-#[must_use]
-pub fn is_large_size(bytes: usize) -> bool {
+pub fn is_large(bytes: usize) -> bool {
     bytes >= MIN_STREAMED_BYTES
 }
 
@@ -75,7 +69,7 @@ pub fn try_fill<E: Send>(
     head_length: usize,
     fill: impl Fn(usize, &mut [u8]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    if !is_large(out) {
+    if !is_large(out.len()) {
         if head_length == 0 || head_length >= size || out.len() < MIN_BYTES_TO_ALIGN {
             return parallel::try_fill(out, size, cost, fill);
         }

@@ -581,30 +581,29 @@ fn write_slice(
     starts: &[usize],
     slice: &Tensor<'_>,
 ) -> Result<(), Error> {
-    const OP: &str = PUT_SLICE;
     let (dtype, shape) = (out.dtype, out.shape);
     if slice.rank() != shape.len() || starts.len() != shape.len() {
         let given = [shape, slice.shape(), out.shape];
-        return Err(shape_error(OP, &given, "must have one rank, and a start for each axis"));
+        return Err(shape_error(PUT_SLICE, &given, "must have one rank, and a start for each axis"));
     }
     for (axis, ((&dim, &length), &start)) in shape.iter().zip(slice.shape()).zip(starts).enumerate() {
         if start.checked_add(length).is_none_or(|end| end > dim) {
             let problem =
                 format!("start {start} with length {length} reaches past axis {axis} of size {dim}");
-            return Err(Error::Argument { op: OP, problem });
+            return Err(Error::Argument { op: PUT_SLICE, problem });
         }
     }
     let from = input.map_or(dtype, Tensor::dtype);
     if (from.is_complex() || slice.dtype().is_complex()) && !dtype.is_complex() {
-        return Err(Error::UnsupportedType { op: OP, dtypes: vec![from, slice.dtype(), dtype] });
+        return Err(Error::UnsupportedType { op: PUT_SLICE, dtypes: vec![from, slice.dtype(), dtype] });
     }
     let layout = Layout::contiguous(shape);
     let window = Window::new(slice.shape(), &layout.strides);
     let offset: isize =
         starts.iter().zip(&layout.strides).map(|(&start, &stride)| start as isize * stride).sum();
-    let source = input.map(|input| copy::dense(OP, input)).transpose()?;
-    let slice = elements(OP, slice, dtype)?;
-    out.write(OP, |out| {
+    let source = input.map(|input| copy::dense(PUT_SLICE, input)).transpose()?;
+    let slice = elements(PUT_SLICE, slice, dtype)?;
+    out.write(PUT_SLICE, |out| {
         if let Some(source) = &source {
             convert_all(from, source, dtype, layout.size(), out);
         }
