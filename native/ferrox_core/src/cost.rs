@@ -669,9 +669,10 @@ pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 /// --group programs`: softmax.)
 pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
 
-/// The number of bytes in a block of rows of the largest value of a cluster: several such blocks stay
-/// in the first-level cache. (`bin/bench --group programs`: chain, softmax.)
-pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 14;
+/// The number of bytes in a block of rows of all values of a cluster: those that an operation reads and
+/// writes stay in the first-level cache, the others in the second-level cache. (`bin/bench --group
+/// programs`: adam, layer norm, softmax, mandelbrot.)
+pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 16;
 
 /// The number of blocks of a cluster that a thread computes at a time. (`bin/bench --group programs`:
 /// adam.)

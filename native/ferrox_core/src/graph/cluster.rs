@@ -13,11 +13,11 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::operand::Operand;
+use super::operand;
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
-use crate::exec::convert;
+use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
-use crate::exec::elementwise::{self, Plan, Source};
+use crate::exec::elementwise::{self, MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source};
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 use crate::layout::Shape;
@@ -26,7 +26,7 @@ use crate::ops::binary::BinaryOp;
 use crate::ops::reduce::{ReduceOp, ReductionSizes};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
-use crate::{DType, Error};
+use crate::{DType, Error, Fault};
 
 /// What a cluster computes.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Cluster {
     /// The number of rows.
     pub(super) rows: usize,
     /// The operands from outside, each with the number of bytes in a row if it has a row for each row.
-    pub(super) inputs: Vec<(Operand, Option<usize>)>,
+    pub(super) inputs: Vec<(operand::Operand, Option<usize>)>,
     pub(super) members: Vec<Member>,
     /// The number of bytes of a row in each buffer.
     pub(super) buffers: Vec<usize>,
@@ -104,31 +104,26 @@ thread_local! {
     static BUFFERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The results of some rows.
-struct Part<'a> {
-    first: usize,
-    rows: usize,
-    outputs: SmallVec<[&'a mut [u8]; 4]>,
-}
-
 impl Cluster {
     pub(super) fn work(&self) -> Work {
         cost::work(self.rows, self.cost)
     }
 
-    /// The number of rows in a block.
+    /// The number of rows in a block: as many as the cache has room for in all registers.
     pub(super) fn block_rows(&self) -> usize {
-        let widest = self.buffers.iter().chain(&self.outputs).copied().max().unwrap_or(1);
-        (CLUSTER_BLOCK_BYTES / widest.max(1)).clamp(1, self.rows.max(1))
+        let inputs = self.inputs.iter().filter_map(|input| input.1);
+        let row_bytes: usize = inputs.chain(self.buffers.iter().chain(&self.outputs).copied()).sum();
+        (CLUSTER_BLOCK_BYTES / row_bytes.max(1)).clamp(1, self.rows.max(1))
     }
 
     /// Computes the results from the bytes of the inputs.
     pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
+        let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, inputs)).collect();
         let block = self.block_rows();
         let part_rows = block * CLUSTER_BLOCKS_PER_PART;
         if self.rows <= part_rows || !parallel::pays(self.rows, self.cost) {
             let outputs = outputs.iter_mut().map(|output| &mut **output).collect();
-            return self.run_part(inputs, block, Part { first: 0, rows: self.rows, outputs });
+            return self.run_part(&loops, inputs, block, Part { first: 0, rows: self.rows, outputs });
         }
         let mut parts: Vec<Part<'_>> = (0..self.rows)
             .step_by(part_rows)
@@ -142,77 +137,69 @@ impl Cluster {
                 part.outputs.push(chunk);
             }
         }
-        parallel::try_each(self.rows, self.cost, parts.into_iter(), |part| self.run_part(inputs, block, part))
+        parallel::try_each(self.rows, self.cost, parts.into_iter(), |part| {
+            self.run_part(&loops, inputs, block, part)
+        })
     }
 
     /// Computes a part, one block after the other.
-    fn run_part(&self, inputs: &[&[u8]], block: usize, part: Part<'_>) -> Result<(), Error> {
+    fn run_part(
+        &self,
+        loops: &[MemberLoop<'_>],
+        inputs: &[&[u8]],
+        block: usize,
+        part: Part<'_>,
+    ) -> Result<(), Error> {
         let buffered = |width: &usize| width * block;
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
         let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
         let staged = |width: &usize| if is_streamed(width) { buffered(width) } else { 0 };
+        let lanes = self.members.iter().zip(loops);
+        let lanes = lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements));
+        let lanes = lanes.max().unwrap_or(0);
         let lengths = self.buffers.iter().map(buffered).chain(self.outputs.iter().map(staged));
-        with_kept(&BUFFERS, lengths.map(aligned).sum(), |mut memory| {
-            let mut buffers: SmallVec<[&mut [u8]; 16]> =
-                self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
-            let mut outputs: SmallVec<[(&mut [u8], &mut [u8]); 4]> = part
+        with_kept(&BUFFERS, lengths.map(aligned).sum::<usize>() + lanes, |mut memory| {
+            let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
+            let outputs = part
                 .outputs
                 .into_iter()
                 .zip(&self.outputs)
-                .map(|(output, width)| (output, take(&mut memory, staged(width))))
+                .map(|(rest, width)| Rows { rest, stage: take(&mut memory, staged(width)) })
                 .collect();
-            let mut done = 0;
-            while done < part.rows {
-                let rows = block.min(part.rows - done);
-                let mut registers = Registers {
-                    inputs,
-                    first: part.first + done,
-                    buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
-                    outputs: outputs
-                        .iter_mut()
-                        .zip(&self.outputs)
-                        .map(|((output, stage), width)| {
-                            let length = rows * width;
-                            if stage.is_empty() {
-                                &mut output[done * width..][..length]
-                            } else {
-                                &mut stage[..length]
-                            }
-                        })
-                        .collect(),
-                };
-                self.members.iter().try_for_each(|member| self.run_member(member, rows, &mut registers))?;
-                drop(registers);
-                for ((output, stage), width) in outputs.iter_mut().zip(&self.outputs) {
-                    if !stage.is_empty() {
-                        let length = rows * width;
-                        streaming_stores::copy(&stage[..length], &mut output[done * width..][..length]);
-                    }
+            let mut registers = Registers { inputs, first: part.first, buffers, outputs };
+            let end = part.first + part.rows;
+            while registers.first < end {
+                let rows = block.min(end - registers.first);
+                for (member, member_loop) in self.members.iter().zip(loops) {
+                    self.run_member(member, member_loop, rows, &mut registers, memory)?;
                 }
-                done += rows;
+                for (output, width) in registers.outputs.iter_mut().zip(&self.outputs) {
+                    output.advance(rows * width);
+                }
+                registers.first += rows;
             }
             Ok(())
         })
     }
 
-    fn run_member(&self, member: &Member, rows: usize, registers: &mut Registers<'_>) -> Result<(), Error> {
+    fn run_member(
+        &self,
+        member: &Member,
+        member_loop: &MemberLoop<'_>,
+        rows: usize,
+        registers: &mut Registers<'_>,
+        lanes: &mut [u8],
+    ) -> Result<(), Error> {
         let bytes = rows * member.elements * member.dtype.width();
         // The result is taken out, so that the operands can be borrowed beside it.
-        let out = match member.to {
-            Register::Buffer(index) => std::mem::take(&mut registers.buffers[index]),
-            Register::Output(index) => std::mem::take(&mut registers.outputs[index]),
-            Register::Input(_) => return Err(misplaced()),
-        };
-        let result = self.compute(member, rows, registers, &mut out[..bytes]);
-        match member.to {
-            Register::Buffer(index) => registers.buffers[index] = out,
-            Register::Output(index) => registers.outputs[index] = out,
-            Register::Input(_) => {}
-        }
+        let out = std::mem::take(registers.memory(member.to)?);
+        let result = self.compute(member, member_loop, rows, registers, lanes, &mut out[..bytes]);
+        *registers.memory(member.to)? = out;
         result
     }
 
     /// The bytes of an operand from the first row of the block on.
+    #[inline]
     fn bytes<'r>(&self, register: Register, registers: &'r Registers<'_>) -> &'r [u8] {
         match register {
             Register::Input(index) => match self.inputs[index].1 {
@@ -220,11 +207,71 @@ impl Cluster {
                 None => registers.inputs[index],
             },
             Register::Buffer(index) => &*registers.buffers[index],
-            Register::Output(index) => &*registers.outputs[index],
+            Register::Output(index) => registers.outputs[index].bytes(),
+        }
+    }
+
+    /// The bytes of `rows` rows of an operand from the row `first` of the block on.
+    #[inline]
+    fn rows<'r>(
+        &self,
+        operand: &MemberOperand,
+        elements: usize,
+        (first, rows): (usize, usize),
+        registers: &'r Registers<'_>,
+    ) -> &'r [u8] {
+        let (all, width) = (self.bytes(operand.register, registers), operand.dtype.width());
+        match operand.extent {
+            Extent::Row => &all[first * elements * width..][..rows * elements * width],
+            Extent::Element => &all[first * width..][..rows * width],
+            Extent::SameRow => &all[..elements * width],
+            Extent::SameElement => &all[..width],
         }
     }
 
     fn compute(
+        &self,
+        member: &Member,
+        member_loop: &MemberLoop<'_>,
+        rows: usize,
+        registers: &Registers<'_>,
+        lanes: &mut [u8],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let elements = member.elements;
+        match (member_loop, &member.operands[..]) {
+            (MemberLoop::Fold { op, reduced }, [operand]) => {
+                let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
+                let length = sizes.size() * operand.dtype.width();
+                let input = (operand.dtype, &self.bytes(operand.register, registers)[..length]);
+                ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out)
+            }
+            (MemberLoop::Convert(convert), [operand]) => {
+                let source = self.rows(operand, elements, (0, rows), registers);
+                match convert {
+                    Some(convert) => convert(source, out),
+                    None => out.copy_from_slice(source),
+                }
+                Ok(())
+            }
+            (MemberLoop::Kernel(kernel), _) => {
+                let each = kernel.rows_at_once.unwrap_or(rows);
+                let mut first = 0;
+                for out in out.chunks_mut((each * elements * member.dtype.width()).max(1)) {
+                    let source =
+                        |operand: &MemberOperand| self.rows(operand, elements, (first, each), registers);
+                    kernel.run(each * elements, source, lanes, out).map_err(|fault| member.error(fault))?;
+                    first += each;
+                }
+                Ok(())
+            }
+            (MemberLoop::General, _) => self.compute_tensors(member, rows, registers, out),
+            _ => Err(misplaced()),
+        }
+    }
+
+    /// Computes a member whose operands have to be broadcast, or whose kernel is chosen by their values.
+    fn compute_tensors(
         &self,
         member: &Member,
         rows: usize,
@@ -232,45 +279,13 @@ impl Cluster {
         out: &mut [u8],
     ) -> Result<(), Error> {
         let elements = member.elements;
-        let bytes = |operand: &MemberOperand, first: usize, rows: usize| {
-            let (all, width) = (self.bytes(operand.register, registers), operand.dtype.width());
-            match operand.extent {
-                Extent::Row => &all[first * elements * width..][..rows * elements * width],
-                Extent::Element => &all[first * width..][..rows * width],
-                Extent::SameRow => &all[..elements * width],
-                Extent::SameElement => &all[..width],
-            }
-        };
-        if let (Call::Reduce { op, reduced }, [operand]) = (&member.call, &member.operands[..]) {
-            let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
-            let length = sizes.size() * operand.dtype.width();
-            let input = (operand.dtype, &self.bytes(operand.register, registers)[..length]);
-            return ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out);
-        }
-        let is_uniform = elements == 1
-            || member
-                .operands
-                .iter()
-                .all(|operand| matches!(operand.extent, Extent::Row | Extent::SameElement));
-        if is_uniform {
-            let size = rows * elements;
+        if !member.operands.iter().any(|operand| operand.is_repeated(elements)) {
             let sources = member.operands.iter().map(|operand| {
-                let bytes = bytes(operand, 0, rows);
-                let is_one = matches!(operand.extent, Extent::SameRow | Extent::SameElement);
-                source(bytes, operand, is_one)
+                let bytes = self.rows(operand, elements, (0, rows), registers);
+                let is_number = matches!(operand.extent, Extent::SameRow | Extent::SameElement);
+                source(bytes, operand, is_number)
             });
-            return call(member, &[size], out, &sources.collect::<Sources<'_>>());
-        }
-        if elements >= MIN_SINGLE_ROW_ELEMENTS {
-            let row_bytes = elements * member.dtype.width();
-            for (row, out) in out.chunks_mut(row_bytes).enumerate() {
-                let sources = member.operands.iter().map(|operand| {
-                    let is_one = matches!(operand.extent, Extent::Element | Extent::SameElement);
-                    source(bytes(operand, row, 1), operand, is_one)
-                });
-                call(member, &[elements], out, &sources.collect::<Sources<'_>>())?;
-            }
-            return Ok(());
+            return call(member, &[rows * elements], out, &sources.collect::<Sources<'_>>());
         }
         let shape = [rows, elements];
         let mut shapes: SmallVec<[[usize; 2]; 3]> = SmallVec::new();
@@ -284,20 +299,254 @@ impl Cluster {
         }
         let mut tensors: SmallVec<[Tensor<'_>; 3]> = SmallVec::new();
         for (operand, shape) in member.operands.iter().zip(&shapes) {
-            tensors.push(Tensor::new("program", operand.dtype, shape, bytes(operand, 0, rows))?);
+            let bytes = self.rows(operand, elements, (0, rows), registers);
+            tensors.push(Tensor::new("program", operand.dtype, shape, bytes)?);
         }
         let sources = tensors.iter().map(|tensor| Source::new(tensor, &shape).ok_or_else(misplaced));
         call(member, &shape, out, &sources.collect::<Result<Sources<'_>, Error>>()?)
     }
 }
 
-type Sources<'a> = SmallVec<[Source<'a>; 3]>;
-
-fn source<'a>(bytes: &'a [u8], operand: &MemberOperand, is_one: bool) -> Source<'a> {
-    if is_one { Source::Scalar(bytes) } else { Source::Dense { bytes, width: operand.dtype.width() } }
+/// The results of some rows.
+struct Part<'a> {
+    first: usize,
+    rows: usize,
+    outputs: SmallVec<[&'a mut [u8]; 4]>,
 }
 
-/// Calls the kernel of an elementwise member.
+/// Where the values of a block are.
+struct Registers<'a> {
+    inputs: &'a [&'a [u8]],
+    /// The first row of the block.
+    first: usize,
+    buffers: SmallVec<[&'a mut [u8]; 16]>,
+    outputs: SmallVec<[Rows<'a>; 4]>,
+}
+
+impl<'a> Registers<'a> {
+    /// The memory of a result.
+    #[inline]
+    fn memory(&mut self, register: Register) -> Result<&mut &'a mut [u8], Error> {
+        match register {
+            Register::Buffer(index) => Ok(&mut self.buffers[index]),
+            Register::Output(index) => Ok(self.outputs[index].memory()),
+            Register::Input(_) => Err(misplaced()),
+        }
+    }
+}
+
+/// The rows of a result.
+struct Rows<'a> {
+    /// The rows from the first one of the block on.
+    rest: &'a mut [u8],
+    /// A buffer for the block, if the rows are to be copied past the cache.
+    stage: &'a mut [u8],
+}
+
+impl<'a> Rows<'a> {
+    #[inline]
+    fn memory(&mut self) -> &mut &'a mut [u8] {
+        if self.stage.is_empty() { &mut self.rest } else { &mut self.stage }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        if self.stage.is_empty() { self.rest } else { self.stage }
+    }
+
+    /// Ends a block.
+    fn advance(&mut self, length: usize) {
+        let (rows, rest) = std::mem::take(&mut self.rest).split_at_mut(length);
+        if !self.stage.is_empty() {
+            streaming_stores::copy(&self.stage[..length], rows);
+        }
+        self.rest = rest;
+    }
+}
+
+impl MemberOperand {
+    /// Whether a kernel can't read the operand beside a result of several rows of `elements` elements.
+    fn is_repeated(&self, elements: usize) -> bool {
+        elements > 1 && matches!(self.extent, Extent::SameRow | Extent::Element)
+    }
+}
+
+/// How a member is computed in each block of a run: what does not change from block to block.
+enum MemberLoop<'a> {
+    Kernel(KernelLoop<'a>),
+    Convert(Option<Convert>),
+    Fold {
+        op: ReduceOp,
+        reduced: usize,
+    },
+    /// By [`Cluster::compute_tensors`].
+    General,
+}
+
+type Loops<'a> = SmallVec<[MemberLoop<'a>; 8]>;
+
+/// A kernel, called on the operands in place or converted.
+struct KernelLoop<'a> {
+    plan: &'a Plan,
+    operands: SmallVec<[KernelOperand<'a>; MAX_OPERANDS]>,
+    /// The number of rows for one call of the kernel; `None` for all rows of a block.
+    rows_at_once: Option<usize>,
+}
+
+/// An operand of a kernel.
+enum KernelOperand<'a> {
+    /// A number, in the type of the kernel.
+    Number([u8; MAX_ELEMENT_BYTES]),
+    /// The elements of rows, with the conversion to the type of the kernel.
+    Elements(&'a MemberOperand, Option<Conversion>),
+    /// The element of a row.
+    Element(&'a MemberOperand),
+}
+
+impl<'a> MemberLoop<'a> {
+    fn new(member: &'a Member, inputs: &[&[u8]]) -> Self {
+        let sources = member.operands.iter().map(|operand| {
+            let width = operand.dtype.width();
+            match (operand.register, operand.extent) {
+                (Register::Input(index), Extent::SameElement) => Source::Scalar(&inputs[index][..width]),
+                _ => Source::Dense { bytes: &[], width },
+            }
+        });
+        let sources: Sources<'_> = sources.collect();
+        let operands = &member.operands;
+        let dtype_of = |index: usize| operands[index].dtype;
+        match (&member.call, &sources[..]) {
+            (Call::Binary(op, plan), &[left, right]) => {
+                let exponent = (dtype_of(1), right);
+                if let Some(plan) = ops::binary::square_plan(*op, member.dtype, dtype_of(0), exponent) {
+                    return KernelLoop::new(member, plan, &[(&operands[0], left), (&operands[0], left)]);
+                }
+                let mut numbers = Default::default();
+                let (plan, [left, right]) = ops::binary::with_numbers(
+                    *op,
+                    plan,
+                    member.dtype,
+                    [(dtype_of(0), left), (dtype_of(1), right)],
+                    &mut numbers,
+                );
+                KernelLoop::new(member, plan, &[(&operands[0], left), (&operands[1], right)])
+            }
+            (Call::Unary(op, _), _) if ops::unary::has_table(*op, member.dtype, dtype_of(0)) => {
+                MemberLoop::General
+            }
+            (Call::Unary(_, plan), &[source]) => KernelLoop::new(member, plan, &[(&operands[0], source)]),
+            (Call::Ternary(_, plan), &[a, b, c]) => {
+                KernelLoop::new(member, plan, &[(&operands[0], a), (&operands[1], b), (&operands[2], c)])
+            }
+            (Call::Convert, _) => MemberLoop::Convert(convert::conversion(dtype_of(0), member.dtype)),
+            (&Call::Reduce { op, reduced }, _) => MemberLoop::Fold { op, reduced },
+            _ => MemberLoop::General,
+        }
+    }
+
+    /// The number of bytes for conversions of some elements.
+    fn lane_bytes(&self, elements: usize) -> usize {
+        let MemberLoop::Kernel(kernel) = self else { return 0 };
+        let loads = kernel.operands.iter().filter_map(|operand| match operand {
+            KernelOperand::Elements(_, load) => *load,
+            _ => None,
+        });
+        loads.chain(kernel.plan.store).map(|conversion| aligned(elements * conversion.lane)).sum()
+    }
+}
+
+impl<'a> KernelLoop<'a> {
+    /// The loop of a member over its operands, given as sources where they are numbers.
+    fn new(
+        member: &'a Member,
+        plan: &'a Plan,
+        operands: &[(&'a MemberOperand, Source<'_>)],
+    ) -> MemberLoop<'a> {
+        let is_repeated = |operand: &MemberOperand| operand.is_repeated(member.elements);
+        let by_row = operands.iter().any(|&(operand, _)| is_repeated(operand));
+        if plan.narrowing.is_some() || by_row && member.elements < MIN_SINGLE_ROW_ELEMENTS {
+            return MemberLoop::General;
+        }
+        let mut kernel_operands = SmallVec::new();
+        for (&(operand, source), load) in operands.iter().zip(plan.loads) {
+            kernel_operands.push(match (source, load) {
+                (Source::Scalar(number), _) => {
+                    let mut converted = [0; MAX_ELEMENT_BYTES];
+                    match load {
+                        Some(load) => (load.convert)(number, &mut converted[..load.lane]),
+                        None => converted[..number.len()].copy_from_slice(number),
+                    }
+                    KernelOperand::Number(converted)
+                }
+                (_, Some(_)) if operand.extent == Extent::Element && is_repeated(operand) => {
+                    return MemberLoop::General;
+                }
+                _ if operand.extent == Extent::Element && is_repeated(operand) => {
+                    KernelOperand::Element(operand)
+                }
+                _ => KernelOperand::Elements(operand, load),
+            });
+        }
+        let rows_at_once = by_row.then_some(1);
+        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, rows_at_once })
+    }
+
+    /// Computes `size` elements; `rows` gives the bytes of an operand.
+    #[inline]
+    fn run<'r>(
+        &'r self,
+        size: usize,
+        rows: impl Fn(&MemberOperand) -> &'r [u8],
+        mut lanes: &'r mut [u8],
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
+        for (to, operand) in operands.iter_mut().zip(&self.operands) {
+            *to = match operand {
+                KernelOperand::Number(number) => Operand::Scalar(number),
+                KernelOperand::Element(operand) => Operand::Scalar(rows(operand)),
+                KernelOperand::Elements(operand, None) => Operand::Slice(rows(operand)),
+                KernelOperand::Elements(operand, Some(Conversion { lane, convert })) => {
+                    let converted = take(&mut lanes, size * lane);
+                    convert(rows(operand), converted);
+                    Operand::Slice(converted)
+                }
+            };
+        }
+        let operands = &operands[..self.operands.len()];
+        match &self.plan.store {
+            None => (self.plan.kernel)(out, operands),
+            Some(Conversion { lane, convert }) => {
+                let computed = take(&mut lanes, size * lane);
+                (self.plan.kernel)(computed, operands)?;
+                convert(computed, out);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Member {
+    #[cold]
+    fn error(&self, fault: Fault) -> Error {
+        let op = match &self.call {
+            Call::Binary(op, _) => op.name(),
+            Call::Unary(op, _) => op.name(),
+            Call::Ternary(op, _) => op,
+            Call::Convert => "as_type",
+            Call::Reduce { op, .. } => op.name(),
+        };
+        Error::Element { op, dtypes: self.operands.iter().map(|operand| operand.dtype).collect(), fault }
+    }
+}
+
+type Sources<'a> = SmallVec<[Source<'a>; 3]>;
+
+fn source<'a>(bytes: &'a [u8], operand: &MemberOperand, is_number: bool) -> Source<'a> {
+    if is_number { Source::Scalar(bytes) } else { Source::Dense { bytes, width: operand.dtype.width() } }
+}
+
+/// Calls the kernel of an elementwise member on sources of some shape.
 fn call(member: &Member, shape: &[usize], out: &mut [u8], sources: &[Source<'_>]) -> Result<(), Error> {
     let dtype_of = |index: usize| member.operands[index].dtype;
     match (&member.call, sources) {
@@ -308,26 +557,11 @@ fn call(member: &Member, shape: &[usize], out: &mut [u8], sources: &[Source<'_>]
         (Call::Unary(op, plan), &[input]) => {
             ops::unary::run(*op, plan, (member.dtype, shape), out, (dtype_of(0), input))
         }
-        (Call::Ternary(op, plan), _) => elementwise::run(plan, shape, out, sources).map_err(|fault| {
-            let dtypes = member.operands.iter().map(|operand| operand.dtype).collect();
-            Error::Element { op, dtypes, fault }
-        }),
-        (Call::Convert, &[Source::Dense { bytes, .. }]) => {
-            let size = shape.iter().product();
-            convert::convert_all(dtype_of(0), bytes, member.dtype, size, out);
-            Ok(())
+        (Call::Ternary(_, plan), _) => {
+            elementwise::run(plan, shape, out, sources).map_err(|fault| member.error(fault))
         }
         _ => Err(misplaced()),
     }
-}
-
-/// Where the values of a block are.
-struct Registers<'a> {
-    inputs: &'a [&'a [u8]],
-    /// The first row of the block.
-    first: usize,
-    buffers: SmallVec<[&'a mut [u8]; 16]>,
-    outputs: SmallVec<[&'a mut [u8]; 4]>,
 }
 
 #[cold]

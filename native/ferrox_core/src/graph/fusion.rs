@@ -15,6 +15,7 @@ use super::cluster::{
 };
 use super::operation::Operation;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use crate::DType;
 use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES};
 use crate::exec::convert;
 use crate::ops;
@@ -120,7 +121,7 @@ impl Fusion<'_> {
                         inputs: inputs.clone(),
                         output: output.clone(),
                     };
-                    if candidate.is_worthwhile() && self.join(candidate) {
+                    if candidate.is_possible() && self.join(candidate) {
                         return;
                     }
                 }
@@ -194,6 +195,9 @@ impl Fusion<'_> {
                 return true;
             }
         }
+        if !candidate.is_worthwhile() {
+            return false;
+        }
         let Some(rows) = common_rows(std::slice::from_ref(&candidate), &candidate, usize::MAX) else {
             return false;
         };
@@ -246,8 +250,8 @@ impl Candidate {
         }
     }
 
-    /// Whether the operation is one that clusters have, and large enough.
-    fn is_worthwhile(&self) -> bool {
+    /// Whether the operation is one that clusters have.
+    fn is_possible(&self) -> bool {
         let fits = match &self.operation {
             Operation::Binary(_) | Operation::Unary(_) | Operation::Select | Operation::Clip => true,
             // A number is converted where it is used.
@@ -259,11 +263,17 @@ impl Candidate {
             }
             _ => false,
         };
-        let dtypes = self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype]);
-        let widest = dtypes.map(|dtype| if dtype.is_packed() { 0 } else { dtype.width() });
-        let (narrowest, widest) =
-            widest.fold((16, 0), |(low, high), width| (low.min(width), high.max(width)));
-        fits && narrowest > 0 && self.shape().iter().product::<usize>() * widest >= MIN_CLUSTER_BYTES
+        fits && !self.dtypes().any(DType::is_packed)
+    }
+
+    /// Whether the operation is large enough to begin a cluster. Small ones only join others.
+    fn is_worthwhile(&self) -> bool {
+        let widest = self.dtypes().map(DType::width).max().unwrap_or(0);
+        self.shape().iter().product::<usize>() * widest >= MIN_CLUSTER_BYTES
+    }
+
+    fn dtypes(&self) -> impl Iterator<Item = DType> {
+        self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype])
     }
 
     /// Whether the operation can be computed by rows, given the slots that are computed with it.

@@ -135,16 +135,51 @@ pub fn run(
     operands: [(DType, Source<'_>); 2],
 ) -> Result<(), Error> {
     let [(left_dtype, left), (right_dtype, right)] = operands;
-    let has_number = (left_dtype != dtype && left.is_scalar()) || (right_dtype != dtype && right.is_scalar());
-    let done = if op == BinaryOp::Pow && is_square(dtype, left_dtype, (right_dtype, right)) {
-        let plan = self::plan(BinaryOp::Multiply, dtype, [left_dtype; 2]).unwrap_or(plan);
-        elementwise::run(plan, shape, out, &[left, left])
-    } else if has_number && counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
-        run_with_number(op, plan, (dtype, shape), out, operands)
-    } else {
-        elementwise::run(plan, shape, out, &[left, right])
+    let mut numbers = Default::default();
+    let done = match square_plan(op, dtype, left_dtype, (right_dtype, right)) {
+        Some(plan) => elementwise::run(plan, shape, out, &[left, left]),
+        None => {
+            let (plan, sources) = with_numbers(op, plan, dtype, operands, &mut numbers);
+            elementwise::run(plan, shape, out, &sources)
+        }
     };
     done.map_err(|fault| Error::Element { op: op.name(), dtypes: vec![left_dtype, right_dtype], fault })
+}
+
+/// The plan of the product of a base with itself, if it gives the bits of a power. `base` is the type of
+/// the base.
+#[inline]
+pub fn square_plan(
+    op: BinaryOp,
+    out: DType,
+    base: DType,
+    exponent: (DType, Source<'_>),
+) -> Option<&'static Plan> {
+    if op != BinaryOp::Pow || !is_square(out, base, exponent) {
+        return None;
+    }
+    plan(BinaryOp::Multiply, out, [base; 2]).ok()
+}
+
+/// Memory for operands that are numbers.
+pub type Numbers = [[u8; MAX_ELEMENT_BYTES]; 2];
+
+/// The plan and the sources by which an operation is computed: operands that are numbers of another type
+/// than the result are converted to its type if it holds them.
+#[inline]
+pub fn with_numbers<'p, 's>(
+    op: BinaryOp,
+    plan: &'p Plan,
+    dtype: DType,
+    operands: [(DType, Source<'s>); 2],
+    numbers: &'s mut Numbers,
+) -> (&'p Plan, [Source<'s>; 2]) {
+    let [(left_dtype, left), (right_dtype, right)] = operands;
+    let has_number = (left_dtype != dtype && left.is_scalar()) || (right_dtype != dtype && right.is_scalar());
+    if !has_number || !counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
+        return (plan, [left, right]);
+    }
+    convert_numbers(op, plan, dtype, operands, numbers)
 }
 
 /// Returns whether a number that is a value of the result's type is computed in that type: the integer
@@ -168,27 +203,25 @@ fn is_square(out: DType, base: DType, (dtype, exponent): (DType, Source<'_>)) ->
         .is_some_and(|number| number == &two[..])
 }
 
-/// [`run`] for an operand that is a number of another type than the result. If the number is a value of
-/// the result's type, it is converted to this type first.
-fn run_with_number(
+/// [`with_numbers`] for operands one of which at least is such a number.
+fn convert_numbers<'p, 's>(
     op: BinaryOp,
-    plan: &Plan,
-    (dtype, shape): (DType, &[usize]),
-    out: &mut [u8],
-    operands: [(DType, Source<'_>); 2],
-) -> Result<(), Fault> {
-    let mut buffers = [[0; MAX_ELEMENT_BYTES]; 2];
+    plan: &'p Plan,
+    dtype: DType,
+    operands: [(DType, Source<'s>); 2],
+    numbers: &'s mut Numbers,
+) -> (&'p Plan, [Source<'s>; 2]) {
     let [(mut left_dtype, mut left), (mut right_dtype, mut right)] = operands;
-    let [left_buffer, right_buffer] = &mut buffers;
-    if let Some(value) = left.scalar().and_then(|number| exact(left_dtype, number, dtype, left_buffer)) {
+    let [left_number, right_number] = numbers;
+    if let Some(value) = left.scalar().and_then(|number| exact(left_dtype, number, dtype, left_number)) {
         (left_dtype, left) = (dtype, Source::Scalar(value));
     }
-    if let Some(value) = right.scalar().and_then(|number| exact(right_dtype, number, dtype, right_buffer)) {
+    if let Some(value) = right.scalar().and_then(|number| exact(right_dtype, number, dtype, right_number)) {
         (right_dtype, right) = (dtype, Source::Scalar(value));
     }
     // There is a plan for the new types wherever there is one for the given types.
     let plan = self::plan(op, dtype, [left_dtype, right_dtype]).unwrap_or(plan);
-    elementwise::run(plan, shape, out, &[left, right])
+    (plan, [left, right])
 }
 
 /// Converts a number to another type. Returns `None` if the type doesn't hold its value.

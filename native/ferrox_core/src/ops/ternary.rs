@@ -13,9 +13,12 @@ use crate::{DType, Error, Fault, dispatch};
 pub fn select_plan(out: DType, [predicate, on_true, on_false]: [DType; 3]) -> Plan {
     let compute = Compute::As(out);
     let kernel = dispatch!(width out.width(), N => tile::<Choose<N>> as Kernel);
+    // The kernel takes any byte but zero as true.
+    let is_byte = matches!(predicate, DType::U8 | DType::S8);
+    let truth = if is_byte { None } else { Compute::Truth.load(predicate) };
     Plan {
         kernel,
-        loads: [Compute::Truth.load(predicate), compute.load(on_true), compute.load(on_false)],
+        loads: [truth, compute.load(on_true), compute.load(on_false)],
         store: None,
         width: out.width(),
         narrowing: None,

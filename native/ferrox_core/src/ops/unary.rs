@@ -236,9 +236,7 @@ pub fn run(
     (input_dtype, input): (DType, Source<'_>),
 ) -> Result<(), Error> {
     let error = |fault| Error::Element { op: op.name(), dtypes: vec![input_dtype], fault };
-    if matches!(dtype, DType::F16 | DType::BF16)
-        && dtype == input_dtype
-        && is_looked_up(op)
+    if has_table(op, dtype, input_dtype)
         && let Some(table) = TABLES[op as usize][usize::from(dtype == DType::BF16)]
             .get(out.len() / 2, |arguments| compute(op, plan, dtype, arguments))
     {
@@ -250,6 +248,12 @@ pub fn run(
 /// For each operation, the table of f16 and the table of bf16.
 static TABLES: [[LookupTable; 2]; UnaryOp::ALL.len()] =
     [const { [const { LookupTable::new() }; 2] }; UnaryOp::ALL.len()];
+
+/// Whether [`run`] looks results up in a table if there are many.
+#[inline]
+pub fn has_table(op: UnaryOp, dtype: DType, input: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16) && dtype == input && is_looked_up(op)
+}
 
 /// Whether a function of f16 and bf16 is evaluated in f64, so that a table is faster. `unary_ops!`
 /// lists these functions after the other operations, from `Sin` on.
