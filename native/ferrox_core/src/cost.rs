@@ -660,6 +660,9 @@ pub(crate) const BF16_UNARY_COST: Cost = 100;
 /// programs`: scalar loop.)
 pub(crate) const INSTRUCTION_WORK: Work = 50_000;
 
+/// Picoseconds of an instruction on registers. (`bin/bench --group programs`: scalar loop.)
+pub(crate) const SCALAR_CODE_WORK: Work = 2_000;
+
 /// The number of bytes of a result, or of the operand of a fold, from which operations of a program are
 /// computed together: smaller tensors stay in the first-level cache anyway. (`bin/bench --group
 /// programs`: chain.)

@@ -10,6 +10,7 @@
 //! * `program`: the checked program, flat instructions;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `liveness`: where in a program a value dies;
+//! * `scalar`: loops over numbers, as code for a register machine;
 //! * `explain`: a program as text;
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
@@ -22,6 +23,7 @@ mod liveness;
 mod operand;
 mod operation;
 mod program;
+mod scalar;
 pub mod source;
 mod value;
 

@@ -266,6 +266,190 @@ fn intermediate_results_of_a_chain_take_no_memory() {
     assert_eq!(allocated(Program::without_fusion(&regions, Vec::new()).expect("a program")), 3);
 }
 
+/// The steps of a random computation of numbers, in which `tensor` is a vector of 5 f32. `depth` bounds
+/// conditions within conditions.
+fn random_numbers(random: &mut Random, builder: &mut Builder, values: &mut Vec<Operand>, depth: usize) {
+    for _ in 0..random.below(5) + 1 {
+        let (a, b, c) =
+            (random.pick(values).clone(), random.pick(values).clone(), random.pick(values).clone());
+        let float = if a.dtype.is_float() { a.dtype } else { F32 };
+        let both = match (a.dtype.is_float(), b.dtype.is_float()) {
+            _ if a.dtype == b.dtype => a.dtype,
+            (false, false) => S64,
+            (true, true) if a.dtype.width() < 8 && b.dtype.width() < 8 => F32,
+            (true, false) => a.dtype,
+            (false, true) => b.dtype,
+            _ => F64,
+        };
+        let value = match random.below(12) {
+            0 => builder.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &[]),
+            1 => builder.add(Operation::Unary(UnaryOp::Negate), &[&a], a.dtype, &[]),
+            2 => builder.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32, U8, BF16]), &[]),
+            3 => builder.add(Operation::Select, &[&a, &b, &c], b.dtype, &[]),
+            4 if a.dtype.is_integer() && b.dtype.is_integer() => {
+                let op = *random.pick(&[BinaryOp::BitwiseXor, BinaryOp::Quotient, BinaryOp::Remainder]);
+                builder.add(Operation::Binary(op), &[&a, &b], both, &[])
+            }
+            5 if a.dtype.is_integer() => {
+                let operation = Operation::Slice {
+                    starts: vec![Start::Input(1)],
+                    lengths: Shape::from_slice(&[1]),
+                    strides: Shape::from_slice(&[1]),
+                };
+                let tensor = Operand { place: Place::Slot(0), dtype: F32, shape: Shape::from_slice(&[5]) };
+                builder.add(operation, &[&tensor, &a], F32, &[1]);
+                let slot = builder.slots - 1;
+                Operand { place: Place::Slot(slot), dtype: F32, shape: Shape::new() }
+            }
+            6 if depth > 0 => {
+                let outer = std::mem::take(&mut builder.steps);
+                let branches = [0; 2].map(|_| {
+                    let mut inner = values.clone();
+                    random_numbers(random, builder, &mut inner, depth - 1);
+                    let last = inner[inner.len() - 1].clone();
+                    let result = builder.add(Operation::AsType, &[&last], F32, &[]);
+                    Branch { steps: std::mem::take(&mut builder.steps), results: vec![result] }
+                });
+                builder.steps = outer;
+                let [branch, otherwise] = branches;
+                let clauses = vec![Clause { steps: Vec::new(), predicate: a, branch }];
+                let slot = builder.slot();
+                builder.steps.push(Step::Cond { clauses, otherwise, outputs: vec![slot] });
+                Operand { place: Place::Slot(slot), dtype: F32, shape: Shape::new() }
+            }
+            _ => {
+                let op = *random.pick(&[
+                    BinaryOp::Add,
+                    BinaryOp::Subtract,
+                    BinaryOp::Multiply,
+                    BinaryOp::Max,
+                    BinaryOp::Less,
+                    BinaryOp::Equal,
+                    BinaryOp::LogicalAnd,
+                    BinaryOp::LogicalXor,
+                ]);
+                builder.add(Operation::Binary(op), &[&a, &b], if op.is_predicate() { U8 } else { both }, &[])
+            }
+        };
+        values.push(value);
+    }
+}
+
+/// A loop of some trips over a vector, a counter and random numbers; `inner` is the number of a loop that
+/// its body has in it.
+fn random_loop(random: &mut Random, carried: &[DType], inner: Option<usize>) -> [Region; 2] {
+    let parameters = |builder: &mut Builder| {
+        let tensor = builder.parameter(F32, &[5]);
+        let numbers = carried.iter().map(|&dtype| builder.parameter(dtype, &[]));
+        (tensor, numbers.collect::<Vec<_>>())
+    };
+    let mut condition = Builder::default();
+    let (_, numbers) = parameters(&mut condition);
+    let less =
+        condition.add(Operation::Binary(BinaryOp::Less), &[&numbers[0], &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let (tensor, numbers) = parameters(&mut body);
+    let mut values = numbers.clone();
+    values.extend([literal(1, S32, &[]), literal(3, F32, &[])]);
+    random_numbers(random, &mut body, &mut values, 2);
+    if let Some(inner) = inner {
+        let outputs: Vec<Slot> = (0..numbers.len() + 1).map(|_| body.slot()).collect();
+        let initial = [&tensor, &literal(0, S32, &[])].into_iter().chain(&numbers[1..]).cloned().collect();
+        let results = outputs[2..].iter().zip(&carried[1..]);
+        values.extend(results.map(|(&slot, &dtype)| Operand {
+            place: Place::Slot(slot),
+            dtype,
+            shape: Shape::new(),
+        }));
+        body.steps.push(Step::While { condition: inner, body: inner + 1, initial, outputs });
+        random_numbers(random, &mut body, &mut values, 1);
+    }
+    let next = body.add(add(), &[&numbers[0], &literal(1, S32, &[])], S32, &[]);
+    let mut results = vec![tensor, next];
+    for &dtype in &carried[1..] {
+        let same: Vec<&Operand> = values.iter().filter(|value| value.dtype == dtype).collect();
+        // Often a value that another result has, too, or a number of the trip before.
+        let value =
+            if same.is_empty() { random.pick(&values).clone() } else { (*random.pick(&same)).clone() };
+        results.push(match value.dtype == dtype {
+            true => value,
+            false => body.add(Operation::AsType, &[&value], dtype, &[]),
+        });
+    }
+    let [less, results] = [vec![less], results];
+    let [condition, body] = [(condition, less), (body, results)]
+        .map(|(builder, results)| builder.region(&results.iter().collect::<Vec<_>>()));
+    [condition, body]
+}
+
+#[test]
+fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
+    let (mut in_registers, mut failed) = (0, 0);
+    for seed in 0..3_000 {
+        let random = &mut Random(seed);
+        let trips = *random.pick(&[0, 1, 2, 5, 40, 3_000]);
+        let is_nested = random.below(3) == 0 && trips < 100;
+        let mut carried = vec![S32];
+        carried.extend((0..random.below(4) + 1).map(|_| *random.pick(&[F32, F64, S32, S64, U8, BF16])));
+        let literals = [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec());
+        let literals: Vec<Vec<u8>> = literals.into_iter().chain([f32s(&[0.75])]).collect();
+        let mut root = Builder::default();
+        let initial = vec![root.parameter(F32, &[5]), literal(0, S32, &[])];
+        let numbers = carried[1..].iter().map(|&dtype| root.parameter(dtype, &[]));
+        let initial: Vec<Operand> = initial.into_iter().chain(numbers.collect::<Vec<_>>()).collect();
+        let outputs: Vec<Slot> = initial.iter().map(|_| root.slot()).collect();
+        let results = outputs.iter().zip(&initial);
+        let results = results.map(|(&slot, value)| Operand { place: Place::Slot(slot), ..value.clone() });
+        let results: Vec<Operand> = results.collect();
+        root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+        let mut regions = vec![root.region(&results.iter().collect::<Vec<_>>())];
+        regions.extend(random_loop(random, &carried, is_nested.then_some(3)));
+        if is_nested {
+            regions.extend(random_loop(random, &carried, None));
+        }
+        let mut arguments = vec![f32s(&[0.5, -1.5, 2.0, 3.25, -0.0])];
+        arguments.extend(carried[1..].iter().map(|dtype| match dtype {
+            F32 => f32s(&[1.25]),
+            F64 => (-0.3_f64).to_ne_bytes().to_vec(),
+            BF16 => half::bf16::from_f32(1.5).to_ne_bytes().to_vec(),
+            dtype => (0..dtype.width()).map(|_| random.below(256) as u8).collect(),
+        }));
+        let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let fast = Program::new(&regions, literals.clone()).expect("a program");
+        let plain = Program::without_fusion(&regions, literals).expect("a program");
+        in_registers += usize::from(fast.to_string().contains("on registers"));
+        let expected = run(&plain, &arguments);
+        failed += usize::from(expected.is_err());
+        for pauses in [false, true] {
+            let mut host = TestHost { pauses, paused: false, allocated: 0 };
+            let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
+            assert!(
+                without_nan(&results) == without_nan(&expected),
+                "loop {seed}: {regions:#?}\n{results:?}\n{expected:?}"
+            );
+        }
+    }
+    assert!(in_registers == 3_000, "{in_registers}");
+    assert!((50..2_000).contains(&failed), "{failed}");
+}
+
+/// Results in which NaN has no bits: which of two NaN an operation returns depends on the processor.
+fn without_nan(results: &Result<Vec<Vec<u8>>, Error>) -> Result<Vec<Vec<u8>>, Error> {
+    let mut results = results.clone();
+    for bytes in results.iter_mut().flatten() {
+        let is_nan = match bytes[..] {
+            [a, b] => half::bf16::from_ne_bytes([a, b]).is_nan(),
+            [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).is_nan(),
+            [a, b, c, d, e, f, g, h] => f64::from_ne_bytes([a, b, c, d, e, f, g, h]).is_nan(),
+            _ => false,
+        };
+        if is_nan {
+            bytes.fill(0xff);
+        }
+    }
+    results
+}
+
 /// A loop that doubles a tensor `trips` times.
 fn doubling(trips: i32, size: usize) -> ([Region; 3], Vec<Vec<u8>>) {
     let literals =

@@ -419,24 +419,27 @@ impl<'a> MemberLoop<'a> {
             (Call::Binary(op, plan), &[left, right]) => {
                 let exponent = (dtype_of(1), right);
                 if let Some(plan) = ops::binary::square_plan(*op, member.dtype, dtype_of(0), exponent) {
-                    return KernelLoop::new(member, plan, &[(&operands[0], left), (&operands[0], left)]);
+                    return KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[0], left)]);
                 }
                 let mut numbers = Default::default();
-                let (plan, [left, right]) = ops::binary::with_numbers(
-                    *op,
-                    plan,
-                    member.dtype,
-                    [(dtype_of(0), left), (dtype_of(1), right)],
-                    &mut numbers,
-                );
-                KernelLoop::new(member, plan, &[(&operands[0], left), (&operands[1], right)])
+                let given = [(dtype_of(0), left), (dtype_of(1), right)];
+                let (plan, [left, right]) =
+                    match ops::binary::with_numbers(*op, member.dtype, given, &mut numbers) {
+                        Some(given) => {
+                            let dtypes = given.map(|operand| operand.0);
+                            let found = ops::binary::plan(*op, member.dtype, dtypes);
+                            (found.unwrap_or(plan), given.map(|operand| operand.1))
+                        }
+                        None => (*plan, [left, right]),
+                    };
+                KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[1], right)])
             }
             (Call::Unary(op, _), _) if ops::unary::has_table(*op, member.dtype, dtype_of(0)) => {
                 MemberLoop::General
             }
-            (Call::Unary(_, plan), &[source]) => KernelLoop::new(member, plan, &[(&operands[0], source)]),
+            (Call::Unary(_, plan), &[source]) => KernelLoop::of(member, plan, &[(&operands[0], source)]),
             (Call::Ternary(_, plan), &[a, b, c]) => {
-                KernelLoop::new(member, plan, &[(&operands[0], a), (&operands[1], b), (&operands[2], c)])
+                KernelLoop::of(member, plan, &[(&operands[0], a), (&operands[1], b), (&operands[2], c)])
             }
             (Call::Convert, _) => MemberLoop::Convert(convert::conversion(dtype_of(0), member.dtype)),
             (&Call::Reduce { op, reduced }, _) => MemberLoop::Fold { op, reduced },
@@ -457,7 +460,7 @@ impl<'a> MemberLoop<'a> {
 
 impl<'a> KernelLoop<'a> {
     /// The loop of a member over its operands, given as sources where they are numbers.
-    fn new(
+    fn of(
         member: &'a Member,
         plan: &'a Plan,
         operands: &[(&'a MemberOperand, Source<'_>)],

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::operation::Outputs;
 use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
+use super::scalar::{self, Output as LoopOutput, ScalarLoop};
 use super::source::Place;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::Work;
@@ -68,6 +69,8 @@ pub struct Execution<B> {
     frames: Vec<Frame<B>>,
     /// Dead blocks for later values, none of which is meant to be a result.
     kept: Vec<Arc<B>>,
+    /// How far the loop over numbers has come at which the run has paused.
+    paused_loop: Option<scalar::State>,
 }
 
 /// A region that is being run.
@@ -110,7 +113,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
         slots.extend((0..arguments.len()).map(Value::Argument));
         slots.resize_with(code.slots, Value::default);
         let frame = Frame { region: 0, next: 0, slots, task: Task::Program };
-        Ok(Execution { frames: vec![frame], kept: Vec::new() })
+        Ok(Execution { frames: vec![frame], kept: Vec::new(), paused_loop: None })
     }
 
     /// Runs until the end, a pause or a call. The arguments are those of `new`.
@@ -185,6 +188,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         slots,
                         task: Task::Condition { spare },
                     });
+                }
+                Instruction::Scalar(scalar) => {
+                    if !run_loop(&context, scalar, &mut frame.slots, &mut self.paused_loop, host)? {
+                        return Ok(Outcome::Paused);
+                    }
+                    frame.next += 1;
                 }
                 Instruction::Fold(fold) => {
                     let task = Task::Fold { element: 0, results: Vec::with_capacity(fold.output.bytes) };
@@ -476,6 +485,35 @@ fn run_kernel<H: Host>(
         slots[memory.slot] = Value::Block(Arc::new(block));
     }
     Ok(())
+}
+
+/// Runs a loop over numbers, from where it has paused; returns whether it has come to its end.
+fn run_loop<H: Host>(
+    context: &Context<'_>,
+    scalar: &ScalarLoop,
+    slots: &mut [Value<H::Block>],
+    paused: &mut Option<scalar::State>,
+    host: &mut H,
+) -> Result<bool, Error> {
+    let mut state = paused
+        .take()
+        .unwrap_or_else(|| scalar.start(scalar.inputs.iter().map(|&(place, _)| context.bytes(place, slots))));
+    let is_done = {
+        let tensors = scalar.tensors.iter().map(|&place| context.bytes(place, slots));
+        let tensors: SmallVec<[&[u8]; 4]> = tensors.collect();
+        scalar.run(&mut state, &tensors, |work| host.before(work) == Wish::Continue)?
+    };
+    if !is_done {
+        *paused = Some(state);
+        return Ok(false);
+    }
+    for &(slot, output) in &scalar.outputs {
+        slots[slot] = match output {
+            LoopOutput::Register(register, width) => Value::small(&state.element(register)[..width]),
+            LoopOutput::Unchanged(place) => value(place, slots),
+        };
+    }
+    Ok(true)
 }
 
 /// Runs a cluster on values in slots, and puts its results into slots.

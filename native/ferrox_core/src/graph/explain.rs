@@ -102,6 +102,16 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
             slots(outputs),
             places(initial)
         ),
+        Instruction::Scalar(scalar) => {
+            let outputs: Vec<Slot> = scalar.outputs.iter().map(|output| output.0).collect();
+            let [condition, body] = scalar.regions;
+            writeln!(
+                f,
+                "{} = while region {condition} do region {body}, {} instructions on registers",
+                slots(&outputs),
+                scalar.len()
+            )
+        }
         Instruction::Fold(fold) => writeln!(
             f,
             "{} = fold {} from {} with region {}",

@@ -4,6 +4,7 @@ use super::cluster::Cluster;
 use super::fusion;
 use super::liveness::Deaths;
 use super::operation::{Operation, Typed};
+use super::scalar::ScalarLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
 use crate::cost::{INSTRUCTION_WORK, Work};
@@ -50,6 +51,7 @@ pub(super) enum Instruction {
     JumpIfComputed { slot: Slot, target: usize },
     Copy { from: Place, to: Slot },
     While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
+    Scalar(Box<ScalarLoop>),
     Fold(Box<Fold>),
     Cluster(Box<ClusterCall>),
     Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
@@ -125,15 +127,21 @@ impl Program {
     /// the size of a value overflows.
     pub fn new(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
-        Program::without_fusion(&fused, literals)
+        Program::assemble(&fused, literals, true)
     }
 
-    /// [`Program::new`] with each step as it is, to compare with.
+    /// [`Program::new`] with each step and each loop as it is, to compare with.
     ///
     /// # Errors
     ///
     /// As `new`.
     pub fn without_fusion(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+        Program::assemble(regions, literals, false)
+    }
+
+    /// Checks regions and orders them into instructions. If `has_registers`, loops over numbers run in
+    /// registers.
+    fn assemble(regions: &[Region], literals: Vec<Vec<u8>>, has_registers: bool) -> Result<Self, Error> {
         let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
         let mut is_condition = vec![false; regions.len()];
         regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
@@ -145,7 +153,8 @@ impl Program {
             .enumerate()
             .map(|(number, region)| {
                 let deaths = Deaths::of(region, is_condition[number]);
-                Assembler::region(number, region, deaths, &signatures, &literals)
+                let regions = has_registers.then_some(regions);
+                Assembler::region(number, region, deaths, &signatures, &literals, regions)
             })
             .collect::<Result<Vec<_>, Error>>()?;
         Ok(Program { regions: code, literals })
@@ -197,6 +206,8 @@ fn operand_bytes(operand: &Operand) -> Result<usize, Error> {
 struct Assembler<'a> {
     signatures: &'a [Signature],
     literals: &'a [Vec<u8>],
+    /// The regions, if their loops may run in registers.
+    regions: Option<&'a [Region]>,
     deaths: Deaths,
     /// The number of blocks so far, counted as in [`Deaths`].
     blocks: usize,
@@ -214,6 +225,7 @@ impl<'a> Assembler<'a> {
         deaths: Deaths,
         signatures: &'a [Signature],
         literals: &'a [Vec<u8>],
+        regions: Option<&'a [Region]>,
     ) -> Result<Code, Error> {
         let Signature { parameters, .. } = &signatures[number];
         if parameters.len() > region.slots {
@@ -224,8 +236,16 @@ impl<'a> Assembler<'a> {
             *bytes = Some(parameter);
         }
         let results = if number == 0 { result_slots(region) } else { vec![false; region.slots] };
-        let mut assembler =
-            Assembler { signatures, literals, deaths, blocks: 1, bytes, instructions: Vec::new(), results };
+        let mut assembler = Assembler {
+            signatures,
+            literals,
+            regions,
+            deaths,
+            blocks: 1,
+            bytes,
+            instructions: Vec::new(),
+            results,
+        };
         assembler.steps(0, &region.steps)?;
         let mut results = Vec::with_capacity(region.results.len());
         for (index, operand) in region.results.iter().enumerate() {
@@ -364,6 +384,13 @@ impl<'a> Assembler<'a> {
                 }
                 for (&slot, bytes) in outputs.iter().zip(sizes) {
                     self.define(slot, bytes)?;
+                }
+                let in_registers = self.regions.and_then(|regions| {
+                    ScalarLoop::new(regions, self.literals, (*condition, *body), initial, outputs)
+                });
+                if let Some(scalar) = in_registers {
+                    self.instructions.push(Instruction::Scalar(Box::new(scalar)));
+                    return Ok(());
                 }
                 let (condition, body, outputs) = (*condition, *body, outputs.clone());
                 self.instructions.push(Instruction::While { condition, body, initial: places, outputs });

@@ -3,15 +3,18 @@
 //! The caller has chosen the type of the result. This file chooses the type that an operation is
 //! computed in, so that the result is rounded once, as if computed in exact integers and f64, the
 //! arithmetic of `Nx.BinaryBackend`. Kernels of f16 and bf16 are in `half`; operations with
-//! integers of more bits than the result are in `round_to_odd`.
+//! integers of more bits than the result are in `round_to_odd`, and operations on single elements in
+//! `scalar`.
 
 mod compare;
 mod half;
 mod round_to_odd;
+mod scalar;
 
 use num_complex::Complex;
 
 use self::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+pub use self::scalar::{IsFaulty, ScalarKernel, scalar_kernel};
 use crate::cost::{
     C64_POW_COST, COMPLEX_DIVIDE_COST, COMPLEX_MULTIPLY_COST, COMPLEX_POW_COST, Cost, F32_POW_COST,
     F64_POW_COST, FLOAT_REMAINDER_COST, INTEGER_DIVISION_COST, INTEGER_POW_BYTE_COST, MEMORY_BYTE_COST,
@@ -136,12 +139,14 @@ pub fn run(
 ) -> Result<(), Error> {
     let [(left_dtype, left), (right_dtype, right)] = operands;
     let mut numbers = Default::default();
-    let done = match square_plan(op, dtype, left_dtype, (right_dtype, right)) {
-        Some(plan) => elementwise::run(plan, shape, out, &[left, left]),
-        None => {
-            let (plan, sources) = with_numbers(op, plan, dtype, operands, &mut numbers);
-            elementwise::run(plan, shape, out, &sources)
-        }
+    let done = if let Some(plan) = square_plan(op, dtype, left_dtype, (right_dtype, right)) {
+        elementwise::run(plan, shape, out, &[left, left])
+    } else if let Some(operands) = with_numbers(op, dtype, operands, &mut numbers) {
+        // There is a plan for the new types wherever there is one for the given types.
+        let plan = self::plan(op, dtype, operands.map(|operand| operand.0)).unwrap_or(plan);
+        elementwise::run(plan, shape, out, &operands.map(|operand| operand.1))
+    } else {
+        elementwise::run(plan, shape, out, &[left, right])
     };
     done.map_err(|fault| Error::Element { op: op.name(), dtypes: vec![left_dtype, right_dtype], fault })
 }
@@ -164,22 +169,32 @@ pub fn square_plan(
 /// Memory for operands that are numbers.
 pub type Numbers = [[u8; MAX_ELEMENT_BYTES]; 2];
 
-/// The plan and the sources by which an operation is computed: operands that are numbers of another type
-/// than the result are converted to its type if it holds them.
+/// The operands of an operation if one is a number of another type than the result: it is converted to
+/// the result's type if this holds it. `None` if there is no such number.
 #[inline]
-pub fn with_numbers<'p, 's>(
+pub fn with_numbers<'a>(
     op: BinaryOp,
-    plan: &'p Plan,
     dtype: DType,
-    operands: [(DType, Source<'s>); 2],
-    numbers: &'s mut Numbers,
-) -> (&'p Plan, [Source<'s>; 2]) {
-    let [(left_dtype, left), (right_dtype, right)] = operands;
-    let has_number = (left_dtype != dtype && left.is_scalar()) || (right_dtype != dtype && right.is_scalar());
-    if !has_number || !counts_as_result_type(op, dtype, [left_dtype, right_dtype]) {
-        return (plan, [left, right]);
+    [left, right]: [(DType, Source<'a>); 2],
+    numbers: &'a mut Numbers,
+) -> Option<[(DType, Source<'a>); 2]> {
+    let is_other = |(from, source): (DType, Source<'_>)| from != dtype && source.is_scalar();
+    if !(is_other(left) || is_other(right)) || !counts_as_result_type(op, dtype, [left.0, right.0]) {
+        return None;
     }
-    convert_numbers(op, plan, dtype, operands, numbers)
+    let [left_number, right_number] = numbers;
+    Some([convert_number(left, dtype, left_number), convert_number(right, dtype, right_number)])
+}
+
+fn convert_number<'a>(
+    (from, source): (DType, Source<'a>),
+    to: DType,
+    buffer: &'a mut [u8; MAX_ELEMENT_BYTES],
+) -> (DType, Source<'a>) {
+    match source.scalar().and_then(|number| exact(from, number, to, buffer)) {
+        Some(value) => (to, Source::Scalar(value)),
+        None => (from, source),
+    }
 }
 
 /// Returns whether a number that is a value of the result's type is computed in that type: the integer
@@ -201,27 +216,6 @@ fn is_square(out: DType, base: DType, (dtype, exponent): (DType, Source<'_>)) ->
         .scalar()
         .and_then(|number| exact(dtype, number, DType::F64, &mut buffer))
         .is_some_and(|number| number == &two[..])
-}
-
-/// [`with_numbers`] for operands one of which at least is such a number.
-fn convert_numbers<'p, 's>(
-    op: BinaryOp,
-    plan: &'p Plan,
-    dtype: DType,
-    operands: [(DType, Source<'s>); 2],
-    numbers: &'s mut Numbers,
-) -> (&'p Plan, [Source<'s>; 2]) {
-    let [(mut left_dtype, mut left), (mut right_dtype, mut right)] = operands;
-    let [left_number, right_number] = numbers;
-    if let Some(value) = left.scalar().and_then(|number| exact(left_dtype, number, dtype, left_number)) {
-        (left_dtype, left) = (dtype, Source::Scalar(value));
-    }
-    if let Some(value) = right.scalar().and_then(|number| exact(right_dtype, number, dtype, right_number)) {
-        (right_dtype, right) = (dtype, Source::Scalar(value));
-    }
-    // There is a plan for the new types wherever there is one for the given types.
-    let plan = self::plan(op, dtype, [left_dtype, right_dtype]).unwrap_or(plan);
-    (plan, [left, right])
 }
 
 /// Converts a number to another type. Returns `None` if the type doesn't hold its value.

@@ -1,0 +1,128 @@
+//! Binary operations on single elements, without tensors: what the loops of a program call
+//! (`graph::scalar`). An element is the first bytes of a word.
+
+use super::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+use super::{
+    Add, Binary, BinaryOp, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Max, Min, Multiply, Quotient,
+    Remainder, Subtract,
+};
+use crate::DType;
+use crate::dtype::Lane;
+
+/// An operation on two elements.
+pub type ScalarKernel = fn(u64, u64) -> u64;
+
+/// Whether an operation is not defined for a right operand.
+pub type IsFaulty = fn(u64) -> bool;
+
+/// The first element of a word.
+#[inline(always)]
+fn load<T: Lane>(word: u64) -> T {
+    T::load(T::view(&word.to_ne_bytes())[0])
+}
+
+/// A word with an element, and zeros.
+#[inline(always)]
+fn store<T: Lane>(element: T) -> u64 {
+    let mut bytes = [0; 8];
+    T::view_mut(&mut bytes)[0] = element.store();
+    u64::from_ne_bytes(bytes)
+}
+
+fn apply<F: Binary<T>, T: Lane>(left: u64, right: u64) -> u64 {
+    store(F::apply(load(left), load(right)))
+}
+
+fn is_faulty<F: Binary<T>, T: Lane>(right: u64) -> bool {
+    F::faulty(load(right))
+}
+
+/// An operation on truth values, which are one or zero.
+fn apply_truth<F: Binary<u8, Out = u8>>(left: u64, right: u64) -> u64 {
+    F::apply(u8::from(left != 0), u8::from(right != 0)).into()
+}
+
+/// The kernel of an operation on two elements of a type, whose result has the type `out`: those that are
+/// computed in this type without a conversion. `None` for others.
+#[must_use]
+pub fn scalar_kernel(op: BinaryOp, out: DType, dtype: DType) -> Option<(ScalarKernel, Option<IsFaulty>)> {
+    if out != if op.is_predicate() { DType::U8 } else { dtype } {
+        return None;
+    }
+    macro_rules! ring {
+        ($F:ident) => {
+            match dtype {
+                DType::U8 | DType::S8 => apply::<$F, u8>,
+                DType::U16 | DType::S16 => apply::<$F, u16>,
+                DType::U32 | DType::S32 => apply::<$F, u32>,
+                DType::U64 | DType::S64 => apply::<$F, u64>,
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! number {
+        ($F:ident) => {
+            match dtype {
+                DType::F32 => apply::<$F, f32>,
+                DType::F64 => apply::<$F, f64>,
+                _ => ring!($F),
+            }
+        };
+    }
+    macro_rules! integer {
+        ($function:ident, $F:ident) => {
+            match dtype {
+                DType::U8 => $function::<$F, u8>,
+                DType::U16 => $function::<$F, u16>,
+                DType::U32 => $function::<$F, u32>,
+                DType::U64 => $function::<$F, u64>,
+                DType::S8 => $function::<$F, i8>,
+                DType::S16 => $function::<$F, i16>,
+                DType::S32 => $function::<$F, i32>,
+                DType::S64 => $function::<$F, i64>,
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! real {
+        ($F:ident) => {
+            match dtype {
+                DType::F32 => apply::<$F, f32>,
+                DType::F64 => apply::<$F, f64>,
+                _ => integer!(apply, $F),
+            }
+        };
+    }
+    let kernel: ScalarKernel = match op {
+        BinaryOp::Add => number!(Add),
+        BinaryOp::Subtract => number!(Subtract),
+        BinaryOp::Multiply => number!(Multiply),
+        BinaryOp::Divide => match dtype {
+            DType::F32 => apply::<Divide, f32>,
+            DType::F64 => apply::<Divide, f64>,
+            _ => return None,
+        },
+        BinaryOp::Quotient => {
+            return Some((integer!(apply, Quotient), Some(integer!(is_faulty, Quotient))));
+        }
+        BinaryOp::Remainder => {
+            return Some((integer!(apply, Remainder), Some(integer!(is_faulty, Remainder))));
+        }
+        BinaryOp::Min => real!(Min),
+        BinaryOp::Max => real!(Max),
+        BinaryOp::BitwiseAnd => ring!(BitwiseAnd),
+        BinaryOp::BitwiseOr => ring!(BitwiseOr),
+        BinaryOp::BitwiseXor => ring!(BitwiseXor),
+        BinaryOp::Equal => real!(Equal),
+        BinaryOp::NotEqual => real!(NotEqual),
+        BinaryOp::Greater => real!(Greater),
+        BinaryOp::Less => real!(Less),
+        BinaryOp::GreaterEqual => real!(GreaterEqual),
+        BinaryOp::LessEqual => real!(LessEqual),
+        BinaryOp::LogicalAnd if dtype.is_integer() => apply_truth::<BitwiseAnd>,
+        BinaryOp::LogicalOr if dtype.is_integer() => apply_truth::<BitwiseOr>,
+        BinaryOp::LogicalXor if dtype.is_integer() => apply_truth::<BitwiseXor>,
+        _ => return None,
+    };
+    Some((kernel, None))
+}
