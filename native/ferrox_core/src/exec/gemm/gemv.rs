@@ -18,7 +18,7 @@ use crate::cost::{Cost, GEMV_BLOCK_COLUMNS, GEMV_BYTE_COST};
 use crate::dtype::Lane;
 #[cfg(target_arch = "x86_64")]
 use crate::exec::gemm::gemv_simd;
-use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rest};
+use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rests};
 use crate::exec::memory::try_filled;
 use crate::exec::reduce::fold::{STRIPES, fold_halves, through_memory};
 #[cfg(target_arch = "x86_64")]
@@ -233,6 +233,9 @@ fn fold_rows<T: MatrixVectorLane>(
 /// The number of rows that are multiplied side by side, to hide the latency of additions.
 pub(in crate::exec) const GEMV_ROWS_SIDE_BY_SIDE: usize = 4;
 
+/// The number of rows without a whole chunk of stripes that are multiplied side by side.
+const SHORT_ROWS_SIDE_BY_SIDE: usize = 8;
+
 /// Multiplies rows, which begin `stride` elements apart, with a vector, in sums of `STRIPES`
 /// stripes.
 #[inline(always)]
@@ -242,15 +245,29 @@ pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
+    // Sums in order take the time of their additions, one after the other, unless there are many sums.
+    if vector.len() < STRIPES {
+        return in_groups::<T, S, STRIPES, SHORT_ROWS_SIDE_BY_SIDE>(matrix, vector, stride, out);
+    }
+    in_groups::<T, S, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(matrix, vector, stride, out);
+}
+
+/// [`striped`] with `ROWS` rows side by side.
+#[inline(always)]
+fn in_groups<T: Lane, S: Sum<T>, const STRIPES: usize, const ROWS: usize>(
+    matrix: &[T::Bytes],
+    vector: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
     // The registers hold the sums of several rows only if a sum has at most eight bytes.
-    let grouped_rows =
-        if size_of::<S>() <= 8 { out.len() / GEMV_ROWS_SIDE_BY_SIDE * GEMV_ROWS_SIDE_BY_SIDE } else { 0 };
+    let grouped_rows = if size_of::<S>() <= 8 { out.len() / ROWS * ROWS } else { 0 };
     let (grouped, rest) = out.split_at_mut(grouped_rows);
-    let groups = grouped.as_chunks_mut::<GEMV_ROWS_SIDE_BY_SIDE>().0;
+    let groups = grouped.as_chunks_mut::<ROWS>().0;
     let (most, last) = matrix.split_at((grouped_rows * stride).min(matrix.len()));
-    for (slots, rows) in groups.iter_mut().zip(most.chunks(GEMV_ROWS_SIDE_BY_SIDE * stride)) {
+    for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
-        fold_side_by_side::<T, S, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(rows, vector, slots);
+        fold_side_by_side::<T, S, STRIPES, ROWS>(rows, vector, slots);
     }
     for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
         fold_side_by_side::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
@@ -264,16 +281,18 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
     out: &mut [T::Bytes; N],
 ) {
     let chunks = vector.as_chunks::<STRIPES>().0;
-    let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
-    let mut sums = [[S::EMPTY; STRIPES]; N];
-    for (i, vector) in chunks.iter().enumerate() {
-        for (sums, row) in sums.iter_mut().zip(&row_chunks) {
-            for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {
-                *sum = sum.add_product(T::load(a), T::load(b));
+    let mut totals = [S::EMPTY; N];
+    if !chunks.is_empty() {
+        let row_chunks = rows.map(|row| &row.as_chunks::<STRIPES>().0[..chunks.len()]);
+        let mut sums = [[S::EMPTY; STRIPES]; N];
+        for (i, vector) in chunks.iter().enumerate() {
+            for (sums, row) in sums.iter_mut().zip(&row_chunks) {
+                for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {
+                    *sum = sum.add_product(T::load(a), T::load(b));
+                }
             }
         }
+        totals = through_memory(sums).map(|stripes| fold_halves(stripes, S::add));
     }
-    for ((slot, row), stripes) in out.iter_mut().zip(rows).zip(through_memory(sums)) {
-        *slot = with_rest::<T, S, STRIPES>(fold_halves(stripes, S::add), row, vector);
-    }
+    *out = with_rests::<T, S, STRIPES, N>(totals, rows, vector);
 }

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use crate::exec::gemm::ring::{Ring, with_rest};
+use crate::exec::gemm::ring::{Ring, with_rests};
 use crate::exec::reduce::fold::{STRIPES, fold_halves};
 use crate::exec::simd::{FloatVector, InstructionSet, MulAddVector, Vectorized, prefetch_ahead};
 
@@ -128,6 +128,7 @@ impl<S: InstructionSet, T: FloatVector<S> + Ring, const LANES: usize, const VECT
                 }
                 line += VECTORS;
             }
+            let mut totals = [T::ZERO; ROWS];
             for i in 0..ROWS {
                 let last = T::read(set, &chunks[i][lines]);
                 sums[i][0] = T::add_product_where(set, before, sums[i][0], last, ends[1]);
@@ -138,9 +139,10 @@ impl<S: InstructionSet, T: FloatVector<S> + Ring, const LANES: usize, const VECT
                     fold_halves(sums[i], |a, b| T::sum(set, a, b)),
                     &mut lanes,
                 );
-                let row = &rows[i][line_offset..][..vector.len()];
-                out[i] = with_rest::<T, T, STRIPES>(fold_halves(lanes, Ring::add), row, vector);
+                totals[i] = fold_halves(lanes, Ring::add);
             }
+            let rows = rows.map(|row| &row[line_offset..][..vector.len()]);
+            *out = with_rests::<T, T, STRIPES, ROWS>(totals, rows, vector);
         }
     }
 }

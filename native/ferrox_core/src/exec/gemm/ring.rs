@@ -129,15 +129,21 @@ impl<T: Ring> Sum<T> for T {
     }
 }
 
-/// The dot product of `row` and `vector`, given the total of its stripes: adds the products of the
-/// elements after the last whole chunk of `STRIPES` elements, which no stripe has.
+/// The dot products of rows with a vector, given the totals of their stripes: adds the products of the
+/// elements after the last whole chunk of `STRIPES` elements, which no stripe has. Each row's are added in
+/// order, those of all rows side by side.
 #[inline(always)]
-pub(in crate::exec) fn with_rest<T: Lane, S: Sum<T>, const STRIPES: usize>(
-    total: S,
-    row: &[T::Bytes],
+pub(in crate::exec) fn with_rests<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
+    mut totals: [S; N],
+    rows: [&[T::Bytes]; N],
     vector: &[T::Bytes],
-) -> T::Bytes {
+) -> [T::Bytes; N] {
     let rest = vector.as_chunks::<STRIPES>().1;
-    let rest = row[row.len() - rest.len()..].iter().zip(rest);
-    rest.fold(total, |total, (&a, &b)| total.add_product(T::load(a), T::load(b))).element().store()
+    let rows = rows.map(|row| &row[row.len() - rest.len()..]);
+    for (i, &b) in rest.iter().enumerate() {
+        for (total, row) in totals.iter_mut().zip(&rows) {
+            *total = total.add_product(T::load(row[i]), T::load(b));
+        }
+    }
+    totals.map(|total| total.element().store())
 }
