@@ -660,6 +660,17 @@ pub(crate) const BF16_UNARY_COST: Cost = 100;
 /// programs`: scalar loop.)
 pub(crate) const INSTRUCTION_WORK: Work = 50_000;
 
+/// The work of trips of a loop that are computed at once for a block of rows, so that the loop is asked
+/// often enough whether it may go on. (`bin/bench --group programs`: mandelbrot.)
+pub(crate) const TRIPS_AT_ONCE_WORK: Work = 4_000_000_000;
+
+/// The least number of trips that are computed at once: so often less are the arrays of a loop read and
+/// written. (`bin/bench --group programs`: mandelbrot.)
+pub(crate) const MIN_TRIPS_AT_ONCE: usize = 4;
+
+/// The greatest number of trips that are computed at once. (`bin/bench --group programs`: mandelbrot.)
+pub(crate) const MAX_TRIPS_AT_ONCE: usize = 256;
+
 /// Picoseconds of an instruction on registers. (`bin/bench --group programs`: scalar loop.)
 pub(crate) const SCALAR_CODE_WORK: Work = 2_000;
 

@@ -11,6 +11,7 @@
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `liveness`: where in a program a value dies;
 //! * `scalar`: loops over numbers, as code for a register machine;
+//! * `row_loop`: loops that are computed some rows at a time;
 //! * `explain`: a program as text;
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
@@ -23,6 +24,7 @@ mod liveness;
 mod operand;
 mod operation;
 mod program;
+mod row_loop;
 mod scalar;
 pub mod source;
 mod value;

@@ -433,6 +433,135 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
     assert!((50..2_000).contains(&failed), "{failed}");
 }
 
+/// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
+fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let random = &mut Random(seed);
+    let shape: &[usize] = *random.pick(&[&[7][..], &[5000], &[50, 120], &[3, 4, 5]]);
+    let row: Vec<usize> = [&[1], &shape[1..]].concat();
+    let trips = *random.pick(&[0, 1, 2, 5, 300]);
+    let literals = [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec());
+    let literals: Vec<Vec<u8>> = literals.into_iter().chain([f32s(&[0.75])]).collect();
+    let mut carried: Vec<(DType, &[usize])> = vec![(S32, &[]), (F32, &[])];
+    carried.extend((0..random.below(3) + 1).map(|_| (*random.pick(&[F32, F32, F64, S32]), shape)));
+    let arrays = carried.len();
+    // Two arrays that do not change, one of which is the same for all rows.
+    carried.extend([(F32, shape), (F32, &row[..])]);
+    let mut condition = Builder::default();
+    let numbers: Vec<Operand> =
+        carried.iter().map(|&(dtype, shape)| condition.parameter(dtype, shape)).collect();
+    let less =
+        condition.add(Operation::Binary(BinaryOp::Less), &[&numbers[0], &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let parameters: Vec<Operand> =
+        carried.iter().map(|&(dtype, shape)| body.parameter(dtype, shape)).collect();
+    let next = body.add(add(), &[&parameters[0], &literal(1, S32, &[])], S32, &[]);
+    let number =
+        body.add(Operation::Binary(BinaryOp::Multiply), &[&parameters[1], &literal(3, F32, &[])], F32, &[]);
+    let mut values = parameters[1..].to_vec();
+    values.push(number.clone());
+    for _ in 0..random.below(6) + 2 {
+        let (a, b) = (random.pick(&values).clone(), random.pick(&values).clone());
+        let float = if a.dtype.is_float() { a.dtype } else { F32 };
+        let value = match random.below(8) {
+            0 => body.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &a.shape),
+            1 => body.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32]), &a.shape),
+            2 if a.shape.len() == 2 && a.shape[1] > 1 => {
+                let shape = [a.shape[0], 1];
+                body.add(
+                    Operation::Reduce(ReduceOp::ReduceMax, Shape::from_slice(&[1])),
+                    &[&a],
+                    a.dtype,
+                    &shape,
+                )
+            }
+            _ => {
+                let Some(shape) = broadcast(&a.shape, &b.shape) else { continue };
+                let op = *random.pick(&[BinaryOp::Add, BinaryOp::Multiply, BinaryOp::Max, BinaryOp::Less]);
+                let dtype = match op {
+                    BinaryOp::Less => U8,
+                    _ if a.dtype == b.dtype => a.dtype,
+                    _ => F64,
+                };
+                body.add(Operation::Binary(op), &[&a, &b], dtype, &shape)
+            }
+        };
+        values.push(value);
+    }
+    let mut results = vec![next, number];
+    for (position, &(dtype, shape)) in carried.iter().enumerate().take(arrays).skip(2) {
+        let same: Vec<&Operand> = values.iter().filter(|value| value.shape[..] == *shape).collect();
+        let value =
+            if random.below(8) == 0 { parameters[position].clone() } else { (*random.pick(&same)).clone() };
+        results.push(match value.dtype == dtype {
+            true => value,
+            false => body.add(Operation::AsType, &[&value], dtype, shape),
+        });
+    }
+    results.extend_from_slice(&parameters[arrays..]);
+    let mut root = Builder::default();
+    let initial = carried.iter().enumerate().map(|(position, &(dtype, shape))| match position {
+        0 => literal(0, S32, &[]),
+        1 => literal(3, F32, &[]),
+        _ => root.parameter(dtype, shape),
+    });
+    let initial: Vec<Operand> = initial.collect();
+    let arguments = initial[2..].iter().map(|operand| {
+        let length = tensor::byte_size("test", operand.dtype, &operand.shape).expect("fits");
+        let numbers = (0..length / operand.dtype.width()).flat_map(|_| {
+            let number = random.below(7) as i32 - 3;
+            match operand.dtype {
+                F64 => (f64::from(number) * 0.37).to_ne_bytes().to_vec(),
+                S32 => number.to_ne_bytes().to_vec(),
+                _ => (number as f32 * 0.37).to_ne_bytes().to_vec(),
+            }
+        });
+        numbers.collect()
+    });
+    let arguments = arguments.collect();
+    let outputs: Vec<Slot> = initial.iter().map(|_| root.slot()).collect();
+    let ends = outputs.iter().zip(&initial);
+    let ends = ends.map(|(&slot, value)| Operand { place: Place::Slot(slot), ..value.clone() });
+    let ends: Vec<Operand> = ends.collect();
+    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+    let [root, body] = [(root, ends), (body, results)]
+        .map(|(builder, results)| builder.region(&results.iter().collect::<Vec<_>>()));
+    ([root, condition.region(&[&less]), body], literals, arguments)
+}
+
+#[test]
+fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
+    if let Ok(threads) = std::env::var(THREADS) {
+        parallel::set_threads(threads.parse().expect("a number"));
+        let mut by_rows = 0;
+        for seed in 0..1_000 {
+            let (regions, literals, arguments) = random_row_loop(seed);
+            let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+            let fast = Program::new(&regions, literals.clone()).expect("a program");
+            let plain = Program::without_fusion(&regions, literals).expect("a program");
+            by_rows += usize::from(fast.to_string().contains("trips at a time"));
+            let expected = run(&plain, &arguments);
+            for pauses in [false, true] {
+                let mut host = TestHost { pauses, paused: false, allocated: 0 };
+                let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
+                assert!(results == expected, "loop {seed}: {regions:#?}");
+            }
+        }
+        println!("{by_rows} loops were computed by rows");
+        assert!(by_rows > 300, "{by_rows}");
+        return;
+    }
+    for threads in ["1", "2", "4"] {
+        let this = std::env::current_exe().expect("a path");
+        let name = "loops_over_rows_have_the_bits_of_loops_trip_by_trip";
+        let status = std::process::Command::new(this)
+            .args(["--exact", name, "--nocapture"])
+            .env(THREADS, threads)
+            .status()
+            .expect("a process");
+        assert!(status.success(), "{threads} threads");
+    }
+}
+
 /// Results in which NaN has no bits: which of two NaN an operation returns depends on the processor.
 fn without_nan(results: &Result<Vec<Vec<u8>>, Error>) -> Result<Vec<Vec<u8>>, Error> {
     let mut results = results.clone();

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::operand;
+use super::scalar::REGISTER_BYTES;
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
@@ -120,10 +121,38 @@ impl Cluster {
     pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
         let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, inputs)).collect();
         let block = self.block_rows();
-        let part_rows = block * CLUSTER_BLOCKS_PER_PART;
-        if self.rows <= part_rows || !parallel::pays(self.rows, self.cost) {
-            let outputs = outputs.iter_mut().map(|output| &mut **output).collect();
-            return self.run_part(&loops, inputs, block, Part { first: 0, rows: self.rows, outputs });
+        self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, outputs, |part| {
+            self.run_part(&loops, inputs, block, part)
+        })
+    }
+
+    /// Computes the results of several trips of a loop, those of the last trip, all trips for some rows
+    /// before the next rows. `inputs` has the bytes of the first trip.
+    pub(super) fn run_trips(
+        &self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        trips: Trips<'_>,
+    ) -> Result<(), Error> {
+        let cost = self.cost.saturating_mul(trips.count as Cost);
+        let block = self.block_rows();
+        let first: SmallVec<[&[u8]; 8]> =
+            inputs.iter().enumerate().map(|(index, bytes)| trips.input(index, 0, bytes)).collect();
+        let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, &first)).collect();
+        self.in_parts(block, cost, outputs, |part| self.run_part_trips(&loops, inputs, block, part, trips))
+    }
+
+    /// Calls `run` for parts of some rows, which threads share, or for all rows if that pays more.
+    fn in_parts<'a>(
+        &self,
+        part_rows: usize,
+        cost: Cost,
+        outputs: &'a mut [&mut [u8]],
+        run: impl Fn(Part<'a>) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let outputs = outputs.iter_mut().map(|output| &mut **output);
+        if self.rows <= part_rows || !parallel::pays(self.rows, cost) {
+            return run(Part { first: 0, rows: self.rows, outputs: outputs.collect() });
         }
         let mut parts: Vec<Part<'_>> = (0..self.rows)
             .step_by(part_rows)
@@ -132,14 +161,12 @@ impl Cluster {
                 Part { first, rows, outputs: SmallVec::new() }
             })
             .collect();
-        for (output, width) in outputs.iter_mut().zip(&self.outputs) {
+        for (output, width) in outputs.zip(&self.outputs) {
             for (part, chunk) in parts.iter_mut().zip(output.chunks_mut(part_rows * width)) {
                 part.outputs.push(chunk);
             }
         }
-        parallel::try_each(self.rows, self.cost, parts.into_iter(), |part| {
-            self.run_part(&loops, inputs, block, part)
-        })
+        parallel::try_each(self.rows, cost, parts.into_iter(), run)
     }
 
     /// Computes a part, one block after the other.
@@ -154,11 +181,9 @@ impl Cluster {
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
         let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
         let staged = |width: &usize| if is_streamed(width) { buffered(width) } else { 0 };
-        let lanes = self.members.iter().zip(loops);
-        let lanes = lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements));
-        let lanes = lanes.max().unwrap_or(0);
         let lengths = self.buffers.iter().map(buffered).chain(self.outputs.iter().map(staged));
-        with_kept(&BUFFERS, lengths.map(aligned).sum::<usize>() + lanes, |mut memory| {
+        let length = lengths.map(aligned).sum::<usize>() + self.lane_bytes(loops, block);
+        with_kept(&BUFFERS, length, |mut memory| {
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let outputs = part
                 .outputs
@@ -166,19 +191,107 @@ impl Cluster {
                 .zip(&self.outputs)
                 .map(|(rest, width)| Rows { rest, stage: take(&mut memory, staged(width)) })
                 .collect();
-            let mut registers = Registers { inputs, first: part.first, buffers, outputs };
-            let end = part.first + part.rows;
-            while registers.first < end {
-                let rows = block.min(end - registers.first);
-                for (member, member_loop) in self.members.iter().zip(loops) {
-                    self.run_member(member, member_loop, rows, &mut registers, memory)?;
-                }
+            let mut registers = Registers { inputs: SmallVec::new(), buffers, outputs };
+            let mut done = 0;
+            while done < part.rows {
+                let rows = block.min(part.rows - done);
+                registers.inputs = self.block_inputs(inputs, part.first + done).collect();
+                self.run_block(loops, rows, &mut registers, memory)?;
                 for (output, width) in registers.outputs.iter_mut().zip(&self.outputs) {
                     output.advance(rows * width);
                 }
-                registers.first += rows;
+                done += rows;
             }
             Ok(())
+        })
+    }
+
+    /// Computes all trips of a part, one block after the other. What a trip computes of a block, the next
+    /// trip reads while it is in the cache.
+    fn run_part_trips<'m>(
+        &'m self,
+        loops: &[MemberLoop<'m>],
+        inputs: &[&[u8]],
+        block: usize,
+        part: Part<'_>,
+        trips: Trips<'_>,
+    ) -> Result<(), Error> {
+        let has_number = |member: &Member| {
+            member.operands.iter().any(|operand| match operand.register {
+                Register::Input(index) => matches!(trips.inputs[index], TripInput::Number(_)),
+                _ => false,
+            })
+        };
+        let varies: SmallVec<[bool; 16]> = self.members.iter().map(has_number).collect();
+        let buffered = |width: &usize| width * block;
+        let buffers = self.buffers.iter().map(buffered);
+        let carried = self.outputs.iter().map(buffered);
+        let length = buffers.chain(carried.clone()).chain(carried).map(aligned).sum::<usize>();
+        with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
+            let mut buffers: SmallVec<[&mut [u8]; 16]> =
+                self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
+            let mut next: SmallVec<[&mut [u8]; 4]> =
+                self.outputs.iter().map(|width| take(&mut memory, buffered(width))).collect();
+            let mut previous: SmallVec<[&mut [u8]; 4]> =
+                self.outputs.iter().map(|width| take(&mut memory, buffered(width))).collect();
+            let mut outputs: SmallVec<[&mut [u8]; 4]> =
+                part.outputs.into_iter().map(|output| -> &mut [u8] { output }).collect();
+            let mut done = 0;
+            while done < part.rows {
+                let rows = block.min(part.rows - done);
+                let first: SmallVec<[&[u8]; 8]> = self.block_inputs(inputs, part.first + done).collect();
+                for trip in 0..trips.count {
+                    std::mem::swap(&mut next, &mut previous);
+                    let is_last = trip + 1 == trips.count;
+                    let results = if is_last { &mut outputs } else { &mut next };
+                    let inputs = first.iter().enumerate().map(|(index, bytes)| match trips.inputs[index] {
+                        TripInput::Carried(output) if trip > 0 => &*previous[output],
+                        _ => trips.input(index, trip, bytes),
+                    });
+                    let mut registers = Registers {
+                        inputs: inputs.collect(),
+                        buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
+                        outputs: results.iter_mut().map(|rest| Rows { rest, stage: &mut [] }).collect(),
+                    };
+                    for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(&varies) {
+                        let of_trip = varies.then(|| MemberLoop::new(member, &registers.inputs));
+                        let member_loop = of_trip.as_ref().unwrap_or(member_loop);
+                        self.run_member(member, member_loop, rows, &mut registers, memory)?;
+                    }
+                }
+                for (output, width) in outputs.iter_mut().zip(&self.outputs) {
+                    *output = &mut std::mem::take(output)[rows * width..];
+                }
+                done += rows;
+            }
+            Ok(())
+        })
+    }
+
+    /// The bytes of the inputs from a row on.
+    fn block_inputs<'b>(&self, inputs: &[&'b [u8]], first: usize) -> impl Iterator<Item = &'b [u8]> {
+        inputs.iter().zip(&self.inputs).map(move |(bytes, input)| match input.1 {
+            Some(width) => &bytes[first * width..],
+            None => bytes,
+        })
+    }
+
+    /// The number of bytes for conversions in a block.
+    fn lane_bytes(&self, loops: &[MemberLoop<'_>], block: usize) -> usize {
+        let lanes = self.members.iter().zip(loops);
+        lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements)).max().unwrap_or(0)
+    }
+
+    fn run_block(
+        &self,
+        loops: &[MemberLoop<'_>],
+        rows: usize,
+        registers: &mut Registers<'_>,
+        lanes: &mut [u8],
+    ) -> Result<(), Error> {
+        let mut members = self.members.iter().zip(loops);
+        members.try_for_each(|(member, member_loop)| {
+            self.run_member(member, member_loop, rows, registers, lanes)
         })
     }
 
@@ -198,19 +311,6 @@ impl Cluster {
         result
     }
 
-    /// The bytes of an operand from the first row of the block on.
-    #[inline]
-    fn bytes<'r>(&self, register: Register, registers: &'r Registers<'_>) -> &'r [u8] {
-        match register {
-            Register::Input(index) => match self.inputs[index].1 {
-                Some(width) => &registers.inputs[index][registers.first * width..],
-                None => registers.inputs[index],
-            },
-            Register::Buffer(index) => &*registers.buffers[index],
-            Register::Output(index) => registers.outputs[index].bytes(),
-        }
-    }
-
     /// The bytes of `rows` rows of an operand from the row `first` of the block on.
     #[inline]
     fn rows<'r>(
@@ -220,7 +320,7 @@ impl Cluster {
         (first, rows): (usize, usize),
         registers: &'r Registers<'_>,
     ) -> &'r [u8] {
-        let (all, width) = (self.bytes(operand.register, registers), operand.dtype.width());
+        let (all, width) = (registers.bytes(operand.register), operand.dtype.width());
         match operand.extent {
             Extent::Row => &all[first * elements * width..][..rows * elements * width],
             Extent::Element => &all[first * width..][..rows * width],
@@ -243,7 +343,7 @@ impl Cluster {
             (MemberLoop::Fold { op, reduced }, [operand]) => {
                 let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
                 let length = sizes.size() * operand.dtype.width();
-                let input = (operand.dtype, &self.bytes(operand.register, registers)[..length]);
+                let input = (operand.dtype, &registers.bytes(operand.register)[..length]);
                 ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out)
             }
             (MemberLoop::Convert(convert), [operand]) => {
@@ -254,14 +354,14 @@ impl Cluster {
                 }
                 Ok(())
             }
+            (MemberLoop::Kernel(kernel), _) if !kernel.by_row => {
+                let source = |operand: &MemberOperand| self.rows(operand, elements, (0, rows), registers);
+                kernel.run(rows * elements, source, lanes, out).map_err(|fault| member.error(fault))
+            }
             (MemberLoop::Kernel(kernel), _) => {
-                let each = kernel.rows_at_once.unwrap_or(rows);
-                let mut first = 0;
-                for out in out.chunks_mut((each * elements * member.dtype.width()).max(1)) {
-                    let source =
-                        |operand: &MemberOperand| self.rows(operand, elements, (first, each), registers);
-                    kernel.run(each * elements, source, lanes, out).map_err(|fault| member.error(fault))?;
-                    first += each;
+                for (row, out) in out.chunks_mut((elements * member.dtype.width()).max(1)).enumerate() {
+                    let source = |operand: &MemberOperand| self.rows(operand, elements, (row, 1), registers);
+                    kernel.run(elements, source, lanes, out).map_err(|fault| member.error(fault))?;
                 }
                 Ok(())
             }
@@ -307,6 +407,37 @@ impl Cluster {
     }
 }
 
+/// Trips of a loop.
+#[derive(Clone, Copy)]
+pub(super) struct Trips<'a> {
+    pub(super) count: usize,
+    /// Where each input comes from.
+    pub(super) inputs: &'a [TripInput],
+    /// The numbers of each trip, as many for each.
+    pub(super) numbers: &'a [[u8; REGISTER_BYTES]],
+}
+
+impl Trips<'_> {
+    /// The bytes of an input that is not carried, given those of the first trip.
+    fn input<'b>(&'b self, index: usize, trip: usize, first: &'b [u8]) -> &'b [u8] {
+        match self.inputs[index] {
+            TripInput::Number(number) => &self.numbers[trip * (self.numbers.len() / self.count) + number],
+            _ => first,
+        }
+    }
+}
+
+/// Where an input of a trip comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TripInput {
+    /// The same bytes in all trips.
+    Fixed,
+    /// A result of the trip before, by its number.
+    Carried(usize),
+    /// A number of the trip.
+    Number(usize),
+}
+
 /// The results of some rows.
 struct Part<'a> {
     first: usize,
@@ -316,14 +447,23 @@ struct Part<'a> {
 
 /// Where the values of a block are.
 struct Registers<'a> {
-    inputs: &'a [&'a [u8]],
-    /// The first row of the block.
-    first: usize,
+    /// The inputs from the first row of the block on.
+    inputs: SmallVec<[&'a [u8]; 8]>,
     buffers: SmallVec<[&'a mut [u8]; 16]>,
     outputs: SmallVec<[Rows<'a>; 4]>,
 }
 
 impl<'a> Registers<'a> {
+    /// The bytes of a value from the first row of the block on.
+    #[inline]
+    fn bytes(&self, register: Register) -> &[u8] {
+        match register {
+            Register::Input(index) => self.inputs[index],
+            Register::Buffer(index) => &*self.buffers[index],
+            Register::Output(index) => self.outputs[index].bytes(),
+        }
+    }
+
     /// The memory of a result.
     #[inline]
     fn memory(&mut self, register: Register) -> Result<&mut &'a mut [u8], Error> {
@@ -389,8 +529,8 @@ type Loops<'a> = SmallVec<[MemberLoop<'a>; 8]>;
 struct KernelLoop<'a> {
     plan: &'a Plan,
     operands: SmallVec<[KernelOperand<'a>; MAX_OPERANDS]>,
-    /// The number of rows for one call of the kernel; `None` for all rows of a block.
-    rows_at_once: Option<usize>,
+    /// Whether the kernel is called for each row, and not for all rows of a block.
+    by_row: bool,
 }
 
 /// An operand of a kernel.
@@ -490,8 +630,7 @@ impl<'a> KernelLoop<'a> {
                 _ => KernelOperand::Elements(operand, load),
             });
         }
-        let rows_at_once = by_row.then_some(1);
-        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, rows_at_once })
+        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, by_row })
     }
 
     /// Computes `size` elements; `rows` gives the bytes of an operand.

@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::cluster::{TripInput, Trips};
 use super::operation::Outputs;
 use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
-use super::scalar::{self, Output as LoopOutput, ScalarLoop};
+use super::row_loop::RowLoop;
+use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::Work;
@@ -69,8 +71,16 @@ pub struct Execution<B> {
     frames: Vec<Frame<B>>,
     /// Dead blocks for later values, none of which is meant to be a result.
     kept: Vec<Arc<B>>,
-    /// How far the loop over numbers has come at which the run has paused.
-    paused_loop: Option<scalar::State>,
+    /// How far the loop has come at which the run has paused.
+    paused_loop: Option<PausedLoop<B>>,
+}
+
+/// The state of a loop over numbers or rows between two trips.
+#[derive(Debug)]
+struct PausedLoop<B> {
+    numbers: scalar::State,
+    /// The arrays of a loop over rows.
+    arrays: SmallVec<[Value<B>; 4]>,
 }
 
 /// A region that is being run.
@@ -191,6 +201,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 }
                 Instruction::Scalar(scalar) => {
                     if !run_loop(&context, scalar, &mut frame.slots, &mut self.paused_loop, host)? {
+                        return Ok(Outcome::Paused);
+                    }
+                    frame.next += 1;
+                }
+                Instruction::Rows(rows) => {
+                    let paused = &mut self.paused_loop;
+                    if !run_rows(&context, rows, &mut frame.slots, &mut self.kept, paused, host)? {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
@@ -487,31 +504,114 @@ fn run_kernel<H: Host>(
     Ok(())
 }
 
-/// Runs a loop over numbers, from where it has paused; returns whether it has come to its end.
-fn run_loop<H: Host>(
-    context: &Context<'_>,
+/// The state of a loop over numbers at its start.
+fn start<B: AsRef<[u8]>>(context: &Context<'_>, scalar: &ScalarLoop, slots: &[Value<B>]) -> scalar::State {
+    scalar.start(scalar.inputs.iter().map(|&(place, _)| context.bytes(place, slots)))
+}
+
+/// The tensors that a loop over numbers reads.
+fn loop_tensors<'b, B: AsRef<[u8]>>(
+    context: &'b Context<'_>,
     scalar: &ScalarLoop,
-    slots: &mut [Value<H::Block>],
-    paused: &mut Option<scalar::State>,
-    host: &mut H,
-) -> Result<bool, Error> {
-    let mut state = paused
-        .take()
-        .unwrap_or_else(|| scalar.start(scalar.inputs.iter().map(|&(place, _)| context.bytes(place, slots))));
-    let is_done = {
-        let tensors = scalar.tensors.iter().map(|&place| context.bytes(place, slots));
-        let tensors: SmallVec<[&[u8]; 4]> = tensors.collect();
-        scalar.run(&mut state, &tensors, |work| host.before(work) == Wish::Continue)?
-    };
-    if !is_done {
-        *paused = Some(state);
-        return Ok(false);
-    }
+    slots: &'b [Value<B>],
+) -> SmallVec<[&'b [u8]; 4]> {
+    scalar.tensors.iter().map(|&place| context.bytes(place, slots)).collect()
+}
+
+/// Puts the numbers at the end of a loop into slots, and the values that it has not changed.
+fn finish_loop<B>(scalar: &ScalarLoop, state: &scalar::State, slots: &mut [Value<B>])
+where
+    B: AsRef<[u8]>,
+{
     for &(slot, output) in &scalar.outputs {
         slots[slot] = match output {
             LoopOutput::Register(register, width) => Value::small(&state.element(register)[..width]),
             LoopOutput::Unchanged(place) => value(place, slots),
         };
+    }
+}
+
+/// Runs a loop over numbers, from where it has paused; returns whether it has come to its end.
+fn run_loop<H: Host>(
+    context: &Context<'_>,
+    scalar: &ScalarLoop,
+    slots: &mut [Value<H::Block>],
+    paused: &mut Option<PausedLoop<H::Block>>,
+    host: &mut H,
+) -> Result<bool, Error> {
+    let mut state = paused.take().map_or_else(|| start(context, scalar, slots), |paused| paused.numbers);
+    let tensors = loop_tensors(context, scalar, slots);
+    let is_done = scalar.run(&mut state, &tensors, |work| host.before(work) == Wish::Continue)?;
+    drop(tensors);
+    if is_done {
+        finish_loop(scalar, &state, slots);
+    } else {
+        *paused = Some(PausedLoop { numbers: state, arrays: SmallVec::new() });
+    }
+    Ok(is_done)
+}
+
+/// Runs a loop over rows, from where it has paused; returns whether it has come to its end.
+fn run_rows<H: Host>(
+    context: &Context<'_>,
+    rows: &RowLoop,
+    slots: &mut [Value<H::Block>],
+    kept: &mut Vec<Arc<H::Block>>,
+    paused: &mut Option<PausedLoop<H::Block>>,
+    host: &mut H,
+) -> Result<bool, Error> {
+    let mut state = paused.take().unwrap_or_else(|| PausedLoop {
+        numbers: start(context, &rows.numbers, slots),
+        arrays: rows.arrays.iter().map(|&(place, _)| value(place, slots)).collect(),
+    });
+    let sources: SmallVec<[TripInput; 8]> = rows.inputs.iter().map(|input| input.0).collect();
+    let mut numbers = Vec::new();
+    loop {
+        if host.before(rows.work) == Wish::Pause {
+            *paused = Some(state);
+            return Ok(false);
+        }
+        numbers.clear();
+        let tensors = loop_tensors(context, &rows.numbers, slots);
+        let may_go_on = |work| host.before(work) == Wish::Continue;
+        let (count, stop) =
+            rows.numbers.run_trips(&mut state.numbers, &tensors, rows.trips, &mut numbers, may_go_on)?;
+        drop(tensors);
+        if count > 0 {
+            let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
+            for (_, memory) in &rows.arrays {
+                blocks.push(allocate("while", memory, kept, host)?);
+            }
+            {
+                let inputs = rows.inputs.iter().map(|&(input, place)| match (input, place) {
+                    (TripInput::Carried(index), _) => {
+                        state.arrays[index].bytes(context.arguments, &context.program.literals)
+                    }
+                    (_, Some(place)) => context.bytes(place, slots),
+                    (_, None) => &[],
+                });
+                let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
+                let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
+                let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
+                let trips = Trips { count, inputs: &sources, numbers: &numbers };
+                rows.cluster.run_trips(&inputs, &mut results, trips)?;
+            }
+            for (array, block) in state.arrays.iter_mut().zip(blocks) {
+                free(std::mem::replace(array, Value::Block(block)), kept);
+            }
+        }
+        match stop {
+            Stop::Yield => {}
+            Stop::Look => {
+                *paused = Some(state);
+                return Ok(false);
+            }
+            Stop::End => break,
+        }
+    }
+    finish_loop(&rows.numbers, &state.numbers, slots);
+    for ((_, memory), array) in rows.arrays.iter().zip(state.arrays) {
+        slots[memory.slot] = array;
     }
     Ok(true)
 }

@@ -112,6 +112,18 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
                 scalar.len()
             )
         }
+        Instruction::Rows(rows) => {
+            let arrays = rows.arrays.iter().map(|array| array.1.slot);
+            let outputs: Vec<Slot> =
+                rows.numbers.outputs.iter().map(|output| output.0).chain(arrays).collect();
+            let [condition, body] = rows.numbers.regions;
+            let (trips, block) = (rows.trips, rows.cluster.block_rows());
+            writeln!(
+                f,
+                "{} = while region {condition} do region {body}, {trips} trips at a time for {block} rows",
+                slots(&outputs)
+            )
+        }
         Instruction::Fold(fold) => writeln!(
             f,
             "{} = fold {} from {} with region {}",

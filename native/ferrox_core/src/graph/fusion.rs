@@ -25,10 +25,19 @@ const MAX_MEMBERS: usize = 64;
 
 /// The region, with operations in clusters.
 pub(super) fn fuse(region: &Region) -> Region {
+    fuse_with(region, false)
+}
+
+/// The region, with as many operations in one cluster as can be computed by rows, whatever their size.
+pub(super) fn fuse_all(region: &Region) -> Region {
+    fuse_with(region, true)
+}
+
+fn fuse_with(region: &Region, all: bool) -> Region {
     let mut reads = vec![0; region.slots];
     count_reads(&region.steps, &mut reads);
     region.results.iter().for_each(|operand| count(operand, &mut reads));
-    let steps = Fusion { reads: &reads, steps: Vec::new(), pending: Vec::new() }.fuse(&region.steps);
+    let steps = Fusion { reads: &reads, all, steps: Vec::new(), pending: Vec::new() }.fuse(&region.steps);
     Region { steps, ..region.clone() }
 }
 
@@ -77,6 +86,8 @@ fn count_reads(steps: &[Step], reads: &mut [usize]) {
 
 struct Fusion<'a> {
     reads: &'a [usize],
+    /// Whether small operations begin clusters, and join clusters that they don't depend on.
+    all: bool,
     steps: Vec<Step>,
     pending: Vec<Pending>,
 }
@@ -105,7 +116,7 @@ impl Fusion<'_> {
     }
 
     fn inner(&self, steps: &[Step]) -> Vec<Step> {
-        Fusion { reads: self.reads, steps: Vec::new(), pending: Vec::new() }.fuse(steps)
+        Fusion { steps: Vec::new(), pending: Vec::new(), ..*self }.fuse(steps)
     }
 
     fn branch(&self, branch: &Branch) -> Branch {
@@ -180,6 +191,9 @@ impl Fusion<'_> {
     /// Adds an operation to a cluster; returns whether it can be in one.
     fn join(&mut self, candidate: Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
+        if self.all && owners.len() < self.pending.len() && self.join_all(&candidate) {
+            return true;
+        }
         if !owners.is_empty() {
             let joined = owners.iter().flat_map(|&owner| &self.pending[owner].candidates);
             let mut together: Vec<Candidate> = joined.cloned().collect();
@@ -195,7 +209,7 @@ impl Fusion<'_> {
                 return true;
             }
         }
-        if !candidate.is_worthwhile() {
+        if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
             return false;
         }
         let Some(rows) = common_rows(std::slice::from_ref(&candidate), &candidate, usize::MAX) else {
@@ -204,6 +218,20 @@ impl Fusion<'_> {
         self.flush_for(&candidate.inputs);
         self.pending.push(Pending { rows, candidates: vec![candidate] });
         true
+    }
+
+    /// Adds an operation to all clusters together; returns whether they can be one.
+    fn join_all(&mut self, candidate: &Candidate) -> bool {
+        let joined = self.pending.iter().flat_map(|pending| &pending.candidates);
+        let together: Vec<Candidate> = joined.chain([candidate]).cloned().collect();
+        let most = self.pending.iter().map(|pending| pending.rows).min().unwrap_or(0);
+        match common_rows(&together, candidate, most) {
+            Some(rows) if together.len() <= MAX_MEMBERS => {
+                self.pending = vec![Pending { rows, candidates: together }];
+                true
+            }
+            _ => false,
+        }
     }
 
     fn flush_for(&mut self, operands: &[Operand]) {
@@ -220,7 +248,8 @@ impl Fusion<'_> {
     }
 
     fn flush(&mut self, pending: Pending) {
-        let cluster = if pending.candidates.len() > 1 { pending.cluster(self.reads) } else { None };
+        let pays = self.all || pending.candidates.len() > 1;
+        let cluster = if pays { pending.cluster(self.reads) } else { None };
         match cluster {
             Some(step) => self.steps.push(step),
             None => self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
@@ -266,10 +295,11 @@ impl Candidate {
         fits && !self.dtypes().any(DType::is_packed)
     }
 
-    /// Whether the operation is large enough to begin a cluster. Small ones only join others.
-    fn is_worthwhile(&self) -> bool {
+    /// The number of bytes of the largest value if all were of one shape. Small operations don't begin
+    /// clusters, but join others.
+    fn bytes(&self) -> usize {
         let widest = self.dtypes().map(DType::width).max().unwrap_or(0);
-        self.shape().iter().product::<usize>() * widest >= MIN_CLUSTER_BYTES
+        self.shape().iter().product::<usize>() * widest
     }
 
     fn dtypes(&self) -> impl Iterator<Item = DType> {

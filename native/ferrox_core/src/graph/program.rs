@@ -4,6 +4,7 @@ use super::cluster::Cluster;
 use super::fusion;
 use super::liveness::Deaths;
 use super::operation::{Operation, Typed};
+use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
@@ -52,6 +53,7 @@ pub(super) enum Instruction {
     Copy { from: Place, to: Slot },
     While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
     Scalar(Box<ScalarLoop>),
+    Rows(Box<RowLoop>),
     Fold(Box<Fold>),
     Cluster(Box<ClusterCall>),
     Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
@@ -127,7 +129,7 @@ impl Program {
     /// the size of a value overflows.
     pub fn new(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
-        Program::assemble(&fused, literals, true)
+        Program::assemble(&fused, literals, Some(regions))
     }
 
     /// [`Program::new`] with each step and each loop as it is, to compare with.
@@ -136,12 +138,16 @@ impl Program {
     ///
     /// As `new`.
     pub fn without_fusion(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
-        Program::assemble(regions, literals, false)
+        Program::assemble(regions, literals, None)
     }
 
-    /// Checks regions and orders them into instructions. If `has_registers`, loops over numbers run in
-    /// registers.
-    fn assemble(regions: &[Region], literals: Vec<Vec<u8>>, has_registers: bool) -> Result<Self, Error> {
+    /// Checks regions and orders them into instructions. If there are `sources`, the regions before
+    /// fusion, loops over numbers and over rows of arrays are instructions of their own.
+    fn assemble(
+        regions: &[Region],
+        literals: Vec<Vec<u8>>,
+        sources: Option<&[Region]>,
+    ) -> Result<Self, Error> {
         let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
         let mut is_condition = vec![false; regions.len()];
         regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
@@ -153,8 +159,7 @@ impl Program {
             .enumerate()
             .map(|(number, region)| {
                 let deaths = Deaths::of(region, is_condition[number]);
-                let regions = has_registers.then_some(regions);
-                Assembler::region(number, region, deaths, &signatures, &literals, regions)
+                Assembler::region(number, region, deaths, &signatures, &literals, sources)
             })
             .collect::<Result<Vec<_>, Error>>()?;
         Ok(Program { regions: code, literals })
@@ -206,8 +211,8 @@ fn operand_bytes(operand: &Operand) -> Result<usize, Error> {
 struct Assembler<'a> {
     signatures: &'a [Signature],
     literals: &'a [Vec<u8>],
-    /// The regions, if their loops may run in registers.
-    regions: Option<&'a [Region]>,
+    /// The regions before fusion, if their loops may be instructions of their own.
+    sources: Option<&'a [Region]>,
     deaths: Deaths,
     /// The number of blocks so far, counted as in [`Deaths`].
     blocks: usize,
@@ -225,7 +230,7 @@ impl<'a> Assembler<'a> {
         deaths: Deaths,
         signatures: &'a [Signature],
         literals: &'a [Vec<u8>],
-        regions: Option<&'a [Region]>,
+        sources: Option<&'a [Region]>,
     ) -> Result<Code, Error> {
         let Signature { parameters, .. } = &signatures[number];
         if parameters.len() > region.slots {
@@ -239,7 +244,7 @@ impl<'a> Assembler<'a> {
         let mut assembler = Assembler {
             signatures,
             literals,
-            regions,
+            sources,
             deaths,
             blocks: 1,
             bytes,
@@ -385,11 +390,8 @@ impl<'a> Assembler<'a> {
                 for (&slot, bytes) in outputs.iter().zip(sizes) {
                     self.define(slot, bytes)?;
                 }
-                let in_registers = self.regions.and_then(|regions| {
-                    ScalarLoop::new(regions, self.literals, (*condition, *body), initial, outputs)
-                });
-                if let Some(scalar) = in_registers {
-                    self.instructions.push(Instruction::Scalar(Box::new(scalar)));
+                if let Some(instruction) = self.whole_loop((*condition, *body), initial, outputs) {
+                    self.instructions.push(instruction);
                     return Ok(());
                 }
                 let (condition, body, outputs) = (*condition, *body, outputs.clone());
@@ -419,6 +421,28 @@ impl<'a> Assembler<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// A loop as one instruction, if it is one over numbers or rows.
+    fn whole_loop(
+        &self,
+        regions: (usize, usize),
+        initial: &[Operand],
+        outputs: &[Slot],
+    ) -> Option<Instruction> {
+        let sources = self.sources?;
+        if let Some(scalar) = ScalarLoop::new(sources, self.literals, regions, initial, outputs) {
+            return Some(Instruction::Scalar(Box::new(scalar)));
+        }
+        let memory = |position: usize| {
+            let Operand { dtype, shape, .. } = initial.get(position)?;
+            let slot = *outputs.get(position)?;
+            let bytes = byte_size(OP, *dtype, shape).ok()?;
+            let is_result = self.results[slot] && bytes > MAX_SMALL_BYTES;
+            Some(Memory { slot, dtype: *dtype, shape: shape.clone(), bytes, is_result })
+        };
+        let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memory)?;
+        Some(Instruction::Rows(Box::new(rows)))
     }
 
     fn signature(&self, region: usize) -> Result<&'a Signature, Error> {

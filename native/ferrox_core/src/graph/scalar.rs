@@ -23,7 +23,7 @@ use crate::{DType, Error, Fault};
 const REGISTERS: usize = 256;
 
 /// The number of bytes in a register.
-const REGISTER_BYTES: usize = 8;
+pub(super) const REGISTER_BYTES: usize = 8;
 
 /// The number of instructions until a loop asks whether it may run on.
 const CODES_PER_LOOK: isize = 4_096;
@@ -71,16 +71,44 @@ pub(super) struct State {
 /// An instruction. Targets of jumps are numbers of instructions.
 #[derive(Clone, Debug)]
 enum Code {
-    Move { from: Register, to: Register },
-    Binary { kernel: ScalarKernel, operands: [Register; 2], to: Register },
+    Move {
+        from: Register,
+        to: Register,
+    },
+    Binary {
+        kernel: ScalarKernel,
+        operands: [Register; 2],
+        to: Register,
+    },
     Checked(Box<Checked>),
     Call(Box<KernelCall>),
-    Convert { convert: Convert, from: Typed, to: Typed },
-    Select { truth: Truth, operands: [Register; 3], to: Register },
+    Convert {
+        convert: Convert,
+        from: Typed,
+        to: Typed,
+    },
+    Select {
+        truth: Truth,
+        operands: [Register; 3],
+        to: Register,
+    },
     Load(Box<Load>),
-    Jump { target: usize },
-    JumpIf { truth: Truth, expected: bool, target: usize },
-    JumpIfBinary { kernel: ScalarKernel, operands: [Register; 2], expected: bool, target: usize },
+    /// A stop at which the registers are read.
+    Yield(Box<[Register]>),
+    Jump {
+        target: usize,
+    },
+    JumpIf {
+        truth: Truth,
+        expected: bool,
+        target: usize,
+    },
+    JumpIfBinary {
+        kernel: ScalarKernel,
+        operands: [Register; 2],
+        expected: bool,
+        target: usize,
+    },
 }
 
 /// A register with the number of bytes of its element.
@@ -147,30 +175,27 @@ impl ScalarLoop {
         outputs: &[Slot],
     ) -> Option<Self> {
         let mut assembler = Assembler { regions, literals, ..Assembler::default() };
-        let mut inputs = Vec::new();
-        let mut homes = Vec::new();
-        for operand in initial {
-            let place = operand.place;
-            homes.push(if is_number(operand) {
-                let register = assembler.register()?;
-                inputs.push((place, register));
-                Home::Register(register)
-            } else {
-                assembler.tensors.push(place);
-                Home::Tensor(assembler.tensors.len() - 1)
-            });
-        }
-        assembler.repeat(condition, body, &homes)?;
-        let Assembler { codes, constants, tensors, .. } = assembler;
-        let outputs = homes.iter().zip(initial).zip(outputs).map(|((home, operand), &slot)| {
-            let output = match *home {
-                Home::Register(register) => Output::Register(register, operand.dtype.width()),
-                Home::Tensor(_) => Output::Unchanged(operand.place),
-            };
-            (slot, output)
-        });
-        let outputs = outputs.collect();
-        Some(ScalarLoop { regions: [condition, body], constants, inputs, tensors, codes, outputs })
+        let body_region = regions.get(body)?;
+        let homes = assembler.homes(initial, &[])?;
+        assembler.repeat(condition, body_region, None, &homes.homes)?;
+        Some(assembler.finish([condition, body], homes, initial, outputs))
+    }
+
+    /// The numbers of a loop that has arrays too: those at the positions `arrays` change. `body` is the body
+    /// without the steps on arrays, and a trip yields the values of `yields`. `None` if the arrays have an
+    /// influence on the numbers.
+    pub(super) fn beside_arrays(
+        regions: &[Region],
+        literals: &[Vec<u8>],
+        (condition, body, number): (usize, &Region, usize),
+        (initial, arrays): (&[Operand], &[usize]),
+        outputs: &[Slot],
+        yields: &[Operand],
+    ) -> Option<Self> {
+        let mut assembler = Assembler { regions, literals, ..Assembler::default() };
+        let homes = assembler.homes(initial, arrays)?;
+        assembler.repeat(condition, body, Some(yields), &homes.homes)?;
+        Some(assembler.finish([condition, number], homes, initial, outputs))
     }
 
     /// The number of instructions.
@@ -198,26 +223,48 @@ impl ScalarLoop {
         tensors: &[&[u8]],
         mut may_go_on: impl FnMut(Work) -> bool,
     ) -> Result<bool, Error> {
-        let State { registers, next } = state;
         loop {
             if !may_go_on(CODES_PER_LOOK as Work * SCALAR_CODE_WORK) {
                 return Ok(false);
             }
-            match self.run_some(*next, registers, tensors)? {
-                Some(position) => *next = position,
-                None => return Ok(true),
+            if self.run_some(state, tensors)? == Stop::End {
+                return Ok(true);
             }
         }
     }
 
-    /// Runs from an instruction on for some time. Returns the instruction where to go on, or `None` at the
-    /// end.
-    fn run_some(
+    /// Runs at most `most` trips, and adds the numbers that they yield to `numbers`. Returns how many
+    /// trips there were, and where it stopped: at a yield after the last of these trips, at the end, or
+    /// because `may_go_on` returned false.
+    pub(super) fn run_trips(
         &self,
-        mut next: usize,
-        registers: &mut [u64; REGISTERS],
+        state: &mut State,
         tensors: &[&[u8]],
-    ) -> Result<Option<usize>, Error> {
+        most: usize,
+        numbers: &mut Vec<[u8; REGISTER_BYTES]>,
+        mut may_go_on: impl FnMut(Work) -> bool,
+    ) -> Result<(usize, Stop), Error> {
+        let mut trips = 0;
+        while trips < most {
+            match self.run_some(state, tensors)? {
+                Stop::Yield => {
+                    if let Some(Code::Yield(registers)) = self.codes.get(state.next - 1) {
+                        numbers.extend(registers.iter().map(|&register| state.element(register)));
+                    }
+                    trips += 1;
+                }
+                Stop::End => return Ok((trips, Stop::End)),
+                Stop::Look if may_go_on(CODES_PER_LOOK as Work * SCALAR_CODE_WORK) => {}
+                Stop::Look => return Ok((trips, Stop::Look)),
+            }
+        }
+        Ok((trips, Stop::Yield))
+    }
+
+    /// Runs for some time.
+    fn run_some(&self, state: &mut State, tensors: &[&[u8]]) -> Result<Stop, Error> {
+        let State { registers, next: position } = state;
+        let mut next = *position;
         let mut left = CODES_PER_LOOK;
         let get = |registers: &[u64; REGISTERS], register: Register| registers[usize::from(register)];
         while let Some(code) = self.codes.get(next) {
@@ -260,6 +307,10 @@ impl ScalarLoop {
                     registers[usize::from(load.to)] = word(element.ok_or_else(misplaced)?);
                     continue;
                 }
+                Code::Yield(_) => {
+                    *position = next;
+                    return Ok(Stop::Yield);
+                }
                 Code::Jump { target } => *target,
                 Code::JumpIf { truth, expected, target } => {
                     if truth.holds(registers) != *expected {
@@ -278,11 +329,23 @@ impl ScalarLoop {
             left -= next as isize - target as isize;
             next = target;
             if left < 0 {
-                return Ok(Some(next));
+                *position = next;
+                return Ok(Stop::Look);
             }
         }
-        Ok(None)
+        *position = next;
+        Ok(Stop::End)
     }
+}
+
+/// Where a loop stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// After some time, to ask whether it may go on.
+    Look,
+    /// After the numbers of a trip.
+    Yield,
+    End,
 }
 
 /// A register with these bytes, and zeros.
@@ -404,6 +467,14 @@ enum Home {
     Register(Register),
     /// Among the tensors of the loop.
     Tensor(usize),
+    /// An array that changes, outside of the loop over numbers.
+    Array,
+}
+
+/// Where the values of a loop are, and the registers of those from the region around.
+struct Homes {
+    homes: Vec<Home>,
+    inputs: Vec<(Place, Register)>,
 }
 
 /// The values of a region.
@@ -429,7 +500,7 @@ struct Assembler<'a> {
     last_target: usize,
 }
 
-impl Assembler<'_> {
+impl<'a> Assembler<'a> {
     /// A register that is not in use. Constants are in the last registers.
     fn register(&mut self) -> Option<Register> {
         let register = self.used;
@@ -448,22 +519,73 @@ impl Assembler<'_> {
         })
     }
 
-    /// A loop whose values are in these places, at the start as well as at the end.
-    fn repeat(&mut self, condition: usize, body: usize, homes: &[Home]) -> Option<()> {
+    /// Places for the values of the outermost loop, of which those at the positions `arrays` are arrays that
+    /// change.
+    fn homes(&mut self, initial: &[Operand], arrays: &[usize]) -> Option<Homes> {
+        let (mut homes, mut inputs) = (Vec::new(), Vec::new());
+        for (position, operand) in initial.iter().enumerate() {
+            homes.push(if arrays.contains(&position) {
+                Home::Array
+            } else if is_number(operand) {
+                let register = self.register()?;
+                inputs.push((operand.place, register));
+                Home::Register(register)
+            } else {
+                self.tensors.push(operand.place);
+                Home::Tensor(self.tensors.len() - 1)
+            });
+        }
+        Some(Homes { homes, inputs })
+    }
+
+    fn finish(
+        self,
+        regions: [usize; 2],
+        Homes { homes, inputs }: Homes,
+        initial: &[Operand],
+        slots: &[Slot],
+    ) -> ScalarLoop {
+        let Assembler { codes, constants, tensors, .. } = self;
+        let values = homes.iter().zip(initial).zip(slots);
+        let outputs = values.filter_map(|((home, operand), &slot)| {
+            let output = match *home {
+                Home::Register(register) => Output::Register(register, operand.dtype.width()),
+                Home::Tensor(_) => Output::Unchanged(operand.place),
+                Home::Array => return None,
+            };
+            Some((slot, output))
+        });
+        let outputs = outputs.collect();
+        ScalarLoop { regions, constants, inputs, tensors, codes, outputs }
+    }
+
+    /// A loop whose values are in these places, at the start as well as at the end. A trip yields the
+    /// values of `yields`.
+    fn repeat(
+        &mut self,
+        condition: usize,
+        body: &Region,
+        yields: Option<&[Operand]>,
+        homes: &[Home],
+    ) -> Option<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if self.depth > MAX_DEPTH || body.results.len() != homes.len() {
             return None;
         }
         let used = self.used;
         let leave = self.condition(condition, homes, false)?;
         self.used = used;
         let start = self.label();
-        let region = self.regions.get(body)?;
-        let mut scope = self.scope(region, homes)?;
-        self.steps(&mut scope, &region.steps)?;
+        let mut scope = self.scope(body, homes)?;
+        self.steps(&mut scope, &body.steps)?;
+        if let Some(operands) = yields {
+            let registers = operands.iter().map(|operand| self.number(&scope, operand));
+            let code = Code::Yield(registers.collect::<Option<_>>()?);
+            self.codes.push(code);
+        }
         let mut results = Vec::with_capacity(homes.len());
-        for operand in &region.results {
-            results.push(self.home(&scope, operand)?);
+        for (operand, &home) in body.results.iter().zip(homes) {
+            results.push(if home == Home::Array { home } else { self.home(&scope, operand)? });
         }
         self.assign(start, &results, homes)?;
         self.used = used;
@@ -579,7 +701,7 @@ impl Assembler<'_> {
     fn define(&mut self, scope: &mut Scope, slot: Slot) -> Option<Register> {
         match *scope.homes.get(slot)? {
             Some(Home::Register(register)) => Some(register),
-            Some(Home::Tensor(_)) => None,
+            Some(Home::Tensor(_) | Home::Array) => None,
             None => {
                 let register = self.register()?;
                 scope.homes[slot] = Some(Home::Register(register));
@@ -656,7 +778,8 @@ impl Assembler<'_> {
                         tensor => tensor,
                     });
                 }
-                self.repeat(*condition, *body, &homes)?;
+                let body = self.regions.get(*body)?;
+                self.repeat(*condition, body, None, &homes)?;
                 for (&slot, &home) in outputs.iter().zip(&homes) {
                     match home {
                         Home::Register(from) => {
@@ -785,6 +908,7 @@ impl Assembler<'_> {
         let index = match self.home(scope, tensor)? {
             Home::Tensor(index) => index,
             Home::Register(from) => return Some(Code::Move { from, to: 0 }),
+            Home::Array => return None,
         };
         let mut axes = SmallVec::new();
         let mut stride = width;
@@ -868,7 +992,7 @@ impl Code {
             Code::Checked(checked) => Some(checked.to),
             Code::Call(call) => Some(call.to),
             Code::Load(load) => Some(load.to),
-            Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => None,
+            Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => None,
         }
     }
 
@@ -879,7 +1003,7 @@ impl Code {
             Code::Checked(checked) => checked.to = register,
             Code::Call(call) => call.to = register,
             Code::Load(load) => load.to = register,
-            Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => {}
+            Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => {}
         }
         self
     }
@@ -920,6 +1044,7 @@ impl Code {
                     }
                 }
             }
+            Code::Yield(registers) => registers.iter_mut().for_each(visit),
             Code::JumpIf { truth, .. } => visit(&mut truth.register),
             Code::Jump { .. } => {}
         }

@@ -1,0 +1,132 @@
+//! Loops over rows: loops whose numbers don't depend on their arrays, and whose arrays are computed row by
+//! row.
+//!
+//! Problem: each trip of a loop over large arrays reads and writes them in memory. Technique: loop
+//! interchange (Allen and Kennedy 1984, "Automatic loop interchange"). First the numbers of some trips are
+//! computed, such as a counter and the condition (`scalar`). Then a block of rows is computed in all these
+//! trips while it is in the cache, before the next block (`cluster`), and threads share the blocks. Each
+//! element is computed by the same operations as trip by trip.
+
+use super::cluster::{Cluster, TripInput};
+use super::fusion;
+use super::operand::{Operand, Place, Slot, Target};
+use super::operation::Operation;
+use super::program::Memory;
+use super::scalar::ScalarLoop;
+use super::source::{Region, Step};
+use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
+
+/// A loop over rows.
+#[derive(Debug)]
+pub(super) struct RowLoop {
+    pub(super) numbers: ScalarLoop,
+    pub(super) cluster: Cluster,
+    /// Where each input of the cluster comes from, and its place in the region around, or that of the
+    /// array at the start.
+    pub(super) inputs: Vec<(TripInput, Option<Place>)>,
+    /// For each result of the cluster, the place of the array at the start, and its memory.
+    pub(super) arrays: Vec<(Place, Memory)>,
+    /// The number of trips that are computed at once.
+    pub(super) trips: usize,
+    /// The work of these.
+    pub(super) work: Work,
+}
+
+impl RowLoop {
+    /// The loop from these values, if it is one over rows. `memory` gives the memory of a result.
+    pub(super) fn new(
+        regions: &[Region],
+        literals: &[Vec<u8>],
+        (condition, body): (usize, usize),
+        initial: &[Operand],
+        outputs: &[Slot],
+        memory: impl Fn(usize) -> Option<Memory>,
+    ) -> Option<Self> {
+        let region = fusion::fuse_all(&with_copies(regions.get(body)?));
+        let mut cluster = None;
+        let mut steps = Vec::new();
+        for step in region.steps {
+            match step {
+                Step::Cluster { cluster: found, outputs } if cluster.is_none() => {
+                    cluster = Some((*found, outputs));
+                }
+                Step::Cluster { .. } => return None,
+                other => steps.push(other),
+            }
+        }
+        let (cluster, results) = cluster?;
+        // The position among the values of the loop that each result of the cluster has.
+        let position =
+            |slot: Slot| region.results.iter().position(|operand| operand.place == Place::Slot(slot));
+        let arrays = results.iter().map(|result| position(result.slot)).collect::<Option<Vec<usize>>>()?;
+        let parameters = region.parameters.len();
+        let mut yields: Vec<Operand> = Vec::new();
+        let mut inputs = Vec::with_capacity(cluster.inputs.len());
+        for (operand, width) in &cluster.inputs {
+            inputs.push(match operand.place {
+                Place::Literal(_) => (TripInput::Fixed, Some(operand.place)),
+                Place::Slot(slot) if slot < parameters && arrays.contains(&slot) => {
+                    // Each row is computed from the same row of the trip before.
+                    let index = arrays.iter().position(|&position| position == slot)?;
+                    if *width != Some(cluster.outputs[index]) {
+                        return None;
+                    }
+                    (TripInput::Carried(index), Some(initial.get(slot)?.place))
+                }
+                Place::Slot(slot) if width.is_some() || operand_size(operand) > 1 => {
+                    // An array that does not change.
+                    let is_same = region.results.get(slot)?.place == operand.place;
+                    if slot >= parameters || !is_same {
+                        return None;
+                    }
+                    (TripInput::Fixed, Some(initial.get(slot)?.place))
+                }
+                Place::Slot(_) => {
+                    yields.push(operand.clone());
+                    (TripInput::Number(yields.len() - 1), None)
+                }
+            });
+        }
+        let rest = Region { steps, ..region };
+        let numbers = ScalarLoop::beside_arrays(
+            regions,
+            literals,
+            (condition, &rest, body),
+            (initial, &arrays),
+            outputs,
+            &yields,
+        )?;
+        let memories = arrays.iter().map(|&position| Some((initial.get(position)?.place, memory(position)?)));
+        let arrays = memories.collect::<Option<Vec<_>>>()?;
+        let work = cluster.work().max(1);
+        let trips = usize::try_from(TRIPS_AT_ONCE_WORK / work).unwrap_or(MAX_TRIPS_AT_ONCE);
+        let trips = trips.clamp(MIN_TRIPS_AT_ONCE, MAX_TRIPS_AT_ONCE);
+        let work = work.saturating_mul(trips as Work);
+        Some(RowLoop { numbers, cluster, inputs, arrays, trips, work })
+    }
+}
+
+/// A body whose results, where they are arrays that change, are of different slots that aren't parameters.
+fn with_copies(body: &Region) -> Region {
+    let mut body = body.clone();
+    let parameters = body.parameters.len();
+    for position in 0..body.results.len() {
+        let result = body.results[position].clone();
+        let Place::Slot(slot) = result.place else { continue };
+        let is_taken = body.results[..position].iter().any(|other| other.place == result.place);
+        let is_moved = slot < parameters && slot != position;
+        if operand_size(&result) > 1 && (is_taken || is_moved) {
+            let Operand { dtype, shape, .. } = result.clone();
+            let target = Target { slot: body.slots, dtype, shape };
+            body.results[position].place = Place::Slot(target.slot);
+            body.slots += 1;
+            let (operation, inputs, outputs) = (Operation::AsType, vec![result], vec![target]);
+            body.steps.push(Step::Operation { operation, inputs, outputs });
+        }
+    }
+    body
+}
+
+fn operand_size(operand: &Operand) -> usize {
+    operand.shape.iter().product()
+}
