@@ -19,6 +19,7 @@
 #   * `:bound` - `:exact` (the default), `{:each, bound}` of every element's relative
 #     error, or `{:whole, bound}` of the largest error over the largest element
 #   * `:binary_bound` - the same for BinaryBackend, which truncates to bf16
+#   * `:evaluator` - nil to leave out Nx's evaluator of a whole program
 #   * `:through` - a Python expression of the results `r` to compare in their stead,
 #     where they aren't unique
 #   * `:work` - if the time doesn't grow with the largest input: what it grows with
@@ -680,6 +681,7 @@ defmodule Bench.Cases do
       call: call,
       numpy: Keyword.get(opts, :numpy, without(python, ["jax.", "lax.", ".at["])),
       jax: Keyword.get(opts, :jax, python),
+      evaluator: Keyword.get(opts, :evaluator, :defn),
       bound: opts[:bound] || :exact,
       binary_bound: opts[:binary_bound] || if(name =~ "bf16", do: bound(:bf16)),
       through: opts[:through],

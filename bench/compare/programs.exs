@@ -69,7 +69,43 @@ defmodule Bench.Programs do
          e: f32.({768, 768}),
          i: {:s32, {}, {500, 501}}
        ], &decode/6, "decode(a, b, c, d, e, i)", whole.(1.0e-3)},
-      {"scalar loop, 100,000 trips", [a: {:s32, {}, {100_000, 100_000}}], &scalar_loop/1,
+      {"decode step, bf16",
+       [
+         a: {:bf16, {1, 512}, @unit},
+         b: {:bf16, {512, 1536}, @unit},
+         c: {:bf16, {8, 256, 64}, @unit},
+         d: {:bf16, {8, 256, 64}, @unit},
+         e: {:bf16, {512, 512}, @unit},
+         i: {:s32, {}, {100, 101}}
+       ], &decode/6, "decode(a, b, c, d, e, i)", whole.(0.05)},
+      {"generation, 64 tokens",
+       [
+         a: f32.({1_000, 256}),
+         b: f32.({256, 768}),
+         c: f32.({256, 256}),
+         d: f32.({256, 1_000}),
+         i: {:s32, {}, {0, 1}}
+       ], &generate/5, "generate(a, b, c, d, i)", [bound: :exact]},
+      {"causal attention",
+       [a: f32.({12, 512, 64}), b: f32.({12, 512, 64}), c: f32.({12, 512, 64})],
+       &causal_attention/3, "causal_attention(a, b, c)", whole.(1.0e-5)},
+      {"k-means, 50 trips", [a: f32.({10_000, 16}), b: f32.({16, 16})], &k_means_loop/2,
+       "k_means_loop(a, b)", whole.(0.05)},
+      # What the evaluator compiles has the expression of `svd` in it, which takes too long to pass
+      # to the process that measures.
+      {"pca", [a: f32.({1_000, 50})], &pca/1, "pca(a)",
+       [bound: {:whole, 1.0e-3}, evaluator: nil]},
+      {"resnet block, train step",
+       [
+         a: f32.({64, 64, 3, 3}),
+         b: f32.({64, 64, 3, 3}),
+         c: f32.({64}),
+         d: f32.({64}),
+         e: f32.({8, 64, 16, 16})
+       ], &resnet/5, "resnet(a, b, c, d, e)", whole.(1.0e-3)},
+      {"random normal", [a: {:u32, {2}, {0, 1_000}}], &normal/1, "normal(a)",
+       [bound: {:whole, 0.01}, through: "[np.sort(r[0].ravel())[10000::10000]]"]},
+      {"scalar loop, 1,000,000 trips", [a: {:s32, {}, {1_000_000, 1_000_000}}], &scalar_loop/1,
        "scalar_loop(a)", whole.(1.0e-3)}
     ]
   end
@@ -194,17 +230,79 @@ defmodule Bench.Programs do
 
   # A layer's attention for one token, with caches of keys and values.
   defn decode(x, w_qkv, keys, values, w_out, position) do
-    qkv = Nx.dot(x, w_qkv) * 0.03
-    q = Nx.reshape(qkv[[.., 0..767]], {12, 1, 64})
-    keys = Nx.put_slice(keys, [0, position, 0], Nx.reshape(qkv[[.., 768..1535]], {12, 1, 64}))
-
-    values =
-      Nx.put_slice(values, [0, position, 0], Nx.reshape(qkv[[.., 1536..2303]], {12, 1, 64}))
-
-    scores = Nx.dot(q, [2], [0], keys, [2], [0]) / 8.0
-    scores = Nx.select(Nx.iota({12, 1, 1024}, axis: 2) <= position, scores, -1.0e9)
+    {heads, tokens, _} = Nx.shape(keys)
+    qkv = Nx.reshape(Nx.dot(x, w_qkv) * 0.03, {3, heads, 1, 64})
+    keys = Nx.put_slice(keys, [0, position, 0], qkv[1])
+    values = Nx.put_slice(values, [0, position, 0], qkv[2])
+    scores = Nx.dot(qkv[0], [2], [0], keys, [2], [0]) / 8.0
+    scores = Nx.select(Nx.iota({heads, 1, tokens}, axis: 2) <= position, scores, -1.0e9)
     context = Nx.dot(softmax(scores), [2], [0], values, [1], [0])
-    {x + Nx.dot(Nx.reshape(context, {1, 768}), w_out), keys, values}
+    {x + Nx.dot(Nx.reshape(context, {1, heads * 64}), w_out), keys, values}
+  end
+
+  # A model of one such layer, whose most probable token is its next input.
+  defn generate(embedding, w_qkv, w_out, w_tokens, token) do
+    cache = Nx.broadcast(0.0, {4, 64, 64})
+    tokens = Nx.broadcast(0, {64})
+
+    {_, _, tokens, _, _, _, _, _, _} =
+      while {i = 0, token, tokens, keys = cache, values = cache, embedding, w_qkv, w_out,
+             w_tokens},
+            i < 64 do
+        {x, keys, values} =
+          decode(Nx.new_axis(embedding[token], 0), w_qkv, keys, values, w_out, i)
+
+        token = Nx.as_type(Nx.argmax(Nx.dot(x, w_tokens)), :s32)
+        tokens = Nx.put_slice(tokens, [i], Nx.reshape(token, {1}))
+        {i + 1, token, tokens, keys, values, embedding, w_qkv, w_out, w_tokens}
+      end
+
+    tokens
+  end
+
+  defn causal_attention(q, k, v) do
+    scores = Nx.dot(q, [2], [0], k, [2], [0]) / 8.0
+    shape = Nx.shape(scores)
+    is_past = Nx.iota(shape, axis: 2) <= Nx.iota(shape, axis: 1)
+    Nx.dot(softmax(Nx.select(is_past, scores, -1.0e9)), [2], [0], v, [1], [0])
+  end
+
+  defn k_means_loop(x, centers) do
+    {_, centers, _} =
+      while {i = 0, centers, x}, i < 50 do
+        {i + 1, k_means(x, centers), x}
+      end
+
+    centers
+  end
+
+  # The singular values, and the projections on ten components but for their signs.
+  defn pca(x) do
+    centered = x - Nx.mean(x, axes: [0])
+    {_, s, vt} = Nx.LinAlg.svd(centered, full_matrices?: false)
+    {s, Nx.abs(Nx.dot(centered, Nx.transpose(vt[0..9])))}
+  end
+
+  defnp normalize(x, gain) do
+    mean = Nx.mean(x, axes: [0, 2, 3], keep_axes: true)
+    variance = Nx.variance(x, axes: [0, 2, 3], keep_axes: true)
+    (x - mean) / Nx.sqrt(variance + 1.0e-5) * Nx.reshape(gain, {1, 64, 1, 1})
+  end
+
+  defn resnet(kernel1, kernel2, gain1, gain2, x) do
+    {loss, {k1, k2, g1, g2}} =
+      value_and_grad({kernel1, kernel2, gain1, gain2}, fn {kernel1, kernel2, gain1, gain2} ->
+        hidden = Nx.max(normalize(Nx.conv(x, kernel1, padding: :same), gain1), 0)
+        out = Nx.max(x + normalize(Nx.conv(hidden, kernel2, padding: :same), gain2), 0)
+        Nx.mean(out * out)
+      end)
+
+    {loss, kernel1 - 0.01 * k1, kernel2 - 0.01 * k2, gain1 - 0.01 * g1, gain2 - 0.01 * g2}
+  end
+
+  defn normal(key) do
+    {numbers, _} = Nx.Random.normal(key, shape: {@m})
+    numbers
   end
 
   defn scalar_loop(n) do
