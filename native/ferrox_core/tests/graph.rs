@@ -436,7 +436,8 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
 /// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
 fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
-    let shape: &[usize] = *random.pick(&[&[7][..], &[5000], &[50, 120], &[3, 4, 5]]);
+    let shapes: [&[usize]; 4] = [&[7], &[5000], &[50, 120], &[3, 4, 5]];
+    let shape = *random.pick(&shapes);
     let row: Vec<usize> = [&[1], &shape[1..]].concat();
     let trips = *random.pick(&[0, 1, 2, 5, 300]);
     let literals = [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec());
