@@ -563,6 +563,52 @@ fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
     }
 }
 
+#[test]
+fn the_first_error_of_a_loop_over_rows_is_reported() {
+    // An array is divided by an array that becomes zero in a trip, and a number by one that becomes zero in
+    // another trip.
+    let divide = |builder: &mut Builder, op, a: &Operand, b: &Operand| {
+        builder.add(Operation::Binary(op), &[a, b], S32, &a.shape)
+    };
+    let mut condition = Builder::default();
+    let parameters = |builder: &mut Builder| {
+        let numbers = [builder.parameter(S32, &[]), builder.parameter(S32, &[])];
+        (numbers, [builder.parameter(S32, &[100]), builder.parameter(S32, &[100])])
+    };
+    let ([i, _], _) = parameters(&mut condition);
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&i, &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let ([i, by], [x, y]) = parameters(&mut body);
+    let remainder = divide(&mut body, BinaryOp::Remainder, &i, &by);
+    let next_by = divide(&mut body, BinaryOp::Subtract, &by, &literal(1, S32, &[]));
+    let quotient = divide(&mut body, BinaryOp::Quotient, &x, &y);
+    let next_y = divide(&mut body, BinaryOp::Subtract, &y, &literal(1, S32, &[]));
+    let next = divide(&mut body, BinaryOp::Add, &i, &literal(1, S32, &[]));
+    let zero = divide(&mut body, BinaryOp::Multiply, &remainder, &literal(0, S32, &[]));
+    let next = divide(&mut body, BinaryOp::Add, &next, &zero);
+    let mut root = Builder::default();
+    let initial = vec![literal(0, S32, &[])];
+    let ([by, _], [x, y]) = parameters(&mut root);
+    let initial = [initial, vec![by, x, y]].concat();
+    let outputs: Vec<Slot> = (0..4).map(|_| root.slot()).collect();
+    let result = Operand { place: Place::Slot(outputs[2]), ..initial[2].clone() };
+    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+    let regions = [
+        root.region(&[&result]),
+        condition.region(&[&less]),
+        body.region(&[&next, &next_by, &quotient, &next_y]),
+    ];
+    let int = |value: i32| value.to_ne_bytes().to_vec();
+    let program = Program::new(&regions, vec![int(0), int(1), int(1_000)]).expect("a program");
+    assert!(program.to_string().contains("trips at a time"), "{program}");
+    for (by, y, op) in [(3, 8, "remainder"), (8, 3, "quotient")] {
+        let arguments = [int(by), int(0), int(7).repeat(100), int(y).repeat(100)];
+        let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+        let result = run(&program, &arguments);
+        assert!(matches!(result, Err(Error::Element { op: found, .. }) if found == op), "{result:?}");
+    }
+}
+
 /// Results in which NaN has no bits: which of two NaN an operation returns depends on the processor.
 fn without_nan(results: &Result<Vec<Vec<u8>>, Error>) -> Result<Vec<Vec<u8>>, Error> {
     let mut results = results.clone();

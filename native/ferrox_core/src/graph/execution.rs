@@ -575,7 +575,7 @@ fn run_rows<H: Host>(
         let tensors = loop_tensors(context, &rows.numbers, slots);
         let may_go_on = |work| host.before(work) == Wish::Continue;
         let (count, stop) =
-            rows.numbers.run_trips(&mut state.numbers, &tensors, rows.trips, &mut numbers, may_go_on)?;
+            rows.numbers.run_trips(&mut state.numbers, &tensors, rows.trips, &mut numbers, may_go_on);
         drop(tensors);
         if count > 0 {
             let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
@@ -600,7 +600,7 @@ fn run_rows<H: Host>(
                 free(std::mem::replace(array, Value::Block(block)), kept);
             }
         }
-        match stop {
+        match stop? {
             Stop::Yield => {}
             Stop::Look => {
                 *paused = Some(state);

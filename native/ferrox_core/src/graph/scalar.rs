@@ -234,8 +234,8 @@ impl ScalarLoop {
     }
 
     /// Runs at most `most` trips, and adds the numbers that they yield to `numbers`. Returns how many
-    /// trips there were, and where it stopped: at a yield after the last of these trips, at the end, or
-    /// because `may_go_on` returned false.
+    /// trips there were, and where it stopped: at a yield after the last of these trips, at the end,
+    /// because `may_go_on` returned false, or with the error of the trip after these.
     pub(super) fn run_trips(
         &self,
         state: &mut State,
@@ -243,22 +243,21 @@ impl ScalarLoop {
         most: usize,
         numbers: &mut Vec<[u8; REGISTER_BYTES]>,
         mut may_go_on: impl FnMut(Work) -> bool,
-    ) -> Result<(usize, Stop), Error> {
+    ) -> (usize, Result<Stop, Error>) {
         let mut trips = 0;
         while trips < most {
-            match self.run_some(state, tensors)? {
-                Stop::Yield => {
+            match self.run_some(state, tensors) {
+                Ok(Stop::Yield) => {
                     if let Some(Code::Yield(registers)) = self.codes.get(state.next - 1) {
                         numbers.extend(registers.iter().map(|&register| state.element(register)));
                     }
                     trips += 1;
                 }
-                Stop::End => return Ok((trips, Stop::End)),
-                Stop::Look if may_go_on(CODES_PER_LOOK as Work * SCALAR_CODE_WORK) => {}
-                Stop::Look => return Ok((trips, Stop::Look)),
+                Ok(Stop::Look) if may_go_on(CODES_PER_LOOK as Work * SCALAR_CODE_WORK) => {}
+                stop => return (trips, stop),
             }
         }
-        Ok((trips, Stop::Yield))
+        (trips, Ok(Stop::Yield))
     }
 
     /// Runs for some time.
