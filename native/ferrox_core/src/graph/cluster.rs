@@ -13,8 +13,7 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::operand;
-use super::scalar::REGISTER_BYTES;
+use super::operand::{self, REGISTER_BYTES};
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};

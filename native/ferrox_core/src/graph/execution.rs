@@ -10,8 +10,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::cluster::{TripInput, Trips};
+use super::operand::Memory;
 use super::operation::Outputs;
-use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Memory, Program};
+use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Program};
 use super::row_loop::RowLoop;
 use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;

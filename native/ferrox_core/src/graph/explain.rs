@@ -4,8 +4,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::cluster::{Call, Cluster, Extent, Register};
-use super::operand::{Operand, Place, Slot};
-use super::program::{ClusterCall, Code, Instruction, Kernel, Memory, Program};
+use super::operand::{Memory, Operand, Place, Slot};
+use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
 use crate::DType;
 use crate::tensor::byte_size;
 

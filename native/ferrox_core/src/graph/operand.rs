@@ -36,3 +36,17 @@ pub struct Target {
     /// Its shape.
     pub shape: Shape,
 }
+
+/// The memory of a result.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) slot: Slot,
+    pub(super) dtype: DType,
+    pub(super) shape: Shape,
+    pub(super) bytes: usize,
+    /// Whether the value becomes a result of the program.
+    pub(super) is_result: bool,
+}
+
+/// The number of bytes of a number that is kept in a register.
+pub(super) const REGISTER_BYTES: usize = 8;

@@ -3,6 +3,7 @@
 use super::cluster::Cluster;
 use super::fusion;
 use super::liveness::Deaths;
+use super::operand::Memory;
 use super::operation::{Operation, Typed};
 use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
@@ -10,7 +11,7 @@ use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
 use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::exec::elementwise::Plan;
-use crate::layout::{self, Shape};
+use crate::layout;
 use crate::ops;
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::UnaryOp;
@@ -70,17 +71,6 @@ pub(super) struct Kernel {
     pub(super) elementwise: Option<Elementwise>,
     /// The slot of the first operand, if the result may be written over it.
     pub(super) over: Option<Slot>,
-}
-
-/// The memory of a result.
-#[derive(Debug)]
-pub(super) struct Memory {
-    pub(super) slot: Slot,
-    pub(super) dtype: DType,
-    pub(super) shape: Shape,
-    pub(super) bytes: usize,
-    /// Whether the value becomes a result of the program.
-    pub(super) is_result: bool,
 }
 
 /// An elementwise operation on operands that are dense or numbers.

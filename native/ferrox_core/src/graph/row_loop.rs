@@ -9,9 +9,8 @@
 
 use super::cluster::{Cluster, TripInput};
 use super::fusion;
-use super::operand::{Operand, Place, Slot, Target};
+use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
-use super::program::Memory;
 use super::scalar::ScalarLoop;
 use super::source::{Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};

@@ -8,7 +8,7 @@
 
 use smallvec::SmallVec;
 
-use super::operand::{Operand, Place, Slot};
+use super::operand::{Operand, Place, REGISTER_BYTES, Slot};
 use super::operation::{Operation, Start};
 use super::source::{Branch, Clause, Region, Step};
 use crate::cost::{SCALAR_CODE_WORK, Work};
@@ -21,9 +21,6 @@ use crate::{DType, Error, Fault};
 
 /// The number of registers: those that a byte can name, so that no index is out of bounds.
 const REGISTERS: usize = 256;
-
-/// The number of bytes in a register.
-pub(super) const REGISTER_BYTES: usize = 8;
 
 /// The number of instructions until a loop asks whether it may run on.
 const CODES_PER_LOOK: isize = 4_096;
