@@ -97,6 +97,15 @@ impl Builder {
         Operand { place: Place::Slot(slot), dtype, shape }
     }
 
+    /// A loop with the regions 1 and 2, and its values at the end.
+    fn repeat(&mut self, initial: Vec<Operand>) -> Vec<Operand> {
+        let outputs: Vec<Slot> = initial.iter().map(|_| self.slot()).collect();
+        let ends = outputs.iter().zip(&initial);
+        let ends = ends.map(|(&slot, value)| Operand { place: Place::Slot(slot), ..value.clone() }).collect();
+        self.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+        ends
+    }
+
     fn region(self, results: &[&Operand]) -> Region {
         let results = results.iter().map(|&operand| operand.clone()).collect();
         Region { parameters: self.parameters, slots: self.slots, steps: self.steps, results }
@@ -129,6 +138,22 @@ fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
+/// The bytes of small numbers of a type: integers, or multiples of 0.37 in f32 and f64.
+fn small_numbers(random: &mut Random, dtype: DType, shape: &[usize]) -> Vec<u8> {
+    let length = tensor::byte_size("test", dtype, shape).expect("fits");
+    let numbers = (0..length / dtype.width()).flat_map(|_| {
+        let number = random.below(7) as i32 - if dtype == U8 { 0 } else { 3 };
+        match dtype {
+            F32 => (number as f32 * 0.37).to_ne_bytes().to_vec(),
+            F64 => (f64::from(number) * 0.37).to_ne_bytes().to_vec(),
+            S32 => number.to_ne_bytes().to_vec(),
+            BF16 => half::bf16::from_f32(number as f32).to_ne_bytes().to_vec(),
+            _ => vec![number as u8],
+        }
+    });
+    numbers.collect()
+}
+
 /// A random program of elementwise operations and folds, and its arguments.
 fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
@@ -141,19 +166,7 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         let dtype = *random.pick(&[F32, F32, F64, S32, BF16, U8]);
         let shape = *random.pick(&shapes);
         values.push(builder.parameter(dtype, shape));
-        let length = tensor::byte_size("test", dtype, shape).expect("fits");
-        // Small integers in every type but bf16, whose bits may be any.
-        let numbers = (0..length / dtype.width()).flat_map(|_| {
-            let number = random.below(7) as i32 - if dtype == U8 { 0 } else { 3 };
-            match dtype {
-                F32 => (number as f32 * 0.37).to_ne_bytes().to_vec(),
-                F64 => (f64::from(number) * 0.37).to_ne_bytes().to_vec(),
-                S32 => number.to_ne_bytes().to_vec(),
-                BF16 => half::bf16::from_f32(number as f32).to_ne_bytes().to_vec(),
-                _ => vec![number as u8],
-            }
-        });
-        arguments.push(numbers.collect::<Vec<u8>>());
+        arguments.push(small_numbers(random, dtype, shape));
     }
     for _ in 0..random.below(14) + 2 {
         let pick = |random: &mut Random| {
@@ -214,10 +227,26 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
 /// The number of threads of a process that only computes.
 const THREADS: &str = "FERROX_TEST_THREADS";
 
-#[test]
-fn fused_programs_have_the_bits_of_programs_without_fusion() {
+/// Runs the test `name` in processes of its own with 1, 2 and 4 threads, each of which calls `check`.
+fn with_threads(name: &str, check: impl FnOnce()) {
     if let Ok(threads) = std::env::var(THREADS) {
         parallel::set_threads(threads.parse().expect("a number"));
+        return check();
+    }
+    for threads in ["1", "2", "4"] {
+        let this = std::env::current_exe().expect("a path");
+        let status = std::process::Command::new(this)
+            .args(["--exact", name, "--nocapture"])
+            .env(THREADS, threads)
+            .status()
+            .expect("a process");
+        assert!(status.success(), "{threads} threads");
+    }
+}
+
+#[test]
+fn fused_programs_have_the_bits_of_programs_without_fusion() {
+    with_threads("fused_programs_have_the_bits_of_programs_without_fusion", || {
         let mut fused_programs = 0;
         for seed in 0..800 {
             let (region, arguments) = random_program(seed);
@@ -227,22 +256,11 @@ fn fused_programs_have_the_bits_of_programs_without_fusion() {
             let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
             fused_programs += usize::from(format!("{fused:?}").contains("Cluster"));
             let (ours, theirs) = (run(&fused, &arguments), run(&plain, &arguments));
-            assert!(ours == theirs, "program {seed} with {threads} threads: {regions:?}");
+            assert!(ours == theirs, "program {seed}: {regions:?}");
         }
         println!("{fused_programs} programs were fused");
         assert!(fused_programs > 300, "{fused_programs}");
-        return;
-    }
-    for threads in ["1", "2", "4"] {
-        let this = std::env::current_exe().expect("a path");
-        let name = "fused_programs_have_the_bits_of_programs_without_fusion";
-        let status = std::process::Command::new(this)
-            .args(["--exact", name, "--nocapture"])
-            .env(THREADS, threads)
-            .status()
-            .expect("a process");
-        assert!(status.success(), "{threads} threads");
-    }
+    });
 }
 
 #[test]
@@ -397,11 +415,7 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
         let initial = vec![root.parameter(F32, &[5]), literal(0, S32, &[])];
         let numbers = carried[1..].iter().map(|&dtype| root.parameter(dtype, &[]));
         let initial: Vec<Operand> = initial.into_iter().chain(numbers.collect::<Vec<_>>()).collect();
-        let outputs: Vec<Slot> = initial.iter().map(|_| root.slot()).collect();
-        let results = outputs.iter().zip(&initial);
-        let results = results.map(|(&slot, value)| Operand { place: Place::Slot(slot), ..value.clone() });
-        let results: Vec<Operand> = results.collect();
-        root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+        let results = root.repeat(initial);
         let mut regions = vec![root.region(&results.iter().collect::<Vec<_>>())];
         regions.extend(random_loop(random, &carried, is_nested.then_some(3)));
         if is_nested {
@@ -506,24 +520,9 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
         _ => root.parameter(dtype, shape),
     });
     let initial: Vec<Operand> = initial.collect();
-    let arguments = initial[2..].iter().map(|operand| {
-        let length = tensor::byte_size("test", operand.dtype, &operand.shape).expect("fits");
-        let numbers = (0..length / operand.dtype.width()).flat_map(|_| {
-            let number = random.below(7) as i32 - 3;
-            match operand.dtype {
-                F64 => (f64::from(number) * 0.37).to_ne_bytes().to_vec(),
-                S32 => number.to_ne_bytes().to_vec(),
-                _ => (number as f32 * 0.37).to_ne_bytes().to_vec(),
-            }
-        });
-        numbers.collect()
-    });
+    let arguments = initial[2..].iter().map(|operand| small_numbers(random, operand.dtype, &operand.shape));
     let arguments = arguments.collect();
-    let outputs: Vec<Slot> = initial.iter().map(|_| root.slot()).collect();
-    let ends = outputs.iter().zip(&initial);
-    let ends = ends.map(|(&slot, value)| Operand { place: Place::Slot(slot), ..value.clone() });
-    let ends: Vec<Operand> = ends.collect();
-    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+    let ends = root.repeat(initial);
     let [root, body] = [(root, ends), (body, results)]
         .map(|(builder, results)| builder.region(&results.iter().collect::<Vec<_>>()));
     ([root, condition.region(&[&less]), body], literals, arguments)
@@ -531,8 +530,7 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
 
 #[test]
 fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
-    if let Ok(threads) = std::env::var(THREADS) {
-        parallel::set_threads(threads.parse().expect("a number"));
+    with_threads("loops_over_rows_have_the_bits_of_loops_trip_by_trip", || {
         let mut by_rows = 0;
         for seed in 0..1_000 {
             let (regions, literals, arguments) = random_row_loop(seed);
@@ -549,18 +547,7 @@ fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
         }
         println!("{by_rows} loops were computed by rows");
         assert!(by_rows > 300, "{by_rows}");
-        return;
-    }
-    for threads in ["1", "2", "4"] {
-        let this = std::env::current_exe().expect("a path");
-        let name = "loops_over_rows_have_the_bits_of_loops_trip_by_trip";
-        let status = std::process::Command::new(this)
-            .args(["--exact", name, "--nocapture"])
-            .env(THREADS, threads)
-            .status()
-            .expect("a process");
-        assert!(status.success(), "{threads} threads");
-    }
+    });
 }
 
 #[test]
@@ -590,11 +577,9 @@ fn the_first_error_of_a_loop_over_rows_is_reported() {
     let initial = vec![literal(0, S32, &[])];
     let ([by, _], [x, y]) = parameters(&mut root);
     let initial = [initial, vec![by, x, y]].concat();
-    let outputs: Vec<Slot> = (0..4).map(|_| root.slot()).collect();
-    let result = Operand { place: Place::Slot(outputs[2]), ..initial[2].clone() };
-    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs });
+    let ends = root.repeat(initial);
     let regions = [
-        root.region(&[&result]),
+        root.region(&[&ends[2]]),
         condition.region(&[&less]),
         body.region(&[&next, &next_by, &quotient, &next_y]),
     ];
@@ -641,11 +626,8 @@ fn doubling(trips: i32, size: usize) -> ([Region; 3], Vec<Vec<u8>>) {
     let twice = body.add(add(), &[&x, &x], F32, &[size]);
     let mut root = Builder::default();
     let x = root.parameter(F32, &[size]);
-    let outputs = vec![root.slot(), root.slot()];
-    let initial = vec![literal(0, S32, &[]), x];
-    root.steps.push(Step::While { condition: 1, body: 2, initial, outputs: outputs.clone() });
-    let result = Operand { place: Place::Slot(outputs[1]), dtype: F32, shape: Shape::from_slice(&[size]) };
-    ([root.region(&[&result]), condition.region(&[&less]), body.region(&[&next, &twice])], literals)
+    let ends = root.repeat(vec![literal(0, S32, &[]), x]);
+    ([root.region(&[&ends[1]]), condition.region(&[&less]), body.region(&[&next, &twice])], literals)
 }
 
 #[test]
