@@ -70,6 +70,19 @@ pub(super) enum Call {
     },
 }
 
+impl Call {
+    /// The name of the operation.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Call::Binary(op, _) => op.name(),
+            Call::Unary(op, _) => op.name(),
+            Call::Ternary(op, _) => op,
+            Call::Convert => "as_type",
+            Call::Reduce { op, .. } => op.name(),
+        }
+    }
+}
+
 /// Where the rows of a value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Register {
@@ -195,7 +208,9 @@ impl Cluster {
             while done < part.rows {
                 let rows = block.min(part.rows - done);
                 registers.inputs = self.block_inputs(inputs, part.first + done).collect();
-                self.run_block(loops, rows, &mut registers, memory)?;
+                for (member, member_loop) in self.members.iter().zip(loops) {
+                    self.run_member(member, member_loop, rows, &mut registers, memory)?;
+                }
                 for (output, width) in registers.outputs.iter_mut().zip(&self.outputs) {
                     output.advance(rows * width);
                 }
@@ -279,19 +294,6 @@ impl Cluster {
     fn lane_bytes(&self, loops: &[MemberLoop<'_>], block: usize) -> usize {
         let lanes = self.members.iter().zip(loops);
         lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements)).max().unwrap_or(0)
-    }
-
-    fn run_block(
-        &self,
-        loops: &[MemberLoop<'_>],
-        rows: usize,
-        registers: &mut Registers<'_>,
-        lanes: &mut [u8],
-    ) -> Result<(), Error> {
-        let mut members = self.members.iter().zip(loops);
-        members.try_for_each(|(member, member_loop)| {
-            self.run_member(member, member_loop, rows, registers, lanes)
-        })
     }
 
     fn run_member(
@@ -556,22 +558,17 @@ impl<'a> MemberLoop<'a> {
         let dtype_of = |index: usize| operands[index].dtype;
         match (&member.call, &sources[..]) {
             (Call::Binary(op, plan), &[left, right]) => {
-                let exponent = (dtype_of(1), right);
-                if let Some(plan) = ops::binary::square_plan(*op, member.dtype, dtype_of(0), exponent) {
-                    return KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[0], left)]);
-                }
-                let mut numbers = Default::default();
                 let given = [(dtype_of(0), left), (dtype_of(1), right)];
-                let (plan, [left, right]) =
-                    match ops::binary::with_numbers(*op, member.dtype, given, &mut numbers) {
-                        Some(given) => {
-                            let dtypes = given.map(|operand| operand.0);
-                            let found = ops::binary::plan(*op, member.dtype, dtypes);
-                            (found.unwrap_or(plan), given.map(|operand| operand.1))
-                        }
-                        None => (*plan, [left, right]),
-                    };
-                KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[1], right)])
+                let mut numbers = Default::default();
+                match ops::binary::simplified(*op, member.dtype, given, &mut numbers) {
+                    Some(simpler) => {
+                        let plan = simpler.plan(member.dtype).unwrap_or(plan);
+                        let simpler =
+                            simpler.operands.map(|operand| (&operands[operand.index], operand.source));
+                        KernelLoop::of(member, plan, &simpler)
+                    }
+                    None => KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[1], right)]),
+                }
             }
             (Call::Unary(op, _), _) if ops::unary::has_table(*op, member.dtype, dtype_of(0)) => {
                 MemberLoop::General
@@ -670,13 +667,7 @@ impl<'a> KernelLoop<'a> {
 impl Member {
     #[cold]
     fn error(&self, fault: Fault) -> Error {
-        let op = match &self.call {
-            Call::Binary(op, _) => op.name(),
-            Call::Unary(op, _) => op.name(),
-            Call::Ternary(op, _) => op,
-            Call::Convert => "as_type",
-            Call::Reduce { op, .. } => op.name(),
-        };
+        let op = self.call.name();
         Error::Element { op, dtypes: self.operands.iter().map(|operand| operand.dtype).collect(), fault }
     }
 }

@@ -454,6 +454,25 @@ fn allocate<H: Host>(
     })
 }
 
+/// Memory for results, which `write` has written.
+fn write_blocks<'m, H: Host>(
+    op: &'static str,
+    memories: impl Iterator<Item = &'m Memory>,
+    kept: &mut Vec<Arc<H::Block>>,
+    host: &mut H,
+    write: impl FnOnce(&mut [&mut [u8]]) -> Result<(), Error>,
+) -> Result<SmallVec<[Arc<H::Block>; 4]>, Error> {
+    let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
+    for memory in memories {
+        blocks.push(allocate(op, memory, kept, host)?);
+    }
+    let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
+    let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
+    write(&mut results)?;
+    drop(results);
+    Ok(blocks)
+}
+
 /// Runs a kernel on values in slots, and puts its results into slots.
 fn run_kernel<H: Host>(
     context: &Context<'_>,
@@ -520,10 +539,7 @@ fn loop_tensors<'b, B: AsRef<[u8]>>(
 }
 
 /// Puts the numbers at the end of a loop into slots, and the values that it has not changed.
-fn finish_loop<B>(scalar: &ScalarLoop, state: &scalar::State, slots: &mut [Value<B>])
-where
-    B: AsRef<[u8]>,
-{
+fn finish_loop<B: AsRef<[u8]>>(scalar: &ScalarLoop, state: &scalar::State, slots: &mut [Value<B>]) {
     for &(slot, output) in &scalar.outputs {
         slots[slot] = match output {
             LoopOutput::Register(register, width) => Value::small(&state.element(register)[..width]),
@@ -565,7 +581,6 @@ fn run_rows<H: Host>(
         numbers: start(context, &rows.numbers, slots),
         arrays: rows.arrays.iter().map(|&(place, _)| value(place, slots)).collect(),
     });
-    let sources: SmallVec<[TripInput; 8]> = rows.inputs.iter().map(|input| input.0).collect();
     let mut numbers = Vec::new();
     loop {
         if host.before(rows.work) == Wish::Pause {
@@ -579,24 +594,19 @@ fn run_rows<H: Host>(
             rows.numbers.run_trips(&mut state.numbers, &tensors, rows.trips, &mut numbers, may_go_on);
         drop(tensors);
         if count > 0 {
-            let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
-            for (_, memory) in &rows.arrays {
-                blocks.push(allocate("while", memory, kept, host)?);
-            }
-            {
-                let inputs = rows.inputs.iter().map(|&(input, place)| match (input, place) {
-                    (TripInput::Carried(index), _) => {
-                        state.arrays[index].bytes(context.arguments, &context.program.literals)
-                    }
-                    (_, Some(place)) => context.bytes(place, slots),
-                    (_, None) => &[],
-                });
-                let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
-                let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
-                let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
-                let trips = Trips { count, inputs: &sources, numbers: &numbers };
-                rows.cluster.run_trips(&inputs, &mut results, trips)?;
-            }
+            let memories = rows.arrays.iter().map(|array| &array.1);
+            let blocks = write_blocks("while", memories, kept, host, |results| {
+                let inputs =
+                    rows.inputs.iter().zip(&rows.places).map(|(&input, &place)| match (input, place) {
+                        (TripInput::Carried(index), _) => {
+                            state.arrays[index].bytes(context.arguments, &context.program.literals)
+                        }
+                        (_, Some(place)) => context.bytes(place, slots),
+                        (_, None) => &[],
+                    });
+                let trips = Trips { count, inputs: &rows.inputs, numbers: &numbers };
+                rows.cluster.run_trips(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results, trips)
+            })?;
             for (array, block) in state.arrays.iter_mut().zip(blocks) {
                 free(std::mem::replace(array, Value::Block(block)), kept);
             }
@@ -625,17 +635,10 @@ fn run_cluster<H: Host>(
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
-    let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
-    for memory in outputs {
-        blocks.push(allocate("program", memory, kept, host)?);
-    }
-    {
+    let blocks = write_blocks("program", outputs.iter(), kept, host, |results| {
         let inputs = cluster.inputs.iter().map(|(operand, _)| context.bytes(operand.place, slots));
-        let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
-        let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
-        let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
-        cluster.run(&inputs, &mut results)?;
-    }
+        cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results)
+    })?;
     for (memory, block) in outputs.iter().zip(blocks) {
         slots[memory.slot] = Value::Block(block);
     }

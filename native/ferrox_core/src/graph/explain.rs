@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::cluster::{Call, Cluster, Extent, Register};
+use super::cluster::{Cluster, Extent, Register};
 use super::operand::{Memory, Operand, Place, Slot};
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
 use crate::DType;
@@ -156,13 +156,7 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
             text
         });
         let operands: Vec<String> = operands.collect();
-        let name = match &member.call {
-            Call::Binary(op, _) => op.name(),
-            Call::Unary(op, _) => op.name(),
-            Call::Ternary(op, _) => op,
-            Call::Convert => "as_type",
-            Call::Reduce { op, .. } => op.name(),
-        };
+        let name = member.call.name();
         let to = register(member.to, cluster, outputs);
         writeln!(f, "          {to} = {} {name}({})", member.dtype, operands.join(", "))?;
     }

@@ -191,23 +191,9 @@ impl Fusion<'_> {
     /// Adds an operation to a cluster; returns whether it can be in one.
     fn join(&mut self, candidate: Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
-        if self.all && owners.len() < self.pending.len() && self.join_all(&candidate) {
+        let every: SmallVec<[usize; 3]> = (0..self.pending.len()).collect();
+        if self.all && self.merge(&every, &candidate) || self.merge(&owners, &candidate) {
             return true;
-        }
-        if !owners.is_empty() {
-            let joined = owners.iter().flat_map(|&owner| &self.pending[owner].candidates);
-            let mut together: Vec<Candidate> = joined.cloned().collect();
-            together.push(candidate.clone());
-            let most = owners.iter().map(|&owner| self.pending[owner].rows).min().unwrap_or(0);
-            if together.len() <= MAX_MEMBERS
-                && let Some(rows) = common_rows(&together, &candidate, most)
-            {
-                for &owner in owners.iter().rev() {
-                    self.pending.remove(owner);
-                }
-                self.pending.push(Pending { rows, candidates: together });
-                return true;
-            }
         }
         if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
             return false;
@@ -220,18 +206,22 @@ impl Fusion<'_> {
         true
     }
 
-    /// Adds an operation to all clusters together; returns whether they can be one.
-    fn join_all(&mut self, candidate: &Candidate) -> bool {
-        let joined = self.pending.iter().flat_map(|pending| &pending.candidates);
-        let together: Vec<Candidate> = joined.chain([candidate]).cloned().collect();
-        let most = self.pending.iter().map(|pending| pending.rows).min().unwrap_or(0);
-        match common_rows(&together, candidate, most) {
-            Some(rows) if together.len() <= MAX_MEMBERS => {
-                self.pending = vec![Pending { rows, candidates: together }];
-                true
-            }
-            _ => false,
+    /// Adds an operation to some clusters together, given by ascending numbers; returns whether there is
+    /// one, and they can be one with the operation.
+    fn merge(&mut self, numbers: &[usize], candidate: &Candidate) -> bool {
+        let clusters = numbers.iter().map(|&number| &self.pending[number]);
+        let Some(most) = clusters.clone().map(|pending| pending.rows).min() else { return false };
+        let joined = clusters.flat_map(|pending| &pending.candidates);
+        let candidates: Vec<Candidate> = joined.chain([candidate]).cloned().collect();
+        if candidates.len() > MAX_MEMBERS {
+            return false;
         }
+        let Some(rows) = common_rows(&candidates, candidate, most) else { return false };
+        for &number in numbers.iter().rev() {
+            self.pending.remove(number);
+        }
+        self.pending.push(Pending { rows, candidates });
+        true
     }
 
     fn flush_for(&mut self, operands: &[Operand]) {

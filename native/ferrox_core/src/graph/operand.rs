@@ -38,7 +38,7 @@ pub struct Target {
 }
 
 /// The memory of a result.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Memory {
     pub(super) slot: Slot,
     pub(super) dtype: DType,

@@ -377,10 +377,11 @@ impl<'a> Assembler<'a> {
                 if outputs.len() != sizes.len() {
                     return Err(invalid("a loop has another number of results"));
                 }
-                for (&slot, bytes) in outputs.iter().zip(sizes) {
-                    self.define(slot, bytes)?;
+                let mut memories = Vec::with_capacity(outputs.len());
+                for (&slot, Operand { dtype, shape, .. }) in outputs.iter().zip(initial) {
+                    memories.push(self.memory(&Target { slot, dtype: *dtype, shape: shape.clone() })?);
                 }
-                if let Some(instruction) = self.whole_loop((*condition, *body), initial, outputs) {
+                if let Some(instruction) = self.whole_loop((*condition, *body), initial, outputs, &memories) {
                     self.instructions.push(instruction);
                     return Ok(());
                 }
@@ -419,19 +420,13 @@ impl<'a> Assembler<'a> {
         regions: (usize, usize),
         initial: &[Operand],
         outputs: &[Slot],
+        memories: &[Memory],
     ) -> Option<Instruction> {
         let sources = self.sources?;
         if let Some(scalar) = ScalarLoop::new(sources, self.literals, regions, initial, outputs) {
             return Some(Instruction::Scalar(Box::new(scalar)));
         }
-        let memory = |position: usize| {
-            let Operand { dtype, shape, .. } = initial.get(position)?;
-            let slot = *outputs.get(position)?;
-            let bytes = byte_size(OP, *dtype, shape).ok()?;
-            let is_result = self.results[slot] && bytes > MAX_SMALL_BYTES;
-            Some(Memory { slot, dtype: *dtype, shape: shape.clone(), bytes, is_result })
-        };
-        let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memory)?;
+        let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memories)?;
         Some(Instruction::Rows(Box::new(rows)))
     }
 

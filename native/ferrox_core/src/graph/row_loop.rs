@@ -14,15 +14,17 @@ use super::operation::Operation;
 use super::scalar::ScalarLoop;
 use super::source::{Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
+use crate::layout;
 
 /// A loop over rows.
 #[derive(Debug)]
 pub(super) struct RowLoop {
     pub(super) numbers: ScalarLoop,
     pub(super) cluster: Cluster,
-    /// Where each input of the cluster comes from, and its place in the region around, or that of the
-    /// array at the start.
-    pub(super) inputs: Vec<(TripInput, Option<Place>)>,
+    /// Where each input of the cluster comes from.
+    pub(super) inputs: Vec<TripInput>,
+    /// The place of each input of the cluster that does not change, in the region around.
+    pub(super) places: Vec<Option<Place>>,
     /// For each result of the cluster, the place of the array at the start, and its memory.
     pub(super) arrays: Vec<(Place, Memory)>,
     /// The number of trips that are computed at once.
@@ -32,14 +34,14 @@ pub(super) struct RowLoop {
 }
 
 impl RowLoop {
-    /// The loop from these values, if it is one over rows. `memory` gives the memory of a result.
+    /// The loop from these values, if it is one over rows. `memories` are those of its results.
     pub(super) fn new(
         regions: &[Region],
         literals: &[Vec<u8>],
         (condition, body): (usize, usize),
         initial: &[Operand],
         outputs: &[Slot],
-        memory: impl Fn(usize) -> Option<Memory>,
+        memories: &[Memory],
     ) -> Option<Self> {
         let region = fusion::fuse_all(&with_copies(regions.get(body)?));
         let mut cluster = None;
@@ -70,9 +72,9 @@ impl RowLoop {
                     if *width != Some(cluster.outputs[index]) {
                         return None;
                     }
-                    (TripInput::Carried(index), Some(initial.get(slot)?.place))
+                    (TripInput::Carried(index), None)
                 }
-                Place::Slot(slot) if width.is_some() || operand_size(operand) > 1 => {
+                Place::Slot(slot) if width.is_some() || is_array(operand) => {
                     // An array that does not change.
                     let is_same = region.results.get(slot)?.place == operand.place;
                     if slot >= parameters || !is_same {
@@ -95,13 +97,16 @@ impl RowLoop {
             outputs,
             &yields,
         )?;
-        let memories = arrays.iter().map(|&position| Some((initial.get(position)?.place, memory(position)?)));
-        let arrays = memories.collect::<Option<Vec<_>>>()?;
+        let arrays = arrays
+            .iter()
+            .map(|&position| Some((initial.get(position)?.place, memories.get(position)?.clone())));
+        let arrays = arrays.collect::<Option<Vec<_>>>()?;
+        let (inputs, places) = inputs.into_iter().unzip();
         let work = cluster.work().max(1);
         let trips = usize::try_from(TRIPS_AT_ONCE_WORK / work).unwrap_or(MAX_TRIPS_AT_ONCE);
         let trips = trips.clamp(MIN_TRIPS_AT_ONCE, MAX_TRIPS_AT_ONCE);
         let work = work.saturating_mul(trips as Work);
-        Some(RowLoop { numbers, cluster, inputs, arrays, trips, work })
+        Some(RowLoop { numbers, cluster, inputs, places, arrays, trips, work })
     }
 }
 
@@ -114,7 +119,7 @@ fn with_copies(body: &Region) -> Region {
         let Place::Slot(slot) = result.place else { continue };
         let is_taken = body.results[..position].iter().any(|other| other.place == result.place);
         let is_moved = slot < parameters && slot != position;
-        if operand_size(&result) > 1 && (is_taken || is_moved) {
+        if is_array(&result) && (is_taken || is_moved) {
             let Operand { dtype, shape, .. } = result.clone();
             let target = Target { slot: body.slots, dtype, shape };
             body.results[position].place = Place::Slot(target.slot);
@@ -126,6 +131,7 @@ fn with_copies(body: &Region) -> Region {
     body
 }
 
-fn operand_size(operand: &Operand) -> usize {
-    operand.shape.iter().product()
+/// Whether an operand has several elements.
+fn is_array(operand: &Operand) -> bool {
+    layout::size(&operand.shape).is_none_or(|size| size > 1)
 }

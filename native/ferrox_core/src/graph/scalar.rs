@@ -6,7 +6,7 @@
 //! has most of the kernels; others are called on one element). Values of other shapes can be passed
 //! through, and single elements can be read from them. A loop that has anything else stays as it is.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::operand::{Operand, Place, REGISTER_BYTES, Slot};
 use super::operation::{Operation, Start};
@@ -66,7 +66,7 @@ pub(super) struct State {
 }
 
 /// An instruction. Targets of jumps are numbers of instructions.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Code {
     Move {
         from: Register,
@@ -86,7 +86,7 @@ enum Code {
     },
     Select {
         truth: Truth,
-        operands: [Register; 3],
+        operands: [Register; 2],
         to: Register,
     },
     Load(Box<Load>),
@@ -123,7 +123,7 @@ struct Truth {
 }
 
 /// An operation that is not defined for some right operands.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Checked {
     op: BinaryOp,
     /// The types of the operands before conversions.
@@ -135,7 +135,7 @@ struct Checked {
 }
 
 /// A kernel that is called on one element.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct KernelCall {
     op: &'static str,
     /// The types of the operands before conversions.
@@ -146,7 +146,7 @@ struct KernelCall {
 }
 
 /// An element of a tensor.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Load {
     tensor: usize,
     /// For each axis, the register of the index with its type, the last index, and the distance of
@@ -171,16 +171,13 @@ impl ScalarLoop {
         initial: &[Operand],
         outputs: &[Slot],
     ) -> Option<Self> {
-        let mut assembler = Assembler { regions, literals, ..Assembler::default() };
-        let body_region = regions.get(body)?;
-        let homes = assembler.homes(initial, &[])?;
-        assembler.repeat(condition, body_region, None, &homes.homes)?;
-        Some(assembler.finish([condition, body], homes, initial, outputs))
+        let numbers = (condition, regions.get(body)?, body);
+        ScalarLoop::assemble(regions, literals, numbers, (initial, &[]), outputs, None)
     }
 
-    /// The numbers of a loop that has arrays too: those at the positions `arrays` change. `body` is the body
-    /// without the steps on arrays, and a trip yields the values of `yields`. `None` if the arrays have an
-    /// influence on the numbers.
+    /// The numbers of a loop that has arrays too: those at the positions `arrays` change. The body of the
+    /// region `number` is `body` without the steps on arrays, and a trip yields the values of `yields`.
+    /// `None` if the arrays have an influence on the numbers.
     pub(super) fn beside_arrays(
         regions: &[Region],
         literals: &[Vec<u8>],
@@ -189,10 +186,37 @@ impl ScalarLoop {
         outputs: &[Slot],
         yields: &[Operand],
     ) -> Option<Self> {
+        let numbers = (condition, body, number);
+        ScalarLoop::assemble(regions, literals, numbers, (initial, arrays), outputs, Some(yields))
+    }
+
+    fn assemble(
+        regions: &[Region],
+        literals: &[Vec<u8>],
+        (condition, body, number): (usize, &Region, usize),
+        (initial, arrays): (&[Operand], &[usize]),
+        slots: &[Slot],
+        yields: Option<&[Operand]>,
+    ) -> Option<Self> {
         let mut assembler = Assembler { regions, literals, ..Assembler::default() };
-        let homes = assembler.homes(initial, arrays)?;
-        assembler.repeat(condition, body, Some(yields), &homes.homes)?;
-        Some(assembler.finish([condition, number], homes, initial, outputs))
+        let (mut homes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for ((position, operand), &slot) in initial.iter().enumerate().zip(slots) {
+            let place = operand.place;
+            homes.push(if arrays.contains(&position) {
+                Home::Array
+            } else if is_number(operand) {
+                let register = assembler.register()?;
+                inputs.push((place, register));
+                outputs.push((slot, Output::Register(register, operand.dtype.width())));
+                Home::Register(register)
+            } else {
+                outputs.push((slot, Output::Unchanged(place)));
+                assembler.tensor(place)
+            });
+        }
+        assembler.repeat(condition, body, yields, &homes)?;
+        let Assembler { codes, constants, tensors, .. } = assembler;
+        Some(ScalarLoop { regions: [condition, number], constants, inputs, tensors, codes, outputs })
     }
 
     /// The number of instructions.
@@ -274,7 +298,7 @@ impl ScalarLoop {
                     registers[usize::from(*to)] = get(registers, *from);
                     continue;
                 }
-                Code::Select { truth, operands: [_, a, b], to } => {
+                Code::Select { truth, operands: [a, b], to } => {
                     let chosen = if truth.holds(registers) { *a } else { *b };
                     registers[usize::from(*to)] = get(registers, chosen);
                     continue;
@@ -467,12 +491,6 @@ enum Home {
     Array,
 }
 
-/// Where the values of a loop are, and the registers of those from the region around.
-struct Homes {
-    homes: Vec<Home>,
-    inputs: Vec<(Place, Register)>,
-}
-
 /// The values of a region.
 struct Scope {
     homes: Vec<Option<Home>>,
@@ -515,44 +533,10 @@ impl<'a> Assembler<'a> {
         })
     }
 
-    /// Places for the values of the outermost loop, of which those at the positions `arrays` are arrays that
-    /// change.
-    fn homes(&mut self, initial: &[Operand], arrays: &[usize]) -> Option<Homes> {
-        let (mut homes, mut inputs) = (Vec::new(), Vec::new());
-        for (position, operand) in initial.iter().enumerate() {
-            homes.push(if arrays.contains(&position) {
-                Home::Array
-            } else if is_number(operand) {
-                let register = self.register()?;
-                inputs.push((operand.place, register));
-                Home::Register(register)
-            } else {
-                self.tensors.push(operand.place);
-                Home::Tensor(self.tensors.len() - 1)
-            });
-        }
-        Some(Homes { homes, inputs })
-    }
-
-    fn finish(
-        self,
-        regions: [usize; 2],
-        Homes { homes, inputs }: Homes,
-        initial: &[Operand],
-        slots: &[Slot],
-    ) -> ScalarLoop {
-        let Assembler { codes, constants, tensors, .. } = self;
-        let values = homes.iter().zip(initial).zip(slots);
-        let outputs = values.filter_map(|((home, operand), &slot)| {
-            let output = match *home {
-                Home::Register(register) => Output::Register(register, operand.dtype.width()),
-                Home::Tensor(_) => Output::Unchanged(operand.place),
-                Home::Array => return None,
-            };
-            Some((slot, output))
-        });
-        let outputs = outputs.collect();
-        ScalarLoop { regions, constants, inputs, tensors, codes, outputs }
+    /// A home for a tensor at a place in the region around the loop.
+    fn tensor(&mut self, place: Place) -> Home {
+        self.tensors.push(place);
+        Home::Tensor(self.tensors.len() - 1)
     }
 
     /// A loop whose values are in these places, at the start as well as at the end. A trip yields the
@@ -678,10 +662,7 @@ impl<'a> Assembler<'a> {
                 let bytes = self.literals.get(index).filter(|bytes| bytes.len() == operand.dtype.width())?;
                 Some(Home::Register(self.constant(word(bytes))?))
             }
-            Place::Literal(_) => {
-                self.tensors.push(operand.place);
-                Some(Home::Tensor(self.tensors.len() - 1))
-            }
+            Place::Literal(_) => Some(self.tensor(operand.place)),
         }
     }
 
@@ -736,9 +717,9 @@ impl<'a> Assembler<'a> {
                 if !is_scalar(output.dtype, &output.shape) {
                     return None;
                 }
-                let code = self.operation(scope, operation, inputs, output.dtype)?;
-                let to = self.define(scope, output.slot)?;
-                self.codes.push(code.into_register(to));
+                let mut code = self.operation(scope, operation, inputs, output.dtype)?;
+                code.set_result(self.define(scope, output.slot)?);
+                self.codes.push(code);
                 self.flag(scope, output.slot)
             }
             Step::Cond { clauses, otherwise, outputs } => {
@@ -826,24 +807,24 @@ impl<'a> Assembler<'a> {
         };
         Some(match (operation, &registers[..], &dtypes[..]) {
             (Operation::Binary(op), &[a, b], &[from, other]) => {
-                let mut operands = [(a, from), (b, other)];
                 let source = |index: usize| match inputs[index].place {
                     Place::Literal(literal) => Source::Scalar(&self.literals[literal]),
                     Place::Slot(_) => Source::Dense { bytes: &[], width: dtypes[index].width() },
                 };
                 let given = [(from, source(0)), (other, source(1))];
+                let (mut op, mut operands) = (*op, [(a, from), (b, other)]);
                 let mut numbers = Default::default();
-                if ops::binary::square_plan(*op, out, from, given[1]).is_some() {
-                    return self.binary(BinaryOp::Multiply, out, [(a, from); 2], [from, other], call);
-                }
-                if let Some(given) = ops::binary::with_numbers(*op, out, given, &mut numbers) {
-                    for (operand, (dtype, source)) in operands.iter_mut().zip(given) {
-                        if let (Source::Scalar(number), true) = (source, operand.1 != dtype) {
-                            *operand = (self.constant(word(number))?, dtype);
-                        }
+                if let Some(simpler) = ops::binary::simplified(op, out, given, &mut numbers) {
+                    op = simpler.op;
+                    for (operand, simpler) in operands.iter_mut().zip(simpler.operands) {
+                        let is_converted = simpler.dtype != dtypes[simpler.index];
+                        *operand = match simpler.source.scalar() {
+                            Some(number) if is_converted => (self.constant(word(number))?, simpler.dtype),
+                            _ => (registers[simpler.index], simpler.dtype),
+                        };
                     }
                 }
-                self.binary(*op, out, operands, [from, other], call)?
+                self.binary(op, out, operands, [from, other], call)?
             }
             (Operation::Unary(op), &[a], &[from]) => {
                 call(ops::unary::plan(*op, out, from).ok()?, &[(a, from)])
@@ -860,7 +841,7 @@ impl<'a> Assembler<'a> {
                 let is_same = |dtype| dtype == out || convert::conversion(dtype, out).is_none();
                 match Truth::new(p, predicate) {
                     Some(truth) if is_same(x) && is_same(y) => {
-                        Code::Select { truth, operands: [p, a, b], to: 0 }
+                        Code::Select { truth, operands: [a, b], to: 0 }
                     }
                     _ => {
                         let plan = ops::ternary::select_plan(out, [predicate, x, y]);
@@ -956,21 +937,25 @@ impl<'a> Assembler<'a> {
 
     /// Lets the instruction that computes `from` write to `to`, if nothing reads the value in `to` after it.
     fn compute_in_place(&mut self, start: usize, from: Register, to: Register, results: &[Home]) -> bool {
-        let is_straight = self.codes[start..].iter().all(|code| !code.is_jump());
         let uses = results.iter().filter(|&&result| result == Home::Register(from)).count();
-        let is_kept = results.contains(&Home::Register(to));
-        let mut writers = (start..self.codes.len()).filter(|&at| self.codes[at].result() == Some(from));
-        let (Some(writer), None) = (writers.next(), writers.next()) else { return false };
-        let is_free = self.codes[writer + 1..]
-            .iter()
-            .all(|code| !code.reads().contains(&to) && code.result() != Some(to));
-        if !is_straight || uses != 1 || is_kept || !is_free {
+        if uses != 1 || results.contains(&Home::Register(to)) {
             return false;
         }
-        let code = self.codes[writer].clone().into_register(to);
-        self.codes[writer] = code;
-        for code in &mut self.codes[writer + 1..] {
-            code.replace(from, to);
+        let codes = &mut self.codes[start..];
+        let mut writers =
+            (0..codes.len()).filter(|&at| codes[at].registers().1.is_some_and(|to| *to == from));
+        let (Some(writer), None) = (writers.next(), writers.next()) else { return false };
+        let is_straight = !codes.iter().any(Code::is_jump);
+        let is_free = codes[writer + 1..].iter_mut().all(|code| {
+            let (reads, result) = code.registers();
+            result.is_none_or(|register| *register != to) && reads.iter().all(|register| **register != to)
+        });
+        if !is_straight || !is_free {
+            return false;
+        }
+        codes[writer].set_result(to);
+        for code in &mut codes[writer + 1..] {
+            code.registers().0.into_iter().filter(|register| **register == from).for_each(|read| *read = to);
         }
         true
     }
@@ -981,68 +966,37 @@ impl Code {
         matches!(self, Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. })
     }
 
-    fn result(&self) -> Option<Register> {
-        match self {
-            Code::Move { to, .. } | Code::Binary { to, .. } | Code::Select { to, .. } => Some(*to),
-            Code::Convert { to, .. } => Some(to.register),
-            Code::Checked(checked) => Some(checked.to),
-            Code::Call(call) => Some(call.to),
-            Code::Load(load) => Some(load.to),
-            Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => None,
+    fn set_result(&mut self, register: Register) {
+        if let Some(to) = self.registers().1 {
+            *to = register;
         }
     }
 
-    fn into_register(mut self, register: Register) -> Self {
-        match &mut self {
-            Code::Move { to, .. } | Code::Binary { to, .. } | Code::Select { to, .. } => *to = register,
-            Code::Convert { to, .. } => to.register = register,
-            Code::Checked(checked) => checked.to = register,
-            Code::Call(call) => call.to = register,
-            Code::Load(load) => load.to = register,
-            Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => {}
-        }
-        self
-    }
-
-    fn reads(&self) -> SmallVec<[Register; 4]> {
-        let mut reads = SmallVec::new();
-        self.clone().each_read(|register| reads.push(*register));
-        reads
-    }
-
-    fn replace(&mut self, from: Register, to: Register) {
-        self.each_read(|register| {
-            if *register == from {
-                *register = to;
-            }
-        });
-    }
-
-    fn each_read(&mut self, mut visit: impl FnMut(&mut Register)) {
+    /// The registers that are read, and the register of the result.
+    fn registers(&mut self) -> (SmallVec<[&mut Register; 4]>, Option<&mut Register>) {
         match self {
-            Code::Move { from, .. } => visit(from),
-            Code::Binary { operands, .. } | Code::JumpIfBinary { operands, .. } => {
-                operands.iter_mut().for_each(visit);
-            }
-            Code::Select { truth, operands, .. } => {
-                operands.iter_mut().for_each(visit);
-                truth.register = operands[0];
-            }
-            Code::Convert { from, .. } => visit(&mut from.register),
-            Code::Checked(checked) => checked.operands.iter_mut().for_each(visit),
+            Code::Move { from, to } => (smallvec![from], Some(to)),
+            Code::Binary { operands, to, .. } => (operands.iter_mut().collect(), Some(to)),
+            Code::Checked(checked) => (checked.operands.iter_mut().collect(), Some(&mut checked.to)),
             Code::Call(call) => {
-                call.operands.iter_mut().for_each(|operand| visit(&mut operand.register));
+                let operands = call.operands.iter_mut().map(|operand| &mut operand.register);
+                (operands.collect(), Some(&mut call.to))
+            }
+            Code::Convert { from, to, .. } => (smallvec![&mut from.register], Some(&mut to.register)),
+            Code::Select { truth, operands, to } => {
+                (operands.iter_mut().chain([&mut truth.register]).collect(), Some(to))
             }
             Code::Load(load) => {
-                for (index, ..) in &mut load.axes {
-                    if let Index::Register { register, .. } = index {
-                        visit(register);
-                    }
-                }
+                let indices = load.axes.iter_mut().filter_map(|(index, ..)| match index {
+                    Index::Register { register, .. } => Some(register),
+                    Index::At(_) => None,
+                });
+                (indices.collect(), Some(&mut load.to))
             }
-            Code::Yield(registers) => registers.iter_mut().for_each(visit),
-            Code::JumpIf { truth, .. } => visit(&mut truth.register),
-            Code::Jump { .. } => {}
+            Code::Yield(registers) => (registers.iter_mut().collect(), None),
+            Code::Jump { .. } => (SmallVec::new(), None),
+            Code::JumpIf { truth, .. } => (smallvec![&mut truth.register], None),
+            Code::JumpIfBinary { operands, .. } => (operands.iter_mut().collect(), None),
         }
     }
 }

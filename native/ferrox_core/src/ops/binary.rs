@@ -139,62 +139,86 @@ pub fn run(
 ) -> Result<(), Error> {
     let [(left_dtype, left), (right_dtype, right)] = operands;
     let mut numbers = Default::default();
-    let done = if let Some(plan) = square_plan(op, dtype, left_dtype, (right_dtype, right)) {
-        elementwise::run(plan, shape, out, &[left, left])
-    } else if let Some(operands) = with_numbers(op, dtype, operands, &mut numbers) {
-        // There is a plan for the new types wherever there is one for the given types.
-        let plan = self::plan(op, dtype, operands.map(|operand| operand.0)).unwrap_or(plan);
-        elementwise::run(plan, shape, out, &operands.map(|operand| operand.1))
-    } else {
-        elementwise::run(plan, shape, out, &[left, right])
+    let done = match simplified(op, dtype, operands, &mut numbers) {
+        Some(simpler) => {
+            // There is a plan for the new types wherever there is one for the given types.
+            let plan = simpler.plan(dtype).unwrap_or(plan);
+            elementwise::run(plan, shape, out, &simpler.operands.map(|operand| operand.source))
+        }
+        None => elementwise::run(plan, shape, out, &[left, right]),
     };
     done.map_err(|fault| Error::Element { op: op.name(), dtypes: vec![left_dtype, right_dtype], fault })
 }
 
-/// The plan of the product of a base with itself, if it gives the bits of a power. `base` is the type of
-/// the base.
-#[inline]
-pub fn square_plan(
-    op: BinaryOp,
-    out: DType,
-    base: DType,
-    exponent: (DType, Source<'_>),
-) -> Option<&'static Plan> {
-    if op != BinaryOp::Pow || !is_square(out, base, exponent) {
-        return None;
+/// An operation that gives the same bits as another one, and takes less time.
+#[derive(Clone, Copy, Debug)]
+pub struct Simplified<'a> {
+    /// The operation.
+    pub op: BinaryOp,
+    /// Its operands.
+    pub operands: [SimplifiedOperand<'a>; 2],
+}
+
+/// An operand of a simplified operation.
+#[derive(Clone, Copy, Debug)]
+pub struct SimplifiedOperand<'a> {
+    /// The number of the operand that it is, or that it was converted from.
+    pub index: usize,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its elements.
+    pub source: Source<'a>,
+}
+
+impl Simplified<'_> {
+    /// The plan for a result of type `out`.
+    ///
+    /// # Errors
+    ///
+    /// `Error::UnsupportedType` if the operation is not defined for the types.
+    #[inline]
+    pub fn plan(&self, out: DType) -> Result<&'static Plan, Error> {
+        plan(self.op, out, self.operands.map(|operand| operand.dtype))
     }
-    plan(BinaryOp::Multiply, out, [base; 2]).ok()
 }
 
 /// Memory for operands that are numbers.
 pub type Numbers = [[u8; MAX_ELEMENT_BYTES]; 2];
 
-/// The operands of an operation if one is a number of another type than the result: it is converted to
-/// the result's type if this holds it. `None` if there is no such number.
+/// What an operation is computed as, if not as itself: a square as a product, and operands that are numbers
+/// of another type than the result in the result's type if this holds them.
 #[inline]
-pub fn with_numbers<'a>(
+pub fn simplified<'a>(
     op: BinaryOp,
     dtype: DType,
     [left, right]: [(DType, Source<'a>); 2],
     numbers: &'a mut Numbers,
-) -> Option<[(DType, Source<'a>); 2]> {
+) -> Option<Simplified<'a>> {
+    if op == BinaryOp::Pow && is_square(dtype, left.0, right) {
+        let base = SimplifiedOperand { index: 0, dtype: left.0, source: left.1 };
+        return Some(Simplified { op: BinaryOp::Multiply, operands: [base; 2] });
+    }
     let is_other = |(from, source): (DType, Source<'_>)| from != dtype && source.is_scalar();
     if !(is_other(left) || is_other(right)) || !counts_as_result_type(op, dtype, [left.0, right.0]) {
         return None;
     }
     let [left_number, right_number] = numbers;
-    Some([convert_number(left, dtype, left_number), convert_number(right, dtype, right_number)])
+    let operands =
+        [convert_number(0, left, dtype, left_number), convert_number(1, right, dtype, right_number)];
+    Some(Simplified { op, operands })
 }
 
 fn convert_number<'a>(
+    index: usize,
     (from, source): (DType, Source<'a>),
     to: DType,
     buffer: &'a mut [u8; MAX_ELEMENT_BYTES],
-) -> (DType, Source<'a>) {
-    match source.scalar().and_then(|number| exact(from, number, to, buffer)) {
+) -> SimplifiedOperand<'a> {
+    let (dtype, source) = match source.scalar().and_then(|number| exact(from, number, to, buffer)) {
         Some(value) => (to, Source::Scalar(value)),
         None => (from, source),
-    }
+    };
+    SimplifiedOperand { index, dtype, source }
 }
 
 /// Returns whether a number that is a value of the result's type is computed in that type: the integer
