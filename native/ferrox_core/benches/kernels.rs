@@ -535,6 +535,25 @@ fn conv_depthwise_f32(bencher: Bencher) {
     convolve(bencher, [1, 32, 112, 32, 3, 1], 32);
 }
 
+/// The gradient of a kernel of 3 x 3 taps, by a batch of 8: its channels are the batch, and its
+/// kernel is the gradient of the result.
+#[divan::bench]
+fn conv_kernel_gradient_f32(bencher: Bencher) {
+    let options = Options {
+        strides: &[1; 2],
+        padding: &[(1, 1); 2],
+        input_dilation: &[1; 2],
+        kernel_dilation: &[1; 2],
+        feature_groups: 1,
+        batch_groups: 1,
+        input_permutation: &[1, 0, 2, 3],
+        kernel_permutation: &[1, 0, 2, 3],
+        output_permutation: &[1, 0, 2, 3],
+    };
+    let (input, out) = ([8, 64, 16, 16], [64, 64, 3, 3]);
+    run(bencher, DType::F32, (&out, &[&input, &input]), |out, x| conv(out, &x[0], &x[1], options));
+}
+
 fn convolve(
     bencher: Bencher,
     [batch, channels, side, filters, kernel_side, stride]: [usize; 6],

@@ -516,6 +516,10 @@ pub(crate) const PADDED_ELEMENT_COST: Cost = 500;
 /// The cost of writing an element of a patch. (`kernels`: conv.)
 pub(crate) const PATCH_ELEMENT_COST: Cost = 100;
 
+/// The cost of finding the elements of a patch that are copied at a time: those of a tap or a
+/// position along the last axis. (`kernels`: conv_kernel_gradient_f32.)
+pub(crate) const PATCH_SEGMENT_COST: Cost = 10_000;
+
 /// The cost of a product of a convolution without patches, for each byte of an element. (`kernels`:
 /// conv_depthwise_f32.)
 pub(crate) const DIRECT_CONV_BYTE_COST: Cost = 30;

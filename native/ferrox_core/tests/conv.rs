@@ -293,6 +293,43 @@ fn every_instruction_set() {
     println!("conv, instruction sets: {compared} elements compared");
 }
 
+/// The convolution that gives a kernel's gradient: more taps than positions, several elements of
+/// the batch at a time, with results in several orders.
+#[test]
+fn more_taps_than_positions() {
+    let (mut compared, mut random) = (0, Random(8));
+    let padded = Spec { padding: vec![(1, 1), (1, 1)], ..Spec::plain(&[7, 8, 12, 13], &[5, 8, 12, 13]) };
+    let line = Spec { input_dilation: vec![2], ..Spec::plain(&[50, 3, 30], &[6, 3, 55]) };
+    let dilated = Spec {
+        kernel_dilation: vec![2, 3],
+        strides: vec![1, 2],
+        padding: vec![(2, 1), (1, 3)],
+        ..Spec::plain(&[4, 3, 13, 20], &[7, 3, 7, 7])
+    };
+    let groups = Spec { feature_groups: 2, ..Spec::plain(&[3, 6, 9, 11], &[10, 3, 8, 9]) };
+    let batches = Spec { batch_groups: 2, ..Spec::plain(&[6, 4, 9, 11], &[10, 4, 8, 9]) };
+    // The patches of some elements of the batch fill a block, and those of one fill several.
+    let blocks = Spec { padding: vec![(1, 1), (1, 1)], ..Spec::plain(&[24, 9, 14, 14], &[4, 9, 14, 14]) };
+    let long = Spec { padding: vec![(40, 30)], ..Spec::plain(&[1, 2, 2100], &[4, 2, 2100]) };
+    let mut specs = vec![padded, line, dilated, groups, batches, blocks, long];
+    let channels_last: Vec<Spec> = specs.iter().map(|spec| spec.clone().channels_last()).collect();
+    specs.extend(channels_last);
+    for (i, spec) in specs.into_iter().enumerate() {
+        let rank = spec.input.len();
+        let filters_first: Vec<usize> = [1, 0].into_iter().chain(2..rank).collect();
+        for (out, dtype) in [
+            (spec.permutations[2].clone(), F32),
+            (filters_first, [F32, F64, S32, C64, U8][i % 5]),
+            ((0..rank).rev().collect(), [BF16, F32][i % 2]),
+        ] {
+            let [input, kernel, _] = spec.permutations.clone();
+            let spec = Spec { permutations: [input, kernel, out], ..spec.clone() };
+            compared += run_random(&spec, [dtype, dtype], dtype, &mut random);
+        }
+    }
+    println!("conv, more taps than positions: {compared} elements compared");
+}
+
 /// Patches of more than one block.
 #[test]
 fn larger_than_a_block() {

@@ -5,8 +5,8 @@
 //! taps (elements of the kernel). Technique: im2col (K. Chellapilla, S. Puri, P. Simard, High
 //! Performance Convolutional Neural Networks for Document Processing, 2006) for a block of the
 //! result at a time, in the order that reads adjacent elements of the input: a row for each channel
-//! and tap where positions are adjacent, a row for each position where channels are. Where a patch
-//! is multiplied by few filters, as in depthwise convolutions, the input is multiplied where it is
+//! and tap where positions are adjacent, a row for each position where channels are, or where there
+//! are more taps than positions, as in the gradient of a kernel. Where a patch is multiplied by few filters, as in depthwise convolutions, the input is multiplied where it is
 //! in memory, without patches (direct convolution). Limit: patches of floats whose positions are
 //! adjacent are avoided where possible, see `ops/conv/planes.rs`.
 
@@ -62,6 +62,17 @@ impl ConvAxis {
             dilation => (at / dilation, at % dilation),
         };
         (rest == 0 && element < self.size).then_some(element)
+    }
+
+    /// Returns the axis whose positions are the taps of this one, and whose taps its positions.
+    fn exchange(&self) -> Self {
+        ConvAxis {
+            positions: self.taps,
+            taps: self.positions,
+            stride: self.kernel_dilation,
+            kernel_dilation: self.stride,
+            ..*self
+        }
     }
 
     /// Returns the positions among `from..to` where a tap covers an element.
@@ -146,40 +157,77 @@ impl Patches<'_> {
             let (channel, number) = ((first + row) / taps, (first + row) % taps);
             unravel_index(self.axes, |axis| axis.taps, number, &mut tap);
             let start = self.offset as isize + channel as isize * self.channels.1;
-            self.for_each_segment(&tap, start, (from, to), |segment, covered_run| {
-                let out = &mut out[segment.0 - from..segment.1 - from];
-                let Some((run, start, memory_stride)) = covered_run else {
-                    out.fill([0; N]);
+            self.fill_row(input, &tap, start, (from, to), out);
+        }
+    }
+
+    /// Fills `out` with the elements that a tap covers at the positions `from..to` of the channel
+    /// that begins at `start`.
+    #[inline]
+    fn fill_row<const N: usize>(
+        &self,
+        input: &[[u8; N]],
+        tap: &[usize],
+        start: isize,
+        (from, to): (usize, usize),
+        out: &mut [[u8; N]],
+    ) {
+        self.for_each_segment(tap, start, (from, to), |segment, covered_run| {
+            let out = &mut out[segment.0 - from..segment.1 - from];
+            let Some((run, start, memory_stride)) = covered_run else {
+                out.fill([0; N]);
+                return;
+            };
+            let PositionRun { position, position_step, count, .. } = run;
+            let leading = position.min(out.len());
+            out[..leading].fill([0; N]);
+            let out = &mut out[leading..];
+            if position_step == 1 && memory_stride == 1 {
+                let (covered, rest) = out.split_at_mut(count);
+                covered.copy_from_slice(&input[start as usize..][..count]);
+                rest.fill([0; N]);
+                return;
+            }
+            if position_step == 1 {
+                let (covered, rest) = out.split_at_mut(count);
+                rest.fill([0; N]);
+                // The compiler splits pairs with vector instructions; slices of pairs have a
+                // known length.
+                let pairs = if memory_stride == 2 { input[start as usize..].as_chunks::<2>().0 } else { &[] };
+                if pairs.len() >= count {
+                    covered.iter_mut().zip(pairs).for_each(|(slot, pair)| *slot = pair[0]);
                     return;
-                };
-                let PositionRun { position, position_step, count, .. } = run;
-                let leading = position.min(out.len());
-                out[..leading].fill([0; N]);
-                let out = &mut out[leading..];
-                if position_step == 1 && memory_stride == 1 {
-                    let (covered, rest) = out.split_at_mut(count);
-                    covered.copy_from_slice(&input[start as usize..][..count]);
-                    rest.fill([0; N]);
-                    return;
                 }
-                if position_step == 1 {
-                    let (covered, rest) = out.split_at_mut(count);
-                    rest.fill([0; N]);
-                    // The compiler splits pairs with vector instructions; slices of pairs have a
-                    // known length.
-                    let pairs =
-                        if memory_stride == 2 { input[start as usize..].as_chunks::<2>().0 } else { &[] };
-                    if pairs.len() >= count {
-                        covered.iter_mut().zip(pairs).for_each(|(slot, pair)| *slot = pair[0]);
-                        return;
-                    }
-                } else {
-                    out.fill([0; N]);
-                }
-                for (i, slot) in out.iter_mut().step_by(position_step).take(count).enumerate() {
-                    *slot = input[(start + i as isize * memory_stride) as usize];
-                }
-            });
+            } else {
+                out.fill([0; N]);
+            }
+            for (i, slot) in out.iter_mut().step_by(position_step).take(count).enumerate() {
+                *slot = input[(start + i as isize * memory_stride) as usize];
+            }
+        });
+    }
+
+    /// Fills rows of the patch matrix from `first` on: there is a row for each position, with the
+    /// elements that the taps cover; the taps of each channel are adjacent.
+    pub fn by_position_and_channel(&self, width: usize, first: usize, out: &mut [u8]) {
+        dispatch!(width width, N => self.by_position_and_channel_of::<N>(first, out))
+    }
+
+    fn by_position_and_channel_of<const N: usize>(&self, first: usize, out: &mut [u8]) {
+        let input = self.bytes.as_chunks::<N>().0;
+        let (channels, memory_stride) = self.channels;
+        let (taps, mut position) = (self.taps(), vec![0; self.axes.len()]);
+        unravel_index(self.axes, |axis| axis.positions, first, &mut position);
+        // The elements that all taps cover at one position are those that one tap of the exchanged
+        // convolution covers at all of its positions.
+        let exchanged: Vec<ConvAxis> = self.axes.iter().map(ConvAxis::exchange).collect();
+        let exchanged = Patches { axes: &exchanged, ..*self };
+        for out in out.as_chunks_mut::<N>().0.chunks_exact_mut(taps * channels) {
+            for (channel, out) in out.chunks_exact_mut(taps).enumerate() {
+                let start = self.offset as isize + channel as isize * memory_stride;
+                exchanged.fill_row(input, &position, start, (0, taps), out);
+            }
+            advance_index(self.axes, |axis| axis.positions, &mut position);
         }
     }
 

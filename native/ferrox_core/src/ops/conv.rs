@@ -14,7 +14,7 @@ use num_complex::Complex;
 
 use crate::cost::{
     self, CONV_CONVERT_COST, CONV_READ_COST, Cost, DIRECT_CONV_BYTE_COST, FLOAT_PATCH_BYTE_COST,
-    INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PRODUCT_WRITE_COST, Work,
+    INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PATCH_SEGMENT_COST, PRODUCT_WRITE_COST, Work,
 };
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
@@ -319,8 +319,10 @@ enum PatchOrder {
     Direct,
     /// A matrix with a row for each channel and tap.
     ByTap,
-    /// A matrix with a row for each position.
+    /// A matrix with a row for each position; the channels of each tap are adjacent.
     ByPosition,
+    /// A matrix with a row for each position; the taps of each channel are adjacent.
+    ByPositionAndChannel,
 }
 
 /// A convolution whose operands have the type that is computed with.
@@ -353,7 +355,7 @@ impl<'a> Convolution<'a> {
         let rank = layout.rank();
         let has_few_filters = sizes.filters / sizes.groups() < MIN_FILTERS_FOR_PATCHES;
         let total = sizes.batch * sizes.filters * sizes.positions();
-        let order = if has_few_filters || total.saturating_mul(sizes.depth()) <= MAX_ORDERED_PRODUCTS {
+        let mut order = if has_few_filters || total.saturating_mul(sizes.depth()) <= MAX_ORDERED_PRODUCTS {
             PatchOrder::Direct
         } else if layout.strides[1] == 1 && sizes.channels > 1 {
             PatchOrder::ByPosition
@@ -391,6 +393,13 @@ impl<'a> Convolution<'a> {
             DType::F64 => Planes::new::<f64>(&sizes.axes, sizes.channels, strides[1]),
             _ => None,
         };
+        let last = sizes.axes.last();
+        if order == PatchOrder::ByTap
+            && planes.is_none()
+            && last.is_some_and(|axis| axis.positions < axis.taps)
+        {
+            order = PatchOrder::ByPositionAndChannel;
+        }
         let offset = layout.offset;
         Ok(Convolution { sizes, lane, dtype, order, planes, input, strides, offset, filters })
     }
@@ -440,20 +449,30 @@ impl<'a> Convolution<'a> {
         if alone {
             return parallel::try_fill(out, batch, cost, |first, out| {
                 for (i, out) in out.chunks_mut(image_size * width).enumerate() {
-                    self.convolve_batch_element(first + i, out_strides, out, true)?;
+                    self.convolve_images(first + i, 1, out_strides, out, true)?;
                 }
                 Ok(())
             });
         }
-        for index in 0..batch {
-            self.convolve_batch_element(
-                index,
-                out_strides,
-                &mut out[index * out_strides.batch * width..],
-                false,
-            )?;
+        let images = self.images_at_a_time();
+        for first in (0..batch).step_by(images) {
+            let out = &mut out[first * out_strides.batch * width..];
+            self.convolve_images(first, images.min(batch - first), out_strides, out, false)?;
         }
         Ok(())
+    }
+
+    /// The number of columns of a product that fill a block of patches.
+    fn columns_of_block(&self) -> usize {
+        (PATCH_BLOCK_BYTES / (self.sizes.depth() * self.lane.width())).next_multiple_of(64).max(64)
+    }
+
+    /// The number of elements of the batch whose patches are multiplied at a time. It is one where
+    /// a single element has enough positions for an efficient product.
+    fn images_at_a_time(&self) -> usize {
+        let positions = self.sizes.positions();
+        let merges = self.order == PatchOrder::ByPositionAndChannel && positions < 64;
+        if merges { (self.columns_of_block() / positions).max(1) } else { 1 }
     }
 
     /// Computes rows of the result from `first` on; there is a row for each filter of each element
@@ -490,10 +509,12 @@ impl<'a> Convolution<'a> {
         Ok(())
     }
 
-    /// Convolves one element of the batch; `alone` says that only this thread works on it.
-    fn convolve_batch_element(
+    /// Convolves elements of the batch from `first` on: one, or as many as `images_at_a_time`.
+    /// `alone` says that only this thread works on them.
+    fn convolve_images(
         &self,
-        batch: usize,
+        first: usize,
+        images: usize,
         out_strides: OutputStrides,
         out: &mut [u8],
         alone: bool,
@@ -501,26 +522,26 @@ impl<'a> Convolution<'a> {
         let (lane, groups) = (self.lane, self.sizes.groups());
         let (positions, depth) = (self.sizes.positions(), self.sizes.depth());
         let filters = self.sizes.filters / groups;
-        let block =
-            (PATCH_BLOCK_BYTES / (depth * lane.width())).next_multiple_of(64).clamp(64, positions.max(64));
-        let block = block.min(positions);
+        let columns = images * positions;
+        let block = if images > 1 { columns } else { self.columns_of_block().min(columns) };
         let width = lane.width();
         let mut patch_matrix = scratch(OP, lane, &[block, depth], block * depth * width)?;
-        // The product of matrices writes to the result itself if that has the lane's type.
+        // The product of matrices writes to the result itself if that has the lane's type, and the
+        // columns of several elements of the batch are as far apart as those of one.
         let store = conversion(lane, self.dtype);
-        let needs_scratch = store.is_some() || lane.is_integer();
+        let is_even = images == 1 || out_strides.batch == positions * out_strides.position;
+        let needs_scratch = store.is_some() || lane.is_integer() || !is_even;
         let result = if needs_scratch { filters * block } else { 0 };
         let mut result = scratch(OP, lane, &[filters, block], result * width)?;
         let converted_result = if store.is_some() { filters * block * self.dtype.width() } else { 0 };
         let mut converted_result = scratch(OP, self.dtype, &[filters, block], converted_result)?;
         for group in 0..groups {
-            let patches = self.patches(batch, group);
             let weights = &self.filters[group * filters * depth * width..][..filters * depth * width];
-            for from in (0..positions).step_by(block) {
+            for from in (0..columns).step_by(block) {
                 pause();
-                let count = block.min(positions - from);
+                let count = block.min(columns - from);
                 let patch_matrix = &mut patch_matrix[..count * depth * width];
-                self.fill_patches(&patches, (from, from + count), patch_matrix, alone);
+                self.fill_patches((first, group), (from, from + count), patch_matrix, alone);
                 let start = group * filters * out_strides.filter + from * out_strides.position;
                 let out = &mut out[start * self.dtype.width()..];
                 let product = PatchProduct { filters, depth, count, weights, patch_matrix, alone };
@@ -531,7 +552,7 @@ impl<'a> Convolution<'a> {
                     continue;
                 }
                 // The product is dense, in the order in which the result's elements are in memory.
-                let by_filter = self.order == PatchOrder::ByTap || out_strides.position == 1;
+                let by_filter = self.order == PatchOrder::ByTap || out_strides.position == 1 && images == 1;
                 let by_filter = by_filter && (!lane.is_integer() || self.order == PatchOrder::ByTap);
                 let (columns, strides) = if by_filter {
                     (count, [out_strides.filter, out_strides.position])
@@ -548,31 +569,62 @@ impl<'a> Convolution<'a> {
                     }
                     None => &*result,
                 };
-                im2col::scatter(self.dtype.width(), result, columns, out, strides);
+                let width = self.dtype.width();
+                for (i, image) in result.chunks_exact(result.len() / images).enumerate() {
+                    im2col::scatter(
+                        width,
+                        image,
+                        columns,
+                        &mut out[i * out_strides.batch * width..],
+                        strides,
+                    );
+                }
             }
         }
         Ok(())
     }
 
-    /// Fills `patch_matrix` with the patches of some positions.
+    /// Fills `patch_matrix` with the patches of some columns. They are the positions of one element
+    /// of the batch, or of several one after the other, from `first` on.
     fn fill_patches(
         &self,
-        patches: &Patches<'_>,
-        positions: (usize, usize),
+        (first, group): (usize, usize),
+        columns: (usize, usize),
         patch_matrix: &mut [u8],
         alone: bool,
     ) {
-        let (width, depth, count) = (self.lane.width(), self.sizes.depth(), positions.1 - positions.0);
-        let fill = |first: usize, part: &mut [u8]| match self.order {
-            PatchOrder::ByPosition => patches.by_position(width, positions.0 + first, part),
-            _ => patches.by_tap(width, first, positions, part),
+        let (width, depth, count) = (self.lane.width(), self.sizes.depth(), columns.1 - columns.0);
+        let positions = self.sizes.positions();
+        let fill = |from: usize, part: &mut [u8]| match self.order {
+            PatchOrder::ByPosition => {
+                self.patches(first, group).by_position(width, columns.0 + from, part);
+            }
+            PatchOrder::ByPositionAndChannel => {
+                let mut column = columns.0 + from;
+                let mut part = part;
+                while !part.is_empty() {
+                    let (image, position) = (first + column / positions, column % positions);
+                    let rows = (positions - position) * depth * width;
+                    let (rows, rest) = part.split_at_mut(rows.min(part.len()));
+                    self.patches(image, group).by_position_and_channel(width, position, rows);
+                    column += positions - position;
+                    part = rest;
+                }
+            }
+            _ => self.patches(first, group).by_tap(width, from, columns, part),
         };
-        let rows = if self.order == PatchOrder::ByPosition { count } else { depth };
         if alone {
             fill(0, patch_matrix);
             return;
         }
-        parallel::fill(patch_matrix, rows, PATCH_ELEMENT_COST * (count * depth / rows) as Cost, fill);
+        let last = |dim: fn(&ConvAxis) -> usize| self.sizes.axes.last().map_or(1, dim);
+        let (rows, row, segment) = match self.order {
+            PatchOrder::ByTap | PatchOrder::Direct => (depth, count, last(|axis| axis.positions)),
+            PatchOrder::ByPosition => (count, depth, self.sizes.channels),
+            PatchOrder::ByPositionAndChannel => (count, depth, last(|axis| axis.taps)),
+        };
+        let cost = PATCH_ELEMENT_COST * row as Cost + PATCH_SEGMENT_COST * row.div_ceil(segment) as Cost;
+        parallel::fill(patch_matrix, rows, cost, fill);
     }
 
     /// Multiplies filters and patches. `strides` are those of filters and positions in `out`.
