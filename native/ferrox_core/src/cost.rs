@@ -371,6 +371,10 @@ pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
 /// The cost of adding the value of a window. (`kernels`: window_scatter.)
 pub(crate) const WINDOW_SCATTER_COST: Cost = 2_000;
 
+/// The cost of comparing an element of a window with the one that is chosen so far. (`kernels`:
+/// window_scatter.)
+pub(crate) const WINDOW_SCAN_ELEMENT_COST: Cost = 1_000;
+
 /// The number of elements of a result of windows that are folded at a time, so that they stay in
 /// the first-level cache. (`kernels`: window.)
 pub(crate) const WINDOW_TILE_LANES: usize = 1024;

@@ -474,9 +474,18 @@ fn scatters_over_views_and_large_ones() {
         spec(&[4, 64, 50], &[1, 2, 2], &[(0, 0); 3], &[1, 2, 2], &[1; 3]),
         spec(&[100, 101], &[3, 3], &[(1, 1), (1, 1)], &[2, 2], &[1, 1]),
         spec(&[5000], &[16], &[(0, 0)], &[1], &[1]),
+        // Windows of a pooling: without padding, with removed elements, apart from each other, with
+        // a few elements in common, and with the last elements in none.
+        spec(&[9, 3, 28, 28], &[1, 1, 2, 2], &[(0, 0); 4], &[1, 1, 2, 2], &[1; 4]),
+        spec(&[7, 20, 31], &[1, 3, 2], &[(0, 0), (-2, -1), (-1, 0)], &[1, 2, 3], &[1, 2, 1]),
+        spec(&[40, 5, 17], &[2, 1, 4], &[(0, 0); 3], &[2, 1, 5], &[1, 1, 1]),
     ] {
-        let input = Source::random(F32, contiguous(&spec.shape), &mut random);
-        compared += scatter(Choice::Min, &input, F32, F32, F32, &spec, &mut random);
+        for (i, choice) in [Choice::Min, Choice::Max].into_iter().enumerate() {
+            let dtype = [F32, S8, BF16, U64][(compared + i) % 4];
+            let input = Source::random(dtype, contiguous(&spec.shape), &mut random);
+            compared += scatter(choice, &input, F32, F32, F32, &spec, &mut random);
+            compared += scatter(choice, &input, F32, BF16, S8, &spec, &mut random);
+        }
     }
     println!("window scatters, views: {compared} elements compared");
 }

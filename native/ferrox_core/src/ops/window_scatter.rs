@@ -6,7 +6,8 @@
 //! combination of types. Values for the same element are added in order, in 64 bits, and rounded
 //! once.
 //!
-//! Choosing is a fold of windows too: a lane holds an integer with the order of the elements,
+//! Small windows without padding are compared element by element (`ops/window_scatter/scan.rs`). For
+//! others, choosing is a fold of windows: a lane holds an integer with the order of the elements,
 //! followed by the index of the element, and the result is the maximum.
 
 use crate::cost::{self, Cost, WINDOW_RESOLVE_COST, WINDOW_SCATTER_COST, Work};
@@ -24,6 +25,10 @@ use crate::ops::cast;
 use crate::ops::window::{LaneLoad, SlidingWindows, WindowPasses, check_shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
+
+mod scan;
+
+use scan::{ScanOperands, WindowScan};
 
 named! {
     /// The element of a window that is chosen, with the name of the operation in Nx.
@@ -47,6 +52,9 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindo
     let Ok(axes) = windows.axes(choice.name(), shape) else { return 0 };
     let size =
         |dim: fn(&WindowAxis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
+    if let Some(scan) = WindowScan::new(choice, &axes) {
+        return cost::work(scan.slabs(), scan.cost());
+    }
     let passes = choice_passes(choice.name(), &axes);
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
     passes
@@ -95,6 +103,19 @@ pub fn window_scatter(
         return Err(Error::Argument { op, problem });
     };
     let elements = copy::dense(op, input)?;
+    let lane = if out.dtype.is_integer() { DType::U64 } else { DType::F64 };
+    let start = u64::view(&cast::elements(op, init, lane)?)[0];
+    if let Some(scan) = WindowScan::new(choice, &axes)
+        && !out.dtype.is_packed()
+    {
+        let values = cast::elements(op, source, lane)?;
+        let operands = ScanOperands { dtype: input.dtype(), elements: &elements, values: &values, start };
+        let dtype = out.dtype;
+        return out.write(op, |out| match lane {
+            DType::U64 => scan.run::<u64>(operands, lane, dtype, out),
+            _ => scan.run::<f64>(operands, lane, dtype, out),
+        });
+    }
     let passes = choice_passes(op, &axes);
     let count = source.size();
     let mut chosen = scratch(op, DType::U64, source.shape(), count * 16)?;
@@ -118,9 +139,7 @@ pub fn window_scatter(
     });
     drop(chosen);
 
-    let lane = if out.dtype.is_integer() { DType::U64 } else { DType::F64 };
     let source = cast::elements(op, source, lane)?;
-    let start = u64::view(&cast::elements(op, init, lane)?)[0];
     let mut total = filled(op, lane, out.shape, input.size(), start)?;
     // Windows of different slabs have no element in common.
     let slabs = passes.before().max(1);
