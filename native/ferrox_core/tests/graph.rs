@@ -263,6 +263,23 @@ fn fused_programs_have_the_bits_of_programs_without_fusion() {
     });
 }
 
+/// Results that are copied past the cache: one that the cluster reads again, and another.
+#[test]
+fn results_that_are_larger_than_the_caches() {
+    let shape = [10, 1 << 20];
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &shape);
+    let sum = builder.add(add(), &[&x, &x], F32, &shape);
+    let product = builder.add(Operation::Binary(BinaryOp::Multiply), &[&sum, &x], F32, &shape);
+    let regions = [builder.region(&[&sum, &product])];
+    let fused = Program::new(&regions, Vec::new()).expect("a program");
+    assert!(fused.to_string().contains("together"), "{fused}");
+    let numbers: Vec<f32> = (0..10 << 20).map(|i| (i % 1000) as f32).collect();
+    let expected = [numbers.iter().map(|x| x + x).collect(), numbers.iter().map(|x| (x + x) * x).collect()];
+    let results = run(&fused, &[&f32s(&numbers)]).expect("results");
+    assert!(results == expected.map(|numbers: Vec<f32>| f32s(&numbers)));
+}
+
 #[test]
 fn intermediate_results_of_a_chain_take_no_memory() {
     let mut builder = Builder::default();

@@ -192,8 +192,8 @@ impl Cluster {
         let buffered = |width: &usize| width * block;
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
         let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
-        let staged = |width: &usize| if is_streamed(width) { buffered(width) } else { 0 };
-        let lengths = self.buffers.iter().map(buffered).chain(self.outputs.iter().map(staged));
+        let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
+        let lengths = self.buffers.iter().map(buffered).chain(staged);
         let length = lengths.map(aligned).sum::<usize>() + self.lane_bytes(loops, block);
         with_kept(&BUFFERS, length, |mut memory| {
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
@@ -201,7 +201,10 @@ impl Cluster {
                 .outputs
                 .into_iter()
                 .zip(&self.outputs)
-                .map(|(rest, width)| Rows { rest, stage: take(&mut memory, staged(width)) })
+                .map(|(rest, width)| {
+                    let stage = is_streamed(width).then(|| take(&mut memory, buffered(width)));
+                    Rows { rest, stage }
+                })
                 .collect();
             let mut registers = Registers { inputs: SmallVec::new(), buffers, outputs };
             let mut done = 0;
@@ -265,7 +268,7 @@ impl Cluster {
                     let mut registers = Registers {
                         inputs: inputs.collect(),
                         buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
-                        outputs: results.iter_mut().map(|rest| Rows { rest, stage: &mut [] }).collect(),
+                        outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
                     };
                     for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(&varies) {
                         let of_trip = varies.then(|| MemberLoop::new(member, &registers.inputs));
@@ -481,25 +484,25 @@ struct Rows<'a> {
     /// The rows from the first one of the block on.
     rest: &'a mut [u8],
     /// A buffer for the block, if the rows are to be copied past the cache.
-    stage: &'a mut [u8],
+    stage: Option<&'a mut [u8]>,
 }
 
 impl<'a> Rows<'a> {
     #[inline]
     fn memory(&mut self) -> &mut &'a mut [u8] {
-        if self.stage.is_empty() { &mut self.rest } else { &mut self.stage }
+        self.stage.as_mut().unwrap_or(&mut self.rest)
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        if self.stage.is_empty() { self.rest } else { self.stage }
+        self.stage.as_deref().unwrap_or(self.rest)
     }
 
     /// Ends a block.
     fn advance(&mut self, length: usize) {
         let (rows, rest) = std::mem::take(&mut self.rest).split_at_mut(length);
-        if !self.stage.is_empty() {
-            streaming_stores::copy(&self.stage[..length], rows);
+        if let Some(stage) = &self.stage {
+            streaming_stores::copy(&stage[..length], rows);
         }
         self.rest = rest;
     }
