@@ -687,6 +687,10 @@ pub(crate) const SCALAR_CODE_WORK: Work = 2_000;
 /// programs`: chain.)
 pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 
+/// The number of bytes of a cluster's values from which an operand may be repeated after as many rows:
+/// blocks of rows end there. (`bin/bench --group programs`: resnet block, causal attention.)
+pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;
+
 /// The maximum number of bytes in a row of a cluster: several rows must stay in a cache. (`bin/bench
 /// --group programs`: softmax.)
 pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
@@ -701,5 +705,5 @@ pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 16;
 pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 
 /// The number of elements in a row from which the rows of a cluster whose operands don't all have rows
-/// are computed one by one. (`bin/bench --group programs`: softmax, k-means step.)
+/// are computed one by one; else such operands are repeated first. (`bin/bench --group programs`: softmax, k-means step.)
 pub(crate) const MIN_SINGLE_ROW_ELEMENTS: usize = 96;

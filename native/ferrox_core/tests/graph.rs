@@ -157,8 +157,23 @@ fn small_numbers(random: &mut Random, dtype: DType, shape: &[usize]) -> Vec<u8> 
 /// A random program of elementwise operations and folds, and its arguments.
 fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
-    let shapes: [&[usize]; 8] =
-        [&[50, 120], &[50, 1], &[120], &[1, 120], &[], &[3, 50, 120], &[6000], &[50, 120, 3]];
+    let families: [[&[usize]; 8]; 3] = [
+        [&[50, 120], &[50, 1], &[120], &[1, 120], &[], &[3, 50, 120], &[6000], &[50, 120, 3]],
+        // Short rows.
+        [&[900, 9], &[900, 1], &[9], &[1, 9], &[], &[30, 30, 9], &[30, 1, 9], &[30, 30, 1]],
+        // Channels of images.
+        [
+            &[4, 16, 12, 12],
+            &[16, 1, 1],
+            &[1, 16, 1, 1],
+            &[4, 1, 1, 1],
+            &[16, 12, 12],
+            &[12, 12],
+            &[],
+            &[4, 16, 1, 1],
+        ],
+    ];
+    let shapes = *random.pick(&families);
     let mut builder = Builder::default();
     let mut values = Vec::new();
     let mut arguments = Vec::new();
@@ -248,7 +263,7 @@ fn with_threads(name: &str, check: impl FnOnce()) {
 fn fused_programs_have_the_bits_of_programs_without_fusion() {
     with_threads("fused_programs_have_the_bits_of_programs_without_fusion", || {
         let mut fused_programs = 0;
-        for seed in 0..800 {
+        for seed in 0..1_600 {
             let (region, arguments) = random_program(seed);
             let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
             let regions = [region];
@@ -259,7 +274,7 @@ fn fused_programs_have_the_bits_of_programs_without_fusion() {
             assert!(ours == theirs, "program {seed}: {regions:?}");
         }
         println!("{fused_programs} programs were fused");
-        assert!(fused_programs > 300, "{fused_programs}");
+        assert!(fused_programs > 600, "{fused_programs}");
     });
 }
 
@@ -467,7 +482,7 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
 /// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
 fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
-    let shapes: [&[usize]; 4] = [&[7], &[5000], &[50, 120], &[3, 4, 5]];
+    let shapes: [&[usize]; 6] = [&[7], &[5000], &[50, 120], &[3, 4, 5], &[600, 9], &[3, 50, 60]];
     let shape = *random.pick(&shapes);
     let row: Vec<usize> = [&[1], &shape[1..]].concat();
     let trips = *random.pick(&[0, 1, 2, 5, 300]);

@@ -26,15 +26,14 @@ use crate::ops::binary::BinaryOp;
 use crate::ops::reduce::{ReduceOp, ReductionSizes};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
-use crate::{DType, Error, Fault};
+use crate::{DType, Error, Fault, dispatch};
 
 /// What a cluster computes.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The number of rows.
     pub(super) rows: usize,
-    /// The operands from outside, each with the number of bytes in a row if it has a row for each row.
-    pub(super) inputs: Vec<(operand::Operand, Option<usize>)>,
+    pub(super) inputs: Vec<Input>,
     pub(super) members: Vec<Member>,
     /// The number of bytes of a row in each buffer.
     pub(super) buffers: Vec<usize>,
@@ -42,6 +41,23 @@ pub struct Cluster {
     pub(super) outputs: Vec<usize>,
     /// The cost of a row.
     pub(super) cost: Cost,
+}
+
+/// An operand from outside.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    pub(super) operand: operand::Operand,
+    /// Its rows, unless all rows have the same.
+    pub(super) rows: Option<InputRows>,
+}
+
+/// The rows of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InputRows {
+    /// The number of bytes in a row.
+    pub(super) width: usize,
+    /// The number of rows, after which the first row follows again.
+    pub(super) period: usize,
 }
 
 /// An operation of a cluster.
@@ -124,9 +140,22 @@ impl Cluster {
 
     /// The number of rows in a block: as many as the cache has room for in all registers.
     pub(super) fn block_rows(&self) -> usize {
-        let inputs = self.inputs.iter().filter_map(|input| input.1);
+        let inputs = self.inputs.iter().filter_map(|input| Some(input.rows?.width));
         let row_bytes: usize = inputs.chain(self.buffers.iter().chain(&self.outputs).copied()).sum();
-        (CLUSTER_BLOCK_BYTES / row_bytes.max(1)).clamp(1, self.rows.max(1))
+        (CLUSTER_BLOCK_BYTES / row_bytes.max(1)).clamp(1, self.period().max(1))
+    }
+
+    /// The number of rows after which the rows of an input are repeated. It divides the periods of the
+    /// other inputs.
+    fn period(&self) -> usize {
+        self.inputs.iter().filter_map(|input| Some(input.rows?.period)).fold(self.rows, usize::min)
+    }
+
+    /// The number of rows of the block that begins with row `first`, before `end`. The rows of each input
+    /// are adjacent.
+    fn rows_of_block(&self, block: usize, first: usize, end: usize) -> usize {
+        let period = self.period();
+        block.min(end - first).min(period - first % period)
     }
 
     /// Computes the results from the bytes of the inputs.
@@ -209,7 +238,7 @@ impl Cluster {
             let mut registers = Registers { inputs: SmallVec::new(), buffers, outputs };
             let mut done = 0;
             while done < part.rows {
-                let rows = block.min(part.rows - done);
+                let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 registers.inputs = self.block_inputs(inputs, part.first + done).collect();
                 for (member, member_loop) in self.members.iter().zip(loops) {
                     self.run_member(member, member_loop, rows, &mut registers, memory)?;
@@ -255,7 +284,7 @@ impl Cluster {
                 part.outputs.into_iter().map(|output| -> &mut [u8] { output }).collect();
             let mut done = 0;
             while done < part.rows {
-                let rows = block.min(part.rows - done);
+                let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 let first: SmallVec<[&[u8]; 8]> = self.block_inputs(inputs, part.first + done).collect();
                 for trip in 0..trips.count {
                     std::mem::swap(&mut next, &mut previous);
@@ -287,8 +316,8 @@ impl Cluster {
 
     /// The bytes of the inputs from a row on.
     fn block_inputs<'b>(&self, inputs: &[&'b [u8]], first: usize) -> impl Iterator<Item = &'b [u8]> {
-        inputs.iter().zip(&self.inputs).map(move |(bytes, input)| match input.1 {
-            Some(width) => &bytes[first * width..],
+        inputs.iter().zip(&self.inputs).map(move |(bytes, input)| match input.rows {
+            Some(InputRows { width, period }) => &bytes[first % period * width..],
             None => bytes,
         })
     }
@@ -533,6 +562,8 @@ type Loops<'a> = SmallVec<[MemberLoop<'a>; 8]>;
 struct KernelLoop<'a> {
     plan: &'a Plan,
     operands: SmallVec<[KernelOperand<'a>; MAX_OPERANDS]>,
+    /// The number of elements in a row.
+    elements: usize,
     /// Whether the kernel is called for each row, and not for all rows of a block.
     by_row: bool,
 }
@@ -545,6 +576,9 @@ enum KernelOperand<'a> {
     Elements(&'a MemberOperand, Option<Conversion>),
     /// The element of a row.
     Element(&'a MemberOperand),
+    /// The element of a row, or the same row for all rows, copied to each element of a block, with the
+    /// conversion to the type of the kernel.
+    Repeated(&'a MemberOperand, Option<Conversion>),
 }
 
 impl<'a> MemberLoop<'a> {
@@ -589,11 +623,17 @@ impl<'a> MemberLoop<'a> {
     /// The number of bytes for conversions of some elements.
     fn lane_bytes(&self, elements: usize) -> usize {
         let MemberLoop::Kernel(kernel) = self else { return 0 };
-        let loads = kernel.operands.iter().filter_map(|operand| match operand {
-            KernelOperand::Elements(_, load) => *load,
-            _ => None,
+        let lane =
+            |load: Option<Conversion>| load.map_or(0, |conversion| aligned(elements * conversion.lane));
+        let loads = kernel.operands.iter().map(|operand| match *operand {
+            KernelOperand::Elements(_, load) => lane(load),
+            KernelOperand::Repeated(operand, load) => {
+                let width = load.map_or(operand.dtype.width(), |conversion| conversion.lane);
+                aligned(elements * width) + lane(load)
+            }
+            _ => 0,
         });
-        loads.chain(kernel.plan.store).map(|conversion| aligned(elements * conversion.lane)).sum()
+        loads.chain([lane(kernel.plan.store)]).sum()
     }
 }
 
@@ -605,10 +645,11 @@ impl<'a> KernelLoop<'a> {
         operands: &[(&'a MemberOperand, Source<'_>)],
     ) -> MemberLoop<'a> {
         let is_repeated = |operand: &MemberOperand| operand.is_repeated(member.elements);
-        let by_row = operands.iter().any(|&(operand, _)| is_repeated(operand));
-        if plan.narrowing.is_some() || by_row && member.elements < MIN_SINGLE_ROW_ELEMENTS {
+        let has_repeated = operands.iter().any(|&(operand, _)| is_repeated(operand));
+        if plan.narrowing.is_some() {
             return MemberLoop::General;
         }
+        let by_row = has_repeated && member.elements >= MIN_SINGLE_ROW_ELEMENTS;
         let mut kernel_operands = SmallVec::new();
         for (&(operand, source), load) in operands.iter().zip(plan.loads) {
             kernel_operands.push(match (source, load) {
@@ -620,8 +661,8 @@ impl<'a> KernelLoop<'a> {
                     }
                     KernelOperand::Number(converted)
                 }
-                (_, Some(_)) if operand.extent == Extent::Element && is_repeated(operand) => {
-                    return MemberLoop::General;
+                (_, load) if is_repeated(operand) && (!by_row || load.is_some()) => {
+                    KernelOperand::Repeated(operand, load)
                 }
                 _ if operand.extent == Extent::Element && is_repeated(operand) => {
                     KernelOperand::Element(operand)
@@ -629,7 +670,7 @@ impl<'a> KernelLoop<'a> {
                 _ => KernelOperand::Elements(operand, load),
             });
         }
-        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, by_row })
+        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, elements: member.elements, by_row })
     }
 
     /// Computes `size` elements; `rows` gives the bytes of an operand.
@@ -652,6 +693,22 @@ impl<'a> KernelLoop<'a> {
                     convert(rows(operand), converted);
                     Operand::Slice(converted)
                 }
+                KernelOperand::Repeated(operand, load) => {
+                    let (mut elements, mut width) = (rows(operand), operand.dtype.width());
+                    if let Some(Conversion { lane, convert }) = *load {
+                        let converted = take(&mut lanes, elements.len() / width * lane);
+                        convert(elements, converted);
+                        (elements, width) = (converted, lane);
+                    }
+                    let repeated = take(&mut lanes, size * width);
+                    match operand.extent {
+                        Extent::Element => repeat_elements(width, elements, self.elements, repeated),
+                        _ => repeated
+                            .chunks_exact_mut(elements.len())
+                            .for_each(|row| row.copy_from_slice(elements)),
+                    }
+                    Operand::Slice(repeated)
+                }
             };
         }
         let operands = &operands[..self.operands.len()];
@@ -665,6 +722,14 @@ impl<'a> KernelLoop<'a> {
             }
         }
     }
+}
+
+/// Copies each element to `count` adjacent elements.
+fn repeat_elements(width: usize, elements: &[u8], count: usize, out: &mut [u8]) {
+    dispatch!(width width, N => {
+        let out = out.as_chunks_mut::<N>().0.chunks_exact_mut(count);
+        out.zip(elements.as_chunks::<N>().0).for_each(|(row, element)| row.fill(*element));
+    });
 }
 
 impl Member {
@@ -704,12 +769,12 @@ fn misplaced() -> Error {
     Error::Argument { op: "program", problem: "a cluster is not well-formed".into() }
 }
 
-/// What of an operand belongs to a row of a result of some shape, if the result has `rows` rows; `None`
-/// if it is something else.
-pub(super) fn extent(shape: &[usize], result: &[usize], rows: usize) -> Option<Extent> {
+/// What of an operand belongs to a row of a result of some shape, if the result has `rows` rows, and
+/// the number of rows after which the operand's are repeated; `None` if it is something else.
+pub(super) fn extent(shape: &[usize], result: &[usize], rows: usize) -> Option<(Extent, usize)> {
     let leading = leading_axes(result, rows)?;
     if shape.iter().product::<usize>() == 1 {
-        return Some(if rows == 1 { Extent::Element } else { Extent::SameElement });
+        return Some((if rows == 1 { Extent::Element } else { Extent::SameElement }, rows));
     }
     if shape.len() > result.len() {
         return None;
@@ -718,11 +783,17 @@ pub(super) fn extent(shape: &[usize], result: &[usize], rows: usize) -> Option<E
     let size = |axis: usize| if axis < missing { 1 } else { shape[axis - missing] };
     let same = |mut axes: std::ops::Range<usize>| axes.all(|axis| size(axis) == result[axis]);
     let ones = |mut axes: std::ops::Range<usize>| axes.all(|axis| size(axis) == 1);
-    let (outer, inner) = (0..leading, leading..result.len());
-    match (same(outer.clone()), ones(outer), same(inner.clone()), ones(inner)) {
-        (true, _, true, _) => Some(Extent::Row),
-        (true, _, _, true) => Some(Extent::Element),
-        (_, true, true, _) => Some(Extent::SameRow),
+    // The rows are repeated along the axes of one element that come first.
+    let repeated = (0..leading).take_while(|&axis| size(axis) == 1).count();
+    if !same(repeated..leading) {
+        return None;
+    }
+    let period: usize = result[repeated..leading].iter().product();
+    let inner = leading..result.len();
+    match (same(inner.clone()), ones(inner)) {
+        (true, _) if period == 1 && rows > 1 => Some((Extent::SameRow, rows)),
+        (true, _) => Some((Extent::Row, period)),
+        (_, true) => Some((Extent::Element, period)),
         _ => None,
     }
 }

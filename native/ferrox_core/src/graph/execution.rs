@@ -636,7 +636,7 @@ fn run_cluster<H: Host>(
     host: &mut H,
 ) -> Result<(), Error> {
     let blocks = write_blocks("program", outputs.iter(), kept, host, |results| {
-        let inputs = cluster.inputs.iter().map(|(operand, _)| context.bytes(operand.place, slots));
+        let inputs = cluster.inputs.iter().map(|input| context.bytes(input.operand.place, slots));
         cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results)
     })?;
     for (memory, block) in outputs.iter().zip(blocks) {

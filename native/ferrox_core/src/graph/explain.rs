@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::cluster::{Cluster, Extent, Register};
+use super::cluster::{Cluster, Extent, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
 use crate::DType;
@@ -141,7 +141,7 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
 }
 
 fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &ClusterCall) -> fmt::Result {
-    let inputs: Vec<String> = cluster.inputs.iter().map(|(input, _)| operand(input)).collect();
+    let inputs: Vec<String> = cluster.inputs.iter().map(|input| operand(&input.operand)).collect();
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
     for member in &cluster.members {
@@ -152,6 +152,12 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
                 Extent::Element => text.push_str(" (one element a row)"),
                 Extent::SameRow => text.push_str(" (the same for all rows)"),
                 Extent::SameElement => text.push_str(" (one element)"),
+            }
+            if let Register::Input(index) = operand.register
+                && let Some(Input { rows: Some(rows), .. }) = cluster.inputs.get(index)
+                && rows.period < cluster.rows
+            {
+                text.push_str(&format!(" (repeated after {} rows)", rows.period));
             }
             text
         });
@@ -167,7 +173,7 @@ fn register(register: Register, cluster: &Cluster, outputs: &[Memory]) -> String
     let mut text = String::new();
     let written = match register {
         Register::Input(index) => match cluster.inputs.get(index) {
-            Some((input, _)) => write!(text, "{}", place(input.place)),
+            Some(input) => write!(text, "{}", place(input.operand.place)),
             None => write!(text, "input {index}"),
         },
         Register::Buffer(index) => write!(text, "buffer {index}"),
@@ -194,7 +200,7 @@ fn traffic(code: &Code) -> (usize, usize) {
                 (inputs.iter().map(operand_bytes).sum(), written(outputs))
             }
             Instruction::Cluster(call) => {
-                let inputs = call.cluster.inputs.iter().map(|(input, _)| operand_bytes(input));
+                let inputs = call.cluster.inputs.iter().map(|input| operand_bytes(&input.operand));
                 (inputs.sum::<usize>(), written(&call.outputs))
             }
             _ => (0, 0),

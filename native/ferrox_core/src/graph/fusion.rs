@@ -11,12 +11,13 @@ use std::collections::{HashMap, HashSet};
 use smallvec::SmallVec;
 
 use super::cluster::{
-    Call, Cluster, Extent, Member, MemberOperand, Register, extent, leading_axes, possible_rows,
+    Call, Cluster, Extent, Input, InputRows, Member, MemberOperand, Register, extent, leading_axes,
+    possible_rows,
 };
 use super::operation::Operation;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use crate::DType;
-use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES};
+use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_PERIOD_BYTES};
 use crate::exec::convert;
 use crate::ops;
 
@@ -78,7 +79,7 @@ fn count_reads(steps: &[Step], reads: &mut [usize]) {
                 count(initial, reads);
             }
             Step::Cluster { cluster, .. } => {
-                cluster.inputs.iter().for_each(|(operand, _)| count(operand, reads));
+                cluster.inputs.iter().for_each(|input| count(&input.operand, reads));
             }
         }
     }
@@ -310,13 +311,15 @@ impl Candidate {
         }
         self.inputs.iter().all(|input| {
             let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
-            match extent(&input.shape, shape, rows) {
-                Some(Extent::Row) => true,
-                Some(Extent::Element) => !matches!(self.operation, Operation::AsType | Operation::Unary(_)),
-                Some(Extent::SameRow | Extent::SameElement) => {
-                    !is_produced && !matches!(self.operation, Operation::AsType | Operation::Unary(_))
-                }
-                None => false,
+            let is_unary = matches!(self.operation, Operation::AsType | Operation::Unary(_));
+            let Some((extent, period)) = extent(&input.shape, shape, rows) else { return false };
+            if period < rows && (is_produced || period * elements * width < MIN_CLUSTER_PERIOD_BYTES) {
+                return false;
+            }
+            match extent {
+                Extent::Row => true,
+                Extent::Element => !is_unary,
+                Extent::SameRow | Extent::SameElement => !is_produced && !is_unary,
             }
         })
     }
@@ -353,11 +356,11 @@ impl Pending {
             };
             let mut operands = SmallVec::new();
             for input in &candidate.inputs {
-                let extent = match call {
-                    Call::Reduce { .. } => Extent::Row,
+                let (extent, period) = match call {
+                    Call::Reduce { .. } => (Extent::Row, self.rows),
                     _ => extent(&input.shape, shape, self.rows)?,
                 };
-                let register = registers.of(input, extent, row_elements);
+                let register = registers.of(input, extent, row_elements, period);
                 operands.push(MemberOperand { register, dtype: input.dtype, extent });
             }
             let used = inner_reads.get(&slot).copied().unwrap_or(0);
@@ -426,7 +429,7 @@ impl Candidate {
 #[derive(Default)]
 struct Registers {
     places: HashMap<Slot, Register>,
-    inputs: Vec<(Operand, Option<usize>)>,
+    inputs: Vec<Input>,
     buffers: Vec<usize>,
     /// The buffers whose value is not read again.
     unused: Vec<usize>,
@@ -434,22 +437,23 @@ struct Registers {
 }
 
 impl Registers {
-    /// The register of an operand of an operation with `elements` elements in a row.
-    fn of(&mut self, operand: &Operand, extent: Extent, elements: usize) -> Register {
+    /// The register of an operand of an operation with `elements` elements in a row, whose rows are
+    /// repeated after `period`.
+    fn of(&mut self, operand: &Operand, extent: Extent, elements: usize, period: usize) -> Register {
         if let Place::Slot(slot) = operand.place
             && let Some(&register) = self.places.get(&slot)
         {
             return register;
         }
-        let width = match extent {
-            Extent::Row => Some(elements * operand.dtype.width()),
-            Extent::Element => Some(operand.dtype.width()),
+        let width = operand.dtype.width();
+        let rows = match extent {
+            Extent::Row => Some(InputRows { width: elements * width, period }),
+            Extent::Element => Some(InputRows { width, period }),
             Extent::SameRow | Extent::SameElement => None,
         };
-        let known =
-            self.inputs.iter().position(|(input, known)| input.place == operand.place && *known == width);
-        Register::Input(known.unwrap_or_else(|| {
-            self.inputs.push((operand.clone(), width));
+        let is_known = |input: &Input| input.operand.place == operand.place && input.rows == rows;
+        Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
+            self.inputs.push(Input { operand: operand.clone(), rows });
             self.inputs.len() - 1
         }))
     }

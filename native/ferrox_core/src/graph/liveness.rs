@@ -99,7 +99,7 @@ impl Walk {
                     outputs.iter().for_each(|output| self.note(output.slot, at));
                 }
                 Step::Cluster { cluster, outputs } => {
-                    cluster.inputs.iter().for_each(|(input, _)| self.operand(input, at));
+                    cluster.inputs.iter().for_each(|input| self.operand(&input.operand, at));
                     outputs.iter().for_each(|output| self.note(output.slot, at));
                 }
                 Step::Cond { clauses, otherwise, outputs } => {

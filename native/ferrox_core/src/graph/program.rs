@@ -390,8 +390,8 @@ impl<'a> Assembler<'a> {
                 Ok(())
             }
             Step::Cluster { cluster, outputs } => {
-                for (input, _) in &cluster.inputs {
-                    self.check(input)?;
+                for input in &cluster.inputs {
+                    self.check(&input.operand)?;
                 }
                 let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
                 let (cluster, work) = ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));

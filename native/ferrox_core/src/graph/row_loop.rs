@@ -7,7 +7,7 @@
 //! trips while it is in the cache, before the next block (`cluster`), and threads share the blocks. Each
 //! element is computed by the same operations as trip by trip.
 
-use super::cluster::{Cluster, TripInput};
+use super::cluster::{Cluster, Input, InputRows, TripInput};
 use super::fusion;
 use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
@@ -63,18 +63,19 @@ impl RowLoop {
         let parameters = region.parameters.len();
         let mut yields: Vec<Operand> = Vec::new();
         let mut inputs = Vec::with_capacity(cluster.inputs.len());
-        for (operand, width) in &cluster.inputs {
+        for Input { operand, rows } in &cluster.inputs {
             inputs.push(match operand.place {
                 Place::Literal(_) => (TripInput::Fixed, Some(operand.place)),
                 Place::Slot(slot) if slot < parameters && arrays.contains(&slot) => {
                     // Each row is computed from the same row of the trip before.
                     let index = arrays.iter().position(|&position| position == slot)?;
-                    if *width != Some(cluster.outputs[index]) {
+                    let same = InputRows { width: cluster.outputs[index], period: cluster.rows };
+                    if *rows != Some(same) {
                         return None;
                     }
                     (TripInput::Carried(index), None)
                 }
-                Place::Slot(slot) if width.is_some() || is_array(operand) => {
+                Place::Slot(slot) if rows.is_some() || is_array(operand) => {
                     // An array that does not change.
                     let is_same = region.results.get(slot)?.place == operand.place;
                     if slot >= parameters || !is_same {
