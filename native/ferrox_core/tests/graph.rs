@@ -14,7 +14,7 @@ use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::reduce::ReduceOp;
 use ferrox_core::ops::unary::UnaryOp;
-use ferrox_core::{Error, tensor};
+use ferrox_core::{Error, Fault, tensor};
 
 /// A host that counts the blocks that are alive, and pauses when it is told to.
 struct TestHost {
@@ -293,6 +293,30 @@ fn results_that_are_larger_than_the_caches() {
     let expected = [numbers.iter().map(|x| x + x).collect(), numbers.iter().map(|x| (x + x) * x).collect()];
     let results = run(&fused, &[&f32s(&numbers)]).expect("results");
     assert!(results == expected.map(|numbers: Vec<f32>| f32s(&numbers)));
+}
+
+/// Division by a number, of types that are converted and of one that is not.
+#[test]
+fn clusters_divide_by_numbers() {
+    let size = 100_000_usize;
+    let binary = Operation::Binary;
+    let mut builder = Builder::default();
+    let x = builder.parameter(U8, &[size]);
+    let remainder = builder.add(binary(BinaryOp::Remainder), &[&x, &literal(0, S32, &[])], S32, &[size]);
+    let quotient = builder.add(binary(BinaryOp::Quotient), &[&remainder, &literal(1, U8, &[])], S32, &[size]);
+    let sum = builder.add(add(), &[&quotient, &remainder], S32, &[size]);
+    let regions = [builder.region(&[&sum])];
+    let literals = vec![7_i32.to_ne_bytes().to_vec(), vec![2]];
+    let fused = Program::new(&regions, literals.clone()).expect("a program");
+    assert!(fused.to_string().contains("together"), "{fused}");
+    let numbers: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
+    let expected = numbers.iter().flat_map(|&x| i32::from(x % 7 / 2 + x % 7).to_ne_bytes()).collect();
+    assert_eq!(run(&fused, &[&numbers]), Ok(vec![expected]));
+    // Zero is refused.
+    let zero = Program::new(&regions, vec![7_i32.to_ne_bytes().to_vec(), vec![0]]).expect("a program");
+    let fault = Fault::DivisionByZero;
+    let dtypes = vec![S32, U8];
+    assert_eq!(run(&zero, &[&numbers]), Err(Error::Element { op: "quotient", dtypes, fault }));
 }
 
 #[test]

@@ -571,7 +571,7 @@ struct KernelLoop<'a> {
 /// An operand of a kernel.
 enum KernelOperand<'a> {
     /// A number, in the type of the kernel.
-    Number([u8; MAX_ELEMENT_BYTES]),
+    Number(SmallVec<[u8; MAX_ELEMENT_BYTES]>),
     /// The elements of rows, with the conversion to the type of the kernel.
     Elements(&'a MemberOperand, Option<Conversion>),
     /// The element of a row.
@@ -653,14 +653,14 @@ impl<'a> KernelLoop<'a> {
         let mut kernel_operands = SmallVec::new();
         for (&(operand, source), load) in operands.iter().zip(plan.loads) {
             kernel_operands.push(match (source, load) {
-                (Source::Scalar(number), _) => {
-                    let mut converted = [0; MAX_ELEMENT_BYTES];
-                    match load {
-                        Some(load) => (load.convert)(number, &mut converted[..load.lane]),
-                        None => converted[..number.len()].copy_from_slice(number),
+                (Source::Scalar(number), _) => KernelOperand::Number(match load {
+                    Some(load) => {
+                        let mut converted = SmallVec::from_elem(0, load.lane);
+                        (load.convert)(number, &mut converted);
+                        converted
                     }
-                    KernelOperand::Number(converted)
-                }
+                    None => SmallVec::from_slice(number),
+                }),
                 (_, load) if is_repeated(operand) && (!by_row || load.is_some()) => {
                     KernelOperand::Repeated(operand, load)
                 }
