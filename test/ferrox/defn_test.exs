@@ -140,6 +140,17 @@ if Code.ensure_loaded?(Nx.Defn) do
       x
     end
 
+    # Distances in each trip, of which a fold and a product of what does not change are parts.
+    defn nearest(x, w, trips) do
+      {_, distances, _, _, _} =
+        while {i = 0, d = Nx.broadcast(0.0, {2, 3}), x, w, trips}, i < trips do
+          squares = Nx.sum(x * x, axes: [1], keep_axes: true)
+          {i + 1, Nx.abs(squares - 2 * Nx.dot(x * 2, w) + d), x, w, trips}
+        end
+
+      distances
+    end
+
     # Two expressions of one operation, which are computed once, in branches that are taken or not.
     defn twice_in_branches(x, p, q) do
       {a, b} = {x * 2, x * 2}
@@ -171,6 +182,17 @@ if Code.ensure_loaded?(Nx.Defn) do
         x = Nx.iota({2, 3}, type: :f32)
         w = Nx.iota({3, 3}, type: :f32)
         assert compiled(&powers/2, [x, w]) == evaluated(&powers/2, [x, w])
+
+        for trips <- [0, 1, 3] do
+          args = [x, w, trips]
+          assert compiled(&nearest/3, args) == evaluated(&nearest/3, args)
+        end
+
+        explain = fn -> Ferrox.Defn.explain(&nearest/3, [x, w, 3]) end
+        explained = ExUnit.CaptureIO.capture_io(explain)
+        [before_loop, in_loop] = String.split(explained, "region 1", parts: 2)
+        assert before_loop =~ "sum(" and before_loop =~ "dot("
+        refute in_loop =~ "sum(" or in_loop =~ "dot("
       end
 
       test "loops and conditions inside of loops" do

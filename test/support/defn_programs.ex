@@ -97,7 +97,9 @@ if Code.ensure_loaded?(Nx.Defn) do
           {:constant, Enum.random([0, 1, 2, -1, 0.5, 1.0e10]), shape()}
 
         :iota ->
-          {:iota, Enum.random(@types), shape()}
+          shape = shape()
+          axes = Enum.to_list(0..(tuple_size(shape) - 1)//1)
+          {:iota, Enum.random(@types), shape, Enum.random([nil | axes])}
 
         :broadcast ->
           {:broadcast, index(), Enum.random([{2}, {2, 4}])}
@@ -314,7 +316,9 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     defp apply_step({:constant, number, shape}, _values), do: Nx.broadcast(number, shape)
-    defp apply_step({:iota, type, shape}, _values), do: Nx.iota(shape, type: type)
+
+    defp apply_step({:iota, type, shape, axis}, _values),
+      do: Nx.iota(shape, type: type, axis: axis)
 
     defp apply_step({:window_sum, a}, values) do
       a = pick(values, a)
@@ -359,7 +363,8 @@ if Code.ensure_loaded?(Nx.Defn) do
 
       # The last value is the same in every trip.
       fun = fn a, b, c ->
-        inner = interpret(steps, [a, b, Nx.transpose(c), Nx.as_type(c, :f64), c])
+        squares = Nx.sum(Nx.multiply(c, c), axes: [-1], keep_axes: true)
+        inner = interpret(steps, [a, b, Nx.transpose(c), Nx.as_type(c, :f64), squares, c])
         {fit(pick(inner, index), a), fit(pick(inner, index + 1), b)}
       end
 

@@ -440,7 +440,17 @@ defmodule Ferrox.Defn.Lower do
   defp emit(op, [a, b, c], t, id, state) when op in [:select, :clip],
     do: elementwise({op}, [a, b, c], t, id, state)
 
-  defp emit(:iota, [axis], t, id, state), do: run({:iota, axis}, [], out(t), id, state)
+  defp emit(:iota, [nil], t, id, state), do: run({:iota, nil}, [], out(t), id, state)
+
+  # Counts along one axis, which are repeated along the others.
+  defp emit(:iota, [axis], %{type: type} = t, id, state) do
+    shape = Expression.shape(t)
+    ones = List.duplicate(1, tuple_size(shape) - axis - 1)
+    out = {type, List.to_tuple([elem(shape, axis) | ones])}
+    {operand, slot, state} = run({:iota, 0}, [], out, id, state)
+    {broadcast(operand, shape), slot, state}
+  end
+
   defp emit(:eye, [], t, id, state), do: run({:eye}, [], out(t), id, state)
 
   defp emit(:transpose, [a, axes], t, id, state),
@@ -677,10 +687,16 @@ defmodule Ferrox.Defn.Lower do
 
   ## Loop invariants
 
-  # What only moves or converts elements, and can't fail: it may also be computed where a loop has no
-  # trip.
-  @moving [:transpose, :as_type, :reverse]
-  @movable @moving ++ [:reshape, :squeeze]
+  # The operations that are computed before a loop if they are the same in every trip. They, and what
+  # their operands may be made of, can't fail, since a loop may also have no trip. What is elementwise
+  # is computed again in each trip, as part of a cluster, rather than read from memory.
+  @moved [:transpose, :as_type, :reverse, :dot, :conv, :sum, :product] ++
+           [:reduce_max, :reduce_min, :all, :any, :argmax, :argmin]
+  @total [:reshape, :squeeze, :broadcast, :select] ++
+           [:add, :subtract, :multiply, :divide, :atan2, :max, :min] ++
+           [:equal, :not_equal, :less, :less_equal, :greater, :greater_equal] ++
+           [:logical_and, :logical_or, :logical_xor, :bitwise_and, :bitwise_or, :bitwise_xor] ++
+           Operations.unary() ++ @moved
 
   # The expressions of a loop's body that are the same in every trip, and that are steps: pairs of an
   # expression and the operand that has its value, which is computed before the loop.
@@ -697,7 +713,7 @@ defmodule Ferrox.Defn.Lower do
     if parameters == %{} do
       {[], state}
     else
-      {expressions, _seen} = movable(results, parameters, {[], %{}})
+      {expressions, _seen, _known} = movable(results, parameters, {[], %{}, %{}})
 
       {invariants, inner} =
         expressions
@@ -712,21 +728,60 @@ defmodule Ferrox.Defn.Lower do
     end
   end
 
-  # The movable expressions of which none is part of another, in reverse order.
+  # The expressions to move of which none is part of another, in reverse order; those that the walk has
+  # seen; and of which it knows whether they are the same in every trip.
   defp movable(expressions, parameters, acc) do
-    Enum.reduce(expressions, acc, fn %{data: %{id: id, op: op}} = expression,
-                                     {found, seen} = acc ->
-      cond do
-        is_map_key(seen, id) ->
-          acc
+    Enum.reduce(expressions, acc, fn %{data: %{id: id}} = expression,
+                                     {found, seen, known} = acc ->
+      if is_map_key(seen, id) do
+        acc
+      else
+        seen = Map.put(seen, id, true)
+        {moves?, known} = moves?(expression, parameters, known)
 
-        op in @moving and moved?(expression, parameters) ->
-          {[expression | found], Map.put(seen, id, true)}
-
-        true ->
-          movable(arguments(expression), parameters, {found, Map.put(seen, id, true)})
+        if moves?,
+          do: {[expression | found], seen, known},
+          else: movable(arguments(expression), parameters, {found, seen, known})
       end
     end)
+  end
+
+  # Whether an expression is one to move: numbers stay where they are.
+  defp moves?(%{data: %{op: op, args: [inner | _]}} = expression, parameters, known)
+       when op in @moved do
+    if Native.size(Expression.shape(inner)) > 1,
+      do: invariant?(expression, parameters, known),
+      else: {false, known}
+  end
+
+  defp moves?(_expression, _parameters, known), do: {false, known}
+
+  # Whether an expression is the same in every trip, and can't fail.
+  defp invariant?(%{data: %{id: id, op: op, args: args}} = expression, parameters, known) do
+    case known do
+      %{^id => invariant?} ->
+        {invariant?, known}
+
+      %{} when op == :parameter ->
+        {is_map_key(parameters, hd(args)), known}
+
+      %{} when op in [:constant, :tensor, :iota, :eye] ->
+        {true, known}
+
+      %{} when op in @total ->
+        {invariant?, known} =
+          Enum.reduce_while(arguments(expression), {true, known}, fn argument, {true, known} ->
+            case invariant?(argument, parameters, known) do
+              {true, known} -> {:cont, {true, known}}
+              {false, known} -> {:halt, {false, known}}
+            end
+          end)
+
+        {invariant?, Map.put(known, id, invariant?)}
+
+      %{} ->
+        {false, known}
+    end
   end
 
   # The expressions of the same scope that an expression is made of.
@@ -739,14 +794,6 @@ defmodule Ferrox.Defn.Lower do
 
     Enum.reverse(arguments)
   end
-
-  defp moved?(%{data: %{op: :parameter, args: [index]}}, parameters),
-    do: is_map_key(parameters, index)
-
-  defp moved?(%{data: %{op: op, args: [inner | _]}}, parameters) when op in @movable,
-    do: moved?(inner, parameters)
-
-  defp moved?(_expression, _parameters), do: false
 
   # The invariants as parameters of the body's region, after its others, and these parameters.
   defp pass(invariants, count, state) do
