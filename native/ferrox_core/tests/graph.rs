@@ -12,6 +12,7 @@ use ferrox_core::graph::{Execution, Host, Operation, Outcome, Program, Start, Wi
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
+use ferrox_core::ops::math::Math;
 use ferrox_core::ops::reduce::ReduceOp;
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::{Error, Fault, tensor};
@@ -191,8 +192,13 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         let (a, b, c) = (pick(random), pick(random), pick(random));
         let float = if a.dtype.is_float() { a.dtype } else { F32 };
         let value = match random.below(10) {
-            0 => builder.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &a.shape),
-            1 => builder.add(Operation::Unary(UnaryOp::Negate), &[&a], a.dtype, &a.shape),
+            0 => builder.add(
+                Operation::Unary(UnaryOp::Tanh, *random.pick(&[Math::Exact, Math::Fast])),
+                &[&a],
+                float,
+                &a.shape,
+            ),
+            1 => builder.add(Operation::Unary(UnaryOp::Negate, Math::Exact), &[&a], a.dtype, &a.shape),
             2 => builder.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32]), &a.shape),
             3 | 4 if !a.shape.is_empty() => {
                 let op = *random.pick(&[ReduceOp::Sum, ReduceOp::ReduceMax, ReduceOp::All]);
@@ -356,8 +362,13 @@ fn random_numbers(random: &mut Random, builder: &mut Builder, values: &mut Vec<O
             _ => F64,
         };
         let value = match random.below(12) {
-            0 => builder.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &[]),
-            1 => builder.add(Operation::Unary(UnaryOp::Negate), &[&a], a.dtype, &[]),
+            0 => builder.add(
+                Operation::Unary(UnaryOp::Tanh, *random.pick(&[Math::Exact, Math::Fast])),
+                &[&a],
+                float,
+                &[],
+            ),
+            1 => builder.add(Operation::Unary(UnaryOp::Negate, Math::Exact), &[&a], a.dtype, &[]),
             2 => builder.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32, U8, BF16]), &[]),
             3 => builder.add(Operation::Select, &[&a, &b, &c], b.dtype, &[]),
             4 if a.dtype.is_integer() && b.dtype.is_integer() => {
@@ -534,7 +545,12 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let (a, b) = (random.pick(&values).clone(), random.pick(&values).clone());
         let float = if a.dtype.is_float() { a.dtype } else { F32 };
         let value = match random.below(8) {
-            0 => body.add(Operation::Unary(UnaryOp::Tanh), &[&a], float, &a.shape),
+            0 => body.add(
+                Operation::Unary(UnaryOp::Tanh, *random.pick(&[Math::Exact, Math::Fast])),
+                &[&a],
+                float,
+                &a.shape,
+            ),
             1 => body.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32]), &a.shape),
             2 if a.shape.len() == 2 && a.shape[1] > 1 => {
                 let shape = [a.shape[0], 1];

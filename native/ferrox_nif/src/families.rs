@@ -12,6 +12,7 @@ use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::conv::Options;
 use ferrox_core::ops::cumulative::CumulativeOp;
 use ferrox_core::ops::dot::Side;
+use ferrox_core::ops::math::Math;
 use ferrox_core::ops::reduce::{ReduceOp, ReductionSizes, TieBreak};
 use ferrox_core::ops::result_type::{Operation, Resolved};
 use ferrox_core::ops::unary::UnaryOp;
@@ -268,7 +269,7 @@ fn unary_of<'a>(
     input: Elementwise<'a>,
 ) -> Result<Term<'a>, Failure> {
     let from = input.dtype(given);
-    let plan = ops::unary::plan(op, dtype, from)?;
+    let plan = ops::unary::plan(op, Math::Exact, dtype, from)?;
     if !dtype.is_packed()
         && let Some((_, size)) = rank_and_size(shape)
         && let Some(bytes) = input.dense(from, size)

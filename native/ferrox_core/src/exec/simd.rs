@@ -47,7 +47,7 @@ pub trait Vectorized {
     fn run(self) -> Self::Output;
 
     /// Runs the loop at a level where `mul_add` would be a function call. Has the same results as
-    /// `run`.
+    /// `run`, but in loops of `f32_fast`.
     #[inline(always)]
     fn run_unfused(self) -> Self::Output
     where

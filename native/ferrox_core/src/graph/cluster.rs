@@ -23,6 +23,7 @@ use crate::exec::threads::parallel;
 use crate::layout::Shape;
 use crate::ops;
 use crate::ops::binary::BinaryOp;
+use crate::ops::math::Math;
 use crate::ops::reduce::{ReduceOp, ReductionSizes};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
@@ -75,7 +76,7 @@ pub(super) struct Member {
 #[derive(Clone, Debug)]
 pub(super) enum Call {
     Binary(BinaryOp, &'static Plan),
-    Unary(UnaryOp, &'static Plan),
+    Unary(UnaryOp, Math, &'static Plan),
     /// `select` or `clip`.
     Ternary(&'static str, Box<Plan>),
     Convert,
@@ -91,7 +92,7 @@ impl Call {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Call::Binary(op, _) => op.name(),
-            Call::Unary(op, _) => op.name(),
+            Call::Unary(op, ..) => op.name(),
             Call::Ternary(op, _) => op,
             Call::Convert => "as_type",
             Call::Reduce { op, .. } => op.name(),
@@ -607,10 +608,10 @@ impl<'a> MemberLoop<'a> {
                     None => KernelLoop::of(member, plan, &[(&operands[0], left), (&operands[1], right)]),
                 }
             }
-            (Call::Unary(op, _), _) if ops::unary::has_table(*op, member.dtype, dtype_of(0)) => {
+            (Call::Unary(op, ..), _) if ops::unary::has_table(*op, member.dtype, dtype_of(0)) => {
                 MemberLoop::General
             }
-            (Call::Unary(_, plan), &[source]) => KernelLoop::of(member, plan, &[(&operands[0], source)]),
+            (Call::Unary(_, _, plan), &[source]) => KernelLoop::of(member, plan, &[(&operands[0], source)]),
             (Call::Ternary(_, plan), &[a, b, c]) => {
                 KernelLoop::of(member, plan, &[(&operands[0], a), (&operands[1], b), (&operands[2], c)])
             }
@@ -754,7 +755,7 @@ fn call(member: &Member, shape: &[usize], out: &mut [u8], sources: &[Source<'_>]
             let operands = [(dtype_of(0), left), (dtype_of(1), right)];
             ops::binary::run(*op, plan, (member.dtype, shape), out, operands)
         }
-        (Call::Unary(op, plan), &[input]) => {
+        (Call::Unary(op, _, plan), &[input]) => {
             ops::unary::run(*op, plan, (member.dtype, shape), out, (dtype_of(0), input))
         }
         (Call::Ternary(_, plan), _) => {

@@ -3,10 +3,13 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::cluster::{Cluster, Extent, Input, Register};
+use super::cluster::{Call, Cluster, Extent, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
+use super::operation::Operation;
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
 use crate::DType;
+use crate::ops::math::Math;
+use crate::ops::unary::{UnaryOp, is_fast};
 use crate::tensor::byte_size;
 
 impl Display for Program {
@@ -80,8 +83,14 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
     match instruction {
         Instruction::Kernel(kernel) => {
             let inputs: Vec<String> = kernel.inputs.iter().map(operand).collect();
-            let name = kernel.operation.name();
-            write!(f, "{} = {name}({})", memories(&kernel.outputs), inputs.join(", "))?;
+            let (name, results) = (kernel.operation.name(), memories(&kernel.outputs));
+            let fast = match (&kernel.operation, &kernel.inputs[..], &kernel.outputs[..]) {
+                (Operation::Unary(op, math), [input], [result]) => {
+                    fast(*op, *math, result.dtype, input.dtype)
+                }
+                _ => "",
+            };
+            write!(f, "{results} = {fast}{name}({})", inputs.join(", "))?;
             match kernel.over {
                 Some(slot) => writeln!(f, ", over %{slot} if nothing else has it"),
                 None => writeln!(f),
@@ -163,10 +172,19 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
         });
         let operands: Vec<String> = operands.collect();
         let name = member.call.name();
+        let fast = match (&member.call, &member.operands[..]) {
+            (Call::Unary(op, math, _), [input]) => fast(*op, *math, member.dtype, input.dtype),
+            _ => "",
+        };
         let to = register(member.to, cluster, outputs);
-        writeln!(f, "          {to} = {} {name}({})", member.dtype, operands.join(", "))?;
+        writeln!(f, "          {to} = {} {fast}{name}({})", member.dtype, operands.join(", "))?;
     }
     Ok(())
+}
+
+/// What goes before the name of an operation that is evaluated by its fast form.
+fn fast(op: UnaryOp, math: Math, out: DType, input: DType) -> &'static str {
+    if is_fast(op, math, out, input) { "fast " } else { "" }
 }
 
 fn register(register: Register, cluster: &Cluster, outputs: &[Memory]) -> String {

@@ -273,7 +273,7 @@ impl Candidate {
     /// Whether the operation is one that clusters have.
     fn is_possible(&self) -> bool {
         let fits = match &self.operation {
-            Operation::Binary(_) | Operation::Unary(_) | Operation::Select | Operation::Clip => true,
+            Operation::Binary(_) | Operation::Unary(..) | Operation::Select | Operation::Clip => true,
             // A number is converted where it is used.
             Operation::AsType => true,
             Operation::Reduce(_, axes) => {
@@ -311,7 +311,7 @@ impl Candidate {
         }
         self.inputs.iter().all(|input| {
             let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
-            let is_unary = matches!(self.operation, Operation::AsType | Operation::Unary(_));
+            let is_unary = matches!(self.operation, Operation::AsType | Operation::Unary(..));
             let Some((extent, period)) = extent(&input.shape, shape, rows) else { return false };
             if period < rows && (is_produced || period * elements * width < MIN_CLUSTER_PERIOD_BYTES) {
                 return false;
@@ -400,9 +400,9 @@ impl Candidate {
                 let plan = ops::binary::plan(*op, to, [a, b]).ok()?;
                 (Call::Binary(*op, plan), plan.cost)
             }
-            (Operation::Unary(op), &[a]) => {
-                let plan = ops::unary::plan(*op, to, a).ok()?;
-                (Call::Unary(*op, plan), plan.cost)
+            (Operation::Unary(op, math), &[a]) => {
+                let plan = ops::unary::plan(*op, *math, to, a).ok()?;
+                (Call::Unary(*op, *math, plan), plan.cost)
             }
             (Operation::Select, &[p, a, b]) => {
                 let plan = ops::ternary::select_plan(to, [p, a, b]);

@@ -12,6 +12,7 @@ use crate::ops::dot::Side;
 use crate::ops::fft::Transform;
 use crate::ops::indexed::Update;
 use crate::ops::linalg::{Method, NxAlgorithm, Problem, Triangular};
+use crate::ops::math::Math;
 use crate::ops::pad::Padding;
 use crate::ops::reduce::{ReduceOp, TieBreak};
 use crate::ops::sort::Direction;
@@ -29,7 +30,7 @@ pub enum Operation {
     /// An elementwise operation of two operands.
     Binary(BinaryOp),
     /// An elementwise operation of one operand.
-    Unary(UnaryOp),
+    Unary(UnaryOp, Math),
     /// A cast to the type of the result.
     AsType,
     /// `select` of a predicate and two operands.
@@ -200,7 +201,7 @@ impl Operation {
     pub fn name(&self) -> &'static str {
         match self {
             Operation::Binary(op) => op.name(),
-            Operation::Unary(op) => op.name(),
+            Operation::Unary(op, _) => op.name(),
             Operation::AsType => "as_type",
             Operation::Select => "select",
             Operation::Clip => "clip",
@@ -259,7 +260,7 @@ impl Operation {
         let each_input = |cost: Cost| cost::work(size(input), cost);
         Ok(match self {
             Operation::Binary(op) => each(ops::binary::plan(*op, dtype, [from, dtype_of(1)])?.cost),
-            Operation::Unary(op) => each(ops::unary::plan(*op, dtype, from)?.cost),
+            Operation::Unary(op, math) => each(ops::unary::plan(*op, *math, dtype, from)?.cost),
             Operation::AsType => each(crate::exec::convert::cost(from, dtype)),
             Operation::Select => {
                 each(ops::ternary::select_plan(dtype, [from, dtype_of(1), dtype_of(2)]).cost)
@@ -340,7 +341,10 @@ impl Operation {
                 let plan = ops::binary::plan(*op, out.dtype, [a.dtype(), b.dtype()])?;
                 ops::binary::run_tensors(*op, plan, out, a, b)
             }
-            (Operation::Unary(op), [a]) => ops::unary::unary(*op, out, a),
+            (Operation::Unary(op, math), [a]) => {
+                let plan = ops::unary::plan(*op, *math, out.dtype, a.dtype())?;
+                ops::unary::run_tensor(*op, plan, out, a)
+            }
             (Operation::AsType, [a]) => cast::as_type(out, a),
             (Operation::Select, [a, b, c]) => ops::ternary::select(out, a, b, c),
             (Operation::Clip, [a, b, c]) => ops::ternary::clip(out, a, b, c),

@@ -531,8 +531,8 @@ impl Elementwise {
             (Operation::Binary(op), &[(left, _), (right, _)]) => {
                 (ElementwiseCall::Binary(*op), ops::binary::plan(*op, dtype, [left, right])?)
             }
-            (Operation::Unary(op), &[(input, _)]) if !is_scalar[0] => {
-                (ElementwiseCall::Unary(*op), ops::unary::plan(*op, dtype, input)?)
+            (Operation::Unary(op, math), &[(input, _)]) if !is_scalar[0] => {
+                (ElementwiseCall::Unary(*op), ops::unary::plan(*op, *math, dtype, input)?)
             }
             _ => return Ok(None),
         };

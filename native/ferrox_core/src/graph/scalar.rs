@@ -826,8 +826,8 @@ impl<'a> Assembler<'a> {
                 }
                 self.binary(op, out, operands, [from, other], call)?
             }
-            (Operation::Unary(op), &[a], &[from]) => {
-                call(ops::unary::plan(*op, out, from).ok()?, &[(a, from)])
+            (Operation::Unary(op, math), &[a], &[from]) => {
+                call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)])
             }
             (Operation::AsType, &[from], &[dtype]) => match convert::conversion(dtype, out) {
                 Some(convert) => {

@@ -2,8 +2,8 @@
 //!
 //! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops
 //! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` or of the C
-//! library, for some of which `f64_glibc` has loops. Large tensors of f16 and bf16 are mapped by
-//! lookup tables.
+//! library, for some of which `f64_glibc` has loops. With `Math::Fast`, some functions of f32 are
+//! those of `f32_fast`. Large tensors of f16 and bf16 are mapped by lookup tables.
 
 use num_complex::Complex;
 
@@ -20,7 +20,9 @@ use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, dispatch as vectorize, vector_cost};
 use crate::ops::math::f16_lookup::LookupTable;
 use crate::ops::math::f32_functions::{Arithmetic, SoftwareFma};
-use crate::ops::math::{complex, f16_lookup, f32_functions, f32_loops, f64_functions, f64_glibc};
+use crate::ops::math::{
+    Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_glibc,
+};
 use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
@@ -190,7 +192,7 @@ fn function_lane(out: DType, input: DType) -> Compute {
 /// `Error::Shape`, `Error::UnsupportedType`, or `Error::TooLarge` if there is no memory for an
 /// intermediate result.
 pub fn unary(op: UnaryOp, out: Output<'_>, input: &Tensor<'_>) -> Result<(), Error> {
-    run_tensor(op, plan(op, out.dtype, input.dtype())?, out, input)
+    run_tensor(op, plan(op, Math::Exact, out.dtype, input.dtype())?, out, input)
 }
 
 /// `unary` by the plan for the types of the result and the operand.
@@ -214,8 +216,14 @@ pub fn run_tensor(op: UnaryOp, plan: &Plan, out: Output<'_>, input: &Tensor<'_>)
 ///
 /// `Error::UnsupportedType` if the operation has no meaning for the types.
 #[inline(always)]
-pub fn plan(op: UnaryOp, out: DType, input: DType) -> Result<&'static Plan, Error> {
+pub fn plan(op: UnaryOp, math: Math, out: DType, input: DType) -> Result<&'static Plan, Error> {
     static PLANS: PlanCache<1, { UnaryOp::ALL.len() }> = PlanCache::new();
+    static FAST_PLANS: PlanCache<1, { UnaryOp::ALL.len() }> = PlanCache::new();
+    if is_fast(op, math, out, input)
+        && let Some(plan) = FAST_PLANS.get(op as usize, out, [input], || make_fast_plan(op, input))
+    {
+        return Ok(plan);
+    }
     PLANS
         .get(op as usize, out, [input], || make_plan(op, out, input))
         .ok_or_else(|| Error::UnsupportedType { op: op.name(), dtypes: vec![input] })
@@ -281,6 +289,32 @@ fn make_plan(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
     let conversion = if converts { UNARY_CONVERSION_COST } else { 0 };
     let cost = cost + conversion + sub_byte::cost(&[input, out]);
     Some(Plan { kernel, loads: [load, None, None], store, width: out.width(), narrowing: None, cost })
+}
+
+/// Whether an operation is evaluated in f32 by `f32_fast`, as `Math::Fast` allows.
+#[must_use]
+pub fn is_fast(op: UnaryOp, math: Math, out: DType, input: DType) -> bool {
+    use UnaryOp::{Erf, Exp, Log, Rsqrt, Sigmoid, Tanh};
+    math == Math::Fast
+        && matches!(op, Exp | Log | Tanh | Sigmoid | Erf | Rsqrt)
+        && (out == DType::F32 && !input.is_complex() && input.precision() <= 24)
+}
+
+/// The plan of an operation for which [`is_fast`] holds.
+fn make_fast_plan(op: UnaryOp, input: DType) -> Option<Plan> {
+    let (kernel, cost): (Kernel, Cost) = match op {
+        UnaryOp::Exp => (f32_fast::kernel::<f32_fast::Exp>, 200),
+        UnaryOp::Log => (f32_fast::kernel::<f32_fast::Log>, 250),
+        UnaryOp::Tanh => (f32_fast::kernel::<f32_fast::Tanh>, 300),
+        UnaryOp::Sigmoid => (f32_fast::kernel::<f32_fast::Sigmoid>, 250),
+        UnaryOp::Erf => (f32_fast::kernel::<f32_fast::Erf>, 350),
+        UnaryOp::Rsqrt => (f32_fast::kernel::<f32_fast::Rsqrt>, 150),
+        _ => return None,
+    };
+    let load = Compute::As(DType::F32).load(input);
+    let conversion = if load.is_some() { UNARY_CONVERSION_COST } else { 0 };
+    let cost = vector_cost(cost) + conversion + sub_byte::cost(&[input]);
+    Some(Plan { kernel, loads: [load, None, None], store: None, width: 4, narrowing: None, cost })
 }
 
 /// The lane of the operand, the kernel, the lane of its results, and the cost of an element; `None`

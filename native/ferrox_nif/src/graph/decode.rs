@@ -5,6 +5,7 @@ use ferrox_core::graph::{ConvOptions, Operation, Start, WindowOptions};
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::indexed::Update;
+use ferrox_core::ops::math::Math;
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::reduce::TieBreak;
 use ferrox_core::ops::sort::Direction;
@@ -177,7 +178,8 @@ fn operation(term: Term<'_>) -> NifResult<Operation> {
     let (name, options) = named(term)?;
     Ok(match (&name[..], &options[..]) {
         ("binary", &[op]) => Operation::Binary(op.decode::<Binary>()?.0),
-        ("unary", &[op]) => Operation::Unary(op.decode::<Unary>()?.0),
+        ("unary", &[op]) => Operation::Unary(op.decode::<Unary>()?.0, Math::Exact),
+        ("fast_unary", &[op]) => Operation::Unary(op.decode::<Unary>()?.0, Math::Fast),
         ("as_type", &[]) => Operation::AsType,
         ("select", &[]) => Operation::Select,
         ("clip", &[]) => Operation::Clip,
