@@ -11,6 +11,9 @@ defmodule Ferrox.Defn do
 
   ## Options
 
+    * `:math` - `:exact` (the default) evaluates functions of f32 in f64 and rounds once, as the backend
+      does. `:fast` evaluates `exp`, `log`, `tanh`, `sigmoid`, `erf` and `rsqrt` of f32 in f32, which
+      takes less time, with errors of at most two units in the last place.
     * `:hooks` - a map from the names of hooks to the functions that are called in place of those given
       in the code.
     * `:max_concurrency` - the number of partitions of a `Nx.Serving`, 1 by default.
@@ -22,7 +25,7 @@ defmodule Ferrox.Defn do
   ## Cache
 
   Compiled functions are kept for the function, the types, shapes, names and vectorized axes of its
-  arguments, and the names of its hooks. At most 1,000 are kept; `config :ferrox, :compiler_cache_size`
+  arguments, the names of its hooks, and `:math`. At most 1,000 are kept; `config :ferrox, :compiler_cache_size`
   changes that. Functions capture values when they are made: a function that captures another number
   is another function, and is compiled again.
 
@@ -51,13 +54,15 @@ defmodule Ferrox.Defn do
 
       Ferrox.Defn.explain(fn x -> Nx.sum(Nx.exp(x), axes: [1]) end, [Nx.iota({100, 200}, type: :f32)])
 
+  The option `:math` is that of the compiler.
+
   Raises an `ArgumentError` if the function has no native form.
   """
-  @spec explain(fun, [term]) :: :ok
-  def explain(fun, args) do
+  @spec explain(fun, [term], keyword) :: :ok
+  def explain(fun, args, opts \\ []) do
     vars = for arg <- args, do: if(is_number(arg), do: Nx.tensor(arg), else: arg)
     container = apply(Nx.Defn.debug_expr(fun), vars)
-    program = Program.compile(vars, container, :all)
+    program = Program.compile(vars, container, :all, math(opts))
     program.native |> Native.explain() |> IO.puts()
   rescue
     exception in Lower.Unsupported ->
@@ -83,12 +88,13 @@ defmodule Ferrox.Defn do
   @spec __compile__(term, [term], fun, keyword) :: ([[fun]] -> [term])
   def __compile__(key, vars, fun, opts) do
     hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
-    compile = fn -> compile(key, vars, fun, hooks) end
+    math = math(opts)
+    compile = fn -> compile(key, vars, fun, hooks, math) end
 
     compiled =
       if Expression.captured?(key),
         do: compile.(),
-        else: Cache.fetch(cache_key(key, vars, hooks), compile)
+        else: Cache.fetch(cache_key(key, vars, hooks, math), compile)
 
     case compiled do
       %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
@@ -109,18 +115,29 @@ defmodule Ferrox.Defn do
 
   # What a compiled function depends on: the function, and what it is told about its arguments. The
   # functions of hooks are looked up at each call.
-  defp cache_key(key, vars, hooks) do
+  defp cache_key(key, vars, hooks, math) do
     templates = Enum.map(vars, &Nx.Defn.Composite.traverse(&1, fn var -> template(var) end))
-    {key, templates, hooks |> Map.keys() |> Enum.sort()}
+    {key, templates, hooks |> Map.keys() |> Enum.sort(), math}
   end
 
   defp template(%{type: type, shape: shape, names: names, vectorized_axes: axes} = var),
     do: {type, shape, names, axes, Map.get(var, :donatable?, false)}
 
-  defp compile(key, vars, fun, hooks) do
+  defp math(opts) do
+    case Keyword.get(opts, :math, :exact) do
+      math when math in [:exact, :fast] ->
+        math
+
+      other ->
+        raise ArgumentError,
+              "expected the option :math to be :exact or :fast, got: #{inspect(other)}"
+    end
+  end
+
+  defp compile(key, vars, fun, hooks, math) do
     start = System.monotonic_time()
     container = fun.(vars)
-    program = Program.compile(vars, container, hooks)
+    program = Program.compile(vars, container, hooks, math)
     duration = System.monotonic_time() - start
     :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
     program

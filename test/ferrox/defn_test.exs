@@ -311,6 +311,31 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
+    describe "the option :math" do
+      test "is :exact or :fast" do
+        assert_raise ArgumentError, ~r/:math to be :exact or :fast, got: :fastest/, fn ->
+          compiled(&Nx.exp/1, [1.0], math: :fastest)
+        end
+      end
+
+      test "concerns functions of f32 that have a fast form" do
+        x = Nx.linspace(0.1, 3, n: 101, type: :f32)
+        explain = fn fun, x -> Ferrox.Defn.explain(fun, [x], math: :fast) end
+        print = fn fun, x -> ExUnit.CaptureIO.capture_io(fn -> explain.(fun, x) end) end
+
+        for op <- [:exp, :log, :tanh, :sigmoid, :erf, :rsqrt] do
+          fun = &apply(Nx, op, [&1])
+          assert print.(fun, x) =~ "fast #{op}("
+          refute print.(fun, Nx.as_type(x, :f64)) =~ "fast"
+          close = Nx.all_close(compiled(fun, [x], math: :fast), evaluated(fun, [x]), rtol: 3.0e-7)
+          assert Nx.to_number(close) == 1
+        end
+
+        refute print.(&Nx.cos/1, x) =~ "fast"
+        assert compiled(&Nx.cos/1, [x], math: :fast) == evaluated(&Nx.cos/1, [x])
+      end
+    end
+
     describe "the cache" do
       setup do
         Cache.clear()
@@ -338,6 +363,18 @@ if Code.ensure_loaded?(Nx.Defn) do
         assert length(compiled) == length(inputs)
         assert Cache.size() == length(inputs)
         assert [{%{duration: _}, %{function: ^fun}} | _] = compiled
+      end
+
+      test "keeps functions apart by the option :math" do
+        x = Nx.linspace(-3, 3, n: 1001, type: :f32)
+        fun = fn x -> Nx.tanh(x) end
+        exact = compiled(fun, [x])
+        fast = compiled(fun, [x], math: :fast)
+        assert exact == evaluated(fun, [x])
+        assert exact == compiled(fun, [x], math: :exact)
+        assert fast != exact and fast == compiled(fun, [x], math: :fast)
+        assert Nx.to_number(Nx.all_close(fast, exact, rtol: 3.0e-7, atol: 0.0)) == 1
+        assert Cache.size() == 2
       end
 
       test "keeps functions apart by what they capture" do

@@ -45,11 +45,12 @@ defmodule Ferrox.Defn.Lower do
 
   `parameters` are the types and shapes of the arguments. Those that are not used have no elements in
   the program. Hooks with a function, and those with a name in `hooks`, are calls; with `:all` all hooks.
+  With `math: :fast`, functions of f32 are those that are evaluated in f32, where there is one.
 
   Raises `Ferrox.Defn.Lower.Unsupported` for expressions that have no native form.
   """
-  @spec program(term, [{type, tuple}], map | :all) :: lowered
-  def program(container, parameters, hooks) do
+  @spec program(term, [{type, tuple}], map | :all, :exact | :fast) :: lowered
+  def program(container, parameters, hooks, math) do
     state = %{
       # Of the region: its steps in reverse order, the values of expressions, whether slots are computed
       # always or maybe where the walk is, and the operations with their results. An expression that an
@@ -68,7 +69,8 @@ defmodule Ferrox.Defn.Lower do
       regions: %{},
       literals: %{},
       callbacks: [],
-      hooks: hooks
+      hooks: hooks,
+      unary: if(math == :fast, do: :fast_unary, else: :unary)
     }
 
     {0, _results, state} = new_region(parameters, state, &all_dense(container, &1))
@@ -430,7 +432,7 @@ defmodule Ferrox.Defn.Lower do
 
   # The step of an expression: its value, the slot that marks it as computed, and the state.
   defp emit(op, [a], t, id, state) when op in @unary_ops,
-    do: elementwise({:unary, op}, [a], t, id, state)
+    do: elementwise({state.unary, op}, [a], t, id, state)
 
   defp emit(op, [a, b], t, id, state) when op in @binary_ops,
     do: elementwise({:binary, op}, [a, b], t, id, state)
@@ -943,7 +945,7 @@ defmodule Ferrox.Defn.Lower do
   defp block_name(_module), do: nil
 
   defp compound(op, [a], _opts, t, _default, id, state) when op in [:logical_not, :phase],
-    do: elementwise({:unary, op}, [a], t, id, state)
+    do: elementwise({state.unary, op}, [a], t, id, state)
 
   defp compound(op, [a], opts, t, _default, id, state)
        when op in [:cumulative_sum, :cumulative_product, :cumulative_min, :cumulative_max],

@@ -18,14 +18,18 @@ defmodule Ferrox.Defn.Program do
           callbacks: tuple
         }
 
-  @doc "Compiles what a function gives for arguments of the types and shapes of `vars`."
-  @spec compile([term], term, map | :all) :: t
-  def compile(vars, container, hooks) do
+  @doc """
+  Compiles what a function gives for arguments of the types and shapes of `vars`.
+
+  `hooks` and `math` are those of `Ferrox.Defn.Lower.program/4`.
+  """
+  @spec compile([term], term, map | :all, :exact | :fast) :: t
+  def compile(vars, container, hooks, math) do
     parameters =
       for var <- Nx.Defn.Composite.flatten_list(vars), do: {var.type, Expression.shape(var)}
 
     %{program: program, callbacks: callbacks, used: used} =
-      Lower.program(container, parameters, hooks)
+      Lower.program(container, parameters, hooks, math)
 
     %__MODULE__{
       native: Native.compile(program),
