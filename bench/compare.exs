@@ -2,7 +2,7 @@
 # Nx.BinaryBackend: the same work in one run, round by round. Answers are compared
 # before times. bin/bench brings the peers and starts this:
 #
-#     bin/bench [--group NAME]... [--quick] [--threads N]
+#     bin/bench [--group NAME]... [--math fast] [--quick] [--threads N]
 #
 # What is compared is in compare/cases.exs, a row for each case.
 
@@ -35,9 +35,13 @@ defmodule Bench.Compare do
   @most 3 * 8 * @large
 
   def run(args) do
-    case OptionParser.parse(args, strict: [group: :keep, quick: :boolean, help: :boolean]) do
+    case OptionParser.parse(args,
+           strict: [group: :keep, math: :string, quick: :boolean, help: :boolean]
+         ) do
       {opts, [], []} ->
-        if opts[:help], do: help(), else: compare(groups(opts), opts[:quick] || false)
+        if opts[:help],
+          do: help(),
+          else: compare(groups(opts), math(opts), opts[:quick] || false)
 
       {_, rest, unknown} ->
         refuse(
@@ -52,7 +56,7 @@ defmodule Bench.Compare do
   end
 
   defp help do
-    IO.puts("bin/bench [--group NAME]... [--quick] [--threads N]\n\nGroups:\n")
+    IO.puts("bin/bench [--group NAME]... [--math fast] [--quick] [--threads N]\n\nGroups:\n")
 
     for {name, title} <- Cases.groups(),
         do: IO.puts("  #{String.pad_trailing("#{name}", 11)}#{title}")
@@ -65,7 +69,15 @@ defmodule Bench.Compare do
     end
   end
 
-  defp compare(groups, quick?) do
+  # How whole programs evaluate functions of f32.
+  defp math(opts) do
+    case Keyword.get(opts, :math, "exact") do
+      math when math in ["exact", "fast"] -> String.to_atom(math)
+      other -> refuse("--math is exact or fast, not #{other}")
+    end
+  end
+
+  defp compare(groups, math, quick?) do
     nx? = Code.ensure_loaded?(Nx)
     if nx?, do: Nx.global_default_backend(Ferrox.Backend)
     threads = Application.get_env(:ferrox, :threads, System.schedulers_online())
@@ -81,6 +93,7 @@ defmodule Bench.Compare do
       peer: peer,
       peers: peers(peer),
       nx?: nx?,
+      math: math,
       stream: stream(threads),
       plan: if(quick?, do: @quick, else: @full),
       directory: directory()
@@ -183,7 +196,7 @@ defmodule Bench.Compare do
 
   # Who takes part, with the first answer and the seconds a call takes.
   defp systems(row, given, state, run) do
-    ours = {:ferrox, Calls.ferrox(row.call, given, run.nx?)}
+    ours = {:ferrox, Calls.ferrox(row.call, given, run)}
     binary = if run.nx?, do: {:binary, Calls.binary(row.call, given)}
     evaluator = if run.nx? && row.evaluator, do: {:evaluator, Calls.evaluator(row.call, given)}
     peers = for system <- run.peers, expression = row[system], do: {system, expression}
@@ -243,9 +256,10 @@ defmodule Bench.Compare do
   end
 
   defp ask_check(system, files, expected, row, run) do
+    exact? = system == :evaluator and run.math == :exact
+
     bound =
-      case (system == :binary && row.binary_bound) || (system == :evaluator && :exact) ||
-             row.bound do
+      case (system == :binary && row.binary_bound) || (exact? && :exact) || row.bound do
         :exact -> "('exact', 0)"
         {kind, bound} -> "('#{kind}', #{bound})"
       end

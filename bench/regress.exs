@@ -70,7 +70,7 @@ defmodule Bench.Regress do
         row.work <= @max_work and row.elements <= @max_elements,
         Calls.ferrox?(row, nx?) do
       given = for {{_, spec}, seed} <- Enum.with_index(row.inputs, 1), do: input(spec, seed)
-      call = Calls.ferrox(row.call, given, nx?)
+      call = Calls.ferrox(row.call, given, %{nx?: nx?, math: :exact})
       call.()
       once = max(min(microseconds(call, 1), microseconds(call, 1)), 1)
       {"#{group} | #{row.name} | #{inspect(row.shape)}", call, max(div(@round, once), 1)}

@@ -10,18 +10,24 @@ defmodule Bench.Calls do
   def ferrox?(%{call: {kind, _}}, nx?) when kind in [:nx, :defn], do: nx?
   def ferrox?(_row, _nx?), do: true
 
-  @doc "A function without arguments that makes the call of a case on Ferrox, through Nx if that is asked for."
-  def ferrox({:nx, fun, _}, given, true), do: ferrox({:nx, fun}, given, true)
-  def ferrox({:defn, fun}, given, true), do: defn(fun, given, compiler: Ferrox, fallback: :raise)
-  def ferrox({:nx, fun}, given, _nx?), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
+  @doc """
+  A function without arguments that makes the call of a case on Ferrox: through Nx if `nx?`, whole
+  programs with the option `math`.
+  """
+  def ferrox({:nx, fun, _}, given, %{nx?: true} = run), do: ferrox({:nx, fun}, given, run)
 
-  def ferrox({:nx, _, {results, fun}}, given, _nx?) do
+  def ferrox({:defn, fun}, given, %{nx?: true, math: math}),
+    do: defn(fun, given, compiler: Ferrox, math: math, fallback: :raise)
+
+  def ferrox({:nx, fun}, given, _run), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
+
+  def ferrox({:nx, _, {results, fun}}, given, _run) do
     results = for {type, shape} <- results, do: {Cases.type(type), shape}
     native = call(fun, for(t <- given, do: {t.type, t.shape, t.data}))
     fn -> tensors(native.(), results) end
   end
 
-  def ferrox(call, given, _nx?), do: direct(Ferrox, call, given)
+  def ferrox(call, given, _run), do: direct(Ferrox, call, given)
 
   defp tensors(data, results) do
     for {data, {type, shape}} <- Enum.zip(results(data), results),
