@@ -19,6 +19,9 @@ use crate::{DType, Error, dispatch};
 /// The most elements that all windows have together, as a multiple of the elements of the tensor.
 const MAX_READS_PER_ELEMENT: usize = 4;
 
+/// The most elements of a window, whose indices are kept.
+const MAX_TAPS: usize = 1024;
+
 /// The windows of a slab, the elements of the axes from the first one that windows slide along on.
 pub(super) struct WindowScan {
     choice: Choice,
@@ -59,7 +62,7 @@ impl WindowScan {
         let (outer, axes) = axes.split_at(first);
         let [slabs, size] = [product(outer, |axis| axis.size)?, product(axes, |axis| axis.size)?];
         let [windows, taps] = [product(axes, |axis| axis.windows)?, product(axes, |axis| axis.taps)?];
-        if windows.checked_mul(taps)? > MAX_READS_PER_ELEMENT * size {
+        if taps > MAX_TAPS || windows.checked_mul(taps)? > MAX_READS_PER_ELEMENT.saturating_mul(size) {
             return None;
         }
         let dims: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
