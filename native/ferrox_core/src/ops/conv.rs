@@ -467,12 +467,15 @@ impl<'a> Convolution<'a> {
         (PATCH_BLOCK_BYTES / (self.sizes.depth() * self.lane.width())).next_multiple_of(64).max(64)
     }
 
-    /// The number of elements of the batch whose patches are multiplied at a time. It is one where
-    /// a single element has enough positions for an efficient product.
+    /// The number of elements of the batch whose patches are multiplied at a time: as many as a block
+    /// has room for, or one where a single element has enough positions for an efficient product.
     fn images_at_a_time(&self) -> usize {
         let positions = self.sizes.positions();
-        let merges = self.order == PatchOrder::ByPositionAndChannel && positions < 64;
-        if merges { (self.columns_of_block() / positions).max(1) } else { 1 }
+        if self.order != PatchOrder::ByPositionAndChannel || positions >= 64 {
+            return 1;
+        }
+        let image_bytes = positions.saturating_mul(self.sizes.depth()).saturating_mul(self.lane.width());
+        (PATCH_BLOCK_BYTES / image_bytes.max(1)).max(1)
     }
 
     /// Computes rows of the result from `first` on; there is a row for each filter of each element
