@@ -53,7 +53,7 @@ pub fn work(choice: Choice, dtype: DType, shape: &[usize], windows: SlidingWindo
     let size =
         |dim: fn(&WindowAxis) -> usize| axes.iter().fold(1usize, |size, axis| size.saturating_mul(dim(axis)));
     if let Some(scan) = WindowScan::new(choice, &axes) {
-        return cost::work(scan.slabs(), scan.cost());
+        return scan.work();
     }
     let passes = choice_passes(choice.name(), &axes);
     let load = LaneLoad::WithIndex(indexed_lanes::<u8, false>);
@@ -255,13 +255,7 @@ impl WindowResolver<'_> {
         }
         for (index, &lane) in u64::view_mut(indices).iter_mut().zip(i128::view(chosen)) {
             *index = self.chosen_index::<T>(&position, i128::load(lane)).store();
-            for (axis, slot) in self.axes.iter().zip(&mut position).rev() {
-                *slot += 1;
-                if *slot < axis.windows {
-                    break;
-                }
-                *slot = 0;
-            }
+            advance(self.axes, &mut position);
         }
     }
 
@@ -325,6 +319,18 @@ impl WindowResolver<'_> {
             convert(&self.elements[index * self.width..][..self.width], &mut bytes);
         }
         Exact::load(bytes)
+    }
+}
+
+/// Advances the position of a window to the next one in row-major order.
+#[inline]
+fn advance(axes: &[WindowAxis], position: &mut [usize]) {
+    for (axis, slot) in axes.iter().zip(position).rev() {
+        *slot += 1;
+        if *slot < axis.windows {
+            break;
+        }
+        *slot = 0;
     }
 }
 

@@ -6,8 +6,8 @@
 //! and its value is added at once, to totals that stay in the cache. Limit: the time grows with the
 //! number of elements of a window, so that long windows that overlap are not for this technique.
 
-use super::{Choice, ScatterTotal, key};
-use crate::cost::{self, Cost, WINDOW_SCAN_ELEMENT_COST, WINDOW_SCATTER_COST};
+use super::{Choice, ScatterTotal, advance, key};
+use crate::cost::{self, Cost, WINDOW_SCAN_ELEMENT_COST, WINDOW_SCATTER_COST, Work};
 use crate::dtype::{Class, Element};
 use crate::exec::convert::conversion;
 use crate::exec::memory::filled;
@@ -78,16 +78,16 @@ impl WindowScan {
         Some(WindowScan { choice, axes: axes.to_vec(), strides, taps: offsets, slabs, size, windows })
     }
 
+    /// The work of all slabs.
+    pub(super) fn work(&self) -> Work {
+        cost::work(self.slabs, self.cost())
+    }
+
     /// The cost of a slab.
-    pub(super) fn cost(&self) -> Cost {
+    fn cost(&self) -> Cost {
         let read = WINDOW_SCAN_ELEMENT_COST.saturating_mul(self.taps.len() as Cost);
         let windows = read.saturating_add(WINDOW_SCATTER_COST).saturating_mul(self.windows as Cost);
         windows.saturating_add(WINDOW_SCAN_ELEMENT_COST.saturating_mul(self.size as Cost))
-    }
-
-    /// The number of slabs.
-    pub(super) fn slabs(&self) -> usize {
-        self.slabs
     }
 
     /// Scatters to `out`, a tensor of the type `dtype`, which isn't packed.
@@ -138,13 +138,7 @@ impl WindowScan {
                 let chosen = start + self.chosen::<E, SMALLEST>(&elements[start..]);
                 totals[chosen] = T::load(totals[chosen]).plus(T::load(value)).store();
             }
-            for (axis, at) in outer.iter().zip(&mut position).rev() {
-                *at += 1;
-                if *at < axis.windows {
-                    break;
-                }
-                *at = 0;
-            }
+            advance(outer, &mut position);
         }
     }
 
