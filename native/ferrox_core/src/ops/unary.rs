@@ -294,15 +294,13 @@ fn make_plan(op: UnaryOp, out: DType, input: DType) -> Option<Plan> {
 /// Whether an operation is evaluated in f32 by `f32_fast`, as `Math::Fast` allows.
 #[must_use]
 pub fn is_fast(op: UnaryOp, math: Math, out: DType, input: DType) -> bool {
-    use UnaryOp::{Erf, Exp, Log, Rsqrt, Sigmoid, Tanh};
-    math == Math::Fast
-        && matches!(op, Exp | Log | Tanh | Sigmoid | Erf | Rsqrt)
-        && (out == DType::F32 && !input.is_complex() && input.precision() <= 24)
+    let is_single = out == DType::F32 && !input.is_complex() && input.precision() <= 24;
+    math == Math::Fast && is_single && fast_kernel(op).is_some()
 }
 
-/// The plan of an operation for which [`is_fast`] holds.
-fn make_fast_plan(op: UnaryOp, input: DType) -> Option<Plan> {
-    let (kernel, cost): (Kernel, Cost) = match op {
+/// The kernel of `f32_fast` for an operation, and the cost of an element by vectors of 64 bytes.
+fn fast_kernel(op: UnaryOp) -> Option<(Kernel, Cost)> {
+    Some(match op {
         UnaryOp::Exp => (f32_fast::kernel::<f32_fast::Exp>, 200),
         UnaryOp::Log => (f32_fast::kernel::<f32_fast::Log>, 250),
         UnaryOp::Tanh => (f32_fast::kernel::<f32_fast::Tanh>, 300),
@@ -310,7 +308,12 @@ fn make_fast_plan(op: UnaryOp, input: DType) -> Option<Plan> {
         UnaryOp::Erf => (f32_fast::kernel::<f32_fast::Erf>, 350),
         UnaryOp::Rsqrt => (f32_fast::kernel::<f32_fast::Rsqrt>, 150),
         _ => return None,
-    };
+    })
+}
+
+/// The plan of an operation for which [`is_fast`] holds.
+fn make_fast_plan(op: UnaryOp, input: DType) -> Option<Plan> {
+    let (kernel, cost) = fast_kernel(op)?;
     let load = Compute::As(DType::F32).load(input);
     let conversion = if load.is_some() { UNARY_CONVERSION_COST } else { 0 };
     let cost = vector_cost(cost) + conversion + sub_byte::cost(&[input]);

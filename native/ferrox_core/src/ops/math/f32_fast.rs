@@ -196,25 +196,29 @@ impl Function for Log {
     }
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
-        let bits = x.to_bits().cast_signed();
-        // The mantissa is between the root of a half and the root of two.
-        let exponent = bits.wrapping_sub(0x3F35_04F3) >> 23;
-        let mantissa = f32::from_bits(bits.wrapping_sub(exponent << 23).cast_unsigned());
-        log_of_parts::<M>(mantissa, exponent as f32)
+        let (mantissa, exponent) = split_exponent(x);
+        log_of_parts::<M>(mantissa, exponent)
     }
     #[inline(always)]
     fn any<M: MultiplyAdd>(x: f32) -> f32 {
         let is_subnormal = x < f32::MIN_POSITIVE;
-        let scaled = if is_subnormal { x * 8_388_608.0 } else { x };
-        let bits = scaled.to_bits().cast_signed();
-        let exponent = bits.wrapping_sub(0x3F35_04F3) >> 23;
-        let mantissa = f32::from_bits(bits.wrapping_sub(exponent << 23).cast_unsigned());
-        let exponent = exponent as f32 - if is_subnormal { 23.0 } else { 0.0 };
+        let (mantissa, exponent) = split_exponent(if is_subnormal { x * 8_388_608.0 } else { x });
+        let exponent = exponent - if is_subnormal { 23.0 } else { 0.0 };
         let result = log_of_parts::<M>(mantissa, exponent);
         let special = if x < 0.0 { f32::NAN } else { x };
         let special = if x == 0.0 { f32::NEG_INFINITY } else { special };
         if (x > 0.0) & (x < f32::INFINITY) { result } else { special }
     }
+}
+
+/// A normal number as `mantissa * 2^exponent`, where the mantissa is between the root of a half and the
+/// root of two.
+#[inline(always)]
+fn split_exponent(x: f32) -> (f32, f32) {
+    let bits = x.to_bits().cast_signed();
+    let exponent = bits.wrapping_sub(std::f32::consts::FRAC_1_SQRT_2.to_bits().cast_signed()) >> 23;
+    let mantissa = f32::from_bits(bits.wrapping_sub(exponent << 23).cast_unsigned());
+    (mantissa, exponent as f32)
 }
 
 /// The logarithm of `mantissa * 2^exponent`.
