@@ -25,9 +25,9 @@ defmodule Ferrox.Defn do
   ## Cache
 
   Compiled functions are kept for the function, the types, shapes, names and vectorized axes of its
-  arguments, the names of its hooks, and `:math`. At most 1,000 are kept; `config :ferrox, :compiler_cache_size`
-  changes that. Functions capture values when they are made: a function that captures another number
-  is another function, and is compiled again.
+  arguments, the names of its hooks, and `:math`. At most 1,000 are kept;
+  `config :ferrox, :compiler_cache_size` changes that. Functions capture values when they are made: a
+  function that captures another number is another function, and is compiled again.
 
   ## Telemetry
 
