@@ -4,7 +4,7 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     import Nx.Defn
 
-    alias Ferrox.Defn.Cache
+    alias Ferrox.Defn.{Cache, Lower}
 
     @moduletag :nx
 
@@ -171,6 +171,78 @@ if Code.ensure_loaded?(Nx.Defn) do
 
       test "loops run any number of trips, none as well" do
         for n <- [0, 1, 2, 1000], do: assert(Nx.to_number(compiled(&count_to/1, [n])) == n * 1.0)
+      end
+
+      # The values before a condition are needed by both of its branches and by those of its gradient.
+      defn gradient_through_branches(a, e) do
+        grad({a, e}, fn {a, e} ->
+          b = Nx.sqrt(a)
+          {s, _} = if Nx.sum(b) > 1, do: {Nx.sin(e), b}, else: {Nx.sin(1 + e), b}
+          Nx.sum(Nx.cumulative_sum(Nx.pad(b, Nx.reduce_max(s), [{0, 0, 1}])))
+        end)
+      end
+
+      test "programs grow with the function, whatever its branches share" do
+        for size <- [5, 130], sign <- [1, -1] do
+          args = [Nx.divide(Nx.iota({size}), 10), Nx.multiply(sign, Nx.iota({3, 4}, type: :f32))]
+
+          assert compiled(&gradient_through_branches/2, args) ==
+                   evaluated(&gradient_through_branches/2, args)
+        end
+
+        [few, many] =
+          for size <- [65, 130] do
+            vars = [Nx.template({size}, :f32), Nx.template({3, 4}, :f32)]
+            container = apply(Nx.Defn.debug_expr(&gradient_through_branches/2), vars)
+            parameters = for var <- vars, do: {var.type, var.shape}
+            %{program: {regions, _literals}} = Lower.program(container, parameters, %{}, :exact)
+            assert regions |> Enum.map(&depth/1) |> Enum.max() <= 3
+            regions |> Enum.map(&steps/1) |> Enum.sum()
+          end
+
+        assert many <= 3 * few
+      end
+
+      # The number of steps in a term, and of those inside of each other.
+      defp steps(term) when is_tuple(term), do: length_of(term) + steps(Tuple.to_list(term))
+      defp steps(term) when is_list(term), do: term |> Enum.map(&steps/1) |> Enum.sum()
+      defp steps(_term), do: 0
+
+      defp length_of(term) when elem(term, 0) in [:run, :cond, :unless, :while, :call], do: 1
+      defp length_of(_term), do: 0
+
+      defp depth(term) when is_tuple(term) and tuple_size(term) > 0 do
+        inner = term |> Tuple.to_list() |> depth()
+        if elem(term, 0) in [:cond, :unless], do: inner + 1, else: inner
+      end
+
+      defp depth([_ | _] = terms), do: terms |> Enum.map(&depth/1) |> Enum.max()
+      defp depth(_term), do: 0
+
+      # As many conditions inside of each other as `:depth`.
+      defn conditions(x, opts \\ []) do
+        if x > opts[:depth], do: Nx.sin(x) * opts[:depth], else: inner_conditions(x + 1, opts)
+      end
+
+      deftransform inner_conditions(x, opts) do
+        case opts[:depth] do
+          1 -> x
+          depth -> conditions(x, depth: depth - 1)
+        end
+      end
+
+      test "conditions inside of each other, up to 32" do
+        x = Nx.tensor(0.5)
+        # The condition outermost is in no branch.
+        assert compiled(&conditions(&1, depth: 32), [x]) ==
+                 evaluated(&conditions(&1, depth: 32), [x])
+
+        assert_raise ArgumentError, ~r/more than 32 conditions inside of each other/, fn ->
+          compiled(&conditions(&1, depth: 33), [x])
+        end
+
+        deep = &conditions(&1, depth: 100)
+        assert Nx.Defn.jit_apply(deep, [x], compiler: Ferrox) == evaluated(deep, [x])
       end
 
       test "what no branch needs is not computed" do

@@ -34,6 +34,14 @@ defmodule Ferrox.Defn.Lower do
   # The maximum number of steps, those of all branches counted.
   @max_steps 1_000_000
 
+  # The maximum number of branches inside of each other. The native library walks them by recursion, and
+  # has it as MAX_DEPTH in native/ferrox_nif/src/graph/decode.rs.
+  @max_depth 32
+
+  # What takes its arguments as they are needed, or isn't made of arguments alone.
+  @lazy [:cond, :while, :fun, :token, :attach_token, :io_call, :runtime_call, :optional, :block] ++
+          [:reduce, :window_reduce]
+
   defmodule Unsupported do
     @moduledoc false
     defexception [:message]
@@ -63,6 +71,8 @@ defmodule Ferrox.Defn.Lower do
       slots: 0,
       parameters: %{},
       root?: true,
+      # The number of branches around the walk.
+      depth: 0,
       # Of the program.
       used: MapSet.new(),
       steps: 0,
@@ -112,6 +122,7 @@ defmodule Ferrox.Defn.Lower do
           common?: true,
           computed: Map.new(operands, fn {slot, _} -> {slot, :always} end),
           slots: slots,
+          depth: 0,
           parameters: operands,
           root?: number == 0,
           regions: Map.put(outer.regions, number, nil)
@@ -313,14 +324,32 @@ defmodule Ferrox.Defn.Lower do
     end
   end
 
-  # Adds the step for when no earlier branch has computed it.
+  # Adds the step for when no earlier branch has computed it. Its arguments come before it, each for
+  # when it isn't computed, rather than inside of it: a branch that has computed the step has computed
+  # them, so that nothing more is computed, and the steps are not as deep as the expression.
   defp again(id, op, args, expression, marker, state) do
-    {value, inner} = step(id, op, args, expression, %{state | code: [], common?: false})
-    inner = %{inner | common?: state.common?}
-    computed = maybe(inner.computed, state.computed) |> Map.put(marker, :always)
-    unless_computed = {:unless, marker, Enum.reverse(inner.code)}
-    {value, push(unless_computed, %{inner | code: state.code, computed: computed})}
+    state =
+      if op in @lazy,
+        do: state,
+        else: Enum.reduce(arguments(expression), state, &elem(lower(&1, &2), 1))
+
+    {value, inner} = step(id, op, args, expression, %{branch(state) | common?: false})
+    {value, push_unless(marker, inner, state)}
   end
+
+  # Adds the steps of `inner`, a branch of `state`, for when a slot is not computed.
+  defp push_unless(slot, inner, %{common?: common?, code: code, depth: depth} = state) do
+    computed = maybe(inner.computed, state.computed) |> Map.put(slot, :always)
+    unless_computed = {:unless, slot, Enum.reverse(inner.code)}
+    inner = %{inner | code: code, common?: common?, depth: depth, computed: computed}
+    push(unless_computed, inner)
+  end
+
+  # The state at the start of a branch.
+  defp branch(%{depth: depth}) when depth == @max_depth,
+    do: unsupported("more than #{@max_depth} conditions inside of each other")
+
+  defp branch(state), do: %{state | code: [], depth: state.depth + 1}
 
   # What is computed after some steps that may not have run.
   defp maybe(inner, outer) do
@@ -363,10 +392,7 @@ defmodule Ferrox.Defn.Lower do
         {target, state}
 
       %{^slot => :maybe} ->
-        inner = %{fun.(target, %{state | code: [], common?: false}) | common?: state.common?}
-        computed = maybe(inner.computed, state.computed) |> Map.put(slot, :always)
-        unless_computed = {:unless, slot, Enum.reverse(inner.code)}
-        {target, push(unless_computed, %{inner | code: state.code, computed: computed})}
+        {target, push_unless(slot, fun.(target, %{branch(state) | common?: false}), state)}
 
       %{} ->
         state = fun.(target, state)
@@ -587,17 +613,17 @@ defmodule Ferrox.Defn.Lower do
     # A predicate is computed before all that follows it, a branch before nothing.
     {clauses, {state, afterwards}} =
       Enum.map_reduce(clauses, {state, []}, fn {predicate, body}, {state, afterwards} ->
-        {[operand], of_predicate} = lower_dense([predicate], %{state | code: []})
+        {[operand], of_predicate} = lower_dense([predicate], branch(state))
         {results, of_branch} = all_dense(body, %{of_predicate | code: []})
 
         clause = {Enum.reverse(of_predicate.code), operand, Enum.reverse(of_branch.code), results}
 
         {clause,
-         {%{of_branch | computed: of_predicate.computed},
+         {%{of_branch | computed: of_predicate.computed, depth: before.depth},
           [of_branch.computed, of_predicate.computed | afterwards]}}
       end)
 
-    {last_results, of_last} = all_dense(last, %{state | code: []})
+    {last_results, of_last} = all_dense(last, branch(state))
     afterwards = [of_last.computed | afterwards]
 
     # The first predicate is always computed.
@@ -609,7 +635,7 @@ defmodule Ferrox.Defn.Lower do
 
     outputs = for {slot, _, _} <- targets, do: slot
     step = {:cond, clauses, {Enum.reverse(of_last.code), last_results}, outputs}
-    state = push(step, %{state | code: before.code, computed: computed})
+    state = push(step, %{state | code: before.code, depth: before.depth, computed: computed})
     structured(last, targets, state)
   end
 

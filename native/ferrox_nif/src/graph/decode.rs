@@ -16,8 +16,9 @@ use crate::families::{Binary, Cumulative, Reduce, Scatter, Unary, Window};
 use crate::linalg::{Solver, factorization, solver, transform};
 use crate::term::{Axes, Dims, Type};
 
-/// The maximum depth of conditions inside of each other, which is limited by the stack.
-const MAX_DEPTH: usize = 200;
+/// The maximum number of branches inside of each other, which the stack of a scheduler limits: 320 KB.
+/// `Ferrox.Defn.Lower` has it as `@max_depth`.
+const MAX_DEPTH: usize = 32;
 
 /// The regions and literals of `{regions, literals}`.
 pub fn program(term: Term<'_>) -> NifResult<(Vec<Region>, Vec<Vec<u8>>)> {
