@@ -110,6 +110,7 @@ defmodule Ferrox.Native do
         operations: 0,
         graph_compile: 1,
         graph_explain: 1,
+        graph_measure: 3,
         graph_run_normal: 2,
         graph_resume_normal: 4,
         graph_resume_dirty: 4
@@ -179,6 +180,14 @@ defmodule Ferrox.Native do
   @doc "A program as text."
   @spec explain(reference) :: String.t()
   def explain(program), do: graph_explain(program) |> unwrap!()
+
+  @doc """
+  Runs a program some times, or once if it calls functions of Elixir, and gives `{:measured, text,
+  results}`: the program as text, with the times that its instructions take.
+  """
+  @spec measure(reference, tuple, pos_integer) :: run | {:measured, String.t(), [binary]}
+  def measure(program, arguments, runs),
+    do: graph_measure(program, arguments, runs) |> go_on(program, arguments)
 
   @typedoc "The data of results, or a run that waits for what a function of Elixir gives."
   @type run :: [binary] | {:call, reference, non_neg_integer, [binary]}

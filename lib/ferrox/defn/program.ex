@@ -49,6 +49,21 @@ defmodule Ferrox.Defn.Program do
     native |> Native.run(arguments) |> finish(program, arguments, hooks)
   end
 
+  # The time for which runs are measured, in microseconds, and the maximum number of runs.
+  @measured_time 200_000
+  @max_measured_runs 1_000
+
+  @doc """
+  The program as text, with the times that its instructions take, after a run that isn't measured.
+  """
+  @spec measure(t, [fun]) :: String.t()
+  def measure(%__MODULE__{native: native} = program, params) do
+    arguments = params |> data(program.used) |> List.to_tuple()
+    {time, _results} = :timer.tc(fn -> run(program, params, %{}) end)
+    runs = div(@measured_time, max(time, 1)) |> max(1) |> min(@max_measured_runs)
+    native |> Native.measure(arguments, runs) |> finish(program, arguments, %{})
+  end
+
   # The data of the arguments. Those that are not used are not asked for.
   defp data([param | params], [true | used]),
     do: [Native.whole_bytes(Expression.data(param.())) | data(params, used)]
@@ -58,6 +73,7 @@ defmodule Ferrox.Defn.Program do
 
   defp finish([_ | _] = results, program, _arguments, _hooks), do: fill(program.output, results)
   defp finish([], program, _arguments, _hooks), do: program.output
+  defp finish({:measured, text, _results}, _program, _arguments, _hooks), do: text
 
   defp finish({:call, run, number, values}, program, arguments, hooks) do
     answers = call(elem(program.callbacks, number), values, hooks)

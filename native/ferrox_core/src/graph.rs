@@ -13,6 +13,7 @@
 //! * `scalar`: loops over numbers, as code for a register machine;
 //! * `row_loop`: loops that are computed some rows at a time;
 //! * `explain`: a program as text;
+//! * `times`: how long the instructions of a program take;
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
 
@@ -27,9 +28,11 @@ mod program;
 mod row_loop;
 mod scalar;
 pub mod source;
+mod times;
 mod value;
 
 pub use self::execution::{Execution, Host, Outcome, Wish};
 pub use self::operation::{ConvOptions, Operation, Start, WindowOptions};
 pub use self::program::Program;
+pub use self::times::Times;
 pub use self::value::Value;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ferrox_core::cost::Work;
 use ferrox_core::exec::memory::scratch;
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
-use ferrox_core::graph::{Execution, Host, Outcome, Program, Value, Wish};
+use ferrox_core::graph::{Execution, Host, Outcome, Program, Times, Value, Wish};
 use ferrox_core::{DType, Error};
 use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, ListIterator, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
@@ -19,7 +19,7 @@ use crate::entry::{Tuple, binary, bytes, nif};
 use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer};
 
 mod atoms {
-    rustler::atoms! { call, paused }
+    rustler::atoms! { call, paused, measured }
 }
 
 struct Compiled(Program);
@@ -161,6 +161,33 @@ fn start<'a>(call: Call<'a>, program: Term<'a>, terms: Term<'a>) -> Result<Term<
     go_on(call, &program.0, execution, &arguments, terms)
 }
 
+/// Runs as often as asked, up to the first pause or call, and measures the times of the instructions.
+fn measure<'a>(
+    call: Call<'a>,
+    program: Term<'a>,
+    terms: Term<'a>,
+    runs: Term<'a>,
+) -> Result<Term<'a>, Failure> {
+    let program: ResourceArc<Compiled> = program.decode()?;
+    let (program, runs): (_, u32) = (&program.0, runs.decode()?);
+    let arguments = arguments(terms)?;
+    let mut times = Times::new(program);
+    for _ in 1..runs {
+        let mut execution = Execution::new(program, &arguments)?.measured(times);
+        let mut vm = Vm::new(call);
+        let outcome = execution.resume(program, &arguments, &mut vm);
+        vm.end();
+        if !matches!(outcome?, Outcome::Done(_)) {
+            // The times have a part of a run.
+            times = Times::new(program);
+            break;
+        }
+        times = execution.take_times().unwrap_or_else(|| Times::new(program));
+    }
+    let execution = Execution::new(program, &arguments)?.measured(times);
+    go_on(call, program, execution, &arguments, terms)
+}
+
 fn resume<'a>(
     call: Call<'a>,
     program: Term<'a>,
@@ -184,8 +211,8 @@ fn resume<'a>(
     go_on(call, &program.0, execution, &arguments, terms)
 }
 
-/// Runs to the end: the list of results; to a pause: `{:paused, run}`; or to a call: `{:call, run,
-/// number, values}`.
+/// Runs to the end: the list of results, or `{:measured, text, results}` if times are measured; to a
+/// pause: `{:paused, run}`; or to a call: `{:call, run, number, values}`.
 fn go_on<'a>(
     call: Call<'a>,
     program: &Program,
@@ -199,7 +226,13 @@ fn go_on<'a>(
     vm.end();
     let paused = |execution| ResourceArc::new(Paused(Mutex::new(Some(execution))));
     match outcome? {
-        Outcome::Done(values) => Ok(encode(env, program, terms, values)?.encode(env)),
+        Outcome::Done(values) => {
+            let values = encode(env, program, terms, values)?;
+            Ok(match execution.take_times() {
+                None => values.encode(env),
+                Some(times) => (atoms::measured(), program.with_times(&times), values).encode(env),
+            })
+        }
         Outcome::Paused => Ok((atoms::paused(), paused(execution)).encode(env)),
         Outcome::Call { callback, values } => {
             let values = encode(env, program, terms, values)?;
@@ -255,6 +288,9 @@ nif!("graph_compile", DirtyCpu, |env, [source]| answer(env, "program", Scheduler
 nif!("graph_explain", DirtyCpu, |env, [program]| answer(env, "program", Scheduler::Dirty, |call| explain(
     call, program
 )));
+nif!("graph_measure", DirtyCpu, |env, [program, arguments, runs]| {
+    answer(env, "program", Scheduler::Dirty, |call| measure(call, program, arguments, runs))
+});
 nif!("graph_run_normal", Normal, |env, [program, arguments]| {
     answer(env, "program", Scheduler::Normal, |call| start(call, program, arguments))
 });

@@ -16,6 +16,7 @@ use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instructio
 use super::row_loop::RowLoop;
 use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
+use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::Work;
 use crate::exec::convert::Compute;
@@ -74,6 +75,8 @@ pub struct Execution<B> {
     kept: Vec<Arc<B>>,
     /// How far the loop has come at which the run has paused.
     paused_loop: Option<PausedLoop<B>>,
+    /// The times of the instructions, if they are measured.
+    times: Option<Times>,
 }
 
 /// The state of a loop over numbers or rows between two trips.
@@ -124,7 +127,18 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
         slots.extend((0..arguments.len()).map(Value::Argument));
         slots.resize_with(code.slots, Value::default);
         let frame = Frame { region: 0, next: 0, slots, task: Task::Program };
-        Ok(Execution { frames: vec![frame], kept: Vec::new(), paused_loop: None })
+        Ok(Execution { frames: vec![frame], kept: Vec::new(), paused_loop: None, times: None })
+    }
+
+    /// The run, which adds the times of its instructions to `times`.
+    #[must_use]
+    pub fn measured(self, times: Times) -> Self {
+        Execution { times: Some(times), ..self }
+    }
+
+    /// The times of the instructions so far; `None` if they are not measured.
+    pub fn take_times(&mut self) -> Option<Times> {
+        self.times.take()
     }
 
     /// Runs until the end, a pause or a call. The arguments are those of `new`.
@@ -139,12 +153,23 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
         arguments: &[&[u8]],
         host: &mut H,
     ) -> Result<Outcome<B>, Error> {
-        let context = Context { program, arguments };
+        let outcome = self.run(&Context { program, arguments }, host);
+        if let Some(times) = &mut self.times {
+            times.stop();
+        }
+        outcome
+    }
+
+    fn run<H: Host<Block = B>>(&mut self, context: &Context<'_>, host: &mut H) -> Result<Outcome<B>, Error> {
+        let program = context.program;
         loop {
             let Some(frame) = self.frames.last_mut() else { return Err(ended()) };
             let code = &program.regions[frame.region];
+            if let Some(times) = &mut self.times {
+                times.start(frame.region, frame.next);
+            }
             let Some(instruction) = code.instructions.get(frame.next) else {
-                if let Some(results) = self.end_region(&context, host)? {
+                if let Some(results) = self.end_region(context, host)? {
                     return Ok(Outcome::Done(results));
                 }
                 continue;
@@ -155,14 +180,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
-                    run_kernel(&context, kernel, &mut frame.slots, &mut self.kept, host)?;
+                    run_kernel(context, kernel, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Cluster(call) => {
                     if host.before(call.work) == Wish::Pause {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
-                    run_cluster(&context, call, &mut frame.slots, &mut self.kept, host)?;
+                    run_cluster(context, call, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Free(slots) => {
                     frame.next += 1;
@@ -201,14 +226,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     });
                 }
                 Instruction::Scalar(scalar) => {
-                    if !run_loop(&context, scalar, &mut frame.slots, &mut self.paused_loop, host)? {
+                    if !run_loop(context, scalar, &mut frame.slots, &mut self.paused_loop, host)? {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
                 }
                 Instruction::Rows(rows) => {
                     let paused = &mut self.paused_loop;
-                    if !run_rows(&context, rows, &mut frame.slots, &mut self.kept, paused, host)? {
+                    if !run_rows(context, rows, &mut frame.slots, &mut self.kept, paused, host)? {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
@@ -221,7 +246,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         return Err(Error::Argument { op: "reduce", problem: "has no elements".into() });
                     }
                     begin_element(
-                        &context,
+                        context,
                         fold,
                         0,
                         value(fold.initial, &frame.slots),

@@ -7,6 +7,7 @@ use super::cluster::{Call, Cluster, Extent, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
 use super::operation::Operation;
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
+use super::times::Times;
 use crate::DType;
 use crate::ops::math::Math;
 use crate::ops::unary::{UnaryOp, is_fast};
@@ -14,22 +15,66 @@ use crate::tensor::byte_size;
 
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let bytes: usize = self.literals.iter().map(Vec::len).sum();
-        let (regions, literals) = (self.regions.len(), self.literals.len());
-        writeln!(f, "regions: {regions}; literals: {literals}, {}", Bytes(bytes))?;
-        for (number, code) in self.regions.iter().enumerate() {
+        Text { program: self, times: None }.fmt(f)
+    }
+}
+
+impl Program {
+    /// The program as text, with the times that its instructions take in a run, of those that take part
+    /// of it, in microseconds and as parts of the whole.
+    #[must_use]
+    pub fn with_times(&self, times: &Times) -> String {
+        Text { program: self, times: Some(times) }.to_string()
+    }
+}
+
+/// A program as text.
+struct Text<'a> {
+    program: &'a Program,
+    times: Option<&'a Times>,
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Program { regions, literals, .. } = self.program;
+        let bytes: usize = literals.iter().map(Vec::len).sum();
+        writeln!(f, "regions: {}; literals: {}, {}", regions.len(), literals.len(), Bytes(bytes))?;
+        if let Some(times) = self.times {
+            let runs = times.runs().max(1);
+            let us = times.total().as_secs_f64() * 1e6 / runs as f64;
+            writeln!(f, "a run: {us:.1} us, the mean of {runs}")?;
+        }
+        for (number, code) in regions.iter().enumerate() {
             let name = if number == 0 { "program".to_string() } else { format!("region {number}") };
             let parameters: Vec<String> = (0..code.parameters.len()).map(|slot| format!("%{slot}")).collect();
             writeln!(f, "\n{name}({}):", parameters.join(", "))?;
             for (index, instruction) in code.instructions.iter().enumerate() {
+                self.write_time(f, number, index)?;
                 write_instruction(f, index, instruction)?;
             }
             let results: Vec<String> = code.results.iter().map(|result| place(result.place)).collect();
+            self.write_time(f, number, code.instructions.len())?;
             writeln!(f, "        return {}", results.join(", "))?;
             let (read, written) = traffic(code);
             writeln!(f, "        # reads {}, writes {}", Bytes(read), Bytes(written))?;
         }
         Ok(())
+    }
+}
+
+impl Text<'_> {
+    /// Writes what goes before an instruction where times are asked for: how long it takes in a run,
+    /// its part of the whole, and how often it runs.
+    fn write_time(&self, f: &mut Formatter<'_>, region: usize, instruction: usize) -> fmt::Result {
+        let Some(times) = self.times else { return Ok(()) };
+        let (time, runs) = (times.of(region, instruction), times.runs().max(1));
+        let (us, count) = (time.total.as_secs_f64() * 1e6 / runs as f64, time.count / runs);
+        let part = time.total.as_secs_f64() / times.total().as_secs_f64().max(f64::MIN_POSITIVE);
+        match count {
+            0 => write!(f, "{:29}", ""),
+            1 => write!(f, "{us:10.1} us {:3.0} %{:10}", part * 100.0, ""),
+            _ => write!(f, "{us:10.1} us {:3.0} % x {count:<7}", part * 100.0),
+        }
     }
 }
 
