@@ -49,6 +49,23 @@ pub(crate) const MAX_SHORT_WORK: Work = 500_000_000;
 /// `Work::MAX / 2`, they show from which size on two threads are faster than one.)
 pub(crate) const MIN_WORK_PER_THREAD: Work = 27_500_000;
 
+/// The work of a program after which it has a team of threads that wait for its next operations.
+/// (`bin/bench --group programs`.)
+pub(crate) const MIN_WORK_BEFORE_TEAM: Work = 50_000_000;
+
+/// The minimum work of each thread that shares an operation of a program while it waits for it: some
+/// times what it takes to hand over the work and the data. (`bin/bench --group programs`: gru,
+/// generation.)
+pub(crate) const MIN_WORK_PER_TEAM_MEMBER: Work = 3_000_000;
+
+/// How long a member of a team waits for the next operation. (`bin/bench --group programs`: gru,
+/// generation.)
+pub(crate) const TEAM_WAIT_DURATION: Duration = Duration::from_micros(100);
+
+/// How long a member of a team spins before it lets other threads have its core between two looks.
+/// (`bin/bench --group programs`: gru, generation.)
+pub(crate) const TEAM_SPIN_DURATION: Duration = Duration::from_micros(10);
+
 /// The number of parts for each thread: enough to balance the load when threads start late.
 /// (`kernels`: share_exp_f32, share_erfc_f32.)
 pub(crate) const PARTS_PER_THREAD: usize = 4;

@@ -5,3 +5,4 @@ pub mod cooperative_yield;
 mod fork_join;
 pub mod parallel;
 pub mod pool;
+mod team;

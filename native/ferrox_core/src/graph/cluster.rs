@@ -193,6 +193,8 @@ impl Cluster {
         run: impl Fn(Part<'a>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let outputs = outputs.iter_mut().map(|output| &mut **output);
+        let parts = parallel::parts(cost::work(self.rows, cost), false);
+        let part_rows = part_rows.min(self.rows.div_ceil(parts)).max(1);
         if self.rows <= part_rows || !parallel::pays(self.rows, cost) {
             return run(Part { first: 0, rows: self.rows, outputs: outputs.collect() });
         }

@@ -18,9 +18,10 @@ use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
-use crate::cost::Work;
+use crate::cost::{MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::Source;
+use crate::exec::threads::parallel::Team;
 use crate::ops;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -97,6 +98,24 @@ struct Frame<B> {
     task: Task<B>,
 }
 
+/// The team of threads of a program that has done some work.
+#[derive(Default)]
+struct LazyTeam {
+    work: Work,
+    team: Option<Team>,
+}
+
+impl LazyTeam {
+    /// Called before some work.
+    #[inline]
+    fn before(&mut self, work: Work) {
+        if self.work >= MIN_WORK_BEFORE_TEAM && self.team.is_none() {
+            self.team = Some(Team::new());
+        }
+        self.work = self.work.saturating_add(work);
+    }
+}
+
 /// What happens when a region has ended.
 #[derive(Debug)]
 enum Task<B> {
@@ -162,6 +181,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
 
     fn run<H: Host<Block = B>>(&mut self, context: &Context<'_>, host: &mut H) -> Result<Outcome<B>, Error> {
         let program = context.program;
+        let mut team = LazyTeam::default();
         loop {
             let Some(frame) = self.frames.last_mut() else { return Err(ended()) };
             let code = &program.regions[frame.region];
@@ -180,6 +200,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
+                    team.before(kernel.work);
                     run_kernel(context, kernel, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Cluster(call) => {
@@ -187,6 +208,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
+                    team.before(call.work);
                     run_cluster(context, call, &mut frame.slots, &mut self.kept, host)?;
                 }
                 Instruction::Free(slots) => {

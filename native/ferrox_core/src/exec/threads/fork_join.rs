@@ -19,13 +19,14 @@ use std::time::Instant;
 use rayon_core::ThreadPool;
 
 use crate::cost::SPIN_DURATION;
-use crate::exec::threads::affinity;
 use crate::exec::threads::pool::lock;
+use crate::exec::threads::{affinity, team};
 
 /// The bit of `Offer::running` that is set when the offer is closed and no thread may begin.
 const OFFER_CLOSED: usize = 1 << (usize::BITS - 1);
 
-struct Offer {
+#[derive(Debug)]
+pub(super) struct Offer {
     work: *const (dyn Fn() + Sync),
     /// The number of threads that have begun and aren't done, and the bit `OFFER_CLOSED`.
     running: AtomicUsize,
@@ -43,7 +44,7 @@ unsafe impl Sync for Offer {}
 
 impl Offer {
     /// Does the work on the calling thread, unless the offer is closed.
-    fn join_in(&self) {
+    pub(super) fn join_in(&self) {
         let begin = |running| (running & OFFER_CLOSED == 0).then_some(running + 1);
         if self.running.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
             return;
@@ -124,9 +125,12 @@ pub(in crate::exec) fn offer(
         is_owner_outside,
     });
     let close = Close(&offer);
-    for _ in 0..threads {
-        let offer = Arc::clone(&offer);
-        pool.spawn(move || offer.join_in());
+    let team = team::current();
+    let waiting = team.as_ref().map_or(0, |team| team.post(&offer, threads));
+    for _ in waiting..threads {
+        let (offer, team) = (Arc::clone(&offer), team.clone());
+        team::queue();
+        pool.spawn(move || team::join_in(&offer, team.as_deref()));
     }
     own();
     drop(close);

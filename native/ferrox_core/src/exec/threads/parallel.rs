@@ -20,6 +20,8 @@ use crate::exec::threads::cooperative_yield::{self, pause};
 use crate::exec::threads::fork_join::offer;
 use crate::exec::threads::pool::{lock, pool};
 pub use crate::exec::threads::pool::{set_threads, threads};
+use crate::exec::threads::team;
+pub use crate::exec::threads::team::Team;
 
 /// A number of threads of the pool that help the calling thread.
 #[derive(Clone, Copy)]
@@ -38,14 +40,15 @@ impl Helpers {
 
 /// The number of threads that pay for this much work, including the calling thread.
 fn max_threads(work: Work) -> usize {
-    usize::try_from(work / MIN_WORK_PER_THREAD).unwrap_or(usize::MAX).clamp(1, threads().max(1))
+    let woken = usize::try_from(work / MIN_WORK_PER_THREAD).unwrap_or(usize::MAX);
+    woken.max(team::max_threads(work)).clamp(1, threads().max(1))
 }
 
 /// The estimated time until some work is done, in picoseconds. Most work that pays to share is
 /// shared by at least two threads.
 #[must_use]
 pub fn duration(work: Work) -> Work {
-    if pays(1, work) { work / 2 } else { work }
+    if work >= 2 * MIN_WORK_PER_THREAD && threads() > 1 { work / 2 } else { work }
 }
 
 /// Returns whether some work is too long for a normal scheduler of the VM.
@@ -59,7 +62,8 @@ pub fn is_long(work: Work) -> bool {
 #[inline]
 #[must_use]
 pub fn is_worth_sharing(elements: usize, cost: Cost) -> bool {
-    work(elements, cost) >= 2 * MIN_WORK_PER_THREAD
+    let work = work(elements, cost);
+    work >= 2 * MIN_WORK_PER_THREAD || team::max_threads(work) > 1
 }
 
 /// Returns whether an operation with this much work should use the pool.

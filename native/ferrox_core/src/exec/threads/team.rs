@@ -1,0 +1,227 @@
+//! Teams: threads of the pool that wait actively for the next operation of a program.
+//!
+//! Problem: to wake up a thread takes as long as an operation of some ten microseconds, so that
+//! alone such an operation does not pay to be shared. A program is a sequence of operations.
+//! Technique: a thread that has shared an operation of a program spins for a bounded time until the
+//! program offers the next one (the active wait policy and the block time of OpenMP). While threads
+//! wait, smaller operations pay to be shared. A thread that waits leaves its team for the work of
+//! others.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::cost::{MIN_WORK_PER_TEAM_MEMBER, TEAM_SPIN_DURATION, TEAM_WAIT_DURATION, Work};
+use crate::exec::threads::fork_join::Offer;
+use crate::exec::threads::pool::lock;
+
+thread_local! {
+    /// The team of the program that the thread runs.
+    static TEAM: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+/// The number of offers that the pool has been given and no thread has taken yet.
+static QUEUED: AtomicUsize = AtomicUsize::new(0);
+
+/// While it exists, operations of the calling thread are shared with threads that wait for them.
+#[derive(Debug)]
+pub struct Team(PhantomData<*const ()>);
+
+impl Team {
+    /// A team without members for the calling thread.
+    #[must_use]
+    pub fn new() -> Self {
+        TEAM.set(Some(Arc::default()));
+        Team(PhantomData)
+    }
+}
+
+impl Default for Team {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        if let Some(team) = TEAM.take() {
+            team.has_ended.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// What a program shares with the members of its team.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// The number of threads that wait for offers, or work on the last one.
+    members: AtomicUsize,
+    /// Offers that no member has taken yet. They may be closed.
+    offers: Mutex<Vec<Arc<Offer>>>,
+    /// The number of these offers.
+    waiting_offers: AtomicUsize,
+    has_ended: AtomicBool,
+}
+
+/// The team of the calling thread's program.
+pub(super) fn current() -> Option<Arc<Shared>> {
+    TEAM.with_borrow(Clone::clone)
+}
+
+/// The number of threads, including the calling thread, that pay for some work of the calling thread's
+/// program: those that wait, and one more, which will wait afterwards.
+pub(super) fn max_threads(work: Work) -> usize {
+    let most = usize::try_from(work / MIN_WORK_PER_TEAM_MEMBER).unwrap_or(usize::MAX);
+    if most < 2 {
+        return 1;
+    }
+    TEAM.with_borrow(|team| match team {
+        Some(team) => {
+            let may_grow = QUEUED.load(Ordering::Relaxed) == 0;
+            most.min(1 + team.members.load(Ordering::Relaxed) + usize::from(may_grow))
+        }
+        None => 1,
+    })
+}
+
+/// Counts an offer that is given to the pool.
+pub(super) fn queue() {
+    QUEUED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Joins in an offer that the pool was given, and in those that follow if the owner has a team.
+pub(super) fn join_in(offer: &Offer, team: Option<&Shared>) {
+    QUEUED.fetch_sub(1, Ordering::Relaxed);
+    let Some(team) = team else { return offer.join_in() };
+    team.members.fetch_add(1, Ordering::Relaxed);
+    offer.join_in();
+    team.wait();
+    team.members.fetch_sub(1, Ordering::Relaxed);
+}
+
+impl Shared {
+    /// Offers work to at most `threads` members; returns the number of members.
+    pub(super) fn post(&self, offer: &Arc<Offer>, threads: usize) -> usize {
+        let count = self.members.load(Ordering::Relaxed).min(threads);
+        if count > 0 {
+            let mut offers = lock(&self.offers);
+            // What members have not taken by now is closed.
+            offers.clear();
+            offers.extend(std::iter::repeat_with(|| Arc::clone(offer)).take(count));
+            self.waiting_offers.store(count, Ordering::Release);
+        }
+        count
+    }
+
+    /// Joins in the offers of the program until it ends, or makes none for some time, or others need the
+    /// thread.
+    fn wait(&self) {
+        let mut start = Instant::now();
+        while !self.has_ended.load(Ordering::Acquire) {
+            if let Some(offer) = self.next() {
+                offer.join_in();
+                start = Instant::now();
+                continue;
+            }
+            let waited = start.elapsed();
+            if waited > TEAM_WAIT_DURATION || QUEUED.load(Ordering::Relaxed) > 0 {
+                return;
+            }
+            spin(waited);
+        }
+    }
+
+    fn next(&self) -> Option<Arc<Offer>> {
+        if self.waiting_offers.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut offers = lock(&self.offers);
+        let next = offers.pop();
+        self.waiting_offers.store(offers.len(), Ordering::Release);
+        next
+    }
+}
+
+/// Spins for a moment, or, after some time, lets another thread have the core if one wants it.
+fn spin(waited: Duration) {
+    if waited > TEAM_SPIN_DURATION {
+        return std::thread::yield_now();
+    }
+    for _ in 0..8 {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use rayon_core::ThreadPool;
+
+    use super::*;
+    use crate::exec::threads::fork_join::offer;
+
+    fn pool() -> ThreadPool {
+        rayon_core::ThreadPoolBuilder::new().num_threads(1).build().expect("threads")
+    }
+
+    /// Shares work that two threads must do.
+    fn meet(pool: &ThreadPool) {
+        let both = Barrier::new(2);
+        let wait = || {
+            both.wait();
+        };
+        offer(pool, 1, &wait, wait);
+    }
+
+    #[test]
+    fn a_member_takes_the_next_offers_until_the_program_ends() {
+        let pool = pool();
+        let team = Team::new();
+        let members = || current().map(|team| team.members.load(Ordering::Relaxed));
+        assert_eq!(members(), Some(0));
+        for _ in 0..100 {
+            meet(&pool);
+        }
+        assert!(members() <= Some(1));
+        drop(team);
+        assert!(current().is_none());
+        // The thread is free for others.
+        pool.install(|| ());
+    }
+
+    #[test]
+    fn a_member_leaves_for_the_work_of_others() {
+        let pool = &pool();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let _team = Team::new();
+                    let mut shared = 0;
+                    // An offer that the member did not see before it left is not shared.
+                    while shared < 20 {
+                        let has_come = AtomicBool::new(false);
+                        let come = || has_come.store(true, Ordering::Relaxed);
+                        let start = Instant::now();
+                        let wait = || {
+                            while !has_come.load(Ordering::Relaxed) && start.elapsed() < TEAM_WAIT_DURATION {
+                                std::thread::yield_now();
+                            }
+                        };
+                        offer(pool, 1, &come, wait);
+                        shared += usize::from(has_come.into_inner());
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn small_work_is_shared_in_a_team_only() {
+        assert_eq!(max_threads(2 * MIN_WORK_PER_TEAM_MEMBER), 1);
+        let _team = Team::new();
+        assert_eq!(max_threads(2 * MIN_WORK_PER_TEAM_MEMBER - 1), 1);
+        assert!(max_threads(2 * MIN_WORK_PER_TEAM_MEMBER) <= 2);
+    }
+}
