@@ -3,7 +3,8 @@
 //! Problem: each element of the matrix is read once, so that the product is bound by memory, and
 //! packing, as gemm does for matrices, takes longer than the product.
 //! Technique: if the rows of the matrix are dense, each row is multiplied with the vector in
-//! striped sums: a fixed number of accumulators, which are combined in a fixed order. If the
+//! striped sums: a fixed number of accumulators, which are combined in a fixed order. Rows that are
+//! too short for stripes are transposed, some at a time, and then treated as columns. If the
 //! columns are dense, they are scaled and added up one after the other, in chunks that only depend
 //! on the sizes. The bits are the same for any number of threads and any instruction set.
 
@@ -15,7 +16,9 @@ use std::ops::Range;
 use num_complex::Complex;
 
 use crate::cost::{Cost, GEMV_BLOCK_COLUMNS, GEMV_BYTE_COST};
+use crate::dispatch;
 use crate::dtype::Lane;
+use crate::exec::copy::transpose::{self, Plane};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::gemm::gemv_simd;
 use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rests};
@@ -129,7 +132,9 @@ impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY
     fn run(self) {
         let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
         let out = T::view_mut(self.out);
-        if BY_ROWS {
+        if BY_ROWS && !T::ANY_ORDER && vector.len() < STRIPES && out.len() >= TRANSPOSED_ROWS {
+            fold_transposed_rows::<T>(self.matrix, vector, self.stride, out);
+        } else if BY_ROWS {
             fold_rows::<T>(matrix, vector, self.stride, out);
         } else {
             sum_rows::<T>(vector, matrix, self.stride, out);
@@ -230,6 +235,30 @@ fn fold_rows<T: MatrixVectorLane>(
     striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
 }
 
+/// The number of short rows that are transposed at a time.
+const TRANSPOSED_ROWS: usize = 64;
+
+/// Multiplies rows of fewer elements than there are stripes with a vector. Blocks of rows are
+/// transposed, so that the lanes of a SIMD vector have the sums of different rows. Each sum is added
+/// up in order, as by [`striped`].
+#[inline(always)]
+fn fold_transposed_rows<T: Ring>(matrix: &[u8], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
+    let mut memory = [0; (STRIPES - 1) * TRANSPOSED_ROWS * size_of::<Complex<f64>>()];
+    let block = &mut memory[..vector.len() * TRANSPOSED_ROWS * size_of::<T>()];
+    for (group, out) in out.chunks_mut(TRANSPOSED_ROWS).enumerate() {
+        let plane = Plane {
+            shape: (vector.len(), out.len()),
+            first: (group * TRANSPOSED_ROWS * stride) as isize,
+            row: 1,
+            column: stride as isize,
+        };
+        dispatch!(width size_of::<T>(), N => {
+            transpose::plane::<N>(matrix.as_chunks().0, plane, block.as_chunks_mut().0, TRANSPOSED_ROWS);
+        });
+        sum_rows::<T>(vector, T::view(block), TRANSPOSED_ROWS, out);
+    }
+}
+
 /// The number of rows that are multiplied side by side, to hide the latency of additions.
 pub(in crate::exec) const GEMV_ROWS_SIDE_BY_SIDE: usize = 4;
 
@@ -295,4 +324,27 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
         totals = through_memory(sums).map(|stripes| fold_halves(stripes, S::add));
     }
     *out = with_rests::<T, S, STRIPES, N>(totals, rows, vector);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares transposed rows of every length with rows one by one.
+    #[test]
+    fn transposed_rows_have_the_sums_of_rows_in_order() {
+        for k in 1..STRIPES {
+            let (stride, rows) = (k + k % 3, 2 * TRANSPOSED_ROWS + 5);
+            let numbers = |count: usize, seed: usize| -> Vec<u8> {
+                let number = |i: usize| ((i * 7919 + seed) % 1013) as f32 / 7.0 - 70.0;
+                (0..count).flat_map(|i| number(i).to_ne_bytes()).collect()
+            };
+            let (matrix, vector) = (numbers(rows * stride, 1), numbers(k, 2));
+            let (mut got, mut expected) = (vec![0; rows * 4], vec![0; rows * 4]);
+            let (matrix_view, vector_view) = (f32::view(&matrix), f32::view(&vector));
+            fold_transposed_rows::<f32>(&matrix, vector_view, stride, f32::view_mut(&mut got));
+            striped::<f32, f32, STRIPES>(matrix_view, vector_view, stride, f32::view_mut(&mut expected));
+            assert_eq!(got, expected, "{k} columns");
+        }
+    }
 }

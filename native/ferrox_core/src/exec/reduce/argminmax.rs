@@ -13,6 +13,7 @@ use crate::cost::MIN_ROW_ELEMENTS_FOR_ONE_PASS;
 use crate::cost::{ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS};
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
+use crate::exec::copy::transpose::{self, Plane};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::reduce::argminmax_simd;
 use crate::exec::reduce::fold::{
@@ -135,6 +136,12 @@ macro_rules! by_width {
         }
     }};
 }
+/// The maximum number of elements in a row that is transposed with others.
+const MAX_TRANSPOSED_ROW_ELEMENTS: usize = 32;
+
+/// The number of rows that are transposed at a time.
+const TRANSPOSED_ROWS: usize = 64;
+
 /// A search for the index of the minimum or maximum of elements of one type, and for the first or
 /// the last of several equal ones. If there are NaN, the result is always the last of them.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +170,9 @@ impl ArgMinMaxSearch {
     /// Writes the index of the minimum or maximum of each row as u64. `length` is the number of
     /// elements in a row, which is not zero.
     pub fn rows(self, elements: &[u8], length: usize, indices: &mut [u8]) {
+        if length <= MAX_TRANSPOSED_ROW_ELEMENTS && matches!(self.width, 4 | 8) {
+            return self.short_rows(elements, length, indices);
+        }
         #[cfg(target_arch = "x86_64")]
         if self.float && length >= MIN_ROW_ELEMENTS_FOR_ONE_PASS {
             let which = (self.flip == 0, self.last);
@@ -177,6 +187,30 @@ impl ArgMinMaxSearch {
             }
         }
         self.rows_in_two_passes(elements, length, indices);
+    }
+
+    /// `rows` of few elements. Blocks of rows are transposed, so that the lanes of a SIMD vector compare
+    /// elements of different rows.
+    fn short_rows(self, elements: &[u8], length: usize, indices: &mut [u8]) {
+        let mut memory = [0; MAX_TRANSPOSED_ROW_ELEMENTS * TRANSPOSED_ROWS * size_of::<u64>()];
+        let block = &mut memory[..length * TRANSPOSED_ROWS * self.width];
+        let mut found = [0; TRANSPOSED_ROWS * size_of::<u32>()];
+        for (group, indices) in u64::view_mut(indices).chunks_mut(TRANSPOSED_ROWS).enumerate() {
+            let plane = Plane {
+                shape: (length, indices.len()),
+                first: (group * TRANSPOSED_ROWS * length) as isize,
+                row: 1,
+                column: length as isize,
+            };
+            dispatch!(width self.width, N => {
+                transpose::plane::<N>(elements.as_chunks().0, plane, block.as_chunks_mut().0, TRANSPOSED_ROWS);
+            });
+            let found = &mut found[..indices.len() * size_of::<u32>()];
+            self.columns(block, TRANSPOSED_ROWS, found);
+            for (index, &found) in indices.iter_mut().zip(u32::view(found)) {
+                *index = u64::from(u32::load(found)).store();
+            }
+        }
     }
 
     fn rows_in_two_passes(self, elements: &[u8], length: usize, indices: &mut [u8]) {
@@ -480,6 +514,39 @@ impl<S: Element, K: SignedBits, L: Element, F: Fold<L>, const LARGEST: bool> Vec
         }
         for (lane, &word) in lanes.iter_mut().zip(&words) {
             *lane = lane_from_bits::<S, K, L>(word).store();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares transposed rows of every length with rows one by one: of numbers many of which are
+    /// equal, zeros of both signs, infinities and NaN.
+    #[test]
+    fn transposed_rows_have_the_indices_of_rows_one_by_one() {
+        const SPECIAL: [f64; 8] = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0, 2.0];
+        for length in 1..=MAX_TRANSPOSED_ROW_ELEMENTS {
+            let rows = 2 * TRANSPOSED_ROWS + 5;
+            let number = |i: usize| match i * 7919 % 1013 % 16 {
+                special @ 0..8 => SPECIAL[special],
+                other => other as f64 - 11.0,
+            };
+            let numbers: Vec<f64> = (0..rows * length).map(number).collect();
+            let f32s: Vec<u8> = numbers.iter().flat_map(|&x| (x as f32).to_ne_bytes()).collect();
+            let f64s: Vec<u8> = numbers.iter().flat_map(|&x| x.to_ne_bytes()).collect();
+            for (dtype, bytes) in
+                [(DType::F32, &f32s), (DType::S32, &f32s), (DType::F64, &f64s), (DType::U64, &f64s)]
+            {
+                for (largest, last) in [(false, false), (false, true), (true, false), (true, true)] {
+                    let search = ArgMinMaxSearch::new(dtype, largest, last).expect("a real type");
+                    let (mut got, mut expected) = (vec![0; rows * 8], vec![0; rows * 8]);
+                    search.short_rows(bytes, length, &mut got);
+                    search.rows_in_two_passes(bytes, length, &mut expected);
+                    assert_eq!(got, expected, "{dtype}, rows of {length}, {largest}, {last}");
+                }
+            }
         }
     }
 }
