@@ -6,17 +6,19 @@
 #
 # What is compared is in compare/cases.exs, a row for each case.
 
-Code.require_file("measure.exs", __DIR__)
+parts = ["report.exs", "chart.exs", "cases.exs", "calls.exs", "costs.exs"]
+parts = if Code.ensure_loaded?(Nx.Defn), do: parts ++ ["programs.exs"], else: parts
 
-for part <- ["report.exs", "chart.exs", "cases.exs", "calls.exs"],
-    do: Code.require_file("compare/" <> part, __DIR__)
-
-if Code.ensure_loaded?(Nx.Defn), do: Code.require_file("compare/programs.exs", __DIR__)
+# The modules with their code, which the processes that measure memory load.
+modules =
+  for part <- ["measure.exs" | Enum.map(parts, &("compare/" <> &1))],
+      module <- Code.require_file(part, __DIR__),
+      do: module
 
 defmodule Bench.Compare do
   @compile {:no_warn_undefined, Nx}
 
-  alias Bench.{Calls, Cases, Chart, Report}
+  alias Bench.{Calls, Cases, Chart, Costs, Report}
 
   # Seconds for all calls of a system in a cell, in how many rounds.
   @full %{budget: 0.06, rounds: 7}
@@ -34,14 +36,14 @@ defmodule Bench.Compare do
   @streamed 3 * 4
   @most 3 * 8 * @large
 
-  def run(args) do
+  def run(args, modules) do
     case OptionParser.parse(args,
            strict: [group: :keep, math: :string, quick: :boolean, help: :boolean]
          ) do
       {opts, [], []} ->
         if opts[:help],
           do: help(),
-          else: compare(groups(opts), math(opts), opts[:quick] || false)
+          else: compare(groups(opts), math(opts), opts[:quick] || false, modules)
 
       {_, rest, unknown} ->
         refuse(
@@ -77,7 +79,7 @@ defmodule Bench.Compare do
     end
   end
 
-  defp compare(groups, math, quick?) do
+  defp compare(groups, math, quick?, modules) do
     nx? = Code.ensure_loaded?(Nx)
     if nx?, do: Nx.global_default_backend(Ferrox.Backend)
     threads = Application.get_env(:ferrox, :threads, System.schedulers_online())
@@ -94,6 +96,8 @@ defmodule Bench.Compare do
       peers: peers(peer),
       nx?: nx?,
       math: math,
+      threads: threads,
+      modules: modules,
       stream: stream(threads),
       plan: if(quick?, do: @quick, else: @full),
       directory: directory()
@@ -107,13 +111,23 @@ defmodule Bench.Compare do
         rows = Enum.filter(Cases.rows(group, quick: quick?), &Calls.ferrox?(&1, nx?))
         IO.puts("\n#{Cases.groups()[group]}\n\n#{Report.heading()}")
         {cells, state} = Enum.map_reduce(rows, state, &cell(&1, &2, run))
-        mean = Report.number(Report.summary(cells).geometric_mean)
+        summary = Report.summary(cells)
+        mean = Report.number(summary.geometric_mean)
         IO.puts("geometric mean of best peer / Ferrox: #{mean}")
+        costs(Enum.filter(cells, &is_map_key(&1, :peak_mb)), summary)
         {cells, state}
       end)
 
     File.rm_rf!(run.directory)
     finish(cells, groups, machine, quick?)
+  end
+
+  defp costs([], _summary), do: :ok
+
+  defp costs(cells, summary) do
+    IO.puts("\n#{Report.costs_heading()}")
+    Enum.each(cells, &IO.puts(Report.costs_line(&1)))
+    IO.puts(Report.costs_summary(summary))
   end
 
   defp peers(nil), do: []
@@ -147,7 +161,8 @@ defmodule Bench.Compare do
     }
 
     IO.puts(Report.line(cell))
-    {cell, state}
+    costs = if error, do: %{}, else: costs(row.call, row, given, run)
+    {Map.merge(cell, costs), state}
   end
 
   defp scalar(""), do: "1"
@@ -339,6 +354,53 @@ defmodule Bench.Compare do
     number
   end
 
+  ## What compiling takes, and memory
+
+  defp costs({:defn, fun}, row, given, run) do
+    options = Calls.options(:ferrox, run)
+    ours = %{ferrox: Costs.compile_ms(fun, given, options)}
+    files = for {tensor, k} <- Enum.with_index(given), do: file(run, "given#{k}", tensor)
+
+    typed =
+      for {tensor, k} <- Enum.with_index(given),
+          do: {Path.join(run.directory, "given#{k}"), tensor.type, tensor.shape}
+
+    evaluator = if row.evaluator, do: Calls.options(:evaluator, run)
+
+    peaks =
+      for {system, options} <- [ferrox: options, evaluator: evaluator],
+          options,
+          into: %{},
+          do: {system, Costs.peak_mb(fun, typed, options, run)}
+
+    if :jax in run.peers do
+      seconds = number(run, "compile_seconds(#{python(row.jax)})")
+      peaks = Map.put(peaks, :jax, if(Costs.told?(), do: jax_peak(row, files, run)))
+      %{compile_ms: Map.put(ours, :jax, seconds * 1.0e3), peak_mb: peaks}
+    else
+      %{compile_ms: ours, peak_mb: peaks}
+    end
+  end
+
+  defp costs(_call, _row, _given, _run), do: %{}
+
+  # In a process of its own.
+  defp jax_peak(row, files, run) do
+    peer = Bench.peer(modules: ["jax"], threads: run.threads, env: Costs.malloc())
+    names = Enum.map(row.inputs, fn {name, _} -> name end)
+    list = Enum.map_join(names, ", ", &"'#{&1}'")
+    dict = Enum.map_join(names, ", ", &"'#{&1}': '#{&1}'")
+    Bench.setup(peer, "load('#{Path.join(__DIR__, "compare/programs.py")}')")
+    Bench.setup(peer, "case([#{list}], {#{dict}})")
+
+    for {name, file} <- Enum.zip(names, files),
+        do: Bench.setup(peer, "store('#{name}', *#{file})")
+
+    peak = number(%{peer: peer}, "peak(#{python(row.jax)})")
+    Port.close(peer.port)
+    peak
+  end
+
   ## What memory allows
 
   # For as many bytes as the case reads and writes: what a cache of the machine holds of
@@ -505,4 +567,4 @@ defmodule Bench.Compare do
   end
 end
 
-Bench.Compare.run(System.argv())
+Bench.Compare.run(System.argv(), modules)

@@ -142,6 +142,7 @@ defmodule Bench do
 
     * `:modules` - what to bring beside NumPy, if it is there: `["jax"]`
     * `:threads` - how many threads they may use; by default it is up to them
+    * `:env` - names and values of more variables of their process
 
   """
   def peer(opts \\ []) do
@@ -150,7 +151,8 @@ defmodule Bench do
     with path when path != nil <- python,
          {_, 0} <- System.cmd(path, ["-c", "import numpy"], stderr_to_stdout: true) do
       args = [Path.join(__DIR__, "peer.py") | opts[:modules] || []]
-      env = if n = opts[:threads], do: [{~c"THREADS", ~c"#{n}"}], else: []
+      threads = if n = opts[:threads], do: [{"THREADS", n}], else: []
+      env = for {name, value} <- threads ++ (opts[:env] || []), do: {~c"#{name}", ~c"#{value}"}
       port = Port.open({:spawn_executable, path}, [:binary, line: 10_000, args: args, env: env])
       %{port: port, name: answer(port)}
     else

@@ -8,6 +8,8 @@ The arguments are modules to import beside NumPy: `jax` brings XLA's compiler.
 THREADS in the environment limits all of them; it must be known before they start.
 """
 
+import ctypes
+import gc
 import os
 import sys
 import time
@@ -93,12 +95,17 @@ def load(path):
         exec(file.read(), scopes["jax"])
 
 
+def jitted(expression):
+    """A new function of the inputs, to be compiled by jax."""
+    return jax.jit(eval(f"lambda {', '.join(inputs)}: {expression}", dict(scopes["jax"])))
+
+
 def prepare(system, expression):
     """Makes ready to time an expression of the inputs; seconds for a call of it."""
     arguments = ", ".join(inputs)
     scope = dict(scopes[system])
     if system == "jax":
-        scope["f"] = jax.jit(eval(f"lambda {arguments}: {expression}", scope))
+        scope["f"] = jitted(expression)
         shape = jax.eval_shape(scope["f"], *arrays(system))
         call = f"f({arguments})"
         one = isinstance(shape, jax.ShapeDtypeStruct)
@@ -110,6 +117,47 @@ def prepare(system, expression):
     results[system] = runs[system](1, *arrays(system))
     seconds = time.perf_counter() - start
     return bench(system, 1, 0, 0) if system == "jax" or seconds < 0.5 else seconds
+
+
+def compile_seconds(expression):
+    """Seconds in which jax traces, lowers and compiles a new function of the inputs: the median of
+    five such functions."""
+    given = arrays("jax")
+    samples = [time_once(lambda: jitted(expression).lower(*given).compile()) for _ in range(5)]
+    return sorted(samples)[2]
+
+
+def peak(expression):
+    """The most memory that the first call of a compiled function of jax uses beyond its arguments, in
+    MB; see costs.exs, which does the same. Asked of a new process, which only calls this."""
+    given = arrays("jax")
+    for array in stored.values():
+        del array["numpy"]
+    f = jitted(expression).lower(*given).compile()
+    jax.block_until_ready(jax.jit(lambda x: jax.numpy.exp(x).sum())(jax.numpy.ones(1)))
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except AttributeError:
+        pass  # Not an allocator of GNU.
+    rss, file = status("VmRSS"), status("RssFile")
+    with open("/proc/self/clear_refs", "w") as clear:
+        clear.write("5")
+    results = jax.block_until_ready(f(*given))
+    most, file_after = status("VmHWM"), status("RssFile")
+    del results, given
+    return max(most - rss - (file_after - file), 0) * 1024 / 1e6
+
+
+def status(name):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
+
+
+def time_once(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def arrays(system):
@@ -176,7 +224,16 @@ def difference(mine, other, kind, bound):
     return None if error <= bound else f"differs by {error:.1e}"
 
 
-names.update(store=store, case=case, load=load, prepare=prepare, bench=bench, check=check)
+names.update(
+    store=store,
+    case=case,
+    load=load,
+    prepare=prepare,
+    bench=bench,
+    check=check,
+    compile_seconds=compile_seconds,
+    peak=peak,
+)
 
 print(", ".join(versions), flush=True)
 for line in sys.stdin:

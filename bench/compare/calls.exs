@@ -16,8 +16,7 @@ defmodule Bench.Calls do
   """
   def ferrox({:nx, fun, _}, given, %{nx?: true} = run), do: ferrox({:nx, fun}, given, run)
 
-  def ferrox({:defn, fun}, given, %{nx?: true, math: math}),
-    do: defn(fun, given, compiler: Ferrox, math: math, fallback: :raise)
+  def ferrox({:defn, fun}, given, %{nx?: true} = run), do: defn(fun, given, options(:ferrox, run))
 
   def ferrox({:nx, fun}, given, _run), do: call(fun, Enum.map(given, &Ferrox.to_nx/1))
 
@@ -35,8 +34,12 @@ defmodule Bench.Calls do
   end
 
   @doc "The same function of a whole program by Nx's evaluator on Ferrox.Backend; nil of other cases."
-  def evaluator({:defn, fun}, given), do: defn(fun, given, compiler: Nx.Defn.Evaluator)
+  def evaluator({:defn, fun}, given), do: defn(fun, given, options(:evaluator, %{}))
   def evaluator(_call, _given), do: nil
+
+  @doc "The options of Nx.Defn that choose who runs a whole program."
+  def options(:ferrox, run), do: [compiler: Ferrox, math: run.math, fallback: :raise]
+  def options(:evaluator, _run), do: [compiler: Nx.Defn.Evaluator]
 
   # Compiled before it is timed.
   defp defn(fun, given, opts) do

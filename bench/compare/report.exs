@@ -3,7 +3,9 @@
 #
 # A cell is a map: `group` and `panel` (where it is drawn), `name`, `shape`, `elements`,
 # `us` (a map from system to median microseconds, nil where it wasn't run), `error`
-# (nil if all answers agreed) and `limit` (what memory allows, in us, or nil).
+# (nil if all answers agreed) and `limit` (what memory allows, in us, or nil). Whole programs also
+# have maps from system to the milliseconds that compiling takes (`compile_ms`) and to the memory that
+# a call uses at most (`peak_mb`), as costs.exs measures them.
 
 defmodule Bench.Report do
   @systems [:ferrox, :numpy, :jax, :binary, :evaluator]
@@ -20,6 +22,8 @@ defmodule Bench.Report do
   # What no cell may be below, and how many times what memory allows a cell may take.
   @floor 0.8
   @ceiling 1.3
+  # The least difference of two peaks of memory, in MB, that is one.
+  @peak_mb 0.5
 
   @doc "What is compared, in the order of the columns."
   def systems, do: @systems
@@ -41,10 +45,24 @@ defmodule Bench.Report do
     :math.exp(Enum.sum(Enum.map(numbers, &:math.log/1)) / length(numbers))
   end
 
+  @doc "The time in which jax compiles a program over Ferrox's; nil where either is missing."
+  def compile_ratio(%{compile_ms: %{ferrox: ours, jax: theirs}}) when ours > 0 and theirs > 0,
+    do: theirs / ours
+
+  def compile_ratio(_cell), do: nil
+
+  @doc "Whether Ferrox uses more memory than jax; nil where either is not known."
+  def higher_peak?(%{peak_mb: %{ferrox: ours, jax: theirs}})
+      when is_number(ours) and is_number(theirs),
+      do: ours >= theirs + @peak_mb
+
+  def higher_peak?(_cell), do: nil
+
   @doc "Mean, least and count of the ratios of some cells, and how many are below the floor."
   def summary(cells) do
     ratios = for cell <- cells, ratio = ratio(cell), do: ratio
     limits = for %{limit: limit, us: %{ferrox: us}} when limit != nil <- cells, do: us / limit
+    peaks = cells |> Enum.map(&higher_peak?/1) |> Enum.reject(&is_nil/1)
 
     %{
       cells: length(cells),
@@ -54,7 +72,10 @@ defmodule Bench.Report do
       errors: Enum.count(cells, & &1.error),
       limits: length(limits),
       over_limit: Enum.count(limits, &(&1 > @ceiling)),
-      most_over_limit: Enum.max(limits, fn -> nil end)
+      most_over_limit: Enum.max(limits, fn -> nil end),
+      compile_mean: geometric_mean(for cell <- cells, ratio = compile_ratio(cell), do: ratio),
+      peaks: length(peaks),
+      higher_peaks: Enum.count(peaks, & &1)
     }
   end
 
@@ -86,6 +107,33 @@ defmodule Bench.Report do
 
   defp remark(%{limit: limit, us: us}),
     do: " #{number(us.ferrox / limit)} x the memory limit of #{number(limit)}"
+
+  @peaked [:ferrox, :jax, :evaluator]
+
+  @doc "The heading of the table of what programs cost beside time."
+  def costs_heading do
+    columns =
+      ["Ferrox ms", "jax ms", "jax/Ferrox"] ++ for(system <- @peaked, do: title(system) <> " MB")
+
+    String.pad_trailing("to compile; memory of a call", @name) <> costs_columns(columns)
+  end
+
+  @doc "A program's line of that table: `>` where more memory is used than by jax."
+  def costs_line(cell) do
+    {compile, peak} = {Map.get(cell, :compile_ms, %{}), Map.get(cell, :peak_mb, %{})}
+    times = [compile[:ferrox], compile[:jax], compile_ratio(cell)]
+    columns = Enum.map(times ++ for(system <- @peaked, do: peak[system]), &number/1)
+    mark = if higher_peak?(cell), do: " >", else: ""
+    String.pad_trailing(cell.name, @name) <> costs_columns(columns) <> mark
+  end
+
+  defp costs_columns(columns), do: Enum.map_join(columns, &String.pad_leading(&1, @column))
+
+  @doc "What is said of all programs."
+  def costs_summary(summary) do
+    "geometric mean of jax / Ferrox to compile: #{number(summary.compile_mean)}; " <>
+      "more memory than jax, by #{@peak_mb} MB or more: #{summary.higher_peaks} of #{summary.peaks}"
+  end
 
   @doc "The table of the groups: a heading and lines."
   def summaries(groups) do

@@ -85,6 +85,28 @@ defmodule Ferrox.BenchReportTest do
       assert Report.line(cell([ferrox: 3.0], limit: 2.0)) =~ "1.50 x the memory limit"
     end
 
+    test "what programs cost beside time" do
+      program = fn compile, peak ->
+        cell([], compile_ms: Map.new(compile), peak_mb: Map.new(peak))
+      end
+
+      more = program.([ferrox: 0.5, jax: 50.0], ferrox: 4.5, jax: 4.0, evaluator: 16.25)
+      less = program.([ferrox: 2.0, jax: 50.0], ferrox: 4.49, jax: 4.0, evaluator: nil)
+      unknown = program.([ferrox: 2.0], ferrox: 9.0)
+
+      assert Report.costs_line(more) =~ ~r/^add f32 +0.50 +50.0 +100 +4.50 +4.00 +16.3 >$/
+      assert Report.costs_line(less) =~ ~r/^add f32 +2.00 +50.0 +25.0 +4.49 +4.00 +-$/
+      assert Report.costs_line(unknown) =~ ~r/^add f32 +2.00 +- +- +9.00 +- +-$/
+      {at, length} = :binary.match(Report.costs_heading(), "jax/Ferrox")
+      assert binary_part(Report.costs_line(more), at + length - 4, 5) == " 100 "
+
+      summary = Report.summary([more, less, unknown, cell(ferrox: 1.0)])
+      assert %{peaks: 2, higher_peaks: 1} = summary
+      assert_in_delta summary.compile_mean, 50.0, 1.0e-12
+      assert Report.costs_summary(summary) =~ ~r/compile: 50.0; .*: 1 of 2$/
+      assert %{compile_mean: nil, peaks: 0} = Report.summary([unknown])
+    end
+
     test "numbers" do
       assert Enum.map([nil, 0.00123, 0.123, 12.34, 1_234_567.8], &Report.number/1) ==
                ["-", "0.0012", "0.12", "12.3", "1,234,568"]
