@@ -3,6 +3,10 @@
 # before times. bin/bench brings the peers and starts this:
 #
 #     bin/bench [--group NAME]... [--math fast] [--quick] [--threads N]
+#     bin/bench --draw FILE [--draw FILE]...
+#
+# The second measures nothing: it draws what runs have left in files of JSON as one, in place of the
+# drawing beside the first file.
 #
 # What is compared is in compare/cases.exs, a row for each case.
 
@@ -38,12 +42,16 @@ defmodule Bench.Compare do
 
   def run(args, modules) do
     case OptionParser.parse(args,
-           strict: [group: :keep, math: :string, quick: :boolean, help: :boolean]
+           strict: [group: :keep, math: :string, quick: :boolean, draw: :keep, help: :boolean]
          ) do
       {opts, [], []} ->
-        if opts[:help],
-          do: help(),
-          else: compare(groups(opts), math(opts), opts[:quick] || false, modules)
+        drawn = Keyword.get_values(opts, :draw)
+
+        cond do
+          opts[:help] -> help()
+          drawn != [] -> draw(drawn)
+          true -> compare(groups(opts), math(opts), opts[:quick] || false, modules)
+        end
 
       {_, rest, unknown} ->
         refuse(
@@ -58,7 +66,8 @@ defmodule Bench.Compare do
   end
 
   defp help do
-    IO.puts("bin/bench [--group NAME]... [--math fast] [--quick] [--threads N]\n\nGroups:\n")
+    IO.puts("bin/bench [--group NAME]... [--math fast] [--quick] [--threads N]")
+    IO.puts("bin/bench --draw FILE [--draw FILE]...\n\nGroups:\n")
 
     for {name, title} <- Cases.groups(),
         do: IO.puts("  #{String.pad_trailing("#{name}", 11)}#{title}")
@@ -537,16 +546,7 @@ defmodule Bench.Compare do
       })
     )
 
-    panels =
-      for panel <- cells |> Enum.map(& &1.panel) |> Enum.uniq() do
-        cells = Enum.filter(cells, &(&1.panel == panel))
-        mean = Report.summary(cells).geometric_mean
-        {panel, mean && "#{Report.number(mean)} ×", cells}
-      end
-
-    title = "Time per element against number of elements"
-    legend = "The figures: the best peer's time / Ferrox's, geometric mean over cells and sizes."
-    File.write!(base <> ".svg", Chart.svg(title, described(machine) ++ [legend], panels))
+    File.write!(base <> ".svg", drawing(cells, described(machine)))
     IO.puts("\nwrote #{Path.relative_to_cwd(base)}.json and .svg")
 
     case Enum.count(cells, & &1.error) do
@@ -558,6 +558,69 @@ defmodule Bench.Compare do
         System.halt(1)
     end
   end
+
+  defp drawing(cells, lines) do
+    {programs, others} = Enum.split_with(cells, &(&1.group == :programs))
+
+    panels =
+      for panel <- others |> Enum.map(& &1.panel) |> Enum.uniq() do
+        cells = Enum.filter(others, &(&1.panel == panel))
+        {panel, mean(cells), cells}
+      end
+
+    title =
+      if others == [],
+        do: "Time of a call",
+        else: "Time per element against number of elements"
+
+    figures =
+      "The figures: the best peer's time / Ferrox's, in the geometric mean of several cells."
+
+    programs = {"whole programs: time of a call", mean(programs), programs}
+    Chart.svg(title, lines ++ [figures], panels, programs)
+  end
+
+  defp mean(cells) do
+    mean = Report.summary(cells).geometric_mean
+    mean && "#{Report.number(mean)} ×"
+  end
+
+  # Draws what runs have left in files of JSON as one: the groups of the first, and those of each
+  # other one in place of the same groups before.
+  defp draw([first | others]) do
+    unless Code.ensure_loaded?(:json), do: refuse("--draw needs Erlang/OTP 27 or later")
+    {cells, lines} = results(first)
+
+    {cells, lines} =
+      for path <- others, reduce: {cells, lines} do
+        {cells, lines} ->
+          {more, [machine | versions]} = results(path)
+          groups = more |> Enum.map(& &1.group) |> Enum.uniq()
+          titles = Enum.map_join(groups, ", ", &Cases.groups()[&1])
+          kept = Enum.reject(cells, &(&1.group in groups))
+          {kept ++ more, lines ++ ["#{titles}: #{machine}" | versions]}
+      end
+
+    path = Path.rootname(first) <> ".svg"
+    File.write!(path, drawing(cells, lines))
+    IO.puts("wrote #{path}")
+  end
+
+  # The cells of a file, and the lines that describe its machine.
+  defp results(path) do
+    %{"cells" => cells, "machine" => machine} = apply(:json, :decode, [File.read!(path)])
+    machine = for {key, value} <- machine, into: %{}, do: {String.to_atom(key), null(value)}
+    {Enum.map(cells, &read_cell/1), described(machine)}
+  end
+
+  defp read_cell(cell) do
+    cell = for {key, value} <- cell, into: %{}, do: {String.to_atom(key), null(value)}
+    us = for {system, us} <- cell.us, into: %{}, do: {String.to_existing_atom(system), null(us)}
+    %{cell | group: String.to_existing_atom(cell.group), us: us}
+  end
+
+  defp null(:null), do: nil
+  defp null(value), do: value
 
   # The same for every run of the same groups.
   defp name(groups, quick?) do

@@ -1,5 +1,6 @@
 # Draws the comparison as SVG: a panel for each group, nanoseconds per element against
-# the number of elements, both logarithmic, a line for each system.
+# the number of elements, both logarithmic, a line for each system. Whole programs are below
+# them, a row for each, with a mark for the time of each system.
 
 defmodule Bench.Chart do
   alias Bench.Report
@@ -15,14 +16,26 @@ defmodule Bench.Chart do
 
   @columns 3
   @margin 28
-  @top 112
   @gap 26
+  # Where the first line of text is, and the height of each.
+  @lines 54
+  @line 16
   @panel {300, 232}
   # What of a panel the axes enclose.
   @plot {44, 34, 288, 198}
 
-  @doc "The drawing of some panels, each `{title, note, cells}`, under a title and lines of text."
-  def svg(title, lines, panels) do
+  # Of whole programs: the height of a row, where the first is, and what of a row's width the name and
+  # the ratio take.
+  @row 19
+  @first_row 38
+  @name 188
+  @ratio 52
+
+  @doc """
+  The drawing of some panels, each `{title, note, cells}`, and of whole programs, `{title, note, cells}`
+  too, under a title and lines of text.
+  """
+  def svg(title, lines, panels, programs \\ {"", nil, []}) do
     panels =
       for {name, note, cells} <- panels,
           lines = lines(cells),
@@ -32,22 +45,34 @@ defmodule Bench.Chart do
     {width, height} = @panel
     columns = min(@columns, max(length(panels), 2))
     rows = div(length(panels) + columns - 1, columns)
-    total = {2 * @margin + columns * (width + @gap) - @gap, @top + rows * (height + @gap) + 10}
-    systems = for system <- Report.systems(), drawn?(panels, system), do: system
+    inner = columns * (width + @gap) - @gap
+    legend = @lines + @line * length(lines) + 8
+    top = legend + 24
+    below = top + rows * (height + @gap)
+    {programs, programs_height} = programs(programs, inner - (width - elem(@plot, 2)), columns)
+    cells = for {_, _, lines} <- panels, {system, _} <- lines, do: system
+    drawn = cells ++ programs.systems
 
     IO.iodata_to_binary([
-      open(total),
+      open({2 * @margin + inner, below + programs_height + 10}),
       text(@margin, 34, "title", title),
-      for({line, k} <- Enum.with_index(lines), do: text(@margin, 54 + 16 * k, "note", line)),
-      legend(elem(total, 0) - @margin, systems),
+      for(
+        {line, k} <- Enum.with_index(lines),
+        do: text(@margin, @lines + @line * k, "note", line)
+      ),
+      legend(legend, for(system <- Report.systems(), system in drawn, do: system)),
       for {panel, k} <- Enum.with_index(panels) do
         x = @margin + rem(k, columns) * (width + @gap)
-        y = @top + div(k, columns) * (height + @gap)
-        [~s|<g transform="translate(#{x} #{y})">\n|, panel(panel), "</g>\n"]
+        y = top + div(k, columns) * (height + @gap)
+        group(x, y, panel(panel))
       end,
+      group(@margin, below, programs.drawing),
       "</svg>\n"
     ])
   end
+
+  defp group(_x, _y, []), do: []
+  defp group(x, y, drawing), do: [~s|<g transform="translate(#{x} #{y})">\n|, drawing, "</g>\n"]
 
   @doc """
   The lines of a panel, `{system, [{elements, ns per element}]}`.
@@ -75,9 +100,6 @@ defmodule Bench.Chart do
   defp us(%{error: nil, us: us}, system), do: us[system]
   defp us(_, _), do: nil
 
-  defp drawn?(panels, system),
-    do: Enum.any?(panels, fn {_, _, lines} -> List.keymember?(lines, system, 0) end)
-
   defp open({width, height}) do
     """
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 #{width} #{height}" width="#{width}" height="#{height}" role="img">
@@ -86,7 +108,9 @@ defmodule Bench.Chart do
     .title { font-size: 19px; font-weight: 600; fill: #1f2328 }
     .note { font-size: 12px }
     .name { font-size: 13px; font-weight: 600; fill: #1f2328 }
-    .mean { font-size: 12px; font-weight: 600; fill: #b34700 }
+    .mean, .ratio { font-size: 12px; font-weight: 600; fill: #b34700 }
+    .ratio { font-size: 11px }
+    .program { fill: #1f2328 }
     .legend { font-size: 12px; fill: #1f2328 }
     .grid { stroke: #e4e7eb; stroke-width: 1 }
     .axis { stroke: #afb8c1; stroke-width: 1 }
@@ -95,21 +119,97 @@ defmodule Bench.Chart do
     """
   end
 
-  defp legend(right, systems) do
-    widths = for system <- systems, do: 44 + 7 * String.length(Report.title(system))
-    left = right - Enum.sum(widths)
-    starts = Enum.scan([left | widths], &+/2)
+  defp legend(y, systems) do
+    widths = for system <- systems, do: 44 + 8 * String.length(Report.title(system))
+    starts = Enum.scan([@margin | widths], &+/2)
 
     for {system, x} <- Enum.zip(systems, starts) do
       {colour, width, shape} = @styles[system]
 
       [
-        ~s|<path d="M#{x} 30h22" stroke="#{colour}" stroke-width="#{width}"/>\n|,
-        marker(shape, colour, x + 11, 30, ""),
-        text(x + 27, 34, "legend", Report.title(system))
+        ~s|<path d="M#{x} #{y - 4}h22" stroke="#{colour}" stroke-width="#{width}"/>\n|,
+        marker(shape, colour, x + 11, y - 4, ""),
+        text(x + 27, y, "legend", Report.title(system))
       ]
     end
   end
+
+  ## Whole programs
+
+  # The systems that are drawn with the drawing, and its height.
+  defp programs({title, note, cells}, width, panel_columns) do
+    cells = Enum.filter(cells, &us(&1, :ferrox))
+
+    if cells == [],
+      do: {%{systems: [], drawing: []}, 0},
+      else: programs(title, note, cells, width, panel_columns)
+  end
+
+  # In two columns below three panels, else in one.
+  defp programs(title, note, cells, width, panel_columns) do
+    columns = if panel_columns == @columns, do: 2, else: 1
+    rows = div(length(cells) + columns - 1, columns)
+    column = div(width - (columns - 1) * @gap, columns)
+    times = for cell <- cells, system <- Report.systems(), us = us(cell, system), do: us * 1.0e3
+    {left, right} = {@name + 8, column - @ratio}
+    scale = scale(times, left + 6, right - 6)
+    bottom = @first_row + rows * @row - 6
+
+    drawing = [
+      text(0, 16, "name", title),
+      if(note, do: text(width, 16, "mean", note, "end"), else: ""),
+      for {cells, k} <- cells |> Enum.chunk_every(rows) |> Enum.with_index() do
+        group(k * (column + @gap), 0, [
+          time_axis(times, scale, {left, right, bottom}),
+          for(
+            {cell, k} <- Enum.with_index(cells),
+            do: program(cell, @first_row + k * @row, scale, column)
+          )
+        ])
+      end
+    ]
+
+    systems = for system <- Report.systems(), Enum.any?(cells, &us(&1, system)), do: system
+
+    {%{systems: systems, drawing: drawing}, bottom + 26}
+  end
+
+  defp time_axis(times, scale, {left, right, bottom}) do
+    [
+      for decade <- decades(times) do
+        at = scale.(:math.pow(10, decade))
+
+        [
+          ~s|<path class="grid" d="M#{at} #{@first_row - 10}V#{bottom}"/>\n|,
+          text(at, bottom + 16, "tick", nanoseconds(decade), "middle")
+        ]
+      end,
+      ~s|<path class="axis" d="M#{left} #{bottom}H#{right}"/>\n|
+    ]
+  end
+
+  # A row: the name, a mark for each system on a line from the shortest time to the longest, and the
+  # ratio.
+  defp program(cell, y, scale, width) do
+    marks =
+      for system <- Report.systems(), us = us(cell, system), do: {system, scale.(us * 1.0e3), us}
+
+    {least, most} = marks |> Enum.map(&elem(&1, 1)) |> Enum.min_max()
+    ratio = Report.ratio(cell)
+
+    [
+      text(@name, y + 4, "program", cell.name, "end"),
+      ~s|<path class="axis" d="M#{least} #{y}H#{most}"/>\n|,
+      for {system, x, us} <- Enum.reverse(marks) do
+        {colour, _width, shape} = @styles[system]
+        title = "#{cell.name}, #{Report.title(system)}: #{Report.number(us)} µs"
+        marker(shape, colour, x, y, title)
+      end,
+      if(ratio, do: text(width, y + 4, "ratio", "#{Report.number(ratio)} ×", "end"), else: "")
+    ]
+  end
+
+  ## Panels
 
   defp panel({name, note, lines}) do
     {left, top, right, bottom} = @plot

@@ -175,6 +175,35 @@ defmodule Ferrox.BenchReportTest do
       refute svg =~ ~r/NaN|Infinity|nil/
     end
 
+    test "has a row for each whole program, with a mark for each system" do
+      program = fn name, us -> cell(us, name: name, group: :programs) end
+
+      programs = [
+        program.("a & b", ferrox: 2.0, jax: 3.0, evaluator: 200.0),
+        program.("c", ferrox: 50.0, jax: 25.0),
+        cell([], name: "d", error: "differs")
+      ]
+
+      svg = Chart.svg("title", [], [], {"programs", "0.87 ×", programs})
+      assert well_formed?(svg)
+      names = Regex.scan(~r/class="program"[^>]*>([^<]*)</, svg, capture: :all_but_first)
+      assert names == [["a &amp; b"], ["c"]]
+      ratios = Regex.scan(~r/class="ratio"[^>]*>([^<]*)</, svg, capture: :all_but_first)
+      assert ratios == [["1.50 ×"], ["0.50 ×"]]
+      legend = Regex.scan(~r/class="legend"[^>]*>([^<]*)</, svg, capture: :all_but_first)
+      assert legend == [["Ferrox"], ["jax"], ["Evaluator"]]
+      assert svg =~ "a &amp; b, Evaluator: 200 µs"
+
+      # The longer the time, the farther to the right.
+      place = fn title ->
+        [_, x] = Regex.run(~r/d="M([0-9.]+) [^>]*><title>#{title}/, svg)
+        String.to_float(x)
+      end
+
+      places = Enum.map(["a &amp; b, Ferrox", "a &amp; b, jax", "c, jax", "c, Ferrox"], place)
+      assert places == Enum.sort(places) and Enum.uniq(places) == places
+    end
+
     test "of nothing is well-formed too" do
       assert well_formed?(Chart.svg("nothing", [], []))
       refute well_formed?("<svg><g></svg></g>")
