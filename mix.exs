@@ -27,8 +27,8 @@ defmodule Ferrox.MixProject do
   end
 
   def application do
-    optional = if hex?(), do: [], else: [extra_applications: [nx: :optional, complex: :optional]]
-    [mod: {Ferrox.Application, []}] ++ optional
+    optional = if hex?(), do: [], else: [nx: :optional, complex: :optional]
+    [mod: {Ferrox.Application, []}, extra_applications: [:logger | optional]]
   end
 
   defp docs do

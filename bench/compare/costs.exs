@@ -9,7 +9,7 @@ defmodule Bench.Costs do
 
   @doc """
   Milliseconds to compile a function of Nx.Defn, by which its first call is longer than later ones: to
-  trace it, to lower it and to build the native program. The median of some rounds, with an empty cache
+  trace it, to lower it and to build the native program. The median of some rounds, with empty caches
   in each.
 
   It is compiled without a call, as `compile_seconds` of peer.py has jax do: where a call takes 20 ms,

@@ -1,11 +1,12 @@
 defmodule Ferrox.Application do
   @moduledoc false
-  # Owns the compiler's cache.
+  # Owns the compiler's caches.
 
   use Application
 
   @impl Application
   def start(_type, _args) do
-    Supervisor.start_link([Ferrox.Defn.Cache], strategy: :one_for_one, name: Ferrox.Supervisor)
+    children = [{Ferrox.Defn.Cache, :functions}, {Ferrox.Defn.Cache, :programs}]
+    Supervisor.start_link(children, strategy: :one_for_one, name: Ferrox.Supervisor)
   end
 end

@@ -27,19 +27,25 @@ defmodule Ferrox.Defn do
   Compiled functions are kept for the function, the types, shapes, names and vectorized axes of its
   arguments, the names of its hooks, and `:math`. At most 1,000 are kept;
   `config :ferrox, :compiler_cache_size` changes that. Functions capture values when they are made: a
-  function that captures another number is another function, and is compiled again.
+  function that captures another number is another function, and is compiled again. The eighth time it
+  logs a warning, which names the function and the value; pass such values as arguments.
+
+  Native programs are kept too, as many, by their operations and the bytes of their literals. So a
+  function that is made anew, but has the same operations, is only traced.
 
   ## Telemetry
 
     * `[:ferrox, :compiler, :compile]` - a function has been compiled. Measurements: `:duration`, in
       native time units. Metadata: `:function`.
+    * `[:ferrox, :compiler, :build]` - a native program has been built, as no function before had the
+      same. Measurements: `:duration`. Metadata: `:function`.
     * `[:ferrox, :compiler, :fallback]` - a function has been passed to Nx's evaluator. Metadata:
       `:function` and `:reason`, a text.
   """
 
   alias Ferrox.Backend
   alias Ferrox.Backend.Default
-  alias Ferrox.Defn.{Cache, Expression, Lower, Program}
+  alias Ferrox.Defn.{Cache, Expression, Lower, Program, Recompilation}
   alias Ferrox.Native
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn, Nx.Defn.Composite, Nx.Defn.Evaluator, :telemetry]}
@@ -113,12 +119,20 @@ defmodule Ferrox.Defn do
   def __compile__(key, vars, fun, opts) do
     hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
     math = math(opts)
-    compile = fn -> compile(key, vars, fun, hooks, math) end
+    rest = {templates(vars), hooks |> Map.keys() |> Enum.sort(), math}
 
+    # A function that has captured expressions is no key, and compiled at each call.
     compiled =
-      if Expression.captured?(key),
-        do: compile.(),
-        else: Cache.fetch(cache_key(key, vars, hooks, math), compile)
+      if Expression.captured?(key) do
+        compile(key, vars, fun, hooks, math)
+      else
+        Cache.fetch(:functions, {key, rest}, fn ->
+          compiled = compile(key, vars, fun, hooks, math)
+          {_, stack} = :erlang.process_info(self(), :current_stacktrace)
+          Recompilation.note(key, rest, stack)
+          compiled
+        end)
+      end
 
     case compiled do
       %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
@@ -137,12 +151,10 @@ defmodule Ferrox.Defn do
   def __shard_jit__(_key, _mesh, _vars, _fun, _args_list, _opts),
     do: raise("sharding is not supported by Ferrox")
 
-  # What a compiled function depends on: the function, and what it is told about its arguments. The
+  # What a compiled function depends on: what it is told about its arguments, besides what it is. The
   # functions of hooks are looked up at each call.
-  defp cache_key(key, vars, hooks, math) do
-    templates = Enum.map(vars, &Nx.Defn.Composite.traverse(&1, fn var -> template(var) end))
-    {key, templates, hooks |> Map.keys() |> Enum.sort(), math}
-  end
+  defp templates(vars),
+    do: Enum.map(vars, &Nx.Defn.Composite.traverse(&1, fn var -> template(var) end))
 
   defp template(%{type: type, shape: shape, names: names, vectorized_axes: axes} = var),
     do: {type, shape, names, axes, Map.get(var, :donatable?, false)}
@@ -161,12 +173,23 @@ defmodule Ferrox.Defn do
   defp compile(key, vars, fun, hooks, math) do
     start = System.monotonic_time()
     container = fun.(vars)
-    program = Program.compile(vars, container, hooks, math)
+    program = Program.compile(vars, container, hooks, math, &native(&1, key))
     duration = System.monotonic_time() - start
     :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
     program
   rescue
     exception in Lower.Unsupported -> {:fallback, exception.message}
+  end
+
+  # Functions of the same operations and literals share a native program.
+  defp native(program, key) do
+    Cache.fetch(:programs, program, fn ->
+      start = System.monotonic_time()
+      native = Native.compile(program)
+      duration = System.monotonic_time() - start
+      :telemetry.execute([:ferrox, :compiler, :build], %{duration: duration}, %{function: key})
+      native
+    end)
   end
 
   defp fall_back(reason, key, vars, fun, opts) do

@@ -433,7 +433,7 @@ if Code.ensure_loaded?(Nx.Defn) do
           end)
 
         assert length(compiled) == length(inputs)
-        assert Cache.size() == length(inputs)
+        assert Cache.size(:functions) == length(inputs)
         assert [{%{duration: _}, %{function: ^fun}} | _] = compiled
       end
 
@@ -446,7 +446,7 @@ if Code.ensure_loaded?(Nx.Defn) do
         assert exact == compiled(fun, [x], math: :exact)
         assert fast != exact and fast == compiled(fun, [x], math: :fast)
         assert Nx.to_number(Nx.all_close(fast, exact, rtol: 3.0e-7, atol: 0.0)) == 1
-        assert Cache.size() == 2
+        assert Cache.size(:functions) == 2
       end
 
       test "keeps functions apart by what they capture" do
@@ -460,7 +460,8 @@ if Code.ensure_loaded?(Nx.Defn) do
         for n <- 1..1_100,
             do: assert(compiled(&Nx.add(&1, 1), [Nx.broadcast(1.0, {n})]).shape == {n})
 
-        assert Cache.size() <= 1_000
+        assert Cache.size(:functions) in 900..1_000
+        assert Cache.size(:programs) in 900..1_000
       end
 
       test "keeps what is used when it is full" do
@@ -512,12 +513,119 @@ if Code.ensure_loaded?(Nx.Defn) do
         for _ <- 1..2, do: assert_raise(RuntimeError, "no", fn -> compiled(failing, [1]) end)
       end
 
+      # As many native programs as are built for some functions of one argument, with their results.
+      defp built(functions, x) do
+        {results, built} = events(:build, fn -> for fun <- functions, do: compiled(fun, [x]) end)
+
+        assert Enum.all?(built, &match?({%{duration: _}, %{function: _}}, &1))
+        {length(built), results}
+      end
+
+      test "lets functions of the same operations share a native program" do
+        functions =
+          for n <- 1..5 do
+            ref = make_ref()
+            fn x -> if is_reference(ref), do: Nx.add(Nx.exp(x), 0 * n) end
+          end
+
+        {{1, results}, compiled} = events(:compile, fn -> built(functions, 1.0) end)
+        assert length(compiled) == 5
+        assert Enum.uniq(results) == [Nx.exp(1.0)]
+        assert {Cache.size(:functions), Cache.size(:programs)} == {5, 1}
+        # Others that are written elsewhere, and give the result in another container.
+        sum = Nx.exp(1.0)
+        assert {0, [%{sum: ^sum}]} = built([fn x -> %{sum: Nx.add(Nx.exp(x), 0)} end], 1.0)
+      end
+
+      test "keeps native programs apart by the bytes of literals, operations, types and shapes" do
+        tensors =
+          for values <- [[1.0, 2.0], [1.0, 3.0], [0.0, 1.0], [-0.0, 1.0]],
+              do: Nx.tensor(values, backend: Nx.BinaryBackend)
+
+        x = Nx.tensor([6.0, 6.0])
+        functions = for t <- tensors, do: fn x -> Nx.divide(x, t) end
+        assert {4, results} = built(functions ++ functions, x)
+        assert results == for(f <- functions ++ functions, do: evaluated(f, [x]))
+        assert length(Enum.uniq(results)) == 4
+
+        t = hd(tensors)
+        assert {1, [product]} = built([fn x -> Nx.multiply(x, t) end], x)
+        assert product == Nx.tensor([6.0, 12.0])
+
+        assert {1, [wide]} = built([fn x -> Nx.divide(x, t) end], Nx.as_type(x, :f64))
+        assert wide == Nx.tensor([6.0, 3.0], type: :f64)
+        assert {1, [tall]} = built([fn x -> Nx.divide(x, t) end], Nx.reshape(x, {2, 1}))
+        assert tall == Nx.tensor([[6.0, 3.0], [6.0, 3.0]])
+        sum = fn axis -> fn x -> Nx.sum(x, axes: [axis]) end end
+        assert {2, [a, b]} = built([sum.(0), sum.(1)], Nx.iota({2, 2}))
+        assert {a, b} == {Nx.tensor([2, 4]), Nx.tensor([1, 5])}
+      end
+
+      test "calls the hooks of each function of a native program, and asks for its arguments" do
+        test = self()
+
+        hook = fn name ->
+          fn x -> observe(Nx.add(x, 1), name: :tick, fun: &send(test, {name, &1})) end
+        end
+
+        assert {1, _} = built([hook.(:a), hook.(:b)], 1)
+        two = Nx.tensor(2)
+        assert messages() == [a: two, b: two]
+
+        # One native program, whose parameters are the same but for what it does not use.
+        {_, built} =
+          events(:build, fn ->
+            assert compiled(fn x, _y -> Nx.subtract(x, 3) end, [5, Nx.tensor([1, 2])]) == two
+            assert compiled(fn x, _y -> Nx.subtract(x, 3) end, [5, Nx.tensor([1.0])]) == two
+          end)
+
+        assert length(built) == 1
+      end
+
+      test "builds a native program once that several functions of one time need" do
+        test = self()
+
+        build = fn ->
+          send(test, :built)
+          Process.sleep(50)
+          :native
+        end
+
+        tasks =
+          for _ <- 1..8, do: Task.async(fn -> Cache.fetch(:programs, {[], ["key"]}, build) end)
+
+        assert Task.await_many(tasks) == List.duplicate(:native, 8)
+        assert messages() == [:built]
+      end
+
+      test "warns of functions that are compiled again for each captured value" do
+        loop = fn values ->
+          ExUnit.CaptureLog.capture_log(fn ->
+            for n <- values do
+              result = compiled(fn x -> Nx.multiply(x, n) end, [2])
+              assert result == Nx.tensor(2 * n)
+            end
+          end)
+        end
+
+        assert loop.(List.duplicate(3, 20)) == ""
+        log = loop.(1..20)
+        assert [_, _] = String.split(log, "has been compiled")
+        assert log =~ ~r/#Function<.*Ferrox.DefnTest.*>, used in .*defn_test.exs:\d+: .*/
+        assert log =~ ~r/8 times.*: 8, 7 before/
+        assert loop.(21..40) == ""
+      end
+
       test "does not hold functions that captured expressions" do
         expression =
           Nx.Defn.debug_expr(fn x -> Enum.reduce(1..60, x, fn _, x -> Nx.add(x, x) end) end).(1)
 
         assert Nx.to_number(compiled(fn _x -> expression end, [1])) == 0
-        assert Cache.size() == 0
+        assert Cache.size(:functions) == 0
+
+        # Their native programs are.
+        assert {0, [zero]} = built([fn _x -> expression end], 1)
+        assert zero == Nx.tensor(0)
       end
     end
 

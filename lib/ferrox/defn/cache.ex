@@ -1,7 +1,8 @@
 defmodule Ferrox.Defn.Cache do
   @moduledoc false
-  # Compiled functions, by key. The number of entries is bounded, and several processes that ask for the
-  # same function at once compile it once.
+  # What has been compiled, by key. The number of entries is bounded, and several processes that ask for
+  # the same key at once compile it once. There is one cache of functions, and one of native programs,
+  # which several functions may share.
   #
   # Entries are read from an ETS table without a message. The process that owns it decides who compiles,
   # and which entries go: the oldest that has not been read since it was last spared (the clock, or
@@ -9,39 +10,56 @@ defmodule Ferrox.Defn.Cache do
 
   use GenServer
 
-  @table __MODULE__
+  alias Ferrox.Defn.Recompilation
+
+  @typedoc """
+  A cache: of functions, by what they are and what they are told of their arguments, or of native
+  programs, by all that they are built from.
+  """
+  @type cache :: :functions | :programs
+
+  @caches [:functions, :programs]
   @default_size 1_000
 
   @doc false
-  @spec start_link(keyword) :: GenServer.on_start()
-  def start_link(opts \\ []) do
-    GenServer.start_link(__MODULE__, opts, name: __MODULE__)
-  end
+  @spec child_spec(cache) :: Supervisor.child_spec()
+  def child_spec(cache), do: %{id: name(cache), start: {__MODULE__, :start_link, [cache]}}
+
+  @doc false
+  @spec start_link(cache) :: GenServer.on_start()
+  def start_link(cache), do: GenServer.start_link(__MODULE__, cache, name: name(cache))
+
+  # The name of the process, and of its table.
+  defp name(:functions), do: Ferrox.Defn.Cache.Functions
+  defp name(:programs), do: Ferrox.Defn.Cache.Programs
 
   @doc "The value of a key. `compile` computes it if no process has; its exceptions are not kept."
-  @spec fetch(term, fun) :: term
-  def fetch(key, compile) do
-    case lookup(key) do
+  @spec fetch(cache, term, fun) :: term
+  def fetch(cache, key, compile) do
+    case lookup(name(cache), key) do
       {:ok, value} -> value
-      :error -> compile(key, compile)
+      :error -> compile(name(cache), key, compile)
     end
   end
 
   @doc "The number of entries."
-  @spec size() :: non_neg_integer
-  def size do
-    case :ets.info(@table, :size) do
+  @spec size(cache) :: non_neg_integer
+  def size(cache) do
+    case :ets.info(name(cache), :size) do
       :undefined -> 0
       size -> size
     end
   end
 
-  @doc "Forgets all entries."
+  @doc "Forgets all entries of all caches."
   @spec clear() :: :ok
-  def clear, do: GenServer.call(server(), :clear)
+  def clear do
+    for cache <- @caches, do: :ok = GenServer.call(server(name(cache)), :clear)
+    :ok
+  end
 
-  defp lookup(key) do
-    case :ets.lookup(@table, key) do
+  defp lookup(name, key) do
+    case :ets.lookup(name, key) do
       [{_key, value, used}] ->
         :atomics.put(used, 1, 1)
         {:ok, value}
@@ -54,8 +72,8 @@ defmodule Ferrox.Defn.Cache do
     ArgumentError -> :error
   end
 
-  defp compile(key, compile) do
-    case GenServer.call(server(), {:begin, key}, :infinity) do
+  defp compile(name, key, compile) do
+    case GenServer.call(server(name), {:begin, key}, :infinity) do
       {:ready, value} ->
         value
 
@@ -64,40 +82,35 @@ defmodule Ferrox.Defn.Cache do
           compile.()
         else
           value ->
-            GenServer.call(server(), {:done, token, {:ok, value}}, :infinity)
+            GenServer.call(server(name), {:done, token, {:ok, value}}, :infinity)
             value
         catch
           kind, reason ->
-            GenServer.call(server(), {:done, token, :error}, :infinity)
+            GenServer.call(server(name), {:done, token, :error}, :infinity)
             :erlang.raise(kind, reason, __STACKTRACE__)
         end
     end
   end
 
   # The owner of the table. Scripts that use Ferrox from the code path may not have started it.
-  defp server do
-    case Process.whereis(__MODULE__) do
-      nil ->
-        {:ok, _} = Application.ensure_all_started(:ferrox)
-        __MODULE__
-
-      _pid ->
-        __MODULE__
-    end
+  defp server(name) do
+    if Process.whereis(name) == nil, do: {:ok, _} = Application.ensure_all_started(:ferrox)
+    name
   end
 
   ## The owner of the table
 
   @impl GenServer
-  def init(opts) do
-    :ets.new(@table, [:named_table, :protected, read_concurrency: true])
-    size = opts[:size] || Application.get_env(:ferrox, :compiler_cache_size, @default_size)
-    {:ok, %{size: size, keys: :queue.new(), pending: %{}, keys_by_token: %{}}}
+  def init(cache) do
+    if cache == :functions, do: Recompilation.start()
+    table = :ets.new(name(cache), [:named_table, :protected, read_concurrency: true])
+    size = Application.get_env(:ferrox, :compiler_cache_size, @default_size)
+    {:ok, %{table: table, size: size, keys: :queue.new(), pending: %{}, keys_by_token: %{}}}
   end
 
   @impl GenServer
   def handle_call({:begin, key}, {pid, _} = from, state) do
-    case {lookup(key), state.pending} do
+    case {lookup(state.table, key), state.pending} do
       {{:ok, value}, _pending} ->
         {:reply, {:ready, value}, state}
 
@@ -122,7 +135,8 @@ defmodule Ferrox.Defn.Cache do
   end
 
   def handle_call(:clear, _from, state) do
-    :ets.delete_all_objects(@table)
+    :ets.delete_all_objects(state.table)
+    Recompilation.clear()
     {:reply, :ok, %{state | keys: :queue.new()}}
   end
 
@@ -153,7 +167,7 @@ defmodule Ferrox.Defn.Cache do
   defp finish(key, {:ok, value}, waiting, state) do
     Enum.each(waiting, &GenServer.reply(&1, {:ready, value}))
     state = make_room(state)
-    :ets.insert(@table, {key, value, :atomics.new(1, [])})
+    :ets.insert(state.table, {key, value, :atomics.new(1, [])})
     %{state | keys: :queue.in(key, state.keys)}
   end
 
@@ -166,19 +180,19 @@ defmodule Ferrox.Defn.Cache do
     state
   end
 
-  defp make_room(%{size: size, keys: keys} = state) do
-    if :ets.info(@table, :size) < size, do: state, else: make_room(:queue.out(keys), state)
+  defp make_room(%{table: table, size: size, keys: keys} = state) do
+    if :ets.info(table, :size) < size, do: state, else: make_room(:queue.out(keys), state)
   end
 
   defp make_room({:empty, keys}, state), do: %{state | keys: keys}
 
   defp make_room({{:value, key}, keys}, state) do
-    case :ets.lookup(@table, key) do
+    case :ets.lookup(state.table, key) do
       [{_key, _value, used}] ->
         if :atomics.exchange(used, 1, 0) == 1 do
           make_room(%{state | keys: :queue.in(key, keys)})
         else
-          :ets.delete(@table, key)
+          :ets.delete(state.table, key)
           make_room(%{state | keys: keys})
         end
 

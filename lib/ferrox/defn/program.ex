@@ -19,12 +19,13 @@ defmodule Ferrox.Defn.Program do
         }
 
   @doc """
-  Compiles what a function gives for arguments of the types and shapes of `vars`.
+  Compiles what a function gives for arguments of the types and shapes of `vars`. `build` gives the
+  native program of what `Ferrox.Native.compile/1` takes.
 
   `hooks` and `math` are those of `Ferrox.Defn.Lower.program/4`.
   """
-  @spec compile([term], term, map | :all, :exact | :fast) :: t
-  def compile(vars, container, hooks, math) do
+  @spec compile([term], term, map | :all, :exact | :fast, ({[tuple], [binary]} -> reference)) :: t
+  def compile(vars, container, hooks, math, build \\ &Native.compile/1) do
     parameters =
       for var <- Nx.Defn.Composite.flatten_list(vars), do: {var.type, Expression.shape(var)}
 
@@ -32,7 +33,7 @@ defmodule Ferrox.Defn.Program do
       Lower.program(container, parameters, hooks, math)
 
     %__MODULE__{
-      native: Native.compile(program),
+      native: build.(program),
       used: used,
       output: Nx.Defn.Composite.traverse(container, &Nx.to_template/1),
       callbacks: List.to_tuple(callbacks)

@@ -7,6 +7,8 @@ if Code.ensure_loaded?(Nx.Defn) do
     alias Ferrox.DefnPrograms
 
     @moduletag :nx
+    # The compiler warns that one function is compiled for many captured programs.
+    @moduletag :capture_log
     @programs String.to_integer(System.get_env("FERROX_DEFN_PROGRAMS", "1000"))
     @first String.to_integer(System.get_env("FERROX_DEFN_FIRST", "1"))
 
