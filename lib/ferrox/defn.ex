@@ -9,6 +9,10 @@ defmodule Ferrox.Defn do
   Results are tensors of `Ferrox.Backend`, and the same ones, to the last bit but for those of a NaN, that
   Nx's evaluator gives on `Ferrox.Backend`.
 
+      iex> mean_square = Nx.Defn.jit(fn x -> Nx.mean(Nx.multiply(x, x)) end, compiler: Ferrox)
+      iex> Nx.to_number(mean_square.(Nx.tensor([1.0, 2.0, 4.0])))
+      7.0
+
   ## Options
 
     * `:math` - `:exact` (the default) evaluates functions of f32 in f64 and rounds once, as the backend
@@ -58,7 +62,21 @@ defmodule Ferrox.Defn do
   of rows at a time, are listed under one line; their intermediate values stay in the cache of a core.
   The last line of a region has the bytes that its instructions read and write, of all branches.
 
-      Ferrox.Defn.explain(fn x -> Nx.sum(Nx.exp(x), axes: [1]) end, [Nx.iota({100, 200}, type: :f32)])
+      iex> row_sums = fn x -> Nx.sum(Nx.exp(x), axes: [1]) end
+      iex> Ferrox.Defn.explain(row_sums, [Nx.template({100, 200}, :f32)])
+      :ok
+
+  This prints
+
+      regions: 1; literals: 0, 0 bytes
+
+      program(%0):
+           0  %2 f32[100] = together(%0 f32[100][200]), 100 rows, 40 at a time:
+                buffer 0 = f32 exp(%0)
+                %2 = f32 sum(buffer 0)
+           1  free %0
+              return %2
+              # reads 80 KB, writes 400 bytes
 
   ## Options
 

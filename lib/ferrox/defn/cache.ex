@@ -33,7 +33,14 @@ defmodule Ferrox.Defn.Cache do
   defp name(:functions), do: Ferrox.Defn.Cache.Functions
   defp name(:programs), do: Ferrox.Defn.Cache.Programs
 
-  @doc "The value of a key. `compile` computes it if no process has; its exceptions are not kept."
+  @doc """
+  The value of a key. `compile` computes it if no process has; its exceptions are not kept.
+
+      iex> Ferrox.Defn.Cache.fetch(:functions, :a_key, fn -> :compiled end)
+      :compiled
+      iex> Ferrox.Defn.Cache.fetch(:functions, :a_key, fn -> raise "it is there" end)
+      :compiled
+  """
   @spec fetch(cache, term, fun) :: term
   def fetch(cache, key, compile) do
     case lookup(name(cache), key) do
@@ -42,7 +49,14 @@ defmodule Ferrox.Defn.Cache do
     end
   end
 
-  @doc "The number of entries."
+  @doc """
+  The number of entries.
+
+      iex> Ferrox.Defn.Cache.clear()
+      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> :built end)
+      iex> Ferrox.Defn.Cache.size(:programs)
+      1
+  """
   @spec size(cache) :: non_neg_integer
   def size(cache) do
     case :ets.info(name(cache), :size) do
@@ -51,7 +65,15 @@ defmodule Ferrox.Defn.Cache do
     end
   end
 
-  @doc "Forgets all entries of all caches."
+  @doc """
+  Forgets all entries of all caches.
+
+      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> :built end)
+      iex> Ferrox.Defn.Cache.clear()
+      :ok
+      iex> Ferrox.Defn.Cache.size(:programs)
+      0
+  """
   @spec clear() :: :ok
   def clear do
     for cache <- @caches, do: :ok = GenServer.call(server(name(cache)), :clear)

@@ -4,14 +4,24 @@ defmodule Ferrox.Defn.Expression do
 
   @compile {:no_warn_undefined, Nx}
 
-  @doc "The shape with the vectorized axes, as Nx stores the elements."
+  @doc """
+  The shape with the vectorized axes, as Nx stores the elements.
+
+      iex> Ferrox.Defn.Expression.shape(Nx.vectorize(Nx.iota({2, 3}), :row))
+      {2, 3}
+  """
   @spec shape(map) :: tuple
   def shape(%{vectorized_axes: [_ | _] = axes, shape: shape}),
     do: List.to_tuple(Keyword.values(axes) ++ Tuple.to_list(shape))
 
   def shape(%{shape: shape}), do: shape
 
-  @doc "The data of a tensor, on whichever backend it is."
+  @doc """
+  The data of a tensor, on whichever backend it is.
+
+      iex> Ferrox.Defn.Expression.data(Nx.tensor([1, 2], type: :u8))
+      <<1, 2>>
+  """
   @spec data(map) :: bitstring
   def data(%{data: %{__struct__: backend, state: state}})
       when backend in [Ferrox.Backend, Nx.BinaryBackend],
@@ -32,6 +42,13 @@ defmodule Ferrox.Defn.Expression do
 
   Such a function can't be a key of a table: expressions share parts, and the VM copies and hashes a
   term as if none were shared, which takes exponential time.
+
+      iex> sum = Nx.Defn.debug_expr(&Nx.sum/1).(Nx.iota({3}))
+      iex> Ferrox.Defn.Expression.captured?(fn x -> Nx.add(x, sum) end)
+      true
+      iex> number = 3
+      iex> Ferrox.Defn.Expression.captured?(fn x -> Nx.add(x, number) end)
+      false
   """
   @spec captured?(fun) :: boolean
   def captured?(fun) do

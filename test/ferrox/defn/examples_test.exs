@@ -1,0 +1,64 @@
+if Code.ensure_loaded?(Nx.Defn) do
+  defmodule Ferrox.Defn.ExamplesTest do
+    # The examples in the documentation of the compiler, and in guides/compiler.md.
+    use ExUnit.Case, async: false
+
+    import ExUnit.CaptureIO
+
+    @moduletag :nx
+
+    # What examples print is compared below.
+    setup do
+      Nx.default_backend(Ferrox.Backend)
+      {:ok, printed} = StringIO.open("")
+      Process.group_leader(self(), printed)
+      :ok
+    end
+
+    doctest Ferrox.Defn
+    doctest Ferrox.Defn.Cache
+    doctest Ferrox.Defn.Expression
+
+    test "explain/2 prints what its documentation says" do
+      {:docs_v1, _, _, _, _, _, docs} = Code.fetch_docs(Ferrox.Defn)
+      {_, _, _, %{"en" => text}, _} = List.keyfind(docs, {:function, :explain, 3}, 0)
+      [example, printed] = String.split(text, "\n\nThis prints\n\n")
+      [printed, _] = String.split(printed, "\n\nThe option")
+      assert printed(example) == unindent(printed)
+    end
+
+    test "the examples of the guide print, or give, what it says" do
+      examples =
+        for [_, block] <-
+              Regex.scan(~r/```elixir\n(iex>.*?)```/s, File.read!("guides/compiler.md")) do
+          {code, expected} =
+            block |> String.split("\n") |> Enum.split_while(&(&1 =~ ~r/^(iex|\.\.\.)>/))
+
+          assert printed(Enum.join(code, "\n")) == String.trim(Enum.join(expected, "\n"))
+        end
+
+      assert examples != []
+    end
+
+    test "the other code of the guide is code" do
+      for [_, block] <- Regex.scan(~r/```elixir\n(.*?)```/s, File.read!("guides/compiler.md")),
+          not String.starts_with?(block, "iex>"),
+          do: assert({:ok, _} = Code.string_to_quoted(block))
+    end
+
+    # What the lines of an example that begin with `iex>` or `...>` print, and give if that isn't `:ok`.
+    defp printed(example) do
+      code = for [_, line] <- Regex.scan(~r/^ *(?:iex|\.\.\.)> (.*)$/m, example), do: [line, "\n"]
+
+      output =
+        capture_io(fn ->
+          {result, _} = code |> IO.iodata_to_binary() |> Code.eval_string()
+          if result != :ok, do: IO.inspect(result)
+        end)
+
+      String.trim(output)
+    end
+
+    defp unindent(text), do: text |> String.replace(~r/^    /m, "") |> String.trim()
+  end
+end
