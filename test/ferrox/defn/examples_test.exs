@@ -27,21 +27,26 @@ if Code.ensure_loaded?(Nx.Defn) do
       assert printed(example) == unindent(printed)
     end
 
+    # The blocks of code in the guide.
+    defp blocks do
+      for [_, block] <- Regex.scan(~r/```elixir\n(.*?)```/s, File.read!("guides/compiler.md")),
+          do: block
+    end
+
     test "the examples of the guide print, or give, what it says" do
-      examples =
-        for [_, block] <-
-              Regex.scan(~r/```elixir\n(iex>.*?)```/s, File.read!("guides/compiler.md")) do
-          {code, expected} =
-            block |> String.split("\n") |> Enum.split_while(&(&1 =~ ~r/^(iex|\.\.\.)>/))
+      for "defmodule" <> _ = module <- blocks(), do: Code.eval_string(module)
+      examples = for "iex>" <> _ = block <- blocks(), do: String.split(block, "\n")
 
-          assert printed(Enum.join(code, "\n")) == String.trim(Enum.join(expected, "\n"))
-        end
+      for lines <- examples do
+        {code, expected} = Enum.split_while(lines, &(&1 =~ ~r/^(iex|\.\.\.)>/))
+        assert printed(Enum.join(code, "\n")) == String.trim(Enum.join(expected, "\n"))
+      end
 
-      assert examples != []
+      assert length(examples) == 2
     end
 
     test "the other code of the guide is code" do
-      for [_, block] <- Regex.scan(~r/```elixir\n(.*?)```/s, File.read!("guides/compiler.md")),
+      for block <- blocks(),
           not String.starts_with?(block, "iex>"),
           do: assert({:ok, _} = Code.string_to_quoted(block))
     end
