@@ -164,6 +164,46 @@ defmodule Ferrox.NativeTest do
     end
   end
 
+  test "improper lists are refused" do
+    operand = {{:f, 32}, {2, 2}, <<0::128>>}
+    {one, type} = {{{:f, 32}, {}, <<0::32>>}, {:f, 32}}
+    windows = fn padding, strides -> {{1, 1}, padding, strides, [1, 1]} end
+    unpadded = [{0, 0}, {0, 0}]
+    unary = {:run, {:unary, :exp}, [{0, type, {2}}], [{1, type, {2}} | :end]}
+
+    for bad <- [
+          fn -> Native.reverse_normal({2, 2}, [0 | :end], operand) end,
+          fn -> Native.reverse_normal({2, 2}, [0, 1 | :end], operand) end,
+          fn -> Native.reverse_normal({2, 2}, [0, 1, 1 | 1], operand) end,
+          fn -> Native.reduce_normal(:sum, type, [0 | :end], operand) end,
+          fn -> Native.reduce_normal(:sum, type, [0 | 1], operand) end,
+          fn -> Native.reduce_normal(:sum, type, [1, 0 | 1], operand) end,
+          fn -> Native.concatenate_normal(type, {4, 2}, 0, [operand, operand | operand]) end,
+          fn -> Native.pad_normal(type, {2, 2}, [{0, 0, 0} | {0, 0, 0}], operand, one) end,
+          fn ->
+            windows = windows.([{0, 0} | {0, 0}], [1, 1])
+            Native.window_normal(:window_sum, type, {2, 2}, windows, operand)
+          end,
+          fn ->
+            windows = windows.(unpadded, [1, 1 | 1])
+            Native.window_normal(:window_sum, type, {2, 2}, windows, operand)
+          end,
+          fn ->
+            windows = {[1, 1], [1, 1], [1, 1], [{0, 0} | :end]}
+            Native.window_elements_normal({2, 2, 1, 1}, windows, operand, one)
+          end,
+          fn -> Native.fourier_normal(:fft, {:c, 64}, {2, 2}, [{1, 2} | :end], 0.0, operand) end,
+          fn -> Native.factor_normal(:cholesky, [{type, {2, 2}} | :end], 0.0, operand) end,
+          fn -> Native.supports(:add, type, [type, type | type]) end,
+          fn -> Native.graph_compile({[{[], 0, [], []} | :end], []}) end,
+          fn -> Native.graph_compile({[{[{type, {2}}], 2, [unary], [{1, type, {2}}]}], []}) end
+        ] do
+      assert_raise ArgumentError, bad
+    end
+
+    assert Native.result_type(:nx, [type | type]) == {:error, :operand}
+  end
+
   test "the library checks what its callers have computed" do
     operand = {{:f, 32}, {2}, <<0::64>>}
 

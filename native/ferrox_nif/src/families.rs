@@ -22,12 +22,12 @@ use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
 use ferrox_core::promotion::{Mode, Node};
 use ferrox_core::{DType, Error, Output, Tensor};
-use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 use crate::atom_table::AtomTable;
 use crate::entry::bad_argument;
 use crate::scheduling::{Call, Failure, family};
-use crate::term::{Axes, Dims, Elementwise, Operand, Type, rank_and_size};
+use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, rank_and_size};
 use crate::{promotion, term};
 
 /// Runs when the VM loads the library. `threads` is the number of threads, or zero for one per core.
@@ -469,7 +469,7 @@ family!(matmul, |call,
     })
 });
 
-type Padding = Vec<(i64, i64)>;
+type Padding = List<(i64, i64)>;
 
 /// The shape, padding, strides and dilations of windows.
 type Over = (Dims, Padding, Axes, Axes);
@@ -500,7 +500,7 @@ family!(window_scatter, |call,
 });
 
 /// The sizes, strides, dilations and padding of windows, one for each axis.
-type WindowOptions = (Axes, Axes, Axes, Vec<(isize, isize)>);
+type WindowOptions = (Axes, Axes, Axes, List<(isize, isize)>);
 
 family!(window_elements, |call, shape: Dims, windows: WindowOptions, input: Operand, pad: Operand| {
     let (call, (sizes, strides, dilations, padding)) = (call.named("window_reduce"), &windows);
@@ -566,14 +566,10 @@ family!(slice, |call, shape: Dims, starts: Axes, lengths: Axes, strides: Axes, i
 });
 
 // The inputs have the type of the result.
-family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: ListIterator| {
-    let mut operands = Vec::new();
-    for input in inputs {
-        operands.push(input.decode::<Operand>()?);
-    }
+family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, operands: List<Operand>| {
     call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), dtype.0, &shape.0, |out| {
         let mut tensors = Vec::with_capacity(operands.len());
-        for operand in &operands {
+        for operand in operands.iter() {
             tensors.push(operand.tensor(call.op)?);
         }
         ops::shape::concatenate(out, &tensors, axis)

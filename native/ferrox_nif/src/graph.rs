@@ -13,10 +13,11 @@ use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::graph::{Execution, Host, Outcome, Program, Times, Value, Wish};
 use ferrox_core::{DType, Error};
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, ListIterator, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
+use rustler::{Encoder, Env, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
 
 use crate::entry::{Tuple, binary, bytes, nif};
 use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer};
+use crate::term::elements;
 
 mod atoms {
     rustler::atoms! { call, paused, measured }
@@ -201,10 +202,10 @@ fn resume<'a>(
     let arguments = arguments(terms)?;
     let mut execution = execution
         .ok_or_else(|| Error::Argument { op: "program", problem: "the run has gone on already".into() })?;
-    if let Ok(answers) = answers.decode::<ListIterator<'a>>() {
+    if answers.is_list() {
         let mut blocks = Vec::new();
-        for answer in answers {
-            blocks.push(Block::Scratch(bytes(answer).ok_or(Failure::BadArgument)?.to_vec()));
+        for answer in elements(answers) {
+            blocks.push(Block::Scratch(bytes(answer?).ok_or(Failure::BadArgument)?.to_vec()));
         }
         execution.answer(&program.0, blocks)?;
     }

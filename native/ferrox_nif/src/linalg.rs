@@ -8,7 +8,7 @@ use rustler::{Atom, NifResult, Term};
 use crate::entry::bad_argument;
 use crate::families::size;
 use crate::scheduling::family;
-use crate::term::{Dims, Operand, Type};
+use crate::term::{Dims, List, Operand, Type};
 
 mod atoms {
     rustler::atoms! {
@@ -32,7 +32,7 @@ pub fn transform(name: Atom) -> NifResult<Transform> {
     by_name(name, &transforms)
 }
 
-type AxisLengths = Vec<(usize, usize)>;
+type AxisLengths = List<(usize, usize)>;
 
 // `axes` has one `{axis, length}`, or two for a two-dimensional transform.
 family!(fourier, |call,
@@ -115,7 +115,7 @@ pub fn factorization(name: Atom) -> NifResult<(&'static str, Problem, NxAlgorith
     by_name(name, &factorizations)
 }
 
-type Results = Vec<(Type, Dims)>;
+type Results = List<(Type, Dims)>;
 
 // A factorization, by the algorithm of the current Nx or of Nx 0.9. `results` are the types and
 // shapes of its results; their number depends on the factorization.

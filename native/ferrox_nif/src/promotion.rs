@@ -4,8 +4,6 @@
 //! looked up in a table, or `{system, options}` with the bits of the options; and errors are atoms,
 //! whose messages are made in Elixir.
 
-use std::iter::successors;
-
 use ferrox_core::DType;
 use ferrox_core::exec::elementwise::Source;
 use ferrox_core::ops::result_type::{Operation, Undefined};
@@ -14,9 +12,9 @@ use rustler::{Atom, Encoder, Env, NifResult, Term, TermType};
 use smallvec::SmallVec;
 
 use crate::atom_table::AtomTable;
-use crate::entry::{Tuple, list_cell, natural, nif};
+use crate::entry::{Tuple, natural, nif};
 use crate::families;
-use crate::term::{Type, type_terms};
+use crate::term::{Type, elements, type_terms};
 
 mod atoms {
     rustler::atoms! {
@@ -270,8 +268,8 @@ fn operation<'a>(
 
 /// Returns `:operand` if a term of the list is no operand.
 fn decode_operands(mode: &Mode, operands: Term<'_>) -> Result<SmallVec<[PromotionOperand; 4]>, Atom> {
-    let cells = successors(list_cell(operands), |&(_, tail)| list_cell(tail));
-    cells.map(|(head, _)| operand(mode, head).ok_or_else(atoms::operand)).collect()
+    let decode = |element: NifResult<_>| operand(mode, element.ok()?);
+    elements(operands).map(|element| decode(element).ok_or_else(atoms::operand)).collect()
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {

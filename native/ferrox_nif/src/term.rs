@@ -6,7 +6,7 @@ use ferrox_core::exec::elementwise::Source;
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::reduce::ReductionSizes;
 use ferrox_core::{DType, Error, Kind, Tensor};
-use rustler::{Atom, Decoder, Encoder, Env, ListIterator, NifResult, Term};
+use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 use crate::atom_table::AtomTable;
 use crate::entry::{Tuple, bad_argument, bytes, list_cell, natural};
@@ -113,6 +113,40 @@ pub fn rank_and_size(term: Term<'_>) -> Option<(usize, usize)> {
     (size > 0).then_some((dims.terms().len(), size))
 }
 
+/// The elements of a list. Where the list ends in another term than the empty list, or the term is no
+/// list, the last item is an error.
+pub fn elements<'a>(list: Term<'a>) -> impl Iterator<Item = NifResult<Term<'a>>> {
+    let mut rest = Some(list);
+    std::iter::from_fn(move || {
+        let list = rest.take()?;
+        match list_cell(list) {
+            Some((element, others)) => {
+                rest = Some(others);
+                Some(Ok(element))
+            }
+            None if list.is_empty_list() => None,
+            None => Some(Err(bad_argument())),
+        }
+    })
+}
+
+/// A list with all its elements decoded. The lists of rustler panic at an improper list.
+pub struct List<T>(pub Vec<T>);
+
+impl<'a, T: Decoder<'a>> Decoder<'a> for List<T> {
+    fn decode(term: Term<'a>) -> NifResult<Self> {
+        elements(term).map(|element| element?.decode()).collect::<NifResult<_>>().map(List)
+    }
+}
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
 /// A list of non-negative integers, such as axes.
 pub struct Axes(Shape);
 
@@ -130,7 +164,7 @@ impl<'a> Decoder<'a> for Axes {
         if rest.is_empty_list() {
             return Ok(Axes(two(a, b)?));
         }
-        term.decode::<ListIterator<'a>>()?.map(size).collect::<NifResult<_>>().map(Axes)
+        elements(term).map(|element| size(element?)).collect::<NifResult<_>>().map(Axes)
     }
 }
 
@@ -302,7 +336,7 @@ fn reduction_sizes(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
                 return None;
             }
             started = true;
-            (next, rest) = rest.map_or(Some((None, None)), next_axis)?;
+            (next, rest) = rest.map_or(Some((None, None)), next_in_list)?;
             &mut sizes.reduced
         } else if started {
             &mut sizes.after
@@ -319,8 +353,14 @@ fn reduction_sizes(shape: Term<'_>, axes: Term<'_>) -> Option<ReductionSizes> {
 /// axis.
 #[inline(always)]
 fn next_axis<'a>(axes: Term<'a>) -> Option<(Option<usize>, Option<Term<'a>>)> {
-    if let Some((axis, rest)) = list_cell(axes) {
-        return Some((Some(natural(axis)?), Some(rest)));
+    next_in_list(axes).or_else(|| Some((Some(natural(axes)?), None)))
+}
+
+/// `next_axis` of a list.
+#[inline(always)]
+fn next_in_list<'a>(axes: Term<'a>) -> Option<(Option<usize>, Option<Term<'a>>)> {
+    match list_cell(axes) {
+        Some((axis, rest)) => Some((Some(natural(axis)?), Some(rest))),
+        None => axes.is_empty_list().then_some((None, None)),
     }
-    if axes.is_empty_list() { Some((None, None)) } else { Some((Some(natural(axes)?), None)) }
 }

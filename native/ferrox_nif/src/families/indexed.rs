@@ -4,19 +4,17 @@ use ferrox_core::ops;
 use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
-use rustler::ListIterator;
 
 use super::{size, work};
 use crate::scheduling::family;
-use crate::term::{Axes, Dims, Operand, Type};
+use crate::term::{Axes, Dims, List, Operand, Type};
 
-// The paddings are `{low, high, interior}` for each axis.
-family!(pad, |call, dtype: Type, shape: Dims, paddings: ListIterator, input: Operand, value: Operand| {
-    let mut axes = Vec::new();
-    for axis in paddings {
-        let (low, high, interior) = axis.decode()?;
-        axes.push(Padding { low, high, interior });
-    }
+/// `{low, high, interior}` for each axis.
+type Paddings = List<(i64, i64, usize)>;
+
+family!(pad, |call, dtype: Type, shape: Dims, paddings: Paddings, input: Operand, value: Operand| {
+    let axes: Vec<_> =
+        paddings.iter().map(|&(low, high, interior)| Padding { low, high, interior }).collect();
     let work = ops::pad::work((dtype.0, &shape.0), (input.dtype(), input.shape()));
     call.tensor(work, dtype.0, &shape.0, |out| {
         ops::pad::pad(out, &input.tensor(call.op)?, &value.tensor(call.op)?, &axes)

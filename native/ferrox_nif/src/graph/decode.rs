@@ -9,12 +9,12 @@ use ferrox_core::ops::math::Math;
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::reduce::TieBreak;
 use ferrox_core::ops::sort::Direction;
-use rustler::{ListIterator, NifResult, Term};
+use rustler::{NifResult, Term};
 
 use crate::entry::{Tuple, bad_argument, bytes};
 use crate::families::{Binary, Cumulative, Reduce, Scatter, Unary, Window};
 use crate::linalg::{Solver, factorization, solver, transform};
-use crate::term::{Axes, Dims, Type};
+use crate::term::{Axes, Dims, List, Type, elements};
 
 /// The maximum number of branches inside of each other, which the stack of a scheduler limits: 320 KB.
 /// `Ferrox.Defn.Lower` has it as `@max_depth`.
@@ -32,7 +32,7 @@ fn tuple<const N: usize>(term: Term<'_>) -> NifResult<[Term<'_>; N]> {
 }
 
 fn list<'a, T>(term: Term<'a>, decode: impl Fn(Term<'a>) -> NifResult<T>) -> NifResult<Vec<T>> {
-    term.decode::<ListIterator<'a>>()?.map(decode).collect()
+    elements(term).map(|element| decode(element?)).collect()
 }
 
 fn shape(term: Term<'_>) -> NifResult<Shape> {
@@ -75,7 +75,7 @@ fn target(term: Term<'_>) -> NifResult<Target> {
 }
 
 fn slots(term: Term<'_>) -> NifResult<Vec<Slot>> {
-    term.decode()
+    list(term, |slot| slot.decode())
 }
 
 fn steps(term: Term<'_>, depth: usize) -> NifResult<Vec<Step>> {
@@ -155,7 +155,7 @@ fn windows(term: Term<'_>) -> NifResult<WindowOptions> {
     let [sizes, padding, strides, dilations] = tuple(term)?;
     Ok(WindowOptions {
         sizes: shape(sizes)?,
-        padding: padding.decode()?,
+        padding: padding.decode::<List<_>>()?.0,
         strides: axes(strides)?,
         dilations: axes(dilations)?,
     })
@@ -166,7 +166,7 @@ fn conv(term: Term<'_>) -> NifResult<ConvOptions> {
     let ([features, batches], [input, kernel, output]) = (tuple(groups)?, tuple(permutations)?);
     Ok(ConvOptions {
         strides: axes(strides)?,
-        padding: padding.decode()?,
+        padding: padding.decode::<List<_>>()?.0,
         input_dilation: axes(input_dilation)?,
         kernel_dilation: axes(kernel_dilation)?,
         groups: [features.decode()?, batches.decode()?],
@@ -233,7 +233,7 @@ fn operation(term: Term<'_>) -> NifResult<Operation> {
         ("indexed_put", &[list]) => Operation::Indexed(Update::Put, axes(list)?),
         ("fourier", &[name, lengths, eps]) => Operation::Fourier {
             transform: transform(name.decode()?)?,
-            axes: lengths.decode()?,
+            axes: lengths.decode::<List<_>>()?.0,
             eps: eps.decode()?,
         },
         ("solve", &[how]) => match solver(how)? {
