@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ferrox_core::cost::Work;
 use ferrox_core::exec::memory::scratch;
-use ferrox_core::exec::threads::{cooperative_yield, parallel};
+use ferrox_core::exec::threads::cooperative_yield::{self, PausingCall};
+use ferrox_core::exec::threads::parallel;
 use ferrox_core::graph::{Execution, Host, Outcome, Program, Times, Value, Wish};
 use ferrox_core::{DType, Error};
 use rustler::schedule::consume_timeslice;
@@ -77,19 +78,18 @@ struct Vm<'a> {
     done: Work,
     /// The work after which a dirty scheduler looks whether the process is alive.
     next_look: Work,
-    has_begun: bool,
+    /// The run pauses once it has done some work.
+    pausing: Option<PausingCall>,
 }
 
 impl<'a> Vm<'a> {
     fn new(call: Call<'a>) -> Self {
         let (env, scheduler) = (call.env, call.scheduler);
-        Vm { env, scheduler, pid: env.pid(), done: 0, next_look: WORK_PER_LOOK, has_begun: false }
+        Vm { env, scheduler, pid: env.pid(), done: 0, next_look: WORK_PER_LOOK, pausing: None }
     }
 
-    fn end(&self) {
-        if self.has_begun {
-            cooperative_yield::end();
-        }
+    fn end(&mut self) {
+        self.pausing = None;
         if self.done > UNNOTICED && self.scheduler == Scheduler::Normal {
             let percent = self.done / (TIMESLICE / 100);
             consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
@@ -130,10 +130,7 @@ impl Vm<'_> {
                 return false;
             }
         }
-        if !self.has_begun {
-            cooperative_yield::begin();
-            self.has_begun = true;
-        }
+        self.pausing.get_or_insert_with(cooperative_yield::begin);
         true
     }
 }

@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
     /// scheduler of this call.
     #[inline(always)]
     fn run(self, work: Work, run: impl FnOnce() -> Result<Term<'a>, Failure>) -> Result<Term<'a>, Failure> {
-        if work > UNNOTICED {
+        let _pausing = if work > UNNOTICED {
             if self.scheduler == Scheduler::Normal {
                 if parallel::is_long(work) {
                     return Ok(atoms::dirty().encode(self.env));
@@ -136,13 +136,11 @@ impl<'a> Call<'a> {
                 let percent = parallel::duration(work) / (TIMESLICE / 100);
                 consume_timeslice(self.env, i32::try_from(percent).unwrap_or(100).clamp(1, 100));
             }
-            cooperative_yield::begin();
-        }
-        let result = run();
-        if work > UNNOTICED {
-            cooperative_yield::end();
-        }
-        result
+            Some(cooperative_yield::begin())
+        } else {
+            None
+        };
+        run()
     }
 
     /// Returns the data of a tensor, which `fill` writes.

@@ -10,6 +10,7 @@
 //! lets it, and the following time slice is longer.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -32,15 +33,26 @@ thread_local! {
 #[derive(Clone, Copy, Debug)]
 pub struct TimeSlice(Option<Instant>);
 
-/// Begins the first time slice of a call on the calling thread.
-pub fn begin() {
-    follow(TimeSlice(Some(Instant::now() + FIRST_TIME_SLICE)));
+/// The work of a call, which pauses. When it is dropped, also by a panic, the calling thread doesn't pause
+/// until the next `begin`.
+#[derive(Debug)]
+#[must_use = "the thread pauses until this is dropped"]
+pub struct PausingCall {
+    /// The call stays on its thread.
+    thread: PhantomData<*const ()>,
 }
 
-/// Ends the work of a call: the calling thread doesn't pause until the next `begin`. Calls that are
-/// too short to need pauses skip `begin`.
-pub fn end() {
-    SLICE_END.set(None);
+impl Drop for PausingCall {
+    fn drop(&mut self) {
+        SLICE_END.set(None);
+    }
+}
+
+/// Begins the first time slice of a call on the calling thread. Calls that are too short to need pauses
+/// skip it.
+pub fn begin() -> PausingCall {
+    follow(TimeSlice(Some(Instant::now() + FIRST_TIME_SLICE)));
+    PausingCall { thread: PhantomData }
 }
 
 /// The current time slice of the calling thread.
@@ -96,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_pause_comes_after_a_time_slice_and_the_next_not_soon() {
-        begin();
+        let call = begin();
         let end = SLICE_END.get();
         pause();
         if Instant::now() < end.expect("a time slice") {
@@ -113,11 +125,21 @@ mod tests {
             "after {next:?}, for a pause of {took:?}"
         );
         let end = SLICE_END.get();
-        begin();
+        let following = begin();
         assert!(SLICE_END.get() >= end, "work that follows comes no sooner to a pause");
-        super::end();
+        drop((call, following));
         pause();
         assert_eq!(SLICE_END.get(), None, "a pause of work that hasn't begun");
+    }
+
+    #[test]
+    fn a_call_that_panics_pauses_no_more() {
+        let result = std::panic::catch_unwind(|| {
+            let _call = begin();
+            assert!(SLICE_END.get().is_none(), "as it should");
+        });
+        assert!(result.is_err());
+        assert_eq!(SLICE_END.get(), None);
     }
 
     #[test]
