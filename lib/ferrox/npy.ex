@@ -378,6 +378,9 @@ defmodule Ferrox.Npy do
   defp integer!(<<digit, _::binary>> = text, sign) when digit in ?0..?9 do
     {integer, rest} = Integer.parse(text)
 
+    # Python reads 00 as zero, but no other number that begins with a zero.
+    if digit == ?0 and integer != 0, do: unreadable!(text)
+
     # Python 2 writes long integers with the suffix L.
     {sign * integer, String.replace_prefix(rest, "L", "")}
   end

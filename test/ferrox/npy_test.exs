@@ -154,6 +154,10 @@ defmodule Ferrox.NpyTest do
       refuse(file(header(shape: "(2, '3')")), "shape must hold integers, got: \"3\"")
       refuse(file(header(shape: "(2, True)")), "shape must hold integers, got: true")
       refuse(file(header(shape: "(2, -3)")), "the shape has the negative size -3")
+      refuse(file(header(shape: "(2, 03)")), "can't be read from \"03)")
+      refuse(file(header(shape: "(2, -03)")), "can't be read from \"03)")
+      refuse(file(header(shape: "(02L, 3)")), "can't be read from \"02L")
+      refuse(file(header(shape: "(2, 00)")), "the array is empty")
       refuse(file(header(shape: "(2, 0)")), "the array is empty")
       refuse(fixture("empty"), "the array is empty")
 
