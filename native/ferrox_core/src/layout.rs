@@ -6,6 +6,8 @@
 
 use smallvec::SmallVec;
 
+use crate::Error;
+
 /// The sizes of the axes. Most ranks are small, so that the sizes are on the stack.
 pub type Shape = SmallVec<[usize; 4]>;
 /// The distance between neighbours along each axis, in elements.
@@ -20,12 +22,20 @@ pub(crate) const MAX_EXTENT: i128 = 1 << 60;
 #[inline]
 #[must_use]
 pub fn size(shape: &[usize]) -> Option<usize> {
+    let (size, empty) = nonempty_size(shape)?;
+    Some(if empty { 0 } else { size })
+}
+
+/// The product of all axes except the empty ones, and whether there are empty ones; `None` if the product
+/// overflows.
+#[inline]
+pub(crate) fn nonempty_size(shape: &[usize]) -> Option<(usize, bool)> {
     let (mut size, mut empty) = (1usize, false);
     for &dim in shape {
         empty |= dim == 0;
         size = size.checked_mul(dim.max(1))?;
     }
-    Some(if empty { 0 } else { size })
+    Some((size, empty))
 }
 
 /// The row-major strides of a dense shape.
@@ -109,7 +119,8 @@ impl Layout {
     }
 
     /// The layout, broadcast to a larger shape: axis `i` becomes axis `axes[i]`; axes of size one
-    /// and new axes repeat their elements. Returns `None` if the size of an axis doesn't match.
+    /// and new axes repeat their elements. Every axis is named once. Returns `None` if the size of an axis
+    /// doesn't match.
     #[must_use]
     pub fn broadcast(&self, shape: &[usize], axes: &[usize]) -> Option<Self> {
         let mut strides = Strides::from_elem(0, shape.len());
@@ -139,12 +150,15 @@ impl Layout {
             starts.iter().zip(&self.strides).map(|(&start, &stride)| start as isize * stride).sum();
         Layout {
             shape: Shape::from_slice(lengths),
-            strides: self.strides.iter().zip(steps).map(|(&stride, &step)| stride * step as isize).collect(),
+            // The stride of an axis of one element has no effect, and the step may be of any size.
+            strides: (self.strides.iter().zip(steps).zip(lengths))
+                .map(|((&stride, &step), &length)| if length > 1 { stride * step as isize } else { stride })
+                .collect(),
             offset: (self.offset as isize + offset) as usize,
         }
     }
 
-    /// The layout with the elements of the given axes in reverse order.
+    /// The layout with the elements of the given axes, each named once, in reverse order.
     #[must_use]
     pub fn reverse(&self, axes: &[usize]) -> Self {
         let mut reversed = Layout {
@@ -159,6 +173,32 @@ impl Layout {
         }
         reversed
     }
+}
+
+/// Checks that no axis is named twice, and that each is within the rank. Takes time in proportion to the
+/// rank and the number of axes.
+///
+/// # Errors
+///
+/// `Error::Argument`.
+pub(crate) fn check_axes<'a>(
+    op: &'static str,
+    axes: impl IntoIterator<Item = &'a usize>,
+    rank: usize,
+) -> Result<(), Error> {
+    let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, rank);
+    for &axis in axes {
+        let problem = match seen.get_mut(axis) {
+            Some(seen) if !*seen => {
+                *seen = true;
+                continue;
+            }
+            Some(_) => format!("axis {axis} is named twice"),
+            None => format!("axis {axis} is out of range for rank {rank}"),
+        };
+        return Err(Error::Argument { op, problem });
+    }
+    Ok(())
 }
 
 /// Merges adjacent axes that can be traversed as one axis, and drops axes of size one. The shape

@@ -338,6 +338,10 @@ fn refuses_invalid_arguments() {
     assert_eq!(try_dot(F32, &[2, 5], (&a, &[1]), (&b, &[])), differ);
     assert_eq!(try_dot(F32, &[2], (&a, &[2]), (&a, &[0])), "dot: axis 2 is out of range for rank 2");
     assert_eq!(try_dot(F32, &[2], (&a, &[1, 1]), (&a, &[0])), "dot: axis 1 is named twice");
+    for axes in [&[usize::MAX][..], &[usize::MAX - 1, usize::MAX], &[usize::MAX, 0]] {
+        let problem = format!("dot: axis {} is out of range for rank 2", axes[0]);
+        assert_eq!(try_dot(F32, &[2], (&a, axes), (&a, axes)), problem);
+    }
     assert_eq!(
         try_dot(F32, &[2, 3], (&a, &[1]), (&a, &[1])),
         "dot: shapes {2, 3} and {2, 3} give a product of shape {2, 2}, not {2, 3}"

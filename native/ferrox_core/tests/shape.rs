@@ -204,7 +204,11 @@ fn refuses_invalid_arguments() {
         refused(&[2, 3], &|out| broadcast(out, &a, &[0, 2])),
         "broadcast: shapes {2, 3} and {2, 3} don't go together with axes [0, 2]"
     );
+    let square = Source::new(F32, contiguous(&[2, 2]), &[Number::Integer(1)]);
+    let square = square.buffer();
+    assert_eq!(refused(&[2, 2], &|out| broadcast(out, &square, &[0, 0])), "broadcast: axis 0 is named twice");
     assert_eq!(refused(&[2, 3], &|out| reverse(out, &a, &[2])), "reverse: axis 2 is out of range for rank 2");
+    assert_eq!(refused(&[2, 3], &|out| reverse(out, &a, &[1, 0, 1])), "reverse: axis 1 is named twice");
     assert_eq!(refused(&[3, 2], &|out| reverse(out, &a, &[0])), "reverse: shapes {2, 3} and {3, 2} differ");
     let reaches = "slice: start 1 with length 3 and stride 1 reaches past axis 1 of size 3";
     assert_eq!(refused(&[2, 3], &|out| slice(out, &a, &[0, 1], &[2, 3], &[1, 1])), reaches);

@@ -5,8 +5,6 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-
 use crate::cost::{Cost, Work};
 use crate::error::ShapeDisplay;
 use crate::exec::gemm::matrix::{MatrixBytes, TypedMatrix, is_dense, is_lane};
@@ -15,7 +13,7 @@ use crate::exec::gemm::strategy::{Method, Strategy};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
 use crate::exec::{convert, copy};
-use crate::layout::{Layout, Shape, index_of};
+use crate::layout::{Layout, Shape, check_axes, index_of};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -177,8 +175,9 @@ impl SideAxes {
         let rank = shape.len();
         let batch_leads = batch.iter().enumerate().all(|(i, &axis)| axis == i);
         let start = contract.first().map_or(rank, |&axis| axis);
-        let contract_is_range = contract.iter().enumerate().all(|(i, &axis)| axis == start + i);
-        let end = start + contract.len();
+        let contract_is_range =
+            contract.iter().enumerate().all(|(i, &axis)| axis.checked_sub(start) == Some(i));
+        let end = start.saturating_add(contract.len());
         if batch_leads && contract_is_range && start >= batch.len() && end <= rank {
             let product = |axes: std::ops::Range<usize>| shape[axes].iter().product::<usize>();
             let (before, k, after) = (product(batch.len()..start), product(start..end), product(end..rank));
@@ -191,18 +190,7 @@ impl SideAxes {
             };
             return Ok(SideAxes { sizes: [product(0..batch.len()), before * after, k], strides });
         }
-        let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, rank);
-        for &axis in contract.iter().chain(batch) {
-            let problem = match seen.get_mut(axis) {
-                Some(seen) if !*seen => {
-                    *seen = true;
-                    continue;
-                }
-                Some(_) => format!("axis {axis} is named twice"),
-                None => format!("axis {axis} is out of range for rank {rank}"),
-            };
-            return Err(Error::Argument { op: OP, problem });
-        }
+        check_axes(OP, contract.iter().chain(batch), rank)?;
         let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
         let sizes = [product(batch), product(&side.free()), product(contract)];
         Ok(SideAxes { sizes, strides: None })

@@ -8,7 +8,7 @@ use crate::error::ShapeDisplay;
 use crate::exec::copy;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
-use crate::layout::{Layout, Shape};
+use crate::layout::{Layout, Shape, check_axes};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
@@ -40,7 +40,7 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
 /// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out` has another shape.
 pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let rank = input.rank();
-    if axes.len() != rank || !(0..rank).all(|axis| axes.contains(&axis)) {
+    if axes.len() != rank || check_axes("transpose", axes, rank).is_err() {
         let problem = format!("{axes:?} is not a permutation of the axes of rank {rank}");
         return Err(Error::Argument { op: "transpose", problem });
     }
@@ -51,7 +51,8 @@ pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// # Errors
 ///
-/// `Error::Shape` if an axis has neither its new size nor size one.
+/// `Error::Shape` if an axis has neither its new size nor size one, `Error::Argument` if two axes become
+/// the same.
 pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
     let layout = (axes.len() == input.rank())
         .then(|| input.layout().broadcast(out.shape, axes))
@@ -61,6 +62,7 @@ pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
             shapes: vec![input.shape().to_vec(), out.shape.to_vec()],
             problem: format!("don't go together with axes {axes:?}"),
         })?;
+    check_axes("broadcast", axes, out.shape.len())?;
     rearrange("broadcast", out, input, layout)
 }
 
@@ -68,13 +70,9 @@ pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// # Errors
 ///
-/// `Error::Argument` for an axis out of range.
+/// `Error::Argument` for an axis out of range or named twice.
 pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let rank = input.rank();
-    if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
-        let problem = format!("axis {axis} is out of range for rank {rank}");
-        return Err(Error::Argument { op: "reverse", problem });
-    }
+    check_axes("reverse", axes, input.rank())?;
     rearrange("reverse", out, input, input.layout().reverse(axes))
 }
 
@@ -117,7 +115,8 @@ pub fn slice(
 pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Result<(), Error> {
     const OP: &str = "concatenate";
     let rank = out.shape.len();
-    let total: usize = inputs.iter().filter_map(|t| t.shape().get(axis)).sum();
+    let sizes = inputs.iter().filter_map(|t| t.shape().get(axis));
+    let total = sizes.fold(0_usize, |total, &size| total.saturating_add(size));
     let fits = |t: &Tensor<'_>| {
         t.shape().len() == rank && (0..rank).all(|a| a == axis || t.shape()[a] == out.shape[a])
     };
