@@ -381,6 +381,14 @@ fn refuses_invalid_arguments() {
     };
     many[777] = 900;
     assert_eq!(error(S64, &many, &counted), "index 900 is out of bounds for axis 0 in shape {900}");
+    for (target, updates) in [(&[0][..], &[1][..]), (&[0, 3], &[1, 3]), (&[0, 3], &[1, 2])] {
+        let (empty, updates) = (source(F32, target, &[]), source(F32, updates, &[1]));
+        let index_tensor = source(S64, &[1, 1], &[0]);
+        let error = output(F32, target, |out| {
+            indexed(Update::Add, out, &empty.buffer(), &index_tensor.buffer(), &updates.buffer(), &[0])
+        });
+        assert!(matches!(error, Err(Error::Index { index: 0, axis: 0, .. })), "{target:?}: {error:?}");
+    }
     let index_tensor = source(S32, &[1, 2], &[0, 0]);
     let index_tensor = index_tensor.buffer();
     let axes = output(F32, &[1], |out| gather(out, &tensor, &index_tensor, &[1, 0])).expect_err("refused");

@@ -139,7 +139,7 @@ fn update_elements(
     let size = layout.size();
     out.write(op, |out| {
         if let Some(source) = &source {
-            if update == Update::Add && !dtype.is_integer() && updates.size() > 0 {
+            if update == Update::Add && !dtype.is_integer() && updates.size() > 0 && size > 0 {
                 let target = FloatTarget { op, source, from, to: dtype, window: &window };
                 return if dtype.is_complex() {
                     target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
@@ -150,7 +150,8 @@ fn update_elements(
             convert_all(from, source, dtype, size, out);
         }
         let updates = elements(op, updates, dtype)?;
-        // Updates of floats have been added above; if there are none, nothing is written.
+        // Updates of floats have been added above; if there are none, nothing is written, and any index
+        // of an empty target is out of bounds.
         if update == Update::Add && dtype.is_integer() {
             return dispatch!(integer dtype, T => {
                 add_integers::<T>((op, dtype), &rows, &window, &updates, T::view_mut(out))
