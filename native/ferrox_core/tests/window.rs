@@ -491,6 +491,40 @@ fn scatters_over_views_and_large_ones() {
 }
 
 #[test]
+fn distances_of_any_size() {
+    const MAX: usize = usize::MAX;
+    let mut random = Random(7);
+    let source = Source::random(F32, contiguous(&[4]), &mut random);
+    let values = Source::random(F32, contiguous(&[2]), &mut random);
+    let init = Source::new(F32, contiguous(&[]), &[Number::Integer(0)]);
+    let (input, values, init) = (source.buffer(), values.buffer(), init.buffer());
+    // The distance from the first to the last element of these windows overflows.
+    for (taps, dilation) in [(MAX, MAX), (1 << 63, MAX), (MAX, 2), (2, MAX), (1 << 33, 1 << 33)] {
+        let spec = spec(&[4], &[taps], &[(0, 0)], &[1], &[dilation]);
+        for windows in [1, 2, 4] {
+            let folded = output(F32, &[windows], |out| window(WindowOp::Sum, out, &input, spec.windows()));
+            assert!(matches!(folded, Err(Error::Argument { .. })), "{spec:?}: {folded:?}");
+        }
+        let scattered =
+            output(F32, &[4], |out| window_scatter(Choice::Max, out, &input, &values, &init, spec.windows()));
+        assert!(matches!(scattered, Err(Error::Argument { .. })), "{spec:?}: {scattered:?}");
+    }
+    // The distance of the elements of a window of one, or of the windows if there is one, has no effect.
+    let folded = |taps: usize, dilation: usize, stride: usize, windows: usize| {
+        let spec = spec(&[4], &[taps], &[(0, 0)], &[stride], &[dilation]);
+        let folded = output(F32, &[windows], |out| window(WindowOp::Max, out, &input, spec.windows()));
+        let values = Source::random(F32, contiguous(&[windows]), &mut Random(8));
+        let scattered = output(F32, &[4], |out| {
+            window_scatter(Choice::Min, out, &input, &values.buffer(), &init, spec.windows())
+        });
+        (folded.expect("valid"), scattered.expect("valid"))
+    };
+    assert_eq!(folded(1, MAX, 1, 4), folded(1, 1, 1, 4));
+    assert_eq!(folded(4, 1, MAX, 1), folded(4, 1, 1, 1));
+    assert_eq!(folded(1, MAX, MAX, 1), folded(1, 1, 4, 1));
+}
+
+#[test]
 fn scatters_that_are_refused() {
     let spec = spec(&[4], &[2], &[(0, 0)], &[2], &[1]);
     let one = |dtype| Source::new(dtype, contiguous(&[4]), &[Number::Integer(1)]);

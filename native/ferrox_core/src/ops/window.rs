@@ -73,7 +73,8 @@ impl SlidingWindows<'_> {
             let (low, high) = self.padding[axis];
             let (taps, stride, dilation) = (self.shape[axis], self.strides[axis], self.dilations[axis]);
             let padded = size as i128 + i128::from(low) + i128::from(high);
-            let extent = (taps as i128 - 1) * dilation as i128 + 1;
+            // An extent that overflows is larger than any axis.
+            let extent = (taps as i128 - 1).checked_mul(dilation as i128).map_or(i128::MAX, |e| e + 1);
             if padded > MAX_EXTENT || i128::from(low).abs() > MAX_EXTENT {
                 return problem(format!("padding {{{low}, {high}}} is out of range"));
             }
@@ -84,6 +85,10 @@ impl SlidingWindows<'_> {
                 ));
             }
             let windows = (padded - extent) as usize / stride + 1;
+            // Between one window or tap and the next there is a distance only if there are two, and it
+            // may be of any size.
+            let stride = if windows == 1 { 1 } else { stride };
+            let dilation = if taps == 1 { 1 } else { dilation };
             axes.push(WindowAxis { size, windows, taps, stride, dilation, low: low as isize });
         }
         Ok(axes)
