@@ -93,6 +93,33 @@ fn both_become_the_type_of_the_result() {
 }
 
 #[test]
+fn paddings_of_any_size() {
+    let numbers = [1, 2, 3].map(Number::Integer);
+    let value = Source::new(F32, contiguous(&[]), &[Number::Integer(9)]);
+    let padded = |size: usize, padding: Padding, result: usize| {
+        let source = Source::new(F32, contiguous(&[size]), &numbers[..size]);
+        output(F32, &[result], |out| pad(out, &source.buffer(), &value.buffer(), &[padding]))
+            .expect("valid")
+            .into_iter()
+            .map(|bits| f32::from_bits(bits as u32))
+            .collect::<Vec<_>>()
+    };
+    // There is nothing between a single element and others.
+    let interior = usize::MAX;
+    assert_eq!(padded(1, Padding { low: 1, high: 1, interior }, 3), [9.0, 1.0, 9.0]);
+    assert_eq!(padded(1, Padding { low: -1, high: 2, interior }, 2), [9.0; 2]);
+    assert_eq!(padded(1, Padding { low: -3, high: 4, interior }, 2), [9.0; 2]);
+    // All elements are removed, and as many are added after them.
+    for low in [i64::MIN, i64::MIN + 1] {
+        assert_eq!(
+            padded(3, Padding { low, high: i64::MAX, interior: 0 }, (low - i64::MIN) as usize + 2),
+            vec![9.0; (low - i64::MIN) as usize + 2]
+        );
+    }
+    assert_eq!(padded(2, Padding { low: i64::MIN, high: i64::MAX, interior: 7 }, 8), [9.0; 8]);
+}
+
+#[test]
 fn refuses_invalid_arguments() {
     let one = |dtype, shape: &[usize]| Source::new(dtype, contiguous(shape), &[Number::Integer(1)]);
     let (a, value) = (one(F32, &[2, 3]), one(F32, &[]));

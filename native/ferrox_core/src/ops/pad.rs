@@ -115,13 +115,14 @@ fn source_row(row: usize, outer: &[usize], shape: &[usize], paddings: &[Padding]
 
 /// Writes a row of padded elements of `element` bytes; without elements, the whole row is padding.
 fn pad_row(width: usize, out: &mut [u8], elements: &[u8], element: usize, padding: Padding, value: &[u8]) {
-    let step = padding.interior + 1;
+    let step = padding.interior.saturating_add(1);
     let (slots, dim) = (out.len() / element, elements.len() / element);
-    let cut = usize::try_from(-padding.low).unwrap_or(0);
-    let start = usize::try_from(padding.low).unwrap_or(0);
-    // The first element that is kept, and its position in the result.
+    let magnitude = usize::try_from(padding.low.unsigned_abs()).unwrap_or(usize::MAX);
+    let (start, cut) = if padding.low < 0 { (0, magnitude) } else { (magnitude, 0) };
+    // The first element that is kept, and its position in the result. A position that overflows is past
+    // the end of any row.
     let first = cut.div_ceil(step);
-    let position = start + (first * step - cut);
+    let position = first.saturating_mul(step).saturating_sub(cut).saturating_add(start);
     let kept = slots.saturating_sub(position).div_ceil(step).min(dim.saturating_sub(first));
     if kept == 0 {
         fill(width, out, value);
