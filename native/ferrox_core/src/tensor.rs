@@ -29,13 +29,15 @@ enum Geometry<'a> {
 ///
 /// # Errors
 ///
-/// `Error::TooLarge` if the number overflows.
+/// `Error::TooLarge` if the number overflows, or if that of the axes that aren't empty does: the number of
+/// bytes of any axes is safe to compute.
 #[inline(always)]
 pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usize, Error> {
-    layout::size(shape)
-        .and_then(|n| n.checked_mul(dtype.bits()))
-        .map(|bits| bits.div_ceil(8))
-        .filter(|&bytes| bytes <= isize::MAX as usize)
+    layout::nonempty_size(shape)
+        .and_then(|(size, empty)| {
+            let bytes = size.checked_mul(dtype.bits())?.div_ceil(8);
+            (bytes <= isize::MAX as usize).then_some(if empty { 0 } else { bytes })
+        })
         .ok_or_else(|| Error::TooLarge { op, dtype, shape: shape.to_vec() })
 }
 

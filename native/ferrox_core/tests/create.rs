@@ -91,9 +91,15 @@ fn sizes_that_overflow() {
     for shape in [[usize::MAX, 2, 0], [0, usize::MAX, 2]] {
         assert!(matches!(Tensor::new("add", F32, &shape, &[]), Err(Error::TooLarge { .. })), "{shape:?}");
     }
-    let large = [usize::MAX, 0, 1];
+    // So does the number of bytes.
+    for shape in [[0, 1 << 31, 1 << 31], [1 << 62, 0, 1], [1 << 60, 8, 0]] {
+        assert!(matches!(Tensor::new("add", F32, &shape, &[]), Err(Error::TooLarge { .. })), "{shape:?}");
+        assert!(matches!(output(F32, &shape, eye), Err(Error::TooLarge { .. })), "{shape:?}");
+    }
+    let large = [1 << 58, 0, 1];
     assert_eq!(Tensor::new("add", F32, &large, &[]).map(|t| t.size()), Ok(0));
     assert_eq!(output(F32, &large, |out| iota(out, Some(0))), Ok(vec![]));
+    assert_eq!(output(F32, &[0, 1 << 29, 1 << 29], eye), Ok(vec![]));
 }
 
 #[test]
