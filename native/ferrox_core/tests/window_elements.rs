@@ -91,3 +91,23 @@ fn refuses_invalid_windows() {
     assert!(matches!(run(&[4, 2], &[2], &[1], &[1]), Error::Shape { .. }));
     assert!(matches!(run(&[1, 2], &[2], &[usize::MAX], &[usize::MAX]), Error::Argument { .. }));
 }
+
+/// Between one window or element and the next there is a distance only if there are two, and padding
+/// counts from the axis.
+#[test]
+fn distances_of_any_size() {
+    const MAX: usize = usize::MAX;
+    let numbers: Vec<Number> = (1..5).map(Number::Integer).collect();
+    let source = Source::new(DType::S32, contiguous(&[4]), &numbers);
+    let (buffer, pad) = (source.buffer(), Source::new(DType::S32, contiguous(&[]), &[Number::Integer(9)]));
+    let run = |shape: &[usize], size: usize, stride: usize, dilation: usize, padding: (isize, isize)| {
+        let windows =
+            Windows { sizes: &[size], strides: &[stride], dilations: &[dilation], padding: &[padding] };
+        output(DType::S32, shape, |out| window_elements(out, &buffer, &pad.buffer(), windows))
+    };
+    assert_eq!(run(&[4, 1], 1, 1, MAX, (0, 0)), Ok(vec![1, 2, 3, 4]));
+    assert_eq!(run(&[1, 4], 4, MAX, 1, (0, 0)), Ok(vec![1, 2, 3, 4]));
+    assert_eq!(run(&[1, 1], 1, MAX, MAX, (-3, 0)), Ok(vec![4]));
+    assert_eq!(run(&[2, 2], 2, MAX / 4, 1, (2, (MAX / 4) as isize - 4)), Ok(vec![9; 4]));
+    assert!(matches!(run(&[2, 1], 1, 1, 1, (isize::MIN, isize::MAX)), Err(Error::Argument { .. })));
+}

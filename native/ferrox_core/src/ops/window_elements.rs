@@ -1,11 +1,15 @@
 //! The elements of every window over a tensor, one window after the other, which
 //! `Nx.window_reduce/5` passes to its function.
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::cost::{self, Cost, WINDOW_ELEMENT_COST};
 use crate::dtype::sub_byte;
 use crate::exec::copy;
 use crate::exec::threads::parallel;
-use crate::layout::row_major;
+use crate::layout::{MAX_EXTENT, row_major};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
@@ -66,14 +70,23 @@ pub fn window_elements(
         return Ok(());
     }
     let strides = row_major(shape);
-    let axis_offsets: Vec<WindowOffsets> = (0..shape.len())
-        .map(|axis| WindowOffsets::new(shape[axis], positions[axis], strides[axis], axis, windows))
+    let axes: SmallVec<[AxisWindows; 4]> = (0..shape.len())
+        .map(|axis| AxisWindows {
+            dim: shape[axis],
+            positions: positions[axis],
+            size: windows.sizes[axis],
+            // Between one window or element and the next there is a distance only if there are two.
+            stride: if positions[axis] == 1 { 1 } else { windows.strides[axis] },
+            dilation: if windows.sizes[axis] == 1 { 1 } else { windows.dilations[axis] },
+            low: windows.padding[axis].0,
+            distance: strides[axis] as usize,
+        })
         .collect();
     let bytes = copy::dense(OP, input)?;
     let fill = dispatch!(width input.dtype().width(), N => copy_windows::<N> as CopyWindows);
     out.write(OP, |out| {
         let cost = cost::work(window, cost(input.dtype()));
-        parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &axis_offsets, first, out));
+        parallel::fill(out, count, cost, |first, out| fill(&bytes, pad, &axes, first, out));
         Ok(())
     })
 }
@@ -90,6 +103,10 @@ fn positions(shape: &[usize], axis: usize, windows: Windows<'_>) -> Option<usize
     let (size, stride) = (*windows.sizes.get(axis)?, *windows.strides.get(axis)?);
     let dilation = *windows.dilations.get(axis)?;
     let padded = isize::try_from(shape[axis]).ok()?.checked_add(low)?.checked_add(high)?;
+    // Indices count from the first element, to which the padding is added.
+    if low.unsigned_abs() as i128 > MAX_EXTENT {
+        return None;
+    }
     let span = size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
     if stride == 0 || dilation == 0 {
         return None;
@@ -97,81 +114,94 @@ fn positions(shape: &[usize], axis: usize, windows: Windows<'_>) -> Option<usize
     Some(usize::try_from(padded).ok()?.checked_sub(span)? / stride + 1)
 }
 
-/// The offsets of the elements of all windows along an axis: for each position of a window, the
-/// offset of each of its elements, or `PADDING_OFFSET`.
-struct WindowOffsets {
-    size: usize,
+/// The windows along an axis. All positions and elements of them are within the padded axis, whose size
+/// is an `isize`.
+struct AxisWindows {
+    /// The number of elements of the axis, and the distance from one to the next in memory.
+    dim: usize,
+    distance: usize,
+    /// The number of windows, and the distance from one to the next.
     positions: usize,
-    offsets: Vec<usize>,
+    stride: usize,
+    /// The number of elements of a window, and the distance from one to the next.
+    size: usize,
+    dilation: usize,
+    /// The padding before the axis; a negative number removes elements.
+    low: isize,
 }
 
-/// The offset of elements of the padding.
-const PADDING_OFFSET: usize = usize::MAX;
+impl AxisWindows {
+    /// The index of the first element of a window, which is negative in the padding.
+    fn start(&self, position: usize) -> isize {
+        (position * self.stride) as isize - self.low
+    }
 
-impl WindowOffsets {
-    fn new(dim: usize, positions: usize, distance: isize, axis: usize, windows: Windows<'_>) -> Self {
-        let (size, low) = (windows.sizes[axis], windows.padding[axis].0);
-        let offset = |position: usize, step: usize| {
-            let index = (position * windows.strides[axis] + step * windows.dilations[axis]) as isize - low;
-            let inside = (0..dim as isize).contains(&index);
-            if inside { (index * distance) as usize } else { PADDING_OFFSET }
+    /// The offset of an element of a window that starts at an index, or `None` in the padding.
+    fn offset(&self, start: isize, step: usize) -> Option<usize> {
+        let index = usize::try_from(start + (step * self.dilation) as isize).ok()?;
+        (index < self.dim).then(|| index * self.distance)
+    }
+
+    /// The elements of a window that starts at an index which are not in the padding.
+    fn inside(&self, start: isize) -> Range<usize> {
+        let Some(last) =
+            (self.dim as isize).checked_sub(start).and_then(|left| usize::try_from(left - 1).ok())
+        else {
+            return 0..0;
         };
-        let offsets =
-            (0..positions).flat_map(|position| (0..size).map(move |step| offset(position, step))).collect();
-        WindowOffsets { size, positions, offsets }
-    }
-
-    fn at(&self, position: usize) -> &[usize] {
-        &self.offsets[position * self.size..(position + 1) * self.size]
+        let end = (last / self.dilation + 1).min(self.size);
+        let before = if start < 0 { start.unsigned_abs().div_ceil(self.dilation) } else { 0 };
+        before.min(end)..end
     }
 }
 
-/// Copies windows. The arguments are the elements, the padding element, the offsets for each axis,
+/// Copies windows. The arguments are the elements, the padding element, the windows along each axis,
 /// the number of the first window, and the bytes to fill.
-type CopyWindows = fn(&[u8], &[u8], &[WindowOffsets], usize, &mut [u8]);
+type CopyWindows = fn(&[u8], &[u8], &[AxisWindows], usize, &mut [u8]);
 
 fn copy_windows<const N: usize>(
     bytes: &[u8],
     pad: &[u8],
-    axis_offsets: &[WindowOffsets],
+    axes: &[AxisWindows],
     first: usize,
     out: &mut [u8],
 ) {
     let (elements, pad) = (bytes.as_chunks::<N>().0, pad.as_chunks::<N>().0[0]);
     let out = out.as_chunks_mut::<N>().0;
-    let Some((last, outer)) = axis_offsets.split_last() else {
+    let Some((last, outer)) = axes.split_last() else {
         out.fill(elements[0]);
         return;
     };
-    let window: usize = axis_offsets.iter().map(|axis_offsets| axis_offsets.size).product();
+    let window: usize = axes.iter().map(|axis| axis.size).product();
+    // Where the window starts on the other axes, the last axis first.
+    let mut starts = SmallVec::<[isize; 4]>::from_elem(0, outer.len());
     for (number, out) in out.chunks_exact_mut(window).enumerate() {
         let mut rest = first + number;
-        let inner = last.at(rest % last.positions);
+        let inner = last.start(rest % last.positions);
+        let inside = last.inside(inner);
         rest /= last.positions;
-        // The offsets for the other axes, the last axis first.
-        let rows: Vec<&[usize]> = outer
-            .iter()
-            .rev()
-            .map(|axis_offsets| {
-                let position = rest % axis_offsets.positions;
-                rest /= axis_offsets.positions;
-                axis_offsets.at(position)
-            })
-            .collect();
+        for (slot, axis) in starts.iter_mut().zip(outer.iter().rev()) {
+            *slot = axis.start(rest % axis.positions);
+            rest /= axis.positions;
+        }
         for (row, out) in out.chunks_exact_mut(last.size).enumerate() {
             let mut rest = row;
-            let start = rows.iter().try_fold(0, |start, offsets| {
-                let offset = offsets[rest % offsets.len()];
-                rest /= offsets.len();
-                (offset != PADDING_OFFSET).then(|| start + offset)
+            let offset = starts.iter().zip(outer.iter().rev()).try_fold(0, |offset, (&start, axis)| {
+                let step = rest % axis.size;
+                rest /= axis.size;
+                Some(offset + axis.offset(start, step)?)
             });
-            match start {
-                None => out.fill(pad),
-                Some(start) => {
-                    for (slot, &offset) in out.iter_mut().zip(inner) {
-                        *slot = if offset == PADDING_OFFSET { pad } else { elements[start + offset] };
-                    }
-                }
+            let Some(offset) = offset.filter(|_| !inside.is_empty()) else {
+                out.fill(pad);
+                continue;
+            };
+            out[..inside.start].fill(pad);
+            out[inside.end..].fill(pad);
+            let row = &elements[offset..][..last.dim];
+            let mut index = (inner + (inside.start * last.dilation) as isize) as usize;
+            for slot in &mut out[inside.clone()] {
+                *slot = row[index];
+                index += last.dilation;
             }
         }
     }
