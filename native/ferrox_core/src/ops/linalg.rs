@@ -39,7 +39,7 @@ use crate::cost::{
 };
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
-use crate::exec::gemm::blocked::{Update, multiply};
+use crate::exec::gemm::blocked::Update;
 use crate::exec::memory::scratch;
 use crate::exec::simd::vector_cost;
 use crate::exec::threads::parallel;
@@ -352,7 +352,7 @@ pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) ->
         compute_batch::<T, 1>(OP, left.count, cost, [out], |i| {
             let (a, mut b) = (left.matrix::<T>(OP, i)?, right.matrix::<T>(OP, i)?);
             if method == Method::Lu {
-                return Ok([lu::lu(a, precision).solve(&b, precision)?]);
+                return Ok([lu::lu(a, precision)?.solve(&b, precision)?]);
             }
             let (q, r) = factor_qr(&a, n, 1e-10, precision, NxAlgorithm::V0_9)?;
             b = q.adjoint(OP)?.times(OP, &b)?;
@@ -379,7 +379,7 @@ pub fn determinant(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
         let cost = Problem::Determinant.cost(T::COMPLEX, batch.rows, batch.rows);
         let precision = precision(dtype, batch.rows);
         compute_batch::<T, 1>(OP, batch.count, cost, [out], |i| {
-            let value = determinant::determinant(batch.matrix::<T>(OP, i)?, precision);
+            let value = determinant::determinant(batch.matrix::<T>(OP, i)?, precision)?;
             Ok([Matrix { rows: 1, columns: 1, data: vec![value] }])
         })
     })
@@ -400,7 +400,7 @@ pub fn cholesky(out: Output<'_>, a: &Tensor<'_>) -> Result<(), Error> {
         let batch = Batch::square::<T>(OP, a)?;
         let precision = precision(dtype, batch.rows);
         compute_batch::<T, 1>(OP, batch.count, Problem::Cholesky.cost(T::COMPLEX, batch.rows, batch.rows), [out], |i| {
-            Ok([cholesky::cholesky(batch.matrix::<T>(OP, i)?, precision)])
+            Ok([cholesky::cholesky(batch.matrix::<T>(OP, i)?, precision)?])
         })
     })
 }
@@ -424,7 +424,10 @@ pub fn lu(outs: [Output<'_>; 3], a: &Tensor<'_>, algorithm: NxAlgorithm) -> Resu
         compute_batch::<T, 3>(OP, batch.count, Problem::Lu.cost(T::COMPLEX, n, n), outs, |i| {
             let a = batch.matrix::<T>(OP, i)?;
             let nx_result = if precision == Precision::Single { nx_compat::lu(&a, algorithm)? } else { None };
-            let lu = nx_result.unwrap_or_else(|| lu::lu(a, precision));
+            let lu = match nx_result {
+                Some(lu) => lu,
+                None => lu::lu(a, precision)?,
+            };
             let mut p = Matrix::zeros(OP, n, n)?;
             for (column, &row) in lu.rows.iter().enumerate() {
                 *p.at_mut(row, column) = T::ONE;
@@ -488,7 +491,7 @@ fn factor_qr<T: Scalar>(
         let orthonormality_error = nx_compat::orthonormality_error(&q.adjoint(OP)?)?;
         if nx_compat::is_within_rounding(&residual, a, bound)
             && orthonormality_error <= bound
-            && norm_below_diagonal(&r) <= bound * a.norm()
+            && norm_below_diagonal(&r)? <= bound * a.norm()
         {
             return Ok((q, r));
         }
@@ -497,9 +500,12 @@ fn factor_qr<T: Scalar>(
 }
 
 /// The norm of the elements below the diagonal.
-fn norm_below_diagonal<T: Scalar>(a: &Matrix<T>) -> f64 {
-    let below: Vec<T> = (0..a.rows).flat_map(|i| a.row(i)[..i.min(a.columns)].iter().copied()).collect();
-    matrix::norm(&below)
+fn norm_below_diagonal<T: Scalar>(a: &Matrix<T>) -> Result<f64, Error> {
+    const OP: &str = "qr";
+    let mut below = Matrix::zeros(OP, 1, (0..a.rows).map(|i| i.min(a.columns)).sum())?;
+    let elements = (0..a.rows).flat_map(|i| &a.row(i)[..i.min(a.columns)]);
+    below.data.iter_mut().zip(elements).for_each(|(to, &from)| *to = from);
+    Ok(below.norm())
 }
 
 /// `Nx.LinAlg.eigh/2`: the eigenvalues, descending by magnitude, and the eigenvectors as columns,
@@ -679,13 +685,15 @@ fn flush_rounding_noise(a: &Matrix<f64>, svd: &mut factors::Svd) -> Result<(), E
         return Ok(());
     }
     let abs_rows = |matrix: &Matrix<f64>, rows: std::ops::Range<usize>| {
-        let data = matrix.data[rows.start * matrix.columns..rows.end * matrix.columns].iter();
-        Matrix { rows: rows.len(), columns: matrix.columns, data: data.map(|x| x.abs()).collect() }
+        let mut magnitudes = matrix.some_rows(OP, rows)?;
+        magnitudes.map(f64::abs);
+        Ok::<_, Error>(magnitudes)
     };
-    let left = abs_rows(&svd.u, k - count..k);
+    let left = abs_rows(&svd.u, k - count..k)?;
     let mut sums = Matrix::zeros(OP, count, a.columns)?;
-    let (magnitudes, n) = (abs_rows(a, 0..a.rows), a.columns);
-    multiply([count, a.rows, n], Update::Replace, left.view(), magnitudes.view(), (&mut sums.data, [n, 1]));
+    let (magnitudes, n) = (abs_rows(a, 0..a.rows)?, a.columns);
+    let (sizes, out) = ([count, a.rows, n], (&mut sums.data[..], [n, 1]));
+    matrix::multiply(OP, sizes, Update::Replace, left.view(), magnitudes.view(), out)?;
     for (i, sums) in sums.data.chunks_exact(n).enumerate() {
         let max_sum: f64 = sums.iter().zip(svd.v.row(k - count + i)).map(|(sum, v)| sum * v.abs()).sum();
         if svd.s[k - count + i] <= unit * max_sum {

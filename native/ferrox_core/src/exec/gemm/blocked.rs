@@ -14,7 +14,6 @@
 
 use std::borrow::Cow;
 use std::collections::TryReserveError;
-use std::convert::Infallible;
 use std::ops::{Add, Range};
 
 use gemm_common::Parallelism;
@@ -47,11 +46,15 @@ pub fn product_cost(dtype: DType) -> Cost {
 pub trait Number: Copy + Send + Sync + Default + 'static {
     /// Computes a product; with `alone`, on the calling thread only.
     ///
+    /// # Errors
+    ///
+    /// If there is no memory for copies of the operands. Then the elements of `out` are undetermined.
+    ///
     /// # Safety
     ///
     /// All elements that the sizes and strides reach must be in memory. The elements of `out` must
     /// be distinct, and no other reference to them may be in use.
-    unsafe fn product(operands: Operands<Self>, alone: bool);
+    unsafe fn product(operands: Operands<Self>, alone: bool) -> Result<(), TryReserveError>;
 }
 
 /// A matrix that is read: its first element, its strides, and whether its elements are conjugated.
@@ -84,6 +87,9 @@ const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 /// gemm adds up the sums of a result with at most this many elements in another order, and also the
 /// sums of a single row or column. So no part is that small, unless the whole result is.
 const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
+
+/// gemm copies whole panels of at most this many rows or columns.
+const GEMM_PANEL_ELEMENTS: usize = 128;
 
 /// The grid of parts that the rows and columns of a result are split into.
 #[derive(Clone, Copy)]
@@ -146,28 +152,48 @@ impl PartGrid {
 impl<T: Number> Operands<T> {
     /// Calls `multiply` for the parts of the product, one after the other or on several threads.
     /// The order in which each sum is added up is the same either way.
-    fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for the copies that gemm makes of parts of the operands.
+    fn in_parts(self, alone: bool, multiply: impl Fn(Self) + Sync) -> Result<(), TryReserveError> {
         let [m, k, n] = self.sizes;
         let steps = k.div_ceil(k.div_ceil(MAX_STEPS_PER_GEMM_CALL));
         let multiply = |[rows, columns]: [&Range<usize>; 2], step: usize| {
-            multiply(self.part(rows, &(step..k.min(step + steps)), columns));
+            let part = self.part(rows, &(step..k.min(step + steps)), columns);
+            part.check_memory()?;
+            multiply(part);
+            Ok(())
         };
         let cost = cost::<T>(k);
         if !parallel::is_worth_sharing(m * n, cost) {
-            return (0..k).step_by(steps).for_each(|step| multiply([&(0..m), &(0..n)], step));
+            return (0..k).step_by(steps).try_for_each(|step| multiply([&(0..m), &(0..n)], step));
         }
         let threads = if alone { 1 } else { parallel::threads_for(m * n, cost) };
         let grid = PartGrid::new([m, n], CACHE_LINE_BYTES / size_of::<T>(), self::cost::<T>(steps), threads);
         let each = |part: usize| {
             let [rows, columns] = grid.part(part);
             for step in (0..k).step_by(steps) {
-                multiply([&rows, &columns], step);
+                multiply([&rows, &columns], step)?;
                 pause();
             }
             Ok(())
         };
         let cost = if alone { 0 } else { cost };
-        let Ok(()) = parallel::try_each::<_, Infallible>(m * n, cost, 0..grid.parts(), each);
+        parallel::try_each(m * n, cost, 0..grid.parts(), each)
+    }
+
+    /// Checks that there is memory for the copies that gemm makes of the operands: it aborts the process
+    /// if there is not. The memory is free again when gemm allocates it; in between, another thread may
+    /// take it.
+    ///
+    /// # Errors
+    ///
+    /// If there is too little memory.
+    fn check_memory(&self) -> Result<(), TryReserveError> {
+        let [m, k, n] = self.sizes;
+        let lines = m.saturating_add(n).saturating_add(2 * GEMM_PANEL_ELEMENTS);
+        Vec::<T>::new().try_reserve_exact(lines.saturating_mul(k))
     }
 
     /// The product of some rows and columns over some steps, added to the steps before.
@@ -211,7 +237,7 @@ impl<T: Number> Operands<T> {
 macro_rules! number {
     ($($t:ty, $gemm:path;)*) => {$(
         impl Number for $t {
-            unsafe fn product(operands: Operands<Self>, alone: bool) {
+            unsafe fn product(operands: Operands<Self>, alone: bool) -> Result<(), TryReserveError> {
                 // gemm's inner loops go down the columns of the result.
                 let is_transposed = operands.out.1[1] < operands.out.1[0];
                 let operands = if is_transposed { operands.transposed() } else { operands };
@@ -226,7 +252,7 @@ macro_rules! number {
                             false, false, false, Parallelism::None,
                         );
                     }
-                });
+                })
             }
         }
     )*};
@@ -241,18 +267,18 @@ number! {
 const MIN_PRODUCTS_TO_SEPARATE: usize = 1 << 14;
 
 impl<R: Number + Add<Output = R>> Number for Complex<R> {
-    unsafe fn product(operands: Operands<Self>, alone: bool) {
+    unsafe fn product(operands: Operands<Self>, alone: bool) -> Result<(), TryReserveError> {
         let Operands { sizes: [m, k, n], left, right, out: (out, strides), adds, negates } = operands;
         let separate = m * k * n >= MIN_PRODUCTS_TO_SEPARATE;
         let mut memory = [Vec::new(), Vec::new(), Vec::new()];
         let [of_left, of_right, totals] = &mut memory;
         // SAFETY: the caller's contract covers every element of both operands.
         let (lefts, rights) =
-            unsafe { (parts(left, [m, k], separate, of_left), parts(right, [k, n], separate, of_right)) };
+            unsafe { (parts(left, [m, k], separate, of_left)?, parts(right, [k, n], separate, of_right)?) };
         let twice = strides.map(|stride| 2 * stride);
         let here = [0, 1].map(|part| (out.cast::<R>().wrapping_add(part), twice));
-        let own = separate && try_filled(2 * m * n, R::default()).map(|zeros| *totals = zeros).is_ok();
-        let outs = if own {
+        let outs = if separate {
+            *totals = try_filled(2 * m * n, R::default())?;
             let first = totals.as_mut_ptr();
             [0, m * n].map(|part| (first.wrapping_add(part), [n, 1]))
         } else {
@@ -265,16 +291,16 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 left: lefts[l],
                 right: rights[r],
                 out: outs[usize::from(l != r)],
-                adds: adds && !own || l == 1,
+                adds: adds && !separate || l == 1,
                 // The square of the imaginary unit is negative, and so are conjugated imaginary
                 // parts.
                 negates: negates ^ (l == 1 && r == 1) ^ (l == 1 && left.2) ^ (r == 1 && right.2),
             };
             // SAFETY: the elements are those of the caller's contract, or in memory that has just
             // been allocated for them.
-            unsafe { R::product(product, alone) };
+            unsafe { R::product(product, alone)? };
         }
-        if own {
+        if separate {
             let (re, im) = totals.split_at(m * n);
             for (i, (re, im)) in re.chunks_exact(n).zip(im.chunks_exact(n)).enumerate() {
                 let put = |step: usize| {
@@ -293,6 +319,7 @@ impl<R: Number + Add<Output = R>> Number for Complex<R> {
                 cooperative_yield::after(separation_cost::<R>(n));
             }
         }
+        Ok(())
     }
 }
 
@@ -303,7 +330,11 @@ fn separation_cost<R>(length: usize) -> Work {
 }
 
 /// The real and the imaginary parts of a matrix as two matrices: with `separate`, copied to `own`
-/// without gaps; otherwise, or if there is no memory for the copy, in place.
+/// without gaps; otherwise in place.
+///
+/// # Errors
+///
+/// If there is no memory for the copy: sums of parts in place have another order.
 ///
 /// # Safety
 ///
@@ -313,12 +344,13 @@ unsafe fn parts<R: Number>(
     [rows, columns]: [usize; 2],
     separate: bool,
     own: &mut Vec<R>,
-) -> [StridedOperand<R>; 2] {
+) -> Result<[StridedOperand<R>; 2], TryReserveError> {
     let size = rows * columns;
-    if !separate || own.try_reserve_exact(2 * size).is_err() {
+    if !separate {
         let twice = strides.map(|stride| 2 * stride);
-        return [0, 1].map(|part| (first.cast::<R>().wrapping_add(part), twice, false));
+        return Ok([0, 1].map(|part| (first.cast::<R>().wrapping_add(part), twice, false)));
     }
+    own.try_reserve_exact(2 * size)?;
     let [row, column] = strides;
     let (lines, length, line, step, strides) = if row >= column {
         (rows, columns, row, column, [columns, 1])
@@ -341,7 +373,7 @@ unsafe fn parts<R: Number>(
         }
     }
     let first = own.as_ptr();
-    [0, size].map(|part| (first.wrapping_add(part), strides, false))
+    Ok([0, size].map(|part| (first.wrapping_add(part), strides, false)))
 }
 
 /// How a product changes the elements of the result.
@@ -401,6 +433,10 @@ pub enum Right {
 
 /// `out -= left * right` for blocks of one matrix, whose rows begin `stride` elements apart.
 ///
+/// # Errors
+///
+/// If there is no memory for copies of the operands.
+///
 /// # Panics
 ///
 /// If a block isn't within the matrix, `out` overlaps another block, or the sizes don't match.
@@ -410,7 +446,7 @@ pub fn subtract_within<T: Number>(
     out: &Block,
     left: &Block,
     right: (&Block, Right),
-) {
+) -> Result<(), TryReserveError> {
     let ([m, n], [rows, k]) = (out.sizes(), left.sizes());
     let (right, how) = right;
     let is_transposed = how == Right::Adjoint;
@@ -420,7 +456,7 @@ pub fn subtract_within<T: Number>(
     }
     assert!(rows == m && inner == k && columns == n && !out.meets(left) && !out.meets(right));
     if m == 0 || n == 0 || k == 0 {
-        return;
+        return Ok(());
     }
     let place = |block: &Block| {
         let place = block.within(data.len(), stride);
@@ -492,6 +528,10 @@ fn extent([row, column]: [usize; 2], rows: usize, columns: usize) -> Option<usiz
 /// Updates `out` with `left * right`, matrices of `[m, k]` and `[k, n]`. `out` is the memory of the
 /// result and its strides; memory between its elements isn't written.
 ///
+/// # Errors
+///
+/// If there is no memory for copies of the operands.
+///
 /// # Panics
 ///
 /// If a matrix is smaller than its size, or two elements of `out` are the same.
@@ -501,11 +541,15 @@ pub fn multiply<T: Number>(
     left: View<'_, T>,
     right: View<'_, T>,
     out: (&mut [T], [usize; 2]),
-) {
-    multiply_at(sizes, update, left, right, out, false);
+) -> Result<(), TryReserveError> {
+    multiply_at(sizes, update, left, right, out, false)
 }
 
 /// `multiply`; with `alone`, on the calling thread only.
+///
+/// # Errors
+///
+/// As `multiply`.
 ///
 /// # Panics
 ///
@@ -517,9 +561,9 @@ pub(in crate::exec) fn multiply_at<T: Number>(
     right: View<'_, T>,
     (out, strides): (&mut [T], [usize; 2]),
     alone: bool,
-) {
+) -> Result<(), TryReserveError> {
     if m == 0 || n == 0 || k == 0 {
-        return;
+        return Ok(());
     }
     assert!(left.holds(m, k) && right.holds(k, n));
     assert!(extent(strides, m, n).is_some_and(|extent| extent <= out.len()));
@@ -545,7 +589,7 @@ pub(in crate::exec) fn multiply_at<T: Number>(
 ///
 /// # Errors
 ///
-/// If there is no memory for a copy of an operand that isn't aligned.
+/// If there is no memory for copies of the operands.
 pub fn multiply_floats(
     dtype: DType,
     [m, k, n]: [usize; 3],
@@ -574,16 +618,15 @@ fn multiply_bytes<T: Number + Lane>(
     let (lhs, rhs) = (aligned::<T>(left.bytes)?, aligned::<T>(right.bytes)?);
     let view = |data, strides| View { data, strides, conjugate: false };
     let (lhs, rhs) = (view(&lhs, left.strides), view(&rhs, right.strides));
-    let multiply = |out: &mut [T], strides| {
-        multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), alone);
-    };
+    let multiply =
+        |out: &mut [T], strides| multiply_at([m, k, n], Update::Replace, lhs, rhs, (out, strides), alone);
     // SAFETY: `T` has no invalid bit patterns, and the middle part of `align_to_mut` is aligned.
     let (before, aligned, after) = unsafe { out.align_to_mut::<T>() };
     if before.is_empty() && after.is_empty() {
-        multiply(aligned, strides);
+        multiply(aligned, strides)?;
     } else {
         let mut own = try_filled(m * n, T::default())?;
-        multiply(&mut own, [n, 1]);
+        multiply(&mut own, [n, 1])?;
         let out = T::view_mut(out);
         for (row, values) in own.chunks_exact(n).enumerate() {
             for (column, value) in values.iter().enumerate() {

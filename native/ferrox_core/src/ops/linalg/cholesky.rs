@@ -3,9 +3,12 @@
 
 use std::ops::Range;
 
-use super::matrix::{self, Matrix, add_rows};
+use super::matrix::{self, Matrix, add_rows, subtract_within};
 use super::scalar::{Precision, Scalar};
-use crate::exec::gemm::blocked::{Block, Right, subtract_within};
+use crate::Error;
+use crate::exec::gemm::blocked::{Block, Right};
+
+const OP: &str = "cholesky";
 
 /// The size of the blocks at which the recursion ends. Matrices up to this size add up sums in the
 /// order of Nx.
@@ -20,34 +23,45 @@ const CHOLESKY_UPDATE_ROWS: usize = 128;
 
 /// The lower triangular `L` with `L Lᴴ = A`. Only the lower triangle of `A` is read. If `A` is not
 /// positive definite, the result holds NaN from the first negative pivot on.
-pub fn cholesky<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Matrix<T> {
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn cholesky<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Result<Matrix<T>, Error> {
     let n = a.rows;
     let unit = if precision == Precision::Single { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let noise: Vec<f64> = (0..n).map(|i| (4.0 * unit * n as f64).sqrt() * a.at(i, i).re().sqrt()).collect();
-    factor(&mut a, 0, n, precision, &noise);
+    factor(&mut a, 0, n, precision, &noise)?;
     for i in 0..n {
         a.row_mut(i)[i + 1..].fill(T::ZERO);
     }
-    a
+    Ok(a)
 }
 
 /// Factors the square block that starts at a diagonal element, in place. `noise[i] * noise[j]`
 /// bounds the rounding error of a zero in row i and column j.
-fn factor<T: Scalar>(a: &mut Matrix<T>, from: usize, size: usize, precision: Precision, noise: &[f64]) {
+fn factor<T: Scalar>(
+    a: &mut Matrix<T>,
+    from: usize,
+    size: usize,
+    precision: Precision,
+    noise: &[f64],
+) -> Result<(), Error> {
     if size <= CHOLESKY_LEAF_SIZE {
-        return factor_leaf(a, from, size, precision, noise);
+        factor_leaf(a, from, size, precision, noise);
+        return Ok(());
     }
     let (middle, end) = (from + first_half_size(size), from + size);
-    factor(a, from, first_half_size(size), precision, noise);
+    factor(a, from, first_half_size(size), precision, noise)?;
     for first in (middle..end).step_by(CHOLESKY_UPDATE_ROWS) {
         let rows = first..(first + CHOLESKY_UPDATE_ROWS).min(end);
-        solve_from_right(a, rows.clone(), from..middle, noise);
+        solve_from_right(a, rows.clone(), from..middle, noise)?;
         let (stride, done) = (a.columns, Block::new(rows.clone(), from..middle));
         let above = Block::new(middle..rows.end, from..middle);
         let out = Block::new(rows.clone(), middle..rows.end);
-        subtract_within(&mut a.data, stride, &out, &done, (&above, Right::Adjoint));
+        subtract_within(OP, &mut a.data, stride, &out, &done, (&above, Right::Adjoint))?;
     }
-    factor(a, middle, size - first_half_size(size), precision, noise);
+    factor(a, middle, size - first_half_size(size), precision, noise)
 }
 
 /// The size of the first half of a block, in whole leaves.
@@ -154,16 +168,21 @@ fn divide_column_by_pivot<T: Scalar>(column: &mut [T], pivot: T, (row_noises, co
 
 /// Solves `X Lᴴ = B` in place, where `B` is the block of these rows and columns, and `L` the square
 /// block on the diagonal of the same columns.
-fn solve_from_right<T: Scalar>(a: &mut Matrix<T>, rows: Range<usize>, columns: Range<usize>, noise: &[f64]) {
+fn solve_from_right<T: Scalar>(
+    a: &mut Matrix<T>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    noise: &[f64],
+) -> Result<(), Error> {
     if columns.len() > CHOLESKY_LEAF_SIZE {
         let middle = columns.start + first_half_size(columns.len());
-        solve_from_right(a, rows.clone(), columns.start..middle, noise);
+        solve_from_right(a, rows.clone(), columns.start..middle, noise)?;
         let (stride, done) = (a.columns, Block::new(rows.clone(), columns.start..middle));
         let (out, below) = (
             Block::new(rows.clone(), middle..columns.end),
             Block::new(middle..columns.end, columns.start..middle),
         );
-        subtract_within(&mut a.data, stride, &out, &done, (&below, Right::Adjoint));
+        subtract_within(OP, &mut a.data, stride, &out, &done, (&below, Right::Adjoint))?;
         return solve_from_right(a, rows, middle..columns.end, noise);
     }
     // Works on a transposed copy, in which the elements of a column are adjacent.
@@ -190,4 +209,5 @@ fn solve_from_right<T: Scalar>(a: &mut Matrix<T>, rows: Range<usize>, columns: R
             }
         }
     }
+    Ok(())
 }

@@ -4,8 +4,12 @@
 
 use super::scalar::{Precision, Scalar};
 use super::scaled::{exponent, scale_by_power_of_two};
+use crate::Error;
+use crate::exec::memory::filled;
 use crate::ops::linalg::lu::lu;
 use crate::ops::linalg::matrix::Matrix;
+
+const OP: &str = "determinant";
 
 /// A number of twice the digits as the unevaluated sum of two f64: the second is a rounding error
 /// of the first (Dekker, "A Floating-Point Technique for Extending the Available Precision", 1971).
@@ -27,25 +31,29 @@ const MAX_NX_ROUNDINGS_PER_ROW: f64 = 2.0;
 
 /// The determinant of a square matrix. In single precision and with more than three rows, the
 /// result of Nx's algorithm is returned if it is accurate enough: then its last digits are Nx's.
-pub fn determinant<T: Scalar>(a: Matrix<T>, precision: Precision) -> T {
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn determinant<T: Scalar>(a: Matrix<T>, precision: Precision) -> Result<T, Error> {
     if precision == Precision::Single && a.rows > 3 && a.is_finite() {
-        let nx_determinant = precision.round(lu(a.clone(), precision).determinant().to_number());
+        let nx_determinant = precision.round(lu(a.copy(OP)?, precision)?.determinant().to_number());
         let limit = MAX_NX_ROUNDINGS_PER_ROW * f64::from(f32::EPSILON) * a.rows as f64;
-        let accurate = accurate_determinant(a);
-        return if (nx_determinant - accurate).abs() <= limit * accurate.abs() {
+        let accurate = accurate_determinant(a)?;
+        return Ok(if (nx_determinant - accurate).abs() <= limit * accurate.abs() {
             nx_determinant
         } else {
             accurate
-        };
+        });
     }
     accurate_determinant(a)
 }
 
-fn accurate_determinant<T: Scalar>(mut a: Matrix<T>) -> T {
+fn accurate_determinant<T: Scalar>(mut a: Matrix<T>) -> Result<T, Error> {
     if !a.is_finite() {
-        return lu(a, Precision::Double).determinant().to_number();
+        return Ok(lu(a, Precision::Double)?.determinant().to_number());
     }
-    match a.rows {
+    Ok(match a.rows {
         2 => leibniz_determinant(&a, &[([0, 1, 2], false), ([1, 0, 2], true)]),
         3 => leibniz_determinant(
             &a,
@@ -59,25 +67,24 @@ fn accurate_determinant<T: Scalar>(mut a: Matrix<T>) -> T {
             ],
         ),
         _ => {
-            let exponent = balance(&mut a);
-            lu(a, Precision::Double).determinant().times_power_of_two(exponent).to_number()
+            let exponent = balance(&mut a)?;
+            lu(a, Precision::Double)?.determinant().times_power_of_two(exponent).to_number()
         }
-    }
+    })
 }
 
 /// Scales rows and columns by powers of two so that the elements have about the same magnitude, if
 /// products of some of them would over- or underflow. Returns the exponent of the power of two that
 /// the determinant must be multiplied by.
-fn balance<T: Scalar>(a: &mut Matrix<T>) -> i64 {
+fn balance<T: Scalar>(a: &mut Matrix<T>) -> Result<i64, Error> {
     let n = a.rows;
     if a.data.iter().all(|value| *value == T::ZERO || DETERMINANT_SAFE_RANGE.contains(&value.abs())) {
-        return 0;
+        return Ok(0);
     }
-    let sizes: Vec<Option<i64>> = a
-        .data
-        .iter()
-        .map(|&value| if value == T::ZERO { None } else { Some(exponent(value.abs())) })
-        .collect();
+    let mut sizes = filled(OP, T::DTYPE, &[n, n], a.data.len(), None)?;
+    for (size, &value) in sizes.iter_mut().zip(&a.data) {
+        *size = if value == T::ZERO { None } else { Some(exponent(value.abs())) };
+    }
     let (mut rows, mut columns) = (vec![0_i64; n], vec![0_i64; n]);
     let mean = |sizes: &mut dyn Iterator<Item = i64>| {
         let (sum, count) = sizes.fold((0, 0), |(sum, count), size| (sum + size, count + 1));
@@ -100,7 +107,7 @@ fn balance<T: Scalar>(a: &mut Matrix<T>) -> i64 {
             *value = scale_by_power_of_two(*value, -(rows[i] + column));
         }
     }
-    rows.iter().chain(&columns).sum()
+    Ok(rows.iter().chain(&columns).sum())
 }
 
 /// The sum of signed products of one element of each row, from these columns; the flag says whether

@@ -18,10 +18,10 @@ use std::ops::Range;
 
 use crate::Error;
 use crate::cost::{self, SECULAR_TERM_COST};
-use crate::exec::gemm::blocked::{Update, View, multiply};
+use crate::exec::gemm::blocked::{Update, View};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, max_abs, norm, rotate};
+use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, max_abs, multiply, norm, rotate};
 
 /// The size up to which QL or QR steps are faster than divide and conquer.
 const DIVIDE_AND_CONQUER_LEAF_SIZE: usize = 32;
@@ -235,9 +235,9 @@ impl VectorUpdate {
             (gathered(&order[..first_count], 0..middle)?, gathered(&order[k - second_count..], middle..end)?);
         let mut joined = Matrix::zeros(op, k, end)?;
         let (left, out) = (View::rows(&coefficients.data, k), &mut joined.data);
-        multiply([k, first_count, middle], Update::Replace, left, first.view(), (out, [end, 1]));
+        multiply(op, [k, first_count, middle], Update::Replace, left, first.view(), (out, [end, 1]))?;
         let (left, out) = (View::rows(&coefficients.data[k - second_count..], k), &mut out[middle..]);
-        multiply([k, second_count, end - middle], Update::Replace, left, second.view(), (out, [end, 1]));
+        multiply(op, [k, second_count, end - middle], Update::Replace, left, second.view(), (out, [end, 1]))?;
         for (i, &j) in undeflated.iter().enumerate() {
             rows.row_mut(block_start + j)[block_start..block_start + end].copy_from_slice(joined.row(i));
         }

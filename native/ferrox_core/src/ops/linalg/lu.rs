@@ -3,12 +3,14 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows, add_scaled, divide, max_abs, noise, yield_after};
+use super::matrix::{Matrix, add_rows, add_scaled, divide, max_abs, noise, subtract_within, yield_after};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, back_substitution, forward_substitution};
 use crate::Error;
-use crate::exec::gemm::blocked::{Block, Right, subtract_within};
+use crate::exec::gemm::blocked::{Block, Right};
 use crate::ops::linalg::scaled::ScaledNumber;
+
+const OP: &str = "lu";
 
 /// The size up to which a matrix is eliminated column by column.
 const MAX_UNBLOCKED_LU_SIZE: usize = 32;
@@ -31,15 +33,19 @@ pub struct Lu<T> {
 }
 
 /// Factors a square matrix. The pivot of a column is its largest element, the first of several.
-pub fn lu<T: Scalar>(a: Matrix<T>, precision: Precision) -> Lu<T> {
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn lu<T: Scalar>(a: Matrix<T>, precision: Precision) -> Result<Lu<T>, Error> {
     let n = a.rows;
     let mut lu = Lu { rows: (0..n).collect(), packed: a, odd_permutation: false };
     if n <= MAX_UNBLOCKED_LU_SIZE {
         lu.factor_unblocked(precision);
     } else {
-        lu.factor(0..n, &mut vec![T::ZERO; n * LU_PANEL_COLUMNS]);
+        lu.factor(0..n, &mut Matrix::zeros(OP, LU_PANEL_COLUMNS, n)?.data)?;
     }
-    lu
+    Ok(lu)
 }
 
 /// Factors a square matrix as Nx 0.9 does: the pivot of a column is chosen from the elements of the
@@ -109,19 +115,20 @@ impl<T: Scalar> Lu<T> {
 
     /// Factors these columns, in the rows from the first of them on, by halves (Toledo, "Locality
     /// of Reference in LU Decomposition with Partial Pivoting", 1997).
-    fn factor(&mut self, columns: Range<usize>, scratch: &mut [T]) {
+    fn factor(&mut self, columns: Range<usize>, scratch: &mut [T]) -> Result<(), Error> {
         if columns.len() <= LU_PANEL_COLUMNS {
-            return self.factor_panel(columns, scratch);
+            self.factor_panel(columns, scratch);
+            return Ok(());
         }
         let Range { start, end } = columns;
         let middle = start + (columns.len() / 2).next_multiple_of(LU_PANEL_COLUMNS);
-        self.factor(start..middle, scratch);
-        self.solve_block_row(start..middle, middle..end);
+        self.factor(start..middle, scratch)?;
+        self.solve_block_row(start..middle, middle..end)?;
         let n = self.packed.rows;
         let (left, above) = (Block::new(middle..n, start..middle), Block::new(start..middle, middle..end));
         let out = Block::new(middle..n, middle..end);
-        subtract_within(&mut self.packed.data, n, &out, &left, (&above, Right::Plain));
-        self.factor(middle..end, scratch);
+        subtract_within(OP, &mut self.packed.data, n, &out, &left, (&above, Right::Plain))?;
+        self.factor(middle..end, scratch)
     }
 
     /// Factors a panel, in a transposed copy in which the elements of a column are adjacent.
@@ -163,16 +170,16 @@ impl<T: Scalar> Lu<T> {
 
     /// Solves `L X = B` in place, where `B` is the block of these rows and columns, and `L` the
     /// square block on the diagonal of the same rows.
-    fn solve_block_row(&mut self, rows: Range<usize>, columns: Range<usize>) {
+    fn solve_block_row(&mut self, rows: Range<usize>, columns: Range<usize>) -> Result<(), Error> {
         let n = self.packed.rows;
         let Range { start, end } = rows;
         if rows.len() > MAX_UNBLOCKED_LU_SOLVE_ROWS {
             let middle = start + rows.len() / 2;
-            self.solve_block_row(start..middle, columns.clone());
+            self.solve_block_row(start..middle, columns.clone())?;
             let (left, above) =
                 (Block::new(middle..end, start..middle), Block::new(start..middle, columns.clone()));
             let out = Block::new(middle..end, columns.clone());
-            subtract_within(&mut self.packed.data, n, &out, &left, (&above, Right::Plain));
+            subtract_within(OP, &mut self.packed.data, n, &out, &left, (&above, Right::Plain))?;
             return self.solve_block_row(middle..end, columns);
         }
         let mut factors = [T::ZERO; MAX_UNBLOCKED_LU_SOLVE_ROWS];
@@ -185,6 +192,7 @@ impl<T: Scalar> Lu<T> {
             }
             add_rows(&mut row[columns.clone()], &factors[..count], &above[start * n + columns.start..], n);
         }
+        Ok(())
     }
 
     /// `L` and `U`.

@@ -4,7 +4,7 @@ use num_complex::Complex;
 
 use crate::Error;
 use crate::cost::{self, MATRIX_PASS_ELEMENT_COST};
-use crate::exec::gemm::blocked::View;
+use crate::exec::gemm::blocked::{self, Block, Right, Update, View};
 use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
@@ -26,6 +26,47 @@ pub struct Matrix<T> {
 /// factorization.
 pub fn yield_after(rows: usize, columns: usize) {
     cooperative_yield::after(cost::work(rows.saturating_mul(columns), MATRIX_PASS_ELEMENT_COST));
+}
+
+/// `blocked::multiply` for an operation.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for copies of the operands.
+pub fn multiply<T: Scalar>(
+    op: &'static str,
+    sizes: [usize; 3],
+    update: Update,
+    left: View<'_, T>,
+    right: View<'_, T>,
+    out: (&mut [T], [usize; 2]),
+) -> Result<(), Error> {
+    blocked::multiply(sizes, update, left, right, out).map_err(|_| Error::TooLarge {
+        op,
+        dtype: T::DTYPE,
+        shape: sizes.to_vec(),
+    })
+}
+
+/// `blocked::subtract_within` for an operation.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory for copies of the operands.
+pub fn subtract_within<T: Scalar>(
+    op: &'static str,
+    data: &mut [T],
+    stride: usize,
+    out: &Block,
+    left: &Block,
+    right: (&Block, Right),
+) -> Result<(), Error> {
+    let shape = [left, right.0].map(|block| block.rows.len()).to_vec();
+    blocked::subtract_within(data, stride, out, left, right).map_err(|_| Error::TooLarge {
+        op,
+        dtype: T::DTYPE,
+        shape,
+    })
 }
 
 /// The number of rows and columns of the square blocks that a transpose reads and writes at once:
@@ -56,6 +97,17 @@ impl<T: Scalar> Matrix<T> {
             *eye.at_mut(i, i) = T::ONE;
         }
         Ok(eye)
+    }
+
+    /// A copy of some rows.
+    ///
+    /// # Errors
+    ///
+    /// `Error::TooLarge` if there is no memory.
+    pub fn some_rows(&self, op: &'static str, rows: std::ops::Range<usize>) -> Result<Self, Error> {
+        let mut copy = Self::zeros(op, rows.len(), self.columns)?;
+        copy.data.copy_from_slice(&self.data[rows.start * self.columns..rows.end * self.columns]);
+        Ok(copy)
     }
 
     /// A copy of the matrix.

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::exec::gemm::blocked::{Update, View, multiply};
-use crate::ops::linalg::matrix::Matrix;
+use crate::exec::gemm::blocked::{Update, View};
+use crate::ops::linalg::matrix::{Matrix, multiply};
 use crate::ops::linalg::scalar::Scalar;
 
 /// The number of reflections that are applied as one block.
@@ -163,10 +163,10 @@ impl<T: Scalar> Reflectors<T> {
         let [vh_a, t_vh_a] = workspace.buffers(k * width);
         let product_view = |data| View { data, strides: inner, conjugate: false };
         let a = View { data: &*data, strides, conjugate: false };
-        multiply([k, rows, width], Update::Replace, v.conjugated(), a, (vh_a, inner));
-        multiply([k, k, width], Update::Replace, t, product_view(vh_a), (t_vh_a, inner));
-        multiply([rows, k, width], Update::Subtract, v.transposed(), product_view(t_vh_a), (data, strides));
-        Ok(())
+        multiply(op, [k, rows, width], Update::Replace, v.conjugated(), a, (vh_a, inner))?;
+        multiply(op, [k, k, width], Update::Replace, t, product_view(vh_a), (t_vh_a, inner))?;
+        let (v, t_vh_a) = (v.transposed(), product_view(t_vh_a));
+        multiply(op, [rows, k, width], Update::Subtract, v, t_vh_a, (data, strides))
     }
 
     /// The upper triangular `T` such that `I - V T Vᴴ` is the product of the block (LAPACK's
@@ -179,7 +179,8 @@ impl<T: Scalar> Reflectors<T> {
     ) -> Result<Matrix<T>, Error> {
         let (k, rows) = (block.len(), self.vectors.columns - self.first_row - block.start);
         let mut products = Matrix::zeros(op, k, k)?;
-        multiply([k, rows, k], Update::Add, v.conjugated(), v.transposed(), (&mut products.data, [k, 1]));
+        let out = (&mut products.data[..], [k, 1]);
+        multiply(op, [k, rows, k], Update::Add, v.conjugated(), v.transposed(), out)?;
         let mut t = Matrix::zeros(op, k, k)?;
         for (j, &tau) in self.taus[block].iter().enumerate() {
             for i in 0..j {

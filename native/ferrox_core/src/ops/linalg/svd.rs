@@ -54,9 +54,9 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
         let inner = svd_by_bidiagonalization(square, n)?;
         // The first columns of Q are multiplied by the left vectors of R, the others stay.
         let q = q.transpose(OP)?;
-        let mut u = inner.u.times(OP, &Matrix { rows: n, columns: m, data: q.data[..n * m].to_vec() })?;
-        u.data.extend_from_slice(&q.data[n * m..]);
-        u.rows = columns;
+        let rotated = inner.u.times(OP, &q.some_rows(OP, 0..n)?)?;
+        let mut u = q;
+        u.data[..n * m].copy_from_slice(&rotated.data);
         Svd { u, ..inner }
     } else {
         svd_by_bidiagonalization(b, columns)?

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows, yield_after};
+use super::matrix::{Matrix, add_rows, multiply, yield_after};
 use crate::Error;
-use crate::exec::gemm::blocked::{Update, View, multiply};
+use crate::exec::gemm::blocked::{Update, View};
+use crate::exec::memory::filled;
 use crate::ops::linalg::scalar::Scalar;
 
 /// A triangular system: `op(A) X = B`, or `X op(A) = B`.
@@ -39,6 +40,8 @@ pub enum Diagonal {
     Unit,
 }
 
+const OP: &str = "triangular_solve";
+
 /// The number of rows up to which they are solved for one by one.
 const TRIANGULAR_LEAF_ROWS: usize = 32;
 
@@ -46,7 +49,7 @@ const TRIANGULAR_LEAF_ROWS: usize = 32;
 ///
 /// # Errors
 ///
-/// `Error::Singular` if an element of the diagonal is zero.
+/// `Error::Singular` if an element of the diagonal is zero, `Error::TooLarge` if there is no memory.
 pub fn forward_substitution<T: Scalar>(
     a: &Matrix<T>,
     b: &mut Matrix<T>,
@@ -55,9 +58,8 @@ pub fn forward_substitution<T: Scalar>(
     if diagonal == Diagonal::Stored && (0..a.rows).any(|i| a.at(i, i).abs() == 0.0) {
         return Err(Error::Singular);
     }
-    let mut sums = vec![T::ZERO; b.columns];
-    solve_rows(a, b, 0..a.rows, diagonal, &mut sums);
-    Ok(())
+    let mut sums = filled(OP, T::DTYPE, &[b.columns], b.columns, T::ZERO)?;
+    solve_rows(a, b, 0..a.rows, diagonal, &mut sums)
 }
 
 /// Solves for these rows of `b`, from which the products with the rows above them are already
@@ -68,15 +70,16 @@ fn solve_rows<T: Scalar>(
     rows: Range<usize>,
     diagonal: Diagonal,
     sums: &mut [T],
-) {
+) -> Result<(), Error> {
     let (n, Range { start, end }) = (b.columns, rows);
     if end - start > TRIANGULAR_LEAF_ROWS {
         let middle = start + (end - start) / 2;
-        solve_rows(a, b, start..middle, diagonal, sums);
+        solve_rows(a, b, start..middle, diagonal, sums)?;
         let (solved, rest) = b.data.split_at_mut(middle * n);
         let left = View::rows(&a.data[middle * a.columns + start..], a.columns);
         let right = View::rows(&solved[start * n..], n);
-        multiply([end - middle, middle - start, n], Update::Subtract, left, right, (rest, [n, 1]));
+        let sizes = [end - middle, middle - start, n];
+        multiply(OP, sizes, Update::Subtract, left, right, (rest, [n, 1]))?;
         return solve_rows(a, b, middle..end, diagonal, sums);
     }
     for i in start..end {
@@ -98,6 +101,7 @@ fn solve_rows<T: Scalar>(
         }
         yield_after(n, i - start);
     }
+    Ok(())
 }
 
 /// The matrix with its rows and columns in reverse order.

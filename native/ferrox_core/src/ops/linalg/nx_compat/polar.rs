@@ -147,7 +147,7 @@ fn qdwh_cholesky_step(u: &Matrix<f64>, (e, c, rest): QdwhWeights) -> Result<Matr
     for i in 0..n {
         *x.at_mut(i, i) = round_to_f32(x.at(i, i) + 1.0);
     }
-    let y = cholesky(x, Precision::Single);
+    let y = cholesky(x, Precision::Single)?;
     let mut z = uh;
     forward_substitution(&y, &mut z, Diagonal::Stored)?;
     z.map(round_to_f32);
