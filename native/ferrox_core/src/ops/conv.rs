@@ -389,8 +389,8 @@ impl<'a> Convolution<'a> {
         let strides = [layout.strides[0], layout.strides[1]];
         let planes = match lane {
             _ if order != PatchOrder::ByTap => None,
-            DType::F32 => Planes::new::<f32>(&sizes.axes, sizes.channels, strides[1]),
-            DType::F64 => Planes::new::<f64>(&sizes.axes, sizes.channels, strides[1]),
+            DType::F32 => Planes::new::<f32>(&sizes.axes, sizes.channels, strides[1])?,
+            DType::F64 => Planes::new::<f64>(&sizes.axes, sizes.channels, strides[1])?,
             _ => None,
         };
         let last = sizes.axes.last();

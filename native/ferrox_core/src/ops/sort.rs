@@ -431,6 +431,10 @@ impl<T: Sortable> SortRow<'_, T> {
         let mut ties = SmallVec::<[(T::Key, u64); STACK_TIE_ENTRIES]>::new();
         for run in entries.chunk_by_mut(|a, b| (a ^ b) & !index_mask == 0).filter(|run| run.len() > 1) {
             ties.clear();
+            if ties.try_reserve(run.len()).is_err() {
+                run.sort_unstable_by_key(|&entry| (self.key((entry & index_mask) as usize), entry));
+                continue;
+            }
             ties.extend(run.iter().map(|&entry| (self.key((entry & index_mask) as usize), entry)));
             ties.sort_unstable();
             run.iter_mut().zip(&ties).for_each(|(entry, &(_, sorted))| *entry = sorted);

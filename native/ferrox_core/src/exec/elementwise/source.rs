@@ -5,6 +5,7 @@ use super::scratch::aligned;
 use crate::cost::{MAX_PERIOD_ELEMENTS, TILE_ELEMENTS};
 use crate::exec::convert::Conversion;
 use crate::exec::copy::{broadcast_dense, gather};
+use crate::exec::memory::try_filled;
 use crate::layout::Layout;
 use crate::tensor::Tensor;
 
@@ -174,7 +175,13 @@ impl<'a> Source<'a> {
         {
             return Source::Strided(prepared.strided.insert(Strided { bytes, width, layout }));
         }
-        let mut elements = vec![0; (period + TILE_ELEMENTS) * width];
+        let count = period + TILE_ELEMENTS;
+        let lane = load.map_or(width, |conversion| conversion.lane);
+        let (Ok(mut elements), Ok(mut converted)) =
+            (try_filled(count * width, 0), try_filled(if load.is_some() { count * lane } else { 0 }, 0))
+        else {
+            return Source::Strided(prepared.strided.insert(Strided { bytes, width, layout }));
+        };
         let mut repetitions = Layout {
             shape: layout.shape[repeated..].into(),
             strides: layout.strides[repeated..].into(),
@@ -183,11 +190,9 @@ impl<'a> Source<'a> {
         repetitions.shape.insert(0, TILE_ELEMENTS.div_ceil(period) + 1);
         repetitions.strides.insert(0, 0);
         gather(width, bytes, &repetitions, 0, &mut elements);
-        let mut lane = width;
         if let Some(conversion) = load {
-            let mut converted = vec![0; elements.len() / width * conversion.lane];
             (conversion.convert)(&elements, &mut converted);
-            (elements, lane) = (converted, conversion.lane);
+            elements = converted;
         }
         Source::Periodic(prepared.pattern.insert(Pattern { elements, lane, period }))
     }

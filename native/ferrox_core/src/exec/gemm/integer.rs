@@ -52,8 +52,8 @@ tiled! {
 }
 
 /// `out = left * right` for dense matrices whose rows have `k` and `n` elements. Returns `false`,
-/// without computing anything, if there are no vector instructions, or too few rows for packing to
-/// pay.
+/// without computing anything, if there are no vector instructions, too few rows for packing to pay, or no
+/// memory for it.
 pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &mut [u8]) -> bool {
     let (left, right, out) = (T::view(left), T::view(right), T::view_mut(out));
     if let Some(set) = Avx512::detect() {
@@ -64,6 +64,7 @@ pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &m
             left,
             right,
             out,
+            strip: Vec::new(),
         }
         .multiply()
     } else if let Some(set) = Avx2::detect() {
@@ -74,6 +75,7 @@ pub fn multiply<T: Tiled>([k, n]: [usize; 2], left: &[u8], right: &[u8], out: &m
             left,
             right,
             out,
+            strip: Vec::new(),
         }
         .multiply()
     } else {
@@ -89,14 +91,17 @@ struct IntegerProductLoop<'a, S, T: Tiled, const R: usize, const V: usize> {
     left: &'a [T::Bytes],
     right: &'a [T::Bytes],
     out: &'a mut [T::Bytes],
+    /// Memory for a packed strip of the right matrix.
+    strip: Vec<T::Sum>,
 }
 
 impl<S: InstructionSet, T: Tiled, const R: usize, const V: usize> IntegerProductLoop<'_, S, T, R, V>
 where
     T::Sum: MulAddVector<S>,
 {
-    fn multiply(self) -> bool {
-        let pays = self.out.len() >= R * self.n;
+    fn multiply(mut self) -> bool {
+        let strip = self.k.min(INTEGER_STRIP_ROWS) * V * <T::Sum as MulAddVector<S>>::LANES;
+        let pays = self.out.len() >= R * self.n && self.strip.try_reserve_exact(strip).is_ok();
         if pays {
             self.set.run(self);
         }
@@ -113,10 +118,9 @@ where
 
     #[inline(always)]
     fn run(self) {
-        let IntegerProductLoop { set, k, n, left, right, out } = self;
+        let IntegerProductLoop { set, k, n, left, right, out, mut strip } = self;
         let lanes = V * <T::Sum as MulAddVector<S>>::LANES;
         let all_rows = out.len() / n;
-        let mut strip = Vec::with_capacity(k.min(INTEGER_STRIP_ROWS) * lanes);
         for column in (0..n).step_by(lanes) {
             let columns = column..n.min(column + lanes);
             for step in (0..k).step_by(INTEGER_STRIP_ROWS) {

@@ -16,7 +16,7 @@ use crate::exec::convert::conversion;
 use crate::exec::gemm::indirect;
 use crate::exec::gemm::indirect::{Kernel, PANEL_ROW_MULTIPLE, Panel, PanelFloat, columns};
 use crate::exec::im2col::{ConvAxis, Patches, advance_index};
-use crate::exec::memory::scratch;
+use crate::exec::memory::{filled, scratch};
 use crate::exec::threads::parallel;
 use crate::{DType, Error};
 
@@ -80,8 +80,16 @@ impl Planes {
     /// Plans planes for filters of `channels` channels, which are `distance` apart in memory.
     /// Returns `None` where the processor lacks the instructions, or where most sums would be
     /// discarded.
-    pub(super) fn new<T: PanelFloat>(axes: &[ConvAxis], channels: usize, distance: isize) -> Option<Self> {
-        let kernel = Kernel::of::<T>()?;
+    ///
+    /// # Errors
+    ///
+    /// `Error::TooLarge` if there is no memory: other algorithms add up in another order.
+    pub(super) fn new<T: PanelFloat>(
+        axes: &[ConvAxis],
+        channels: usize,
+        distance: isize,
+    ) -> Result<Option<Self>, Error> {
+        let Some(kernel) = Kernel::of::<T>() else { return Ok(None) };
         let vector = kernel.vector;
         let mut dense = 1;
         let mut in_place = true;
@@ -101,8 +109,11 @@ impl Planes {
         let product = |dim: fn(&ConvAxis) -> usize| {
             planes.iter().map(dim).try_fold(1, |product: usize, dim| product.checked_mul(dim))
         };
-        let (count, size) = (product(|axis| axis.taps)?, product(|axis| axis.positions)?);
-        let channel_stride = if in_place { distance.cast_unsigned() } else { count.checked_mul(size)? };
+        let (Some(count), Some(size)) = (product(|axis| axis.taps), product(|axis| axis.positions)) else {
+            return Ok(None);
+        };
+        let Some(stride) = count.checked_mul(size) else { return Ok(None) };
+        let channel_stride = if in_place { distance.cast_unsigned() } else { stride };
         let positions: usize = axes.iter().map(|axis| axis.positions).product();
         // The index of the last position in a padded plane.
         let last = axes
@@ -111,9 +122,9 @@ impl Planes {
             .fold(0, |last, (axis, padded)| last * padded.positions + axis.positions - 1);
         let vectors = last / vector + 1;
         if vectors > 1 && positions < vectors * vector / 3 {
-            return None;
+            return Ok(None);
         }
-        let mut lanes = vec![0; vectors];
+        let mut lanes = filled(OP, DType::U16, &[vectors], vectors, 0)?;
         let length = axes.last().map_or(1, |axis| axis.positions);
         let mut row_index = vec![0; axes.len()];
         for _ in 0..positions / length {
@@ -130,7 +141,9 @@ impl Planes {
             advance_index(&axes[..outer], |axis| axis.positions, &mut row_index[..outer]);
         }
         let taps: usize = axes.iter().map(|axis| axis.taps).product();
-        let mut steps = Vec::with_capacity(channels * taps);
+        let mut steps = Vec::new();
+        let memory = steps.try_reserve_exact(channels.saturating_mul(taps));
+        memory.map_err(|_| Error::TooLarge { op: OP, dtype: DType::U64, shape: vec![channels, taps] })?;
         let mut tap = vec![0; axes.len()];
         for _ in 0..taps {
             let (mut plane, mut start) = (0, 0);
@@ -146,7 +159,7 @@ impl Planes {
             steps.extend_from_within(..taps);
             steps[c * taps..].iter_mut().for_each(|memory_stride| *memory_stride += c * channel_stride);
         }
-        Some(Planes {
+        Ok(Some(Planes {
             kernel,
             axes: planes,
             planes: count,
@@ -156,7 +169,7 @@ impl Planes {
             steps,
             lanes,
             in_place,
-        })
+        }))
     }
 
     /// Convolves one image, with the channels of all groups, with the filters of each group. `out`
