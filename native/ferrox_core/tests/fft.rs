@@ -3,12 +3,14 @@
 mod common;
 
 use std::f64::consts::TAU;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::Error;
 use ferrox_core::ops::fft::{Transform, fft, fft2};
+use ferrox_core::{Error, Output, Tensor};
 
 type Complex = (f64, f64);
 
@@ -211,6 +213,31 @@ fn long_sparse_rows() {
             run(transform, &source, 1, n, 0.0);
         }
     }
+}
+
+/// Planning a transform of a large prime length takes a good part of a second.
+#[test]
+fn a_short_transform_waits_for_no_plan() {
+    const LONG: usize = 4_000_037;
+    let transform = |length: usize| {
+        let (shape, bytes) = ([length], vec![0; 4 * length]);
+        let input = Tensor::new("fft", F32, &shape, &bytes).expect("the size");
+        let mut result = vec![0; 8 * length];
+        let out = Output::new("fft", C64, &shape, &mut result).expect("the size");
+        let start = Instant::now();
+        fft(Transform::Forward, out, &input, (0, length), 0.0).expect("a transform");
+        start.elapsed()
+    };
+    transform(64);
+    let (slowest, took) = thread::scope(|scope| {
+        let long = scope.spawn(|| transform(LONG));
+        let mut slowest = Duration::ZERO;
+        while !long.is_finished() {
+            slowest = slowest.max(transform(64));
+        }
+        (slowest, long.join().expect("no panic"))
+    });
+    assert!(slowest < took / 10, "a short transform took {slowest:?} beside one of {took:?}");
 }
 
 fn zero(dtype: DType) -> Number {

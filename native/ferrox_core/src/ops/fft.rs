@@ -5,7 +5,7 @@
 
 mod long;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
@@ -19,7 +19,7 @@ use crate::exec::convert::{Convert, conversion};
 use crate::exec::copy;
 use crate::exec::memory::{scratch, scratch_of};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
-use crate::exec::threads::{cooperative_yield, parallel};
+use crate::exec::threads::{cooperative_yield, parallel, pool::lock};
 use crate::layout::{Layout, Shape};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -437,28 +437,40 @@ const MAX_CACHED_PLANS: usize = 64;
 
 /// Returns a plan, which is cached for the next calls, or `None` if there is no memory for it.
 fn plan(length: usize, direction: FftDirection) -> Option<Plan> {
-    /// The planner and its plans, with their lengths and directions.
-    type Cache = (FftPlanner<f64>, Vec<(usize, FftDirection, Plan)>);
-    static PLANNER: Mutex<Option<Cache>> = Mutex::new(None);
+    /// Plans with their lengths and directions.
+    static PLANS: Mutex<Vec<(usize, FftDirection, Plan)>> = Mutex::new(Vec::new());
 
-    let mut cache = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
-    let (planner, plans) = cache.get_or_insert_with(|| (FftPlanner::new(), Vec::new()));
-    let cached = plans.iter().find(|plan| (plan.0, plan.1) == (length, direction));
-    if let Some((_, _, plan)) = cached {
-        return Some(plan.clone());
+    // The lock is never held while a plan is made, which takes a second for millions of elements: short
+    // transforms wait for it on the schedulers of the VM. Two threads may make the same plan.
+    let find = |plans: &[(usize, FftDirection, Plan)]| {
+        plans.iter().find(|plan| (plan.0, plan.1) == (length, direction)).map(|plan| plan.2.clone())
+    };
+    if let Some(plan) = find(&lock(&PLANS)) {
+        return Some(plan);
     }
     // The tables of a plan take at most about this memory, and rustfft allocates them infallibly.
     let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
     Vec::<u8>::new().try_reserve_exact(tables).ok()?;
-    let plan = match SixStepPlan::new(planner, length, direction) {
+    let mut planner = FftPlanner::new();
+    let plan = match SixStepPlan::new(&mut planner, length, direction) {
         Some(plan) => Plan::SixStep(Arc::new(plan)),
         None => Plan::Direct(planner.plan_fft(length, direction)),
     };
-    plans.push((length, direction, plan.clone()));
-    if plans.len() > MAX_CACHED_PLANS
-        || plans.iter().fold(0, |sum: usize, plan| sum.saturating_add(plan.0)) > MAX_CACHED_FFT_ELEMENTS
-    {
-        *cache = None;
+    // A plan that is too long for the cache, and plans that leave it, are freed without the lock.
+    if length > MAX_CACHED_FFT_ELEMENTS {
+        return Some(plan);
     }
+    let left = {
+        let mut plans = lock(&PLANS);
+        if let Some(plan) = find(&plans) {
+            return Some(plan);
+        }
+        let size = plans.iter().fold(length, |sum, plan| sum.saturating_add(plan.0));
+        let is_full = plans.len() == MAX_CACHED_PLANS || size > MAX_CACHED_FFT_ELEMENTS;
+        let left = if is_full { std::mem::take(&mut *plans) } else { Vec::new() };
+        plans.push((length, direction, plan.clone()));
+        left
+    };
+    drop(left);
     Some(plan)
 }

@@ -45,6 +45,6 @@ pub(in crate::exec) fn pool() -> Option<&'static ThreadPool> {
 }
 
 /// Locks a mutex, also if a thread has panicked while it held the lock.
-pub(in crate::exec) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
