@@ -202,7 +202,10 @@ fn resume<'a>(
     if answers.is_list() {
         let mut blocks = Vec::new();
         for answer in elements(answers) {
-            blocks.push(Block::Scratch(bytes(answer?).ok_or(Failure::BadArgument)?.to_vec()));
+            let bytes = bytes(answer?).ok_or(Failure::BadArgument)?;
+            let mut block = scratch("program", DType::U8, &[bytes.len()], bytes.len())?;
+            block.copy_from_slice(bytes);
+            blocks.push(Block::Scratch(block));
         }
         execution.answer(&program.0, blocks)?;
     }
