@@ -173,9 +173,17 @@ pub(crate) const CAST_CHUNK_ELEMENTS: usize = 256;
 
 /// The cost of packing or unpacking an element of 2 or 4 bits. (No benchmark; `kernels`: cast is
 /// the nearest.)
-pub(crate) const PACKED_ELEMENT_COST: Cost = 1_000;
+pub(crate) const PACKED_ELEMENT_COST: Cost = 2_500;
 
 // Copies: exec/copy.
+
+/// The cost of each byte of a result: the system provides the memory of a large one page by page.
+/// (test/ferrox/scheduling_test.exs.)
+pub const RESULT_BYTE_COST: Cost = 100;
+
+/// The cost of an element of a tensor that is broadcast, besides the operation. (`kernels`: add_column;
+/// test/ferrox/scheduling_test.exs.)
+pub const BROADCAST_ELEMENT_COST: Cost = 3_000;
 
 /// The cost of an element that is far from the elements before and after it. (`kernels`: transpose,
 /// slice_with_strides.)
@@ -233,6 +241,14 @@ pub(crate) const INDIRECT_PRODUCT_BYTE_COST: Cost = 3;
 
 /// The cost of multiplying and adding eight bytes in order. (`kernels`: dot.)
 pub(crate) const ORDERED_WORD_COST: Cost = 60;
+
+/// The cost of reading and multiplying a byte of a complex matrix, in a product with a vector.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const COMPLEX_GEMV_BYTE_COST: Cost = 100;
+
+/// The cost of writing a byte of a complex element of a blocked product, whose real and imaginary parts
+/// are multiplied separately. (test/ferrox/scheduling_test.exs.)
+pub(crate) const SEPARATED_BYTE_COST: Cost = 500;
 
 /// The cost of a row of a result that is added up in order, in addition to its products.
 /// (`kernels`: dot.)
@@ -382,6 +398,12 @@ pub(crate) const WINDOW_CONVERT_COST: Cost = 100;
 /// The cost of copying an element of a window to the result. (`kernels`: window.)
 pub(crate) const WINDOW_ELEMENT_COST: Cost = 3_000;
 
+/// The cost of a window that is folded, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const FOLDED_WINDOW_COST: Cost = 1_000;
+
+/// The cost of a row of a window that is copied, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const WINDOW_ROW_COST: Cost = 20_000;
+
 /// The cost of finding the index that a window's value is added to. (`kernels`: window_scatter.)
 pub(crate) const WINDOW_RESOLVE_COST: Cost = 5_000;
 
@@ -470,6 +492,13 @@ pub(crate) const WIDENED_F8_COST: Cost = 140;
 /// The cost of widening an f16, bf16 or c64 element for a fold. (`kernels`: sum.)
 pub(crate) const WIDENED_ELEMENT_COST: Cost = 40;
 
+/// The cost of folding a row or a column, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const REDUCED_ROW_COST: Cost = 1_500;
+
+/// The cost of moving a byte of an element whose reduced axes aren't next to each other.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const SCATTERED_REDUCED_BYTE_COST: Cost = 600;
+
 /// The cost of searching a row for its extreme, besides its elements. (`kernels`: argmax_of_rows.)
 pub(crate) const ARG_ROW_COST: Cost = 20_000;
 
@@ -491,6 +520,9 @@ pub(crate) const RADIX_SORT_ELEMENT_COST: Cost = 2_000;
 /// The cost of sorting a byte of an element by radix. (`kernels`: sort, argsort.)
 pub(crate) const RADIX_SORT_BYTE_COST: Cost = 2_500;
 
+/// The cost of sorting a row, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const SORTED_ROW_COST: Cost = 60_000;
+
 /// The cost of an element of which `top_k` selects the largest. (`kernels`: top_k.)
 pub(crate) const SELECTED_ELEMENT_COST: Cost = 2_000;
 
@@ -511,11 +543,35 @@ pub(crate) const SCAN_ELEMENT_COST: Cost = 1_500;
 /// concatenate.)
 pub(crate) const MAX_STREAMED_INPUTS: usize = 16;
 
-/// The cost of an element that is counted. (No benchmark.)
-pub const IOTA_ELEMENT_COST: Cost = 400;
+/// The cost of an element that is counted. (test/ferrox/scheduling_test.exs.)
+pub const IOTA_ELEMENT_COST: Cost = 1_000;
 
-/// The cost of comparing a pair of elements within a tolerance. (No benchmark.)
+/// The cost of a one on a diagonal. (test/ferrox/scheduling_test.exs.)
+pub(crate) const DIAGONAL_ELEMENT_COST: Cost = 6_000;
+
+/// The cost of a row of a tensor that is padded, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const PADDED_ROW_COST: Cost = 25_000;
+
+/// The cost of a row of a tensor in a concatenation, besides its elements.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const CONCATENATED_ROW_COST: Cost = 3_000;
+
+/// The cost of a tensor in a concatenation, besides its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const CONCATENATED_TENSOR_COST: Cost = 350_000;
+
+/// The cost of an element of a tensor whose elements are moved, at most: in rows of two.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const MOVED_ELEMENT_COST: Cost = 3_000;
+
+/// The cost of an axis of a tensor whose axes are moved. (test/ferrox/scheduling_test.exs.)
+pub(crate) const MOVED_AXIS_COST: Cost = 30_000;
+
+/// The cost of comparing a pair of real floats within a tolerance. (test/ferrox/scheduling_test.exs.)
 pub(crate) const CLOSE_PAIR_COST: Cost = 1_000;
+
+/// The cost of comparing a pair of integers, whose distance is exact, or of complex numbers within a
+/// tolerance. (test/ferrox/scheduling_test.exs.)
+pub(crate) const CLOSE_OTHER_PAIR_COST: Cost = 12_000;
 
 /// The cost of each byte of an element of `select`. (bench/callbacks.exs: select, clip.)
 pub(crate) const SELECTED_BYTE_COST: Cost = 80;

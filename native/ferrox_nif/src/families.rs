@@ -27,7 +27,7 @@ use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use crate::atom_table::AtomTable;
 use crate::entry::bad_argument;
 use crate::scheduling::{Call, Failure, family};
-use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, rank_and_size};
+use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, rank_and_size};
 use crate::{promotion, term};
 
 /// Runs when the VM loads the library. `threads` is the number of threads, or zero for one per core.
@@ -211,7 +211,10 @@ fn binary_of_tensors<'a>(
     let Dims(shape) = shape.decode()?;
     let (left, right) = (left.operand(given, &shape)?, right.operand(given, &shape)?);
     let plan = ops::binary::plan(op, dtype, [left.dtype(), right.dtype()])?;
-    call.tensor(work(&shape, plan.cost), dtype, &shape, |out| {
+    let is_broadcast = |operand: &Operand<'_>| operand.shape() != &*shape && operand.size() != 1;
+    let operands = [&left, &right].into_iter().filter(|operand| is_broadcast(operand)).count() as Cost;
+    let cost = plan.cost.saturating_add(operands * cost::BROADCAST_ELEMENT_COST);
+    call.tensor(work(&shape, cost), dtype, &shape, |out| {
         ops::binary::run_tensors(op, plan, out, &left.tensor(call.op)?, &right.tensor(call.op)?)
     })
 }
@@ -358,11 +361,11 @@ fn reduce_of<'a>(
     axes: Term<'a>,
     input: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
-    let cost = ops::reduce::cost(from);
     if let Some(sizes) = sizes
         && !dtype.is_packed()
     {
-        return call.elements(cost::work(sizes.size(), cost), dtype, sizes.results(), |out| {
+        let work = ops::reduce::work(from, sizes.size(), sizes.results());
+        return call.elements(work, dtype, sizes.results(), |out| {
             ops::reduce::reduce_dense(op, (from, data), sizes, dtype, out)
         });
     }
@@ -371,9 +374,8 @@ fn reduce_of<'a>(
     let axes: Shape = axes.map_or_else(|| all_axes.clone().collect(), |axes| Shape::from_slice(&axes));
     let kept = all_axes.filter(|axis| !axes.contains(axis));
     let shape: Shape = kept.map(|axis| input.shape()[axis]).collect();
-    call.tensor(work(input.shape(), cost), dtype, &shape, |out| {
-        ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes)
-    })
+    let work = ops::reduce::scattered_work(from, input.size(), size(&shape));
+    call.tensor(work, dtype, &shape, |out| ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes))
 }
 
 // The axis is `nil` for the search among all elements.
@@ -504,7 +506,7 @@ type WindowOptions = (Axes, Axes, Axes, List<(isize, isize)>);
 
 family!(window_elements, |call, shape: Dims, windows: WindowOptions, input: Operand, pad: Operand| {
     let (call, (sizes, strides, dilations, padding)) = (call.named("window_reduce"), &windows);
-    let work = work(&shape.0, ops::window_elements::cost(input.dtype()));
+    let work = ops::window_elements::work(input.dtype(), &shape.0);
     call.tensor(work, input.dtype(), &shape.0, |out| {
         let windows = Windows { sizes, strides, dilations, padding };
         ops::window_elements::window_elements(out, &input.tensor(call.op)?, &pad.tensor(call.op)?, windows)
@@ -542,7 +544,7 @@ fn rearranged<'a>(
     input: &Operand<'_>,
     run: impl FnOnce(Output<'_>, &Tensor<'_>) -> Result<(), Error>,
 ) -> Result<Term<'a>, Failure> {
-    call.tensor(work(shape, cost::FAR_ELEMENT_COST), input.dtype(), shape, |out| {
+    call.tensor(ops::shape::rearrange_work(shape), input.dtype(), shape, |out| {
         run(out, &input.tensor(call.op)?)
     })
 }
@@ -566,8 +568,17 @@ family!(slice, |call, shape: Dims, starts: Axes, lengths: Axes, strides: Axes, i
 });
 
 // The inputs have the type of the result.
-family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, operands: List<Operand>| {
-    call.tensor(work(&shape.0, ops::shape::cost(dtype.0)), dtype.0, &shape.0, |out| {
+family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: Term| {
+    let mut operands = Vec::new();
+    for input in elements(inputs) {
+        operands.push(input?.decode::<Operand>()?);
+        // Decoding many operands is long work too.
+        if call.is_too_long(ops::shape::tensors_work(operands.len())) {
+            return Ok(call.dirty());
+        }
+    }
+    let work = ops::shape::concatenate_work(dtype.0, &shape.0, axis, operands.len());
+    call.tensor(work, dtype.0, &shape.0, |out| {
         let mut tensors = Vec::with_capacity(operands.len());
         for operand in operands.iter() {
             tensors.push(operand.tensor(call.op)?);
@@ -585,5 +596,5 @@ family!(iota, |call, dtype: Type, shape: Dims, axis: Axis| {
 });
 
 family!(eye, |call, dtype: Type, shape: Dims| {
-    call.tensor(work(&shape.0, cost::IOTA_ELEMENT_COST), dtype.0, &shape.0, ops::create::eye)
+    call.tensor(ops::create::eye_work(&shape.0), dtype.0, &shape.0, ops::create::eye)
 });

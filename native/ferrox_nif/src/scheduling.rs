@@ -1,6 +1,6 @@
 //! A call of a NIF: the scheduler that it runs on, and its answer.
 
-use ferrox_core::cost::Work;
+use ferrox_core::cost::{self, RESULT_BYTE_COST, Work};
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
@@ -123,6 +123,17 @@ impl<'a> Call<'a> {
         Call { op, ..self }
     }
 
+    /// Whether some work is too long for the scheduler of this call.
+    #[inline]
+    pub fn is_too_long(self, work: Work) -> bool {
+        self.scheduler == Scheduler::Normal && parallel::is_long(work)
+    }
+
+    /// The answer that leaves the call to a dirty scheduler.
+    pub fn dirty(self) -> Term<'a> {
+        atoms::dirty().encode(self.env)
+    }
+
     /// Returns the result of `run`, or `:dirty` without running it if the work is too long for the
     /// scheduler of this call.
     #[inline(always)]
@@ -130,7 +141,7 @@ impl<'a> Call<'a> {
         let _pausing = if work > UNNOTICED {
             if self.scheduler == Scheduler::Normal {
                 if parallel::is_long(work) {
-                    return Ok(atoms::dirty().encode(self.env));
+                    return Ok(self.dirty());
                 }
                 // A process that makes many calls of this length lets other processes run in between.
                 let percent = parallel::duration(work) / (TIMESLICE / 100);
@@ -194,6 +205,7 @@ impl<'a> Call<'a> {
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
     ) -> Result<Term<'a>, Failure> {
+        let work = work.saturating_add(cost::work(length, RESULT_BYTE_COST));
         self.run(work, || {
             if length <= SMALL_BINARY {
                 return binary(self.env, length, |bytes| fill(bytes).map_err(Failure::from));

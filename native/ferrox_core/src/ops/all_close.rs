@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use crate::cost::{self, CLOSE_PAIR_COST, Cost, Work};
+use crate::cost::{self, CLOSE_OTHER_PAIR_COST, CLOSE_PAIR_COST, Cost, Work};
 use crate::dtype::{Lane, sub_byte};
 use crate::exec::convert::Compute;
 use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
@@ -35,7 +35,9 @@ pub fn work(dtypes: [DType; 2], left: &[usize], right: &[usize]) -> Work {
 
 /// The cost of a pair of elements.
 fn cost(dtypes: [DType; 2]) -> Cost {
-    CLOSE_PAIR_COST + sub_byte::cost(&dtypes)
+    let real = dtypes.iter().any(|dtype| dtype.is_float()) && !dtypes.iter().any(|dtype| dtype.is_complex());
+    let pair = if real { CLOSE_PAIR_COST } else { CLOSE_OTHER_PAIR_COST };
+    pair + sub_byte::cost(&dtypes)
 }
 
 /// Writes 1 if all pairs of elements, broadcast to one shape, are close to each other, else 0.

@@ -1,8 +1,9 @@
 //! Tensors made of a type and a shape alone: `Nx.iota/2` and `Nx.eye/2`.
 
-use crate::cost::{IOTA_ELEMENT_COST, TILE_ELEMENTS};
+use crate::cost::{self, DIAGONAL_ELEMENT_COST, IOTA_ELEMENT_COST, TILE_ELEMENTS, Work};
 use crate::exec::convert::{conversion, convert_all};
 use crate::exec::threads::parallel;
+use crate::layout;
 use crate::tensor::Output;
 use crate::{DType, Error};
 
@@ -64,6 +65,17 @@ pub fn iota(out: Output<'_>, axis: Option<usize>) -> Result<(), Error> {
             (lanes, written) = (rest, 0);
         }
     })
+}
+
+/// The work of `eye` for a shape.
+#[must_use]
+pub fn eye_work(shape: &[usize]) -> Work {
+    let size = |shape: &[usize]| layout::size(shape).unwrap_or(usize::MAX);
+    let ones = match shape {
+        [batch @ .., rows, columns] => size(batch).saturating_mul(*rows.min(columns)),
+        _ => 0,
+    };
+    cost::work(size(shape), IOTA_ELEMENT_COST).saturating_add(cost::work(ones, DIAGONAL_ELEMENT_COST))
 }
 
 /// `Nx.eye/2`: ones where the last two indices are equal, else zeros.

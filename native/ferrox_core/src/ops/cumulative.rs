@@ -28,7 +28,8 @@ named! {
 /// The cost of an element: each result depends on the result before.
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
-    SCAN_ELEMENT_COST + sub_byte::cost(&[dtype])
+    let width = if dtype.is_complex() { 2 } else { 1 };
+    width * SCAN_ELEMENT_COST + sub_byte::cost(&[dtype])
 }
 
 /// Accumulates along `axis`, from its end if `reverse`. The result has the type and the shape of

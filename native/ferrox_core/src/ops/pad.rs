@@ -1,6 +1,6 @@
 //! `Nx.pad/3`.
 
-use crate::cost::{self, Cost, Work};
+use crate::cost::{self, Cost, PADDED_ROW_COST, Work};
 use crate::exec::threads::parallel;
 use crate::layout::size;
 use crate::ops::cast::{elements, operand_cost};
@@ -41,7 +41,12 @@ impl Padding {
 #[must_use]
 pub fn work((dtype, shape): (DType, &[usize]), (from, input): (DType, &[usize])) -> Work {
     let of = |shape: &[usize], cost| cost::work(size(shape).unwrap_or(usize::MAX), cost);
-    of(shape, cost(dtype)).saturating_add(of(input, operand_cost(from, dtype)))
+    // Rows end where the last axis does that is padded, or that may be: its size can stay the same.
+    let changed = shape.iter().zip(input).rposition(|(padded, dim)| padded != dim);
+    let rows = &shape[..changed.unwrap_or(shape.len().saturating_sub(1))];
+    of(shape, cost(dtype))
+        .saturating_add(of(input, operand_cost(from, dtype)))
+        .saturating_add(of(rows, PADDED_ROW_COST))
 }
 
 /// Pads a tensor with `value`, a scalar; both are converted to the type of the result. Negative
@@ -91,7 +96,8 @@ pub fn pad(
         if out.is_empty() {
             return Ok(());
         }
-        parallel::fill(out, rows, cost(dtype).saturating_mul((row / width) as Cost), |first, part| {
+        let cost = cost(dtype).saturating_mul((row / width) as Cost).saturating_add(PADDED_ROW_COST);
+        parallel::fill(out, rows, cost, |first, part| {
             for (i, slots) in part.chunks_mut(row).enumerate() {
                 let source = source_row(first + i, outer, shape, paddings);
                 let elements = source.map(|source| &bytes[source * dim * element..][..dim * element]);

@@ -12,7 +12,8 @@ use smallvec::{SmallVec, smallvec};
 
 pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg_work};
 use crate::cost::{
-    Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, TILE_ELEMENTS, WIDENED_ELEMENT_COST, WIDENED_F8_COST,
+    self, Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, REDUCED_ROW_COST, SCATTERED_REDUCED_BYTE_COST,
+    TILE_ELEMENTS, WIDENED_ELEMENT_COST, WIDENED_F8_COST, Work,
 };
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
@@ -48,6 +49,20 @@ pub fn cost(dtype: DType) -> Cost {
         _ => 0,
     };
     compare_cost(dtype) + widening
+}
+
+/// The work of reducing `elements` elements to some number of results.
+#[inline]
+#[must_use]
+pub fn work(dtype: DType, elements: usize, results: usize) -> Work {
+    cost::work(elements, cost(dtype)).saturating_add(cost::work(results, REDUCED_ROW_COST))
+}
+
+/// The work of `reduce` along axes that aren't next to each other, whose elements are moved first.
+#[must_use]
+pub fn scattered_work(dtype: DType, elements: usize, results: usize) -> Work {
+    let moved = cost::work(elements, SCATTERED_REDUCED_BYTE_COST.saturating_mul(dtype.width() as Cost));
+    work(dtype, elements, results).saturating_add(moved)
 }
 
 /// The cost of comparing an element without widening it.

@@ -2,13 +2,16 @@
 
 use smallvec::SmallVec;
 
-use crate::cost::{Cost, MAX_STREAMED_INPUTS, MEMORY_BYTE_COST};
+use crate::cost::{
+    self, CONCATENATED_ROW_COST, CONCATENATED_TENSOR_COST, Cost, MAX_STREAMED_INPUTS, MEMORY_BYTE_COST,
+    MOVED_AXIS_COST, MOVED_ELEMENT_COST, Work,
+};
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
 use crate::exec::copy;
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
-use crate::layout::{Layout, Shape, check_axes};
+use crate::layout::{self, Layout, Shape, check_axes};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
@@ -16,6 +19,29 @@ use crate::{DType, Error};
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     2 * MEMORY_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
+}
+
+/// The work of moving the elements of a tensor to a result of some shape, far from each other.
+#[must_use]
+pub fn rearrange_work(shape: &[usize]) -> Work {
+    cost::work(layout::size(shape).unwrap_or(usize::MAX), MOVED_ELEMENT_COST)
+        .saturating_add(cost::work(shape.len(), MOVED_AXIS_COST))
+}
+
+/// The work of decoding and of keeping the tensors of a concatenation.
+#[must_use]
+pub fn tensors_work(tensors: usize) -> Work {
+    cost::work(tensors, CONCATENATED_TENSOR_COST)
+}
+
+/// The work of concatenating tensors along an axis to a result of some type and shape.
+#[must_use]
+pub fn concatenate_work(dtype: DType, shape: &[usize], axis: usize, tensors: usize) -> Work {
+    let size = |shape: &[usize]| layout::size(shape).unwrap_or(usize::MAX);
+    let rows = size(&shape[..axis.min(shape.len())]).saturating_mul(tensors);
+    cost::work(size(shape), cost(dtype))
+        .saturating_add(cost::work(rows, CONCATENATED_ROW_COST))
+        .saturating_add(tensors_work(tensors))
 }
 
 /// Writes the elements that `layout` selects in row-major order.

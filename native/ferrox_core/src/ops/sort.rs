@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::cost::{
     self, Cost, ELEMENTS_PER_YIELD, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, RADIX_SORT_BYTE_COST,
     RADIX_SORT_ELEMENT_COST, SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2, SIMD_SORT_BYTE_COST_AVX512,
-    TOP_K_SORT_RATIO,
+    SORTED_ROW_COST, TOP_K_SORT_RATIO, Work,
 };
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
@@ -27,7 +27,7 @@ use crate::exec::simd::{Level, Vectorized, dispatch as vectorize, level};
 use crate::exec::sort::radix;
 use crate::exec::sort::radix::{IndexedKey, RadixKey};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::layout::{Layout, Shape, index_of};
+use crate::layout::{self, Layout, Shape, index_of};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
@@ -42,6 +42,24 @@ pub fn cost(dtype: DType) -> Cost {
         return byte_cost * dtype.width() as Cost;
     }
     RADIX_SORT_ELEMENT_COST + RADIX_SORT_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
+}
+
+/// The work of sorting a tensor along an axis.
+#[must_use]
+pub fn work(dtype: DType, shape: &[usize], axis: usize) -> Work {
+    let size = layout::size(shape).unwrap_or(usize::MAX);
+    let rows = size / shape.get(axis).map_or(1, |&dim| dim.max(1));
+    cost::work(size, cost(dtype)).saturating_add(cost::work(rows, SORTED_ROW_COST))
+}
+
+/// The work of selecting the largest `k` elements along the last axis of a tensor.
+#[must_use]
+pub fn top_work(dtype: DType, shape: &[usize], k: usize) -> Work {
+    let size = layout::size(shape).unwrap_or(usize::MAX);
+    let rows = size / shape.last().map_or(1, |&dim| dim.max(1));
+    cost::work(size, top_cost(dtype))
+        .saturating_add(cost::work(rows, SORTED_ROW_COST))
+        .saturating_add(cost::work(rows.saturating_mul(k), cost(dtype)))
 }
 
 /// The cost of one element of a row whose largest elements are selected.

@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use num_complex::Complex;
 
 use crate::cost::{
-    self, Cost, FOLD_BYTE_COST, LANES_PER_WINDOW_BLOCK, LONG_WINDOW_FOLDS, STRIDE_2_FOLD_FACTOR,
-    STRIDED_FOLD_FACTOR, WINDOW_CONVERT_COST, WINDOW_LOAD_BYTE_COST, Work,
+    self, Cost, FOLD_BYTE_COST, FOLDED_WINDOW_COST, LANES_PER_WINDOW_BLOCK, LONG_WINDOW_FOLDS,
+    STRIDE_2_FOLD_FACTOR, STRIDED_FOLD_FACTOR, WINDOW_CONVERT_COST, WINDOW_LOAD_BYTE_COST, Work,
 };
 use crate::error::ShapeDisplay;
 use crate::exec::convert::{Convert, conversion};
@@ -121,7 +121,10 @@ pub fn work(op: WindowOp, dtype: DType, shape: &[usize], windows: SlidingWindows
     let Some((lane, fold_loops)) = fold_loops(op, dtype) else { return 0 };
     let Ok(axes) = windows.axes(op.name(), shape) else { return 0 };
     let load = conversion(dtype, lane).map_or(LaneLoad::Same, LaneLoad::Convert);
-    WindowPasses::new(op.name(), &axes, lane, fold_loops, [0; 16]).work(load, dtype.width())
+    let results = axes.iter().fold(1_usize, |results, axis| results.saturating_mul(axis.windows));
+    WindowPasses::new(op.name(), &axes, lane, fold_loops, [0; 16])
+        .work(load, dtype.width())
+        .saturating_add(cost::work(results, FOLDED_WINDOW_COST))
 }
 
 /// Folds each window of a tensor. `out` has the type of the tensor.

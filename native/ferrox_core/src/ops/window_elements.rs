@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::cost::{self, Cost, WINDOW_ELEMENT_COST};
+use crate::cost::{self, Cost, WINDOW_ELEMENT_COST, WINDOW_ROW_COST, Work};
 use crate::dtype::sub_byte;
 use crate::exec::copy;
 use crate::exec::threads::parallel;
-use crate::layout::{MAX_EXTENT, row_major};
+use crate::layout::{MAX_EXTENT, row_major, size};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
 
@@ -32,6 +32,14 @@ pub struct Windows<'a> {
 #[must_use]
 pub fn cost(dtype: DType) -> Cost {
     WINDOW_ELEMENT_COST + sub_byte::cost(&[dtype])
+}
+
+/// The work of copying windows to a result of some type and shape.
+#[must_use]
+pub fn work(dtype: DType, shape: &[usize]) -> Work {
+    let size = |shape: &[usize]| size(shape).unwrap_or(usize::MAX);
+    let rows = &shape[..shape.len().saturating_sub(1)];
+    cost::work(size(shape), cost(dtype)).saturating_add(cost::work(size(rows), WINDOW_ROW_COST))
 }
 
 /// Writes the elements of each window in row-major order, and `pad` where a window reaches past the

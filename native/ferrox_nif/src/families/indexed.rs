@@ -5,7 +5,7 @@ use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::sort::Direction;
 
-use super::{size, work};
+use super::size;
 use crate::scheduling::family;
 use crate::term::{Axes, Dims, List, Operand, Type};
 
@@ -26,14 +26,14 @@ fn direction(descending: bool) -> Direction {
 }
 
 family!(sort, |call, axis: usize, descending: bool, input: Operand| {
-    let work = work(input.shape(), ops::sort::cost(input.dtype()));
+    let work = ops::sort::work(input.dtype(), input.shape(), axis);
     call.tensor(work, input.dtype(), input.shape(), |out| {
         ops::sort::sort(out, &input.tensor(call.op)?, axis, direction(descending))
     })
 });
 
 family!(argsort, |call, dtype: Type, axis: usize, descending: bool, input: Operand| {
-    let work = work(input.shape(), ops::sort::cost(input.dtype()));
+    let work = ops::sort::work(input.dtype(), input.shape(), axis);
     call.tensor(work, dtype.0, input.shape(), |out| {
         ops::sort::argsort(out, &input.tensor(call.op)?, axis, direction(descending))
     })
@@ -42,8 +42,7 @@ family!(argsort, |call, dtype: Type, axis: usize, descending: bool, input: Opera
 // The indices of the `k` largest elements; `k` is the last dimension of `shape`.
 family!(top_k, |call, dtype: Type, shape: Dims, input: Operand| {
     let k = shape.0.last().copied().unwrap_or(1);
-    let work = work(input.shape(), ops::sort::top_cost(input.dtype()))
-        .saturating_add(work(&shape.0, ops::sort::cost(input.dtype())));
+    let work = ops::sort::top_work(input.dtype(), input.shape(), k);
     call.tensor(work, dtype.0, &shape.0, |out| ops::sort::top_k(out, &input.tensor(call.op)?, k))
 });
 

@@ -3,8 +3,8 @@
 
 use crate::DType;
 use crate::cost::{
-    self, BATCH_MATRIX_COST, Cost, MIXED_ELEMENT_COST, OPERAND_CONVERT_COST, OPERAND_MOVE_COST,
-    PRODUCT_WRITE_COST, Work,
+    self, BATCH_MATRIX_COST, COMPLEX_GEMV_BYTE_COST, Cost, MIXED_ELEMENT_COST, OPERAND_CONVERT_COST,
+    OPERAND_MOVE_COST, PRODUCT_WRITE_COST, SEPARATED_BYTE_COST, Work,
 };
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::{blocked, mixed};
@@ -85,6 +85,12 @@ impl Strategy {
     pub fn element_cost(&self) -> Cost {
         let [_, k, _] = self.sizes;
         match self.method {
+            Method::MatrixVector if self.lane.is_complex() => {
+                (COMPLEX_GEMV_BYTE_COST * self.lane.width() as Cost).saturating_mul(k as Cost)
+            }
+            Method::Blocked if self.lane.is_complex() => blocked_cost(self.lane)
+                .saturating_mul(k as Cost)
+                .saturating_add(SEPARATED_BYTE_COST * self.lane.width() as Cost),
             // Elements are written while others are multiplied.
             Method::Blocked | Method::Mixed | Method::MatrixVector if !self.lane.is_integer() => {
                 blocked_cost(self.lane).saturating_mul(k as Cost).max(PRODUCT_WRITE_COST)
