@@ -21,9 +21,11 @@ defmodule Ferrox.Native do
   # More would be a mistake, and take the machine down.
   @max_threads 256
 
-  # Loading again, as a recompilation in IEx or a hot upgrade does, is refused:
-  # the module and the library that are there go on. Only anonymous functions of
-  # a module don't survive that, so this one has none.
+  # Loading again, as a recompilation in IEx or a hot upgrade does, keeps the
+  # library: the new module gets its NIFs and its compiled programs. A library that
+  # has been built anew is refused until the VM starts again, and then the module
+  # that is there goes on. Only anonymous functions of a module don't survive that,
+  # so this one has none.
   @doc false
   def load do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")

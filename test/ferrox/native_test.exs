@@ -57,14 +57,27 @@ defmodule Ferrox.NativeTest do
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
   end
 
-  test "loading the module again is refused, and the library goes on" do
-    :code.purge(Native)
+  test "the module can be loaded again, and its programs go on" do
+    Code.ensure_loaded!(Native)
+    type = {:f, 32}
+    steps = [{:run, {:unary, :exp}, [{0, type, {100}}], [{1, type, {100}}]}]
+    source = {[{[{type, {100}}], 2, steps, [{1, type, {100}}]}], []}
+    run = &Native.run(&1, {<<0::3200>>})
+    program = Native.compile(source)
+    result = run.(program)
+    assert [<<1.0::float-32-native, _::binary>>] = result
 
-    # Erlang logs why; it is meant here.
-    %{level: level} = :logger.get_primary_config()
-    :ok = :logger.set_primary_config(:level, :none)
-    assert {:error, :on_load_failure} = :code.load_file(Native)
-    :ok = :logger.set_primary_config(:level, level)
+    for _ <- 1..3 do
+      :code.purge(Native)
+      assert {:module, Native} = :code.load_file(Native)
+      assert run.(program) == result
+
+      # The old version's types of resources are free after this, unless the new one has them.
+      :code.purge(Native)
+      assert run.(program) == result
+      for _ <- 1..100, do: assert(run.(Native.compile(source)) == result)
+      :erlang.garbage_collect()
+    end
 
     a = Ferrox.iota({2, 2}, type: :u4)
     assert Ferrox.to_list(Ferrox.concatenate([a, a])) == [[0, 1], [2, 3], [0, 1], [2, 3]]
@@ -72,6 +85,45 @@ defmodule Ferrox.NativeTest do
     assert Ferrox.to_list(Ferrox.clip(a, 1, 2)) == [[1, 1], [2, 2]]
     assert Ferrox.to_list(Ferrox.dot(a, a)) == [[2, 3], [6, 11]]
 
+    assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
+  end
+
+  test "the module is deleted, purged and loaded beside callers" do
+    stop = :atomics.new(1, [])
+    operand = {{:f, 32}, {2000}, <<0::64_000>>}
+
+    callers =
+      for _ <- 1..8 do
+        spawn_monitor(fn ->
+          # Between a deletion and the next load there is no function to call.
+          call = fn call ->
+            try do
+              Native.unary(:exp, {:f, 32}, operand)
+            rescue
+              UndefinedFunctionError -> :deleted
+            end
+
+            if :atomics.get(stop, 1) == 0, do: call.(call)
+          end
+
+          call.(call)
+        end)
+      end
+
+    changes = fn ->
+      for _ <- 1..20 do
+        :code.delete(Native)
+        :code.soft_purge(Native)
+        {:module, Native} = :code.ensure_loaded(Native)
+        :code.soft_purge(Native)
+      end
+    end
+
+    task = Task.async(changes)
+    outcome = Task.yield(task, 20_000) || Task.shutdown(task, :brutal_kill)
+    :atomics.put(stop, 1, 1)
+    assert {:ok, _} = outcome
+    for {pid, monitor} <- callers, do: assert_receive({:DOWN, ^monitor, _, ^pid, :normal}, 5000)
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
   end
 

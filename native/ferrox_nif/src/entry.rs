@@ -8,17 +8,22 @@
 //! initialized: with zeros written there first, each call took up to 10 ns longer on Zen 5. Probably the
 //! processor forwards the zero to the load after the call, and starts again when it finds the VM's store.
 
+use std::any::type_name;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::{ptr, slice};
 
-use rustler::codegen_runtime::handle_nif_result;
+use rustler::codegen_runtime::{
+    ErlNifEntry, ResourceRegistration, c_void, handle_nif_init_call, handle_nif_result,
+};
 pub use rustler::codegen_runtime::{ErlNifEnv, ErlNifTerm, c_int, c_uint, inventory};
 use rustler::sys::{
-    ErlNifBinary, enif_get_list_cell, enif_get_tuple, enif_get_uint64, enif_inspect_binary,
-    enif_make_new_binary,
+    ErlNifBinary, ErlNifResourceDtor, ErlNifResourceFlags, ErlNifResourceTypeInit, enif_get_list_cell,
+    enif_get_tuple, enif_get_uint64, enif_inspect_binary, enif_make_new_binary, enif_open_resource_type_x,
 };
-use rustler::{Env, NifResult, Term};
+use rustler::{Env, NifResult, Resource, Term};
 
 /// Adds a NIF to the library: its name, the scheduler that it runs on, and the expression that
 /// computes its answer, a `NifResult<Term>`, from the terms of its arguments.
@@ -53,6 +58,95 @@ macro_rules! nif {
     };
 }
 pub(crate) use nif;
+
+/// The library of a module.
+///
+/// The VM loads it again for a new version of the module, beside the old one. What rustler generates
+/// refuses that, and then a module that has been deleted never comes back while processes still run its
+/// code. Here, the new version takes over the resources.
+pub trait Library {
+    /// The module.
+    const MODULE: &'static CStr;
+
+    /// Prepares the library, the first time and for every new version of the module. Returns whether that
+    /// has succeeded.
+    fn load(env: Env<'_>, info: Term<'_>) -> bool;
+
+    /// Calls `take_over` for every type of resources. Returns whether all have succeeded.
+    fn take_over(env: Env<'_>) -> bool;
+}
+
+/// What the VM finds in the library: its NIFs, and the functions that it calls when it loads it.
+pub fn library<L: Library>() -> *const ErlNifEntry {
+    static ENTRY: AtomicPtr<ErlNifEntry> = AtomicPtr::new(ptr::null_mut());
+    // The VM loads one library at a time.
+    if ENTRY.load(Ordering::Acquire).is_null() {
+        let nifs: Vec<_> = inventory::iter::<rustler::Nif>().map(rustler::Nif::get_def).collect();
+        let entry = ErlNifEntry::new(L::MODULE, nifs.leak(), load::<L>);
+        let entry = Box::new(ErlNifEntry { upgrade: Some(upgrade::<L>), ..entry });
+        ENTRY.store(Box::into_raw(entry), Ordering::Release);
+    }
+    ENTRY.load(Ordering::Acquire)
+}
+
+/// Whether the resource types are those of this library: another one, which lies in the file of this one by
+/// now, has no part in them.
+static HAS_TYPES: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn load<L: Library>(
+    env: *mut ErlNifEnv,
+    _data: *mut *mut c_void,
+    info: ErlNifTerm,
+) -> c_int {
+    let call = ();
+    // SAFETY: the VM calls this function with the env of a library that it loads.
+    let env = unsafe { Env::new_init_env(&call, env) };
+    if ResourceRegistration::register_all_collected(env).is_err() {
+        return 1;
+    }
+    HAS_TYPES.store(true, Ordering::Relaxed);
+    // SAFETY: a term of the env.
+    unsafe { handle_nif_init_call(L::load, env, Term::new(env, info)) }
+}
+
+unsafe extern "C" fn upgrade<L: Library>(
+    env: *mut ErlNifEnv,
+    _data: *mut *mut c_void,
+    _old_data: *mut *mut c_void,
+    info: ErlNifTerm,
+) -> c_int {
+    let call = ();
+    // SAFETY: the VM calls this function with the env of a library that it loads.
+    let env = unsafe { Env::new_init_env(&call, env) };
+    if !HAS_TYPES.load(Ordering::Relaxed) || !L::take_over(env) {
+        return 1;
+    }
+    // SAFETY: a term of the env.
+    unsafe { handle_nif_init_call(L::load, env, Term::new(env, info)) }
+}
+
+/// Makes the new version of the module the owner of a type of resources: the VM frees the types of a
+/// version that it unloads. Returns whether that has succeeded; it can't outside of an upgrade.
+pub fn take_over<T: Resource>(env: Env<'_>) -> bool {
+    const { assert!(!T::IMPLEMENTS_DESTRUCTOR && !T::IMPLEMENTS_DOWN, "resources are only dropped") };
+    let Ok(name) = CString::new(type_name::<T>()) else { return false };
+    let destructor: *const ErlNifResourceDtor = drop_resource::<T> as *const ErlNifResourceDtor;
+    let init = ErlNifResourceTypeInit { dtor: destructor, stop: ptr::null(), down: ptr::null() };
+    let flags = ErlNifResourceFlags::ERL_NIF_RT_TAKEOVER;
+    let mut tried = MaybeUninit::uninit();
+    // SAFETY: the env of the library that the VM loads, a name that ends with a zero, and memory for the
+    // answer. The type keeps its address, which rustler knows.
+    !unsafe { enif_open_resource_type_x(env.as_c_arg(), name.as_ptr(), &init, flags, tried.as_mut_ptr()) }
+        .is_null()
+}
+
+/// Drops a resource.
+unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut ErlNifEnv, memory: *mut c_void) {
+    // As rustler places them: at the first aligned address behind the start of the memory.
+    let offset = align_of::<T>() - memory.addr() % align_of::<T>();
+    // SAFETY: the VM calls this function once for a resource that rustler has made of a `T`.
+    let _ = catch_unwind(|| unsafe { memory.byte_add(offset).cast::<T>().drop_in_place() });
+}
 
 /// The error for a term of the wrong kind. A function and not a value, as dropping an unused error
 /// takes a function call.

@@ -16,7 +16,7 @@ use ferrox_core::{DType, Error};
 use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
 
-use crate::entry::{Tuple, binary, bytes, nif};
+use crate::entry::{Tuple, binary, bytes, nif, take_over as take_over_type};
 use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer};
 use crate::term::elements;
 
@@ -58,6 +58,11 @@ impl AsMut<[u8]> for Block {
             Block::Scratch(bytes) => bytes,
         }
     }
+}
+
+/// Makes the new version of the module the owner of programs and runs.
+pub fn take_over(env: Env<'_>) -> bool {
+    take_over_type::<Compiled>(env) && take_over_type::<Paused>(env)
 }
 
 fn scratch_block(length: usize) -> Option<Vec<u8>> {
