@@ -181,9 +181,13 @@ pub(crate) const PACKED_ELEMENT_COST: Cost = 2_500;
 /// (test/ferrox/scheduling_test.exs.)
 pub const RESULT_BYTE_COST: Cost = 100;
 
-/// The cost of an element of a tensor that is broadcast, besides the operation. (`kernels`: add_column;
-/// test/ferrox/scheduling_test.exs.)
-pub const BROADCAST_ELEMENT_COST: Cost = 3_000;
+/// The cost of an element of a tensor that is broadcast to short rows, besides the operation.
+/// (test/ferrox/scheduling_test.exs.)
+pub const SHORT_ROW_ELEMENT_COST: Cost = 3_000;
+
+/// Rows of fewer elements are short for estimates of broadcasts and moves.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const MIN_LONG_ROW_ELEMENTS: usize = 32;
 
 /// The cost of an element that is far from the elements before and after it. (`kernels`: transpose,
 /// slice_with_strides.)
@@ -558,10 +562,6 @@ pub(crate) const CONCATENATED_ROW_COST: Cost = 3_000;
 
 /// The cost of a tensor in a concatenation, besides its elements. (test/ferrox/scheduling_test.exs.)
 pub(crate) const CONCATENATED_TENSOR_COST: Cost = 350_000;
-
-/// The cost of an element of a tensor whose elements are moved, at most: in rows of two.
-/// (test/ferrox/scheduling_test.exs.)
-pub(crate) const MOVED_ELEMENT_COST: Cost = 3_000;
 
 /// The cost of an axis of a tensor whose axes are moved. (test/ferrox/scheduling_test.exs.)
 pub(crate) const MOVED_AXIS_COST: Cost = 30_000;

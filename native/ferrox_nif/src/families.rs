@@ -211,9 +211,11 @@ fn binary_of_tensors<'a>(
     let Dims(shape) = shape.decode()?;
     let (left, right) = (left.operand(given, &shape)?, right.operand(given, &shape)?);
     let plan = ops::binary::plan(op, dtype, [left.dtype(), right.dtype()])?;
-    let is_broadcast = |operand: &Operand<'_>| operand.shape() != &*shape && operand.size() != 1;
-    let operands = [&left, &right].into_iter().filter(|operand| is_broadcast(operand)).count() as Cost;
-    let cost = plan.cost.saturating_add(operands * cost::BROADCAST_ELEMENT_COST);
+    let has_short_rows = ops::shape::has_short_rows(&shape);
+    let is_gathered =
+        |operand: &Operand<'_>| has_short_rows && operand.shape() != &*shape && operand.size() != 1;
+    let operands = [&left, &right].into_iter().filter(|operand| is_gathered(operand)).count() as Cost;
+    let cost = plan.cost.saturating_add(operands * cost::SHORT_ROW_ELEMENT_COST);
     call.tensor(work(&shape, cost), dtype, &shape, |out| {
         ops::binary::run_tensors(op, plan, out, &left.tensor(call.op)?, &right.tensor(call.op)?)
     })

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::cost::{
-    self, CONCATENATED_ROW_COST, CONCATENATED_TENSOR_COST, Cost, MAX_STREAMED_INPUTS, MEMORY_BYTE_COST,
-    MOVED_AXIS_COST, MOVED_ELEMENT_COST, Work,
+    self, CONCATENATED_ROW_COST, CONCATENATED_TENSOR_COST, Cost, FAR_ELEMENT_COST, MAX_STREAMED_INPUTS,
+    MEMORY_BYTE_COST, MIN_LONG_ROW_ELEMENTS, MOVED_AXIS_COST, SHORT_ROW_ELEMENT_COST, Work,
 };
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
@@ -21,10 +21,17 @@ pub fn cost(dtype: DType) -> Cost {
     2 * MEMORY_BYTE_COST * dtype.width() as Cost + sub_byte::cost(&[dtype])
 }
 
+/// Whether the last axis of a shape is short, so that loops over it begin often.
+#[must_use]
+pub fn has_short_rows(shape: &[usize]) -> bool {
+    shape.last().is_some_and(|&row| row < MIN_LONG_ROW_ELEMENTS)
+}
+
 /// The work of moving the elements of a tensor to a result of some shape, far from each other.
 #[must_use]
 pub fn rearrange_work(shape: &[usize]) -> Work {
-    cost::work(layout::size(shape).unwrap_or(usize::MAX), MOVED_ELEMENT_COST)
+    let element = if has_short_rows(shape) { SHORT_ROW_ELEMENT_COST } else { FAR_ELEMENT_COST };
+    cost::work(layout::size(shape).unwrap_or(usize::MAX), element)
         .saturating_add(cost::work(shape.len(), MOVED_AXIS_COST))
 }
 
