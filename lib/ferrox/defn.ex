@@ -137,6 +137,7 @@ defmodule Ferrox.Defn do
   def __compile__(key, vars, fun, opts) do
     hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
     math = math(opts)
+    fallback = fallback(opts)
     rest = {templates(vars), hooks |> Map.keys() |> Enum.sort(), math}
 
     # A function that has captured expressions is no key, and compiled at each call.
@@ -154,7 +155,7 @@ defmodule Ferrox.Defn do
 
     case compiled do
       %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
-      {:fallback, reason} -> fall_back(reason, key, vars, fun, opts)
+      {:fallback, reason} -> fall_back(fallback, reason, key, vars, fun, opts)
     end
   end
 
@@ -177,15 +178,20 @@ defmodule Ferrox.Defn do
   defp template(%{type: type, shape: shape, names: names, vectorized_axes: axes} = var),
     do: {type, shape, names, axes, Map.get(var, :donatable?, false)}
 
-  defp math(opts) do
-    case Keyword.get(opts, :math, :exact) do
-      math when math in [:exact, :fast] ->
-        math
+  defp math(opts), do: option(opts, :math, [:exact, :fast])
+  defp fallback(opts), do: option(opts, :fallback, [:evaluator, :raise])
 
-      other ->
-        raise ArgumentError,
-              "expected the option :math to be :exact or :fast, got: #{inspect(other)}"
+  # One of two values, the first by default.
+  defp option(opts, name, [default, other] = values) do
+    value = Keyword.get(opts, name, default)
+
+    if value not in values do
+      raise ArgumentError,
+            "expected the option #{inspect(name)} to be #{inspect(default)} or " <>
+              "#{inspect(other)}, got: #{inspect(value)}"
     end
+
+    value
   end
 
   defp compile(key, vars, fun, hooks, math) do
@@ -210,11 +216,10 @@ defmodule Ferrox.Defn do
     end)
   end
 
-  defp fall_back(reason, key, vars, fun, opts) do
-    if opts[:fallback] == :raise do
-      raise ArgumentError, "#{inspect(key)} has no native form: #{reason}"
-    end
+  defp fall_back(:raise, reason, key, _vars, _fun, _opts),
+    do: raise(ArgumentError, "#{inspect(key)} has no native form: #{reason}")
 
+  defp fall_back(:evaluator, reason, key, vars, fun, opts) do
     metadata = %{function: key, reason: reason}
     :telemetry.execute([:ferrox, :compiler, :fallback], %{count: 1}, metadata)
     run = Nx.Defn.Evaluator.__compile__(key, vars, fun, opts)

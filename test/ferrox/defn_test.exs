@@ -14,7 +14,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     defp compiled(fun, args, opts \\ []),
-      do: Nx.Defn.jit_apply(fun, args, [compiler: Ferrox, fallback: :raise] ++ opts)
+      do: Nx.Defn.jit_apply(fun, args, opts ++ [compiler: Ferrox, fallback: :raise])
 
     defp evaluated(fun, args, opts \\ []),
       do: Nx.Defn.jit_apply(fun, args, [compiler: Nx.Defn.Evaluator] ++ opts)
@@ -630,6 +630,12 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     describe "what has no native form" do
+      test "is treated as the option :fallback says, which is :evaluator or :raise" do
+        assert_raise ArgumentError, ~r/:fallback to be :evaluator or :raise, got: :none/, fn ->
+          compiled(&Nx.exp/1, [1.0], fallback: :none)
+        end
+      end
+
       test "is passed to the evaluator, with an event that says why" do
         x = Nx.tensor([1, 2, 3], type: :u4)
         fun = fn x -> Nx.reduce(x, Nx.tensor(0, type: :u4), fn a, b -> Nx.add(a, b) end) end
@@ -670,6 +676,30 @@ if Code.ensure_loaded?(Nx.Defn) do
       assert_raise ArgumentError, ~r/no native form/, fn ->
         Ferrox.Defn.explain(fn x -> Nx.reduce(x, x[0], &Nx.add/2) end, [Nx.template({3}, :u4)])
       end
+    end
+
+    test "explain/3 measures the instructions, those of loops in all trips, and calls hooks" do
+      print = fn fun, args ->
+        ExUnit.CaptureIO.capture_io(fn -> :ok = Ferrox.Defn.explain(fun, args, time: true) end)
+      end
+
+      text = print.(&powers/2, [Nx.iota({2, 3}, type: :f32), Nx.eye(3, type: :f32)])
+      assert text =~ ~r/^a run: \d+\.\d us, the mean of \d+$/m
+      assert text =~ ~r/^ *\d+\.\d us +\d+ % +\d+  %\d+ f32.* = transpose\(/m
+      assert text =~ ~r/^ *\d+\.\d us +\d+ % x \d+ +\d+  %\d+ .* = dot\(/m
+
+      test = self()
+      text = print.(&count_to(&1, hook: fn x -> send(test, {:seen, Nx.to_number(x)}) end), [1])
+      assert text =~ "the mean of 1"
+      # In the run before, and in the one that is measured.
+      assert_received {:seen, 1.0}
+      assert_received {:seen, 1.0}
+
+      assert_raise ArgumentError,
+                   ~r/expected tensors to run the program with, got a template/,
+                   fn ->
+                     Ferrox.Defn.explain(&Nx.exp/1, [Nx.template({2}, :f32)], time: true)
+                   end
     end
 
     test "options of other compilers are ignored" do
