@@ -23,7 +23,7 @@ if Code.ensure_loaded?(Nx.Defn) do
       {:docs_v1, _, _, _, _, _, docs} = Code.fetch_docs(Ferrox.Defn)
       {_, _, _, %{"en" => text}, _} = List.keyfind(docs, {:function, :explain, 3}, 0)
       [example, printed] = String.split(text, "\n\nThis prints\n\n")
-      [printed, _] = String.split(printed, "\n\nThe option")
+      [printed, _] = String.split(printed, "\n\n## Options")
       assert printed(example) == unindent(printed)
     end
 
