@@ -25,8 +25,7 @@ use crate::exec::threads::{affinity, team};
 /// The bit of `Offer::running` that is set when the offer is closed and no thread may begin.
 const OFFER_CLOSED: usize = 1 << (usize::BITS - 1);
 
-#[derive(Debug)]
-pub(super) struct Offer {
+struct Offer {
     work: *const (dyn Fn() + Sync),
     /// The number of threads that have begun and aren't done, and the bit `OFFER_CLOSED`.
     running: AtomicUsize,
@@ -42,9 +41,9 @@ unsafe impl Send for Offer {}
 // SAFETY: as above.
 unsafe impl Sync for Offer {}
 
-impl Offer {
+impl team::Offer for Offer {
     /// Does the work on the calling thread, unless the offer is closed.
-    pub(super) fn join_in(&self) {
+    fn join_in(&self) {
         let begin = |running| (running & OFFER_CLOSED == 0).then_some(running + 1);
         if self.running.fetch_update(Ordering::Acquire, Ordering::Relaxed, begin).is_err() {
             return;
@@ -64,7 +63,9 @@ impl Offer {
             self.owner.unpark();
         }
     }
+}
 
+impl Offer {
     /// Lets no further thread begin, and waits for the threads that have begun.
     fn close(&self) {
         if self.running.fetch_or(OFFER_CLOSED, Ordering::AcqRel) == 0 {
@@ -125,12 +126,13 @@ pub(in crate::exec) fn offer(
         is_owner_outside,
     });
     let close = Close(&offer);
+    let shared: Arc<dyn team::Offer> = Arc::<Offer>::clone(&offer);
     let team = team::current();
-    let waiting = team.as_ref().map_or(0, |team| team.post(&offer, threads));
+    let waiting = team.as_ref().map_or(0, |team| team.post(&shared, threads));
     for _ in waiting..threads {
-        let (offer, team) = (Arc::clone(&offer), team.clone());
+        let (shared, team) = (Arc::clone(&shared), team.clone());
         team::queue();
-        pool.spawn(move || team::join_in(&offer, team.as_deref()));
+        pool.spawn(move || team::join_in(&*shared, team.as_deref()));
     }
     own();
     drop(close);
@@ -148,6 +150,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::exec::threads::team::Team;
 
     fn pool(threads: usize) -> ThreadPool {
         rayon_core::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
@@ -204,5 +207,55 @@ mod tests {
             let panic = caught(theirs).expect_err("a panic");
             assert_eq!(panic.downcast_ref(), Some(&if theirs { "theirs" } else { "own" }));
         }
+    }
+
+    /// Shares work that two threads must do.
+    fn meet(pool: &ThreadPool) {
+        let both = Barrier::new(2);
+        let wait = || {
+            both.wait();
+        };
+        offer(pool, 1, &wait, wait);
+    }
+
+    #[test]
+    fn a_member_takes_the_next_offers_until_the_program_ends() {
+        let pool = pool(1);
+        let team = Team::new();
+        for _ in 0..100 {
+            meet(&pool);
+        }
+        drop(team);
+        assert!(team::current().is_none());
+        // The thread is free for others.
+        pool.install(|| ());
+    }
+
+    #[test]
+    fn a_member_leaves_for_the_work_of_others() {
+        let pool = &pool(1);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let _team = Team::new();
+                    let mut shared = 0;
+                    // An offer that the member did not see before it left is not shared.
+                    while shared < 20 {
+                        let has_come = AtomicBool::new(false);
+                        let come = || has_come.store(true, Ordering::Relaxed);
+                        let start = Instant::now();
+                        let wait = || {
+                            while !has_come.load(Ordering::Relaxed)
+                                && start.elapsed() < Duration::from_millis(1)
+                            {
+                                std::thread::yield_now();
+                            }
+                        };
+                        offer(pool, 1, &come, wait);
+                        shared += usize::from(has_come.into_inner());
+                    }
+                });
+            }
+        });
     }
 }

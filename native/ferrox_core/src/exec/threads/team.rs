@@ -14,12 +14,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::cost::{MIN_WORK_PER_TEAM_MEMBER, TEAM_SPIN_DURATION, TEAM_WAIT_DURATION, Work};
-use crate::exec::threads::fork_join::Offer;
 use crate::exec::threads::pool::lock;
 
 thread_local! {
     /// The team of the program that the thread runs.
     static TEAM: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+/// Work that threads may join in until it is done.
+pub(super) trait Offer: Send + Sync {
+    /// Does some of the work, if there is any left.
+    fn join_in(&self);
 }
 
 /// The number of offers that the pool has been given and no thread has taken yet.
@@ -53,12 +58,12 @@ impl Drop for Team {
 }
 
 /// What a program shares with the members of its team.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Shared {
     /// The number of threads that wait for offers, or work on the last one.
     members: AtomicUsize,
     /// Offers that no member has taken yet. They may be closed.
-    offers: Mutex<Vec<Arc<Offer>>>,
+    offers: Mutex<Vec<Arc<dyn Offer>>>,
     /// The number of these offers.
     waiting_offers: AtomicUsize,
     has_ended: AtomicBool,
@@ -91,7 +96,7 @@ pub(super) fn queue() {
 }
 
 /// Joins in an offer that the pool was given, and in those that follow if the owner has a team.
-pub(super) fn join_in(offer: &Offer, team: Option<&Shared>) {
+pub(super) fn join_in(offer: &dyn Offer, team: Option<&Shared>) {
     QUEUED.fetch_sub(1, Ordering::Relaxed);
     let Some(team) = team else { return offer.join_in() };
     team.members.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +107,7 @@ pub(super) fn join_in(offer: &Offer, team: Option<&Shared>) {
 
 impl Shared {
     /// Offers work to at most `threads` members; returns the number of members.
-    pub(super) fn post(&self, offer: &Arc<Offer>, threads: usize) -> usize {
+    pub(super) fn post(&self, offer: &Arc<dyn Offer>, threads: usize) -> usize {
         let count = self.members.load(Ordering::Relaxed).min(threads);
         if count > 0 {
             let mut offers = lock(&self.offers);
@@ -132,7 +137,7 @@ impl Shared {
         }
     }
 
-    fn next(&self) -> Option<Arc<Offer>> {
+    fn next(&self) -> Option<Arc<dyn Offer>> {
         if self.waiting_offers.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -155,67 +160,7 @@ fn spin(waited: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-
-    use rayon_core::ThreadPool;
-
     use super::*;
-    use crate::exec::threads::fork_join::offer;
-
-    fn pool() -> ThreadPool {
-        rayon_core::ThreadPoolBuilder::new().num_threads(1).build().expect("threads")
-    }
-
-    /// Shares work that two threads must do.
-    fn meet(pool: &ThreadPool) {
-        let both = Barrier::new(2);
-        let wait = || {
-            both.wait();
-        };
-        offer(pool, 1, &wait, wait);
-    }
-
-    #[test]
-    fn a_member_takes_the_next_offers_until_the_program_ends() {
-        let pool = pool();
-        let team = Team::new();
-        let members = || current().map(|team| team.members.load(Ordering::Relaxed));
-        assert_eq!(members(), Some(0));
-        for _ in 0..100 {
-            meet(&pool);
-        }
-        assert!(members() <= Some(1));
-        drop(team);
-        assert!(current().is_none());
-        // The thread is free for others.
-        pool.install(|| ());
-    }
-
-    #[test]
-    fn a_member_leaves_for_the_work_of_others() {
-        let pool = &pool();
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    let _team = Team::new();
-                    let mut shared = 0;
-                    // An offer that the member did not see before it left is not shared.
-                    while shared < 20 {
-                        let has_come = AtomicBool::new(false);
-                        let come = || has_come.store(true, Ordering::Relaxed);
-                        let start = Instant::now();
-                        let wait = || {
-                            while !has_come.load(Ordering::Relaxed) && start.elapsed() < TEAM_WAIT_DURATION {
-                                std::thread::yield_now();
-                            }
-                        };
-                        offer(pool, 1, &come, wait);
-                        shared += usize::from(has_come.into_inner());
-                    }
-                });
-            }
-        });
-    }
 
     #[test]
     fn small_work_is_shared_in_a_team_only() {
