@@ -99,24 +99,33 @@ pub(super) fn queue() {
 pub(super) fn join_in(offer: &dyn Offer, team: Option<&Shared>) {
     QUEUED.fetch_sub(1, Ordering::Relaxed);
     let Some(team) = team else { return offer.join_in() };
-    team.members.fetch_add(1, Ordering::Relaxed);
+    team.members.fetch_add(1, Ordering::SeqCst);
     offer.join_in();
-    team.wait();
-    team.members.fetch_sub(1, Ordering::Relaxed);
+    loop {
+        team.wait();
+        team.members.fetch_sub(1, Ordering::SeqCst);
+        // The owner has seen that the thread is gone, or the thread sees what the owner has offered.
+        let Some(offer) = team.next() else { return };
+        team.members.fetch_add(1, Ordering::SeqCst);
+        offer.join_in();
+    }
 }
 
 impl Shared {
-    /// Offers work to at most `threads` members; returns the number of members.
+    /// Offers work to at most `threads` members; returns the number of them that are still there.
     pub(super) fn post(&self, offer: &Arc<dyn Offer>, threads: usize) -> usize {
         let count = self.members.load(Ordering::Relaxed).min(threads);
-        if count > 0 {
+        if count == 0 {
+            return 0;
+        }
+        {
             let mut offers = lock(&self.offers);
             // What members have not taken by now is closed.
             offers.clear();
             offers.extend(std::iter::repeat_with(|| Arc::clone(offer)).take(count));
-            self.waiting_offers.store(count, Ordering::Release);
+            self.waiting_offers.store(count, Ordering::SeqCst);
         }
-        count
+        self.members.load(Ordering::SeqCst).min(count)
     }
 
     /// Joins in the offers of the program until it ends, or makes none for some time, or others need the
@@ -138,12 +147,12 @@ impl Shared {
     }
 
     fn next(&self) -> Option<Arc<dyn Offer>> {
-        if self.waiting_offers.load(Ordering::Acquire) == 0 {
+        if self.waiting_offers.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let mut offers = lock(&self.offers);
         let next = offers.pop();
-        self.waiting_offers.store(offers.len(), Ordering::Release);
+        self.waiting_offers.store(offers.len(), Ordering::SeqCst);
         next
     }
 }
