@@ -7,6 +7,10 @@
 //! and pairs of bytes in words, this is the method for 8x8 bit matrices, applied to bytes (Warren,
 //! "Hacker's Delight", section 7-3).
 
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
 use crate::cost::{
     self, MAX_DIRECT_PLANE_BYTES, STRIP_COLUMN_BYTES, STRIP_ROW_BYTES, TRANSPOSE_TILE_SIDE,
     TRANSPOSED_ELEMENT_COST,
@@ -63,6 +67,36 @@ pub fn plane<const N: usize>(source: &[[u8; N]], plane: Plane, out: &mut [[u8; N
             }
             cooperative_yield::after(cost::work(high * across, TRANSPOSED_ELEMENT_COST));
         }
+    }
+}
+
+/// The number of short rows that are transposed at a time.
+pub const ROWS_PER_BLOCK: usize = 64;
+
+/// Transposes blocks of short rows, so that loops over the lanes of SIMD vectors have elements of
+/// different rows. The rows have `length` elements of `width` bytes, and begin `stride` elements apart.
+/// Calls `each` with the numbers of the rows of a block and their columns, which begin `ROWS_PER_BLOCK`
+/// elements apart.
+#[inline(always)]
+pub fn for_blocks_of_rows(
+    width: usize,
+    bytes: &[u8],
+    (rows, length, stride): (usize, usize, usize),
+    mut each: impl FnMut(Range<usize>, &[u8]),
+) {
+    let mut columns = SmallVec::<[u8; 1 << 13]>::from_elem(0, length * ROWS_PER_BLOCK * width);
+    for first in (0..rows).step_by(ROWS_PER_BLOCK) {
+        let block = first..rows.min(first + ROWS_PER_BLOCK);
+        let plane = Plane {
+            shape: (length, block.len()),
+            first: (first * stride) as isize,
+            row: 1,
+            column: stride as isize,
+        };
+        crate::dispatch!(width width, N => {
+            self::plane::<N>(bytes.as_chunks().0, plane, columns.as_chunks_mut().0, ROWS_PER_BLOCK);
+        });
+        each(block, &columns);
     }
 }
 

@@ -16,9 +16,8 @@ use std::ops::Range;
 use num_complex::Complex;
 
 use crate::cost::{Cost, GEMV_BLOCK_COLUMNS, GEMV_BYTE_COST};
-use crate::dispatch;
 use crate::dtype::Lane;
-use crate::exec::copy::transpose::{self, Plane};
+use crate::exec::copy::transpose::{self, ROWS_PER_BLOCK};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::gemm::gemv_simd;
 use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rests};
@@ -132,7 +131,7 @@ impl<T: MatrixVectorLane, const BY_ROWS: bool> Vectorized for GemvLoop<'_, T, BY
     fn run(self) {
         let (matrix, vector) = (T::view(self.matrix), T::view(self.vector));
         let out = T::view_mut(self.out);
-        if BY_ROWS && !T::ANY_ORDER && vector.len() < STRIPES && out.len() >= TRANSPOSED_ROWS {
+        if BY_ROWS && !T::ANY_ORDER && vector.len() < STRIPES && out.len() >= ROWS_PER_BLOCK {
             fold_transposed_rows::<T>(self.matrix, vector, self.stride, out);
         } else if BY_ROWS {
             fold_rows::<T>(matrix, vector, self.stride, out);
@@ -235,28 +234,14 @@ fn fold_rows<T: MatrixVectorLane>(
     striped::<T, T, STRIPES>(rest, vector, stride, &mut after[done.len()..]);
 }
 
-/// The number of short rows that are transposed at a time.
-const TRANSPOSED_ROWS: usize = 64;
-
-/// Multiplies rows of fewer elements than there are stripes with a vector. Blocks of rows are
-/// transposed, so that the lanes of a SIMD vector have the sums of different rows. Each sum is added
-/// up in order, as by [`striped`].
+/// Multiplies rows of fewer elements than there are stripes with a vector, which is the sum of scaled
+/// columns. Each sum is added up in order, as by [`striped`].
 #[inline(always)]
 fn fold_transposed_rows<T: Ring>(matrix: &[u8], vector: &[T::Bytes], stride: usize, out: &mut [T::Bytes]) {
-    let mut memory = [0; (STRIPES - 1) * TRANSPOSED_ROWS * size_of::<Complex<f64>>()];
-    let block = &mut memory[..vector.len() * TRANSPOSED_ROWS * size_of::<T>()];
-    for (group, out) in out.chunks_mut(TRANSPOSED_ROWS).enumerate() {
-        let plane = Plane {
-            shape: (vector.len(), out.len()),
-            first: (group * TRANSPOSED_ROWS * stride) as isize,
-            row: 1,
-            column: stride as isize,
-        };
-        dispatch!(width size_of::<T>(), N => {
-            transpose::plane::<N>(matrix.as_chunks().0, plane, block.as_chunks_mut().0, TRANSPOSED_ROWS);
-        });
-        sum_rows::<T>(vector, T::view(block), TRANSPOSED_ROWS, out);
-    }
+    let sizes = (out.len(), vector.len(), stride);
+    transpose::for_blocks_of_rows(size_of::<T>(), matrix, sizes, |rows, columns| {
+        sum_rows::<T>(vector, T::view(columns), ROWS_PER_BLOCK, &mut out[rows]);
+    });
 }
 
 /// The number of rows that are multiplied side by side, to hide the latency of additions.
@@ -334,7 +319,7 @@ mod tests {
     #[test]
     fn transposed_rows_have_the_sums_of_rows_in_order() {
         for k in 1..STRIPES {
-            let (stride, rows) = (k + k % 3, 2 * TRANSPOSED_ROWS + 5);
+            let (stride, rows) = (k + k % 3, 2 * ROWS_PER_BLOCK + 5);
             let numbers = |count: usize, seed: usize| -> Vec<u8> {
                 let number = |i: usize| ((i * 7919 + seed) % 1013) as f32 / 7.0 - 70.0;
                 (0..count).flat_map(|i| number(i).to_ne_bytes()).collect()

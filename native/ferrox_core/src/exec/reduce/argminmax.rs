@@ -13,7 +13,7 @@ use crate::cost::MIN_ROW_ELEMENTS_FOR_ONE_PASS;
 use crate::cost::{ARGMINMAX_CHUNK_ELEMENTS, INDEX_SEARCH_BLOCK_ELEMENTS, MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS};
 use crate::dtype::{Element, Lane, cast};
 use crate::exec::convert::CastOf;
-use crate::exec::copy::transpose::{self, Plane};
+use crate::exec::copy::transpose::{self, ROWS_PER_BLOCK};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::reduce::argminmax_simd;
 use crate::exec::reduce::fold::{
@@ -139,9 +139,6 @@ macro_rules! by_width {
 /// The maximum number of elements in a row that is transposed with others.
 const MAX_TRANSPOSED_ROW_ELEMENTS: usize = 32;
 
-/// The number of rows that are transposed at a time.
-const TRANSPOSED_ROWS: usize = 64;
-
 /// A search for the index of the minimum or maximum of elements of one type, and for the first or
 /// the last of several equal ones. If there are NaN, the result is always the last of them.
 #[derive(Clone, Copy, Debug)]
@@ -189,28 +186,18 @@ impl ArgMinMaxSearch {
         self.rows_in_two_passes(elements, length, indices);
     }
 
-    /// `rows` of few elements. Blocks of rows are transposed, so that the lanes of a SIMD vector compare
-    /// elements of different rows.
+    /// `rows` of few elements, by columns.
     fn short_rows(self, elements: &[u8], length: usize, indices: &mut [u8]) {
-        let mut memory = [0; MAX_TRANSPOSED_ROW_ELEMENTS * TRANSPOSED_ROWS * size_of::<u64>()];
-        let block = &mut memory[..length * TRANSPOSED_ROWS * self.width];
-        let mut found = [0; TRANSPOSED_ROWS * size_of::<u32>()];
-        for (group, indices) in u64::view_mut(indices).chunks_mut(TRANSPOSED_ROWS).enumerate() {
-            let plane = Plane {
-                shape: (length, indices.len()),
-                first: (group * TRANSPOSED_ROWS * length) as isize,
-                row: 1,
-                column: length as isize,
-            };
-            dispatch!(width self.width, N => {
-                transpose::plane::<N>(elements.as_chunks().0, plane, block.as_chunks_mut().0, TRANSPOSED_ROWS);
-            });
-            let found = &mut found[..indices.len() * size_of::<u32>()];
-            self.columns(block, TRANSPOSED_ROWS, found);
-            for (index, &found) in indices.iter_mut().zip(u32::view(found)) {
+        let indices = u64::view_mut(indices);
+        let mut found = [0; ROWS_PER_BLOCK * size_of::<u32>()];
+        let sizes = (indices.len(), length, length);
+        transpose::for_blocks_of_rows(self.width, elements, sizes, |rows, columns| {
+            let found = &mut found[..rows.len() * size_of::<u32>()];
+            self.columns(columns, ROWS_PER_BLOCK, found);
+            for (index, &found) in indices[rows].iter_mut().zip(u32::view(found)) {
                 *index = u64::from(u32::load(found)).store();
             }
-        }
+        });
     }
 
     fn rows_in_two_passes(self, elements: &[u8], length: usize, indices: &mut [u8]) {
@@ -528,7 +515,7 @@ mod tests {
     fn transposed_rows_have_the_indices_of_rows_one_by_one() {
         const SPECIAL: [f64; 8] = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.0, 2.0];
         for length in 1..=MAX_TRANSPOSED_ROW_ELEMENTS {
-            let rows = 2 * TRANSPOSED_ROWS + 5;
+            let rows = 2 * ROWS_PER_BLOCK + 5;
             let number = |i: usize| match i * 7919 % 1013 % 16 {
                 special @ 0..8 => SPECIAL[special],
                 other => other as f64 - 11.0,
