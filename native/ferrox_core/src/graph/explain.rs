@@ -2,6 +2,7 @@
 //! die.
 
 use std::fmt::{self, Display, Formatter, Write};
+use std::time::Duration;
 
 use super::cluster::{Call, Cluster, Extent, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
@@ -20,18 +21,26 @@ impl Display for Program {
 }
 
 impl Program {
-    /// The program as text, with the times that its instructions take in a run, of those that take part
-    /// of it, in microseconds and as parts of the whole.
+    /// The program as text, with the time of each instruction in a run, in microseconds and as a part of
+    /// the whole.
     #[must_use]
     pub fn with_times(&self, times: &Times) -> String {
-        Text { program: self, times: Some(times) }.to_string()
+        let (runs, total) = (times.runs().max(1), times.total());
+        Text { program: self, times: Some(RunTimes { times, runs, total }) }.to_string()
     }
 }
 
 /// A program as text.
 struct Text<'a> {
     program: &'a Program,
-    times: Option<&'a Times>,
+    times: Option<RunTimes<'a>>,
+}
+
+/// The times of some runs.
+struct RunTimes<'a> {
+    times: &'a Times,
+    runs: u64,
+    total: Duration,
 }
 
 impl Display for Text<'_> {
@@ -39,9 +48,8 @@ impl Display for Text<'_> {
         let Program { regions, literals, .. } = self.program;
         let bytes: usize = literals.iter().map(Vec::len).sum();
         writeln!(f, "regions: {}; literals: {}, {}", regions.len(), literals.len(), Bytes(bytes))?;
-        if let Some(times) = self.times {
-            let runs = times.runs().max(1);
-            let us = times.total().as_secs_f64() * 1e6 / runs as f64;
+        if let Some(RunTimes { runs, total, .. }) = self.times {
+            let us = total.as_secs_f64() * 1e6 / runs as f64;
             writeln!(f, "a run: {us:.1} us, the mean of {runs}")?;
         }
         for (number, code) in regions.iter().enumerate() {
@@ -66,10 +74,10 @@ impl Text<'_> {
     /// Writes what goes before an instruction where times are asked for: how long it takes in a run,
     /// its part of the whole, and how often it runs.
     fn write_time(&self, f: &mut Formatter<'_>, region: usize, instruction: usize) -> fmt::Result {
-        let Some(times) = self.times else { return Ok(()) };
-        let (time, runs) = (times.of(region, instruction), times.runs().max(1));
+        let Some(RunTimes { times, runs, total }) = self.times else { return Ok(()) };
+        let time = times.of(region, instruction);
         let (us, count) = (time.total.as_secs_f64() * 1e6 / runs as f64, time.count / runs);
-        let part = time.total.as_secs_f64() / times.total().as_secs_f64().max(f64::MIN_POSITIVE);
+        let part = time.total.as_secs_f64() / total.as_secs_f64().max(f64::MIN_POSITIVE);
         match count {
             0 => write!(f, "{:29}", ""),
             1 => write!(f, "{us:10.1} us {:3.0} %{:10}", part * 100.0, ""),
