@@ -116,9 +116,7 @@ impl<T: Scalar> Matrix<T> {
     ///
     /// `Error::TooLarge` if there is no memory.
     pub fn copy(&self, op: &'static str) -> Result<Self, Error> {
-        let mut copy = Self::zeros(op, self.rows, self.columns)?;
-        copy.data.copy_from_slice(&self.data);
-        Ok(copy)
+        self.some_rows(op, 0..self.rows)
     }
 
     /// The transpose.
