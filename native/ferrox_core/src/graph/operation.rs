@@ -269,11 +269,12 @@ impl Operation {
             Operation::Transpose(_)
             | Operation::Broadcast(_)
             | Operation::Reverse(_)
-            | Operation::Slice { .. } => each(cost::FAR_ELEMENT_COST),
-            Operation::Concatenate(_) => each(ops::shape::cost(dtype)),
-            Operation::Iota(_) | Operation::Eye => each(cost::IOTA_ELEMENT_COST),
+            | Operation::Slice { .. } => ops::shape::rearrange_work(shape),
+            Operation::Concatenate(axis) => ops::shape::concatenate_work(dtype, shape, *axis, inputs.len()),
+            Operation::Iota(_) => each(cost::IOTA_ELEMENT_COST),
+            Operation::Eye => ops::create::eye_work(shape),
             Operation::Pad(_) => ops::pad::work((dtype, shape), (from, input)),
-            Operation::Reduce(..) => each_input(ops::reduce::cost(from)),
+            Operation::Reduce(_, axes) => ops::reduce::work_along(from, input, axes),
             Operation::ArgReduce(..) => ops::reduce::arg_work(from, size(input), size(shape)),
             Operation::Cumulative(..) => each_input(ops::cumulative::cost(from)),
             Operation::AllClose(_) => ops::all_close::work([from, dtype_of(1)], input, shape_of(1)),
@@ -289,11 +290,9 @@ impl Operation {
             Operation::WindowScatter(choice, windows) => {
                 ops::window_scatter::work(*choice, from, input, windows.sliding())
             }
-            Operation::WindowElements(_) => each(ops::window_elements::cost(from)),
-            Operation::Sort(..) | Operation::Argsort(..) => each_input(ops::sort::cost(from)),
-            Operation::TopK => {
-                each_input(ops::sort::top_cost(from)).saturating_add(each(ops::sort::cost(from)))
-            }
+            Operation::WindowElements(_) => ops::window_elements::work(from, shape),
+            Operation::Sort(axis, _) | Operation::Argsort(axis, _) => ops::sort::work(from, input, *axis),
+            Operation::TopK => ops::sort::top_work(from, input, shape.last().copied().unwrap_or(1)),
             Operation::Gather(_) => ops::indexed::read_work(from, size(shape), size(shape_of(1))),
             Operation::Take(axis) => {
                 ops::indexed::take_work((from, input), size(shape_of(1)), *axis, size(shape))

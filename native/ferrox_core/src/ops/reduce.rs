@@ -65,6 +65,14 @@ pub fn scattered_work(dtype: DType, elements: usize, results: usize) -> Work {
     work(dtype, elements, results).saturating_add(moved)
 }
 
+/// The work of `reduce` along some axes of a shape.
+#[must_use]
+pub fn work_along(dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
+    let Ok(split) = AxisSplit::new("reduce", shape, axes) else { return 0 };
+    let work = if split.order.is_some() { scattered_work } else { work };
+    work(dtype, split.sizes.size(), split.sizes.results())
+}
+
 /// The cost of comparing an element without widening it.
 fn compare_cost(dtype: DType) -> Cost {
     REDUCED_BYTE_COST * dtype.width() as Cost + REDUCED_ELEMENT_COST + sub_byte::cost(&[dtype])
