@@ -118,13 +118,12 @@ impl Shared {
         if count == 0 {
             return 0;
         }
-        {
-            let mut offers = lock(&self.offers);
-            // What members have not taken by now is closed.
-            offers.clear();
-            offers.extend(std::iter::repeat_with(|| Arc::clone(offer)).take(count));
-            self.waiting_offers.store(count, Ordering::SeqCst);
-        }
+        let mut offers = lock(&self.offers);
+        // What members have not taken by now is closed.
+        offers.clear();
+        offers.extend(std::iter::repeat_with(|| Arc::clone(offer)).take(count));
+        self.waiting_offers.store(count, Ordering::SeqCst);
+        drop(offers);
         self.members.load(Ordering::SeqCst).min(count)
     }
 
