@@ -26,6 +26,7 @@ mod operand;
 mod operation;
 mod program;
 mod row_loop;
+mod rows;
 mod scalar;
 pub mod source;
 mod times;

@@ -158,6 +158,36 @@ impl Layout {
         }
     }
 
+    /// The layout with its elements, in row-major order, in another shape of as many elements. Returns
+    /// `None` if they would have to be copied.
+    ///
+    /// ```
+    /// use ferrox_core::layout::Layout;
+    /// let columns = Layout::contiguous(&[4, 6]).slice(&[0, 2], &[4, 3], &[1, 1]);
+    /// assert_eq!(columns.reshape(&[2, 2, 1, 3]).unwrap().strides.as_slice(), [12, 6, 0, 1]);
+    /// assert_eq!(columns.reshape(&[12]), None);
+    /// ```
+    #[must_use]
+    pub fn reshape(&self, shape: &[usize]) -> Option<Self> {
+        let (dims, steps) = collapse(&self.shape, &self.strides);
+        let mut merged = dims.iter().zip(&steps).rev();
+        let mut strides = Strides::from_elem(0, shape.len());
+        // What is left of a merged axis, and the distance of its parts.
+        let (mut rest, mut step) = (1, 0);
+        for (&dim, stride) in shape.iter().zip(&mut strides).rev().filter(|(dim, _)| **dim != 1) {
+            if rest == 1 {
+                (rest, step) = merged.next().map(|(&dim, &step)| (dim, step))?;
+            }
+            if !rest.is_multiple_of(dim) {
+                return None;
+            }
+            *stride = step;
+            (rest, step) = (rest / dim, step * dim as isize);
+        }
+        let is_complete = rest == 1 && merged.next().is_none();
+        is_complete.then(|| Layout { shape: Shape::from_slice(shape), strides, offset: self.offset })
+    }
+
     /// The layout with the elements of the given axes, each named once, in reverse order.
     #[must_use]
     pub fn reverse(&self, axes: &[usize]) -> Self {

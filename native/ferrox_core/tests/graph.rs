@@ -9,7 +9,7 @@ use ferrox_core::cost::Work;
 use ferrox_core::exec::threads::parallel;
 use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use ferrox_core::graph::{Execution, Host, Operation, Outcome, Program, Start, Wish};
-use ferrox_core::layout::Shape;
+use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::math::Math;
@@ -158,7 +158,7 @@ fn small_numbers(random: &mut Random, dtype: DType, shape: &[usize]) -> Vec<u8> 
 /// A random program of elementwise operations and folds, and its arguments.
 fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
-    let families: [[&[usize]; 8]; 3] = [
+    let families: [[&[usize]; 8]; 4] = [
         [&[50, 120], &[50, 1], &[120], &[1, 120], &[], &[3, 50, 120], &[6000], &[50, 120, 3]],
         // Short rows.
         [&[900, 9], &[900, 1], &[9], &[1, 9], &[], &[30, 30, 9], &[30, 1, 9], &[30, 30, 1]],
@@ -173,6 +173,8 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
             &[],
             &[4, 16, 1, 1],
         ],
+        // Pairs of points.
+        [&[70, 1, 8], &[1, 70, 8], &[70, 70, 1], &[70, 1, 1], &[1, 70, 1], &[8], &[70, 70, 8], &[70, 8]],
     ];
     let shapes = *random.pick(&families);
     let mut builder = Builder::default();
@@ -191,7 +193,42 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         };
         let (a, b, c) = (pick(random), pick(random), pick(random));
         let float = if a.dtype.is_float() { a.dtype } else { F32 };
-        let value = match random.below(10) {
+        let value = match random.below(13) {
+            10 if !a.shape.is_empty() => {
+                // Differences of neighbours along an axis.
+                let axis = random.below(a.shape.len());
+                if a.shape[axis] < 3 || layout::size(&a.shape).is_none_or(|size| size < 3) {
+                    continue;
+                }
+                let distance = random.below(2) + 1;
+                let mut lengths = a.shape.clone();
+                lengths[axis] -= distance;
+                let starts = |first: usize| -> Vec<Start> {
+                    let start = |other| Start::At(if other == axis { first } else { 0 });
+                    (0..a.shape.len()).map(start).collect()
+                };
+                let strides = Shape::from_elem(1, a.shape.len());
+                let mut part = |first: usize| {
+                    let (starts, lengths) = (starts(first), lengths.clone());
+                    let slice =
+                        Operation::Slice { starts, lengths: lengths.clone(), strides: strides.clone() };
+                    builder.add(slice, &[&a], a.dtype, &lengths)
+                };
+                let (left, right) = (part(0), part(distance));
+                builder.add(Operation::Binary(BinaryOp::Max), &[&left, &right], a.dtype, &lengths)
+            }
+            11 if !a.shape.is_empty() => {
+                let axes = (0..a.shape.len()).filter(|_| random.below(2) == 0).collect();
+                builder.add(Operation::Reverse(axes), &[&a], a.dtype, &a.shape)
+            }
+            12 if a.shape.len() > 1 => {
+                // Most often the first axes.
+                let mut axes: Shape = (0..a.shape.len()).collect();
+                let last = random.below(axes.len() - 1);
+                axes.swap(last, (last + 1) % a.shape.len());
+                let shape: Vec<usize> = axes.iter().map(|&axis| a.shape[axis]).collect();
+                builder.add(Operation::Transpose(axes), &[&a], a.dtype, &shape)
+            }
             0 => builder.add(
                 Operation::Unary(UnaryOp::Tanh, *random.pick(&[Math::Exact, Math::Fast])),
                 &[&a],
@@ -299,6 +336,58 @@ fn results_that_are_larger_than_the_caches() {
     let expected = [numbers.iter().map(|x| x + x).collect(), numbers.iter().map(|x| (x + x) * x).collect()];
     let results = run(&fused, &[&f32s(&numbers)]).expect("results");
     assert!(results == expected.map(|numbers: Vec<f32>| f32s(&numbers)));
+}
+
+/// Operands whose rows are repeated after numbers of rows of which none divides the other, between them a
+/// reshape.
+#[test]
+fn operands_repeat_after_different_numbers_of_rows() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[3, 4, 1024]);
+    let y = builder.parameter(F32, &[4, 1024]);
+    let z = builder.parameter(F32, &[3, 1024]);
+    let sum = builder.add(add(), &[&x, &y], F32, &[3, 4, 1024]);
+    let sum = Operand { shape: Shape::from_slice(&[4, 3, 1024]), ..sum };
+    let result = builder.add(add(), &[&sum, &z], F32, &[4, 3, 1024]);
+    let regions = [builder.region(&[&result])];
+    let fused = Program::new(&regions, Vec::new()).expect("a program");
+    assert!(fused.to_string().contains("together"), "{fused}");
+    let numbers = |rows: usize| (0..rows * 1024).map(|i| i as f32).collect::<Vec<_>>();
+    let (x, y, z) = (numbers(12), numbers(4), numbers(3));
+    let expected: Vec<f32> = (0..x.len()).map(|i| x[i] + y[i % y.len()] + z[i % z.len()]).collect();
+    assert_eq!(run(&fused, &[&f32s(&x), &f32s(&y), &f32s(&z)]), Ok(vec![f32s(&expected)]));
+}
+
+/// Differences of all pairs of rows, and of neighbours, are computed without the tensors between.
+#[test]
+fn clusters_read_repeated_rows_and_parts_in_place() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[300, 20]);
+    let (rows, columns) = ([300, 1, 20], [1, 300, 20]);
+    let [left, right] =
+        [rows, columns].map(|shape| Operand { shape: Shape::from_slice(&shape), ..x.clone() });
+    let shape = [300, 300, 20];
+    let difference = builder.add(Operation::Binary(BinaryOp::Subtract), &[&left, &right], F32, &shape);
+    let square = builder.add(Operation::Binary(BinaryOp::Multiply), &[&difference, &difference], F32, &shape);
+    let sum = Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[2]));
+    let distances = builder.add(sum, &[&square], F32, &[300, 300]);
+    let mut part = |first: usize| {
+        let lengths = Shape::from_slice(&[299, 300]);
+        let strides = Shape::from_slice(&[1, 1]);
+        let starts = vec![Start::At(first), Start::At(0)];
+        let slice = Operation::Slice { starts, lengths, strides };
+        builder.add(slice, &[&distances], F32, &[299, 300])
+    };
+    let (upper, lower) = (part(0), part(1));
+    let neighbours = builder.add(Operation::Binary(BinaryOp::Subtract), &[&upper, &lower], F32, &[299, 300]);
+    let regions = [builder.region(&[&neighbours])];
+    let fused = Program::new(&regions, Vec::new()).expect("a program");
+    assert_eq!(fused.to_string().matches("together").count(), 2, "{fused}");
+    assert!(!fused.to_string().contains("slice"), "{fused}");
+    let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
+    let numbers: Vec<f32> = (0..6_000).map(|i| (i * i % 1_013) as f32 * 0.37).collect();
+    let arguments = f32s(&numbers);
+    assert!(run(&fused, &[&arguments]) == run(&plain, &[&arguments]));
 }
 
 /// Division by a number, of types that are converted and of one that is not.

@@ -14,6 +14,7 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::operand::{self, REGISTER_BYTES};
+use super::rows::InputRows;
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
@@ -50,15 +51,6 @@ pub(super) struct Input {
     pub(super) operand: operand::Operand,
     /// Its rows, unless all rows have the same.
     pub(super) rows: Option<InputRows>,
-}
-
-/// The rows of an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InputRows {
-    /// The number of bytes in a row.
-    pub(super) width: usize,
-    /// The number of rows, after which the first row follows again.
-    pub(super) period: usize,
 }
 
 /// An operation of a cluster.
@@ -141,22 +133,44 @@ impl Cluster {
 
     /// The number of rows in a block: as many as the cache has room for in all registers.
     pub(super) fn block_rows(&self) -> usize {
-        let inputs = self.inputs.iter().filter_map(|input| Some(input.rows?.width));
+        let inputs = self.inputs.iter().filter_map(|input| Some(input.rows.as_ref()?.width));
         let row_bytes: usize = inputs.chain(self.buffers.iter().chain(&self.outputs).copied()).sum();
-        (CLUSTER_BLOCK_BYTES / row_bytes.max(1)).clamp(1, self.period().max(1))
+        self.rows_of_block(CLUSTER_BLOCK_BYTES / row_bytes.max(1), 0, self.rows)
     }
 
-    /// The number of rows after which the rows of an input are repeated. It divides the periods of the
-    /// other inputs.
-    fn period(&self) -> usize {
-        self.inputs.iter().filter_map(|input| Some(input.rows?.period)).fold(self.rows, usize::min)
-    }
-
-    /// The number of rows of the block that begins with row `first`, before `end`. The rows of each input
-    /// are adjacent.
+    /// The number of rows, at least one, of the block that begins with row `first`, before `end`, of at most
+    /// `block` rows. Inputs that are not gathered can be read in place.
     fn rows_of_block(&self, block: usize, first: usize, end: usize) -> usize {
-        let period = self.period();
-        block.min(end - first).min(period - first % period)
+        let inputs = self.inputs.iter().filter_map(|input| Some(input.rows.as_ref()?.rows_in_place(first)));
+        inputs.fold(block.min(end - first), usize::min).max(1)
+    }
+
+    /// Memory for the inputs that are gathered.
+    fn gathered<'m: 'b, 'b>(&self, block: usize, memory: &mut &'m mut [u8]) -> SmallVec<[BlockInput<'b>; 8]> {
+        self.inputs
+            .iter()
+            .map(|input| match &input.rows {
+                Some(rows) if rows.is_gathered => BlockInput::Gathered(take(memory, rows.width * block)),
+                _ => BlockInput::InPlace(&[]),
+            })
+            .collect()
+    }
+
+    /// The number of bytes that [`Cluster::gathered`] takes.
+    fn gathered_bytes(&self, block: usize) -> usize {
+        let rows = self.inputs.iter().filter_map(|input| input.rows.as_ref());
+        rows.filter(|rows| rows.is_gathered).map(|rows| aligned(rows.width * block)).sum()
+    }
+
+    /// Goes to the block of some rows from the row `first` on.
+    fn begin_block<'b>(&self, inputs: &[&'b [u8]], (first, rows): (usize, usize), to: &mut [BlockInput<'b>]) {
+        for ((input, &bytes), to) in self.inputs.iter().zip(inputs).zip(to) {
+            match (&input.rows, to) {
+                (Some(of), BlockInput::Gathered(out)) => of.gather(bytes, first, &mut out[..rows * of.width]),
+                (Some(of), to) => *to = BlockInput::InPlace(&bytes[of.start(first)..]),
+                (None, to) => *to = BlockInput::InPlace(bytes),
+            }
+        }
     }
 
     /// Computes the results from the bytes of the inputs.
@@ -226,8 +240,9 @@ impl Cluster {
         let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
         let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
         let lengths = self.buffers.iter().map(buffered).chain(staged);
-        let length = lengths.map(aligned).sum::<usize>() + self.lane_bytes(loops, block);
-        with_kept(&BUFFERS, length, |mut memory| {
+        let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
+        with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
+            let block_inputs = self.gathered(block, &mut memory);
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let outputs = part
                 .outputs
@@ -238,11 +253,11 @@ impl Cluster {
                     Rows { rest, stage }
                 })
                 .collect();
-            let mut registers = Registers { inputs: SmallVec::new(), buffers, outputs };
+            let mut registers = Registers { inputs: block_inputs, buffers, outputs };
             let mut done = 0;
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
-                registers.inputs = self.block_inputs(inputs, part.first + done).collect();
+                self.begin_block(inputs, (part.first + done, rows), &mut registers.inputs);
                 for (member, member_loop) in self.members.iter().zip(loops) {
                     self.run_member(member, member_loop, rows, &mut registers, memory)?;
                 }
@@ -276,7 +291,9 @@ impl Cluster {
         let buffers = self.buffers.iter().map(buffered);
         let carried = self.outputs.iter().map(buffered);
         let length = buffers.chain(carried.clone()).chain(carried).map(aligned).sum::<usize>();
-        with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
+        let length = length + self.gathered_bytes(block) + self.lane_bytes(loops, block);
+        with_kept(&BUFFERS, length, |mut memory| {
+            let mut block_inputs = self.gathered(block, &mut memory);
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
                 self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut next: SmallVec<[&mut [u8]; 4]> =
@@ -288,22 +305,24 @@ impl Cluster {
             let mut done = 0;
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
-                let first: SmallVec<[&[u8]; 8]> = self.block_inputs(inputs, part.first + done).collect();
+                self.begin_block(inputs, (part.first + done, rows), &mut block_inputs);
                 for trip in 0..trips.count {
                     std::mem::swap(&mut next, &mut previous);
                     let is_last = trip + 1 == trips.count;
                     let results = if is_last { &mut outputs } else { &mut next };
-                    let inputs = first.iter().enumerate().map(|(index, bytes)| match trips.inputs[index] {
+                    let inputs = block_inputs.iter().enumerate();
+                    let inputs = inputs.map(|(index, input)| match trips.inputs[index] {
                         TripInput::Carried(output) if trip > 0 => &*previous[output],
-                        _ => trips.input(index, trip, bytes),
+                        _ => trips.input(index, trip, input.bytes()),
                     });
+                    let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
                     let mut registers = Registers {
-                        inputs: inputs.collect(),
+                        inputs: inputs.iter().map(|bytes| BlockInput::InPlace(bytes)).collect(),
                         buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
                         outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
                     };
                     for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(&varies) {
-                        let of_trip = varies.then(|| MemberLoop::new(member, &registers.inputs));
+                        let of_trip = varies.then(|| MemberLoop::new(member, &inputs));
                         let member_loop = of_trip.as_ref().unwrap_or(member_loop);
                         self.run_member(member, member_loop, rows, &mut registers, memory)?;
                     }
@@ -314,14 +333,6 @@ impl Cluster {
                 done += rows;
             }
             Ok(())
-        })
-    }
-
-    /// The bytes of the inputs from a row on.
-    fn block_inputs<'b>(&self, inputs: &[&'b [u8]], first: usize) -> impl Iterator<Item = &'b [u8]> {
-        inputs.iter().zip(&self.inputs).map(move |(bytes, input)| match input.rows {
-            Some(InputRows { width, period }) => &bytes[first % period * width..],
-            None => bytes,
         })
     }
 
@@ -483,8 +494,7 @@ struct Part<'a> {
 
 /// Where the values of a block are.
 struct Registers<'a> {
-    /// The inputs from the first row of the block on.
-    inputs: SmallVec<[&'a [u8]; 8]>,
+    inputs: SmallVec<[BlockInput<'a>; 8]>,
     buffers: SmallVec<[&'a mut [u8]; 16]>,
     outputs: SmallVec<[Rows<'a>; 4]>,
 }
@@ -494,7 +504,7 @@ impl<'a> Registers<'a> {
     #[inline]
     fn bytes(&self, register: Register) -> &[u8] {
         match register {
-            Register::Input(index) => self.inputs[index],
+            Register::Input(index) => self.inputs[index].bytes(),
             Register::Buffer(index) => &*self.buffers[index],
             Register::Output(index) => self.outputs[index].bytes(),
         }
@@ -507,6 +517,23 @@ impl<'a> Registers<'a> {
             Register::Buffer(index) => Ok(&mut self.buffers[index]),
             Register::Output(index) => Ok(self.outputs[index].memory()),
             Register::Input(_) => Err(misplaced()),
+        }
+    }
+}
+
+/// The rows of an input from the first one of the block on.
+enum BlockInput<'a> {
+    InPlace(&'a [u8]),
+    /// Copied to memory that is kept from block to block.
+    Gathered(&'a mut [u8]),
+}
+
+impl BlockInput<'_> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            BlockInput::InPlace(bytes) => bytes,
+            BlockInput::Gathered(bytes) => bytes,
         }
     }
 }
@@ -770,35 +797,6 @@ fn call(member: &Member, shape: &[usize], out: &mut [u8], sources: &[Source<'_>]
 #[cold]
 fn misplaced() -> Error {
     Error::Argument { op: "program", problem: "a cluster is not well-formed".into() }
-}
-
-/// What of an operand belongs to a row of a result of some shape, if the result has `rows` rows, and
-/// the number of rows after which the operand's are repeated; `None` if it is something else.
-pub(super) fn extent(shape: &[usize], result: &[usize], rows: usize) -> Option<(Extent, usize)> {
-    let leading = leading_axes(result, rows)?;
-    if shape.iter().product::<usize>() == 1 {
-        return Some((if rows == 1 { Extent::Element } else { Extent::SameElement }, rows));
-    }
-    if shape.len() > result.len() {
-        return None;
-    }
-    let missing = result.len() - shape.len();
-    let size = |axis: usize| if axis < missing { 1 } else { shape[axis - missing] };
-    let same = |mut axes: std::ops::Range<usize>| axes.all(|axis| size(axis) == result[axis]);
-    let ones = |mut axes: std::ops::Range<usize>| axes.all(|axis| size(axis) == 1);
-    // The rows are repeated along the axes of one element that come first.
-    let repeated = (0..leading).take_while(|&axis| size(axis) == 1).count();
-    if !same(repeated..leading) {
-        return None;
-    }
-    let period: usize = result[repeated..leading].iter().product();
-    let inner = leading..result.len();
-    match (same(inner.clone()), ones(inner)) {
-        (true, _) if period == 1 && rows > 1 => Some((Extent::SameRow, rows)),
-        (true, _) => Some((Extent::Row, period)),
-        (_, true) => Some((Extent::Element, period)),
-        _ => None,
-    }
 }
 
 /// The number of leading axes whose elements are the rows.

@@ -217,9 +217,9 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
             }
             if let Register::Input(index) = operand.register
                 && let Some(Input { rows: Some(rows), .. }) = cluster.inputs.get(index)
-                && rows.period < cluster.rows
+                && let Some(note) = rows.note()
             {
-                text.push_str(&format!(" (repeated after {} rows)", rows.period));
+                text.push_str(&format!(" ({note})"));
             }
             text
         });
@@ -271,7 +271,10 @@ fn traffic(code: &Code) -> (usize, usize) {
                 (inputs.iter().map(operand_bytes).sum(), written(outputs))
             }
             Instruction::Cluster(call) => {
-                let inputs = call.cluster.inputs.iter().map(|input| operand_bytes(&input.operand));
+                let inputs = call.cluster.inputs.iter().map(|input| {
+                    let of_rows = input.rows.as_ref().map(|rows| rows.width * call.cluster.rows);
+                    operand_bytes(&input.operand).min(of_rows.unwrap_or(usize::MAX))
+                });
                 (inputs.sum::<usize>(), written(&call.outputs))
             }
             _ => (0, 0),

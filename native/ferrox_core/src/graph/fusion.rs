@@ -4,21 +4,24 @@
 //! operation joins the clusters that its operands come from if all their operations still have the same
 //! rows then (`cluster` says what a row is). A cluster is added to the steps when another step needs
 //! one of its values, or when control flow follows. No clusters that are held back depend on each
-//! other.
+//! other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
+//! their operand in their place (`rows`).
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
 use super::cluster::{
-    Call, Cluster, Extent, Input, InputRows, Member, MemberOperand, Register, extent, leading_axes,
-    possible_rows,
+    Call, Cluster, Extent, Input, Member, MemberOperand, Register, leading_axes, possible_rows,
 };
 use super::operation::Operation;
+use super::rows::InputRows;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use crate::DType;
-use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_PERIOD_BYTES};
+use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES};
 use crate::exec::convert;
+use crate::layout::{self, Layout};
 use crate::ops;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
@@ -38,8 +41,8 @@ fn fuse_with(region: &Region, all: bool) -> Region {
     let mut reads = vec![0; region.slots];
     count_reads(&region.steps, &mut reads);
     region.results.iter().for_each(|operand| count(operand, &mut reads));
-    let steps = Fusion { reads: &reads, all, steps: Vec::new(), pending: Vec::new() }.fuse(&region.steps);
-    Region { steps, ..region.clone() }
+    let fusion = Fusion { reads: &reads, all, steps: Vec::new(), pending: Vec::new(), views: Vec::new() };
+    Region { steps: fusion.fuse(&region.steps), ..region.clone() }
 }
 
 fn count(operand: &Operand, reads: &mut [usize]) {
@@ -91,6 +94,46 @@ struct Fusion<'a> {
     all: bool,
     steps: Vec<Step>,
     pending: Vec<Pending>,
+    views: Vec<View>,
+}
+
+/// An operation that is held back, and only rearranges its operand.
+struct View {
+    operation: Operation,
+    input: Operand,
+    output: Target,
+    /// The layout of the result in the memory of the operand.
+    layout: Layout,
+}
+
+impl View {
+    fn of(operation: &Operation, inputs: &[Operand], outputs: &[Target]) -> Option<Self> {
+        let ([input, ..], [output]) = (inputs, outputs) else { return None };
+        let layout = operation.view(&input.shape)?;
+        let is_valid = layout.shape == output.shape && input.dtype == output.dtype;
+        if !is_valid || input.dtype.is_packed() || layout::size(&output.shape).is_none_or(|size| size < 2) {
+            return None;
+        }
+        Some(View { operation: operation.clone(), input: input.clone(), output: output.clone(), layout })
+    }
+
+    fn step(self) -> Step {
+        Step::Operation { operation: self.operation, inputs: vec![self.input], outputs: vec![self.output] }
+    }
+}
+
+/// The view that gives an operand its value, if one does.
+fn view_of<'v>(operand: &Operand, views: &'v [View]) -> Option<&'v View> {
+    views.iter().find(|view| operand.place == Place::Slot(view.output.slot))
+}
+
+/// The layout in which an operand is read from memory; `None` if it would have to be copied.
+fn layout_of(operand: &Operand, views: &[View]) -> Option<Layout> {
+    match view_of(operand, views) {
+        None => Some(Layout::contiguous(&operand.shape)),
+        Some(view) if view.output.dtype.width() != operand.dtype.width() => None,
+        Some(view) => view.layout.reshape(&operand.shape),
+    }
 }
 
 /// A cluster that is held back.
@@ -117,7 +160,7 @@ impl Fusion<'_> {
     }
 
     fn inner(&self, steps: &[Step]) -> Vec<Step> {
-        Fusion { steps: Vec::new(), pending: Vec::new(), ..*self }.fuse(steps)
+        Fusion { steps: Vec::new(), pending: Vec::new(), views: Vec::new(), ..*self }.fuse(steps)
     }
 
     fn branch(&self, branch: &Branch) -> Branch {
@@ -127,13 +170,21 @@ impl Fusion<'_> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Operation { operation, inputs, outputs } => {
+                if let Some(view) = View::of(operation, inputs, outputs) {
+                    self.flush_for(inputs);
+                    self.views.push(view);
+                    return;
+                }
                 if let [output] = &outputs[..] {
                     let candidate = Candidate {
                         operation: operation.clone(),
                         inputs: inputs.clone(),
                         output: output.clone(),
                     };
-                    if candidate.is_possible() && self.join(candidate) {
+                    let is_possible = candidate.is_possible();
+                    if is_possible
+                        && (self.join(&candidate) || self.finish_views(inputs) && self.join(&candidate))
+                    {
                         return;
                     }
                 }
@@ -190,20 +241,19 @@ impl Fusion<'_> {
     }
 
     /// Adds an operation to a cluster; returns whether it can be in one.
-    fn join(&mut self, candidate: Candidate) -> bool {
+    fn join(&mut self, candidate: &Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
         let every: SmallVec<[usize; 3]> = (0..self.pending.len()).collect();
-        if self.all && self.merge(&every, &candidate) || self.merge(&owners, &candidate) {
+        if self.all && self.merge(&every, candidate) || self.merge(&owners, candidate) {
             return true;
         }
         if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
             return false;
         }
-        let Some(rows) = common_rows(std::slice::from_ref(&candidate), &candidate, usize::MAX) else {
-            return false;
-        };
-        self.flush_for(&candidate.inputs);
-        self.pending.push(Pending { rows, candidates: vec![candidate] });
+        let alone = std::slice::from_ref(candidate);
+        let Some(rows) = common_rows(alone, candidate, usize::MAX, &self.views) else { return false };
+        self.flush_owners(&candidate.inputs);
+        self.pending.push(Pending { rows, candidates: alone.to_vec() });
         true
     }
 
@@ -217,7 +267,7 @@ impl Fusion<'_> {
         if candidates.len() > MAX_MEMBERS {
             return false;
         }
-        let Some(rows) = common_rows(&candidates, candidate, most) else { return false };
+        let Some(rows) = common_rows(&candidates, candidate, most, &self.views) else { return false };
         for &number in numbers.iter().rev() {
             self.pending.remove(number);
         }
@@ -225,7 +275,26 @@ impl Fusion<'_> {
         true
     }
 
+    /// Adds what operands come from to the steps.
     fn flush_for(&mut self, operands: &[Operand]) {
+        self.flush_owners(operands);
+        self.finish_views(operands);
+    }
+
+    /// Adds the views that operands come from to the steps; returns whether there are any.
+    fn finish_views(&mut self, operands: &[Operand]) -> bool {
+        let mut any = false;
+        for operand in operands {
+            let view = |view: &View| operand.place == Place::Slot(view.output.slot);
+            if let Some(index) = self.views.iter().position(view) {
+                self.steps.push(self.views.remove(index).step());
+                any = true;
+            }
+        }
+        any
+    }
+
+    fn flush_owners(&mut self, operands: &[Operand]) {
         for owner in self.owners(operands).into_iter().rev() {
             let pending = self.pending.remove(owner);
             self.flush(pending);
@@ -236,29 +305,47 @@ impl Fusion<'_> {
         for pending in std::mem::take(&mut self.pending) {
             self.flush(pending);
         }
+        self.steps.extend(std::mem::take(&mut self.views).into_iter().map(View::step));
     }
 
     fn flush(&mut self, pending: Pending) {
-        let pays = self.all || pending.candidates.len() > 1;
-        let cluster = if pays { pending.cluster(self.reads) } else { None };
+        // The cluster reads views in place that nothing else reads.
+        let reads = pending.reads();
+        let all_reads = |slot: Slot| self.reads.get(slot).copied().unwrap_or(0);
+        let views = std::mem::take(&mut self.views);
+        let (read, rest): (Vec<View>, Vec<View>) =
+            views.into_iter().partition(|view| reads.contains_key(&view.output.slot));
+        let (in_place, shared): (Vec<View>, Vec<View>) = read.into_iter().partition(|view| {
+            let slot = view.output.slot;
+            reads.get(&slot).copied().unwrap_or(0) == all_reads(slot)
+        });
+        self.views = rest;
+        self.steps.extend(shared.into_iter().map(View::step));
+        let pays = self.all || pending.candidates.len() > 1 || !in_place.is_empty();
+        let cluster = if pays { pending.cluster(self.reads, reads, &in_place) } else { None };
         match cluster {
             Some(step) => self.steps.push(step),
-            None => self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
-                operation: candidate.operation,
-                inputs: candidate.inputs,
-                outputs: vec![candidate.output],
-            })),
+            None => {
+                self.steps.extend(in_place.into_iter().map(View::step));
+                self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
+                    operation: candidate.operation,
+                    inputs: candidate.inputs,
+                    outputs: vec![candidate.output],
+                }));
+            }
         }
     }
 }
 
-/// The largest number of rows up to `most` that all operations can have together, the last of which is
-/// `last`.
-fn common_rows(together: &[Candidate], last: &Candidate, most: usize) -> Option<usize> {
+/// A number of rows up to `most` that all operations can have together, the last of which is `last`: the
+/// largest with which the fewest operands are gathered.
+fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<usize> {
     let produced: HashSet<Slot> = together.iter().map(|candidate| candidate.output.slot).collect();
-    possible_rows(last.shape())
-        .into_iter()
-        .find(|&rows| rows <= most && rows > 1 && together.iter().all(|other| other.fits(rows, &produced)))
+    let gathered =
+        |rows| together.iter().map(|other| other.gathered(rows, &produced, views)).sum::<Option<usize>>();
+    let possible = possible_rows(last.shape()).into_iter().filter(|&rows| rows <= most && rows > 1);
+    let fitting = possible.filter_map(|rows| Some((gathered(rows)?, rows)));
+    fitting.min_by_key(|&(gathered, rows)| (gathered, Reverse(rows))).map(|(_, rows)| rows)
 }
 
 impl Candidate {
@@ -297,31 +384,34 @@ impl Candidate {
         self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype])
     }
 
-    /// Whether the operation can be computed by rows, given the slots that are computed with it.
-    fn fits(&self, rows: usize, produced: &HashSet<Slot>) -> bool {
+    /// The number of operands that are gathered if the operation is computed by rows, given the slots that
+    /// are computed with it and the views that it may read; `None` if it can't be.
+    fn gathered(&self, rows: usize, produced: &HashSet<Slot>, views: &[View]) -> Option<usize> {
         let shape = self.shape();
-        let Some(leading) = leading_axes(shape, rows) else { return false };
+        let leading = leading_axes(shape, rows)?;
         let elements: usize = shape[leading..].iter().product();
         let width = self.inputs.iter().map(|input| input.dtype.width()).max().unwrap_or(1);
-        if elements * width.max(self.output.dtype.width()) > MAX_CLUSTER_ROW_BYTES {
-            return false;
+        let row_bytes = elements * width.max(self.output.dtype.width());
+        if elements == 0 || row_bytes > MAX_CLUSTER_ROW_BYTES {
+            return None;
         }
-        if let Operation::Reduce(_, axes) = &self.operation {
-            return axes.first().is_some_and(|&first| leading <= first);
+        if let Operation::Reduce(_, axes) = &self.operation
+            && axes.first().is_none_or(|&first| first < leading)
+        {
+            return None;
         }
-        self.inputs.iter().all(|input| {
+        let reads_rows =
+            matches!(self.operation, Operation::AsType | Operation::Unary(..) | Operation::Reduce(..));
+        let gathered = self.inputs.iter().map(|input| {
+            let layout = layout_of(input, views)?;
+            let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
             let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
-            let is_unary = matches!(self.operation, Operation::AsType | Operation::Unary(..));
-            let Some((extent, period)) = extent(&input.shape, shape, rows) else { return false };
-            if period < rows && (is_produced || period * elements * width < MIN_CLUSTER_PERIOD_BYTES) {
-                return false;
-            }
-            match extent {
-                Extent::Row => true,
-                Extent::Element => !is_unary,
-                Extent::SameRow | Extent::SameElement => !is_produced && !is_unary,
-            }
-        })
+            // The rows of a value of the cluster are those of the block.
+            let fits = (extent == Extent::Row || !reads_rows)
+                && (!is_produced || rows.as_ref().is_some_and(InputRows::are_adjacent));
+            fits.then(|| usize::from(rows.is_some_and(|rows| rows.is_gathered)))
+        });
+        gathered.sum()
     }
 }
 
@@ -330,16 +420,22 @@ impl Pending {
         self.candidates.iter().any(|candidate| candidate.output.slot == slot)
     }
 
-    /// The step of the cluster; `None` if an operation has no kernel for its types, which is reported
-    /// where it is alone.
-    fn cluster(&self, reads: &[usize]) -> Option<Step> {
-        let mut registers = Registers::default();
-        let mut inner_reads: HashMap<Slot, usize> = HashMap::new();
+    /// How often each slot is read.
+    fn reads(&self) -> HashMap<Slot, usize> {
+        let mut reads: HashMap<Slot, usize> = HashMap::new();
         for operand in self.candidates.iter().flat_map(|candidate| &candidate.inputs) {
             if let Place::Slot(slot) = operand.place {
-                *inner_reads.entry(slot).or_default() += 1;
+                *reads.entry(slot).or_default() += 1;
             }
         }
+        reads
+    }
+
+    /// The step of the cluster, given how often slots are read in the region and in the cluster, and the
+    /// views that it reads in place; `None` if an operation has no kernel for its types, which is reported
+    /// where it is alone.
+    fn cluster(&self, reads: &[usize], inner_reads: HashMap<Slot, usize>, views: &[View]) -> Option<Step> {
+        let mut registers = Registers::default();
         let mut left = inner_reads.clone();
         let mut members = Vec::with_capacity(self.candidates.len());
         let mut outputs = Vec::new();
@@ -356,11 +452,10 @@ impl Pending {
             };
             let mut operands = SmallVec::new();
             for input in &candidate.inputs {
-                let (extent, period) = match call {
-                    Call::Reduce { .. } => (Extent::Row, self.rows),
-                    _ => extent(&input.shape, shape, self.rows)?,
-                };
-                let register = registers.of(input, extent, row_elements, period);
+                let layout = layout_of(input, views)?;
+                let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
+                let source = view_of(input, views).map_or(input, |view| &view.input);
+                let register = registers.of(input, source, rows);
                 operands.push(MemberOperand { register, dtype: input.dtype, extent });
             }
             let used = inner_reads.get(&slot).copied().unwrap_or(0);
@@ -437,23 +532,16 @@ struct Registers {
 }
 
 impl Registers {
-    /// The register of an operand of an operation with `elements` elements in a row, whose rows are
-    /// repeated after `period`.
-    fn of(&mut self, operand: &Operand, extent: Extent, elements: usize, period: usize) -> Register {
+    /// The register of an operand, which is read from these rows of `source` if it comes from outside.
+    fn of(&mut self, operand: &Operand, source: &Operand, rows: Option<InputRows>) -> Register {
         if let Place::Slot(slot) = operand.place
             && let Some(&register) = self.places.get(&slot)
         {
             return register;
         }
-        let width = operand.dtype.width();
-        let rows = match extent {
-            Extent::Row => Some(InputRows { width: elements * width, period }),
-            Extent::Element => Some(InputRows { width, period }),
-            Extent::SameRow | Extent::SameElement => None,
-        };
-        let is_known = |input: &Input| input.operand.place == operand.place && input.rows == rows;
+        let is_known = |input: &Input| input.operand.place == source.place && input.rows == rows;
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
-            self.inputs.push(Input { operand: operand.clone(), rows });
+            self.inputs.push(Input { operand: source.clone(), rows });
             self.inputs.len() - 1
         }))
     }

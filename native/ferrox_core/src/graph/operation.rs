@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::cost::{self, Cost, Work};
 use crate::dtype::Lane;
-use crate::layout::{self, Shape};
+use crate::layout::{self, Layout, Shape};
 use crate::ops::all_close::Tolerance;
 use crate::ops::binary::BinaryOp;
 use crate::ops::cumulative::CumulativeOp;
@@ -440,6 +440,22 @@ impl Operation {
             }
             _ => Err(self.argument("does not write over its operand".into())),
         }
+    }
+
+    /// The layout of the result in the memory of an operand of some shape, if the operation only rearranges
+    /// elements, by numbers that are known.
+    pub(super) fn view(&self, shape: &[usize]) -> Option<Layout> {
+        let operand = Layout::contiguous(shape);
+        let view = match self {
+            Operation::Transpose(axes) => ops::shape::transpose_layout(&operand, axes),
+            Operation::Reverse(axes) => ops::shape::reverse_layout(&operand, axes),
+            Operation::Slice { starts, lengths, strides } => {
+                let starts = self.resolve_starts(starts, shape, lengths, 0, &[]);
+                starts.and_then(|starts| ops::shape::slice_layout(&operand, &starts, lengths, strides))
+            }
+            _ => return None,
+        };
+        view.ok()
     }
 
     /// The starts of a slice of some lengths, moved so that it lies within the shape. `inputs` are the

@@ -7,10 +7,11 @@
 //! trips while it is in the cache, before the next block (`cluster`), and threads share the blocks. Each
 //! element is computed by the same operations as trip by trip.
 
-use super::cluster::{Cluster, Input, InputRows, TripInput};
+use super::cluster::{Cluster, Input, TripInput};
 use super::fusion;
 use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
+use super::rows::InputRows;
 use super::scalar::ScalarLoop;
 use super::source::{Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
@@ -69,8 +70,8 @@ impl RowLoop {
                 Place::Slot(slot) if slot < parameters && arrays.contains(&slot) => {
                     // Each row is computed from the same row of the trip before.
                     let index = arrays.iter().position(|&position| position == slot)?;
-                    let same = InputRows { width: cluster.outputs[index], period: cluster.rows };
-                    if *rows != Some(same) {
+                    let same = InputRows::adjacent(cluster.outputs[index], cluster.rows);
+                    if rows.as_ref() != Some(&same) {
                         return None;
                     }
                     (TripInput::Carried(index), None)

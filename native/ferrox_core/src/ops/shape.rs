@@ -72,12 +72,21 @@ fn rearrange(op: &'static str, out: Output<'_>, input: &Tensor<'_>, layout: Layo
 ///
 /// `Error::Argument` if `axes` is not a permutation, `Error::Shape` if `out` has another shape.
 pub fn transpose(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    rearrange("transpose", out, input, transpose_layout(&input.layout(), axes)?)
+}
+
+/// [`transpose`] of a layout.
+///
+/// # Errors
+///
+/// `Error::Argument` if `axes` is not a permutation.
+pub fn transpose_layout(input: &Layout, axes: &[usize]) -> Result<Layout, Error> {
     let rank = input.rank();
     if axes.len() != rank || check_axes("transpose", axes, rank).is_err() {
         let problem = format!("{axes:?} is not a permutation of the axes of rank {rank}");
         return Err(Error::Argument { op: "transpose", problem });
     }
-    rearrange("transpose", out, input, input.layout().transpose(axes))
+    Ok(input.transpose(axes))
 }
 
 /// `Nx.broadcast/3`: axis `i` of the tensor becomes axis `axes[i]` of the result.
@@ -105,8 +114,17 @@ pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<
 ///
 /// `Error::Argument` for an axis out of range or named twice.
 pub fn reverse(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
+    rearrange("reverse", out, input, reverse_layout(&input.layout(), axes)?)
+}
+
+/// [`reverse`] of a layout.
+///
+/// # Errors
+///
+/// As `reverse`.
+pub fn reverse_layout(input: &Layout, axes: &[usize]) -> Result<Layout, Error> {
     check_axes("reverse", axes, input.rank())?;
-    rearrange("reverse", out, input, input.layout().reverse(axes))
+    Ok(input.reverse(axes))
 }
 
 /// `Nx.slice/4`: every `strides[i]`-th of the `lengths[i]` elements of axis `i` from `starts[i]`
@@ -122,7 +140,21 @@ pub fn slice(
     lengths: &[usize],
     strides: &[usize],
 ) -> Result<(), Error> {
-    let shape = input.shape();
+    rearrange("slice", out, input, slice_layout(&input.layout(), starts, lengths, strides)?)
+}
+
+/// [`slice`] of a layout.
+///
+/// # Errors
+///
+/// As `slice`.
+pub fn slice_layout(
+    input: &Layout,
+    starts: &[usize],
+    lengths: &[usize],
+    strides: &[usize],
+) -> Result<Layout, Error> {
+    let shape = &input.shape;
     let argument = |problem| Error::Argument { op: "slice", problem };
     if [starts.len(), lengths.len(), strides.len()] != [shape.len(); 3] {
         return Err(argument(format!("needs one start, length and stride for each of {} axes", shape.len())));
@@ -136,7 +168,7 @@ pub fn slice(
         }
     }
     let kept: Shape = lengths.iter().zip(strides).map(|(&l, &s)| l.div_ceil(s)).collect();
-    rearrange("slice", out, input, input.layout().slice(starts, &kept, strides))
+    Ok(input.slice(starts, &kept, strides))
 }
 
 /// `Nx.concatenate/2` of tensors of the result's type.
