@@ -141,7 +141,7 @@ pub(crate) const MIN_KEPT_BLOCK_BYTES: usize = 1 << 16;
 
 /// The size in bytes of the largest block that is kept: computations on larger blocks take much
 /// longer than the system takes to provide their pages. (As above.)
-pub(crate) const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
+pub const MAX_KEPT_BLOCK_BYTES: usize = MAX_KEPT_BYTES / 2;
 
 /// The maximum total size of the kept blocks, in bytes. (As above.)
 pub(crate) const MAX_KEPT_BYTES: usize = 64 << 20;
@@ -772,6 +772,10 @@ pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
 /// writes stay in the first-level cache, the others in the second-level cache. (`bin/bench --group
 /// programs`: adam, layer norm, softmax, mandelbrot.)
 pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 16;
+
+/// The number of blocks of a fold of rows from which a cluster computes it: threads share its rows by whole
+/// blocks. (`bin/bench --group programs`.)
+pub(crate) const MIN_CLUSTER_FOLD_BLOCKS: usize = 4;
 
 /// The number of blocks of a cluster that a thread computes at a time. (`bin/bench --group programs`:
 /// adam.)

@@ -158,7 +158,7 @@ fn small_numbers(random: &mut Random, dtype: DType, shape: &[usize]) -> Vec<u8> 
 /// A random program of elementwise operations and folds, and its arguments.
 fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
     let random = &mut Random(seed);
-    let families: [[&[usize]; 8]; 4] = [
+    let families: [[&[usize]; 8]; 5] = [
         [&[50, 120], &[50, 1], &[120], &[1, 120], &[], &[3, 50, 120], &[6000], &[50, 120, 3]],
         // Short rows.
         [&[900, 9], &[900, 1], &[9], &[1, 9], &[], &[30, 30, 9], &[30, 1, 9], &[30, 30, 1]],
@@ -175,8 +175,11 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         ],
         // Pairs of points.
         [&[70, 1, 8], &[1, 70, 8], &[70, 70, 1], &[70, 1, 1], &[1, 70, 1], &[8], &[70, 70, 8], &[70, 8]],
+        // Many rows.
+        [&[600, 700], &[1, 700], &[600, 1], &[420_000], &[], &[42_000, 10], &[10], &[42_000, 1]],
     ];
-    let shapes = *random.pick(&families);
+    // The largest one less often.
+    let shapes = *random.pick(if seed.is_multiple_of(8) { &families } else { &families[..4] });
     let mut builder = Builder::default();
     let mut values = Vec::new();
     let mut arguments = Vec::new();
@@ -237,6 +240,14 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
             ),
             1 => builder.add(Operation::Unary(UnaryOp::Negate, Math::Exact), &[&a], a.dtype, &a.shape),
             2 => builder.add(Operation::AsType, &[&a], *random.pick(&[F32, F64, S32]), &a.shape),
+            3 if a.shape.len() > 1 || layout::size(&a.shape).is_some_and(|size| size > 100_000) => {
+                // A fold of the first axes, or of all.
+                let op = *random.pick(&[ReduceOp::Sum, ReduceOp::Product, ReduceOp::Any]);
+                let count = random.below(a.shape.len()) + 1;
+                let dtype = if op == ReduceOp::Any { U8 } else { a.dtype };
+                let shape = a.shape[count..].to_vec();
+                builder.add(Operation::Reduce(op, (0..count).collect()), &[&a], dtype, &shape)
+            }
             3 | 4 if !a.shape.is_empty() => {
                 let op = *random.pick(&[ReduceOp::Sum, ReduceOp::ReduceMax, ReduceOp::All]);
                 let last = a.shape.len() - 1;
@@ -356,6 +367,28 @@ fn operands_repeat_after_different_numbers_of_rows() {
     let (x, y, z) = (numbers(12), numbers(4), numbers(3));
     let expected: Vec<f32> = (0..x.len()).map(|i| x[i] + y[i % y.len()] + z[i % z.len()]).collect();
     assert_eq!(run(&fused, &[&f32s(&x), &f32s(&y), &f32s(&z)]), Ok(vec![f32s(&expected)]));
+}
+
+/// Folds of all elements and of columns of a value that is computed with them.
+#[test]
+fn clusters_fold_rows_by_blocks() {
+    for (rows, columns) in [(300, 1_000), (40_000, 10), (299_999, 1)] {
+        let shape = [rows, columns];
+        let mut builder = Builder::default();
+        let x = builder.parameter(F32, &shape);
+        let square = builder.add(Operation::Binary(BinaryOp::Multiply), &[&x, &x], F32, &shape);
+        let tanh = builder.add(Operation::Unary(UnaryOp::Tanh, Math::Exact), &[&square], F32, &shape);
+        let sum = |axes: &[usize]| Operation::Reduce(ReduceOp::Sum, Shape::from_slice(axes));
+        let total = builder.add(sum(&[0, 1]), &[&tanh], F32, &[]);
+        let other = builder.add(sum(&[0]), &[&square], F32, &[columns]);
+        let regions = [builder.region(&[&total, &other])];
+        let fused = Program::new(&regions, Vec::new()).expect("a program");
+        let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
+        assert!(fused.to_string().contains("rows each"), "{fused}");
+        let numbers: Vec<f32> = (0..rows * columns).map(|i| (i % 1_013) as f32 * 1e-3).collect();
+        let arguments = f32s(&numbers);
+        assert_eq!(run(&fused, &[&arguments]), run(&plain, &[&arguments]), "{shape:?}");
+    }
 }
 
 /// Differences of all pairs of rows, and of neighbours, are computed without the tensors between.

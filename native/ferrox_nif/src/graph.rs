@@ -7,7 +7,7 @@ mod decode;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ferrox_core::cost::Work;
+use ferrox_core::cost::{MAX_KEPT_BLOCK_BYTES, Work};
 use ferrox_core::exec::memory::scratch;
 use ferrox_core::exec::threads::cooperative_yield::{self, PausingCall};
 use ferrox_core::exec::threads::parallel;
@@ -37,7 +37,7 @@ impl Resource for Paused {}
 
 /// Memory for a value of a program.
 enum Block {
-    /// A binary of the VM, for a result.
+    /// A binary of the VM, for a result or a very large value.
     Binary(OwnedBinary),
     Scratch(Vec<u8>),
 }
@@ -106,10 +106,13 @@ impl Host for Vm<'_> {
     type Block = Block;
 
     fn allocate(&mut self, length: usize, is_result: bool) -> Option<Block> {
-        if !is_result || length <= MAX_HEAP_BINARY_BYTES {
-            return scratch_block(length).map(Block::Scratch);
+        // The allocator of the VM keeps the pages of large blocks, which ours gives back to the system.
+        let is_binary = length > if is_result { MAX_HEAP_BINARY_BYTES } else { MAX_KEPT_BLOCK_BYTES };
+        if is_binary {
+            allocate(length).map(Block::Binary)
+        } else {
+            scratch_block(length).map(Block::Scratch)
         }
-        allocate(length).map(Block::Binary)
     }
 
     #[inline]

@@ -7,7 +7,8 @@
 //! other, whose intermediate results stay in the cache, and threads share the blocks. This is vectorized
 //! interpretation (Kersten et al. 2018, "Everything You Always Wanted to Know About Compiled and
 //! Vectorized Queries But Were Afraid to Ask"). What a kernel computes for a row does not depend on the
-//! other rows, so that results are those of the operations one by one.
+//! other rows, so that results are those of the operations one by one. Folds of all rows are computed beside
+//! them by blocks of a fixed number of rows, whose results another operation folds.
 
 use std::cell::Cell;
 
@@ -25,7 +26,7 @@ use crate::layout::Shape;
 use crate::ops;
 use crate::ops::binary::BinaryOp;
 use crate::ops::math::Math;
-use crate::ops::reduce::{ReduceOp, ReductionSizes};
+use crate::ops::reduce::{Accumulation, ReduceOp, ReductionSizes};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
 use crate::{DType, Error, Fault, dispatch};
@@ -39,10 +40,71 @@ pub struct Cluster {
     pub(super) members: Vec<Member>,
     /// The number of bytes of a row in each buffer.
     pub(super) buffers: Vec<usize>,
-    /// The number of bytes of a row of each result.
+    /// The number of bytes of a row of each result that has rows.
     pub(super) outputs: Vec<usize>,
+    /// Folds of rows, whose results come after the others.
+    pub(super) folds: Vec<RowsFold>,
     /// The cost of a row.
     pub(super) cost: Cost,
+}
+
+/// A fold of the first axes or of all axes of a value.
+#[derive(Clone, Debug)]
+pub(super) struct RowsFold {
+    pub(super) accumulation: Accumulation,
+    pub(super) operand: Register,
+    /// The number of elements of a row that belong to a column.
+    pub(super) elements: usize,
+    /// The number of bytes in a row.
+    pub(super) width: usize,
+    /// The number of rows that are folded to one result.
+    pub(super) rows: usize,
+}
+
+impl RowsFold {
+    /// The fold of a value whose rows have some elements; `None` if blocks of the fold end within a row.
+    pub(super) fn new(
+        accumulation: Accumulation,
+        operand: Register,
+        dtype: DType,
+        row_elements: usize,
+    ) -> Option<Self> {
+        let rows = Self::rows(&accumulation, row_elements)?;
+        let elements = row_elements / accumulation.width();
+        Some(RowsFold { accumulation, operand, elements, width: row_elements * dtype.width(), rows })
+    }
+
+    /// The number of rows of some elements that are folded to one result, if no result ends within a row.
+    pub(super) fn rows(accumulation: &Accumulation, row_elements: usize) -> Option<usize> {
+        let (block, columns) = (accumulation.block(), accumulation.width());
+        let elements = row_elements / columns;
+        let fits = elements * columns == row_elements
+            && (elements == 1 || columns == 1)
+            && block.is_multiple_of(elements.max(1));
+        fits.then(|| block / elements.max(1))
+    }
+
+    /// Adds rows from the row `first` of `all` rows on, and ends a result after its last row.
+    fn add(
+        &self,
+        bytes: &[u8],
+        (first, rows, all): (usize, usize, usize),
+        state: &mut [u8],
+        out: &mut &mut [u8],
+    ) {
+        let begin = first - first % self.rows;
+        let length = self.rows.min(all - begin) * self.elements;
+        if first == begin {
+            self.accumulation.begin(state);
+        }
+        let position = (first - begin) * self.elements;
+        self.accumulation.add(state, (position, length), &bytes[..rows * self.width]);
+        if position + rows * self.elements == length {
+            let (result, rest) = std::mem::take(out).split_at_mut(self.accumulation.result_bytes());
+            self.accumulation.finish(state, length, result);
+            *out = rest;
+        }
+    }
 }
 
 /// An operand from outside.
@@ -142,7 +204,8 @@ impl Cluster {
     /// `block` rows. Inputs that are not gathered can be read in place.
     fn rows_of_block(&self, block: usize, first: usize, end: usize) -> usize {
         let inputs = self.inputs.iter().filter_map(|input| Some(input.rows.as_ref()?.rows_in_place(first)));
-        inputs.fold(block.min(end - first), usize::min).max(1)
+        let folds = self.folds.iter().map(|fold| fold.rows - first % fold.rows);
+        inputs.chain(folds).fold(block.min(end - first), usize::min).max(1)
     }
 
     /// Memory for the inputs that are gathered.
@@ -209,6 +272,8 @@ impl Cluster {
         let outputs = outputs.iter_mut().map(|output| &mut **output);
         let parts = parallel::parts(cost::work(self.rows, cost), false);
         let part_rows = part_rows.min(self.rows.div_ceil(parts)).max(1);
+        // A result of a fold belongs to one part.
+        let part_rows = self.folds.first().map_or(part_rows, |fold| part_rows.next_multiple_of(fold.rows));
         if self.rows <= part_rows || !parallel::pays(self.rows, cost) {
             return run(Part { first: 0, rows: self.rows, outputs: outputs.collect() });
         }
@@ -219,8 +284,10 @@ impl Cluster {
                 Part { first, rows, outputs: SmallVec::new() }
             })
             .collect();
-        for (output, width) in outputs.zip(&self.outputs) {
-            for (part, chunk) in parts.iter_mut().zip(output.chunks_mut(part_rows * width)) {
+        let rows = self.outputs.iter().map(|width| part_rows * width);
+        let folds = self.folds.iter().map(|fold| part_rows / fold.rows * fold.accumulation.result_bytes());
+        for (output, bytes) in outputs.zip(rows.chain(folds)) {
+            for (part, chunk) in parts.iter_mut().zip(output.chunks_mut(bytes)) {
                 part.outputs.push(chunk);
             }
         }
@@ -239,27 +306,36 @@ impl Cluster {
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
         let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
         let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
-        let lengths = self.buffers.iter().map(buffered).chain(staged);
+        let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
+        let lengths = self.buffers.iter().map(buffered).chain(staged).chain(states);
         let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
         with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
             let block_inputs = self.gathered(block, &mut memory);
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
-            let outputs = part
-                .outputs
-                .into_iter()
+            let mut outputs = part.outputs.into_iter();
+            let rows = outputs.by_ref().take(self.outputs.len());
+            let outputs_of_rows = rows
                 .zip(&self.outputs)
                 .map(|(rest, width)| {
                     let stage = is_streamed(width).then(|| take(&mut memory, buffered(width)));
                     Rows { rest, stage }
                 })
                 .collect();
-            let mut registers = Registers { inputs: block_inputs, buffers, outputs };
+            let mut folds: SmallVec<[(&mut [u8], &mut [u8]); 2]> = outputs
+                .zip(&self.folds)
+                .map(|(out, fold)| (out, take(&mut memory, fold.accumulation.state_bytes())))
+                .collect();
+            let mut registers = Registers { inputs: block_inputs, buffers, outputs: outputs_of_rows };
             let mut done = 0;
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 self.begin_block(inputs, (part.first + done, rows), &mut registers.inputs);
                 for (member, member_loop) in self.members.iter().zip(loops) {
                     self.run_member(member, member_loop, rows, &mut registers, memory)?;
+                }
+                let block_rows = (part.first + done, rows, self.rows);
+                for (fold, (out, state)) in self.folds.iter().zip(&mut folds) {
+                    fold.add(registers.bytes(fold.operand), block_rows, state, out);
                 }
                 for (output, width) in registers.outputs.iter_mut().zip(&self.outputs) {
                     output.advance(rows * width);

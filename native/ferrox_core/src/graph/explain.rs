@@ -232,6 +232,14 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
         let to = register(member.to, cluster, outputs);
         writeln!(f, "          {to} = {} {fast}{name}({})", member.dtype, operands.join(", "))?;
     }
+    for (fold, target) in cluster.folds.iter().zip(&outputs[cluster.outputs.len()..]) {
+        let (name, from) = (fold.accumulation.op().name(), register(fold.operand, cluster, outputs));
+        writeln!(
+            f,
+            "          %{} = {} {name}({from}) of {} rows each",
+            target.slot, target.dtype, fold.rows
+        )?;
+    }
     Ok(())
 }
 

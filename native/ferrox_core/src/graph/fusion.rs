@@ -5,24 +5,27 @@
 //! rows then (`cluster` says what a row is). A cluster is added to the steps when another step needs
 //! one of its values, or when control flow follows. No clusters that are held back depend on each
 //! other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
-//! their operand in their place (`rows`).
+//! their operand in their place (`rows`). A fold of many rows becomes two: the cluster folds blocks of them
+//! to lanes (`ops::reduce::Accumulation`), and a step after it folds these.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
 use super::cluster::{
-    Call, Cluster, Extent, Input, Member, MemberOperand, Register, leading_axes, possible_rows,
+    Call, Cluster, Extent, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
 };
 use super::operation::Operation;
 use super::rows::InputRows;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use crate::DType;
-use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES};
+use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS};
 use crate::exec::convert;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, Shape};
 use crate::ops;
+use crate::ops::reduce::Accumulation;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
 const MAX_MEMBERS: usize = 64;
@@ -41,8 +44,10 @@ fn fuse_with(region: &Region, all: bool) -> Region {
     let mut reads = vec![0; region.slots];
     count_reads(&region.steps, &mut reads);
     region.results.iter().for_each(|operand| count(operand, &mut reads));
-    let fusion = Fusion { reads: &reads, all, steps: Vec::new(), pending: Vec::new(), views: Vec::new() };
-    Region { steps: fusion.fuse(&region.steps), ..region.clone() }
+    let slots = &Cell::new(region.slots);
+    let (steps, pending, views) = Default::default();
+    let steps = Fusion { reads: &reads, all, slots, steps, pending, views }.fuse(&region.steps);
+    Region { steps, slots: slots.get(), ..region.clone() }
 }
 
 fn count(operand: &Operand, reads: &mut [usize]) {
@@ -92,6 +97,8 @@ struct Fusion<'a> {
     reads: &'a [usize],
     /// Whether small operations begin clusters, and join clusters that they don't depend on.
     all: bool,
+    /// The number of slots of the region.
+    slots: &'a Cell<usize>,
     steps: Vec<Step>,
     pending: Vec<Pending>,
     views: Vec<View>,
@@ -243,6 +250,10 @@ impl Fusion<'_> {
     /// Adds an operation to a cluster; returns whether it can be in one.
     fn join(&mut self, candidate: &Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
+        if candidate.accumulation().is_some() {
+            // A fold alone is not faster by blocks.
+            return !self.all && self.merge(&owners, candidate);
+        }
         let every: SmallVec<[usize; 3]> = (0..self.pending.len()).collect();
         if self.all && self.merge(&every, candidate) || self.merge(&owners, candidate) {
             return true;
@@ -322,9 +333,14 @@ impl Fusion<'_> {
         self.views = rest;
         self.steps.extend(shared.into_iter().map(View::step));
         let pays = self.all || pending.candidates.len() > 1 || !in_place.is_empty();
-        let cluster = if pays { pending.cluster(self.reads, reads, &in_place) } else { None };
-        match cluster {
-            Some(step) => self.steps.push(step),
+        let slots = self.slots.get();
+        let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
+        match steps {
+            Some(steps) => {
+                // Folds have a slot for lanes.
+                self.slots.set(slots + steps.len() - 1);
+                self.steps.extend(steps);
+            }
             None => {
                 self.steps.extend(in_place.into_iter().map(View::step));
                 self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
@@ -341,8 +357,15 @@ impl Fusion<'_> {
 /// largest with which the fewest operands are gathered.
 fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<usize> {
     let produced: HashSet<Slot> = together.iter().map(|candidate| candidate.output.slot).collect();
-    let gathered =
-        |rows| together.iter().map(|other| other.gathered(rows, &produced, views)).sum::<Option<usize>>();
+    let gathered = |rows| -> Option<usize> {
+        // All folds end their blocks together.
+        let mut folded = together.iter().filter_map(|candidate| candidate.folded_rows(rows));
+        let first = folded.next();
+        if first.is_some_and(|first| first.is_none() || folded.any(|other| other != first)) {
+            return None;
+        }
+        together.iter().map(|candidate| candidate.gathered(rows, &produced, views)).sum()
+    };
     let possible = possible_rows(last.shape()).into_iter().filter(|&rows| rows <= most && rows > 1);
     let fitting = possible.filter_map(|rows| Some((gathered(rows)?, rows)));
     fitting.min_by_key(|&(gathered, rows)| (gathered, Reverse(rows))).map(|(_, rows)| rows)
@@ -367,10 +390,25 @@ impl Candidate {
                 // The last axes, in order.
                 let rank = self.shape().len();
                 !axes.is_empty() && axes.iter().rev().enumerate().all(|(i, &axis)| axis + i + 1 == rank)
+                    || self.accumulation().is_some()
             }
             _ => false,
         };
         fits && !self.dtypes().any(DType::is_packed)
+    }
+
+    /// The fold of rows, if it is one.
+    fn accumulation(&self) -> Option<Accumulation> {
+        let (Operation::Reduce(op, axes), [input]) = (&self.operation, &self.inputs[..]) else { return None };
+        ops::reduce::accumulation(*op, (input.dtype, &input.shape), axes, MIN_CLUSTER_FOLD_BLOCKS)
+    }
+
+    /// The number of rows in a block of the fold, if it is one of rows, `Some(None)` if its blocks end
+    /// within rows.
+    fn folded_rows(&self, rows: usize) -> Option<Option<usize>> {
+        let accumulation = self.accumulation()?;
+        let elements = layout::size(self.shape())? / rows.max(1);
+        Some(RowsFold::rows(&accumulation, elements))
     }
 
     /// The number of bytes of the largest value if all were of one shape. Small operations don't begin
@@ -395,7 +433,9 @@ impl Candidate {
         if elements == 0 || row_bytes > MAX_CLUSTER_ROW_BYTES {
             return None;
         }
+        let folds_rows = self.accumulation().is_some();
         if let Operation::Reduce(_, axes) = &self.operation
+            && !folds_rows
             && axes.first().is_none_or(|&first| first < leading)
         {
             return None;
@@ -408,6 +448,7 @@ impl Candidate {
             let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
             // The rows of a value of the cluster are those of the block.
             let fits = (extent == Extent::Row || !reads_rows)
+                && (is_produced || !folds_rows)
                 && (!is_produced || rows.as_ref().is_some_and(InputRows::are_adjacent));
             fits.then(|| usize::from(rows.is_some_and(|rows| rows.is_gathered)))
         });
@@ -431,20 +472,48 @@ impl Pending {
         reads
     }
 
-    /// The step of the cluster, given how often slots are read in the region and in the cluster, and the
-    /// views that it reads in place; `None` if an operation has no kernel for its types, which is reported
+    /// The step of the cluster, and the steps that end folds of rows, given how often slots are read in the
+    /// region, the number of the region's slots, how often slots are read in the cluster, and the views
+    /// that it reads in place. Returns `None` if an operation has no kernel for its types, which is reported
     /// where it is alone.
-    fn cluster(&self, reads: &[usize], inner_reads: HashMap<Slot, usize>, views: &[View]) -> Option<Step> {
+    fn cluster(
+        &self,
+        (reads, slots): (&[usize], usize),
+        inner_reads: HashMap<Slot, usize>,
+        views: &[View],
+    ) -> Option<Vec<Step>> {
         let mut registers = Registers::default();
         let mut left = inner_reads.clone();
         let mut members = Vec::with_capacity(self.candidates.len());
         let mut outputs = Vec::new();
         let mut cost: Cost = 0;
+        let mut folds = Vec::new();
+        let mut lanes = Vec::new();
+        let mut ends = Vec::new();
         for candidate in &self.candidates {
             let shape = candidate.shape();
             let leading = leading_axes(shape, self.rows)?;
             let row_elements: usize = shape[leading..].iter().product();
             let Target { slot, dtype, .. } = candidate.output;
+            if let (Some(accumulation), [input]) = (candidate.accumulation(), &candidate.inputs[..]) {
+                // The operand is read at the end of each block, so that its register stays taken.
+                let register = registers.of(input, input, None);
+                let element_cost = ops::reduce::cost(input.dtype);
+                cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
+                let (op, lane, width) = (accumulation.op(), accumulation.lane(), accumulation.width());
+                let fold = RowsFold::new(accumulation, register, input.dtype, row_elements)?;
+                let shape: Shape = [self.rows.div_ceil(fold.rows), width].into_iter().collect();
+                let target = Target { slot: slots + folds.len(), dtype: lane, shape };
+                let Target { dtype, shape, slot } = target.clone();
+                ends.push(Step::Operation {
+                    operation: Operation::Reduce(op, Shape::from_elem(0, 1)),
+                    inputs: vec![Operand { place: Place::Slot(slot), dtype, shape }],
+                    outputs: vec![candidate.output.clone()],
+                });
+                folds.push(fold);
+                lanes.push(target);
+                continue;
+            }
             let (call, element_cost) = candidate.call()?;
             let elements = match call {
                 Call::Reduce { reduced, .. } => row_elements / reduced.max(1),
@@ -480,8 +549,11 @@ impl Pending {
             members.push(Member { call, operands, dtype, elements, to });
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
-        let cluster = Cluster { rows: self.rows, inputs, members, buffers, outputs: widths, cost };
-        Some(Step::Cluster { cluster: Box::new(cluster), outputs })
+        let cluster = Cluster { rows: self.rows, inputs, members, buffers, outputs: widths, folds, cost };
+        outputs.extend(lanes);
+        let mut steps = vec![Step::Cluster { cluster: Box::new(cluster), outputs }];
+        steps.extend(ends);
+        Some(steps)
     }
 }
 

@@ -3,6 +3,7 @@
 //! Sums and products accumulate in 64 bits (128 for complex) and round once;
 //! minima and maxima propagate NaN.
 
+mod accumulation;
 mod arg_reduce;
 
 use std::borrow::Cow;
@@ -10,6 +11,7 @@ use std::borrow::Cow;
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
+pub(crate) use self::accumulation::Accumulation;
 pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg_work};
 use crate::cost::{
     self, Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, REDUCED_ROW_COST, SCATTERED_REDUCED_BYTE_COST,
@@ -71,6 +73,20 @@ pub fn work_along(dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
     let Ok(split) = AxisSplit::new("reduce", shape, axes) else { return 0 };
     let work = if split.order.is_some() { scattered_work } else { work };
     work(dtype, split.sizes.size(), split.sizes.results())
+}
+
+/// The fold along some axes of a shape, if its elements can come in parts and it has at least `least` blocks.
+pub(crate) fn accumulation(
+    op: ReduceOp,
+    (dtype, shape): (DType, &[usize]),
+    axes: &[usize],
+    least: usize,
+) -> Option<Accumulation> {
+    let split = AxisSplit::new(op.name(), shape, axes).ok()?;
+    if split.order.is_some() {
+        return None;
+    }
+    Accumulation::new(op, dtype, split.sizes, least)
 }
 
 /// The cost of comparing an element without widening it.
@@ -159,6 +175,21 @@ impl ReductionSizes {
     pub fn results(self) -> usize {
         self.before * self.after
     }
+
+    /// The number of elements along the reduced axis that are folded together first, before the results of
+    /// such blocks are folded; `None` if all are folded at once. Blocks let threads share a small number of
+    /// results of many elements each. They don't depend on the number of threads, so that no result does.
+    #[inline]
+    fn block(self) -> Option<usize> {
+        let ReductionSizes { before, reduced, after } = self;
+        let block = if after == 1 {
+            REDUCTION_BLOCK_ELEMENTS
+        } else {
+            (REDUCTION_BLOCK_ELEMENTS / after.max(1)).max(MIN_REDUCTION_BLOCK_ROWS)
+        };
+        let pays = after == 1 || after < TILE_ELEMENTS && before < MIN_PLANES_WITHOUT_BLOCKS;
+        (reduced > block && pays).then_some(block)
+    }
 }
 
 fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usize) -> Result<(), Error> {
@@ -226,14 +257,23 @@ struct FoldTarget {
     width: usize,
 }
 
+/// The loops of an operation for a type.
+#[derive(Clone, Copy)]
+struct FoldLoops {
+    rows: FoldRows,
+    columns: FoldColumns,
+    /// The loops that fold columns, and the stripes of a row, further from what is in the lanes, if there
+    /// are any.
+    onto: Option<[FoldColumns; 2]>,
+}
+
 /// Returns the loops of an operation for a type, or `None` if it is not defined on the type.
-type LoopsForType = fn(DType) -> Option<(FoldRows, FoldColumns)>;
+type LoopsForType = fn(DType) -> Option<FoldLoops>;
 
 /// The loops of an operation for a type, and the type of their lanes.
 #[derive(Clone, Copy)]
 struct FoldKernels {
-    rows: FoldRows,
-    columns: FoldColumns,
+    loops: FoldLoops,
     lane: DType,
     loops_for_type: LoopsForType,
     cost: Cost,
@@ -249,14 +289,12 @@ impl FoldKernels {
             ReduceOp::All => (DType::U8, truth_loops::<AllOf>),
             ReduceOp::Any => (DType::U8, truth_loops::<AnyOf>),
         };
-        let (rows, columns) = loops_for_type(dtype)?;
-        Some(FoldKernels { rows, columns, lane, loops_for_type, cost: cost(dtype) })
+        Some(FoldKernels { loops: loops_for_type(dtype)?, lane, loops_for_type, cost: cost(dtype) })
     }
 
     /// The loops that fold lanes further.
     fn for_lanes(self) -> Self {
-        let (rows, columns) = (self.loops_for_type)(self.lane).unwrap_or((self.rows, self.columns));
-        FoldKernels { rows, columns, ..self }
+        FoldKernels { loops: (self.loops_for_type)(self.lane).unwrap_or(self.loops), ..self }
     }
 }
 
@@ -277,20 +315,13 @@ fn fold_all(
         return Ok(());
     }
     let cost = kernels.cost.saturating_mul(reduced.max(1) as Cost);
-    // The blocks don't depend on the number of threads, so that no result does.
-    let block = if after == 1 {
-        REDUCTION_BLOCK_ELEMENTS
-    } else {
-        (REDUCTION_BLOCK_ELEMENTS / after).max(MIN_REDUCTION_BLOCK_ROWS)
-    };
-    let blocks = if reduced <= block { 1 } else { reduced.div_ceil(block) };
-    // For a small number of results of many elements each, threads share the blocks.
-    if blocks > 1 && (after == 1 || after < TILE_ELEMENTS && before < MIN_PLANES_WITHOUT_BLOCKS) {
+    if let Some(block) = target.sizes.block() {
+        let blocks = reduced.div_ceil(block);
         let partial = |bytes: &[u8], out: &mut [u8]| {
             if after == 1 {
-                (kernels.rows)(bytes, bytes.len() / width, out)
+                (kernels.loops.rows)(bytes, bytes.len() / width, out)
             } else {
-                (kernels.columns)(bytes, after, out)
+                (kernels.loops.columns)(bytes, after, out)
             }
         };
         let shape = [before, blocks, after];
@@ -329,9 +360,9 @@ fn fold_all(
             let computed = if store.is_some() { &mut lanes[..length * lane] } else { &mut *head };
             if reduced == 0 {
                 // The neutral element: a column loop over zero rows.
-                (kernels.columns)(&[], 1, computed);
+                (kernels.loops.columns)(&[], 1, computed);
             } else if after == 1 {
-                (kernels.rows)(
+                (kernels.loops.rows)(
                     &bytes[position * reduced * width..][..length * reduced * width],
                     reduced,
                     computed,
@@ -339,7 +370,7 @@ fn fold_all(
             } else {
                 let first = position / after * reduced * after + column;
                 let last = first + (reduced - 1) * after + length;
-                (kernels.columns)(&bytes[first * width..last * width], after, computed);
+                (kernels.loops.columns)(&bytes[first * width..last * width], after, computed);
             }
             positive_nan(kernels.lane, computed);
             if let Some(Conversion { convert, .. }) = store {
@@ -387,13 +418,15 @@ fn total_lane(dtype: DType) -> DType {
     }
 }
 
-fn total_loops<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(
-    dtype: DType,
-) -> Option<(FoldRows, FoldColumns)> {
+fn total_loops<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(dtype: DType) -> Option<FoldLoops> {
     Some(match dtype {
         DType::C64 => loops::<Complex<f32>, Complex<f64>, CastOf, F>(),
         DType::C128 => loops::<Complex<f64>, Complex<f64>, CastOf, F>(),
-        DType::BF16 => (fold::bf16_rows::<F>, fold::bf16_columns::<F>),
+        DType::BF16 => FoldLoops {
+            rows: fold::bf16_rows::<F>,
+            columns: fold::bf16_columns::<F>,
+            onto: Some([fold::bf16_columns_onto::<F>; 2]),
+        },
         DType::F16 => narrow_loops::<F16, F>(),
         DType::F8 => narrow_loops::<F8, F>(),
         DType::F8E4M3FN => narrow_loops::<F8E4M3FN, F>(),
@@ -402,11 +435,11 @@ fn total_loops<F: Fold<u64> + Fold<f64> + Fold<Complex<f64>>>(
 }
 
 /// `loops` of minifloats in f64.
-fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> (FoldRows, FoldColumns) {
-    (fold::widened_rows::<S, F>, fold::columns::<S, f64, CastOf, F>)
+fn narrow_loops<S: NarrowFloat, F: Fold<f64>>() -> FoldLoops {
+    FoldLoops { rows: fold::widened_rows::<S, F>, ..loops::<S, f64, CastOf, F>() }
 }
 
-fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> (FoldRows, FoldColumns) {
+fn total_real<S: Element, F: Fold<u64> + Fold<f64>>() -> FoldLoops {
     match S::CLASS {
         crate::dtype::Class::Integer => loops::<S, u64, CastOf, F>(),
         _ => loops::<S, f64, CastOf, F>(),
@@ -443,17 +476,23 @@ impl Extreme for Smallest {
     const LARGEST: bool = false;
 }
 
-fn extreme_loops<F: Extreme>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
+fn extreme_loops<F: Extreme>(dtype: DType) -> Option<FoldLoops> {
     Some(match dtype.storage() {
         DType::F64 => loops::<f64, f64, CastOf, F>(),
         // Columns of f32 need no integer comparison: this loop is as short.
-        DType::F32 => (float_rows::<f32, i32, F>(), fold::columns::<f32, f32, CastOf, F>),
-        DType::F16 => (float_rows::<F16, i16, F>(), float_columns::<F16, i16, F>()),
-        DType::BF16 => (float_rows::<BF16, i16, F>(), float_columns::<BF16, i16, F>()),
+        DType::F32 => FoldLoops { rows: float_rows::<f32, i32, F>(), ..loops::<f32, f32, CastOf, F>() },
+        DType::F16 => float_loops::<F16, F>(),
+        DType::BF16 => float_loops::<BF16, F>(),
         DType::F8 => loops::<F8, f32, CastOf, F>(),
         DType::F8E4M3FN => loops::<F8E4M3FN, f32, CastOf, F>(),
         integer => dispatch!(integer integer, S => loops::<S, S, CastOf, F>(), else => return None),
     })
+}
+
+/// The loops of floats of 16 bits.
+fn float_loops<S: Element, F: Extreme>() -> FoldLoops {
+    let (rows, columns) = (float_rows::<S, i16, F>(), float_columns::<S, i16, F>());
+    FoldLoops { rows, columns, onto: None }
 }
 
 /// The loop over rows of floats, which are compared as signed integers `K`, with lanes of f32.
@@ -470,7 +509,7 @@ fn float_columns<S: Element, K: SignedBits, F: Extreme>() -> FoldColumns {
     }
 }
 
-fn truth_loops<F: Fold<u8>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
+fn truth_loops<F: Fold<u8>>(dtype: DType) -> Option<FoldLoops> {
     Some(dispatch!(bits dtype, S => loops::<S, u8, TruthOf, F>(), else => {
         dispatch!(float dtype, S => loops::<S, u8, TruthOf, F>(), else => match dtype {
             DType::C64 => loops::<Complex<f32>, u8, TruthOf, F>(),
@@ -479,8 +518,12 @@ fn truth_loops<F: Fold<u8>>(dtype: DType) -> Option<(FoldRows, FoldColumns)> {
     }))
 }
 
-fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() -> (FoldRows, FoldColumns) {
-    (fold::rows::<S, L, M, F>, fold::columns::<S, L, M, F>)
+fn loops<S: Element, L: Lane, M: crate::exec::convert::Map<S, L>, F: Fold<L>>() -> FoldLoops {
+    FoldLoops {
+        rows: fold::rows::<S, L, M, F>,
+        columns: fold::columns::<S, L, M, F>,
+        onto: Some([fold::columns_onto::<S, L, M, F>, fold::stripes_onto::<S, L, M, F>]),
+    }
 }
 
 macro_rules! impl_fold {

@@ -19,7 +19,7 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_ah
 
 /// The number of stripes, accumulators side by side: enough vectors to hide the latency of an
 /// addition.
-pub(in crate::exec) const STRIPES: usize = 32;
+pub(crate) const STRIPES: usize = 32;
 
 /// The number of elements in a block of a long row; the results of blocks are folded afterwards.
 pub const REDUCTION_BLOCK_ELEMENTS: usize = 1 << 16;
@@ -110,6 +110,35 @@ pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::
     let mut stripes = [F::start(); STRIPES];
     let rest = fold_chunks(&mut stripes, row, |stripe, x| F::fold(stripe, M::map(S::load(x))));
     fold_left::<S, L, M, F>(fold_halves(through_memory(stripes), F::fold), rest)
+}
+
+/// Folds the stripes of a row further from what is in the lanes, given whole chunks of elements, as
+/// [`columns_onto`] of as many columns would.
+pub(crate) fn stripes_onto<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
+    elements: &[u8],
+    stride: usize,
+    lanes: &mut [u8],
+) {
+    ReductionLoop::<StripeFold<S, L, M, F>>::fold(elements, stride, lanes);
+}
+
+struct StripeFold<S, L, M, F>(PhantomData<(S, L, M, F)>);
+
+impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop<'_, StripeFold<S, L, M, F>> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let lanes = L::view_mut(self.lanes);
+        let mut stripes = [F::start(); STRIPES];
+        for (stripe, &lane) in stripes.iter_mut().zip(&*lanes) {
+            *stripe = L::load(lane);
+        }
+        fold_chunks(&mut stripes, S::view(self.elements), |stripe, x| F::fold(stripe, M::map(S::load(x))));
+        for (lane, stripe) in lanes.iter_mut().zip(through_memory(stripes)) {
+            *lane = stripe.store();
+        }
+    }
 }
 
 /// Folds elements into `total` from left to right.
@@ -232,6 +261,12 @@ fn interleave_halves([low, high]: [[f64; STRIPES / 2]; 2]) -> [f64; STRIPES] {
 
 /// [`columns`] of bf16 in f64, with the same results, by 32-bit words as in [`bf16_rows`].
 pub(crate) fn bf16_columns<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
+    f64::view_mut(lanes).fill(F::start().store());
+    bf16_columns_onto::<F>(elements, stride, lanes);
+}
+
+/// [`bf16_columns`] that are folded further from what is in the lanes.
+pub(crate) fn bf16_columns_onto<F: Fold<f64>>(elements: &[u8], stride: usize, lanes: &mut [u8]) {
     ReductionLoop::<Bf16ColumnFold<F>>::fold(elements, stride, lanes);
 }
 
@@ -245,7 +280,6 @@ impl<F: Fold<f64>> Vectorized for ReductionLoop<'_, Bf16ColumnFold<F>> {
         // The number of rows that are folded for each read and write of the lanes.
         const ROWS: usize = 8;
         let (elements, lanes) = (BF16::view(self.elements), f64::view_mut(self.lanes));
-        lanes.fill(F::start().store());
         let length = lanes.len();
         let (blocks, rest) = lanes.as_chunks_mut::<STRIPES>();
         for rows in elements.chunks(ROWS * self.stride) {
@@ -339,6 +373,16 @@ pub(crate) fn columns<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
     stride: usize,
     lanes: &mut [u8],
 ) {
+    L::view_mut(lanes).fill(F::start().store());
+    columns_onto::<S, L, M, F>(elements, stride, lanes);
+}
+
+/// [`columns`] that are folded further from what is in the lanes.
+pub(crate) fn columns_onto<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(
+    elements: &[u8],
+    stride: usize,
+    lanes: &mut [u8],
+) {
     ReductionLoop::<ColumnFold<S, L, M, F>>::fold(elements, stride, lanes);
 }
 
@@ -350,7 +394,6 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop
     #[inline(always)]
     fn run(self) {
         let lanes = L::view_mut(self.lanes);
-        lanes.fill(F::start().store());
         let elements = S::view(self.elements);
         fold_columns(lanes, elements, self.stride, needs_prefetch(elements), |lane, x| {
             F::fold(L::load(lane), M::map(S::load(x))).store()
