@@ -110,6 +110,7 @@ defmodule Ferrox.Native do
         operation: 3,
         supports: 3,
         operations: 0,
+        library: 0,
         graph_compile: 1,
         graph_explain: 1,
         graph_measure: 3,

@@ -6,6 +6,7 @@ mod atom_table;
 mod entry;
 mod families;
 mod graph;
+mod library;
 mod linalg;
 mod promotion;
 mod scheduling;

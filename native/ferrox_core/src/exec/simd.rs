@@ -92,6 +92,22 @@ pub fn level() -> Level {
     }
 }
 
+/// The instruction set of the level that loops run at, for people.
+#[must_use]
+pub fn instruction_set() -> &'static str {
+    if cfg!(target_arch = "x86_64") {
+        match level() {
+            Level::Baseline => "x86-64 (SSE2)",
+            Level::V3 => "x86-64-v3 (AVX2)",
+            Level::V4 => "x86-64-v4 (AVX-512)",
+        }
+    } else if cfg!(target_arch = "aarch64") {
+        "AArch64 (NEON)"
+    } else {
+        std::env::consts::ARCH
+    }
+}
+
 /// Sets the level, for tests and measurements, but never above the level of the processor.
 pub fn limit(level: Level) {
     CURRENT_LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
