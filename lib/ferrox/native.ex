@@ -21,6 +21,9 @@ defmodule Ferrox.Native do
   # More would be a mistake, and take the machine down.
   @max_threads 256
 
+  # The persistent term that says why the library couldn't be loaded.
+  @load_error {__MODULE__, :load_error}
+
   # Loading again, as a recompilation in IEx or a hot upgrade does, keeps the
   # library: the new module gets its NIFs and its compiled programs. A library that
   # has been built anew is refused until the VM starts again, and then the module
@@ -31,8 +34,13 @@ defmodule Ferrox.Native do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
 
     case :erlang.load_nif(path, threads()) do
-      :ok -> :ok
-      {:error, {reason, text}} -> {:error, {reason, text}}
+      :ok ->
+        :ok
+
+      {:error, {reason, text}} ->
+        # The VM logs this, and gives it to nobody else.
+        :persistent_term.put(@load_error, List.to_string(text))
+        {:error, {reason, text}}
     end
   end
 
