@@ -38,6 +38,7 @@ defmodule Ferrox.MixProject do
         "README.md",
         "CONTRIBUTING.md",
         "guides/compiler.md",
+        "guides/observing.md",
         "guides/backend.md",
         "guides/accuracy.md",
         "guides/promotion.md",

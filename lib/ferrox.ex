@@ -67,7 +67,7 @@ defmodule Ferrox do
   import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
   import Ferrox.Operands, only: [to_tensor: 2]
 
-  alias Ferrox.{Native, Numbers, Operands, Tensor, Type}
+  alias Ferrox.{Native, Numbers, Observer, Operands, Tensor, Type}
   alias Ferrox.Ops.{Create, Dot, Elementwise, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
 
@@ -409,6 +409,91 @@ defmodule Ferrox do
   @spec save_npy!(Tensor.t(), Path.t()) :: :ok
   def save_npy!(%Tensor{} = tensor, path), do: File.write!(path, Ferrox.Npy.encode!(tensor))
   def save_npy!(other, _path), do: not_a_tensor!(other, :save_npy!)
+
+  ## Observing
+
+  @doc """
+  Says what is observed of the calls of the native library, in all processes, whether they come from
+  this module, from Nx or from compiled programs.
+
+    * `:off` - nothing, the default
+    * `:stats` - calls are counted, see `stats/0`
+    * `:events` - calls are counted, and each emits the event `[:ferrox, :operation, :stop]` of
+      [telemetry](https://hexdocs.pm/telemetry), whose application must be there
+
+  The event's measurements are `:duration`, in native time units, and `:bytes`, the size of the
+  result. Its metadata are:
+
+    * `:family` - the family of the operation, as in `stats/0`
+    * `:operation` - the operation, or `:program` for a compiled one
+    * `:types` and `:shapes` - those of the operands that are tensors, as the library is given them (a
+      vector in a product may be a matrix), or of the parameters of a program
+    * `:scheduler` - the kind of scheduler of the VM that has done the work, `:normal` or `:dirty`;
+      `nil` for programs, which may go from the first to the second
+    * `:threads` - the most threads that share the work of an operation
+    * `:function` - the function that a program was compiled from; otherwise `nil`
+
+  Operations that the library isn't called for, such as `reshape/2`, are not observed, and neither are
+  those that raise. A program that calls functions of Elixir counts once more after each.
+
+  ## Examples
+
+      iex> Ferrox.observe(:stats)
+      iex> Ferrox.observe(:off)
+      :ok
+
+      iex> Ferrox.observe(:everything)
+      ** (ArgumentError) expected one of: :off, :stats, :events, got: :everything
+
+  """
+  @spec observe(:off | :stats | :events) :: :ok
+  defdelegate observe(what), to: Observer
+
+  @doc """
+  What has been counted since `observe/1` was first asked for it, or since `reset_stats/0`.
+
+  `:threads` is the most threads that share the work of an operation. `:families` has the families of
+  operations that have been called, with `:calls`, how many of these ran on a dirty scheduler
+  (`:dirty_calls`), their `:time` in nanoseconds and the `:bytes` of their results.
+
+  ## Examples
+
+      iex> Ferrox.observe(:stats)
+      iex> Ferrox.reset_stats()
+      iex> Ferrox.add(Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4]))
+      iex> %{families: %{binary: binary}} = Ferrox.stats()
+      iex> {binary.calls, binary.dirty_calls, binary.bytes}
+      {1, 0, 8}
+      iex> Ferrox.observe(:off)
+      :ok
+
+  """
+  @spec stats() :: %{
+          threads: pos_integer,
+          families: %{
+            atom => %{
+              calls: pos_integer,
+              dirty_calls: non_neg_integer,
+              time: non_neg_integer,
+              bytes: non_neg_integer
+            }
+          }
+        }
+  defdelegate stats(), to: Observer
+
+  @doc """
+  Counts from zero again.
+
+  ## Examples
+
+      iex> Ferrox.reset_stats()
+      :ok
+      iex> Ferrox.stats().families
+      %{}
+
+  """
+  @spec reset_stats() :: :ok
+  defdelegate reset_stats(), to: Observer, as: :reset
 
   ## Elementwise, two operands
 

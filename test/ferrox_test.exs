@@ -1,7 +1,12 @@
 defmodule FerroxTest do
   use ExUnit.Case, async: true
 
-  doctest Ferrox, except: if(Code.ensure_loaded?(Nx), do: [], else: [from_nx: 1, to_nx: 1])
+  # What is observed concerns all processes: test/ferrox/observer_test.exs has the rest.
+  doctest Ferrox,
+    except:
+      [observe: 1, stats: 0, reset_stats: 0] ++
+        if(Code.ensure_loaded?(Nx), do: [], else: [from_nx: 1, to_nx: 1])
+
   doctest Ferrox.Tensor
 
   @types for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64

@@ -198,6 +198,7 @@ defmodule Ferrox.Defn do
     start = System.monotonic_time()
     container = fun.(vars)
     program = Program.compile(vars, container, hooks, math, &native(&1, key))
+    program = %{program | function: key}
     duration = System.monotonic_time() - start
     :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
     program

@@ -7,6 +7,8 @@ defmodule Ferrox.Native do
 
   import Ferrox.Bits, only: [bound_size: 1]
 
+  alias Ferrox.Observer
+
   @on_load :load
 
   # What each call passes through.
@@ -144,9 +146,15 @@ defmodule Ferrox.Native do
     {normal, dirty} = {:"#{name}_normal", :"#{name}_dirty"}
 
     quote do
-      case unquote(normal)(unquote_splicing(args)) do
-        :dirty -> unquote(dirty)(unquote_splicing(args))
-        answer -> answer
+      case :persistent_term.get(Observer, :off) do
+        :off ->
+          case unquote(normal)(unquote_splicing(args)) do
+            :dirty -> unquote(dirty)(unquote_splicing(args))
+            answer -> answer
+          end
+
+        mode ->
+          Observer.call(mode, unquote(name), unquote(normal), unquote(dirty), unquote(args))
       end
     end
   end

@@ -3,19 +3,21 @@ defmodule Ferrox.Defn.Program do
   # A compiled function: a program of the native library, the templates of what it gives, and the
   # functions that it calls.
 
-  alias Ferrox.{Backend, Native}
+  alias Ferrox.{Backend, Native, Observer}
   alias Ferrox.Defn.{Expression, Lower}
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
 
-  @enforce_keys [:native, :used, :output, :callbacks]
-  defstruct [:native, :used, :output, :callbacks]
+  @enforce_keys [:native, :parameters, :used, :output, :callbacks]
+  defstruct [:native, :parameters, :used, :output, :callbacks, :function]
 
   @type t :: %__MODULE__{
           native: reference,
+          parameters: [{{atom, pos_integer}, tuple}],
           used: [boolean],
           output: term,
-          callbacks: tuple
+          callbacks: tuple,
+          function: term
         }
 
   @doc """
@@ -34,6 +36,7 @@ defmodule Ferrox.Defn.Program do
 
     %__MODULE__{
       native: build.(program),
+      parameters: parameters,
       used: used,
       output: Nx.Defn.Composite.traverse(container, &Nx.to_template/1),
       callbacks: List.to_tuple(callbacks)
@@ -47,8 +50,16 @@ defmodule Ferrox.Defn.Program do
   @spec run(t, [fun], map) :: term
   def run(%__MODULE__{native: native} = program, params, hooks) do
     arguments = params |> data(program.used) |> List.to_tuple()
-    native |> Native.run(arguments) |> finish(program, arguments, hooks)
+
+    case :persistent_term.get(Observer, :off) do
+      :off -> Native.run(native, arguments)
+      mode -> observed(mode, program, fn -> Native.run(native, arguments) end)
+    end
+    |> finish(program, arguments, hooks)
   end
+
+  defp observed(mode, %__MODULE__{function: function, parameters: parameters}, run),
+    do: Observer.program(mode, function, parameters, run)
 
   # The time for which runs are measured, in microseconds, and the maximum number of runs.
   @measured_time 200_000
@@ -78,9 +89,12 @@ defmodule Ferrox.Defn.Program do
 
   defp finish({:call, run, number, values}, program, arguments, hooks) do
     answers = call(elem(program.callbacks, number), values, hooks)
+    native = program.native
 
-    program.native
-    |> Native.resume(run, arguments, answers)
+    case :persistent_term.get(Observer, :off) do
+      :off -> Native.resume(native, run, arguments, answers)
+      mode -> observed(mode, program, fn -> Native.resume(native, run, arguments, answers) end)
+    end
     |> finish(program, arguments, hooks)
   end
 
