@@ -127,6 +127,34 @@ defmodule Ferrox.NodesTest do
           assert echo(node, part) == part
         end
       end
+
+      test "a function that is compiled here says so there", %{node: node} do
+        template = Nx.template({2}, :f32)
+        add = Nx.Defn.compile(&Nx.add/2, [template, template], compiler: Ferrox)
+        tensor = Nx.tensor([1.0, 2.0])
+        assert Nx.to_list(add.(tensor, tensor)) == [2.0, 4.0]
+
+        message =
+          "this function has been compiled on the node #{node()}, and its program is only " <>
+            "there; compile it on #{node}"
+
+        assert_raise ArgumentError, message, fn ->
+          try do
+            :erpc.call(node, :erlang, :apply, [add, [tensor, tensor]])
+          rescue
+            error in ErlangError ->
+              {:exception, exception, _} = error.original
+              raise exception
+          end
+        end
+
+        assert :erpc.call(node, Nx.Defn, :jit_apply, [
+                 &Nx.add/2,
+                 [tensor, tensor],
+                 [compiler: Ferrox]
+               ]) ==
+                 add.(tensor, tensor)
+      end
     end
   end
 end

@@ -48,6 +48,12 @@ defmodule Ferrox.Defn.Program do
   the names of hooks.
   """
   @spec run(t, [fun], map) :: term
+  def run(%__MODULE__{native: native}, _params, _hooks) when node(native) != node() do
+    raise ArgumentError,
+          "this function has been compiled on the node #{node(native)}, and its program is only " <>
+            "there; compile it on #{node()}"
+  end
+
   def run(%__MODULE__{native: native} = program, params, hooks) do
     arguments = params |> data(program.used) |> List.to_tuple()
 
