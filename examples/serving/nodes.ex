@@ -32,7 +32,8 @@ defmodule Digits.Nodes do
 
   @doc """
   Starts another VM as a node, with the code that is loadable here and these applications,
-  and connects to it: `{:ok, node, peer}`. It stops with this VM at the latest.
+  and connects to it: `{:ok, node, peer}`. It logs errors alone, and stops with this VM at
+  the latest.
 
   Options: `:port`, as for `start_this/2`; `:paths` in place of the code path of this VM.
   """
@@ -53,6 +54,7 @@ defmodule Digits.Nodes do
       for app <- applications,
           do: {:ok, _} = :erpc.call(node, :application, :ensure_all_started, [app])
 
+      :erpc.call(node, :logger, :set_primary_config, [:level, :error])
       {:ok, node, peer}
     else
       {:error, line} when is_binary(line) -> {:error, line}
