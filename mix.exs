@@ -39,6 +39,7 @@ defmodule Ferrox.MixProject do
         "CONTRIBUTING.md",
         "guides/compiler.md",
         "guides/observing.md",
+        "guides/serving.md",
         "guides/backend.md",
         "guides/accuracy.md",
         "guides/promotion.md",

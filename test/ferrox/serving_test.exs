@@ -161,6 +161,24 @@ if Code.ensure_loaded?(Nx) do
       assert :erpc.call(client, Kernel, :inspect, [tensor]) =~ "#{digit}"
     end
 
+    test "the serving of the guide starts, and answers" do
+      guide = File.read!(Path.expand("../../guides/serving.md", __DIR__))
+
+      [_, module, child] =
+        Regex.run(~r/```elixir\n(defmodule.*?)```.*?```elixir\n(.*?)```/s, guide)
+
+      Code.eval_string(module)
+
+      params = {Nx.iota({64, 3}, type: :f32), Nx.tensor([1.0, 2.0, 3.0])}
+      x = Nx.broadcast(Nx.tensor(-1.0e-3), {64})
+      [children, request] = String.split(child, "# In any process", parts: 2)
+      {_, bindings} = Code.eval_string(children, params: params)
+      start_supervised!(hd(bindings[:children]))
+      {answer, _} = Code.eval_string("# In any process" <> request, x: x)
+      expected = apply(MyApp.Model, :predict, [params, Nx.stack([x])])
+      assert Nx.to_number(Nx.all_close(answer, expected)) == 1
+    end
+
     # A node doesn't know the servings of others at once.
     defp ask(client, pictures, tries) do
       :erpc.call(client, Nx.Serving, :batched_run, [Reader, pictures])
