@@ -369,6 +369,55 @@ fn operands_repeat_after_different_numbers_of_rows() {
     assert_eq!(run(&fused, &[&f32s(&x), &f32s(&y), &f32s(&z)]), Ok(vec![f32s(&expected)]));
 }
 
+/// Folds of rows whose result has as many elements as there are rows, and operands that are no values of
+/// their slots.
+#[test]
+fn results_of_folds_are_read_after_their_cluster() {
+    let square = [600, 600];
+    let column_sums = |read: &[usize], dtype: DType| {
+        let mut builder = Builder::default();
+        let x = builder.parameter(F32, &square);
+        let y = builder.add(add(), &[&x, &x], F32, &square);
+        let y = Operand { dtype, shape: Shape::from_slice(read), ..y };
+        let kept = &read[1..];
+        let sums = builder.add(Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[0])), &[&y], dtype, kept);
+        let doubled = builder.add(add(), &[&sums, &sums], dtype, kept);
+        let regions = [builder.region(&[&doubled])];
+        (Program::new(&regions, Vec::new()), Program::without_fusion(&regions, Vec::new()))
+    };
+    let (fused, plain) = column_sums(&square, F32);
+    let (fused, plain) = (fused.expect("a program"), plain.expect("a program"));
+    assert!(fused.to_string().contains("rows each"), "{fused}");
+    let x = f32s(&(0..360_000).map(|i| (i % 977) as f32 * 0.01).collect::<Vec<_>>());
+    assert_eq!(run(&fused, &[&x]), run(&plain, &[&x]));
+    // Without columns, with twice as many, and of twice the width.
+    for (shape, dtype) in [(&[600, 0][..], F32), (&[600, 1_200], F32), (&square, F64)] {
+        let (fused, plain) = column_sums(shape, dtype);
+        assert_eq!(fused.map(|_| ()), plain.map(|_| ()), "{shape:?}");
+    }
+}
+
+/// A mask of the last axes is computed before a cluster of all axes, which goes on.
+#[test]
+fn a_smaller_cluster_does_not_end_a_larger_one() {
+    let (small, large) = ([200, 200], [4, 200, 200]);
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &large);
+    let y = builder.parameter(F32, &small);
+    let mask = builder.add(Operation::Binary(BinaryOp::Less), &[&y, &literal(0, F32, &[])], U8, &small);
+    let half = builder.add(Operation::Binary(BinaryOp::Divide), &[&x, &literal(0, F32, &[])], F32, &large);
+    let chosen = builder.add(Operation::Select, &[&mask, &half, &literal(0, F32, &[])], F32, &large);
+    let sum =
+        builder.add(Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[2])), &[&chosen], F32, &[4, 200]);
+    let regions = [builder.region(&[&sum])];
+    let literals = vec![f32s(&[2.0])];
+    let fused = Program::new(&regions, literals.clone()).expect("a program");
+    assert_eq!(fused.to_string().matches("together").count(), 1, "{fused}");
+    let plain = Program::without_fusion(&regions, literals).expect("a program");
+    let (x, y) = (f32s(&(0..160_000).map(|i| i as f32 * 0.01).collect::<Vec<_>>()), f32s(&[1.0; 40_000]));
+    assert_eq!(run(&fused, &[&x, &y]), run(&plain, &[&x, &y]));
+}
+
 /// Folds of all elements and of columns of a value that is computed with them.
 #[test]
 fn clusters_fold_rows_by_blocks() {

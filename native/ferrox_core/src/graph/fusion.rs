@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
@@ -26,6 +26,7 @@ use crate::exec::convert;
 use crate::layout::{self, Layout, Shape};
 use crate::ops;
 use crate::ops::reduce::Accumulation;
+use crate::tensor::byte_size;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
 const MAX_MEMBERS: usize = 64;
@@ -115,7 +116,14 @@ struct View {
 
 impl View {
     fn of(operation: &Operation, inputs: &[Operand], outputs: &[Target]) -> Option<Self> {
-        let ([input, ..], [output]) = (inputs, outputs) else { return None };
+        let ([input], [output]) = (inputs, outputs) else { return None };
+        layout::size(&input.shape)?;
+        // The columns of a large matrix are far apart: a transpose by tiles is faster than gathering them.
+        if let Operation::Transpose(axes) = operation
+            && axes.last().is_some_and(|&last| last + 1 != axes.len())
+        {
+            return None;
+        }
         let layout = operation.view(&input.shape)?;
         let is_valid = layout.shape == output.shape && input.dtype == output.dtype;
         if !is_valid || input.dtype.is_packed() || layout::size(&output.shape).is_none_or(|size| size < 2) {
@@ -258,6 +266,9 @@ impl Fusion<'_> {
         if self.all && self.merge(&every, candidate) || self.merge(&owners, candidate) {
             return true;
         }
+        if self.join_one(&owners, candidate) {
+            return true;
+        }
         if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
             return false;
         }
@@ -265,6 +276,21 @@ impl Fusion<'_> {
         let Some(rows) = common_rows(alone, candidate, usize::MAX, &self.views) else { return false };
         self.flush_owners(&candidate.inputs);
         self.pending.push(Pending { rows, candidates: alone.to_vec() });
+        true
+    }
+
+    /// Adds an operation to the largest of some clusters that it can be in without the others, which go
+    /// before; returns whether there is one.
+    fn join_one(&mut self, numbers: &[usize], candidate: &Candidate) -> bool {
+        let bytes = |&number: &usize| self.pending[number].candidates.iter().map(Candidate::bytes).max();
+        let mut numbers: SmallVec<[usize; 3]> = numbers.iter().copied().collect();
+        numbers.sort_by_key(|number| Reverse(bytes(number)));
+        if numbers.len() < 2 || !numbers.iter().any(|&number| self.merge(&[number], candidate)) {
+            return false;
+        }
+        let merged = self.pending.pop();
+        self.flush_owners(&candidate.inputs);
+        self.pending.extend(merged);
         true
     }
 
@@ -356,7 +382,13 @@ impl Fusion<'_> {
 /// A number of rows up to `most` that all operations can have together, the last of which is `last`: the
 /// largest with which the fewest operands are gathered.
 fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<usize> {
-    let produced: HashSet<Slot> = together.iter().map(|candidate| candidate.output.slot).collect();
+    let produced: HashMap<Slot, Option<usize>> = together
+        .iter()
+        .map(|candidate| {
+            let is_rows = candidate.accumulation().is_none();
+            (candidate.output.slot, candidate.output_bytes().filter(|_| is_rows))
+        })
+        .collect();
     let gathered = |rows| -> Option<usize> {
         // All folds end their blocks together.
         let mut folded = together.iter().filter_map(|candidate| candidate.folded_rows(rows));
@@ -389,7 +421,8 @@ impl Candidate {
             Operation::Reduce(_, axes) => {
                 // The last axes, in order.
                 let rank = self.shape().len();
-                !axes.is_empty() && axes.iter().rev().enumerate().all(|(i, &axis)| axis + i + 1 == rank)
+                !axes.is_empty()
+                    && axes.iter().rev().enumerate().all(|(i, &axis)| axis.checked_add(i + 1) == Some(rank))
                     || self.accumulation().is_some()
             }
             _ => false,
@@ -422,9 +455,20 @@ impl Candidate {
         self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype])
     }
 
+    /// The number of bytes of the result.
+    fn output_bytes(&self) -> Option<usize> {
+        byte_size(self.operation.name(), self.output.dtype, &self.output.shape).ok()
+    }
+
     /// The number of operands that are gathered if the operation is computed by rows, given the slots that
-    /// are computed with it and the views that it may read; `None` if it can't be.
-    fn gathered(&self, rows: usize, produced: &HashSet<Slot>, views: &[View]) -> Option<usize> {
+    /// are computed with it, with the bytes of those that have rows, and the views that it may read; `None` if
+    /// it can't be.
+    fn gathered(
+        &self,
+        rows: usize,
+        produced: &HashMap<Slot, Option<usize>>,
+        views: &[View],
+    ) -> Option<usize> {
         let shape = self.shape();
         let leading = leading_axes(shape, rows)?;
         let elements: usize = shape[leading..].iter().product();
@@ -445,7 +489,17 @@ impl Candidate {
         let gathered = self.inputs.iter().map(|input| {
             let layout = layout_of(input, views)?;
             let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
-            let is_produced = matches!(input.place, Place::Slot(slot) if produced.contains(&slot));
+            let produced = match input.place {
+                Place::Slot(slot) => produced.get(&slot),
+                Place::Literal(_) => None,
+            };
+            let is_produced = produced.is_some();
+            // The result of a fold of rows is not there before the end of the cluster.
+            if let Some(bytes) = produced
+                && *bytes != byte_size(self.operation.name(), input.dtype, &input.shape).ok()
+            {
+                return None;
+            }
             // The rows of a value of the cluster are those of the block.
             let fits = (extent == Extent::Row || !reads_rows)
                 && (is_produced || !folds_rows)
@@ -611,7 +665,10 @@ impl Registers {
         {
             return register;
         }
-        let is_known = |input: &Input| input.operand.place == source.place && input.rows == rows;
+        let is_known = |Input { operand, rows: known }: &Input| {
+            let is_same = operand.dtype == source.dtype && operand.shape == source.shape;
+            operand.place == source.place && is_same && *known == rows
+        };
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
             self.inputs.push(Input { operand: source.clone(), rows });
             self.inputs.len() - 1
