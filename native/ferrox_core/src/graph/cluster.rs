@@ -15,7 +15,7 @@ use std::cell::Cell;
 use smallvec::SmallVec;
 
 use super::operand::{self, REGISTER_BYTES};
-use super::rows::InputRows;
+use super::rows::{Extent, InputRows};
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
@@ -168,19 +168,6 @@ pub(super) struct MemberOperand {
     pub(super) register: Register,
     pub(super) dtype: DType,
     pub(super) extent: Extent,
-}
-
-/// What of an operand belongs to a row of the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// A row of as many elements.
-    Row,
-    /// One element.
-    Element,
-    /// The same row for all rows.
-    SameRow,
-    /// The same element for all rows.
-    SameElement,
 }
 
 thread_local! {

@@ -4,10 +4,11 @@
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
-use super::cluster::{Call, Cluster, Extent, Input, Register};
+use super::cluster::{Call, Cluster, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
 use super::operation::Operation;
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
+use super::rows::Extent;
 use super::times::Times;
 use crate::DType;
 use crate::ops::math::Math;

@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::cluster::{
-    Call, Cluster, Extent, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
+    Call, Cluster, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
 };
 use super::operation::Operation;
-use super::rows::InputRows;
+use super::rows::{Extent, InputRows};
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use crate::DType;
 use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS};

@@ -4,10 +4,22 @@
 //! Others are gathered first, block by block, into memory that stays in the cache: parts of larger
 //! tensors, and rows that are repeated after short distances.
 
-use super::cluster::Extent;
 use crate::cost::MIN_CLUSTER_PERIOD_BYTES;
 use crate::dispatch;
 use crate::layout::{self, Layout};
+
+/// What of an operand belongs to a row of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// A row of as many elements.
+    Row,
+    /// One element.
+    Element,
+    /// The same row for all rows.
+    SameRow,
+    /// The same element for all rows.
+    SameElement,
+}
 
 /// The rows of an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
