@@ -56,16 +56,16 @@ defmodule Ferrox.Defn.Program do
 
   def run(%__MODULE__{native: native} = program, params, hooks) do
     arguments = params |> data(program.used) |> List.to_tuple()
-
-    case :persistent_term.get(Observer, :off) do
-      :off -> Native.run(native, arguments)
-      mode -> observed(mode, program, fn -> Native.run(native, arguments) end)
-    end
-    |> finish(program, arguments, hooks)
+    observed = observed(program, fn -> Native.run(native, arguments) end)
+    finish(observed, program, arguments, hooks)
   end
 
-  defp observed(mode, %__MODULE__{function: function, parameters: parameters}, run),
-    do: Observer.program(mode, function, parameters, run)
+  defp observed(%__MODULE__{function: function, parameters: parameters}, run) do
+    case :persistent_term.get(Observer, :off) do
+      :off -> run.()
+      mode -> Observer.program(mode, function, parameters, run)
+    end
+  end
 
   # The time for which runs are measured, in microseconds, and the maximum number of runs.
   @measured_time 200_000
@@ -96,12 +96,8 @@ defmodule Ferrox.Defn.Program do
   defp finish({:call, run, number, values}, program, arguments, hooks) do
     answers = call(elem(program.callbacks, number), values, hooks)
     native = program.native
-
-    case :persistent_term.get(Observer, :off) do
-      :off -> Native.resume(native, run, arguments, answers)
-      mode -> observed(mode, program, fn -> Native.resume(native, run, arguments, answers) end)
-    end
-    |> finish(program, arguments, hooks)
+    observed = observed(program, fn -> Native.resume(native, run, arguments, answers) end)
+    finish(observed, program, arguments, hooks)
   end
 
   defp call({:io, spec, container}, values, hooks) do
