@@ -349,6 +349,15 @@ fn results_that_are_larger_than_the_caches() {
     assert!(results == expected.map(|numbers: Vec<f32>| f32s(&numbers)));
 }
 
+/// The fused program of a region, whose results have the bits of the program without fusion.
+fn fused_alike(region: Region, literals: Vec<Vec<u8>>, arguments: &[&[u8]]) -> Program {
+    let regions = [region];
+    let fused = Program::new(&regions, literals.clone()).expect("a program");
+    let plain = Program::without_fusion(&regions, literals).expect("a program");
+    assert!(run(&fused, arguments) == run(&plain, arguments), "{fused}");
+    fused
+}
+
 /// Operands whose rows are repeated after numbers of rows of which none divides the other, between them a
 /// reshape.
 #[test]
@@ -374,7 +383,7 @@ fn operands_repeat_after_different_numbers_of_rows() {
 #[test]
 fn results_of_folds_are_read_after_their_cluster() {
     let square = [600, 600];
-    let column_sums = |read: &[usize], dtype: DType| {
+    let column_sums = |read: &[usize], dtype: DType| -> Region {
         let mut builder = Builder::default();
         let x = builder.parameter(F32, &square);
         let y = builder.add(add(), &[&x, &x], F32, &square);
@@ -382,17 +391,16 @@ fn results_of_folds_are_read_after_their_cluster() {
         let kept = &read[1..];
         let sums = builder.add(Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[0])), &[&y], dtype, kept);
         let doubled = builder.add(add(), &[&sums, &sums], dtype, kept);
-        let regions = [builder.region(&[&doubled])];
-        (Program::new(&regions, Vec::new()), Program::without_fusion(&regions, Vec::new()))
+        builder.region(&[&doubled])
     };
-    let (fused, plain) = column_sums(&square, F32);
-    let (fused, plain) = (fused.expect("a program"), plain.expect("a program"));
-    assert!(fused.to_string().contains("rows each"), "{fused}");
     let x = f32s(&(0..360_000).map(|i| (i % 977) as f32 * 0.01).collect::<Vec<_>>());
-    assert_eq!(run(&fused, &[&x]), run(&plain, &[&x]));
+    let fused = fused_alike(column_sums(&square, F32), Vec::new(), &[&x]);
+    assert!(fused.to_string().contains("rows each"), "{fused}");
     // Without columns, with twice as many, and of twice the width.
     for (shape, dtype) in [(&[600, 0][..], F32), (&[600, 1_200], F32), (&square, F64)] {
-        let (fused, plain) = column_sums(shape, dtype);
+        let regions = [column_sums(shape, dtype)];
+        let fused = Program::new(&regions, Vec::new());
+        let plain = Program::without_fusion(&regions, Vec::new());
         assert_eq!(fused.map(|_| ()), plain.map(|_| ()), "{shape:?}");
     }
 }
@@ -409,13 +417,9 @@ fn a_smaller_cluster_does_not_end_a_larger_one() {
     let chosen = builder.add(Operation::Select, &[&mask, &half, &literal(0, F32, &[])], F32, &large);
     let sum =
         builder.add(Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[2])), &[&chosen], F32, &[4, 200]);
-    let regions = [builder.region(&[&sum])];
-    let literals = vec![f32s(&[2.0])];
-    let fused = Program::new(&regions, literals.clone()).expect("a program");
-    assert_eq!(fused.to_string().matches("together").count(), 1, "{fused}");
-    let plain = Program::without_fusion(&regions, literals).expect("a program");
     let (x, y) = (f32s(&(0..160_000).map(|i| i as f32 * 0.01).collect::<Vec<_>>()), f32s(&[1.0; 40_000]));
-    assert_eq!(run(&fused, &[&x, &y]), run(&plain, &[&x, &y]));
+    let fused = fused_alike(builder.region(&[&sum]), vec![f32s(&[2.0])], &[&x, &y]);
+    assert_eq!(fused.to_string().matches("together").count(), 1, "{fused}");
 }
 
 /// Folds of all elements and of columns of a value that is computed with them.
@@ -430,13 +434,9 @@ fn clusters_fold_rows_by_blocks() {
         let sum = |axes: &[usize]| Operation::Reduce(ReduceOp::Sum, Shape::from_slice(axes));
         let total = builder.add(sum(&[0, 1]), &[&tanh], F32, &[]);
         let other = builder.add(sum(&[0]), &[&square], F32, &[columns]);
-        let regions = [builder.region(&[&total, &other])];
-        let fused = Program::new(&regions, Vec::new()).expect("a program");
-        let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
-        assert!(fused.to_string().contains("rows each"), "{fused}");
         let numbers: Vec<f32> = (0..rows * columns).map(|i| (i % 1_013) as f32 * 1e-3).collect();
-        let arguments = f32s(&numbers);
-        assert_eq!(run(&fused, &[&arguments]), run(&plain, &[&arguments]), "{shape:?}");
+        let fused = fused_alike(builder.region(&[&total, &other]), Vec::new(), &[&f32s(&numbers)]);
+        assert!(fused.to_string().contains("rows each"), "{fused}");
     }
 }
 
@@ -462,14 +462,10 @@ fn clusters_read_repeated_rows_and_parts_in_place() {
     };
     let (upper, lower) = (part(0), part(1));
     let neighbours = builder.add(Operation::Binary(BinaryOp::Subtract), &[&upper, &lower], F32, &[299, 300]);
-    let regions = [builder.region(&[&neighbours])];
-    let fused = Program::new(&regions, Vec::new()).expect("a program");
+    let numbers: Vec<f32> = (0..6_000).map(|i| (i * i % 1_013) as f32 * 0.37).collect();
+    let fused = fused_alike(builder.region(&[&neighbours]), Vec::new(), &[&f32s(&numbers)]);
     assert_eq!(fused.to_string().matches("together").count(), 2, "{fused}");
     assert!(!fused.to_string().contains("slice"), "{fused}");
-    let plain = Program::without_fusion(&regions, Vec::new()).expect("a program");
-    let numbers: Vec<f32> = (0..6_000).map(|i| (i * i % 1_013) as f32 * 0.37).collect();
-    let arguments = f32s(&numbers);
-    assert!(run(&fused, &[&arguments]) == run(&plain, &[&arguments]));
 }
 
 /// Division by a number, of types that are converted and of one that is not.
