@@ -774,7 +774,7 @@ pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
 pub(crate) const CLUSTER_BLOCK_BYTES: usize = 1 << 16;
 
 /// The number of blocks of a fold of rows from which a cluster computes it: threads share its rows by whole
-/// blocks. (`bin/bench --group programs`.)
+/// blocks, of which each must get about as many.
 pub(crate) const MIN_CLUSTER_FOLD_BLOCKS: usize = 4;
 
 /// The number of blocks of a cluster that a thread computes at a time. (`bin/bench --group programs`:

@@ -163,6 +163,8 @@ struct Candidate {
     operation: Operation,
     inputs: Vec<Operand>,
     output: Target,
+    /// The fold of rows, if it is one.
+    accumulation: Option<Accumulation>,
 }
 
 impl Fusion<'_> {
@@ -191,11 +193,7 @@ impl Fusion<'_> {
                     return;
                 }
                 if let [output] = &outputs[..] {
-                    let candidate = Candidate {
-                        operation: operation.clone(),
-                        inputs: inputs.clone(),
-                        output: output.clone(),
-                    };
+                    let candidate = Candidate::new(operation, inputs, output);
                     let is_possible = candidate.is_possible();
                     if is_possible
                         && (self.join(&candidate) || self.finish_views(inputs) && self.join(&candidate))
@@ -258,15 +256,15 @@ impl Fusion<'_> {
     /// Adds an operation to a cluster; returns whether it can be in one.
     fn join(&mut self, candidate: &Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
-        if candidate.accumulation().is_some() {
+        if candidate.accumulation.is_some() {
             // A fold alone is not faster by blocks.
             return !self.all && self.merge(&owners, candidate);
         }
         let every: SmallVec<[usize; 3]> = (0..self.pending.len()).collect();
-        if self.all && self.merge(&every, candidate) || self.merge(&owners, candidate) {
-            return true;
-        }
-        if self.join_one(&owners, candidate) {
+        if self.all && self.merge(&every, candidate)
+            || self.merge(&owners, candidate)
+            || self.join_one(&owners, candidate)
+        {
             return true;
         }
         if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
@@ -346,18 +344,17 @@ impl Fusion<'_> {
     }
 
     fn flush(&mut self, pending: Pending) {
-        // The cluster reads views in place that nothing else reads.
         let reads = pending.reads();
-        let all_reads = |slot: Slot| self.reads.get(slot).copied().unwrap_or(0);
-        let views = std::mem::take(&mut self.views);
-        let (read, rest): (Vec<View>, Vec<View>) =
-            views.into_iter().partition(|view| reads.contains_key(&view.output.slot));
-        let (in_place, shared): (Vec<View>, Vec<View>) = read.into_iter().partition(|view| {
+        // The cluster reads views in place that nothing else reads.
+        let mut in_place = Vec::new();
+        for view in std::mem::take(&mut self.views) {
             let slot = view.output.slot;
-            reads.get(&slot).copied().unwrap_or(0) == all_reads(slot)
-        });
-        self.views = rest;
-        self.steps.extend(shared.into_iter().map(View::step));
+            match reads.get(&slot) {
+                None => self.views.push(view),
+                read if read == self.reads.get(slot) => in_place.push(view),
+                Some(_) => self.steps.push(view.step()),
+            }
+        }
         let pays = self.all || pending.candidates.len() > 1 || !in_place.is_empty();
         let slots = self.slots.get();
         let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
@@ -385,16 +382,18 @@ fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[V
     let produced: HashMap<Slot, Option<usize>> = together
         .iter()
         .map(|candidate| {
-            let is_rows = candidate.accumulation().is_none();
+            let is_rows = candidate.accumulation.is_none();
             (candidate.output.slot, candidate.output_bytes().filter(|_| is_rows))
         })
         .collect();
     let gathered = |rows| -> Option<usize> {
         // All folds end their blocks together.
-        let mut folded = together.iter().filter_map(|candidate| candidate.folded_rows(rows));
-        let first = folded.next();
-        if first.is_some_and(|first| first.is_none() || folded.any(|other| other != first)) {
-            return None;
+        let mut folds = together.iter().filter(|candidate| candidate.accumulation.is_some());
+        if let Some(first) = folds.next() {
+            let block = first.folded_rows(rows)?;
+            if folds.any(|other| other.folded_rows(rows) != Some(block)) {
+                return None;
+            }
         }
         together.iter().map(|candidate| candidate.gathered(rows, &produced, views)).sum()
     };
@@ -404,6 +403,17 @@ fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[V
 }
 
 impl Candidate {
+    fn new(operation: &Operation, inputs: &[Operand], output: &Target) -> Self {
+        let accumulation = match (operation, inputs) {
+            (Operation::Reduce(op, axes), [input]) => {
+                ops::reduce::accumulation(*op, (input.dtype, &input.shape), axes, MIN_CLUSTER_FOLD_BLOCKS)
+            }
+            _ => None,
+        };
+        let (operation, inputs, output) = (operation.clone(), inputs.to_vec(), output.clone());
+        Candidate { operation, inputs, output, accumulation }
+    }
+
     /// The shape whose leading axes are the rows.
     fn shape(&self) -> &[usize] {
         match &self.operation {
@@ -423,25 +433,17 @@ impl Candidate {
                 let rank = self.shape().len();
                 !axes.is_empty()
                     && axes.iter().rev().enumerate().all(|(i, &axis)| axis.checked_add(i + 1) == Some(rank))
-                    || self.accumulation().is_some()
+                    || self.accumulation.is_some()
             }
             _ => false,
         };
         fits && !self.dtypes().any(DType::is_packed)
     }
 
-    /// The fold of rows, if it is one.
-    fn accumulation(&self) -> Option<Accumulation> {
-        let (Operation::Reduce(op, axes), [input]) = (&self.operation, &self.inputs[..]) else { return None };
-        ops::reduce::accumulation(*op, (input.dtype, &input.shape), axes, MIN_CLUSTER_FOLD_BLOCKS)
-    }
-
-    /// The number of rows in a block of the fold, if it is one of rows, `Some(None)` if its blocks end
-    /// within rows.
-    fn folded_rows(&self, rows: usize) -> Option<Option<usize>> {
-        let accumulation = self.accumulation()?;
+    /// The number of rows in a block, if it is a fold of rows whose blocks don't end within one.
+    fn folded_rows(&self, rows: usize) -> Option<usize> {
         let elements = layout::size(self.shape())? / rows.max(1);
-        Some(RowsFold::rows(&accumulation, elements))
+        RowsFold::rows(self.accumulation.as_ref()?, elements)
     }
 
     /// The number of bytes of the largest value if all were of one shape. Small operations don't begin
@@ -477,7 +479,7 @@ impl Candidate {
         if elements == 0 || row_bytes > MAX_CLUSTER_ROW_BYTES {
             return None;
         }
-        let folds_rows = self.accumulation().is_some();
+        let folds_rows = self.accumulation.is_some();
         if let Operation::Reduce(_, axes) = &self.operation
             && !folds_rows
             && axes.first().is_none_or(|&first| first < leading)
@@ -493,14 +495,13 @@ impl Candidate {
                 Place::Slot(slot) => produced.get(&slot),
                 Place::Literal(_) => None,
             };
-            let is_produced = produced.is_some();
             // The result of a fold of rows is not there before the end of the cluster.
-            if let Some(bytes) = produced
-                && *bytes != byte_size(self.operation.name(), input.dtype, &input.shape).ok()
-            {
+            let bytes = byte_size(self.operation.name(), input.dtype, &input.shape).ok();
+            if produced.is_some_and(|produced| *produced != bytes) {
                 return None;
             }
             // The rows of a value of the cluster are those of the block.
+            let is_produced = produced.is_some();
             let fits = (extent == Extent::Row || !reads_rows)
                 && (is_produced || !folds_rows)
                 && (!is_produced || rows.as_ref().is_some_and(InputRows::are_adjacent));
@@ -549,13 +550,13 @@ impl Pending {
             let leading = leading_axes(shape, self.rows)?;
             let row_elements: usize = shape[leading..].iter().product();
             let Target { slot, dtype, .. } = candidate.output;
-            if let (Some(accumulation), [input]) = (candidate.accumulation(), &candidate.inputs[..]) {
+            if let (Some(accumulation), [input]) = (&candidate.accumulation, &candidate.inputs[..]) {
                 // The operand is read at the end of each block, so that its register stays taken.
                 let register = registers.of(input, input, None);
                 let element_cost = ops::reduce::cost(input.dtype);
                 cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
                 let (op, lane, width) = (accumulation.op(), accumulation.lane(), accumulation.width());
-                let fold = RowsFold::new(accumulation, register, input.dtype, row_elements)?;
+                let fold = RowsFold::new(accumulation.clone(), register, input.dtype, row_elements)?;
                 let shape: Shape = [self.rows.div_ceil(fold.rows), width].into_iter().collect();
                 let target = Target { slot: slots + folds.len(), dtype: lane, shape };
                 let Target { dtype, shape, slot } = target.clone();

@@ -67,18 +67,16 @@ impl InputRows {
             ([_], [0]) => false,
             _ => return None,
         };
-        let bytes = |elements: isize| elements * width as isize;
-        let strides: layout::Strides = strides[..leading].iter().map(|&stride| bytes(stride)).collect();
-        let is_same = offset == 0 && result.iter().zip(&strides).all(|(&size, &step)| size == 1 || step == 0);
-        if is_same {
+        let shape = &result[..leading];
+        let strides: layout::Strides =
+            strides[..leading].iter().map(|&stride| stride * width as isize).collect();
+        if offset == 0 && shape.iter().zip(&strides).all(|(&size, &step)| size == 1 || step == 0) {
             let is_element = operand.size() == 1;
-            return Some((if is_element { Extent::SameElement } else { Extent::SameRow }, None))
-                .filter(|_| is_element || is_row);
+            return Some((if is_element { Extent::SameElement } else { Extent::SameRow }, None));
         }
         let row_elements: usize = if is_row { elements.iter().product() } else { 1 };
         let row_bytes = result[leading..].iter().product::<usize>() * width;
-        let (shape, offset) = (&result[..leading], offset * width);
-        let mut rows = InputRows::new(row_elements * width, row_bytes, shape, &strides, offset);
+        let mut rows = InputRows::new(row_elements * width, row_bytes, shape, &strides, offset * width);
         // One element that several rows share is copied for each.
         rows.is_gathered |= rows.step() == 0 && row_elements == 1;
         let extent = match is_row {
