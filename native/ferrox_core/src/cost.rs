@@ -764,6 +764,17 @@ pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 /// blocks of rows end there. (`bin/bench --group programs`: resnet block, causal attention.)
 pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;
 
+/// The maximum number of bytes that an operation of a program moves by loops that were made with the
+/// program, and the maximum number of stretches of them: more are moved by kernels that share them among
+/// threads, or go by tiles. (`bin/bench --group programs`: GRU, generation.)
+pub(crate) const MAX_PREPARED_MOVE_BYTES: usize = 1 << 14;
+/// See [`MAX_PREPARED_MOVE_BYTES`].
+pub(crate) const MAX_PREPARED_MOVE_RUNS: usize = 256;
+
+/// The maximum number of bytes of a value that a program keeps as a literal because it depends on no
+/// argument.
+pub(crate) const MAX_CONSTANT_BYTES: usize = 1 << 12;
+
 /// The maximum number of bytes in a row of a cluster: several rows must stay in a cache. (`bin/bench
 /// --group programs`: softmax.)
 pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;

@@ -8,7 +8,9 @@
 //! * `operation`: the operations with their options, and how each calls the kernel;
 //! * `source`: what a program is built from: steps, conditions and loops;
 //! * `program`: the checked program, flat instructions;
+//! * `constants`: small values that depend on no argument, computed when the program is made;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
+//! * `elementwise` and `moves`: operations that are prepared for their types and shapes;
 //! * `liveness`: where in a program a value dies;
 //! * `scalar`: loops over numbers, as code for a register machine;
 //! * `row_loop`: loops that are computed some rows at a time;
@@ -18,10 +20,13 @@
 //! * `execution`: a run, which can pause and go on.
 
 mod cluster;
+mod constants;
+mod elementwise;
 mod execution;
 mod explain;
 mod fusion;
 mod liveness;
+mod moves;
 mod operand;
 mod operation;
 mod program;

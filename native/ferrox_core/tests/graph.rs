@@ -493,6 +493,32 @@ fn clusters_divide_by_numbers() {
 }
 
 #[test]
+fn constants_are_computed_once_and_errors_stay() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(S32, &[64]);
+    let counts = builder.add(Operation::Iota(None), &[], S32, &[64]);
+    let ten = literal(0, S32, &[]);
+    let scaled = builder.add(Operation::Binary(BinaryOp::Multiply), &[&counts, &ten], S32, &[64]);
+    let small = builder.add(Operation::Binary(BinaryOp::Less), &[&scaled, &ten], U8, &[64]);
+    let sum = builder.add(add(), &[&x, &scaled], S32, &[64]);
+    let large = builder.add(Operation::Iota(None), &[], S32, &[5000]);
+    let results = [&small, &sum, &counts, &large];
+    let region = builder.clone().region(&results);
+    let (argument, literals) = (vec![1; 256], vec![10_i32.to_ne_bytes().to_vec()]);
+    let program = fused_alike(region, literals.clone(), &[&argument]);
+    let text = program.to_string();
+    assert_eq!(text.matches("iota").count(), 1, "{text}");
+    assert_eq!(text.matches("multiply").count(), 0, "{text}");
+    // A quotient by zero is an error of the run.
+    let quotient =
+        builder.add(Operation::Binary(BinaryOp::Quotient), &[&ten, &literal(1, S32, &[])], S32, &[]);
+    let literals = [literals, vec![vec![0; 4]]].concat();
+    let program = Program::new(&[builder.region(&[&quotient])], literals).expect("is well-formed");
+    let error = run(&program, &[&argument]).expect_err("divides by zero");
+    assert!(matches!(error, Error::Element { op: "quotient", .. }), "{error:?}");
+}
+
+#[test]
 fn intermediate_results_of_a_chain_take_no_memory() {
     let mut builder = Builder::default();
     let x = builder.parameter(F32, &[100_000]);

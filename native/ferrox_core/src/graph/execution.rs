@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::cluster::{TripInput, Trips};
 use super::operand::Memory;
 use super::operation::Outputs;
-use super::program::{ClusterCall, Elementwise, ElementwiseCall, Fold, Instruction, Kernel, Program};
+use super::program::{ClusterCall, Fold, Instruction, Kernel, Prepared, Program};
 use super::row_loop::RowLoop;
 use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
@@ -20,9 +20,7 @@ use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::{MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
-use crate::exec::elementwise::Source;
 use crate::exec::threads::parallel::Team;
-use crate::ops;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
@@ -534,8 +532,13 @@ fn run_kernel<H: Host>(
         if let Value::Block(block) = &mut value
             && let Some(bytes) = Arc::get_mut(block)
         {
-            let output = Output { dtype: memory.dtype, shape: &memory.shape, bytes: bytes.as_mut() };
-            kernel.operation.update(output, &tensors(context, kernel, 1, slots)?)?;
+            let bytes = bytes.as_mut();
+            if let Prepared::Moves(moves) = &kernel.prepared {
+                moves.update(|index| context.bytes(kernel.inputs[index].place, slots), bytes);
+            } else {
+                let output = Output { dtype: memory.dtype, shape: &memory.shape, bytes };
+                kernel.operation.update(output, &tensors(context, kernel, 1, slots)?)?;
+            }
             slots[memory.slot] = value;
             return Ok(());
         }
@@ -701,26 +704,16 @@ fn compute<B: AsRef<[u8]>>(
     bytes: &mut [u8],
 ) -> Result<(), Error> {
     let [Memory { dtype, shape, .. }] = &kernel.outputs[..] else { return Err(ended()) };
-    let Some(Elementwise { call, plan, is_scalar }) = &kernel.elementwise else {
-        let output = Output { dtype: *dtype, shape, bytes };
-        return run_operation(context, kernel, slots, Outputs::from_buf([output]));
-    };
-    let source = |index: usize| {
-        let operand = &kernel.inputs[index];
-        let bytes = context.bytes(operand.place, slots);
-        let source = if is_scalar[index] {
-            Source::Scalar(bytes)
-        } else {
-            Source::Dense { bytes, width: operand.dtype.width() }
-        };
-        (operand.dtype, source)
-    };
-    match *call {
-        ElementwiseCall::Binary(op) => {
-            ops::binary::run(op, plan, (*dtype, shape), bytes, [source(0), source(1)])
+    let operand = |index: usize| context.bytes(kernel.inputs[index].place, slots);
+    match &kernel.prepared {
+        Prepared::Elementwise(elementwise) => {
+            return elementwise.run((*dtype, shape), &kernel.inputs, operand, bytes);
         }
-        ElementwiseCall::Unary(op) => ops::unary::run(op, plan, (*dtype, shape), bytes, source(0)),
+        Prepared::Moves(moves) if moves.run(operand, bytes) => return Ok(()),
+        _ => {}
     }
+    let output = Output { dtype: *dtype, shape, bytes };
+    run_operation(context, kernel, slots, Outputs::from_buf([output]))
 }
 
 /// Runs an operation on tensors.

@@ -50,3 +50,25 @@ pub(super) struct Memory {
 
 /// The number of bytes of a number that is kept in a register.
 pub(super) const REGISTER_BYTES: usize = 8;
+
+/// The bytes of a number as a word, with zeros after them.
+#[inline]
+pub(super) fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; REGISTER_BYTES];
+    let length = bytes.len().min(REGISTER_BYTES);
+    word[..length].copy_from_slice(&bytes[..length]);
+    u64::from_ne_bytes(word)
+}
+
+/// An integer of `width` bytes in a word as an index, zero if it is negative.
+#[inline]
+pub(super) fn integer(word: u64, is_signed: bool, width: u8) -> usize {
+    // The first bytes of the word as its low bits.
+    let value = u64::from_le_bytes(word.to_ne_bytes());
+    let bits = 64 - 8 * u32::from(width);
+    let value = if cfg!(target_endian = "little") { value } else { value.swap_bytes() >> bits };
+    if is_signed && (value << bits) as i64 >> bits < 0 {
+        return 0;
+    }
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,8 +1,11 @@
 //! A checked program: for each region flat instructions, whose jumps only go forward.
 
 use super::cluster::Cluster;
+use super::constants;
+use super::elementwise::Elementwise;
 use super::fusion;
 use super::liveness::Deaths;
+use super::moves::Moves;
 use super::operand::Memory;
 use super::operation::{Operation, Typed};
 use super::row_loop::RowLoop;
@@ -10,11 +13,7 @@ use super::scalar::ScalarLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
 use crate::cost::{INSTRUCTION_WORK, Work};
-use crate::exec::elementwise::Plan;
 use crate::layout;
-use crate::ops;
-use crate::ops::binary::BinaryOp;
-use crate::ops::unary::UnaryOp;
 use crate::tensor::byte_size;
 use crate::{DType, Error};
 
@@ -68,24 +67,18 @@ pub(super) struct Kernel {
     pub(super) inputs: Box<[Operand]>,
     pub(super) outputs: Box<[Memory]>,
     pub(super) work: Work,
-    pub(super) elementwise: Option<Elementwise>,
+    pub(super) prepared: Prepared,
     /// The slot of the first operand, if the result may be written over it.
     pub(super) over: Option<Slot>,
 }
 
-/// An elementwise operation on operands that are dense or numbers.
+/// What is known of an operation for its types and shapes before it runs.
 #[derive(Debug)]
-pub(super) struct Elementwise {
-    pub(super) call: ElementwiseCall,
-    pub(super) plan: &'static Plan,
-    /// For each operand, whether it is a number.
-    pub(super) is_scalar: [bool; 2],
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum ElementwiseCall {
-    Binary(BinaryOp),
-    Unary(UnaryOp),
+pub(super) enum Prepared {
+    Elementwise(Elementwise),
+    Moves(Box<Moves>),
+    /// Nothing that is kept.
+    Unprepared,
 }
 
 /// Operations that are computed together.
@@ -117,12 +110,13 @@ impl Program {
     /// `Error::Argument` if slots, regions, numbers or sizes of values don't match each other,
     /// `Error::UnsupportedType` if an operation has no kernel for its types, and `Error::TooLarge` if
     /// the size of a value overflows.
-    pub fn new(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+    pub fn new(regions: &[Region], mut literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+        let regions = constants::fold(regions, &mut literals);
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
-        Program::assemble(&fused, literals, Some(regions))
+        Program::assemble(&fused, literals, Some(&regions))
     }
 
-    /// [`Program::new`] with each step and each loop as it is, to compare with.
+    /// [`Program::new`] with each step, constant and loop as it is, to compare with.
     ///
     /// # Errors
     ///
@@ -471,9 +465,9 @@ impl<'a> Assembler<'a> {
         let typed_inputs: Vec<Typed<'_>> =
             inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
         let work = operation.work(&typed_outputs, &typed_inputs)?.saturating_add(INSTRUCTION_WORK);
-        let elementwise = Elementwise::new(operation, &typed_outputs, &typed_inputs)?;
+        let prepared = Prepared::new(operation, &typed_outputs, inputs)?;
         let (operation, inputs) = (operation.clone(), inputs.into());
-        let kernel = Kernel { operation, inputs, outputs, work, elementwise, over };
+        let kernel = Kernel { operation, inputs, outputs, work, prepared, over };
         self.instructions.push(Instruction::Kernel(Box::new(kernel)));
         Ok(())
     }
@@ -507,36 +501,14 @@ impl<'a> Assembler<'a> {
     }
 }
 
-impl Elementwise {
-    /// The operation, if it is one that can read its operands in place; `None` for others.
-    fn new(
-        operation: &Operation,
-        outputs: &[Typed<'_>],
-        inputs: &[Typed<'_>],
-    ) -> Result<Option<Self>, Error> {
-        let &[(dtype, shape)] = outputs else { return Ok(None) };
-        if dtype.is_packed() || inputs.iter().any(|(dtype, _)| dtype.is_packed()) {
-            return Ok(None);
+impl Prepared {
+    fn new(operation: &Operation, outputs: &[Typed<'_>], inputs: &[Operand]) -> Result<Self, Error> {
+        let &[output] = outputs else { return Ok(Prepared::Unprepared) };
+        if let Some(elementwise) = Elementwise::new(operation, output, inputs)? {
+            return Ok(Prepared::Elementwise(elementwise));
         }
-        let mut is_scalar = [false; 2];
-        for (is_scalar, &(_, own)) in is_scalar.iter_mut().zip(inputs) {
-            if own != shape {
-                if layout::size(own) != Some(1) || own.len() > shape.len() {
-                    return Ok(None);
-                }
-                *is_scalar = true;
-            }
-        }
-        let (call, plan) = match (operation, inputs) {
-            (Operation::Binary(op), &[(left, _), (right, _)]) => {
-                (ElementwiseCall::Binary(*op), ops::binary::plan(*op, dtype, [left, right])?)
-            }
-            (Operation::Unary(op, math), &[(input, _)]) if !is_scalar[0] => {
-                (ElementwiseCall::Unary(*op), ops::unary::plan(*op, *math, dtype, input)?)
-            }
-            _ => return Ok(None),
-        };
-        Ok(Some(Elementwise { call, plan, is_scalar }))
+        let moves = Moves::new(operation, output, inputs);
+        Ok(moves.map_or(Prepared::Unprepared, |moves| Prepared::Moves(Box::new(moves))))
     }
 }
 

@@ -8,7 +8,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::operand::{Operand, Place, REGISTER_BYTES, Slot};
+use super::operand::{Operand, Place, REGISTER_BYTES, Slot, integer, word};
 use super::operation::{Operation, Start};
 use super::source::{Branch, Clause, Region, Step};
 use crate::cost::{SCALAR_CODE_WORK, Work};
@@ -368,15 +368,6 @@ pub(super) enum Stop {
     End,
 }
 
-/// A register with these bytes, and zeros.
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; REGISTER_BYTES];
-    let length = bytes.len().min(REGISTER_BYTES);
-    word[..length].copy_from_slice(&bytes[..length]);
-    u64::from_ne_bytes(word)
-}
-
 impl State {
     /// The bytes of a register, the first of which are an element.
     pub(super) fn element(&self, register: Register) -> [u8; REGISTER_BYTES] {
@@ -452,19 +443,6 @@ impl Load {
         }
         tensors.get(self.tensor)?.get(offset..offset + usize::from(self.width))
     }
-}
-
-/// An integer in a register as an index, zero if it is negative.
-#[inline]
-fn integer(word: u64, is_signed: bool, width: u8) -> usize {
-    // The first bytes of the word as its low bits.
-    let value = u64::from_le_bytes(word.to_ne_bytes());
-    let bits = 64 - 8 * u32::from(width);
-    let value = if cfg!(target_endian = "little") { value } else { value.swap_bytes() >> bits };
-    if is_signed && (value << bits) as i64 >> bits < 0 {
-        return 0;
-    }
-    usize::try_from(value).unwrap_or(usize::MAX)
 }
 
 #[cold]

@@ -96,16 +96,26 @@ pub fn transpose_layout(input: &Layout, axes: &[usize]) -> Result<Layout, Error>
 /// `Error::Shape` if an axis has neither its new size nor size one, `Error::Argument` if two axes become
 /// the same.
 pub fn broadcast(out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let layout = (axes.len() == input.rank())
-        .then(|| input.layout().broadcast(out.shape, axes))
-        .flatten()
-        .ok_or_else(|| Error::Shape {
-            op: "broadcast",
-            shapes: vec![input.shape().to_vec(), out.shape.to_vec()],
-            problem: format!("don't go together with axes {axes:?}"),
-        })?;
-    check_axes("broadcast", axes, out.shape.len())?;
+    let layout = broadcast_layout(&input.layout(), out.shape, axes)?;
     rearrange("broadcast", out, input, layout)
+}
+
+/// [`broadcast`] of a layout.
+///
+/// # Errors
+///
+/// As `broadcast`.
+pub fn broadcast_layout(input: &Layout, shape: &[usize], axes: &[usize]) -> Result<Layout, Error> {
+    let layout =
+        (axes.len() == input.rank()).then(|| input.broadcast(shape, axes)).flatten().ok_or_else(|| {
+            Error::Shape {
+                op: "broadcast",
+                shapes: vec![input.shape.to_vec(), shape.to_vec()],
+                problem: format!("don't go together with axes {axes:?}"),
+            }
+        })?;
+    check_axes("broadcast", axes, shape.len())?;
+    Ok(layout)
 }
 
 /// `Nx.reverse/2`.

@@ -1,0 +1,144 @@
+//! Constant folding: small values that depend on no argument are computed when the program is made, and
+//! become literals.
+//!
+//! Without it, a loop would count up the same indices, or fill the same mask, in every trip.
+
+use std::collections::{HashMap, HashSet};
+
+use super::operand::{Operand, Place, Slot, Target};
+use super::operation::{Operation, Outputs};
+use super::source::{Branch, Clause, Region, Step};
+use crate::cost::MAX_CONSTANT_BYTES;
+use crate::tensor::{Output, Tensor, byte_size};
+
+/// The regions with their constants as literals, which are added to `literals`.
+pub(super) fn fold(regions: &[Region], literals: &mut Vec<Vec<u8>>) -> Vec<Region> {
+    regions
+        .iter()
+        .map(|region| {
+            let mut guarded = HashSet::new();
+            find_guarded(&region.steps, &mut guarded);
+            let mut folding = Folding { literals, guarded, constants: HashMap::new() };
+            let steps = folding.steps(&region.steps);
+            let results = folding.operands(&region.results);
+            Region { steps, results, ..region.clone() }
+        })
+        .collect()
+}
+
+/// Finds the slots that a step asks for whether they have a value. Their operations stay.
+fn find_guarded(steps: &[Step], guarded: &mut HashSet<Slot>) {
+    for step in steps {
+        match step {
+            Step::Unless { computed, steps } => {
+                guarded.insert(*computed);
+                find_guarded(steps, guarded);
+            }
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, branch, .. } in clauses {
+                    find_guarded(steps, guarded);
+                    find_guarded(&branch.steps, guarded);
+                }
+                find_guarded(&otherwise.steps, guarded);
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Folding<'a> {
+    literals: &'a mut Vec<Vec<u8>>,
+    guarded: HashSet<Slot>,
+    /// The literals that take the place of slots.
+    constants: HashMap<Slot, usize>,
+}
+
+impl Folding<'_> {
+    fn steps(&mut self, steps: &[Step]) -> Vec<Step> {
+        steps.iter().filter_map(|step| self.step(step)).collect()
+    }
+
+    /// The step with literals in place of constants; `None` if it only computes a constant.
+    fn step(&mut self, step: &Step) -> Option<Step> {
+        Some(match step {
+            Step::Operation { operation, inputs, outputs } => {
+                let inputs = self.operands(inputs);
+                if let [output] = &outputs[..]
+                    && !self.guarded.contains(&output.slot)
+                    && let Some(value) = self.constant(operation, &inputs, output)
+                {
+                    let literal = self.literals.iter().position(|literal| *literal == value);
+                    let literal = literal.unwrap_or_else(|| {
+                        self.literals.push(value);
+                        self.literals.len() - 1
+                    });
+                    self.constants.insert(output.slot, literal);
+                    return None;
+                }
+                Step::Operation { operation: operation.clone(), inputs, outputs: outputs.clone() }
+            }
+            Step::Cond { clauses, otherwise, outputs } => {
+                let clauses = clauses.iter().map(|clause| Clause {
+                    steps: self.steps(&clause.steps),
+                    predicate: self.operand(&clause.predicate),
+                    branch: self.branch(&clause.branch),
+                });
+                let clauses = clauses.collect();
+                Step::Cond { clauses, otherwise: self.branch(otherwise), outputs: outputs.clone() }
+            }
+            Step::Unless { computed, steps } => {
+                Step::Unless { computed: *computed, steps: self.steps(steps) }
+            }
+            Step::While { condition, body, initial, outputs } => {
+                let (initial, outputs) = (self.operands(initial), outputs.clone());
+                Step::While { condition: *condition, body: *body, initial, outputs }
+            }
+            Step::Fold { body, input, initial, output } => {
+                let (input, initial) = (self.operand(input), self.operand(initial));
+                Step::Fold { body: *body, input, initial, output: output.clone() }
+            }
+            Step::Call { callback, inputs, outputs } => {
+                let (inputs, outputs) = (self.operands(inputs), outputs.clone());
+                Step::Call { callback: *callback, inputs, outputs }
+            }
+            Step::Cluster { .. } => step.clone(),
+        })
+    }
+
+    fn branch(&mut self, branch: &Branch) -> Branch {
+        let steps = self.steps(&branch.steps);
+        Branch { steps, results: self.operands(&branch.results) }
+    }
+
+    fn operands(&self, operands: &[Operand]) -> Vec<Operand> {
+        operands.iter().map(|operand| self.operand(operand)).collect()
+    }
+
+    fn operand(&self, operand: &Operand) -> Operand {
+        let literal = match operand.place {
+            Place::Slot(slot) => self.constants.get(&slot),
+            Place::Literal(_) => None,
+        };
+        let place = literal.map_or(operand.place, |&literal| Place::Literal(literal));
+        Operand { place, ..operand.clone() }
+    }
+
+    /// The bytes of a result, if all operands are small literals, and the result is small too. An operation
+    /// that has no result for them stays, and raises its error when it runs.
+    fn constant(&self, operation: &Operation, inputs: &[Operand], output: &Target) -> Option<Vec<u8>> {
+        let Target { dtype, shape, .. } = output;
+        let op = operation.name();
+        let small = |bytes: &usize| *bytes <= MAX_CONSTANT_BYTES;
+        let size = byte_size(op, *dtype, shape).ok().filter(small)?;
+        let tensors = inputs.iter().map(|operand| {
+            let Place::Literal(literal) = operand.place else { return None };
+            let bytes = self.literals.get(literal).filter(|bytes| small(&bytes.len()))?;
+            Tensor::new(op, operand.dtype, &operand.shape, bytes).ok()
+        });
+        let tensors = tensors.collect::<Option<Vec<_>>>()?;
+        let mut bytes = vec![0; size];
+        let output = Output { dtype: *dtype, shape, bytes: &mut bytes };
+        operation.run(Outputs::from_buf([output]), &tensors).ok()?;
+        Some(bytes)
+    }
+}
