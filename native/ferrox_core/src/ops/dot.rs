@@ -267,12 +267,22 @@ impl<'a> Matrices<'a> {
     /// Whether the elements are of a lane and row-major without gaps, within the matrices and
     /// between them.
     fn is_dense(&self, lane: DType, sizes: [usize; 2]) -> bool {
+        self.has_dense_rows(lane, self.strides, sizes)
+    }
+
+    /// [`Matrices::is_dense`] of the transposed matrices, whose sizes are given.
+    fn is_dense_transposed(&self, lane: DType, sizes: [usize; 2]) -> bool {
+        let [row, column] = self.strides;
+        self.has_dense_rows(lane, [column, row], sizes)
+    }
+
+    fn has_dense_rows(&self, lane: DType, strides: [usize; 2], sizes: [usize; 2]) -> bool {
         let size = sizes.iter().product::<usize>();
         let is_regular = match &self.starts {
             Starts::Regular(step) => *step == size,
             Starts::Irregular(layout) => layout.is_regular(size as isize),
         };
-        is_lane(self.dtype, lane) && is_dense(self.strides, sizes) && is_regular
+        is_lane(self.dtype, lane) && is_dense(strides, sizes) && is_regular
     }
 
     fn matrix(&self, index: usize) -> TypedMatrix<'_> {
@@ -319,14 +329,23 @@ fn products(
         out.fill(0);
         return Ok(());
     }
-    let in_order =
-        strategy.method == Method::InOrder && left.is_dense(lane, [m, k]) && right.is_dense(lane, [k, n]);
+    let in_order = if strategy.method != Method::InOrder || !left.is_dense(lane, [m, k]) {
+        None
+    } else if right.is_dense(lane, [k, n]) {
+        Some((left, right, [m, k, n]))
+    } else if m == 1 && right.is_dense_transposed(lane, [n, k]) {
+        // A row by dense columns is a matrix of these as rows by a vector.
+        Some((right, left, [n, k, 1]))
+    } else {
+        None
+    };
     let multiply_from = |first: usize, out: &mut [u8], alone: bool| {
-        let (left, right) = (|i| left.matrix(first + i), |i| right.matrix(first + i));
-        if in_order {
-            in_order_loop(lane, n)([m, k, n], left(0).matrix.bytes, right(0).matrix.bytes, out);
+        if let Some((left, right, sizes)) = in_order {
+            let operands = [left, right].map(|matrices| matrices.matrix(first).matrix.bytes);
+            in_order_loop(lane, sizes[2])(sizes, operands[0], operands[1], out);
             return Ok(());
         }
+        let (left, right) = (|i| left.matrix(first + i), |i| right.matrix(first + i));
         let width = lane.width();
         out.chunks_mut(m * n * width)
             .enumerate()
