@@ -455,6 +455,9 @@ pub(crate) const MAX_CACHED_TOTALS: usize = 1 << 17;
 /// The number of totals up to which one thread adds all updates. (`kernels`: indexed_add.)
 pub(crate) const MAX_TOTALS_OF_ONE_THREAD: usize = 1 << 14;
 
+/// The number of totals up to which one thread adds all rows of updates. (`kernels`: indexed_add.)
+pub(crate) const MIN_ROW_TOTALS_TO_SHARE: usize = 1 << 10;
+
 /// The number of totals up to which two threads add updates without partitioning them first.
 /// (`kernels`: indexed_add.)
 pub(crate) const MAX_UNPARTITIONED_TOTALS: usize = 1 << 21;

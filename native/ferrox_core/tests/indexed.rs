@@ -5,8 +5,8 @@ mod common;
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check_numbers, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::Error;
 use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_along_axis};
+use ferrox_core::{Error, Output, Tensor};
 
 const SHAPES: &[&[usize]] = &[&[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[9, 131]];
 const INDICES: [DType; 12] = [U2, U4, U8, U16, U32, U64, S2, S4, S8, S16, S32, S64];
@@ -301,6 +301,38 @@ fn many_updates() {
                 assert_eq!(bits, cast(Number::Integer(expected), dtype), "{dtype}, {size} elements");
             }
         }
+    }
+}
+
+/// Enough rows of updates for several threads, whose shares of the target begin within rows.
+#[test]
+fn many_rows() {
+    for (rows, width, written) in [(37, 61, 61), (37, 61, 50), (1500, 4, 4), (5, 5, 5)] {
+        let updates = 300_000 / written;
+        let index_tensor: Vec<i128> = (0..updates as i128).map(|i| (i * i + 3 * i) % rows as i128).collect();
+        let number = |i: usize| (i * 7919 % 100_003) as f64 / 7.0 - 7000.0;
+        let targets: Vec<f32> = (0..rows * width).map(|i| number(i + 5) as f32).collect();
+        let elements: Vec<f32> = (0..updates * written).map(|i| number(i) as f32).collect();
+        let mut sums: Vec<Option<f64>> = vec![None; rows * width];
+        for (i, &element) in elements.iter().enumerate() {
+            let sum = &mut sums[index_tensor[i / written] as usize * width + i % written];
+            *sum = Some(sum.unwrap_or(0.0) + f64::from(element));
+        }
+        let expected = targets
+            .iter()
+            .zip(sums)
+            .map(|(&target, sum)| sum.map_or(target, |sum| (f64::from(target) + sum) as f32));
+        let expected: Vec<u8> = expected.flat_map(f32::to_ne_bytes).collect();
+        let bytes = |numbers: &[f32]| numbers.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
+        let (target, elements) = (bytes(&targets), bytes(&elements));
+        let (shape, own) = ([rows, width], [updates, written]);
+        let target = Tensor::new("test", F32, &shape, &target).expect("as many bytes");
+        let elements = Tensor::new("test", F32, &own, &elements).expect("as many bytes");
+        let mut got = vec![0; expected.len()];
+        let out = Output { dtype: F32, shape: &shape, bytes: &mut got };
+        let indices = source(S32, &[updates, 1], &index_tensor);
+        indexed(Update::Add, out, &target, &indices.buffer(), &elements, &[0]).expect("is sound");
+        assert!(got == expected, "{updates} rows of {written} to {shape:?}");
     }
 }
 

@@ -13,7 +13,8 @@ use super::{
 };
 use crate::cost::{
     self, DISCARDED_TOTALS, MAX_CACHED_TOTALS, MAX_TOTALS_OF_ONE_THREAD, MAX_TOTALS_PER_UPDATE,
-    MAX_UNPARTITIONED_TOTALS, SCATTER_COST, SORTED_UPDATE_COST, SUMS_PER_UPDATE_TIME, TILE_ELEMENTS, Work,
+    MAX_UNPARTITIONED_TOTALS, MIN_ROW_TOTALS_TO_SHARE, SCATTER_COST, SORTED_UPDATE_COST,
+    SUMS_PER_UPDATE_TIME, TILE_ELEMENTS, Work,
 };
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
@@ -266,6 +267,11 @@ trait Total: Element + std::ops::Add<Output = Self> {
         None
     }
 
+    /// A loop that adds rows of updates of a type to totals; `None` for other types.
+    fn add_rows_loop(_dtype: DType) -> Option<AddRows<Self>> {
+        None
+    }
+
     #[inline(always)]
     fn add_update(total: &mut Self::Bytes, update: Self::Bytes) {
         *total = (Self::load(*total) + Self::load(update).plus_zero()).store();
@@ -275,8 +281,20 @@ trait Total: Element + std::ops::Add<Output = Self> {
 /// Writes elements, given as the first argument, with totals added to those that have updates.
 type AddTotals<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
 
+/// Adds rows of updates, given as offsets and elements, of some number of elements each, to the totals of
+/// the elements from a first one on.
+type AddRows<L> = fn(&mut [<L as Lane>::Bytes], usize, (&[isize], &[u8]), usize);
+
 impl Total for f64 {
     const EMPTY: f64 = -0.0;
+
+    fn add_rows_loop(dtype: DType) -> Option<AddRows<f64>> {
+        match dtype {
+            DType::F32 => Some(add_rows::<f32>),
+            DType::F64 => Some(add_rows::<f64>),
+            _ => None,
+        }
+    }
 
     fn add_totals_loop(dtype: DType) -> Option<AddTotals<f64>> {
         match dtype {
@@ -307,6 +325,47 @@ impl Total for Complex<f64> {
     fn has_updates(self) -> bool {
         self.re.has_updates()
     }
+}
+
+/// The number of elements of a window from which each is a row that is added at once.
+const MIN_ROW_ELEMENTS: usize = 4;
+
+/// Adds rows of updates to totals, which are those of the elements from `first` on. What is outside of
+/// them is left out.
+struct AddRowsLoop<'a, T> {
+    totals: &'a mut [<f64 as Lane>::Bytes],
+    first: usize,
+    offsets: &'a [isize],
+    updates: &'a [u8],
+    /// The number of elements in a row.
+    size: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: SmallFloat> Vectorized for AddRowsLoop<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AddRowsLoop { totals, first, offsets, updates, size, .. } = self;
+        for (&offset, row) in offsets.iter().zip(T::view(updates).chunks_exact(size)) {
+            let offset = offset as usize;
+            let skipped = first.saturating_sub(offset).min(size);
+            let start = (offset + skipped).saturating_sub(first).min(totals.len());
+            for (total, &update) in totals[start..].iter_mut().zip(&row[skipped..]) {
+                f64::add_update(total, T::load(update).widen().store());
+            }
+        }
+    }
+}
+
+fn add_rows<T: SmallFloat>(
+    totals: &mut [<f64 as Lane>::Bytes],
+    first: usize,
+    (offsets, updates): (&[isize], &[u8]),
+    size: usize,
+) {
+    simd::dispatch(AddRowsLoop::<T> { totals, first, offsets, updates, size, of: PhantomData });
 }
 
 struct AddTotalsLoop<'a, T> {
@@ -347,7 +406,9 @@ impl FloatTarget<'_> {
         if size <= MAX_TOTALS_PER_UPDATE * updates.size() {
             let bytes = copy::dense(self.op, updates)?;
             let max_size = if parallel::threads() > 2 { MAX_CACHED_TOTALS } else { MAX_UNPARTITIONED_TOTALS };
-            let add = if size <= max_size { Self::add_dense::<L> } else { Self::add_partitioned::<L> };
+            let by_rows = self.rows_loop::<L>(updates.dtype()).is_some();
+            let add =
+                if by_rows || size <= max_size { Self::add_dense::<L> } else { Self::add_partitioned::<L> };
             add(self, rows, (updates.dtype(), &bytes), lane, out)
         } else {
             convert_all(self.from, self.source, self.to, size, out);
@@ -407,9 +468,15 @@ impl FloatTarget<'_> {
         Ok(())
     }
 
-    /// `add` with a total for every element of the target. If two threads share the work, each has
-    /// a half of the totals, reads all updates, and adds those for the other half to totals that
-    /// are discarded.
+    /// The loop that adds updates of a type as rows; `None` if they are none.
+    fn rows_loop<L: Total>(&self, dtype: DType) -> Option<AddRows<L>> {
+        L::add_rows_loop(dtype).filter(|_| self.window.is_dense() && self.window.size >= MIN_ROW_ELEMENTS)
+    }
+
+    /// `add` with a total for every element of the target. If threads share the work, each has a share of
+    /// the totals and reads all updates. Rows are cut to the share. Two threads share single updates: those
+    /// for the other half are added to totals that are discarded, which takes less time than to tell them
+    /// apart.
     fn add_dense<L: Total>(
         &self,
         rows: &Indices<'_>,
@@ -419,15 +486,21 @@ impl FloatTarget<'_> {
     ) -> Result<(), Error> {
         let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
         let count = rows.count * self.window.size;
-        let halves = size > MAX_TOTALS_OF_ONE_THREAD && parallel::pays(count, SCATTER_COST);
-        let share = if halves { size.div_ceil(2) } else { size };
+        let rows_loop = self.rows_loop::<L>(dtype);
+        let (min_size, most) = match rows_loop {
+            Some(_) => (MIN_ROW_TOTALS_TO_SHARE, parallel::threads()),
+            None => (MAX_TOTALS_OF_ONE_THREAD, 2),
+        };
+        let shares = if size > min_size && parallel::pays(count, SCATTER_COST) { most } else { 1 };
+        let share = size.div_ceil(shares);
         let cost = cast::cost(self.from, lane) + cast::cost(lane, self.to);
         let slots = out.chunks_mut(share * self.to.width()).enumerate();
         parallel::try_each(count, SCATTER_COST, slots, |(i, out)| {
             let (first, length) = (i * share, share.min(size - i * share));
-            let discarded = if halves { DISCARDED_TOTALS } else { 0 };
+            let discarded = if shares > 1 && rows_loop.is_none() { DISCARDED_TOTALS } else { 0 };
             let mut totals = filled(self.op, lane, &[size], length + discarded, L::EMPTY.store())?;
-            let tile = rows.count.min(OFFSET_TILE_ROWS) * self.window.size;
+            let tile = if rows_loop.is_some() { 0 } else { rows.count.min(OFFSET_TILE_ROWS) };
+            let tile = tile * self.window.size;
             let mut lanes = scratch(self.op, lane, &[tile], tile * lane.width())?;
             rows.for_each_tile(0, 0..rows.count, |start, offsets, next| {
                 // Local copies: the compiler sees that no write to a total changes them.
@@ -436,17 +509,21 @@ impl FloatTarget<'_> {
                     let slot = offset.wrapping_sub(first);
                     select_unpredictable(slot < length, slot, length + offset % DISCARDED_TOTALS)
                 };
-                if length > MAX_CACHED_TOTALS {
-                    next.iter().for_each(|&offset| simd::prefetch(totals, slot(offset as usize)));
-                }
                 let updates = &updates[start * row..][..offsets.len() * row];
-                let updates = L::view(converted((dtype, updates), lane, &mut lanes));
-                for_each_update(self.window, offsets, |offset, i| {
-                    L::add_update(&mut totals[slot(offset)], updates[i]);
-                });
+                if let Some(add_rows) = rows_loop {
+                    add_rows(&mut totals[..length], first, (offsets, updates), self.window.size);
+                } else {
+                    if length > MAX_CACHED_TOTALS {
+                        next.iter().for_each(|&offset| simd::prefetch(totals, slot(offset as usize)));
+                    }
+                    let updates = L::view(converted((dtype, updates), lane, &mut lanes));
+                    for_each_update(self.window, offsets, |offset, i| {
+                        L::add_update(&mut totals[slot(offset)], updates[i]);
+                    });
+                }
                 self.window.yield_after(offsets.len());
             })?;
-            if halves {
+            if shares > 1 {
                 self.round::<L>(&totals[..length], lane, first, out);
             } else {
                 parallel::fill(out, size, cost, |start, part| {
