@@ -707,6 +707,149 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
     assert!((50..2_000).contains(&failed), "{failed}");
 }
 
+/// The values of a body that reads and replaces elements of two arrays, and their earlier values.
+#[derive(Clone)]
+struct ArrayValues {
+    arrays: [Operand; 2],
+    earlier: Vec<Operand>,
+    floats: Vec<Operand>,
+    integers: Vec<Operand>,
+}
+
+/// Adds steps that read and replace single elements, in conditions too.
+fn random_stores(random: &mut Random, builder: &mut Builder, values: &mut ArrayValues, depth: usize) {
+    for _ in 0..random.below(6) + 1 {
+        let is_stale = random.below(60) == 0 && !values.earlier.is_empty();
+        let which = random.below(2);
+        let array =
+            if is_stale { random.pick(&values.earlier).clone() } else { values.arrays[which].clone() };
+        let rank = array.shape.len();
+        let indices: Vec<Operand> = (0..rank).map(|_| random.pick(&values.integers).clone()).collect();
+        let float = random.pick(&values.floats).clone();
+        match random.below(if depth > 0 { 7 } else { 6 }) {
+            0 | 1 => {
+                let ones = Shape::from_elem(1, rank);
+                let starts = (1..=rank).map(Start::Input).collect();
+                let operation = Operation::Slice { starts, lengths: ones.clone(), strides: ones.clone() };
+                let inputs: Vec<&Operand> = [&array].into_iter().chain(&indices).collect();
+                let element = builder.add(operation, &inputs, F32, &ones);
+                values.floats.push(Operand { shape: Shape::new(), ..element });
+            }
+            2 => {
+                let op = *random.pick(&[BinaryOp::Add, BinaryOp::Multiply, BinaryOp::Subtract]);
+                let other = random.pick(&values.floats).clone();
+                values.floats.push(builder.add(Operation::Binary(op), &[&float, &other], F32, &[]));
+            }
+            3 => {
+                let other = random.pick(&values.integers).clone();
+                values.integers.push(builder.add(add(), &[&indices[0], &other], S32, &[]));
+            }
+            4 | 5 => {
+                let slice = Operand { shape: Shape::from_elem(1, rank), ..float };
+                let starts = (2..rank + 2).map(Start::Input).collect();
+                let inputs: Vec<&Operand> = [&array, &slice].into_iter().chain(&indices).collect();
+                let next = builder.add(Operation::PutSlice(starts), &inputs, F32, &array.shape);
+                values.earlier.push(array.clone());
+                values.arrays[usize::from(rank == 1)] = next;
+            }
+            _ => {
+                let outer = std::mem::take(&mut builder.steps);
+                let branches = [0; 2].map(|_| {
+                    let mut inner = values.clone();
+                    random_stores(random, builder, &mut inner, depth - 1);
+                    let float = random.pick(&inner.floats).clone();
+                    let [a, b] = inner.arrays;
+                    Branch { steps: std::mem::take(&mut builder.steps), results: vec![float, a, b] }
+                });
+                builder.steps = outer;
+                let [branch, otherwise] = branches;
+                let predicate = random.pick(&values.integers).clone();
+                let clauses = vec![Clause { steps: Vec::new(), predicate, branch }];
+                let outputs: Vec<Slot> = (0..3).map(|_| builder.slot()).collect();
+                let [float, a, b] = [0, 1, 2].map(|i| Place::Slot(outputs[i]));
+                values.floats.push(Operand { place: float, dtype: F32, shape: Shape::new() });
+                values.earlier.extend(values.arrays.clone());
+                values.arrays[0].place = a;
+                values.arrays[1].place = b;
+                builder.steps.push(Step::Cond { clauses, otherwise, outputs });
+            }
+        }
+    }
+}
+
+/// A loop over a counter, a number and two arrays.
+fn random_store_loop(random: &mut Random, inner: Option<usize>) -> [Region; 2] {
+    let parameters = |builder: &mut Builder| {
+        let [counter, float] = [S32, F32].map(|dtype| builder.parameter(dtype, &[]));
+        (counter, float, [builder.parameter(F32, &[3, 5]), builder.parameter(F32, &[7])])
+    };
+    let mut condition = Builder::default();
+    let (counter, ..) = parameters(&mut condition);
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&counter, &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let (counter, float, arrays) = parameters(&mut body);
+    let integers = vec![counter.clone(), literal(0, S32, &[]), literal(1, S32, &[])];
+    let floats = vec![float, literal(3, F32, &[])];
+    let mut values = ArrayValues { arrays, earlier: Vec::new(), floats, integers };
+    random_stores(random, &mut body, &mut values, 2);
+    if let Some(inner) = inner {
+        let outputs: Vec<Slot> = (0..4).map(|_| body.slot()).collect();
+        let [a, b] = values.arrays.clone();
+        let float = random.pick(&values.floats).clone();
+        values.floats.push(Operand { place: Place::Slot(outputs[1]), ..float.clone() });
+        values.earlier.extend(values.arrays.clone());
+        values.arrays[0].place = Place::Slot(outputs[2]);
+        values.arrays[1].place = Place::Slot(outputs[3]);
+        let initial = vec![literal(0, S32, &[]), float, a, b];
+        body.steps.push(Step::While { condition: inner, body: inner + 1, initial, outputs });
+        random_stores(random, &mut body, &mut values, 1);
+    }
+    let next = body.add(add(), &[&counter, &literal(1, S32, &[])], S32, &[]);
+    let float = random.pick(&values.floats).clone();
+    let body = body.region(&[&next, &float, &values.arrays[0], &values.arrays[1]]);
+    [condition.region(&[&less]), body]
+}
+
+#[test]
+fn loops_that_replace_elements_have_the_bits_of_loops_with_tensors() {
+    let mut in_registers = 0;
+    for seed in 0..2_000 {
+        let random = &mut Random(seed);
+        let trips = *random.pick(&[0, 1, 2, 5, 40]);
+        let is_nested = random.below(3) == 0;
+        let literals = [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec());
+        let literals: Vec<Vec<u8>> = literals.into_iter().chain([f32s(&[0.75])]).collect();
+        let mut root = Builder::default();
+        let float = root.parameter(F32, &[]);
+        let arrays = [root.parameter(F32, &[3, 5]), root.parameter(F32, &[7])];
+        let [a, b] = arrays.clone();
+        let mut results = root.repeat(vec![literal(0, S32, &[]), float, a, b]);
+        // The arrays at the start are still there.
+        results.extend(arrays);
+        let mut regions = vec![root.region(&results.iter().collect::<Vec<_>>())];
+        regions.extend(random_store_loop(random, is_nested.then_some(3)));
+        if is_nested {
+            regions.extend(random_store_loop(random, None));
+        }
+        let numbers: Vec<f32> = (0..22).map(|i| i as f32 / 3.0 - 2.5).collect();
+        let arguments = [&f32s(&[1.5])[..], &f32s(&numbers[..15]), &f32s(&numbers[15..])];
+        let fast = Program::new(&regions, literals.clone()).expect("a program");
+        let plain = Program::without_fusion(&regions, literals).expect("a program");
+        in_registers += usize::from(fast.to_string().contains("on registers"));
+        let expected = run(&plain, &arguments);
+        for pauses in [false, true] {
+            let mut host = TestHost { pauses, paused: false, allocated: 0 };
+            let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
+            assert!(
+                without_nan(&results) == without_nan(&expected),
+                "loop {seed}: {regions:#?}\n{results:?}\n{expected:?}"
+            );
+        }
+    }
+    println!("{in_registers} loops on registers");
+    assert!((1_000..2_000).contains(&in_registers), "{in_registers}");
+}
+
 /// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
 fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let random = &mut Random(seed);

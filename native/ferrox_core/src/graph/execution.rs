@@ -246,7 +246,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     });
                 }
                 Instruction::Scalar(scalar) => {
-                    if !run_loop(context, scalar, &mut frame.slots, &mut self.paused_loop, host)? {
+                    let paused = &mut self.paused_loop;
+                    if !run_loop(context, scalar, &mut frame.slots, &mut self.kept, paused, host)? {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
@@ -603,19 +604,42 @@ fn run_loop<H: Host>(
     context: &Context<'_>,
     scalar: &ScalarLoop,
     slots: &mut [Value<H::Block>],
+    kept: &mut Vec<Arc<H::Block>>,
     paused: &mut Option<PausedLoop<H::Block>>,
     host: &mut H,
 ) -> Result<bool, Error> {
-    let mut state = paused.take().map_or_else(|| start(context, scalar, slots), |paused| paused.numbers);
+    let mut state = match paused.take() {
+        Some(state) => state,
+        None => {
+            let memories = scalar.arrays.iter().map(|array| &array.1);
+            let arrays = write_blocks("while", memories, kept, host, |blocks| {
+                for (block, &(place, _)) in blocks.iter_mut().zip(&scalar.arrays) {
+                    block.copy_from_slice(context.bytes(place, slots));
+                }
+                Ok(())
+            })?;
+            let arrays = arrays.into_iter().map(Value::Block).collect();
+            PausedLoop { numbers: start(context, scalar, slots), arrays }
+        }
+    };
     let tensors = loop_tensors(context, scalar, slots);
-    let is_done = scalar.run(&mut state, &tensors, |work| host.before(work) == Wish::Continue)?;
-    drop(tensors);
-    if is_done {
-        finish_loop(scalar, &state, slots);
-    } else {
-        *paused = Some(PausedLoop { numbers: state, arrays: SmallVec::new() });
+    let blocks = state.arrays.iter_mut().map(|array| match array {
+        Value::Block(block) => Some(Arc::get_mut(block)?.as_mut()),
+        _ => None,
+    });
+    let mut replaced = blocks.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
+    let arrays = scalar::Arrays { tensors: &tensors, replaced: &mut replaced };
+    let is_done = scalar.run(&mut state.numbers, arrays, |work| host.before(work) == Wish::Continue)?;
+    drop((tensors, replaced));
+    if !is_done {
+        *paused = Some(state);
+        return Ok(false);
     }
-    Ok(is_done)
+    finish_loop(scalar, &state.numbers, slots);
+    for ((_, memory), array) in scalar.arrays.iter().zip(state.arrays) {
+        slots[memory.slot] = array;
+    }
+    Ok(true)
 }
 
 /// Runs a loop over rows, from where it has paused; returns whether it has come to its end.

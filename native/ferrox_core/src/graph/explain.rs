@@ -166,7 +166,8 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
             places(initial)
         ),
         Instruction::Scalar(scalar) => {
-            let outputs: Vec<Slot> = scalar.outputs.iter().map(|output| output.0).collect();
+            let arrays = scalar.arrays.iter().map(|array| array.1.slot);
+            let outputs: Vec<Slot> = scalar.outputs.iter().map(|output| output.0).chain(arrays).collect();
             let [condition, body] = scalar.regions;
             writeln!(
                 f,

@@ -417,7 +417,7 @@ impl<'a> Assembler<'a> {
         memories: &[Memory],
     ) -> Option<Instruction> {
         let sources = self.sources?;
-        if let Some(scalar) = ScalarLoop::new(sources, self.literals, regions, initial, outputs) {
+        if let Some(scalar) = ScalarLoop::new(sources, self.literals, regions, initial, outputs, memories) {
             return Some(Instruction::Scalar(Box::new(scalar)));
         }
         let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memories)?;

@@ -4,11 +4,15 @@
 //! operation than to compute it. Technique: where all operations of a loop are on single elements, they
 //! are instructions on registers of eight bytes, without slots, tensors or frames (`ops::binary::scalar`
 //! has most of the kernels; others are called on one element). Values of other shapes can be passed
-//! through, and single elements can be read from them. A loop that has anything else stays as it is.
+//! through, and single elements can be read from them, or be replaced one by one (`put_slice`), in memory
+//! that belongs to the loop. A loop that has anything else stays as it is.
+//!
+//! An array whose elements are replaced has one memory for all its values, which come one after the other:
+//! a program that reads a value after an element of it has been replaced has no such loop.
 
 use smallvec::{SmallVec, smallvec};
 
-use super::operand::{Operand, Place, REGISTER_BYTES, Slot, integer, word};
+use super::operand::{Memory, Operand, Place, REGISTER_BYTES, Slot, Target, integer, word};
 use super::operation::{Operation, Start};
 use super::source::{Branch, Clause, Region, Step};
 use crate::cost::{SCALAR_CODE_WORK, Work};
@@ -45,7 +49,10 @@ pub(super) struct ScalarLoop {
     pub(super) inputs: Vec<(Place, Register)>,
     /// The tensors that elements are read from.
     pub(super) tensors: Vec<Place>,
+    /// The arrays whose elements are replaced: their places at the start, and their memory.
+    pub(super) arrays: Vec<(Place, Memory)>,
     codes: Vec<Code>,
+    /// The other values at the end.
     pub(super) outputs: Vec<(Slot, Output)>,
 }
 
@@ -56,6 +63,15 @@ pub(super) enum Output {
     Register(Register, usize),
     /// The value at the start.
     Unchanged(Place),
+}
+
+/// The arrays of a run of a loop.
+#[derive(Debug)]
+pub(super) struct Arrays<'a, 'b> {
+    /// Those that are only read.
+    pub(super) tensors: &'a [&'b [u8]],
+    /// Those whose elements are replaced.
+    pub(super) replaced: &'a mut [&'b mut [u8]],
 }
 
 /// How far a loop has come.
@@ -90,6 +106,7 @@ enum Code {
         to: Register,
     },
     Load(Box<Load>),
+    Store(Box<Store>),
     /// A stop at which the registers are read.
     Yield(Box<[Register]>),
     Jump {
@@ -145,15 +162,38 @@ struct KernelCall {
     to: Register,
 }
 
-/// An element of a tensor.
+/// An element of an array that is read.
 #[derive(Debug)]
 struct Load {
-    tensor: usize,
+    array: Array,
+    element: Element,
+    to: Register,
+}
+
+/// An element of an array that is replaced.
+#[derive(Debug)]
+struct Store {
+    array: usize,
+    element: Element,
+    from: Register,
+}
+
+/// An array of a loop.
+#[derive(Clone, Copy, Debug)]
+enum Array {
+    /// Among the tensors that are only read.
+    Tensor(usize),
+    /// Among those whose elements are replaced.
+    Replaced(usize),
+}
+
+/// Where an element of an array is.
+#[derive(Debug)]
+struct Element {
     /// For each axis, the register of the index with its type, the last index, and the distance of
     /// elements in bytes.
     axes: SmallVec<[(Index, usize, usize); 4]>,
     width: u8,
-    to: Register,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,16 +203,17 @@ enum Index {
 }
 
 impl ScalarLoop {
-    /// The loop from these values, if it is one over numbers.
+    /// The loop from these values, if it is one over numbers. `memories` are those of its results.
     pub(super) fn new(
         regions: &[Region],
         literals: &[Vec<u8>],
         (condition, body): (usize, usize),
         initial: &[Operand],
         outputs: &[Slot],
+        memories: &[Memory],
     ) -> Option<Self> {
         let numbers = (condition, regions.get(body)?, body);
-        ScalarLoop::assemble(regions, literals, numbers, (initial, &[]), outputs, None)
+        ScalarLoop::assemble(regions, literals, numbers, (initial, &[]), (outputs, memories), None)
     }
 
     /// The numbers of a loop that has arrays too: those at the positions `arrays` change. The body of the
@@ -187,7 +228,7 @@ impl ScalarLoop {
         yields: &[Operand],
     ) -> Option<Self> {
         let numbers = (condition, body, number);
-        ScalarLoop::assemble(regions, literals, numbers, (initial, arrays), outputs, Some(yields))
+        ScalarLoop::assemble(regions, literals, numbers, (initial, arrays), (outputs, &[]), Some(yields))
     }
 
     fn assemble(
@@ -195,11 +236,15 @@ impl ScalarLoop {
         literals: &[Vec<u8>],
         (condition, body, number): (usize, &Region, usize),
         (initial, arrays): (&[Operand], &[usize]),
-        slots: &[Slot],
+        (slots, memories): (&[Slot], &[Memory]),
         yields: Option<&[Operand]>,
     ) -> Option<Self> {
         let mut assembler = Assembler { regions, literals, ..Assembler::default() };
         let (mut homes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let mut replaced = Vec::new();
+        let is_unchanged = |position: usize| {
+            body.results.get(position).is_none_or(|result| result.place == Place::Slot(position))
+        };
         for ((position, operand), &slot) in initial.iter().enumerate().zip(slots) {
             let place = operand.place;
             homes.push(if arrays.contains(&position) {
@@ -209,6 +254,11 @@ impl ScalarLoop {
                 inputs.push((place, register));
                 outputs.push((slot, Output::Register(register, operand.dtype.width())));
                 Home::Register(register)
+            } else if !is_unchanged(position)
+                && let Some(memory) = memories.get(position)
+            {
+                replaced.push((place, memory.clone()));
+                Home::Replaced(replaced.len() - 1)
             } else {
                 outputs.push((slot, Output::Unchanged(place)));
                 assembler.tensor(place)
@@ -216,7 +266,8 @@ impl ScalarLoop {
         }
         assembler.repeat(condition, body, yields, &homes)?;
         let Assembler { codes, constants, tensors, .. } = assembler;
-        Some(ScalarLoop { regions: [condition, number], constants, inputs, tensors, codes, outputs })
+        let regions = [condition, number];
+        Some(ScalarLoop { regions, constants, inputs, tensors, arrays: replaced, codes, outputs })
     }
 
     /// The number of instructions.
@@ -241,14 +292,14 @@ impl ScalarLoop {
     pub(super) fn run(
         &self,
         state: &mut State,
-        tensors: &[&[u8]],
+        mut arrays: Arrays<'_, '_>,
         mut may_go_on: impl FnMut(Work) -> bool,
     ) -> Result<bool, Error> {
         loop {
             if !may_go_on(CODES_PER_LOOK as Work * SCALAR_CODE_WORK) {
                 return Ok(false);
             }
-            if self.run_some(state, tensors)? == Stop::End {
+            if self.run_some(state, &mut arrays)? == Stop::End {
                 return Ok(true);
             }
         }
@@ -266,8 +317,9 @@ impl ScalarLoop {
         mut may_go_on: impl FnMut(Work) -> bool,
     ) -> (usize, Result<Stop, Error>) {
         let mut trips = 0;
+        let mut arrays = Arrays { tensors, replaced: &mut [] };
         while trips < most {
-            match self.run_some(state, tensors) {
+            match self.run_some(state, &mut arrays) {
                 Ok(Stop::Yield) => {
                     if let Some(Code::Yield(registers)) = self.codes.get(state.next - 1) {
                         numbers.extend(registers.iter().map(|&register| state.element(register)));
@@ -282,7 +334,7 @@ impl ScalarLoop {
     }
 
     /// Runs for some time.
-    fn run_some(&self, state: &mut State, tensors: &[&[u8]]) -> Result<Stop, Error> {
+    fn run_some(&self, state: &mut State, arrays: &mut Arrays<'_, '_>) -> Result<Stop, Error> {
         let State { registers, next: position } = state;
         let mut next = *position;
         let mut left = CODES_PER_LOOK;
@@ -323,8 +375,12 @@ impl ScalarLoop {
                     continue;
                 }
                 Code::Load(load) => {
-                    let element = load.run(registers, tensors);
+                    let element = load.run(registers, arrays);
                     registers[usize::from(load.to)] = word(element.ok_or_else(misplaced)?);
+                    continue;
+                }
+                Code::Store(store) => {
+                    store.run(registers, arrays).ok_or_else(misplaced)?;
                     continue;
                 }
                 Code::Yield(_) => {
@@ -429,8 +485,30 @@ impl KernelCall {
 }
 
 impl Load {
-    /// The bytes of the element, whose indices are moved into the tensor.
-    fn run<'t>(&self, registers: &[u64; REGISTERS], tensors: &[&'t [u8]]) -> Option<&'t [u8]> {
+    /// The bytes of the element.
+    #[inline]
+    fn run<'t>(&self, registers: &[u64; REGISTERS], arrays: &'t Arrays<'_, '_>) -> Option<&'t [u8]> {
+        let array = match self.array {
+            Array::Tensor(index) => arrays.tensors.get(index)?,
+            Array::Replaced(index) => &**arrays.replaced.get(index)?,
+        };
+        array.get(self.element.bytes(registers))
+    }
+}
+
+impl Store {
+    #[inline]
+    fn run(&self, registers: &[u64; REGISTERS], arrays: &mut Arrays<'_, '_>) -> Option<()> {
+        let bytes = arrays.replaced.get_mut(self.array)?.get_mut(self.element.bytes(registers))?;
+        bytes.copy_from_slice(&registers[usize::from(self.from)].to_ne_bytes()[..bytes.len()]);
+        Some(())
+    }
+}
+
+impl Element {
+    /// The bytes of the element, whose indices are moved into the array.
+    #[inline]
+    fn bytes(&self, registers: &[u64; REGISTERS]) -> std::ops::Range<usize> {
         let mut offset = 0;
         for &(index, last, stride) in &self.axes {
             let at = match index {
@@ -441,13 +519,27 @@ impl Load {
             };
             offset += at.min(last) * stride;
         }
-        tensors.get(self.tensor)?.get(offset..offset + usize::from(self.width))
+        offset..offset + usize::from(self.width)
+    }
+
+    /// The registers of the indices.
+    fn indices(&mut self) -> impl Iterator<Item = &mut Register> {
+        self.axes.iter_mut().filter_map(|(index, ..)| match index {
+            Index::Register { register, .. } => Some(register),
+            Index::At(_) => None,
+        })
     }
 }
 
 #[cold]
 fn misplaced() -> Error {
     Error::Argument { op: "program", problem: "a loop is not well-formed".into() }
+}
+
+/// Whether two values of a loop are the same array, whose elements can't be replaced for one of them only.
+fn is_shared(homes: &[Home]) -> bool {
+    let is_array = |home: &Home| matches!(home, Home::Replaced(_));
+    homes.iter().enumerate().any(|(index, home)| is_array(home) && homes[..index].contains(home))
 }
 
 /// Whether an operand is one element that fits a register.
@@ -465,6 +557,8 @@ enum Home {
     Register(Register),
     /// Among the tensors of the loop.
     Tensor(usize),
+    /// The latest value of an array whose elements are replaced.
+    Replaced(usize),
     /// An array that changes, outside of the loop over numbers.
     Array,
 }
@@ -490,6 +584,11 @@ struct Assembler<'a> {
     depth: usize,
     /// The last instruction that a jump goes to.
     last_target: usize,
+    /// The arrays whose elements have been replaced so far, once for each instruction that does.
+    stores: Vec<usize>,
+    /// Whether no element may be replaced: the next instructions run or not, and what reads the array
+    /// later would not know.
+    is_guarded: bool,
 }
 
 impl<'a> Assembler<'a> {
@@ -527,7 +626,7 @@ impl<'a> Assembler<'a> {
         homes: &[Home],
     ) -> Option<()> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH || body.results.len() != homes.len() {
+        if self.depth > MAX_DEPTH || body.results.len() != homes.len() || is_shared(homes) {
             return None;
         }
         let used = self.used;
@@ -559,7 +658,7 @@ impl<'a> Assembler<'a> {
     fn condition(&mut self, condition: usize, homes: &[Home], expected: bool) -> Option<usize> {
         let region = self.regions.get(condition)?;
         let mut scope = self.scope(region, homes)?;
-        self.steps(&mut scope, &region.steps)?;
+        self.guarded(|assembler| assembler.steps(&mut scope, &region.steps))?;
         let [result] = &region.results[..] else { return None };
         let jump = self.jump_if(&scope, result, expected)?;
         // A comparison right before the jump, and which nothing else reads, is part of it.
@@ -572,6 +671,14 @@ impl<'a> Assembler<'a> {
             return Some(self.push(code));
         }
         Some(jump)
+    }
+
+    /// Adds instructions that replace no element.
+    fn guarded(&mut self, add: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+        let around = std::mem::replace(&mut self.is_guarded, true);
+        let added = add(self);
+        self.is_guarded = around;
+        added
     }
 
     fn scope(&mut self, region: &Region, homes: &[Home]) -> Option<Scope> {
@@ -656,7 +763,7 @@ impl<'a> Assembler<'a> {
     fn define(&mut self, scope: &mut Scope, slot: Slot) -> Option<Register> {
         match *scope.homes.get(slot)? {
             Some(Home::Register(register)) => Some(register),
-            Some(Home::Tensor(_) | Home::Array) => None,
+            Some(Home::Tensor(_) | Home::Replaced(_) | Home::Array) => None,
             None => {
                 let register = self.register()?;
                 scope.homes[slot] = Some(Home::Register(register));
@@ -693,7 +800,7 @@ impl<'a> Assembler<'a> {
             Step::Operation { operation, inputs, outputs } => {
                 let [output] = &outputs[..] else { return None };
                 if !is_scalar(output.dtype, &output.shape) {
-                    return None;
+                    return self.store(scope, operation, inputs, output);
                 }
                 let mut code = self.operation(scope, operation, inputs, output.dtype)?;
                 code.set_result(self.define(scope, output.slot)?);
@@ -702,22 +809,29 @@ impl<'a> Assembler<'a> {
             }
             Step::Cond { clauses, otherwise, outputs } => {
                 let mut ends = Vec::new();
+                let (stores, mut arrays) = (self.stores.len(), None);
                 for Clause { steps, predicate, branch } in clauses {
-                    self.steps(scope, steps)?;
+                    self.guarded(|assembler| assembler.steps(scope, steps))?;
                     let next = self.jump_if(scope, predicate, false)?;
-                    self.branch(scope, branch, outputs)?;
+                    self.branch(scope, branch, outputs, &mut arrays)?;
                     ends.push(self.push(Code::Jump { target: 0 }));
                     self.land(next);
                 }
-                self.branch(scope, otherwise, outputs)?;
+                self.branch(scope, otherwise, outputs, &mut arrays)?;
                 ends.into_iter().for_each(|end| self.land(end));
+                self.forget_replaced(scope, stores);
+                for (&slot, array) in outputs.iter().zip(arrays?) {
+                    if let Some(array) = array {
+                        *scope.homes.get_mut(slot)? = Some(Home::Replaced(array));
+                    }
+                }
                 outputs.iter().try_for_each(|&slot| self.flag(scope, slot))
             }
             Step::Unless { computed, steps } => {
                 let register = scope.flags.iter().find(|flag| flag.0 == *computed)?.1;
                 let truth = Truth { register, mask: u64::MAX };
                 let jump = self.push(Code::JumpIf { truth, expected: true, target: 0 });
-                self.steps(scope, steps)?;
+                self.guarded(|assembler| assembler.steps(scope, steps))?;
                 self.land(jump);
                 Some(())
             }
@@ -734,7 +848,9 @@ impl<'a> Assembler<'a> {
                     });
                 }
                 let body = self.regions.get(*body)?;
+                let stores = self.stores.len();
                 self.repeat(*condition, body, None, &homes)?;
+                self.forget_replaced(scope, stores);
                 for (&slot, &home) in outputs.iter().zip(&homes) {
                     match home {
                         Home::Register(from) => {
@@ -751,14 +867,76 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn branch(&mut self, scope: &mut Scope, branch: &Branch, outputs: &[Slot]) -> Option<()> {
+    /// A branch. `arrays` gets, for each of its results, the array whose elements are replaced that it is;
+    /// every branch has the same. What is known of arrays stays as it was before the branch.
+    fn branch(
+        &mut self,
+        scope: &mut Scope,
+        branch: &Branch,
+        outputs: &[Slot],
+        arrays: &mut Option<Vec<Option<usize>>>,
+    ) -> Option<()> {
+        let before = scope.homes.clone();
         self.steps(scope, &branch.steps)?;
+        let mut results = Vec::with_capacity(outputs.len());
         for (operand, &slot) in branch.results.iter().zip(outputs) {
+            if let Home::Replaced(array) = self.home(scope, operand)? {
+                results.push(Some(array));
+                continue;
+            }
             let from = self.number(scope, operand)?;
             let to = self.define(scope, slot)?;
             self.codes.push(Code::Move { from, to });
+            results.push(None);
         }
-        Some(())
+        for (home, before) in scope.homes.iter_mut().zip(before) {
+            if matches!(home, Some(Home::Replaced(_))) || matches!(before, Some(Home::Replaced(_))) {
+                *home = before;
+            }
+        }
+        (*arrays.get_or_insert_with(|| results.clone()) == results).then_some(())
+    }
+
+    /// Replaces an element of an array.
+    fn store(
+        &mut self,
+        scope: &mut Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        let (Operation::PutSlice(starts), [array, value, ..], false) = (operation, inputs, self.is_guarded)
+        else {
+            return None;
+        };
+        let Home::Replaced(index) = self.home(scope, array)? else { return None };
+        let is_whole = array.shape == output.shape && starts.len() == array.shape.len();
+        if [array.dtype, value.dtype] != [output.dtype; 2] || !is_whole {
+            return None;
+        }
+        let from = self.number(scope, value)?;
+        let element = self.element(scope, array, starts, inputs)?;
+        let stores = self.stores.len();
+        self.codes.push(Code::Store(Box::new(Store { array: index, element, from })));
+        self.stores.push(index);
+        self.forget_replaced(scope, stores);
+        let home = scope.homes.get_mut(output.slot)?;
+        let is_new = home.is_none() && !scope.flags.iter().any(|flag| flag.0 == output.slot);
+        *home = Some(Home::Replaced(index));
+        is_new.then_some(())
+    }
+
+    /// Forgets the earlier values of the arrays whose elements have been replaced since there were as many
+    /// stores.
+    fn forget_replaced(&self, scope: &mut Scope, stores: usize) {
+        let replaced = &self.stores[stores..];
+        for home in &mut scope.homes {
+            if let Some(Home::Replaced(array)) = home
+                && replaced.contains(array)
+            {
+                *home = None;
+            }
+        }
     }
 
     /// The instruction of an operation. Its result goes to no register yet.
@@ -856,18 +1034,31 @@ impl<'a> Assembler<'a> {
     /// A slice of one element.
     fn load(&mut self, scope: &Scope, starts: &[Start], inputs: &[Operand]) -> Option<Code> {
         let [tensor, ..] = inputs else { return None };
-        let width = tensor.dtype.width();
-        if tensor.dtype.is_packed() || width > REGISTER_BYTES {
-            return None;
-        }
-        let index = match self.home(scope, tensor)? {
-            Home::Tensor(index) => index,
+        let array = match self.home(scope, tensor)? {
+            Home::Tensor(index) => Array::Tensor(index),
+            Home::Replaced(index) => Array::Replaced(index),
             Home::Register(from) => return Some(Code::Move { from, to: 0 }),
             Home::Array => return None,
         };
+        let element = self.element(scope, tensor, starts, inputs)?;
+        Some(Code::Load(Box::new(Load { array, element, to: 0 })))
+    }
+
+    /// The element of an array at some starts.
+    fn element(
+        &mut self,
+        scope: &Scope,
+        array: &Operand,
+        starts: &[Start],
+        inputs: &[Operand],
+    ) -> Option<Element> {
+        let width = array.dtype.width();
+        if array.dtype.is_packed() || width > REGISTER_BYTES {
+            return None;
+        }
         let mut axes = SmallVec::new();
         let mut stride = width;
-        for (start, &size) in starts.iter().zip(&tensor.shape).rev() {
+        for (start, &size) in starts.iter().zip(&array.shape).rev() {
             let at = match *start {
                 Start::At(at) => Index::At(at),
                 Start::Input(input) => {
@@ -883,7 +1074,7 @@ impl<'a> Assembler<'a> {
             axes.push((at, size.checked_sub(1)?, stride));
             stride = stride.checked_mul(size)?;
         }
-        Some(Code::Load(Box::new(Load { tensor: index, axes, width: width as u8, to: 0 })))
+        Some(Element { axes, width: width as u8 })
     }
 
     /// Assigns the results of a body, whose instructions begin with `start`, to the values of its loop, all
@@ -964,13 +1155,8 @@ impl Code {
             Code::Select { truth, operands, to } => {
                 (operands.iter_mut().chain([&mut truth.register]).collect(), Some(to))
             }
-            Code::Load(load) => {
-                let indices = load.axes.iter_mut().filter_map(|(index, ..)| match index {
-                    Index::Register { register, .. } => Some(register),
-                    Index::At(_) => None,
-                });
-                (indices.collect(), Some(&mut load.to))
-            }
+            Code::Load(load) => (load.element.indices().collect(), Some(&mut load.to)),
+            Code::Store(store) => (store.element.indices().chain([&mut store.from]).collect(), None),
             Code::Yield(registers) => (registers.iter_mut().collect(), None),
             Code::Jump { .. } => (SmallVec::new(), None),
             Code::JumpIf { truth, .. } => (smallvec![&mut truth.register], None),
