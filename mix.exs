@@ -5,6 +5,10 @@ defmodule Ferrox.MixProject do
 
   @version "0.1.0"
 
+  # The address of the repository. The native libraries of releases are downloaded from below it; as
+  # long as it is nil there are none, and cargo builds the library.
+  @source_url nil
+
   def project do
     [
       app: :ferrox,
@@ -21,6 +25,7 @@ defmodule Ferrox.MixProject do
       deps: if(hex?(), do: deps(), else: []),
       name: "Ferrox",
       description: "A native CPU backend for Nx, written in Rust",
+      source_url: @source_url,
       package: package(),
       docs: docs()
     ]
@@ -34,6 +39,7 @@ defmodule Ferrox.MixProject do
   defp docs do
     [
       main: "readme",
+      source_ref: "v#{@version}",
       extras: [
         "README.md",
         "CONTRIBUTING.md",
@@ -59,27 +65,27 @@ defmodule Ferrox.MixProject do
   defp elixirc_paths(:test), do: ["lib", "test/support"]
   defp elixirc_paths(_env), do: ["lib"]
 
-  # Hex doesn't check which Elixir version a package needs: without the upper limit it would
-  # fetch an Nx that doesn't compile on an older Elixir.
+  # Hex doesn't check which Elixir version a package needs: without the limits it would fetch an Nx
+  # that doesn't compile on an older Elixir. No Nx release that Ferrox supports runs on Elixir 1.14.
   defp deps do
-    nx = if elixir?("1.17.0-dev"), do: ">= 0.9.0", else: ">= 0.9.0 and < 0.11.0"
-
-    [
-      {:nx, nx, optional: true},
-      {:ex_doc, "~> 0.34", only: :dev, runtime: false}
-    ]
+    for {oldest, dependency} <- [
+          {"1.14.0", {:rustler_precompiled, "~> 0.8.2", runtime: false}},
+          {"1.15.0-dev", {:nx, nx(), optional: true}},
+          {"1.15.0-dev", {:ex_doc, "~> 0.34", only: :dev, runtime: false}}
+        ],
+        elixir?(oldest),
+        do: dependency
   end
+
+  defp nx, do: if(elixir?("1.17.0-dev"), do: ">= 0.9.0", else: ">= 0.9.0 and < 0.11.0")
 
   # Whether the dependencies are managed by Hex.
   #
   # Without Hex, Mix refuses a project that has dependencies. Ferrox requires none: without Hex it
   # uses an Nx that is on the code path (ERL_LIBS, or the library directory of OTP). The environment
-  # variable FERROX_OFFLINE selects this mode also where Hex is installed. Elixir before 1.15 never
-  # uses Hex here, because no Nx release that Ferrox supports runs on it.
-  defp hex? do
-    Code.ensure_loaded?(Hex) and elixir?("1.15.0-dev") and
-      System.get_env("FERROX_OFFLINE", "") in ["", "0"]
-  end
+  # variable FERROX_OFFLINE selects this mode also where Hex is installed.
+  defp hex?,
+    do: Code.ensure_loaded?(Hex) and System.get_env("FERROX_OFFLINE", "") in ["", "0"]
 
   defp elixir?(oldest), do: Version.match?(System.version(), ">= #{oldest}")
 
@@ -99,9 +105,11 @@ defmodule Ferrox.MixProject do
   defp package do
     [
       licenses: ["Apache-2.0"],
-      links: %{},
+      links: for(url <- List.wrap(@source_url), into: %{}, do: {"Source", url}),
+      # The checksums are those of the release's archives, and are not in the repository.
       files:
-        ~w(.cargo Cargo.lock Cargo.toml native lib guides mix.exs README.md CHANGELOG.md LICENSE)
+        ~w(.cargo Cargo.lock Cargo.toml native lib guides mix.exs README.md CHANGELOG.md LICENSE) ++
+          ["checksum-Elixir.Ferrox.Native.exs"]
     ]
   end
 end

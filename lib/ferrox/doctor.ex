@@ -18,6 +18,7 @@ defmodule Ferrox.Doctor do
           library: {:ok, library} | {:error, String.t()},
           library_path: String.t(),
           library_bytes: non_neg_integer | nil,
+          precompiled?: boolean,
           cores: pos_integer | nil,
           schedulers: pos_integer,
           configured_threads: term,
@@ -66,6 +67,7 @@ defmodule Ferrox.Doctor do
       library: library,
       library_path: path,
       library_bytes: bytes(path),
+      precompiled?: precompiled?(path),
       cores: cores(),
       schedulers: System.schedulers_online(),
       configured_threads: Application.get_env(:ferrox, :threads),
@@ -126,6 +128,14 @@ defmodule Ferrox.Doctor do
     end
   end
 
+  # native/compiler.exs leaves the origin of the library beside it.
+  defp precompiled?(path) do
+    case path |> Path.dirname() |> Path.join("origin") |> File.read() do
+      {:ok, origin} -> origin != "cargo"
+      {:error, _} -> false
+    end
+  end
+
   defp cores do
     case :erlang.system_info(:logical_processors_available) do
       cores when is_integer(cores) -> cores
@@ -155,8 +165,11 @@ defmodule Ferrox.Doctor do
     ]
   end
 
-  defp library_problems(%{library: {:error, reason}} = facts),
-    do: [{:broken, "the native library can't be loaded: #{one_line(reason)}: #{facts.rebuild}"}]
+  # A library that was built elsewhere may need a newer C library than there is here.
+  defp library_problems(%{library: {:error, reason}} = facts) do
+    build = if facts.precompiled?, do: "FERROX_BUILD=1 #{facts.rebuild}", else: facts.rebuild
+    [{:broken, "the native library can't be loaded: #{one_line(reason)}: #{build}"}]
+  end
 
   defp library_problems(%{library: {:ok, :unknown}} = facts) do
     [{:broken, "the native library is older than Ferrox #{facts.ferrox}: #{facts.rebuild}"}]
@@ -305,7 +318,9 @@ defmodule Ferrox.Doctor do
 
   defp library_text(%{library_path: path, library_bytes: nil}), do: "none at #{path}"
 
-  defp library_text(%{library: library, library_path: path, library_bytes: bytes}) do
+  defp library_text(%{library: library, library_path: path, library_bytes: bytes} = facts) do
+    origin = if facts.precompiled?, do: "precompiled", else: "built by cargo"
+
     what =
       case library do
         {:error, _} -> "not loaded"
@@ -313,7 +328,7 @@ defmodule Ferrox.Doctor do
         {:ok, %{version: version}} -> version
       end
 
-    "#{what}, built by cargo, #{Float.round(bytes / 1.0e6, 1)} MB: #{path}"
+    "#{what}, #{origin}, #{Float.round(bytes / 1.0e6, 1)} MB: #{path}"
   end
 
   defp processor(%{library: {:ok, %{instructions: instructions, threads: threads}}} = facts) do

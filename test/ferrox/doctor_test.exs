@@ -10,6 +10,7 @@ defmodule Ferrox.DoctorTest do
       {:ok, %{version: "0.1.0", instructions: "x86-64-v3 (AVX2)", threads: 4, debug?: false}},
     library_path: "/app/priv/native/ferrox_nif.so",
     library_bytes: 15_900_000,
+    precompiled?: false,
     cores: 4,
     schedulers: 4,
     configured_threads: nil,
@@ -48,6 +49,11 @@ defmodule Ferrox.DoctorTest do
     assert Enum.any?(lines, &(&1 =~ ~r"^System     \S+ .*, \S+$"))
   end
 
+  test "a library from a release is called precompiled" do
+    lines = Doctor.lines(%{@well | precompiled?: true}, [])
+    assert "Library    0.1.0, precompiled, 15.9 MB: /app/priv/native/ferrox_nif.so" in lines
+  end
+
   test "without Nx, there is no default backend" do
     facts = %{@well | nx: nil, backend: nil, compiler: nil}
     assert Doctor.problems(facts) == []
@@ -64,6 +70,8 @@ defmodule Ferrox.DoctorTest do
            %{library: {:error, "no file"}, library_bytes: nil, cargo?: false}},
           {:broken, "can't be loaded: wrong ELF class: mix rebuild",
            %{library: {:error, "wrong\nELF class"}}},
+          {:broken, "version `GLIBC_2.34' not found: FERROX_BUILD=1 mix rebuild",
+           %{library: {:error, "version `GLIBC_2.34' not found"}, precompiled?: true}},
           {:broken, "older than Ferrox 0.1.0: mix rebuild", %{library: {:ok, :unknown}}},
           {:broken, "is of version 0.0.9, and Ferrox of 0.1.0: mix rebuild",
            library(%{version: "0.0.9"})},
@@ -133,6 +141,11 @@ defmodule Ferrox.DoctorTest do
     text = run.()
     assert text =~ ~r/^Library    not loaded, built by cargo, 0.0 MB: /m
     assert text =~ ~r/^broken: the native library can't be loaded: .*: mix rebuild$/m
+
+    File.write!(Path.join(native, "origin"), "libferrox_nif-v0.1.0.so.tar.gz")
+    text = run.()
+    assert text =~ ~r/^Library    not loaded, precompiled, 0.0 MB: /m
+    assert text =~ ~r/^broken: the native .*: FERROX_BUILD=1 mix rebuild$/m
   end
 
   test "the self-test passes here, and says what is wrong elsewhere" do

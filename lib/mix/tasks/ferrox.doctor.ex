@@ -21,6 +21,8 @@ defmodule Mix.Tasks.Ferrox.Doctor do
   Run it in the project that uses Ferrox: it looks at that project's configuration, which also says
   what the default backend and the default compiler are. It takes no options.
 
+  The library is either precompiled, from a release, or built by cargo.
+
   A line with `broken:` is about something that doesn't work, and the exit status is 1 then. A line
   with `note:` is about something that could be better.
   """
