@@ -53,7 +53,7 @@ defmodule Ferrox.MixProject do
         "CHANGELOG.md",
         "LICENSE"
       ],
-      assets: %{"guides/assets" => "assets", "bench/results" => "bench/results"},
+      assets: %{"guides/files" => "files", "bench/results" => "bench/results"},
       groups_for_extras: [Guides: ~r"^guides/"],
       groups_for_modules: [
         Promotion: [~r"^Ferrox\.Promotion"],

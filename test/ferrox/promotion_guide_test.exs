@@ -15,7 +15,7 @@ defmodule Ferrox.PromotionGuideTest do
         {"lattice_jax_strict", {:jax, strict: true}}
       ] do
     test "#{file}.svg is current" do
-      current("assets/#{unquote(file)}.svg", Table.lattice(unquote(mode), :svg))
+      current("files/#{unquote(file)}.svg", Table.lattice(unquote(mode), :svg))
     end
   end
 
@@ -39,10 +39,10 @@ defmodule Ferrox.PromotionGuideTest do
 
   @systems [
     {"JAX", :jax,
-     "The joins of this lattice:\n\n![The lattice of JAX](assets/lattice_jax.svg)\n\n"},
+     "The joins of this lattice:\n\n![The lattice of JAX](files/lattice_jax.svg)\n\n"},
     {"JAX without types of 64 bits", {:jax, x64: false},
-     "![Its lattice](assets/lattice_jax_x32.svg)\n\n"},
-    {"JAX, strict", {:jax, strict: true}, "![Its lattice](assets/lattice_jax_strict.svg)\n\n"},
+     "![Its lattice](files/lattice_jax_x32.svg)\n\n"},
+    {"JAX, strict", {:jax, strict: true}, "![Its lattice](files/lattice_jax_strict.svg)\n\n"},
     {"NumPy", :numpy, ""},
     {"NumPy before 2", {:numpy, scalar: :legacy}, ""},
     {"Array API", :array_api, ""},
