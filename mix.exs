@@ -22,6 +22,8 @@ defmodule Ferrox.MixProject do
       # Consolidation collects protocol implementations from the dependencies only. An Nx that
       # is found on the code path is no dependency, and would lose its implementation of Inspect.
       consolidate_protocols: hex?(),
+      # Without dependencies Mix would take everything but Nx off the code path, such as an Axon.
+      prune_code_paths: hex?(),
       deps: if(hex?(), do: deps(), else: []),
       name: "Ferrox",
       description: "A native CPU backend for Nx, written in Rust",
