@@ -52,11 +52,17 @@ defmodule Ferrox.MixProject do
         "guides/accuracy.md",
         "guides/promotion.md",
         "guides/promotion_tables.md",
+        "guides/tour.livemd",
+        "guides/promotion_systems.livemd",
+        "guides/images_and_signals.livemd",
+        "guides/training.livemd",
+        "guides/clustering.livemd",
+        "guides/compiling.livemd",
         "CHANGELOG.md",
         "LICENSE"
       ],
       assets: %{"guides/files" => "files", "bench/results" => "bench/results"},
-      groups_for_extras: [Guides: ~r"^guides/"],
+      groups_for_extras: [Notebooks: ~r"\.livemd$", Guides: ~r"^guides/"],
       groups_for_modules: [
         Promotion: [~r"^Ferrox\.Promotion"],
         "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy]
@@ -110,8 +116,8 @@ defmodule Ferrox.MixProject do
       links: for(url <- List.wrap(@source_url), into: %{}, do: {"Source", url}),
       # The checksums are those of the release's archives, and are not in the repository.
       files:
-        ~w(.cargo Cargo.lock Cargo.toml native lib guides mix.exs README.md CHANGELOG.md LICENSE) ++
-          ["checksum-Elixir.Ferrox.Native.exs"]
+        ~w(.cargo Cargo.lock Cargo.toml native lib guides examples mix.exs README.md) ++
+          ~w(CHANGELOG.md LICENSE checksum-Elixir.Ferrox.Native.exs)
     ]
   end
 end
