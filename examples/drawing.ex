@@ -168,6 +168,7 @@ defmodule Drawing do
   end
 
   defp escape(?<), do: "&lt;"
+  defp escape(?>), do: "&gt;"
   defp escape(?&), do: "&amp;"
   defp escape(char), do: <<char::utf8>>
 

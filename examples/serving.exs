@@ -6,52 +6,27 @@
 #   serving/nodes.ex       nodes of this machine, started, stopped and killed
 #   serving/requests.ex    requests of many processes at once
 #   digits/                the pictures and the model, as in digits.exs
+#   command.ex             options
 
-fail! = fn line ->
-  IO.puts(:stderr, "serve-demo: " <> line)
-  exit({:shutdown, 1})
-end
+Code.require_file("command.ex", __DIR__)
 
-usage = """
-bin/serve-demo [--seconds S] [--port N]
+%{seconds: seconds, port: port} =
+  Command.options!(
+    "serve-demo",
+    "Serves a classifier of handwritten digits on two nodes of this machine, and asks them\n" <>
+      "from a third: times, and what happens when a node is killed.",
+    seconds:
+      {:float, "S", 1.0, {0.1, 3600},
+       "how long each row of the table is measured; 1 if not given"},
+    port:
+      {:integer, "N", nil, {1, 65_533},
+       "the nodes listen on ports N, N + 1 and N + 2; if not given, on any"}
+  )
 
-Serves a classifier of handwritten digits on two nodes of this machine, and asks them
-from a third: times, and what happens when a node is killed.
+fail! = &Command.fail!("serve-demo", &1)
 
-  --seconds S   how long each row of the table is measured; 1 if not given
-  --port N      the nodes listen on ports N, N + 1 and N + 2; if not given, on any\
-"""
-
-{options, arguments, unknown} =
-  OptionParser.parse(System.argv(), strict: [seconds: :float, port: :integer, help: :boolean])
-
-seconds = options[:seconds] || 1.0
-port = options[:port]
-
-cond do
-  options[:help] ->
-    IO.puts(usage)
-    exit({:shutdown, 0})
-
-  unknown != [] or arguments != [] ->
-    wrong = for({name, value} <- unknown, part <- [name, value], part, do: part) ++ arguments
-
-    fail!.(
-      "#{Enum.join(wrong, " ")} is not understood; " <>
-        "there are --seconds S, --port N and --help"
-    )
-
-  seconds < 0.1 or seconds > 3600 ->
-    fail!.("--seconds takes a number from 0.1 to 3600")
-
-  port && port not in 1..65_533 ->
-    fail!.("--port takes a number from 1 to 65533")
-
-  not Code.ensure_loaded?(Nx) ->
-    fail!.("Nx is missing: it is fetched where Hex can be reached, or found in ERL_LIBS")
-
-  true ->
-    :ok
+if not Code.ensure_loaded?(Nx) do
+  fail!.("Nx is missing: it is fetched where Hex can be reached, or found in ERL_LIBS")
 end
 
 files =
@@ -68,7 +43,7 @@ ok! = fn
   {:error, line} -> fail!.(line)
 end
 
-decimals = fn number, count -> :erlang.float_to_binary(number / 1, decimals: count) end
+decimals = &Command.decimals/2
 milliseconds = fn microseconds -> decimals.(microseconds / 1000, 1) <> " ms" end
 right = fn text, width -> String.pad_leading("#{text}", width) end
 
