@@ -63,9 +63,13 @@ defmodule Ferrox.MixProject do
       ],
       assets: %{"guides/files" => "files", "bench/results" => "bench/results"},
       groups_for_extras: [Notebooks: ~r"\.livemd$", Guides: ~r"^guides/"],
+      # It names modules that are hidden.
+      skip_undefined_reference_warnings_on: ["CONTRIBUTING.md"],
       groups_for_modules: [
+        Nx: [Ferrox.Backend, Ferrox.Defn],
+        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy],
         Promotion: [~r"^Ferrox\.Promotion"],
-        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy]
+        Ivy: [~r"^Ferrox\.Ivy"]
       ]
     ]
   end

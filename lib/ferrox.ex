@@ -1,4 +1,5 @@
 defmodule Ferrox do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Tensors on a native CPU backend, without any dependency.
 
@@ -71,14 +72,18 @@ defmodule Ferrox do
   alias Ferrox.Ops.{Create, Dot, Elementwise, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
 
+  @typedoc "A number, an infinity or NaN by its name, or a boolean."
+  @type number_term :: number | boolean | Ferrox.Complex.t() | Ferrox.Complex.non_finite()
   @typedoc "A tensor, or a number in place of one."
-  @type operand :: Tensor.t() | Numbers.number_term()
+  @type operand :: Tensor.t() | number_term
+  @typedoc "The sizes of the axes, `{2, 3}` for two rows of three; `{}` of a scalar."
   @type shape :: tuple
   @typedoc "An axis; negative ones count from the end."
   @type axis :: integer
 
   ## Creation
 
+  @doc group: "Creation"
   @doc """
   A tensor from a number or from nested lists of numbers.
 
@@ -125,6 +130,7 @@ defmodule Ferrox do
   @spec tensor(operand | [term], keyword) :: Tensor.t()
   def tensor(value, opts \\ []), do: Create.tensor(value, opts)
 
+  @doc group: "Creation"
   @doc """
   A one-dimensional tensor over the bits of a binary, in native byte order, which
   is not copied.
@@ -144,6 +150,7 @@ defmodule Ferrox do
   @spec from_binary(bitstring, Type.t() | Type.short_t() | :bool) :: Tensor.t()
   def from_binary(binary, type), do: Create.from_binary(binary, type)
 
+  @doc group: "Creation"
   @doc """
   A tensor that counts from zero, along `:axis` or through all of it.
 
@@ -177,6 +184,7 @@ defmodule Ferrox do
   @spec iota(shape, keyword) :: Tensor.t()
   def iota(shape, opts \\ []), do: Create.iota(shape, opts)
 
+  @doc group: "Creation"
   @doc """
   Ones where the last two indices are equal, zeros elsewhere. A number stands for
   a square matrix.
@@ -204,6 +212,7 @@ defmodule Ferrox do
   @spec eye(pos_integer | shape, keyword) :: Tensor.t()
   def eye(shape, opts \\ []), do: Create.eye(shape, opts)
 
+  @doc group: "Creation"
   @doc """
   A tensor filled with one number.
 
@@ -229,6 +238,7 @@ defmodule Ferrox do
 
   ## Reading
 
+  @doc group: "Reading"
   @doc """
   The data in native byte order, without a copy.
 
@@ -242,6 +252,7 @@ defmodule Ferrox do
   def to_binary(%Tensor{data: data}), do: data
   def to_binary(other), do: not_a_tensor!(other, :to_binary)
 
+  @doc group: "Reading"
   @doc """
   The elements in a flat list, as integers, floats (`:nan`, `:infinity` and
   `:neg_infinity` for what floats can't be), complex numbers or booleans.
@@ -254,12 +265,13 @@ defmodule Ferrox do
       [:infinity, :nan, :neg_infinity]
 
   """
-  @spec to_flat_list(Tensor.t()) :: [Numbers.number_term()]
+  @spec to_flat_list(Tensor.t()) :: [number_term]
   def to_flat_list(%Tensor{data: data, type: type, shape: shape}),
     do: Numbers.decode(data, type, Native.size(shape))
 
   def to_flat_list(other), do: not_a_tensor!(other, :to_flat_list)
 
+  @doc group: "Reading"
   @doc """
   The elements in lists nested as the shape says.
 
@@ -283,6 +295,7 @@ defmodule Ferrox do
 
   def to_list(other), do: not_a_tensor!(other, :to_list)
 
+  @doc group: "Reading"
   @doc """
   The number that a scalar holds.
 
@@ -295,7 +308,7 @@ defmodule Ferrox do
       ** (ArgumentError) to_number expects a scalar, got a tensor of shape {1}
 
   """
-  @spec to_number(Tensor.t()) :: Numbers.number_term()
+  @spec to_number(Tensor.t()) :: number_term
   def to_number(%Tensor{shape: {}} = tensor), do: tensor |> to_flat_list() |> hd()
 
   def to_number(%Tensor{shape: shape}) do
@@ -309,6 +322,7 @@ defmodule Ferrox do
     raise ArgumentError, "#{op} expects a Ferrox.Tensor, got: #{inspect(other)}"
   end
 
+  @doc group: "Reading"
   @doc """
   The shape.
 
@@ -323,6 +337,7 @@ defmodule Ferrox do
   @spec shape(operand) :: shape
   def shape(tensor), do: to_tensor(tensor, :shape).shape
 
+  @doc group: "Reading"
   @doc """
   The type.
 
@@ -339,6 +354,7 @@ defmodule Ferrox do
   def type(%Tensor{type: type}, []), do: type
   def type(tensor, opts), do: Operands.tensor!(tensor, Operands.mode!(opts, :type), :type).type
 
+  @doc group: "Reading"
   @doc """
   The number of elements.
 
@@ -351,6 +367,7 @@ defmodule Ferrox do
   @spec size(operand) :: pos_integer
   def size(tensor), do: tensor |> shape() |> Native.size()
 
+  @doc group: "Reading"
   @doc """
   The number of axes.
 
@@ -363,6 +380,7 @@ defmodule Ferrox do
   @spec rank(operand) :: non_neg_integer
   def rank(tensor), do: tensor |> shape() |> tuple_size()
 
+  @doc group: "Reading"
   @doc """
   The number of bytes of the data, rounded up for types of 2 and 4 bits.
 
@@ -377,6 +395,7 @@ defmodule Ferrox do
 
   ## Files
 
+  @doc group: "Files"
   @doc """
   Reads a tensor from a `.npy` file; see `Ferrox.Npy`.
 
@@ -396,6 +415,7 @@ defmodule Ferrox do
   @spec load_npy!(Path.t(), keyword) :: Tensor.t()
   def load_npy!(path, opts \\ []), do: path |> File.read!() |> Ferrox.Npy.decode!(opts)
 
+  @doc group: "Files"
   @doc """
   Writes a tensor to a `.npy` file; see `Ferrox.Npy`.
 
@@ -412,6 +432,7 @@ defmodule Ferrox do
 
   ## Observing
 
+  @doc group: "Observing"
   @doc """
   Says what is observed of the calls of the native library, in all processes, whether they come from
   this module, from Nx or from compiled programs.
@@ -449,6 +470,7 @@ defmodule Ferrox do
   @spec observe(:off | :stats | :events) :: :ok
   defdelegate observe(what), to: Observer
 
+  @doc group: "Observing"
   @doc """
   What has been counted since `observe/1` was first asked for it, or since `reset_stats/0`.
 
@@ -481,6 +503,7 @@ defmodule Ferrox do
         }
   defdelegate stats(), to: Observer
 
+  @doc group: "Observing"
   @doc """
   Counts from zero again.
 
@@ -587,6 +610,7 @@ defmodule Ferrox do
   """
 
   for {name, {text, code, result}} <- binary_ops ++ floating_ops do
+    @doc group: "Elementwise, two operands"
     @doc String.trim(text) <> "\n" <> option <> example.(code, result)
     @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
     def unquote(name)(left, right, opts \\ []),
@@ -594,6 +618,7 @@ defmodule Ferrox do
   end
 
   for {name, {text, code, result}} <- predicates do
+    @doc group: "Elementwise, two operands"
     @doc String.trim(text) <>
            "\n\nThe result is a u8, under other systems than Nx's a bool." <>
            option <> example.(code, result)
@@ -688,11 +713,13 @@ defmodule Ferrox do
         {unary_predicates, "\n\nThe result is a u8, under other systems than Nx's a bool."}
       ],
       {name, {text, code, result}} <- ops do
+    @doc group: "Elementwise, one operand"
     @doc text <> note <> "\n" <> promotion <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
   end
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The absolute value; the magnitude, a real number, of a complex one. The least
   signed integer wraps around to itself.
@@ -706,6 +733,7 @@ defmodule Ferrox do
   @spec abs(operand, keyword) :: Tensor.t()
   def abs(tensor, opts \\ []), do: Elementwise.unary(:abs, tensor, opts)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The complex number mirrored at the real axis, c64 or, for 64-bit floats, c128.
 
@@ -721,6 +749,7 @@ defmodule Ferrox do
   @spec conjugate(operand) :: Tensor.t()
   def conjugate(tensor), do: Elementwise.unary(:conjugate, tensor, promotion: :nx)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The real part of complex numbers; reals as floats.
 
@@ -733,6 +762,7 @@ defmodule Ferrox do
   @spec real(operand) :: Tensor.t()
   def real(tensor), do: Elementwise.part(:real, tensor)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The imaginary part of complex numbers; zeros for reals.
 
@@ -745,6 +775,7 @@ defmodule Ferrox do
   @spec imag(operand) :: Tensor.t()
   def imag(tensor), do: Elementwise.part(:imag, tensor)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The angle of complex numbers, from -pi to pi.
 
@@ -757,6 +788,7 @@ defmodule Ferrox do
   @spec phase(operand) :: Tensor.t()
   def phase(tensor), do: Elementwise.unary(:phase, tensor, promotion: :nx)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   Converts to another type. Integers wrap around, floats are rounded to nearest
   with ties to even and truncated towards zero on their way to integers, complex
@@ -782,6 +814,7 @@ defmodule Ferrox do
 
   ## Elementwise, three operands
 
+  @doc group: "Elementwise, three operands"
   @doc """
   Elements of `on_true` where `pred` is not zero, of `on_false` elsewhere.
 
@@ -798,6 +831,7 @@ defmodule Ferrox do
   def select(pred, on_true, on_false, opts \\ []),
     do: Elementwise.select(pred, on_true, on_false, opts)
 
+  @doc group: "Elementwise, three operands"
   @doc """
   At least `min` and at most `max`, which are scalars. NaN stays NaN.
   #{promotion}
@@ -844,11 +878,13 @@ defmodule Ferrox do
   ]
 
   for {name, {text, code, result}} <- reductions do
+    @doc group: "Reductions"
     @doc text <> "\n" <> axes_options <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []), do: Reduce.reduce(unquote(name), tensor, opts)
   end
 
+  @doc group: "Reductions"
   @doc """
   The mean, a float: the sum divided by the number of elements.
   #{axes_options}
@@ -865,6 +901,7 @@ defmodule Ferrox do
         {:argmax, :reduce_max, "largest", [1, 0]},
         {:argmin, :reduce_min, "smallest", [0, 1]}
       ] do
+    @doc group: "Reductions"
     @doc """
     The index of the #{adjective} element. NaN counts as more extreme than any
     number, and the last of several wins.
@@ -890,6 +927,7 @@ defmodule Ferrox do
 
   ## Products
 
+  @doc group: "Products"
   @doc """
   The dot product: over the last axis of the left and the last but one (or the
   only) axis of the right operand; a plain product if either is a scalar.
@@ -911,6 +949,7 @@ defmodule Ferrox do
   @spec dot(operand, operand, keyword) :: Tensor.t()
   def dot(left, right, opts \\ []), do: Dot.dot(left, right, opts)
 
+  @doc group: "Products"
   @doc """
   The dot product over the given axes; see `dot/7`.
 
@@ -925,6 +964,7 @@ defmodule Ferrox do
   def dot(left, left_axes, right, right_axes, opts \\ []),
     do: dot(left, left_axes, [], right, right_axes, [], opts)
 
+  @doc group: "Products"
   @doc """
   The dot product over the given axes, for each index of the axes of the batch.
 
@@ -945,6 +985,7 @@ defmodule Ferrox do
 
   ## Shapes
 
+  @doc group: "Shapes"
   @doc """
   The same elements in another shape, without a copy. One axis may be `:auto`.
 
@@ -960,6 +1001,7 @@ defmodule Ferrox do
   @spec reshape(operand, tuple) :: Tensor.t()
   def reshape(tensor, shape), do: Shapes.reshape(tensor, shape)
 
+  @doc group: "Shapes"
   @doc """
   The axes in another order, by default reversed.
 
@@ -976,6 +1018,7 @@ defmodule Ferrox do
   @spec transpose(operand, keyword) :: Tensor.t()
   def transpose(tensor, opts \\ []), do: Shapes.transpose(tensor, opts)
 
+  @doc group: "Shapes"
   @doc """
   Repeats a tensor to fill a larger shape. Its axes are aligned at the right, unless
   `:axes` names where each goes; they keep their size or have size one.
@@ -995,6 +1038,7 @@ defmodule Ferrox do
   @spec broadcast(operand, shape, keyword) :: Tensor.t()
   def broadcast(tensor, shape, opts \\ []), do: Shapes.broadcast(tensor, shape, opts)
 
+  @doc group: "Shapes"
   @doc """
   Removes axes of size one, all of them by default.
 
@@ -1016,6 +1060,7 @@ defmodule Ferrox do
   @spec squeeze(operand, keyword) :: Tensor.t()
   def squeeze(tensor, opts \\ []), do: Shapes.squeeze(tensor, opts)
 
+  @doc group: "Shapes"
   @doc """
   Adds an axis of size one.
 
@@ -1030,6 +1075,7 @@ defmodule Ferrox do
   @spec new_axis(operand, axis) :: Tensor.t()
   def new_axis(tensor, axis), do: Shapes.new_axis(tensor, axis)
 
+  @doc group: "Shapes"
   @doc """
   A part of a tensor: from each axis as many elements as `lengths` says, from the
   index in `starts`. A start from which they would reach past the end is moved back.
@@ -1054,6 +1100,7 @@ defmodule Ferrox do
   def slice(tensor, starts, lengths, opts \\ []),
     do: Shapes.slice(tensor, starts, lengths, opts)
 
+  @doc group: "Shapes"
   @doc """
   Joins tensors along an axis. The others must have the same sizes.
 
@@ -1074,6 +1121,7 @@ defmodule Ferrox do
   @spec concatenate([operand], keyword) :: Tensor.t()
   def concatenate(tensors, opts \\ []), do: Shapes.join(:concatenate, tensors, opts)
 
+  @doc group: "Shapes"
   @doc """
   Joins tensors of one shape along a new axis.
 
@@ -1096,6 +1144,7 @@ defmodule Ferrox do
   ## Nx
 
   if Code.ensure_loaded?(Nx.Tensor) do
+    @doc group: "Nx"
     @doc """
     The tensor of Nx as one of the direct API. Data of `Ferrox.Backend` and
     `Nx.BinaryBackend` are not copied; names are dropped.
@@ -1119,6 +1168,7 @@ defmodule Ferrox do
       raise ArgumentError, "from_nx expects an Nx.Tensor, got: #{inspect(other)}"
     end
 
+    @doc group: "Nx"
     @doc """
     The tensor as one of Nx, on `Ferrox.Backend`, without a copy. A bool becomes
     a u8.

@@ -1,4 +1,5 @@
 defmodule Ferrox.Backend do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   An `Nx.Backend` that computes with Ferrox's native code, for Nx 0.9.2 and 0.13.1.
 

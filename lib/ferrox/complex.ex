@@ -1,4 +1,5 @@
 defmodule Ferrox.Complex do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Complex numbers, with or without the `complex` package.
 

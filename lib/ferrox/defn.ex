@@ -1,4 +1,5 @@
 defmodule Ferrox.Defn do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   The compiler of `Nx.Defn` functions: a function becomes one program of the native library, which one
   call runs.

@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Ivy's data types: the list of types, their promotion, the types that a backend or a function
   supports, and the casts for unsupported types.

@@ -1,4 +1,5 @@
 defmodule Ferrox.Npy do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Reads and writes tensors in the `.npy` format of NumPy.
 

@@ -10,7 +10,7 @@ defmodule Ferrox.Numbers do
   alias Ferrox.{Complex, Native, Type}
   alias Ferrox.Promotion.Names
 
-  @type number_term :: number | boolean | Complex.t() | Complex.non_finite()
+  @type number_term :: Ferrox.number_term()
 
   @non_finite [:infinity, :neg_infinity, :nan]
 

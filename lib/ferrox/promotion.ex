@@ -1,4 +1,5 @@
 defmodule Ferrox.Promotion do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Finds the type that results from operands of several types.
 
@@ -378,8 +379,8 @@ defmodule Ferrox.Promotion do
 
   ## Examples
 
-      Ferrox.Promotion.global_default({:jax, x64: false})
-      #=> [system: :nx]
+      iex> Ferrox.Promotion.global_default([])
+      [system: :nx]
 
   """
   @spec global_default(promotion) :: keyword

@@ -1,4 +1,5 @@
 defmodule Ferrox.Tensor do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   A tensor of the direct API: its data, type and shape.
 

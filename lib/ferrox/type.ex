@@ -1,4 +1,5 @@
 defmodule Ferrox.Type do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   The types of tensors, and functions about types.
 

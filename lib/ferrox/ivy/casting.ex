@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Casting do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Casts tensors whose data type a function doesn't support.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Default do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Finds the data type where none is given.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Dtype do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Ivy's fifteen data types, their names, and their comparison.
 

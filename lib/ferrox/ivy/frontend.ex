@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Frontend do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Promotion by the rules of the libraries that Ivy's frontends imitate.
 

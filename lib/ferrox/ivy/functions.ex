@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Functions do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Functions of Ivy that have their own rules for data types, on Ferrox's tensors.
 

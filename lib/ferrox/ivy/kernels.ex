@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Kernels do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Finds the data types that Ferrox's own operations support.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Profile do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   The profile of a backend: a version of a library, with its data types and devices.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Support do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Declares which data types and devices a function supports, where the function is defined.
 

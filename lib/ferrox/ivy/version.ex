@@ -1,4 +1,5 @@
 defmodule Ferrox.Ivy.Version do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Finds the entry of a list of version ranges that applies to a version.
 

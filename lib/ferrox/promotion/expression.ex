@@ -1,4 +1,5 @@
 defmodule Ferrox.Promotion.Expression do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Finds the types of expressions that use several promotion systems.
 

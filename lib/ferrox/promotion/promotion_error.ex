@@ -1,4 +1,5 @@
 defmodule Ferrox.PromotionError do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   The error that is raised if a promotion system doesn't define a result for the types of the
   operands.

@@ -1,4 +1,5 @@
 defmodule Ferrox.Promotion.Results do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   What else of an operation's type depends on the promotion system.
 

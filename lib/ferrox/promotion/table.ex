@@ -1,4 +1,5 @@
 defmodule Ferrox.Promotion.Table do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Draws promotion systems: as tables in text, Markdown, HTML or CSV, and lattices as SVG or DOT.
   `mix ferrox.promote` prints them.

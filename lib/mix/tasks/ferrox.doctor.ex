@@ -1,6 +1,7 @@
 defmodule Mix.Tasks.Ferrox.Doctor do
   @shortdoc "Prints what Ferrox runs on, tests it, and says what to do about what is wrong"
 
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Prints on one screen what Ferrox runs on, for a bug report, tests each family of operations, and says
   what to do about what is wrong.

@@ -1,6 +1,7 @@
 defmodule Mix.Tasks.Ferrox.Promote do
   @shortdoc "Prints the type that results from operands of several types"
 
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Prints the type that results from operands of several types.
 
