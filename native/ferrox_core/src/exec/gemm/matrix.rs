@@ -66,6 +66,8 @@ pub struct TypedMatrix<'a> {
 pub struct UnconvertedMatrix<'a> {
     /// The bytes from the first element on.
     pub bytes: &'a [u8],
+    /// The type of the elements.
+    pub dtype: DType,
     /// The number of bytes in an element.
     pub width: usize,
     /// The distance between dense rows or columns, in elements.
@@ -104,8 +106,8 @@ impl<'a> TypedMatrix<'a> {
             return None;
         }
         let ((by_rows, stride), convert) = (self.lines(sizes)?, conversion(self.dtype, lane)?);
-        let (bytes, width) = (self.matrix.bytes, self.dtype.width());
-        Some(UnconvertedMatrix { bytes, width, stride, by_rows, convert })
+        let (bytes, dtype, width) = (self.matrix.bytes, self.dtype, self.dtype.width());
+        Some(UnconvertedMatrix { bytes, dtype, width, stride, by_rows, convert })
     }
 
     /// The elements in row-major order without gaps, borrowed if they are stored that way.

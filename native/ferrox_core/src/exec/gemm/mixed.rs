@@ -9,12 +9,12 @@
 use std::collections::TryReserveError;
 
 use crate::DType;
-use crate::cost::{Cost, MAX_CONVERTED_ELEMENTS, MIXED_ELEMENT_COST};
+use crate::cost::{COLUMNS_PER_PASS, Cost, MAX_CONVERTED_ELEMENTS, MIXED_ELEMENT_COST};
 use crate::dtype::Lane;
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::gemv::GEMV_ROWS_SIDE_BY_SIDE;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
-use crate::exec::gemm::ring::{ROWS_PER_PASS, add_rows};
+use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, add_rows, add_rows_of};
 use crate::exec::gemm::{blocked, gemv};
 use crate::exec::memory::try_filled;
 use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch as vectorize};
@@ -75,6 +75,13 @@ pub fn columns(
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), TryReserveError> {
+    if matrix.dtype == DType::BF16 {
+        return gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
+            let start = first * matrix.stride + column;
+            let rows = &matrix.bytes[start * matrix.width..];
+            vectorize(AddBf16RowsLoop { factors, rows, stride: matrix.stride, out });
+        });
+    }
     gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
         let mut buffer = [[0; ROW_PART_ELEMENTS * F32_BYTES]; ROWS_PER_PASS];
         out.fill(0);
@@ -186,5 +193,29 @@ impl Vectorized for AddRowsLoop<'_> {
     fn run(self) {
         let (factors, rows, out) = (f32::view(self.factors), f32::view(self.rows), f32::view_mut(self.out));
         add_rows::<f32>(factors, rows, ROW_PART_ELEMENTS, out);
+    }
+}
+
+/// Writes the sum of rows of bf16, which begin `stride` elements apart, each scaled by a factor. A bf16 is
+/// the upper half of an f32, so that it is converted in a register.
+struct AddBf16RowsLoop<'a> {
+    factors: &'a [u8],
+    rows: &'a [u8],
+    stride: usize,
+    out: &'a mut [u8],
+}
+
+impl Vectorized for AddBf16RowsLoop<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AddBf16RowsLoop { factors, rows, stride, out } = self;
+        let (factors, rows, out) = (f32::view(factors), rows.as_chunks::<2>().0, f32::view_mut(out));
+        let load = |bytes| f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16);
+        for (block, out) in out.chunks_mut(COLUMNS_PER_PASS).enumerate() {
+            out.fill(<f32 as Ring>::ZERO.store());
+            add_rows_of::<f32, [u8; 2]>(factors, &rows[block * COLUMNS_PER_PASS..], load, stride, out);
+        }
     }
 }

@@ -78,6 +78,18 @@ pub(in crate::exec) fn add_rows<T: Ring>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
+    add_rows_of::<T, T::Bytes>(factors, matrix, T::load, stride, out);
+}
+
+/// [`add_rows`] of a matrix with elements of another type, which `load` converts.
+#[inline(always)]
+pub(in crate::exec) fn add_rows_of<T: Ring, B: Copy>(
+    factors: &[T::Bytes],
+    matrix: &[B],
+    load: impl Fn(B) -> T,
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
     let columns = out.len();
     let row = |step: usize| &matrix[step * stride..][..columns];
     let (steps, rest) = factors.as_chunks::<ROWS_PER_PASS>();
@@ -86,17 +98,17 @@ pub(in crate::exec) fn add_rows<T: Ring>(
         let [b0, b1, b2, b3] = [0, 1, 2, 3].map(|i| row(group * ROWS_PER_PASS + i));
         for ((((sum, &b0), &b1), &b2), &b3) in out.iter_mut().zip(b0).zip(b1).zip(b2).zip(b3) {
             let total = T::load(*sum)
-                .add_product(a0, T::load(b0))
-                .add_product(a1, T::load(b1))
-                .add_product(a2, T::load(b2))
-                .add_product(a3, T::load(b3));
+                .add_product(a0, load(b0))
+                .add_product(a1, load(b1))
+                .add_product(a2, load(b2))
+                .add_product(a3, load(b3));
             *sum = total.store();
         }
     }
     for (step, &a) in rest.iter().enumerate() {
         let a = T::load(a);
         for (sum, &b) in out.iter_mut().zip(row(steps.len() * ROWS_PER_PASS + step)) {
-            *sum = T::load(*sum).add_product(a, T::load(b)).store();
+            *sum = T::load(*sum).add_product(a, load(b)).store();
         }
     }
 }
