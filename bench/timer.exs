@@ -5,10 +5,14 @@
 # Prints the median, the 99th percentile and the greatest lateness of each operation,
 # run again and again for SECONDS, 5 by default, and of nothing at all beside them.
 
+Code.require_file("lateness.exs", __DIR__)
+
 defmodule Bench.Timer do
+  alias Bench.Lateness
+
   def run(args) do
     seconds = args |> List.first("5") |> String.to_integer()
-    IO.puts([String.pad_trailing("ms late", 34), "      median         99%        most"])
+    IO.puts(Lateness.heading("ms late"))
     for {name, fun} <- operations(), do: measure(name, fun, seconds)
   end
 
@@ -54,33 +58,14 @@ defmodule Bench.Timer do
   end
 
   defp measure(name, fun, seconds) do
-    stop = System.monotonic_time(:millisecond) + seconds * 1_000
-    watcher = Task.async(fn -> watch(stop, []) end)
-    busy(fun, stop)
-    late = watcher |> Task.await(:infinity) |> Enum.sort()
-    count = length(late)
-    columns = for part <- [0.5, 0.99, 1.0], do: Enum.at(late, min(trunc(count * part), count - 1))
-    IO.puts([String.pad_trailing(name, 34) | Enum.map(columns, &column/1)])
+    watcher = Lateness.start()
+    busy(fun, System.monotonic_time(:millisecond) + seconds * 1_000)
+    IO.puts(Lateness.line(name, Lateness.stop(watcher)))
   end
-
-  defp column(us), do: String.pad_leading(:erlang.float_to_binary(us / 1_000, decimals: 2), 12)
 
   defp busy(fun, stop) do
     fun.()
     if System.monotonic_time(:millisecond) < stop, do: busy(fun, stop)
-  end
-
-  # Microseconds past the one millisecond that was asked for.
-  defp watch(stop, late) do
-    start = System.monotonic_time(:microsecond)
-
-    receive do
-    after
-      1 -> :ok
-    end
-
-    late = [System.monotonic_time(:microsecond) - start - 1_000 | late]
-    if System.monotonic_time(:millisecond) < stop, do: watch(stop, late), else: late
   end
 end
 
