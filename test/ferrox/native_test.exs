@@ -151,14 +151,7 @@ defmodule Ferrox.NativeTest do
     IO.puts("alive")
     """
 
-    paths = Enum.flat_map(:code.get_path(), &["-pa", List.to_string(&1)])
-    limited = "ulimit -v $1; shift; exec \"$@\""
-
-    # The carriers of a VM reserve much address space of their own.
-    arguments = ["--erl", "+MIscs 64 +S 1 +SDcpu 1 +SDio 1 +A 1"] ++ paths ++ ["-e", script]
-    elixir = System.find_executable("elixir")
-    command = ["-c", limited, "sh", "2500000", elixir | arguments]
-    {output, status} = System.cmd("sh", command, stderr_to_stdout: true)
+    {output, status} = Ferrox.ChildVM.run(script, memory: 2_500, flags: "+S 1 +SDcpu 1")
     assert {String.ends_with?(output, "alive\n"), status} == {true, 0}, output
     assert output =~ "dot: a tensor of type f32" or output =~ "computed"
   end

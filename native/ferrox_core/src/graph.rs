@@ -7,6 +7,7 @@
 //! * `operand`: slots, and the values that steps read and write;
 //! * `operation`: the operations with their options, and how each calls the kernel;
 //! * `source`: what a program is built from: steps, conditions and loops;
+//! * `well_formed`: what must hold of it before anything else;
 //! * `program`: the checked program, flat instructions;
 //! * `constants`: small values that depend on no argument, computed when the program is made;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
@@ -36,6 +37,7 @@ mod scalar;
 pub mod source;
 mod times;
 mod value;
+mod well_formed;
 
 pub use self::execution::{Execution, Host, Outcome, Wish};
 pub use self::operation::{ConvOptions, Operation, Start, WindowOptions};

@@ -1151,9 +1151,46 @@ fn malformed_programs_are_refused() {
         let outputs = vec![1];
         region.steps.push(Step::While { condition: 0, body: 5, initial: vec![x.clone()], outputs });
     });
+    // More slots than values, which may be more than memory.
+    refused(&|region| region.slots = 3);
+    refused(&|region| region.slots = usize::MAX);
+    refused(&|region| region.slots = 1 << 40);
+    refused(&|region| region.steps.push(Step::Unless { computed: 2, steps: Vec::new() }));
+    // A region that runs itself.
+    refused(&|region| {
+        let parameter = (F32, Shape::from_slice(&[]));
+        region.parameters = vec![parameter.clone(), parameter];
+        let scalar = |slot| Operand { place: Place::Slot(slot), dtype: F32, shape: Shape::new() };
+        let row = Operand { shape: Shape::from_slice(&[1, 1]), ..scalar(0) };
+        let output = Target { slot: 2, dtype: F32, shape: Shape::from_slice(&[1]) };
+        (region.slots, region.results) = (3, vec![scalar(2)]);
+        region.steps = vec![Step::Fold { body: 0, input: row, initial: scalar(1), output }];
+    });
     let program = Program::new(&[region], Vec::new()).expect("a program");
     assert!(run(&program, &[&[0; 4]]).is_err());
     assert!(run(&program, &[]).is_err());
+}
+
+#[test]
+fn what_is_computed_together_is_checked_one_by_one() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[70, 100]);
+    let sum = builder.add(add(), &[&x, &x], F32, &[70, 100]);
+    let root = builder.add(Operation::Unary(UnaryOp::Exp, Math::Exact), &[&sum], F32, &[70, 100]);
+    let region = builder.region(&[&root]);
+    assert!(Program::new(std::slice::from_ref(&region), Vec::new()).is_ok());
+    let refused = |slot: Slot, read: &[usize]| {
+        let mut region = region.clone();
+        let [Step::Operation { outputs, .. }, Step::Operation { inputs, .. }] = &mut region.steps[..] else {
+            unreachable!("two operations");
+        };
+        (outputs[0].slot, inputs[0].place) = (slot, Place::Slot(slot));
+        inputs[0].shape = Shape::from_slice(read);
+        assert!(Program::new(&[region.clone()], Vec::new()).is_err(), "{region:?}");
+    };
+    refused(3, &[70, 100]);
+    refused(1, &[70, 99]);
+    refused(1, &[71, 100]);
 }
 
 #[test]

@@ -30,7 +30,10 @@ struct Compiled(Program);
 impl Resource for Compiled {}
 
 /// A run that has paused; taken out when it goes on.
-struct Paused(Mutex<Option<Execution<Block>>>);
+struct Paused {
+    program: ResourceArc<Compiled>,
+    execution: Mutex<Option<Execution<Block>>>,
+}
 
 #[rustler::resource_impl]
 impl Resource for Paused {}
@@ -164,7 +167,7 @@ fn start<'a>(call: Call<'a>, program: Term<'a>, terms: Term<'a>) -> Result<Term<
     let program: ResourceArc<Compiled> = program.decode()?;
     let arguments = arguments(terms)?;
     let execution = Execution::new(&program.0, &arguments)?;
-    go_on(call, &program.0, execution, &arguments, terms)
+    go_on(call, &program, execution, &arguments, terms)
 }
 
 /// Runs as often as asked, up to the first pause or call, and measures the times of the instructions.
@@ -175,23 +178,23 @@ fn measure<'a>(
     runs: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
     let program: ResourceArc<Compiled> = program.decode()?;
-    let (program, runs): (_, u32) = (&program.0, runs.decode()?);
+    let runs: u32 = runs.decode()?;
     let arguments = arguments(terms)?;
-    let mut times = Times::new(program);
+    let mut times = Times::new(&program.0);
     for _ in 1..runs {
-        let mut execution = Execution::new(program, &arguments)?.measured(times);
+        let mut execution = Execution::new(&program.0, &arguments)?.measured(times);
         let mut vm = Vm::new(call);
-        let outcome = execution.resume(program, &arguments, &mut vm);
+        let outcome = execution.resume(&program.0, &arguments, &mut vm);
         vm.end();
         if !matches!(outcome?, Outcome::Done(_)) {
             // The times have a part of a run.
-            times = Times::new(program);
+            times = Times::new(&program.0);
             break;
         }
-        times = execution.take_times().unwrap_or_else(|| Times::new(program));
+        times = execution.take_times().unwrap_or_else(|| Times::new(&program.0));
     }
-    let execution = Execution::new(program, &arguments)?.measured(times);
-    go_on(call, program, execution, &arguments, terms)
+    let execution = Execution::new(&program.0, &arguments)?.measured(times);
+    go_on(call, &program, execution, &arguments, terms)
 }
 
 fn resume<'a>(
@@ -203,10 +206,14 @@ fn resume<'a>(
 ) -> Result<Term<'a>, Failure> {
     let (program, paused): (ResourceArc<Compiled>, ResourceArc<Paused>) =
         (program.decode()?, paused.decode()?);
-    let execution = paused.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     let arguments = arguments(terms)?;
-    let mut execution = execution
-        .ok_or_else(|| Error::Argument { op: "program", problem: "the run has gone on already".into() })?;
+    let refused = |problem: &str| Error::Argument { op: "program", problem: problem.into() };
+    if !std::ptr::eq(&*paused.program, &*program) {
+        return Err(refused("the run is of another program").into());
+    }
+    program.0.check_arguments(&arguments)?;
+    let execution = paused.execution.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut execution = execution.ok_or_else(|| refused("the run has gone on already"))?;
     if answers.is_list() {
         let mut blocks = Vec::new();
         for answer in elements(answers) {
@@ -217,23 +224,25 @@ fn resume<'a>(
         }
         execution.answer(&program.0, blocks)?;
     }
-    go_on(call, &program.0, execution, &arguments, terms)
+    go_on(call, &program, execution, &arguments, terms)
 }
 
 /// Runs to the end: the list of results, or `{:measured, text, results}` if times are measured; to a
 /// pause: `{:paused, run}`; or to a call: `{:call, run, number, values}`.
 fn go_on<'a>(
     call: Call<'a>,
-    program: &Program,
+    compiled: &ResourceArc<Compiled>,
     mut execution: Execution<Block>,
     arguments: &[&[u8]],
     terms: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
-    let env = call.env;
+    let (env, program) = (call.env, &compiled.0);
     let mut vm = Vm::new(call);
     let outcome = execution.resume(program, arguments, &mut vm);
     vm.end();
-    let paused = |execution| ResourceArc::new(Paused(Mutex::new(Some(execution))));
+    let paused = |execution| {
+        ResourceArc::new(Paused { program: compiled.clone(), execution: Mutex::new(Some(execution)) })
+    };
     match outcome? {
         Outcome::Done(values) => {
             let values = encode(env, program, terms, values)?;

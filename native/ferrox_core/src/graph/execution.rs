@@ -134,12 +134,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
     ///
     /// `Error::Argument` if the arguments have other sizes or another number than the parameters.
     pub fn new(program: &Program, arguments: &[&[u8]]) -> Result<Self, Error> {
+        program.check_arguments(arguments)?;
         let code = &program.regions[0];
-        if !arguments.iter().map(|argument| argument.len()).eq(code.parameters.iter().copied()) {
-            let sizes: Vec<usize> = arguments.iter().map(|argument| argument.len()).collect();
-            let problem = format!("takes arguments of {:?} bytes, got {sizes:?}", code.parameters);
-            return Err(Error::Argument { op: "program", problem });
-        }
         let mut slots = Vec::with_capacity(code.slots);
         slots.extend((0..arguments.len()).map(Value::Argument));
         slots.resize_with(code.slots, Value::default);

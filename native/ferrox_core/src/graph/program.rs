@@ -12,6 +12,7 @@ use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
 use super::value::MAX_SMALL_BYTES;
+use super::well_formed::{self, OP, invalid};
 use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::layout;
 use crate::tensor::byte_size;
@@ -111,9 +112,12 @@ impl Program {
     /// `Error::UnsupportedType` if an operation has no kernel for its types, and `Error::TooLarge` if
     /// the size of a value overflows.
     pub fn new(regions: &[Region], mut literals: Vec<Vec<u8>>) -> Result<Self, Error> {
+        well_formed::check(regions)?;
+        // Checked as it is given: operations that are computed together are not seen one by one later.
+        assemble(regions, &literals, None)?;
         let regions = constants::fold(regions, &mut literals);
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
-        Program::assemble(&fused, literals, Some(&regions))
+        Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }
 
     /// [`Program::new`] with each step, constant and loop as it is, to compare with.
@@ -122,31 +126,8 @@ impl Program {
     ///
     /// As `new`.
     pub fn without_fusion(regions: &[Region], literals: Vec<Vec<u8>>) -> Result<Self, Error> {
-        Program::assemble(regions, literals, None)
-    }
-
-    /// Checks regions and orders them into instructions. If there are `sources`, the regions before
-    /// fusion, loops over numbers and over rows of arrays are instructions of their own.
-    fn assemble(
-        regions: &[Region],
-        literals: Vec<Vec<u8>>,
-        sources: Option<&[Region]>,
-    ) -> Result<Self, Error> {
-        let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
-        let mut is_condition = vec![false; regions.len()];
-        regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
-        if signatures.is_empty() {
-            return Err(invalid("has no region"));
-        }
-        let code = regions
-            .iter()
-            .enumerate()
-            .map(|(number, region)| {
-                let deaths = Deaths::of(region, is_condition[number]);
-                Assembler::region(number, region, deaths, &signatures, &literals, sources)
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
-        Ok(Program { regions: code, literals })
+        well_formed::check(regions)?;
+        Ok(Program { regions: assemble(regions, &literals, None)?, literals })
     }
 
     /// The literals.
@@ -160,6 +141,39 @@ impl Program {
     pub fn parameters(&self) -> usize {
         self.regions[0].parameters.len()
     }
+
+    /// Checks the arguments of a run.
+    ///
+    /// # Errors
+    ///
+    /// `Error::Argument` if the arguments have other sizes or another number than the parameters.
+    pub fn check_arguments(&self, arguments: &[&[u8]]) -> Result<(), Error> {
+        let parameters = &self.regions[0].parameters;
+        if arguments.iter().map(|argument| argument.len()).eq(parameters.iter().copied()) {
+            return Ok(());
+        }
+        let sizes: Vec<usize> = arguments.iter().map(|argument| argument.len()).collect();
+        Err(invalid(format!("takes arguments of {parameters:?} bytes, got {sizes:?}")))
+    }
+}
+
+/// Checks regions and orders them into instructions. If there are `sources`, the regions before fusion,
+/// loops over numbers and over rows of arrays are instructions of their own.
+fn assemble(
+    regions: &[Region],
+    literals: &[Vec<u8>],
+    sources: Option<&[Region]>,
+) -> Result<Vec<Code>, Error> {
+    let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
+    let mut is_condition = vec![false; regions.len()];
+    regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
+    let numbered = regions.iter().enumerate();
+    numbered
+        .map(|(number, region)| {
+            let deaths = Deaths::of(region, is_condition[number]);
+            Assembler::region(number, region, deaths, &signatures, literals, sources)
+        })
+        .collect()
 }
 
 /// The number of bytes of each parameter and each result of a region.
@@ -178,13 +192,6 @@ impl Signature {
         let results = region.results.iter().map(operand_bytes).collect::<Result<_, _>>();
         Ok(Signature { parameters: parameters?, results: results? })
     }
-}
-
-const OP: &str = "program";
-
-#[cold]
-fn invalid(problem: impl Into<String>) -> Error {
-    Error::Argument { op: OP, problem: problem.into() }
 }
 
 fn operand_bytes(operand: &Operand) -> Result<usize, Error> {
@@ -217,9 +224,6 @@ impl<'a> Assembler<'a> {
         sources: Option<&'a [Region]>,
     ) -> Result<Code, Error> {
         let Signature { parameters, .. } = &signatures[number];
-        if parameters.len() > region.slots {
-            return Err(invalid("has more parameters than slots"));
-        }
         let mut bytes = vec![None; region.slots];
         for (bytes, &parameter) in bytes.iter_mut().zip(parameters) {
             *bytes = Some(parameter);
