@@ -59,6 +59,7 @@ defmodule Ferrox.MixProject do
         "guides/clustering.livemd",
         "guides/compiling.livemd",
         "CHANGELOG.md",
+        "SECURITY.md",
         "LICENSE"
       ],
       assets: %{"guides/files" => "files", "bench/results" => "bench/results"},
@@ -121,7 +122,7 @@ defmodule Ferrox.MixProject do
       # The checksums are those of the release's archives, and are not in the repository.
       files:
         ~w(.cargo Cargo.lock Cargo.toml native lib guides examples mix.exs README.md) ++
-          ~w(CHANGELOG.md LICENSE checksum-Elixir.Ferrox.Native.exs)
+          ~w(CHANGELOG.md SECURITY.md LICENSE checksum-Elixir.Ferrox.Native.exs)
     ]
   end
 end
