@@ -173,7 +173,6 @@ defmodule Ferrox.NativeFuzz do
     spawn(fn -> watch(done, 0, path) end)
     Process.put(:state, {file, done})
     calls = calls()
-    sources = NativePrograms.all() ++ lowered()
 
     round = fn ->
       for(call <- calls, do: attack(call)) && Enum.each(sources, &attack_program/1)
