@@ -515,7 +515,7 @@ defmodule Ferrox.Backend do
   @doc false
   @spec determinant(tensor, tensor) :: tensor
   def determinant(out, tensor) do
-    wide_out = %{out | type: LinAlg.wide(out.type)}
+    wide_out = %{out | type: Numbers.wide(out.type)}
     as_type(out, factor(:determinant, wide_out, tensor, []))
   end
 

@@ -73,6 +73,11 @@ defmodule Ferrox.Numbers do
   def integer_range({:u, bits}), do: {0, Bitwise.bsl(1, bits) - 1}
   def integer_range({:s, bits}), do: {-Bitwise.bsl(1, bits - 1), Bitwise.bsl(1, bits - 1) - 1}
 
+  @doc "The type of double precision: `{:c, 128}` for complex types, else `{:f, 64}`."
+  @spec wide(Type.t() | :bool) :: Type.t()
+  def wide({:c, _}), do: {:c, 128}
+  def wide(_type), do: {:f, 64}
+
   defp cast(data, type, type, _count), do: data
   defp cast(data, from, type, count), do: Native.as_type(type, {from, {count}, data})
 

@@ -246,20 +246,27 @@ defmodule Ferrox.Promotion do
   @spec operation(mode, atom, list) :: {atom, Type.t() | :bool, boolean, Type.t() | :bool}
   def operation(:nx, op, [%Tensor{type: {_, _} = type} | rest] = operands)
       when op in [:dot, :select, :concatenate, :stack] do
-    if all_of_type?(rest, type), do: {op, type, false, type}, else: resolve(:nx, op, operands)
+    if all_of_type?(rest, type), do: {op, type, false, type}, else: resolve(:nx, op, op, operands)
   end
 
-  def operation(mode, op, operands), do: resolve(mode, op, operands)
+  def operation(mode, op, operands), do: resolve(mode, op, op, operands)
+
+  # The type that a function named `name`, which the table doesn't have, gives: that of an operation
+  # which it has.
+  @doc false
+  @spec type_as(mode, atom, atom, list) :: Type.t() | :bool
+  def type_as(mode, op, name, operands), do: mode |> resolve(op, name, operands) |> elem(1)
 
   defp all_of_type?([], _type), do: true
   defp all_of_type?([%Tensor{type: type} | rest], type), do: all_of_type?(rest, type)
   defp all_of_type?(_operands, _type), do: false
 
-  defp resolve(mode, op, operands) do
+  # `name` is the function that was called, for errors.
+  defp resolve(mode, op, name, operands) do
     case Native.operation(mode, op, plain(operands, mode) || native_operands(mode, operands)) do
       {:error, {:undefined, type}} ->
         raise ArgumentError,
-              "#{op} is not defined for #{Names.short(type)} under #{name(mode)}; " <>
+              "#{name} is not defined for #{Names.short(type)} under #{name(mode)}; " <>
                 "cast with Ferrox.as_type/2, or choose another promotion system"
 
       {:error, reason} ->

@@ -35,9 +35,4 @@ defmodule Ferrox.Backend.LinAlg do
     results = for %{type: type, shape: shape} <- outs, do: {type, shape}
     Native.factor(op, results, opts[:eps] || 0.0, input)
   end
-
-  @doc "The double-precision type of the same kind: `{:c, 128}` for complex types, else `{:f, 64}`."
-  @spec wide({atom, pos_integer}) :: {atom, pos_integer}
-  def wide({:c, _}), do: {:c, 128}
-  def wide(_type), do: {:f, 64}
 end

@@ -1013,7 +1013,7 @@ defmodule Ferrox.Defn.Lower do
     do: run_dense({:solve, :qr}, [a, b], t, id, state)
 
   defp compound({:determinant, "0.9"}, [a], opts, %{type: type} = t, _default, id, state) do
-    wide = %{t | type: LinAlg.wide(type)}
+    wide = %{t | type: Numbers.wide(type)}
     {operand, _slot, state} = factor(:determinant, a, opts, wide, {:wide, id}, state)
     run({:as_type}, [operand], out(t), id, state)
   end
