@@ -69,7 +69,7 @@ defmodule Ferrox do
   import Ferrox.Operands, only: [to_tensor: 2]
 
   alias Ferrox.{Native, Numbers, Observer, Operands, Tensor, Type}
-  alias Ferrox.Ops.{Create, Dot, Elementwise, Reduce}
+  alias Ferrox.Ops.{Create, Diagonal, Dot, Elementwise, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @typedoc "A number, an infinity or NaN by its name, or a boolean."
@@ -235,6 +235,166 @@ defmodule Ferrox do
   """
   @spec full(shape, operand, keyword) :: Tensor.t()
   def full(shape, number, opts \\ []), do: Create.full(shape, number, opts)
+
+  @doc """
+  Numbers at equal distances from `start` to `stop`, along a new last axis if these are tensors, which
+  have the same shape then. The numbers are computed in 64 bits and rounded once.
+
+  ## Options
+
+    * `:n` - how many there are, required
+    * `:endpoint` - whether `stop` is the last of them; `true` by default
+    * `:type` - by default that of a quotient of both, f32 for integers and floats
+    * `:promotion` - the system that chooses it, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.linspace(0, 1, n: 5) |> Ferrox.to_list()
+      [0.0, 0.25, 0.5, 0.75, 1.0]
+      iex> Ferrox.linspace(0, 1, n: 4, endpoint: false) |> Ferrox.to_list()
+      [0.0, 0.25, 0.5, 0.75]
+      iex> Ferrox.linspace(Ferrox.tensor([0, 10]), Ferrox.tensor([1, 30]), n: 3) |> Ferrox.to_list()
+      [[0.0, 0.5, 1.0], [10.0, 20.0, 30.0]]
+
+      iex> Ferrox.linspace(0, 1, n: 0)
+      ** (ArgumentError) linspace: :n must be a positive integer, got: 0
+
+  """
+  @spec linspace(operand, operand, keyword) :: Tensor.t()
+  def linspace(start, stop, opts \\ []), do: Create.linspace(start, stop, opts)
+
+  @doc """
+  The integers from zero to before `stop`; see `arange/3`.
+
+  ## Examples
+
+      iex> Ferrox.arange(4) |> Ferrox.to_list()
+      [0, 1, 2, 3]
+
+  """
+  @spec arange(number) :: Tensor.t()
+  def arange(stop), do: Create.arange(0, stop, [])
+
+  @doc """
+  The numbers from `start` to before `stop`, as NumPy's `arange`. The i-th is `start + i * step`,
+  computed in 64 bits. Where the steps are no integers, the count depends on how they are rounded;
+  `linspace/3` is given the count.
+
+  ## Options
+
+    * `:step` - 1 by default; numbers go down if it is negative
+    * `:type` - inferred from the numbers by default, as in `tensor/2`
+    * `:promotion` - the system that infers it, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.arange(2, 10, step: 3) |> Ferrox.to_list()
+      [2, 5, 8]
+      iex> Ferrox.arange(1, 0, step: -0.25) |> Ferrox.to_list()
+      [1.0, 0.75, 0.5, 0.25]
+
+      iex> Ferrox.arange(3, 3)
+      ** (ArgumentError) arange: no number lies from 3 to before 3 in steps of 1, and a tensor has at least one element
+
+  """
+  @spec arange(number, number, keyword) :: Tensor.t()
+  def arange(start, stop, opts \\ []), do: Create.arange(start, stop, opts)
+
+  @doc """
+  A matrix with 1 at and below a diagonal, 0 above it: u8, under other systems than Nx's bool.
+
+  ## Options
+
+    * `:k` - the diagonal; 0 by default, positive ones are above it
+    * `:promotion` - the system, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.tri(2, 3) |> Ferrox.to_list()
+      [[1, 0, 0], [1, 1, 0]]
+      iex> Ferrox.tri(2, 3, k: 1) |> Ferrox.to_list()
+      [[1, 1, 0], [1, 1, 1]]
+
+  """
+  @spec tri(pos_integer, pos_integer, keyword) :: Tensor.t()
+  def tri(rows, columns, opts \\ []), do: Diagonal.tri(rows, columns, opts)
+
+  for {name, text, side, example} <- [
+        {:tril, "lower", "above", [[1, 0, 0], [4, 5, 0], [7, 8, 9]]},
+        {:triu, "upper", "below", [[1, 2, 3], [0, 5, 6], [0, 0, 9]]}
+      ] do
+    @doc """
+    The #{text} triangle of matrices, the last two axes, with zeros #{side} a diagonal.
+
+    ## Options
+
+      * `:k` - the diagonal; 0 by default, positive ones are above it
+
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: Diagonal.triangle(unquote(name), tensor, opts)
+  end
+
+  @doc """
+  The diagonal of matrices, the last two axes.
+
+  ## Options
+
+    * `:offset` - the diagonal; 0 by default, positive ones are above it
+
+  ## Examples
+
+      iex> Ferrox.take_diagonal(Ferrox.iota({3, 3})) |> Ferrox.to_list()
+      [0, 4, 8]
+      iex> Ferrox.take_diagonal(Ferrox.iota({3, 3}), offset: -1) |> Ferrox.to_list()
+      [3, 7]
+
+      iex> Ferrox.take_diagonal(Ferrox.iota({2, 3}), offset: 3)
+      ** (ArgumentError) take_diagonal: :offset must be from -1 to 2 for matrices of shape {2, 3}, got: 3
+
+  """
+  @spec take_diagonal(operand, keyword) :: Tensor.t()
+  def take_diagonal(tensor, opts \\ []), do: Diagonal.take(tensor, opts)
+
+  @doc """
+  A square matrix with the elements of a vector on a diagonal, zeros elsewhere.
+
+  ## Options
+
+    * `:offset` - the diagonal; 0 by default, positive ones are above it
+
+  ## Examples
+
+      iex> Ferrox.make_diagonal(Ferrox.tensor([1, 2])) |> Ferrox.to_list()
+      [[1, 0], [0, 2]]
+      iex> Ferrox.make_diagonal(Ferrox.tensor([1, 2]), offset: 1) |> Ferrox.to_list()
+      [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+
+  """
+  @spec make_diagonal(operand, keyword) :: Tensor.t()
+  def make_diagonal(tensor, opts \\ []), do: Diagonal.make(tensor, opts)
+
+  @doc """
+  A matrix with the elements of a vector on a diagonal, in place of its own.
+
+  ## Options
+
+    * `:offset` - the diagonal; 0 by default, positive ones are above it
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.put_diagonal(Ferrox.iota({2, 3}), Ferrox.tensor([8, 9])) |> Ferrox.to_list()
+      [[8, 1, 2], [3, 9, 5]]
+
+  """
+  @spec put_diagonal(operand, operand, keyword) :: Tensor.t()
+  def put_diagonal(tensor, diagonal, opts \\ []), do: Diagonal.put(tensor, diagonal, opts)
 
   ## Reading
 
@@ -719,6 +879,23 @@ defmodule Ferrox do
     def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
   end
 
+  for {name, base} <- [log2: 2, log10: 10] do
+    @doc """
+    The logarithm to base #{base}, computed in 64 bits and rounded once; a whole number for powers of
+    #{base}.
+
+    The result is a float, f32 for integers or what the system says.
+    #{promotion}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, #{base ** 3}])) |> Ferrox.to_list()
+        [0.0, 3.0]
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: Elementwise.logarithm(unquote(name), tensor, opts)
+  end
+
   @doc group: "Elementwise, one operand"
   @doc """
   The absolute value; the magnitude, a real number, of a complex one. The least
@@ -734,6 +911,22 @@ defmodule Ferrox do
   def abs(tensor, opts \\ []), do: Elementwise.unary(:abs, tensor, opts)
 
   @doc group: "Elementwise, one operand"
+  @doc """
+  Complex numbers of real and imaginary parts, which are broadcast together: c64 or, for 64-bit floats,
+  c128.
+  #{promotion}
+  ## Examples
+
+      iex> Ferrox.complex(Ferrox.tensor([1, 2]), 3)
+      #Ferrox.Tensor<
+        c64[2]
+        [1.0+3.0i, 2.0+3.0i]
+      >
+
+  """
+  @spec complex(operand, operand, keyword) :: Tensor.t()
+  def complex(real, imag, opts \\ []), do: Elementwise.complex(real, imag, opts)
+
   @doc """
   The complex number mirrored at the real axis, c64 or, for 64-bit floats, c128.
 
@@ -811,6 +1004,21 @@ defmodule Ferrox do
   """
   @spec as_type(operand, Type.t() | Type.short_t() | :bool, keyword) :: Tensor.t()
   def as_type(tensor, type, opts \\ []), do: Elementwise.as_type(tensor, type, opts)
+
+  @doc """
+  The same bits as elements of another type of the same size, without a copy.
+
+  ## Examples
+
+      iex> Ferrox.bitcast(Ferrox.tensor([1.0]), :u32) |> Ferrox.to_list()
+      [1065353216]
+
+      iex> Ferrox.bitcast(Ferrox.tensor([1.0]), :u8)
+      ** (ArgumentError) bitcast: elements of f32 have another size than those of u8
+
+  """
+  @spec bitcast(operand, Type.t() | Type.short_t()) :: Tensor.t()
+  def bitcast(tensor, type), do: Elementwise.bitcast(tensor, type)
 
   ## Elementwise, three operands
 
@@ -897,6 +1105,29 @@ defmodule Ferrox do
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []), do: Reduce.mean(tensor, opts)
 
+  @doc """
+  1 if all elements of both are equal within a tolerance, `|left - right| <= atol + rtol * |right|`,
+  else 0: a u8, under other systems than Nx's a bool. The operands are broadcast together.
+
+  ## Options
+
+    * `:rtol` - the relative tolerance; 1.0e-5 by default
+    * `:atol` - the absolute tolerance; 1.0e-8 by default
+    * `:equal_nan` - whether NaN equals NaN; `false` by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([1.0, 1.0e10])
+      iex> Ferrox.all_close(a, Ferrox.tensor([1.0, 1.000001e10])) |> Ferrox.to_number()
+      1
+      iex> Ferrox.all_close(a, Ferrox.tensor([1.1, 1.0e10])) |> Ferrox.to_number()
+      0
+
+  """
+  @spec all_close(operand, operand, keyword) :: Tensor.t()
+  def all_close(left, right, opts \\ []), do: Reduce.all_close(left, right, opts)
+
   for {name, op, adjective, example} <- [
         {:argmax, :reduce_max, "largest", [1, 0]},
         {:argmin, :reduce_min, "smallest", [0, 1]}
@@ -982,6 +1213,22 @@ defmodule Ferrox do
   @spec dot(operand, [axis], [axis], operand, [axis], [axis], keyword) :: Tensor.t()
   def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []),
     do: Dot.dot_axes({left, left_axes, left_batch}, {right, right_axes, right_batch}, opts)
+
+  @doc """
+  The products of each element of the left and each of the right operand, which are flattened.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.outer(Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4, 5])) |> Ferrox.to_list()
+      [[3, 4, 5], [6, 8, 10]]
+
+  """
+  @spec outer(operand, operand, keyword) :: Tensor.t()
+  def outer(left, right, opts \\ []), do: Dot.outer(left, right, opts)
 
   ## Shapes
 

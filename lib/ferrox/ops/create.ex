@@ -2,11 +2,12 @@ defmodule Ferrox.Ops.Create do
   @moduledoc false
   # Tensors from numbers, lists and binaries.
 
-  import Ferrox.Numbers, only: [is_number_term: 1]
+  import Ferrox.Numbers, only: [is_64_bit: 1, is_number_term: 1]
   import Ferrox.Operands, only: [options!: 3, promotion!: 2, storage: 1, type_option: 3]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor}
   alias Ferrox.Ops.Elementwise
+  alias Ferrox.Ops.Shape, as: Shapes
   alias Ferrox.Promotion.Results
 
   @doc "See `Ferrox.tensor/2`."
@@ -37,8 +38,8 @@ defmodule Ferrox.Ops.Create do
     end
   end
 
-  defp encode(numbers, type, shape),
-    do: %Tensor{data: Numbers.encode(numbers, type, :tensor), type: type, shape: shape}
+  defp encode(numbers, type, shape, op \\ :tensor),
+    do: %Tensor{data: Numbers.encode(numbers, type, op), type: type, shape: shape}
 
   # The type of a tensor of these numbers.
   defp infer(mode, numbers) do
@@ -148,6 +149,111 @@ defmodule Ferrox.Ops.Create do
   @spec full(term, term, keyword) :: Tensor.t()
   def full(shape, number, opts) do
     opts = options!(opts, [:type, :promotion], :full)
-    number |> tensor(opts) |> Ferrox.Ops.Shape.broadcast(shape, [])
+    number |> tensor(opts) |> Shapes.broadcast(shape, [])
+  end
+
+  @doc "See `Ferrox.linspace/3`."
+  @spec linspace(term, term, keyword) :: Tensor.t()
+  def linspace(start, stop, opts) do
+    opts = options!(opts, [:n, :type, :endpoint, :promotion], :linspace)
+    mode = promotion!(opts, :linspace)
+    endpoint? = Operands.boolean!(Keyword.put_new(opts, :endpoint, true), :endpoint, :linspace)
+    n = positive!(opts[:n], :n, :linspace)
+    ends = for number <- [start, stop], do: Operands.tensor!(number, mode, :linspace)
+    [%Tensor{shape: shape}, %Tensor{shape: stop_shape}] = ends
+
+    if shape != stop_shape do
+      raise ArgumentError,
+            "linspace: start and stop must have the same shape, got: #{inspect(shape)} and " <>
+              inspect(stop_shape)
+    end
+
+    together = Promotion.type_as(mode, :divide, :linspace, ends)
+    type = type_option(opts, mode, :linspace) || together
+    wide = Numbers.wide(together)
+
+    [start, stop] = for operand <- [start, stop], do: operand |> wide(wide) |> Shapes.new_axis(-1)
+    start |> spaced(stop, n, endpoint?, wide) |> Elementwise.cast(type)
+  end
+
+  # Plain numbers are taken as they are.
+  defp wide(%Tensor{} = tensor, type), do: Elementwise.cast(tensor, type)
+  defp wide(number, type), do: encode([number], type, {}, :linspace)
+
+  defp spaced(start, _stop, 1, _endpoint?, _type), do: start
+
+  defp spaced(%Tensor{shape: column} = start, stop, n, endpoint?, type) do
+    axis = tuple_size(column) - 1
+    # The last number is `stop` itself, whatever the steps before it are rounded to.
+    count = if endpoint?, do: n - 1, else: n
+    index = %Tensor{data: Native.iota({:f, 64}, {count}, nil), type: {:f, 64}, shape: {count}}
+
+    step = Elementwise.step(:divide, Elementwise.step(:subtract, stop, start), count)
+    spaced = Elementwise.step(:add, Elementwise.step(:multiply, index, step), start)
+    spaced = Elementwise.cast(spaced, type)
+
+    if endpoint?,
+      do: Shapes.join(:concatenate, [spaced, stop], axis: axis, promotion: :nx),
+      else: spaced
+  end
+
+  defp positive!(n, _name, _op) when is_integer(n) and n > 0, do: n
+
+  defp positive!(other, name, op) do
+    raise ArgumentError,
+          "#{op}: #{inspect(name)} must be a positive integer, got: #{inspect(other)}"
+  end
+
+  @doc "See `Ferrox.arange/3`."
+  @spec arange(term, term, keyword) :: Tensor.t()
+  def arange(start, stop, opts) do
+    opts = options!(opts, [:step, :type, :promotion], :arange)
+    mode = promotion!(opts, :arange)
+    step = Keyword.get(opts, :step, 1)
+
+    for {name, number} <- [start: start, stop: stop, step: step], not is_number(number) do
+      raise ArgumentError,
+            "arange: #{name} must be an integer or a float, got: #{inspect(number)}"
+    end
+
+    if step == 0, do: raise(ArgumentError, "arange: the step must not be zero")
+    count = count(start, stop, step)
+
+    if count < 1 do
+      raise ArgumentError,
+            "arange: no number lies from #{start} to before #{stop} in steps of #{step}, and a " <>
+              "tensor has at least one element"
+    end
+
+    type = type_option(opts, mode, :arange) || infer(mode, [start, stop, step])
+    Shape.validate!({count}, :arange)
+    # Both ends must fit the type; then all numbers between them do.
+    _ = Numbers.encode([start, start + (count - 1) * step], type, :arange)
+    start |> counted(step, count) |> Elementwise.cast(type)
+  end
+
+  # How many numbers there are from `start` to before `stop`.
+  defp count(start, stop, step) when is_integer(start) and is_integer(stop) and is_integer(step),
+    do: max(-Integer.floor_div(start - stop, step), 0)
+
+  defp count(start, stop, step), do: max(ceil((stop - start) / step), 0)
+
+  defp counted(start, step, count) do
+    last = start + (count - 1) * step
+    integers? = is_integer(start) and is_integer(step) and is_64_bit(start) and is_64_bit(last)
+
+    type =
+      cond do
+        not integers? -> {:f, 64}
+        max(start, last) > 0x7FFF_FFFF_FFFF_FFFF -> {:u, 64}
+        true -> {:s, 64}
+      end
+
+    index = %Tensor{data: Native.iota(type, {count}, nil), type: type, shape: {count}}
+    # What wraps around in 64 bits is right again in the sum.
+    [start, step] =
+      for n <- [start, step], do: %Tensor{data: Numbers.constant(n, type), type: type, shape: {}}
+
+    Elementwise.step(:add, Elementwise.step(:multiply, index, step), start)
   end
 end

@@ -6,6 +6,7 @@ defmodule Ferrox.Ops.Dot do
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
   alias Ferrox.Ops.Elementwise
+  alias Ferrox.Ops.Shape, as: Shapes
 
   @doc "See `Ferrox.dot/3`."
   @spec dot(term, term, keyword) :: Tensor.t()
@@ -46,6 +47,15 @@ defmodule Ferrox.Ops.Dot do
       {_, 0} -> Elementwise.binary(:multiply, left, right, opts)
       {m, n} -> contract(mode, {left, [m - 1], []}, {right, [max(n - 2, 0)], []})
     end
+  end
+
+  @doc "See `Ferrox.outer/3`."
+  @spec outer(term, term, keyword) :: Tensor.t()
+  def outer(left, right, opts) do
+    mode = mode!(opts, :outer)
+    left = left |> Operands.tensor!(mode, :outer) |> Shapes.reshape({:auto, 1})
+    right = right |> Operands.tensor!(mode, :outer) |> Shapes.reshape({1, :auto})
+    Elementwise.binary(:multiply, left, right, promotion: mode)
   end
 
   @doc "See `Ferrox.dot/7`; each side is `{operand, axes to sum over, axes of the batch}`."

@@ -11,6 +11,7 @@ defmodule Ferrox.Ops.Elementwise do
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
   alias Ferrox.Ops.Create
+  alias Ferrox.Ops.Shape, as: Shapes
   alias Ferrox.Promotion.Results
 
   # The short path of most calls.
@@ -24,6 +25,14 @@ defmodule Ferrox.Ops.Elementwise do
       mode -> promoted_binary(mode, op, left, right)
     end
   end
+
+  @doc "A step of another function: an operation on tensors and numbers by the rules of Nx."
+  @spec step(atom, Tensor.t() | number, Tensor.t() | number) :: Tensor.t()
+  def step(op, left, right), do: nx_binary(op, left, right)
+
+  @doc "The same on one operand."
+  @spec step(atom, Tensor.t()) :: Tensor.t()
+  def step(op, tensor), do: nx_unary(op, tensor)
 
   # Types are matched element by element, because the VM compares whole tuples by a call. Types of
   # less than 8 bits are left to promoted_binary/4.
@@ -127,6 +136,79 @@ defmodule Ferrox.Ops.Elementwise do
     data = Native.unary(native_op, storage(type), native(tensor))
     %Tensor{data: data, type: type, shape: tensor.shape, weak: weak}
   end
+
+  @doc "The logarithm to another base than e, 2 or 10: `:log2` or `:log10`."
+  @spec logarithm(:log2 | :log10, term, keyword) :: Tensor.t()
+  def logarithm(name, tensor, opts) do
+    mode = mode!(opts, name)
+    %Tensor{} = tensor = Operands.tensor!(tensor, mode, name)
+    type = Promotion.type_as(mode, :log, name, [tensor])
+    base = if name == :log2, do: 2.0, else: 10.0
+    wide = cast(tensor, Numbers.wide(type))
+    quotient = step(:divide, step(:log, wide), :math.log(base))
+
+    # The logarithm of a power of the base is a whole number, which the quotient may miss.
+    exact =
+      if Type.complex?(type) do
+        quotient
+      else
+        whole = step(:round, quotient)
+        select(step(:equal, step(:pow, base, whole), wide), whole, quotient, promotion: :nx)
+      end
+
+    cast(exact, type)
+  end
+
+  @doc "See `Ferrox.complex/3`."
+  @spec complex(term, term, keyword) :: Tensor.t()
+  def complex(real, imag, opts) do
+    mode = mode!(opts, :complex)
+    parts = for part <- [real, imag], do: Operands.tensor!(part, mode, :complex)
+    together = Promotion.type_as(mode, :select, :complex, parts)
+
+    if together != :bool and Type.complex?(together) do
+      types = Enum.map_join(parts, " and ", &Promotion.Names.short(&1.type))
+      raise ArgumentError, "complex: the parts must be real, got: #{types}"
+    end
+
+    [real, imag] = parts
+    shape = Shape.broadcast!(real.shape, imag.shape, :complex, real.type, imag.type)
+    one = %Tensor{data: <<0>>, type: {:u, 8}, shape: {}} |> cast(together)
+    {:c, bits} = type = Promotion.type_as(mode, :conjugate, :complex, [one])
+
+    # The parts lie side by side, each in half of the bits.
+    halves =
+      for part <- parts do
+        part |> cast({:f, div(bits, 2)}) |> Shapes.broadcast(shape, [])
+      end
+
+    %Tensor{data: data} = Shapes.join(:stack, halves, axis: -1, promotion: :nx)
+    %Tensor{data: data, type: type, shape: shape}
+  end
+
+  @doc "See `Ferrox.bitcast/2`."
+  @spec bitcast(term, term) :: Tensor.t()
+  def bitcast(tensor, type) do
+    %Tensor{type: from} = tensor = Operands.to_tensor(tensor, :bitcast)
+    {_, bits} = type = Operands.type!(type, :bitcast) |> number_type!()
+
+    if elem(storage(from), 1) != bits do
+      raise ArgumentError,
+            "bitcast: elements of #{Promotion.Names.short(from)} have another size than those of " <>
+              Promotion.Names.short(type)
+    end
+
+    %{tensor | type: type, weak: false}
+  end
+
+  defp number_type!(:bool),
+    do:
+      raise(
+        ArgumentError,
+        "bitcast: not every byte is a bool; as_type/2 makes true of what is not zero"
+      )
+
+  defp number_type!(type), do: type
 
   @doc "The real or the imaginary part, `:real` or `:imag`."
   @spec part(:real | :imag, term) :: Tensor.t()
