@@ -69,7 +69,19 @@ defmodule Ferrox do
   import Ferrox.Operands, only: [to_tensor: 2]
 
   alias Ferrox.{Native, Numbers, Observer, Operands, Tensor, Type}
-  alias Ferrox.Ops.{Create, Diagonal, Dot, Elementwise, Reduce}
+
+  alias Ferrox.Ops.{
+    Create,
+    Cumulative,
+    Diagonal,
+    Dot,
+    Elementwise,
+    Index,
+    Reduce,
+    Sort,
+    Statistics
+  }
+
   alias Ferrox.Ops.Shape, as: Shapes
 
   @typedoc "A number, an infinity or NaN by its name, or a boolean."
@@ -1156,6 +1168,321 @@ defmodule Ferrox do
       do: Reduce.arg_reduce(unquote(name), unquote(op), tensor, opts)
   end
 
+  ## Statistics
+
+  spread_options = """
+
+  ## Options
+
+    * `:axes` - the axes to reduce; all by default
+    * `:keep_axes` - whether they stay, with size one; `false` by default
+    * `:ddof` - what is subtracted from the number of elements that the sum is divided by; 0 by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+  """
+
+  @doc """
+  The variance: the mean of the squares of the distances from the mean, of complex numbers those of
+  their magnitudes.
+
+  The result is a float, as that of `mean/2`, and real. It is computed in two passes in 64 bits, and
+  rounded once.
+  #{spread_options}
+  ## Examples
+
+      iex> Ferrox.variance(Ferrox.tensor([1, 2, 3, 4])) |> Ferrox.to_number()
+      1.25
+      iex> Ferrox.variance(Ferrox.tensor([[1, 2], [3, 6]]), axes: [1], ddof: 1) |> Ferrox.to_list()
+      [0.5, 4.5]
+
+  """
+  @spec variance(operand, keyword) :: Tensor.t()
+  def variance(tensor, opts \\ []), do: Statistics.variance(tensor, opts)
+
+  @doc """
+  The standard deviation: the square root of `variance/2`, rounded once.
+  #{spread_options}
+  ## Examples
+
+      iex> Ferrox.standard_deviation(Ferrox.tensor([[1, 5], [4, 4]]), axes: [1]) |> Ferrox.to_list()
+      [2.0, 0.0]
+
+  """
+  @spec standard_deviation(operand, keyword) :: Tensor.t()
+  def standard_deviation(tensor, opts \\ []), do: Statistics.standard_deviation(tensor, opts)
+
+  @doc """
+  The covariances of the columns of matrices, the last two axes, whose rows are observations. Computed
+  in 64 bits and rounded once.
+
+  ## Options
+
+    * `:ddof` - what is subtracted from the number of rows that sums are divided by; 0 by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.covariance(Ferrox.tensor([[1, 2], [3, 4], [5, 6]]), ddof: 1) |> Ferrox.to_list()
+      [[4.0, 4.0], [4.0, 4.0]]
+
+  """
+  @spec covariance(operand, keyword) :: Tensor.t()
+  def covariance(tensor, opts \\ []), do: Statistics.covariance(tensor, opts)
+
+  axis_options = """
+
+  ## Options
+
+    * `:axis` - the axis to reduce; by default all of the tensor
+    * `:keep_axis` - whether it stays, with size one; `false` by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+  """
+
+  @doc """
+  The element in the middle of the sorted elements, or the mean of the two in the middle; NaN if there
+  is one.
+
+  The result is a float, as that of `mean/2`. Under Nx's system it has the type of the tensor where one
+  element is in the middle.
+  #{axis_options}
+  ## Examples
+
+      iex> Ferrox.median(Ferrox.tensor([[5, 1, 2], [4, 4, 3]]), axis: 1) |> Ferrox.to_list()
+      [2, 4]
+      iex> Ferrox.median(Ferrox.tensor([4, 1, 2, 9])) |> Ferrox.to_number()
+      3.0
+
+  """
+  @spec median(operand, keyword) :: Tensor.t()
+  def median(tensor, opts \\ []), do: Statistics.median(tensor, opts)
+
+  @doc """
+  The value below which a fraction of the sorted elements lies; NaN if there is one.
+
+  The fraction is from 0 to 1, or a list or a vector of fractions, for which the result has a first axis.
+  Between two elements, the value lies on a straight line, as by NumPy's method `linear`. The result is a
+  float, as that of `mean/2`, computed in 64 bits and rounded once.
+  #{axis_options}
+  ## Examples
+
+      iex> Ferrox.quantile(Ferrox.tensor([4, 1, 3, 2]), 0.5) |> Ferrox.to_number()
+      2.5
+      iex> Ferrox.quantile(Ferrox.tensor([[0, 10], [4, 30]]), [0.25, 1], axis: 0) |> Ferrox.to_list()
+      [[1.0, 15.0], [4.0, 30.0]]
+
+      iex> Ferrox.quantile(Ferrox.iota({3}), 2)
+      ** (ArgumentError) quantile expects a number from 0 to 1, or a list or a vector of such, got: 2
+
+  """
+  @spec quantile(operand, number | [number] | Tensor.t(), keyword) :: Tensor.t()
+  def quantile(tensor, fraction, opts \\ []),
+    do: Statistics.quantile(:quantile, tensor, fraction, 1, opts)
+
+  @doc """
+  `quantile/3` of a number from 0 to 100.
+  #{axis_options}
+  ## Examples
+
+      iex> Ferrox.percentile(Ferrox.tensor([4, 1, 3, 2]), 50) |> Ferrox.to_number()
+      2.5
+
+  """
+  @spec percentile(operand, number | [number] | Tensor.t(), keyword) :: Tensor.t()
+  def percentile(tensor, percent, opts \\ []),
+    do: Statistics.quantile(:percentile, tensor, percent, 100, opts)
+
+  @doc """
+  How often each integer from zero on is among the elements, none of which is negative.
+
+  ## Options
+
+    * `:min_length` - the result has at least so many elements
+    * `:promotion` - the system that chooses the type of a count, which is that of an index
+
+  ## Examples
+
+      iex> Ferrox.bincount(Ferrox.tensor([3, 1, 1]), min_length: 5) |> Ferrox.to_list()
+      [0, 2, 0, 1, 0]
+
+  """
+  @spec bincount(operand, keyword) :: Tensor.t()
+  def bincount(tensor, opts \\ []), do: Statistics.bincount(tensor, opts)
+
+  @doc """
+  `{counts, edges}` of bins of equal width: how many elements lie in each, and where they begin and end. A
+  bin has its lower edge, the last one its upper edge too.
+
+  ## Options
+
+    * `:bins` - how many there are; 10 by default
+    * `:range` - `{low, high}`, by default from the least to the greatest element; what lies outside is
+      not counted
+    * `:promotion` - the system that chooses the types, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> {counts, edges} = Ferrox.histogram(Ferrox.tensor([0, 1, 1, 4]), bins: 2)
+      iex> {Ferrox.to_list(counts), Ferrox.to_list(edges)}
+      {[3, 1], [0.0, 2.0, 4.0]}
+
+  """
+  @spec histogram(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def histogram(tensor, opts \\ []), do: Statistics.histogram(tensor, opts)
+
+  ## Cumulative operations
+
+  for {name, what, note, example} <- [
+        {:cumulative_sum, "sums", " Integers keep their type, but for systems that widen sums.",
+         [1, 4, 6]},
+        {:cumulative_product, "products",
+         " Integers keep their type, but for systems that widen products.", [1, 3, 6]},
+        {:cumulative_min, "minima", "", [1, 1, 1]},
+        {:cumulative_max, "maxima", "", [1, 3, 3]}
+      ] do
+    @doc """
+    The #{what} of the elements up to each along an axis.#{note}
+
+    ## Options
+
+      * `:axis` - 0 by default
+      * `:reverse` - whether to go from the end; `false` by default
+      * `:promotion` - the system that chooses the type, see `Ferrox.Promotion.Results`
+
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, 3, 2])) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: Cumulative.cumulative(unquote(name), tensor, opts)
+  end
+
+  @doc """
+  The differences of neighbours along an axis, which is one shorter then.
+
+  ## Options
+
+    * `:order` - how often this is done; 1 by default
+    * `:axis` - the last one by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.diff(Ferrox.tensor([1, 2, 4, 7, 0])) |> Ferrox.to_list()
+      [1, 2, 3, -7]
+      iex> Ferrox.diff(Ferrox.tensor([1, 2, 4, 7, 0]), order: 2) |> Ferrox.to_list()
+      [1, 1, -10]
+
+  """
+  @spec diff(operand, keyword) :: Tensor.t()
+  def diff(tensor, opts \\ []), do: Cumulative.diff(tensor, opts)
+
+  ## Sorts
+
+  sort_options = """
+
+    * `:axis` - 0 by default
+    * `:direction` - `:asc` by default, or `:desc`
+    * `:stable` - has no effect: equal elements always keep their order
+  """
+
+  @doc """
+  The elements in order along an axis. NaN is above infinity.
+
+  ## Options
+  #{sort_options}
+  ## Examples
+
+      iex> Ferrox.sort(Ferrox.tensor([3, 1, 2])) |> Ferrox.to_list()
+      [1, 2, 3]
+      iex> Ferrox.sort(Ferrox.tensor([[1, 2], [:nan, 0]]), axis: 1, direction: :desc) |> Ferrox.to_list()
+      [[2.0, 1.0], [:nan, 0.0]]
+
+  """
+  @spec sort(operand, keyword) :: Tensor.t()
+  def sort(tensor, opts \\ []), do: Sort.sort(tensor, opts)
+
+  @doc """
+  The indices along an axis that sort the elements, as `take_along_axis/3` takes them.
+
+  ## Options
+  #{sort_options}
+    * `:type` - the type of the indices; s32 by default, and s64 under most other systems
+    * `:promotion` - the system that chooses it, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.argsort(Ferrox.tensor([3, 1, 2])) |> Ferrox.to_list()
+      [1, 2, 0]
+
+  """
+  @spec argsort(operand, keyword) :: Tensor.t()
+  def argsort(tensor, opts \\ []), do: Sort.argsort(tensor, opts)
+
+  @doc """
+  `{values, indices}` of the largest elements along the last axis, the largest first.
+
+  ## Options
+
+    * `:k` - how many; 1 by default
+    * `:promotion` - the system that chooses the type of the indices, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> {values, indices} = Ferrox.top_k(Ferrox.tensor([3, 1, 2]), k: 2)
+      iex> {Ferrox.to_list(values), Ferrox.to_list(indices)}
+      {[3, 2], [0, 2]}
+
+  """
+  @spec top_k(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def top_k(tensor, opts \\ []), do: Sort.top_k(tensor, opts)
+
+  @doc """
+  The values that the elements have, each once and in order. All NaN are one value.
+
+  ## Examples
+
+      iex> Ferrox.unique(Ferrox.tensor([[3, 1], [3, 2]])) |> Ferrox.to_list()
+      [1, 2, 3]
+
+  """
+  @spec unique(operand) :: Tensor.t()
+  def unique(tensor), do: Sort.unique(tensor)
+
+  @doc """
+  `{values, counts}`: those of `unique/1`, and how many elements have each.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type of a count, which is that of an index
+
+  ## Examples
+
+      iex> {values, counts} = Ferrox.unique_counts(Ferrox.tensor([3, 1, 3]))
+      iex> {Ferrox.to_list(values), Ferrox.to_list(counts)}
+      {[1, 3], [1, 2]}
+
+  """
+  @spec unique_counts(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def unique_counts(tensor, opts \\ []), do: Sort.unique_counts(tensor, opts)
+
+  @doc """
+  `{values, inverse}`: those of `unique/1`, and the index among them of each element.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type of the indices, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> {values, inverse} = Ferrox.unique_inverse(Ferrox.tensor([[7, 5], [5, 9]]))
+      iex> {Ferrox.to_list(values), Ferrox.to_list(inverse)}
+      {[5, 7, 9], [[1, 0], [0, 2]]}
+
+  """
+  @spec unique_inverse(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def unique_inverse(tensor, opts \\ []), do: Sort.unique_inverse(tensor, opts)
+
   ## Products
 
   @doc group: "Products"
@@ -1348,6 +1675,226 @@ defmodule Ferrox do
     do: Shapes.slice(tensor, starts, lengths, opts)
 
   @doc group: "Shapes"
+  @doc """
+  `slice/4` along one axis: `length` elements from `start` on.
+
+  ## Options
+
+    * `:axis` - 0 by default
+    * `:strides` - only every n-th of those elements is kept; 1 by default
+
+  ## Examples
+
+      iex> Ferrox.slice_along_axis(Ferrox.iota({2, 4}), 1, 2, axis: 1) |> Ferrox.to_list()
+      [[1, 2], [5, 6]]
+
+  """
+  @spec slice_along_axis(operand, integer, pos_integer, keyword) :: Tensor.t()
+  def slice_along_axis(tensor, start, length, opts \\ []),
+    do: Index.slice_along_axis(tensor, start, length, opts)
+
+  @doc """
+  The tensor with `slice` in place of its elements from `starts` on. A start from which the slice would
+  reach past the end is moved back.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.put_slice(Ferrox.iota({2, 3}), [0, 1], Ferrox.tensor([[8, 9]])) |> Ferrox.to_list()
+      [[0, 8, 9], [3, 4, 5]]
+
+  """
+  @spec put_slice(operand, [integer], operand, keyword) :: Tensor.t()
+  def put_slice(tensor, starts, slice, opts \\ []),
+    do: Index.put_slice(tensor, starts, slice, opts)
+
+  @doc """
+  The elements at some indices of an axis, which is replaced by the axes of the indices.
+
+  ## Options
+
+    * `:axis` - 0 by default
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.take(t, Ferrox.tensor([1, 0, 1])) |> Ferrox.to_list()
+      [[3, 4], [1, 2], [3, 4]]
+      iex> Ferrox.take(t, 0, axis: 1) |> Ferrox.to_list()
+      [1, 3]
+
+      iex> Ferrox.take(Ferrox.iota({3}), Ferrox.tensor([3]))
+      ** (ArgumentError) index 3 is out of bounds for axis 0 in shape {3}
+
+  """
+  @spec take(operand, operand, keyword) :: Tensor.t()
+  def take(tensor, indices, opts \\ []), do: Index.take(tensor, indices, opts)
+
+  @doc """
+  The elements at the places of the indices, but with these as the indices of an axis.
+
+  ## Options
+
+    * `:axis` - 0 by default
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([[3, 1, 2], [4, 6, 5]])
+      iex> Ferrox.take_along_axis(t, Ferrox.argsort(t, axis: 1), axis: 1) |> Ferrox.to_list()
+      [[1, 2, 3], [4, 5, 6]]
+
+  """
+  @spec take_along_axis(operand, operand, keyword) :: Tensor.t()
+  def take_along_axis(tensor, indices, opts \\ []),
+    do: Index.take_along_axis(tensor, indices, opts)
+
+  @doc """
+  The elements at rows of indices: the last axis of the indices has one for each of some axes of the
+  tensor, of which the others stay.
+
+  ## Options
+
+    * `:axes` - those axes, in ascending order; the first ones by default
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.gather(t, Ferrox.tensor([[1, 1], [0, 1]])) |> Ferrox.to_list()
+      [4, 2]
+      iex> Ferrox.gather(t, Ferrox.tensor([[1]])) |> Ferrox.to_list()
+      [[3, 4]]
+
+  """
+  @spec gather(operand, operand, keyword) :: Tensor.t()
+  def gather(tensor, indices, opts \\ []), do: Index.gather(tensor, indices, opts)
+
+  for {name, text, example} <- [
+        {:indexed_add,
+         "with updates added to its elements at rows of indices, as often as a row is there",
+         [0, 13, 2]},
+        {:indexed_put,
+         "with updates in place of its elements at rows of indices, of equal rows the last",
+         [0, 7, 2]}
+      ] do
+    @doc """
+    The target #{text}.
+
+    The indices have the shape `{n, depth}`, with one index for each of `depth` axes of the target, and the
+    updates the shape `{n, ...}` with the other axes. A vector of indices is one row.
+
+    ## Options
+
+      * `:axes` - those axes, in ascending order; the first ones by default
+      * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> t = Ferrox.tensor([0, 1, 2])
+        iex> Ferrox.#{name}(t, Ferrox.tensor([[1], [1]]), Ferrox.tensor([5, 7])) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+
+    """
+    @spec unquote(name)(operand, operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(target, indices, updates, opts \\ []),
+      do: Index.indexed(unquote(name), target, indices, updates, opts)
+  end
+
+  @doc """
+  All elements along one axis, without a copy.
+
+  ## Examples
+
+      iex> Ferrox.flatten(Ferrox.iota({2, 2})) |> Ferrox.to_list()
+      [0, 1, 2, 3]
+
+  """
+  @spec flatten(operand) :: Tensor.t()
+  def flatten(tensor), do: Shapes.flatten(tensor)
+
+  @doc """
+  The elements in reverse order along axes.
+
+  ## Options
+
+    * `:axes` - all by default
+
+  ## Examples
+
+      iex> Ferrox.reverse(Ferrox.iota({2, 2}), axes: [1]) |> Ferrox.to_list()
+      [[1, 0], [3, 2]]
+
+  """
+  @spec reverse(operand, keyword) :: Tensor.t()
+  def reverse(tensor, opts \\ []), do: Shapes.reverse(tensor, opts)
+
+  @doc """
+  The tensor, repeated as a whole along its axes; the last number of times is that of the last axis.
+
+  ## Examples
+
+      iex> Ferrox.tile(Ferrox.tensor([1, 2]), [2, 2]) |> Ferrox.to_list()
+      [[1, 2, 1, 2], [1, 2, 1, 2]]
+
+  """
+  @spec tile(operand, [pos_integer]) :: Tensor.t()
+  def tile(tensor, repetitions), do: Shapes.tile(tensor, repetitions)
+
+  @doc """
+  Each element, repeated a number of times.
+
+  ## Options
+
+    * `:axis` - the axis along which they are repeated; by default the tensor is flattened
+
+  ## Examples
+
+      iex> Ferrox.repeat(Ferrox.tensor([[1, 2]]), 2) |> Ferrox.to_list()
+      [1, 1, 2, 2]
+      iex> Ferrox.repeat(Ferrox.tensor([[1, 2]]), 2, axis: 0) |> Ferrox.to_list()
+      [[1, 2], [1, 2]]
+
+  """
+  @spec repeat(operand, pos_integer, keyword) :: Tensor.t()
+  def repeat(tensor, times, opts \\ []), do: Shapes.repeat(tensor, times, opts)
+
+  @doc """
+  The tensor with a value around its elements and between them: for each axis `{low, high, interior}`,
+  how many stand before the first, after the last, and between two. Negative ones remove elements.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.pad(Ferrox.tensor([1, 2]), 0, [{1, 2, 1}]) |> Ferrox.to_list()
+      [0, 1, 0, 2, 0, 0]
+
+  """
+  @spec pad(operand, operand, [{integer, integer, non_neg_integer}], keyword) :: Tensor.t()
+  def pad(tensor, value, padding, opts \\ []), do: Shapes.pad(tensor, value, padding, opts)
+
+  @doc """
+  `{left, right}`: the parts of a tensor before and from an index on. A negative index counts from the end,
+  a float is a fraction of the axis.
+
+  ## Options
+
+    * `:axis` - 0 by default
+
+  ## Examples
+
+      iex> {left, right} = Ferrox.split(Ferrox.iota({5}), 2)
+      iex> {Ferrox.to_list(left), Ferrox.to_list(right)}
+      {[0, 1], [2, 3, 4]}
+
+  """
+  @spec split(operand, integer | float, keyword) :: {Tensor.t(), Tensor.t()}
+  def split(tensor, split, opts \\ []), do: Shapes.split(tensor, split, opts)
+
   @doc """
   Joins tensors along an axis. The others must have the same sizes.
 

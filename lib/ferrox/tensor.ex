@@ -24,7 +24,28 @@ defmodule Ferrox.Tensor do
       iex> Ferrox.tensor(2, promotion: :jax, type: :s64).weak
       false
 
+  ## Elements
+
+  As in Nx, `tensor[index]` takes an integer, a range with a positive step, a tensor of integers (see
+  `Ferrox.take/3`), or a list with one integer, range or scalar tensor for each of the first axes. Negative
+  integers count from the end, and an axis with a single index is dropped.
+
+      iex> t = Ferrox.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+      iex> Ferrox.to_list(t[1])
+      [4, 5, 6]
+      iex> Ferrox.to_list(t[1..2])
+      [[4, 5, 6], [7, 8, 9]]
+      iex> Ferrox.to_list(t[[0..-1//2, -1]])
+      [3, 9]
+      iex> Ferrox.to_list(t[Ferrox.tensor([2, 0])])
+      [[7, 8, 9], [1, 2, 3]]
+
+  Tensors are neither `Enumerable` nor `Collectable`: `Ferrox.to_flat_list/1` gives the elements, and
+  `Ferrox.put_slice/4`, `Ferrox.indexed_put/4` and `Ferrox.select/4` other tensors with some replaced.
+
   """
+
+  @behaviour Access
 
   @enforce_keys [:data, :type, :shape]
   defstruct [:data, :type, :shape, weak: false]
@@ -36,4 +57,23 @@ defmodule Ferrox.Tensor do
           shape: tuple,
           weak: boolean
         }
+
+  @doc false
+  @impl Access
+  @spec fetch(t, term) :: {:ok, t}
+  def fetch(tensor, index), do: {:ok, Ferrox.Ops.Index.fetch(tensor, index)}
+
+  @doc false
+  @impl Access
+  @spec get_and_update(t, term, fun) :: no_return
+  def get_and_update(_tensor, _index, _fun) do
+    raise ArgumentError,
+          "tensors can't be updated through Access; use Ferrox.put_slice/4 or Ferrox.indexed_put/4"
+  end
+
+  @doc false
+  @impl Access
+  @spec pop(t, term) :: no_return
+  def pop(_tensor, _index),
+    do: raise(ArgumentError, "elements can't be popped off a tensor; use Ferrox.slice/4")
 end

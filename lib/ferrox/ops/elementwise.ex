@@ -91,6 +91,18 @@ defmodule Ferrox.Ops.Elementwise do
     %Tensor{data: data, type: type, shape: shape, weak: weak}
   end
 
+  @doc """
+  Both operands as tensors, of which each has its own type, and the type that they have together by the
+  rule of `op`, with whether it is weak. `name` is the function that was called, for errors.
+  """
+  @spec together(Promotion.mode(), atom, atom, Tensor.t(), term) ::
+          {Tensor.t(), Tensor.t(), Type.t() | :bool, boolean}
+  def together(mode, op, name, left, right) do
+    right = Operands.check!(right, name)
+    {_, type, weak, _} = Promotion.operation(mode, op, [left, right])
+    {left, number(right, type, name), type, weak}
+  end
+
   # The operands, of which at least one is a tensor, and what the system computes for them.
   defp promote(mode, op, left, right) do
     {left, right} =

@@ -16,6 +16,16 @@ defmodule Ferrox.Ops.Reduce do
     end
   end
 
+  @doc """
+  A step of another function: a reduction that keeps the type of the tensor, with the options `:axes`
+  and `:keep_axes`.
+  """
+  @spec step(atom, Tensor.t(), keyword) :: Tensor.t()
+  def step(op, %Tensor{type: type} = tensor, opts \\ []) do
+    {axes, shape} = Shape.reduction!(tensor.shape, opts, op)
+    %Tensor{data: Native.reduce(op, type, shape, axes, native(tensor)), type: type, shape: shape}
+  end
+
   # `name` is the function that was called, for errors.
   defp nx_reduce(name, op, tensor, opts) do
     tensor = Operands.tensor!(tensor, :nx, name)

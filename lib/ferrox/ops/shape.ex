@@ -113,6 +113,131 @@ defmodule Ferrox.Ops.Shape do
     %{tensor | shape: Tuple.insert_at(old, axis, 1)}
   end
 
+  @doc "See `Ferrox.flatten/1`."
+  @spec flatten(term) :: Tensor.t()
+  def flatten(tensor) do
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :flatten)
+    %{tensor | shape: {Native.size(shape)}}
+  end
+
+  @doc "See `Ferrox.reverse/2`."
+  @spec reverse(term, keyword) :: Tensor.t()
+  def reverse(tensor, opts) do
+    opts = options!(opts, [:axes], :reverse)
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :reverse)
+    axes = Shape.axes!(shape, opts[:axes], :reverse)
+    %{tensor | data: Native.reverse(shape, axes, native(tensor))}
+  end
+
+  @doc "See `Ferrox.tile/2`."
+  @spec tile(term, term) :: Tensor.t()
+  def tile(tensor, repetitions) do
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :tile)
+
+    unless is_list(repetitions) and Enum.all?(repetitions, &(is_integer(&1) and &1 > 0)) do
+      raise ArgumentError,
+            "tile: repetitions must be a list of positive integers, got: #{inspect(repetitions)}"
+    end
+
+    # The last axes are those of both.
+    rank = max(tuple_size(shape), length(repetitions))
+    fill = &(List.duplicate(1, rank - length(&1)) ++ &1)
+    {sizes, times} = {fill.(Tuple.to_list(shape)), fill.(repetitions)}
+    repeat_axes(tensor, Enum.zip(times, sizes), Enum.zip_with(sizes, times, &*/2), :tile)
+  end
+
+  @doc "See `Ferrox.repeat/3`."
+  @spec repeat(term, term, keyword) :: Tensor.t()
+  def repeat(tensor, times, opts) do
+    opts = options!(opts, [:axis], :repeat)
+    tensor = to_tensor(tensor, :repeat)
+    %Tensor{shape: shape} = tensor = if opts[:axis] == nil, do: flatten(tensor), else: tensor
+    axis = Shape.axis!(shape, opts[:axis] || 0, :repeat)
+
+    unless is_integer(times) and times > 0 do
+      raise ArgumentError, "repeat: times must be a positive integer, got: #{inspect(times)}"
+    end
+
+    {before, [size | rest]} = shape |> Tuple.to_list() |> Enum.split(axis)
+    pairs = Enum.map(before, &{1, &1}) ++ [{1, size}, {times, 1}] ++ Enum.map(rest, &{1, &1})
+    repeat_axes(tensor, pairs, before ++ [size * times | rest], :repeat)
+  end
+
+  # The tensor as axes in pairs of `{times, size}`, of which the first is repeated.
+  defp repeat_axes(tensor, pairs, sizes, op) do
+    shape = Shape.validate!(List.to_tuple(sizes), op)
+    narrow = pairs |> Enum.flat_map(fn {_times, size} -> [1, size] end) |> List.to_tuple()
+    wide = pairs |> Enum.flat_map(&Tuple.to_list/1) |> List.to_tuple()
+    %{broadcast(%{tensor | shape: narrow}, wide, []) | shape: shape}
+  end
+
+  @doc "See `Ferrox.pad/4`."
+  @spec pad(term, term, term, keyword) :: Tensor.t()
+  def pad(tensor, value, padding, opts) do
+    mode = opts |> options!([:promotion], :pad) |> promotion!(:pad)
+    %Tensor{shape: old} = tensor = Operands.tensor!(tensor, mode, :pad)
+
+    if is_struct(value, Tensor) and value.shape != {} do
+      raise ArgumentError,
+            "pad: the value must be a scalar, got a tensor of shape #{inspect(value.shape)}"
+    end
+
+    unless is_list(padding) and length(padding) == tuple_size(old) and
+             Enum.all?(padding, &padding?/1) do
+      raise ArgumentError,
+            "pad: the padding must be a list of {low, high, interior}, integers of which the last is not " <>
+              "negative, for each axis of shape #{inspect(old)}, got: #{inspect(padding)}"
+    end
+
+    sizes =
+      for {size, {low, high, interior}} <- Enum.zip(Tuple.to_list(old), padding),
+          do: size + (size - 1) * interior + low + high
+
+    if Enum.any?(sizes, &(&1 < 1)) do
+      raise ArgumentError,
+            "pad: nothing is left of shape #{inspect(old)} with padding #{inspect(padding)}"
+    end
+
+    shape = Shape.validate!(List.to_tuple(sizes), :pad)
+    {tensor, value, type, weak} = Elementwise.together(mode, :select, :pad, tensor, value)
+    data = Native.pad(storage(type), shape, padding, native(tensor), native(value))
+    %Tensor{data: data, type: type, shape: shape, weak: weak}
+  end
+
+  defp padding?({low, high, interior}),
+    do: is_integer(low) and is_integer(high) and is_integer(interior) and interior >= 0
+
+  defp padding?(_other), do: false
+
+  @doc "See `Ferrox.split/3`."
+  @spec split(term, term, keyword) :: {Tensor.t(), Tensor.t()}
+  def split(tensor, split, opts) do
+    opts = options!(opts, [:axis], :split)
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :split)
+    axis = Shape.axis!(shape, Keyword.get(opts, :axis, 0), :split)
+    size = elem(shape, axis)
+
+    at =
+      cond do
+        is_float(split) -> ceil(split * size)
+        is_integer(split) and split < 0 -> size + split
+        true -> split
+      end
+
+    unless is_integer(at) and at in 1..(size - 1)//1 do
+      raise ArgumentError,
+            "split: axis #{axis} of shape #{inspect(shape)} can't be split at #{inspect(split)}: expected an " <>
+              "index, or a float between 0 and 1, that leaves elements on both sides"
+    end
+
+    part = fn start, length ->
+      starts = List.replace_at(List.duplicate(0, tuple_size(shape)), axis, start)
+      slice(tensor, starts, shape |> put_elem(axis, length) |> Tuple.to_list(), [])
+    end
+
+    {part.(0, at), part.(at, size - at)}
+  end
+
   @doc "See `Ferrox.slice/4`."
   @spec slice(term, term, term, keyword) :: Tensor.t()
   def slice(tensor, starts, lengths, opts) do

@@ -14,6 +14,7 @@ defmodule Ferrox.Promotion.Results do
   | integers: `mean` | f32 | as above | f64 | refused | the default float |
   | integers: `sum` | 32 bits, of 64 bits 64 | the default size | 64 bits | 64 bits | stay |
   | integers: `product` | as `sum` | as `sum` | as `sum` | as `sum` | at least 32 bits |
+  | integers: `cumulative_sum`, `cumulative_product` | stay | stay | as `product` | as `product` | as `product` |
   | complex numbers: `atan2`, where they are real | stay | stay | refused | refused | refused |
   | bool: `add`, `max`; `multiply`, `min` | | or; and | or; and | refused | or; and |
   | bool: `subtract`, `negate`, `sign` | | refused | refused | refused | refused |
@@ -33,7 +34,7 @@ defmodule Ferrox.Promotion.Results do
   are so under JAX alone; reductions drop weakness, as they do there.
   """
 
-  alias Ferrox.{Native, Promotion, Type}
+  alias Ferrox.{Native, Operands, Promotion, Tensor, Type}
 
   # What operations ask about a mode. `scalars` says how tensors without axes count among others.
   @doc false
@@ -63,6 +64,22 @@ defmodule Ferrox.Promotion.Results do
   @doc false
   def literal(%{bool: nil}, number), do: Type.infer(number)
   def literal(_facts, number), do: Promotion.kind(number)
+
+  # The type of a cumulative operation on a tensor. Minima and maxima are elements of the tensor.
+  @doc false
+  @spec cumulative(Promotion.mode(), atom, Tensor.t()) :: Type.t() | :bool
+  def cumulative(mode, op, %Tensor{type: type} = tensor)
+      when op in [:cumulative_sum, :cumulative_product] do
+    facts = Promotion.facts(mode)
+
+    cond do
+      facts.bool == nil -> Operands.storage(type)
+      facts.weak and type != :bool -> type
+      true -> Promotion.type_as(mode, :product, op, [tensor])
+    end
+  end
+
+  def cumulative(_mode, _op, %Tensor{type: type}), do: type
 
   # The type of a result for which `type` is asked: JAX without types of 64 bits takes those of 32.
   @doc false
