@@ -49,6 +49,14 @@ defmodule Ferrox.Ops.Dot do
     end
   end
 
+  @doc "The products of the matrices of two batches of the same shape."
+  @spec dot_matrices(Tensor.t(), Tensor.t(), Promotion.mode()) :: Tensor.t()
+  def dot_matrices(%Tensor{shape: shape} = left, right, mode \\ :nx) do
+    rank = tuple_size(shape)
+    batch = Enum.to_list(0..(rank - 3)//1)
+    dot_axes({left, [rank - 1], batch}, {right, [rank - 2], batch}, promotion: mode)
+  end
+
   @doc "See `Ferrox.outer/3`."
   @spec outer(term, term, keyword) :: Tensor.t()
   def outer(left, right, opts) do

@@ -1,0 +1,198 @@
+defmodule Ferrox.Ops.LinAlgTest do
+  # Ferrox.LinAlg and Ferrox.FFT: what factors give together, types, and errors. Values that are unique are
+  # compared with NumPy's in test/ferrox/numpy_test.exs.
+  use ExUnit.Case, async: true
+
+  doctest Ferrox.LinAlg
+  doctest Ferrox.FFT
+
+  alias Ferrox.{Complex, FFT, LinAlg}
+
+  defp raises(message, fun) do
+    error = assert_raise(ArgumentError, fun)
+    assert Exception.message(error) =~ message
+  end
+
+  defp random(shape, type) do
+    numbers = for _ <- 1..Tuple.product(shape), do: :rand.normal()
+    t = numbers |> Ferrox.tensor(type: :f64) |> Ferrox.reshape(shape)
+
+    if match?({:c, _}, Ferrox.Type.normalize!(type)),
+      do: Ferrox.as_type(Ferrox.complex(t, Ferrox.reverse(t)), type),
+      else: Ferrox.as_type(t, type)
+  end
+
+  defp close!(a, b, tolerance) do
+    {a, b} = {Ferrox.as_type(a, :c128), Ferrox.as_type(b, :c128)}
+    difference = Ferrox.abs(Ferrox.subtract(a, b)) |> Ferrox.reduce_max() |> Ferrox.to_number()
+    assert difference <= tolerance, "differ by #{inspect(difference)}"
+  end
+
+  defp matmul(a, b) do
+    rank = Ferrox.rank(a)
+    batch = Enum.to_list(0..(rank - 3)//1)
+    Ferrox.dot(a, [rank - 1], batch, b, [rank - 2], batch)
+  end
+
+  @tolerances [f32: 1.0e-5, f64: 1.0e-13, c64: 1.0e-5, c128: 1.0e-13]
+
+  describe "factorizations" do
+    setup do
+      :rand.seed(:exsss, 5)
+      :ok
+    end
+
+    test "multiply to the matrix, for batches too" do
+      for {type, tolerance} <- @tolerances, shape <- [{4, 4}, {2, 3, 3}] do
+        a = random(shape, type)
+        {p, l, u} = LinAlg.lu(a)
+        assert p.type == a.type
+        close!(matmul(p, matmul(l, u)), a, tolerance)
+        assert Ferrox.tril(l) == l and Ferrox.triu(u) == u
+
+        hermitian = Ferrox.add(matmul(a, LinAlg.adjoint(a)), Ferrox.eye(shape, type: type))
+        l = LinAlg.cholesky(hermitian)
+        close!(matmul(l, LinAlg.adjoint(l)), hermitian, 20 * tolerance)
+
+        {values, vectors} = LinAlg.eigh(hermitian)
+        scaled = Ferrox.multiply(vectors, Ferrox.new_axis(values, -2))
+        close!(matmul(scaled, LinAlg.adjoint(vectors)), hermitian, 50 * tolerance)
+        magnitudes = values |> Ferrox.real() |> Ferrox.abs()
+        assert Ferrox.sort(magnitudes, axis: -1, direction: :desc) == magnitudes
+      end
+    end
+
+    test "of any shape" do
+      for {type, tolerance} <- @tolerances,
+          shape <- [{4, 2}, {2, 4}, {3, 5, 2}],
+          mode <- [:reduced, :complete] do
+        a = random(shape, type)
+        {q, r} = LinAlg.qr(a, mode: mode)
+        close!(matmul(q, r), a, tolerance)
+        columns = elem(q.shape, tuple_size(shape) - 1)
+
+        close!(
+          matmul(LinAlg.adjoint(q), q),
+          Ferrox.broadcast(
+            Ferrox.eye(columns),
+            q.shape |> put_elem(tuple_size(shape) - 2, columns)
+          ),
+          tolerance
+        )
+
+        if type in [:f32, :f64] do
+          {u, s, vt} = LinAlg.svd(a, full_matrices?: mode == :complete)
+          k = elem(s.shape, tuple_size(s.shape) - 1)
+
+          {u, vt} =
+            {Ferrox.slice_along_axis(u, 0, k, axis: -1),
+             Ferrox.slice_along_axis(vt, 0, k, axis: -2)}
+
+          close!(matmul(Ferrox.multiply(u, Ferrox.new_axis(s, -2)), vt), a, 5 * tolerance)
+        end
+      end
+    end
+
+    test "solve systems on both sides" do
+      for {type, tolerance} <- @tolerances,
+          lower <- [true, false],
+          transform <- [:none, :transpose, :conjugate] do
+        a = Ferrox.add(random({3, 3}, type), Ferrox.multiply(4, Ferrox.eye(3, type: type)))
+        triangle = if lower, do: Ferrox.tril(a), else: Ferrox.triu(a)
+        opts = [lower: lower, transform_a: transform]
+
+        seen =
+          case transform do
+            :none -> triangle
+            :transpose -> Ferrox.transpose(triangle)
+            :conjugate -> Ferrox.as_type(Ferrox.conjugate(triangle), type)
+          end
+
+        b = random({3, 2}, type)
+        close!(Ferrox.dot(seen, LinAlg.triangular_solve(a, b, opts)), b, tolerance)
+        c = random({2, 3}, type)
+
+        close!(
+          Ferrox.dot(LinAlg.triangular_solve(a, c, [left_side: false] ++ opts), seen),
+          c,
+          tolerance
+        )
+      end
+    end
+  end
+
+  test "types are those of a quotient" do
+    a = Ferrox.tensor([[2, 0], [0, 4]], type: :u8)
+    assert Ferrox.type(LinAlg.invert(a)) == {:f, 32}
+    assert Ferrox.type(LinAlg.invert(a, promotion: :numpy)) == {:f, 64}
+    assert Ferrox.type(LinAlg.norm(Ferrox.as_type(a, :c64))) == {:f, 32}
+    assert Ferrox.type(LinAlg.matrix_power(a, 2)) == {:u, 8}
+    assert Ferrox.type(LinAlg.invert(Ferrox.as_type(a, :bf16))) == {:bf, 16}
+    assert Ferrox.type(FFT.fft(Ferrox.as_type(a, :f64))) == {:c, 128}
+    assert Ferrox.type(FFT.irfft(a, promotion: :numpy)) == {:f, 64}
+
+    raises("determinant is not defined for u8 under", fn ->
+      LinAlg.determinant(a, promotion: :array_api)
+    end)
+
+    raises("fft is not defined for u8 under", fn -> FFT.fft(a, promotion: :array_api) end)
+  end
+
+  test "small values of a transform stay" do
+    t = Ferrox.tensor([1.0e-12, 2.0e-12])
+    assert Ferrox.to_list(Ferrox.real(FFT.fft(t))) |> Enum.all?(&(&1 != 0.0))
+    assert Ferrox.to_list(Ferrox.real(FFT.fft(t, eps: 1.0e-10))) == [0.0, 0.0]
+    assert Ferrox.shape(FFT.fft(Ferrox.iota({5}), length: :power_of_two)) == {8}
+  end
+
+  test "what can't be is refused" do
+    wide = Ferrox.iota({2, 3})
+    complex = Ferrox.tensor([[Complex.new(1, 2)]])
+
+    for name <- ~w(cholesky lu eigh determinant invert)a do
+      raises("#{name} expects square matrices, got a tensor of shape {2, 3}", fn ->
+        apply(LinAlg, name, [wide])
+      end)
+
+      raises("#{name} expects matrices, got a tensor of shape {3}", fn ->
+        apply(LinAlg, name, [Ferrox.iota({3})])
+      end)
+    end
+
+    raises("matrix_power expects square", fn -> LinAlg.matrix_power(wide, 2) end)
+
+    raises("the power must be an integer, got: 0.5", fn ->
+      LinAlg.matrix_power(Ferrox.eye(2), 0.5)
+    end)
+
+    raises("svd is not defined for c64: the numbers must be real", fn -> LinAlg.svd(complex) end)
+    raises("qr: :mode must be", fn -> LinAlg.qr(wide, mode: :full) end)
+
+    raises("solve: the right side of shape {3} does not go with", fn ->
+      LinAlg.solve(Ferrox.eye(2), Ferrox.iota({3}))
+    end)
+
+    raises(":transform_a must be", fn ->
+      LinAlg.triangular_solve(Ferrox.eye(2), Ferrox.iota({2}), transform_a: :t)
+    end)
+
+    raises("least_squares expects a matrix", fn ->
+      LinAlg.least_squares(wide, Ferrox.iota({3}))
+    end)
+
+    raises(":ord 3 is no norm along 2 axes", fn -> LinAlg.norm(wide, ord: 3) end)
+    raises("solve", fn -> LinAlg.solve(Ferrox.tensor([[1, 1], [1, 1]]), Ferrox.iota({2})) end)
+
+    raises("rfft expects a tensor of real numbers, got: c64", fn -> FFT.rfft(complex) end)
+    raises("fft: axis -1 is out of range for shape {}", fn -> FFT.fft(1) end)
+
+    raises("a length must be a positive integer or :power_of_two, got: 0", fn ->
+      FFT.fft(wide, length: 0)
+    end)
+
+    raises("pass a :length", fn -> FFT.irfft(Ferrox.iota({1})) end)
+    raises("fft2: :axes must be two axes", fn -> FFT.fft2(wide, axes: [0]) end)
+    raises("fft2: :lengths must be a list of two", fn -> FFT.fft2(wide, lengths: 3) end)
+    raises(":eps must be a number", fn -> FFT.fft(wide, eps: -1) end)
+  end
+end
