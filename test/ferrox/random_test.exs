@@ -1,0 +1,143 @@
+defmodule Ferrox.RandomTest do
+  use ExUnit.Case, async: true
+
+  doctest Ferrox.Random
+
+  alias Ferrox.Random
+
+  defp raises(message, fun) do
+    error = assert_raise(ArgumentError, fun)
+    assert Exception.message(error) =~ message
+  end
+
+  test "numbers are spread as they should be" do
+    key = Random.key(3)
+    {uniform, key} = Random.uniform(key, -2, 3, shape: {20_000})
+    assert_in_delta Ferrox.to_number(Ferrox.mean(uniform)), 0.5, 0.05
+    assert_in_delta Ferrox.to_number(Ferrox.variance(uniform)), 25 / 12, 0.05
+
+    assert Ferrox.to_number(Ferrox.reduce_min(uniform)) >= -2 and
+             Ferrox.to_number(Ferrox.reduce_max(uniform)) < 3
+
+    {normal, key} = Random.normal(key, 1, 2, shape: {20_000}, type: :f64)
+    assert_in_delta Ferrox.to_number(Ferrox.mean(normal)), 1, 0.06
+    assert_in_delta Ferrox.to_number(Ferrox.standard_deviation(normal)), 2, 0.05
+    assert_in_delta Ferrox.to_number(Ferrox.median(normal)), 1, 0.08
+
+    {integers, key} = Random.randint(key, -1, 3, shape: {20_000})
+    counts = integers |> Ferrox.add(1) |> Ferrox.bincount() |> Ferrox.to_list()
+    assert length(counts) == 4
+    for count <- counts, do: assert_in_delta(count, 5000, 300)
+
+    {shuffled, _key} = Random.shuffle(key, Ferrox.iota({1000}))
+    assert shuffled != Ferrox.iota({1000})
+    assert Ferrox.sort(shuffled) == Ferrox.iota({1000})
+  end
+
+  test "every float type, and bf16 without infinities" do
+    for type <- ~w(f8 f8_e4m3fn f16 bf16 f32 f64 c64 c128)a do
+      for {tensor, _key} <- [
+            Random.uniform(Random.key(1), 0, 1, shape: {500}, type: type),
+            Random.normal(Random.key(1), 0, 1, shape: {500}, type: type)
+          ] do
+        assert {tensor.type, tensor.shape} == {Ferrox.Type.normalize!(type), {500}}
+        assert Ferrox.to_number(Ferrox.any(Ferrox.is_infinity(tensor))) == 0
+        assert Ferrox.to_number(Ferrox.any(Ferrox.is_nan(tensor))) == 0
+      end
+    end
+  end
+
+  test "what can't be is refused" do
+    key = Random.key(0)
+    raises("key expects an integer of 64 bits, got: 1.0", fn -> Random.key(1.0) end)
+    raises("key expects an integer of 64 bits", fn -> Random.key(2 ** 64) end)
+
+    raises("uniform expects a key, as Ferrox.Random.key/1 makes it", fn ->
+      Random.uniform(Ferrox.iota({2}))
+    end)
+
+    raises("split: :parts must be a positive integer", fn -> Random.split(key, parts: 0) end)
+    raises("fold_in expects integers, got: f32", fn -> Random.fold_in(key, 1.5) end)
+
+    raises("uniform: :type must be a float or complex type, got: s32", fn ->
+      Random.uniform(key, 0, 1, type: :s32)
+    end)
+
+    raises("randint: :type must be an integer type", fn ->
+      Random.randint(key, 0, 1, type: :f32)
+    end)
+
+    raises("max_value must be greater than min_value", fn -> Random.randint(key, 3, 3) end)
+
+    raises("does not broadcast to the :shape {2}", fn ->
+      Random.normal(key, Ferrox.iota({3}), 1, shape: {2})
+    end)
+
+    raises("shuffle: axis 1", fn -> Random.shuffle(key, Ferrox.iota({2}), axis: 1) end)
+    raises("unknown option :names", fn -> Random.uniform(key, names: [:x]) end)
+  end
+
+  if Code.ensure_loaded?(Nx) do
+    describe "beside Nx.Random" do
+      @describetag :nx
+
+      setup do
+        Nx.default_backend(Ferrox.Backend)
+        :ok
+      end
+
+      defp same!({ours, our_key}, {theirs, their_key}) do
+        same!(ours, theirs)
+        same!(our_key, their_key)
+      end
+
+      defp same!(ours, theirs), do: assert(ours == Ferrox.from_nx(theirs))
+
+      test "the bits are the same" do
+        for seed <- [0, 1, 42, -7, 2 ** 40 + 3] do
+          {key, theirs} = {Random.key(seed), Nx.Random.key(seed)}
+          same!(key, theirs)
+
+          for parts <- [1, 2, 3, 7],
+              do: same!(Random.split(key, parts: parts), Nx.Random.split(theirs, parts: parts))
+
+          for data <- [0, 1, 2 ** 31 - 1],
+              do: same!(Random.fold_in(key, data), Nx.Random.fold_in(theirs, data))
+
+          for shape <- [{}, {1}, {5}, {2, 3}, {100}] do
+            for type <- [:f16, :bf16, :f32, :f64, :c64] do
+              opts = [shape: shape, type: type]
+
+              same!(
+                Random.uniform(key, -1.0, 2.5, opts),
+                Nx.Random.uniform(theirs, -1.0, 2.5, opts)
+              )
+
+              # Nx's numbers of bf16 may be infinite.
+              if type != :bf16,
+                do:
+                  same!(
+                    Random.normal(key, 1.0, 2.0, opts),
+                    Nx.Random.normal(theirs, 1.0, 2.0, opts)
+                  )
+            end
+
+            for type <- [:s8, :u16, :s32, :u32, :s64, :u64] do
+              opts = [shape: shape, type: type]
+              same!(Random.randint(key, 2, 100, opts), Nx.Random.randint(theirs, 2, 100, opts))
+            end
+          end
+
+          tensor = Ferrox.iota({7, 3})
+
+          for opts <- [[], [axis: 1], [axis: 0, independent: true]],
+              do:
+                same!(
+                  Random.shuffle(key, tensor, opts),
+                  Nx.Random.shuffle(theirs, Ferrox.to_nx(tensor), opts)
+                )
+        end
+      end
+    end
+  end
+end
