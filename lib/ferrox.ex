@@ -602,6 +602,42 @@ defmodule Ferrox do
   def save_npy!(%Tensor{} = tensor, path), do: File.write!(path, Ferrox.Npy.encode!(tensor))
   def save_npy!(other, _path), do: not_a_tensor!(other, :save_npy!)
 
+  @doc """
+  Reads the tensors of a `.npz` file, by their names; see `Ferrox.Npz`.
+
+  ## Options
+
+    * `:promotion` - the system, as in `load_npy!/2`
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_load_npz.npz")
+      iex> Ferrox.save_npz!(%{"x" => Ferrox.tensor([1, 2])}, path)
+      iex> Ferrox.to_list(Ferrox.load_npz!(path)["x"])
+      [1, 2]
+
+  """
+  @spec load_npz!(Path.t(), keyword) :: %{String.t() => Tensor.t()}
+  def load_npz!(path, opts \\ []), do: path |> File.read!() |> Ferrox.Npz.decode!(opts)
+
+  @doc """
+  Writes tensors, given as a map or a keyword list, to a `.npz` file; see `Ferrox.Npz`.
+
+  ## Options
+
+    * `:compressed` - `false` by default
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_save_npz.npz")
+      iex> Ferrox.save_npz!([x: Ferrox.tensor([1.5])], path, compressed: true)
+      :ok
+
+  """
+  @spec save_npz!(Enumerable.t(), Path.t(), keyword) :: :ok
+  def save_npz!(tensors, path, opts \\ []),
+    do: File.write!(path, Ferrox.Npz.encode!(tensors, opts))
+
   ## Observing
 
   @doc group: "Observing"
