@@ -50,6 +50,7 @@ defmodule Ferrox.MixProject do
         "guides/serving.md",
         "guides/backend.md",
         "guides/accuracy.md",
+        "guides/numpy.md",
         "guides/promotion.md",
         "guides/promotion_tables.md",
         "guides/tour.livemd",
@@ -68,7 +69,8 @@ defmodule Ferrox.MixProject do
       skip_undefined_reference_warnings_on: ["CONTRIBUTING.md"],
       groups_for_modules: [
         Nx: [Ferrox.Backend, Ferrox.Defn],
-        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy],
+        "The direct API": [Ferrox, Ferrox.LinAlg, Ferrox.FFT, Ferrox.Random],
+        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy, Ferrox.Npz],
         Promotion: [~r"^Ferrox\.Promotion"],
         Ivy: [~r"^Ferrox\.Ivy"]
       ]
