@@ -75,6 +75,7 @@ defmodule Ferrox do
     Cumulative,
     Diagonal,
     Dot,
+    Einsum,
     Elementwise,
     Index,
     Reduce,
@@ -1592,6 +1593,32 @@ defmodule Ferrox do
   """
   @spec outer(operand, operand, keyword) :: Tensor.t()
   def outer(left, right, opts \\ []), do: Dot.outer(left, right, opts)
+
+  @doc """
+  Sums of products, by an equation with a letter for each axis of the operands and of the result, as NumPy's
+  `einsum`: axes with the same letter go together, and those whose letter the result lacks are summed over.
+  Without `->`, the result has the letters that are there once, in alphabetical order.
+
+  All operands are computed in the type that they have together.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.einsum("ij,jk->ik", [a, a]) |> Ferrox.to_list()
+      [[7, 10], [15, 22]]
+      iex> Ferrox.einsum("ii", [a]) |> Ferrox.to_number()
+      5
+
+      iex> Ferrox.einsum("ij,jk", [Ferrox.iota({2, 3}), Ferrox.iota({2, 3})])
+      ** (ArgumentError) einsum: axis j of "ij,jk" has different sizes: 3, 2
+
+  """
+  @spec einsum(String.t(), [operand], keyword) :: Tensor.t()
+  def einsum(equation, operands, opts \\ []), do: Einsum.einsum(equation, operands, opts)
 
   ## Shapes
 
