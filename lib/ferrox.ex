@@ -337,7 +337,7 @@ defmodule Ferrox do
         {:triu, "upper", "below", [[1, 2, 3], [0, 5, 6], [0, 0, 9]]}
       ] do
     @doc """
-    The #{text} triangle of matrices, the last two axes, with zeros #{side} a diagonal.
+    The #{text} triangle of matrices, the last two axes, with zeros #{side} a diagonal. The type stays.
 
     ## Options
 

@@ -1,0 +1,78 @@
+if Code.ensure_loaded?(Nx) do
+  defmodule Ferrox.Ops.NxTest do
+    # The functions that the direct API shares with Nx, with the same arguments on Nx.BinaryBackend: of small
+    # integers, whose results have the same bits.
+    use ExUnit.Case, async: true
+
+    @moduletag :nx
+
+    setup do
+      Nx.default_backend(Nx.BinaryBackend)
+      :ok
+    end
+
+    @types ~w(u8 s16 s32 u64 f32 f64 bf16)a
+
+    @calls [
+      take_diagonal: [[offset: 1]],
+      sort: [[axis: 1]],
+      sort: [[axis: 0, direction: :desc]],
+      argsort: [[axis: 1, stable: true]],
+      argsort: [[axis: 0, direction: :desc, stable: true, type: :s64]],
+      top_k: [[k: 2]],
+      median: [[axis: 0]],
+      median: [[axis: 1, keep_axis: true]],
+      cumulative_sum: [[axis: 1]],
+      cumulative_sum: [[axis: 0, reverse: true]],
+      cumulative_product: [[axis: 1]],
+      cumulative_min: [[axis: 1]],
+      cumulative_max: [[axis: 0]],
+      diff: [[order: 2]],
+      diff: [[axis: 0]],
+      flatten: [],
+      reverse: [[axes: [1]]],
+      tile: [[2, 1, 3]],
+      pad: [0, [{1, 0, 1}, {-1, 2, 0}]],
+      split: [1, [axis: 1]],
+      split: [0.5],
+      slice_along_axis: [1, 2, [axis: 1]],
+      put_slice: [[1, 1], {:tensor, [[7, 8]]}],
+      take: [{:tensor, [2, 0, 2]}, [axis: 1]],
+      take_along_axis: [{:tensor, [[0, 2, 1, 0]]}, [axis: 0]],
+      gather: [{:tensor, [[0, 1], [2, 3]]}],
+      indexed_add: [{:tensor, [[0, 1], [0, 1]]}, {:tensor, [5, 6]}],
+      indexed_put: [{:tensor, [[2]]}, {:tensor, [[9, 8, 7, 6]]}]
+    ]
+
+    for {{name, arguments}, i} <- Enum.with_index(@calls) do
+      test "#{i}: #{name} #{inspect(arguments)}" do
+        for type <- @types, data <- [[[3, 1, 2, 0], [5, 0, 4, 4], [2, 2, 9, 1]]] do
+          ours =
+            apply(Ferrox, unquote(name), [
+              Ferrox.tensor(data, type: type)
+              | arguments(Ferrox, unquote(Macro.escape(arguments)))
+            ])
+
+          theirs =
+            apply(Nx, unquote(name), [
+              Nx.tensor(data, type: type) | arguments(Nx, unquote(Macro.escape(arguments)))
+            ])
+
+          assert list(ours) == Enum.map(list(theirs), &Ferrox.from_nx/1), "#{type}"
+        end
+      end
+    end
+
+    defp arguments(module, arguments) do
+      for argument <- arguments do
+        case argument do
+          {:tensor, data} -> module.tensor(data, type: :u8)
+          other -> other
+        end
+      end
+    end
+
+    defp list(results) when is_tuple(results), do: Tuple.to_list(results)
+    defp list(result), do: [result]
+  end
+end
