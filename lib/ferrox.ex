@@ -249,6 +249,7 @@ defmodule Ferrox do
   @spec full(shape, operand, keyword) :: Tensor.t()
   def full(shape, number, opts \\ []), do: Create.full(shape, number, opts)
 
+  @doc group: "Creation"
   @doc """
   Numbers at equal distances from `start` to `stop`, along a new last axis if these are tensors, which
   have the same shape then. The numbers are computed in 64 bits and rounded once.
@@ -276,6 +277,7 @@ defmodule Ferrox do
   @spec linspace(operand, operand, keyword) :: Tensor.t()
   def linspace(start, stop, opts \\ []), do: Create.linspace(start, stop, opts)
 
+  @doc group: "Creation"
   @doc """
   The integers from zero to before `stop`; see `arange/3`.
 
@@ -288,6 +290,7 @@ defmodule Ferrox do
   @spec arange(number) :: Tensor.t()
   def arange(stop), do: Create.arange(0, stop, [])
 
+  @doc group: "Creation"
   @doc """
   The numbers from `start` to before `stop`, as NumPy's `arange`. The i-th is `start + i * step`,
   computed in 64 bits. Where the steps are no integers, the count depends on how they are rounded;
@@ -313,6 +316,7 @@ defmodule Ferrox do
   @spec arange(number, number, keyword) :: Tensor.t()
   def arange(start, stop, opts \\ []), do: Create.arange(start, stop, opts)
 
+  @doc group: "Creation"
   @doc """
   A matrix with 1 at and below a diagonal, 0 above it: u8, under other systems than Nx's bool.
 
@@ -336,6 +340,7 @@ defmodule Ferrox do
         {:tril, "lower", "above", [[1, 0, 0], [4, 5, 0], [7, 8, 9]]},
         {:triu, "upper", "below", [[1, 2, 3], [0, 5, 6], [0, 0, 9]]}
       ] do
+    @doc group: "Shapes"
     @doc """
     The #{text} triangle of matrices, the last two axes, with zeros #{side} a diagonal. The type stays.
 
@@ -353,6 +358,7 @@ defmodule Ferrox do
     def unquote(name)(tensor, opts \\ []), do: Diagonal.triangle(unquote(name), tensor, opts)
   end
 
+  @doc group: "Shapes"
   @doc """
   The diagonal of matrices, the last two axes.
 
@@ -374,6 +380,7 @@ defmodule Ferrox do
   @spec take_diagonal(operand, keyword) :: Tensor.t()
   def take_diagonal(tensor, opts \\ []), do: Diagonal.take(tensor, opts)
 
+  @doc group: "Creation"
   @doc """
   A square matrix with the elements of a vector on a diagonal, zeros elsewhere.
 
@@ -392,6 +399,7 @@ defmodule Ferrox do
   @spec make_diagonal(operand, keyword) :: Tensor.t()
   def make_diagonal(tensor, opts \\ []), do: Diagonal.make(tensor, opts)
 
+  @doc group: "Indices"
   @doc """
   A matrix with the elements of a vector on a diagonal, in place of its own.
 
@@ -603,6 +611,7 @@ defmodule Ferrox do
   def save_npy!(%Tensor{} = tensor, path), do: File.write!(path, Ferrox.Npy.encode!(tensor))
   def save_npy!(other, _path), do: not_a_tensor!(other, :save_npy!)
 
+  @doc group: "Files"
   @doc """
   Reads the tensors of a `.npz` file, by their names; see `Ferrox.Npz`.
 
@@ -621,6 +630,7 @@ defmodule Ferrox do
   @spec load_npz!(Path.t(), keyword) :: %{String.t() => Tensor.t()}
   def load_npz!(path, opts \\ []), do: path |> File.read!() |> Ferrox.Npz.decode!(opts)
 
+  @doc group: "Files"
   @doc """
   Writes tensors, given as a map or a keyword list, to a `.npz` file; see `Ferrox.Npz`.
 
@@ -922,13 +932,14 @@ defmodule Ferrox do
         {unary_predicates, "\n\nThe result is a u8, under other systems than Nx's a bool."}
       ],
       {name, {text, code, result}} <- ops do
-    @doc group: "Elementwise, one operand"
+    @doc group: "Elementwise, two operands"
     @doc text <> note <> "\n" <> promotion <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
   end
 
   for {name, base} <- [log2: 2, log10: 10] do
+    @doc group: "Elementwise, one operand"
     @doc """
     The logarithm to base #{base}, computed in 64 bits and rounded once; a whole number for powers of
     #{base}.
@@ -959,7 +970,7 @@ defmodule Ferrox do
   @spec abs(operand, keyword) :: Tensor.t()
   def abs(tensor, opts \\ []), do: Elementwise.unary(:abs, tensor, opts)
 
-  @doc group: "Elementwise, one operand"
+  @doc group: "Elementwise, two operands"
   @doc """
   Complex numbers of real and imaginary parts, which are broadcast together: c64 or, for 64-bit floats,
   c128.
@@ -976,6 +987,7 @@ defmodule Ferrox do
   @spec complex(operand, operand, keyword) :: Tensor.t()
   def complex(real, imag, opts \\ []), do: Elementwise.complex(real, imag, opts)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The complex number mirrored at the real axis, c64 or, for 64-bit floats, c128.
 
@@ -1054,6 +1066,7 @@ defmodule Ferrox do
   @spec as_type(operand, Type.t() | Type.short_t() | :bool, keyword) :: Tensor.t()
   def as_type(tensor, type, opts \\ []), do: Elementwise.as_type(tensor, type, opts)
 
+  @doc group: "Elementwise, one operand"
   @doc """
   The same bits as elements of another type of the same size, without a copy.
 
@@ -1154,6 +1167,7 @@ defmodule Ferrox do
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []), do: Reduce.mean(tensor, opts)
 
+  @doc group: "Reductions"
   @doc """
   1 if all elements of both are equal within a tolerance, `|left - right| <= atol + rtol * |right|`,
   else 0: a u8, under other systems than Nx's a bool. The operands are broadcast together.
@@ -1217,6 +1231,7 @@ defmodule Ferrox do
     * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
   """
 
+  @doc group: "Statistics"
   @doc """
   The variance: the mean of the squares of the distances from the mean, of complex numbers those of
   their magnitudes.
@@ -1235,6 +1250,7 @@ defmodule Ferrox do
   @spec variance(operand, keyword) :: Tensor.t()
   def variance(tensor, opts \\ []), do: Statistics.variance(tensor, opts)
 
+  @doc group: "Statistics"
   @doc """
   The standard deviation: the square root of `variance/2`, rounded once.
   #{spread_options}
@@ -1247,6 +1263,7 @@ defmodule Ferrox do
   @spec standard_deviation(operand, keyword) :: Tensor.t()
   def standard_deviation(tensor, opts \\ []), do: Statistics.standard_deviation(tensor, opts)
 
+  @doc group: "Statistics"
   @doc """
   The covariances of the columns of matrices, the last two axes, whose rows are observations. Computed
   in 64 bits and rounded once.
@@ -1274,6 +1291,7 @@ defmodule Ferrox do
     * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
   """
 
+  @doc group: "Statistics"
   @doc """
   The element in the middle of the sorted elements, or the mean of the two in the middle; NaN if there
   is one.
@@ -1292,6 +1310,7 @@ defmodule Ferrox do
   @spec median(operand, keyword) :: Tensor.t()
   def median(tensor, opts \\ []), do: Statistics.median(tensor, opts)
 
+  @doc group: "Statistics"
   @doc """
   The value below which a fraction of the sorted elements lies; NaN if there is one.
 
@@ -1314,6 +1333,7 @@ defmodule Ferrox do
   def quantile(tensor, fraction, opts \\ []),
     do: Statistics.quantile(:quantile, tensor, fraction, 1, opts)
 
+  @doc group: "Statistics"
   @doc """
   `quantile/3` of a number from 0 to 100.
   #{axis_options}
@@ -1327,6 +1347,7 @@ defmodule Ferrox do
   def percentile(tensor, percent, opts \\ []),
     do: Statistics.quantile(:percentile, tensor, percent, 100, opts)
 
+  @doc group: "Statistics"
   @doc """
   How often each integer from zero on is among the elements, none of which is negative.
 
@@ -1344,6 +1365,7 @@ defmodule Ferrox do
   @spec bincount(operand, keyword) :: Tensor.t()
   def bincount(tensor, opts \\ []), do: Statistics.bincount(tensor, opts)
 
+  @doc group: "Statistics"
   @doc """
   `{counts, edges}` of bins of equal width: how many elements lie in each, and where they begin and end. A
   bin has its lower edge, the last one its upper edge too.
@@ -1375,6 +1397,7 @@ defmodule Ferrox do
         {:cumulative_min, "minima", "", [1, 1, 1]},
         {:cumulative_max, "maxima", "", [1, 3, 3]}
       ] do
+    @doc group: "Cumulative operations"
     @doc """
     The #{what} of the elements up to each along an axis.#{note}
 
@@ -1394,6 +1417,7 @@ defmodule Ferrox do
     def unquote(name)(tensor, opts \\ []), do: Cumulative.cumulative(unquote(name), tensor, opts)
   end
 
+  @doc group: "Cumulative operations"
   @doc """
   The differences of neighbours along an axis, which is one shorter then.
 
@@ -1423,6 +1447,7 @@ defmodule Ferrox do
     * `:stable` - has no effect: equal elements always keep their order
   """
 
+  @doc group: "Order"
   @doc """
   The elements in order along an axis. NaN is above infinity.
 
@@ -1439,6 +1464,7 @@ defmodule Ferrox do
   @spec sort(operand, keyword) :: Tensor.t()
   def sort(tensor, opts \\ []), do: Sort.sort(tensor, opts)
 
+  @doc group: "Order"
   @doc """
   The indices along an axis that sort the elements, as `take_along_axis/3` takes them.
 
@@ -1456,6 +1482,7 @@ defmodule Ferrox do
   @spec argsort(operand, keyword) :: Tensor.t()
   def argsort(tensor, opts \\ []), do: Sort.argsort(tensor, opts)
 
+  @doc group: "Order"
   @doc """
   `{values, indices}` of the largest elements along the last axis, the largest first.
 
@@ -1474,6 +1501,7 @@ defmodule Ferrox do
   @spec top_k(operand, keyword) :: {Tensor.t(), Tensor.t()}
   def top_k(tensor, opts \\ []), do: Sort.top_k(tensor, opts)
 
+  @doc group: "Order"
   @doc """
   The values that the elements have, each once and in order. All NaN are one value.
 
@@ -1486,6 +1514,7 @@ defmodule Ferrox do
   @spec unique(operand) :: Tensor.t()
   def unique(tensor), do: Sort.unique(tensor)
 
+  @doc group: "Order"
   @doc """
   `{values, counts}`: those of `unique/1`, and how many elements have each.
 
@@ -1503,6 +1532,7 @@ defmodule Ferrox do
   @spec unique_counts(operand, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_counts(tensor, opts \\ []), do: Sort.unique_counts(tensor, opts)
 
+  @doc group: "Order"
   @doc """
   `{values, inverse}`: those of `unique/1`, and the index among them of each element.
 
@@ -1578,6 +1608,7 @@ defmodule Ferrox do
   def dot(left, left_axes, left_batch, right, right_axes, right_batch, opts \\ []),
     do: Dot.dot_axes({left, left_axes, left_batch}, {right, right_axes, right_batch}, opts)
 
+  @doc group: "Products"
   @doc """
   The products of each element of the left and each of the right operand, which are flattened.
 
@@ -1594,6 +1625,7 @@ defmodule Ferrox do
   @spec outer(operand, operand, keyword) :: Tensor.t()
   def outer(left, right, opts \\ []), do: Dot.outer(left, right, opts)
 
+  @doc group: "Products"
   @doc """
   Sums of products, by an equation with a letter for each axis of the operands and of the result, as NumPy's
   `einsum`: axes with the same letter go together, and those whose letter the result lacks are summed over.
@@ -1756,6 +1788,7 @@ defmodule Ferrox do
   def slice_along_axis(tensor, start, length, opts \\ []),
     do: Index.slice_along_axis(tensor, start, length, opts)
 
+  @doc group: "Indices"
   @doc """
   The tensor with `slice` in place of its elements from `starts` on. A start from which the slice would
   reach past the end is moved back.
@@ -1774,6 +1807,7 @@ defmodule Ferrox do
   def put_slice(tensor, starts, slice, opts \\ []),
     do: Index.put_slice(tensor, starts, slice, opts)
 
+  @doc group: "Indices"
   @doc """
   The elements at some indices of an axis, which is replaced by the axes of the indices.
 
@@ -1796,6 +1830,7 @@ defmodule Ferrox do
   @spec take(operand, operand, keyword) :: Tensor.t()
   def take(tensor, indices, opts \\ []), do: Index.take(tensor, indices, opts)
 
+  @doc group: "Indices"
   @doc """
   The elements at the places of the indices, but with these as the indices of an axis.
 
@@ -1814,6 +1849,7 @@ defmodule Ferrox do
   def take_along_axis(tensor, indices, opts \\ []),
     do: Index.take_along_axis(tensor, indices, opts)
 
+  @doc group: "Indices"
   @doc """
   The elements at rows of indices: the last axis of the indices has one for each of some axes of the
   tensor, of which the others stay.
@@ -1842,6 +1878,7 @@ defmodule Ferrox do
          "with updates in place of its elements at rows of indices, of equal rows the last",
          [0, 7, 2]}
       ] do
+    @doc group: "Indices"
     @doc """
     The target #{text}.
 
@@ -1865,6 +1902,7 @@ defmodule Ferrox do
       do: Index.indexed(unquote(name), target, indices, updates, opts)
   end
 
+  @doc group: "Shapes"
   @doc """
   All elements along one axis, without a copy.
 
@@ -1877,6 +1915,7 @@ defmodule Ferrox do
   @spec flatten(operand) :: Tensor.t()
   def flatten(tensor), do: Shapes.flatten(tensor)
 
+  @doc group: "Shapes"
   @doc """
   The elements in reverse order along axes.
 
@@ -1893,6 +1932,7 @@ defmodule Ferrox do
   @spec reverse(operand, keyword) :: Tensor.t()
   def reverse(tensor, opts \\ []), do: Shapes.reverse(tensor, opts)
 
+  @doc group: "Shapes"
   @doc """
   The tensor, repeated as a whole along its axes; the last number of times is that of the last axis.
 
@@ -1905,6 +1945,7 @@ defmodule Ferrox do
   @spec tile(operand, [pos_integer]) :: Tensor.t()
   def tile(tensor, repetitions), do: Shapes.tile(tensor, repetitions)
 
+  @doc group: "Shapes"
   @doc """
   Each element, repeated a number of times.
 
@@ -1923,6 +1964,7 @@ defmodule Ferrox do
   @spec repeat(operand, pos_integer, keyword) :: Tensor.t()
   def repeat(tensor, times, opts \\ []), do: Shapes.repeat(tensor, times, opts)
 
+  @doc group: "Shapes"
   @doc """
   The tensor with a value around its elements and between them: for each axis `{low, high, interior}`,
   how many stand before the first, after the last, and between two. Negative ones remove elements.
@@ -1940,6 +1982,7 @@ defmodule Ferrox do
   @spec pad(operand, operand, [{integer, integer, non_neg_integer}], keyword) :: Tensor.t()
   def pad(tensor, value, padding, opts \\ []), do: Shapes.pad(tensor, value, padding, opts)
 
+  @doc group: "Shapes"
   @doc """
   `{left, right}`: the parts of a tensor before and from an index on. A negative index counts from the end,
   a float is a fraction of the axis.
@@ -1958,6 +2001,7 @@ defmodule Ferrox do
   @spec split(operand, integer | float, keyword) :: {Tensor.t(), Tensor.t()}
   def split(tensor, split, opts \\ []), do: Shapes.split(tensor, split, opts)
 
+  @doc group: "Shapes"
   @doc """
   Joins tensors along an axis. The others must have the same sizes.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.FFT do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Discrete Fourier transforms of any length, along one axis or two.
 

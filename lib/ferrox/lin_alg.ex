@@ -1,4 +1,5 @@
 defmodule Ferrox.LinAlg do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Linear algebra of matrices, the last two axes of a tensor; axes before them are a batch.
 

@@ -1,4 +1,5 @@
 defmodule Ferrox.Npz do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   NumPy's `.npz` files: archives of `.npy` files, each under a name.
 

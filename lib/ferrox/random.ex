@@ -1,4 +1,5 @@
 defmodule Ferrox.Random do
+  @moduledoc since: "0.1.0"
   @moduledoc """
   Random numbers from a key, without a state: the same key gives the same numbers, in every process and on
   every machine.
