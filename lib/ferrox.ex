@@ -932,7 +932,7 @@ defmodule Ferrox do
         {unary_predicates, "\n\nThe result is a u8, under other systems than Nx's a bool."}
       ],
       {name, {text, code, result}} <- ops do
-    @doc group: "Elementwise, two operands"
+    @doc group: "Elementwise, one operand"
     @doc text <> note <> "\n" <> promotion <> example.(code, result)
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
