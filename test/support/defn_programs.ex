@@ -122,6 +122,10 @@ if Code.ensure_loaded?(Nx.Defn) do
         kind when kind in [:dynamic_slice, :gather, :indexed_add] ->
           {kind, index(), index()}
 
+        # Each hook of a program has a name of its own.
+        :hook ->
+          {:hook, index(), :rand.uniform(1_000_000_000)}
+
         kind ->
           {kind, index()}
       end

@@ -66,12 +66,16 @@ if Code.ensure_loaded?(Nx.Defn) do
       end)
     end
 
-    # What the hooks were given, in order.
-    defp hooks do
+    # What the hooks were given, in order, each value once: the evaluator calls a hook again where what it
+    # is given is also a value of a loop around.
+    defp hooks(given \\ []) do
       receive do
-        {name, tensor} when is_integer(name) -> [{name, tensor} | hooks()]
+        {name, tensor} when is_integer(name) -> hooks([{name, tensor} | given])
       after
-        0 -> []
+        0 ->
+          given
+          |> Enum.reverse()
+          |> Enum.uniq_by(fn {name, tensor} -> {name, numbers_of(tensor)} end)
       end
     end
   end
