@@ -23,6 +23,7 @@ defmodule Ferrox.Random do
   alias Ferrox.Ops.{Create, Elementwise, Index, Reduce, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
+  @typedoc "A key: a u32 tensor of shape `{2}`."
   @type key :: Tensor.t()
   @typep operand :: Ferrox.operand()
 
