@@ -455,7 +455,7 @@ pub(crate) const MAX_CACHED_TOTALS: usize = 1 << 17;
 /// The number of totals up to which one thread adds all updates. (`kernels`: indexed_add.)
 pub(crate) const MAX_TOTALS_OF_ONE_THREAD: usize = 1 << 14;
 
-/// The number of totals up to which one thread adds all rows of updates. (`kernels`: indexed_add.)
+/// The number of totals up to which one thread adds all rows of updates.
 pub(crate) const MIN_ROW_TOTALS_TO_SHARE: usize = 1 << 10;
 
 /// The number of totals up to which two threads add updates without partitioning them first.
