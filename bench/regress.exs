@@ -63,26 +63,10 @@ defmodule Bench.Regress do
 
   # Each case with its call, and how many calls a round has.
   defp cases(groups) do
-    nx? = Code.ensure_loaded?(Nx)
-
-    for group <- groups,
-        row <- Cases.rows(group),
-        row.work <= @max_work and row.elements <= @max_elements,
-        Calls.ferrox?(row, nx?) do
-      given = for {{_, spec}, seed} <- Enum.with_index(row.inputs, 1), do: input(spec, seed)
-      call = Calls.ferrox(row.call, given, %{nx?: nx?, math: :exact})
+    for {group, row, call} <- Calls.of_cases(groups, @max_work, @max_elements) do
       call.()
       once = max(min(microseconds(call, 1), microseconds(call, 1)), 1)
       {"#{group} | #{row.name} | #{inspect(row.shape)}", call, max(div(@round, once), 1)}
-    end
-  end
-
-  # Cases share their inputs.
-  defp input(spec, seed) do
-    with nil <- Process.get({spec, seed}) do
-      tensor = Cases.input(spec, seed)
-      Process.put({spec, seed}, tensor)
-      tensor
     end
   end
 

@@ -13,9 +13,9 @@
 # what is made of them, Fourier transforms and programs, which other numbers of threads may round
 # otherwise, the bound that the case has.
 #
-# Timers are compared with those beside nothing, and beside as many processes that run loops of Elixir. A process of normal
-# priority waits for its turn among the others in any case; one of priority :max is late only where a
-# scheduler is held.
+# Timers are compared with those beside nothing, and beside as many processes that run loops of Elixir. A
+# process of normal priority waits for its turn among the others in any case; one of priority :max is late
+# only where a scheduler is held.
 #
 # The exit status is 1 if an answer was wrong, a process ended otherwise than by --kills, or memory grew.
 
@@ -97,15 +97,9 @@ defmodule Bench.Soak do
 
   # Each with its call, its class and its answer.
   defp cases do
-    nx? = Code.ensure_loaded?(Nx)
     {:ok, groups} = Cases.named([])
 
-    for group <- groups,
-        row <- Cases.rows(group),
-        row.work <= @max_work and row.elements <= @max_elements,
-        Calls.ferrox?(row, nx?) do
-      given = for {{_, spec}, seed} <- Enum.with_index(row.inputs, 1), do: input(spec, seed)
-      call = Calls.ferrox(row.call, given, %{nx?: nx?, math: :exact})
+    for {group, row, call} <- Calls.of_cases(groups, @max_work, @max_elements) do
       expected = results(call.())
       {micros, answer} = :timer.tc(call)
       true = same?(results(answer), expected)
@@ -117,15 +111,6 @@ defmodule Bench.Soak do
         expected: expected,
         bound: if(group in @rounded, do: row.bound, else: :exact)
       }
-    end
-  end
-
-  # Cases share their inputs.
-  defp input(spec, seed) do
-    with nil <- Process.get({spec, seed}) do
-      tensor = Cases.input(spec, seed)
-      Process.put({spec, seed}, tensor)
-      tensor
     end
   end
 

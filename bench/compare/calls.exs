@@ -28,6 +28,30 @@ defmodule Bench.Calls do
 
   def ferrox(call, given, _run), do: direct(Ferrox, call, given)
 
+  @doc """
+  Ferrox's calls of the cases of some groups with at most so much work and so many elements, each with its
+  group and its case. Cases share their inputs.
+  """
+  def of_cases(groups, max_work, max_elements) do
+    nx? = Code.ensure_loaded?(Nx)
+
+    for group <- groups,
+        row <- Cases.rows(group),
+        row.work <= max_work and row.elements <= max_elements,
+        ferrox?(row, nx?) do
+      given = for {{_, spec}, seed} <- Enum.with_index(row.inputs, 1), do: input(spec, seed)
+      {group, row, ferrox(row.call, given, %{nx?: nx?, math: :exact})}
+    end
+  end
+
+  defp input(spec, seed) do
+    with nil <- Process.get({spec, seed}) do
+      tensor = Cases.input(spec, seed)
+      Process.put({spec, seed}, tensor)
+      tensor
+    end
+  end
+
   defp tensors(data, results) do
     for {data, {type, shape}} <- Enum.zip(results(data), results),
         do: %Ferrox.Tensor{data: data, type: type, shape: shape}
