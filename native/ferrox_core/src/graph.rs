@@ -31,11 +31,13 @@ mod moves;
 mod operand;
 mod operation;
 mod program;
+mod reverse_loop;
 mod row_loop;
 mod rows;
 mod scalar;
 pub mod source;
 mod times;
+mod unused;
 mod value;
 mod well_formed;
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::{Operation, Outputs};
-use super::source::{Branch, Clause, Region, Step};
+use super::source::{Branch, Clause, Region, ReverseLoop, Step};
 use crate::cost::MAX_CONSTANT_BYTES;
 use crate::tensor::{Output, Tensor, byte_size};
 
@@ -92,6 +92,14 @@ impl Folding<'_> {
             Step::While { condition, body, initial, outputs } => {
                 let (initial, outputs) = (self.operands(initial), outputs.clone());
                 Step::While { condition: *condition, body: *body, initial, outputs }
+            }
+            Step::ReverseLoop(reverse) => {
+                let ReverseLoop { trips, initial, gradients, invariants, .. } = &**reverse;
+                let [initial, gradients, invariants] =
+                    [initial, gradients, invariants].map(|operands| self.operands(operands));
+                let trips = self.operand(trips);
+                let reverse = ReverseLoop { trips, initial, gradients, invariants, ..(**reverse).clone() };
+                Step::ReverseLoop(Box::new(reverse))
             }
             Step::Fold { body, input, initial, output } => {
                 let (input, initial) = (self.operand(input), self.operand(initial));

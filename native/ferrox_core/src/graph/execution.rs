@@ -13,6 +13,7 @@ use super::cluster::{TripInput, Trips};
 use super::operand::Memory;
 use super::operation::Outputs;
 use super::program::{ClusterCall, Fold, Instruction, Kernel, Prepared, Program};
+use super::reverse_loop::{Next, Progress};
 use super::row_loop::RowLoop;
 use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
@@ -123,6 +124,8 @@ enum Task<B> {
     Condition { spare: Vec<Value<B>> },
     /// The condition of a loop follows. Meanwhile its slots are kept.
     Body { spare: Vec<Value<B>> },
+    /// The next region of a loop in reverse order follows, or the loop ends.
+    Reverse(Progress<B>),
     /// The next element of a fold follows.
     Fold { element: usize, results: Vec<u8> },
 }
@@ -255,6 +258,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     }
                     frame.next += 1;
                 }
+                Instruction::Reverse(reversal) => {
+                    let trips = reversal.trips.read(context.bytes(reversal.trips.place, &frame.slots));
+                    let values =
+                        |places: &[Place]| places.iter().map(|&place| value(place, &frame.slots)).collect();
+                    let (initial, gradients) = (values(&reversal.initial), values(&reversal.gradients));
+                    let progress = Progress::new(reversal, trips, initial, gradients);
+                    self.reverse(context, progress, Vec::new())?;
+                }
                 Instruction::Fold(fold) => {
                     let task = Task::Fold { element: 0, results: Vec::with_capacity(fold.output.bytes) };
                     let mut slots = Vec::new();
@@ -361,6 +372,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 let task = Task::Condition { spare: frame.slots };
                 self.frames.push(Frame { region: *condition, next: 0, slots: spare, task });
             }
+            Task::Reverse(mut progress) => {
+                let results = code.results.iter();
+                let results = results.map(|result| take(result.place, result.is_last, &mut frame.slots));
+                progress.take(results.collect());
+                free_all(&mut frame.slots, &mut self.kept);
+                self.reverse(context, progress, frame.slots)?;
+            }
             Task::Fold { element, mut results } => {
                 let Some((parent, Instruction::Fold(fold))) = self.waiting(context) else {
                     return Err(ended());
@@ -388,6 +406,34 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
             }
         }
         Ok(None)
+    }
+
+    /// Begins the next region of the loop in reverse order at which the topmost frame waits, or ends the
+    /// loop. `slots` are memory for the region's slots.
+    fn reverse(
+        &mut self,
+        context: &Context<'_>,
+        mut progress: Progress<B>,
+        mut slots: Vec<Value<B>>,
+    ) -> Result<(), Error> {
+        let Some((_, Instruction::Reverse(reversal))) = self.waiting(context) else { return Err(ended()) };
+        let Some(parent) = self.frames.last_mut() else { return Err(ended()) };
+        match progress.next(reversal) {
+            Next::Run(region, values) => {
+                slots.clear();
+                slots.extend(values);
+                slots.extend(reversal.invariants.iter().map(|&place| value(place, &parent.slots)));
+                slots.resize_with(context.program.regions[region].slots, Value::default);
+                self.frames.push(Frame { region, next: 0, slots, task: Task::Reverse(progress) });
+            }
+            Next::End(gradients) => {
+                for (&slot, gradient) in reversal.outputs.iter().zip(gradients) {
+                    parent.slots[slot] = gradient;
+                }
+                parent.next += 1;
+            }
+        }
+        Ok(())
     }
 
     /// The topmost frame and the instruction at which it waits for the region above it.

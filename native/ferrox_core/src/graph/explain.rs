@@ -8,6 +8,7 @@ use super::cluster::{Call, Cluster, Input, Register};
 use super::operand::{Memory, Operand, Place, Slot};
 use super::operation::Operation;
 use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
+use super::reverse_loop::Reversal;
 use super::rows::Extent;
 use super::times::Times;
 use crate::DType;
@@ -165,6 +166,18 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
             slots(outputs),
             places(initial)
         ),
+        Instruction::Reverse(reversal) => {
+            let Reversal { forward, backward, trips, initial, gradients, invariants, .. } = &**reversal;
+            write!(
+                f,
+                "{} = gradient of {} trips of region {forward} by region {backward}, from {}; {}",
+                slots(&reversal.outputs),
+                place(trips.place),
+                places(initial),
+                places(gradients)
+            )?;
+            if invariants.is_empty() { writeln!(f) } else { writeln!(f, "; {}", places(invariants)) }
+        }
         Instruction::Scalar(scalar) => {
             let arrays = scalar.arrays.iter().map(|array| array.1.slot);
             let outputs: Vec<Slot> = scalar.outputs.iter().map(|output| output.0).chain(arrays).collect();

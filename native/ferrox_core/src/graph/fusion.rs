@@ -83,6 +83,7 @@ fn count_reads(steps: &[Step], reads: &mut [usize]) {
                 count_reads(steps, reads);
             }
             Step::While { initial, .. } => initial.iter().for_each(|operand| count(operand, reads)),
+            Step::ReverseLoop(reverse) => reverse.inputs().for_each(|operand| count(operand, reads)),
             Step::Fold { input, initial, .. } => {
                 count(input, reads);
                 count(initial, reads);
@@ -210,6 +211,10 @@ impl Fusion<'_> {
             }
             Step::While { initial, .. } => {
                 self.flush_for(initial);
+                self.steps.push(step.clone());
+            }
+            Step::ReverseLoop(reverse) => {
+                self.flush_for(&reverse.inputs().cloned().collect::<Vec<_>>());
                 self.steps.push(step.clone());
             }
             Step::Call { .. } | Step::Cluster { .. } => {

@@ -121,6 +121,10 @@ impl Walk {
                     self.operands(initial, at);
                     outputs.iter().for_each(|&slot| self.note(slot, at));
                 }
+                Step::ReverseLoop(reverse) => {
+                    reverse.inputs().for_each(|operand| self.operand(operand, at));
+                    reverse.outputs.iter().for_each(|&slot| self.note(slot, at));
+                }
                 Step::Fold { input, initial, output, .. } => {
                     self.operand(input, at);
                     self.operand(initial, at);

@@ -196,6 +196,31 @@ pub(super) type Outputs<'a> = SmallVec<[Output<'a>; 1]>;
 pub(super) type Typed<'a> = (DType, &'a [usize]);
 
 impl Operation {
+    /// Whether the operation has a result of this type for all elements of its operands; else it may fail
+    /// when it runs, as an integer division by zero does. Shapes aside, and without memory any may fail.
+    #[must_use]
+    pub fn is_total(&self, output: DType) -> bool {
+        match self {
+            Operation::Binary(
+                BinaryOp::Quotient
+                | BinaryOp::Remainder
+                | BinaryOp::Pow
+                | BinaryOp::Atan2
+                | BinaryOp::LeftShift
+                | BinaryOp::RightShift,
+            ) => output.is_float(),
+            Operation::Unary(..) => !output.is_complex(),
+            Operation::Gather(_)
+            | Operation::Take(_)
+            | Operation::TakeAlongAxis(_)
+            | Operation::Indexed(..)
+            | Operation::Solve(_)
+            | Operation::TriangularSolve(_)
+            | Operation::Factor { .. } => false,
+            _ => true,
+        }
+    }
+
     /// The name of the operation in error messages.
     #[must_use]
     pub fn name(&self) -> &'static str {

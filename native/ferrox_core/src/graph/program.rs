@@ -8,15 +8,17 @@ use super::liveness::Deaths;
 use super::moves::Moves;
 use super::operand::Memory;
 use super::operation::{Operation, Typed};
+use super::reverse_loop::{Count, Reversal};
 use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
-use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target};
+use super::unused;
 use super::value::MAX_SMALL_BYTES;
 use super::well_formed::{self, OP, invalid};
 use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::layout;
 use crate::tensor::byte_size;
-use crate::{DType, Error};
+use crate::{DType, Error, Kind};
 
 /// A program, ready to run any number of times.
 #[derive(Debug)]
@@ -55,6 +57,7 @@ pub(super) enum Instruction {
     While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
     Scalar(Box<ScalarLoop>),
     Rows(Box<RowLoop>),
+    Reverse(Box<Reversal>),
     Fold(Box<Fold>),
     Cluster(Box<ClusterCall>),
     Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
@@ -115,7 +118,7 @@ impl Program {
         well_formed::check(regions)?;
         // Checked as it is given: operations that are computed together are not seen one by one later.
         assemble(regions, &literals, None)?;
-        let regions = constants::fold(regions, &mut literals);
+        let regions = constants::fold(&unused::remove(regions), &mut literals);
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
         Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }
@@ -180,17 +183,19 @@ fn assemble(
 struct Signature {
     parameters: Vec<usize>,
     results: Vec<usize>,
+    /// The number of bytes of the results that are not parameters of the same number.
+    changed: usize,
 }
 
 impl Signature {
     fn of(region: &Region) -> Result<Self, Error> {
-        let parameters = region
-            .parameters
-            .iter()
-            .map(|(dtype, shape)| byte_size(OP, *dtype, shape))
-            .collect::<Result<_, _>>();
-        let results = region.results.iter().map(operand_bytes).collect::<Result<_, _>>();
-        Ok(Signature { parameters: parameters?, results: results? })
+        let parameters = region.parameters.iter().map(|(dtype, shape)| byte_size(OP, *dtype, shape));
+        let results = region.results.iter().map(operand_bytes).collect::<Result<Vec<_>, _>>()?;
+        let slots = (0..).map(Place::Slot);
+        let changed = region.results.iter().zip(slots).zip(&results);
+        let changed = changed.filter(|((result, slot), _)| result.place != *slot);
+        let changed = changed.fold(0_usize, |sum, (_, &bytes)| sum.saturating_add(bytes));
+        Ok(Signature { parameters: parameters.collect::<Result<_, _>>()?, results, changed })
     }
 }
 
@@ -372,13 +377,7 @@ impl<'a> Assembler<'a> {
                 if self.signature(*condition)?.results.len() != 1 || self.signature(*body)?.results != sizes {
                     return Err(invalid("a loop's region has other results than the loop"));
                 }
-                if outputs.len() != sizes.len() {
-                    return Err(invalid("a loop has another number of results"));
-                }
-                let mut memories = Vec::with_capacity(outputs.len());
-                for (&slot, Operand { dtype, shape, .. }) in outputs.iter().zip(initial) {
-                    memories.push(self.memory(&Target { slot, dtype: *dtype, shape: shape.clone() })?);
-                }
+                let memories = self.loop_results(initial, outputs)?;
                 if let Some(instruction) = self.whole_loop((*condition, *body), initial, outputs, &memories) {
                     self.instructions.push(instruction);
                     return Ok(());
@@ -397,6 +396,7 @@ impl<'a> Assembler<'a> {
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())
             }
+            Step::ReverseLoop(reverse) => self.reverse_loop(reverse),
             Step::Fold { body, input, initial, output } => self.fold(*body, input, initial, output),
             Step::Call { callback, inputs, outputs } => {
                 let places = self.places(inputs)?;
@@ -410,6 +410,57 @@ impl<'a> Assembler<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// The results of a loop whose values at the start are `initial`.
+    fn loop_results(&mut self, initial: &[Operand], outputs: &[Slot]) -> Result<Vec<Memory>, Error> {
+        if outputs.len() != initial.len() {
+            return Err(invalid("a loop has another number of results"));
+        }
+        let targets = outputs.iter().zip(initial);
+        targets
+            .map(|(&slot, Operand { dtype, shape, .. })| {
+                self.memory(&Target { slot, dtype: *dtype, shape: shape.clone() })
+            })
+            .collect()
+    }
+
+    fn reverse_loop(&mut self, reverse: &ReverseLoop) -> Result<(), Error> {
+        let ReverseLoop { forward, backward, trips, initial, gradients, invariants, outputs } = reverse;
+        let sizes = |operands: [&[Operand]; 3]| {
+            operands.iter().copied().flatten().map(operand_bytes).collect::<Result<Vec<_>, _>>()
+        };
+        let (forward, backward) = (*forward, *backward);
+        let [of_forward, of_backward] = [self.signature(forward)?, self.signature(backward)?];
+        if of_forward.parameters != sizes([initial, &[], invariants])?
+            || of_backward.parameters != sizes([initial, gradients, invariants])?
+        {
+            return Err(invalid("a region of a loop's gradient has other parameters than the loop"));
+        }
+        if of_forward.results != sizes([initial, &[], &[]])?
+            || of_backward.results != sizes([&[], gradients, &[]])?
+        {
+            return Err(invalid("a region of a loop's gradient has other results than the loop"));
+        }
+        let width = trips.dtype.width();
+        if !trips.dtype.is_integer() || trips.dtype.is_packed() || layout::size(&trips.shape) != Some(1) {
+            return Err(invalid("the number of a loop's trips is not a scalar integer of whole bytes"));
+        }
+        let is_signed = trips.dtype.kind() == Kind::Signed;
+        let trips = Count { place: self.check(trips)?, is_signed, width: width as u8 };
+        let reversal = Reversal {
+            forward,
+            backward,
+            trips,
+            initial: self.places(initial)?.into(),
+            gradients: self.places(gradients)?.into(),
+            invariants: self.places(invariants)?.into(),
+            outputs: outputs.as_slice().into(),
+            bytes: of_forward.changed,
+        };
+        self.loop_results(gradients, outputs)?;
+        self.instructions.push(Instruction::Reverse(Box::new(reversal)));
+        Ok(())
     }
 
     /// A loop as one instruction, if it is one over numbers or rows.

@@ -863,7 +863,7 @@ impl<'a> Assembler<'a> {
                 }
                 Some(())
             }
-            Step::Fold { .. } | Step::Cluster { .. } | Step::Call { .. } => None,
+            Step::ReverseLoop(_) | Step::Fold { .. } | Step::Cluster { .. } | Step::Call { .. } => None,
         }
     }
 

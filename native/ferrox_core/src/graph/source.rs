@@ -50,6 +50,8 @@ pub enum Step {
         /// The slots of the values at the end.
         outputs: Vec<Slot>,
     },
+    /// The gradient of a loop.
+    ReverseLoop(Box<ReverseLoop>),
     /// A fold of each row of a matrix from left to right: the region `body` is passed an element and
     /// the accumulator, and its result is the next accumulator.
     Fold {
@@ -78,6 +80,35 @@ pub enum Step {
         /// What the host gives.
         outputs: Vec<Target>,
     },
+}
+
+/// The gradient of a loop: its trips in reverse order, from the last one to the first. In each, the region
+/// `backward` is passed the values that the loop had before the trip and the gradients, and its results
+/// take the place of the gradients.
+#[derive(Clone, Debug)]
+pub struct ReverseLoop {
+    /// The number of the region that computes the values after a trip from those before it.
+    pub forward: usize,
+    /// The number of the region that computes the gradients before a trip.
+    pub backward: usize,
+    /// The number of trips, a scalar integer. A negative one counts as zero.
+    pub trips: Operand,
+    /// The loop's values before its first trip.
+    pub initial: Vec<Operand>,
+    /// The gradients after the last trip.
+    pub gradients: Vec<Operand>,
+    /// Values that both regions are passed after the others.
+    pub invariants: Vec<Operand>,
+    /// The slots of the gradients before the first trip.
+    pub outputs: Vec<Slot>,
+}
+
+impl ReverseLoop {
+    /// The values that the loop reads.
+    pub fn inputs(&self) -> impl Iterator<Item = &Operand> {
+        let values = self.initial.iter().chain(&self.gradients).chain(&self.invariants);
+        values.chain([&self.trips])
+    }
 }
 
 /// A clause of a condition.

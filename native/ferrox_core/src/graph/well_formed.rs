@@ -1,5 +1,6 @@
 //! What must hold of the regions of a program before anything else reads them: that they have the slots
-//! that steps write, and no more than can have a value, and that loops lead to later regions.
+//! that steps write, and no more than can have a value, that parameters are
+//! not written, and that loops lead to later regions.
 //!
 //! The rest is checked where regions are ordered into instructions ([`super::program`]).
 
@@ -21,7 +22,8 @@ pub(super) fn check(regions: &[Region]) -> Result<(), Error> {
         return Err(invalid("has no region"));
     }
     for (number, region) in regions.iter().enumerate() {
-        let mut walk = Walk { number, regions: regions.len(), slots: region.slots, written: 0 };
+        let parameters = region.parameters.len();
+        let mut walk = Walk { number, regions: regions.len(), parameters, slots: region.slots, written: 0 };
         walk.steps(&region.steps)?;
         if region.parameters.len() > region.slots {
             return Err(invalid("has more parameters than slots"));
@@ -39,6 +41,7 @@ struct Walk {
     number: usize,
     /// The number of all regions.
     regions: usize,
+    parameters: usize,
     slots: usize,
     /// How often a slot is written, at most.
     written: usize,
@@ -47,6 +50,9 @@ struct Walk {
 impl Walk {
     fn written(&mut self, slot: Slot) -> Result<(), Error> {
         self.written += 1;
+        if slot < self.parameters {
+            return Err(invalid(format!("slot {slot} is a parameter's, and is written")));
+        }
         self.slot(slot)
     }
 
@@ -93,6 +99,11 @@ impl Walk {
                 self.inner(*condition)?;
                 self.inner(*body)?;
                 outputs.iter().try_for_each(|&slot| self.written(slot))
+            }
+            Step::ReverseLoop(reverse) => {
+                self.inner(reverse.forward)?;
+                self.inner(reverse.backward)?;
+                reverse.outputs.iter().try_for_each(|&slot| self.written(slot))
             }
             Step::Fold { body, output, .. } => {
                 self.inner(*body)?;

@@ -5,6 +5,7 @@
 
 pub mod exact;
 pub mod number;
+pub mod programs;
 pub mod real_functions;
 
 use ferrox_core::layout::{Layout, row_major};

@@ -1,6 +1,6 @@
 //! Programs as terms, which `Ferrox.Defn.Lower` makes.
 
-use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target};
 use ferrox_core::graph::{ConvOptions, Operation, Start, WindowOptions};
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::all_close::Tolerance;
@@ -116,6 +116,17 @@ fn step(term: Term<'_>, depth: usize) -> NifResult<Step> {
             initial: list(initial, operand)?,
             outputs: slots(outputs)?,
         }),
+        ("reverse_loop", &[forward, backward, trips, initial, gradients, invariants, outputs]) => {
+            Ok(Step::ReverseLoop(Box::new(ReverseLoop {
+                forward: forward.decode()?,
+                backward: backward.decode()?,
+                trips: operand(trips)?,
+                initial: list(initial, operand)?,
+                gradients: list(gradients, operand)?,
+                invariants: list(invariants, operand)?,
+                outputs: slots(outputs)?,
+            })))
+        }
         ("fold", &[body, input, initial, output]) => Ok(Step::Fold {
             body: body.decode()?,
             input: operand(input)?,
