@@ -99,6 +99,15 @@ if Code.ensure_loaded?(Nx.Defn) do
       x
     end
 
+    defn grow(x, opts \\ []) do
+      {_, x} =
+        while {i = 0, x}, i < 3 do
+          {i + 1, tick(Nx.sin(x), opts)}
+        end
+
+      x
+    end
+
     deftransformp tick(x, opts) do
       if fun = opts[:hook], do: observe(x, name: :tick, fun: fun), else: x
     end
@@ -273,6 +282,14 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
+    defp ticks do
+      receive do
+        {:tick, number} -> [number | ticks()]
+      after
+        0 -> []
+      end
+    end
+
     describe "side effects" do
       deftransform(first(x), do: send(self(), {:first, Nx.to_number(x)}))
       deftransform(second(x), do: send(self(), {:second, Nx.to_number(x)}))
@@ -308,6 +325,16 @@ if Code.ensure_loaded?(Nx.Defn) do
           assert [{^name, first}, {:second, 4}, {^name, third}] = messages()
           assert {Nx.to_number(first), Nx.to_number(third)} == {2, 1}
         end
+      end
+
+      test "happen in a loop's gradient as often as in the loop that Nx makes of it" do
+        test = self()
+        hook = &send(test, {:tick, Nx.to_number(&1)})
+        gradient = &Nx.Defn.grad(&1, fn x -> grow(x, hook: hook) end)
+        result = compiled(gradient, [0.5])
+        ours = ticks()
+        assert length(ours) >= 3
+        assert {result, ours} == {evaluated(gradient, [0.5]), ticks()}
       end
 
       test "that raise leave nothing behind, and the function can be called again" do

@@ -114,7 +114,7 @@ if Code.ensure_loaded?(Nx.Defn) do
           {:while, Enum.random(0..4), index(), index(), steps(depth - 1), index()}
 
         :grad ->
-          {:grad, index(), steps(0), index()}
+          {:grad, index(), steps(Enum.random([0, 0, min(depth - 1, 1)])), index()}
 
         kind when kind in [:put_slice, :dot, :concatenate, :stack, :take] ->
           {kind, index(), index()}
@@ -378,12 +378,20 @@ if Code.ensure_loaded?(Nx.Defn) do
     defp apply_step({:grad, a, steps, index}, values) do
       a = float(real(pick(values, a)))
 
-      if Enum.any?(steps, &(elem(&1, 0) in [:fold, :window_sum, :runtime])) do
+      if Enum.any?(kinds(steps), &(&1 in [:fold, :window_sum, :runtime])) do
         a
       else
         fun = fn x -> x |> then(&pick(interpret(steps, [&1]), index)) |> real() |> Nx.sum() end
         Nx.Defn.grad(a, fun)
       end
+    end
+
+    # The kinds of all steps, those of branches and loops too.
+    defp kinds(steps) do
+      Enum.flat_map(steps, fn step ->
+        inner = step |> Tuple.to_list() |> Enum.filter(&is_list/1)
+        [elem(step, 0) | Enum.flat_map(inner, &kinds/1)]
+      end)
     end
 
     @doc false

@@ -77,6 +77,7 @@ defmodule Ferrox.NativePrograms do
         number_loop(),
         row_loop(),
         general_loop(),
+        reverse_loop(),
         fold(),
         call()
       ]
@@ -215,6 +216,21 @@ defmodule Ferrox.NativePrograms do
     ]
 
     {regions, [<<3::32-native>>, <<1::32-native>>]}
+  end
+
+  # The gradient of a loop of three trips, which adds a number to a matrix.
+  defp reverse_loop do
+    [x, one, after_trip] = [value(0, @m), value(1, @one), value(2, @m)]
+    [gradient, before_trip] = [value(1, @m), value(3, @m)]
+    step = {:reverse_loop, 1, 2, {-1, @s, {}}, [x], [gradient], [value(2, @one)], [3]}
+
+    regions = [
+      {[@m, @m, @one], 4, [step], [value(3, @m)]},
+      {[@m, @one], 3, [run({:binary, :add}, [x, one], after_trip)], [after_trip]},
+      {[@m, @m, @one], 4, [run({:binary, :multiply}, [x, gradient], before_trip)], [before_trip]}
+    ]
+
+    {regions, [<<3::32-native>>]}
   end
 
   # A fold with a function that is no operation.

@@ -2,7 +2,7 @@ defmodule Ferrox.Defn.Expression do
   @moduledoc false
   # What the compiler asks tensors and expressions of Nx, for every release of Nx that it supports.
 
-  @compile {:no_warn_undefined, Nx}
+  @compile {:no_warn_undefined, [Nx, Nx.Defn.Tree]}
 
   @doc """
   The shape with the vectorized axes, as Nx stores the elements.
@@ -33,6 +33,25 @@ defmodule Ferrox.Defn.Expression do
   end
 
   def data(tensor), do: Nx.to_binary(tensor)
+
+  @doc """
+  The expressions of the same scope that an expression is made of.
+
+      iex> sum = Nx.Defn.debug_expr(&Nx.sum/1).(Nx.iota({3}))
+      iex> [parameter] = Ferrox.Defn.Expression.arguments(sum)
+      iex> parameter.data.op
+      :parameter
+  """
+  @spec arguments(map) :: [map]
+  def arguments(expression) do
+    {_args, arguments} =
+      Nx.Defn.Tree.apply_args(expression, :scope, [], fn
+        %{__struct__: Nx.Tensor} = argument, arguments -> {argument, [argument | arguments]}
+        other, arguments -> {other, arguments}
+      end)
+
+    Enum.reverse(arguments)
+  end
 
   # The number of terms among which captured expressions are looked for.
   @max_searched_terms 200

@@ -14,7 +14,7 @@ defmodule Ferrox.Defn.Lower do
 
   alias Ferrox.{Native, Numbers, Shape}
   alias Ferrox.Backend.{Fourier, LinAlg, Operations}
-  alias Ferrox.Defn.Expression
+  alias Ferrox.Defn.{Expression, ReverseLoop}
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite, Nx.Defn.Tree]}
 
@@ -331,7 +331,7 @@ defmodule Ferrox.Defn.Lower do
     state =
       if op in @lazy,
         do: state,
-        else: Enum.reduce(arguments(expression), state, &elem(lower(&1, &2), 1))
+        else: Enum.reduce(Expression.arguments(expression), state, &elem(lower(&1, &2), 1))
 
     {value, inner} = step(id, op, args, expression, %{branch(state) | common?: false})
     {value, push_unless(marker, inner, state)}
@@ -641,22 +641,19 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(:while, [initial, _arg, condition, body], _t, id, state) do
     {operands, state} = all_dense(initial, state)
-    {invariants, state} = invariants(body, operands, state)
-    operands_and_invariants = operands ++ for({_, operand} <- invariants, do: operand)
-    carries = for {_, type, shape} <- operands_and_invariants, do: {type, shape}
-    {condition, [_predicate], state} = new_region(carries, state, &all_dense(condition, &1))
+    parts = ReverseLoop.parts(initial, condition, body)
 
-    {body, _results, state} =
-      new_region(carries, state, fn inner ->
-        {passed, inner} = pass(invariants, length(operands), inner)
-        {results, inner} = all_dense(body, inner)
-        {results ++ passed, inner}
-      end)
+    {results, marker, state} =
+      with %{} <- parts,
+           {_results, _marker, reversed} = lowered <- reverse_loop(parts, operands, id, state),
+           # A call happens in each trip of the loop as it is.
+           true <- reversed.callbacks == state.callbacks do
+        lowered
+      else
+        _ -> loop(condition, body, operands, id, state)
+      end
 
-    {targets, state} = targets(id, carries, state)
-    outputs = for {slot, _, _} <- targets, do: slot
-    state = push({:while, condition, body, operands_and_invariants, outputs}, state)
-    structured(initial, Enum.take(targets, length(operands)), state)
+    {structured_value(initial, results), marker, state}
   end
 
   ## Calls into Elixir
@@ -713,6 +710,64 @@ defmodule Ferrox.Defn.Lower do
 
   defp emit(op, _args, _t, _id, _state), do: unsupported("#{op}")
 
+  ## Loops
+
+  # Adds a loop with these values at the start; returns its values at the end.
+  defp loop(condition, body, operands, id, state) do
+    results = Nx.Defn.Composite.flatten_list([body])
+    {invariants, state} = invariants(results, passed(results, operands), state)
+    initial = operands ++ operands(invariants)
+    carries = signature(initial)
+    {condition, [_predicate], state} = new_region(carries, state, &all_dense(condition, &1))
+
+    {body, _results, state} =
+      new_region(carries, state, fn inner ->
+        {passed, inner} = pass(invariants, length(operands), inner)
+        {results, inner} = all_dense(body, inner)
+        {results ++ passed, inner}
+      end)
+
+    {[{marker, _, _} | _] = targets, state} = targets(id, carries, state)
+    outputs = for {slot, _, _} <- targets, do: slot
+    state = push({:while, condition, body, initial, outputs}, state)
+    {Enum.take(targets, length(operands)), marker, state}
+  end
+
+  # Adds the gradient of a loop; `operands` are the values at the start of the loop that Nx makes of it.
+  # Returns those at its end: all but the gradients are as at its start, and the number of trips is zero.
+  defp reverse_loop(%{count: count, forward: forward, backward: backward}, operands, id, state) do
+    {values, rest} = Enum.split(operands, count)
+    {gradients, [trips, zero | _values]} = Enum.split(rest, count)
+    {invariants, state} = invariants(forward ++ backward, passed(forward, values), state)
+    [carries, carried_back] = Enum.map([values, gradients], &signature/1)
+
+    run = fn results, carries, state ->
+      parameters = carries ++ signature(operands(invariants))
+
+      {region, _results, state} =
+        new_region(parameters, state, fn inner ->
+          {_passed, inner} = pass(invariants, length(carries), inner)
+          all_dense(List.to_tuple(results), inner)
+        end)
+
+      {region, state}
+    end
+
+    {forward, state} = run.(forward, carries, state)
+    {backward, state} = run.(backward, carries ++ carried_back, state)
+    {[{marker, _, _} | _] = targets, state} = targets(id, carried_back, state)
+    outputs = for {slot, _, _} <- targets, do: slot
+
+    step =
+      {:reverse_loop, forward, backward, trips, values, gradients, operands(invariants), outputs}
+
+    {values ++ targets ++ [zero, zero | values], marker, push(step, state)}
+  end
+
+  defp operands(invariants), do: Enum.map(invariants, &elem(&1, 1))
+
+  defp signature(operands), do: for({_, type, shape} <- operands, do: {type, shape})
+
   ## Loop invariants
 
   # The operations that are computed before a loop if they are the same in every trip. They, and what
@@ -726,34 +781,30 @@ defmodule Ferrox.Defn.Lower do
            [:logical_and, :logical_or, :logical_xor, :bitwise_and, :bitwise_or, :bitwise_xor] ++
            Operations.unary() ++ @moved
 
+  # The parameters of a loop's body that it passes on, with the values at the start.
+  defp passed(results, operands) do
+    for {{result, operand}, index} <- Enum.with_index(Enum.zip(results, operands)),
+        match?(%{data: %{op: :parameter, args: [^index]}}, result),
+        into: %{},
+        do: {index, operand}
+  end
+
   # The expressions of a loop's body that are the same in every trip, and that are steps: pairs of an
   # expression and the operand that has its value, which is computed before the loop.
-  defp invariants(body, operands, state) do
-    results = Nx.Defn.Composite.flatten_list([body])
+  defp invariants(_results, parameters, state) when parameters == %{}, do: {[], state}
 
-    # The parameters that the body passes on.
-    parameters =
-      for {{result, operand}, index} <- Enum.with_index(Enum.zip(results, operands)),
-          match?(%{data: %{op: :parameter, args: [^index]}}, result),
-          into: %{},
-          do: {index, operand}
+  defp invariants(results, parameters, state) do
+    {expressions, _seen, _known} = movable(results, parameters, {[], %{}, %{}})
 
-    if parameters == %{} do
-      {[], state}
-    else
-      {expressions, _seen, _known} = movable(results, parameters, {[], %{}, %{}})
+    {invariants, inner} =
+      expressions
+      |> Enum.reverse()
+      |> Enum.map_reduce(%{state | parameters: parameters, root?: false}, fn expression, inner ->
+        {[operand], inner} = lower_dense([expression], inner)
+        {{expression, operand}, inner}
+      end)
 
-      {invariants, inner} =
-        expressions
-        |> Enum.reverse()
-        |> Enum.map_reduce(%{state | parameters: parameters, root?: false}, fn expression,
-                                                                               inner ->
-          {[operand], inner} = lower_dense([expression], inner)
-          {{expression, operand}, inner}
-        end)
-
-      {invariants, %{inner | parameters: state.parameters, root?: state.root?}}
-    end
+    {invariants, %{inner | parameters: state.parameters, root?: state.root?}}
   end
 
   # The expressions to move of which none is part of another, in reverse order; those that the walk has
@@ -769,7 +820,7 @@ defmodule Ferrox.Defn.Lower do
 
         if moves?,
           do: {[expression | found], seen, known},
-          else: movable(arguments(expression), parameters, {found, seen, known})
+          else: movable(Expression.arguments(expression), parameters, {found, seen, known})
       end
     end)
   end
@@ -798,7 +849,8 @@ defmodule Ferrox.Defn.Lower do
 
       %{} when op in @total ->
         {invariant?, known} =
-          Enum.reduce_while(arguments(expression), {true, known}, fn argument, {true, known} ->
+          Enum.reduce_while(Expression.arguments(expression), {true, known}, fn argument,
+                                                                                {true, known} ->
             case invariant?(argument, parameters, known) do
               {true, known} -> {:cont, {true, known}}
               {false, known} -> {:halt, {false, known}}
@@ -810,17 +862,6 @@ defmodule Ferrox.Defn.Lower do
       %{} ->
         {false, known}
     end
-  end
-
-  # The expressions of the same scope that an expression is made of.
-  defp arguments(expression) do
-    {_args, arguments} =
-      Nx.Defn.Tree.apply_args(expression, :scope, [], fn
-        %{__struct__: Nx.Tensor} = argument, arguments -> {argument, [argument | arguments]}
-        other, arguments -> {other, arguments}
-      end)
-
-    Enum.reverse(arguments)
   end
 
   # The invariants as parameters of the body's region, after its others, and these parameters.
