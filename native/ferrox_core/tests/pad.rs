@@ -71,6 +71,17 @@ fn pads_every_view() {
             }
         }
     }
+    // Many rows of few elements.
+    for length in 1..=17 {
+        for (low, high) in [(0, 1), (1, 0), (3, 2), (0, -1)] {
+            let dtype = *random.pick(&[U8, BF16, F32, C64, C128]);
+            let source = Source::random(dtype, contiguous(&[1_003, length]), &mut random);
+            let value = Source::random(dtype, contiguous(&[]), &mut random);
+            let none = Padding { low: 0, high: 0, interior: 0 };
+            let paddings = [none, Padding { low, high, interior: 0 }];
+            compared += run(&source, &value, dtype, &paddings).unwrap_or(0);
+        }
+    }
     // The tensors are large enough for several threads.
     let around = Padding { low: 2, high: -3, interior: 1 };
     for dtype in [U4, F16, F32, C128] {

@@ -9,7 +9,7 @@ use ferrox_core::ops::shape::{broadcast, concatenate, reverse, slice, transpose}
 use ferrox_core::{Error, Output, Tensor};
 
 const SHAPES: &[&[usize]] =
-    &[&[], &[1], &[7], &[2, 3, 4], &[3, 1, 2, 5], &[0, 3], &[2, 0, 4], &[9, 131], &[3, 1030]];
+    &[&[], &[1], &[7], &[2, 3, 4], &[3, 1, 2, 5], &[0, 3], &[2, 0, 4], &[9, 131], &[3, 1030], &[40, 2, 5]];
 
 /// Runs an operation and compares each element with the element of the source at the index from
 /// `from`.
@@ -174,6 +174,43 @@ fn concatenates() {
         compared += run_concatenate(&sources, 0) + run_concatenate(&sources, 1);
     }
     println!("concatenate: {compared} elements compared");
+}
+
+/// Many rows of few elements, which have loops of their own.
+#[test]
+fn short_rows() {
+    let (mut compared, mut random) = (0, Random(7));
+    for length in 1..=17 {
+        for dtype in [U8, BF16, F32, C64, C128] {
+            for rows in [1, 5, 1_003, if length == 3 { 300_001 } else { 70 }] {
+                let source = Source::random(dtype, contiguous(&[rows, length]), &mut random);
+                compared += run_transpose(&source, &[1, 0]);
+                let reversed = |out: Output<'_>, tensor: &Tensor<'_>| reverse(out, tensor, &[1]);
+                compared += run("reverse of rows", &source, &[rows, length], reversed, |index| {
+                    vec![index[0], length - 1 - index[1]]
+                });
+                let from_second = |out: Output<'_>, tensor: &Tensor<'_>| {
+                    slice(out, tensor, &[rows / 2, 0], &[rows - rows / 2, length], &[1, 2])
+                };
+                let shape = [rows - rows / 2, length.div_ceil(2)];
+                compared += run("slice of rows", &source, &shape, from_second, |index| {
+                    vec![rows / 2 + index[0], 2 * index[1]]
+                });
+                let columns = Source::random(dtype, contiguous(&[length, rows]), &mut random);
+                compared += run_transpose(&columns, &[1, 0]);
+                for (axis, shape) in [(0, [rows]), (1, [length])] {
+                    let line = Source::random(dtype, contiguous(&shape), &mut random);
+                    let repeat = |out: Output<'_>, tensor: &Tensor<'_>| broadcast(out, tensor, &[axis]);
+                    compared += run("broadcast", &line, &[rows, length], repeat, |index| vec![index[axis]]);
+                }
+                let one = Source::random(dtype, contiguous(&[rows, 1]), &mut random);
+                let two = Source::random(dtype, contiguous(&[rows, 2]), &mut random);
+                let ones: Vec<Source> = (0..length).map(|_| one.clone()).collect();
+                compared += run_concatenate(&ones, 1) + run_concatenate(&[one, source, two], 1);
+            }
+        }
+    }
+    println!("short rows: {compared} elements compared");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Copies of elements that aren't adjacent in memory.
 //!
 //! A copy depends on the width of an element, not on its type. If the next element of a row is
-//! near, rows are copied by strided loops (`strided`). If it is far away, but the element of the
-//! next row is near, planes are transposed in blocks (`transpose`).
+//! near, rows are copied by strided loops (`strided`), many at a time if they are short (`short_rows`). If
+//! it is far away, but the element of the next row is near, planes are transposed in blocks
+//! (`transpose`).
 
+pub mod short_rows;
 pub mod strided;
 pub mod transpose;
 
@@ -51,7 +53,7 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     let (shape, strides) = collapse(&layout.shape, &layout.strides);
     let layout = Layout { shape, strides, offset: layout.offset };
     let step = layout.strides.last().map_or(1, |step| step.unsigned_abs());
-    let unit = transpose_unit(&layout);
+    let unit = transpose_unit(width, &layout);
     if unit == 1 && step <= strided::MAX_STEP {
         // The gaps between the elements are read, too.
         let cost = MEMORY_BYTE_COST * ((step.max(1) + 1) * width) as Cost;
@@ -62,9 +64,8 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
         return;
     }
     if unit == 1 {
-        return parallel::fill(out, size, FAR_ELEMENT_COST, |start, part| {
-            gather(width, bytes, &layout, start, part)
-        });
+        let cost = if is_interleaved(width, &layout) { TRANSPOSED_ELEMENT_COST } else { FAR_ELEMENT_COST };
+        return parallel::fill(out, size, cost, |start, part| gather(width, bytes, &layout, start, part));
     }
     let elements_per_line = (simd::CACHE_LINE_BYTES / width).max(1);
     parallel::fill_in_multiples(
@@ -131,16 +132,24 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
     if elements.is_empty() || out.len() % (elements.len() * each).max(1) != 0 {
         return false;
     }
+    if each == 1 && short_rows::repeat_row(elements, out) {
+        return true;
+    }
     for out in out.chunks_exact_mut(elements.len() * each) {
         if each == 1 {
             out.copy_from_slice(elements);
         } else {
-            for (out, &element) in out.chunks_exact_mut(each).zip(elements) {
-                out.fill(element);
-            }
+            repeat_each(elements, each, out);
         }
     }
     true
+}
+
+/// Copies each element to `count` adjacent ones.
+pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) {
+    if !short_rows::repeat_each(elements, count, out) {
+        out.chunks_exact_mut(count).zip(elements).for_each(|(out, &element)| out.fill(element));
+    }
 }
 
 fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layout) {
@@ -167,11 +176,18 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
     }
 }
 
+/// Whether the last axis is so short that its elements are better interleaved than transposed in blocks.
+fn is_interleaved(width: usize, Layout { shape, .. }: &Layout) -> bool {
+    let length = shape.last().map_or(0, |&length| length);
+    length < 8 || length == 8 && (2..=4).contains(&width)
+}
+
 /// The axis with the smallest stride, if it isn't the last axis, and the last axis has a large
 /// stride: both axes form a plane to transpose.
-fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
+fn near_axis(width: usize, layout: &Layout) -> Option<usize> {
+    let Layout { shape, strides, .. } = layout;
     let (&step, outer) = strides.split_last()?;
-    if step.unsigned_abs() <= strided::MAX_STEP {
+    if step.unsigned_abs() <= strided::MAX_STEP || is_interleaved(width, layout) {
         return None;
     }
     let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;
@@ -182,13 +198,13 @@ fn near_axis(Layout { shape, strides, .. }: &Layout) -> Option<usize> {
 
 /// The number of elements that are best copied together: all elements of the axes after the one
 /// that `near_axis` finds, or one element.
-fn transpose_unit(layout: &Layout) -> usize {
-    near_axis(layout).map_or(1, |axis| layout.shape[axis + 1..].iter().product())
+fn transpose_unit(width: usize, layout: &Layout) -> usize {
+    near_axis(width, layout).map_or(1, |axis| layout.shape[axis + 1..].iter().product())
 }
 
 fn gather_width<const N: usize>(bytes: &[u8], layout: &Layout, start: usize, out: &mut [u8]) {
     let (source, mut out) = (bytes.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-    let Some(axis) = near_axis(layout) else {
+    let Some(axis) = near_axis(N, layout) else {
         strided::rows(source, layout, start, out);
         return;
     };

@@ -18,6 +18,7 @@ use super::operand::{self, REGISTER_BYTES};
 use super::rows::{Extent, InputRows};
 use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
 use crate::exec::convert::{self, Conversion, Convert};
+use crate::exec::copy;
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
 use crate::exec::elementwise::{self, MAX_ELEMENT_BYTES, MAX_OPERANDS, Operand, Plan, Source};
 use crate::exec::memory::streaming_stores;
@@ -796,9 +797,7 @@ impl<'a> KernelLoop<'a> {
                     let repeated = take(&mut lanes, size * width);
                     match operand.extent {
                         Extent::Element => repeat_elements(width, elements, self.elements, repeated),
-                        _ => repeated
-                            .chunks_exact_mut(elements.len())
-                            .for_each(|row| row.copy_from_slice(elements)),
+                        _ => repeat_row(width, elements, repeated),
                     }
                     Operand::Slice(repeated)
                 }
@@ -817,11 +816,20 @@ impl<'a> KernelLoop<'a> {
     }
 }
 
-/// Copies each element to `count` adjacent elements.
+/// Copies each element to `count` adjacent ones.
 fn repeat_elements(width: usize, elements: &[u8], count: usize, out: &mut [u8]) {
     dispatch!(width width, N => {
-        let out = out.as_chunks_mut::<N>().0.chunks_exact_mut(count);
-        out.zip(elements.as_chunks::<N>().0).for_each(|(row, element)| row.fill(*element));
+        copy::repeat_each(elements.as_chunks::<N>().0, count, out.as_chunks_mut::<N>().0);
+    });
+}
+
+/// Fills `out` with copies of a row.
+fn repeat_row(width: usize, row: &[u8], out: &mut [u8]) {
+    dispatch!(width width, N => {
+        let (row, out) = (row.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+        if !copy::short_rows::repeat_row(row, out) {
+            out.chunks_exact_mut(row.len()).for_each(|out| out.copy_from_slice(row));
+        }
     });
 }
 

@@ -1,6 +1,7 @@
 //! `Nx.pad/3`.
 
 use crate::cost::{self, Cost, PADDED_ROW_COST, Work};
+use crate::exec::copy::short_rows::{self, MAX_LENGTH};
 use crate::exec::threads::parallel;
 use crate::layout::size;
 use crate::ops::cast::{elements, operand_cost};
@@ -97,7 +98,15 @@ pub fn pad(
             return Ok(());
         }
         let cost = cost(dtype).saturating_mul((row / width) as Cost).saturating_add(PADDED_ROW_COST);
+        let grows = padding.low >= 0 && padding.high >= 0 && padding.interior == 0;
+        let is_short =
+            row <= MAX_LENGTH * width && grows && paddings[..last].iter().all(|&p| p == Padding::NONE);
         parallel::fill(out, rows, cost, |first, part| {
+            if is_short {
+                let (before, length) = (padding.low as usize * inner, dim * inner);
+                let bytes = &bytes[first * length * width..];
+                return pad_short_rows(width, (bytes, length), part, (row / width, before), &value);
+            }
             for (i, slots) in part.chunks_mut(row).enumerate() {
                 let source = source_row(first + i, outer, shape, paddings);
                 let elements = source.map(|source| &bytes[source * dim * element..][..dim * element]);
@@ -106,6 +115,21 @@ pub fn pad(
         });
         Ok(())
     })
+}
+
+/// Writes rows of `pitch` elements, which have some before and after the `length` elements of a row of the
+/// tensor.
+fn pad_short_rows(
+    width: usize,
+    (bytes, length): (&[u8], usize),
+    out: &mut [u8],
+    (pitch, before): (usize, usize),
+    value: &[u8],
+) {
+    fill(width, out, value);
+    dispatch!(width width, N => {
+        short_rows::copy_apart(bytes.as_chunks::<N>().0, length, &mut out.as_chunks_mut().0[before..], pitch);
+    });
 }
 
 /// The row of the tensor that a row of the result is made of, or `None` for a row of padding.

@@ -8,12 +8,15 @@ use crate::cost::{
 };
 use crate::dtype::sub_byte;
 use crate::error::ShapeDisplay;
-use crate::exec::copy;
+use crate::exec::copy::{
+    self,
+    short_rows::{MAX_LENGTH as MAX_SHORT_ROW, join},
+};
 use crate::exec::memory::streaming_stores;
 use crate::exec::threads::parallel;
 use crate::layout::{self, Layout, Shape, check_axes};
 use crate::tensor::{Output, Tensor};
-use crate::{DType, Error};
+use crate::{DType, Error, dispatch};
 
 /// The cost of moving an element whose neighbours are moved too.
 #[must_use]
@@ -213,9 +216,12 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     }
     let (size, cost) = (outer * row / width, cost(out.dtype));
     // A row of the result consists of a row of each tensor; the first row may start in the middle.
-    let copy_rows = |start: usize, mut out: &mut [u8]| {
+    let copy_parts = |start: usize, mut out: &mut [u8]| {
         let mut skipped = start * width % row;
         for i in start * width / row.. {
+            if out.is_empty() {
+                break;
+            }
             for (bytes, length) in &parts {
                 let first = skipped.min(*length);
                 skipped -= first;
@@ -223,10 +229,25 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
                 head.copy_from_slice(&bytes[i * length + first..][..head.len()]);
                 out = tail;
             }
-            if out.is_empty() {
-                break;
-            }
         }
+    };
+    let has_short_parts = parts.iter().all(|part| part.1 <= MAX_SHORT_ROW * width);
+    let copy_rows = |start: usize, out: &mut [u8]| {
+        if !has_short_parts {
+            copy_parts(start, out);
+            return Ok(());
+        }
+        let first = (start * width).next_multiple_of(row);
+        let (head, rest) = out.split_at_mut(out.len().min(first - start * width));
+        let (rows, tail) = rest.split_at_mut(rest.len() - rest.len() % row);
+        copy_parts(start, head);
+        copy_parts((first + rows.len()) / width, tail);
+        dispatch!(width width, N => {
+            let parts = parts.iter().map(|(bytes, length)| {
+                (&bytes.as_chunks::<N>().0[first / row * length / N..], length / N)
+            });
+            join::<N>(&parts.collect::<SmallVec<[_; 4]>>(), rows.as_chunks_mut().0);
+        });
         Ok(())
     };
     out.write(OP, |out| {

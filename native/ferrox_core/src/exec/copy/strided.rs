@@ -2,8 +2,10 @@
 //!
 //! Problem: if elements are near each other, a copy of one element at a time is bound by
 //! instructions.
-//! Technique: a separate loop for each small stride, which the compiler vectorizes.
+//! Technique: a separate loop for each small stride, which the compiler vectorizes. Rows of a few elements
+//! have loops over many of them ([`super::short_rows`]).
 
+use super::short_rows::{self, MAX_LENGTH, Rows};
 use crate::exec::simd::{Vectorized, dispatch};
 use crate::layout::{Layout, Shape, next_row};
 
@@ -48,6 +50,18 @@ impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
         let mut column = counts[last];
         let step = strides[last];
         while !out.is_empty() {
+            if column == 0 && last > 0 && shape[last] <= MAX_LENGTH && shape[last] <= out.len() {
+                let (axis, length) = (last - 1, shape[last]);
+                let count = (shape[axis] - counts[axis]).min(out.len() / length);
+                let (head, tail) = out.split_at_mut(count * length);
+                let rows = Rows { first, stride: strides[axis], step };
+                short_rows::copy(source, rows, length, head, length);
+                out = tail;
+                counts[axis] += count - 1;
+                first += (count as isize - 1) * strides[axis];
+                next_row(layout, &mut counts, &mut first);
+                continue;
+            }
             let run = out.len().min(shape[last] - column);
             let (head, tail) = out.split_at_mut(run);
             row(source, (first + column as isize * step) as usize, step, head);
