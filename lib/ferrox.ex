@@ -79,6 +79,7 @@ defmodule Ferrox do
     Elementwise,
     Index,
     Reduce,
+    Search,
     Sort,
     Statistics
   }
@@ -1550,6 +1551,78 @@ defmodule Ferrox do
   @spec unique_inverse(operand, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_inverse(tensor, opts \\ []), do: Sort.unique_inverse(tensor, opts)
 
+  @doc group: "Order"
+  @doc """
+  Where values belong among the sorted elements of a vector: how many of the elements are less than each
+  value or, with `side: :right`, at most equal to it. The result has the shape of the values.
+
+  Elements and values are compared exactly, whatever types they have; NaN is above infinity. The vector isn't
+  checked: of elements that aren't in ascending order the result is arbitrary.
+
+  ## Options
+
+    * `:side` - `:left`, before equal elements, by default, or `:right`, after them
+    * `:promotion` - the system that chooses the type of an index, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> sorted = Ferrox.tensor([1, 3, 3, 7])
+      iex> Ferrox.searchsorted(sorted, Ferrox.tensor([0, 3, 9])) |> Ferrox.to_list()
+      [0, 1, 4]
+      iex> Ferrox.searchsorted(sorted, 3, side: :right) |> Ferrox.to_number()
+      3
+
+      iex> Ferrox.searchsorted(Ferrox.iota({2, 2}), 3)
+      ** (ArgumentError) searchsorted: the sorted elements must be a vector, got shape {2, 2}
+
+  """
+  @spec searchsorted(operand, operand, keyword) :: Tensor.t()
+  def searchsorted(sorted, values, opts \\ []), do: Search.searchsorted(sorted, values, opts)
+
+  @doc group: "Order"
+  @doc """
+  1 where an element is among some values, else 0: a u8, under other systems than Nx's a bool. The values
+  are a tensor of any shape, and are compared exactly. NaN is never among them.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.isin(Ferrox.tensor([[1, 2], [3, 4]]), Ferrox.tensor([4, 2, 9])) |> Ferrox.to_list()
+      [[0, 1], [0, 1]]
+
+  """
+  @spec isin(operand, operand, keyword) :: Tensor.t()
+  def isin(tensor, values, opts \\ []), do: Search.isin(tensor, values, opts)
+
+  @doc group: "Order"
+  @doc """
+  The heights at `x`, of any shape, of the straight lines through points, whose coordinates are the vectors
+  `xs`, in ascending order, and `ys`. Before the first point and after the last one, it is their height.
+
+  Computed in 64 bits and rounded once, to the type of a quotient of the three or, if that is less precise,
+  to the default float of the system.
+
+  ## Options
+
+    * `:left` - the height before the first point
+    * `:right` - the height after the last point
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> {xs, ys} = {Ferrox.tensor([0, 1, 3]), Ferrox.tensor([0, 10, 20])}
+      iex> Ferrox.interp(Ferrox.tensor([0.5, 2, 4]), xs, ys) |> Ferrox.to_list()
+      [5.0, 15.0, 20.0]
+      iex> Ferrox.interp(4, xs, ys, right: :nan) |> Ferrox.to_number()
+      :nan
+
+  """
+  @spec interp(operand, operand, operand, keyword) :: Tensor.t()
+  def interp(x, xs, ys, opts \\ []), do: Search.interp(x, xs, ys, opts)
+
   ## Products
 
   @doc group: "Products"
@@ -1869,6 +1942,80 @@ defmodule Ferrox do
   """
   @spec gather(operand, operand, keyword) :: Tensor.t()
   def gather(tensor, indices, opts \\ []), do: Index.gather(tensor, indices, opts)
+
+  @doc group: "Indices"
+  @doc """
+  Where the elements are that aren't zero: a tuple with a vector of indices for each axis, in row-major
+  order. NaN isn't zero.
+
+  How many there are depends on the values. There must be one at least: it raises where all are zero, which
+  `any/2` tells.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type of the indices, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> {rows, columns} = Ferrox.nonzero(Ferrox.tensor([[0, 5, 0], [6, 0, 7]]))
+      iex> {Ferrox.to_list(rows), Ferrox.to_list(columns)}
+      {[0, 1, 1], [1, 0, 2]}
+
+      iex> Ferrox.nonzero(Ferrox.tensor([0, 0]))
+      ** (ArgumentError) nonzero: no element of shape {2} differs from zero, and a tensor has at least one element; Ferrox.any/2 tells whether there are others
+
+  """
+  @spec nonzero(operand, keyword) :: tuple
+  def nonzero(tensor, opts \\ []), do: Search.nonzero(tensor, opts)
+
+  @doc group: "Indices"
+  @doc """
+  The indices of `nonzero/2` as a matrix, with one row for each element, as `gather/3`, `indexed_add/4` and
+  `indexed_put/4` take them.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type of the indices, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([[0, 5, 0], [6, 0, 7]])
+      iex> Ferrox.argwhere(t) |> Ferrox.to_list()
+      [[0, 1], [1, 0], [1, 2]]
+      iex> Ferrox.gather(t, Ferrox.argwhere(t)) |> Ferrox.to_list()
+      [5, 6, 7]
+
+  """
+  @spec argwhere(operand, keyword) :: Tensor.t()
+  def argwhere(tensor, opts \\ []), do: Search.argwhere(tensor, opts)
+
+  @doc group: "Indices"
+  @doc """
+  The elements where a mask isn't zero, as a vector in row-major order. A mask of only the first axes
+  selects parts of the tensor, along one axis in their place.
+
+  `tensor[mask]` is the same, but takes a mask of type `:bool` alone: a tensor of integers, as comparisons
+  give under Nx's system, has indices there. Elements of a mask are replaced by `select/4`.
+
+  How many there are depends on the values. There must be one at least: it raises for a mask of zeros, which
+  `any/2` tells.
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([[4, 1, 7], [9, 2, 0]])
+      iex> Ferrox.extract(Ferrox.greater(t, 3), t) |> Ferrox.to_list()
+      [4, 7, 9]
+      iex> t[Ferrox.greater(t, 3, promotion: :numpy)] |> Ferrox.to_list()
+      [4, 7, 9]
+      iex> Ferrox.extract(Ferrox.tensor([0, 1]), t) |> Ferrox.to_list()
+      [[9, 2, 0]]
+
+      iex> Ferrox.extract(Ferrox.tensor([1, 0, 1]), Ferrox.iota({2, 3}))
+      ** (ArgumentError) extract: a mask of shape {3} does not fit a tensor of shape {2, 3}: a mask has the sizes of all axes, or of the first ones
+
+  """
+  @spec extract(operand, operand) :: Tensor.t()
+  def extract(mask, tensor), do: Search.extract(mask, tensor)
 
   for {name, text, example} <- [
         {:indexed_add,

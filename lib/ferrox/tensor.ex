@@ -28,7 +28,9 @@ defmodule Ferrox.Tensor do
 
   As in Nx, `tensor[index]` takes an integer, a range with a positive step, a tensor of integers (see
   `Ferrox.take/3`), or a list with one integer, range or scalar tensor for each of the first axes. Negative
-  integers count from the end, and an axis with a single index is dropped.
+  integers count from the end, and an axis with a single index is dropped. It also takes a mask, a tensor of
+  type `:bool` with the sizes of all axes or of the first ones: see `Ferrox.extract/2`, whose mask may have
+  other types.
 
       iex> t = Ferrox.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
       iex> Ferrox.to_list(t[1])
@@ -39,6 +41,8 @@ defmodule Ferrox.Tensor do
       [3, 9]
       iex> Ferrox.to_list(t[Ferrox.tensor([2, 0])])
       [[7, 8, 9], [1, 2, 3]]
+      iex> Ferrox.to_list(t[Ferrox.greater(t, 6, promotion: :numpy)])
+      [7, 8, 9]
 
   Tensors are neither `Enumerable` nor `Collectable`: `Ferrox.to_flat_list/1` gives the elements, and
   `Ferrox.put_slice/4`, `Ferrox.indexed_put/4` and `Ferrox.select/4` other tensors with some replaced.

@@ -5,7 +5,7 @@ defmodule Ferrox.Ops.Index do
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, storage: 1, to_tensor: 2]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor}
-  alias Ferrox.Ops.Elementwise
+  alias Ferrox.Ops.{Elementwise, Search}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @doc "See `Ferrox.take/3`."
@@ -197,6 +197,9 @@ defmodule Ferrox.Ops.Index do
 
   def fetch(tensor, []), do: tensor
 
+  def fetch(tensor, %Tensor{shape: shape, type: :bool} = mask) when shape != {},
+    do: Search.masked(mask, tensor, "tensor[mask]")
+
   def fetch(tensor, %Tensor{shape: shape} = indices) when shape != {},
     do: take(tensor, indices, [])
 
@@ -255,8 +258,8 @@ defmodule Ferrox.Ops.Index do
 
   defp range!(other, _axis, _shape) do
     raise ArgumentError,
-          "tensor[index] expects an integer, a range, a tensor of integers, or a list of integers, " <>
-            "ranges and scalar tensors, got: #{inspect(other)}"
+          "tensor[index] expects an integer, a range, a tensor of integers, a mask of bools, or a list of " <>
+            "integers, ranges and scalar tensors, got: #{inspect(other)}"
   end
 
   defp position!(index, axis, shape) do

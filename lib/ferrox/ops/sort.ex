@@ -133,16 +133,14 @@ defmodule Ferrox.Ops.Sort do
     Shapes.join(:concatenate, [Create.tensor([1], type: :u8), differs], promotion: :nx)
   end
 
-  # Where a mask has ones: sorted, they come first.
-  defp places(%Tensor{shape: {size}} = mask) do
+  @doc "Where a mask, a vector of zeros and ones, has ones, or nil where it has none: sorted, they come first."
+  @spec places(Tensor.t()) :: Tensor.t() | nil
+  def places(%Tensor{shape: {size}} = mask) do
     %Tensor{data: <<count::64-native>>} = Reduce.step(:sum, Elementwise.cast(mask, {:s, 64}))
 
-    order = %Tensor{
-      data: Native.argsort({:s, 64}, 0, true, native(mask)),
-      type: {:s, 64},
-      shape: {size}
-    }
-
-    Shapes.slice(order, [0], [count], [])
+    if count > 0 do
+      data = Native.argsort({:s, 64}, 0, true, native(mask))
+      Shapes.slice(%Tensor{data: data, type: {:s, 64}, shape: {size}}, [0], [count], [])
+    end
   end
 end
