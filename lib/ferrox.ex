@@ -81,7 +81,8 @@ defmodule Ferrox do
     Reduce,
     Search,
     Sort,
-    Statistics
+    Statistics,
+    Window
   }
 
   alias Ferrox.Ops.Shape, as: Shapes
@@ -1438,6 +1439,159 @@ defmodule Ferrox do
   """
   @spec diff(operand, keyword) :: Tensor.t()
   def diff(tensor, opts \\ []), do: Cumulative.diff(tensor, opts)
+
+  ## Windows
+
+  window_options = """
+
+    * `:strides` - how far it is from one window to the next: an integer, or a list with one for each axis; 1
+      by default
+    * `:window_dilations` - how far it is from one element of a window to the next, in the same way; 1 by
+      default
+  """
+
+  padding_option = """
+
+    * `:padding` - what is around the elements, and counts for nothing: `:valid`, none, by default; `:same`, as
+      much as leaves the shape as it is with strides of 1; or a list of `{low, high}` for each axis
+  """
+
+  for {name, what, note, example} <- [
+        {:window_sum, "sums",
+         "Integers keep their type and wrap around, but for systems that widen sums.", [3, 7, 9]},
+        {:window_product, "products",
+         "Integers keep their type and wrap around, but for systems that widen products.",
+         [2, 10, 20]},
+        {:window_max, "largest elements", "NaN if there is one.", [2, 5, 5]},
+        {:window_min, "smallest elements", "NaN if there is one.", [1, 2, 4]}
+      ] do
+    @doc group: "Windows"
+    @doc """
+    The #{what} of the windows of a shape, which has a size for each axis. #{note}
+
+    ## Options
+    #{padding_option}#{window_options}
+      * `:promotion` - the system that chooses the type, see `Ferrox.Promotion.Results`
+
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, 2, 5, 4]), {2}) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+        iex> Ferrox.#{name}(Ferrox.iota({4, 6}), {2, 3}, strides: [2, 3]).shape
+        {2, 2}
+
+        iex> Ferrox.#{name}(Ferrox.iota({2, 2}), {1, 3})
+        ** (ArgumentError) #{name}: a window of shape {1, 3}, which is 3 long along an axis with its dilation, does not fit into 2 elements, padding included
+
+    """
+    @spec unquote(name)(operand, shape, keyword) :: Tensor.t()
+    def unquote(name)(tensor, window, opts \\ []),
+      do: Window.fold(unquote(name), tensor, window, opts)
+  end
+
+  @doc group: "Windows"
+  @doc """
+  The means of the windows of a shape, which has a size for each axis: their sums, divided by this size, as
+  padding counts as zeros. The result is a float, as that of `mean/2`.
+
+  ## Options
+  #{padding_option}#{window_options}
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion.Results`
+
+  ## Examples
+
+      iex> Ferrox.window_mean(Ferrox.tensor([1, 2, 6, 4]), {2}) |> Ferrox.to_list()
+      [1.5, 4.0, 5.0]
+
+  """
+  @spec window_mean(operand, shape, keyword) :: Tensor.t()
+  def window_mean(tensor, window, opts \\ []), do: Window.mean(tensor, window, opts)
+
+  @doc group: "Windows"
+  @doc """
+  The elements of the windows of a shape, which has a size for each axis. The result has the axes of the
+  places of windows, then those of a window. Other than NumPy's, it is a copy: as many elements as all
+  windows together have.
+
+  ## Options
+  #{window_options}
+  ## Examples
+
+      iex> Ferrox.sliding_window_view(Ferrox.tensor([1, 2, 5, 4]), {3}) |> Ferrox.to_list()
+      [[1, 2, 5], [2, 5, 4]]
+      iex> Ferrox.sliding_window_view(Ferrox.iota({4, 6}), {2, 3}).shape
+      {3, 4, 2, 3}
+
+  """
+  @spec sliding_window_view(operand, shape, keyword) :: Tensor.t()
+  def sliding_window_view(tensor, window, opts \\ []), do: Window.elements(tensor, window, opts)
+
+  @doc group: "Windows"
+  @doc """
+  The convolution of neural networks: the sums of products of the filters of a kernel and the elements
+  beside them at each place.
+
+  A tensor of shape `{batch, channels, ...}` and a kernel of shape `{filters, channels, ...}`, with the same
+  number of axes of space, give a tensor of shape `{batch, filters, ...}`. The kernel isn't reversed, as it
+  is by `convolve/3`. The result is a float, as that of `divide/3`; padding consists of zeros.
+
+  ## Options
+
+    * `:padding` - `:valid`, none, by default; `:same`, as much as leaves the sizes as they are with strides of
+      1; or a list of `{low, high}` for each axis of space
+    * `:strides` - how far it is from one place of the kernel to the next: an integer, or a list with one for
+      each axis of space; 1 by default
+    * `:input_dilation` and `:kernel_dilation` - how far it is from one element to the next, in the same way;
+      1 by default
+    * `:feature_group_size` - in how many groups channels and filters are divided, which only see each other;
+      1 by default
+    * `:batch_group_size` - the same for the batch and the filters
+    * `:input_permutation`, `:kernel_permutation` and `:output_permutation` - where the axes of batch and
+      channels, or filters and channels, and those of space are; in this order by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> image = Ferrox.iota({1, 1, 3, 3}, type: :f32)
+      iex> Ferrox.conv(image, Ferrox.full({1, 1, 2, 2}, 0.25)) |> Ferrox.to_list()
+      [[[[2.0, 3.0], [5.0, 6.0]]]]
+      iex> Ferrox.conv(image, Ferrox.full({5, 1, 3, 3}, 1), padding: :same, strides: 2).shape
+      {1, 5, 2, 2}
+
+  """
+  @spec conv(operand, operand, keyword) :: Tensor.t()
+  def conv(tensor, kernel, opts \\ []), do: Window.conv(tensor, kernel, opts)
+
+  for {name, text, default, example} <- [
+        {:convolve,
+         "The convolution of two vectors: the sums of products of one and the other in reverse",
+         "full", [1, 4, 7, 6]},
+        {:correlate,
+         "The correlation of two vectors: the sums of products of one and the conjugate of the other",
+         "valid", [5, 8]}
+      ] do
+    @doc group: "Windows"
+    @doc """
+    #{text}, at each place where they overlap. All products are computed, so that the time is that of both
+    lengths' product.
+
+    The result has the type of `dot/3`: integers wrap around.
+
+    ## Options
+
+      * `:mode` - which places: `:full`, all; `:same`, as many as the longer vector has elements, in the middle;
+        or `:valid`, those where the shorter one lies beside the longer one all along. `:#{default}` by default
+      * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, 2, 3]), Ferrox.tensor([1, 2])) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+
+    """
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []), do: Window.unquote(name)(left, right, opts)
+  end
 
   ## Sorts
 

@@ -14,7 +14,7 @@ defmodule Ferrox.Promotion.Results do
   | integers: `mean` | f32 | as above | f64 | refused | the default float |
   | integers: `sum` | 32 bits, of 64 bits 64 | the default size | 64 bits | 64 bits | stay |
   | integers: `product` | as `sum` | as `sum` | as `sum` | as `sum` | at least 32 bits |
-  | integers: `cumulative_sum`, `cumulative_product` | stay | stay | as `product` | as `product` | as `product` |
+  | integers: `cumulative_sum`, `cumulative_product`, `window_sum`, `window_product` | stay | stay | as `product` | as `product` | as `product` |
   | complex numbers: `atan2`, where they are real | stay | stay | refused | refused | refused |
   | bool: `add`, `max`; `multiply`, `min` | | or; and | or; and | refused | or; and |
   | bool: `subtract`, `negate`, `sign` | | refused | refused | refused | refused |
@@ -65,11 +65,11 @@ defmodule Ferrox.Promotion.Results do
   def literal(%{bool: nil}, number), do: Type.infer(number)
   def literal(_facts, number), do: Promotion.kind(number)
 
-  # The type of a cumulative operation on a tensor. Minima and maxima are elements of the tensor.
+  # The type of a cumulative operation or of one of windows on a tensor. Minima and maxima are elements of the tensor.
   @doc false
   @spec cumulative(Promotion.mode(), atom, Tensor.t()) :: Type.t() | :bool
   def cumulative(mode, op, %Tensor{type: type} = tensor)
-      when op in [:cumulative_sum, :cumulative_product] do
+      when op in [:cumulative_sum, :cumulative_product, :window_sum, :window_product] do
     facts = Promotion.facts(mode)
 
     cond do

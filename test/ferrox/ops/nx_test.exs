@@ -41,7 +41,13 @@ if Code.ensure_loaded?(Nx) do
       take_along_axis: [{:tensor, [[0, 2, 1, 0]]}, [axis: 0]],
       gather: [{:tensor, [[0, 1], [2, 3]]}],
       indexed_add: [{:tensor, [[0, 1], [0, 1]]}, {:tensor, [5, 6]}],
-      indexed_put: [{:tensor, [[2]]}, {:tensor, [[9, 8, 7, 6]]}]
+      indexed_put: [{:tensor, [[2]]}, {:tensor, [[9, 8, 7, 6]]}],
+      window_sum: [{2, 2}],
+      window_sum: [{2, 3}, [padding: :same, strides: [2, 1]]],
+      window_product: [{1, 2}, [padding: [{1, 0}, {0, 2}]]],
+      window_max: [{2, 2}, [window_dilations: [1, 2]]],
+      window_min: [{2, 2}, [padding: :same, window_dilations: 2, strides: 2]],
+      window_mean: [{2, 2}, [padding: :same]]
     ]
 
     for {{name, arguments}, i} <- Enum.with_index(@calls) do
@@ -59,6 +65,46 @@ if Code.ensure_loaded?(Nx) do
             ])
 
           assert list(ours) == Enum.map(list(theirs), &Ferrox.from_nx/1), "#{type}"
+        end
+      end
+    end
+
+    @convolutions [
+      [],
+      [padding: :same, strides: 2],
+      [padding: [{1, 0}, {-1, 2}], strides: [1, 2]],
+      [input_dilation: 2, kernel_dilation: [2, 1]],
+      [feature_group_size: 2],
+      [batch_group_size: 2],
+      [input_permutation: [0, 3, 1, 2], padding: :same],
+      [kernel_permutation: [1, 0, 2, 3]],
+      [output_permutation: [0, 3, 1, 2], strides: [1, 2]]
+    ]
+
+    for {opts, i} <- Enum.with_index(@convolutions) do
+      test "#{i}: conv #{inspect(opts)}" do
+        opts = unquote(opts)
+        shape = if opts[:input_permutation], do: {2, 5, 6, 4}, else: {2, 4, 5, 6}
+        channels = if opts[:feature_group_size], do: 2, else: 4
+        kernel = if opts[:kernel_permutation], do: {channels, 6, 3, 2}, else: {6, channels, 3, 2}
+
+        for {type, kernel_type} <- [{:f32, :f32}, {:f64, :f32}, {:u8, :s16}, {:bf16, :u8}] do
+          [ours, theirs] =
+            for module <- [Ferrox, Nx] do
+              data = [{shape, 7, type}, {kernel, 3, kernel_type}]
+
+              operands =
+                for {shape, period, type} <- data do
+                  shape
+                  |> module.iota(type: :s32)
+                  |> module.remainder(period)
+                  |> module.as_type(type)
+                end
+
+              apply(module, :conv, operands ++ [opts])
+            end
+
+          assert ours == Ferrox.from_nx(theirs), "#{type} #{kernel_type}"
         end
       end
     end
