@@ -20,7 +20,7 @@ defmodule Ferrox.Random do
   import Ferrox.Operands, only: [options!: 3]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.{Create, Elementwise, Index, Reduce, Sort}
+  alias Ferrox.Ops.{Create, Cumulative, Elementwise, Index, Reduce, Search, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @typedoc "A key: a u32 tensor of shape `{2}`."
@@ -286,6 +286,163 @@ defmodule Ferrox.Random do
       order = Sort.argsort(random_bits(key, shape, 32), axis: axis, promotion: :nx)
       {Index.take_along_axis(tensor, order, axis: axis), next}
     end)
+  end
+
+  @doc """
+  Some of the elements of a tensor, or of its parts along an axis, each with the same probability; see
+  `choice/4`, which has the options. With a tensor of probabilities in place of options, `choice/4` without
+  any.
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.choice(Ferrox.Random.key(1), Ferrox.iota({4, 3}), samples: 4, axis: 0)
+      iex> Ferrox.to_list(tensor)
+      [[6, 7, 8], [9, 10, 11], [6, 7, 8], [0, 1, 2]]
+
+  """
+  @spec choice(key, operand, keyword | Tensor.t()) :: {Tensor.t(), key}
+  def choice(key, tensor, opts \\ [])
+  def choice(key, tensor, %Tensor{} = weights), do: choice(key, tensor, weights, [])
+
+  def choice(key, tensor, opts) do
+    {tensor, axis, samples, replace?} = choice!(tensor, opts)
+    size = elem(tensor.shape, axis)
+
+    if replace? do
+      {places, next} = randint(key!(key, :choice), 0, size, shape: {samples}, type: :u32)
+      {Index.take(tensor, places, axis: axis), next}
+    else
+      few!(samples, size)
+      {shuffled, next} = shuffle(key!(key, :choice), tensor, axis: axis)
+      {Index.slice_along_axis(shuffled, 0, samples, axis: axis), next}
+    end
+  end
+
+  @doc """
+  Some of the elements of a tensor, or of its parts along an axis, with a probability for each: a vector of
+  floats, of which none is negative. They count in relation to their sum, which need not be one.
+
+  ## Options
+
+    * `:samples` - how many; 1 by default
+    * `:replace` - whether the same one may come again; `true` by default. If not, there are at most as many
+      samples as elements, or probabilities above zero
+    * `:axis` - the axis along which they lie; by default the tensor is flattened
+
+  ## Examples
+
+      iex> weights = Ferrox.tensor([0.1, 0.7, 0.2])
+      iex> {tensor, key} = Ferrox.Random.choice(Ferrox.Random.key(1), Ferrox.iota({4, 3}), weights, samples: 3, axis: 1)
+      iex> Ferrox.to_list(tensor)
+      [[1, 0, 1], [4, 3, 4], [7, 6, 7], [10, 9, 10]]
+      iex> Ferrox.Random.choice(key, Ferrox.iota({3}), weights, samples: 4, replace: false)
+      ** (ArgumentError) choice: 4 samples can't be taken of 3 without replacement
+
+  """
+  @spec choice(key, operand, Tensor.t(), keyword) :: {Tensor.t(), key}
+  def choice(key, tensor, weights, opts) do
+    {tensor, axis, samples, replace?} = choice!(tensor, opts)
+    {this, next} = pair(key!(key, :choice))
+    weights = weights!(weights, elem(tensor.shape, axis))
+
+    places =
+      if replace? do
+        weighted(this, weights, samples)
+      else
+        some = Elementwise.cast(Elementwise.step(:not_equal, weights, 0), {:s, 64})
+        [possible] = Ferrox.to_flat_list(Reduce.step(:sum, some))
+        few!(samples, possible)
+
+        this |> shuffled_by(weights) |> Shapes.slice([0], [samples], [])
+      end
+
+    {Index.take(tensor, places, axis: axis), next}
+  end
+
+  # The tensor whose parts along an axis are chosen from, the axis, how many are chosen, and whether they may
+  # come again.
+  defp choice!(tensor, opts) do
+    opts = options!(opts, [:samples, :replace, :axis], :choice)
+    tensor = Operands.to_tensor(tensor, :choice)
+    tensor = if opts[:axis] == nil, do: Shapes.flatten(tensor), else: tensor
+    axis = Shape.axis!(tensor.shape, opts[:axis] || 0, :choice)
+    samples = Keyword.get(opts, :samples, 1)
+
+    unless is_integer(samples) and samples > 0 do
+      raise ArgumentError,
+            "choice: :samples must be a positive integer, got: #{inspect(samples)}"
+    end
+
+    replace? = Operands.boolean!(Keyword.put_new(opts, :replace, true), :replace, :choice)
+    {tensor, axis, samples, replace?}
+  end
+
+  defp few!(samples, most) do
+    if samples > most do
+      raise ArgumentError,
+            "choice: #{samples} samples can't be taken of #{most} without replacement"
+    end
+  end
+
+  defp weights!(%Tensor{shape: {size}, type: type} = weights, size) do
+    unless type != :bool and Type.float?(type) and not Type.complex?(type) do
+      raise ArgumentError,
+            "choice: probabilities must be floats, got: #{Promotion.Names.short(type)}"
+    end
+
+    [least, sum] =
+      for op <- [:reduce_min, :sum], do: hd(Ferrox.to_flat_list(Reduce.step(op, weights)))
+
+    # NaN and infinities are atoms.
+    unless is_float(least) and least >= 0 and is_float(sum) and sum > 0 do
+      raise ArgumentError,
+            "choice: probabilities must be finite, none of them negative and one above zero, got from " <>
+              "#{inspect(least)} on, of the sum #{inspect(sum)}"
+    end
+
+    weights
+  end
+
+  defp weights!(weights, size) do
+    got =
+      if is_struct(weights, Tensor), do: "shape #{inspect(weights.shape)}", else: inspect(weights)
+
+    raise ArgumentError, "choice: expected a tensor of #{size} probabilities, got: #{got}"
+  end
+
+  # The sums of the weights divide the line up to their total, on which numbers are equally distributed.
+  defp weighted(key, %Tensor{type: type} = weights, samples) do
+    sums = Cumulative.cumulative(:cumulative_sum, weights, promotion: :nx)
+    total = Index.fetch(sums, -1)
+    uniform = uniform_float(key, type, 0.0, 1.0, {samples})
+
+    number =
+      Elementwise.step(
+        :multiply,
+        total,
+        Elementwise.step(:subtract, constant(1.0, type), uniform)
+      )
+
+    places = Search.searchsorted(sums, number, side: :right, promotion: :nx)
+    # The total itself is not below any of the sums, and belongs to the first one that reaches it.
+    Elementwise.step(:min, places, Search.searchsorted(sums, total, promotion: :nx))
+  end
+
+  # The indices in random order, those of larger weights sooner: sorted by numbers of Gumbel's distribution
+  # that are moved by the logarithms of the weights.
+  defp shuffled_by(key, %Tensor{type: type, shape: shape} = weights) do
+    least = %Tensor{data: Type.smallest_positive_normal_binary(type), type: type, shape: {}}
+    minus_log = &Elementwise.step(:negate, Elementwise.step(:log, &1))
+    gumbel = key |> uniform_float(type, least, 1, shape) |> minus_log.() |> minus_log.()
+
+    moved =
+      Elementwise.step(
+        :subtract,
+        Elementwise.step(:negate, gumbel),
+        Elementwise.step(:log, weights)
+      )
+
+    Sort.argsort(moved, promotion: :nx)
   end
 
   ## Types and operands

@@ -47,6 +47,82 @@ defmodule Ferrox.RandomTest do
     end
   end
 
+  test "choices are as frequent as they should be" do
+    weights = Ferrox.tensor([0.0, 1.0, 0.0, 3.0, 0.0])
+    {places, key} = Random.choice(Random.key(5), Ferrox.iota({5}), weights, samples: 20_000)
+    assert [0, ones, 0, threes] = Ferrox.to_list(Ferrox.bincount(places))
+    assert_in_delta ones, 5000, 200
+    assert_in_delta threes, 15_000, 200
+
+    {places, key} = Random.choice(key, Ferrox.iota({4}), samples: 20_000)
+    for count <- Ferrox.to_list(Ferrox.bincount(places)), do: assert_in_delta(count, 5000, 200)
+
+    # Without replacement, each once, and the likely ones first.
+    draw = fn _, key ->
+      {places, key} = Random.choice(key, Ferrox.iota({5}), weights, samples: 2, replace: false)
+      {Ferrox.to_list(places), key}
+    end
+
+    {draws, key} = Enum.map_reduce(1..400, key, draw)
+    assert %{[3, 1] => likely, [1, 3] => unlikely} = frequencies = Enum.frequencies(draws)
+    assert map_size(frequencies) == 2
+    assert_in_delta likely, 300, 30
+    assert_in_delta unlikely, 100, 30
+
+    {all, _key} = Random.choice(key, Ferrox.iota({2, 50}), samples: 50, replace: false, axis: -1)
+    assert Ferrox.sort(all, axis: 1) == Ferrox.iota({2, 50})
+  end
+
+  test "choices of every float type and of every type of elements" do
+    for type <- ~w(f8 f8_e4m3fn f16 bf16 f32 f64)a, replace <- [true, false] do
+      weights = Ferrox.tensor([0.5, 0.0, 1.5], type: type)
+      opts = [samples: 2, replace: replace]
+
+      {chosen, _key} =
+        Random.choice(Random.key(8), Ferrox.tensor([0, 1, 2], type: :u2), weights, opts)
+
+      assert {chosen.type, chosen.shape} == {{:u, 2}, {2}}
+      refute 1 in Ferrox.to_list(chosen)
+    end
+  end
+
+  test "choices that can't be are refused" do
+    {key, t} = {Random.key(0), Ferrox.iota({3})}
+    weights = &Ferrox.tensor(&1, type: :f32)
+
+    raises("choice: :samples must be a positive integer, got: 0", fn ->
+      Random.choice(key, t, samples: 0)
+    end)
+
+    raises("choice: 4 samples can't be taken of 3 without replacement", fn ->
+      Random.choice(key, t, samples: 4, replace: false)
+    end)
+
+    raises("choice: 2 samples can't be taken of 1 without", fn ->
+      Random.choice(key, t, weights.([0, 1, 0]), samples: 2, replace: false)
+    end)
+
+    raises("choice: expected a tensor of 3 probabilities, got: shape {2}", fn ->
+      Random.choice(key, t, weights.([0, 1]))
+    end)
+
+    raises("choice: expected a tensor of 3 probabilities, got: 0.5", fn ->
+      Random.choice(key, t, 0.5, [])
+    end)
+
+    raises("choice: probabilities must be floats, got: s32", fn -> Random.choice(key, t, t) end)
+
+    for wrong <- [[0, 0, 0], [-1, 2, 0], [1, :nan, 0], [1, :infinity, 0]],
+        do:
+          raises("choice: probabilities must be finite", fn ->
+            Random.choice(key, t, weights.(wrong))
+          end)
+
+    raises("choice: axis 1 is out of range", fn -> Random.choice(key, t, axis: 1) end)
+    raises("choice expects a key", fn -> Random.choice(1, t) end)
+    raises("choice: unknown option :size", fn -> Random.choice(key, t, size: 1) end)
+  end
+
   test "what can't be is refused" do
     key = Random.key(0)
     raises("key expects an integer of 64 bits, got: 1.0", fn -> Random.key(1.0) end)
@@ -136,6 +212,28 @@ defmodule Ferrox.RandomTest do
                   Random.shuffle(key, tensor, opts),
                   Nx.Random.shuffle(theirs, Ferrox.to_nx(tensor), opts)
                 )
+
+          nx_tensor = Ferrox.to_nx(tensor)
+
+          for opts <- [
+                [],
+                [samples: 30],
+                [samples: 5, axis: 0],
+                [samples: 3, axis: 1, replace: false]
+              ],
+              do:
+                same!(Random.choice(key, tensor, opts), Nx.Random.choice(theirs, nx_tensor, opts))
+
+          for type <- [:f16, :bf16, :f32, :f64],
+              opts <- [[], [samples: 30], [samples: 6, replace: false]] do
+            weights = Ferrox.tensor([0.5, 0.0, 1.0, 2.0, 0.25, 3.0, 4.0], type: type)
+            opts = [axis: 0] ++ opts
+
+            same!(
+              Random.choice(key, tensor, weights, opts),
+              Nx.Random.choice(theirs, nx_tensor, Ferrox.to_nx(weights), opts)
+            )
+          end
         end
       end
     end
