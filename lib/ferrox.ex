@@ -838,6 +838,29 @@ defmodule Ferrox do
       do: Elementwise.binary(unquote(name), left, right, opts)
   end
 
+  for {name, text, example} <- [
+        {:floor_divide, "The quotient, rounded down.", [2, -3]},
+        {:mod,
+         "The remainder of a division that rounds down, as of `floor_divide/3`; it has the sign of the right operand.",
+         [1, 2]}
+      ] do
+    @doc group: "Elementwise, two operands"
+    @doc """
+    #{text} `quotient/3` and `remainder/3` round towards zero.
+
+    Zero as the right operand raises for integers; floats give what NumPy does.
+    #{option}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([7, -7]), 3) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+
+    """
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []),
+      do: Elementwise.unquote(name)(left, right, opts)
+  end
+
   for {name, {text, code, result}} <- predicates do
     @doc group: "Elementwise, two operands"
     @doc String.trim(text) <>
@@ -2301,6 +2324,98 @@ defmodule Ferrox do
   """
   @spec split(operand, integer | float, keyword) :: {Tensor.t(), Tensor.t()}
   def split(tensor, split, opts \\ []), do: Shapes.split(tensor, split, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  The parts of a tensor along an axis, in a list: so many of nearly the same length, of which the first ones
+  are one longer, or those between indices in ascending order. Each part has at least one element.
+
+  ## Options
+
+    * `:axis` - 0 by default
+
+  ## Examples
+
+      iex> for part <- Ferrox.array_split(Ferrox.iota({5}), 2), do: Ferrox.to_list(part)
+      [[0, 1, 2], [3, 4]]
+      iex> for part <- Ferrox.array_split(Ferrox.iota({2, 4}), [1, 3], axis: 1), do: Ferrox.to_list(part)
+      [[[0], [4]], [[1, 2], [5, 6]], [[3], [7]]]
+
+      iex> Ferrox.array_split(Ferrox.iota({2}), 3)
+      ** (ArgumentError) array_split: axis 0 of shape {2} can't be split by 3: expected a number of parts from 1 to 2, or a list of indices in ascending order from 1 to 1, as each part has at least one element
+
+  """
+  @spec array_split(operand, pos_integer | [pos_integer], keyword) :: [Tensor.t()]
+  def array_split(tensor, parts, opts \\ []), do: Shapes.array_split(tensor, parts, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  The elements moved by so many places along an axis, with those that leave it at the end, or of a negative
+  shift at the start, coming in again at the other side.
+
+  ## Options
+
+    * `:axis` - by default the tensor is flattened, and gets its shape back
+
+  ## Examples
+
+      iex> Ferrox.roll(Ferrox.iota({5}), 2) |> Ferrox.to_list()
+      [3, 4, 0, 1, 2]
+      iex> Ferrox.roll(Ferrox.iota({2, 3}), -1, axis: 1) |> Ferrox.to_list()
+      [[1, 2, 0], [4, 5, 3]]
+
+  """
+  @spec roll(operand, integer, keyword) :: Tensor.t()
+  def roll(tensor, shift, opts \\ []), do: Shapes.roll(tensor, shift, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  The tensor with two of its axes in each other's place.
+
+  ## Examples
+
+      iex> Ferrox.swapaxes(Ferrox.iota({2, 3, 4}), 0, -1).shape
+      {4, 3, 2}
+
+  """
+  @spec swapaxes(operand, axis, axis) :: Tensor.t()
+  def swapaxes(tensor, first, second), do: Shapes.swapaxes(tensor, first, second)
+
+  @doc group: "Shapes"
+  @doc """
+  The tensor with one of its axes in another place, and the others in their order.
+
+  ## Examples
+
+      iex> Ferrox.moveaxis(Ferrox.iota({2, 3, 4}), 0, -1).shape
+      {3, 4, 2}
+
+  """
+  @spec moveaxis(operand, axis, axis) :: Tensor.t()
+  def moveaxis(tensor, source, destination), do: Shapes.moveaxis(tensor, source, destination)
+
+  @doc group: "Shapes"
+  @doc """
+  The coordinates of the points of a grid, by a list of vectors with those along each axis: for each vector a
+  tensor with its elements repeated along the axes of the others.
+
+  ## Options
+
+    * `:indexing` - `:xy` by default, with the first vector along the second axis and the second one along
+      the first axis, as columns and rows of pictures; or `:ij`, with the vectors along the axes in order
+
+  ## Examples
+
+      iex> [x, y] = Ferrox.meshgrid([Ferrox.tensor([1, 2, 3]), Ferrox.tensor([7, 8])])
+      iex> {Ferrox.to_list(x), Ferrox.to_list(y)}
+      {[[1, 2, 3], [1, 2, 3]], [[7, 7, 7], [8, 8, 8]]}
+      iex> [x, _y] = Ferrox.meshgrid([Ferrox.iota({3}), Ferrox.iota({2})], indexing: :ij)
+      iex> x.shape
+      {3, 2}
+
+  """
+  @spec meshgrid([operand], keyword) :: [Tensor.t()]
+  def meshgrid(vectors, opts \\ []), do: Shapes.meshgrid(vectors, opts)
 
   @doc group: "Shapes"
   @doc """

@@ -149,6 +149,76 @@ defmodule Ferrox.Ops.Elementwise do
     %Tensor{data: data, type: type, shape: tensor.shape, weak: weak}
   end
 
+  @doc "See `Ferrox.mod/3`."
+  @spec mod(term, term, keyword) :: Tensor.t()
+  def mod(left, right, opts) do
+    {type, weak, _left, right, remainder, across?} = floored(:mod, left, right, opts)
+    moved = step(:add, remainder, right)
+    modulus = select(across?, moved, remainder, promotion: :nx)
+
+    modulus =
+      if Type.float?(type) do
+        # A zero has the sign of the right operand.
+        zero = select(step(:less, right, 0), -0.0, 0.0, promotion: :nx)
+        select(step(:equal, modulus, 0), zero, modulus, promotion: :nx)
+      else
+        modulus
+      end
+
+    %{cast(modulus, type) | weak: weak}
+  end
+
+  @doc "See `Ferrox.floor_divide/3`."
+  @spec floor_divide(term, term, keyword) :: Tensor.t()
+  def floor_divide(left, right, opts) do
+    {type, weak, left, right, remainder, across?} = floored(:floor_divide, left, right, opts)
+
+    quotient =
+      if Type.float?(type) do
+        # What is left without the remainder is a multiple of the right operand, but for rounding. Adding
+        # zero makes a negative zero positive.
+        whole = step(:divide, step(:subtract, left, remainder), right)
+        divided = step(:divide, left, right)
+        nearest = step(:round, step(:subtract, whole, across?))
+        nearest = step(:add, nearest, 0.0)
+        # By zero, and of zero, it is the quotient itself, with its sign.
+        plain? = step(:logical_or, step(:equal, right, 0), step(:equal, left, 0))
+        select(plain?, divided, nearest, promotion: :nx)
+      else
+        step(:subtract, step(:quotient, left, right), cast(across?, type))
+      end
+
+    %{cast(quotient, type) | weak: weak}
+  end
+
+  # The type of a remainder, whether it is weak, both operands and the remainder of a division that rounds
+  # towards zero in one type, of floats in 64 bits, and where the quotient lies below that.
+  defp floored(name, left, right, opts) do
+    mode = mode!(opts, name)
+
+    [left, right] =
+      operands =
+      if is_struct(left, Tensor) or is_struct(right, Tensor),
+        do: [Operands.check!(left, name), Operands.check!(right, name)],
+        else: [Operands.tensor!(left, mode, name), Operands.tensor!(right, mode, name)]
+
+    _ = Promotion.type_as(mode, :remainder, name, operands)
+    {_, type, weak, _} = Promotion.operation(mode, :remainder, operands)
+
+    if Type.complex?(type) do
+      raise ArgumentError,
+            "#{name} is not defined for #{Type.to_string(type)}: complex numbers have no order"
+    end
+
+    wide = if Type.float?(type), do: {:f, 64}, else: type
+    [left, right] = for x <- [left, right], do: x |> number(type, name) |> cast(wide)
+    _ = Shape.broadcast!(left.shape, right.shape, name, left.type, right.type)
+    remainder = step(:remainder, left, right)
+    apart? = step(:not_equal, step(:less, remainder, 0), step(:less, right, 0))
+    across? = step(:logical_and, step(:not_equal, remainder, 0), apart?)
+    {type, weak, left, right, remainder, across?}
+  end
+
   @doc "The logarithm to another base than e, 2 or 10: `:log2` or `:log10`."
   @spec logarithm(:log2 | :log10, term, keyword) :: Tensor.t()
   def logarithm(name, tensor, opts) do

@@ -230,12 +230,127 @@ defmodule Ferrox.Ops.Shape do
               "index, or a float between 0 and 1, that leaves elements on both sides"
     end
 
-    part = fn start, length ->
-      starts = List.replace_at(List.duplicate(0, tuple_size(shape)), axis, start)
-      slice(tensor, starts, shape |> put_elem(axis, length) |> Tuple.to_list(), [])
+    {along(tensor, axis, 0, at), along(tensor, axis, at, size - at)}
+  end
+
+  @doc "See `Ferrox.array_split/3`."
+  @spec array_split(term, term, keyword) :: [Tensor.t()]
+  def array_split(tensor, parts, opts) do
+    opts = options!(opts, [:axis], :array_split)
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :array_split)
+    axis = Shape.axis!(shape, Keyword.get(opts, :axis, 0), :array_split)
+    size = elem(shape, axis)
+    edges = [0] ++ inner_edges(parts, size) ++ [size]
+    lengths = edges |> tl() |> Enum.zip_with(edges, &-/2)
+
+    unless Enum.all?(lengths, &(&1 > 0)) do
+      raise ArgumentError,
+            "array_split: axis #{axis} of shape #{inspect(shape)} can't be split by #{inspect(parts)}: expected " <>
+              "a number of parts from 1 to #{size}, or a list of indices in ascending order from 1 to " <>
+              "#{size - 1}, as each part has at least one element"
     end
 
-    {part.(0, at), part.(at, size - at)}
+    Enum.zip_with(edges, lengths, &along(tensor, axis, &1, &2))
+  end
+
+  # The first parts are one longer where they can't all be equal.
+  defp inner_edges(parts, size) when is_integer(parts) and parts in 1..size//1 do
+    {length, longer} = {div(size, parts), rem(size, parts)}
+    for part <- 1..(parts - 1)//1, do: part * length + min(part, longer)
+  end
+
+  defp inner_edges(parts, size) do
+    if is_list(parts) and not List.improper?(parts) and Enum.all?(parts, &is_integer/1),
+      do: parts,
+      else: [size]
+  end
+
+  # So many elements of an axis from a start on.
+  defp along(%Tensor{shape: shape} = tensor, axis, start, length) do
+    starts = List.replace_at(List.duplicate(0, tuple_size(shape)), axis, start)
+    slice(tensor, starts, shape |> put_elem(axis, length) |> Tuple.to_list(), [])
+  end
+
+  @doc "See `Ferrox.roll/3`."
+  @spec roll(term, term, keyword) :: Tensor.t()
+  def roll(tensor, shift, opts) do
+    opts = options!(opts, [:axis], :roll)
+    %Tensor{shape: given} = tensor = to_tensor(tensor, :roll)
+
+    unless is_integer(shift) do
+      raise ArgumentError, "roll: the shift must be an integer, got: #{inspect(shift)}"
+    end
+
+    %Tensor{shape: shape} = tensor = if opts[:axis] == nil, do: flatten(tensor), else: tensor
+    axis = Shape.axis!(shape, opts[:axis] || 0, :roll)
+    size = elem(shape, axis)
+
+    case Integer.mod(shift, size) do
+      0 ->
+        %{tensor | shape: given}
+
+      shift ->
+        parts = [along(tensor, axis, size - shift, shift), along(tensor, axis, 0, size - shift)]
+        data = Native.concatenate(storage(tensor.type), shape, axis, Enum.map(parts, &native/1))
+        %{tensor | data: data, shape: given}
+    end
+  end
+
+  @doc "See `Ferrox.swapaxes/3`."
+  @spec swapaxes(term, term, term) :: Tensor.t()
+  def swapaxes(tensor, first, second) do
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :swapaxes)
+    [first, second] = for axis <- [first, second], do: Shape.axis!(shape, axis, :swapaxes)
+    axes = Shape.all_axes(shape)
+    axes = axes |> List.replace_at(first, second) |> List.replace_at(second, first)
+    transpose(tensor, axes: axes)
+  end
+
+  @doc "See `Ferrox.moveaxis/3`."
+  @spec moveaxis(term, term, term) :: Tensor.t()
+  def moveaxis(tensor, source, destination) do
+    %Tensor{shape: shape} = tensor = to_tensor(tensor, :moveaxis)
+    [source, destination] = for a <- [source, destination], do: Shape.axis!(shape, a, :moveaxis)
+
+    axes =
+      shape |> Shape.all_axes() |> List.delete_at(source) |> List.insert_at(destination, source)
+
+    transpose(tensor, axes: axes)
+  end
+
+  @doc "See `Ferrox.meshgrid/2`."
+  @spec meshgrid(term, keyword) :: [Tensor.t()]
+  def meshgrid([_ | _] = vectors, opts) do
+    opts = options!(opts, [:indexing], :meshgrid)
+    vectors = for vector <- vectors, do: to_tensor(vector, :meshgrid)
+
+    for %Tensor{shape: shape} <- vectors, tuple_size(shape) != 1 do
+      raise ArgumentError, "meshgrid expects vectors, got a tensor of shape #{inspect(shape)}"
+    end
+
+    axes = Enum.to_list(0..(length(vectors) - 1))
+
+    axes =
+      case {Keyword.get(opts, :indexing, :xy), axes} do
+        {:xy, [0, 1 | rest]} ->
+          [1, 0 | rest]
+
+        {indexing, axes} when indexing in [:xy, :ij] ->
+          axes
+
+        {other, _axes} ->
+          raise ArgumentError,
+                "meshgrid: :indexing must be :xy or :ij, got: #{inspect(other)}"
+      end
+
+    # The axes are their own inverse.
+    shape = List.to_tuple(for axis <- axes, do: elem(Enum.at(vectors, axis).shape, 0))
+    Enum.zip_with(vectors, axes, &broadcast(&1, shape, axes: [&2]))
+  end
+
+  def meshgrid(other, _opts) do
+    raise ArgumentError,
+          "meshgrid expects a list of at least one vector, got: #{inspect(other)}"
   end
 
   @doc "See `Ferrox.slice/4`."

@@ -1,0 +1,69 @@
+defmodule Ferrox.Ops.ShapeTest do
+  # Arrangements of elements: every type, edges and errors. Values are compared with NumPy's in
+  # test/ferrox/numpy_test.exs.
+  use ExUnit.Case, async: true
+
+  defp raises(message, fun) do
+    error = assert_raise(ArgumentError, fun)
+    assert Exception.message(error) =~ message
+  end
+
+  @types [:bool] ++
+           for(
+             type <-
+               ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64 c64 c128)a,
+             do: Ferrox.Type.normalize!(type)
+           )
+
+  test "elements of every type are moved" do
+    for type <- @types do
+      t = Ferrox.as_type(Ferrox.tensor([[1, 0, 0], [0, 1, 1]]), type)
+      as = &Ferrox.as_type(Ferrox.tensor(&1), type)
+      assert Ferrox.roll(t, 1) == as.([[1, 1, 0], [0, 0, 1]])
+      assert Ferrox.roll(t, -1, axis: 1) == as.([[0, 0, 1], [1, 1, 0]])
+      assert Ferrox.swapaxes(t, 0, 1) == as.([[1, 0], [0, 1], [0, 1]])
+      assert Ferrox.moveaxis(t, -1, 0) == Ferrox.swapaxes(t, 0, 1)
+      assert Ferrox.array_split(t, [1], axis: 1) == [as.([[1], [0]]), as.([[0, 0], [1, 1]])]
+      assert [_, rows] = Ferrox.meshgrid([t[0], t[1]])
+      assert rows == as.([[0, 0, 0], [1, 1, 1], [1, 1, 1]])
+    end
+  end
+
+  test "a shift may be of any size, and scalars stay" do
+    t = Ferrox.iota({3})
+    assert Ferrox.roll(t, 3 * 10 ** 30 + 1) == Ferrox.roll(t, 1)
+    assert Ferrox.roll(t, -(10 ** 30)) == Ferrox.roll(t, -1)
+    assert Ferrox.roll(7, 5) == Ferrox.tensor(7)
+    assert Ferrox.array_split(t, 1) == [t]
+    assert Ferrox.roll(Ferrox.tensor(7, promotion: :jax), 1).weak
+  end
+
+  test "what can't be is refused" do
+    t = Ferrox.iota({2, 3})
+    raises("roll: the shift must be an integer, got: 1.0", fn -> Ferrox.roll(t, 1.0) end)
+    raises("roll: axis 2 is out of range for shape {2, 3}", fn -> Ferrox.roll(t, 1, axis: 2) end)
+    raises("roll: unknown option :axes", fn -> Ferrox.roll(t, 1, axes: [1]) end)
+    raises("swapaxes: axis 2 is out of range", fn -> Ferrox.swapaxes(t, 0, 2) end)
+    raises("moveaxis: axis -3 is out of range", fn -> Ferrox.moveaxis(t, -3, 0) end)
+
+    raises("meshgrid expects vectors, got a tensor of shape {2, 3}", fn ->
+      Ferrox.meshgrid([t])
+    end)
+
+    raises("meshgrid expects a list of at least one vector, got: []", fn ->
+      Ferrox.meshgrid([])
+    end)
+
+    raises("meshgrid: :indexing must be :xy or :ij, got: :yx", fn ->
+      Ferrox.meshgrid([t[0]], indexing: :yx)
+    end)
+
+    for parts <- [0, 3, -1, 1.5, [0], [2], [1, 1], [:a], [1 | 2]] do
+      raises("array_split: axis 0 of shape {2, 3} can't be split by", fn ->
+        Ferrox.array_split(t, parts)
+      end)
+    end
+
+    raises("array_split: axis 0 is out of range for shape {}", fn -> Ferrox.array_split(1, 1) end)
+  end
+end
