@@ -78,6 +78,7 @@ defmodule Ferrox do
     Einsum,
     Elementwise,
     Index,
+    NaN,
     Reduce,
     Search,
     Sort,
@@ -1307,6 +1308,27 @@ defmodule Ferrox do
   @spec covariance(operand, keyword) :: Tensor.t()
   def covariance(tensor, opts \\ []), do: Statistics.covariance(tensor, opts)
 
+  @doc group: "Statistics"
+  @doc """
+  The mean of elements that count as much as their weights say: the sum of their products with these, divided
+  by the sum of the weights. The weights have the shape of the tensor, or the sizes of the axes to reduce, in
+  their order.
+
+  The result is a float, computed in 64 bits and rounded once. A sum of weights of zero gives NaN or infinity.
+  #{axes_options}
+  ## Examples
+
+      iex> Ferrox.weighted_mean(Ferrox.tensor([1, 2, 6]), Ferrox.tensor([2, 1, 1])) |> Ferrox.to_number()
+      2.5
+      iex> t = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.weighted_mean(t, Ferrox.tensor([3, 1]), axes: [0]) |> Ferrox.to_list()
+      [1.5, 2.5]
+
+  """
+  @spec weighted_mean(operand, operand, keyword) :: Tensor.t()
+  def weighted_mean(tensor, weights, opts \\ []),
+    do: Statistics.weighted_mean(tensor, weights, opts)
+
   axis_options = """
 
   ## Options
@@ -1412,6 +1434,110 @@ defmodule Ferrox do
   @spec histogram(operand, keyword) :: {Tensor.t(), Tensor.t()}
   def histogram(tensor, opts \\ []), do: Statistics.histogram(tensor, opts)
 
+  ## Elements that aren't NaN
+
+  for {name, op, text, example} <- [
+        {:nansum, :sum, "The sum of the elements that aren't NaN, of none zero.", 3.0},
+        {:nanmax, :reduce_max, "The largest of the elements that aren't NaN, of none NaN.", 2.0},
+        {:nanmin, :reduce_min, "The smallest of the elements that aren't NaN, of none NaN.", 1.0}
+      ] do
+    @doc group: "Statistics"
+    @doc """
+    #{text} The result has the type of `#{op}/2`.
+    #{axes_options}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, :nan, 2])) |> Ferrox.to_number()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []),
+      do: NaN.reduce(unquote(name), unquote(op), tensor, opts)
+  end
+
+  @doc group: "Statistics"
+  @doc """
+  The mean of the elements that aren't NaN, of none NaN. A float, as that of `mean/2`, computed in 64 bits and
+  rounded once.
+  #{axes_options}
+  ## Examples
+
+      iex> Ferrox.nanmean(Ferrox.tensor([[1, :nan], [3, :nan]]), axes: [0]) |> Ferrox.to_list()
+      [2.0, :nan]
+
+  """
+  @spec nanmean(operand, keyword) :: Tensor.t()
+  def nanmean(tensor, opts \\ []), do: NaN.mean(tensor, opts)
+
+  for {name, like, example} <- [
+        {:nanvar, :variance, [4.0, :nan]},
+        {:nanstd, :standard_deviation, [2.0, :nan]}
+      ] do
+    @doc group: "Statistics"
+    @doc """
+    `#{like}/2` of the elements that aren't NaN; NaN where there are no more of them than `:ddof`.
+    #{spread_options}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([[1, :nan], [5, :nan]]), axes: [0]) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: NaN.spread(unquote(name), tensor, opts)
+  end
+
+  @doc group: "Statistics"
+  @doc """
+  The element in the middle of the sorted elements that aren't NaN, or the mean of the two in the middle; of
+  none NaN. A float, as that of `mean/2`, under every system.
+  #{axis_options}
+  ## Examples
+
+      iex> Ferrox.nanmedian(Ferrox.tensor([[1, :nan, 2], [3, 9, 5]]), axis: 1) |> Ferrox.to_list()
+      [1.5, 5.0]
+
+  """
+  @spec nanmedian(operand, keyword) :: Tensor.t()
+  def nanmedian(tensor, opts \\ []), do: NaN.median(tensor, opts)
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  1 where the number is neither infinite nor NaN, else 0. The result is a u8, under other systems than Nx's a
+  bool.
+  #{promotion}
+  ## Examples
+
+      iex> Ferrox.isfinite(Ferrox.tensor([1.0, :nan, :infinity])) |> Ferrox.to_list()
+      [1, 0, 0]
+
+  """
+  @spec isfinite(operand, keyword) :: Tensor.t()
+  def isfinite(tensor, opts \\ []), do: NaN.finite(tensor, opts)
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  Finite numbers in place of NaN and infinities, of complex numbers in both parts. The type stays.
+
+  ## Options
+
+    * `:nan` - what stands for NaN; 0 by default
+    * `:posinf` and `:neginf` - what stands for positive and negative infinity; the largest and the smallest
+      finite number of the type by default
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([1.0, :nan, :infinity, :neg_infinity], type: :f16)
+      iex> Ferrox.nan_to_num(t) |> Ferrox.to_list()
+      [1.0, 0.0, 65504.0, -65504.0]
+      iex> Ferrox.nan_to_num(t, nan: -1, posinf: 9) |> Ferrox.to_list()
+      [1.0, -1.0, 9.0, -65504.0]
+
+  """
+  @spec nan_to_num(operand, keyword) :: Tensor.t()
+  def nan_to_num(tensor, opts \\ []), do: NaN.replace(tensor, opts)
+
   ## Cumulative operations
 
   for {name, what, note, example} <- [
@@ -1462,6 +1588,56 @@ defmodule Ferrox do
   """
   @spec diff(operand, keyword) :: Tensor.t()
   def diff(tensor, opts \\ []), do: Cumulative.diff(tensor, opts)
+
+  @doc group: "Cumulative operations"
+  @doc """
+  The derivative along an axis: half of the distance between the neighbours of each element, divided by how
+  far they are apart, and at both ends the distance from the neighbour.
+
+  The result is a float, computed in 64 bits and rounded once. Other than NumPy's, it is along one axis.
+
+  ## Options
+
+    * `:spacing` - how far neighbours are apart, a number; 1 by default
+    * `:axis` - the last one by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.gradient(Ferrox.tensor([1, 2, 4, 7])) |> Ferrox.to_list()
+      [1.0, 1.5, 2.5, 3.0]
+      iex> Ferrox.gradient(Ferrox.tensor([1, 2, 4, 7]), spacing: 0.5) |> Ferrox.to_list()
+      [2.0, 3.0, 5.0, 6.0]
+
+      iex> Ferrox.gradient(Ferrox.tensor([1]))
+      ** (ArgumentError) gradient: axis 0 of shape {1} has one element, without a neighbour
+
+  """
+  @spec gradient(operand, keyword) :: Tensor.t()
+  def gradient(tensor, opts \\ []), do: Cumulative.gradient(tensor, opts)
+
+  @doc group: "Cumulative operations"
+  @doc """
+  The integral along an axis by the trapezoidal rule. The result is a float, computed in 64 bits and rounded
+  once.
+
+  ## Options
+
+    * `:x` - where the elements lie, a vector
+    * `:dx` - how far neighbours are apart where `:x` isn't given, a number; 1 by default
+    * `:axis` - the last one by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.trapezoid(Ferrox.tensor([1, 2, 4])) |> Ferrox.to_number()
+      4.5
+      iex> Ferrox.trapezoid(Ferrox.tensor([1, 2, 4]), x: Ferrox.tensor([0, 2, 3])) |> Ferrox.to_number()
+      6.0
+
+  """
+  @spec trapezoid(operand, keyword) :: Tensor.t()
+  def trapezoid(tensor, opts \\ []), do: Cumulative.trapezoid(tensor, opts)
 
   ## Windows
 

@@ -91,6 +91,47 @@ defmodule Ferrox.Ops.Statistics do
     |> Elementwise.cast(type)
   end
 
+  @doc "See `Ferrox.weighted_mean/3`."
+  @spec weighted_mean(term, term, keyword) :: Tensor.t()
+  def weighted_mean(tensor, weights, opts) do
+    opts = options!(opts, [:axes, :keep_axes, :promotion], :weighted_mean)
+    mode = promotion!(opts, :weighted_mean)
+    operands = for t <- [tensor, weights], do: Operands.tensor!(t, mode, :weighted_mean)
+    [%Tensor{shape: shape} = tensor, %Tensor{shape: given} = weights] = operands
+    axes = Shape.axes!(shape, opts[:axes], :weighted_mean)
+    kept = [axes: axes, keep_axes: boolean!(opts, :keep_axes, :weighted_mean)]
+
+    unless given in [shape, List.to_tuple(for axis <- axes, do: elem(shape, axis))] do
+      raise ArgumentError,
+            "weighted_mean: weights of shape #{inspect(given)} have neither the shape of the tensor, " <>
+              "#{inspect(shape)}, nor the sizes of the axes #{inspect(axes)}"
+    end
+
+    # Each axis of the weights lies along one of the tensor.
+    weights = if given == shape, do: weights, else: along(weights, axes, shape)
+    type = Promotion.type_as(mode, :divide, :weighted_mean, operands)
+    [tensor, weights] = for t <- [tensor, weights], do: Elementwise.cast(t, wide(type))
+
+    [sum, total] =
+      for t <- [
+            Elementwise.step(:multiply, tensor, weights),
+            Shapes.broadcast(weights, shape, [])
+          ],
+          do: Reduce.step(:sum, t, kept)
+
+    Elementwise.cast(Elementwise.step(:divide, sum, total), type)
+  end
+
+  defp along(%Tensor{shape: given} = weights, axes, shape) do
+    order = axes |> Enum.with_index() |> Enum.sort() |> Enum.map(&elem(&1, 1))
+    weights = if given == {}, do: weights, else: Shapes.transpose(weights, axes: order)
+
+    sizes =
+      for axis <- Shape.all_axes(shape), do: if(axis in axes, do: elem(shape, axis), else: 1)
+
+    Shapes.reshape(weights, List.to_tuple(sizes))
+  end
+
   ## Quantiles
 
   @doc "See `Ferrox.median/2`."
