@@ -28,4 +28,41 @@ defmodule Ferrox.NumPyGuideTest do
       assert function in exported, "#{inspect(module)}.#{function}"
     end
   end
+
+  # What NumPy gives for a = [3, 0.5, 2], b = [1, 2, 4] and m = [[1, 2], [3, 4]].
+  @results %{
+    "ptp(a)" => 2.5,
+    "count_nonzero(a)" => 3,
+    "isclose(a, b)" => [0, 0, 0],
+    "union1d(a, b)" => [0.5, 1, 2, 3, 4],
+    "intersect1d(a, b)" => [2],
+    "setdiff1d(a, b)" => [0.5, 3],
+    "digitize(a, b)" => [2, 0, 2],
+    "cross(a, b)" => [-2, -10, 5.5],
+    "kron(a, b)" => [3, 6, 12, 0.5, 1, 2, 2, 4, 8],
+    "corrcoef(a, b)[0, 1]" => -0.21677749238102997,
+    "rot90(m)" => [[2, 4], [1, 3]],
+    "logspace(0, 2, 5)" => [1, 3.16227766, 10, 31.6227766, 100],
+    "polyval(a, b)" => [5.5, 15, 52],
+    "polyfit(a, b, 1)" => [-0.26315789, 2.81578947]
+  }
+
+  test "the expressions give what NumPy gives" do
+    rows =
+      for "| `" <> row <- File.stream!(@guide),
+          [numpy, "Ferrox." <> _ = code] <- [String.split(row, "` | `")],
+          do: {numpy, code |> String.trim_trailing("` |\n")}
+
+    assert Enum.sort(Map.keys(@results)) == Enum.sort(Enum.map(rows, &elem(&1, 0)))
+    f64 = &Ferrox.tensor(&1, type: :f64)
+    binding = [a: f64.([3, 0.5, 2]), b: f64.([1, 2, 4]), m: Ferrox.tensor([[1, 2], [3, 4]])]
+
+    for {numpy, code} <- rows do
+      {result, _binding} = Code.eval_string(code, binding)
+      expected = @results[numpy]
+      assert result.shape == Ferrox.tensor(expected).shape, code
+      close? = Ferrox.all_close(result, Ferrox.tensor(expected, type: :f64), rtol: 1.0e-6)
+      assert Ferrox.to_number(close?) == 1, "#{code} gives #{inspect(result)}"
+    end
+  end
 end
