@@ -696,7 +696,10 @@ defmodule Ferrox do
   @doc """
   What has been counted since `observe/1` was first asked for it, or since `reset_stats/0`.
 
-  `:threads` is the most threads that share the work of an operation. `:families` has the families of
+  `:threads` is the most threads that share the work of an operation. `:scratch_bytes` is the most memory that
+  the library has had at one time, in all processes together and beside operands and results: intermediate
+  results, constants of compiled programs, and what threads keep for the next call, in blocks of at least
+  64 KB. `:families` has the families of
   operations that have been called, with `:calls`, how many of these ran on a dirty scheduler
   (`:dirty_calls`), their `:time` in nanoseconds and the `:bytes` of their results.
 
@@ -714,6 +717,7 @@ defmodule Ferrox do
   """
   @spec stats() :: %{
           threads: pos_integer,
+          scratch_bytes: non_neg_integer,
           families: %{
             atom => %{
               calls: pos_integer,
@@ -727,7 +731,7 @@ defmodule Ferrox do
 
   @doc group: "Observing"
   @doc """
-  Counts from zero again.
+  Counts from zero again, and scratch memory from what is in use.
 
   ## Examples
 

@@ -121,6 +121,7 @@ defmodule Ferrox.Native do
         supports: 3,
         operations: 0,
         library: 0,
+        scratch_memory: 1,
         graph_compile: 1,
         graph_explain: 1,
         graph_measure: 3,

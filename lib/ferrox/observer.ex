@@ -62,7 +62,7 @@ defmodule Ferrox.Observer do
           into: %{},
           do: {family, numbers}
 
-    %{threads: threads, families: families}
+    %{threads: threads, scratch_bytes: Native.scratch_memory(false), families: families}
   end
 
   defp numbers(counters, first) do
@@ -76,6 +76,7 @@ defmodule Ferrox.Observer do
   @spec reset() :: :ok
   def reset do
     size = length(@families) * length(@numbers)
+    _ = Native.scratch_memory(true)
 
     case counters() do
       nil -> :persistent_term.put(@counters, :counters.new(size, [:write_concurrency]))

@@ -43,6 +43,20 @@ defmodule Ferrox.ObserverTest do
     assert Ferrox.stats().families == %{}
   end
 
+  test "the most scratch memory is counted, whether it is asked for or not, until it is reset" do
+    matrix = Ferrox.iota({256, 256}, type: :f64)
+    before = Ferrox.stats().scratch_bytes
+    Ferrox.LinAlg.svd(matrix)
+    most = Ferrox.stats().scratch_bytes
+    # It works on a copy of the matrix at least, and on no more than some.
+    assert (most - before) in (256 * 256 * 8)..(50 * 256 * 256 * 8)
+    Ferrox.add(matrix, 1)
+    assert Ferrox.stats().scratch_bytes == most
+    Ferrox.reset_stats()
+    # Threads may keep what they need for the next one.
+    assert Ferrox.stats().scratch_bytes in before..(most - 256 * 256 * 8)
+  end
+
   test "errors are raised, and not counted" do
     Ferrox.observe(:stats)
 

@@ -87,6 +87,7 @@ defmodule Ferrox.NativeFuzz do
     promotion_systems: [],
     operations: [],
     library: [],
+    scratch_memory: [false],
     merge: [:nx, @f, {:u, 8}],
     merge: [{:jax, 1}, :int, {:bf, 16}],
     merge_number: [:nx, @f, 3],

@@ -1,4 +1,4 @@
-//! The NIF that says what the library is, for reports of errors.
+//! The NIFs that say what the library is, for reports of errors, and how much memory it takes.
 
 use ferrox_core::exec::simd;
 use ferrox_core::exec::threads::parallel;
@@ -8,4 +8,14 @@ use ferrox_core::exec::threads::parallel;
 #[rustler::nif]
 fn library() -> (&'static str, &'static str, usize, bool) {
     (env!("CARGO_PKG_VERSION"), simd::instruction_set(), parallel::threads(), cfg!(debug_assertions))
+}
+
+/// The most bytes that the library has had in use at one time, in blocks of at least 64 KB: intermediate
+/// results, and the constants of programs. `forget` begins with what is in use now.
+#[rustler::nif]
+fn scratch_memory(forget: bool) -> usize {
+    if forget {
+        crate::MEMORY.forget_most_in_use();
+    }
+    crate::MEMORY.most_in_use()
 }

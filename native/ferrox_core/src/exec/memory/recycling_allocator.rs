@@ -6,11 +6,15 @@
 //! Technique: size classes, four for each power of two. Freed blocks are kept in a list, up to
 //! `MAX_KEPT_BYTES` in total, for later allocations of the same size class. The system allocator
 //! serves all other sizes, and all threads that find the list locked.
+//!
+//! The bytes of large blocks that are in use are counted, and the most that there have been at one
+//! time: two atomic operations for a block, beside those of the lock.
 
 #![allow(unsafe_code, reason = "allocators are unsafe to call")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::cost::{MAX_KEPT_BLOCK_BYTES, MAX_KEPT_BLOCKS, MAX_KEPT_BYTES, MIN_KEPT_BLOCK_BYTES};
 
@@ -21,6 +25,9 @@ const KEPT_BLOCK_ALIGN: usize = 128;
 #[derive(Debug)]
 pub struct Recycler {
     free: Mutex<FreeList>,
+    /// The bytes that were asked for in blocks of at least `MIN_KEPT_BLOCK_BYTES`, and not freed yet.
+    in_use: AtomicUsize,
+    most_in_use: AtomicUsize,
 }
 
 /// Kept blocks as (address, size), the oldest first.
@@ -79,7 +86,41 @@ impl Recycler {
     /// An allocator with no kept blocks.
     #[must_use]
     pub const fn new() -> Self {
-        Recycler { free: Mutex::new(FreeList { blocks: [(0, 0); MAX_KEPT_BLOCKS], count: 0, bytes: 0 }) }
+        Recycler {
+            free: Mutex::new(FreeList { blocks: [(0, 0); MAX_KEPT_BLOCKS], count: 0, bytes: 0 }),
+            in_use: AtomicUsize::new(0),
+            most_in_use: AtomicUsize::new(0),
+        }
+    }
+
+    /// The most bytes that were in use at one time in blocks of at least 64 KB, since the start or since
+    /// `forget_most_in_use`.
+    #[must_use]
+    pub fn most_in_use(&self) -> usize {
+        self.most_in_use.load(Relaxed)
+    }
+
+    /// From now on, `most_in_use` begins with what is in use now.
+    pub fn forget_most_in_use(&self) {
+        self.most_in_use.store(self.in_use.load(Relaxed), Relaxed);
+    }
+
+    /// Counts an allocation, if it has not failed.
+    fn count(&self, pointer: *mut u8, size: usize) -> *mut u8 {
+        if size >= MIN_KEPT_BLOCK_BYTES && !pointer.is_null() {
+            let in_use = self.in_use.fetch_add(size, Relaxed) + size;
+            if in_use > self.most_in_use.load(Relaxed) {
+                self.most_in_use.fetch_max(in_use, Relaxed);
+            }
+        }
+        pointer
+    }
+
+    /// Counts that an allocation is not in use any more.
+    fn uncount(&self, size: usize) {
+        if size >= MIN_KEPT_BLOCK_BYTES {
+            self.in_use.fetch_sub(size, Relaxed);
+        }
     }
 
     /// Returns a kept block or a new one of the system, and whether its bytes are known to be zero.
@@ -126,18 +167,19 @@ impl Recycler {
 // with, since that layout only depends on the requested one. No code here panics or allocates.
 unsafe impl GlobalAlloc for Recycler {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        match block(layout) {
+        let pointer = match block(layout) {
             // SAFETY: the caller's contract is the same.
             Some(block) => unsafe { self.obtain(block, false).0 },
             // SAFETY: the caller's contract is the same.
             None => unsafe { System.alloc(layout) },
-        }
+        };
+        self.count(pointer, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(block) = block(layout) else {
             // SAFETY: the caller's contract is the same.
-            return unsafe { System.alloc_zeroed(layout) };
+            return self.count(unsafe { System.alloc_zeroed(layout) }, layout.size());
         };
         // SAFETY: the caller's contract is the same.
         let (pointer, zeroed) = unsafe { self.obtain(block, true) };
@@ -145,10 +187,11 @@ unsafe impl GlobalAlloc for Recycler {
             // SAFETY: the block is at least this large, and no other code refers to it.
             unsafe { pointer.write_bytes(0, layout.size()) };
         }
-        pointer
+        self.count(pointer, layout.size())
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        self.uncount(layout.size());
         let Some(block) = block(layout) else {
             // SAFETY: the system has allocated it with this layout.
             return unsafe { System.dealloc(pointer, layout) };
@@ -168,7 +211,7 @@ unsafe impl GlobalAlloc for Recycler {
         let Ok(new) = Layout::from_size_align(size, layout.align()) else {
             return std::ptr::null_mut();
         };
-        match (block(layout), block(new)) {
+        let grown = match (block(layout), block(new)) {
             // SAFETY: the system has allocated it with this layout.
             (None, None) => unsafe { System.realloc(pointer, layout, size) },
             (Some(old), Some(new)) if old == new => pointer,
@@ -181,9 +224,13 @@ unsafe impl GlobalAlloc for Recycler {
                     // SAFETY: the caller's contract is the same.
                     unsafe { self.dealloc(pointer, layout) };
                 }
-                moved
+                return moved;
             }
+        };
+        if !grown.is_null() {
+            self.uncount(layout.size());
         }
+        self.count(grown, size)
     }
 }
 
@@ -208,5 +255,51 @@ mod tests {
             block(Layout::from_size_align(MIN_KEPT_BLOCK_BYTES, 2 * KEPT_BLOCK_ALIGN).expect("valid")),
             None
         );
+    }
+
+    #[test]
+    fn the_most_bytes_in_use_are_counted() {
+        let recycler = Recycler::new();
+        let layout = |size| Layout::from_size_align(size, 8).expect("valid");
+        let sizes = [MIN_KEPT_BLOCK_BYTES, 3 * MIN_KEPT_BLOCK_BYTES, MAX_KEPT_BLOCK_BYTES + 1];
+        let allocate = |size| {
+            // SAFETY: no size is zero.
+            let pointer = unsafe { recycler.alloc(layout(size)) };
+            assert!(!pointer.is_null());
+            pointer
+        };
+        let free = |pointer, size| {
+            // SAFETY: the blocks come from `allocate` or `realloc` below with this size, and are freed once.
+            unsafe { recycler.dealloc(pointer, layout(size)) };
+        };
+        let small = allocate(MIN_KEPT_BLOCK_BYTES - 1);
+        assert_eq!(recycler.most_in_use(), 0);
+        let blocks = sizes.map(allocate);
+        let sum: usize = sizes.iter().sum();
+        assert_eq!(recycler.most_in_use(), sum);
+        free(blocks[2], sizes[2]);
+        assert_eq!(recycler.most_in_use(), sum);
+        recycler.forget_most_in_use();
+        assert_eq!(recycler.most_in_use(), sizes[0] + sizes[1]);
+        // To a block of the same size class, to a larger one, which holds both for a while, and to none.
+        let mut pointer = blocks[1];
+        let mut size = sizes[1];
+        for (new, most) in [
+            (size - 1, sizes[0] + size),
+            (2 * size, sizes[0] + size - 1 + 2 * size),
+            (1, sizes[0] + size - 1 + 2 * size),
+        ] {
+            // SAFETY: the block has this layout, and the new size isn't zero.
+            pointer = unsafe { recycler.realloc(pointer, layout(size), new) };
+            assert!(!pointer.is_null());
+            size = new;
+            assert_eq!(recycler.most_in_use(), most);
+        }
+        free(pointer, size);
+        free(blocks[0], sizes[0]);
+        free(small, MIN_KEPT_BLOCK_BYTES - 1);
+        recycler.forget_most_in_use();
+        assert_eq!(recycler.most_in_use(), 0);
+        recycler.release();
     }
 }
