@@ -5,7 +5,7 @@ defmodule Ferrox.Ops.Sort do
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, to_tensor: 2]
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
-  alias Ferrox.Ops.{Create, Elementwise, Index, Reduce}
+  alias Ferrox.Ops.{Create, Elementwise, Index}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @doc "See `Ferrox.sort/2`."
@@ -133,14 +133,23 @@ defmodule Ferrox.Ops.Sort do
     Shapes.join(:concatenate, [Create.tensor([1], type: :u8), differs], promotion: :nx)
   end
 
-  @doc "Where a mask, a vector of zeros and ones, has ones, or nil where it has none: sorted, they come first."
+  @doc "Where a mask, a vector of zeros and ones, has ones, or nil where it has none."
   @spec places(Tensor.t()) :: Tensor.t() | nil
   def places(%Tensor{shape: {size}} = mask) do
-    %Tensor{data: <<count::64-native>>} = Reduce.step(:sum, Elementwise.cast(mask, {:s, 64}))
+    type = if size > 0x7FFF_FFFF, do: {:s, 64}, else: {:s, 32}
+    wide = Elementwise.cast(mask, type)
+    sums = %{wide | data: Native.cumulative(:cumulative_sum, 0, false, native(wide))}
+    count = sums |> Index.fetch(-1) |> Ferrox.to_number()
 
     if count > 0 do
-      data = Native.argsort({:s, 64}, 0, true, native(mask))
-      Shapes.slice(%Tensor{data: data, type: {:s, 64}, shape: {size}}, [0], [count], [])
+      # The place of a one goes to where the number of ones up to it says, that of zeros before all others.
+      row = mask |> Elementwise.select(sums, 0, promotion: :nx) |> Shapes.new_axis(1)
+      all = %Tensor{data: Native.iota({:s, 64}, {size}, nil), type: {:s, 64}, shape: {size}}
+      target = Create.full({count + 1}, 0, type: {:s, 64}, promotion: :nx)
+
+      :indexed_put
+      |> Index.indexed(target, row, all, promotion: :nx)
+      |> Shapes.slice([1], [count], [])
     end
   end
 end
