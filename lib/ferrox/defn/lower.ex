@@ -250,6 +250,10 @@ defmodule Ferrox.Defn.Lower do
     {place, type, aligned |> Enum.drop_while(&(&1 == 1)) |> List.to_tuple()}
   end
 
+  # The operand that a value is, or that it repeats.
+  defp unwrap({:broadcast, operand, _shape}), do: operand
+  defp unwrap(operand), do: operand
+
   defp broadcast({_, _, shape} = operand, shape), do: operand
   defp broadcast(operand, shape), do: {:broadcast, operand, shape}
 
@@ -439,12 +443,7 @@ defmodule Ferrox.Defn.Lower do
   defp elementwise(operation, inputs, %{type: type} = expression, id, state) do
     {values, state} = Enum.map_reduce(inputs, state, &lower/2)
 
-    operands =
-      Enum.map(values, fn
-        {:broadcast, operand, _shape} -> operand
-        operand -> operand
-      end)
-
+    operands = Enum.map(values, &unwrap/1)
     shape = Expression.shape(expression)
     core = operands |> Enum.map(&elem(&1, 2)) |> Enum.reduce(&Shape.broadcast/2)
     {operand, slot, state} = run(operation, operands, {type, core}, id, state)
@@ -764,7 +763,7 @@ defmodule Ferrox.Defn.Lower do
     {values ++ targets ++ [zero, zero | values], marker, push(step, state)}
   end
 
-  defp operands(invariants), do: Enum.map(invariants, &elem(&1, 1))
+  defp operands(invariants), do: for({_expression, value} <- invariants, do: unwrap(value))
 
   defp signature(operands), do: for({_, type, shape} <- operands, do: {type, shape})
 
@@ -772,9 +771,12 @@ defmodule Ferrox.Defn.Lower do
 
   # The operations that are computed before a loop if they are the same in every trip. They, and what
   # their operands may be made of, can't fail, since a loop may also have no trip. What is elementwise
-  # is computed again in each trip, as part of a cluster, rather than read from memory.
+  # is computed again in each trip, as part of a cluster, rather than read from memory, unless it is a
+  # function that takes longer.
   @moved [:transpose, :as_type, :reverse, :dot, :conv, :sum, :product] ++
-           [:reduce_max, :reduce_min, :all, :any, :argmax, :argmin]
+           [:reduce_max, :reduce_min, :all, :any, :argmax, :argmin] ++
+           [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :asin, :acos, :atan] ++
+           [:sinh, :cosh, :asinh, :acosh, :atanh, :cbrt, :erf, :erfc, :erf_inv, :phase]
   @total [:reshape, :squeeze, :broadcast, :select] ++
            [:add, :subtract, :multiply, :divide, :atan2, :max, :min] ++
            [:equal, :not_equal, :less, :less_equal, :greater, :greater_equal] ++
@@ -790,9 +792,7 @@ defmodule Ferrox.Defn.Lower do
   end
 
   # The expressions of a loop's body that are the same in every trip, and that are steps: pairs of an
-  # expression and the operand that has its value, which is computed before the loop.
-  defp invariants(_results, parameters, state) when parameters == %{}, do: {[], state}
-
+  # expression and its value, which is computed before the loop.
   defp invariants(results, parameters, state) do
     {expressions, _seen, _known} = movable(results, parameters, {[], %{}, %{}})
 
@@ -800,8 +800,8 @@ defmodule Ferrox.Defn.Lower do
       expressions
       |> Enum.reverse()
       |> Enum.map_reduce(%{state | parameters: parameters, root?: false}, fn expression, inner ->
-        {[operand], inner} = lower_dense([expression], inner)
-        {{expression, operand}, inner}
+        {value, inner} = lower(expression, inner)
+        {{expression, value}, inner}
       end)
 
     {invariants, %{inner | parameters: state.parameters, root?: state.root?}}
@@ -868,9 +868,11 @@ defmodule Ferrox.Defn.Lower do
   defp pass(invariants, count, state) do
     invariants
     |> Enum.with_index(count)
-    |> Enum.map_reduce(state, fn {{%{data: %{id: id}}, {_, type, shape}}, slot}, state ->
+    |> Enum.map_reduce(state, fn {{%{data: %{id: id}}, value}, slot}, state ->
+      {_, type, shape} = unwrap(value)
       operand = {slot, type, shape}
-      {operand, put_in(state.values[id], {operand, slot})}
+      value = if match?({:broadcast, _, _}, value), do: put_elem(value, 1, operand), else: operand
+      {operand, put_in(state.values[id], {value, slot})}
     end)
   end
 
