@@ -362,6 +362,23 @@ defmodule Bench.Cases do
         []
       ),
       row(
+        "transpose to rows of 3 #{type}",
+        [a: {type, {3, max(div(n, 3), 1)}, {0, 100}}],
+        {:transpose, []},
+        "a.T",
+        numpy: "np.ascontiguousarray(a.T)"
+      ),
+      row(
+        "concatenate to rows of 2 #{type}",
+        [
+          a: {type, {max(div(n, 2), 1), 1}, {0, 100}},
+          b: {type, {max(div(n, 2), 1), 1}, {0, 100}}
+        ],
+        fn m, a, b -> m.concatenate([a, b], axis: 1) end,
+        "np.concatenate((a, b), 1)",
+        []
+      ),
+      row(
         "slice with strides #{type}",
         a,
         {:slice, [[0, 0], [rows, columns], [strides: [2, 3]]]},

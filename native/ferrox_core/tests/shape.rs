@@ -203,10 +203,10 @@ fn short_rows() {
                     let repeat = |out: Output<'_>, tensor: &Tensor<'_>| broadcast(out, tensor, &[axis]);
                     compared += run("broadcast", &line, &[rows, length], repeat, |index| vec![index[axis]]);
                 }
-                let one = Source::random(dtype, contiguous(&[rows, 1]), &mut random);
-                let two = Source::random(dtype, contiguous(&[rows, 2]), &mut random);
-                let ones: Vec<Source> = (0..length).map(|_| one.clone()).collect();
-                compared += run_concatenate(&ones, 1) + run_concatenate(&[one, source, two], 1);
+                let mut part =
+                    |length: usize| Source::random(dtype, contiguous(&[rows, length]), &mut random);
+                let ones: Vec<Source> = (0..length).map(|_| part(1)).collect();
+                compared += run_concatenate(&ones, 1) + run_concatenate(&[part(1), source, part(2)], 1);
             }
         }
     }

@@ -9,6 +9,9 @@ use crate::exec::simd::{Vectorized, dispatch};
 /// The maximum number of elements in a short row.
 pub const MAX_LENGTH: usize = 16;
 
+/// The minimum number of short rows that are copied together.
+pub const MIN_ROWS: usize = 4;
+
 /// The maximum number of bytes of rows that are written in several turns, so that they stay in the cache
 /// of a core meanwhile.
 const TURN_BYTES: usize = 1 << 13;

@@ -5,7 +5,7 @@
 //! Technique: a separate loop for each small stride, which the compiler vectorizes. Rows of a few elements
 //! have loops over many of them ([`super::short_rows`]).
 
-use super::short_rows::{self, MAX_LENGTH, Rows};
+use super::short_rows::{self, MAX_LENGTH, MIN_ROWS, Rows};
 use crate::exec::simd::{Vectorized, dispatch};
 use crate::layout::{Layout, Shape, next_row};
 
@@ -50,7 +50,8 @@ impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
         let mut column = counts[last];
         let step = strides[last];
         while !out.is_empty() {
-            if column == 0 && last > 0 && shape[last] <= MAX_LENGTH && shape[last] <= out.len() {
+            let is_short = last > 0 && shape[last] <= MAX_LENGTH && shape[last - 1] >= MIN_ROWS;
+            if is_short && column == 0 && shape[last] <= out.len() {
                 let (axis, length) = (last - 1, shape[last]);
                 let count = (shape[axis] - counts[axis]).min(out.len() / length);
                 let (head, tail) = out.split_at_mut(count * length);
