@@ -34,7 +34,10 @@ defmodule Ferrox.MixProject do
   end
 
   def application do
-    optional = if hex?(), do: [], else: [nx: :optional, complex: :optional]
+    # Elixir 1.20 warns of applications that aren't there, even of optional ones.
+    optional =
+      for app <- [:nx, :complex], not hex?(), is_list(:code.lib_dir(app)), do: {app, :optional}
+
     [mod: {Ferrox.Application, []}, extra_applications: [:logger | optional]]
   end
 

@@ -176,7 +176,8 @@ defmodule Ferrox.NativeFuzz do
     calls = calls()
 
     round = fn ->
-      for(call <- calls, do: attack(call)) && Enum.each(sources, &attack_program/1)
+      Enum.each(calls, &attack/1)
+      Enum.each(sources, &attack_program/1)
     end
 
     case kind do

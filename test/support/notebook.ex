@@ -127,9 +127,8 @@ defmodule Ferrox.Notebook do
   # The last cell comes first, so that what is before it stays where it is.
   defp replace(text, written) do
     Enum.reduce(written, text, fn {%{outputs_at: at, outputs: old}, outputs, _picture}, text ->
-      length = byte_size(old)
-      <<before::binary-size(at), _::binary-size(length), rest::binary>> = text
-      before <> outputs <> rest
+      ends = at + byte_size(old)
+      binary_part(text, 0, at) <> outputs <> binary_part(text, ends, byte_size(text) - ends)
     end)
   end
 
