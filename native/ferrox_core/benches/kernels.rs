@@ -398,8 +398,8 @@ fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
 
 /// Pseudo-random indices below `n`, as s32.
 fn random_indices(n: usize) -> Vec<u8> {
-    let scattered = |i: usize| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    (0..n).flat_map(|i| i32::try_from(scattered(i) % n).expect("small").to_ne_bytes()).collect()
+    let scattered = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    (0..n).flat_map(|i| i32::try_from(scattered(i) % n as u64).expect("small").to_ne_bytes()).collect()
 }
 
 #[divan::bench(args = SIZES)]

@@ -36,7 +36,8 @@ fn naive(transform: Transform, line: &[Complex], n: usize) -> Vec<Complex> {
         .map(|k| {
             let mut sum = (0.0, 0.0);
             for &(i, (re, im)) in &full {
-                let (s, c) = (sign * TAU * ((i * k) % n) as f64 / n as f64).sin_cos();
+                let turns = (i as u64 * k as u64 % n as u64) as f64 / n as f64;
+                let (s, c) = (sign * TAU * turns).sin_cos();
                 sum = (sum.0 + re * c - im * s, sum.1 + re * s + im * c);
             }
             (sum.0 * scale, sum.1 * scale)
