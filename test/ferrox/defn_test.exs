@@ -552,7 +552,7 @@ if Code.ensure_loaded?(Nx.Defn) do
         functions =
           for n <- 1..5 do
             ref = make_ref()
-            fn x -> if is_reference(ref), do: Nx.add(Nx.exp(x), 0 * n) end
+            fn x -> Nx.add(Nx.exp(x), 0 * Process.get(ref, n)) end
           end
 
         {{1, results}, compiled} = events(:compile, fn -> built(functions, 1.0) end)
