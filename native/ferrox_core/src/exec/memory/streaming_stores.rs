@@ -189,7 +189,14 @@ mod tests {
     #[test]
     fn stops_at_an_error() {
         let mut out = vec![0; 3 * STREAMED_TILE_BYTES];
-        let done = stream_tiles(&mut out, 1, |at, _| if at > STREAMED_TILE_BYTES { Err(at) } else { Ok(()) });
+        let end = 2 * STREAMED_TILE_BYTES;
+        let mut errors = 0;
+        // Where nothing is streamed, there is one tile.
+        let done = stream_tiles(&mut out, 1, |at, tile| {
+            errors += usize::from(at + tile.len() > end);
+            if errors > 0 { Err(at) } else { Ok(()) }
+        });
         assert!(done.is_err());
+        assert_eq!(errors, 1);
     }
 }
