@@ -1,5 +1,8 @@
-//! The same bits on every instruction set and with any number of threads. (What
-//! instructions the gemm crate uses for large products is its own affair.)
+//! The same bits on every instruction set and with any number of threads (what
+//! instructions the gemm crate uses for large products is its own affair), and on
+//! every processor: those that an x86-64 with AVX2 gave are recorded in
+//! `fixtures/same_bits.txt`. `FERROX_UPDATE=1` records them again where results
+//! are meant to change.
 //!
 //! One test alone in its process: the instruction set is chosen for all of it,
 //! and the number of threads once.
@@ -7,8 +10,9 @@
 mod common;
 
 use common::number::{Number, cast, from_bytes, to_bytes, value};
-use common::{Random, Source, output, views};
+use common::{Random, Source, output, process_of, views};
 use ferrox_core::DType::{self, *};
+use ferrox_core::exec::gemm::strategy::MAX_ORDERED_PRODUCTS;
 use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::exec::threads::parallel;
 use ferrox_core::ops::all_close::{Tolerance, all_close};
@@ -152,7 +156,9 @@ fn multiply(results: &mut Results, random: &mut Random) {
         let (l_buffer, r_buffer) = (l.buffer(), r.buffer());
         let left = Side { tensor: &l_buffer, contract: &[2], batch: &[0] };
         let right = Side { tensor: &r_buffer, contract: &[if turned { 2 } else { 1 }], batch: &[0] };
-        let what = format!("dot of {l} and {r}");
+        let with_vector = m == 1 || n == 1;
+        let by_gemm = !dtype.is_integer() && !with_vector && m * k * n > MAX_ORDERED_PRODUCTS;
+        let what = format!("{} of {l} and {r}", if by_gemm { "gemm" } else { "dot" });
         keep(results, what, dtype, &[batches, m, n], |out| dot(out, left, right));
     }
 }
@@ -284,14 +290,62 @@ fn compare(how: &str, expected: &Results, got: &Results) {
     }
 }
 
+/// A number that two lists of bytes rarely share (FNV-1a), the lowest byte of each part first.
+fn digest(dtype: DType, bytes: &[u8]) -> u64 {
+    let part = match dtype {
+        _ if dtype.is_packed() || cfg!(target_endian = "little") => 1,
+        _ if dtype.is_complex() => dtype.bits() / 16,
+        _ => dtype.bits() / 8,
+    };
+    let step = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.chunks(part).flat_map(|part| part.iter().rev()).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Compares the results with those of the record.
+fn compare_with_record(results: &Results) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/same_bits.txt");
+    let digests: Vec<String> =
+        results.iter().map(|(_, dtype, bytes)| format!("{:016x}", digest(*dtype, bytes))).collect();
+    if std::env::var_os("FERROX_UPDATE").is_some() {
+        std::fs::write(file, digests.join("\n") + "\n").expect("a file to write to");
+    }
+    let record = std::fs::read_to_string(file).expect("the record");
+    let record: Vec<&str> = record.lines().collect();
+    assert_eq!(record.len(), results.len(), "other results than are recorded in {file}");
+    let differ =
+        results.iter().zip(digests.iter().zip(record)).filter(|(_, (got, recorded))| got != recorded);
+    let (mine, others): (Vec<_>, Vec<_>) = differ
+        .map(|((what, dtype, _), _)| format!("{what} -> {dtype}"))
+        .partition(|what| !is_of_another_crate(what) && !is_of_other_c_library(what));
+    println!("same bits as recorded: all but {}, of which none is Ferrox's own: {others:#?}", others.len());
+    assert!(mine.is_empty(), "{} results differ from those in {file}: {mine:#?}", mine.len());
+}
+
+/// Whether the result depends on the instructions that the crates gemm and rustfft choose.
+fn is_of_another_crate(what: &str) -> bool {
+    what.starts_with("fft") || what.starts_with("gemm")
+}
+
+/// Whether the result depends on functions of f64 of a C library that is not the record's: glibc
+/// computes them with fused multiply-add where the processor has that.
+fn is_of_other_c_library(what: &str) -> bool {
+    const LIBRARY: [&str; 10] = ["exp", "log", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"];
+    /// Complex functions that call those.
+    const COMPLEX: [&str; 11] =
+        ["expm1", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "cbrt", "phase"];
+    let function = what.split(' ').next().unwrap_or_default();
+    let is_complex = what.contains("c64") || what.contains("c128");
+    let calls_library = LIBRARY.contains(&function) && (is_complex || what.contains("f64"))
+        || COMPLEX.contains(&function) && is_complex;
+    calls_library && !(cfg!(all(target_os = "linux", target_env = "gnu")) && simd::has_fma())
+}
+
 /// The results as another process, with this number of threads, computes them.
 fn with_threads(threads: usize, like: &Results) -> Results {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("same_bits_{threads}"));
     // Else a process that computes nothing would pass with an old one.
     let _ = std::fs::remove_file(&file);
-    let this = std::env::current_exe().expect("a test binary");
-    let child = std::process::Command::new(this)
-        .args(["--exact", "instruction_sets_and_threads_give_the_same_bits"])
+    let child = process_of("instruction_sets_and_threads_give_the_same_bits")
         .env(THREADS, threads.to_string())
         .env(FILE, &file)
         .output()
@@ -323,6 +377,7 @@ fn instruction_sets_and_threads_give_the_same_bits() {
     }
     let best = simd::level();
     let expected = compute();
+    compare_with_record(&expected);
     let mut compared = 0;
     for level in [Level::Baseline, Level::V3, Level::V4] {
         simd::limit(level);
@@ -334,7 +389,10 @@ fn instruction_sets_and_threads_give_the_same_bits() {
     }
     let bytes: usize = expected.iter().map(|(_, _, bytes)| bytes.len()).sum();
     println!("same bits: {} results of {bytes} bytes, {compared} lower levels than {best:?}", expected.len());
-    for threads in [1, 3, 8] {
+    // An emulator takes minutes for each.
+    let numbers_of_threads =
+        if std::env::var_os("FERROX_TEST_SHORT").is_some() { &[][..] } else { &[1, 3, 8] };
+    for &threads in numbers_of_threads {
         compare(&format!("{threads} threads"), &expected, &with_threads(threads, &expected));
     }
 }

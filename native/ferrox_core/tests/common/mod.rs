@@ -29,6 +29,24 @@ pub fn result_type(op: BinaryOp, left: DType, right: DType) -> DType {
     }
 }
 
+/// A process that runs one test of this file again. `FERROX_TEST_RUNNER` is what runs programs of
+/// the tests' architecture where the system itself can't: an emulator and its options.
+pub fn process_of(test: &str) -> std::process::Command {
+    let this = std::env::current_exe().expect("a test binary");
+    let runner = std::env::var("FERROX_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let mut command = match words.next() {
+        Some(emulator) => {
+            let mut command = std::process::Command::new(emulator);
+            command.args(words).arg(this);
+            command
+        }
+        None => std::process::Command::new(this),
+    };
+    command.args(["--exact", test]);
+    command
+}
+
 /// The SplitMix64 generator. It gives the same numbers in every run.
 pub struct Random(pub u64);
 
