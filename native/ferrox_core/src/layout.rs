@@ -15,7 +15,7 @@ pub type Strides = SmallVec<[isize; 4]>;
 
 /// The maximum size of padded or dilated axes. Larger sizes are refused, so that the sum of a few
 /// sizes doesn't overflow.
-pub(crate) const MAX_EXTENT: i128 = 1 << 60;
+pub(crate) const MAX_EXTENT: i128 = 1 << (usize::BITS - 4);
 
 /// The number of elements of a shape; `None` if it overflows. It also overflows if the product of
 /// all axes except the empty ones does, so that the product of any axes is safe later.
