@@ -539,7 +539,9 @@ mod tests {
         let trimmed = axis.trimmed();
         assert_eq!((trimmed.taps, trimmed.low), (7, 4));
         // Far more padding than elements.
-        let far = WindowAxis { size: 2, windows: 1, taps: 1 << 40, stride: 7, dilation: 1, low: 1 << 39 };
+        let low = isize::MAX / 64;
+        let taps = 2 * low as usize;
+        let far = WindowAxis { size: 2, windows: 1, taps, stride: 7, dilation: 1, low };
         assert_eq!(far.trimmed(), WindowAxis { taps: 2, stride: 1, low: 0, ..far });
         let none = WindowAxis { size: 4, windows: 2, taps: 2, stride: 10, dilation: 1, low: 5 };
         // Taps 0 and 10 of the padded axis are before and after the elements.

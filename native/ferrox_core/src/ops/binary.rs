@@ -7,6 +7,7 @@
 //! `scalar`.
 
 mod compare;
+mod division;
 mod half;
 mod round_to_odd;
 mod scalar;
@@ -557,6 +558,11 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             }
         };
     }
+    macro_rules! division {
+        ($F:ident, $dtype:expr) => {
+            dispatch!(integer $dtype, T => division::tile::<$F, T> as Kernel, else => return None)
+        };
+    }
     if out.is_float()
         && out.precision() <= DType::F32.precision()
         && let Some(kernel) = round_to_odd::kernel(op, compute)
@@ -599,9 +605,13 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         },
         BinaryOp::Remainder => match compute {
             Compute::As(DType::F64) => f64_glibc::remainder_kernel().unwrap_or(tile::<Remainder, f64>),
+            Compute::As(dtype) if dtype.is_integer() => division!(Remainder, dtype),
             _ => real!(Remainder),
         },
-        BinaryOp::Quotient => wide!(Quotient),
+        BinaryOp::Quotient => match compute {
+            Compute::As(dtype) if dtype.is_integer() => division!(Quotient, dtype),
+            _ => wide!(Quotient),
+        },
         BinaryOp::Atan2 => match compute {
             Compute::Single => return Some(f32_loops::kernel::<f32_loops::Atan2>(out)),
             Compute::As(DType::F64) => tile::<Atan2, f64>,
