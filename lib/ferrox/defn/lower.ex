@@ -733,14 +733,15 @@ defmodule Ferrox.Defn.Lower do
   end
 
   # Adds the gradient of a loop; `operands` are the values at the start of the loop that Nx makes of it.
-  # Returns those at its end: all but the gradients are as at its start, and the number of trips is zero.
+  # Returns those at its end: all but the gradients are as at its start, and the number of trips is zero,
+  # unless it was negative.
   defp reverse_loop(%{count: count, forward: forward, backward: backward}, operands, id, state) do
     {values, rest} = Enum.split(operands, count)
     {gradients, [trips, zero | _values]} = Enum.split(rest, count)
     {invariants, state} = invariants(forward ++ backward, passed(forward, values), state)
     [carries, carried_back] = Enum.map([values, gradients], &signature/1)
 
-    run = fn results, carries, state ->
+    add_region = fn results, carries, state ->
       parameters = carries ++ signature(operands(invariants))
 
       {region, _results, state} =
@@ -752,15 +753,20 @@ defmodule Ferrox.Defn.Lower do
       {region, state}
     end
 
-    {forward, state} = run.(forward, carries, state)
-    {backward, state} = run.(backward, carries ++ carried_back, state)
+    {forward, state} = add_region.(forward, carries, state)
+    {backward, state} = add_region.(backward, carries ++ carried_back, state)
     {[{marker, _, _} | _] = targets, state} = targets(id, carried_back, state)
     outputs = for {slot, _, _} <- targets, do: slot
 
     step =
       {:reverse_loop, forward, backward, trips, values, gradients, operands(invariants), outputs}
 
-    {values ++ targets ++ [zero, zero | values], marker, push(step, state)}
+    {_, type, {}} = zero
+
+    {left, state} =
+      helper({:binary, :min}, [trips, zero], {type, {}}, {:left, id}, push(step, state))
+
+    {values ++ targets ++ [left, zero | values], marker, state}
   end
 
   defp operands(invariants), do: for({_expression, value} <- invariants, do: unwrap(value))
@@ -778,7 +784,7 @@ defmodule Ferrox.Defn.Lower do
            [:exp, :expm1, :log, :log1p, :sigmoid, :cos, :sin, :tan, :tanh, :asin, :acos, :atan] ++
            [:sinh, :cosh, :asinh, :acosh, :atanh, :cbrt, :erf, :erfc, :erf_inv, :phase]
   @total [:reshape, :squeeze, :broadcast, :select] ++
-           [:add, :subtract, :multiply, :divide, :atan2, :max, :min] ++
+           [:add, :subtract, :multiply, :divide, :max, :min] ++
            [:equal, :not_equal, :less, :less_equal, :greater, :greater_equal] ++
            [:logical_and, :logical_or, :logical_xor, :bitwise_and, :bitwise_or, :bitwise_xor] ++
            Operations.unary() ++ @moved

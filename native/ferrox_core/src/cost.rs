@@ -779,8 +779,7 @@ pub(crate) const MAX_PREPARED_MOVE_RUNS: usize = 256;
 pub(crate) const MAX_CONSTANT_BYTES: usize = 1 << 12;
 
 /// The maximum number of bytes of a loop's values that its gradient keeps, all trips together. With more,
-/// trips are computed once more and the square root of their number is kept; what is kept of a large loop
-/// should still fit into a small computer.
+/// trips are computed again: what is kept of a large loop should still fit into a small computer.
 pub(crate) const MAX_LOOP_HISTORY_BYTES: usize = 1 << 28;
 
 /// The maximum number of bytes in a row of a cluster: several rows must stay in a cache. (`bin/bench

@@ -6,7 +6,7 @@ mod common;
 use common::programs::{Builder, TestHost, add, f32s, literal, run, run_with};
 use ferrox_core::DType::*;
 use ferrox_core::Error;
-use ferrox_core::graph::source::{Operand, Place, Region, ReverseLoop, Slot, Step};
+use ferrox_core::graph::source::{Operand, Place, Region, ReverseLoop, Slot, Step, Target};
 use ferrox_core::graph::{Operation, Program};
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::binary::BinaryOp;
@@ -171,4 +171,46 @@ fn values_of_loops_that_nothing_reads_are_not_computed() {
     let (regions, literals) = counting(Operation::Binary(BinaryOp::Quotient));
     let program = Program::new(&regions, literals).expect("a program");
     assert!(matches!(run(&program, &[&argument]), Err(Error::Element { op: "quotient", .. })), "{program}");
+}
+
+/// A fold of a row with a function that reads both arguments or fewer, in a loop or by itself.
+fn folding(reads: [bool; 2], operation: Operation, is_read: bool) -> (Vec<Region>, Vec<Vec<u8>>) {
+    let (mut regions, literals) = counting(MULTIPLY);
+    let mut body = Builder::default();
+    let i = body.parameter(S32, &[]);
+    let x = body.parameter(S32, &[100]);
+    let next = body.add(add(), &[&i, &literal(1, S32, &[])], S32, &[]);
+    let slot = body.slot();
+    let output = Target { slot, dtype: S32, shape: Shape::new() };
+    let row = Operand { shape: Shape::from_slice(&[1, 100]), ..x.clone() };
+    body.steps.push(Step::Fold { body: 3, input: row, initial: literal(0, S32, &[]), output });
+    let fold = Operand { place: Place::Slot(slot), dtype: S32, shape: Shape::new() };
+    let added = if is_read { fold } else { literal(0, S32, &[]) };
+    let i = body.add(add(), &[&next, &added], S32, &[]);
+    regions[2] = body.region(&[&i, &x]);
+    let mut function = Builder::default();
+    let arguments = [function.parameter(S32, &[]), function.parameter(S32, &[])];
+    let one = literal(1, S32, &[]);
+    let [a, b] = [0, 1].map(|index| if reads[index] { &arguments[index] } else { &one });
+    let result = function.add(operation, &[a, b], S32, &[]);
+    regions.push(function.region(&[&result]));
+    (regions, literals)
+}
+
+#[test]
+fn folds_stay_whole_and_fail_if_they_are_not_read() {
+    let argument = [1; 100].map(i32::to_ne_bytes).concat();
+    for reads in [[true, true], [true, false], [false, true], [false, false]] {
+        for (operation, is_read) in [
+            (add(), true),
+            (add(), false),
+            (Operation::Binary(BinaryOp::Quotient), false),
+            (Operation::Binary(BinaryOp::Quotient), true),
+        ] {
+            let (regions, literals) = folding(reads, operation, is_read);
+            let plain = Program::without_fusion(&regions, literals.clone()).expect("a program");
+            let program = Program::new(&regions, literals).expect("a program");
+            assert_eq!(run(&program, &[&argument]), run(&plain, &[&argument]), "{reads:?}: {program}");
+        }
+    }
 }

@@ -88,11 +88,53 @@ if Code.ensure_loaded?(Nx.Defn) do
       same!(second, [Nx.tensor([0.5, -1.25, 3.0])])
     end
 
+    test "values that a loop computes for nothing are left out, unless they fail" do
+      for fun <- [
+            &Nx.quotient(&2, &1),
+            &Nx.add/2,
+            fn x, _ -> x end,
+            fn _, acc -> acc end,
+            fn _, _ -> 7 end
+          ] do
+        same!(fn x -> Nx.reduce(x, 3, fun) end, [Nx.tensor([1, 2, 1])])
+        same!(&beside/2, [Nx.tensor([1, 2, 1]), 5])
+        same!(fn x -> elem(counted(x, fun: fun), 0) end, [Nx.tensor([1, 2, 1])])
+      end
+
+      failing = fn x -> elem(counted(x, fun: &Nx.quotient(&2, &1)), 0) end
+
+      for compiler <- [Ferrox, Nx.Defn.Evaluator] do
+        assert_raise ArgumentError, ~r/zero/, fn ->
+          Nx.Defn.jit_apply(failing, [Nx.tensor([1, 0])], compiler: compiler)
+        end
+      end
+    end
+
+    defn counted(x, opts \\ []) do
+      while {i = 0, last = 0, x}, i < 3 do
+        {i + 1, last + fold(x, opts[:fun]), x}
+      end
+    end
+
+    deftransformp(fold(x, fun), do: Nx.reduce(x, 0, fun))
+
+    # Nothing of the gradient is computed in a trip.
+    defn(beside(x, n), do: grad(Nx.as_type(x, :f32), &shifted(&1, n)))
+
+    defn shifted(x, n) do
+      {_, x, _} =
+        while {i = 0, x, n}, i < n do
+          {i + 1, x + 1, n}
+        end
+
+      Nx.sum(x)
+    end
+
     # The loop that Nx makes of a gradient, and the same with one part changed each.
     defn like_a_gradient(x, g, trips, opts \\ []) do
       change = opts[:change]
 
-      {_, g, _, _, _} =
+      {_, g, left, _, _} =
         while {x, g, k = trips, j = 0, start = x}, above?(k, change) do
           forward? = j < k - bound(change)
           body = Nx.sin(x)
@@ -108,7 +150,7 @@ if Code.ensure_loaded?(Nx.Defn) do
           }
         end
 
-      g
+      {g, left}
     end
 
     deftransformp(above?(k, :condition), do: Nx.greater(k, 1))

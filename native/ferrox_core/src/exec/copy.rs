@@ -64,7 +64,8 @@ pub fn gather_all(width: usize, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
         return;
     }
     if unit == 1 {
-        let cost = if is_interleaved(width, &layout) { TRANSPOSED_ELEMENT_COST } else { FAR_ELEMENT_COST };
+        let cost =
+            if has_interleaved_rows(width, &layout) { TRANSPOSED_ELEMENT_COST } else { FAR_ELEMENT_COST };
         return parallel::fill(out, size, cost, |start, part| gather(width, bytes, &layout, start, part));
     }
     let elements_per_line = (simd::CACHE_LINE_BYTES / width).max(1);
@@ -132,7 +133,7 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
     if elements.is_empty() || out.len() % (elements.len() * each).max(1) != 0 {
         return false;
     }
-    if each == 1 && short_rows::repeat_row(elements, out) {
+    if each == 1 && short_rows::try_repeat_row(elements, out) {
         return true;
     }
     for out in out.chunks_exact_mut(elements.len() * each) {
@@ -147,7 +148,7 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
 
 /// Copies each element to `count` adjacent ones.
 pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) {
-    if !short_rows::repeat_each(elements, count, out) {
+    if !short_rows::try_repeat_each(elements, count, out) {
         out.chunks_exact_mut(count).zip(elements).for_each(|(out, &element)| out.fill(element));
     }
 }
@@ -176,8 +177,8 @@ fn scatter_width<const N: usize>(elements: &[u8], out: &mut [u8], layout: &Layou
     }
 }
 
-/// Whether the last axis is so short that its elements are better interleaved than transposed in blocks.
-fn is_interleaved(width: usize, Layout { shape, .. }: &Layout) -> bool {
+/// Whether rows are so short that their elements are interleaved, not transposed in blocks.
+fn has_interleaved_rows(width: usize, Layout { shape, .. }: &Layout) -> bool {
     let length = shape.last().map_or(0, |&length| length);
     length < 8 || length == 8 && (2..=4).contains(&width)
 }
@@ -187,7 +188,7 @@ fn is_interleaved(width: usize, Layout { shape, .. }: &Layout) -> bool {
 fn near_axis(width: usize, layout: &Layout) -> Option<usize> {
     let Layout { shape, strides, .. } = layout;
     let (&step, outer) = strides.split_last()?;
-    if step.unsigned_abs() <= strided::MAX_STEP || is_interleaved(width, layout) {
+    if step.unsigned_abs() <= strided::MAX_STEP || has_interleaved_rows(width, layout) {
         return None;
     }
     let repeated = |axis: &usize| strides[*axis] == 0 || shape[*axis] == 1;

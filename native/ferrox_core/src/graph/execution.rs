@@ -19,7 +19,7 @@ use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
 use super::source::Place;
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
-use crate::cost::{MIN_WORK_BEFORE_TEAM, Work};
+use crate::cost::{INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
 use crate::exec::threads::parallel::Team;
 use crate::tensor::{Output, Tensor};
@@ -186,6 +186,10 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 times.start(frame.region, frame.next);
             }
             let Some(instruction) = code.instructions.get(frame.next) else {
+                // Regions without kernels ask the host too, so that loops of them can be stopped.
+                if !matches!(frame.task, Task::Program) && host.before(INSTRUCTION_WORK) == Wish::Pause {
+                    return Ok(Outcome::Paused);
+                }
                 if let Some(results) = self.end_region(context, host)? {
                     return Ok(Outcome::Done(results));
                 }

@@ -209,7 +209,6 @@ impl Operation {
                 | BinaryOp::LeftShift
                 | BinaryOp::RightShift,
             ) => output.is_float(),
-            Operation::Unary(..) => !output.is_complex(),
             Operation::Gather(_)
             | Operation::Take(_)
             | Operation::TakeAlongAxis(_)

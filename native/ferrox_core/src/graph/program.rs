@@ -8,7 +8,7 @@ use super::liveness::Deaths;
 use super::moves::Moves;
 use super::operand::Memory;
 use super::operation::{Operation, Typed};
-use super::reverse_loop::{Count, Reversal};
+use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target};
@@ -447,7 +447,7 @@ impl<'a> Assembler<'a> {
             return Err(invalid("the number of a loop's trips is not a scalar integer of whole bytes"));
         }
         let is_signed = trips.dtype.kind() == Kind::Signed;
-        let trips = Count { place: self.check(trips)?, is_signed, width: width as u8 };
+        let trips = TripCount { place: self.check(trips)?, is_signed, width: width as u8 };
         let reversal = Reversal {
             forward,
             backward,

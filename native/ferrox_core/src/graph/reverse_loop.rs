@@ -1,9 +1,9 @@
 //! Loops of gradients: the trips of a loop in reverse order, each of which is passed the values that the
 //! loop had at its start (reverse-mode differentiation).
 //!
-//! The loop's values are computed once from its start to its end and kept. If there are too many bytes of
-//! them, only every so many are kept, and those between two of them are computed again when their trips
-//! come (checkpointing; Griewank and Walther, "Evaluating Derivatives", chapter 12, with one level).
+//! The loop's values are computed once from its start to its end and kept. If they are too many, only those
+//! at some distance are kept, and those between two of them are computed again when their trips come, in
+//! the same way (checkpointing; Griewank and Walther, "Evaluating Derivatives", chapter 12).
 
 use std::mem::size_of;
 
@@ -18,7 +18,7 @@ use crate::cost::MAX_LOOP_HISTORY_BYTES;
 pub(super) struct Reversal {
     pub(super) forward: usize,
     pub(super) backward: usize,
-    pub(super) trips: Count,
+    pub(super) trips: TripCount,
     pub(super) initial: Box<[Place]>,
     pub(super) gradients: Box<[Place]>,
     pub(super) invariants: Box<[Place]>,
@@ -27,15 +27,15 @@ pub(super) struct Reversal {
     pub(super) bytes: usize,
 }
 
-/// A scalar integer.
+/// The operand that says how many trips there are, a scalar integer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Count {
+pub(super) struct TripCount {
     pub(super) place: Place,
     pub(super) is_signed: bool,
     pub(super) width: u8,
 }
 
-impl Count {
+impl TripCount {
     /// The number, or zero if it is negative.
     pub(super) fn read(&self, bytes: &[u8]) -> usize {
         integer(word(bytes), self.is_signed, self.width)
@@ -52,12 +52,13 @@ pub(super) struct Progress<B> {
     left: usize,
     /// The values at the starts of trips, with the numbers of the trips in ascending order.
     history: Vec<(usize, Values<B>)>,
+    /// The maximum number of trips in the history.
+    most: usize,
     gradients: Values<B>,
-    /// The values at the start of every trip with a multiple of this as its number are kept until the trip
-    /// is reversed.
-    interval: usize,
     /// The number of the trip whose values a region has got.
     trip: usize,
+    /// The first trip that is taken forward at present, and the distance of trips whose values are kept.
+    forward: Option<(usize, usize)>,
 }
 
 /// What comes next in a loop in reverse order.
@@ -75,10 +76,9 @@ impl<B> Progress<B> {
         initial: Values<B>,
         gradients: Values<B>,
     ) -> Progress<B> {
-        let kept = reversal.bytes + initial.len() * size_of::<Value<B>>() + size_of::<(usize, Values<B>)>();
-        let fits = trips.checked_mul(kept).is_some_and(|bytes| bytes <= MAX_LOOP_HISTORY_BYTES);
-        let interval = if fits { trips.max(1) } else { trips.isqrt() + 1 };
-        Progress { left: trips, history: vec![(0, initial)], gradients, interval, trip: 0 }
+        let slots = initial.len() * size_of::<Value<B>>() + size_of::<(usize, Values<B>)>();
+        let most = MAX_LOOP_HISTORY_BYTES / reversal.bytes.saturating_add(slots);
+        Progress { left: trips, history: vec![(0, initial)], most, gradients, trip: 0, forward: None }
     }
 
     /// What comes next.
@@ -89,10 +89,19 @@ impl<B> Progress<B> {
         self.trip = trip;
         let last = self.left - 1;
         if trip == last {
+            self.forward = None;
             values.append(&mut self.gradients);
             return Next::Run(reversal.backward, values);
         }
-        if trip.is_multiple_of(self.interval) || trip / self.interval == last / self.interval {
+        let room = self.most.saturating_sub(self.history.len());
+        let (first, distance) = *self.forward.get_or_insert_with(|| {
+            let between = last - trip;
+            // Half of the room is for the trips between two of those that are kept.
+            let distance =
+                if between < room { 1 } else { between.checked_div(room / 2).map_or(usize::MAX, |d| d + 1) };
+            (trip, distance)
+        });
+        if (trip - first).is_multiple_of(distance) {
             self.history.push((trip, values.clone()));
         }
         Next::Run(reversal.forward, values)
@@ -105,6 +114,63 @@ impl<B> Progress<B> {
             self.left -= 1;
         } else {
             self.history.push((self.trip + 1, results));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(number: usize) -> Value<Vec<u8>> {
+        Value::small(&number.to_ne_bytes())
+    }
+
+    #[test]
+    fn trips_come_in_reverse_order_with_little_memory() {
+        for most in [0, 1, 2, 3, 4, 10, 30, 1_000] {
+            let bytes = MAX_LOOP_HISTORY_BYTES / (most + 1);
+            let count = TripCount { place: Place::Literal(0), is_signed: false, width: 8 };
+            let none = || Box::from([]);
+            let reversal = Reversal {
+                forward: 1,
+                backward: 2,
+                trips: count,
+                initial: none(),
+                gradients: none(),
+                invariants: none(),
+                outputs: Box::from([]),
+                bytes,
+            };
+            for trips in [0, 1, 2, 3, 50, 500] {
+                let values = Values::from_iter([number(0)]);
+                let mut progress = Progress::new(&reversal, trips, values, Values::new());
+                let (mut reversed, mut forward) = (Vec::new(), 0);
+                while let Next::Run(region, values) = progress.next(&reversal) {
+                    let trip = word(values[0].bytes(&[], &[])) as usize;
+                    if region == 2 {
+                        reversed.push(trip);
+                        progress.take(Values::new());
+                    } else {
+                        forward += 1;
+                        progress.take(Values::from_iter([number(trip + 1)]));
+                    }
+                    assert!(
+                        progress.history.len() <= most.max(1) + 1,
+                        "{} of {most}",
+                        progress.history.len()
+                    );
+                }
+                assert!(reversed.into_iter().eq((0..trips).rev()), "{trips} trips, {most}");
+                let passes = if trips <= most {
+                    1
+                } else if most >= 30 {
+                    3
+                } else {
+                    trips
+                };
+                assert!(forward <= passes * trips, "{forward} forward for {trips} trips, {most}");
+            }
         }
     }
 }

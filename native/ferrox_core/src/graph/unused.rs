@@ -1,7 +1,7 @@
 //! Dead code elimination: values that nothing reads are not computed, among them values that a loop
 //! carries from trip to trip for nothing else.
 //!
-//! Nx writes only what is needed, except in loops, all of whose values are computed even if one is read:
+//! Nx writes only what is needed, except in loops, all of whose values are computed even if only one is read:
 //! gradients count the trips of a loop by running it, and differentiate with respect to all that it is
 //! passed.
 
@@ -154,9 +154,13 @@ impl Reads {
                 self.slot(region, *computed);
                 self.walk(region, steps);
             }
-            Step::Fold { body, input, initial, .. } => {
+            Step::Fold { body, input, initial, output } => {
                 self.read(region, input);
                 self.read(region, initial);
+                self.slot(region, output.slot);
+                // The body has an element and the accumulator, whether it reads them or not.
+                self.slot(*body, 0);
+                self.slot(*body, 1);
                 self.result(*body, 0);
             }
             Step::While { condition, body, initial, outputs } => {
@@ -218,7 +222,7 @@ impl Reads {
 
     /// A region with what stays, in slots without gaps.
     fn region(&self, regions: &[Region], number: usize) -> Region {
-        let Region { parameters, slots, steps, results } = &regions[number];
+        let Region { parameters, steps, results, .. } = &regions[number];
         let mut kept = self.slots[number].clone();
         if number == 0 {
             kept[..parameters.len()].fill(true);
@@ -231,7 +235,6 @@ impl Reads {
         });
         let numbers: Vec<Slot> = numbers.collect();
         let rewriting = Rewriting { reads: self, region: number, numbers: &numbers };
-        debug_assert_eq!(numbers.len(), *slots, "each slot has a number");
         Region {
             parameters: of_kept(parameters, &kept),
             slots: next,

@@ -1,6 +1,6 @@
 //! What must hold of the regions of a program before anything else reads them: that they have the slots
-//! that steps write, and no more than can have a value, that parameters are
-//! not written, and that loops lead to later regions.
+//! that steps write, and no more than can have a value, that parameters are not written, and that loops
+//! lead to later regions.
 //!
 //! The rest is checked where regions are ordered into instructions ([`super::program`]).
 

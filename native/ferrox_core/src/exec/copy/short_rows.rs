@@ -12,9 +12,9 @@ pub const MAX_LENGTH: usize = 16;
 /// The minimum number of short rows that are copied together.
 pub const MIN_ROWS: usize = 4;
 
-/// The maximum number of bytes of rows that are written in several turns, so that they stay in the cache
-/// of a core meanwhile.
-const TURN_BYTES: usize = 1 << 13;
+/// The maximum number of bytes of rows that are written piece by piece, so that they stay in the cache of a
+/// core meanwhile.
+const BLOCK_BYTES: usize = 1 << 13;
 
 /// Rows of a source.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +27,8 @@ pub struct Rows {
     pub step: isize,
 }
 
-/// Copies rows of `length` elements to `out`, where they begin `pitch` elements apart. A length above
-/// [`MAX_LENGTH`] takes longer than a copy of each row.
+/// Copies rows of `length` elements, at most [`MAX_LENGTH`], to `out`, where they begin `pitch` elements
+/// apart.
 #[inline(always)]
 pub fn copy<const N: usize>(
     source: &[[u8; N]],
@@ -43,21 +43,21 @@ pub fn copy<const N: usize>(
         3 => copy_rows::<N, 3>(source, rows, out, pitch),
         4 => copy_rows::<N, 4>(source, rows, out, pitch),
         8 => copy_rows::<N, 8>(source, rows, out, pitch),
-        _ => copy_in_turns(source, rows, length, out, pitch),
+        _ => copy_in_pieces(source, rows, length, out, pitch),
     }
 }
 
 /// Copies eight, four or fewer elements of each row at a time.
 #[inline(always)]
-fn copy_in_turns<const N: usize>(
+fn copy_in_pieces<const N: usize>(
     source: &[[u8; N]],
     mut rows: Rows,
     length: usize,
     out: &mut [[u8; N]],
     pitch: usize,
 ) {
-    let turn_rows = (TURN_BYTES / (pitch * N)).max(1);
-    for out in out.chunks_mut(turn_rows * pitch) {
+    let block_rows = (BLOCK_BYTES / (pitch * N)).max(1);
+    for out in out.chunks_mut(block_rows * pitch) {
         let mut done = 0;
         while done < length {
             let part = Rows { first: rows.first + done as isize * rows.step, ..rows };
@@ -85,7 +85,7 @@ fn copy_in_turns<const N: usize>(
                 }
             };
         }
-        rows.first += turn_rows as isize * rows.stride;
+        rows.first += block_rows as isize * rows.stride;
     }
 }
 
@@ -158,12 +158,12 @@ impl<const N: usize> Vectorized for JoinLoop<'_, N> {
             _ => {}
         }
         let pitch: usize = parts.iter().map(|part| part.1).sum();
-        let turn_rows = (TURN_BYTES / (pitch * N)).max(1);
-        for (turn, out) in out.chunks_mut(turn_rows * pitch).enumerate() {
+        let block_rows = (BLOCK_BYTES / (pitch * N)).max(1);
+        for (block, out) in out.chunks_mut(block_rows * pitch).enumerate() {
             let mut left = 0;
             for &(source, length) in parts {
                 let rows =
-                    Rows { first: (turn * turn_rows * length) as isize, stride: length as isize, step: 1 };
+                    Rows { first: (block * block_rows * length) as isize, stride: length as isize, step: 1 };
                 copy(source, rows, length, &mut out[left..], pitch);
                 left += length;
             }
@@ -178,7 +178,7 @@ pub fn copy_apart<const N: usize>(source: &[[u8; N]], length: usize, out: &mut [
 }
 
 /// Copies each element to `count` adjacent ones, if these are few; returns whether it has.
-pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) -> bool {
+pub fn try_repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) -> bool {
     let fits = count <= MAX_LENGTH && out.len() == elements.len() * count;
     if fits {
         let rows = Rows { first: 0, stride: 1, step: 0 };
@@ -188,7 +188,7 @@ pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut
 }
 
 /// Fills `out` with copies of a short row; returns whether it has.
-pub fn repeat_row<const N: usize>(row: &[[u8; N]], out: &mut [[u8; N]]) -> bool {
+pub fn try_repeat_row<const N: usize>(row: &[[u8; N]], out: &mut [[u8; N]]) -> bool {
     let fits = !row.is_empty() && row.len() <= MAX_LENGTH && out.len().is_multiple_of(row.len());
     if fits {
         let rows = Rows { first: 0, stride: 0, step: 1 };
