@@ -307,7 +307,7 @@ defmodule Ferrox.LinAlg do
   """
   @spec least_squares(operand, operand, keyword) :: Tensor.t()
   def least_squares(a, b, opts \\ []) do
-    mode = opts |> options!([:promotion], :least_squares) |> promotion!(:least_squares)
+    mode = Operands.chosen_mode!(opts, :least_squares)
     [a, b] = for operand <- [a, b], do: Operands.tensor!(operand, mode, :least_squares)
 
     unless tuple_size(a.shape) == 2 and tuple_size(b.shape) in [1, 2] and
@@ -442,7 +442,7 @@ defmodule Ferrox.LinAlg do
     do: tensor |> invert(opts) |> matrix_power(-power, opts)
 
   def matrix_power(tensor, power, opts) when is_integer(power) do
-    mode = opts |> options!([:promotion], :matrix_power) |> promotion!(:matrix_power)
+    mode = Operands.chosen_mode!(opts, :matrix_power)
     %Tensor{type: type, shape: shape} = tensor = Operands.tensor!(tensor, mode, :matrix_power)
     _ = square_shape!(:matrix_power, shape)
     # Where the type has a product, that is the tensor's type.

@@ -80,6 +80,15 @@ defmodule Ferrox.Operands do
             "#{op}: invalid numerical type: #{inspect(given)}, expected :bool or one of Ferrox.Type's"
   end
 
+  @doc "Refuses types whose numbers have no order."
+  @spec ordered!(Type.t() | :bool, atom) :: :ok
+  def ordered!({:c, _} = type, op) do
+    raise ArgumentError,
+          "#{op} is not defined for #{Type.to_string(type)}: complex numbers have no order"
+  end
+
+  def ordered!(_type, _op), do: :ok
+
   @doc "The type that holds a tensor's data."
   @spec storage(Type.t() | :bool) :: Type.t()
   def storage(:bool), do: {:u, 8}

@@ -3,8 +3,6 @@ defmodule Ferrox.Ops.Einsum do
   # Sums of products by the names of axes, as NumPy's einsum: pairs of operands are multiplied by `dot`,
   # from left to right.
 
-  import Ferrox.Operands, only: [options!: 3, promotion!: 2]
-
   alias Ferrox.{Operands, Promotion, Tensor}
   alias Ferrox.Ops.{Diagonal, Dot, Elementwise, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
@@ -12,7 +10,7 @@ defmodule Ferrox.Ops.Einsum do
   @doc "See `Ferrox.einsum/3`."
   @spec einsum(term, term, keyword) :: Tensor.t()
   def einsum(equation, [_ | _] = operands, opts) when is_binary(equation) do
-    mode = opts |> options!([:promotion], :einsum) |> promotion!(:einsum)
+    mode = Operands.chosen_mode!(opts, :einsum)
     operands = for operand <- operands, do: Operands.tensor!(operand, mode, :einsum)
     {inputs, output} = parse!(equation)
     check!(equation, inputs, output, operands)

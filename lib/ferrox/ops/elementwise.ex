@@ -205,11 +205,7 @@ defmodule Ferrox.Ops.Elementwise do
     _ = Promotion.type_as(mode, :remainder, name, operands)
     {_, type, weak, _} = Promotion.operation(mode, :remainder, operands)
 
-    if Type.complex?(type) do
-      raise ArgumentError,
-            "#{name} is not defined for #{Type.to_string(type)}: complex numbers have no order"
-    end
-
+    Operands.ordered!(type, name)
     wide = if Type.float?(type), do: {:f, 64}, else: type
     [left, right] = for x <- [left, right], do: x |> number(type, name) |> cast(wide)
     _ = Shape.broadcast!(left.shape, right.shape, name, left.type, right.type)

@@ -145,7 +145,7 @@ defmodule Ferrox.Ops.Index do
   @doc "See `Ferrox.put_slice/4`."
   @spec put_slice(term, term, term, keyword) :: Tensor.t()
   def put_slice(tensor, starts, slice, opts) do
-    mode = opts |> options!([:promotion], :put_slice) |> promotion!(:put_slice)
+    mode = Operands.chosen_mode!(opts, :put_slice)
     %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, :put_slice)
     slice = Operands.tensor!(slice, mode, :put_slice)
     sizes = Tuple.to_list(shape)

@@ -12,7 +12,7 @@ defmodule Ferrox.Ops.NaN do
   @doc "See `Ferrox.isfinite/2`."
   @spec finite(term, keyword) :: Tensor.t()
   def finite(tensor, opts) do
-    mode = opts |> options!([:promotion], :isfinite) |> promotion!(:isfinite)
+    mode = Operands.chosen_mode!(opts, :isfinite)
     tensor = Operands.tensor!(tensor, mode, :isfinite)
     type = Promotion.type_as(mode, :is_nan, :isfinite, [tensor])
     # What isn't finite has no product with zero.
@@ -83,7 +83,7 @@ defmodule Ferrox.Ops.NaN do
     mode = promotion!(opts, name)
     tensor = Operands.tensor!(tensor, mode, name)
     _ = Promotion.type_as(mode, op, name, [tensor])
-    if op != :sum, do: ordered!(tensor.type, name)
+    if op != :sum, do: Operands.ordered!(tensor.type, name)
 
     case {nan?(tensor), op} do
       {nil, _op} ->
@@ -98,13 +98,6 @@ defmodule Ferrox.Ops.NaN do
         without(reduced, none?, :nan)
     end
   end
-
-  defp ordered!({:c, _} = type, name) do
-    raise ArgumentError,
-          "#{name} is not defined for #{Type.to_string(type)}: complex numbers have no order"
-  end
-
-  defp ordered!(_type, _name), do: :ok
 
   # Elements of types below floats are none.
   defp nan?(%Tensor{type: type} = tensor),
@@ -193,7 +186,7 @@ defmodule Ferrox.Ops.NaN do
     %Tensor{shape: given} = tensor = Operands.tensor!(tensor, mode, :nanmedian)
     type = Promotion.type_as(mode, :mean, :nanmedian, [tensor])
     keep? = boolean!(opts, :keep_axis, :nanmedian)
-    ordered!(type, :nanmedian)
+    Operands.ordered!(type, :nanmedian)
 
     flat? = opts[:axis] == nil
     tensor = stored(if flat?, do: Shapes.flatten(tensor), else: tensor)

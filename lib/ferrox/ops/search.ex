@@ -21,7 +21,7 @@ defmodule Ferrox.Ops.Search do
 
   # A vector of indices for each axis, in row-major order.
   defp indices(tensor, opts, name) do
-    mode = opts |> options!([:promotion], name) |> promotion!(name)
+    mode = Operands.chosen_mode!(opts, name)
     %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, name)
 
     if shape == {} do
@@ -98,7 +98,7 @@ defmodule Ferrox.Ops.Search do
       end
 
     vector!(sorted, "the sorted elements", :searchsorted)
-    for operand <- [sorted, values], do: ordered!(operand, :searchsorted)
+    for operand <- [sorted, values], do: Operands.ordered!(operand.type, :searchsorted)
     sorted |> before(values, side) |> Elementwise.cast(Promotion.facts(mode).index)
   end
 
@@ -107,13 +107,6 @@ defmodule Ferrox.Ops.Search do
   defp vector!(%Tensor{shape: shape}, what, name) do
     raise ArgumentError, "#{name}: #{what} must be a vector, got shape #{inspect(shape)}"
   end
-
-  defp ordered!(%Tensor{type: {:c, _} = type}, name) do
-    raise ArgumentError,
-          "#{name} is not defined for #{Type.to_string(type)}: complex numbers have no order"
-  end
-
-  defp ordered!(tensor, _name), do: tensor
 
   # How many of the sorted elements come before each value: a binary search of all values at once, each in
   # a part of the elements that is half as long after every step.
@@ -159,9 +152,9 @@ defmodule Ferrox.Ops.Search do
   @doc "See `Ferrox.isin/3`."
   @spec isin(term, term, keyword) :: Tensor.t()
   def isin(tensor, values, opts) do
-    mode = opts |> options!([:promotion], :isin) |> promotion!(:isin)
+    mode = Operands.chosen_mode!(opts, :isin)
     [tensor, values] = for t <- [tensor, values], do: Operands.tensor!(t, mode, :isin)
-    for operand <- [tensor, values], do: ordered!(operand, :isin)
+    for operand <- [tensor, values], do: Operands.ordered!(operand.type, :isin)
     %Tensor{shape: {size}} = sorted = Sort.sort(Shapes.flatten(values), [])
     place = Elementwise.step(:min, before(sorted, tensor, :left), size - 1)
     Elementwise.binary(:equal, Index.take(sorted, place, axis: 0), tensor, promotion: mode)
@@ -176,7 +169,7 @@ defmodule Ferrox.Ops.Search do
     [x, %Tensor{shape: xs_shape} = xs, %Tensor{shape: ys_shape} = ys] = operands
     type = Promotion.type_as(mode, :divide, :interp, operands)
     type = Promotion.merge(mode, type, Promotion.facts(mode).float)
-    for t <- [x, xs], do: ordered!(t, :interp)
+    for t <- [x, xs], do: Operands.ordered!(t.type, :interp)
     vector!(xs, "the x-coordinates", :interp)
 
     if xs_shape != ys_shape do

@@ -174,7 +174,7 @@ defmodule Ferrox.Ops.Shape do
   @doc "See `Ferrox.pad/4`."
   @spec pad(term, term, term, keyword) :: Tensor.t()
   def pad(tensor, value, padding, opts) do
-    mode = opts |> options!([:promotion], :pad) |> promotion!(:pad)
+    mode = Operands.chosen_mode!(opts, :pad)
     %Tensor{shape: old} = tensor = Operands.tensor!(tensor, mode, :pad)
 
     if is_struct(value, Tensor) and value.shape != {} do

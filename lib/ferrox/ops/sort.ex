@@ -80,7 +80,7 @@ defmodule Ferrox.Ops.Sort do
   @doc "See `Ferrox.unique_counts/2`."
   @spec unique_counts(term, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_counts(tensor, opts) do
-    mode = opts |> options!([:promotion], :unique_counts) |> promotion!(:unique_counts)
+    mode = Operands.chosen_mode!(opts, :unique_counts)
     {_order, %Tensor{shape: {size}} = sorted, _mask, places} = groups(tensor, :unique_counts)
 
     # A group ends where the next one starts.
@@ -94,7 +94,7 @@ defmodule Ferrox.Ops.Sort do
   @doc "See `Ferrox.unique_inverse/2`."
   @spec unique_inverse(term, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_inverse(tensor, opts) do
-    mode = opts |> options!([:promotion], :unique_inverse) |> promotion!(:unique_inverse)
+    mode = Operands.chosen_mode!(opts, :unique_inverse)
     %Tensor{shape: shape} = tensor = to_tensor(tensor, :unique_inverse)
     {order, sorted, mask, places} = groups(tensor, :unique_inverse)
 

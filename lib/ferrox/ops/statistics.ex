@@ -198,11 +198,7 @@ defmodule Ferrox.Ops.Statistics do
     tensor = Operands.tensor!(tensor, mode, name)
     type = Promotion.type_as(mode, :mean, name, [tensor])
 
-    if match?({:c, _}, type) do
-      raise ArgumentError,
-            "#{name} is not defined for #{Type.to_string(type)}: complex numbers have no order"
-    end
-
+    Operands.ordered!(type, name)
     keep? = boolean!(opts, :keep_axis, name)
     rank = tuple_size(tensor.shape)
 
@@ -324,11 +320,7 @@ defmodule Ferrox.Ops.Statistics do
       raise ArgumentError, "histogram: :bins must be a positive integer, got: #{inspect(bins)}"
     end
 
-    if match?({:c, _}, type) do
-      raise ArgumentError,
-            "histogram is not defined for #{Type.to_string(type)}: complex numbers have no order"
-    end
-
+    Operands.ordered!(type, :histogram)
     flat = Elementwise.cast(Shapes.flatten(tensor), {:f, 64})
     {low, high} = range!(opts[:range], flat)
     edges = Create.linspace(low, high, n: bins + 1, type: type, promotion: :nx)
