@@ -1,5 +1,5 @@
 defmodule FerroxTest do
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   # What is observed concerns all processes: test/ferrox/observer_test.exs has the rest.
   doctest Ferrox,
@@ -12,11 +12,6 @@ defmodule FerroxTest do
   @types for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64
                         c64 c128)a,
              do: Ferrox.Type.normalize!(type)
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   # Whoever adds a type and forgets one of the tables in Elixir fails here.
   test "every type can be made, computed with, printed and saved" do

@@ -1,14 +1,9 @@
 defmodule Ferrox.OpsPromotionTest do
   # Operations go by the promotion that is in effect.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.{Golden, Promotion, Tensor}
   alias Ferrox.Promotion.Names
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   # Each system, with each choice of its options.
   @modes for {system, switches} <- [

@@ -1,14 +1,9 @@
 defmodule Ferrox.RandomTest do
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   doctest Ferrox.Random
 
   alias Ferrox.Random
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   test "numbers are spread as they should be" do
     key = Random.key(3)

@@ -1,13 +1,8 @@
 defmodule Ferrox.Ops.CreateTest do
   # Tensors that are made of numbers, and triangles and diagonals of matrices.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.{Complex, Promotion}
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   describe "linspace/3" do
     test "ends with the number that was given" do

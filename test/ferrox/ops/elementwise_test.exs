@@ -1,22 +1,12 @@
 defmodule Ferrox.Ops.ElementwiseTest do
   # Divisions that round down: every type, signs of zeros, weak types and errors. More values are compared
   # with NumPy's in test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.Complex
 
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
-
-  @types for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64)a,
-             do: Ferrox.Type.normalize!(type)
-
-  defp list(tensor), do: Ferrox.to_flat_list(tensor)
-
   test "divisions round down in every type" do
-    for {kind, _} = type <- @types do
+    for {kind, _} = type <- real_types() do
       t = Ferrox.tensor([1, 1, 0], type: type)
 
       assert {Ferrox.floor_divide(t, t[0]), Ferrox.mod(t, t[0])} ==

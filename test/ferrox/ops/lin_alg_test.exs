@@ -1,17 +1,12 @@
 defmodule Ferrox.Ops.LinAlgTest do
   # Ferrox.LinAlg and Ferrox.FFT: what factors give together, types, and errors. Values that are unique are
   # compared with NumPy's in test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   doctest Ferrox.LinAlg
   doctest Ferrox.FFT
 
   alias Ferrox.{Complex, FFT, LinAlg}
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   defp random(shape, type) do
     numbers = for _ <- 1..Tuple.product(shape), do: :rand.normal()

@@ -1,20 +1,13 @@
 defmodule Ferrox.Ops.NaNTest do
   # Reductions without NaN, finite numbers, derivatives, integrals and weighted means: every type, edges and
   # errors. More values are compared with NumPy's in test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.Complex
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
 
   @integers for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64)a,
                 do: Ferrox.Type.normalize!(type)
   @floats for type <- ~w(f8 f8_e4m3fn f16 bf16 f32 f64)a, do: Ferrox.Type.normalize!(type)
-
-  defp list(tensor), do: Ferrox.to_flat_list(tensor)
 
   test "integers have no NaN, and reductions are those of all" do
     for type <- @integers ++ [:bool] do

@@ -1,23 +1,13 @@
 defmodule Ferrox.Ops.SearchTest do
   # Masks and searches: every type, edges and errors. More values are compared with NumPy's in
   # test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.Complex
 
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
-
-  @reals for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64)a,
-             do: Ferrox.Type.normalize!(type)
-
-  defp list(tensor), do: Ferrox.to_flat_list(tensor)
-
   describe "masks" do
     test "are of every type, and select from every type" do
-      for type <- @reals ++ [:bool, {:c, 64}, {:c, 128}] do
+      for type <- real_types() ++ [:bool, {:c, 64}, {:c, 128}] do
         t = Ferrox.as_type(Ferrox.tensor([[1, 0, 1], [0, 0, 1]]), type)
         assert {rows, columns} = Ferrox.nonzero(t)
         assert {list(rows), list(columns)} == {[0, 0, 1], [0, 2, 2]}
@@ -90,7 +80,7 @@ defmodule Ferrox.Ops.SearchTest do
 
   describe "searches" do
     test "work on every type that has an order" do
-      for type <- @reals ++ [:bool] do
+      for type <- real_types() ++ [:bool] do
         sorted = Ferrox.as_type(Ferrox.tensor([0, 0, 1, 1, 1]), type)
         values = Ferrox.as_type(Ferrox.tensor([[1], [0]]), type)
         assert Ferrox.searchsorted(sorted, values) == Ferrox.tensor([[2], [0]])

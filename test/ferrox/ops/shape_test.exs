@@ -1,12 +1,7 @@
 defmodule Ferrox.Ops.ShapeTest do
   # Arrangements of elements: every type, edges and errors. Values are compared with NumPy's in
   # test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
-
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
+  use Ferrox.DirectCase, async: true
 
   @types [:bool] ++
            for(

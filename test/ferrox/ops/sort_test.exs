@@ -1,23 +1,13 @@
 defmodule Ferrox.Ops.SortTest do
   # Sorts, statistics, cumulative operations and indices: every type, shapes and errors. The values are
   # compared with NumPy's in test/ferrox/numpy_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.{Complex, Promotion}
 
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
-
-  @reals for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64)a,
-             do: Ferrox.Type.normalize!(type)
-
-  defp list(tensor), do: Ferrox.to_flat_list(tensor)
-
   describe "sorts" do
     test "work on every type that has an order" do
-      for type <- @reals ++ [:bool] do
+      for type <- real_types() ++ [:bool] do
         t = Ferrox.as_type(Ferrox.tensor([[1, 0, 1], [0, 1, 0]]), type)
         zero_one = if type == :bool, do: [false, true], else: [0, 1]
         assert Ferrox.type(Ferrox.sort(t)) == type

@@ -1,23 +1,13 @@
 defmodule Ferrox.Ops.WindowTest do
   # Windows and convolutions: every type, edges and errors. Values are compared with NumPy's in
   # test/ferrox/numpy_test.exs, and with Nx's in test/ferrox/ops/nx_test.exs.
-  use ExUnit.Case, async: true
+  use Ferrox.DirectCase, async: true
 
   alias Ferrox.Complex
 
-  defp raises(message, fun) do
-    error = assert_raise(ArgumentError, fun)
-    assert Exception.message(error) =~ message
-  end
-
-  @reals for type <- ~w(u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64 f8 f8_e4m3fn f16 bf16 f32 f64)a,
-             do: Ferrox.Type.normalize!(type)
-
-  defp list(tensor), do: Ferrox.to_flat_list(tensor)
-
   describe "windows" do
     test "are of every type" do
-      for type <- @reals do
+      for type <- real_types() do
         t = Ferrox.as_type(Ferrox.tensor([1, 0, 1, 0, 0]), type)
 
         for {name, expected} <- [
@@ -140,7 +130,7 @@ defmodule Ferrox.Ops.WindowTest do
 
   describe "convolutions" do
     test "of every type" do
-      for type <- @reals do
+      for type <- real_types() do
         [a, b] = for data <- [[1, 0, 1], [0, 1]], do: Ferrox.as_type(Ferrox.tensor(data), type)
         result = Ferrox.convolve(a, b)
         assert {result.type, list(Ferrox.as_type(result, :s32))} == {type, [0, 1, 0, 1]}
