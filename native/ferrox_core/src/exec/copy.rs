@@ -133,15 +133,10 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
     if elements.is_empty() || out.len() % (elements.len() * each).max(1) != 0 {
         return false;
     }
-    if each == 1 && short_rows::try_repeat_row(elements, out) {
-        return true;
-    }
-    for out in out.chunks_exact_mut(elements.len() * each) {
-        if each == 1 {
-            out.copy_from_slice(elements);
-        } else {
-            repeat_each(elements, each, out);
-        }
+    if each == 1 {
+        repeat_row(elements, out);
+    } else {
+        out.chunks_exact_mut(elements.len() * each).for_each(|out| repeat_each(elements, each, out));
     }
     true
 }
@@ -150,6 +145,13 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
 pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) {
     if !short_rows::try_repeat_each(elements, count, out) {
         out.chunks_exact_mut(count).zip(elements).for_each(|(out, &element)| out.fill(element));
+    }
+}
+
+/// Fills `out` with copies of a row.
+pub fn repeat_row<const N: usize>(row: &[[u8; N]], out: &mut [[u8; N]]) {
+    if !short_rows::try_repeat_row(row, out) {
+        out.chunks_exact_mut(row.len()).for_each(|out| out.copy_from_slice(row));
     }
 }
 

@@ -826,10 +826,7 @@ fn repeat_elements(width: usize, elements: &[u8], count: usize, out: &mut [u8]) 
 /// Fills `out` with copies of a row.
 fn repeat_row(width: usize, row: &[u8], out: &mut [u8]) {
     dispatch!(width width, N => {
-        let (row, out) = (row.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-        if !copy::short_rows::try_repeat_row(row, out) {
-            out.chunks_exact_mut(row.len()).for_each(|out| out.copy_from_slice(row));
-        }
+        copy::repeat_row(row.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
     });
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::{Operation, Outputs};
-use super::source::{Branch, Clause, Region, ReverseLoop, Step};
+use super::source::{Branch, Clause, Region, ReverseLoop, Step, each};
 use crate::cost::MAX_CONSTANT_BYTES;
 use crate::tensor::{Output, Tensor, byte_size};
 
@@ -16,34 +16,19 @@ pub(super) fn fold(regions: &[Region], literals: &mut Vec<Vec<u8>>) -> Vec<Regio
     regions
         .iter()
         .map(|region| {
+            // The slots that a step asks for whether they have a value. Their operations stay.
             let mut guarded = HashSet::new();
-            find_guarded(&region.steps, &mut guarded);
+            each(&region.steps, &mut |step| {
+                if let Step::Unless { computed, .. } = step {
+                    guarded.insert(*computed);
+                }
+            });
             let mut folding = Folding { literals, guarded, constants: HashMap::new() };
             let steps = folding.steps(&region.steps);
             let results = folding.operands(&region.results);
             Region { steps, results, ..region.clone() }
         })
         .collect()
-}
-
-/// Finds the slots that a step asks for whether they have a value. Their operations stay.
-fn find_guarded(steps: &[Step], guarded: &mut HashSet<Slot>) {
-    for step in steps {
-        match step {
-            Step::Unless { computed, steps } => {
-                guarded.insert(*computed);
-                find_guarded(steps, guarded);
-            }
-            Step::Cond { clauses, otherwise, .. } => {
-                for Clause { steps, branch, .. } in clauses {
-                    find_guarded(steps, guarded);
-                    find_guarded(&branch.steps, guarded);
-                }
-                find_guarded(&otherwise.steps, guarded);
-            }
-            _ => {}
-        }
-    }
 }
 
 struct Folding<'a> {

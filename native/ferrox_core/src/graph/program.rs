@@ -11,7 +11,7 @@ use super::operation::{Operation, Typed};
 use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
 use super::scalar::ScalarLoop;
-use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target};
+use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
 use super::unused;
 use super::value::MAX_SMALL_BYTES;
 use super::well_formed::{self, OP, invalid};
@@ -169,7 +169,15 @@ fn assemble(
 ) -> Result<Vec<Code>, Error> {
     let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
     let mut is_condition = vec![false; regions.len()];
-    regions.iter().for_each(|region| mark_conditions(&region.steps, &mut is_condition));
+    for region in regions {
+        each(&region.steps, &mut |step| {
+            if let Step::While { condition, .. } = step
+                && let Some(is_condition) = is_condition.get_mut(*condition)
+            {
+                *is_condition = true;
+            }
+        });
+    }
     let numbered = regions.iter().enumerate();
     numbered
         .map(|(number, region)| {
@@ -602,26 +610,4 @@ fn result_slots(region: &Region) -> Vec<bool> {
     mark(&region.results, &mut is_result);
     mark_steps(&region.steps, &mut is_result);
     is_result
-}
-
-/// Marks the regions that are conditions of loops.
-fn mark_conditions(steps: &[Step], is_condition: &mut [bool]) {
-    for step in steps {
-        match step {
-            Step::While { condition, .. } => {
-                if let Some(is_condition) = is_condition.get_mut(*condition) {
-                    *is_condition = true;
-                }
-            }
-            Step::Cond { clauses, otherwise, .. } => {
-                for Clause { steps, branch, .. } in clauses {
-                    mark_conditions(steps, is_condition);
-                    mark_conditions(&branch.steps, is_condition);
-                }
-                mark_conditions(&otherwise.steps, is_condition);
-            }
-            Step::Unless { steps, .. } => mark_conditions(steps, is_condition),
-            _ => {}
-        }
-    }
 }

@@ -143,3 +143,21 @@ pub struct Region {
     /// Its results.
     pub results: Vec<Operand>,
 }
+
+/// Calls a function with each step, those of branches too.
+pub(super) fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
+    for step in steps {
+        visit(step);
+        match step {
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, branch, .. } in clauses {
+                    each(steps, visit);
+                    each(&branch.steps, visit);
+                }
+                each(&otherwise.steps, visit);
+            }
+            Step::Unless { steps, .. } => each(steps, visit),
+            _ => {}
+        }
+    }
+}

@@ -5,10 +5,12 @@
 //! gradients count the trips of a loop by running it, and differentiate with respect to all that it is
 //! passed.
 
+use std::borrow::Cow;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::operand::{Operand, Place, Slot, Target};
-use super::source::{Branch, Clause, Region, ReverseLoop, Step};
+use super::source::{Branch, Clause, Region, ReverseLoop, Step, each};
 
 /// The maximum number of times that all steps are walked to find what is read. A program that needs more
 /// stays as it is.
@@ -16,11 +18,11 @@ const MAX_WALKS: usize = 32;
 
 /// The regions without what nothing reads. Calls and operations that fail for some elements stay, and what
 /// these read.
-pub(super) fn remove(regions: &[Region]) -> Vec<Region> {
+pub(super) fn remove(regions: &[Region]) -> Cow<'_, [Region]> {
     let has_loops = regions.len() > 1;
     match has_loops.then(|| Reads::of(regions)).flatten() {
         Some(reads) => (0..regions.len()).map(|number| reads.region(regions, number)).collect(),
-        None => regions.to_vec(),
+        None => Cow::Borrowed(regions),
     }
 }
 
@@ -393,23 +395,5 @@ fn inner_regions(step: &Step) -> SmallVec<[usize; 2]> {
         Step::ReverseLoop(reverse) => smallvec![reverse.forward, reverse.backward],
         Step::Fold { body, .. } => smallvec![*body],
         _ => smallvec![],
-    }
-}
-
-/// Calls a function with each step, those of branches too.
-fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
-    for step in steps {
-        visit(step);
-        match step {
-            Step::Cond { clauses, otherwise, .. } => {
-                for Clause { steps, branch, .. } in clauses {
-                    each(steps, visit);
-                    each(&branch.steps, visit);
-                }
-                each(&otherwise.steps, visit);
-            }
-            Step::Unless { steps, .. } => each(steps, visit),
-            _ => {}
-        }
     }
 }

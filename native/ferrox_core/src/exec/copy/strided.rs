@@ -49,8 +49,8 @@ impl<const N: usize> Vectorized for StridedRowsLoop<'_, N> {
         let mut first = *offset as isize + (0..last).map(|a| counts[a] as isize * strides[a]).sum::<isize>();
         let mut column = counts[last];
         let step = strides[last];
+        let is_short = last > 0 && shape[last] <= MAX_LENGTH && shape[last - 1] >= MIN_ROWS;
         while !out.is_empty() {
-            let is_short = last > 0 && shape[last] <= MAX_LENGTH && shape[last - 1] >= MIN_ROWS;
             if is_short && column == 0 && shape[last] <= out.len() {
                 let (axis, length) = (last - 1, shape[last]);
                 let count = (shape[axis] - counts[axis]).min(out.len() / length);
