@@ -65,14 +65,19 @@ if Code.ensure_loaded?(Nx.Defn) do
     # Later values are picked more often, so that programs are deep.
     defp index, do: Enum.random([0, 0, 0, 1, 1, 2, 3, 4, 6, 9])
 
-    defp step(depth) do
-      kinds =
-        [:unary, :unary, :binary, :binary, :binary, :binary, :select, :clip, :as_type, :reshape] ++
-          [:transpose, :reverse, :slice, :dynamic_slice, :put_slice, :concatenate, :stack, :pad] ++
-          [:reduce, :reduce, :cumulative, :dot, :sort, :argsort, :take, :gather, :indexed_add] ++
-          [:constant, :iota, :window_sum, :broadcast, :fold, :bitcast, :top_k, :softmax, :norm] ++
-          [:hook, :runtime] ++
-          if(depth > 0, do: [:cond, :cond, :while, :while, :grad], else: [])
+    @kinds [:unary, :unary, :binary, :binary, :binary, :binary, :select, :clip, :as_type] ++
+             [:reshape, :transpose, :reverse, :slice, :dynamic_slice, :put_slice, :concatenate] ++
+             [:stack, :pad, :reduce, :reduce, :cumulative, :dot, :sort, :argsort, :take, :gather] ++
+             [:indexed_add, :constant, :iota, :window_sum, :broadcast, :fold, :bitcast, :top_k] ++
+             [:softmax, :norm, :hook, :runtime]
+    @nested [:cond, :cond, :while, :while, :grad]
+
+    # What has a gradient, and results of f32 if its operands are.
+    @of_f32 [:unary, :unary, :binary, :binary, :select, :clip, :reshape, :transpose, :reverse] ++
+              [:slice, :concatenate, :stack, :pad, :reduce, :dot, :constant, :softmax, :norm]
+
+    defp step(depth, kinds \\ nil) do
+      kinds = kinds || @kinds ++ if(depth > 0, do: @nested, else: [])
 
       case Enum.random(kinds) do
         :unary ->
@@ -114,7 +119,7 @@ if Code.ensure_loaded?(Nx.Defn) do
           {:while, Enum.random(0..4), index(), index(), steps(depth - 1), index()}
 
         :grad ->
-          {:grad, index(), steps(Enum.random([0, 0, min(depth - 1, 1)])), index()}
+          {:grad, index(), Enum.random([steps(0), steps(0), with_loop()]), index()}
 
         kind when kind in [:put_slice, :dot, :concatenate, :stack, :take] ->
           {kind, index(), index()}
@@ -131,7 +136,13 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
-    defp steps(depth), do: for(_ <- 1..Enum.random(1..4), do: step(depth))
+    defp steps(depth, kinds \\ nil), do: for(_ <- 1..Enum.random(1..4), do: step(depth, kinds))
+
+    # Steps with a loop whose gradient Nx can write.
+    defp with_loop do
+      loop = {:while, Enum.random(0..4), index(), index(), steps(0, @of_f32), index()}
+      Enum.random([[], steps(0, @of_f32)]) ++ [loop]
+    end
 
     defp tensor({{kind, _} = type, shape}) do
       count = Tuple.product(shape)
@@ -362,28 +373,56 @@ if Code.ensure_loaded?(Nx.Defn) do
       branch(p, then: fun.(then_steps, then_index), otherwise: fun.(else_steps, else_index))
     end
 
-    defp apply_step({:while, trips, a_index, b, steps, index}, values) do
+    defp apply_step({:while, trips, a, b, steps, index}, values),
+      do: repeat({trips, a, b, steps, index}, values, :f64)
+
+    defp apply_step({:while_of_f32, trips, a, b, steps, index}, values),
+      do: repeat({trips, a, b, steps, index}, values, :f32)
+
+    defp apply_step({:grad, a, steps, index}, values) do
+      a = float(real(pick(values, a)))
+      kinds = kinds(steps)
+
+      # Nx 0.13 begins the gradients of a loop's values with f32, whatever the type of the gradient in a
+      # trip is, and its evaluator then takes the bytes of one type for those of the other.
+      {a, steps, others} =
+        if :while in kinds,
+          do: {Nx.as_type(a, :f32), of_f32(steps), [:as_type, :bitcast, :iota]},
+          else: {a, steps, []}
+
+      if Enum.any?(kinds, &(&1 in [:fold, :window_sum, :runtime | others])) do
+        a
+      else
+        fun = fn x -> x |> then(&pick(interpret(steps, [&1]), index)) |> real() |> Nx.sum() end
+        Nx.Defn.grad(a, fun)
+      end
+    end
+
+    # A loop, in whose trips the value that is the same in all of them is also there in another type.
+    defp repeat({trips, a_index, b, steps, index}, values, other) do
       {a, b} = {pick(values, a_index), pick(values, b)}
 
       # The last value is the same in every trip.
       fun = fn a, b, c ->
         squares = Nx.sum(Nx.multiply(c, c), axes: [-1], keep_axes: true)
-        inner = interpret(steps, [a, b, Nx.transpose(c), Nx.as_type(c, :f64), squares, c])
+        inner = interpret(steps, [a, b, Nx.transpose(c), Nx.as_type(c, other), squares, c])
         {fit(pick(inner, index), a), fit(pick(inner, index + 1), b)}
       end
 
       loop(a, b, real(pick(values, a_index + 1)), trips: trips, fun: fun)
     end
 
-    defp apply_step({:grad, a, steps, index}, values) do
-      a = float(real(pick(values, a)))
+    # Loops whose values are all of f32 if those before them are.
+    defp of_f32(steps) when is_list(steps), do: Enum.map(steps, &of_f32/1)
 
-      if Enum.any?(kinds(steps), &(&1 in [:fold, :window_sum, :runtime])) do
-        a
-      else
-        fun = fn x -> x |> then(&pick(interpret(steps, [&1]), index)) |> real() |> Nx.sum() end
-        Nx.Defn.grad(a, fun)
-      end
+    defp of_f32({:while, trips, a, b, steps, index}),
+      do: {:while_of_f32, trips, a, b, of_f32(steps), index}
+
+    defp of_f32(step) do
+      step
+      |> Tuple.to_list()
+      |> Enum.map(&if(is_list(&1), do: of_f32(&1), else: &1))
+      |> List.to_tuple()
     end
 
     # The kinds of all steps, those of branches and loops too.
