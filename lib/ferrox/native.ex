@@ -37,6 +37,8 @@ defmodule Ferrox.Native do
 
     case :erlang.load_nif(path, threads()) do
       :ok ->
+        # Where the module was purged before, what has been compiled belongs to a library that is gone.
+        if Process.whereis(Ferrox.Defn.Cache.Programs), do: Ferrox.Defn.Cache.clear()
         :ok
 
       {:error, {reason, text}} ->
