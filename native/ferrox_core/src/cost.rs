@@ -755,8 +755,20 @@ pub(crate) const MIN_TRIPS_AT_ONCE: usize = 4;
 /// The greatest number of trips that are computed at once. (`bin/bench --group programs`: mandelbrot.)
 pub(crate) const MAX_TRIPS_AT_ONCE: usize = 256;
 
+/// The maximum number of elements of an array of which each has a register: a kernel computes more of them in
+/// less time.
+pub(crate) const MAX_ELEMENTS_IN_REGISTERS: usize = 4;
+
+/// The maximum number of bytes of all small arrays of a loop: with the operands around, they must stay in a
+/// cache.
+pub(crate) const MAX_SMALL_LOOP_BYTES: usize = 1 << 17;
+
+/// The maximum work of an operation of a loop over small values: for longer ones, which threads could share,
+/// it doesn't matter how they are called. (`bin/bench --group programs`: GRU.)
+pub(crate) const MAX_SMALL_LOOP_KERNEL_WORK: Work = 5_000_000;
+
 /// Picoseconds of an instruction on registers. (`bin/bench --group programs`: scalar loop.)
-pub(crate) const SCALAR_CODE_WORK: Work = 2_000;
+pub(crate) const SMALL_LOOP_CODE_WORK: Work = 2_000;
 
 /// The number of bytes of a result, or of the operand of a fold, from which operations of a program are
 /// computed together: smaller tensors stay in the first-level cache anyway. (`bin/bench --group

@@ -8,7 +8,11 @@ use std::collections::{HashMap, HashSet};
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::{Operation, Outputs};
 use super::source::{Branch, Clause, Region, ReverseLoop, Step, each};
+use crate::DType;
 use crate::cost::MAX_CONSTANT_BYTES;
+use crate::exec::elementwise::Source;
+use crate::layout;
+use crate::ops;
 use crate::tensor::{Output, Tensor, byte_size};
 
 /// The regions with their constants as literals, which are added to `literals`.
@@ -52,15 +56,15 @@ impl Folding<'_> {
                     && !self.guarded.contains(&output.slot)
                     && let Some(value) = self.constant(operation, &inputs, output)
                 {
-                    let literal = self.literals.iter().position(|literal| *literal == value);
-                    let literal = literal.unwrap_or_else(|| {
-                        self.literals.push(value);
-                        self.literals.len() - 1
-                    });
+                    let literal = self.literal(value);
                     self.constants.insert(output.slot, literal);
                     return None;
                 }
-                Step::Operation { operation: operation.clone(), inputs, outputs: outputs.clone() }
+                let (operation, inputs) = match &outputs[..] {
+                    [output] => self.simplified(operation, inputs, output.dtype),
+                    _ => (operation.clone(), inputs),
+                };
+                Step::Operation { operation, inputs, outputs: outputs.clone() }
             }
             Step::Cond { clauses, otherwise, outputs } => {
                 let clauses = clauses.iter().map(|clause| Clause {
@@ -114,6 +118,51 @@ impl Folding<'_> {
         };
         let place = literal.map_or(operand.place, |&literal| Place::Literal(literal));
         Operand { place, ..operand.clone() }
+    }
+
+    /// The operation and its operands, or a simpler one that gives the same bits because an operand is a
+    /// certain number.
+    fn simplified(
+        &mut self,
+        operation: &Operation,
+        inputs: Vec<Operand>,
+        output: DType,
+    ) -> (Operation, Vec<Operand>) {
+        let Operation::Binary(op) = operation else { return (operation.clone(), inputs) };
+        let is_packed = inputs.iter().any(|input| input.dtype.is_packed());
+        let ([left, right], true, false) = (&inputs[..], operation.is_total(output), is_packed) else {
+            return (operation.clone(), inputs);
+        };
+        let source = |operand: &Operand| match operand.place {
+            Place::Literal(index) if layout::size(&operand.shape) == Some(1) => {
+                Source::Scalar(self.literals.get(index).map_or(&[], |literal| &literal[..]))
+            }
+            _ => Source::Dense { bytes: &[], width: operand.dtype.width() },
+        };
+        let given = [left, right].map(|operand| (operand.dtype, source(operand)));
+        let mut numbers = Default::default();
+        let Some(simpler) = ops::binary::simplified(*op, output, given, &mut numbers) else {
+            return (operation.clone(), inputs);
+        };
+        let op = simpler.op;
+        let operands = simpler.operands.map(|operand| {
+            let number = operand.source.scalar().filter(|_| operand.dtype != inputs[operand.index].dtype);
+            (operand.index, operand.dtype, number.map(<[u8]>::to_vec))
+        });
+        let operands = operands.map(|(index, dtype, number)| {
+            let place = number.map_or(inputs[index].place, |number| Place::Literal(self.literal(number)));
+            Operand { place, dtype, shape: inputs[index].shape.clone() }
+        });
+        (Operation::Binary(op), operands.into())
+    }
+
+    /// The number of a literal with some bytes.
+    fn literal(&mut self, value: Vec<u8>) -> usize {
+        let literal = self.literals.iter().position(|literal| *literal == value);
+        literal.unwrap_or_else(|| {
+            self.literals.push(value);
+            self.literals.len() - 1
+        })
     }
 
     /// The bytes of a result, if all operands are small literals, and the result is small too. An operation

@@ -11,13 +11,14 @@ use smallvec::SmallVec;
 use super::moves::Move;
 use super::operand::Operand;
 use super::operation::{Operation, Typed};
-use crate::Error;
+use crate::cost::{self, MIN_BYTES_TO_ALIGN, MIN_WORK_PER_THREAD};
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
-use crate::exec::elementwise::{self, MAX_OPERANDS, Plan, Source};
+use crate::exec::elementwise::{self, Kernel, MAX_OPERANDS, Operand as KernelOperand, Plan, Source};
 use crate::layout;
 use crate::ops;
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::UnaryOp;
+use crate::{DType, Error, Fault};
 
 thread_local! {
     /// The memory in which a thread gathered its last operands.
@@ -31,6 +32,9 @@ pub(super) struct Elementwise {
     accesses: SmallVec<[Access; MAX_OPERANDS]>,
     /// The number of bytes of all operands that are gathered.
     gathered_bytes: usize,
+    /// The kernel, if it can always be called at once: one thread computes the few elements, and operands are
+    /// read in the types that they have.
+    direct: Option<Kernel>,
 }
 
 #[derive(Debug)]
@@ -94,7 +98,9 @@ impl Elementwise {
                 Access::Repeated(Box::new(repeated))
             });
         }
-        Ok(Some(Elementwise { call, accesses, gathered_bytes }))
+        let direct = gathered_bytes == 0 && call.is_direct(dtype, shape, inputs);
+        let direct = direct.then_some(call.plan().kernel);
+        Ok(Some(Elementwise { call, accesses, gathered_bytes, direct }))
     }
 
     /// Computes the result, given its operands and their bytes.
@@ -105,6 +111,17 @@ impl Elementwise {
         bytes: impl Fn(usize) -> &'b [u8],
         out: &mut [u8],
     ) -> Result<(), Error> {
+        if let Some(kernel) = self.direct {
+            let mut operands = [KernelOperand::Scalar(&[]); MAX_OPERANDS];
+            for ((index, access), operand) in self.accesses.iter().enumerate().zip(&mut operands) {
+                *operand = match access {
+                    Access::Scalar => KernelOperand::Scalar(bytes(index)),
+                    Access::Dense | Access::Repeated(_) => KernelOperand::Slice(bytes(index)),
+                };
+            }
+            return kernel(out, &operands[..self.accesses.len()])
+                .map_err(|fault| self.call.error(inputs, fault));
+        }
         let mut sources = [Source::Scalar(&[]); MAX_OPERANDS];
         let width = |index: usize| inputs[index].dtype.width();
         for ((index, access), source) in self.accesses.iter().enumerate().zip(&mut sources) {
@@ -144,11 +161,51 @@ impl Elementwise {
         match &self.call {
             Call::Binary(op, plan) => ops::binary::run(*op, plan, output, out, [operand(0), operand(1)]),
             Call::Unary(op, plan) => ops::unary::run(*op, plan, output, out, operand(0)),
-            Call::Ternary(name, plan) => elementwise::run(plan, output.1, out, &sources).map_err(|fault| {
-                let dtypes = inputs.iter().map(|input| input.dtype).collect();
-                Error::Element { op: name, dtypes, fault }
-            }),
+            Call::Ternary(_, plan) => {
+                let sources = &sources[..inputs.len()];
+                elementwise::run(plan, output.1, out, sources).map_err(|fault| self.call.error(inputs, fault))
+            }
         }
+    }
+}
+
+impl Call {
+    fn plan(&self) -> &Plan {
+        match self {
+            Call::Binary(_, plan) | Call::Unary(_, plan) => plan,
+            Call::Ternary(_, plan) => plan,
+        }
+    }
+
+    /// Whether the kernel computes a result of this type and shape, which is small, from its operands as they
+    /// are.
+    fn is_direct(&self, dtype: DType, shape: &[usize], inputs: &[Operand]) -> bool {
+        let plan = self.plan();
+        let is_scalar = |operand: &Operand| layout::size(&operand.shape) == Some(1);
+        let may_be_simpler = match self {
+            Call::Binary(BinaryOp::Pow, _) => true,
+            Call::Binary(..) => {
+                let is_mixed = inputs.iter().any(|input| input.dtype != inputs[0].dtype);
+                (is_mixed || inputs[0].dtype != dtype) && inputs.iter().any(is_scalar)
+            }
+            Call::Unary(..) | Call::Ternary(..) => false,
+        };
+        let is_small = layout::size(shape).is_some_and(|size| {
+            let bytes = 1..MIN_BYTES_TO_ALIGN;
+            bytes.contains(&(size * dtype.width())) && cost::work(size, plan.cost) < MIN_WORK_PER_THREAD
+        });
+        let loads = &plan.loads[..inputs.len()];
+        is_small && !may_be_simpler && plan.store.is_none() && loads.iter().all(Option::is_none)
+    }
+
+    #[cold]
+    fn error(&self, inputs: &[Operand], fault: Fault) -> Error {
+        let op = match self {
+            Call::Binary(op, _) => op.name(),
+            Call::Unary(op, _) => op.name(),
+            Call::Ternary(name, _) => name,
+        };
+        Error::Element { op, dtypes: inputs.iter().map(|input| input.dtype).collect(), fault }
     }
 }
 
@@ -158,7 +215,6 @@ mod tests {
 
     use super::super::operand::Place;
     use super::*;
-    use crate::DType;
     use crate::ops::math::Math;
     use crate::tensor::{Output, Tensor};
 

@@ -10,19 +10,20 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::cluster::{TripInput, Trips};
+use super::kernel::Kernel;
 use super::operand::Memory;
 use super::operation::Outputs;
-use super::program::{ClusterCall, Fold, Instruction, Kernel, Prepared, Program};
+use super::program::{ClusterCall, Fold, Instruction, Program};
 use super::reverse_loop::{Next, Progress};
 use super::row_loop::RowLoop;
-use super::scalar::{self, Output as LoopOutput, ScalarLoop, Stop};
+use super::small_loop::{self, Output as LoopOutput, SmallLoop, Stop};
 use super::source::Place;
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
 use crate::cost::{INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
 use crate::exec::threads::parallel::Team;
-use crate::tensor::{Output, Tensor};
+use crate::tensor::Output;
 use crate::{DType, Error};
 
 /// The maximum number of dead blocks that are kept for later results.
@@ -79,11 +80,11 @@ pub struct Execution<B> {
     times: Option<Times>,
 }
 
-/// The state of a loop over numbers or rows between two trips.
+/// The state of a loop over small values or rows between two trips.
 #[derive(Debug)]
 struct PausedLoop<B> {
-    numbers: scalar::State,
-    /// The arrays of a loop over rows.
+    numbers: small_loop::State,
+    /// The arrays of a loop over rows, or those of which parts are replaced.
     arrays: SmallVec<[Value<B>; 4]>,
 }
 
@@ -248,9 +249,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                         task: Task::Condition { spare },
                     });
                 }
-                Instruction::Scalar(scalar) => {
+                Instruction::Small(small) => {
                     let paused = &mut self.paused_loop;
-                    if !run_loop(context, scalar, &mut frame.slots, &mut self.kept, paused, host)? {
+                    if !run_loop(context, small, &mut frame.slots, &mut self.kept, paused, host)? {
                         return Ok(Outcome::Paused);
                     }
                     frame.next += 1;
@@ -394,7 +395,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     results
                         .extend_from_slice(accumulator.bytes(context.arguments, &context.program.literals));
                     if results.len() >= fold.output.bytes {
-                        let value = store(&fold.output, &results, host)?;
+                        let value = store("reduce", &fold.output, &results, host)?;
                         if let Some(parent) = self.frames.last_mut() {
                             parent.slots[fold.output.slot] = value;
                             parent.next += 1;
@@ -515,11 +516,16 @@ fn begin_element<B: AsRef<[u8]>>(
 }
 
 /// A value of these bytes.
-fn store<H: Host>(memory: &Memory, bytes: &[u8], host: &mut H) -> Result<Value<H::Block>, Error> {
+fn store<H: Host>(
+    op: &'static str,
+    memory: &Memory,
+    bytes: &[u8],
+    host: &mut H,
+) -> Result<Value<H::Block>, Error> {
     if bytes.len() <= MAX_SMALL_BYTES {
         return Ok(Value::small(bytes));
     }
-    let mut block = allocate("reduce", memory, &mut Vec::new(), host)?;
+    let mut block = allocate(op, memory, &mut Vec::new(), host)?;
     if let Some(block) = Arc::get_mut(&mut block) {
         block.as_mut().copy_from_slice(bytes);
     }
@@ -579,13 +585,7 @@ fn run_kernel<H: Host>(
         if let Value::Block(block) = &mut value
             && let Some(bytes) = Arc::get_mut(block)
         {
-            let bytes = bytes.as_mut();
-            if let Prepared::Moves(moves) = &kernel.prepared {
-                moves.update(|index| context.bytes(kernel.inputs[index].place, slots), bytes);
-            } else {
-                let output = Output { dtype: memory.dtype, shape: &memory.shape, bytes };
-                kernel.operation.update(output, &tensors(context, kernel, 1, slots)?)?;
-            }
+            kernel.update(operands(context, kernel, slots), bytes.as_mut())?;
             slots[memory.slot] = value;
             return Ok(());
         }
@@ -594,13 +594,13 @@ fn run_kernel<H: Host>(
     if let [memory] = &kernel.outputs[..] {
         if memory.bytes <= MAX_SMALL_BYTES {
             let mut bytes = [0; MAX_SMALL_BYTES];
-            compute(context, kernel, slots, &mut bytes[..memory.bytes])?;
+            kernel.compute(operands(context, kernel, slots), &mut bytes[..memory.bytes])?;
             slots[memory.slot] = Value::Small { length: memory.bytes as u8, bytes };
             return Ok(());
         }
         let mut block = allocate(op, memory, kept, host)?;
         let Some(bytes) = Arc::get_mut(&mut block) else { return Err(ended()) };
-        compute(context, kernel, slots, bytes.as_mut())?;
+        kernel.compute(operands(context, kernel, slots), bytes.as_mut())?;
         slots[memory.slot] = Value::Block(block);
         return Ok(());
     }
@@ -614,41 +614,59 @@ fn run_kernel<H: Host>(
     for (memory, block) in kernel.outputs.iter().zip(&mut blocks) {
         outputs.push(Output { dtype: memory.dtype, shape: &memory.shape, bytes: block.as_mut() });
     }
-    run_operation(context, kernel, slots, outputs)?;
+    kernel.compute_all(operands(context, kernel, slots), outputs)?;
     for (memory, block) in kernel.outputs.iter().zip(blocks) {
         slots[memory.slot] = Value::Block(Arc::new(block));
     }
     Ok(())
 }
 
-/// The state of a loop over numbers at its start.
-fn start<B: AsRef<[u8]>>(context: &Context<'_>, scalar: &ScalarLoop, slots: &[Value<B>]) -> scalar::State {
-    scalar.start(scalar.inputs.iter().map(|&(place, _)| context.bytes(place, slots)))
+/// The bytes of the operands of a kernel.
+fn operands<'b, B: AsRef<[u8]>>(
+    context: &'b Context<'_>,
+    kernel: &'b Kernel,
+    slots: &'b [Value<B>],
+) -> impl Fn(usize) -> &'b [u8] {
+    |index| context.bytes(kernel.inputs[index].place, slots)
 }
 
-/// The tensors that a loop over numbers reads.
+/// The state of a loop over small values at its start.
+fn start<B: AsRef<[u8]>>(context: &Context<'_>, small: &SmallLoop, slots: &[Value<B>]) -> small_loop::State {
+    small.start(|place| context.bytes(place, slots))
+}
+
+/// The tensors that a loop over small values reads.
 fn loop_tensors<'b, B: AsRef<[u8]>>(
     context: &'b Context<'_>,
-    scalar: &ScalarLoop,
+    small: &SmallLoop,
     slots: &'b [Value<B>],
 ) -> SmallVec<[&'b [u8]; 4]> {
-    scalar.tensors.iter().map(|&place| context.bytes(place, slots)).collect()
+    small.tensors.iter().map(|&place| context.bytes(place, slots)).collect()
 }
 
-/// Puts the numbers at the end of a loop into slots, and the values that it has not changed.
-fn finish_loop<B: AsRef<[u8]>>(scalar: &ScalarLoop, state: &scalar::State, slots: &mut [Value<B>]) {
-    for &(slot, output) in &scalar.outputs {
-        slots[slot] = match output {
-            LoopOutput::Register(register, width) => Value::small(&state.element(register)[..width]),
-            LoopOutput::Unchanged(place) => value(place, slots),
+/// Puts the small values at the end of a loop into slots, and the values that it has not changed.
+fn finish_loop<H: Host>(
+    small: &SmallLoop,
+    state: &small_loop::State,
+    slots: &mut [Value<H::Block>],
+    host: &mut H,
+) -> Result<(), Error> {
+    for (slot, output) in &small.outputs {
+        slots[*slot] = match output {
+            LoopOutput::Elements(elements, width, memory) => {
+                store("while", memory, &state.elements(elements, *width), host)?
+            }
+            LoopOutput::Small(part, memory) => store("while", memory, state.small(part.clone()), host)?,
+            LoopOutput::Unchanged(place) => value(*place, slots),
         };
     }
+    Ok(())
 }
 
-/// Runs a loop over numbers, from where it has paused; returns whether it has come to its end.
+/// Runs a loop over small values, from where it has paused; returns whether it has come to its end.
 fn run_loop<H: Host>(
     context: &Context<'_>,
-    scalar: &ScalarLoop,
+    small: &SmallLoop,
     slots: &mut [Value<H::Block>],
     kept: &mut Vec<Arc<H::Block>>,
     paused: &mut Option<PausedLoop<H::Block>>,
@@ -657,32 +675,32 @@ fn run_loop<H: Host>(
     let mut state = match paused.take() {
         Some(state) => state,
         None => {
-            let memories = scalar.arrays.iter().map(|array| &array.1);
+            let memories = small.replaced.iter().map(|array| &array.1);
             let arrays = write_blocks("while", memories, kept, host, |blocks| {
-                for (block, &(place, _)) in blocks.iter_mut().zip(&scalar.arrays) {
+                for (block, &(place, _)) in blocks.iter_mut().zip(&small.replaced) {
                     block.copy_from_slice(context.bytes(place, slots));
                 }
                 Ok(())
             })?;
             let arrays = arrays.into_iter().map(Value::Block).collect();
-            PausedLoop { numbers: start(context, scalar, slots), arrays }
+            PausedLoop { numbers: start(context, small, slots), arrays }
         }
     };
-    let tensors = loop_tensors(context, scalar, slots);
+    let tensors = loop_tensors(context, small, slots);
     let blocks = state.arrays.iter_mut().map(|array| match array {
         Value::Block(block) => Some(Arc::get_mut(block)?.as_mut()),
         _ => None,
     });
     let mut replaced = blocks.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
-    let arrays = scalar::Arrays { tensors: &tensors, replaced: &mut replaced };
-    let is_done = scalar.run(&mut state.numbers, arrays, |work| host.before(work) == Wish::Continue)?;
+    let arrays = small_loop::Arrays { tensors: &tensors, replaced: &mut replaced };
+    let is_done = small.run(&mut state.numbers, arrays, |work| host.before(work) == Wish::Continue)?;
     drop((tensors, replaced));
     if !is_done {
         *paused = Some(state);
         return Ok(false);
     }
-    finish_loop(scalar, &state.numbers, slots);
-    for ((_, memory), array) in scalar.arrays.iter().zip(state.arrays) {
+    finish_loop(small, &state.numbers, slots, host)?;
+    for ((_, memory), array) in small.replaced.iter().zip(state.arrays) {
         slots[memory.slot] = array;
     }
     Ok(true)
@@ -740,7 +758,7 @@ fn run_rows<H: Host>(
             Stop::End => break,
         }
     }
-    finish_loop(&rows.numbers, &state.numbers, slots);
+    finish_loop(&rows.numbers, &state.numbers, slots, host)?;
     for ((_, memory), array) in rows.arrays.iter().zip(state.arrays) {
         slots[memory.slot] = array;
     }
@@ -763,51 +781,6 @@ fn run_cluster<H: Host>(
         slots[memory.slot] = Value::Block(block);
     }
     Ok(())
-}
-
-/// Computes the only result of a kernel.
-#[inline]
-fn compute<B: AsRef<[u8]>>(
-    context: &Context<'_>,
-    kernel: &Kernel,
-    slots: &[Value<B>],
-    bytes: &mut [u8],
-) -> Result<(), Error> {
-    let [Memory { dtype, shape, .. }] = &kernel.outputs[..] else { return Err(ended()) };
-    let operand = |index: usize| context.bytes(kernel.inputs[index].place, slots);
-    match &kernel.prepared {
-        Prepared::Elementwise(elementwise) => {
-            return elementwise.run((*dtype, shape), &kernel.inputs, operand, bytes);
-        }
-        Prepared::Moves(moves) if moves.run(operand, bytes) => return Ok(()),
-        _ => {}
-    }
-    let output = Output { dtype: *dtype, shape, bytes };
-    run_operation(context, kernel, slots, Outputs::from_buf([output]))
-}
-
-/// Runs an operation on tensors.
-fn run_operation<B: AsRef<[u8]>>(
-    context: &Context<'_>,
-    kernel: &Kernel,
-    slots: &[Value<B>],
-    outputs: Outputs<'_>,
-) -> Result<(), Error> {
-    kernel.operation.run(outputs, &tensors(context, kernel, 0, slots)?)
-}
-
-/// The operands of an operation from the one with the number `first` on.
-fn tensors<'b, B: AsRef<[u8]>>(
-    context: &'b Context<'_>,
-    kernel: &'b Kernel,
-    first: usize,
-    slots: &'b [Value<B>],
-) -> Result<SmallVec<[Tensor<'b>; 3]>, Error> {
-    let op = kernel.operation.name();
-    kernel.inputs[first..]
-        .iter()
-        .map(|operand| Tensor::new(op, operand.dtype, &operand.shape, context.bytes(operand.place, slots)))
-        .collect()
 }
 
 /// Whether a scalar counts as false: a number that is zero. A complex number is never equal to zero in

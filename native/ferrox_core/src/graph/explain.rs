@@ -5,9 +5,10 @@ use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
 use super::cluster::{Call, Cluster, Input, Register};
+use super::kernel::Kernel;
 use super::operand::{Memory, Operand, Place, Slot};
 use super::operation::Operation;
-use super::program::{ClusterCall, Code, Instruction, Kernel, Program};
+use super::program::{ClusterCall, Code, Instruction, Program};
 use super::reverse_loop::Reversal;
 use super::rows::Extent;
 use super::times::Times;
@@ -178,16 +179,20 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
             )?;
             if invariants.is_empty() { writeln!(f) } else { writeln!(f, "; {}", places(invariants)) }
         }
-        Instruction::Scalar(scalar) => {
-            let arrays = scalar.arrays.iter().map(|array| array.1.slot);
-            let outputs: Vec<Slot> = scalar.outputs.iter().map(|output| output.0).chain(arrays).collect();
-            let [condition, body] = scalar.regions;
-            writeln!(
+        Instruction::Small(small) => {
+            let replaced = small.replaced.iter().map(|array| array.1.slot);
+            let outputs: Vec<Slot> = small.outputs.iter().map(|output| output.0).chain(replaced).collect();
+            let [condition, body] = small.regions;
+            write!(
                 f,
                 "{} = while region {condition} do region {body}, {} instructions on registers",
                 slots(&outputs),
-                scalar.len()
-            )
+                small.len()
+            )?;
+            match small.small_bytes() {
+                0 => writeln!(f),
+                bytes => writeln!(f, " and small arrays, {}", Bytes(bytes)),
+            }
         }
         Instruction::Rows(rows) => {
             let arrays = rows.arrays.iter().map(|array| array.1.slot);

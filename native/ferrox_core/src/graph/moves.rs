@@ -195,6 +195,14 @@ impl Move {
 
     /// Copies runs of `N` bytes.
     fn copy_elements<const N: usize>(&self, source: &[u8], from: usize, out: &mut [u8], to: usize) {
+        if let Some((&Axis { count, from: 0, to: step }, axes)) = self.axes.split_last()
+            && step == N
+        {
+            return nest(axes, from, to, &mut |from, to| {
+                let run = &source[from..from + N];
+                out[to..to + count * N].chunks_exact_mut(N).for_each(|out| out.copy_from_slice(run));
+            });
+        }
         nest(&self.axes, from, to, &mut |from, to| {
             out[to..to + N].copy_from_slice(&source[from..from + N]);
         });

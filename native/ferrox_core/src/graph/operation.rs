@@ -344,6 +344,18 @@ impl Operation {
         })
     }
 
+    /// The estimated work of writing a part of the first operand over it, for operands of some types and
+    /// shapes.
+    pub(super) fn update_work(&self, inputs: &[Typed<'_>]) -> Work {
+        match (self, inputs) {
+            (Operation::PutSlice(_), [_, (_, slice), ..]) => ops::shape::rearrange_work(slice),
+            (Operation::Indexed(update, _), [(dtype, _), _, (from, updates)]) => {
+                ops::indexed::write_work(*update, (*dtype, 0), (*from, size(updates)), *dtype)
+            }
+            _ => Work::MAX,
+        }
+    }
+
     /// Computes the results.
     ///
     /// # Errors

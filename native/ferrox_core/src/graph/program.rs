@@ -2,15 +2,14 @@
 
 use super::cluster::Cluster;
 use super::constants;
-use super::elementwise::Elementwise;
 use super::fusion;
+use super::kernel::Kernel;
 use super::liveness::Deaths;
-use super::moves::Moves;
 use super::operand::Memory;
-use super::operation::{Operation, Typed};
+use super::operation::Operation;
 use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
-use super::scalar::ScalarLoop;
+use super::small_loop::SmallLoop;
 use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
 use super::unused;
 use super::value::MAX_SMALL_BYTES;
@@ -55,34 +54,13 @@ pub(super) enum Instruction {
     JumpIfComputed { slot: Slot, target: usize },
     Copy { from: Place, to: Slot },
     While { condition: usize, body: usize, initial: Vec<Place>, outputs: Vec<Slot> },
-    Scalar(Box<ScalarLoop>),
+    Small(Box<SmallLoop>),
     Rows(Box<RowLoop>),
     Reverse(Box<Reversal>),
     Fold(Box<Fold>),
     Cluster(Box<ClusterCall>),
     Call { callback: usize, inputs: Vec<Place>, outputs: Vec<(Slot, usize)> },
     Free(Box<[Slot]>),
-}
-
-/// An operation on certain types and shapes.
-#[derive(Debug)]
-pub(super) struct Kernel {
-    pub(super) operation: Operation,
-    pub(super) inputs: Box<[Operand]>,
-    pub(super) outputs: Box<[Memory]>,
-    pub(super) work: Work,
-    pub(super) prepared: Prepared,
-    /// The slot of the first operand, if the result may be written over it.
-    pub(super) over: Option<Slot>,
-}
-
-/// What is known of an operation for its types and shapes before it runs.
-#[derive(Debug)]
-pub(super) enum Prepared {
-    Elementwise(Elementwise),
-    Moves(Box<Moves>),
-    /// Nothing that is kept.
-    Unprepared,
 }
 
 /// Operations that are computed together.
@@ -161,7 +139,7 @@ impl Program {
 }
 
 /// Checks regions and orders them into instructions. If there are `sources`, the regions before fusion,
-/// loops over numbers and over rows of arrays are instructions of their own.
+/// loops over small values and over rows of arrays are instructions of their own.
 fn assemble(
     regions: &[Region],
     literals: &[Vec<u8>],
@@ -471,7 +449,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// A loop as one instruction, if it is one over numbers or rows.
+    /// A loop as one instruction, if it is one over small values or rows.
     fn whole_loop(
         &self,
         regions: (usize, usize),
@@ -480,8 +458,8 @@ impl<'a> Assembler<'a> {
         memories: &[Memory],
     ) -> Option<Instruction> {
         let sources = self.sources?;
-        if let Some(scalar) = ScalarLoop::new(sources, self.literals, regions, initial, outputs, memories) {
-            return Some(Instruction::Scalar(Box::new(scalar)));
+        if let Some(small) = SmallLoop::new(sources, self.literals, regions, initial, outputs, memories) {
+            return Some(Instruction::Small(Box::new(small)));
         }
         let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memories)?;
         Some(Instruction::Rows(Box::new(rows)))
@@ -524,13 +502,7 @@ impl<'a> Assembler<'a> {
             _ => None,
         };
         let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<Box<[_]>, _>>()?;
-        let typed_outputs: Vec<Typed<'_>> = outputs.iter().map(|out| (out.dtype, &out.shape[..])).collect();
-        let typed_inputs: Vec<Typed<'_>> =
-            inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
-        let work = operation.work(&typed_outputs, &typed_inputs)?.saturating_add(INSTRUCTION_WORK);
-        let prepared = Prepared::new(operation, &typed_outputs, inputs)?;
-        let (operation, inputs) = (operation.clone(), inputs.into());
-        let kernel = Kernel { operation, inputs, outputs, work, prepared, over };
+        let kernel = Kernel::new(operation, inputs, outputs, over)?;
         self.instructions.push(Instruction::Kernel(Box::new(kernel)));
         Ok(())
     }
@@ -561,17 +533,6 @@ impl<'a> Assembler<'a> {
         let fold = Fold { body, input: place, initial: initial_place, width, count, output };
         self.instructions.push(Instruction::Fold(Box::new(fold)));
         Ok(())
-    }
-}
-
-impl Prepared {
-    fn new(operation: &Operation, outputs: &[Typed<'_>], inputs: &[Operand]) -> Result<Self, Error> {
-        let &[output] = outputs else { return Ok(Prepared::Unprepared) };
-        if let Some(elementwise) = Elementwise::new(operation, output, inputs)? {
-            return Ok(Prepared::Elementwise(elementwise));
-        }
-        let moves = Moves::new(operation, output, inputs);
-        Ok(moves.map_or(Prepared::Unprepared, |moves| Prepared::Moves(Box::new(moves))))
     }
 }
 

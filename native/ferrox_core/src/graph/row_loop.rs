@@ -3,7 +3,7 @@
 //!
 //! Problem: each trip of a loop over large arrays reads and writes them in memory. Technique: loop
 //! interchange (Allen and Kennedy 1984, "Automatic loop interchange"). First the numbers of some trips are
-//! computed, such as a counter and the condition (`scalar`). Then a block of rows is computed in all these
+//! computed, such as a counter and the condition (`small_loop`). Then a block of rows is computed in all these
 //! trips while it is in the cache, before the next block (`cluster`), and threads share the blocks. Each
 //! element is computed by the same operations as trip by trip.
 
@@ -12,7 +12,7 @@ use super::fusion;
 use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::rows::InputRows;
-use super::scalar::ScalarLoop;
+use super::small_loop::SmallLoop;
 use super::source::{Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
 use crate::layout;
@@ -20,7 +20,7 @@ use crate::layout;
 /// A loop over rows.
 #[derive(Debug)]
 pub(super) struct RowLoop {
-    pub(super) numbers: ScalarLoop,
+    pub(super) numbers: SmallLoop,
     pub(super) cluster: Cluster,
     /// Where each input of the cluster comes from.
     pub(super) inputs: Vec<TripInput>,
@@ -91,12 +91,12 @@ impl RowLoop {
             });
         }
         let rest = Region { steps, ..region };
-        let numbers = ScalarLoop::beside_arrays(
+        let numbers = SmallLoop::beside_arrays(
             regions,
             literals,
             (condition, &rest, body),
             (initial, &arrays),
-            outputs,
+            (outputs, memories),
             &yields,
         )?;
         let arrays = arrays

@@ -187,7 +187,8 @@ impl Simplified<'_> {
 pub type Numbers = [[u8; MAX_ELEMENT_BYTES]; 2];
 
 /// What an operation is computed as, if not as itself: a square as a product, and operands that are numbers
-/// of another type than the result in the result's type if this holds them.
+/// of another type than the result in the result's type if this holds them. A comparison with a number is
+/// made in the type of the other operand.
 #[inline]
 pub fn simplified<'a>(
     op: BinaryOp,
@@ -199,6 +200,10 @@ pub fn simplified<'a>(
         let base = SimplifiedOperand { index: 0, dtype: left.0, source: left.1 };
         return Some(Simplified { op: BinaryOp::Multiply, operands: [base; 2] });
     }
+    if op.is_predicate() {
+        let operands = compared_in_one_type(op, [left, right], numbers)?;
+        return Some(Simplified { op, operands });
+    }
     let is_other = |(from, source): (DType, Source<'_>)| from != dtype && source.is_scalar();
     if !(is_other(left) || is_other(right)) || !counts_as_result_type(op, dtype, [left.0, right.0]) {
         return None;
@@ -207,6 +212,33 @@ pub fn simplified<'a>(
     let operands =
         [convert_number(0, left, dtype, left_number), convert_number(1, right, dtype, right_number)];
     Some(Simplified { op, operands })
+}
+
+/// The operands of a comparison with a number of another type, in the type of the other operand, if this
+/// holds the number.
+fn compared_in_one_type<'a>(
+    op: BinaryOp,
+    [left, right]: [(DType, Source<'a>); 2],
+    [left_number, right_number]: &'a mut Numbers,
+) -> Option<[SimplifiedOperand<'a>; 2]> {
+    use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+    let dtypes = [left.0, right.0];
+    if !matches!(op, Equal | NotEqual | Greater | Less | GreaterEqual | LessEqual)
+        || left.0 == right.0
+        || dtypes.iter().any(|dtype| dtype.is_packed() || dtype.is_complex())
+    {
+        return None;
+    }
+    let operands = if right.1.is_scalar() {
+        let left_operand = SimplifiedOperand { index: 0, dtype: left.0, source: left.1 };
+        [left_operand, convert_number(1, right, left.0, right_number)]
+    } else if left.1.is_scalar() {
+        let right_operand = SimplifiedOperand { index: 1, dtype: right.0, source: right.1 };
+        [convert_number(0, left, right.0, left_number), right_operand]
+    } else {
+        return None;
+    };
+    (operands[0].dtype == operands[1].dtype).then_some(operands)
 }
 
 fn convert_number<'a>(

@@ -75,6 +75,12 @@ pub fn work_along(dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
     work(dtype, split.sizes.size(), split.sizes.results())
 }
 
+/// The sizes of a fold along some axes of a shape; `None` if the elements come in another order.
+pub(crate) fn dense_sizes(op: ReduceOp, shape: &[usize], axes: &[usize]) -> Option<ReductionSizes> {
+    let split = AxisSplit::new(op.name(), shape, axes).ok()?;
+    split.order.is_none().then_some(split.sizes)
+}
+
 /// The fold along some axes of a shape, if its elements can come in parts and it has at least `least` blocks.
 pub(crate) fn accumulation(
     op: ReduceOp,

@@ -1,13 +1,13 @@
 //! Binary operations on single elements, without tensors: what the loops of a program call
-//! (`graph::scalar`). An element is the first bytes of a word.
+//! (`graph::small_loop`). An element is the first bytes of a word.
 
 use super::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use super::{
-    Add, Binary, BinaryOp, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Max, Min, Multiply, Quotient,
-    Remainder, Subtract,
+    Add, Binary, BinaryOp, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, LeftShift, Max, Min, Multiply,
+    Quotient, Remainder, RightShift, Subtract,
 };
-use crate::DType;
 use crate::dtype::Lane;
+use crate::{DType, Fault, Kind};
 
 /// An operation on two elements.
 pub type ScalarKernel = fn(u64, u64) -> u64;
@@ -45,7 +45,11 @@ fn apply_truth<F: Binary<u8, Out = u8>>(left: u64, right: u64) -> u64 {
 /// The kernel of an operation on two elements of a type, whose result has the type `out`: those that are
 /// computed in this type without a conversion. `None` for others.
 #[must_use]
-pub fn scalar_kernel(op: BinaryOp, out: DType, dtype: DType) -> Option<(ScalarKernel, Option<IsFaulty>)> {
+pub fn scalar_kernel(
+    op: BinaryOp,
+    out: DType,
+    dtype: DType,
+) -> Option<(ScalarKernel, Option<(IsFaulty, Fault)>)> {
     if out != if op.is_predicate() { DType::U8 } else { dtype } {
         return None;
     }
@@ -84,6 +88,16 @@ pub fn scalar_kernel(op: BinaryOp, out: DType, dtype: DType) -> Option<(ScalarKe
             }
         };
     }
+    macro_rules! faulty {
+        ($F:ident, $fault:expr) => {
+            Some((integer!(is_faulty, $F), $fault))
+        };
+    }
+    macro_rules! signed {
+        ($F:ident) => {
+            if dtype.kind() == Kind::Signed { faulty!($F, Fault::NegativeShift) } else { None }
+        };
+    }
     macro_rules! real {
         ($F:ident) => {
             match dtype {
@@ -103,10 +117,16 @@ pub fn scalar_kernel(op: BinaryOp, out: DType, dtype: DType) -> Option<(ScalarKe
             _ => return None,
         },
         BinaryOp::Quotient => {
-            return Some((integer!(apply, Quotient), Some(integer!(is_faulty, Quotient))));
+            return Some((integer!(apply, Quotient), faulty!(Quotient, Fault::DivisionByZero)));
         }
         BinaryOp::Remainder => {
-            return Some((integer!(apply, Remainder), Some(integer!(is_faulty, Remainder))));
+            return Some((integer!(apply, Remainder), faulty!(Remainder, Fault::DivisionByZero)));
+        }
+        BinaryOp::LeftShift => {
+            return Some((integer!(apply, LeftShift), signed!(LeftShift)));
+        }
+        BinaryOp::RightShift => {
+            return Some((integer!(apply, RightShift), signed!(RightShift)));
         }
         BinaryOp::Min => real!(Min),
         BinaryOp::Max => real!(Max),

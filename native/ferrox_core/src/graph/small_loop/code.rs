@@ -1,0 +1,541 @@
+//! The instructions of a loop over small values.
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::super::kernel::Kernel;
+use super::super::operand::{REGISTER_BYTES, integer, word};
+use crate::exec::convert::Convert;
+use crate::exec::elementwise::{self, MAX_OPERANDS, Plan, Source};
+use crate::ops::binary::{BinaryOp, IsFaulty, ScalarKernel};
+use crate::{DType, Error, Fault};
+
+/// The number of registers, a power of two.
+pub(super) const REGISTERS: usize = 1 << 11;
+
+/// The number of a register.
+pub(super) type Register = u16;
+
+/// The registers of the elements of a value.
+pub(in super::super) type Elements = Arc<[Register]>;
+
+/// The arrays of a run of a loop.
+#[derive(Debug)]
+pub(in super::super) struct Arrays<'a, 'b> {
+    /// Those that are only read.
+    pub(in super::super) tensors: &'a [&'b [u8]],
+    /// Those of which parts are replaced.
+    pub(in super::super) replaced: &'a mut [&'b mut [u8]],
+}
+
+/// Numbers, each in the first bytes of a register.
+#[derive(Debug)]
+pub(super) struct Registers(Box<[[u8; REGISTER_BYTES]; REGISTERS]>);
+
+impl Registers {
+    pub(super) fn new() -> Self {
+        Registers(Box::new([[0; REGISTER_BYTES]; REGISTERS]))
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(&self, register: Register) -> &[u8; REGISTER_BYTES] {
+        &self.0[usize::from(register) % REGISTERS]
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, register: Register) -> u64 {
+        u64::from_ne_bytes(*self.bytes(register))
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, register: Register, value: u64) {
+        self.0[usize::from(register) % REGISTERS] = value.to_ne_bytes();
+    }
+}
+
+#[cold]
+pub(super) fn misplaced() -> Error {
+    Error::Argument { op: "program", problem: "a loop is not well-formed".into() }
+}
+
+/// An instruction. Targets of jumps are numbers of instructions.
+#[derive(Debug)]
+pub(super) enum Code {
+    Move {
+        from: Register,
+        to: Register,
+    },
+    Binary {
+        kernel: ScalarKernel,
+        operands: [Register; 2],
+        to: Register,
+    },
+    Checked(Box<Checked>),
+    Call(Box<NumberCall>),
+    Convert {
+        convert: Convert,
+        from: Typed,
+        to: Typed,
+    },
+    Select {
+        truth: Truth,
+        operands: [Register; 2],
+        to: Register,
+    },
+    Load(Box<Load>),
+    Store(Box<Store>),
+    Copy(Box<Copying>),
+    Pack(Box<Packing>),
+    Unpack(Box<Packing>),
+    Kernel(Box<KernelCall>),
+    /// A stop at which the registers are read.
+    Yield(Box<[Register]>),
+    Jump {
+        target: usize,
+    },
+    JumpIf {
+        truth: Truth,
+        expected: bool,
+        target: usize,
+    },
+    JumpIfBinary {
+        kernel: ScalarKernel,
+        operands: [Register; 2],
+        expected: bool,
+        target: usize,
+    },
+}
+
+/// A register with the number of bytes of its element.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Typed {
+    pub(super) register: Register,
+    pub(super) width: u8,
+}
+
+/// A register, and the bits of it that are not all zero if it is true.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Truth {
+    pub(super) register: Register,
+    pub(super) mask: u64,
+}
+
+/// An operation that is not defined for some right operands.
+#[derive(Debug)]
+pub(super) struct Checked {
+    pub(super) op: BinaryOp,
+    /// The types of the operands before conversions.
+    pub(super) dtypes: [DType; 2],
+    pub(super) kernel: ScalarKernel,
+    pub(super) is_faulty: IsFaulty,
+    pub(super) fault: Fault,
+    pub(super) operands: [Register; 2],
+    pub(super) to: Register,
+}
+
+/// A kernel that is called on one element.
+#[derive(Debug)]
+pub(super) struct NumberCall {
+    pub(super) op: &'static str,
+    /// The types of the operands before conversions.
+    pub(super) dtypes: SmallVec<[DType; MAX_OPERANDS]>,
+    pub(super) plan: Plan,
+    pub(super) operands: SmallVec<[Typed; MAX_OPERANDS]>,
+    pub(super) to: Register,
+}
+
+/// An element of an array that is read.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) array: Array,
+    pub(super) element: Element,
+    pub(super) to: Register,
+}
+
+/// An element of an array that is replaced.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) array: usize,
+    pub(super) element: Element,
+    pub(super) from: Register,
+}
+
+/// A copy of a value to a small array.
+#[derive(Debug)]
+pub(super) struct Copying {
+    pub(super) from: Array,
+    pub(super) to: Small,
+}
+
+/// Registers, and a small array with the same elements.
+#[derive(Debug)]
+pub(super) struct Packing {
+    pub(super) elements: Box<[Register]>,
+    pub(super) width: usize,
+    pub(super) small: Small,
+}
+
+/// A kernel with arrays among its operands, or an array as its result.
+#[derive(Debug)]
+pub(super) struct KernelCall {
+    pub(super) kernel: Kernel,
+    pub(super) operands: SmallVec<[Location; MAX_OPERANDS]>,
+    pub(super) to: Destination,
+    /// The number of instructions on registers that take as long.
+    pub(super) codes: isize,
+}
+
+/// Where an operand is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Location {
+    Register(Typed),
+    Array(Array),
+}
+
+/// Where the result of a kernel goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    Register(Typed),
+    Small(Small),
+    /// Over the array, with this number among those of which parts are replaced, that is its first operand.
+    Replaced(usize),
+}
+
+/// The part of a loop's memory that an array has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Small {
+    pub(super) at: usize,
+    pub(super) bytes: usize,
+}
+
+/// The values of a run of a loop.
+pub(super) struct Context<'r, 'a, 'b> {
+    pub(super) registers: &'r mut Registers,
+    pub(super) small: &'r mut [u8],
+    pub(super) arrays: &'r mut Arrays<'a, 'b>,
+}
+
+/// Values that are read while a small array is written.
+struct Operands<'r, 'b> {
+    registers: &'r Registers,
+    /// The memory of small arrays before the one that is written.
+    before: &'r [u8],
+    /// The memory after it, and where that begins.
+    after: (&'r [u8], usize),
+    tensors: &'r [&'b [u8]],
+    replaced: &'r [&'b mut [u8]],
+}
+
+/// An array of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Array {
+    /// Among the tensors that are only read.
+    Tensor(usize),
+    /// Among the small ones.
+    Small(Small),
+    /// Among those whose elements are replaced.
+    Replaced(usize),
+}
+
+/// Where an element of an array is.
+#[derive(Debug)]
+pub(super) struct Element {
+    /// For each axis, the register of the index with its type, the last index, and the distance of
+    /// elements in bytes.
+    pub(super) axes: SmallVec<[(Index, usize, usize); 4]>,
+    /// The distance in bytes from the element at the indices.
+    pub(super) offset: usize,
+    pub(super) width: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Index {
+    At(usize),
+    Register { register: Register, is_signed: bool, width: u8 },
+}
+
+impl Truth {
+    /// The truth of a register of some type; `None` if it depends on more than some bits.
+    pub(super) fn new(register: Register, dtype: DType) -> Option<Self> {
+        // Zero and minus zero are false.
+        let sign = match dtype {
+            _ if dtype.is_complex() => return None,
+            _ if dtype.is_integer() => 0,
+            DType::F8 | DType::F8E4M3FN => word(&[0x80]),
+            DType::F16 | DType::BF16 => word(&0x8000_u16.to_ne_bytes()),
+            DType::F32 => word(&0x8000_0000_u32.to_ne_bytes()),
+            DType::F64 => 1 << 63,
+            _ => return None,
+        };
+        Some(Truth { register, mask: !sign })
+    }
+
+    pub(super) fn holds_for(self, value: u64) -> bool {
+        value & self.mask != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn holds(self, registers: &Registers) -> bool {
+        self.holds_for(registers.get(self.register))
+    }
+}
+
+impl Typed {
+    pub(super) fn new(register: Register, dtype: DType) -> Self {
+        Typed { register, width: dtype.width() as u8 }
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(self, registers: &Registers) -> &[u8] {
+        &registers.bytes(self.register)[..usize::from(self.width)]
+    }
+}
+
+impl Checked {
+    #[inline]
+    pub(super) fn run(&self, registers: &Registers) -> Result<u64, Error> {
+        let [a, b] = self.operands.map(|register| registers.get(register));
+        if (self.is_faulty)(b) {
+            return Err(self.error());
+        }
+        Ok((self.kernel)(a, b))
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        Error::Element { op: self.op.name(), dtypes: self.dtypes.to_vec(), fault: self.fault }
+    }
+}
+
+impl NumberCall {
+    pub(super) fn run(&self, registers: &Registers) -> Result<u64, Error> {
+        let mut sources = [Source::Scalar(&[]); MAX_OPERANDS];
+        for (source, operand) in sources.iter_mut().zip(&self.operands) {
+            *source = Source::Dense { bytes: operand.bytes(registers), width: usize::from(operand.width) };
+        }
+        let mut out = [0; REGISTER_BYTES];
+        elementwise::run(&self.plan, &[1], &mut out[..self.plan.width], &sources[..self.operands.len()])
+            .map_err(|fault| self.error(fault))?;
+        Ok(u64::from_ne_bytes(out))
+    }
+
+    #[cold]
+    fn error(&self, fault: Fault) -> Error {
+        Error::Element { op: self.op, dtypes: self.dtypes.to_vec(), fault }
+    }
+}
+
+impl Location {
+    /// The register of a number.
+    fn register(&mut self) -> Option<&mut Register> {
+        match self {
+            Location::Register(Typed { register, .. }) => Some(register),
+            Location::Array(_) => None,
+        }
+    }
+}
+
+impl<'r> Operands<'r, '_> {
+    /// The bytes of an operand; none if there is no such operand.
+    #[inline]
+    fn bytes(&self, location: Location) -> &'r [u8] {
+        match location {
+            Location::Register(number) => number.bytes(self.registers),
+            Location::Array(array) => self.array(array).unwrap_or_default(),
+        }
+    }
+
+    #[inline]
+    fn array(&self, array: Array) -> Option<&'r [u8]> {
+        match array {
+            Array::Tensor(index) => self.tensors.get(index).copied(),
+            Array::Small(Small { at, bytes }) => match at.checked_sub(self.after.1) {
+                Some(at) => self.after.0.get(at..at + bytes),
+                None => self.before.get(at..at + bytes),
+            },
+            Array::Replaced(index) => self.replaced.get(index).map(|bytes| &**bytes),
+        }
+    }
+}
+
+impl Copying {
+    #[inline]
+    pub(super) fn run(&self, context: &mut Context<'_, '_, '_>) -> Option<()> {
+        let Small { at, bytes } = self.to;
+        if let Array::Small(from) = self.from {
+            context.small.copy_within(from.at..from.at + bytes, at);
+            return Some(());
+        }
+        let (operands, to) = context.around(self.to)?;
+        let from = operands.array(self.from)?;
+        (from.len() == to.len()).then(|| to.copy_from_slice(from))
+    }
+}
+
+impl Packing {
+    /// Copies the registers to the array.
+    #[inline]
+    pub(super) fn pack(&self, registers: &Registers, small: &mut [u8]) -> Option<()> {
+        let bytes = small.get_mut(self.small.at..self.small.at + self.small.bytes)?;
+        for (element, &register) in bytes.chunks_exact_mut(self.width).zip(&self.elements[..]) {
+            element.copy_from_slice(&registers.bytes(register)[..self.width]);
+        }
+        Some(())
+    }
+
+    /// Copies the array to the registers.
+    #[inline]
+    pub(super) fn unpack(&self, registers: &mut Registers, small: &[u8]) -> Option<()> {
+        let bytes = small.get(self.small.at..self.small.at + self.small.bytes)?;
+        for (element, &register) in bytes.chunks_exact(self.width).zip(&self.elements[..]) {
+            registers.set(register, word(element));
+        }
+        Some(())
+    }
+}
+
+impl KernelCall {
+    #[inline]
+    pub(super) fn run(&self, context: &mut Context<'_, '_, '_>) -> Result<(), Error> {
+        match self.to {
+            Destination::Small(part) => {
+                let (operands, to) = context.around(part).ok_or_else(misplaced)?;
+                self.kernel.compute(|index| operands.bytes(self.operands[index]), to)
+            }
+            Destination::Register(Typed { register, width }) => {
+                let mut bytes = [0; REGISTER_BYTES];
+                let (operands, _) = context.around(Small { at: 0, bytes: 0 }).ok_or_else(misplaced)?;
+                let to = &mut bytes[..usize::from(width)];
+                self.kernel.compute(|index| operands.bytes(self.operands[index]), to)?;
+                context.registers.set(register, u64::from_ne_bytes(bytes));
+                Ok(())
+            }
+            Destination::Replaced(index) => {
+                let array = context.arrays.replaced.get_mut(index).ok_or_else(misplaced)?;
+                let to = std::mem::take(array);
+                let updated = match context.around(Small { at: 0, bytes: 0 }) {
+                    Some((operands, _)) => {
+                        self.kernel.update(|index| operands.bytes(self.operands[index]), to)
+                    }
+                    None => Err(misplaced()),
+                };
+                context.arrays.replaced[index] = to;
+                updated
+            }
+        }
+    }
+}
+
+impl<'b> Context<'_, '_, 'b> {
+    /// The memory of a small array, and the other values.
+    #[inline]
+    fn around(&mut self, Small { at, bytes }: Small) -> Option<(Operands<'_, 'b>, &mut [u8])> {
+        let (before, rest) = self.small.split_at_mut_checked(at)?;
+        let (part, after) = rest.split_at_mut_checked(bytes)?;
+        let Context { registers, arrays, .. } = self;
+        let (tensors, replaced) = (arrays.tensors, &*arrays.replaced);
+        let after = (&*after, at + bytes);
+        Some((Operands { registers, before, after, tensors, replaced }, part))
+    }
+}
+
+impl Load {
+    #[inline]
+    pub(super) fn run(&self, registers: &Registers, small: &[u8], arrays: &Arrays<'_, '_>) -> Option<u64> {
+        let array = match self.array {
+            Array::Tensor(index) => arrays.tensors.get(index)?,
+            Array::Small(Small { at, bytes }) => small.get(at..at + bytes)?,
+            Array::Replaced(index) => &**arrays.replaced.get(index)?,
+        };
+        array.get(self.element.bytes(registers)).map(word)
+    }
+}
+
+impl Store {
+    #[inline]
+    pub(super) fn run(&self, registers: &Registers, arrays: &mut Arrays<'_, '_>) -> Option<()> {
+        let bytes = arrays.replaced.get_mut(self.array)?.get_mut(self.element.bytes(registers))?;
+        bytes.copy_from_slice(&registers.bytes(self.from)[..bytes.len()]);
+        Some(())
+    }
+}
+
+impl Element {
+    /// The bytes of the element, whose indices are moved into the array.
+    #[inline]
+    fn bytes(&self, registers: &Registers) -> std::ops::Range<usize> {
+        let mut offset = self.offset;
+        for &(index, last, stride) in &self.axes {
+            let at = match index {
+                Index::At(at) => at,
+                Index::Register { register, is_signed, width } => {
+                    integer(registers.get(register), is_signed, width)
+                }
+            };
+            offset += at.min(last) * stride;
+        }
+        offset..offset + usize::from(self.width)
+    }
+
+    /// The registers of the indices.
+    fn indices(&mut self) -> impl Iterator<Item = &mut Register> {
+        self.axes.iter_mut().filter_map(|(index, ..)| match index {
+            Index::Register { register, .. } => Some(register),
+            Index::At(_) => None,
+        })
+    }
+}
+
+impl Code {
+    pub(super) fn is_jump(&self) -> bool {
+        matches!(self, Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. })
+    }
+
+    /// The instruction, with its result in a register.
+    pub(super) fn with_result(mut self, register: Register) -> Self {
+        let [_, written] = self.registers();
+        for to in written {
+            *to = register;
+        }
+        self
+    }
+
+    /// The registers that are read, and those that are written.
+    pub(super) fn registers(&mut self) -> [RegisterList<'_>; 2] {
+        match self {
+            Code::Move { from, to } => [smallvec![from], smallvec![to]],
+            Code::Binary { operands, to, .. } => [operands.iter_mut().collect(), smallvec![to]],
+            Code::Checked(checked) => [checked.operands.iter_mut().collect(), smallvec![&mut checked.to]],
+            Code::Call(call) => {
+                let operands = call.operands.iter_mut().map(|operand| &mut operand.register);
+                [operands.collect(), smallvec![&mut call.to]]
+            }
+            Code::Convert { from, to, .. } => [smallvec![&mut from.register], smallvec![&mut to.register]],
+            Code::Select { truth, operands, to } => {
+                [operands.iter_mut().chain([&mut truth.register]).collect(), smallvec![to]]
+            }
+            Code::Load(load) => [load.element.indices().collect(), smallvec![&mut load.to]],
+            Code::Store(store) => {
+                [store.element.indices().chain([&mut store.from]).collect(), SmallVec::new()]
+            }
+            Code::Pack(packing) => [packing.elements.iter_mut().collect(), SmallVec::new()],
+            Code::Unpack(packing) => [SmallVec::new(), packing.elements.iter_mut().collect()],
+            Code::Kernel(call) => {
+                let operands = call.operands.iter_mut().filter_map(Location::register);
+                let to = match &mut call.to {
+                    Destination::Register(Typed { register, .. }) => smallvec![register],
+                    Destination::Small(_) | Destination::Replaced(_) => SmallVec::new(),
+                };
+                [operands.collect(), to]
+            }
+            Code::Yield(registers) => [registers.iter_mut().collect(), SmallVec::new()],
+            Code::Copy(_) | Code::Jump { .. } => Default::default(),
+            Code::JumpIf { truth, .. } => [smallvec![&mut truth.register], SmallVec::new()],
+            Code::JumpIfBinary { operands, .. } => [operands.iter_mut().collect(), SmallVec::new()],
+        }
+    }
+}
+
+/// Registers of an instruction.
+type RegisterList<'a> = SmallVec<[&'a mut Register; 4]>;

@@ -1,0 +1,260 @@
+//! A loop over small values, and the machine that runs it.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::super::operand::{Memory, Place, REGISTER_BYTES, Slot, word};
+use super::code::{Arrays, Code, Context, Elements, Register, Registers, misplaced};
+use crate::Error;
+use crate::cost::{SMALL_LOOP_CODE_WORK, Work};
+
+/// The number of instructions until a loop asks whether it may run on.
+const CODES_PER_LOOK: isize = 4_096;
+
+/// A loop over numbers and small arrays.
+#[derive(Debug)]
+pub(in super::super) struct SmallLoop {
+    /// The numbers of the regions of the condition and the body.
+    pub(in super::super) regions: [usize; 2],
+    /// The values of registers at the start: those of constants.
+    pub(super) constants: Vec<(Register, u64)>,
+    /// The registers of the elements of values from the region around, and the number of bytes of each.
+    pub(super) inputs: Vec<(Place, Elements, usize)>,
+    /// The parts of the memory with arrays from the region around.
+    pub(super) small_inputs: Vec<(Place, Range<usize>)>,
+    /// The number of bytes of all small arrays.
+    pub(super) small_bytes: usize,
+    /// The tensors that are only read.
+    pub(in super::super) tensors: Vec<Place>,
+    /// The arrays of which parts are replaced: their places at the start, and their memory.
+    pub(in super::super) replaced: Vec<(Place, Memory)>,
+    pub(super) codes: Vec<Code>,
+    /// The other values at the end.
+    pub(in super::super) outputs: Vec<(Slot, Output)>,
+}
+
+/// A value at the end of a loop.
+#[derive(Clone, Debug)]
+pub(in super::super) enum Output {
+    /// Elements of some bytes each, in the first bytes of registers.
+    Elements(Elements, usize, Memory),
+    /// A small array.
+    Small(Range<usize>, Memory),
+    /// The value at the start.
+    Unchanged(Place),
+}
+
+/// How far a loop has come.
+#[derive(Debug)]
+pub(in super::super) struct State {
+    registers: Registers,
+    small: Vec<u8>,
+    next: usize,
+}
+
+impl SmallLoop {
+    /// The number of instructions.
+    pub(in super::super) fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// The number of bytes of small arrays.
+    pub(in super::super) fn small_bytes(&self) -> usize {
+        self.small_bytes
+    }
+
+    /// The state at the start, given the bytes of values.
+    pub(in super::super) fn start<'b>(&self, bytes: impl Fn(Place) -> &'b [u8]) -> State {
+        let mut registers = Registers::new();
+        for &(register, value) in &self.constants {
+            registers.set(register, value);
+        }
+        for (place, elements, width) in &self.inputs {
+            for (&register, element) in elements.iter().zip(bytes(*place).chunks_exact(*width)) {
+                registers.set(register, word(element));
+            }
+        }
+        let mut small = vec![0; self.small_bytes];
+        for (place, part) in &self.small_inputs {
+            small[part.clone()].copy_from_slice(bytes(*place));
+        }
+        State { registers, small, next: 0 }
+    }
+
+    /// Runs until the end, or until `may_go_on` of some work returns false; returns whether it has come to
+    /// the end.
+    pub(in super::super) fn run(
+        &self,
+        state: &mut State,
+        mut arrays: Arrays<'_, '_>,
+        mut may_go_on: impl FnMut(Work) -> bool,
+    ) -> Result<bool, Error> {
+        loop {
+            if !may_go_on(CODES_PER_LOOK as Work * SMALL_LOOP_CODE_WORK) {
+                return Ok(false);
+            }
+            if self.run_some(state, &mut arrays)? == Stop::End {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Runs at most `most` trips, and adds the numbers that they yield to `numbers`. Returns how many
+    /// trips there were, and where it stopped: at a yield after the last of these trips, at the end,
+    /// because `may_go_on` returned false, or with the error of the trip after these.
+    pub(in super::super) fn run_trips(
+        &self,
+        state: &mut State,
+        tensors: &[&[u8]],
+        most: usize,
+        numbers: &mut Vec<[u8; REGISTER_BYTES]>,
+        mut may_go_on: impl FnMut(Work) -> bool,
+    ) -> (usize, Result<Stop, Error>) {
+        let mut trips = 0;
+        let mut arrays = Arrays { tensors, replaced: &mut [] };
+        while trips < most {
+            match self.run_some(state, &mut arrays) {
+                Ok(Stop::Yield) => {
+                    if let Some(Code::Yield(registers)) = self.codes.get(state.next - 1) {
+                        numbers.extend(registers.iter().map(|&register| state.element(register)));
+                    }
+                    trips += 1;
+                }
+                Ok(Stop::Look) if may_go_on(CODES_PER_LOOK as Work * SMALL_LOOP_CODE_WORK) => {}
+                stop => return (trips, stop),
+            }
+        }
+        (trips, Ok(Stop::Yield))
+    }
+
+    /// Runs for some time.
+    fn run_some(&self, state: &mut State, arrays: &mut Arrays<'_, '_>) -> Result<Stop, Error> {
+        let State { registers, small, next: position } = state;
+        let mut next = *position;
+        let mut left = CODES_PER_LOOK;
+        while let Some(code) = self.codes.get(next) {
+            next += 1;
+            let target = match code {
+                Code::Binary { kernel, operands: [a, b], to } => {
+                    let value = kernel(registers.get(*a), registers.get(*b));
+                    registers.set(*to, value);
+                    continue;
+                }
+                Code::Move { from, to } => {
+                    let value = registers.get(*from);
+                    registers.set(*to, value);
+                    continue;
+                }
+                Code::Select { truth, operands: [a, b], to } => {
+                    let chosen = if truth.holds(registers) { *a } else { *b };
+                    let value = registers.get(chosen);
+                    registers.set(*to, value);
+                    continue;
+                }
+                Code::Convert { convert, from, to } => {
+                    let mut bytes = [0; REGISTER_BYTES];
+                    convert(from.bytes(registers), &mut bytes[..usize::from(to.width)]);
+                    registers.set(to.register, u64::from_ne_bytes(bytes));
+                    continue;
+                }
+                Code::Checked(checked) => {
+                    let value = checked.run(registers)?;
+                    registers.set(checked.to, value);
+                    continue;
+                }
+                Code::Call(call) => {
+                    let value = call.run(registers)?;
+                    registers.set(call.to, value);
+                    continue;
+                }
+                Code::Load(load) => {
+                    let value = load.run(registers, small, arrays).ok_or_else(misplaced)?;
+                    registers.set(load.to, value);
+                    continue;
+                }
+                Code::Store(store) => {
+                    store.run(registers, arrays).ok_or_else(misplaced)?;
+                    continue;
+                }
+                Code::Copy(copy) => {
+                    copy.run(&mut Context { registers, small, arrays }).ok_or_else(misplaced)?;
+                    continue;
+                }
+                Code::Pack(packing) => {
+                    packing.pack(registers, small).ok_or_else(misplaced)?;
+                    continue;
+                }
+                Code::Unpack(packing) => {
+                    packing.unpack(registers, small).ok_or_else(misplaced)?;
+                    continue;
+                }
+                Code::Kernel(call) => {
+                    call.run(&mut Context { registers, small, arrays })?;
+                    left -= call.codes;
+                    if left < 0 {
+                        *position = next;
+                        return Ok(Stop::Look);
+                    }
+                    continue;
+                }
+                Code::Yield(_) => {
+                    *position = next;
+                    return Ok(Stop::Yield);
+                }
+                Code::Jump { target } => *target,
+                Code::JumpIf { truth, expected, target } => {
+                    if truth.holds(registers) != *expected {
+                        continue;
+                    }
+                    *target
+                }
+                Code::JumpIfBinary { kernel, operands: [a, b], expected, target } => {
+                    if (kernel(registers.get(*a), registers.get(*b)) != 0) != *expected {
+                        continue;
+                    }
+                    *target
+                }
+            };
+            // Jumps back are the trips of loops.
+            left -= next as isize - target as isize;
+            next = target;
+            if left < 0 {
+                *position = next;
+                return Ok(Stop::Look);
+            }
+        }
+        *position = next;
+        Ok(Stop::End)
+    }
+}
+
+/// Where a loop stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Stop {
+    /// After some time, to ask whether it may go on.
+    Look,
+    /// After the numbers of a trip.
+    Yield,
+    End,
+}
+
+impl State {
+    /// The bytes of a register, the first of which are an element.
+    fn element(&self, register: Register) -> [u8; REGISTER_BYTES] {
+        *self.registers.bytes(register)
+    }
+
+    /// The bytes of elements of `width` bytes in registers.
+    pub(in super::super) fn elements(&self, elements: &Elements, width: usize) -> SmallVec<[u8; 16]> {
+        elements
+            .iter()
+            .flat_map(|&register| self.registers.bytes(register)[..width].iter().copied())
+            .collect()
+    }
+
+    /// The bytes of a small array.
+    pub(in super::super) fn small(&self, part: Range<usize>) -> &[u8] {
+        &self.small[part]
+    }
+}

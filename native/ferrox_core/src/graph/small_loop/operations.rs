@@ -1,0 +1,515 @@
+//! The instructions of operations: of one on few elements, an instruction for each element or none, where
+//! elements only change their places; of another one, the call of its kernel.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::super::kernel::Kernel;
+use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, word};
+use super::super::operation::{Operation, Start};
+use super::code::{
+    Checked, Code, Destination, Element, Elements, Index, KernelCall, Load, NumberCall, Packing, Register,
+    Store, Truth, Typed,
+};
+use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
+use crate::exec::convert::{self, Convert};
+use crate::exec::elementwise::{MAX_OPERANDS, Plan, Source};
+use crate::layout::{self, Layout, Shape};
+use crate::ops;
+use crate::ops::binary::BinaryOp;
+use crate::ops::unary::UnaryOp;
+use crate::tensor::{Output, Tensor, byte_size};
+use crate::{DType, Kind};
+
+use super::homes::{Assembler, Home, Scope, is_few};
+
+impl Assembler<'_> {
+    /// The number of the array of which an operation replaces a part, if it is one with memory of its own.
+    pub(super) fn replaced(
+        &mut self,
+        scope: &Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<usize> {
+        let ([array, others @ ..], false) = (inputs, self.is_guarded) else { return None };
+        let Home::Replaced(index) = self.home(scope, array)? else { return None };
+        let is_new =
+            scope.homes.get(output.slot)?.is_none() && !scope.flags.iter().any(|flag| flag.0 == output.slot);
+        let is_update = operation.is_update(output.dtype)
+            && (array.dtype, &array.shape) == (output.dtype, &output.shape)
+            && others.iter().all(|other| other.place != array.place);
+        (is_new && is_update).then_some(index)
+    }
+
+    /// Replaces a part of an array.
+    pub(super) fn replace(
+        &mut self,
+        scope: &mut Scope,
+        array: usize,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        match (operation, inputs) {
+            (Operation::PutSlice(starts), [target, value, ..])
+                if value.dtype == output.dtype && is_few(value.dtype, &value.shape) =>
+            {
+                let ones = Shape::from_elem(1, starts.len());
+                let parts = self.parts(scope, target, starts, (&value.shape, &ones), inputs)?;
+                for (element, &from) in parts.into_iter().zip(&self.elements(scope, value)?[..]) {
+                    self.codes.push(Code::Store(Box::new(Store { array, element, from })));
+                }
+            }
+            _ => {
+                let code = self.call(scope, operation, inputs, output, Destination::Replaced(array))?;
+                self.codes.push(code);
+            }
+        }
+        let stores = self.stores.len();
+        self.stores.push(array);
+        self.forget_replaced(scope, stores);
+        *scope.homes.get_mut(output.slot)? = Some(Home::Replaced(array));
+        Some(())
+    }
+
+    /// Calls the kernel of an operation on arrays.
+    pub(super) fn kernel(
+        &mut self,
+        scope: &mut Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        let home = self.define(scope, output.slot, output.dtype, &output.shape)?;
+        let (to, unpacked) = match home {
+            Home::Elements(elements) => match elements[..] {
+                [register] => (Destination::Register(Typed::new(register, output.dtype)), None),
+                _ => {
+                    let width = output.dtype.width();
+                    let small = self.small_of(elements.len() * width)?;
+                    (Destination::Small(small), Some(Packing { elements: elements[..].into(), width, small }))
+                }
+            },
+            Home::Small(small) => (Destination::Small(small), None),
+            Home::Tensor(_) | Home::Replaced(_) | Home::Array => return None,
+        };
+        let code = self.call(scope, operation, inputs, output, to)?;
+        self.codes.push(code);
+        self.codes.extend(unpacked.map(|packing| Code::Unpack(Box::new(packing))));
+        Some(())
+    }
+
+    pub(super) fn call(
+        &mut self,
+        scope: &Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        Target { slot, dtype, shape }: &Target,
+        to: Destination,
+    ) -> Option<Code> {
+        let operands = inputs.iter().map(|operand| self.location(scope, operand)).collect::<Option<_>>()?;
+        let bytes = byte_size("while", *dtype, shape).ok()?;
+        let memory = Memory { slot: *slot, dtype: *dtype, shape: shape.clone(), bytes, is_result: false };
+        let kernel = Kernel::new(operation, inputs, Box::new([memory]), None).ok()?;
+        let work = match to {
+            Destination::Replaced(_) => {
+                let inputs: Vec<_> = inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
+                operation.update_work(&inputs)
+            }
+            Destination::Register(_) | Destination::Small(_) => kernel.work.saturating_sub(INSTRUCTION_WORK),
+        };
+        let codes = 1 + isize::try_from(work / SMALL_LOOP_CODE_WORK).ok()?;
+        let is_small = work <= MAX_SMALL_LOOP_KERNEL_WORK;
+        is_small.then(|| Code::Kernel(Box::new(KernelCall { kernel, operands, to, codes })))
+    }
+
+    /// Forgets the earlier values of the arrays of which parts have been replaced since there were as many
+    /// stores.
+    pub(super) fn forget_replaced(&self, scope: &mut Scope, stores: usize) {
+        let replaced = &self.stores[stores..];
+        for home in &mut scope.homes {
+            if let Some(Home::Replaced(array)) = home
+                && replaced.contains(array)
+            {
+                *home = None;
+            }
+        }
+    }
+
+    /// Computes an operation with a result of few elements, if each takes an instruction.
+    pub(super) fn few(
+        &mut self,
+        scope: &mut Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        match operation {
+            Operation::Binary(_)
+            | Operation::Unary(..)
+            | Operation::AsType
+            | Operation::Select
+            | Operation::Clip => self.elementwise(scope, operation, inputs, output),
+            Operation::Transpose(_)
+            | Operation::Broadcast(_)
+            | Operation::Reverse(_)
+            | Operation::Concatenate(_) => {
+                let elements = self.rearranged(scope, operation, inputs, &output.shape)?;
+                self.alias(scope, output, elements)
+            }
+            Operation::Slice { starts, lengths, strides } => {
+                if let Some(elements) = self.rearranged(scope, operation, inputs, &output.shape) {
+                    return self.alias(scope, output, elements);
+                }
+                self.load(scope, (starts, lengths, strides), inputs, output)
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements of a result that has those of its operands in another order.
+    pub(super) fn rearranged(
+        &mut self,
+        scope: &Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        shape: &[usize],
+    ) -> Option<Elements> {
+        // The operation moves the numbers of registers as it moves elements.
+        let starts = match operation {
+            Operation::Slice { .. } => 1,
+            _ => inputs.len(),
+        };
+        let mut operands: Vec<(DType, &[usize], Vec<u8>)> = Vec::with_capacity(inputs.len());
+        for (index, operand) in inputs.iter().enumerate() {
+            operands.push(if index < starts {
+                let elements = self.elements(scope, operand)?;
+                let numbers = elements.iter().flat_map(|register| register.to_ne_bytes()).collect();
+                (DType::U16, &operand.shape, numbers)
+            } else {
+                let register = self.number(scope, operand)?;
+                let start = self.value_of(register)?.to_ne_bytes();
+                (operand.dtype, &operand.shape, start[..operand.dtype.width()].to_vec())
+            });
+        }
+        let tensors = operands.iter().map(|(dtype, shape, bytes)| Tensor::new("while", *dtype, shape, bytes));
+        let tensors = tensors.collect::<Result<Vec<_>, _>>().ok()?;
+        let mut numbers = vec![0; layout::size(shape)? * DType::U16.width()];
+        let out = Output { dtype: DType::U16, shape, bytes: &mut numbers };
+        operation.run(smallvec![out], &tensors).ok()?;
+        Some(numbers.chunks_exact(2).map(|bytes| Register::from_ne_bytes([bytes[0], bytes[1]])).collect())
+    }
+
+    /// Computes an elementwise operation, if each element takes an instruction.
+    pub(super) fn elementwise(
+        &mut self,
+        scope: &mut Scope,
+        operation: &Operation,
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        let mut operands = SmallVec::<[Elements; MAX_OPERANDS]>::new();
+        for operand in inputs {
+            let elements = self.elements(scope, operand)?;
+            operands.push(broadcast(&elements, &operand.shape, &output.shape)?);
+        }
+        let size = layout::size(&output.shape)?;
+        let mut computed = SmallVec::<[Computed; 4]>::new();
+        for index in 0..size {
+            let registers = operands.iter().map(|elements| elements[index]).collect();
+            let code = self.element_code(operation, inputs, registers, output.dtype)?;
+            // A kernel computes several elements in the time of one.
+            if size > 1 && matches!(code, Code::Call(_)) {
+                return None;
+            }
+            computed.push(self.known(code)?);
+        }
+        if self.is_shared(scope, output.slot) {
+            let Home::Elements(to) = self.define(scope, output.slot, output.dtype, &output.shape)? else {
+                return None;
+            };
+            for (computed, &to) in computed.into_iter().zip(&to[..]) {
+                self.codes.push(match computed {
+                    Computed::Here(from) => Code::Move { from, to },
+                    Computed::By(code) => code.with_result(to),
+                });
+            }
+            return Some(());
+        }
+        let elements = computed.into_iter().map(|computed| match computed {
+            Computed::Here(register) => Some(register),
+            Computed::By(code) => {
+                let to = self.register()?;
+                self.codes.push(code.with_result(to));
+                Some(to)
+            }
+        });
+        let elements = elements.collect::<Option<Elements>>()?;
+        self.alias(scope, output, elements)
+    }
+
+    /// The register in which the result of an instruction is already, or the instruction.
+    fn known(&mut self, code: Code) -> Option<Computed> {
+        let value = match code {
+            Code::Move { from, .. } => return Some(Computed::Here(from)),
+            Code::Select { truth, operands: [a, b], .. } => match self.value_of(truth.register) {
+                Some(value) => return Some(Computed::Here(if truth.holds_for(value) { a } else { b })),
+                None => None,
+            },
+            Code::Binary { kernel, operands: [a, b], .. } => {
+                self.value_of(a).zip(self.value_of(b)).map(|(a, b)| kernel(a, b))
+            }
+            Code::Checked(ref checked) => {
+                let [a, b] = checked.operands;
+                let values = self.value_of(a).zip(self.value_of(b));
+                values.filter(|&(_, b)| !(checked.is_faulty)(b)).map(|(a, b)| (checked.kernel)(a, b))
+            }
+            Code::Convert { convert, from, to } => self.value_of(from.register).map(|value| {
+                let mut bytes = [0; REGISTER_BYTES];
+                let from = &value.to_ne_bytes()[..usize::from(from.width)];
+                convert(from, &mut bytes[..usize::from(to.width)]);
+                u64::from_ne_bytes(bytes)
+            }),
+            _ => None,
+        };
+        Some(match value {
+            Some(value) => Computed::Here(self.constant(value)?),
+            None => Computed::By(code),
+        })
+    }
+
+    /// The instruction that computes an element of an elementwise operation. Its result goes to no register
+    /// yet.
+    pub(super) fn element_code(
+        &mut self,
+        operation: &Operation,
+        inputs: &[Operand],
+        registers: SmallVec<[Register; MAX_OPERANDS]>,
+        out: DType,
+    ) -> Option<Code> {
+        let dtypes: SmallVec<[DType; MAX_OPERANDS]> = inputs.iter().map(|input| input.dtype).collect();
+        let call = |plan: &Plan, operands: &[(Register, DType)]| {
+            let operands = operands.iter().map(|&(register, dtype)| Typed::new(register, dtype));
+            let (op, operands) = (operation.name(), operands.collect());
+            Code::Call(Box::new(NumberCall { op, dtypes: dtypes.clone(), plan: *plan, operands, to: 0 }))
+        };
+        Some(match (operation, &registers[..], &dtypes[..]) {
+            (Operation::Binary(op), &[a, b], &[from, other]) => {
+                let constants: [Option<u64>; 2] = [a, b].map(|register| self.value_of(register));
+                let bytes = constants.map(|value| value.unwrap_or(0).to_ne_bytes());
+                let source = |index: usize| match constants[index] {
+                    Some(_) => Source::Scalar(&bytes[index][..dtypes[index].width()]),
+                    None => Source::Dense { bytes: &[], width: dtypes[index].width() },
+                };
+                let given = [(from, source(0)), (other, source(1))];
+                let (mut op, mut operands) = (*op, [(a, from), (b, other)]);
+                let mut numbers = Default::default();
+                if let Some(simpler) = ops::binary::simplified(op, out, given, &mut numbers) {
+                    op = simpler.op;
+                    for (operand, simpler) in operands.iter_mut().zip(simpler.operands) {
+                        let is_converted = simpler.dtype != dtypes[simpler.index];
+                        *operand = match simpler.source.scalar() {
+                            Some(number) if is_converted => (self.constant(word(number))?, simpler.dtype),
+                            _ => (registers[simpler.index], simpler.dtype),
+                        };
+                    }
+                }
+                self.binary(op, out, operands, [from, other], call)?
+            }
+            (Operation::Unary(UnaryOp::Negate, _), &[a], &[from])
+                if from == out && !from.is_packed() && from.is_integer() =>
+            {
+                let (kernel, _) = ops::binary::scalar_kernel(BinaryOp::Subtract, out, out)?;
+                Code::Binary { kernel, operands: [self.constant(0)?, a], to: 0 }
+            }
+            (Operation::Unary(op @ (UnaryOp::Negate | UnaryOp::Abs), _), &[a], &[from])
+                if from == out && matches!(from, DType::F32 | DType::F64) =>
+            {
+                let sign = if from == DType::F64 { 1 << 63 } else { word(&(1_u32 << 31).to_ne_bytes()) };
+                let (op, mask) = match op {
+                    UnaryOp::Negate => (BinaryOp::BitwiseXor, sign),
+                    _ => (BinaryOp::BitwiseAnd, !sign),
+                };
+                let (kernel, _) = ops::binary::scalar_kernel(op, DType::U64, DType::U64)?;
+                Code::Binary { kernel, operands: [a, self.constant(mask)?], to: 0 }
+            }
+            (Operation::Unary(op, math), &[a], &[from]) => {
+                call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)])
+            }
+            (Operation::AsType, &[from], &[dtype]) => match conversion(dtype, out) {
+                Some(convert) => {
+                    let [from, to] =
+                        [(from, dtype), (0, out)].map(|(register, dtype)| Typed::new(register, dtype));
+                    Code::Convert { convert, from, to }
+                }
+                None => Code::Move { from, to: 0 },
+            },
+            (Operation::Select, &[p, a, b], &[predicate, x, y]) => {
+                let is_same = |dtype| dtype == out || convert::conversion(dtype, out).is_none();
+                match Truth::new(p, predicate) {
+                    Some(truth) if is_same(x) && is_same(y) => {
+                        Code::Select { truth, operands: [a, b], to: 0 }
+                    }
+                    _ => {
+                        let plan = ops::ternary::select_plan(out, [predicate, x, y]);
+                        call(&plan, &[(p, predicate), (a, x), (b, y)])
+                    }
+                }
+            }
+            (Operation::Clip, &[a, b, c], &[x, y, z]) => {
+                call(&ops::ternary::clip_plan(out, [x, y, z]).ok()?, &[(a, x), (b, y), (c, z)])
+            }
+            _ => return None,
+        })
+    }
+
+    /// The operands of an integer operation, of which one has another type than the result, in the result's
+    /// type, if that gives the same bits.
+    pub(super) fn in_one_type(
+        &mut self,
+        op: BinaryOp,
+        out: DType,
+        operands: [(Register, DType); 2],
+    ) -> Option<[Register; 2]> {
+        use BinaryOp::{Add, BitwiseAnd, BitwiseOr, BitwiseXor, LeftShift, Multiply, RightShift, Subtract};
+        let is_integer = |dtype: DType| dtype.is_integer() && !dtype.is_packed();
+        let [left, right] = operands.map(|operand| operand.1);
+        let is_modular = match op {
+            Add | Subtract | Multiply | BitwiseAnd | BitwiseOr | BitwiseXor => true,
+            // The number of bits stays the same number.
+            LeftShift => right == out || right.kind() == Kind::Unsigned && right.width() <= out.width(),
+            RightShift => left == out && right.kind() == Kind::Unsigned && right.width() <= out.width(),
+            _ => false,
+        };
+        if !is_modular || ![out, left, right].into_iter().all(is_integer) || [left, right] == [out; 2] {
+            return None;
+        }
+        let mut registers = [0; 2];
+        for (register, (from, dtype)) in registers.iter_mut().zip(operands) {
+            *register = from;
+            if let Some(convert) = conversion(dtype, out) {
+                *register = self.register()?;
+                let (from, to) = (Typed::new(from, dtype), Typed::new(*register, out));
+                self.codes.push(Code::Convert { convert, from, to });
+            }
+        }
+        Some(registers)
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        op: BinaryOp,
+        out: DType,
+        [(a, from), (b, other)]: [(Register, DType); 2],
+        dtypes: [DType; 2],
+        call: impl Fn(&Plan, &[(Register, DType)]) -> Code,
+    ) -> Option<Code> {
+        let ([a, b], dtype) = match self.in_one_type(op, out, [(a, from), (b, other)]) {
+            Some(registers) => (registers, Some(out)),
+            None => ([a, b], (from == other).then_some(from)),
+        };
+        let kernel = dtype.and_then(|dtype| ops::binary::scalar_kernel(op, out, dtype));
+        Some(match kernel {
+            Some((kernel, None)) => Code::Binary { kernel, operands: [a, b], to: 0 },
+            Some((kernel, Some((is_faulty, fault)))) => {
+                let operands = [a, b];
+                Code::Checked(Box::new(Checked { op, dtypes, kernel, is_faulty, fault, operands, to: 0 }))
+            }
+            None => call(ops::binary::plan(op, out, [from, other]).ok()?, &[(a, from), (b, other)]),
+        })
+    }
+
+    /// Reads the elements of a slice of few elements.
+    pub(super) fn load(
+        &mut self,
+        scope: &mut Scope,
+        (starts, lengths, strides): (&[Start], &[usize], &[usize]),
+        inputs: &[Operand],
+        output: &Target,
+    ) -> Option<()> {
+        let [tensor, ..] = inputs else { return None };
+        let parts = self.parts(scope, tensor, starts, (lengths, strides), inputs)?;
+        let array = self.array(scope, tensor)?;
+        let Home::Elements(to) = self.define(scope, output.slot, output.dtype, &output.shape)? else {
+            return None;
+        };
+        for (element, &to) in parts.into_iter().zip(&to[..]) {
+            self.codes.push(Code::Load(Box::new(Load { array, element, to })));
+        }
+        Some(())
+    }
+
+    /// The elements of a part of an array.
+    pub(super) fn parts(
+        &mut self,
+        scope: &Scope,
+        array: &Operand,
+        starts: &[Start],
+        (lengths, strides): (&[usize], &[usize]),
+        inputs: &[Operand],
+    ) -> Option<Vec<Element>> {
+        let width = array.dtype.width();
+        let rank = array.shape.len();
+        if array.dtype.is_packed()
+            || width > REGISTER_BYTES
+            || [starts.len(), lengths.len(), strides.len()] != [rank; 3]
+        {
+            return None;
+        }
+        let mut axes = SmallVec::new();
+        let mut offsets = vec![0];
+        let mut distance = width;
+        for axis in (0..rank).rev() {
+            let at = match starts[axis] {
+                Start::At(at) => Index::At(at),
+                Start::Input(input) => {
+                    let operand = inputs.get(input)?;
+                    if !operand.dtype.is_integer() {
+                        return None;
+                    }
+                    let register = self.number(scope, operand)?;
+                    let is_signed = operand.dtype.kind() == Kind::Signed;
+                    Index::Register { register, is_signed, width: operand.dtype.width() as u8 }
+                }
+            };
+            axes.push((at, array.shape[axis].checked_sub(lengths[axis])?, distance));
+            let steps = (0..lengths[axis]).step_by(strides[axis].max(1)).map(|step| step * distance);
+            offsets = steps.flat_map(|step| offsets.iter().map(move |offset| offset + step)).collect();
+            distance = distance.checked_mul(array.shape[axis])?;
+        }
+        let element = |offset| Element { axes: axes.clone(), offset, width: width as u8 };
+        Some(offsets.into_iter().map(element).collect())
+    }
+}
+
+/// The result of an instruction.
+enum Computed {
+    /// In a register already.
+    Here(Register),
+    /// By the instruction.
+    By(Code),
+}
+
+/// The conversion of a number in a register to another type; `None` if the register stays as it is.
+fn conversion(from: DType, to: DType) -> Option<Convert> {
+    // The bytes after an unsigned integer are zero.
+    let is_wider = from.kind() == Kind::Unsigned && to.is_integer() && from.width() <= to.width();
+    if is_wider && cfg!(target_endian = "little") { None } else { convert::conversion(from, to) }
+}
+
+/// The elements of a value that is broadcast to a shape.
+fn broadcast(elements: &Elements, from: &[usize], to: &[usize]) -> Option<Elements> {
+    if from == to {
+        return Some(elements.clone());
+    }
+    if let [element] = elements[..] {
+        return Some(vec![element; layout::size(to)?].into());
+    }
+    let layout = Layout::contiguous(from).broadcast_right(to)?;
+    let mut offsets = vec![layout.offset as isize];
+    for (&count, &stride) in layout.shape.iter().zip(&layout.strides) {
+        let steps = |offset: isize| (0..count as isize).map(move |step| offset + step * stride);
+        offsets = offsets.into_iter().flat_map(steps).collect();
+    }
+    offsets.into_iter().map(|offset| elements.get(usize::try_from(offset).ok()?).copied()).collect()
+}
