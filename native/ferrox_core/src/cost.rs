@@ -527,6 +527,11 @@ pub(crate) const RADIX_SORT_ELEMENT_COST: Cost = 2_000;
 /// The cost of sorting a byte of an element by radix. (`kernels`: sort, argsort.)
 pub(crate) const RADIX_SORT_BYTE_COST: Cost = 2_500;
 
+/// How much longer it takes to sort indices by elements of eight bytes than these: an entry of eight bytes
+/// holds the index and a part of the element, and ties are sorted again. (test/ferrox/scheduling_test.exs:
+/// argsort of f64.)
+pub(crate) const PREFIX_ARGSORT_FACTOR: Work = 3;
+
 /// The cost of sorting a row, besides its elements. (test/ferrox/scheduling_test.exs.)
 pub(crate) const SORTED_ROW_COST: Cost = 60_000;
 

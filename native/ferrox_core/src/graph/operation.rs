@@ -315,7 +315,8 @@ impl Operation {
                 ops::window_scatter::work(*choice, from, input, windows.sliding())
             }
             Operation::WindowElements(_) => ops::window_elements::work(from, shape),
-            Operation::Sort(axis, _) | Operation::Argsort(axis, _) => ops::sort::work(from, input, *axis),
+            Operation::Sort(axis, _) => ops::sort::work(from, input, *axis),
+            Operation::Argsort(axis, _) => ops::sort::argsort_work(from, input, *axis),
             Operation::TopK => ops::sort::top_work(from, input, shape.last().copied().unwrap_or(1)),
             Operation::Gather(_) => ops::indexed::read_work(from, size(shape), size(shape_of(1))),
             Operation::Take(axis) => {

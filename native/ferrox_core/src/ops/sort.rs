@@ -14,9 +14,9 @@ use bytemuck::Pod;
 use smallvec::SmallVec;
 
 use crate::cost::{
-    self, Cost, ELEMENTS_PER_YIELD, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, RADIX_SORT_BYTE_COST,
-    RADIX_SORT_ELEMENT_COST, SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2, SIMD_SORT_BYTE_COST_AVX512,
-    SORTED_ROW_COST, TOP_K_SORT_RATIO, Work,
+    self, Cost, ELEMENTS_PER_YIELD, FAR_ELEMENT_COST, MIN_TOP_CANDIDATES, PREFIX_ARGSORT_FACTOR,
+    RADIX_SORT_BYTE_COST, RADIX_SORT_ELEMENT_COST, SELECTED_ELEMENT_COST, SIMD_SORT_BYTE_COST_AVX2,
+    SIMD_SORT_BYTE_COST_AVX512, SORTED_ROW_COST, TOP_K_SORT_RATIO, Work,
 };
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
 use crate::dtype::{Element, Lane, sub_byte};
@@ -50,6 +50,13 @@ pub fn work(dtype: DType, shape: &[usize], axis: usize) -> Work {
     let size = layout::size(shape).unwrap_or(usize::MAX);
     let rows = size / shape.get(axis).map_or(1, |&dim| dim.max(1));
     cost::work(size, cost(dtype)).saturating_add(cost::work(rows, SORTED_ROW_COST))
+}
+
+/// The work of sorting the indices of a tensor's elements along an axis.
+#[must_use]
+pub fn argsort_work(dtype: DType, shape: &[usize], axis: usize) -> Work {
+    let factor = if dtype.width() > 4 { PREFIX_ARGSORT_FACTOR } else { 1 };
+    work(dtype, shape, axis).saturating_mul(factor)
 }
 
 /// The work of selecting the largest `k` elements along the last axis of a tensor.

@@ -33,7 +33,7 @@ family!(sort, |call, axis: usize, descending: bool, input: Operand| {
 });
 
 family!(argsort, |call, dtype: Type, axis: usize, descending: bool, input: Operand| {
-    let work = ops::sort::work(input.dtype(), input.shape(), axis);
+    let work = ops::sort::argsort_work(input.dtype(), input.shape(), axis);
     call.tensor(work, dtype.0, input.shape(), |out| {
         ops::sort::argsort(out, &input.tensor(call.op)?, axis, direction(descending))
     })
