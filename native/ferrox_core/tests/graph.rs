@@ -979,6 +979,34 @@ fn loops_over_small_arrays_have_the_bits_of_loops_with_tensors() {
     assert!((50..3_000).contains(&failed), "{failed}");
 }
 
+#[test]
+fn an_array_is_not_read_while_it_is_replaced() {
+    // A condition whose result is the array either way, which is then written over the array.
+    let mut condition = Builder::default();
+    let counter = condition.parameter(S32, &[]);
+    condition.parameter(F32, &[7]);
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&counter, &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let (counter, array) = (body.parameter(S32, &[]), body.parameter(F32, &[7]));
+    let branch = || Branch { steps: Vec::new(), results: vec![array.clone()] };
+    let clauses = vec![Clause { steps: Vec::new(), predicate: counter.clone(), branch: branch() }];
+    let same = body.slot();
+    body.steps.push(Step::Cond { clauses, otherwise: branch(), outputs: vec![same] });
+    let same = Operand { place: Place::Slot(same), ..array.clone() };
+    let put = Operation::PutSlice(vec![Start::Input(2)]);
+    let array = body.add(put, &[&array, &same, &counter], F32, &[7]);
+    let next = body.add(add(), &[&counter, &literal(1, S32, &[])], S32, &[]);
+    let mut root = Builder::default();
+    let array = [root.parameter(F32, &[7]), array];
+    let ends = root.repeat(vec![literal(0, S32, &[]), array[0].clone()]);
+    let regions = [root.region(&[&ends[1]]), condition.region(&[&less]), body.region(&[&next, &array[1]])];
+    let literals =
+        vec![0_i32.to_ne_bytes().to_vec(), 1_i32.to_ne_bytes().to_vec(), 3_i32.to_ne_bytes().to_vec()];
+    let program = Program::new(&regions, literals).expect("a program");
+    let argument = f32s(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert_eq!(run(&program, &[&argument]), Ok(vec![argument.clone()]));
+}
+
 /// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
 fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let random = &mut Random(seed);

@@ -31,11 +31,11 @@ pub(in super::super) struct Arrays<'a, 'b> {
 
 /// Numbers, each in the first bytes of a register.
 #[derive(Debug)]
-pub(super) struct Registers(Box<[[u8; REGISTER_BYTES]; REGISTERS]>);
+pub(super) struct Registers([[u8; REGISTER_BYTES]; REGISTERS]);
 
 impl Registers {
-    pub(super) fn new() -> Self {
-        Registers(Box::new([[0; REGISTER_BYTES]; REGISTERS]))
+    pub(super) fn new() -> Box<Self> {
+        Box::new(Registers([[0; REGISTER_BYTES]; REGISTERS]))
     }
 
     #[inline(always)]

@@ -85,6 +85,7 @@ impl Assembler<'_> {
         (0..size).map(|_| self.register()).collect()
     }
 
+    /// The register of a constant.
     pub(super) fn constant(&mut self, value: u64) -> Option<Register> {
         if let Some(&(register, _)) = self.constants.iter().find(|constant| constant.1 == value) {
             return Some(register);
@@ -103,6 +104,7 @@ impl Assembler<'_> {
         self.small_of(bytes)
     }
 
+    /// Memory of some bytes that is not in use.
     pub(super) fn small_of(&mut self, bytes: usize) -> Option<Small> {
         let at = self.small_used.next_multiple_of(SMALL_ALIGNMENT);
         self.small_used = at + bytes;
@@ -116,6 +118,7 @@ impl Assembler<'_> {
         self.tensors.len() - 1
     }
 
+    /// Where a value is.
     pub(super) fn home(&mut self, scope: &Scope, operand: &Operand) -> Option<Home> {
         match operand.place {
             Place::Slot(slot) => scope.homes.get(slot)?.clone(),
@@ -182,7 +185,7 @@ impl Assembler<'_> {
         }
     }
 
-    /// The home of a slot that gets a small value, which no other slot has.
+    /// The home of a slot that gets a small value; no other slot has it.
     pub(super) fn define(
         &mut self,
         scope: &mut Scope,
@@ -243,6 +246,7 @@ impl Assembler<'_> {
         self.constants.get(index).map(|constant| constant.1)
     }
 
+    /// Adds an instruction, and returns its number.
     pub(super) fn push(&mut self, code: Code) -> usize {
         self.codes.push(code);
         self.codes.len() - 1

@@ -48,7 +48,7 @@ pub(in super::super) enum Output {
 /// How far a loop has come.
 #[derive(Debug)]
 pub(in super::super) struct State {
-    registers: Registers,
+    registers: Box<Registers>,
     small: Vec<u8>,
     next: usize,
 }
@@ -131,6 +131,7 @@ impl SmallLoop {
     /// Runs for some time.
     fn run_some(&self, state: &mut State, arrays: &mut Arrays<'_, '_>) -> Result<Stop, Error> {
         let State { registers, small, next: position } = state;
+        let registers = &mut **registers;
         let mut next = *position;
         let mut left = CODES_PER_LOOK;
         while let Some(code) = self.codes.get(next) {

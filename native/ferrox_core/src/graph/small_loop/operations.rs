@@ -7,9 +7,10 @@ use super::super::kernel::Kernel;
 use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, word};
 use super::super::operation::{Operation, Start};
 use super::code::{
-    Checked, Code, Destination, Element, Elements, Index, KernelCall, Load, NumberCall, Packing, Register,
-    Store, Truth, Typed,
+    Array, Checked, Code, Destination, Element, Elements, Index, KernelCall, Load, Location, NumberCall,
+    Packing, Register, Store, Truth, Typed,
 };
+use super::homes::{Assembler, Home, Scope, is_few};
 use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
 use crate::exec::convert::{self, Convert};
 use crate::exec::elementwise::{MAX_OPERANDS, Plan, Source};
@@ -19,8 +20,6 @@ use crate::ops::binary::BinaryOp;
 use crate::ops::unary::UnaryOp;
 use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Kind};
-
-use super::homes::{Assembler, Home, Scope, is_few};
 
 impl Assembler<'_> {
     /// The number of the array of which an operation replaces a part, if it is one with memory of its own.
@@ -99,6 +98,7 @@ impl Assembler<'_> {
         Some(())
     }
 
+    /// The call of the kernel of an operation, if it takes little time.
     pub(super) fn call(
         &mut self,
         scope: &Scope,
@@ -107,7 +107,15 @@ impl Assembler<'_> {
         Target { slot, dtype, shape }: &Target,
         to: Destination,
     ) -> Option<Code> {
-        let operands = inputs.iter().map(|operand| self.location(scope, operand)).collect::<Option<_>>()?;
+        let operands = inputs.iter().map(|operand| self.location(scope, operand));
+        let operands = operands.collect::<Option<SmallVec<[Location; MAX_OPERANDS]>>>()?;
+        let is_target = |operand: &Location| match (operand, to) {
+            (Location::Array(Array::Replaced(array)), Destination::Replaced(target)) => *array == target,
+            _ => false,
+        };
+        if operands.iter().skip(1).any(is_target) {
+            return None;
+        }
         let bytes = byte_size("while", *dtype, shape).ok()?;
         let memory = Memory { slot: *slot, dtype: *dtype, shape: shape.clone(), bytes, is_result: false };
         let kernel = Kernel::new(operation, inputs, Box::new([memory]), None).ok()?;
