@@ -106,7 +106,14 @@ defmodule Bench.Programs do
       {"random normal", [a: {:u32, {2}, {0, 1_000}}], &normal/1, "normal(a)",
        [bound: {:whole, 0.01}, through: "[np.sort(r[0].ravel())[10000::10000]]"]},
       {"scalar loop, 1,000,000 trips", [a: {:s32, {}, {1_000_000, 1_000_000}}], &scalar_loop/1,
-       "scalar_loop(a)", whole.(1.0e-3)}
+       "scalar_loop(a)", whole.(1.0e-3)},
+      {"lorenz, 2,000 trips", [a: {:f32, {3}, {0.9, 1.1}}], &lorenz/1, "lorenz(a)",
+       whole.(1.0e-3)},
+      {"kalman filter, 500 trips",
+       [a: f32.({500, 2}), b: f32.({4, 4}), c: f32.({2, 4}), d: f32.({4, 4})], &kalman/4,
+       "kalman(a, b, c, d)", whole.(1.0e-2)},
+      {"moving average, 2,000 trips", [a: f32.({2_000, 16})], &moving_average/1,
+       "moving_average(a)", whole.(1.0e-5)}
     ]
   end
 
@@ -303,6 +310,48 @@ defmodule Bench.Programs do
   defn normal(key) do
     {numbers, _} = Nx.Random.normal(key, shape: {@m})
     numbers
+  end
+
+  defn lorenz(state) do
+    {_, state} =
+      while {i = 0, state}, i < 2_000 do
+        {x, y, z} = {state[0], state[1], state[2]}
+        slopes = Nx.stack([10 * (y - x), x * (28 - z) - y, x * y - 2.6666667 * z])
+        {i + 1, state + 0.001 * slopes}
+      end
+
+    state
+  end
+
+  defn kalman(measured, steps, observation, noise) do
+    f = Nx.eye(4) + 0.1 * steps
+    q = 0.1 * Nx.dot(noise, Nx.transpose(noise))
+
+    {_, x, p, _, _, _, _} =
+      while {i = 0, x = Nx.broadcast(0.0, {4}), p = Nx.eye(4, type: :f32), measured, f,
+             h = observation, q},
+            i < 500 do
+        x = Nx.dot(f, x)
+        p = Nx.dot(Nx.dot(f, p), Nx.transpose(f)) + q
+        s = Nx.dot(Nx.dot(h, p), Nx.transpose(h)) + Nx.eye(2)
+        {a, b, c, d} = {s[0][0], s[0][1], s[1][0], s[1][1]}
+        inverse = Nx.stack([Nx.stack([d, -b]), Nx.stack([-c, a])]) / (a * d - b * c)
+        gain = Nx.dot(Nx.dot(p, Nx.transpose(h)), inverse)
+        x = x + Nx.dot(gain, measured[i] - Nx.dot(h, x))
+        {i + 1, x, Nx.dot(Nx.eye(4) - Nx.dot(gain, h), p), measured, f, h, q}
+      end
+
+    {x, p}
+  end
+
+  defn moving_average(x) do
+    {_, means, _} =
+      while {i = 1, means = x, x}, i < 2_000 do
+        row = 0.1 * x[i] + 0.9 * means[i - 1]
+        {i + 1, Nx.put_slice(means, [i, 0], Nx.new_axis(row, 0)), x}
+      end
+
+    means
   end
 
   defn scalar_loop(n) do

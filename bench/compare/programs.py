@@ -184,3 +184,37 @@ def scalar_loop(n):
         return state[0] + 1, state[1] * np.float32(0.999) + np.float32(1.0)
 
     return jax.lax.while_loop(lambda state: state[0] < n, trip, (np.int32(0), np.float32(0)))[1]
+
+
+def lorenz(state):
+    def trip(i, state):
+        x, y, z = state
+        slopes = np.stack([10 * (y - x), x * (28 - z) - y, x * y - 2.6666667 * z])
+        return state + 0.001 * slopes
+
+    return jax.lax.fori_loop(0, 2_000, trip, state)
+
+
+def kalman(measured, steps, h, noise):
+    f = np.eye(4) + 0.1 * steps
+    q = 0.1 * (noise @ noise.T)
+
+    def trip(i, state):
+        x, p = state
+        x = f @ x
+        p = f @ p @ f.T + q
+        s = h @ p @ h.T + np.eye(2)
+        (a, b), (c, d) = s
+        inverse = np.stack([np.stack([d, -b]), np.stack([-c, a])]) / (a * d - b * c)
+        gain = p @ h.T @ inverse
+        return x + gain @ (measured[i] - h @ x), (np.eye(4) - gain @ h) @ p
+
+    return jax.lax.fori_loop(0, 500, trip, (np.zeros(4), np.eye(4)))
+
+
+def moving_average(x):
+    def trip(i, means):
+        row = 0.1 * x[i] + 0.9 * means[i - 1]
+        return jax.lax.dynamic_update_slice(means, row[None], (i, 0))
+
+    return jax.lax.fori_loop(1, 2_000, trip, x)
