@@ -171,7 +171,8 @@ defmodule Bench.Report do
 
   @doc "Two figures or more, `-` for nil."
   def number(nil), do: "-"
-  def number(number) when number < 0.1, do: float(number, 4)
+  def number(number) when number < 0.01, do: float(number, 4)
+  def number(number) when number < 0.1, do: float(number, 3)
   def number(number) when number < 10, do: float(number, 2)
   def number(number) when number < 100, do: float(number, 1)
   def number(number), do: number |> round() |> Integer.to_string() |> thousands()
