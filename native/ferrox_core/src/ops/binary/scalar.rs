@@ -39,7 +39,7 @@ fn is_faulty<F: Binary<T>, T: Lane>(right: u64) -> bool {
 
 /// An operation on truth values, which are one or zero.
 fn apply_truth<F: Binary<u8, Out = u8>>(left: u64, right: u64) -> u64 {
-    F::apply(u8::from(left != 0), u8::from(right != 0)).into()
+    store(F::apply(u8::from(left != 0), u8::from(right != 0)))
 }
 
 /// The kernel of an operation on two elements of a type, whose result has the type `out`: those that are
