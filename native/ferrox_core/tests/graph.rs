@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::fmt::Display;
+
 use common::programs::{Builder, TestHost, add, f32s, host, literal, run, run_with};
 use common::{Random, process_of};
 use ferrox_core::DType::{self, *};
@@ -584,17 +586,24 @@ fn loops_over_numbers_have_the_bits_of_loops_with_tensors() {
         in_registers += usize::from(fast.to_string().contains("on registers"));
         let expected = run(&plain, &arguments);
         failed += usize::from(expected.is_err());
-        for pauses in [false, true] {
-            let mut host = TestHost { pauses, paused: false, allocated: 0 };
-            let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
-            assert!(
-                without_nan(&results) == without_nan(&expected),
-                "loop {seed}: {regions:#?}\n{results:?}\n{expected:?}"
-            );
-        }
+        assert_same(&fast, &arguments, &expected, &format_args!("loop {seed}: {regions:#?}"));
     }
     assert!(in_registers == 3_000, "{in_registers}");
     assert!((50..2_000).contains(&failed), "{failed}");
+}
+
+/// Asserts that a program has results up to the bits of NaN, also if it pauses before each operation.
+fn assert_same(
+    program: &Program,
+    arguments: &[&[u8]],
+    expected: &Result<Vec<Vec<u8>>, Error>,
+    name: &dyn Display,
+) {
+    for pauses in [false, true] {
+        let mut host = TestHost { pauses, paused: false, allocated: 0 };
+        let results = run_with(program, arguments, &mut host, |_, _| unreachable!("no calls"));
+        assert!(without_nan(&results) == without_nan(expected), "{name}\n{results:?}\n{expected:?}");
+    }
 }
 
 /// The values of a body that reads and replaces elements of two arrays, and their earlier values.
@@ -727,14 +736,7 @@ fn loops_that_replace_elements_have_the_bits_of_loops_with_tensors() {
         let plain = Program::without_fusion(&regions, literals).expect("a program");
         in_registers += usize::from(fast.to_string().contains("on registers"));
         let expected = run(&plain, &arguments);
-        for pauses in [false, true] {
-            let mut host = TestHost { pauses, paused: false, allocated: 0 };
-            let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
-            assert!(
-                without_nan(&results) == without_nan(&expected),
-                "loop {seed}: {regions:#?}\n{results:?}\n{expected:?}"
-            );
-        }
+        assert_same(&fast, &arguments, &expected, &format_args!("loop {seed}: {regions:#?}"));
     }
     println!("{in_registers} loops on registers");
     assert!(in_registers > 1_900, "{in_registers}");
@@ -965,14 +967,7 @@ fn loops_over_small_arrays_have_the_bits_of_loops_with_tensors() {
         with_arrays += usize::from(text.contains("small arrays"));
         let expected = run(&plain, &arguments);
         failed += usize::from(expected.is_err());
-        for pauses in [false, true] {
-            let mut host = TestHost { pauses, paused: false, allocated: 0 };
-            let results = run_with(&fast, &arguments, &mut host, |_, _| unreachable!("no calls"));
-            assert!(
-                without_nan(&results) == without_nan(&expected),
-                "loop {seed}: {regions:#?}\n{results:?}\n{expected:?}"
-            );
-        }
+        assert_same(&fast, &arguments, &expected, &format_args!("loop {seed}: {regions:#?}"));
     }
     println!("{in_registers} loops on registers, {with_arrays} with small arrays; {failed} failed");
     assert!(in_registers > 3_900 && with_arrays > 1_500, "{in_registers}, {with_arrays}");

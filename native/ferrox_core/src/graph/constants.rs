@@ -146,7 +146,7 @@ impl Folding<'_> {
         };
         let op = simpler.op;
         let operands = simpler.operands.map(|operand| {
-            let number = operand.source.scalar().filter(|_| operand.dtype != inputs[operand.index].dtype);
+            let number = operand.converted(inputs[operand.index].dtype);
             (operand.index, operand.dtype, number.map(<[u8]>::to_vec))
         });
         let operands = operands.map(|(index, dtype, number)| {

@@ -181,14 +181,12 @@ impl Call {
     /// are.
     fn is_direct(&self, dtype: DType, shape: &[usize], inputs: &[Operand]) -> bool {
         let plan = self.plan();
-        let is_scalar = |operand: &Operand| layout::size(&operand.shape) == Some(1);
-        let may_be_simpler = match self {
-            Call::Binary(BinaryOp::Pow, _) => true,
-            Call::Binary(..) => {
-                let is_mixed = inputs.iter().any(|input| input.dtype != inputs[0].dtype);
-                (is_mixed || inputs[0].dtype != dtype) && inputs.iter().any(is_scalar)
+        let may_be_simpler = match (self, inputs) {
+            (Call::Binary(op, _), [a, b]) => {
+                let has_number = inputs.iter().any(|operand| layout::size(&operand.shape) == Some(1));
+                ops::binary::may_be_simpler(*op, dtype, [a.dtype, b.dtype], has_number)
             }
-            Call::Unary(..) | Call::Ternary(..) => false,
+            _ => false,
         };
         let is_small = layout::size(shape).is_some_and(|size| {
             let bytes = 1..MIN_BYTES_TO_ALIGN;

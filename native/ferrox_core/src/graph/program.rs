@@ -10,7 +10,7 @@ use super::operation::Operation;
 use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
 use super::small_loop::SmallLoop;
-use super::source::{Branch, Clause, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
+use super::source::{Branch, Clause, Loop, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
 use super::unused;
 use super::value::MAX_SMALL_BYTES;
 use super::well_formed::{self, OP, invalid};
@@ -364,7 +364,8 @@ impl<'a> Assembler<'a> {
                     return Err(invalid("a loop's region has other results than the loop"));
                 }
                 let memories = self.loop_results(initial, outputs)?;
-                if let Some(instruction) = self.whole_loop((*condition, *body), initial, outputs, &memories) {
+                let regions = [*condition, *body];
+                if let Some(instruction) = self.whole_loop(regions, initial, outputs, &memories) {
                     self.instructions.push(instruction);
                     return Ok(());
                 }
@@ -452,17 +453,17 @@ impl<'a> Assembler<'a> {
     /// A loop as one instruction, if it is one over small values or rows.
     fn whole_loop(
         &self,
-        regions: (usize, usize),
+        [condition, body]: [usize; 2],
         initial: &[Operand],
         outputs: &[Slot],
         memories: &[Memory],
     ) -> Option<Instruction> {
-        let sources = self.sources?;
-        if let Some(small) = SmallLoop::new(sources, self.literals, regions, initial, outputs, memories) {
+        let (regions, literals) = (self.sources?, self.literals);
+        let source = Loop { regions, literals, condition, body, initial, outputs, memories };
+        if let Some(small) = SmallLoop::new(source) {
             return Some(Instruction::Small(Box::new(small)));
         }
-        let rows = RowLoop::new(sources, self.literals, regions, initial, outputs, memories)?;
-        Some(Instruction::Rows(Box::new(rows)))
+        Some(Instruction::Rows(Box::new(RowLoop::new(source)?)))
     }
 
     fn signature(&self, region: usize) -> Result<&'a Signature, Error> {

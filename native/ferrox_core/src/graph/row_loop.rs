@@ -13,7 +13,7 @@ use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::rows::InputRows;
 use super::small_loop::SmallLoop;
-use super::source::{Region, Step};
+use super::source::{Loop, Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
 use crate::layout;
 
@@ -35,15 +35,9 @@ pub(super) struct RowLoop {
 }
 
 impl RowLoop {
-    /// The loop from these values, if it is one over rows. `memories` are those of its results.
-    pub(super) fn new(
-        regions: &[Region],
-        literals: &[Vec<u8>],
-        (condition, body): (usize, usize),
-        initial: &[Operand],
-        outputs: &[Slot],
-        memories: &[Memory],
-    ) -> Option<Self> {
+    /// The loop, if it is one over rows.
+    pub(super) fn new(source: Loop<'_>) -> Option<Self> {
+        let Loop { regions, body, initial, memories, .. } = source;
         let region = fusion::fuse_all(&with_copies(regions.get(body)?));
         let mut cluster = None;
         let mut steps = Vec::new();
@@ -91,14 +85,7 @@ impl RowLoop {
             });
         }
         let rest = Region { steps, ..region };
-        let numbers = SmallLoop::beside_arrays(
-            regions,
-            literals,
-            (condition, &rest, body),
-            (initial, &arrays),
-            (outputs, memories),
-            &yields,
-        )?;
+        let numbers = SmallLoop::beside_arrays(source, &rest, &arrays, &yields)?;
         let arrays = arrays
             .iter()
             .map(|&position| Some((initial.get(position)?.place, memories.get(position)?.clone())));

@@ -5,6 +5,7 @@
 //! The branches of a condition belong to the region around them and write to its slots.
 
 use super::cluster::Cluster;
+use super::operand::Memory;
 pub use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
 use crate::DType;
@@ -142,6 +143,25 @@ pub struct Region {
     pub steps: Vec<Step>,
     /// Its results.
     pub results: Vec<Operand>,
+}
+
+/// A loop of a region, with what its regions refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Loop<'a> {
+    /// All regions of the program.
+    pub(super) regions: &'a [Region],
+    /// The literals of the program.
+    pub(super) literals: &'a [Vec<u8>],
+    /// The number of the region of the condition.
+    pub(super) condition: usize,
+    /// The number of the region of the body.
+    pub(super) body: usize,
+    /// The values at the start.
+    pub(super) initial: &'a [Operand],
+    /// The slots of the values at the end.
+    pub(super) outputs: &'a [Slot],
+    /// The memory of the values at the end.
+    pub(super) memories: &'a [Memory],
 }
 
 /// Calls a function with each step, those of branches too.

@@ -171,6 +171,14 @@ pub struct SimplifiedOperand<'a> {
     pub source: Source<'a>,
 }
 
+impl<'a> SimplifiedOperand<'a> {
+    /// The number that an operand of type `from` has become; `None` if it is as it was.
+    #[must_use]
+    pub fn converted(&self, from: DType) -> Option<&'a [u8]> {
+        self.source.scalar().filter(|_| self.dtype != from)
+    }
+}
+
 impl Simplified<'_> {
     /// The plan for a result of type `out`.
     ///
@@ -212,6 +220,12 @@ pub fn simplified<'a>(
     let operands =
         [convert_number(0, left, dtype, left_number), convert_number(1, right, dtype, right_number)];
     Some(Simplified { op, operands })
+}
+
+/// Whether [`simplified`] may find something simpler, for operands of some types, of which some are numbers.
+#[must_use]
+pub fn may_be_simpler(op: BinaryOp, out: DType, dtypes: [DType; 2], has_number: bool) -> bool {
+    op == BinaryOp::Pow || has_number && (dtypes[0] != dtypes[1] || dtypes[0] != out && !op.is_predicate())
 }
 
 /// The operands of a comparison with a number of another type, in the type of the other operand, if this

@@ -1,10 +1,11 @@
 //! Which loops are over small values, and their instructions.
 
-use super::super::operand::{Memory, Operand, Place, Slot};
-use super::super::source::{Branch, Clause, Region, Step};
+use super::super::operand::{Operand, Place, Slot};
+use super::super::source::{Branch, Clause, Loop, Region, Step, each};
 use super::code::{Code, Register, Small, Truth};
 use super::homes::{Assembler, Home, Scope, is_few};
 use super::machine::{Output as LoopOutput, SmallLoop};
+use super::operations::Calculation;
 
 /// The maximum number of instructions of a loop.
 const MAX_CODES: usize = 4_096;
@@ -17,38 +18,32 @@ const MAX_UNROLLED_CODES: usize = 512;
 const MAX_DEPTH: usize = 8;
 
 impl SmallLoop {
-    /// The loop from these values, if it is one over numbers and small arrays. `memories` are those of its
-    /// results.
-    pub(in super::super) fn new(
-        regions: &[Region],
-        literals: &[Vec<u8>],
-        (condition, body): (usize, usize),
-        initial: &[Operand],
-        outputs: &[Slot],
-        memories: &[Memory],
-    ) -> Option<Self> {
-        let numbers = (condition, regions.get(body)?, body);
-        let (values, results) = ((initial, &[][..]), (outputs, memories));
+    /// The loop, if it is one over numbers and small arrays.
+    pub(in super::super) fn new(source: Loop<'_>) -> Option<Self> {
+        let body = source.regions.get(source.body)?;
+        let origins = Origins::of(body);
+        let replaces =
+            (0..body.results.len()).any(|at| !is_unchanged(body, at) && origins.is_update(body, at));
+        let mut unrolls = false;
+        each(&body.steps, &mut |step| unrolls |= matches!(step, Step::While { .. }));
+        // A loop without such arrays, or without loops in it, has fewer forms.
         let forms = [[true, true], [true, false], [false, true], [false, false]];
-        let form = |[replaces, unrolls]: [bool; 2]| Form { yields: None, replaces, unrolls };
-        forms.into_iter().find_map(|of| assemble(regions, literals, numbers, values, results, form(of)))
+        let mut forms = forms.into_iter().filter(|form| form[0] <= replaces && form[1] <= unrolls);
+        forms.find_map(|[replaces, unrolls]| {
+            assemble(source, body, &[], Form { yields: None, replaces, unrolls })
+        })
     }
 
-    /// The small values of a loop that has larger arrays too: those at the positions `arrays` change. The
-    /// body of the region `number` is `body` without the steps on these, and a trip yields the numbers
-    /// `yields`. `None` if the arrays have an influence on the small values.
+    /// The small values of a loop that has larger arrays too: those at the positions `arrays` change. `body`
+    /// is its body without the steps on these, and a trip yields the numbers `yields`. `None` if the arrays
+    /// have an influence on the small values.
     pub(in super::super) fn beside_arrays(
-        regions: &[Region],
-        literals: &[Vec<u8>],
-        (condition, body, number): (usize, &Region, usize),
-        (initial, arrays): (&[Operand], &[usize]),
-        (outputs, memories): (&[Slot], &[Memory]),
+        source: Loop<'_>,
+        body: &Region,
+        arrays: &[usize],
         yields: &[Operand],
     ) -> Option<Self> {
-        let numbers = (condition, body, number);
-        let (values, results) = ((initial, arrays), (outputs, memories));
-        let form = Form { yields: Some(yields), replaces: false, unrolls: true };
-        assemble(regions, literals, numbers, values, results, form)
+        assemble(source, body, arrays, Form { yields: Some(yields), replaces: false, unrolls: true })
     }
 }
 
@@ -63,14 +58,12 @@ struct Form<'a> {
     unrolls: bool,
 }
 
-/// The loop of these regions, whose values begin with `initial` and end in `slots`, if it is one over small
-/// values. Those at the positions `arrays` are no values of it. `memories` are those of its results.
+/// A loop with a certain body, if it is one over small values. Those at the positions `arrays` are no values
+/// of it.
 fn assemble(
-    regions: &[Region],
-    literals: &[Vec<u8>],
-    (condition, body, number): (usize, &Region, usize),
-    (initial, arrays): (&[Operand], &[usize]),
-    (slots, memories): (&[Slot], &[Memory]),
+    Loop { regions, literals, condition, body: number, initial, outputs: slots, memories }: Loop<'_>,
+    body: &Region,
+    arrays: &[usize],
     Form { yields, replaces, unrolls }: Form<'_>,
 ) -> Option<SmallLoop> {
     let mut assembler = Assembler { regions, literals, unrolls, ..Assembler::default() };
@@ -276,33 +269,18 @@ impl<'a> Assembler<'a> {
         }
         let mut scope = Scope { homes: homes.iter().cloned().map(Some).collect(), flags: Vec::new() };
         scope.homes.resize(region.slots, None);
-        self.find_flags(&region.steps, &mut scope)?;
-        let zero = self.constant(0)?;
-        for &(_, to) in &scope.flags {
-            self.codes.push(Code::Move { from: zero, to });
+        let mut computed = Vec::new();
+        each(&region.steps, &mut |step| {
+            if let Step::Unless { computed: slot, .. } = step {
+                computed.push(*slot);
+            }
+        });
+        for slot in computed {
+            let (from, to) = (self.constant(0)?, self.register()?);
+            scope.flags.push((slot, to));
+            self.codes.push(Code::Move { from, to });
         }
         Some(scope)
-    }
-
-    fn find_flags(&mut self, steps: &[Step], scope: &mut Scope) -> Option<()> {
-        for step in steps {
-            match step {
-                Step::Unless { computed, steps } => {
-                    let register = self.register()?;
-                    scope.flags.push((*computed, register));
-                    self.find_flags(steps, scope)?;
-                }
-                Step::Cond { clauses, otherwise, .. } => {
-                    for Clause { steps, branch, .. } in clauses {
-                        self.find_flags(steps, scope)?;
-                        self.find_flags(&branch.steps, scope)?;
-                    }
-                    self.find_flags(&otherwise.steps, scope)?;
-                }
-                _ => {}
-            }
-        }
-        Some(())
     }
 
     /// The number of the next instruction, which a jump will go to.
@@ -351,15 +329,7 @@ impl<'a> Assembler<'a> {
         match step {
             Step::Operation { operation, inputs, outputs } => {
                 let [output] = &outputs[..] else { return None };
-                if is_few(output.dtype, &output.shape)
-                    && let Some(()) = self.few(scope, operation, inputs, output)
-                {
-                    // Its elements are in registers.
-                } else if let Some(array) = self.replaced(scope, operation, inputs, output) {
-                    self.replace(scope, array, operation, inputs, output)?;
-                } else {
-                    self.kernel(scope, operation, inputs, output)?;
-                }
+                self.calculate(scope, Calculation { operation, inputs, output })?;
                 self.flag(scope, output.slot)
             }
             Step::Cond { clauses, otherwise, outputs } => {
@@ -434,7 +404,7 @@ impl<'a> Assembler<'a> {
     ) -> Option<()> {
         for ((&slot, home), value) in outputs.iter().zip(homes).zip(values) {
             let to = match home {
-                Home::Elements(_) | Home::Small(_) if self.is_shared(scope, slot) => {
+                Home::Elements(_) | Home::Small(_) if self.needs_home(scope, slot) => {
                     let to = self.define(scope, slot, value.dtype, &value.shape)?;
                     self.copy(&home, &to)?;
                     to
@@ -458,24 +428,25 @@ impl<'a> Assembler<'a> {
         if !self.unrolls || self.rolled.contains(&body) {
             return None;
         }
-        let before = (self.codes.len(), self.used, [self.small_used, self.small_bytes], self.stores.len());
-        let last_target = self.last_target;
+        let (codes, stores) = (self.codes.len(), self.stores.len());
+        let in_use = (self.used, self.small_used, self.small_bytes);
+        let (last_target, depth) = (self.last_target, self.depth);
         self.depth += 1;
         let homes = self.trips(scope, [condition, body], initial);
-        self.depth -= 1;
-        match homes {
-            Some(_) => self.forget_replaced(scope, before.3),
-            None => {
-                self.codes.truncate(before.0);
-                (self.used, [self.small_used, self.small_bytes]) = (before.1, before.2);
-                self.stores.truncate(before.3);
-                self.last_target = last_target;
-                self.rolled.insert(body);
-            }
+        self.depth = depth;
+        if homes.is_some() {
+            self.forget_replaced(scope, stores);
+        } else {
+            self.codes.truncate(codes);
+            self.stores.truncate(stores);
+            (self.used, self.small_used, self.small_bytes) = in_use;
+            self.last_target = last_target;
+            self.rolled.insert(body);
         }
         homes
     }
 
+    /// The values after the last of the trips, which are added one after the other.
     fn trips(
         &mut self,
         scope: &Scope,

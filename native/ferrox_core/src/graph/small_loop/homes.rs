@@ -34,6 +34,18 @@ pub(super) enum Home {
     Array,
 }
 
+impl Home {
+    /// The array that is here and can be read.
+    fn array(&self) -> Option<Array> {
+        match *self {
+            Home::Small(small) => Some(Array::Small(small)),
+            Home::Tensor(index) => Some(Array::Tensor(index)),
+            Home::Replaced(index) => Some(Array::Replaced(index)),
+            Home::Elements(_) | Home::Array => None,
+        }
+    }
+}
+
 /// The values of a region.
 pub(super) struct Scope {
     pub(super) homes: Vec<Option<Home>>,
@@ -161,28 +173,25 @@ impl Assembler<'_> {
 
     /// The memory of a value.
     pub(super) fn array(&mut self, scope: &Scope, operand: &Operand) -> Option<Array> {
-        match self.home(scope, operand)? {
-            Home::Small(small) => Some(Array::Small(small)),
-            Home::Tensor(index) => Some(Array::Tensor(index)),
-            Home::Replaced(index) => Some(Array::Replaced(index)),
-            Home::Elements(_) if matches!(operand.place, Place::Literal(_)) => {
-                Some(Array::Tensor(self.tensor(operand.place)))
-            }
-            Home::Elements(elements) => {
-                if let Some(&(_, tensor)) = self.same.iter().find(|same| same.0 == elements) {
-                    return Some(Array::Tensor(tensor));
-                }
-                let width = operand.dtype.width();
-                let to = self.small_of(elements.len() * width)?;
-                self.codes.push(Code::Pack(Box::new(Packing {
-                    elements: elements[..].into(),
-                    width,
-                    small: to,
-                })));
-                Some(Array::Small(to))
-            }
-            Home::Array => None,
+        let home = self.home(scope, operand)?;
+        let Home::Elements(elements) = home else { return home.array() };
+        if let Place::Literal(_) = operand.place {
+            return Some(Array::Tensor(self.tensor(operand.place)));
         }
+        if let Some(&(_, tensor)) = self.same.iter().find(|same| same.0 == elements) {
+            return Some(Array::Tensor(tensor));
+        }
+        let packing = self.packing(&elements, operand.dtype)?;
+        let small = packing.small;
+        self.codes.push(Code::Pack(Box::new(packing)));
+        Some(Array::Small(small))
+    }
+
+    /// Registers, and memory for an array of their elements.
+    pub(super) fn packing(&mut self, elements: &Elements, dtype: DType) -> Option<Packing> {
+        let width = dtype.width();
+        let small = self.small_of(elements.len() * width)?;
+        Some(Packing { elements: elements[..].into(), width, small })
     }
 
     /// The home of a slot that gets a small value; no other slot has it.
@@ -204,14 +213,14 @@ impl Assembler<'_> {
     }
 
     /// Whether several steps may give a slot its value, so that it needs a home of its own.
-    pub(super) fn is_shared(&self, scope: &Scope, slot: Slot) -> bool {
+    pub(super) fn needs_home(&self, scope: &Scope, slot: Slot) -> bool {
         scope.flags.iter().any(|flag| flag.0 == slot) || scope.homes.get(slot).is_none_or(Option::is_some)
     }
 
     /// Gives a slot elements that are in registers.
     pub(super) fn alias(&mut self, scope: &mut Scope, target: &Target, elements: Elements) -> Option<()> {
         let Target { slot, dtype, shape } = target;
-        if self.is_shared(scope, *slot) {
+        if self.needs_home(scope, *slot) {
             let to = self.define(scope, *slot, *dtype, shape)?;
             return self.copy(&Home::Elements(elements), &to);
         }
@@ -227,13 +236,7 @@ impl Assembler<'_> {
                 self.codes.extend(moves);
             }
             (from, &Home::Small(to)) => {
-                let from = match *from {
-                    Home::Small(small) => Array::Small(small),
-                    Home::Tensor(index) => Array::Tensor(index),
-                    Home::Replaced(index) => Array::Replaced(index),
-                    Home::Elements(_) | Home::Array => return None,
-                };
-                self.codes.push(Code::Copy(Box::new(Copying { from, to })));
+                self.codes.push(Code::Copy(Box::new(Copying { from: from.array()?, to })));
             }
             _ => return None,
         }

@@ -8,7 +8,7 @@ use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, word};
 use super::super::operation::{Operation, Start};
 use super::code::{
     Array, Checked, Code, Destination, Element, Elements, Index, KernelCall, Load, Location, NumberCall,
-    Packing, Register, Store, Truth, Typed,
+    Register, Store, Truth, Typed,
 };
 use super::homes::{Assembler, Home, Scope, is_few};
 use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
@@ -21,46 +21,55 @@ use crate::ops::unary::UnaryOp;
 use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Kind};
 
+/// An operation with one result.
+#[derive(Clone, Copy)]
+pub(super) struct Calculation<'a> {
+    pub(super) operation: &'a Operation,
+    pub(super) inputs: &'a [Operand],
+    pub(super) output: &'a Target,
+}
+
 impl Assembler<'_> {
+    /// Computes an operation.
+    pub(super) fn calculate(&mut self, scope: &mut Scope, calculation: Calculation<'_>) -> Option<()> {
+        let Target { dtype, shape, .. } = calculation.output;
+        if is_few(*dtype, shape)
+            && let Some(()) = self.few(scope, calculation)
+        {
+            return Some(());
+        }
+        match self.replaced(scope, calculation) {
+            Some(array) => self.replace(scope, array, calculation),
+            None => self.kernel(scope, calculation),
+        }
+    }
+
     /// The number of the array of which an operation replaces a part, if it is one with memory of its own.
-    pub(super) fn replaced(
-        &mut self,
-        scope: &Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        output: &Target,
-    ) -> Option<usize> {
+    fn replaced(&mut self, scope: &Scope, calculation: Calculation<'_>) -> Option<usize> {
+        let Calculation { operation, inputs, output } = calculation;
         let ([array, others @ ..], false) = (inputs, self.is_guarded) else { return None };
         let Home::Replaced(index) = self.home(scope, array)? else { return None };
-        let is_new =
-            scope.homes.get(output.slot)?.is_none() && !scope.flags.iter().any(|flag| flag.0 == output.slot);
         let is_update = operation.is_update(output.dtype)
             && (array.dtype, &array.shape) == (output.dtype, &output.shape)
             && others.iter().all(|other| other.place != array.place);
-        (is_new && is_update).then_some(index)
+        (is_update && !self.needs_home(scope, output.slot)).then_some(index)
     }
 
     /// Replaces a part of an array.
-    pub(super) fn replace(
-        &mut self,
-        scope: &mut Scope,
-        array: usize,
-        operation: &Operation,
-        inputs: &[Operand],
-        output: &Target,
-    ) -> Option<()> {
+    fn replace(&mut self, scope: &mut Scope, array: usize, calculation: Calculation<'_>) -> Option<()> {
+        let Calculation { operation, inputs, output } = calculation;
         match (operation, inputs) {
             (Operation::PutSlice(starts), [target, value, ..])
                 if value.dtype == output.dtype && is_few(value.dtype, &value.shape) =>
             {
                 let ones = Shape::from_elem(1, starts.len());
-                let parts = self.parts(scope, target, starts, (&value.shape, &ones), inputs)?;
+                let parts = self.parts(scope, target, (starts, &value.shape, &ones), inputs)?;
                 for (element, &from) in parts.into_iter().zip(&self.elements(scope, value)?[..]) {
                     self.codes.push(Code::Store(Box::new(Store { array, element, from })));
                 }
             }
             _ => {
-                let code = self.call(scope, operation, inputs, output, Destination::Replaced(array))?;
+                let code = self.call(scope, calculation, Destination::Replaced(array))?;
                 self.codes.push(code);
             }
         }
@@ -72,41 +81,28 @@ impl Assembler<'_> {
     }
 
     /// Calls the kernel of an operation on arrays.
-    pub(super) fn kernel(
-        &mut self,
-        scope: &mut Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        output: &Target,
-    ) -> Option<()> {
-        let home = self.define(scope, output.slot, output.dtype, &output.shape)?;
-        let (to, unpacked) = match home {
+    fn kernel(&mut self, scope: &mut Scope, calculation: Calculation<'_>) -> Option<()> {
+        let Target { slot, dtype, shape } = calculation.output;
+        let (to, unpacked) = match self.define(scope, *slot, *dtype, shape)? {
             Home::Elements(elements) => match elements[..] {
-                [register] => (Destination::Register(Typed::new(register, output.dtype)), None),
+                [register] => (Destination::Register(Typed::new(register, *dtype)), None),
                 _ => {
-                    let width = output.dtype.width();
-                    let small = self.small_of(elements.len() * width)?;
-                    (Destination::Small(small), Some(Packing { elements: elements[..].into(), width, small }))
+                    let packing = self.packing(&elements, *dtype)?;
+                    (Destination::Small(packing.small), Some(packing))
                 }
             },
             Home::Small(small) => (Destination::Small(small), None),
             Home::Tensor(_) | Home::Replaced(_) | Home::Array => return None,
         };
-        let code = self.call(scope, operation, inputs, output, to)?;
+        let code = self.call(scope, calculation, to)?;
         self.codes.push(code);
         self.codes.extend(unpacked.map(|packing| Code::Unpack(Box::new(packing))));
         Some(())
     }
 
     /// The call of the kernel of an operation, if it takes little time.
-    pub(super) fn call(
-        &mut self,
-        scope: &Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        Target { slot, dtype, shape }: &Target,
-        to: Destination,
-    ) -> Option<Code> {
+    fn call(&mut self, scope: &Scope, calculation: Calculation<'_>, to: Destination) -> Option<Code> {
+        let Calculation { operation, inputs, output: Target { slot, dtype, shape } } = calculation;
         let operands = inputs.iter().map(|operand| self.location(scope, operand));
         let operands = operands.collect::<Option<SmallVec<[Location; MAX_OPERANDS]>>>()?;
         let is_target = |operand: &Location| match (operand, to) {
@@ -145,44 +141,33 @@ impl Assembler<'_> {
     }
 
     /// Computes an operation with a result of few elements, if each takes an instruction.
-    pub(super) fn few(
-        &mut self,
-        scope: &mut Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        output: &Target,
-    ) -> Option<()> {
-        match operation {
+    fn few(&mut self, scope: &mut Scope, calculation: Calculation<'_>) -> Option<()> {
+        match calculation.operation {
             Operation::Binary(_)
             | Operation::Unary(..)
             | Operation::AsType
             | Operation::Select
-            | Operation::Clip => self.elementwise(scope, operation, inputs, output),
+            | Operation::Clip => self.elementwise(scope, calculation),
             Operation::Transpose(_)
             | Operation::Broadcast(_)
             | Operation::Reverse(_)
             | Operation::Concatenate(_) => {
-                let elements = self.rearranged(scope, operation, inputs, &output.shape)?;
-                self.alias(scope, output, elements)
+                let elements = self.rearranged(scope, calculation)?;
+                self.alias(scope, calculation.output, elements)
             }
             Operation::Slice { starts, lengths, strides } => {
-                if let Some(elements) = self.rearranged(scope, operation, inputs, &output.shape) {
-                    return self.alias(scope, output, elements);
+                if let Some(elements) = self.rearranged(scope, calculation) {
+                    return self.alias(scope, calculation.output, elements);
                 }
-                self.load(scope, (starts, lengths, strides), inputs, output)
+                self.load(scope, (starts, lengths, strides), calculation)
             }
             _ => None,
         }
     }
 
     /// The elements of a result that has those of its operands in another order.
-    pub(super) fn rearranged(
-        &mut self,
-        scope: &Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        shape: &[usize],
-    ) -> Option<Elements> {
+    fn rearranged(&mut self, scope: &Scope, calculation: Calculation<'_>) -> Option<Elements> {
+        let Calculation { operation, inputs, output: Target { shape, .. } } = calculation;
         // The operation moves the numbers of registers as it moves elements.
         let starts = match operation {
             Operation::Slice { .. } => 1,
@@ -209,13 +194,8 @@ impl Assembler<'_> {
     }
 
     /// Computes an elementwise operation, if each element takes an instruction.
-    pub(super) fn elementwise(
-        &mut self,
-        scope: &mut Scope,
-        operation: &Operation,
-        inputs: &[Operand],
-        output: &Target,
-    ) -> Option<()> {
+    fn elementwise(&mut self, scope: &mut Scope, calculation: Calculation<'_>) -> Option<()> {
+        let Calculation { operation, inputs, output } = calculation;
         let mut operands = SmallVec::<[Elements; MAX_OPERANDS]>::new();
         for operand in inputs {
             let elements = self.elements(scope, operand)?;
@@ -231,18 +211,6 @@ impl Assembler<'_> {
                 return None;
             }
             computed.push(self.known(code)?);
-        }
-        if self.is_shared(scope, output.slot) {
-            let Home::Elements(to) = self.define(scope, output.slot, output.dtype, &output.shape)? else {
-                return None;
-            };
-            for (computed, &to) in computed.into_iter().zip(&to[..]) {
-                self.codes.push(match computed {
-                    Computed::Here(from) => Code::Move { from, to },
-                    Computed::By(code) => code.with_result(to),
-                });
-            }
-            return Some(());
         }
         let elements = computed.into_iter().map(|computed| match computed {
             Computed::Here(register) => Some(register),
@@ -288,7 +256,7 @@ impl Assembler<'_> {
 
     /// The instruction that computes an element of an elementwise operation. Its result goes to no register
     /// yet.
-    pub(super) fn element_code(
+    fn element_code(
         &mut self,
         operation: &Operation,
         inputs: &[Operand],
@@ -315,11 +283,11 @@ impl Assembler<'_> {
                 if let Some(simpler) = ops::binary::simplified(op, out, given, &mut numbers) {
                     op = simpler.op;
                     for (operand, simpler) in operands.iter_mut().zip(simpler.operands) {
-                        let is_converted = simpler.dtype != dtypes[simpler.index];
-                        *operand = match simpler.source.scalar() {
-                            Some(number) if is_converted => (self.constant(word(number))?, simpler.dtype),
-                            _ => (registers[simpler.index], simpler.dtype),
+                        let register = match simpler.converted(dtypes[simpler.index]) {
+                            Some(number) => self.constant(word(number))?,
+                            None => registers[simpler.index],
                         };
+                        *operand = (register, simpler.dtype);
                     }
                 }
                 self.binary(op, out, operands, [from, other], call)?
@@ -373,7 +341,7 @@ impl Assembler<'_> {
 
     /// The operands of an integer operation, of which one has another type than the result, in the result's
     /// type, if that gives the same bits.
-    pub(super) fn in_one_type(
+    fn in_one_type(
         &mut self,
         op: BinaryOp,
         out: DType,
@@ -404,7 +372,7 @@ impl Assembler<'_> {
         Some(registers)
     }
 
-    pub(super) fn binary(
+    fn binary(
         &mut self,
         op: BinaryOp,
         out: DType,
@@ -428,15 +396,14 @@ impl Assembler<'_> {
     }
 
     /// Reads the elements of a slice of few elements.
-    pub(super) fn load(
+    fn load(
         &mut self,
         scope: &mut Scope,
-        (starts, lengths, strides): (&[Start], &[usize], &[usize]),
-        inputs: &[Operand],
-        output: &Target,
+        part: (&[Start], &[usize], &[usize]),
+        Calculation { inputs, output, .. }: Calculation<'_>,
     ) -> Option<()> {
         let [tensor, ..] = inputs else { return None };
-        let parts = self.parts(scope, tensor, starts, (lengths, strides), inputs)?;
+        let parts = self.parts(scope, tensor, part, inputs)?;
         let array = self.array(scope, tensor)?;
         let Home::Elements(to) = self.define(scope, output.slot, output.dtype, &output.shape)? else {
             return None;
@@ -448,12 +415,11 @@ impl Assembler<'_> {
     }
 
     /// The elements of a part of an array.
-    pub(super) fn parts(
+    fn parts(
         &mut self,
         scope: &Scope,
         array: &Operand,
-        starts: &[Start],
-        (lengths, strides): (&[usize], &[usize]),
+        (starts, lengths, strides): (&[Start], &[usize], &[usize]),
         inputs: &[Operand],
     ) -> Option<Vec<Element>> {
         let width = array.dtype.width();
