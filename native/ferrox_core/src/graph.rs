@@ -10,6 +10,7 @@
 //! * `well_formed`: what must hold of it before anything else;
 //! * `program`: the checked program, flat instructions;
 //! * `constants`: small values that depend on no argument, computed when the program is made;
+//! * `products`: transposes that become axes of products of matrices;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `kernel`, with `elementwise` and `moves`: operations that are prepared for their types and shapes;
 //! * `liveness`: where in a program a value dies;
@@ -31,6 +32,7 @@ mod liveness;
 mod moves;
 mod operand;
 mod operation;
+mod products;
 mod program;
 mod reverse_loop;
 mod row_loop;

@@ -247,6 +247,106 @@ fn fused_alike(region: Region, literals: Vec<Vec<u8>>, arguments: &[&[u8]]) -> P
     fused
 }
 
+/// The product of two operands, both of which are transposes of parameters, or its transpose; and
+/// arguments.
+fn random_product(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
+    let dtype = *random.pick(&[F32, F32, F32, F64, C64, BF16, S32]);
+    let most = *random.pick(&[5, 20, 25]);
+    let sizes = |random: &mut Random, count: usize| -> Vec<usize> {
+        (0..count).map(|_| random.below(most) + 1).collect()
+    };
+    let batch_rank = random.below(3);
+    let batch: Vec<usize> = (0..batch_rank).map(|_| random.below(3) + 1).collect();
+    let contract_rank = random.below(2) + 1;
+    let contract = sizes(random, contract_rank);
+    let mut builder = Builder::default();
+    let mut arguments = Vec::new();
+    let mut kept = Vec::new();
+    // The axes of an operand: those of the batch, those that it keeps, those that are summed over.
+    let sides = [(); 2].map(|()| {
+        let rank = random.below(2) + 1;
+        let own = sizes(random, rank);
+        let whole = [&batch[..], &own, &contract].concat();
+        let mut order: Vec<usize> = (0..whole.len()).collect();
+        for _ in 0..random.below(3) {
+            let (a, b) = (random.below(order.len()), random.below(order.len()));
+            order.swap(a, b);
+        }
+        // The axis of the operand with the number `i` of those above.
+        let axis = |i: usize| order.iter().position(|&axis| axis == i).expect("there");
+        let shape: Vec<usize> = order.iter().map(|&axis| whole[axis]).collect();
+        let mut axes: Shape = (0..shape.len()).collect();
+        for _ in 0..random.below(3) {
+            let (a, b) = (random.below(axes.len()), random.below(axes.len()));
+            axes.swap(a, b);
+        }
+        // The parameter is such that the transpose has `shape`.
+        let mut from = vec![0; shape.len()];
+        axes.iter().zip(&shape).for_each(|(&axis, &size)| from[axis] = size);
+        let parameter = builder.parameter(dtype, &from);
+        let length = tensor::byte_size("test", dtype, &from).expect("fits");
+        arguments.push(match dtype {
+            F32 | C64 => {
+                f32s(&(0..length / 4).map(|_| random.below(1 << 20) as f32 * 1e-5).collect::<Vec<_>>())
+            }
+            F64 => {
+                (0..length / 8).flat_map(|_| (random.below(1 << 20) as f64 * 1e-5).to_ne_bytes()).collect()
+            }
+            dtype => small_numbers(random, dtype, &from),
+        });
+        let start = whole.len() - contract.len();
+        let summed: Shape = (start..whole.len()).map(axis).collect();
+        let batch: Shape = (0..batch.len()).map(axis).collect();
+        // The order in which the result has the axes that the operand keeps.
+        let mut own: Vec<usize> = (batch.len()..start).map(axis).collect();
+        own.sort_unstable();
+        let own: Vec<usize> = own.iter().map(|&axis| shape[axis]).collect();
+        (parameter, axes, shape, summed, batch, own)
+    });
+    let sides = sides.map(|(parameter, axes, shape, summed, batch, own)| {
+        let operand = builder.add(Operation::Transpose(axes), &[&parameter], dtype, &shape);
+        if random.below(6) == 0 {
+            kept.push(operand.clone());
+        }
+        (operand, summed, batch, own)
+    });
+    let [(left, left_summed, left_batch, left_free), (right, right_summed, right_batch, right_free)] = sides;
+    let shape = [&batch[..], &left_free, &right_free].concat();
+    let operation =
+        Operation::Dot { contract: [left_summed, right_summed], batch: [left_batch, right_batch] };
+    let product = builder.add(operation, &[&left, &right], dtype, &shape);
+    let mut axes: Shape = (0..shape.len()).collect();
+    match random.below(4) {
+        0 => {}
+        1 | 2 => axes[batch.len()..].rotate_left(left_free.len()),
+        _ => axes.rotate_left(1),
+    }
+    let turned: Vec<usize> = axes.iter().map(|&axis| shape[axis]).collect();
+    let turned = builder.add(Operation::Transpose(axes), &[&product], dtype, &turned);
+    kept.push(turned);
+    if random.below(6) == 0 {
+        kept.push(product);
+    }
+    (builder.region(&kept.iter().collect::<Vec<_>>()), arguments)
+}
+
+#[test]
+fn products_of_transposes_have_the_bits_of_transposed_copies() {
+    with_threads("products_of_transposes_have_the_bits_of_transposed_copies", || {
+        let [mut operands, mut results] = [0; 2];
+        for seed in 0..6_000 {
+            let (region, arguments) = random_product(&mut Random(seed));
+            let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+            let program = fused_alike(region, Vec::new(), &arguments).to_string();
+            let transposes = program.matches("= transpose(").count();
+            operands += usize::from(transposes < 2);
+            results += usize::from(transposes == 0);
+        }
+        println!("{operands} programs without transposes of operands, {results} without any");
+        assert!(operands > 600 && results > 100, "{operands} and {results}");
+    });
+}
+
 /// Operands whose rows are repeated after numbers of rows of which none divides the other, between them a
 /// reshape.
 #[test]
@@ -712,7 +812,7 @@ fn random_store_loop(random: &mut Random, inner: Option<usize>) -> [Region; 2] {
 #[test]
 fn loops_that_replace_elements_have_the_bits_of_loops_with_tensors() {
     let mut in_registers = 0;
-    for seed in 0..2_000 {
+    for seed in 0..6_000 {
         let random = &mut Random(seed);
         let trips = *random.pick(&[0, 1, 2, 5, 40]);
         let is_nested = random.below(3) == 0;

@@ -19,7 +19,7 @@ use super::cluster::{
 };
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
-use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
+use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target, reads};
 use crate::DType;
 use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS};
 use crate::exec::convert;
@@ -42,57 +42,11 @@ pub(super) fn fuse_all(region: &Region) -> Region {
 }
 
 fn fuse_with(region: &Region, all: bool) -> Region {
-    let mut reads = vec![0; region.slots];
-    count_reads(&region.steps, &mut reads);
-    region.results.iter().for_each(|operand| count(operand, &mut reads));
+    let reads = reads(region);
     let slots = &Cell::new(region.slots);
     let (steps, pending, views) = Default::default();
     let steps = Fusion { reads: &reads, all, slots, steps, pending, views }.fuse(&region.steps);
     Region { steps, slots: slots.get(), ..region.clone() }
-}
-
-fn count(operand: &Operand, reads: &mut [usize]) {
-    if let Place::Slot(slot) = operand.place
-        && let Some(reads) = reads.get_mut(slot)
-    {
-        *reads += 1;
-    }
-}
-
-/// Counts how often each slot is read.
-fn count_reads(steps: &[Step], reads: &mut [usize]) {
-    let branch = |branch: &Branch, reads: &mut [usize]| {
-        count_reads(&branch.steps, reads);
-        branch.results.iter().for_each(|operand| count(operand, reads));
-    };
-    for step in steps {
-        match step {
-            Step::Operation { inputs, .. } | Step::Call { inputs, .. } => {
-                inputs.iter().for_each(|operand| count(operand, reads));
-            }
-            Step::Cond { clauses, otherwise, .. } => {
-                for Clause { steps, predicate, branch: body } in clauses {
-                    count_reads(steps, reads);
-                    count(predicate, reads);
-                    branch(body, reads);
-                }
-                branch(otherwise, reads);
-            }
-            Step::Unless { computed, steps } => {
-                reads[*computed] += 1;
-                count_reads(steps, reads);
-            }
-            Step::While { initial, .. } => initial.iter().for_each(|operand| count(operand, reads)),
-            Step::ReverseLoop(reverse) => reverse.inputs().for_each(|operand| count(operand, reads)),
-            Step::Fold { input, initial, .. } => {
-                count(input, reads);
-                count(initial, reads);
-            }
-            Step::Cluster { cluster, .. } => {
-                cluster.inputs.iter().for_each(|input| count(&input.operand, reads));
-            }
-        }
-    }
 }
 
 struct Fusion<'a> {

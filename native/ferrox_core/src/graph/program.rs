@@ -7,6 +7,7 @@ use super::kernel::Kernel;
 use super::liveness::Deaths;
 use super::operand::Memory;
 use super::operation::Operation;
+use super::products;
 use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
 use super::small_loop::SmallLoop;
@@ -97,6 +98,7 @@ impl Program {
         // Checked as it is given: operations that are computed together are not seen one by one later.
         assemble(regions, &literals, None)?;
         let regions = constants::fold(&unused::remove(regions), &mut literals);
+        let regions = products::fold_transposes(&regions);
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
         Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }

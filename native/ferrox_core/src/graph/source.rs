@@ -181,3 +181,54 @@ pub(super) fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
         }
     }
 }
+
+/// How often each slot of a region is read.
+pub(super) fn reads(region: &Region) -> Vec<usize> {
+    let mut reads = vec![0; region.slots];
+    count_reads(&region.steps, &mut reads);
+    region.results.iter().for_each(|operand| count(operand, &mut reads));
+    reads
+}
+
+fn count(operand: &Operand, reads: &mut [usize]) {
+    if let Place::Slot(slot) = operand.place
+        && let Some(reads) = reads.get_mut(slot)
+    {
+        *reads += 1;
+    }
+}
+
+fn count_reads(steps: &[Step], reads: &mut [usize]) {
+    let branch = |branch: &Branch, reads: &mut [usize]| {
+        count_reads(&branch.steps, reads);
+        branch.results.iter().for_each(|operand| count(operand, reads));
+    };
+    for step in steps {
+        match step {
+            Step::Operation { inputs, .. } | Step::Call { inputs, .. } => {
+                inputs.iter().for_each(|operand| count(operand, reads));
+            }
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, predicate, branch: body } in clauses {
+                    count_reads(steps, reads);
+                    count(predicate, reads);
+                    branch(body, reads);
+                }
+                branch(otherwise, reads);
+            }
+            Step::Unless { computed, steps } => {
+                reads[*computed] += 1;
+                count_reads(steps, reads);
+            }
+            Step::While { initial, .. } => initial.iter().for_each(|operand| count(operand, reads)),
+            Step::ReverseLoop(reverse) => reverse.inputs().for_each(|operand| count(operand, reads)),
+            Step::Fold { input, initial, .. } => {
+                count(input, reads);
+                count(initial, reads);
+            }
+            Step::Cluster { cluster, .. } => {
+                cluster.inputs.iter().for_each(|input| count(&input.operand, reads));
+            }
+        }
+    }
+}

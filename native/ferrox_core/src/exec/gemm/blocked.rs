@@ -88,6 +88,11 @@ const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 /// sums of a single row or column. So no part is that small, unless the whole result is.
 const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
 
+/// Whether gemm adds up each sum of a result of these sizes one term after the other.
+pub(in crate::exec) fn has_one_order([rows, columns]: [usize; 2]) -> bool {
+    rows > 1 && columns > 1 && rows.saturating_mul(columns) > MAX_UNSPLIT_RESULT_ELEMENTS
+}
+
 /// gemm copies whole panels of at most this many rows or columns.
 const GEMM_PANEL_ELEMENTS: usize = 128;
 

@@ -74,6 +74,22 @@ impl Strategy {
         }
     }
 
+    /// Whether the bits of the product don't depend on where the elements of the operands are in memory, so
+    /// that transposed operands can be read in place.
+    #[must_use]
+    pub fn ignores_layout(&self) -> bool {
+        let [m, _, n] = self.sizes;
+        self.method == Method::Blocked && blocked::has_one_order([m, n])
+    }
+
+    /// Whether the product of the transposed operands in the other order is the transposed product, bit for
+    /// bit.
+    #[must_use]
+    pub fn commutes(&self) -> bool {
+        // The terms of an imaginary part would be added in the other order.
+        self.ignores_layout() && !self.lane.is_complex()
+    }
+
     /// An upper bound for the cost of a multiplication and addition.
     #[must_use]
     pub fn product_cost(&self) -> Cost {
