@@ -10,6 +10,7 @@
 //! * `well_formed`: what must hold of it before anything else;
 //! * `program`: the checked program, flat instructions;
 //! * `constants`: small values that depend on no argument, computed when the program is made;
+//! * `unrolling`: loops of a few trips that become the steps of these;
 //! * `products`: transposes that become axes of products of matrices;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `kernel`, with `elementwise` and `moves`: operations that are prepared for their types and shapes;
@@ -40,6 +41,7 @@ mod rows;
 mod small_loop;
 pub mod source;
 mod times;
+mod unrolling;
 mod unused;
 mod value;
 mod well_formed;

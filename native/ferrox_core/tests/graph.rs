@@ -1108,7 +1108,7 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let shapes: [&[usize]; 6] = [&[7], &[5000], &[50, 120], &[3, 4, 5], &[600, 9], &[3, 50, 60]];
     let shape = *random.pick(&shapes);
     let row: Vec<usize> = [&[1], &shape[1..]].concat();
-    let trips = *random.pick(&[0, 1, 2, 5, 300]);
+    let trips = *random.pick(&[0, 1, 2, 5, 40, 300]);
     let literals = [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec());
     let literals: Vec<Vec<u8>> = literals.into_iter().chain([f32s(&[0.75])]).collect();
     let mut carried: Vec<(DType, &[usize])> = vec![(S32, &[]), (F32, &[])];
@@ -1191,13 +1191,15 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
 #[test]
 fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
     with_threads("loops_over_rows_have_the_bits_of_loops_trip_by_trip", || {
-        let mut by_rows = 0;
-        for seed in 0..1_000 {
+        let [mut by_rows, mut unrolled] = [0; 2];
+        for seed in 0..1_500 {
             let (regions, literals, arguments) = random_row_loop(seed);
             let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
             let fast = Program::new(&regions, literals.clone()).expect("a program");
             let plain = Program::without_fusion(&regions, literals).expect("a program");
-            by_rows += usize::from(fast.to_string().contains("trips at a time"));
+            let text = fast.to_string();
+            by_rows += usize::from(text.contains("trips at a time"));
+            unrolled += usize::from(!text.contains("= while"));
             let expected = run(&plain, &arguments);
             for pauses in [false, true] {
                 let mut host = TestHost { pauses, paused: false, allocated: 0 };
@@ -1205,8 +1207,8 @@ fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
                 assert!(results == expected, "loop {seed}: {regions:#?}");
             }
         }
-        println!("{by_rows} loops were computed by rows");
-        assert!(by_rows > 300, "{by_rows}");
+        println!("{by_rows} loops were computed by rows, {unrolled} became the steps of their trips");
+        assert!(by_rows > 250 && unrolled > 300, "{by_rows} and {unrolled}");
     });
 }
 

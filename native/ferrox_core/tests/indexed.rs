@@ -5,7 +5,9 @@ mod common;
 use common::number::{Number, cast};
 use common::{Bound, Random, Source, check_numbers, contiguous, indices, output, views};
 use ferrox_core::DType::{self, *};
-use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_along_axis};
+use ferrox_core::ops::indexed::{
+    Update, gather, indexed, indexed_in_place, is_in_place, put_slice, take, take_along_axis,
+};
 use ferrox_core::{Error, Output, Tensor};
 
 const SHAPES: &[&[usize]] = &[&[1], &[7], &[3, 4], &[2, 3, 4], &[3, 1, 2, 5], &[9, 131]];
@@ -175,6 +177,16 @@ fn run_indexed(
         let (target, updates) = (target.see(&target_buffer), updates.see(&updates_buffer));
         indexed(update, out, &target, &index_buffer, &updates, axes)
     });
+    let size = shape.iter().product();
+    if target_type == dtype && is_in_place(update, (dtype, size), rows * window.iter().product::<usize>()) {
+        let in_place = output(dtype, shape, |out| {
+            let target = target.see(&target_buffer);
+            let copy = Output { dtype, shape, bytes: &mut *out.bytes };
+            put_slice(copy, &target, &vec![0; shape.len()], &target)?;
+            indexed_in_place(update, out, &index_buffer, &updates.see(&updates_buffer), axes)
+        });
+        assert_eq!(in_place, got, "{} in place of {target}", update.name());
+    }
     let what = || format!("{} to {target} at {index_tensor} along {axes:?} of {updates}", update.name());
     // The sum of the updates of an element, or its last update.
     let mut totals = std::collections::HashMap::new();

@@ -27,24 +27,39 @@ pub(super) fn fold(regions: &[Region], literals: &mut Vec<Vec<u8>>) -> Vec<Regio
                     guarded.insert(*computed);
                 }
             });
-            let mut folding = Folding { literals, guarded, constants: HashMap::new() };
+            let slots = region.slots;
+            let mut folding = Folding { regions, literals, guarded, slots, known: HashMap::new() };
             let steps = folding.steps(&region.steps);
             let results = folding.operands(&region.results);
-            Region { steps, results, ..region.clone() }
+            Region { steps, results, slots: folding.slots, ..region.clone() }
         })
         .collect()
 }
 
-struct Folding<'a> {
-    literals: &'a mut Vec<Vec<u8>>,
-    guarded: HashSet<Slot>,
-    /// The literals that take the place of slots.
-    constants: HashMap<Slot, usize>,
+/// The constants of a region.
+pub(super) struct Folding<'a> {
+    pub(super) regions: &'a [Region],
+    pub(super) literals: &'a mut Vec<Vec<u8>>,
+    pub(super) guarded: HashSet<Slot>,
+    /// The number of slots of the region.
+    pub(super) slots: usize,
+    /// The places of values that slots have no more: literals, and slots of other values.
+    pub(super) known: HashMap<Slot, Place>,
 }
 
 impl Folding<'_> {
     fn steps(&mut self, steps: &[Step]) -> Vec<Step> {
-        steps.iter().filter_map(|step| self.step(step)).collect()
+        let mut folded = Vec::with_capacity(steps.len());
+        for step in steps {
+            if let Step::While { condition, body, initial, outputs } = step
+                && let Some(trips) = self.unrolled([*condition, *body], initial, outputs)
+            {
+                folded.extend(trips);
+            } else {
+                folded.extend(self.step(step));
+            }
+        }
+        folded
     }
 
     /// The step with literals in place of constants; `None` if it only computes a constant.
@@ -52,19 +67,7 @@ impl Folding<'_> {
         Some(match step {
             Step::Operation { operation, inputs, outputs } => {
                 let inputs = self.operands(inputs);
-                if let [output] = &outputs[..]
-                    && !self.guarded.contains(&output.slot)
-                    && let Some(value) = self.constant(operation, &inputs, output)
-                {
-                    let literal = self.literal(value);
-                    self.constants.insert(output.slot, literal);
-                    return None;
-                }
-                let (operation, inputs) = match &outputs[..] {
-                    [output] => self.simplified(operation, inputs, output.dtype),
-                    _ => (operation.clone(), inputs),
-                };
-                Step::Operation { operation, inputs, outputs: outputs.clone() }
+                return self.operation(operation, inputs, outputs.clone());
             }
             Step::Cond { clauses, otherwise, outputs } => {
                 let clauses = clauses.iter().map(|clause| Clause {
@@ -102,22 +105,43 @@ impl Folding<'_> {
         })
     }
 
+    /// The step of an operation, whose operands are as they are; `None` if it only computes a constant.
+    pub(super) fn operation(
+        &mut self,
+        operation: &Operation,
+        inputs: Vec<Operand>,
+        outputs: Vec<Target>,
+    ) -> Option<Step> {
+        if let [output] = &outputs[..]
+            && !self.guarded.contains(&output.slot)
+            && let Some(value) = self.constant(operation, &inputs, output)
+        {
+            let literal = Place::Literal(self.literal(value));
+            self.known.insert(output.slot, literal);
+            return None;
+        }
+        let (operation, inputs) = match &outputs[..] {
+            [output] => self.simplified(operation, inputs, output.dtype),
+            _ => (operation.clone(), inputs),
+        };
+        Some(Step::Operation { operation, inputs, outputs })
+    }
+
     fn branch(&mut self, branch: &Branch) -> Branch {
         let steps = self.steps(&branch.steps);
         Branch { steps, results: self.operands(&branch.results) }
     }
 
-    fn operands(&self, operands: &[Operand]) -> Vec<Operand> {
+    pub(super) fn operands(&self, operands: &[Operand]) -> Vec<Operand> {
         operands.iter().map(|operand| self.operand(operand)).collect()
     }
 
-    fn operand(&self, operand: &Operand) -> Operand {
-        let literal = match operand.place {
-            Place::Slot(slot) => self.constants.get(&slot),
+    pub(super) fn operand(&self, operand: &Operand) -> Operand {
+        let known = match operand.place {
+            Place::Slot(slot) => self.known.get(&slot),
             Place::Literal(_) => None,
         };
-        let place = literal.map_or(operand.place, |&literal| Place::Literal(literal));
-        Operand { place, ..operand.clone() }
+        Operand { place: known.copied().unwrap_or(operand.place), ..operand.clone() }
     }
 
     /// The operation and its operands, or a simpler one that gives the same bits because an operand is a

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::operand::Operand;
 use crate::cost::{self, Cost, Work};
 use crate::dtype::Lane;
 use crate::layout::{self, Layout, Shape};
@@ -453,10 +454,12 @@ impl Operation {
     }
 
     /// Whether the operation can write a result of some type over its first operand.
-    pub(super) fn is_update(&self, dtype: DType) -> bool {
-        match self {
-            Operation::PutSlice(_) => ops::indexed::is_in_place(Update::Put, dtype),
-            Operation::Indexed(update, _) => ops::indexed::is_in_place(*update, dtype),
+    pub(super) fn is_update(&self, dtype: DType, inputs: &[Operand]) -> bool {
+        match (self, inputs) {
+            (Operation::PutSlice(_), _) => !dtype.is_packed(),
+            (Operation::Indexed(update, _), [target, _, updates]) => {
+                ops::indexed::is_in_place(*update, (dtype, size(&target.shape)), size(&updates.shape))
+            }
             _ => false,
         }
     }

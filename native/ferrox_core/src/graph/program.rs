@@ -98,7 +98,7 @@ impl Program {
         // Checked as it is given: operations that are computed together are not seen one by one later.
         assemble(regions, &literals, None)?;
         let regions = constants::fold(&unused::remove(regions), &mut literals);
-        let regions = products::fold_transposes(&regions);
+        let regions = products::fold_transposes(&unused::without_unreached(regions));
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
         Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }
@@ -497,7 +497,7 @@ impl<'a> Assembler<'a> {
         let over = match (inputs, outputs) {
             ([target, others @ ..], [output])
                 if target.dtype == output.dtype
-                    && operation.is_update(output.dtype)
+                    && operation.is_update(output.dtype, inputs)
                     && others.iter().all(|other| other.place != target.place) =>
             {
                 self.deaths.after(position).find(|&slot| target.place == Place::Slot(slot))

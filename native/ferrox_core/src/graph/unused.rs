@@ -397,3 +397,47 @@ fn inner_regions(step: &Step) -> SmallVec<[usize; 2]> {
         _ => smallvec![],
     }
 }
+
+/// The regions that the first one runs, numbered anew.
+pub(super) fn without_unreached(mut regions: Vec<Region>) -> Vec<Region> {
+    let mut is_reached = vec![false; regions.len()];
+    let mut reached = vec![0];
+    while let Some(number) = reached.pop() {
+        if !std::mem::replace(&mut is_reached[number], true) {
+            each(&regions[number].steps, &mut |step| reached.extend(inner_regions(step)));
+        }
+    }
+    let mut next = 0..;
+    let numbers: Vec<Option<usize>> =
+        is_reached.iter().map(|is_reached| if *is_reached { next.next() } else { None }).collect();
+    let mut is_reached = is_reached.into_iter();
+    regions.retain(|_| is_reached.next() == Some(true));
+    for region in &mut regions {
+        renumber(&mut region.steps, &|number| numbers[number].unwrap_or(number));
+    }
+    regions
+}
+
+/// Gives the regions that steps run other numbers.
+fn renumber(steps: &mut [Step], number: &impl Fn(usize) -> usize) {
+    for step in steps {
+        match step {
+            Step::While { condition, body, .. } => {
+                [*condition, *body] = [*condition, *body].map(number);
+            }
+            Step::ReverseLoop(reverse) => {
+                [reverse.forward, reverse.backward] = [reverse.forward, reverse.backward].map(number);
+            }
+            Step::Fold { body, .. } => *body = number(*body),
+            Step::Cond { clauses, otherwise, .. } => {
+                for Clause { steps, branch, .. } in clauses {
+                    renumber(steps, number);
+                    renumber(&mut branch.steps, number);
+                }
+                renumber(&mut otherwise.steps, number);
+            }
+            Step::Unless { steps, .. } => renumber(steps, number),
+            Step::Operation { .. } | Step::Cluster { .. } | Step::Call { .. } => {}
+        }
+    }
+}

@@ -143,7 +143,7 @@ impl Origins {
             match step {
                 Step::Operation { operation, inputs, outputs } => {
                     if let ([array, ..], [output]) = (&inputs[..], &outputs[..])
-                        && operation.is_update(output.dtype)
+                        && operation.is_update(output.dtype, inputs)
                     {
                         self.set(output.slot, self.get(array.place));
                     }

@@ -49,7 +49,7 @@ impl Assembler<'_> {
         let Calculation { operation, inputs, output } = calculation;
         let ([array, others @ ..], false) = (inputs, self.is_guarded) else { return None };
         let Home::Replaced(index) = self.home(scope, array)? else { return None };
-        let is_update = operation.is_update(output.dtype)
+        let is_update = operation.is_update(output.dtype, inputs)
             && (array.dtype, &array.shape) == (output.dtype, &output.shape)
             && others.iter().all(|other| other.place != array.place);
         (is_update && !self.needs_home(scope, output.slot)).then_some(index)

@@ -81,12 +81,11 @@ pub fn indexed(
     update_elements(update, out, Some(target), indices, updates, axes)
 }
 
-/// [`indexed`] where `out` already has the elements of the target. Floats are not added in place: their
-/// totals are added to elements that are still as they were.
+/// [`indexed`] where `out` already has the elements of the target.
 ///
 /// # Errors
 ///
-/// As `indexed`, and `Error::UnsupportedType` for sums of floats and types below a byte.
+/// As `indexed`, and `Error::UnsupportedType` for what [`is_in_place`] says can't be written there.
 pub fn indexed_in_place(
     update: Update,
     out: Output<'_>,
@@ -94,17 +93,24 @@ pub fn indexed_in_place(
     updates: &Tensor<'_>,
     axes: &[usize],
 ) -> Result<(), Error> {
-    if !is_in_place(update, out.dtype) {
+    let size = out.shape.iter().product();
+    if !is_in_place(update, (out.dtype, size), updates.size()) {
         let dtypes = vec![out.dtype, updates.dtype()];
         return Err(Error::UnsupportedType { op: update.name(), dtypes });
     }
     update_elements(update, out, None, indices, updates, axes)
 }
 
-/// Whether updates of a tensor of some type can be written in its place.
+/// Whether updates can be written in the place of a tensor, given its type and size, and the number of their
+/// elements. Many floats can't be added there: their totals are added to elements that are still as they were.
 #[must_use]
-pub fn is_in_place(update: Update, dtype: DType) -> bool {
-    !dtype.is_packed() && (update == Update::Put || dtype.is_integer())
+pub fn is_in_place(update: Update, (dtype, size): (DType, usize), updates: usize) -> bool {
+    !dtype.is_packed() && (update == Update::Put || dtype.is_integer() || is_sparse(size, updates))
+}
+
+/// Whether updates are so few that they are added to their own elements alone, in the order of these.
+fn is_sparse(size: usize, updates: usize) -> bool {
+    size > MAX_TOTALS_PER_UPDATE.saturating_mul(updates)
 }
 
 /// Writes updates to the elements of a target, or to those that `out` has already.
@@ -139,15 +145,15 @@ fn update_elements(
     let source = target.map(|target| copy::dense(op, target)).transpose()?;
     let size = layout.size();
     out.write(op, |out| {
+        if update == Update::Add && !dtype.is_integer() && updates.size() > 0 && size > 0 {
+            let target = FloatTarget { op, source: source.as_deref(), from, to: dtype, window: &window };
+            return if dtype.is_complex() {
+                target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
+            } else {
+                target.add::<f64>(&rows, updates, DType::F64, out)
+            };
+        }
         if let Some(source) = &source {
-            if update == Update::Add && !dtype.is_integer() && updates.size() > 0 && size > 0 {
-                let target = FloatTarget { op, source, from, to: dtype, window: &window };
-                return if dtype.is_complex() {
-                    target.add::<Complex<f64>>(&rows, updates, DType::C128, out)
-                } else {
-                    target.add::<f64>(&rows, updates, DType::F64, out)
-                };
-            }
             convert_all(from, source, dtype, size, out);
         }
         let updates = elements(op, updates, dtype)?;
@@ -244,7 +250,8 @@ fn replace_where<const N: usize>(slots: &mut [u8], by: &[u8], mask: impl Iterato
 /// `to`.
 struct FloatTarget<'a> {
     op: &'static str,
-    source: &'a [u8],
+    /// The elements; `None` if the result has them already.
+    source: Option<&'a [u8]>,
     from: DType,
     to: DType,
     window: &'a Window,
@@ -402,16 +409,18 @@ impl FloatTarget<'_> {
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let size = self.source.len() / self.from.width();
-        if size <= MAX_TOTALS_PER_UPDATE * updates.size() {
+        let size = out.len() / self.to.width();
+        if let (Some(source), false) = (self.source, is_sparse(size, updates.size())) {
             let bytes = copy::dense(self.op, updates)?;
             let max_size = if parallel::threads() > 2 { MAX_CACHED_TOTALS } else { MAX_UNPARTITIONED_TOTALS };
             let by_rows = self.rows_loop::<L>(updates.dtype()).is_some();
             let add =
                 if by_rows || size <= max_size { Self::add_dense::<L> } else { Self::add_partitioned::<L> };
-            add(self, rows, (updates.dtype(), &bytes), lane, out)
+            add(self, source, rows, (updates.dtype(), &bytes), lane, out)
         } else {
-            convert_all(self.from, self.source, self.to, size, out);
+            if let Some(source) = self.source {
+                convert_all(self.from, source, self.to, size, out);
+            }
             self.add_sorted::<L>(&rows.offsets(0)?, &elements(self.op, updates, lane)?, lane, out)
         }
     }
@@ -456,7 +465,9 @@ impl FloatTarget<'_> {
             }
             let count = targets.len() * size;
             let from = &mut from[..count * self.from.width()];
-            self.window.read(self.from.width(), self.source, targets.iter().copied(), from);
+            // Elements that have been converted have lost digits.
+            let source = self.source.filter(|_| self.from != self.to).unwrap_or(out);
+            self.window.read(self.from.width(), source, targets.iter().copied(), from);
             convert_all(self.from, from, lane, count, &mut lanes[..count * lane.width()]);
             for (lane, &sum) in L::view_mut(&mut lanes)[..count].iter_mut().zip(L::view(&sums)) {
                 *lane = (L::load(*lane) + L::load(sum)).store();
@@ -479,12 +490,13 @@ impl FloatTarget<'_> {
     /// apart.
     fn add_dense<L: Total>(
         &self,
+        source: &[u8],
         rows: &Indices<'_>,
         (dtype, updates): (DType, &[u8]),
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let (size, row) = (self.source.len() / self.from.width(), self.window.size * dtype.width());
+        let (size, row) = (source.len() / self.from.width(), self.window.size * dtype.width());
         let count = rows.count * self.window.size;
         let rows_loop = self.rows_loop::<L>(dtype);
         let (min_size, most) = match rows_loop {
@@ -524,10 +536,10 @@ impl FloatTarget<'_> {
                 self.window.yield_after(offsets.len());
             })?;
             if shares > 1 {
-                self.round::<L>(&totals[..length], lane, first, out);
+                self.round::<L>(source, (&totals[..length], lane), first, out);
             } else {
                 parallel::fill(out, size, cost, |start, part| {
-                    self.round::<L>(&totals[start..], lane, start, part);
+                    self.round::<L>(source, (&totals[start..], lane), start, part);
                 });
             }
             Ok(())
@@ -537,12 +549,13 @@ impl FloatTarget<'_> {
     /// `add_dense` of one part of the target at a time, with partitioned updates.
     fn add_partitioned<L: Total>(
         &self,
+        source: &[u8],
         rows: &Indices<'_>,
         (dtype, updates): (DType, &[u8]),
         lane: DType,
         out: &mut [u8],
     ) -> Result<(), Error> {
-        let (size, width) = (self.source.len() / self.from.width(), dtype.width());
+        let (size, width) = (source.len() / self.from.width(), dtype.width());
         let parts = PartitionedUpdates::new(rows, self.window, (dtype, updates), size)?;
         let slots = out.chunks_mut(PARTITION_ELEMENTS * self.to.width()).enumerate();
         parallel::try_each(size, SCATTER_COST, slots, |(part, slots)| {
@@ -558,21 +571,27 @@ impl FloatTarget<'_> {
                     L::add_update(&mut totals[usize::from(position)], update);
                 }
             }
-            self.round::<L>(&totals, lane, part * PARTITION_ELEMENTS, slots);
+            self.round::<L>(source, (&totals, lane), part * PARTITION_ELEMENTS, slots);
             Ok(())
         })
     }
 
     /// Writes the elements from `start` on, with the totals added to those that have updates.
-    fn round<L: Total>(&self, totals: &[L::Bytes], lane: DType, start: usize, out: &mut [u8]) {
+    fn round<L: Total>(
+        &self,
+        source: &[u8],
+        (totals, lane): (&[L::Bytes], DType),
+        start: usize,
+        out: &mut [u8],
+    ) {
         let (from, to) = (self.from.width(), self.to.width());
         if self.from == self.to
             && let Some(add) = L::add_totals_loop(self.to)
         {
-            return add(&self.source[start * from..], totals, out);
+            return add(&source[start * from..], totals, out);
         }
         let (mut lanes, mut rounded) = ([0; TOTALS_PER_TILE * 16], [0; TOTALS_PER_TILE * 16]);
-        let source = self.source[start * from..].chunks(TOTALS_PER_TILE * from);
+        let source = source[start * from..].chunks(TOTALS_PER_TILE * from);
         for ((slots, source), totals) in
             out.chunks_mut(TOTALS_PER_TILE * to).zip(source).zip(totals.chunks(TOTALS_PER_TILE))
         {
@@ -644,7 +663,7 @@ pub fn put_slice(
 ///
 /// As `put_slice`, and `Error::UnsupportedType` for types below a byte.
 pub fn put_slice_in_place(out: Output<'_>, starts: &[usize], slice: &Tensor<'_>) -> Result<(), Error> {
-    if !is_in_place(Update::Put, out.dtype) {
+    if out.dtype.is_packed() {
         return Err(Error::UnsupportedType { op: PUT_SLICE, dtypes: vec![out.dtype, slice.dtype()] });
     }
     write_slice(out, None, starts, slice)
