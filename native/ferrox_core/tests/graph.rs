@@ -347,6 +347,33 @@ fn products_of_transposes_have_the_bits_of_transposed_copies() {
     });
 }
 
+/// What is left of the mean of columns, which a fold reads, and what comes after it: no memory is written for
+/// it.
+#[test]
+fn cheap_values_are_computed_again() {
+    const ROWS: usize = 1 << 16;
+    let shape = [ROWS, 8];
+    let mut builder = Builder::default();
+    let [x, mean] = [&shape[..], &[1, 8]].map(|shape| builder.parameter(F32, shape));
+    let binary = Operation::Binary;
+    let rest = builder.add(binary(BinaryOp::Subtract), &[&x, &mean], F32, &shape);
+    let scaled = builder.add(binary(BinaryOp::Multiply), &[&rest, &mean], F32, &shape);
+    let square = builder.add(binary(BinaryOp::Multiply), &[&scaled, &rest], F32, &shape);
+    let sum = Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[0]));
+    let sum = builder.add(sum, &[&square], F32, &[1, 8]);
+    let quotient = builder.add(binary(BinaryOp::Divide), &[&scaled, &sum], F32, &shape);
+    let region = builder.region(&[&quotient]);
+    let numbers = |count: usize| f32s(&(0..count).map(|i| (i % 1000) as f32 * 0.37).collect::<Vec<_>>());
+    let arguments = [numbers(ROWS * 8), numbers(8)];
+    let program = fused_alike(region, Vec::new(), &arguments.each_ref().map(|bytes| &bytes[..])).to_string();
+    assert_eq!(program.matches("= f32 subtract(").count(), 2, "{program}");
+    let stored = program.lines().filter(|line| line.contains("f32[65536][8]") && line.contains(" = "));
+    let stored: Vec<&str> = stored.filter(|line| !line.contains("together(%0 f32[65536][8]")).collect();
+    assert!(stored.is_empty(), "{stored:#?}");
+    let results = program.lines().filter(|line| line.contains("= together(")).count();
+    assert!(results == 2 && program.contains("%6 f32[65536][8] = together("), "{program}");
+}
+
 /// Operands whose rows are repeated after numbers of rows of which none divides the other, between them a
 /// reshape.
 #[test]

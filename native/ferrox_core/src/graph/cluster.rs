@@ -11,6 +11,7 @@
 //! them by blocks of a fixed number of rows, whose results another operation folds.
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 
 use smallvec::SmallVec;
 
@@ -179,6 +180,26 @@ thread_local! {
 impl Cluster {
     pub(super) fn work(&self) -> Work {
         cost::work(self.rows, self.cost)
+    }
+
+    /// Keeps a result, which nothing reads, in a buffer.
+    pub(super) fn keep_in_buffer(&mut self, output: usize) {
+        self.buffers.push(self.outputs.remove(output));
+        let buffer = self.buffers.len() - 1;
+        let moved = |register: &mut Register| {
+            if let Register::Output(index) = register {
+                match (*index).cmp(&output) {
+                    Ordering::Less => {}
+                    Ordering::Equal => *register = Register::Buffer(buffer),
+                    Ordering::Greater => *index -= 1,
+                }
+            }
+        };
+        for member in &mut self.members {
+            member.operands.iter_mut().for_each(|operand| moved(&mut operand.register));
+            moved(&mut member.to);
+        }
+        self.folds.iter_mut().for_each(|fold| moved(&mut fold.operand));
     }
 
     /// The number of rows in a block: as many as the cache has room for in all registers.

@@ -7,6 +7,10 @@
 //! other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
 //! their operand in their place (`rows`). A fold of many rows becomes two: the cluster folds blocks of them
 //! to lanes (`ops::reduce::Accumulation`), and a step after it folds these.
+//!
+//! Rematerialization (Briggs, Cooper and Torczon 1992): a value that takes one cheap operation and reads one
+//! tensor of its size, such as `x - mean`, is computed again by a later cluster instead of read, so that no
+//! memory is written for it.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -25,11 +29,18 @@ use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FO
 use crate::exec::convert;
 use crate::layout::{self, Layout, Shape};
 use crate::ops;
+use crate::ops::binary::BinaryOp;
 use crate::ops::reduce::Accumulation;
 use crate::tensor::byte_size;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
 const MAX_MEMBERS: usize = 64;
+
+/// The maximum number of operations that are computed again for one value.
+const MAX_CHEAP_OPERATIONS: usize = 3;
+
+/// How often smaller than the result the other operands of an operation are that is computed again.
+const MIN_REPEATS_OF_CHEAP: usize = 8;
 
 /// The region, with operations in clusters.
 pub(super) fn fuse(region: &Region) -> Region {
@@ -44,9 +55,63 @@ pub(super) fn fuse_all(region: &Region) -> Region {
 fn fuse_with(region: &Region, all: bool) -> Region {
     let reads = reads(region);
     let slots = &Cell::new(region.slots);
-    let (steps, pending, views) = Default::default();
-    let steps = Fusion { reads: &reads, all, slots, steps, pending, views }.fuse(&region.steps);
-    Region { steps, slots: slots.get(), ..region.clone() }
+    let again = if all { Vec::new() } else { read_by_clusters(region) };
+    let (steps, pending, views, cheap) = Default::default();
+    let mut fusion = Fusion { reads: &reads, all, slots, again: &again, steps, pending, views, cheap };
+    fusion.run(&region.steps);
+    let Fusion { steps, cheap, .. } = fusion;
+    let region = Region { steps, slots: slots.get(), ..region.clone() };
+    if cheap.is_empty() { region } else { without_unread(region) }
+}
+
+/// For each slot, whether it is read only by operations that clusters have, outside of branches.
+fn read_by_clusters(region: &Region) -> Vec<bool> {
+    let mut reads = reads(region);
+    for step in &region.steps {
+        if let Step::Operation { operation, inputs, outputs } = step
+            && let [output] = &outputs[..]
+            && Candidate::new(operation, inputs, output).is_possible()
+        {
+            for operand in inputs {
+                if let Place::Slot(slot) = operand.place {
+                    reads[slot] -= 1;
+                }
+            }
+        }
+    }
+    reads.iter().map(|&others| others == 0).collect()
+}
+
+/// The region without values that clusters compute for nobody.
+fn without_unread(mut region: Region) -> Region {
+    let reads = reads(&region);
+    let is_read = |target: &Target| reads[target.slot] > 0;
+    region.steps.retain_mut(|step| match step {
+        Step::Cluster { cluster, outputs } => {
+            for index in (0..cluster.outputs.len()).rev() {
+                if !is_read(&outputs[index]) {
+                    cluster.keep_in_buffer(index);
+                    outputs.remove(index);
+                }
+            }
+            true
+        }
+        Step::Operation { operation, outputs, .. } => {
+            !is_cheap_operation(operation) || outputs.iter().any(is_read)
+        }
+        _ => true,
+    });
+    region
+}
+
+/// Whether an operation takes less time than to read an element of its result from memory. It can't fail.
+fn is_cheap_operation(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Binary(
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::Max | BinaryOp::Min
+        )
+    )
 }
 
 struct Fusion<'a> {
@@ -55,12 +120,25 @@ struct Fusion<'a> {
     all: bool,
     /// The number of slots of the region.
     slots: &'a Cell<usize>,
+    /// For each slot, whether only clusters read it, which can compute it again; no slot if that isn't asked.
+    again: &'a [bool],
     steps: Vec<Step>,
     pending: Vec<Pending>,
     views: Vec<View>,
+    /// The operations that can be computed again, of clusters that are no longer held back, by their slots.
+    cheap: HashMap<Slot, Cheap>,
+}
+
+/// An operation that is computed again rather than read.
+#[derive(Clone)]
+struct Cheap {
+    candidate: Candidate,
+    /// The number of operations, with those that its operands are computed by.
+    operations: usize,
 }
 
 /// An operation that is held back, and only rearranges its operand.
+#[derive(Clone)]
 struct View {
     operation: Operation,
     input: Operand,
@@ -107,6 +185,7 @@ fn layout_of(operand: &Operand, views: &[View]) -> Option<Layout> {
 }
 
 /// A cluster that is held back.
+#[derive(Clone)]
 struct Pending {
     rows: usize,
     candidates: Vec<Candidate>,
@@ -120,19 +199,23 @@ struct Candidate {
     output: Target,
     /// The fold of rows, if it is one.
     accumulation: Option<Accumulation>,
+    /// The slot of the value that it computes again, if it does.
+    again: Option<Slot>,
 }
 
 impl Fusion<'_> {
-    fn fuse(mut self, steps: &[Step]) -> Vec<Step> {
+    fn run(&mut self, steps: &[Step]) {
         for step in steps {
             self.step(step);
         }
         self.flush_all();
-        self.steps
     }
 
     fn inner(&self, steps: &[Step]) -> Vec<Step> {
-        Fusion { steps: Vec::new(), pending: Vec::new(), views: Vec::new(), ..*self }.fuse(steps)
+        let (inner, pending, views, cheap) = Default::default();
+        let mut fusion = Fusion { again: &[], steps: inner, pending, views, cheap, ..*self };
+        fusion.run(steps);
+        fusion.steps
     }
 
     fn branch(&self, branch: &Branch) -> Branch {
@@ -151,7 +234,9 @@ impl Fusion<'_> {
                     let candidate = Candidate::new(operation, inputs, output);
                     let is_possible = candidate.is_possible();
                     if is_possible
-                        && (self.join(&candidate) || self.finish_views(inputs) && self.join(&candidate))
+                        && (self.join_again(&candidate)
+                            || self.join(&candidate)
+                            || self.finish_views(inputs) && self.join(&candidate))
                     {
                         return;
                     }
@@ -214,26 +299,83 @@ impl Fusion<'_> {
 
     /// Adds an operation to a cluster; returns whether it can be in one.
     fn join(&mut self, candidate: &Candidate) -> bool {
+        if self.join_pending(candidate) {
+            return true;
+        }
+        let Some(alone) = self.alone(candidate) else { return false };
+        self.flush_owners(&candidate.inputs);
+        if !self.join_again(candidate) {
+            self.pending.push(alone);
+        }
+        true
+    }
+
+    /// Adds an operation to clusters that are held back; returns whether it can be in one of them.
+    fn join_pending(&mut self, candidate: &Candidate) -> bool {
         let owners = self.owners(&candidate.inputs);
         if candidate.accumulation.is_some() {
             // A fold alone is not faster by blocks.
             return !self.all && self.merge(&owners, candidate);
         }
         let every: SmallVec<[usize; 3]> = (0..self.pending.len()).collect();
-        if self.all && self.merge(&every, candidate)
+        self.all && self.merge(&every, candidate)
             || self.merge(&owners, candidate)
             || self.join_one(&owners, candidate)
-        {
-            return true;
+    }
+
+    /// A cluster that begins with an operation.
+    fn alone(&self, candidate: &Candidate) -> Option<Pending> {
+        if candidate.accumulation.is_some() || !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
+            return None;
         }
-        if !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
+        let candidates = vec![candidate.clone()];
+        let rows = common_rows(&candidates, candidate, usize::MAX, &self.views)?;
+        Some(Pending { rows, candidates })
+    }
+
+    /// Adds an operation to a cluster that computes cheap operands again; returns whether there are any, and
+    /// it can be in one.
+    fn join_again(&mut self, candidate: &Candidate) -> bool {
+        let is_cheap = |operand: &Operand| match operand.place {
+            Place::Slot(slot) => self.cheap.contains_key(&slot),
+            Place::Literal(_) => false,
+        };
+        if !candidate.inputs.iter().any(is_cheap) {
             return false;
         }
-        let alone = std::slice::from_ref(candidate);
-        let Some(rows) = common_rows(alone, candidate, usize::MAX, &self.views) else { return false };
-        self.flush_owners(&candidate.inputs);
-        self.pending.push(Pending { rows, candidates: alone.to_vec() });
-        true
+        let before = (self.pending.clone(), self.views.clone(), self.cheap.clone());
+        let steps = self.steps.len();
+        let mut candidate = candidate.clone();
+        let joins = candidate.inputs.iter_mut().all(|operand| self.compute_again(operand))
+            && self.join_pending(&candidate);
+        if !joins {
+            self.steps.truncate(steps);
+            (self.pending, self.views, self.cheap) = before;
+        }
+        joins
+    }
+
+    /// Adds the cheap operations that an operand comes from to the clusters again, and reads their result;
+    /// returns whether they can be in one.
+    fn compute_again(&mut self, operand: &mut Operand) -> bool {
+        let Place::Slot(slot) = operand.place else { return true };
+        let Some(Cheap { candidate, .. }) = self.cheap.get(&slot) else { return true };
+        let known = self.pending.iter().flat_map(|pending| &pending.candidates);
+        if let Some(known) = known.clone().find(|known| known.again == Some(slot)) {
+            operand.place = Place::Slot(known.output.slot);
+            return true;
+        }
+        let mut candidate = Candidate { again: Some(slot), ..candidate.clone() };
+        candidate.output.slot = self.slots.get();
+        self.slots.set(self.slots.get() + 1);
+        operand.place = Place::Slot(candidate.output.slot);
+        if !candidate.inputs.iter_mut().all(|operand| self.compute_again(operand)) {
+            return false;
+        }
+        self.join_pending(&candidate) || {
+            let alone = self.alone(&candidate).filter(|_| self.owners(&candidate.inputs).is_empty());
+            alone.map(|alone| self.pending.push(alone)).is_some()
+        }
     }
 
     /// Adds an operation to the largest of some clusters that it can be in without the others, which go
@@ -314,6 +456,9 @@ impl Fusion<'_> {
                 Some(_) => self.steps.push(view.step()),
             }
         }
+        if !self.again.is_empty() {
+            self.note_cheap(&pending, &in_place);
+        }
         let pays = self.all || pending.candidates.len() > 1 || !in_place.is_empty();
         let slots = self.slots.get();
         let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
@@ -330,6 +475,28 @@ impl Fusion<'_> {
                     inputs: candidate.inputs,
                     outputs: vec![candidate.output],
                 }));
+            }
+        }
+    }
+}
+
+impl Fusion<'_> {
+    /// Notes which operations of a cluster can be computed again by others.
+    fn note_cheap(&mut self, pending: &Pending, views: &[View]) {
+        for candidate in &pending.candidates {
+            let produced =
+                |slot: Slot| pending.produces(slot) || views.iter().any(|view| view.output.slot == slot);
+            let operations = candidate.inputs.iter().map(|operand| match operand.place {
+                Place::Slot(slot) if let Some(cheap) = self.cheap.get(&slot) => Some(cheap.operations),
+                Place::Slot(slot) if produced(slot) => None,
+                _ => Some(0),
+            });
+            let Some(operations) = operations.sum::<Option<usize>>() else { continue };
+            let slot = candidate.output.slot;
+            let only_clusters = self.again.get(slot).copied().unwrap_or(false);
+            if only_clusters && operations < MAX_CHEAP_OPERATIONS && candidate.is_cheap() {
+                let cheap = Cheap { candidate: candidate.clone(), operations: operations + 1 };
+                self.cheap.insert(slot, cheap);
             }
         }
     }
@@ -370,7 +537,26 @@ impl Candidate {
             _ => None,
         };
         let (operation, inputs, output) = (operation.clone(), inputs.to_vec(), output.clone());
-        Candidate { operation, inputs, output, accumulation }
+        Candidate { operation, inputs, output, accumulation, again: None }
+    }
+
+    /// Whether the operation takes less time than to read its result from memory, and reads one tensor of
+    /// this size at most.
+    fn is_cheap(&self) -> bool {
+        let Some(bytes) = self.output_bytes() else { return false };
+        let mut large: SmallVec<[Place; 2]> = SmallVec::new();
+        for operand in &self.inputs {
+            let Ok(read) = byte_size(self.operation.name(), operand.dtype, &operand.shape) else {
+                return false;
+            };
+            if read > bytes {
+                return false;
+            }
+            if read > bytes / MIN_REPEATS_OF_CHEAP && !large.contains(&operand.place) {
+                large.push(operand.place);
+            }
+        }
+        is_cheap_operation(&self.operation) && large.len() == 1 && self.again.is_none()
     }
 
     /// The shape whose leading axes are the rows.
