@@ -15,7 +15,7 @@ use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::math::Math;
-use ferrox_core::ops::reduce::ReduceOp;
+use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
 use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::{Error, Fault, tensor};
 
@@ -90,7 +90,7 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         };
         let (a, b, c) = (pick(random), pick(random), pick(random));
         let float = if a.dtype.is_float() { a.dtype } else { F32 };
-        let value = match random.below(13) {
+        let value = match random.below(14) {
             10 if !a.shape.is_empty() => {
                 // Differences of neighbours along an axis.
                 let axis = random.below(a.shape.len());
@@ -117,6 +117,15 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
             11 if !a.shape.is_empty() => {
                 let axes = (0..a.shape.len()).filter(|_| random.below(2) == 0).collect();
                 builder.add(Operation::Reverse(axes), &[&a], a.dtype, &a.shape)
+            }
+            13 if a.shape.last().is_some_and(|&last| last > 1) => {
+                let (axis, op) =
+                    (a.shape.len() - 1, *random.pick(&[ReduceOp::ReduceMax, ReduceOp::ReduceMin]));
+                let operation =
+                    Operation::ArgReduce(op, Some(axis), *random.pick(&[TieBreak::Low, TieBreak::High]));
+                let index = builder.add(operation, &[&a], S32, &a.shape[..axis]);
+                let shape = [&a.shape[..axis], &[1]].concat();
+                Operand { shape: Shape::from_slice(&shape), ..index }
             }
             12 if a.shape.len() > 1 => {
                 // Most often the first axes.

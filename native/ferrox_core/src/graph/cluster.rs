@@ -28,7 +28,7 @@ use crate::layout::Shape;
 use crate::ops;
 use crate::ops::binary::BinaryOp;
 use crate::ops::math::Math;
-use crate::ops::reduce::{Accumulation, ReduceOp, ReductionSizes};
+use crate::ops::reduce::{Accumulation, ReduceOp, ReductionSizes, TieBreak};
 use crate::ops::unary::UnaryOp;
 use crate::tensor::Tensor;
 use crate::{DType, Error, Fault, dispatch};
@@ -141,6 +141,12 @@ pub(super) enum Call {
         op: ReduceOp,
         reduced: usize,
     },
+    /// The index of an extreme of the last elements of rows.
+    ArgReduce {
+        op: ReduceOp,
+        tie_break: TieBreak,
+        reduced: usize,
+    },
 }
 
 impl Call {
@@ -152,6 +158,7 @@ impl Call {
             Call::Ternary(op, _) => op,
             Call::Convert => "as_type",
             Call::Reduce { op, .. } => op.name(),
+            Call::ArgReduce { op, .. } => ops::reduce::arg_name(*op),
         }
     }
 }
@@ -267,6 +274,21 @@ impl Cluster {
         let first: SmallVec<[&[u8]; 8]> =
             inputs.iter().enumerate().map(|(index, bytes)| trips.input(index, 0, bytes)).collect();
         let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, &first)).collect();
+        let has_number = |member: &Member| {
+            member.operands.iter().any(|operand| match operand.register {
+                Register::Input(index) => matches!(trips.inputs[index], TripInput::Number(_)),
+                _ => false,
+            })
+        };
+        let varies: SmallVec<[bool; 16]> = self.members.iter().map(has_number).collect();
+        let of_trips = (0..trips.count).map(|trip| -> Loops<'_> {
+            let inputs = inputs.iter().enumerate().map(|(index, bytes)| trips.input(index, trip, bytes));
+            let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
+            let varying = self.members.iter().zip(&varies).filter(|(_, varies)| **varies);
+            varying.map(|(member, _)| MemberLoop::new(member, &inputs)).collect()
+        });
+        let of_trips = of_trips.collect();
+        let loops = TripLoops { loops, varies, of_trips };
         self.in_parts(block, cost, outputs, |part| self.run_part_trips(&loops, inputs, block, part, trips))
     }
 
@@ -340,7 +362,8 @@ impl Cluster {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 self.begin_block(inputs, (part.first + done, rows), &mut registers.inputs);
                 for (member, member_loop) in self.members.iter().zip(loops) {
-                    self.run_member(member, member_loop, rows, &mut registers, memory)?;
+                    self.run_member(member, member_loop, rows, &mut registers, memory)
+                        .map_err(|error| *error)?;
                 }
                 let block_rows = (part.first + done, rows, self.rows);
                 for (fold, (out, state)) in self.folds.iter().zip(&mut folds) {
@@ -359,19 +382,12 @@ impl Cluster {
     /// trip reads while it is in the cache.
     fn run_part_trips<'m>(
         &'m self,
-        loops: &[MemberLoop<'m>],
+        TripLoops { loops, varies, of_trips }: &TripLoops<'m>,
         inputs: &[&[u8]],
         block: usize,
         part: Part<'_>,
         trips: Trips<'_>,
     ) -> Result<(), Error> {
-        let has_number = |member: &Member| {
-            member.operands.iter().any(|operand| match operand.register {
-                Register::Input(index) => matches!(trips.inputs[index], TripInput::Number(_)),
-                _ => false,
-            })
-        };
-        let varies: SmallVec<[bool; 16]> = self.members.iter().map(has_number).collect();
         let buffered = |width: &usize| width * block;
         let buffers = self.buffers.iter().map(buffered);
         let carried = self.outputs.iter().map(buffered);
@@ -406,10 +422,12 @@ impl Cluster {
                         buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
                         outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
                     };
-                    for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(&varies) {
-                        let of_trip = varies.then(|| MemberLoop::new(member, &inputs));
-                        let member_loop = of_trip.as_ref().unwrap_or(member_loop);
-                        self.run_member(member, member_loop, rows, &mut registers, memory)?;
+                    let mut of_trip = of_trips[trip].iter();
+                    for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(varies) {
+                        let of_trip = if varies { of_trip.next() } else { None };
+                        let member_loop = of_trip.unwrap_or(member_loop);
+                        self.run_member(member, member_loop, rows, &mut registers, memory)
+                            .map_err(|error| *error)?;
                     }
                 }
                 for (output, width) in outputs.iter_mut().zip(&self.outputs) {
@@ -427,6 +445,7 @@ impl Cluster {
         lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements)).max().unwrap_or(0)
     }
 
+    /// Computes a member. The error is boxed: a large result would wait for what the kernel has stored.
     fn run_member(
         &self,
         member: &Member,
@@ -434,7 +453,7 @@ impl Cluster {
         rows: usize,
         registers: &mut Registers<'_>,
         lanes: &mut [u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Box<Error>> {
         let bytes = rows * member.elements * member.dtype.width();
         // The result is taken out, so that the operands can be borrowed beside it.
         let out = std::mem::take(registers.memory(member.to)?);
@@ -469,14 +488,22 @@ impl Cluster {
         registers: &Registers<'_>,
         lanes: &mut [u8],
         out: &mut [u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Box<Error>> {
         let elements = member.elements;
         match (member_loop, &member.operands[..]) {
             (MemberLoop::Fold { op, reduced }, [operand]) => {
                 let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
                 let length = sizes.size() * operand.dtype.width();
                 let input = (operand.dtype, &registers.bytes(operand.register)[..length]);
-                ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out)
+                ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out)?;
+                Ok(())
+            }
+            (MemberLoop::ArgFold { op, tie_break, reduced }, [operand]) => {
+                let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
+                let length = sizes.size() * operand.dtype.width();
+                let input = (operand.dtype, &registers.bytes(operand.register)[..length]);
+                ops::reduce::arg_reduce_dense(*op, input, sizes, *tie_break, member.dtype, out)?;
+                Ok(())
             }
             (MemberLoop::Convert(convert), [operand]) => {
                 let source = self.rows(operand, elements, (0, rows), registers);
@@ -488,7 +515,7 @@ impl Cluster {
             }
             (MemberLoop::Kernel(kernel), _) if !kernel.by_row => {
                 let source = |operand: &MemberOperand| self.rows(operand, elements, (0, rows), registers);
-                kernel.run(rows * elements, source, lanes, out).map_err(|fault| member.error(fault))
+                kernel.run(rows * elements, source, lanes, out).map_err(|fault| member.error(fault).into())
             }
             (MemberLoop::Kernel(kernel), _) => {
                 for (row, out) in out.chunks_mut((elements * member.dtype.width()).max(1)).enumerate() {
@@ -497,8 +524,8 @@ impl Cluster {
                 }
                 Ok(())
             }
-            (MemberLoop::General, _) => self.compute_tensors(member, rows, registers, out),
-            _ => Err(misplaced()),
+            (MemberLoop::General, _) => Ok(self.compute_tensors(member, rows, registers, out)?),
+            _ => Err(misplaced().into()),
         }
     }
 
@@ -667,11 +694,26 @@ enum MemberLoop<'a> {
         op: ReduceOp,
         reduced: usize,
     },
+    ArgFold {
+        op: ReduceOp,
+        tie_break: TieBreak,
+        reduced: usize,
+    },
     /// By [`Cluster::compute_tensors`].
     General,
 }
 
 type Loops<'a> = SmallVec<[MemberLoop<'a>; 8]>;
+
+/// How the members are computed in some trips of a loop.
+struct TripLoops<'a> {
+    /// In the first trip.
+    loops: Loops<'a>,
+    /// For each member, whether it reads numbers that change from trip to trip.
+    varies: SmallVec<[bool; 16]>,
+    /// For each trip, the loops of the members that do.
+    of_trips: Vec<Loops<'a>>,
+}
 
 /// A kernel, called on the operands in place or converted.
 struct KernelLoop<'a> {
@@ -731,6 +773,9 @@ impl<'a> MemberLoop<'a> {
             }
             (Call::Convert, _) => MemberLoop::Convert(convert::conversion(dtype_of(0), member.dtype)),
             (&Call::Reduce { op, reduced }, _) => MemberLoop::Fold { op, reduced },
+            (&Call::ArgReduce { op, tie_break, reduced }, _) => {
+                MemberLoop::ArgFold { op, tie_break, reduced }
+            }
             _ => MemberLoop::General,
         }
     }

@@ -562,8 +562,20 @@ impl Candidate {
     /// The shape whose leading axes are the rows.
     fn shape(&self) -> &[usize] {
         match &self.operation {
-            Operation::Reduce(..) => self.inputs.first().map_or(&[], |input| &input.shape),
+            Operation::Reduce(..) | Operation::ArgReduce(..) => {
+                self.inputs.first().map_or(&[], |input| &input.shape)
+            }
             _ => &self.output.shape,
+        }
+    }
+
+    /// The axes that the operation folds; `None` if it is not a fold.
+    fn folded(&self) -> Option<Shape> {
+        match &self.operation {
+            Operation::Reduce(_, axes) => Some(axes.clone()),
+            Operation::ArgReduce(_, Some(axis), _) => Some(Shape::from_elem(*axis, 1)),
+            Operation::ArgReduce(..) => Some((0..self.shape().len()).collect()),
+            _ => None,
         }
     }
 
@@ -573,9 +585,9 @@ impl Candidate {
             Operation::Binary(_) | Operation::Unary(..) | Operation::Select | Operation::Clip => true,
             // A number is converted where it is used.
             Operation::AsType => true,
-            Operation::Reduce(_, axes) => {
+            Operation::Reduce(..) | Operation::ArgReduce(..) => {
                 // The last axes, in order.
-                let rank = self.shape().len();
+                let (rank, axes) = (self.shape().len(), self.folded().unwrap_or_default());
                 !axes.is_empty()
                     && axes.iter().rev().enumerate().all(|(i, &axis)| axis.checked_add(i + 1) == Some(rank))
                     || self.accumulation.is_some()
@@ -625,14 +637,14 @@ impl Candidate {
             return None;
         }
         let folds_rows = self.accumulation.is_some();
-        if let Operation::Reduce(_, axes) = &self.operation
+        if let Some(axes) = self.folded()
             && !folds_rows
             && axes.first().is_none_or(|&first| first < leading)
         {
             return None;
         }
         let reads_rows =
-            matches!(self.operation, Operation::AsType | Operation::Unary(..) | Operation::Reduce(..));
+            matches!(self.operation, Operation::AsType | Operation::Unary(..)) || self.folded().is_some();
         let gathered = self.inputs.iter().map(|input| {
             let layout = layout_of(input, views)?;
             let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
@@ -716,7 +728,9 @@ impl Pending {
             }
             let (call, element_cost) = candidate.call()?;
             let elements = match call {
-                Call::Reduce { reduced, .. } => row_elements / reduced.max(1),
+                Call::Reduce { reduced, .. } | Call::ArgReduce { reduced, .. } => {
+                    row_elements / reduced.max(1)
+                }
                 _ => row_elements,
             };
             let mut operands = SmallVec::new();
@@ -786,6 +800,11 @@ impl Candidate {
                 let shape = self.shape();
                 let reduced = axes.iter().map(|&axis| shape[axis]).product();
                 (Call::Reduce { op: *op, reduced }, ops::reduce::cost(a))
+            }
+            (&Operation::ArgReduce(op, _, tie_break), &[a]) if !a.is_complex() && !to.is_complex() => {
+                let axes = self.folded()?;
+                let reduced = axes.iter().map(|&axis| self.shape()[axis]).product();
+                (Call::ArgReduce { op, tie_break, reduced }, ops::reduce::arg_cost(a, reduced))
             }
             _ => return None,
         })

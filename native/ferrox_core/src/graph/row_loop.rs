@@ -12,7 +12,7 @@ use super::fusion;
 use super::operand::{Memory, Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::rows::InputRows;
-use super::small_loop::SmallLoop;
+use super::small_loop::{SmallLoop, is_few};
 use super::source::{Loop, Region, Step};
 use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
 use crate::layout;
@@ -100,6 +100,7 @@ impl RowLoop {
 }
 
 /// A body whose results, where they are arrays that change, are of different slots that aren't parameters.
+/// Arrays whose elements are in registers are numbers of the loop.
 fn with_copies(body: &Region) -> Region {
     let mut body = body.clone();
     let parameters = body.parameters.len();
@@ -108,7 +109,7 @@ fn with_copies(body: &Region) -> Region {
         let Place::Slot(slot) = result.place else { continue };
         let is_taken = body.results[..position].iter().any(|other| other.place == result.place);
         let is_moved = slot < parameters && slot != position;
-        if is_array(&result) && (is_taken || is_moved) {
+        if is_array(&result) && !is_few(result.dtype, &result.shape) && (is_taken || is_moved) {
             let Operand { dtype, shape, .. } = result.clone();
             let target = Target { slot: body.slots, dtype, shape };
             body.results[position].place = Place::Slot(target.slot);

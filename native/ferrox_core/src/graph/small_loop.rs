@@ -21,4 +21,5 @@ mod machine;
 mod operations;
 
 pub(super) use self::code::Arrays;
+pub(super) use self::homes::is_few;
 pub(super) use self::machine::{Output, SmallLoop, State, Stop};

@@ -12,7 +12,7 @@ use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) use self::accumulation::Accumulation;
-pub use self::arg_reduce::{TieBreak, arg_name, arg_reduce, arg_reduce_dense, arg_work};
+pub use self::arg_reduce::{TieBreak, arg_cost, arg_name, arg_reduce, arg_reduce_dense, arg_work};
 use crate::cost::{
     self, Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, REDUCED_ROW_COST, SCATTERED_REDUCED_BYTE_COST,
     TILE_ELEMENTS, WIDENED_ELEMENT_COST, WIDENED_F8_COST, Work,

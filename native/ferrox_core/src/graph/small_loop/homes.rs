@@ -14,7 +14,7 @@ use crate::tensor::byte_size;
 const SMALL_ALIGNMENT: usize = 16;
 
 /// Whether a value has so few elements that each is in a register.
-pub(super) fn is_few(dtype: DType, shape: &[usize]) -> bool {
+pub(in super::super) fn is_few(dtype: DType, shape: &[usize]) -> bool {
     let fits = !dtype.is_packed() && dtype.width() <= REGISTER_BYTES;
     fits && layout::size(shape).is_some_and(|size| (1..=MAX_ELEMENTS_IN_REGISTERS).contains(&size))
 }

@@ -37,6 +37,12 @@ pub fn arg_work(dtype: DType, elements: usize, rows: usize) -> Work {
     cost::work(elements, compare_cost(dtype)).saturating_add(cost::work(rows, ARG_ROW_COST))
 }
 
+/// The cost of an element of a row of some elements that is searched.
+#[must_use]
+pub fn arg_cost(dtype: DType, reduced: usize) -> Cost {
+    compare_cost(dtype).saturating_add(ARG_ROW_COST / reduced.max(1) as Cost)
+}
+
 /// The choice among equal extremes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TieBreak {
