@@ -142,7 +142,7 @@ if Code.ensure_loaded?(Nx.Defn) do
 
     defn powers(x, w) do
       {_, x, _} =
-        while {i = 0, x, w}, i < 4 do
+        while {i = 0, x, w}, i < 40 do
           {i + 1, Nx.dot(x, Nx.transpose(w)), w}
         end
 

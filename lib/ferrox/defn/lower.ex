@@ -719,12 +719,17 @@ defmodule Ferrox.Defn.Lower do
     carries = signature(initial)
     {condition, [_predicate], state} = new_region(carries, state, &all_dense(condition, &1))
 
-    {body, _results, state} =
+    {body, results, state} =
       new_region(carries, state, fn inner ->
         {passed, inner} = pass(invariants, length(operands), inner)
         {results, inner} = all_dense(body, inner)
         {results ++ passed, inner}
       end)
+
+    # Nx writes such gradients of loops over integers.
+    if signature(results) != carries,
+      do:
+        unsupported("a loop whose values have other types or shapes after a trip than before it")
 
     {[{marker, _, _} | _] = targets, state} = targets(id, carries, state)
     outputs = for {slot, _, _} <- targets, do: slot

@@ -24,7 +24,8 @@ if Code.ensure_loaded?(Nx.Defn) do
           compiled = outcome(fun, inputs, compiler: Ferrox, fallback: :raise)
           evaluated = outcome(fun, inputs, compiler: Nx.Defn.Evaluator)
 
-          if compiled != evaluated and numbers(compiled) !== numbers(evaluated) do
+          if compiled != evaluated and numbers(compiled) !== numbers(evaluated) and
+               not changes_types?(compiled) do
             flunk("""
             program #{seed}: #{inspect(program, limit: :infinity, pretty: true)}
             of #{inspect(inputs)}
@@ -41,6 +42,13 @@ if Code.ensure_loaded?(Nx.Defn) do
       # Most programs have a result, and some raise.
       assert Enum.count(counts, &(&1 == :ok)) > div(@programs, 2)
     end
+
+    # Some gradients of loops over integers that Nx writes have values of other types after a trip: only the
+    # evaluator, which doesn't look at types, takes them.
+    defp changes_types?({:error, ArgumentError, message, _hooks}),
+      do: message =~ "values have other types or shapes after a trip"
+
+    defp changes_types?(_outcome), do: false
 
     # The result with its bits, or the exception.
     defp outcome(fun, inputs, opts) do
