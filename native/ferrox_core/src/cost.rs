@@ -816,6 +816,11 @@ pub(crate) const MIN_CLUSTER_FOLD_BLOCKS: usize = 4;
 /// adam.)
 pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 
+/// The number of elements in the copies of a row that is the same for all rows of a cluster: a kernel reads
+/// them beside as many rows, and they must stay in the first-level cache. (`bin/bench --group programs`:
+/// k-means step, layer norm.)
+pub(crate) const COPIED_ROW_ELEMENTS: usize = 1024;
+
 /// The number of elements in a row from which the rows of a cluster whose operands don't all have rows
 /// are computed one by one; else such operands are repeated first. (`bin/bench --group programs`: softmax, k-means step.)
 pub(crate) const MIN_SINGLE_ROW_ELEMENTS: usize = 96;

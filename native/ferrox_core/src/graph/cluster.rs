@@ -17,7 +17,10 @@ use smallvec::SmallVec;
 
 use super::operand::{self, REGISTER_BYTES};
 use super::rows::{Extent, InputRows};
-use crate::cost::{self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, Cost, MIN_SINGLE_ROW_ELEMENTS, Work};
+use crate::cost::{
+    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_SINGLE_ROW_ELEMENTS,
+    Work,
+};
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::copy;
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
@@ -241,6 +244,40 @@ impl Cluster {
         rows.filter(|rows| rows.is_gathered).map(|rows| aligned(rows.width * block)).sum()
     }
 
+    /// The inputs of one row that kernels read beside several rows: their numbers, with the bytes of the row
+    /// and the number of its copies.
+    fn copied_rows(&self) -> SmallVec<[(usize, usize, usize); 4]> {
+        let mut copied: SmallVec<[(usize, usize, usize); 4]> = SmallVec::new();
+        for member in &self.members {
+            for operand in &member.operands {
+                if let (Register::Input(index), Extent::SameRow) = (operand.register, operand.extent)
+                    && operand.is_repeated(member.elements)
+                    && copied.iter().all(|&(known, ..)| known != index)
+                {
+                    let bytes = member.elements * operand.dtype.width();
+                    copied.push((index, bytes, copies_of_row(member.elements)));
+                }
+            }
+        }
+        copied
+    }
+
+    /// The bytes of the inputs, with copies of rows that kernels read beside several rows.
+    fn with_copies<'m: 'b, 'b>(
+        &self,
+        inputs: &[&'b [u8]],
+        copied: &[(usize, usize, usize)],
+        memory: &mut &'m mut [u8],
+    ) -> SmallVec<[&'b [u8]; 8]> {
+        let mut inputs: SmallVec<[&'b [u8]; 8]> = inputs.iter().copied().collect();
+        for &(index, bytes, copies) in copied {
+            let rows = take(memory, bytes * copies);
+            rows.chunks_exact_mut(bytes).for_each(|row| row.copy_from_slice(&inputs[index][..bytes]));
+            inputs[index] = rows;
+        }
+        inputs
+    }
+
     /// Goes to the block of some rows from the row `first` on.
     fn begin_block<'b>(&self, inputs: &[&'b [u8]], (first, rows): (usize, usize), to: &mut [BlockInput<'b>]) {
         for ((input, &bytes), to) in self.inputs.iter().zip(inputs).zip(to) {
@@ -339,8 +376,10 @@ impl Cluster {
         let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
         let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
         let lengths = self.buffers.iter().map(buffered).chain(staged).chain(states);
-        let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
+        let copied = self.copied_rows();
+        let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block) + copied_bytes(&copied);
         with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
+            let inputs = &*self.with_copies(inputs, &copied, &mut memory);
             let block_inputs = self.gathered(block, &mut memory);
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut outputs = part.outputs.into_iter();
@@ -392,8 +431,11 @@ impl Cluster {
         let buffers = self.buffers.iter().map(buffered);
         let carried = self.outputs.iter().map(buffered);
         let length = buffers.chain(carried.clone()).chain(carried).map(aligned).sum::<usize>();
-        let length = length + self.gathered_bytes(block) + self.lane_bytes(loops, block);
+        let copied = self.copied_rows();
+        let length =
+            length + self.gathered_bytes(block) + copied_bytes(&copied) + self.lane_bytes(loops, block);
         with_kept(&BUFFERS, length, |mut memory| {
+            let inputs = &*self.with_copies(inputs, &copied, &mut memory);
             let mut block_inputs = self.gathered(block, &mut memory);
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
                 self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
@@ -475,7 +517,7 @@ impl Cluster {
         match operand.extent {
             Extent::Row => &all[first * elements * width..][..rows * elements * width],
             Extent::Element => &all[first * width..][..rows * width],
-            Extent::SameRow => &all[..elements * width],
+            Extent::SameRow | Extent::BlockRow => &all[..elements * width],
             Extent::SameElement => &all[..width],
         }
     }
@@ -513,14 +555,22 @@ impl Cluster {
                 }
                 Ok(())
             }
-            (MemberLoop::Kernel(kernel), _) if !kernel.by_row => {
+            (MemberLoop::Kernel(kernel @ KernelLoop { rows_at_once: None, .. }), _) => {
                 let source = |operand: &MemberOperand| self.rows(operand, elements, (0, rows), registers);
                 kernel.run(rows * elements, source, lanes, out).map_err(|fault| member.error(fault).into())
             }
-            (MemberLoop::Kernel(kernel), _) => {
-                for (row, out) in out.chunks_mut((elements * member.dtype.width()).max(1)).enumerate() {
-                    let source = |operand: &MemberOperand| self.rows(operand, elements, (row, 1), registers);
-                    kernel.run(elements, source, lanes, out).map_err(|fault| member.error(fault))?;
+            (MemberLoop::Kernel(kernel @ KernelLoop { rows_at_once: Some(at_once), .. }), _) => {
+                let row_bytes = elements * member.dtype.width();
+                for (index, out) in out.chunks_mut((at_once * row_bytes).max(1)).enumerate() {
+                    let at = (index * at_once, out.len() / row_bytes);
+                    let source = |operand: &MemberOperand| match operand.extent {
+                        // As many copies of the row.
+                        Extent::SameRow => {
+                            &registers.bytes(operand.register)[..at.1 * elements * operand.dtype.width()]
+                        }
+                        _ => self.rows(operand, elements, at, registers),
+                    };
+                    kernel.run(at.1 * elements, source, lanes, out).map_err(|fault| member.error(fault))?;
                 }
                 Ok(())
             }
@@ -541,7 +591,7 @@ impl Cluster {
         if !member.operands.iter().any(|operand| operand.is_repeated(elements)) {
             let sources = member.operands.iter().map(|operand| {
                 let bytes = self.rows(operand, elements, (0, rows), registers);
-                let is_number = matches!(operand.extent, Extent::SameRow | Extent::SameElement);
+                let is_number = !matches!(operand.extent, Extent::Row | Extent::Element);
                 source(bytes, operand, is_number)
             });
             return call(member, &[rows * elements], out, &sources.collect::<Sources<'_>>());
@@ -552,7 +602,7 @@ impl Cluster {
             shapes.push(match operand.extent {
                 Extent::Row => [rows, elements],
                 Extent::Element => [rows, 1],
-                Extent::SameRow => [1, elements],
+                Extent::SameRow | Extent::BlockRow => [1, elements],
                 Extent::SameElement => [1, 1],
             });
         }
@@ -682,7 +732,7 @@ impl<'a> Rows<'a> {
 impl MemberOperand {
     /// Whether a kernel can't read the operand beside a result of several rows of `elements` elements.
     fn is_repeated(&self, elements: usize) -> bool {
-        elements > 1 && matches!(self.extent, Extent::SameRow | Extent::Element)
+        elements > 1 && matches!(self.extent, Extent::SameRow | Extent::BlockRow | Extent::Element)
     }
 }
 
@@ -721,8 +771,8 @@ struct KernelLoop<'a> {
     operands: SmallVec<[KernelOperand<'a>; MAX_OPERANDS]>,
     /// The number of elements in a row.
     elements: usize,
-    /// Whether the kernel is called for each row, and not for all rows of a block.
-    by_row: bool,
+    /// The number of rows that the kernel is called for at once; `None` for all rows of a block.
+    rows_at_once: Option<usize>,
 }
 
 /// An operand of a kernel.
@@ -805,11 +855,21 @@ impl<'a> KernelLoop<'a> {
         operands: &[(&'a MemberOperand, Source<'_>)],
     ) -> MemberLoop<'a> {
         let is_repeated = |operand: &MemberOperand| operand.is_repeated(member.elements);
-        let has_repeated = operands.iter().any(|&(operand, _)| is_repeated(operand));
+        let repeated = || operands.iter().map(|&(operand, _)| operand).filter(|operand| is_repeated(operand));
         if plan.narrowing.is_some() {
             return MemberLoop::General;
         }
-        let by_row = has_repeated && member.elements >= MIN_SINGLE_ROW_ELEMENTS;
+        let rows_at_once = if repeated().next().is_none() {
+            None
+        } else if repeated().all(|operand| operand.extent == Extent::SameRow) {
+            Some(copies_of_row(member.elements))
+        } else {
+            (member.elements >= MIN_SINGLE_ROW_ELEMENTS).then_some(1)
+        };
+        let is_copied = |operand: &MemberOperand, load: Option<Conversion>| match rows_at_once {
+            None => is_repeated(operand),
+            Some(_) => operand.extent == Extent::Element && is_repeated(operand) && load.is_some(),
+        };
         let mut kernel_operands = SmallVec::new();
         for (&(operand, source), load) in operands.iter().zip(plan.loads) {
             kernel_operands.push(match (source, load) {
@@ -821,16 +881,15 @@ impl<'a> KernelLoop<'a> {
                     }
                     None => SmallVec::from_slice(number),
                 }),
-                (_, load) if is_repeated(operand) && (!by_row || load.is_some()) => {
-                    KernelOperand::Repeated(operand, load)
-                }
+                (_, load) if is_copied(operand, load) => KernelOperand::Repeated(operand, load),
                 _ if operand.extent == Extent::Element && is_repeated(operand) => {
                     KernelOperand::Element(operand)
                 }
                 _ => KernelOperand::Elements(operand, load),
             });
         }
-        MemberLoop::Kernel(KernelLoop { plan, operands: kernel_operands, elements: member.elements, by_row })
+        let (operands, elements) = (kernel_operands, member.elements);
+        MemberLoop::Kernel(KernelLoop { plan, operands, elements, rows_at_once })
     }
 
     /// Computes `size` elements; `rows` gives the bytes of an operand.
@@ -880,6 +939,16 @@ impl<'a> KernelLoop<'a> {
             }
         }
     }
+}
+
+/// The number of bytes that [`Cluster::with_copies`] takes.
+fn copied_bytes(copied: &[(usize, usize, usize)]) -> usize {
+    copied.iter().map(|&(_, bytes, copies)| aligned(bytes * copies)).sum()
+}
+
+/// The number of copies of a row of some elements, the same for all rows, that a kernel reads at once.
+fn copies_of_row(elements: usize) -> usize {
+    (COPIED_ROW_ELEMENTS / elements.max(1)).max(1)
 }
 
 /// Copies each element to `count` adjacent ones.

@@ -232,7 +232,7 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
             match operand.extent {
                 Extent::Row => {}
                 Extent::Element => text.push_str(" (one element a row)"),
-                Extent::SameRow => text.push_str(" (the same for all rows)"),
+                Extent::SameRow | Extent::BlockRow => text.push_str(" (the same for all rows)"),
                 Extent::SameElement => text.push_str(" (one element)"),
             }
             if let Register::Input(index) = operand.register

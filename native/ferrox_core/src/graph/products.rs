@@ -3,8 +3,8 @@
 //!
 //! Technique: the axes that a product sums over, and those of its batch, are renamed to the axes of the
 //! transpose's operand, which the product reads in place. The transpose of a product is the product of the
-//! operands in the other order. Only products whose bits don't depend on where the elements of their
-//! operands are ([`Strategy::ignores_layout`]) change, so that results stay the same.
+//! operands in the other order. Only products that add up each sum in the order of its terms
+//! ([`Strategy::adds_in_order`]) change, so that results stay the same.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,8 @@ use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::source::{Branch, Clause, Region, Step, reads};
 use crate::exec::gemm::strategy::Strategy;
-use crate::layout::Shape;
+use crate::layout::{Layout, Shape};
+use crate::ops;
 
 /// The regions without transposes that products don't need.
 pub(super) fn fold_transposes(regions: &[Region]) -> Vec<Region> {
@@ -145,7 +146,7 @@ struct Product {
 }
 
 impl Product {
-    /// The product of a step, if it is one whose bits don't depend on where its operands' elements are.
+    /// The product of a step, if it is one that adds up each sum in the order of its terms.
     fn of(step: &Option<Step>) -> Option<Self> {
         let Some(Step::Operation { operation: Operation::Dot { contract, batch }, inputs, outputs }) = step
         else {
@@ -162,7 +163,21 @@ impl Product {
         let (contract, batch) = (contract.clone(), batch.clone());
         let inputs = [left.clone(), right.clone()];
         let product = Product { contract, batch, inputs, output: output.clone(), strategy };
-        strategy.ignores_layout().then_some(product)
+        product.adds_in_order().then_some(product)
+    }
+
+    fn adds_in_order(&self) -> bool {
+        let adjacent = [0, 1].map(|side| {
+            let (input, contract) = (&self.inputs[side], &self.contract[side]);
+            let layout = Layout::contiguous(&input.shape);
+            let stride = |axes: &[usize]| ops::dot::collapsed_stride(&layout, axes);
+            match (stride(contract), stride(&free(input, contract, &self.batch[side]))) {
+                (Some(stride), Some(_)) => stride == 1,
+                // The operand is copied row by row.
+                _ => side == 0,
+            }
+        });
+        self.strategy.adds_in_order(adjacent)
     }
 
     fn step(self) -> Step {
@@ -186,7 +201,7 @@ impl Product {
         self.batch[side] = rename(&self.batch[side])?;
         let are_adjacent = |axes: &[usize]| axes.windows(2).all(|pair| pair[1] == pair[0] + 1);
         self.inputs[side] = transpose.input.clone();
-        (are_adjacent(&free) && are_adjacent(&self.contract[side])).then_some(self)
+        (are_adjacent(&free) && are_adjacent(&self.contract[side]) && self.adds_in_order()).then_some(self)
     }
 
     /// The product that is a transpose of this one; `None` if it is not that of the matrices, or has other
@@ -203,7 +218,7 @@ impl Product {
         self.batch.swap(0, 1);
         self.inputs.swap(0, 1);
         self.output = transpose.output.clone();
-        Some(self)
+        self.adds_in_order().then_some(self)
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) enum Extent {
     Element,
     /// The same row for all rows.
     SameRow,
+    /// The same row for all rows of a block.
+    BlockRow,
     /// The same element for all rows.
     SameElement,
 }
@@ -80,7 +82,7 @@ impl InputRows {
         // One element that several rows share is copied for each.
         rows.is_gathered |= rows.step() == 0 && row_elements == 1;
         let extent = match is_row {
-            true if !rows.is_gathered && rows.step() == 0 => Extent::SameRow,
+            true if !rows.is_gathered && rows.step() == 0 => Extent::BlockRow,
             true => Extent::Row,
             false => Extent::Element,
         };

@@ -298,7 +298,7 @@ impl<'a> Matrices<'a> {
 }
 
 /// The stride of some axes that can be traversed as one axis, or `None` if they can't.
-fn collapsed_stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
+pub(crate) fn collapsed_stride(layout: &Layout, axes: &[usize]) -> Option<usize> {
     // The stride of the last axis, and the stride of an axis that collapses with the axes after it.
     let mut found: Option<(isize, isize)> = None;
     for &axis in axes.iter().rev() {

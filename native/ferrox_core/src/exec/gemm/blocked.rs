@@ -84,13 +84,16 @@ unsafe impl<T: Number> Sync for Operands<T> {}
 /// product and of the machine's caches.
 const MAX_STEPS_PER_GEMM_CALL: usize = 512;
 
-/// gemm adds up the sums of a result with at most this many elements in another order, and also the
-/// sums of a single row or column. So no part is that small, unless the whole result is.
+/// gemm adds up the sums of a result with at most this many elements in another order where their terms are
+/// next to each other, and also the sums of a single row or column. So no part is that small, unless the
+/// whole result is.
 const MAX_UNSPLIT_RESULT_ELEMENTS: usize = 256;
 
-/// Whether gemm adds up each sum of a result of these sizes one term after the other.
-pub(in crate::exec) fn has_one_order([rows, columns]: [usize; 2]) -> bool {
-    rows > 1 && columns > 1 && rows.saturating_mul(columns) > MAX_UNSPLIT_RESULT_ELEMENTS
+/// Whether gemm adds up each sum of a result of these sizes one term after the other, given for each operand
+/// whether the terms of a sum are next to each other in memory.
+pub(in crate::exec) fn adds_in_order([rows, columns]: [usize; 2], adjacent: [bool; 2]) -> bool {
+    let is_small = rows.saturating_mul(columns) <= MAX_UNSPLIT_RESULT_ELEMENTS;
+    rows > 1 && columns > 1 && !(is_small && adjacent == [true; 2])
 }
 
 /// gemm copies whole panels of at most this many rows or columns.

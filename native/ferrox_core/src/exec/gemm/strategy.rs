@@ -74,20 +74,20 @@ impl Strategy {
         }
     }
 
-    /// Whether the bits of the product don't depend on where the elements of the operands are in memory, so
-    /// that transposed operands can be read in place.
+    /// Whether each sum is added up in the order of its terms, so that operands with other strides give the
+    /// same bits, given for each operand whether the terms of a sum are next to each other in memory.
     #[must_use]
-    pub fn ignores_layout(&self) -> bool {
+    pub fn adds_in_order(&self, adjacent: [bool; 2]) -> bool {
         let [m, _, n] = self.sizes;
-        self.method == Method::Blocked && blocked::has_one_order([m, n])
+        self.method == Method::Blocked && blocked::adds_in_order([m, n], adjacent)
     }
 
-    /// Whether the product of the transposed operands in the other order is the transposed product, bit for
-    /// bit.
+    /// Whether a product that adds in order, of the transposed operands in the other order, is the transposed
+    /// product, bit for bit.
     #[must_use]
     pub fn commutes(&self) -> bool {
         // The terms of an imaginary part would be added in the other order.
-        self.ignores_layout() && !self.lane.is_complex()
+        !self.lane.is_complex()
     }
 
     /// An upper bound for the cost of a multiplication and addition.
