@@ -449,7 +449,7 @@ impl Cluster {
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 self.begin_block(inputs, (part.first + done, rows), &mut block_inputs);
-                for trip in 0..trips.count {
+                for (trip, of_trip) in of_trips.iter().enumerate() {
                     std::mem::swap(&mut next, &mut previous);
                     let is_last = trip + 1 == trips.count;
                     let results = if is_last { &mut outputs } else { &mut next };
@@ -464,7 +464,7 @@ impl Cluster {
                         buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
                         outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
                     };
-                    let mut of_trip = of_trips[trip].iter();
+                    let mut of_trip = of_trip.iter();
                     for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(varies) {
                         let of_trip = if varies { of_trip.next() } else { None };
                         let member_loop = of_trip.unwrap_or(member_loop);
