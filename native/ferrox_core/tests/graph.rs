@@ -1463,6 +1463,16 @@ fn malformed_programs_are_refused() {
     let program = Program::new(&[region], Vec::new()).expect("a program");
     assert!(run(&program, &[&[0; 4]]).is_err());
     assert!(run(&program, &[]).is_err());
+    // Axes that an operand hasn't are an error of the run.
+    for contract in [[1, 7], [usize::MAX, 0], [1, usize::MAX / 16]] {
+        let mut builder = Builder::default();
+        let x = builder.parameter(F32, &[30, 40]);
+        let contract = contract.map(|axis| Shape::from_elem(axis, 1));
+        let operation = Operation::Dot { contract, batch: Default::default() };
+        let product = builder.add(operation, &[&x, &x], F32, &[30, 30]);
+        let program = Program::new(&[builder.region(&[&product])], Vec::new()).expect("a program");
+        assert!(matches!(run(&program, &[&f32s(&[1.0; 1200])]), Err(Error::Argument { .. })));
+    }
 }
 
 #[test]

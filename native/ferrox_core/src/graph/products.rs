@@ -12,7 +12,7 @@ use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::source::{Branch, Clause, Region, Step, reads};
 use crate::exec::gemm::strategy::Strategy;
-use crate::layout::{Layout, Shape};
+use crate::layout::{Layout, Shape, check_axes};
 use crate::ops;
 
 /// The regions without transposes that products don't need.
@@ -148,11 +148,14 @@ struct Product {
 impl Product {
     /// The product of a step, if it is one that adds up each sum in the order of its terms.
     fn of(step: &Option<Step>) -> Option<Self> {
-        let Some(Step::Operation { operation: Operation::Dot { contract, batch }, inputs, outputs }) = step
-        else {
-            return None;
-        };
+        let Some(Step::Operation { operation, inputs, outputs }) = step else { return None };
+        let Operation::Dot { contract, batch } = operation else { return None };
         let ([left, right], [output]) = (&inputs[..], &outputs[..]) else { return None };
+        // Axes that an operand hasn't are reported where the product runs.
+        for (side, input) in inputs.iter().enumerate() {
+            let axes = contract[side].iter().chain(&batch[side]);
+            check_axes(operation.name(), axes, input.shape.len()).ok()?;
+        }
         let size = |operand: &Operand, axes: &[usize]| -> Option<usize> {
             axes.iter().try_fold(1_usize, |size, &axis| size.checked_mul(*operand.shape.get(axis)?))
         };
