@@ -360,6 +360,34 @@ fn products_of_transposes_have_the_bits_of_transposed_copies() {
     });
 }
 
+/// Products that read the same transpose, of which one could read its operand only if the terms of its sums
+/// were not next to each other, or on one side alone.
+#[test]
+fn a_transpose_is_read_in_place_by_all_products_or_by_none() {
+    let mut builder = Builder::default();
+    let [x, y] = [(); 2].map(|()| builder.parameter(F32, &[16, 500]));
+    let [left, right] = [&x, &y]
+        .map(|x| builder.add(Operation::Transpose(Shape::from_slice(&[1, 0])), &[x], F32, &[500, 16]));
+    let pairs = [(&left, &left), (&left, &right), (&right, &x), (&y, &left)];
+    let contract = |operand: &Operand| Shape::from_elem(usize::from(operand.shape[1] == 500), 1);
+    let mut products = Vec::new();
+    for count in 1..=pairs.len() {
+        let mut builder = builder.clone();
+        for &(a, b) in &pairs[..count] {
+            let operation =
+                Operation::Dot { contract: [contract(a), contract(b)], batch: Default::default() };
+            products.push(builder.add(operation, &[a, b], F32, &[16, 16]));
+        }
+        let region = builder.region(&products.iter().collect::<Vec<_>>());
+        let numbers = |seed: u64| {
+            let random = &mut Random(seed);
+            f32s(&(0..16 * 500).map(|_| random.unit() as f32).collect::<Vec<_>>())
+        };
+        fused_alike(region, Vec::new(), &[&numbers(1), &numbers(2)]);
+        products.clear();
+    }
+}
+
 /// What is left of the mean of columns, which a fold reads, and what comes after it: no memory is written for
 /// it.
 #[test]

@@ -59,38 +59,41 @@ impl Folding<'_> {
 
     /// Products read the operands of transposes, where all that read the transpose can.
     fn fold_operands(&self, steps: &mut [Option<Step>]) {
-        let mut transposes: HashMap<Slot, (usize, Transpose)> = HashMap::new();
-        for (index, step) in steps.iter().enumerate() {
-            if let Some(transpose) = Transpose::of(step) {
-                transposes.insert(transpose.output.slot, (index, transpose));
+        let products: Vec<usize> = (0..steps.len()).filter(|&at| Product::of(&steps[at]).is_some()).collect();
+        for at in 0..steps.len() {
+            if let Some(transpose) = Transpose::of(&steps[at])
+                && let Some(folded) = self.reading(steps, &products, &transpose)
+            {
+                steps[at] = None;
+                folded.into_iter().for_each(|(index, product)| steps[index] = Some(product.step()));
             }
         }
-        if transposes.is_empty() {
-            return;
-        }
-        let mut folds: Vec<(usize, usize, Slot)> = Vec::new();
-        for (index, step) in steps.iter().enumerate() {
-            let Some(product) = Product::of(step) else { continue };
+    }
+
+    /// The products that read a transpose, as they read its operand in its place; `None` if one of them can't,
+    /// or something else reads it.
+    fn reading(
+        &self,
+        steps: &[Option<Step>],
+        products: &[usize],
+        transpose: &Transpose,
+    ) -> Option<Vec<(usize, Product)>> {
+        let slot = transpose.output.slot;
+        let (mut folded, mut reads) = (Vec::new(), 0);
+        for &index in products {
+            let mut product = Product::of(&steps[index])?;
+            let before = reads;
             for side in 0..2 {
-                if let Place::Slot(slot) = product.inputs[side].place
-                    && let Some((_, transpose)) = transposes.get(&slot)
-                    && product.clone().reading(side, transpose).is_some()
-                {
-                    folds.push((index, side, slot));
+                if product.inputs[side].place == Place::Slot(slot) {
+                    product = product.reading(side, transpose)?;
+                    reads += 1;
                 }
             }
-        }
-        for &(index, side, slot) in &folds {
-            let (at, transpose) = &transposes[&slot];
-            let all = folds.iter().filter(|fold| fold.2 == slot).count() == self.reads[slot];
-            if all
-                && let Some(folded) =
-                    Product::of(&steps[index]).and_then(|product| product.reading(side, transpose))
-            {
-                steps[index] = Some(folded.step());
-                steps[*at] = None;
+            if reads > before {
+                folded.push((index, product));
             }
         }
+        (reads > 0 && reads == self.reads[slot]).then_some(folded)
     }
 
     /// Products that only a transpose reads are computed transposed.
@@ -134,7 +137,6 @@ impl Transpose {
 }
 
 /// A product of matrices.
-#[derive(Clone)]
 struct Product {
     /// The axes to sum over, of each operand.
     contract: [Shape; 2],
