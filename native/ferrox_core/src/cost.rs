@@ -821,6 +821,7 @@ pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 /// k-means step, layer norm.)
 pub(crate) const COPIED_ROW_ELEMENTS: usize = 1024;
 
-/// The number of elements in a row from which the rows of a cluster whose operands don't all have rows
-/// are computed one by one; else such operands are repeated first. (`bin/bench --group programs`: softmax, k-means step.)
+/// The number of elements in a row from which the rows of a cluster of which an operand has one element each
+/// are computed one by one; else such operands are repeated first. (`bin/bench --group programs`: softmax,
+/// k-means step.)
 pub(crate) const MIN_SINGLE_ROW_ELEMENTS: usize = 96;

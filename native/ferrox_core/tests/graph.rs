@@ -268,9 +268,9 @@ fn random_product(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
     let batch: Vec<usize> = (0..batch_rank).map(|_| random.below(3) + 1).collect();
     let contract_rank = random.below(2) + 1;
     let mut contract = sizes(random, contract_rank);
-    if random.below(3) == 0 {
+    if most == 5 {
         // Long sums, of a few results.
-        contract[0] *= 12;
+        contract[0] *= 60;
     }
     let mut builder = Builder::default();
     let mut arguments = Vec::new();
@@ -1260,7 +1260,7 @@ fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
 fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
     with_threads("loops_over_rows_have_the_bits_of_loops_trip_by_trip", || {
         let [mut by_rows, mut unrolled] = [0; 2];
-        for seed in 0..1_500 {
+        for seed in 0..1_800 {
             let (regions, literals, arguments) = random_row_loop(seed);
             let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
             let fast = Program::new(&regions, literals.clone()).expect("a program");
@@ -1276,7 +1276,7 @@ fn loops_over_rows_have_the_bits_of_loops_trip_by_trip() {
             }
         }
         println!("{by_rows} loops were computed by rows, {unrolled} became the steps of their trips");
-        assert!(by_rows > 250 && unrolled > 300, "{by_rows} and {unrolled}");
+        assert!(by_rows > 300 && unrolled > 300, "{by_rows} and {unrolled}");
     });
 }
 

@@ -141,15 +141,17 @@ pub(super) enum Call {
     Convert,
     /// A fold of the last elements of rows.
     Reduce {
-        op: ReduceOp,
+        fold: Fold,
         reduced: usize,
     },
-    /// The index of an extreme of the last elements of rows.
-    ArgReduce {
-        op: ReduceOp,
-        tie_break: TieBreak,
-        reduced: usize,
-    },
+}
+
+/// What a fold gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fold {
+    Value(ReduceOp),
+    /// The index of an extreme.
+    Index(ReduceOp, TieBreak),
 }
 
 impl Call {
@@ -160,8 +162,8 @@ impl Call {
             Call::Unary(op, ..) => op.name(),
             Call::Ternary(op, _) => op,
             Call::Convert => "as_type",
-            Call::Reduce { op, .. } => op.name(),
-            Call::ArgReduce { op, .. } => ops::reduce::arg_name(*op),
+            Call::Reduce { fold: Fold::Value(op), .. } => op.name(),
+            Call::Reduce { fold: Fold::Index(op, _), .. } => ops::reduce::arg_name(*op),
         }
     }
 }
@@ -185,6 +187,8 @@ pub(super) struct MemberOperand {
 thread_local! {
     /// The memory of the buffers of a thread's last cluster.
     static BUFFERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// The memory of the copies of rows of a thread's last cluster.
+    static COPIES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl Cluster {
@@ -244,9 +248,10 @@ impl Cluster {
         rows.filter(|rows| rows.is_gathered).map(|rows| aligned(rows.width * block)).sum()
     }
 
-    /// The inputs of one row that kernels read beside several rows: their numbers, with the bytes of the row
-    /// and the number of its copies.
-    fn copied_rows(&self) -> SmallVec<[(usize, usize, usize); 4]> {
+    /// Calls `run` with the bytes of the inputs, of which those of one row that kernels read beside several rows
+    /// are copied as often.
+    fn with_copies<T>(&self, inputs: &[&[u8]], run: impl FnOnce(&[&[u8]]) -> T) -> T {
+        // The number of each such input, with the bytes of its row and of all copies.
         let mut copied: SmallVec<[(usize, usize, usize); 4]> = SmallVec::new();
         for member in &self.members {
             for operand in &member.operands {
@@ -255,27 +260,23 @@ impl Cluster {
                     && copied.iter().all(|&(known, ..)| known != index)
                 {
                     let bytes = member.elements * operand.dtype.width();
-                    copied.push((index, bytes, copies_of_row(member.elements)));
+                    copied.push((index, bytes, bytes * copies_of_row(member.elements)));
                 }
             }
         }
-        copied
-    }
-
-    /// The bytes of the inputs, with copies of rows that kernels read beside several rows.
-    fn with_copies<'m: 'b, 'b>(
-        &self,
-        inputs: &[&'b [u8]],
-        copied: &[(usize, usize, usize)],
-        memory: &mut &'m mut [u8],
-    ) -> SmallVec<[&'b [u8]; 8]> {
-        let mut inputs: SmallVec<[&'b [u8]; 8]> = inputs.iter().copied().collect();
-        for &(index, bytes, copies) in copied {
-            let rows = take(memory, bytes * copies);
-            rows.chunks_exact_mut(bytes).for_each(|row| row.copy_from_slice(&inputs[index][..bytes]));
-            inputs[index] = rows;
+        if copied.is_empty() {
+            return run(inputs);
         }
-        inputs
+        let length = copied.iter().map(|&(_, _, all)| aligned(all)).sum();
+        with_kept(&COPIES, length, |mut memory| {
+            let mut inputs: SmallVec<[&[u8]; 8]> = inputs.iter().copied().collect();
+            for &(index, row, all) in &copied {
+                let rows = take(&mut memory, all);
+                rows.chunks_exact_mut(row).for_each(|copy| copy.copy_from_slice(&inputs[index][..row]));
+                inputs[index] = rows;
+            }
+            run(&inputs)
+        })
     }
 
     /// Goes to the block of some rows from the row `first` on.
@@ -293,8 +294,10 @@ impl Cluster {
     pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
         let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, inputs)).collect();
         let block = self.block_rows();
-        self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, outputs, |part| {
-            self.run_part(&loops, inputs, block, part)
+        self.with_copies(inputs, |inputs| {
+            self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, outputs, |part| {
+                self.run_part(&loops, inputs, block, part)
+            })
         })
     }
 
@@ -326,7 +329,11 @@ impl Cluster {
         });
         let of_trips = of_trips.collect();
         let loops = TripLoops { loops, varies, of_trips };
-        self.in_parts(block, cost, outputs, |part| self.run_part_trips(&loops, inputs, block, part, trips))
+        self.with_copies(inputs, |inputs| {
+            self.in_parts(block, cost, outputs, |part| {
+                self.run_part_trips(&loops, inputs, block, part, trips)
+            })
+        })
     }
 
     /// Calls `run` for parts of some rows, which threads share, or for all rows if that pays more.
@@ -376,10 +383,8 @@ impl Cluster {
         let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
         let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
         let lengths = self.buffers.iter().map(buffered).chain(staged).chain(states);
-        let copied = self.copied_rows();
-        let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block) + copied_bytes(&copied);
+        let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
         with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
-            let inputs = &*self.with_copies(inputs, &copied, &mut memory);
             let block_inputs = self.gathered(block, &mut memory);
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut outputs = part.outputs.into_iter();
@@ -431,11 +436,8 @@ impl Cluster {
         let buffers = self.buffers.iter().map(buffered);
         let carried = self.outputs.iter().map(buffered);
         let length = buffers.chain(carried.clone()).chain(carried).map(aligned).sum::<usize>();
-        let copied = self.copied_rows();
-        let length =
-            length + self.gathered_bytes(block) + copied_bytes(&copied) + self.lane_bytes(loops, block);
+        let length = length + self.gathered_bytes(block) + self.lane_bytes(loops, block);
         with_kept(&BUFFERS, length, |mut memory| {
-            let inputs = &*self.with_copies(inputs, &copied, &mut memory);
             let mut block_inputs = self.gathered(block, &mut memory);
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
                 self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
@@ -533,18 +535,16 @@ impl Cluster {
     ) -> Result<(), Box<Error>> {
         let elements = member.elements;
         match (member_loop, &member.operands[..]) {
-            (MemberLoop::Fold { op, reduced }, [operand]) => {
-                let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
+            (&MemberLoop::Fold { fold, reduced }, [operand]) => {
+                let sizes = ReductionSizes { before: rows * elements, reduced, after: 1 };
                 let length = sizes.size() * operand.dtype.width();
                 let input = (operand.dtype, &registers.bytes(operand.register)[..length]);
-                ops::reduce::reduce_dense(*op, input, sizes, member.dtype, out)?;
-                Ok(())
-            }
-            (MemberLoop::ArgFold { op, tie_break, reduced }, [operand]) => {
-                let sizes = ReductionSizes { before: rows * elements, reduced: *reduced, after: 1 };
-                let length = sizes.size() * operand.dtype.width();
-                let input = (operand.dtype, &registers.bytes(operand.register)[..length]);
-                ops::reduce::arg_reduce_dense(*op, input, sizes, *tie_break, member.dtype, out)?;
+                match fold {
+                    Fold::Value(op) => ops::reduce::reduce_dense(op, input, sizes, member.dtype, out)?,
+                    Fold::Index(op, tie_break) => {
+                        ops::reduce::arg_reduce_dense(op, input, sizes, tie_break, member.dtype, out)?;
+                    }
+                }
                 Ok(())
             }
             (MemberLoop::Convert(convert), [operand]) => {
@@ -741,12 +741,7 @@ enum MemberLoop<'a> {
     Kernel(KernelLoop<'a>),
     Convert(Option<Convert>),
     Fold {
-        op: ReduceOp,
-        reduced: usize,
-    },
-    ArgFold {
-        op: ReduceOp,
-        tie_break: TieBreak,
+        fold: Fold,
         reduced: usize,
     },
     /// By [`Cluster::compute_tensors`].
@@ -822,10 +817,7 @@ impl<'a> MemberLoop<'a> {
                 KernelLoop::of(member, plan, &[(&operands[0], a), (&operands[1], b), (&operands[2], c)])
             }
             (Call::Convert, _) => MemberLoop::Convert(convert::conversion(dtype_of(0), member.dtype)),
-            (&Call::Reduce { op, reduced }, _) => MemberLoop::Fold { op, reduced },
-            (&Call::ArgReduce { op, tie_break, reduced }, _) => {
-                MemberLoop::ArgFold { op, tie_break, reduced }
-            }
+            (&Call::Reduce { fold, reduced }, _) => MemberLoop::Fold { fold, reduced },
             _ => MemberLoop::General,
         }
     }
@@ -939,11 +931,6 @@ impl<'a> KernelLoop<'a> {
             }
         }
     }
-}
-
-/// The number of bytes that [`Cluster::with_copies`] takes.
-fn copied_bytes(copied: &[(usize, usize, usize)]) -> usize {
-    copied.iter().map(|&(_, bytes, copies)| aligned(bytes * copies)).sum()
 }
 
 /// The number of copies of a row of some elements, the same for all rows, that a kernel reads at once.

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::cluster::{
-    Call, Cluster, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
+    Call, Cluster, Fold, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
 };
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
@@ -34,7 +34,7 @@ use crate::ops::reduce::Accumulation;
 use crate::tensor::byte_size;
 
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
-const MAX_MEMBERS: usize = 64;
+pub(super) const MAX_MEMBERS: usize = 64;
 
 /// The maximum number of operations that are computed again for one value.
 const MAX_CHEAP_OPERATIONS: usize = 3;
@@ -478,9 +478,7 @@ impl Fusion<'_> {
             }
         }
     }
-}
 
-impl Fusion<'_> {
     /// Notes which operations of a cluster can be computed again by others.
     fn note_cheap(&mut self, pending: &Pending, views: &[View]) {
         for candidate in &pending.candidates {
@@ -577,6 +575,11 @@ impl Candidate {
             Operation::ArgReduce(..) => Some((0..self.shape().len()).collect()),
             _ => None,
         }
+    }
+
+    /// The number of elements that the operation folds to one; `None` if it is not a fold.
+    fn reduced(&self) -> Option<usize> {
+        Some(self.folded()?.iter().map(|&axis| self.shape()[axis]).product())
     }
 
     /// Whether the operation is one that clusters have.
@@ -728,9 +731,7 @@ impl Pending {
             }
             let (call, element_cost) = candidate.call()?;
             let elements = match call {
-                Call::Reduce { reduced, .. } | Call::ArgReduce { reduced, .. } => {
-                    row_elements / reduced.max(1)
-                }
+                Call::Reduce { reduced, .. } => row_elements / reduced.max(1),
                 _ => row_elements,
             };
             let mut operands = SmallVec::new();
@@ -796,15 +797,12 @@ impl Candidate {
                 (Call::Ternary("clip", Box::new(plan)), cost)
             }
             (Operation::AsType, &[a]) => (Call::Convert, convert::cost(a, to)),
-            (Operation::Reduce(op, axes), &[a]) => {
-                let shape = self.shape();
-                let reduced = axes.iter().map(|&axis| shape[axis]).product();
-                (Call::Reduce { op: *op, reduced }, ops::reduce::cost(a))
+            (&Operation::Reduce(op, _), &[a]) => {
+                (Call::Reduce { fold: Fold::Value(op), reduced: self.reduced()? }, ops::reduce::cost(a))
             }
             (&Operation::ArgReduce(op, _, tie_break), &[a]) if !a.is_complex() && !to.is_complex() => {
-                let axes = self.folded()?;
-                let reduced = axes.iter().map(|&axis| self.shape()[axis]).product();
-                (Call::ArgReduce { op, tie_break, reduced }, ops::reduce::arg_cost(a, reduced))
+                let (fold, reduced) = (Fold::Index(op, tie_break), self.reduced()?);
+                (Call::Reduce { fold, reduced }, ops::reduce::arg_cost(a, reduced))
             }
             _ => return None,
         })

@@ -5,17 +5,15 @@
 //! over rows (`row_loop`). So the rounds of a random number generator are computed for some rows at a time.
 
 use super::constants::Folding;
+use super::fusion::MAX_MEMBERS;
 use super::operand::{Operand, Place, Slot, Target};
 use super::source::{Region, Step};
 use crate::DType;
 use crate::cost::MIN_CLUSTER_BYTES;
 use crate::tensor::byte_size;
 
-/// The maximum number of operations that are written out for a loop: a cluster has as many.
-const MAX_UNROLLED_OPERATIONS: usize = 64;
-
 /// The maximum number of trips of a loop that is written out.
-const MAX_UNROLLED_TRIPS: usize = 32;
+pub(super) const MAX_UNROLLED_TRIPS: usize = 32;
 
 impl Folding<'_> {
     /// The steps of all trips of a loop, one trip after the other, if they are few. Its results are known
@@ -66,7 +64,8 @@ impl Folding<'_> {
                 return Some((steps, values));
             }
             values = self.written_out(body, &values, &mut steps)?;
-            if steps.len() > MAX_UNROLLED_OPERATIONS {
+            // A cluster has no more.
+            if steps.len() > MAX_MEMBERS {
                 return None;
             }
         }

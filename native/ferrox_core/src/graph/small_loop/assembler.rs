@@ -2,6 +2,7 @@
 
 use super::super::operand::{Operand, Place, Slot};
 use super::super::source::{Branch, Clause, Loop, Region, Step, each};
+use super::super::unrolling::MAX_UNROLLED_TRIPS;
 use super::code::{Code, Register, Small, Truth};
 use super::homes::{Assembler, Home, Scope, is_few};
 use super::machine::{Output as LoopOutput, SmallLoop};
@@ -10,8 +11,7 @@ use super::operations::Calculation;
 /// The maximum number of instructions of a loop.
 const MAX_CODES: usize = 4_096;
 
-/// The maximum number of trips of a loop that is written out, and of the instructions of all of them.
-const MAX_UNROLLED_TRIPS: usize = 32;
+/// The maximum number of instructions of all trips of a loop that is written out.
 const MAX_UNROLLED_CODES: usize = 512;
 
 /// The maximum depth of loops in loops.
