@@ -52,12 +52,19 @@ pub(super) struct Memory {
 pub(super) const REGISTER_BYTES: usize = 8;
 
 /// The bytes of a number as a word, with zeros after them.
+///
+/// The bytes are read at once: a processor that has just written a part of what it reads waits until all that
+/// it wrote before is in the cache.
 #[inline]
 pub(super) fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; REGISTER_BYTES];
-    let length = bytes.len().min(REGISTER_BYTES);
-    word[..length].copy_from_slice(&bytes[..length]);
-    u64::from_ne_bytes(word)
+    let low = match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_le_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => bytes.iter().take(REGISTER_BYTES).rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    u64::from_ne_bytes(low.to_le_bytes())
 }
 
 /// An integer of `width` bytes in a word as an index, zero if it is negative.

@@ -190,7 +190,8 @@ pub(super) fn reads(region: &Region) -> Vec<usize> {
     reads
 }
 
-fn count(operand: &Operand, reads: &mut [usize]) {
+/// Counts a read of a slot.
+pub(super) fn count(operand: &Operand, reads: &mut [usize]) {
     if let Place::Slot(slot) = operand.place
         && let Some(reads) = reads.get_mut(slot)
     {
@@ -198,7 +199,8 @@ fn count(operand: &Operand, reads: &mut [usize]) {
     }
 }
 
-fn count_reads(steps: &[Step], reads: &mut [usize]) {
+/// Counts how often steps read each slot of their region.
+pub(super) fn count_reads(steps: &[Step], reads: &mut [usize]) {
     let branch = |branch: &Branch, reads: &mut [usize]| {
         count_reads(&branch.steps, reads);
         branch.results.iter().for_each(|operand| count(operand, reads));

@@ -1,7 +1,7 @@
 //! Which loops are over small values, and their instructions.
 
 use super::super::operand::{Operand, Place, Slot};
-use super::super::source::{Branch, Clause, Loop, Region, Step, each};
+use super::super::source::{Branch, Clause, Loop, Region, Step, count, count_reads, each};
 use super::super::unrolling::MAX_UNROLLED_TRIPS;
 use super::code::{Code, Register, Small, Truth};
 use super::homes::{Assembler, Home, Scope, is_few};
@@ -191,6 +191,22 @@ impl Origins {
     }
 }
 
+/// For each slot of a region, how often it is read in the first step that may replace a part of an array, and
+/// from there on.
+fn late_reads(region: &Region) -> Vec<usize> {
+    let may_replace = |step: &Step| match step {
+        Step::Operation { operation, inputs, outputs } => {
+            outputs.iter().any(|output| operation.is_update(output.dtype, inputs))
+        }
+        _ => true,
+    };
+    let first = region.steps.iter().position(may_replace).unwrap_or(region.steps.len());
+    let mut reads = vec![0; region.slots];
+    count_reads(&region.steps[first..], &mut reads);
+    region.results.iter().for_each(|result| count(result, &mut reads));
+    reads
+}
+
 /// Whether two values of a loop are the same array, whose elements can't be replaced for one of them only.
 fn is_shared(homes: &[Home]) -> bool {
     let is_array = |home: &Home| matches!(home, Home::Replaced(_));
@@ -224,7 +240,12 @@ impl<'a> Assembler<'a> {
         }
         let mut results = Vec::with_capacity(homes.len());
         for (operand, home) in body.results.iter().zip(homes) {
-            results.push(if *home == Home::Array { Home::Array } else { self.home(&scope, operand)? });
+            results.push(if *home == Home::Array {
+                Home::Array
+            } else {
+                let result = self.home(&scope, operand)?;
+                self.whole(result)?
+            });
         }
         self.assign(start, &results, homes)?;
         (self.used, self.small_used) = used;
@@ -267,7 +288,8 @@ impl<'a> Assembler<'a> {
         if region.parameters.len() != homes.len() {
             return None;
         }
-        let mut scope = Scope { homes: homes.iter().cloned().map(Some).collect(), flags: Vec::new() };
+        let homes = homes.iter().cloned().map(Some).collect();
+        let mut scope = Scope { homes, flags: Vec::new(), late_reads: late_reads(region) };
         scope.homes.resize(region.slots, None);
         let mut computed = Vec::new();
         each(&region.steps, &mut |step| {
@@ -372,7 +394,7 @@ impl<'a> Assembler<'a> {
                     let is_kept = match from {
                         _ if is_unchanged(body, position) => true,
                         Home::Replaced(_) => origins.is_update(body, position),
-                        Home::Elements(_) | Home::Small(_) | Home::Tensor(_) | Home::Array => false,
+                        _ => false,
                     };
                     if is_kept {
                         homes.push(from);

@@ -148,8 +148,7 @@ pub(super) struct NumberCall {
 /// An element of an array that is read.
 #[derive(Debug)]
 pub(super) struct Load {
-    pub(super) array: Array,
-    pub(super) element: Element,
+    pub(super) from: Part,
     pub(super) to: Register,
 }
 
@@ -157,14 +156,14 @@ pub(super) struct Load {
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) array: usize,
-    pub(super) element: Element,
+    pub(super) bytes: Bytes,
     pub(super) from: Register,
 }
 
 /// A copy of a value to a small array.
 #[derive(Debug)]
 pub(super) struct Copying {
-    pub(super) from: Array,
+    pub(super) from: Location,
     pub(super) to: Small,
 }
 
@@ -187,10 +186,11 @@ pub(super) struct KernelCall {
 }
 
 /// Where an operand is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Location {
     Register(Typed),
     Array(Array),
+    Part(Arc<Part>),
 }
 
 /// Where the result of a kernel goes.
@@ -228,7 +228,7 @@ struct Operands<'r, 'b> {
 }
 
 /// An array of a loop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Array {
     /// Among the tensors that are only read.
     Tensor(usize),
@@ -238,21 +238,33 @@ pub(super) enum Array {
     Replaced(usize),
 }
 
-/// Where an element of an array is.
-#[derive(Debug)]
-pub(super) struct Element {
-    /// For each axis, the register of the index with its type, the last index, and the distance of
-    /// elements in bytes.
-    pub(super) axes: SmallVec<[(Index, usize, usize); 4]>,
-    /// The distance in bytes from the element at the indices.
-    pub(super) offset: usize,
-    pub(super) width: u8,
+/// Elements of an array that are next to each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) array: Array,
+    pub(super) bytes: Bytes,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Index {
-    At(usize),
-    Register { register: Register, is_signed: bool, width: u8 },
+/// Which bytes of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Bytes {
+    /// The first byte, if all indices are zero.
+    pub(super) first: usize,
+    pub(super) length: usize,
+    /// The indices that are not known.
+    pub(super) indices: SmallVec<[Index; 2]>,
+}
+
+/// An index along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    pub(super) register: Register,
+    pub(super) is_signed: bool,
+    pub(super) width: u8,
+    /// The most that it can be.
+    pub(super) last: usize,
+    /// The distance in bytes of elements along the axis.
+    pub(super) stride: usize,
 }
 
 impl Truth {
@@ -317,7 +329,7 @@ impl NumberCall {
         let mut out = [0; REGISTER_BYTES];
         elementwise::run(&self.plan, &[1], &mut out[..self.plan.width], &sources[..self.operands.len()])
             .map_err(|fault| self.error(fault))?;
-        Ok(u64::from_ne_bytes(out))
+        Ok(word(&out[..self.plan.width]))
     }
 
     #[cold]
@@ -327,11 +339,12 @@ impl NumberCall {
 }
 
 impl Location {
-    /// The register of a number.
-    fn register(&mut self) -> Option<&mut Register> {
+    /// The registers that are read.
+    fn registers(&mut self) -> RegisterList<'_> {
         match self {
-            Location::Register(Typed { register, .. }) => Some(register),
-            Location::Array(_) => None,
+            Location::Register(Typed { register, .. }) => smallvec![register],
+            Location::Array(_) => SmallVec::new(),
+            Location::Part(part) => Arc::make_mut(part).bytes.indices().collect(),
         }
     }
 }
@@ -339,11 +352,15 @@ impl Location {
 impl<'r> Operands<'r, '_> {
     /// The bytes of an operand; none if there is no such operand.
     #[inline]
-    fn bytes(&self, location: Location) -> &'r [u8] {
-        match location {
-            Location::Register(number) => number.bytes(self.registers),
-            Location::Array(array) => self.array(array).unwrap_or_default(),
-        }
+    fn bytes(&self, location: &Location) -> &'r [u8] {
+        let bytes = match location {
+            Location::Register(number) => return number.bytes(self.registers),
+            Location::Array(array) => self.array(*array),
+            Location::Part(part) => {
+                self.array(part.array).and_then(|array| array.get(part.bytes.range(self.registers)))
+            }
+        };
+        bytes.unwrap_or_default()
     }
 
     #[inline]
@@ -363,12 +380,12 @@ impl Copying {
     #[inline]
     pub(super) fn run(&self, context: &mut Context<'_, '_, '_>) -> Option<()> {
         let Small { at, bytes } = self.to;
-        if let Array::Small(from) = self.from {
+        if let Location::Array(Array::Small(from)) = self.from {
             context.small.copy_within(from.at..from.at + bytes, at);
             return Some(());
         }
         let (operands, to) = context.around(self.to)?;
-        let from = operands.array(self.from)?;
+        let from = operands.bytes(&self.from);
         (from.len() == to.len()).then(|| to.copy_from_slice(from))
     }
 }
@@ -401,14 +418,14 @@ impl KernelCall {
         match self.to {
             Destination::Small(part) => {
                 let (operands, to) = context.around(part).ok_or_else(misplaced)?;
-                self.kernel.compute(|index| operands.bytes(self.operands[index]), to)
+                self.kernel.compute(|index| operands.bytes(&self.operands[index]), to)
             }
             Destination::Register(Typed { register, width }) => {
                 let mut bytes = [0; REGISTER_BYTES];
                 let (operands, _) = context.around(Small { at: 0, bytes: 0 }).ok_or_else(misplaced)?;
                 let to = &mut bytes[..usize::from(width)];
-                self.kernel.compute(|index| operands.bytes(self.operands[index]), to)?;
-                context.registers.set(register, u64::from_ne_bytes(bytes));
+                self.kernel.compute(|index| operands.bytes(&self.operands[index]), to)?;
+                context.registers.set(register, word(to));
                 Ok(())
             }
             Destination::Replaced(index) => {
@@ -416,7 +433,7 @@ impl KernelCall {
                 let to = std::mem::take(array);
                 let updated = match context.around(Small { at: 0, bytes: 0 }) {
                     Some((operands, _)) => {
-                        self.kernel.update(|index| operands.bytes(self.operands[index]), to)
+                        self.kernel.update(|index| operands.bytes(&self.operands[index]), to)
                     }
                     None => Err(misplaced()),
                 };
@@ -443,47 +460,39 @@ impl<'b> Context<'_, '_, 'b> {
 impl Load {
     #[inline]
     pub(super) fn run(&self, registers: &Registers, small: &[u8], arrays: &Arrays<'_, '_>) -> Option<u64> {
-        let array = match self.array {
+        let array = match self.from.array {
             Array::Tensor(index) => arrays.tensors.get(index)?,
             Array::Small(Small { at, bytes }) => small.get(at..at + bytes)?,
             Array::Replaced(index) => &**arrays.replaced.get(index)?,
         };
-        array.get(self.element.bytes(registers)).map(word)
+        array.get(self.from.bytes.range(registers)).map(word)
     }
 }
 
 impl Store {
     #[inline]
     pub(super) fn run(&self, registers: &Registers, arrays: &mut Arrays<'_, '_>) -> Option<()> {
-        let bytes = arrays.replaced.get_mut(self.array)?.get_mut(self.element.bytes(registers))?;
+        let bytes = arrays.replaced.get_mut(self.array)?.get_mut(self.bytes.range(registers))?;
         bytes.copy_from_slice(&registers.bytes(self.from)[..bytes.len()]);
         Some(())
     }
 }
 
-impl Element {
-    /// The bytes of the element, whose indices are moved into the array.
+impl Bytes {
+    /// The bytes from the element at the indices on, which are moved into the array.
     #[inline]
-    fn bytes(&self, registers: &Registers) -> std::ops::Range<usize> {
-        let mut offset = self.offset;
-        for &(index, last, stride) in &self.axes {
-            let at = match index {
-                Index::At(at) => at,
-                Index::Register { register, is_signed, width } => {
-                    integer(registers.get(register), is_signed, width)
-                }
-            };
-            offset += at.min(last) * stride;
+    fn range(&self, registers: &Registers) -> std::ops::Range<usize> {
+        let mut first = self.first;
+        for index in &self.indices {
+            let at = integer(registers.get(index.register), index.is_signed, index.width);
+            first += at.min(index.last) * index.stride;
         }
-        offset..offset + usize::from(self.width)
+        first..first + self.length
     }
 
     /// The registers of the indices.
     fn indices(&mut self) -> impl Iterator<Item = &mut Register> {
-        self.axes.iter_mut().filter_map(|(index, ..)| match index {
-            Index::Register { register, .. } => Some(register),
-            Index::At(_) => None,
-        })
+        self.indices.iter_mut().map(|index| &mut index.register)
     }
 }
 
@@ -515,14 +524,13 @@ impl Code {
             Code::Select { truth, operands, to } => {
                 [operands.iter_mut().chain([&mut truth.register]).collect(), smallvec![to]]
             }
-            Code::Load(load) => [load.element.indices().collect(), smallvec![&mut load.to]],
-            Code::Store(store) => {
-                [store.element.indices().chain([&mut store.from]).collect(), SmallVec::new()]
-            }
+            Code::Load(load) => [load.from.bytes.indices().collect(), smallvec![&mut load.to]],
+            Code::Store(store) => [store.bytes.indices().chain([&mut store.from]).collect(), SmallVec::new()],
+            Code::Copy(copy) => [copy.from.registers(), SmallVec::new()],
             Code::Pack(packing) => [packing.elements.iter_mut().collect(), SmallVec::new()],
             Code::Unpack(packing) => [SmallVec::new(), packing.elements.iter_mut().collect()],
             Code::Kernel(call) => {
-                let operands = call.operands.iter_mut().filter_map(Location::register);
+                let operands = call.operands.iter_mut().flat_map(Location::registers);
                 let to = match &mut call.to {
                     Destination::Register(Typed { register, .. }) => smallvec![register],
                     Destination::Small(_) | Destination::Replaced(_) => SmallVec::new(),
@@ -530,7 +538,7 @@ impl Code {
                 [operands.collect(), to]
             }
             Code::Yield(registers) => [registers.iter_mut().collect(), SmallVec::new()],
-            Code::Copy(_) | Code::Jump { .. } => Default::default(),
+            Code::Jump { .. } => Default::default(),
             Code::JumpIf { truth, .. } => [smallvec![&mut truth.register], SmallVec::new()],
             Code::JumpIfBinary { operands, .. } => [operands.iter_mut().collect(), SmallVec::new()],
         }

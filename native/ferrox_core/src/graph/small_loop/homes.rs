@@ -1,10 +1,13 @@
 //! Where the values of a loop are: in registers, in small arrays, or in tensors around the loop.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::super::operand::{Operand, Place, REGISTER_BYTES, Slot, Target, word};
 use super::super::source::Region;
-use super::code::{Array, Code, Copying, Elements, Location, Packing, REGISTERS, Register, Small, Typed};
+use super::code::{
+    Array, Code, Copying, Elements, Location, Packing, Part, REGISTERS, Register, Small, Typed,
+};
 use crate::DType;
 use crate::cost::{MAX_ELEMENTS_IN_REGISTERS, MAX_SMALL_LOOP_BYTES, MIN_CLUSTER_BYTES};
 use crate::layout::{self};
@@ -30,6 +33,8 @@ pub(super) enum Home {
     Small(Small),
     /// The latest value of an array of which parts are replaced.
     Replaced(usize),
+    /// In an array that stays as it is as long as the value is read.
+    Part(Arc<Part>),
     /// An array that changes, outside of the loop.
     Array,
 }
@@ -41,7 +46,15 @@ impl Home {
             Home::Small(small) => Some(Array::Small(small)),
             Home::Tensor(index) => Some(Array::Tensor(index)),
             Home::Replaced(index) => Some(Array::Replaced(index)),
-            Home::Elements(_) | Home::Array => None,
+            Home::Elements(_) | Home::Part(_) | Home::Array => None,
+        }
+    }
+
+    /// The place of the array, or part of one, that is here and can be read.
+    fn location(&self) -> Option<Location> {
+        match self {
+            Home::Part(part) => Some(Location::Part(part.clone())),
+            home => home.array().map(Location::Array),
         }
     }
 }
@@ -51,6 +64,8 @@ pub(super) struct Scope {
     pub(super) homes: Vec<Option<Home>>,
     /// For each slot that a step asks for whether it has been computed, the register that tells.
     pub(super) flags: Vec<(Slot, Register)>,
+    /// For each slot, how often it is read when parts of arrays may have been replaced already.
+    pub(super) late_reads: Vec<usize>,
 }
 
 /// Turns regions into instructions.
@@ -165,16 +180,21 @@ impl Assembler<'_> {
 
     /// The place of a value that a kernel reads.
     pub(super) fn location(&mut self, scope: &Scope, operand: &Operand) -> Option<Location> {
-        Some(match self.number(scope, operand) {
-            Some(register) => Location::Register(Typed::new(register, operand.dtype)),
-            None => Location::Array(self.array(scope, operand)?),
-        })
+        if let Some(register) = self.number(scope, operand) {
+            return Some(Location::Register(Typed::new(register, operand.dtype)));
+        }
+        match self.home(scope, operand)? {
+            Home::Part(part) => Some(Location::Part(part)),
+            _ => self.array(scope, operand).map(Location::Array),
+        }
     }
 
     /// The memory of a value.
     pub(super) fn array(&mut self, scope: &Scope, operand: &Operand) -> Option<Array> {
-        let home = self.home(scope, operand)?;
-        let Home::Elements(elements) = home else { return home.array() };
+        let elements = match self.home(scope, operand)? {
+            Home::Elements(elements) => elements,
+            home => return self.whole(home)?.array(),
+        };
         if let Place::Literal(_) = operand.place {
             return Some(Array::Tensor(self.tensor(operand.place)));
         }
@@ -185,6 +205,14 @@ impl Assembler<'_> {
         let small = packing.small;
         self.codes.push(Code::Pack(Box::new(packing)));
         Some(Array::Small(small))
+    }
+
+    /// The home of a value, which is no part of an array.
+    pub(super) fn whole(&mut self, home: Home) -> Option<Home> {
+        let Home::Part(part) = &home else { return Some(home) };
+        let copy = Home::Small(self.small_of(part.bytes.length)?);
+        self.copy(&home, &copy)?;
+        Some(copy)
     }
 
     /// Registers, and memory for an array of their elements.
@@ -204,7 +232,7 @@ impl Assembler<'_> {
     ) -> Option<Home> {
         let home = match scope.homes.get(slot)? {
             Some(home @ (Home::Elements(_) | Home::Small(_))) => home.clone(),
-            Some(Home::Tensor(_) | Home::Replaced(_) | Home::Array) => return None,
+            Some(Home::Tensor(_) | Home::Replaced(_) | Home::Part(_) | Home::Array) => return None,
             None if is_few(dtype, shape) => Home::Elements(self.registers(dtype, shape)?),
             None => Home::Small(self.small(dtype, shape)?),
         };
@@ -236,7 +264,7 @@ impl Assembler<'_> {
                 self.codes.extend(moves);
             }
             (from, &Home::Small(to)) => {
-                self.codes.push(Code::Copy(Box::new(Copying { from: from.array()?, to })));
+                self.codes.push(Code::Copy(Box::new(Copying { from: from.location()?, to })));
             }
             _ => return None,
         }

@@ -156,7 +156,7 @@ impl SmallLoop {
                 Code::Convert { convert, from, to } => {
                     let mut bytes = [0; REGISTER_BYTES];
                     convert(from.bytes(registers), &mut bytes[..usize::from(to.width)]);
-                    registers.set(to.register, u64::from_ne_bytes(bytes));
+                    registers.set(to.register, word(&bytes[..usize::from(to.width)]));
                     continue;
                 }
                 Code::Checked(checked) => {

@@ -1,13 +1,15 @@
 //! The instructions of operations: of one on few elements, an instruction for each element or none, where
 //! elements only change their places; of another one, the call of its kernel.
 
+use std::sync::Arc;
+
 use smallvec::{SmallVec, smallvec};
 
 use super::super::kernel::Kernel;
-use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, word};
+use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, integer, word};
 use super::super::operation::{Operation, Start};
 use super::code::{
-    Array, Checked, Code, Destination, Element, Elements, Index, KernelCall, Load, Location, NumberCall,
+    Array, Bytes, Checked, Code, Destination, Elements, Index, KernelCall, Load, Location, NumberCall, Part,
     Register, Store, Truth, Typed,
 };
 use super::homes::{Assembler, Home, Scope, is_few};
@@ -38,6 +40,10 @@ impl Assembler<'_> {
         {
             return Some(());
         }
+        if let Some(part) = self.part(scope, calculation) {
+            *scope.homes.get_mut(calculation.output.slot)? = Some(Home::Part(Arc::new(part)));
+            return Some(());
+        }
         match self.replaced(scope, calculation) {
             Some(array) => self.replace(scope, array, calculation),
             None => self.kernel(scope, calculation),
@@ -63,9 +69,9 @@ impl Assembler<'_> {
                 if value.dtype == output.dtype && is_few(value.dtype, &value.shape) =>
             {
                 let ones = Shape::from_elem(1, starts.len());
-                let parts = self.parts(scope, target, (starts, &value.shape, &ones), inputs)?;
-                for (element, &from) in parts.into_iter().zip(&self.elements(scope, value)?[..]) {
-                    self.codes.push(Code::Store(Box::new(Store { array, element, from })));
+                let elements = self.elements_of(scope, target, (starts, &value.shape, &ones), inputs)?;
+                for (bytes, &from) in elements.into_iter().zip(&self.elements(scope, value)?[..]) {
+                    self.codes.push(Code::Store(Box::new(Store { array, bytes, from })));
                 }
             }
             _ => {
@@ -92,7 +98,7 @@ impl Assembler<'_> {
                 }
             },
             Home::Small(small) => (Destination::Small(small), None),
-            Home::Tensor(_) | Home::Replaced(_) | Home::Array => return None,
+            Home::Tensor(_) | Home::Replaced(_) | Home::Part(_) | Home::Array => return None,
         };
         let code = self.call(scope, calculation, to)?;
         self.codes.push(code);
@@ -107,6 +113,7 @@ impl Assembler<'_> {
         let operands = operands.collect::<Option<SmallVec<[Location; MAX_OPERANDS]>>>()?;
         let is_target = |operand: &Location| match (operand, to) {
             (Location::Array(Array::Replaced(array)), Destination::Replaced(target)) => *array == target,
+            (Location::Part(part), Destination::Replaced(target)) => part.array == Array::Replaced(target),
             _ => false,
         };
         if operands.iter().skip(1).any(is_target) {
@@ -403,39 +410,87 @@ impl Assembler<'_> {
         Calculation { inputs, output, .. }: Calculation<'_>,
     ) -> Option<()> {
         let [tensor, ..] = inputs else { return None };
-        let parts = self.parts(scope, tensor, part, inputs)?;
+        let elements = self.elements_of(scope, tensor, part, inputs)?;
         let array = self.array(scope, tensor)?;
         let Home::Elements(to) = self.define(scope, output.slot, output.dtype, &output.shape)? else {
             return None;
         };
-        for (element, &to) in parts.into_iter().zip(&to[..]) {
-            self.codes.push(Code::Load(Box::new(Load { array, element, to })));
+        for (bytes, &to) in elements.into_iter().zip(&to[..]) {
+            self.codes.push(Code::Load(Box::new(Load { from: Part { array, bytes }, to })));
         }
         Some(())
     }
 
-    /// The elements of a part of an array.
-    fn parts(
+    /// A slice that is read where it is: its elements are next to each other in an array that stays as it is
+    /// as long as the slice is read.
+    fn part(&mut self, scope: &Scope, calculation: Calculation<'_>) -> Option<Part> {
+        let Calculation { operation, inputs, output } = calculation;
+        let (Operation::Slice { starts, lengths, strides }, [tensor, ..]) = (operation, inputs) else {
+            return None;
+        };
+        if self.is_guarded || is_few(output.dtype, &output.shape) || self.needs_home(scope, output.slot) {
+            return None;
+        }
+        let array = match self.home(scope, tensor)? {
+            Home::Tensor(index) => Array::Tensor(index),
+            Home::Small(small) => Array::Small(small),
+            Home::Replaced(index) if scope.late_reads.get(output.slot) == Some(&0) => Array::Replaced(index),
+            _ => return None,
+        };
+        let mut whole = lengths.iter().zip(&tensor.shape).skip_while(|(length, _)| **length == 1).skip(1);
+        let is_run = strides.iter().all(|&stride| stride == 1) && whole.all(|(length, dim)| length == dim);
+        if !is_run {
+            return None;
+        }
+        let length = byte_size("while", output.dtype, &output.shape).ok()?;
+        let bytes = self.bytes_from(scope, tensor, (starts, lengths), inputs)?;
+        Some(Part { array, bytes: Bytes { length, ..bytes } })
+    }
+
+    /// The bytes of each element of a part of an array.
+    fn elements_of(
         &mut self,
         scope: &Scope,
         array: &Operand,
         (starts, lengths, strides): (&[Start], &[usize], &[usize]),
         inputs: &[Operand],
-    ) -> Option<Vec<Element>> {
-        let width = array.dtype.width();
+    ) -> Option<Vec<Bytes>> {
+        let first = self.bytes_from(scope, array, (starts, lengths), inputs)?;
+        let mut distances = vec![0];
+        let mut distance = array.dtype.width();
+        for ((&dim, &length), &stride) in array.shape.iter().zip(lengths).zip(strides).rev() {
+            let steps = (0..length).step_by(stride.max(1)).map(|step| step * distance);
+            distances =
+                steps.flat_map(|step| distances.iter().map(move |distance| distance + step)).collect();
+            distance = distance.checked_mul(dim)?;
+        }
+        Some(
+            distances
+                .into_iter()
+                .map(|distance| Bytes { first: first.first + distance, ..first.clone() })
+                .collect(),
+        )
+    }
+
+    /// The bytes of the first element of a part of an array.
+    fn bytes_from(
+        &mut self,
+        scope: &Scope,
+        array: &Operand,
+        (starts, lengths): (&[Start], &[usize]),
+        inputs: &[Operand],
+    ) -> Option<Bytes> {
         let rank = array.shape.len();
-        if array.dtype.is_packed()
-            || width > REGISTER_BYTES
-            || [starts.len(), lengths.len(), strides.len()] != [rank; 3]
-        {
+        if array.dtype.is_packed() || [starts.len(), lengths.len()] != [rank; 2] {
             return None;
         }
-        let mut axes = SmallVec::new();
-        let mut offsets = vec![0];
-        let mut distance = width;
+        let length = array.dtype.width();
+        let mut bytes = Bytes { first: 0, length, indices: SmallVec::new() };
+        let mut stride = length;
         for axis in (0..rank).rev() {
-            let at = match starts[axis] {
-                Start::At(at) => Index::At(at),
+            let last = array.shape[axis].checked_sub(lengths[axis])?;
+            match starts[axis] {
+                Start::At(at) => bytes.first += at.min(last) * stride,
                 Start::Input(input) => {
                     let operand = inputs.get(input)?;
                     if !operand.dtype.is_integer() {
@@ -443,16 +498,17 @@ impl Assembler<'_> {
                     }
                     let register = self.number(scope, operand)?;
                     let is_signed = operand.dtype.kind() == Kind::Signed;
-                    Index::Register { register, is_signed, width: operand.dtype.width() as u8 }
+                    let width = operand.dtype.width() as u8;
+                    match self.value_of(register) {
+                        Some(at) => bytes.first += integer(at, is_signed, width).min(last) * stride,
+                        None => bytes.indices.push(Index { register, is_signed, width, last, stride }),
+                    }
                 }
-            };
-            axes.push((at, array.shape[axis].checked_sub(lengths[axis])?, distance));
-            let steps = (0..lengths[axis]).step_by(strides[axis].max(1)).map(|step| step * distance);
-            offsets = steps.flat_map(|step| offsets.iter().map(move |offset| offset + step)).collect();
-            distance = distance.checked_mul(array.shape[axis])?;
+            }
+            stride = stride.checked_mul(array.shape[axis])?;
         }
-        let element = |offset| Element { axes: axes.clone(), offset, width: width as u8 };
-        Some(offsets.into_iter().map(element).collect())
+        bytes.indices.retain(|index| index.last > 0);
+        Some(bytes)
     }
 }
 
