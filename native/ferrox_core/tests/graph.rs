@@ -10,7 +10,7 @@ use common::{Random, process_of};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::threads::parallel;
 use ferrox_core::graph::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target};
-use ferrox_core::graph::{Execution, Operation, Program, Start};
+use ferrox_core::graph::{Execution, Operation, Program, Start, set_machine_code};
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
@@ -199,16 +199,27 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
 /// The number of threads of a process that only computes.
 const THREADS: &str = "FERROX_TEST_THREADS";
 
-/// Runs the test `name` in processes of its own with 1, 2 and 4 threads, each of which calls `check`.
+/// Runs the test `name` in processes of its own with 1, 2 and 4 threads, each of which calls `check`. The one
+/// with four interprets the loops that are machine code in the others.
 fn with_threads(name: &str, check: impl FnOnce()) {
     if let Ok(threads) = std::env::var(THREADS) {
         parallel::set_threads(threads.parse().expect("a number"));
+        set_machine_code(threads != "4");
         return check();
     }
     for threads in ["1", "2", "4"] {
         let status = process_of(name).arg("--nocapture").env(THREADS, threads).status().expect("a process");
         assert!(status.success(), "{threads} threads");
     }
+}
+
+/// A value that is made when loops become machine code, and one that is made when they don't.
+fn with_and_without_machine_code<T>(make: impl Fn() -> T) -> [T; 2] {
+    let with = make();
+    set_machine_code(false);
+    let without = make();
+    set_machine_code(true);
+    [with, without]
 }
 
 #[test]
@@ -1128,7 +1139,8 @@ fn loops_over_small_arrays_have_the_bits_of_loops_with_tensors() {
         let arguments: Vec<Vec<u8>> =
             carried.iter().map(|&(dtype, shape)| small_numbers(random, dtype, shape)).collect();
         let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
-        let fast = Program::new(&regions, literals.clone()).expect("a program");
+        let [fast, interpreted] =
+            with_and_without_machine_code(|| Program::new(&regions, literals.clone()).expect("a program"));
         let plain = Program::without_fusion(&regions, literals).expect("a program");
         let text = fast.to_string();
         in_registers += usize::from(text.contains("on registers"));
@@ -1136,6 +1148,7 @@ fn loops_over_small_arrays_have_the_bits_of_loops_with_tensors() {
         let expected = run(&plain, &arguments);
         failed += usize::from(expected.is_err());
         assert_same(&fast, &arguments, &expected, &format_args!("loop {seed}: {regions:#?}"));
+        assert_same(&interpreted, &arguments, &expected, &format_args!("loop {seed}, interpreted"));
     }
     println!("{in_registers} loops on registers, {with_arrays} with small arrays; {failed} failed");
     assert!(in_registers > 3_900 && with_arrays > 1_500, "{in_registers}, {with_arrays}");

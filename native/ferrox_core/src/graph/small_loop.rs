@@ -5,7 +5,8 @@
 //! a few elements is in a register of eight bytes, a larger array in a part of one memory that the loop has
 //! (`code`), so that no instruction allocates, counts references or looks up a slot. Operations on registers
 //! are instructions of their own (`ops::binary::scalar` has most of the kernels), and where elements only
-//! change their places, there is none. Other operations are prepared kernels (`kernel`) that know where
+//! change their places, there is none. On x86-64, the instructions become those of the processor
+//! (`machine_code`); elsewhere they are interpreted (`machine`). Other operations are prepared kernels (`kernel`) that know where
 //! their operands are. Larger arrays can be passed through and read, and elements and parts of them can be
 //! replaced (`put_slice`), in memory that belongs to the loop. A loop that has anything else stays as it
 //! is (`assembler`).
@@ -18,8 +19,11 @@ mod assembler;
 mod code;
 mod homes;
 mod machine;
+#[cfg_attr(not(target_arch = "x86_64"), path = "small_loop/no_machine_code.rs")]
+mod machine_code;
 mod operations;
 
-pub(super) use self::code::Arrays;
+pub use self::assembler::set_machine_code;
+pub(super) use self::code::{Arrays, Stop};
 pub(super) use self::homes::is_few;
-pub(super) use self::machine::{Output, SmallLoop, State, Stop};
+pub(super) use self::machine::{Output, SmallLoop, State};

@@ -1,11 +1,14 @@
 //! Which loops are over small values, and their instructions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::super::operand::{Operand, Place, Slot};
 use super::super::source::{Branch, Clause, Loop, Region, Step, count, count_reads, each};
 use super::super::unrolling::MAX_UNROLLED_TRIPS;
-use super::code::{Code, Register, Small, Truth};
+use super::code::{Array, Code, Register, Small, Truth};
 use super::homes::{Assembler, Home, Scope, is_few};
 use super::machine::{Output as LoopOutput, SmallLoop};
+use super::machine_code::MachineCode;
 use super::operations::Calculation;
 
 /// The maximum number of instructions of a loop.
@@ -17,6 +20,15 @@ const MAX_UNROLLED_CODES: usize = 512;
 /// The maximum depth of loops in loops.
 const MAX_DEPTH: usize = 8;
 
+/// Whether loops become machine code where they can.
+static MACHINE_CODE: AtomicBool = AtomicBool::new(true);
+
+/// Sets whether loops over small values of programs that are made from now on become machine code, on processors
+/// for which there is one, or are interpreted. Both give the same bits.
+pub fn set_machine_code(wanted: bool) {
+    MACHINE_CODE.store(wanted, Ordering::Relaxed);
+}
+
 impl SmallLoop {
     /// The loop, if it is one over numbers and small arrays.
     pub(in super::super) fn new(source: Loop<'_>) -> Option<Self> {
@@ -27,10 +39,18 @@ impl SmallLoop {
         let mut unrolls = false;
         each(&body.steps, &mut |step| unrolls |= matches!(step, Step::While { .. }));
         // A loop without such arrays, or without loops in it, has fewer forms.
-        let forms = [[true, true], [true, false], [false, true], [false, false]];
-        let mut forms = forms.into_iter().filter(|form| form[0] <= replaces && form[1] <= unrolls);
-        forms.find_map(|[replaces, unrolls]| {
-            assemble(source, body, &[], Form { yields: None, replaces, unrolls })
+        let forms =
+            [Replaces::Everywhere, Replaces::InLoops, Replaces::Nowhere].into_iter().filter(
+                |form| match form {
+                    Replaces::Everywhere => replaces,
+                    Replaces::InLoops => unrolls,
+                    Replaces::Nowhere => true,
+                },
+            );
+        let mut forms = forms.flat_map(|form| [true, false].map(|unrolled| (form, unrolled)));
+        forms.find_map(|(replaces, unrolled)| {
+            let form = Form { yields: None, replaces, unrolls: unrolled };
+            if unrolled <= unrolls { assemble(source, body, &[], form) } else { None }
         })
     }
 
@@ -43,8 +63,23 @@ impl SmallLoop {
         arrays: &[usize],
         yields: &[Operand],
     ) -> Option<Self> {
-        assemble(source, body, arrays, Form { yields: Some(yields), replaces: false, unrolls: true })
+        assemble(
+            source,
+            body,
+            arrays,
+            Form { yields: Some(yields), replaces: Replaces::Nowhere, unrolls: true },
+        )
     }
+}
+
+/// Where parts of arrays are replaced in place, rather than in a copy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Replaces {
+    /// In loops in the loop only.
+    InLoops,
+    /// In the loop itself too, in the memory of its results.
+    Everywhere,
+    Nowhere,
 }
 
 /// The form of the instructions of a loop.
@@ -52,8 +87,7 @@ impl SmallLoop {
 struct Form<'a> {
     /// The numbers that a trip yields.
     yields: Option<&'a [Operand]>,
-    /// Whether parts of arrays are replaced in the memory of the loop's results.
-    replaces: bool,
+    replaces: Replaces,
     /// Whether loops in the loop that have a few trips, whose number is known, are written out.
     unrolls: bool,
 }
@@ -66,7 +100,8 @@ fn assemble(
     arrays: &[usize],
     Form { yields, replaces, unrolls }: Form<'_>,
 ) -> Option<SmallLoop> {
-    let mut assembler = Assembler { regions, literals, unrolls, ..Assembler::default() };
+    let in_loops = replaces != Replaces::Nowhere;
+    let mut assembler = Assembler { regions, literals, replaces: in_loops, unrolls, ..Assembler::default() };
     let (mut homes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
     let (mut small_inputs, mut replaced) = (Vec::new(), Vec::new());
     let origins = Origins::of(body);
@@ -92,9 +127,9 @@ fn assemble(
         } else if is_unchanged(body, position) {
             outputs.push((slot, LoopOutput::Unchanged(place)));
             Home::Tensor(assembler.tensor(place))
-        } else if replaces && origins.is_update(body, position) {
+        } else if replaces == Replaces::Everywhere && origins.is_update(body, position) {
             replaced.push((place, memories.get(position)?.clone()));
-            Home::Replaced(replaced.len() - 1)
+            Home::Replaced(Array::Replaced(replaced.len() - 1))
         } else {
             let small = assembler.small(operand.dtype, &operand.shape)?;
             let part = small.at..small.at + small.bytes;
@@ -104,7 +139,10 @@ fn assemble(
         });
     }
     assembler.repeat(condition, body, yields, &homes)?;
-    let Assembler { codes, constants, tensors, small_bytes, .. } = assembler;
+    let Assembler { mut codes, constants, tensors, small_bytes, .. } = assembler;
+    let is_wanted = MACHINE_CODE.load(Ordering::Relaxed);
+    let arrays = [tensors.len(), replaced.len()];
+    let machine_code = if is_wanted { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
     let regions = [condition, number];
     Some(SmallLoop {
         regions,
@@ -115,6 +153,7 @@ fn assemble(
         tensors,
         replaced,
         codes,
+        machine_code,
         outputs,
     })
 }
@@ -265,11 +304,12 @@ impl<'a> Assembler<'a> {
         let [result] = &region.results[..] else { return None };
         let jump = self.jump_if(&scope, result, expected)?;
         // A comparison right before the jump, and which nothing else reads, is part of it.
-        if let [.., Code::Binary { kernel, operands, to }, Code::JumpIf { truth, .. }] = &self.codes[..]
+        if let [.., Code::Binary { by, operands, to }, Code::JumpIf { truth, .. }] = &self.codes[..]
+            && by.op.is_predicate()
             && *to == truth.register
             && self.last_target < jump
         {
-            let code = Code::JumpIfBinary { kernel: *kernel, operands: *operands, expected, target: 0 };
+            let code = Code::JumpIfBinary { by: *by, operands: *operands, expected, target: 0 };
             self.codes.truncate(jump - 1);
             return Some(self.push(code));
         }
@@ -405,7 +445,14 @@ impl<'a> Assembler<'a> {
                         None => Home::Small(self.small(operand.dtype, &operand.shape)?),
                     };
                     self.copy(&from, &to)?;
-                    homes.push(to);
+                    homes.push(match to {
+                        Home::Small(small)
+                            if self.replaces && !self.is_guarded && origins.is_update(body, position) =>
+                        {
+                            Home::Replaced(Array::Small(small))
+                        }
+                        to => to,
+                    });
                 }
                 let stores = self.stores.len();
                 self.repeat(*condition, body, None, &homes)?;
@@ -508,7 +555,7 @@ impl<'a> Assembler<'a> {
         scope: &mut Scope,
         branch: &Branch,
         outputs: &[Slot],
-        arrays: &mut Option<Vec<Option<usize>>>,
+        arrays: &mut Option<Vec<Option<Array>>>,
     ) -> Option<()> {
         let before = scope.homes.clone();
         self.steps(scope, &branch.steps)?;

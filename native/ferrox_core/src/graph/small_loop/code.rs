@@ -8,6 +8,7 @@ use super::super::kernel::Kernel;
 use super::super::operand::{REGISTER_BYTES, integer, word};
 use crate::exec::convert::Convert;
 use crate::exec::elementwise::{self, MAX_OPERANDS, Plan, Source};
+use crate::ops;
 use crate::ops::binary::{BinaryOp, IsFaulty, ScalarKernel};
 use crate::{DType, Error, Fault};
 
@@ -52,11 +53,38 @@ impl Registers {
     pub(super) fn set(&mut self, register: Register, value: u64) {
         self.0[usize::from(register) % REGISTERS] = value.to_ne_bytes();
     }
+
+    /// The address of all numbers.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn memory(&mut self) -> *mut u64 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// The square root of a number of type f32 or f64.
+#[inline]
+pub(super) fn square_root(dtype: DType, value: u64) -> u64 {
+    let bytes = value.to_ne_bytes();
+    if dtype == DType::F64 {
+        return u64::from_ne_bytes(f64::from_ne_bytes(bytes).sqrt().to_ne_bytes());
+    }
+    let [a, b, c, d, ..] = bytes;
+    word(&f32::from_ne_bytes([a, b, c, d]).sqrt().to_ne_bytes())
 }
 
 #[cold]
 pub(super) fn misplaced() -> Error {
     Error::Argument { op: "program", problem: "a loop is not well-formed".into() }
+}
+
+/// Where a loop stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Stop {
+    /// After some time, to ask whether it may go on.
+    Look,
+    /// After the numbers of a trip.
+    Yield,
+    End,
 }
 
 /// An instruction. Targets of jumps are numbers of instructions.
@@ -67,14 +95,21 @@ pub(super) enum Code {
         to: Register,
     },
     Binary {
-        kernel: ScalarKernel,
+        by: NumberOperation,
         operands: [Register; 2],
+        to: Register,
+    },
+    SquareRoot {
+        dtype: DType,
+        from: Register,
         to: Register,
     },
     Checked(Box<Checked>),
     Call(Box<NumberCall>),
     Convert {
         convert: Convert,
+        #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "machine code is made of it"))]
+        dtypes: [DType; 2],
         from: Typed,
         to: Typed,
     },
@@ -85,6 +120,7 @@ pub(super) enum Code {
     },
     Load(Box<Load>),
     Store(Box<Store>),
+    Write(Box<Write>),
     Copy(Box<Copying>),
     Pack(Box<Packing>),
     Unpack(Box<Packing>),
@@ -100,11 +136,20 @@ pub(super) enum Code {
         target: usize,
     },
     JumpIfBinary {
-        kernel: ScalarKernel,
+        by: NumberOperation,
         operands: [Register; 2],
         expected: bool,
         target: usize,
     },
+}
+
+/// An operation on two numbers of a type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NumberOperation {
+    pub(super) op: BinaryOp,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "machine code is made of it"))]
+    pub(super) dtype: DType,
+    pub(super) kernel: ScalarKernel,
 }
 
 /// A register with the number of bytes of its element.
@@ -155,9 +200,17 @@ pub(super) struct Load {
 /// An element of an array that is replaced.
 #[derive(Debug)]
 pub(super) struct Store {
-    pub(super) array: usize,
+    pub(super) array: Array,
     pub(super) bytes: Bytes,
     pub(super) from: Register,
+}
+
+/// Elements of an array, next to each other, that are replaced.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) array: Array,
+    pub(super) bytes: Bytes,
+    pub(super) from: Location,
 }
 
 /// A copy of a value to a small array.
@@ -198,8 +251,8 @@ pub(super) enum Location {
 pub(super) enum Destination {
     Register(Typed),
     Small(Small),
-    /// Over the array, with this number among those of which parts are replaced, that is its first operand.
-    Replaced(usize),
+    /// Over the array that is its first operand, of which parts are replaced.
+    Replaced(Array),
 }
 
 /// The part of a loop's memory that an array has.
@@ -290,6 +343,14 @@ impl Truth {
     #[inline(always)]
     pub(super) fn holds(self, registers: &Registers) -> bool {
         self.holds_for(registers.get(self.register))
+    }
+}
+
+impl NumberOperation {
+    /// An operation whose result has the type of its operands, and that is defined for all of them.
+    pub(super) fn new(op: BinaryOp, dtype: DType) -> Option<Self> {
+        let (kernel, None) = ops::binary::scalar_kernel(op, dtype, dtype)? else { return None };
+        Some(NumberOperation { op, dtype, kernel })
     }
 }
 
@@ -428,23 +489,40 @@ impl KernelCall {
                 context.registers.set(register, word(to));
                 Ok(())
             }
-            Destination::Replaced(index) => {
-                let array = context.arrays.replaced.get_mut(index).ok_or_else(misplaced)?;
-                let to = std::mem::take(array);
-                let updated = match context.around(Small { at: 0, bytes: 0 }) {
-                    Some((operands, _)) => {
-                        self.kernel.update(|index| operands.bytes(&self.operands[index]), to)
-                    }
-                    None => Err(misplaced()),
+            Destination::Replaced(array) => {
+                let update = |operands: Operands<'_, '_>, to: &mut [u8]| {
+                    self.kernel.update(|index| operands.bytes(&self.operands[index]), to)
                 };
-                context.arrays.replaced[index] = to;
-                updated
+                context.replace(array, update).ok_or_else(misplaced)?
             }
         }
     }
 }
 
 impl<'b> Context<'_, '_, 'b> {
+    /// Lets a function write to an array of which parts are replaced, given the other values.
+    #[inline]
+    fn replace<T>(
+        &mut self,
+        array: Array,
+        write: impl FnOnce(Operands<'_, '_>, &mut [u8]) -> T,
+    ) -> Option<T> {
+        match array {
+            Array::Small(small) => {
+                let (operands, to) = self.around(small)?;
+                Some(write(operands, to))
+            }
+            Array::Replaced(index) => {
+                let to = std::mem::take(self.arrays.replaced.get_mut(index)?);
+                let others = self.around(Small { at: 0, bytes: 0 });
+                let written = others.map(|(operands, _)| write(operands, to));
+                self.arrays.replaced[index] = to;
+                written
+            }
+            Array::Tensor(_) => None,
+        }
+    }
+
     /// The memory of a small array, and the other values.
     #[inline]
     fn around(&mut self, Small { at, bytes }: Small) -> Option<(Operands<'_, 'b>, &mut [u8])> {
@@ -471,10 +549,32 @@ impl Load {
 
 impl Store {
     #[inline]
-    pub(super) fn run(&self, registers: &Registers, arrays: &mut Arrays<'_, '_>) -> Option<()> {
-        let bytes = arrays.replaced.get_mut(self.array)?.get_mut(self.bytes.range(registers))?;
+    pub(super) fn run(
+        &self,
+        registers: &Registers,
+        small: &mut [u8],
+        arrays: &mut Arrays<'_, '_>,
+    ) -> Option<()> {
+        let array = match self.array {
+            Array::Replaced(index) => &mut **arrays.replaced.get_mut(index)?,
+            Array::Small(Small { at, bytes }) => small.get_mut(at..at + bytes)?,
+            Array::Tensor(_) => return None,
+        };
+        let bytes = array.get_mut(self.bytes.range(registers))?;
         bytes.copy_from_slice(&registers.bytes(self.from)[..bytes.len()]);
         Some(())
+    }
+}
+
+impl Write {
+    #[inline]
+    pub(super) fn run(&self, context: &mut Context<'_, '_, '_>) -> Option<()> {
+        let range = self.bytes.range(context.registers);
+        let written = context.replace(self.array, |operands, to| {
+            let (to, from) = (to.get_mut(range)?, operands.bytes(&self.from));
+            (to.len() == from.len()).then(|| to.copy_from_slice(from))
+        });
+        written.flatten()
     }
 }
 
@@ -501,6 +601,42 @@ impl Code {
         matches!(self, Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. })
     }
 
+    /// Runs an instruction that is no jump and no yield.
+    #[inline(always)]
+    pub(super) fn run(&self, context: &mut Context<'_, '_, '_>) -> Result<(), Error> {
+        let Context { registers, small, arrays } = context;
+        let (to, value) = match self {
+            Code::Binary { by, operands: [a, b], to } => {
+                (*to, (by.kernel)(registers.get(*a), registers.get(*b)))
+            }
+            Code::Move { from, to } => (*to, registers.get(*from)),
+            Code::Select { truth, operands: [a, b], to } => {
+                (*to, registers.get(if truth.holds(registers) { *a } else { *b }))
+            }
+            Code::SquareRoot { dtype, from, to } => (*to, square_root(*dtype, registers.get(*from))),
+            Code::Convert { convert, from, to, .. } => {
+                let mut bytes = [0; REGISTER_BYTES];
+                let bytes = &mut bytes[..usize::from(to.width)];
+                convert(from.bytes(registers), bytes);
+                (to.register, word(bytes))
+            }
+            Code::Checked(checked) => (checked.to, checked.run(registers)?),
+            Code::Call(call) => (call.to, call.run(registers)?),
+            Code::Load(load) => (load.to, load.run(registers, small, arrays).ok_or_else(misplaced)?),
+            Code::Store(store) => return store.run(registers, small, arrays).ok_or_else(misplaced),
+            Code::Write(write) => return write.run(context).ok_or_else(misplaced),
+            Code::Copy(copy) => return copy.run(context).ok_or_else(misplaced),
+            Code::Pack(packing) => return packing.pack(registers, small).ok_or_else(misplaced),
+            Code::Unpack(packing) => return packing.unpack(registers, small).ok_or_else(misplaced),
+            Code::Kernel(call) => return call.run(context),
+            Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => {
+                return Err(misplaced());
+            }
+        };
+        registers.set(to, value);
+        Ok(())
+    }
+
     /// The instruction, with its result in a register.
     pub(super) fn with_result(mut self, register: Register) -> Self {
         let [_, written] = self.registers();
@@ -513,7 +649,7 @@ impl Code {
     /// The registers that are read, and those that are written.
     pub(super) fn registers(&mut self) -> [RegisterList<'_>; 2] {
         match self {
-            Code::Move { from, to } => [smallvec![from], smallvec![to]],
+            Code::Move { from, to } | Code::SquareRoot { from, to, .. } => [smallvec![from], smallvec![to]],
             Code::Binary { operands, to, .. } => [operands.iter_mut().collect(), smallvec![to]],
             Code::Checked(checked) => [checked.operands.iter_mut().collect(), smallvec![&mut checked.to]],
             Code::Call(call) => {
@@ -526,6 +662,9 @@ impl Code {
             }
             Code::Load(load) => [load.from.bytes.indices().collect(), smallvec![&mut load.to]],
             Code::Store(store) => [store.bytes.indices().chain([&mut store.from]).collect(), SmallVec::new()],
+            Code::Write(write) => {
+                [write.bytes.indices().chain(write.from.registers()).collect(), SmallVec::new()]
+            }
             Code::Copy(copy) => [copy.from.registers(), SmallVec::new()],
             Code::Pack(packing) => [packing.elements.iter_mut().collect(), SmallVec::new()],
             Code::Unpack(packing) => [SmallVec::new(), packing.elements.iter_mut().collect()],

@@ -31,8 +31,8 @@ pub(super) enum Home {
     Tensor(usize),
     /// A small array.
     Small(Small),
-    /// The latest value of an array of which parts are replaced.
-    Replaced(usize),
+    /// The latest value of an array of which parts are replaced, which is small or has memory outside.
+    Replaced(Array),
     /// In an array that stays as it is as long as the value is read.
     Part(Arc<Part>),
     /// An array that changes, outside of the loop.
@@ -45,7 +45,7 @@ impl Home {
         match *self {
             Home::Small(small) => Some(Array::Small(small)),
             Home::Tensor(index) => Some(Array::Tensor(index)),
-            Home::Replaced(index) => Some(Array::Replaced(index)),
+            Home::Replaced(array) => Some(array),
             Home::Elements(_) | Home::Part(_) | Home::Array => None,
         }
     }
@@ -88,7 +88,9 @@ pub(super) struct Assembler<'a> {
     /// The last instruction that a jump goes to.
     pub(super) last_target: usize,
     /// The arrays of which parts have been replaced so far, once for each instruction that does.
-    pub(super) stores: Vec<usize>,
+    pub(super) stores: Vec<Array>,
+    /// Whether loops in the loop replace parts of arrays in place.
+    pub(super) replaces: bool,
     /// Whether loops of a known number of trips are written out.
     pub(super) unrolls: bool,
     /// The bodies of loops that can't be.

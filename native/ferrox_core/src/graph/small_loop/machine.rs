@@ -5,7 +5,8 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use super::super::operand::{Memory, Place, REGISTER_BYTES, Slot, word};
-use super::code::{Arrays, Code, Context, Elements, Register, Registers, misplaced};
+use super::code::{Arrays, Code, Context, Elements, Register, Registers, Stop};
+use super::machine_code::MachineCode;
 use crate::Error;
 use crate::cost::{SMALL_LOOP_CODE_WORK, Work};
 
@@ -30,6 +31,8 @@ pub(in super::super) struct SmallLoop {
     /// The arrays of which parts are replaced: their places at the start, and their memory.
     pub(in super::super) replaced: Vec<(Place, Memory)>,
     pub(super) codes: Vec<Code>,
+    /// The same as machine code, where there can be some.
+    pub(super) machine_code: Option<MachineCode>,
     /// The other values at the end.
     pub(in super::super) outputs: Vec<(Slot, Output)>,
 }
@@ -130,68 +133,42 @@ impl SmallLoop {
 
     /// Runs for some time.
     fn run_some(&self, state: &mut State, arrays: &mut Arrays<'_, '_>) -> Result<Stop, Error> {
-        let State { registers, small, next: position } = state;
-        let registers = &mut **registers;
+        let State { registers, small, next } = state;
+        if let Some(code) = &self.machine_code {
+            let context = Context { registers, small, arrays };
+            if let Some(stop) = code.run(&self.codes, next, context, CODES_PER_LOOK) {
+                return stop;
+            }
+        }
+        self.interpret(next, &mut Context { registers, small, arrays })
+    }
+
+    fn interpret(&self, position: &mut usize, context: &mut Context<'_, '_, '_>) -> Result<Stop, Error> {
         let mut next = *position;
         let mut left = CODES_PER_LOOK;
         while let Some(code) = self.codes.get(next) {
             next += 1;
             let target = match code {
-                Code::Binary { kernel, operands: [a, b], to } => {
-                    let value = kernel(registers.get(*a), registers.get(*b));
-                    registers.set(*to, value);
-                    continue;
+                Code::Jump { target } => *target,
+                Code::JumpIf { truth, expected, target } => {
+                    if truth.holds(context.registers) != *expected {
+                        continue;
+                    }
+                    *target
                 }
-                Code::Move { from, to } => {
-                    let value = registers.get(*from);
-                    registers.set(*to, value);
-                    continue;
+                Code::JumpIfBinary { by, operands: [a, b], expected, target } => {
+                    let [a, b] = [a, b].map(|operand| context.registers.get(*operand));
+                    if ((by.kernel)(a, b) != 0) != *expected {
+                        continue;
+                    }
+                    *target
                 }
-                Code::Select { truth, operands: [a, b], to } => {
-                    let chosen = if truth.holds(registers) { *a } else { *b };
-                    let value = registers.get(chosen);
-                    registers.set(*to, value);
-                    continue;
-                }
-                Code::Convert { convert, from, to } => {
-                    let mut bytes = [0; REGISTER_BYTES];
-                    convert(from.bytes(registers), &mut bytes[..usize::from(to.width)]);
-                    registers.set(to.register, word(&bytes[..usize::from(to.width)]));
-                    continue;
-                }
-                Code::Checked(checked) => {
-                    let value = checked.run(registers)?;
-                    registers.set(checked.to, value);
-                    continue;
-                }
-                Code::Call(call) => {
-                    let value = call.run(registers)?;
-                    registers.set(call.to, value);
-                    continue;
-                }
-                Code::Load(load) => {
-                    let value = load.run(registers, small, arrays).ok_or_else(misplaced)?;
-                    registers.set(load.to, value);
-                    continue;
-                }
-                Code::Store(store) => {
-                    store.run(registers, arrays).ok_or_else(misplaced)?;
-                    continue;
-                }
-                Code::Copy(copy) => {
-                    copy.run(&mut Context { registers, small, arrays }).ok_or_else(misplaced)?;
-                    continue;
-                }
-                Code::Pack(packing) => {
-                    packing.pack(registers, small).ok_or_else(misplaced)?;
-                    continue;
-                }
-                Code::Unpack(packing) => {
-                    packing.unpack(registers, small).ok_or_else(misplaced)?;
-                    continue;
+                Code::Yield(_) => {
+                    *position = next;
+                    return Ok(Stop::Yield);
                 }
                 Code::Kernel(call) => {
-                    call.run(&mut Context { registers, small, arrays })?;
+                    call.run(context)?;
                     left -= call.codes;
                     if left < 0 {
                         *position = next;
@@ -199,22 +176,9 @@ impl SmallLoop {
                     }
                     continue;
                 }
-                Code::Yield(_) => {
-                    *position = next;
-                    return Ok(Stop::Yield);
-                }
-                Code::Jump { target } => *target,
-                Code::JumpIf { truth, expected, target } => {
-                    if truth.holds(registers) != *expected {
-                        continue;
-                    }
-                    *target
-                }
-                Code::JumpIfBinary { kernel, operands: [a, b], expected, target } => {
-                    if (kernel(registers.get(*a), registers.get(*b)) != 0) != *expected {
-                        continue;
-                    }
-                    *target
+                code => {
+                    code.run(context)?;
+                    continue;
                 }
             };
             // Jumps back are the trips of loops.
@@ -228,16 +192,6 @@ impl SmallLoop {
         *position = next;
         Ok(Stop::End)
     }
-}
-
-/// Where a loop stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Stop {
-    /// After some time, to ask whether it may go on.
-    Look,
-    /// After the numbers of a trip.
-    Yield,
-    End,
 }
 
 impl State {

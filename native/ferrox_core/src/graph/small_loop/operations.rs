@@ -9,8 +9,8 @@ use super::super::kernel::Kernel;
 use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, integer, word};
 use super::super::operation::{Operation, Start};
 use super::code::{
-    Array, Bytes, Checked, Code, Destination, Elements, Index, KernelCall, Load, Location, NumberCall, Part,
-    Register, Store, Truth, Typed,
+    Array, Bytes, Checked, Code, Destination, Elements, Index, KernelCall, Load, Location, NumberCall,
+    NumberOperation, Part, Register, Store, Truth, Typed, Write, square_root,
 };
 use super::homes::{Assembler, Home, Scope, is_few};
 use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
@@ -50,20 +50,25 @@ impl Assembler<'_> {
         }
     }
 
-    /// The number of the array of which an operation replaces a part, if it is one with memory of its own.
-    fn replaced(&mut self, scope: &Scope, calculation: Calculation<'_>) -> Option<usize> {
+    /// The array of which an operation replaces a part in place.
+    fn replaced(&mut self, scope: &Scope, calculation: Calculation<'_>) -> Option<Array> {
         let Calculation { operation, inputs, output } = calculation;
         let ([array, others @ ..], false) = (inputs, self.is_guarded) else { return None };
-        let Home::Replaced(index) = self.home(scope, array)? else { return None };
+        let Home::Replaced(replaced) = self.home(scope, array)? else { return None };
         let is_update = operation.is_update(output.dtype, inputs)
             && (array.dtype, &array.shape) == (output.dtype, &output.shape)
             && others.iter().all(|other| other.place != array.place);
-        (is_update && !self.needs_home(scope, output.slot)).then_some(index)
+        (is_update && !self.needs_home(scope, output.slot)).then_some(replaced)
     }
 
     /// Replaces a part of an array.
-    fn replace(&mut self, scope: &mut Scope, array: usize, calculation: Calculation<'_>) -> Option<()> {
+    fn replace(&mut self, scope: &mut Scope, array: Array, calculation: Calculation<'_>) -> Option<()> {
         let Calculation { operation, inputs, output } = calculation;
+        let is_array = |location: &Location| match location {
+            Location::Register(_) => false,
+            Location::Array(read) => *read == array,
+            Location::Part(part) => part.array == array,
+        };
         match (operation, inputs) {
             (Operation::PutSlice(starts), [target, value, ..])
                 if value.dtype == output.dtype && is_few(value.dtype, &value.shape) =>
@@ -73,6 +78,18 @@ impl Assembler<'_> {
                 for (bytes, &from) in elements.into_iter().zip(&self.elements(scope, value)?[..]) {
                     self.codes.push(Code::Store(Box::new(Store { array, bytes, from })));
                 }
+            }
+            (Operation::PutSlice(starts), [target, value, ..])
+                if value.dtype == output.dtype && is_run(&value.shape, &target.shape) =>
+            {
+                let bytes = self.bytes_from(scope, target, (starts, &value.shape), inputs)?;
+                let length = byte_size("while", value.dtype, &value.shape).ok()?;
+                let from = self.location(scope, value)?;
+                if is_array(&from) {
+                    return None;
+                }
+                let bytes = Bytes { length, ..bytes };
+                self.codes.push(Code::Write(Box::new(Write { array, bytes, from })));
             }
             _ => {
                 let code = self.call(scope, calculation, Destination::Replaced(array))?;
@@ -112,8 +129,8 @@ impl Assembler<'_> {
         let operands = inputs.iter().map(|operand| self.location(scope, operand));
         let operands = operands.collect::<Option<SmallVec<[Location; MAX_OPERANDS]>>>()?;
         let is_target = |operand: &Location| match (operand, to) {
-            (Location::Array(Array::Replaced(array)), Destination::Replaced(target)) => *array == target,
-            (Location::Part(part), Destination::Replaced(target)) => part.array == Array::Replaced(target),
+            (Location::Array(array), Destination::Replaced(target)) => *array == target,
+            (Location::Part(part), Destination::Replaced(target)) => part.array == target,
             _ => false,
         };
         if operands.iter().skip(1).any(is_target) {
@@ -239,15 +256,18 @@ impl Assembler<'_> {
                 Some(value) => return Some(Computed::Here(if truth.holds_for(value) { a } else { b })),
                 None => None,
             },
-            Code::Binary { kernel, operands: [a, b], .. } => {
-                self.value_of(a).zip(self.value_of(b)).map(|(a, b)| kernel(a, b))
+            Code::Binary { by, operands: [a, b], .. } => {
+                self.value_of(a).zip(self.value_of(b)).map(|(a, b)| (by.kernel)(a, b))
+            }
+            Code::SquareRoot { dtype, from, .. } => {
+                self.value_of(from).map(|value| square_root(dtype, value))
             }
             Code::Checked(ref checked) => {
                 let [a, b] = checked.operands;
                 let values = self.value_of(a).zip(self.value_of(b));
                 values.filter(|&(_, b)| !(checked.is_faulty)(b)).map(|(a, b)| (checked.kernel)(a, b))
             }
-            Code::Convert { convert, from, to } => self.value_of(from.register).map(|value| {
+            Code::Convert { convert, from, to, .. } => self.value_of(from.register).map(|value| {
                 let mut bytes = [0; REGISTER_BYTES];
                 let from = &value.to_ne_bytes()[..usize::from(from.width)];
                 convert(from, &mut bytes[..usize::from(to.width)]);
@@ -302,8 +322,8 @@ impl Assembler<'_> {
             (Operation::Unary(UnaryOp::Negate, _), &[a], &[from])
                 if from == out && !from.is_packed() && from.is_integer() =>
             {
-                let (kernel, _) = ops::binary::scalar_kernel(BinaryOp::Subtract, out, out)?;
-                Code::Binary { kernel, operands: [self.constant(0)?, a], to: 0 }
+                let by = NumberOperation::new(BinaryOp::Subtract, out)?;
+                Code::Binary { by, operands: [self.constant(0)?, a], to: 0 }
             }
             (Operation::Unary(op @ (UnaryOp::Negate | UnaryOp::Abs), _), &[a], &[from])
                 if from == out && matches!(from, DType::F32 | DType::F64) =>
@@ -313,8 +333,13 @@ impl Assembler<'_> {
                     UnaryOp::Negate => (BinaryOp::BitwiseXor, sign),
                     _ => (BinaryOp::BitwiseAnd, !sign),
                 };
-                let (kernel, _) = ops::binary::scalar_kernel(op, DType::U64, DType::U64)?;
-                Code::Binary { kernel, operands: [a, self.constant(mask)?], to: 0 }
+                let by = NumberOperation::new(op, DType::U64)?;
+                Code::Binary { by, operands: [a, self.constant(mask)?], to: 0 }
+            }
+            (Operation::Unary(UnaryOp::Sqrt, _), &[from], &[dtype])
+                if dtype == out && matches!(dtype, DType::F32 | DType::F64) =>
+            {
+                Code::SquareRoot { dtype, from, to: 0 }
             }
             (Operation::Unary(op, math), &[a], &[from]) => {
                 call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)])
@@ -323,7 +348,7 @@ impl Assembler<'_> {
                 Some(convert) => {
                     let [from, to] =
                         [(from, dtype), (0, out)].map(|(register, dtype)| Typed::new(register, dtype));
-                    Code::Convert { convert, from, to }
+                    Code::Convert { convert, dtypes: [dtype, out], from, to }
                 }
                 None => Code::Move { from, to: 0 },
             },
@@ -373,7 +398,7 @@ impl Assembler<'_> {
             if let Some(convert) = conversion(dtype, out) {
                 *register = self.register()?;
                 let (from, to) = (Typed::new(from, dtype), Typed::new(*register, out));
-                self.codes.push(Code::Convert { convert, from, to });
+                self.codes.push(Code::Convert { convert, dtypes: [dtype, out], from, to });
             }
         }
         Some(registers)
@@ -391,10 +416,12 @@ impl Assembler<'_> {
             Some(registers) => (registers, Some(out)),
             None => ([a, b], (from == other).then_some(from)),
         };
-        let kernel = dtype.and_then(|dtype| ops::binary::scalar_kernel(op, out, dtype));
+        let kernel = dtype.and_then(|dtype| Some((dtype, ops::binary::scalar_kernel(op, out, dtype)?)));
         Some(match kernel {
-            Some((kernel, None)) => Code::Binary { kernel, operands: [a, b], to: 0 },
-            Some((kernel, Some((is_faulty, fault)))) => {
+            Some((dtype, (kernel, None))) => {
+                Code::Binary { by: NumberOperation { op, dtype, kernel }, operands: [a, b], to: 0 }
+            }
+            Some((_, (kernel, Some((is_faulty, fault))))) => {
                 let operands = [a, b];
                 Code::Checked(Box::new(Checked { op, dtypes, kernel, is_faulty, fault, operands, to: 0 }))
             }
@@ -434,12 +461,10 @@ impl Assembler<'_> {
         let array = match self.home(scope, tensor)? {
             Home::Tensor(index) => Array::Tensor(index),
             Home::Small(small) => Array::Small(small),
-            Home::Replaced(index) if scope.late_reads.get(output.slot) == Some(&0) => Array::Replaced(index),
+            Home::Replaced(array) if scope.late_reads.get(output.slot) == Some(&0) => array,
             _ => return None,
         };
-        let mut whole = lengths.iter().zip(&tensor.shape).skip_while(|(length, _)| **length == 1).skip(1);
-        let is_run = strides.iter().all(|&stride| stride == 1) && whole.all(|(length, dim)| length == dim);
-        if !is_run {
+        if strides.iter().any(|&stride| stride != 1) || !is_run(lengths, &tensor.shape) {
             return None;
         }
         let length = byte_size("while", output.dtype, &output.shape).ok()?;
@@ -525,6 +550,16 @@ fn conversion(from: DType, to: DType) -> Option<Convert> {
     // The bytes after an unsigned integer are zero.
     let is_wider = from.kind() == Kind::Unsigned && to.is_integer() && from.width() <= to.width();
     if is_wider && cfg!(target_endian = "little") { None } else { convert::conversion(from, to) }
+}
+
+/// Whether the elements of a part of an array, given its lengths, are next to each other.
+fn is_run(lengths: &[usize], shape: &[usize]) -> bool {
+    lengths
+        .iter()
+        .zip(shape)
+        .skip_while(|(length, _)| **length == 1)
+        .skip(1)
+        .all(|(length, dim)| length == dim)
 }
 
 /// The elements of a value that is broadcast to a shape.

@@ -1,0 +1,240 @@
+//! The function of a loop: its begin and end, its jumps, and calls of the interpreter's function.
+
+use super::super::super::operand::REGISTER_BYTES;
+use super::super::code::{Code, REGISTERS, Register};
+use super::register_cache::{Cached, cached_numbers};
+use super::run::{self, END, FAILURE, LOOK, YIELD};
+use super::x86_64::{
+    Assembler, Condition, Gpr, Label, Operand, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP,
+    Size, Xmm,
+};
+
+// The registers of the processor: those of a run, and those for the steps of an instruction.
+pub(super) const REGISTER_MEMORY: Gpr = RBX;
+pub(super) const RUN: Gpr = RBP;
+pub(super) const ARRAYS: Gpr = R13;
+pub(super) const SMALL: Gpr = R14;
+const LEFT: Gpr = R15;
+pub(super) const FLOAT: Xmm = Xmm(0);
+pub(super) const OTHER_FLOAT: Xmm = Xmm(1);
+pub(super) const THIRD_FLOAT: Xmm = Xmm(2);
+
+/// Those that a function leaves as they were, and which are for the steps of none.
+const KEPT: [Gpr; 6] = [RBX, RBP, R12, R13, R14, R15];
+
+/// When a comparison is true.
+#[derive(Clone, Copy)]
+pub(super) enum Truths {
+    If(Condition),
+    /// Of floats.
+    Equal,
+    /// Of floats.
+    NotEqual,
+}
+
+/// Where a result is before it is stored.
+pub(super) enum Computed {
+    /// In `RAX`.
+    Integer,
+    /// In `FLOAT`.
+    Float,
+}
+
+/// Turns instructions of loops into those of the processor.
+pub(super) struct Translator {
+    pub(super) assembler: Assembler,
+    pub(super) cached: Vec<Cached>,
+    /// The places of instructions, and of the end.
+    pub(super) labels: Vec<Label>,
+    leave: Label,
+    /// Places where the function ends, and its results there.
+    exits: Vec<(Label, u64)>,
+    pub(super) tensors: usize,
+    pub(super) lengths: Vec<usize>,
+    pub(super) small_bytes: usize,
+}
+
+impl Translator {
+    /// The function of a loop, with labels in it. See `MachineCode::new`.
+    pub(super) fn new(codes: &mut [Code], arrays: [usize; 2], small_bytes: usize) -> Option<Self> {
+        let mut assembler = Assembler::default();
+        let labels = (0..=codes.len()).map(|_| assembler.label()).collect();
+        let leave = assembler.label();
+        let mut translator = Translator {
+            assembler,
+            cached: cached_numbers(codes),
+            labels,
+            leave,
+            exits: Vec::new(),
+            tensors: arrays[0],
+            lengths: vec![0; arrays[0] + arrays[1]],
+            small_bytes,
+        };
+        translator.function(codes)?;
+        Some(translator)
+    }
+
+    /// The function of a loop.
+    fn function(&mut self, codes: &[Code]) -> Option<()> {
+        self.enter();
+        for (at, code) in codes.iter().enumerate() {
+            self.assembler.bind(self.labels[at]);
+            let translated = self.jump(at, code).or_else(|| self.template(code));
+            if translated.or_else(|| self.array_template(code)).is_none() {
+                self.call(at, code)?;
+            }
+        }
+        self.assembler.bind(self.labels[codes.len()]);
+        self.assembler.constant(RAX, outcome(END, codes.len()));
+        self.leave();
+        for (exit, result) in std::mem::take(&mut self.exits) {
+            self.assembler.bind(exit);
+            self.assembler.constant(RAX, result);
+            self.assembler.jump(self.leave);
+        }
+        Some(())
+    }
+
+    /// The begin of the function. Its arguments: the address of an instruction to begin with, of the memory of
+    /// registers, of the run, and the number of instructions that are left.
+    fn enter(&mut self) {
+        let assembler = &mut self.assembler;
+        KEPT.into_iter().for_each(|register| assembler.push(register));
+        // The stack is aligned to 16 bytes again for calls.
+        assembler.subtract_number(RSP, 8);
+        for (to, from) in [(RAX, RDI), (REGISTER_MEMORY, RSI), (RUN, RDX), (LEFT, RCX)] {
+            assembler.load(Size::Eight, to, Operand::Gpr(from));
+        }
+        assembler.load(Size::Eight, ARRAYS, Operand::Memory(RUN, 0));
+        assembler.load(Size::Eight, SMALL, Operand::Memory(RUN, 8));
+        self.load_cached();
+        self.assembler.jump_to(RAX);
+    }
+
+    /// The end of the function, with its result in `RAX`.
+    fn leave(&mut self) {
+        let assembler = &mut self.assembler;
+        assembler.bind(self.leave);
+        assembler.add_number(RSP, 8);
+        KEPT.into_iter().rev().for_each(|register| assembler.pop(register));
+        assembler.return_();
+    }
+
+    /// Loads the numbers that registers of the processor keep.
+    fn load_cached(&mut self) {
+        for register in 0..REGISTERS {
+            let from = memory(register as Register);
+            match self.cached[register] {
+                Cached::No => {}
+                Cached::Integer(to) => self.assembler.load(Size::Eight, to, from),
+                Cached::Float(to) => self.assembler.load_float(to, from),
+            }
+        }
+    }
+
+    /// A place where the function ends.
+    fn exit(&mut self, how: u64, next: usize) -> Label {
+        let label = self.assembler.label();
+        self.exits.push((label, outcome(how, next)));
+        label
+    }
+
+    /// Lets the interpreter's function run an instruction.
+    fn call(&mut self, at: usize, code: &Code) -> Option<()> {
+        if code.is_jump() {
+            return None;
+        }
+        if let Code::Yield(_) = code {
+            let exit = self.exit(YIELD, at + 1);
+            self.assembler.jump(exit);
+            return Some(());
+        }
+        let failure = self.exit(FAILURE, at + 1);
+        let assembler = &mut self.assembler;
+        assembler.load(Size::Eight, RDI, Operand::Gpr(RUN));
+        assembler.constant(RSI, at as u64);
+        assembler.constant(RAX, run::function());
+        assembler.call(RAX);
+        assembler.test(RAX, RAX);
+        assembler.jump_if(Condition::NotEqual, failure);
+        self.load_cached();
+        if let Code::Kernel(call) = code {
+            let look = self.exit(LOOK, at + 1);
+            self.assembler.subtract_number(LEFT, i32::try_from(call.codes).unwrap_or(i32::MAX));
+            self.assembler.jump_if_negative(look);
+        }
+        Some(())
+    }
+
+    /// A jump, if the instruction is one.
+    fn jump(&mut self, at: usize, code: &Code) -> Option<()> {
+        let (target, past) = match *code {
+            Code::Jump { target } => (target, None),
+            Code::JumpIf { truth, expected, target } => {
+                self.test(truth);
+                let condition = if expected { Condition::Equal } else { Condition::NotEqual };
+                let past = self.assembler.label();
+                self.assembler.jump_if(condition, past);
+                (target, Some(past))
+            }
+            Code::JumpIfBinary { by, operands, expected, target } => {
+                let truths = match self.compare(by, operands) {
+                    Some(truths) => truths,
+                    None => {
+                        let Computed::Integer = self.compute(by, operands)? else { return None };
+                        self.assembler.test(RAX, RAX);
+                        Truths::If(Condition::NotEqual)
+                    }
+                };
+                let past = self.assembler.label();
+                self.jump_unless(truths, expected, past);
+                (target, Some(past))
+            }
+            _ => return None,
+        };
+        let label = *self.labels.get(target)?;
+        if target <= at {
+            let look = self.exit(LOOK, target);
+            self.assembler.subtract_number(LEFT, i32::try_from(at + 1 - target).ok()?);
+            self.assembler.jump_if_negative(look);
+        }
+        self.assembler.jump(label);
+        past.into_iter().for_each(|past| self.assembler.bind(past));
+        Some(())
+    }
+
+    /// Goes past a jump if a comparison isn't as expected.
+    fn jump_unless(&mut self, truths: Truths, expected: bool, past: Label) {
+        let assembler = &mut self.assembler;
+        match (truths, expected) {
+            (Truths::If(condition), true) => assembler.jump_if(condition.not(), past),
+            (Truths::If(condition), false) => assembler.jump_if(condition, past),
+            (Truths::Equal, true) | (Truths::NotEqual, false) => {
+                assembler.jump_if(Condition::Parity, past);
+                assembler.jump_if(Condition::NotEqual, past);
+            }
+            (Truths::NotEqual, true) | (Truths::Equal, false) => {
+                let here = assembler.label();
+                assembler.jump_if(Condition::Parity, here);
+                assembler.jump_if(Condition::Equal, past);
+                assembler.bind(here);
+            }
+        }
+    }
+}
+
+/// The distance of a number from the address of the memory of registers.
+pub(super) fn location(register: Register) -> (Gpr, i32) {
+    (REGISTER_MEMORY, (usize::from(register) % REGISTERS * REGISTER_BYTES) as i32)
+}
+
+/// A number in the memory of registers.
+pub(super) fn memory(register: Register) -> Operand {
+    let (base, distance) = location(register);
+    Operand::Memory(base, distance)
+}
+
+/// The result of the function of a loop.
+fn outcome(how: u64, next: usize) -> u64 {
+    (next as u64) << 2 | how
+}
