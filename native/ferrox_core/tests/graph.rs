@@ -1013,6 +1013,15 @@ fn random_small_steps(random: &mut Random, builder: &mut Builder, values: &mut V
                 let contract = [first.clone(), first];
                 builder.add(Operation::Dot { contract, batch: Default::default() }, &[&a, &b], F32, &[])
             }
+            8 if a.shape == b.shape
+                && a.shape[..] == [2, 2]
+                && a.dtype == b.dtype
+                && [F32, F64].contains(&a.dtype) =>
+            {
+                let contract = [(); 2].map(|()| Shape::from_slice(&[random.below(2)]));
+                let operation = Operation::Dot { contract, batch: Default::default() };
+                builder.add(operation, &[&a, &b], a.dtype, &[2, 2])
+            }
             9 if depth > 0 => {
                 let outer = std::mem::take(&mut builder.steps);
                 let branches = [0; 2].map(|_| {

@@ -17,6 +17,7 @@
 
 mod assembler;
 mod code;
+mod folds;
 mod homes;
 mod machine;
 #[cfg_attr(not(target_arch = "x86_64"), path = "small_loop/no_machine_code.rs")]

@@ -36,22 +36,18 @@ impl SmallLoop {
         let origins = Origins::of(body);
         let replaces =
             (0..body.results.len()).any(|at| !is_unchanged(body, at) && origins.is_update(body, at));
-        let mut unrolls = false;
-        each(&body.steps, &mut |step| unrolls |= matches!(step, Step::While { .. }));
+        let mut has_loops = false;
+        each(&body.steps, &mut |step| has_loops |= matches!(step, Step::While { .. }));
         // A loop without such arrays, or without loops in it, has fewer forms.
-        let forms =
-            [Replaces::Everywhere, Replaces::InLoops, Replaces::Nowhere].into_iter().filter(
-                |form| match form {
-                    Replaces::Everywhere => replaces,
-                    Replaces::InLoops => unrolls,
-                    Replaces::Nowhere => true,
-                },
-            );
-        let mut forms = forms.flat_map(|form| [true, false].map(|unrolled| (form, unrolled)));
-        forms.find_map(|(replaces, unrolled)| {
-            let form = Form { yields: None, replaces, unrolls: unrolled };
-            if unrolled <= unrolls { assemble(source, body, &[], form) } else { None }
-        })
+        let choices = |is_possible: bool| if is_possible { &[true, false][..] } else { &[false] };
+        let (of_loop, of_inner) = (choices(replaces), choices(has_loops));
+        let forms = of_loop.iter().flat_map(|&replaces| {
+            of_inner.iter().flat_map(move |&replaces_in_loops| {
+                let form = move |&unrolls| Form { yields: None, replaces, replaces_in_loops, unrolls };
+                of_inner.iter().map(form)
+            })
+        });
+        forms.into_iter().find_map(|form| assemble(source, body, &[], form))
     }
 
     /// The small values of a loop that has larger arrays too: those at the positions `arrays` change. `body`
@@ -67,19 +63,9 @@ impl SmallLoop {
             source,
             body,
             arrays,
-            Form { yields: Some(yields), replaces: Replaces::Nowhere, unrolls: true },
+            Form { yields: Some(yields), replaces: false, replaces_in_loops: false, unrolls: true },
         )
     }
-}
-
-/// Where parts of arrays are replaced in place, rather than in a copy.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Replaces {
-    /// In loops in the loop only.
-    InLoops,
-    /// In the loop itself too, in the memory of its results.
-    Everywhere,
-    Nowhere,
 }
 
 /// The form of the instructions of a loop.
@@ -87,7 +73,9 @@ enum Replaces {
 struct Form<'a> {
     /// The numbers that a trip yields.
     yields: Option<&'a [Operand]>,
-    replaces: Replaces,
+    replaces: bool,
+    /// Whether loops in the loop replace parts of small arrays in place, rather than in a copy.
+    replaces_in_loops: bool,
     /// Whether loops in the loop that have a few trips, whose number is known, are written out.
     unrolls: bool,
 }
@@ -98,10 +86,9 @@ fn assemble(
     Loop { regions, literals, condition, body: number, initial, outputs: slots, memories }: Loop<'_>,
     body: &Region,
     arrays: &[usize],
-    Form { yields, replaces, unrolls }: Form<'_>,
+    Form { yields, replaces, replaces_in_loops, unrolls }: Form<'_>,
 ) -> Option<SmallLoop> {
-    let in_loops = replaces != Replaces::Nowhere;
-    let mut assembler = Assembler { regions, literals, replaces: in_loops, unrolls, ..Assembler::default() };
+    let mut assembler = Assembler { regions, literals, replaces_in_loops, unrolls, ..Assembler::default() };
     let (mut homes, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
     let (mut small_inputs, mut replaced) = (Vec::new(), Vec::new());
     let origins = Origins::of(body);
@@ -127,7 +114,7 @@ fn assemble(
         } else if is_unchanged(body, position) {
             outputs.push((slot, LoopOutput::Unchanged(place)));
             Home::Tensor(assembler.tensor(place))
-        } else if replaces == Replaces::Everywhere && origins.is_update(body, position) {
+        } else if replaces && origins.is_update(body, position) {
             replaced.push((place, memories.get(position)?.clone()));
             Home::Replaced(Array::Replaced(replaced.len() - 1))
         } else {
@@ -428,7 +415,7 @@ impl<'a> Assembler<'a> {
                 }
                 let body = self.regions.get(*body)?;
                 let origins = Origins::of(body);
-                let mut homes = Vec::with_capacity(initial.len());
+                let (mut homes, mut kept) = (Vec::with_capacity(initial.len()), Vec::new());
                 for (position, operand) in initial.iter().enumerate() {
                     let from = self.home(scope, operand)?;
                     let is_kept = match from {
@@ -437,7 +424,9 @@ impl<'a> Assembler<'a> {
                         _ => false,
                     };
                     if is_kept {
-                        homes.push(from);
+                        // What lies in an array is copied once, rather than in every trip.
+                        homes.push(self.whole(from)?);
+                        kept.push(position);
                         continue;
                     }
                     let to = match self.registers(operand.dtype, &operand.shape) {
@@ -447,7 +436,9 @@ impl<'a> Assembler<'a> {
                     self.copy(&from, &to)?;
                     homes.push(match to {
                         Home::Small(small)
-                            if self.replaces && !self.is_guarded && origins.is_update(body, position) =>
+                            if self.replaces_in_loops
+                                && !self.is_guarded
+                                && origins.is_update(body, position) =>
                         {
                             Home::Replaced(Array::Small(small))
                         }
@@ -457,6 +448,14 @@ impl<'a> Assembler<'a> {
                 let stores = self.stores.len();
                 self.repeat(*condition, body, None, &homes)?;
                 self.forget_replaced(scope, stores);
+                // Nothing else has the memory of arrays that the loop has begun with.
+                for (position, home) in homes.iter_mut().enumerate() {
+                    if let &mut Home::Replaced(Array::Small(small)) = home
+                        && !kept.contains(&position)
+                    {
+                        *home = Home::Small(small);
+                    }
+                }
                 self.end_loop(scope, outputs, homes, initial)
             }
             Step::ReverseLoop(_) | Step::Fold { .. } | Step::Cluster { .. } | Step::Call { .. } => None,

@@ -78,8 +78,9 @@ pub(super) struct Assembler<'a> {
     pub(super) tensors: Vec<Place>,
     /// Elements that are in a tensor too.
     pub(super) same: Vec<(Elements, usize)>,
-    /// The number of registers that are in use, from the first on.
+    /// The number of registers that are in use, from the first on, and the most so far.
     pub(super) used: usize,
+    pub(super) most_used: usize,
     /// The number of bytes that small arrays use now, and the most so far.
     pub(super) small_used: usize,
     pub(super) small_bytes: usize,
@@ -89,8 +90,8 @@ pub(super) struct Assembler<'a> {
     pub(super) last_target: usize,
     /// The arrays of which parts have been replaced so far, once for each instruction that does.
     pub(super) stores: Vec<Array>,
-    /// Whether loops in the loop replace parts of arrays in place.
-    pub(super) replaces: bool,
+    /// Whether loops in the loop replace parts of small arrays in place.
+    pub(super) replaces_in_loops: bool,
     /// Whether loops of a known number of trips are written out.
     pub(super) unrolls: bool,
     /// The bodies of loops that can't be.
@@ -105,6 +106,7 @@ impl Assembler<'_> {
     pub(super) fn register(&mut self) -> Option<Register> {
         let register = self.used;
         self.used += 1;
+        self.most_used = self.most_used.max(self.used);
         (self.used + self.constants.len() <= REGISTERS).then_some(register as Register)
     }
 
@@ -120,7 +122,7 @@ impl Assembler<'_> {
             return Some(register);
         }
         let register = REGISTERS.checked_sub(self.constants.len() + 1)?;
-        (register >= self.used).then(|| {
+        (register >= self.most_used).then(|| {
             self.constants.push((register as Register, value));
             register as Register
         })

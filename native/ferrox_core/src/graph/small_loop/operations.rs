@@ -185,6 +185,7 @@ impl Assembler<'_> {
                 }
                 self.load(scope, (starts, lengths, strides), calculation)
             }
+            Operation::Reduce(..) | Operation::Dot { .. } => self.fold(scope, calculation),
             _ => None,
         }
     }
@@ -236,16 +237,26 @@ impl Assembler<'_> {
             }
             computed.push(self.known(code)?);
         }
-        let elements = computed.into_iter().map(|computed| match computed {
+        let elements = computed.into_iter().map(|computed| self.register_of(computed));
+        let elements = elements.collect::<Option<Elements>>()?;
+        self.alias(scope, output, elements)
+    }
+
+    /// The register with the result of an instruction, which is added if it has to be.
+    pub(super) fn computed(&mut self, code: Code) -> Option<Register> {
+        let computed = self.known(code)?;
+        self.register_of(computed)
+    }
+
+    fn register_of(&mut self, computed: Computed) -> Option<Register> {
+        match computed {
             Computed::Here(register) => Some(register),
             Computed::By(code) => {
                 let to = self.register()?;
                 self.codes.push(code.with_result(to));
                 Some(to)
             }
-        });
-        let elements = elements.collect::<Option<Elements>>()?;
-        self.alias(scope, output, elements)
+        }
     }
 
     /// The register in which the result of an instruction is already, or the instruction.

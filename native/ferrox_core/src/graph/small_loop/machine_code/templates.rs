@@ -47,7 +47,7 @@ impl Translator {
                 self.load_element(bytes.length, first, load.to);
             }
             Code::Store(ref store) if is_number(&store.bytes) => {
-                let first = self.address(store.array, &store.bytes)?;
+                let first = self.changed(store.array, &store.bytes)?;
                 self.load(RCX, store.from);
                 self.assembler.store(store.bytes.length, (RAX, first), RCX);
             }
@@ -396,6 +396,11 @@ impl Translator {
             assembler.integer(Integer::Add, Size::Eight, RAX, Operand::Gpr(RCX));
         }
         Some(distance)
+    }
+
+    /// [`Self::address`] of a part that is written.
+    pub(super) fn changed(&mut self, array: Array, bytes: &Bytes) -> Option<i32> {
+        if let Array::Tensor(_) = array { None } else { self.address(array, bytes) }
     }
 
     /// Loads an element at a distance from the address in `RAX`.

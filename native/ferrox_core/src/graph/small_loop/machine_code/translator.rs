@@ -80,7 +80,7 @@ impl Translator {
         for (at, code) in codes.iter().enumerate() {
             self.assembler.bind(self.labels[at]);
             let translated = self.jump(at, code).or_else(|| self.template(code));
-            if translated.or_else(|| self.array_template(code)).is_none() {
+            if translated.or_else(|| self.array_template(at, code)).is_none() {
                 self.call(at, code)?;
             }
         }
@@ -159,11 +159,16 @@ impl Translator {
         assembler.jump_if(Condition::NotEqual, failure);
         self.load_cached();
         if let Code::Kernel(call) = code {
-            let look = self.exit(LOOK, at + 1);
-            self.assembler.subtract_number(LEFT, i32::try_from(call.codes).unwrap_or(i32::MAX));
-            self.assembler.jump_if_negative(look);
+            self.count(at, call.codes);
         }
         Some(())
+    }
+
+    /// Counts an instruction that takes as long as some others, and stops after it if none are left.
+    pub(super) fn count(&mut self, at: usize, codes: isize) {
+        let look = self.exit(LOOK, at + 1);
+        self.assembler.subtract_number(LEFT, i32::try_from(codes).unwrap_or(i32::MAX));
+        self.assembler.jump_if_negative(look);
     }
 
     /// A jump, if the instruction is one.

@@ -29,9 +29,13 @@ enum Source {
 
 impl Translator {
     /// Computes an instruction on arrays, if there is a template for it.
-    pub(super) fn array_template(&mut self, code: &Code) -> Option<()> {
+    pub(super) fn array_template(&mut self, at: usize, code: &Code) -> Option<()> {
         match code {
-            Code::Kernel(call) => self.arithmetic(call),
+            Code::Kernel(call) => {
+                self.arithmetic(call)?;
+                self.count(at, call.codes);
+                Some(())
+            }
             Code::Copy(copying) if copying.to.bytes <= MAX_BYTES => {
                 let Copying { from, to } = &**copying;
                 let length = to.bytes;
@@ -43,7 +47,7 @@ impl Translator {
             Code::Write(write) if write.bytes.length <= MAX_BYTES => {
                 let Write { array, bytes, from } = &**write;
                 let from = self.array(from, bytes.length, RDI)?;
-                let distance = self.address(*array, bytes)?;
+                let distance = self.changed(*array, bytes)?;
                 self.copy(from, (RAX, distance), bytes.length);
                 Some(())
             }
@@ -67,7 +71,12 @@ impl Translator {
         let is_array = |index: usize| inputs[index].shape == output.shape;
         let is_number = |index: usize| matches!(operands[index], Location::Register(_));
         let fits = (0..inputs.len()).all(|index| is_array(index) != is_number(index));
-        if !fits || inputs.iter().any(|input| input.dtype != output.dtype) || to.bytes != output.bytes {
+        let has_array = (0..inputs.len()).any(is_array);
+        if !fits
+            || !has_array
+            || inputs.iter().any(|input| input.dtype != output.dtype)
+            || to.bytes != output.bytes
+        {
             return None;
         }
         let result = self.small(to)?;
