@@ -1,27 +1,9 @@
 if Code.ensure_loaded?(Nx.Defn) do
   defmodule Ferrox.Defn.ReverseLoopTest do
-    use ExUnit.Case, async: true
-
-    import Nx.Defn
-
-    @moduletag :nx
+    use Ferrox.DefnCase, async: true
 
     # Older releases differentiate the trips of a loop from the first to the last.
     @reverses Version.match?("#{Application.spec(:nx, :vsn)}", ">= 0.13.0-dev")
-
-    setup do
-      Nx.default_backend(Ferrox.Backend)
-      :ok
-    end
-
-    defp same!(fun, args) do
-      ours = Nx.Defn.jit_apply(fun, args, compiler: Ferrox, fallback: :raise)
-      assert ours == Nx.Defn.jit_apply(fun, args, compiler: Nx.Defn.Evaluator)
-      ours
-    end
-
-    defp explained(fun, args),
-      do: ExUnit.CaptureIO.capture_io(fn -> Ferrox.Defn.explain(fun, args) end)
 
     defn recurrent(inputs, state, weights, bias, trips) do
       {_, state, _, _, _, _} =

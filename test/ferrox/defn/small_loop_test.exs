@@ -1,23 +1,11 @@
 if Code.ensure_loaded?(Nx.Defn) do
   # Loops over numbers and small arrays: values that lie in other ones, or are changed in place.
   defmodule Ferrox.Defn.SmallLoopTest do
-    use ExUnit.Case, async: true
+    use Ferrox.DefnCase, async: true
 
-    import Nx.Defn
-
-    @moduletag :nx
-
-    setup do
-      Nx.default_backend(Ferrox.Backend)
-      :ok
-    end
-
-    # The bits of the evaluator, from a loop over small values.
-    defp same!(fun, args) do
-      ours = Nx.Defn.jit_apply(fun, args, compiler: Ferrox, fallback: :raise)
-      assert ours == Nx.Defn.jit_apply(fun, args, compiler: Nx.Defn.Evaluator)
-      text = ExUnit.CaptureIO.capture_io(fn -> Ferrox.Defn.explain(fun, args) end)
-      assert text =~ "on registers"
+    defp small_loop!(fun, args) do
+      same!(fun, args)
+      assert explained(fun, args) =~ "on registers"
     end
 
     # A loop whose array is changed in place, and which two conditions may need.
@@ -40,7 +28,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     test "a loop that branches share is run once, and all of them have its array" do
       p = Nx.tensor([1, 0, 1, 1, 0, 0, 1, 1, 0, 1], type: :u8)
       q = Nx.tensor([1, 1, 0, 1, 0, 1, 1, 0, 0, 1], type: :u8)
-      same!(&in_branches/3, [Nx.iota({64}, type: :f32), p, q])
+      small_loop!(&in_branches/3, [Nx.iota({64}, type: :f32), p, q])
     end
 
     defn sums_of_rows(x) do
@@ -60,7 +48,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     test "a row of a tensor is passed to a loop" do
-      same!(&sums_of_rows/1, [Nx.iota({20, 64}, type: :f32)])
+      small_loop!(&sums_of_rows/1, [Nx.iota({20, 64}, type: :f32)])
     end
 
     # Each trip exchanges elements of a row of a larger array, and reads the row before and after it is
@@ -83,7 +71,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     test "elements of an array are exchanged" do
-      same!(&exchanges/1, [Nx.iota({91, 50}, type: :f32)])
+      small_loop!(&exchanges/1, [Nx.iota({91, 50}, type: :f32)])
     end
 
     defn rotations(q, n) do
@@ -100,7 +88,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     test "products and sums of few elements" do
       for type <- [:f32, :f64] do
         q = Nx.tensor([[1.0, -0.25], [3.0, 2.0e-3]], type: type)
-        same!(&rotations/2, [q, Nx.tensor(1_000)])
+        small_loop!(&rotations/2, [q, Nx.tensor(1_000)])
       end
     end
   end
