@@ -6,10 +6,10 @@
 //! (`code`), so that no instruction allocates, counts references or looks up a slot. Operations on registers
 //! are instructions of their own (`ops::binary::scalar` has most of the kernels), and where elements only
 //! change their places, there is none. On x86-64, the instructions become those of the processor
-//! (`machine_code`); elsewhere they are interpreted (`machine`). Other operations are prepared kernels (`kernel`) that know where
-//! their operands are. Larger arrays can be passed through and read, and elements and parts of them can be
-//! replaced (`put_slice`), in memory that belongs to the loop. A loop that has anything else stays as it
-//! is (`assembler`).
+//! (`machine_code`); elsewhere they are interpreted (`machine`). Other operations are prepared kernels
+//! (`kernel`) that know where their operands are. Larger arrays can be passed through and read, and elements
+//! and parts of them can be replaced (`put_slice`), in memory that belongs to the loop. A loop that has
+//! anything else stays as it is (`assembler`).
 //!
 //! An array of which parts are replaced has one memory for all its values, which come one after the other:
 //! a program that reads a value after a part of it has been replaced keeps the array as a small one, or has

@@ -184,14 +184,18 @@ pub(super) fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
 
 /// How often each slot of a region is read.
 pub(super) fn reads(region: &Region) -> Vec<usize> {
+    reads_from(region, 0)
+}
+
+/// How often each slot of a region is read by the step with a number and those after it, and as a result.
+pub(super) fn reads_from(region: &Region, first: usize) -> Vec<usize> {
     let mut reads = vec![0; region.slots];
-    count_reads(&region.steps, &mut reads);
+    count_reads(&region.steps[first..], &mut reads);
     region.results.iter().for_each(|operand| count(operand, &mut reads));
     reads
 }
 
-/// Counts a read of a slot.
-pub(super) fn count(operand: &Operand, reads: &mut [usize]) {
+fn count(operand: &Operand, reads: &mut [usize]) {
     if let Place::Slot(slot) = operand.place
         && let Some(reads) = reads.get_mut(slot)
     {
@@ -199,8 +203,7 @@ pub(super) fn count(operand: &Operand, reads: &mut [usize]) {
     }
 }
 
-/// Counts how often steps read each slot of their region.
-pub(super) fn count_reads(steps: &[Step], reads: &mut [usize]) {
+fn count_reads(steps: &[Step], reads: &mut [usize]) {
     let branch = |branch: &Branch, reads: &mut [usize]| {
         count_reads(&branch.steps, reads);
         branch.results.iter().for_each(|operand| count(operand, reads));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::operand::{Operand, Place, Slot};
-use super::super::source::{Branch, Clause, Loop, Region, Step, count, count_reads, each};
+use super::super::source::{Branch, Clause, Loop, Region, Step, each, reads_from};
 use super::super::unrolling::MAX_UNROLLED_TRIPS;
 use super::code::{Array, Code, Register, Small, Truth};
 use super::homes::{Assembler, Home, Scope, is_few};
@@ -59,12 +59,8 @@ impl SmallLoop {
         arrays: &[usize],
         yields: &[Operand],
     ) -> Option<Self> {
-        assemble(
-            source,
-            body,
-            arrays,
-            Form { yields: Some(yields), replaces: false, replaces_in_loops: false, unrolls: true },
-        )
+        let form = Form { yields: Some(yields), replaces: false, replaces_in_loops: false, unrolls: true };
+        assemble(source, body, arrays, form)
     }
 }
 
@@ -73,6 +69,7 @@ impl SmallLoop {
 struct Form<'a> {
     /// The numbers that a trip yields.
     yields: Option<&'a [Operand]>,
+    /// Whether parts of arrays are replaced in the memory of the loop's results.
     replaces: bool,
     /// Whether loops in the loop replace parts of small arrays in place, rather than in a copy.
     replaces_in_loops: bool,
@@ -227,10 +224,7 @@ fn late_reads(region: &Region) -> Vec<usize> {
         _ => true,
     };
     let first = region.steps.iter().position(may_replace).unwrap_or(region.steps.len());
-    let mut reads = vec![0; region.slots];
-    count_reads(&region.steps[first..], &mut reads);
-    region.results.iter().for_each(|result| count(result, &mut reads));
-    reads
+    reads_from(region, first)
 }
 
 /// Whether two values of a loop are the same array, whose elements can't be replaced for one of them only.

@@ -7,11 +7,10 @@
 
 use super::super::operand::Operand;
 use super::super::operation::Operation;
-use super::code::{Code, Elements, NumberOperation, Register, Typed};
+use super::code::{Code, Elements, NumberOperation, Register};
 use super::homes::{Assembler, Scope};
 use super::operations::Calculation;
 use crate::DType;
-use crate::exec::convert;
 use crate::layout::{self, Shape};
 use crate::ops;
 use crate::ops::binary::BinaryOp;
@@ -46,15 +45,13 @@ impl Assembler<'_> {
     fn sums(&mut self, scope: &Scope, input: &Operand, axes: &[usize]) -> Option<Vec<Register>> {
         let sizes = ops::reduce::dense_sizes(ReduceOp::Sum, &input.shape, axes)?;
         let elements = self.widened(scope, input)?;
-        let mut totals = Vec::new();
-        for before in 0..sizes.before {
-            for after in 0..sizes.after {
-                let terms = (0..sizes.reduced).map(|at| (before * sizes.reduced + at) * sizes.after + after);
-                let terms = terms.map(|at| elements.get(at).copied()).collect::<Option<Vec<_>>>()?;
-                totals.push(self.total(&terms)?);
-            }
-        }
-        Some(totals)
+        let lines = lines([sizes.before, sizes.reduced, sizes.after]).into_iter();
+        lines
+            .map(|line| {
+                let terms = line.into_iter().map(|at| elements.get(at).copied());
+                self.total(&terms.collect::<Option<Vec<_>>>()?)
+            })
+            .collect()
     }
 
     /// The elements of a product of matrices or vectors, as f64.
@@ -68,7 +65,8 @@ impl Assembler<'_> {
         else {
             return None;
         };
-        let [left_lines, right_lines] = [lines(&left.shape, left_axis)?, lines(&right.shape, right_axis)?];
+        let [left_lines, right_lines] =
+            [lines(around(&left.shape, left_axis)?), lines(around(&right.shape, right_axis)?)];
         let [left, right] = [self.widened(scope, left)?, self.widened(scope, right)?];
         let multiply = NumberOperation::new(BinaryOp::Multiply, DType::F64)?;
         let mut totals = Vec::new();
@@ -103,26 +101,18 @@ impl Assembler<'_> {
         let elements = self.elements(scope, operand)?;
         elements.iter().map(|&register| self.converted(register, operand.dtype, DType::F64)).collect()
     }
-
-    /// A number as one of another type.
-    fn converted(&mut self, register: Register, from: DType, to: DType) -> Option<Register> {
-        match convert::conversion(from, to) {
-            None => Some(register),
-            Some(convert) => {
-                let dtypes = [from, to];
-                let [from, to] = [Typed::new(register, from), Typed::new(0, to)];
-                self.computed(Code::Convert { convert, dtypes, from, to })
-            }
-        }
-    }
 }
 
-/// The places of the elements of each line of a shape along an axis.
-fn lines(shape: &[usize], axis: usize) -> Option<Vec<Vec<usize>>> {
-    let length = *shape.get(axis)?;
-    let [before, after] = [layout::size(&shape[..axis])?, layout::size(&shape[axis + 1..])?];
+/// The places of the elements of each line along the middle axis of a dense array of three.
+fn lines([before, length, after]: [usize; 3]) -> Vec<Vec<usize>> {
     let line =
-        |before: usize, after_at: usize| (0..length).map(move |at| (before * length + at) * after + after_at);
-    let pairs = (0..before).flat_map(|before| (0..after).map(move |after| (before, after)));
-    Some(pairs.map(|(before, after)| line(before, after).collect()).collect())
+        |before: usize, start: usize| (0..length).map(move |at| (before * length + at) * after + start);
+    let firsts = (0..before).flat_map(|before| (0..after).map(move |start| (before, start)));
+    firsts.map(|(before, start)| line(before, start).collect()).collect()
+}
+
+/// The sizes of a shape before an axis, along it and after it.
+fn around(shape: &[usize], axis: usize) -> Option<[usize; 3]> {
+    let length = *shape.get(axis)?;
+    Some([layout::size(&shape[..axis])?, length, layout::size(&shape[axis + 1..])?])
 }

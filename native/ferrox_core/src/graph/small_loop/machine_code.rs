@@ -60,17 +60,18 @@ impl MachineCode {
         left: isize,
     ) -> Option<Result<Stop, Error>> {
         let Context { registers, small, arrays } = context;
-        let pointers = arrays.tensors.iter().map(|array| (array.as_ptr().cast_mut(), array.len()));
-        let replaced = arrays.replaced.iter_mut().map(|array| (array.as_mut_ptr(), array.len()));
-        let pointers: SmallVec<[(*mut u8, usize); 8]> = pointers.chain(replaced).collect();
-        let has_length = |(&least, &(_, length)): (&usize, &(_, usize))| least <= length;
-        if pointers.len() != self.lengths.len()
+        let lengths = arrays.tensors.iter().map(|array| array.len());
+        let lengths = lengths.chain(arrays.replaced.iter().map(|array| array.len()));
+        let have_length = self.lengths.iter().zip(lengths).all(|(&least, length)| least <= length);
+        if arrays.tensors.len() + arrays.replaced.len() != self.lengths.len()
             || small.len() != self.small_bytes
-            || !self.lengths.iter().zip(&pointers).all(has_length)
+            || !have_length
         {
             return None;
         }
-        let pointers: SmallVec<[*mut u8; 8]> = pointers.iter().map(|array| array.0).collect();
+        let tensors = arrays.tensors.iter().map(|array| array.as_ptr().cast_mut());
+        let replaced = arrays.replaced.iter_mut().map(|array| array.as_mut_ptr());
+        let pointers: SmallVec<[*mut u8; 8]> = tensors.chain(replaced).collect();
         let numbers = registers.memory();
         let mut run = Run {
             arrays: pointers.as_ptr(),

@@ -248,6 +248,14 @@ impl Assembler<'_> {
         self.register_of(computed)
     }
 
+    /// A number as one of another type.
+    pub(super) fn converted(&mut self, register: Register, from: DType, to: DType) -> Option<Register> {
+        let Some(convert) = conversion(from, to) else { return Some(register) };
+        let dtypes = [from, to];
+        let [from, to] = [Typed::new(register, from), Typed::new(0, to)];
+        self.computed(Code::Convert { convert, dtypes, from, to })
+    }
+
     fn register_of(&mut self, computed: Computed) -> Option<Register> {
         match computed {
             Computed::Here(register) => Some(register),
@@ -405,12 +413,7 @@ impl Assembler<'_> {
         }
         let mut registers = [0; 2];
         for (register, (from, dtype)) in registers.iter_mut().zip(operands) {
-            *register = from;
-            if let Some(convert) = conversion(dtype, out) {
-                *register = self.register()?;
-                let (from, to) = (Typed::new(from, dtype), Typed::new(*register, out));
-                self.codes.push(Code::Convert { convert, dtypes: [dtype, out], from, to });
-            }
+            *register = self.converted(from, dtype, out)?;
         }
         Some(registers)
     }

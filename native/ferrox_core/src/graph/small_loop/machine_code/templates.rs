@@ -1,7 +1,7 @@
 //! The templates of instructions on numbers.
 
 use super::super::super::operand::REGISTER_BYTES;
-use super::super::code::{Array, Bytes, Code, NumberOperation, Part, REGISTERS, Register, Truth};
+use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
 use super::register_cache::{Cached, float};
 use super::translator::{ARRAYS, Computed, FLOAT, OTHER_FLOAT, SMALL, Translator, Truths, location, memory};
 use super::x86_64::{Arithmetic, Condition, Float, Gpr, Integer, Operand, RAX, RCX, RDX, Size, Xmm};
@@ -56,11 +56,6 @@ impl Translator {
         Some(())
     }
 
-    /// Where a number is besides memory.
-    pub(super) fn cached(&self, register: Register) -> Cached {
-        self.cached[usize::from(register) % REGISTERS]
-    }
-
     /// A number as an operand of an integer instruction. One in a register of floats is read from memory.
     fn operand(&self, register: Register) -> Operand {
         match self.cached(register) {
@@ -77,42 +72,37 @@ impl Translator {
         }
     }
 
+    /// A number where it is nearest, as an operand of what loads all eight bytes.
+    fn nearest(&self, register: Register) -> Operand {
+        match self.cached(register) {
+            Cached::No => memory(register),
+            Cached::Integer(cached) => Operand::Gpr(cached),
+            Cached::Float(cached) => Operand::Xmm(cached),
+        }
+    }
+
     /// Loads a number.
     pub(super) fn load(&mut self, to: Gpr, from: Register) {
-        let from = match self.cached(from) {
-            Cached::Float(cached) => Operand::Xmm(cached),
-            _ => self.operand(from),
-        };
+        let from = self.nearest(from);
         self.assembler.load(Size::Eight, to, from);
     }
 
     /// Loads a number as a float.
     pub(super) fn load_float(&mut self, to: Xmm, from: Register) {
-        let from = match self.cached(from) {
-            Cached::Integer(cached) => Operand::Gpr(cached),
-            _ => self.float_operand(from),
-        };
+        let from = self.nearest(from);
         self.assembler.load_float(to, from);
     }
 
     /// Stores a number.
     pub(super) fn store(&mut self, to: Register, from: Gpr) {
         self.assembler.store(REGISTER_BYTES, location(to), from);
-        match self.cached(to) {
-            Cached::No => {}
-            Cached::Integer(cached) => self.assembler.load(Size::Eight, cached, Operand::Gpr(from)),
-            Cached::Float(cached) => self.assembler.load_float(cached, Operand::Gpr(from)),
-        }
+        self.cache(to, Operand::Gpr(from));
     }
 
     /// Stores a number that is in a register of floats, with zeros after it in eight bytes.
     pub(super) fn store_float(&mut self, to: Register, from: Xmm) {
         self.assembler.store_float(location(to), from);
-        match self.cached(to) {
-            Cached::No => {}
-            Cached::Integer(cached) => self.assembler.load(Size::Eight, cached, Operand::Xmm(from)),
-            Cached::Float(cached) => self.assembler.load_float(cached, Operand::Xmm(from)),
-        }
+        self.cache(to, Operand::Xmm(from));
     }
 
     /// Compares a number with zero; the condition `Equal` holds if it is false.
@@ -213,15 +203,7 @@ impl Translator {
     }
 
     fn compute_floats(&mut self, op: BinaryOp, float: Float, [a, b]: [Register; 2]) -> Option<()> {
-        let op = match op {
-            BinaryOp::Add => Arithmetic::Add,
-            BinaryOp::Subtract => Arithmetic::Subtract,
-            BinaryOp::Multiply => Arithmetic::Multiply,
-            BinaryOp::Divide => Arithmetic::Divide,
-            BinaryOp::Max => Arithmetic::Max,
-            BinaryOp::Min => Arithmetic::Min,
-            _ => return None,
-        };
+        let op = arithmetic(op)?;
         if let Arithmetic::Max | Arithmetic::Min = op {
             // The processor's result is the second operand, unless the first is above or below it. That is
             // right with the operands exchanged, but if `b` is not a number.
@@ -257,14 +239,9 @@ impl Translator {
                 self.narrow(width);
             }
             BinaryOp::BitwiseAnd | BinaryOp::BitwiseOr | BinaryOp::BitwiseXor => {
-                let op = match by.op {
-                    BinaryOp::BitwiseAnd => Integer::And,
-                    BinaryOp::BitwiseOr => Integer::Or,
-                    _ => Integer::Xor,
-                };
                 self.load(RAX, a);
                 let right = self.operand(b);
-                self.assembler.integer(op, Size::Eight, RAX, right);
+                self.assembler.integer(bitwise(by.op)?, Size::Eight, RAX, right);
             }
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
                 self.load(RDX, a);
@@ -273,12 +250,7 @@ impl Translator {
                 self.load(RDX, b);
                 self.assembler.test(RDX, RDX);
                 self.assembler.set_if(Condition::NotEqual, RCX);
-                let op = match by.op {
-                    BinaryOp::LogicalAnd => Integer::And,
-                    BinaryOp::LogicalOr => Integer::Or,
-                    _ => Integer::Xor,
-                };
-                self.assembler.integer(op, Size::Four, RAX, Operand::Gpr(RCX));
+                self.assembler.integer(bitwise(by.op)?, Size::Four, RAX, Operand::Gpr(RCX));
                 self.assembler.load_narrow(1, false, RAX, Operand::Gpr(RAX));
             }
             BinaryOp::Max | BinaryOp::Min => {
@@ -313,11 +285,7 @@ impl Translator {
 
     /// Fills `RAX` with zeros after an integer.
     fn narrow(&mut self, width: usize) {
-        match width {
-            1 | 2 => self.assembler.load_narrow(width, false, RAX, Operand::Gpr(RAX)),
-            4 => self.assembler.load(Size::Four, RAX, Operand::Gpr(RAX)),
-            _ => {}
-        }
+        self.assembler.load_unsigned(width, RAX, Operand::Gpr(RAX));
     }
 
     /// Converts a number, if there is a template for it.
@@ -406,19 +374,37 @@ impl Translator {
     /// Loads an element at a distance from the address in `RAX`.
     fn load_element(&mut self, bytes: usize, distance: i32, to: Register) {
         let from = (RAX, distance);
-        let operand = Operand::Memory(RAX, distance);
         if let (4 | 8, Cached::Float(_)) = (bytes, self.cached(to)) {
             let float = if bytes == 4 { Float::F32 } else { Float::F64 };
             self.assembler.load_element(float, FLOAT, from);
             return self.store_float(to, FLOAT);
         }
-        match bytes {
-            1 | 2 => self.assembler.load_narrow(bytes, false, RCX, operand),
-            4 => self.assembler.load(Size::Four, RCX, operand),
-            _ => self.assembler.load(Size::Eight, RCX, operand),
-        }
+        self.assembler.load_unsigned(bytes, RCX, Operand::Memory(RAX, distance));
         self.store(to, RCX);
     }
+}
+
+/// The operation of the processor on floats.
+pub(super) fn arithmetic(op: BinaryOp) -> Option<Arithmetic> {
+    Some(match op {
+        BinaryOp::Add => Arithmetic::Add,
+        BinaryOp::Subtract => Arithmetic::Subtract,
+        BinaryOp::Multiply => Arithmetic::Multiply,
+        BinaryOp::Divide => Arithmetic::Divide,
+        BinaryOp::Max => Arithmetic::Max,
+        BinaryOp::Min => Arithmetic::Min,
+        _ => return None,
+    })
+}
+
+/// The operation of the processor on all bits.
+fn bitwise(op: BinaryOp) -> Option<Integer> {
+    Some(match op {
+        BinaryOp::BitwiseAnd | BinaryOp::LogicalAnd => Integer::And,
+        BinaryOp::BitwiseOr | BinaryOp::LogicalOr => Integer::Or,
+        BinaryOp::BitwiseXor | BinaryOp::LogicalXor => Integer::Xor,
+        _ => return None,
+    })
 }
 
 /// Whether bytes are those of one number.

@@ -43,7 +43,7 @@ pub(super) enum Computed {
 /// Turns instructions of loops into those of the processor.
 pub(super) struct Translator {
     pub(super) assembler: Assembler,
-    pub(super) cached: Vec<Cached>,
+    cached: Vec<Cached>,
     /// The places of instructions, and of the end.
     pub(super) labels: Vec<Label>,
     leave: Label,
@@ -122,13 +122,20 @@ impl Translator {
 
     /// Loads the numbers that registers of the processor keep.
     fn load_cached(&mut self) {
-        for register in 0..REGISTERS {
-            let from = memory(register as Register);
-            match self.cached[register] {
-                Cached::No => {}
-                Cached::Integer(to) => self.assembler.load(Size::Eight, to, from),
-                Cached::Float(to) => self.assembler.load_float(to, from),
-            }
+        (0..REGISTERS as Register).for_each(|register| self.cache(register, memory(register)));
+    }
+
+    /// Where a number is besides memory.
+    pub(super) fn cached(&self, register: Register) -> Cached {
+        self.cached[usize::from(register) % REGISTERS]
+    }
+
+    /// Loads a number into the register of the processor that keeps it, if there is one.
+    pub(super) fn cache(&mut self, register: Register, from: Operand) {
+        match self.cached(register) {
+            Cached::No => {}
+            Cached::Integer(to) => self.assembler.load(Size::Eight, to, from),
+            Cached::Float(to) => self.assembler.load_float(to, from),
         }
     }
 
@@ -159,14 +166,14 @@ impl Translator {
         assembler.jump_if(Condition::NotEqual, failure);
         self.load_cached();
         if let Code::Kernel(call) = code {
-            self.count(at, call.codes);
+            self.count(at + 1, call.codes);
         }
         Some(())
     }
 
-    /// Counts an instruction that takes as long as some others, and stops after it if none are left.
-    pub(super) fn count(&mut self, at: usize, codes: isize) {
-        let look = self.exit(LOOK, at + 1);
+    /// Counts instructions, and stops before the instruction `next` if none are left.
+    pub(super) fn count(&mut self, next: usize, codes: isize) {
+        let look = self.exit(LOOK, next);
         self.assembler.subtract_number(LEFT, i32::try_from(codes).unwrap_or(i32::MAX));
         self.assembler.jump_if_negative(look);
     }
@@ -177,10 +184,7 @@ impl Translator {
             Code::Jump { target } => (target, None),
             Code::JumpIf { truth, expected, target } => {
                 self.test(truth);
-                let condition = if expected { Condition::Equal } else { Condition::NotEqual };
-                let past = self.assembler.label();
-                self.assembler.jump_if(condition, past);
-                (target, Some(past))
+                (target, Some(self.past_unless(Truths::If(Condition::NotEqual), expected)))
             }
             Code::JumpIfBinary { by, operands, expected, target } => {
                 let truths = match self.compare(by, operands) {
@@ -191,26 +195,23 @@ impl Translator {
                         Truths::If(Condition::NotEqual)
                     }
                 };
-                let past = self.assembler.label();
-                self.jump_unless(truths, expected, past);
-                (target, Some(past))
+                (target, Some(self.past_unless(truths, expected)))
             }
             _ => return None,
         };
         let label = *self.labels.get(target)?;
         if target <= at {
-            let look = self.exit(LOOK, target);
-            self.assembler.subtract_number(LEFT, i32::try_from(at + 1 - target).ok()?);
-            self.assembler.jump_if_negative(look);
+            self.count(target, (at + 1 - target) as isize);
         }
         self.assembler.jump(label);
         past.into_iter().for_each(|past| self.assembler.bind(past));
         Some(())
     }
 
-    /// Goes past a jump if a comparison isn't as expected.
-    fn jump_unless(&mut self, truths: Truths, expected: bool, past: Label) {
+    /// Goes past the next jump, to a label that is returned, if a comparison isn't as expected.
+    fn past_unless(&mut self, truths: Truths, expected: bool) -> Label {
         let assembler = &mut self.assembler;
+        let past = assembler.label();
         match (truths, expected) {
             (Truths::If(condition), true) => assembler.jump_if(condition.not(), past),
             (Truths::If(condition), false) => assembler.jump_if(condition, past),
@@ -225,6 +226,7 @@ impl Translator {
                 assembler.bind(here);
             }
         }
+        past
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::code::{
     Array, Bytes, Code, Copying, Destination, KernelCall, Location, Small, Typed, Write,
 };
 use super::register_cache::float;
+use super::templates::arithmetic;
 use super::translator::{FLOAT, OTHER_FLOAT, SMALL, THIRD_FLOAT, Translator};
 use super::x86_64::{Arithmetic, Float, Gpr, Operand, RAX, RCX, RDI, Size, Xmm};
 use crate::ops::binary::BinaryOp;
@@ -33,7 +34,7 @@ impl Translator {
         match code {
             Code::Kernel(call) => {
                 self.arithmetic(call)?;
-                self.count(at, call.codes);
+                self.count(at + 1, call.codes);
                 Some(())
             }
             Code::Copy(copying) if copying.to.bytes <= MAX_BYTES => {
@@ -61,10 +62,9 @@ impl Translator {
         let ([output], &Destination::Small(to)) = (&outputs[..], to) else { return None };
         let float = float(output.dtype)?;
         let op = match operation {
-            Operation::Binary(BinaryOp::Add) => Arithmetic::Add,
-            Operation::Binary(BinaryOp::Subtract) => Arithmetic::Subtract,
-            Operation::Binary(BinaryOp::Multiply) => Arithmetic::Multiply,
-            Operation::Binary(BinaryOp::Divide) => Arithmetic::Divide,
+            // The processor's maxima and minima take another of two operands.
+            Operation::Binary(BinaryOp::Max | BinaryOp::Min) => return None,
+            Operation::Binary(op) => arithmetic(*op)?,
             Operation::Unary(UnaryOp::Sqrt, _) => Arithmetic::SquareRoot,
             _ => return None,
         };
@@ -135,7 +135,7 @@ impl Translator {
     /// Loads elements of an operand.
     fn lanes(&mut self, Lanes { float, at, is_vector }: Lanes, to: Xmm, from: Source) {
         match from {
-            Source::Number(number) => self.assembler.load_float_vector(to, number),
+            Source::Number(number) => self.assembler.load_float(to, Operand::Xmm(number)),
             Source::Array(base, distance) if is_vector => {
                 self.assembler.load_vector(to, (base, distance + at));
             }
@@ -202,12 +202,7 @@ impl Translator {
                 VECTOR_BYTES
             } else {
                 let bytes = 1 << (length - at).min(8).ilog2();
-                let operand = Operand::Memory(from, places[0]);
-                match bytes {
-                    1 | 2 => self.assembler.load_narrow(bytes, false, RCX, operand),
-                    4 => self.assembler.load(Size::Four, RCX, operand),
-                    _ => self.assembler.load(Size::Eight, RCX, operand),
-                }
+                self.assembler.load_unsigned(bytes, RCX, Operand::Memory(from, places[0]));
                 self.assembler.store(bytes, (to, places[1]), RCX);
                 bytes
             };

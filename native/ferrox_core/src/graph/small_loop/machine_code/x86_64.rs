@@ -220,6 +220,15 @@ impl Assembler {
         }
     }
 
+    /// An integer of some bytes to a register, filled with zeros.
+    pub(super) fn load_unsigned(&mut self, bytes: usize, to: Gpr, from: Operand) {
+        match bytes {
+            1 | 2 => self.load_narrow(bytes, false, to, from),
+            4 => self.load(Size::Four, to, from),
+            _ => self.load(Size::Eight, to, from),
+        }
+    }
+
     /// One or two bytes to a register, filled with zeros or copies of the sign.
     pub(super) fn load_narrow(&mut self, bytes: usize, is_signed: bool, to: Gpr, from: Operand) {
         // A register's low byte has a name for all registers only with the prefix that Size::Eight gives.
@@ -311,7 +320,7 @@ impl Assembler {
 
     // Floats.
 
-    /// The first eight bytes of a register of floats, with zeros after them.
+    /// The first eight bytes of a register of floats, with zeros after them, or all of another one.
     pub(super) fn load_float(&mut self, Xmm(to): Xmm, from: Operand) {
         match from {
             Operand::Xmm(Xmm(from)) if from == to => {}
@@ -354,11 +363,6 @@ impl Assembler {
             }
             Float::F64 => self.instruction(Some(0x66), Size::Four, &[0x0f, 0x14], register.0, operand),
         }
-    }
-
-    /// A vector from another register.
-    pub(super) fn load_float_vector(&mut self, Xmm(to): Xmm, from: Xmm) {
-        self.instruction(None, Size::Four, &[0x0f, 0x28], to, Operand::Xmm(from));
     }
 
     /// A vector from memory.
