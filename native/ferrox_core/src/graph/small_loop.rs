@@ -5,7 +5,7 @@
 //! a few elements is in a register of eight bytes, a larger array in a part of one memory that the loop has
 //! (`code`), so that no instruction allocates, counts references or looks up a slot. Operations on registers
 //! are instructions of their own (`ops::binary::scalar` has most of the kernels), and where elements only
-//! change their places, there is none. On x86-64, the instructions become those of the processor
+//! change their places, there is none. On x86-64 and AArch64, the instructions become those of the processor
 //! (`machine_code`); elsewhere they are interpreted (`machine`). Other operations are prepared kernels
 //! (`kernel`) that know where their operands are. Larger arrays can be passed through and read, and elements
 //! and parts of them can be replaced (`put_slice`), in memory that belongs to the loop. A loop that has
@@ -20,7 +20,7 @@ mod code;
 mod folds;
 mod homes;
 mod machine;
-#[cfg_attr(not(target_arch = "x86_64"), path = "small_loop/no_machine_code.rs")]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "small_loop/no_machine_code.rs")]
 mod machine_code;
 mod operations;
 

@@ -55,7 +55,7 @@ impl Registers {
     }
 
     /// The address of all numbers.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     pub(super) fn memory(&mut self) -> *mut u64 {
         self.0.as_mut_ptr().cast()
     }
@@ -108,7 +108,10 @@ pub(super) enum Code {
     Call(Box<NumberCall>),
     Convert {
         convert: Convert,
-        #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "machine code is made of it"))]
+        #[cfg_attr(
+            not(any(target_arch = "x86_64", target_arch = "aarch64")),
+            allow(dead_code, reason = "machine code is made of it")
+        )]
         dtypes: [DType; 2],
         from: Typed,
         to: Typed,
@@ -147,7 +150,10 @@ pub(super) enum Code {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NumberOperation {
     pub(super) op: BinaryOp,
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "machine code is made of it"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        allow(dead_code, reason = "machine code is made of it")
+    )]
     pub(super) dtype: DType,
     pub(super) kernel: ScalarKernel,
 }

@@ -6,18 +6,20 @@
 //! the interpreter has them, in the memory of registers; those that are used most are in registers of the
 //! processor too, and what is computed is written to both. So the interpreter's function runs an instruction
 //! without a template, a loop can stop at any instruction, and the interpreter could go on from there.
-//! Limits: x86-64. Elsewhere, and where the system allows no memory with new instructions, loops are
-//! interpreted.
+//! Limits: x86-64 and AArch64, with bytes in little-endian order. Elsewhere, and where the system allows no
+//! memory with new instructions, loops are interpreted.
 
 #![allow(unsafe_code, reason = "calls machine code with the addresses of what it reads and writes")]
 
 mod executable;
+#[cfg(target_arch = "aarch64")]
+mod instruction_cache;
+mod processor;
 mod register_cache;
 mod run;
 mod templates;
 mod translator;
 mod vectors;
-mod x86_64;
 
 use std::panic::resume_unwind;
 
@@ -44,6 +46,9 @@ impl MachineCode {
     /// The machine code of a loop with some numbers of arrays that are only read and that are replaced, and
     /// with some bytes of small arrays; `None` if it is interpreted.
     pub(super) fn new(codes: &mut [Code], arrays: [usize; 2], small_bytes: usize) -> Option<Self> {
+        if cfg!(target_endian = "big") {
+            return None;
+        }
         let Translator { assembler, labels, lengths, .. } = Translator::new(codes, arrays, small_bytes)?;
         let places = labels.iter().map(|&label| assembler.place(label)).collect::<Option<_>>()?;
         let executable = Executable::new(&assembler.finish()?)?;

@@ -4,8 +4,14 @@
 
 use memmap2::{Mmap, MmapMut};
 
-/// A function made of instructions, with the arguments in the registers that the System V ABI names.
+#[cfg(target_arch = "aarch64")]
+use super::instruction_cache;
+
+/// A function made of instructions, with arguments where `processor::ARGUMENTS` has them.
+#[cfg(target_arch = "x86_64")]
 type Function = unsafe extern "sysv64" fn(*const u8, *mut u64, *mut (), i64) -> u64;
+#[cfg(target_arch = "aarch64")]
+type Function = unsafe extern "C" fn(*const u8, *mut u64, *mut (), i64) -> u64;
 
 /// Instructions in memory of their own, which is never writable and executable at the same time.
 #[derive(Debug)]
@@ -16,7 +22,10 @@ impl Executable {
     pub(super) fn new(instructions: &[u8]) -> Option<Self> {
         let mut memory = MmapMut::map_anon(instructions.len()).ok()?;
         memory.get_mut(..instructions.len())?.copy_from_slice(instructions);
-        memory.make_exec().ok().map(Executable)
+        let memory = memory.make_exec().ok()?;
+        #[cfg(target_arch = "aarch64")]
+        instruction_cache::synchronize(&memory);
+        Some(Executable(memory))
     }
 
     /// Calls the function that begins with the first instruction. Its arguments are the address of the
@@ -24,7 +33,7 @@ impl Executable {
     ///
     /// # Safety
     ///
-    /// The instructions are such a function, which keeps the System V ABI. With these arguments, it reads and
+    /// The instructions are such a function, which keeps its ABI. With these arguments, it reads and
     /// writes only what the caller of this function may, through `registers` and `context`.
     pub(super) unsafe fn call(
         &self,
@@ -34,9 +43,11 @@ impl Executable {
         left: i64,
     ) -> Option<u64> {
         let entry = self.0.get(entry..)?.as_ptr();
-        // SAFETY: function pointers and pointers to data have the same size on x86-64, and the caller promises
+        // SAFETY: function pointers and pointers to data have the same size, and the caller promises
         // that there is such a function.
         let function = unsafe { std::mem::transmute::<*const u8, Function>(self.0.as_ptr()) };
+        #[cfg(target_arch = "aarch64")]
+        instruction_cache::begin();
         // SAFETY: the caller promises what the function needs.
         Some(unsafe { function(entry, registers, context, left) })
     }

@@ -1,12 +1,8 @@
 //! Which numbers of a loop are in registers of the processor, besides their memory.
 
 use super::super::code::{Code, REGISTERS};
-use super::x86_64::{Float, Gpr, R8, R9, R10, R11, R12, RSI, Xmm};
+use super::processor::{CACHE, FLOAT_CACHE, Float, Fpr, Gpr};
 use crate::DType;
-
-/// The registers of the processor that keep numbers. `translator` has the others.
-const INTEGERS: [Gpr; 6] = [R12, RSI, R8, R9, R10, R11];
-const FLOATS: std::ops::Range<u8> = 3..16;
 
 /// The depth of loops from which on all instructions count the same.
 const MAX_COUNTED_DEPTH: u32 = 5;
@@ -16,7 +12,7 @@ const MAX_COUNTED_DEPTH: u32 = 5;
 pub(super) enum Cached {
     No,
     Integer(Gpr),
-    Float(Xmm),
+    Float(Fpr),
 }
 
 /// How often a number is used, and by which kind of instructions.
@@ -76,11 +72,11 @@ pub(super) fn cached_numbers(codes: &mut [Code]) -> Vec<Cached> {
     }
     let mut order: Vec<usize> = (0..REGISTERS).filter(|&register| uses[register].all > 0).collect();
     order.sort_by_key(|&register| std::cmp::Reverse(uses[register].all));
-    let (mut integers, mut floats) = (INTEGERS.into_iter(), FLOATS);
+    let (mut integers, mut floats) = (CACHE.into_iter(), FLOAT_CACHE.into_iter());
     let mut cached = vec![Cached::No; REGISTERS];
     for register in order {
         let cache = if uses[register].floats > uses[register].integers {
-            floats.next().map(|register| Cached::Float(Xmm(register)))
+            floats.next().map(Cached::Float)
         } else {
             integers.next().map(Cached::Integer)
         };

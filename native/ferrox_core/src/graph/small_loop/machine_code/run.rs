@@ -34,8 +34,29 @@ pub(super) enum Failure {
 /// The address of the function that runs an instruction for machine code. Its arguments are the address of a
 /// `Run`, and the number of the instruction.
 pub(super) fn function() -> u64 {
-    let function: unsafe extern "sysv64" fn(*mut (), usize) -> u64 = run_code;
-    function as usize as u64
+    callee as *const () as u64
+}
+
+/// [`run_code`], with its arguments and its result where machine code has them.
+///
+/// # Safety
+///
+/// As for `run_code`.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "sysv64" fn callee(run: *mut (), index: usize) -> u64 {
+    // SAFETY: the caller promises it.
+    unsafe { run_code(run, index) }
+}
+
+/// [`run_code`], with its arguments and its result where machine code has them.
+///
+/// # Safety
+///
+/// As for `run_code`.
+#[cfg(target_arch = "aarch64")]
+unsafe extern "C" fn callee(run: *mut (), index: usize) -> u64 {
+    // SAFETY: the caller promises it.
+    unsafe { run_code(run, index) }
 }
 
 /// Runs an instruction for machine code. Returns zero, or one after a failure.
@@ -43,7 +64,8 @@ pub(super) fn function() -> u64 {
 /// # Safety
 ///
 /// `run` points to the run that machine code was called with.
-unsafe extern "sysv64" fn run_code(run: *mut (), index: usize) -> u64 {
+#[inline]
+unsafe fn run_code(run: *mut (), index: usize) -> u64 {
     // SAFETY: the caller promises it, and waits.
     let run = unsafe { &mut *run.cast::<Run<'_, '_, '_, '_>>() };
     let Run { codes, context, .. } = run;

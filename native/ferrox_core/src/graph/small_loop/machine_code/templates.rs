@@ -2,9 +2,12 @@
 
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
+use super::processor::{
+    ARRAYS, Arithmetic, Comparison, Condition, Extreme, FLOAT, Float, Fpr, Gpr, Integer, OTHER_FLOAT,
+    OTHER_WORD, Operand, SMALL, Size, THIRD_WORD, WORD,
+};
 use super::register_cache::{Cached, float};
-use super::translator::{ARRAYS, Computed, FLOAT, OTHER_FLOAT, SMALL, Translator, Truths, location, memory};
-use super::x86_64::{Arithmetic, Condition, Float, Gpr, Integer, Operand, RAX, RCX, RDX, Size, Xmm};
+use super::translator::{Computed, Translator, location, memory};
 use crate::ops::binary::BinaryOp;
 use crate::{DType, Kind};
 
@@ -16,30 +19,30 @@ impl Translator {
                 if let Cached::Float(from) = self.cached(from) {
                     self.store_float(to, from);
                 } else {
-                    self.load(RAX, from);
-                    self.store(to, RAX);
+                    self.load(WORD, from);
+                    self.store(to, WORD);
                 }
             }
             Code::Binary { by, operands, to } => match self.compute(by, operands)? {
-                Computed::Integer => self.store(to, RAX),
+                Computed::Integer => self.store(to, WORD),
                 Computed::Float => self.store_float(to, FLOAT),
             },
             Code::SquareRoot { dtype, from, to } => {
                 let float = float(dtype)?;
                 self.load_float(FLOAT, from);
-                self.assembler.arithmetic(Arithmetic::SquareRoot, float, FLOAT, Operand::Xmm(FLOAT));
+                self.assembler.arithmetic(Arithmetic::SquareRoot, float, FLOAT, Operand::Fpr(FLOAT));
                 self.store_float(to, FLOAT);
             }
             Code::Convert { dtypes, from, to, .. } => match self.convert(dtypes, from.register)? {
-                Computed::Integer => self.store(to.register, RAX),
+                Computed::Integer => self.store(to.register, WORD),
                 Computed::Float => self.store_float(to.register, FLOAT),
             },
             Code::Select { truth, operands: [a, b], to } => {
                 self.test(truth);
-                self.load(RDX, a);
-                self.load(RCX, b);
-                self.assembler.load_if(Condition::Equal, RDX, RCX);
-                self.store(to, RDX);
+                self.load(THIRD_WORD, a);
+                self.load(OTHER_WORD, b);
+                self.assembler.load_if(Condition::Equal, THIRD_WORD, OTHER_WORD);
+                self.store(to, THIRD_WORD);
             }
             Code::Load(ref load) if is_number(&load.from.bytes) => {
                 let Part { array, bytes } = &load.from;
@@ -48,8 +51,8 @@ impl Translator {
             }
             Code::Store(ref store) if is_number(&store.bytes) => {
                 let first = self.changed(store.array, &store.bytes)?;
-                self.load(RCX, store.from);
-                self.assembler.store(store.bytes.length, (RAX, first), RCX);
+                self.load(OTHER_WORD, store.from);
+                self.assembler.store(store.bytes.length, (WORD, first), OTHER_WORD);
             }
             _ => return None,
         }
@@ -67,7 +70,7 @@ impl Translator {
     /// A number as an operand of an instruction on floats.
     fn float_operand(&self, register: Register) -> Operand {
         match self.cached(register) {
-            Cached::Float(cached) => Operand::Xmm(cached),
+            Cached::Float(cached) => Operand::Fpr(cached),
             _ => memory(register),
         }
     }
@@ -77,18 +80,27 @@ impl Translator {
         match self.cached(register) {
             Cached::No => memory(register),
             Cached::Integer(cached) => Operand::Gpr(cached),
-            Cached::Float(cached) => Operand::Xmm(cached),
+            Cached::Float(cached) => Operand::Fpr(cached),
         }
+    }
+
+    /// A number in the register of floats that keeps it, or in one that it is loaded into.
+    fn float_register(&mut self, register: Register, into: Fpr) -> Fpr {
+        if let Cached::Float(cached) = self.cached(register) {
+            return cached;
+        }
+        self.load_float(into, register);
+        into
     }
 
     /// Loads a number.
     pub(super) fn load(&mut self, to: Gpr, from: Register) {
         let from = self.nearest(from);
-        self.assembler.load(Size::Eight, to, from);
+        self.assembler.load(to, from);
     }
 
     /// Loads a number as a float.
-    pub(super) fn load_float(&mut self, to: Xmm, from: Register) {
+    pub(super) fn load_float(&mut self, to: Fpr, from: Register) {
         let from = self.nearest(from);
         self.assembler.load_float(to, from);
     }
@@ -100,100 +112,67 @@ impl Translator {
     }
 
     /// Stores a number that is in a register of floats, with zeros after it in eight bytes.
-    pub(super) fn store_float(&mut self, to: Register, from: Xmm) {
+    pub(super) fn store_float(&mut self, to: Register, from: Fpr) {
         self.assembler.store_float(location(to), from);
-        self.cache(to, Operand::Xmm(from));
+        self.cache(to, Operand::Fpr(from));
     }
 
     /// Compares a number with zero; the condition `Equal` holds if it is false.
     pub(super) fn test(&mut self, truth: Truth) {
-        self.load(RAX, truth.register);
+        self.load(WORD, truth.register);
         if truth.mask == u64::MAX {
-            self.assembler.test(RAX, RAX);
+            self.assembler.test(WORD, WORD);
         } else {
-            self.assembler.constant(RCX, truth.mask);
-            self.assembler.integer(Integer::And, Size::Eight, RAX, Operand::Gpr(RCX));
+            self.assembler.constant(OTHER_WORD, truth.mask);
+            self.assembler.test(WORD, OTHER_WORD);
         }
     }
 
     /// Loads an integer with copies of its sign, or zeros, after it.
     fn load_integer(&mut self, to: Gpr, from: Register, width: usize, is_signed: bool) {
-        let operand = self.operand(from);
-        match (width, is_signed) {
-            (1 | 2, true) => self.assembler.load_narrow(width, true, to, operand),
-            (4, true) => self.assembler.load_signed(to, operand),
-            _ => self.load(to, from),
+        if is_signed && width < REGISTER_BYTES {
+            let operand = self.operand(from);
+            self.assembler.load_signed(width, to, operand);
+        } else {
+            self.load(to, from);
         }
     }
 
-    /// Compares two numbers, and says when the comparison is true, if the operation is one.
-    pub(super) fn compare(&mut self, by: NumberOperation, [a, b]: [Register; 2]) -> Option<Truths> {
-        use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-        if !matches!(by.op, Equal | NotEqual | Greater | GreaterEqual | Less | LessEqual) {
-            return None;
-        }
+    /// Compares two numbers, if the operation is a comparison. Returns the condition that holds if it is true.
+    pub(super) fn compare(&mut self, by: NumberOperation, [a, b]: [Register; 2]) -> Option<Condition> {
+        let comparison = comparison(by.op)?;
         if let Some(float) = float(by.dtype) {
-            // Below and equal hold for what is not a number, above does not.
-            let ([left, right], truths) = match by.op {
-                Greater => ([a, b], Truths::If(Condition::Above)),
-                GreaterEqual => ([a, b], Truths::If(Condition::AboveOrEqual)),
-                Less => ([b, a], Truths::If(Condition::Above)),
-                LessEqual => ([b, a], Truths::If(Condition::AboveOrEqual)),
-                Equal => ([a, b], Truths::Equal),
-                _ => ([a, b], Truths::NotEqual),
-            };
-            self.load_float(FLOAT, left);
-            let right = self.float_operand(right);
-            self.assembler.compare_floats(float, FLOAT, right);
-            return Some(truths);
+            let operands = [self.float_register(a, FLOAT), self.float_register(b, OTHER_FLOAT)];
+            return Some(self.assembler.compare_floats(comparison, float, operands));
         }
         let is_signed = is_signed_integer(by.dtype)?;
         let width = by.dtype.width();
-        self.load_integer(RAX, a, width, is_signed);
+        self.load_integer(WORD, a, width, is_signed);
         let right = if is_signed && width < REGISTER_BYTES {
-            self.load_integer(RCX, b, width, is_signed);
-            Operand::Gpr(RCX)
+            self.load_integer(OTHER_WORD, b, width, is_signed);
+            Operand::Gpr(OTHER_WORD)
         } else {
             self.operand(b)
         };
-        self.assembler.integer(Integer::Compare, Size::Eight, RAX, right);
-        Some(Truths::If(match (by.op, is_signed) {
-            (Equal, _) => Condition::Equal,
-            (NotEqual, _) => Condition::NotEqual,
-            (Greater, true) => Condition::Greater,
-            (GreaterEqual, true) => Condition::GreaterOrEqual,
-            (Less, true) => Condition::Less,
-            (LessEqual, true) => Condition::LessOrEqual,
-            (Greater, false) => Condition::Above,
-            (GreaterEqual, false) => Condition::AboveOrEqual,
-            (Less, false) => Condition::Below,
-            _ => Condition::BelowOrEqual,
-        }))
-    }
-
-    /// One in `RAX` if a comparison is true, zero if not.
-    fn truth(&mut self, truths: Truths) {
-        let assembler = &mut self.assembler;
-        match truths {
-            Truths::If(condition) => assembler.set_if(condition, RAX),
-            Truths::Equal => {
-                assembler.set_if(Condition::Equal, RAX);
-                assembler.set_if(Condition::NoParity, RCX);
-                assembler.integer(Integer::And, Size::Four, RAX, Operand::Gpr(RCX));
-            }
-            Truths::NotEqual => {
-                assembler.set_if(Condition::NotEqual, RAX);
-                assembler.set_if(Condition::Parity, RCX);
-                assembler.integer(Integer::Or, Size::Four, RAX, Operand::Gpr(RCX));
-            }
-        }
-        assembler.load_narrow(1, false, RAX, Operand::Gpr(RAX));
+        self.assembler.integer(Integer::Compare, Size::Eight, WORD, right);
+        Some(match (comparison, is_signed) {
+            (Comparison::Equal, _) => Condition::Equal,
+            (Comparison::NotEqual, _) => Condition::NotEqual,
+            (Comparison::Less, true) => Condition::Less,
+            (Comparison::LessOrEqual, true) => Condition::LessOrEqual,
+            (Comparison::Greater, true) => Condition::Greater,
+            (Comparison::GreaterOrEqual, true) => Condition::GreaterOrEqual,
+            (Comparison::Less, false) => Condition::Below,
+            (Comparison::LessOrEqual, false) => Condition::BelowOrEqual,
+            (Comparison::Greater, false) => Condition::Above,
+            (Comparison::GreaterOrEqual, false) => Condition::AboveOrEqual,
+        })
     }
 
     /// Computes an operation on two numbers, if there is a template for it.
     pub(super) fn compute(&mut self, by: NumberOperation, operands: [Register; 2]) -> Option<Computed> {
-        if let Some(truths) = self.compare(by, operands) {
-            self.truth(truths);
+        if let Some(condition) = self.compare(by, operands) {
+            self.assembler.set_if(condition, WORD);
             return Some(Computed::Integer);
         }
         match float(by.dtype) {
@@ -203,23 +182,17 @@ impl Translator {
     }
 
     fn compute_floats(&mut self, op: BinaryOp, float: Float, [a, b]: [Register; 2]) -> Option<()> {
-        let op = arithmetic(op)?;
-        if let Arithmetic::Max | Arithmetic::Min = op {
-            // The processor's result is the second operand, unless the first is above or below it. That is
-            // right with the operands exchanged, but if `b` is not a number.
+        if let BinaryOp::Max | BinaryOp::Min = op {
+            let op = if op == BinaryOp::Max { Extreme::Max } else { Extreme::Min };
             self.load_float(FLOAT, b);
-            self.load_float(OTHER_FLOAT, a);
-            let assembler = &mut self.assembler;
-            let past = assembler.label();
-            assembler.compare_floats(float, FLOAT, Operand::Xmm(FLOAT));
-            assembler.jump_if(Condition::Parity, past);
-            assembler.arithmetic(op, float, FLOAT, Operand::Xmm(OTHER_FLOAT));
-            assembler.bind(past);
-        } else {
-            self.load_float(FLOAT, a);
-            let right = self.float_operand(b);
-            self.assembler.arithmetic(op, float, FLOAT, right);
+            let other = self.float_register(a, OTHER_FLOAT);
+            self.assembler.extreme(op, float, FLOAT, other);
+            return Some(());
         }
+        let op = arithmetic(op)?;
+        self.load_float(FLOAT, a);
+        let right = self.float_operand(b);
+        self.assembler.arithmetic(op, float, FLOAT, right);
         Some(())
     }
 
@@ -229,53 +202,52 @@ impl Translator {
         let size = if width == REGISTER_BYTES { Size::Eight } else { Size::Four };
         match by.op {
             BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {
-                self.load(RAX, a);
+                self.load(WORD, a);
                 let right = self.operand(b);
                 match by.op {
-                    BinaryOp::Add => self.assembler.integer(Integer::Add, size, RAX, right),
-                    BinaryOp::Subtract => self.assembler.integer(Integer::Subtract, size, RAX, right),
-                    _ => self.assembler.multiply(size, RAX, right),
+                    BinaryOp::Add => self.assembler.integer(Integer::Add, size, WORD, right),
+                    BinaryOp::Subtract => self.assembler.integer(Integer::Subtract, size, WORD, right),
+                    _ => self.assembler.multiply(size, WORD, right),
                 }
                 self.narrow(width);
             }
             BinaryOp::BitwiseAnd | BinaryOp::BitwiseOr | BinaryOp::BitwiseXor => {
-                self.load(RAX, a);
+                self.load(WORD, a);
                 let right = self.operand(b);
-                self.assembler.integer(bitwise(by.op)?, Size::Eight, RAX, right);
+                self.assembler.integer(bitwise(by.op)?, Size::Eight, WORD, right);
             }
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
-                self.load(RDX, a);
-                self.assembler.test(RDX, RDX);
-                self.assembler.set_if(Condition::NotEqual, RAX);
-                self.load(RDX, b);
-                self.assembler.test(RDX, RDX);
-                self.assembler.set_if(Condition::NotEqual, RCX);
-                self.assembler.integer(bitwise(by.op)?, Size::Four, RAX, Operand::Gpr(RCX));
-                self.assembler.load_narrow(1, false, RAX, Operand::Gpr(RAX));
+                self.load(THIRD_WORD, a);
+                self.assembler.test(THIRD_WORD, THIRD_WORD);
+                self.assembler.set_if(Condition::NotEqual, WORD);
+                self.load(THIRD_WORD, b);
+                self.assembler.test(THIRD_WORD, THIRD_WORD);
+                self.assembler.set_if(Condition::NotEqual, OTHER_WORD);
+                self.assembler.integer(bitwise(by.op)?, Size::Four, WORD, Operand::Gpr(OTHER_WORD));
             }
             BinaryOp::Max | BinaryOp::Min => {
-                self.load_integer(RAX, a, width, is_signed);
-                self.load_integer(RCX, b, width, is_signed);
-                self.assembler.integer(Integer::Compare, Size::Eight, RCX, Operand::Gpr(RAX));
+                self.load_integer(WORD, a, width, is_signed);
+                self.load_integer(OTHER_WORD, b, width, is_signed);
+                self.assembler.integer(Integer::Compare, Size::Eight, OTHER_WORD, Operand::Gpr(WORD));
                 let condition = match (by.op, is_signed) {
                     (BinaryOp::Max, true) => Condition::Greater,
                     (BinaryOp::Max, false) => Condition::Above,
                     (_, true) => Condition::Less,
                     (_, false) => Condition::Below,
                 };
-                self.assembler.load_if(condition, RAX, RCX);
+                self.assembler.load_if(condition, WORD, OTHER_WORD);
                 self.narrow(width);
             }
             BinaryOp::LeftShift | BinaryOp::RightShift if !is_signed => {
-                self.load(RCX, b);
-                self.load(RAX, a);
+                self.load(OTHER_WORD, b);
+                self.load(WORD, a);
                 let assembler = &mut self.assembler;
-                assembler.shift(by.op == BinaryOp::LeftShift, RAX);
+                assembler.shift(by.op == BinaryOp::LeftShift, WORD);
                 // The processor takes the count modulo 64.
-                assembler.constant(RDX, 63);
-                assembler.integer(Integer::Compare, Size::Eight, RCX, Operand::Gpr(RDX));
-                assembler.constant(RDX, 0);
-                assembler.load_if(Condition::Above, RAX, RDX);
+                assembler.constant(THIRD_WORD, 63);
+                assembler.integer(Integer::Compare, Size::Eight, OTHER_WORD, Operand::Gpr(THIRD_WORD));
+                assembler.constant(THIRD_WORD, 0);
+                assembler.load_if(Condition::Above, WORD, THIRD_WORD);
                 self.narrow(width);
             }
             _ => return None,
@@ -283,9 +255,9 @@ impl Translator {
         Some(())
     }
 
-    /// Fills `RAX` with zeros after an integer.
+    /// Fills `WORD` with zeros after an integer.
     fn narrow(&mut self, width: usize) {
-        self.assembler.load_unsigned(width, RAX, Operand::Gpr(RAX));
+        self.assembler.load_unsigned(width, WORD, Operand::Gpr(WORD));
     }
 
     /// Converts a number, if there is a template for it.
@@ -293,7 +265,6 @@ impl Translator {
         match (float(from), float(to)) {
             (Some(from), Some(to)) if from != to => {
                 let operand = self.float_operand(register);
-                self.assembler.clear(FLOAT);
                 self.assembler.float_to_float(from, FLOAT, operand);
                 Some(Computed::Float)
             }
@@ -302,15 +273,14 @@ impl Translator {
                 if !is_signed && from.width() == REGISTER_BYTES {
                     return None;
                 }
-                self.load_integer(RAX, register, from.width(), is_signed);
-                self.assembler.clear(FLOAT);
-                self.assembler.integer_to_float(to, FLOAT, RAX);
+                self.load_integer(WORD, register, from.width(), is_signed);
+                self.assembler.integer_to_float(to, FLOAT, WORD);
                 Some(Computed::Float)
             }
             (None, None) => {
                 let is_signed = is_signed_integer(from)?;
                 is_signed_integer(to)?;
-                self.load_integer(RAX, register, from.width(), is_signed);
+                self.load_integer(WORD, register, from.width(), is_signed);
                 self.narrow(to.width());
                 Some(Computed::Integer)
             }
@@ -318,7 +288,7 @@ impl Translator {
         }
     }
 
-    /// Puts the address of a part of an array, but for a distance in bytes, into `RAX`, if all of it lies in
+    /// Puts the address of a part of an array, but for a distance in bytes, into `WORD`, if all of it lies in
     /// an array whose length is known or can be checked. Returns the distance.
     pub(super) fn address(&mut self, array: Array, bytes: &Bytes) -> Option<i32> {
         let mut end = bytes.first.checked_add(bytes.length)?;
@@ -348,20 +318,20 @@ impl Translator {
                 (Operand::Gpr(SMALL), distance.checked_add(i32::try_from(small.at).ok()?)?)
             }
         };
-        self.assembler.load(Size::Eight, RAX, base);
+        self.assembler.load(WORD, base);
         for index in &bytes.indices {
-            self.load_integer(RCX, index.register, usize::from(index.width), index.is_signed);
+            self.load_integer(OTHER_WORD, index.register, usize::from(index.width), index.is_signed);
             let assembler = &mut self.assembler;
             if index.is_signed {
-                assembler.constant(RDX, 0);
-                assembler.test(RCX, RCX);
-                assembler.load_if_negative(RCX, RDX);
+                assembler.constant(THIRD_WORD, 0);
+                assembler.test(OTHER_WORD, OTHER_WORD);
+                assembler.load_if(Condition::Negative, OTHER_WORD, THIRD_WORD);
             }
-            assembler.constant(RDX, index.last as u64);
-            assembler.integer(Integer::Compare, Size::Eight, RCX, Operand::Gpr(RDX));
-            assembler.load_if(Condition::Above, RCX, RDX);
-            assembler.multiply_by(RCX, i32::try_from(index.stride).ok()?);
-            assembler.integer(Integer::Add, Size::Eight, RAX, Operand::Gpr(RCX));
+            assembler.constant(THIRD_WORD, index.last as u64);
+            assembler.integer(Integer::Compare, Size::Eight, OTHER_WORD, Operand::Gpr(THIRD_WORD));
+            assembler.load_if(Condition::Above, OTHER_WORD, THIRD_WORD);
+            assembler.multiply_by(OTHER_WORD, i32::try_from(index.stride).ok()?);
+            assembler.integer(Integer::Add, Size::Eight, WORD, Operand::Gpr(OTHER_WORD));
         }
         Some(distance)
     }
@@ -371,17 +341,29 @@ impl Translator {
         if let Array::Tensor(_) = array { None } else { self.address(array, bytes) }
     }
 
-    /// Loads an element at a distance from the address in `RAX`.
+    /// Loads an element at a distance from the address in `WORD`.
     fn load_element(&mut self, bytes: usize, distance: i32, to: Register) {
-        let from = (RAX, distance);
+        let from = (WORD, distance);
         if let (4 | 8, Cached::Float(_)) = (bytes, self.cached(to)) {
             let float = if bytes == 4 { Float::F32 } else { Float::F64 };
             self.assembler.load_element(float, FLOAT, from);
             return self.store_float(to, FLOAT);
         }
-        self.assembler.load_unsigned(bytes, RCX, Operand::Memory(RAX, distance));
-        self.store(to, RCX);
+        self.assembler.load_unsigned(bytes, OTHER_WORD, Operand::Memory(WORD, distance));
+        self.store(to, OTHER_WORD);
     }
+}
+
+fn comparison(op: BinaryOp) -> Option<Comparison> {
+    Some(match op {
+        BinaryOp::Equal => Comparison::Equal,
+        BinaryOp::NotEqual => Comparison::NotEqual,
+        BinaryOp::Less => Comparison::Less,
+        BinaryOp::LessEqual => Comparison::LessOrEqual,
+        BinaryOp::Greater => Comparison::Greater,
+        BinaryOp::GreaterEqual => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
 }
 
 /// The operation of the processor on floats.
@@ -391,8 +373,6 @@ pub(super) fn arithmetic(op: BinaryOp) -> Option<Arithmetic> {
         BinaryOp::Subtract => Arithmetic::Subtract,
         BinaryOp::Multiply => Arithmetic::Multiply,
         BinaryOp::Divide => Arithmetic::Divide,
-        BinaryOp::Max => Arithmetic::Max,
-        BinaryOp::Min => Arithmetic::Min,
         _ => return None,
     })
 }

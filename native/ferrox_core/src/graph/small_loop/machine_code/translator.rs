@@ -2,39 +2,15 @@
 
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Code, REGISTERS, Register};
+use super::processor::{
+    ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, Operand, REGISTER_MEMORY, RUN, SMALL,
+    THIRD_WORD, WORD,
+};
 use super::register_cache::{Cached, cached_numbers};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
-use super::x86_64::{
-    Assembler, Condition, Gpr, Label, Operand, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP,
-    Size, Xmm,
-};
-
-// The registers of the processor: those of a run, and those for the steps of an instruction.
-pub(super) const REGISTER_MEMORY: Gpr = RBX;
-pub(super) const RUN: Gpr = RBP;
-pub(super) const ARRAYS: Gpr = R13;
-pub(super) const SMALL: Gpr = R14;
-const LEFT: Gpr = R15;
-pub(super) const FLOAT: Xmm = Xmm(0);
-pub(super) const OTHER_FLOAT: Xmm = Xmm(1);
-pub(super) const THIRD_FLOAT: Xmm = Xmm(2);
-
-/// Those that a function leaves as they were, and which are for the steps of none.
-const KEPT: [Gpr; 6] = [RBX, RBP, R12, R13, R14, R15];
-
-/// When a comparison is true.
-#[derive(Clone, Copy)]
-pub(super) enum Truths {
-    If(Condition),
-    /// Of floats.
-    Equal,
-    /// Of floats.
-    NotEqual,
-}
-
 /// Where a result is before it is stored.
 pub(super) enum Computed {
-    /// In `RAX`.
+    /// In `WORD`.
     Integer,
     /// In `FLOAT`.
     Float,
@@ -85,11 +61,11 @@ impl Translator {
             }
         }
         self.assembler.bind(self.labels[codes.len()]);
-        self.assembler.constant(RAX, outcome(END, codes.len()));
+        self.assembler.constant(WORD, outcome(END, codes.len()));
         self.leave();
         for (exit, result) in std::mem::take(&mut self.exits) {
             self.assembler.bind(exit);
-            self.assembler.constant(RAX, result);
+            self.assembler.constant(WORD, result);
             self.assembler.jump(self.leave);
         }
         Some(())
@@ -99,25 +75,21 @@ impl Translator {
     /// registers, of the run, and the number of instructions that are left.
     fn enter(&mut self) {
         let assembler = &mut self.assembler;
-        KEPT.into_iter().for_each(|register| assembler.push(register));
-        // The stack is aligned to 16 bytes again for calls.
-        assembler.subtract_number(RSP, 8);
-        for (to, from) in [(RAX, RDI), (REGISTER_MEMORY, RSI), (RUN, RDX), (LEFT, RCX)] {
-            assembler.load(Size::Eight, to, Operand::Gpr(from));
+        assembler.save_registers();
+        for (to, from) in [WORD, REGISTER_MEMORY, RUN, LEFT].into_iter().zip(ARGUMENTS) {
+            assembler.load(to, Operand::Gpr(from));
         }
-        assembler.load(Size::Eight, ARRAYS, Operand::Memory(RUN, 0));
-        assembler.load(Size::Eight, SMALL, Operand::Memory(RUN, 8));
+        assembler.load(ARRAYS, Operand::Memory(RUN, 0));
+        assembler.load(SMALL, Operand::Memory(RUN, 8));
         self.load_cached();
-        self.assembler.jump_to(RAX);
+        self.assembler.jump_to(WORD);
     }
 
-    /// The end of the function, with its result in `RAX`.
+    /// The end of the function, with its result in `WORD`.
     fn leave(&mut self) {
-        let assembler = &mut self.assembler;
-        assembler.bind(self.leave);
-        assembler.add_number(RSP, 8);
-        KEPT.into_iter().rev().for_each(|register| assembler.pop(register));
-        assembler.return_();
+        self.assembler.bind(self.leave);
+        self.assembler.restore_registers();
+        self.assembler.return_();
     }
 
     /// Loads the numbers that registers of the processor keep.
@@ -134,7 +106,7 @@ impl Translator {
     pub(super) fn cache(&mut self, register: Register, from: Operand) {
         match self.cached(register) {
             Cached::No => {}
-            Cached::Integer(to) => self.assembler.load(Size::Eight, to, from),
+            Cached::Integer(to) => self.assembler.load(to, from),
             Cached::Float(to) => self.assembler.load_float(to, from),
         }
     }
@@ -158,11 +130,11 @@ impl Translator {
         }
         let failure = self.exit(FAILURE, at + 1);
         let assembler = &mut self.assembler;
-        assembler.load(Size::Eight, RDI, Operand::Gpr(RUN));
-        assembler.constant(RSI, at as u64);
-        assembler.constant(RAX, run::function());
-        assembler.call(RAX);
-        assembler.test(RAX, RAX);
+        assembler.load(ARGUMENTS[0], Operand::Gpr(RUN));
+        assembler.constant(ARGUMENTS[1], at as u64);
+        assembler.constant(THIRD_WORD, run::function());
+        assembler.call(THIRD_WORD);
+        assembler.test(WORD, WORD);
         assembler.jump_if(Condition::NotEqual, failure);
         self.load_cached();
         if let Code::Kernel(call) = code {
@@ -175,7 +147,7 @@ impl Translator {
     pub(super) fn count(&mut self, next: usize, codes: isize) {
         let look = self.exit(LOOK, next);
         self.assembler.subtract_number(LEFT, i32::try_from(codes).unwrap_or(i32::MAX));
-        self.assembler.jump_if_negative(look);
+        self.assembler.jump_if(Condition::Negative, look);
     }
 
     /// A jump, if the instruction is one.
@@ -184,18 +156,18 @@ impl Translator {
             Code::Jump { target } => (target, None),
             Code::JumpIf { truth, expected, target } => {
                 self.test(truth);
-                (target, Some(self.past_unless(Truths::If(Condition::NotEqual), expected)))
+                (target, Some(self.past_unless(Condition::NotEqual, expected)))
             }
             Code::JumpIfBinary { by, operands, expected, target } => {
-                let truths = match self.compare(by, operands) {
-                    Some(truths) => truths,
+                let condition = match self.compare(by, operands) {
+                    Some(condition) => condition,
                     None => {
                         let Computed::Integer = self.compute(by, operands)? else { return None };
-                        self.assembler.test(RAX, RAX);
-                        Truths::If(Condition::NotEqual)
+                        self.assembler.test(WORD, WORD);
+                        Condition::NotEqual
                     }
                 };
-                (target, Some(self.past_unless(truths, expected)))
+                (target, Some(self.past_unless(condition, expected)))
             }
             _ => return None,
         };
@@ -208,24 +180,10 @@ impl Translator {
         Some(())
     }
 
-    /// Goes past the next jump, to a label that is returned, if a comparison isn't as expected.
-    fn past_unless(&mut self, truths: Truths, expected: bool) -> Label {
-        let assembler = &mut self.assembler;
-        let past = assembler.label();
-        match (truths, expected) {
-            (Truths::If(condition), true) => assembler.jump_if(condition.not(), past),
-            (Truths::If(condition), false) => assembler.jump_if(condition, past),
-            (Truths::Equal, true) | (Truths::NotEqual, false) => {
-                assembler.jump_if(Condition::Parity, past);
-                assembler.jump_if(Condition::NotEqual, past);
-            }
-            (Truths::NotEqual, true) | (Truths::Equal, false) => {
-                let here = assembler.label();
-                assembler.jump_if(Condition::Parity, here);
-                assembler.jump_if(Condition::Equal, past);
-                assembler.bind(here);
-            }
-        }
+    /// Goes past the next jump, to a label that is returned, if a condition isn't as expected.
+    fn past_unless(&mut self, condition: Condition, expected: bool) -> Label {
+        let past = self.assembler.label();
+        self.assembler.jump_if(if expected { condition.not() } else { condition }, past);
         past
     }
 }

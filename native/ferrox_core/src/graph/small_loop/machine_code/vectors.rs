@@ -6,11 +6,13 @@ use super::super::super::operation::Operation;
 use super::super::code::{
     Array, Bytes, Code, Copying, Destination, KernelCall, Location, Small, Typed, Write,
 };
+use super::processor::{
+    Arithmetic, FLOAT, Float, Fpr, Gpr, OTHER_ADDRESS, OTHER_FLOAT, OTHER_WORD, Operand, SMALL, THIRD_FLOAT,
+    WORD,
+};
 use super::register_cache::float;
 use super::templates::arithmetic;
-use super::translator::{FLOAT, OTHER_FLOAT, SMALL, THIRD_FLOAT, Translator};
-use super::x86_64::{Arithmetic, Float, Gpr, Operand, RAX, RCX, RDI, Size, Xmm};
-use crate::ops::binary::BinaryOp;
+use super::translator::Translator;
 use crate::ops::unary::UnaryOp;
 
 /// The number of bytes in a vector.
@@ -23,7 +25,7 @@ const MAX_BYTES: usize = 32 * VECTOR_BYTES;
 #[derive(Clone, Copy)]
 enum Source {
     /// One number, in all elements of a vector.
-    Number(Xmm),
+    Number(Fpr),
     /// An array at an address and a distance.
     Array(Gpr, i32),
 }
@@ -41,15 +43,15 @@ impl Translator {
                 let Copying { from, to } = &**copying;
                 let length = to.bytes;
                 let to = self.small(*to)?;
-                let from = self.array(from, length, RAX)?;
+                let from = self.array(from, length, WORD)?;
                 self.copy(from, to, length);
                 Some(())
             }
             Code::Write(write) if write.bytes.length <= MAX_BYTES => {
                 let Write { array, bytes, from } = &**write;
-                let from = self.array(from, bytes.length, RDI)?;
+                let from = self.array(from, bytes.length, OTHER_ADDRESS)?;
                 let distance = self.changed(*array, bytes)?;
-                self.copy(from, (RAX, distance), bytes.length);
+                self.copy(from, (WORD, distance), bytes.length);
                 Some(())
             }
             _ => None,
@@ -62,8 +64,6 @@ impl Translator {
         let ([output], &Destination::Small(to)) = (&outputs[..], to) else { return None };
         let float = float(output.dtype)?;
         let op = match operation {
-            // The processor's maxima and minima take another of two operands.
-            Operation::Binary(BinaryOp::Max | BinaryOp::Min) => return None,
             Operation::Binary(op) => arithmetic(*op)?,
             Operation::Unary(UnaryOp::Sqrt, _) => Arithmetic::SquareRoot,
             _ => return None,
@@ -85,7 +85,7 @@ impl Translator {
         }
         match &operands[..] {
             [from] => {
-                let from = self.array(from, to.bytes, RAX)?;
+                let from = self.array(from, to.bytes, WORD)?;
                 let from = Source::Array(from.0, from.1);
                 self.elements(float, to.bytes, result, |translator, lanes| {
                     translator.lanes(lanes, OTHER_FLOAT, from);
@@ -93,8 +93,8 @@ impl Translator {
                 });
             }
             [left, right] => {
-                let left = self.source(float, left, to.bytes, RDI)?;
-                let right = self.source(float, right, to.bytes, RAX)?;
+                let left = self.source(float, left, to.bytes, OTHER_ADDRESS)?;
+                let right = self.source(float, right, to.bytes, WORD)?;
                 self.elements(float, to.bytes, result, |translator, lanes| {
                     translator.lanes(lanes, FLOAT, left);
                     let right = match right {
@@ -133,9 +133,9 @@ impl Translator {
     }
 
     /// Loads elements of an operand.
-    fn lanes(&mut self, Lanes { float, at, is_vector }: Lanes, to: Xmm, from: Source) {
+    fn lanes(&mut self, Lanes { float, at, is_vector }: Lanes, to: Fpr, from: Source) {
         match from {
-            Source::Number(number) => self.assembler.load_float(to, Operand::Xmm(number)),
+            Source::Number(number) => self.assembler.load_float(to, Operand::Fpr(number)),
             Source::Array(base, distance) if is_vector => {
                 self.assembler.load_vector(to, (base, distance + at));
             }
@@ -144,11 +144,11 @@ impl Translator {
     }
 
     /// Computes elements in `FLOAT`.
-    fn operation(&mut self, op: Arithmetic, Lanes { float, is_vector, .. }: Lanes, right: Xmm) {
+    fn operation(&mut self, op: Arithmetic, Lanes { float, is_vector, .. }: Lanes, right: Fpr) {
         if is_vector {
             self.assembler.vector_arithmetic(op, float, FLOAT, right);
         } else {
-            self.assembler.arithmetic(op, float, FLOAT, Operand::Xmm(right));
+            self.assembler.arithmetic(op, float, FLOAT, Operand::Fpr(right));
         }
     }
 
@@ -180,7 +180,7 @@ impl Translator {
                 self.address(part.array, &part.bytes)?
             }
         };
-        self.assembler.load(Size::Eight, base, Operand::Gpr(RAX));
+        self.assembler.load(base, Operand::Gpr(WORD));
         Some((base, distance))
     }
 
@@ -202,8 +202,8 @@ impl Translator {
                 VECTOR_BYTES
             } else {
                 let bytes = 1 << (length - at).min(8).ilog2();
-                self.assembler.load_unsigned(bytes, RCX, Operand::Memory(from, places[0]));
-                self.assembler.store(bytes, (to, places[1]), RCX);
+                self.assembler.load_unsigned(bytes, OTHER_WORD, Operand::Memory(from, places[0]));
+                self.assembler.store(bytes, (to, places[1]), OTHER_WORD);
                 bytes
             };
         }

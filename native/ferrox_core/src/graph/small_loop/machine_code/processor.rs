@@ -1,0 +1,189 @@
+//! The processor that machine code is for: what the assemblers of all processors have in common.
+//!
+//! Each processor's file names its registers and adds the instructions that templates use to [`Assembler`],
+//! all under the same names. Instructions have two operands, the first of which is replaced by the result,
+//! as on x86-64; a processor with three simply repeats the first one.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use self::aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub(super) use self::x86_64::*;
+
+/// A general register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gpr(u8);
+
+/// A register of floats or of a vector of 16 bytes. Of a float, it has the bytes in the first element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fpr(u8);
+
+// The registers for the steps of a template.
+pub(super) const FLOAT: Fpr = Fpr(0);
+pub(super) const OTHER_FLOAT: Fpr = Fpr(1);
+pub(super) const THIRD_FLOAT: Fpr = Fpr(2);
+
+/// What an instruction reads or writes besides its first register.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand {
+    Gpr(Gpr),
+    Fpr(Fpr),
+    /// The memory at a register and a distance in bytes.
+    Memory(Gpr, i32),
+}
+
+/// The number of bytes that an integer instruction computes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Size {
+    Four,
+    Eight,
+}
+
+/// The type of floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Float {
+    F32,
+    F64,
+}
+
+/// A condition that a comparison has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Equal,
+    NotEqual,
+    /// Of unsigned integers, as the next three.
+    Below,
+    AboveOrEqual,
+    BelowOrEqual,
+    Above,
+    /// Of signed integers, as the next three.
+    Less,
+    GreaterOrEqual,
+    LessOrEqual,
+    Greater,
+    /// Of the last result.
+    Negative,
+    NotNegative,
+    /// Of floats.
+    FloatsEqual,
+    /// Of floats.
+    FloatsNotEqual,
+}
+
+/// A comparison of two floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// An operation on integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Integer {
+    Add,
+    Subtract,
+    And,
+    Or,
+    Xor,
+    Compare,
+}
+
+/// An operation on floats.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    /// Of the second operand.
+    SquareRoot,
+}
+
+/// One of two floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extreme {
+    Max,
+    Min,
+}
+
+/// A place in the code that jumps go to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Label(usize);
+
+/// Instructions as bytes.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    bytes: Vec<u8>,
+    /// Where labels are.
+    labels: Vec<Option<usize>>,
+    /// The places of distances to labels.
+    jumps: Vec<(usize, Label)>,
+}
+
+impl Condition {
+    /// The condition that holds where this one does not.
+    pub(super) fn not(self) -> Self {
+        use Condition::*;
+        match self {
+            Equal => NotEqual,
+            NotEqual => Equal,
+            Below => AboveOrEqual,
+            AboveOrEqual => Below,
+            BelowOrEqual => Above,
+            Above => BelowOrEqual,
+            Less => GreaterOrEqual,
+            GreaterOrEqual => Less,
+            LessOrEqual => Greater,
+            Greater => LessOrEqual,
+            Negative => NotNegative,
+            NotNegative => Negative,
+            FloatsEqual => FloatsNotEqual,
+            FloatsNotEqual => FloatsEqual,
+        }
+    }
+}
+
+impl Float {
+    /// The number of bytes of an element.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Float::F32 => 4,
+            Float::F64 => 8,
+        }
+    }
+}
+
+impl Assembler {
+    /// A label that is not in the code yet.
+    pub(super) fn label(&mut self) -> Label {
+        self.labels.push(None);
+        Label(self.labels.len() - 1)
+    }
+
+    /// Puts a label here.
+    pub(super) fn bind(&mut self, label: Label) {
+        self.labels[label.0] = Some(self.bytes.len());
+    }
+
+    /// The distance of a label from the first byte.
+    pub(super) fn place(&self, label: Label) -> Option<usize> {
+        self.labels[label.0]
+    }
+
+    /// The bytes, with the distances of all jumps. `None` if a label is nowhere, or too far away.
+    pub(super) fn finish(mut self) -> Option<Vec<u8>> {
+        for (at, label) in std::mem::take(&mut self.jumps) {
+            let distance = self.place(label)? as i64 - at as i64;
+            self.set_distance(at, distance)?;
+        }
+        Some(self.bytes)
+    }
+}
