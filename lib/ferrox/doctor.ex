@@ -37,6 +37,7 @@ defmodule Ferrox.Doctor do
              version: String.t(),
              instructions: String.t(),
              threads: pos_integer,
+             machine_code: String.t(),
              debug?: boolean
            }
            | :unknown
@@ -95,8 +96,15 @@ defmodule Ferrox.Doctor do
   end
 
   defp described do
-    {version, instructions, threads, debug?} = Native.library()
-    %{version: version, instructions: instructions, threads: threads, debug?: debug?}
+    {version, instructions, threads, machine_code, debug?} = Native.library()
+
+    %{
+      version: version,
+      instructions: instructions,
+      threads: threads,
+      machine_code: machine_code,
+      debug?: debug?
+    }
   rescue
     ErlangError -> :unknown
   end
@@ -190,8 +198,23 @@ defmodule Ferrox.Doctor do
            "without a cargo profile of your own"}
       end
 
-    Enum.reject([version, debug], &is_nil/1)
+    Enum.reject([version, debug, machine_code_problem(library.machine_code)], &is_nil/1)
   end
+
+  defp machine_code_problem("refused") do
+    {:note,
+     "the system refuses memory for machine code, as a security policy may have it: loops over " <>
+       "numbers in compiled functions are interpreted, some times slower; set config :ferrox, " <>
+       "machine_code: false if that is as it should be"}
+  end
+
+  defp machine_code_problem("off") do
+    {:note,
+     "loops over numbers in compiled functions are interpreted: take config :ferrox, " <>
+       "machine_code: false away to have machine code"}
+  end
+
+  defp machine_code_problem(_used_or_unsupported), do: nil
 
   defp thread_problems(%{library: {:ok, %{threads: threads}}} = facts) do
     %{schedulers: schedulers, cores: cores, configured_threads: configured} = facts
@@ -331,9 +354,14 @@ defmodule Ferrox.Doctor do
     "#{what}, #{origin}, #{Float.round(bytes / 1.0e6, 1)} MB: #{path}"
   end
 
-  defp processor(%{library: {:ok, %{instructions: instructions, threads: threads}}} = facts) do
+  defp processor(%{library: {:ok, %{instructions: instructions} = library}} = facts) do
+    instructions =
+      if library.machine_code == "used",
+        do: instructions <> " and machine code",
+        else: instructions
+
     "#{instructions}, #{count(facts.cores, "core")}, #{count(facts.schedulers, "scheduler")}, " <>
-      count(threads, "thread")
+      count(library.threads, "thread")
   end
 
   defp processor(facts),

@@ -35,7 +35,7 @@ defmodule Ferrox.Native do
   def load do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
 
-    case :erlang.load_nif(path, threads()) do
+    case :erlang.load_nif(path, {threads(), machine_code?()}) do
       :ok ->
         # Where the module was purged before, what has been compiled belongs to a library that is gone.
         if Process.whereis(Ferrox.Defn.Cache.Programs), do: Ferrox.Defn.Cache.clear()
@@ -52,18 +52,26 @@ defmodule Ferrox.Native do
     default = min(System.schedulers_online(), @max_threads)
 
     case Application.get_env(:ferrox, :threads, default) do
-      threads when is_integer(threads) and threads in 1..@max_threads ->
-        threads
-
-      other ->
-        IO.warn(
-          "config :ferrox, :threads must be an integer from 1 to #{@max_threads}, " <>
-            "got: #{inspect(other)}; going on with #{default}",
-          []
-        )
-
-        default
+      threads when is_integer(threads) and threads in 1..@max_threads -> threads
+      other -> misconfigured(:threads, "an integer from 1 to #{@max_threads}", other, default)
     end
+  end
+
+  defp machine_code? do
+    case Application.get_env(:ferrox, :machine_code, true) do
+      wanted? when is_boolean(wanted?) -> wanted?
+      other -> misconfigured(:machine_code, "true or false", other, true)
+    end
+  end
+
+  defp misconfigured(key, what, value, default) do
+    IO.warn(
+      "config :ferrox, #{inspect(key)} must be #{what}, got: #{inspect(value)}; " <>
+        "going on with #{default}",
+      []
+    )
+
+    default
   end
 
   ## The NIFs

@@ -51,7 +51,7 @@ defmodule Ferrox.Observer do
   @doc "See `Ferrox.stats/0`."
   @spec stats() :: map
   def stats do
-    {_version, _instructions, threads, _debug?} = Native.library()
+    {_version, _instructions, threads, _machine_code, _debug?} = Native.library()
     counters = counters()
 
     families =
@@ -153,7 +153,7 @@ defmodule Ferrox.Observer do
 
   defp execute(family, operation, operands, duration, bytes, others) do
     {types, shapes} = Enum.unzip(operands)
-    {_version, _instructions, threads, _debug?} = Native.library()
+    {_version, _instructions, threads, _machine_code, _debug?} = Native.library()
 
     metadata = %{
       family: family,

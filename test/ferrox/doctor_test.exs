@@ -7,7 +7,14 @@ defmodule Ferrox.DoctorTest do
   @well %{
     ferrox: "0.1.0",
     library:
-      {:ok, %{version: "0.1.0", instructions: "x86-64-v3 (AVX2)", threads: 4, debug?: false}},
+      {:ok,
+       %{
+         version: "0.1.0",
+         instructions: "x86-64-v3 (AVX2)",
+         threads: 4,
+         machine_code: "used",
+         debug?: false
+       }},
     library_path: "/app/priv/native/ferrox_nif.so",
     library_bytes: 15_900_000,
     precompiled?: false,
@@ -35,7 +42,7 @@ defmodule Ferrox.DoctorTest do
     for line <- [
           "Ferrox     0.1.0",
           "Library    0.1.0, built by cargo, 15.9 MB: /app/priv/native/ferrox_nif.so",
-          "Processor  x86-64-v3 (AVX2), 4 cores, 4 schedulers, 4 threads",
+          "Processor  x86-64-v3 (AVX2) and machine code, 4 cores, 4 schedulers, 4 threads",
           "Nx         0.13.1: /app/deps/nx",
           "Backend    Ferrox.Backend",
           "Compiler   Ferrox",
@@ -76,6 +83,10 @@ defmodule Ferrox.DoctorTest do
           {:broken, "is of version 0.0.9, and Ferrox of 0.1.0: mix rebuild",
            library(%{version: "0.0.9"})},
           {:note, "without optimizations, and is slow: mix rebuild", library(%{debug?: true})},
+          {:note, "the system refuses memory for machine code",
+           library(%{machine_code: "refused"})},
+          {:note, "interpreted: take config :ferrox, machine_code: false away",
+           library(%{machine_code: "off"})},
           {:note, "use 1 of 4 schedulers: take config :ferrox, threads: 1 away",
            Map.put(library(%{threads: 1}), :configured_threads, 1)},
           {:note, "threads: 300 is not in use, but 4", %{configured_threads: 300}},
@@ -146,6 +157,33 @@ defmodule Ferrox.DoctorTest do
     text = run.()
     assert text =~ ~r/^Library    not loaded, precompiled, 0.0 MB: /m
     assert text =~ ~r/^broken: the native .*: FERROX_BUILD=1 mix rebuild$/m
+  end
+
+  test "machine code is off where it is configured so" do
+    code = """
+    Application.load(:ferrox)
+    {:ok, library} = Ferrox.Doctor.facts("mix rebuild").library
+    IO.write(library.machine_code)
+    """
+
+    ebin = Application.app_dir(:ferrox, "ebin")
+
+    run = fn options ->
+      arguments = ["-pa", ebin | options] ++ ["-e", code]
+      {text, 0} = System.cmd("elixir", arguments, stderr_to_stdout: true)
+      text
+    end
+
+    here = run.([])
+    assert here in ["used", "refused", "unsupported"]
+    off = if here == "unsupported", do: here, else: "off"
+    assert run.(["--erl", "-ferrox machine_code false"]) == off
+    text = run.(["--erl", "-ferrox machine_code 1"])
+
+    assert text =~
+             "config :ferrox, :machine_code must be true or false, got: 1; going on with true"
+
+    assert text =~ ~r/#{here}$/
   end
 
   test "the self-test passes here, and says what is wrong elsewhere" do

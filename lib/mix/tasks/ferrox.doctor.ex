@@ -11,7 +11,7 @@ defmodule Mix.Tasks.Ferrox.Doctor do
       Elixir     1.18.3 on Erlang/OTP 27, ERTS 15.2.3 with JIT
       System     linux 6.1.0, x86_64-pc-linux-gnu
       Library    0.1.0, built by cargo, 15.9 MB: /app/_build/dev/lib/ferrox/priv/native/ferrox_nif.so
-      Processor  x86-64-v4 (AVX-512), 2 cores, 2 schedulers, 2 threads
+      Processor  x86-64-v4 (AVX-512) and machine code, 2 cores, 2 schedulers, 2 threads
       Nx         0.13.1: /app/_build/dev/lib/nx
       Backend    Ferrox.Backend
       Compiler   Nx.Defn.Evaluator

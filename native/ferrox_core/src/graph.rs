@@ -49,6 +49,6 @@ mod well_formed;
 pub use self::execution::{Execution, Host, Outcome, Wish};
 pub use self::operation::{ConvOptions, Operation, Start, WindowOptions};
 pub use self::program::Program;
-pub use self::small_loop::set_machine_code;
+pub use self::small_loop::{machine_code, set_machine_code};
 pub use self::times::Times;
 pub use self::value::Value;

@@ -6,6 +6,7 @@ use ferrox_core::cost::{self, Cost, Work};
 use ferrox_core::exec::convert;
 use ferrox_core::exec::elementwise::{Plan, Source};
 use ferrox_core::exec::threads::parallel;
+use ferrox_core::graph;
 use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::all_close::Tolerance;
 use ferrox_core::ops::binary::BinaryOp;
@@ -30,10 +31,12 @@ use crate::scheduling::{Call, Failure, family};
 use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, rank_and_size};
 use crate::{promotion, term};
 
-/// Runs when the VM loads the library. `threads` is the number of threads, or zero for one per core.
-pub fn load(env: Env<'_>, threads: Term<'_>) -> bool {
-    let Ok(threads) = threads.decode::<usize>() else { return false };
+/// Runs when the VM loads the library. `options` are the number of threads, or zero for one per core, and
+/// whether loops of compiled functions become machine code.
+pub fn load(env: Env<'_>, options: Term<'_>) -> bool {
+    let Ok((threads, machine_code)) = options.decode::<(usize, bool)>() else { return false };
     parallel::set_threads(threads);
+    graph::set_machine_code(machine_code);
     term::load(env) && promotion::load(env) && load_names(env) && OTHERS.fill_named(env, OTHER_OPERATIONS)
 }
 

@@ -29,8 +29,8 @@ struct Native;
 impl entry::Library for Native {
     const MODULE: &'static CStr = c"Elixir.Ferrox.Native";
 
-    fn load(env: Env<'_>, threads: Term<'_>) -> bool {
-        families::load(env, threads)
+    fn load(env: Env<'_>, options: Term<'_>) -> bool {
+        families::load(env, options)
     }
 
     fn take_over(env: Env<'_>) -> bool {

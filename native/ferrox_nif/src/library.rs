@@ -2,12 +2,16 @@
 
 use ferrox_core::exec::simd;
 use ferrox_core::exec::threads::parallel;
+use ferrox_core::graph;
 
-/// The version of the library, the instruction set that its loops run with, the number of threads, and
-/// whether it has been built without optimizations.
+/// The version of the library, the instruction set that its loops run with, the number of threads, whether
+/// loops of compiled functions become machine code, and whether the library has been built without
+/// optimizations.
 #[rustler::nif]
-fn library() -> (&'static str, &'static str, usize, bool) {
-    (env!("CARGO_PKG_VERSION"), simd::instruction_set(), parallel::threads(), cfg!(debug_assertions))
+fn library() -> (&'static str, &'static str, usize, &'static str, bool) {
+    let is_debug = cfg!(debug_assertions);
+    let version = env!("CARGO_PKG_VERSION");
+    (version, simd::instruction_set(), parallel::threads(), graph::machine_code(), is_debug)
 }
 
 /// The most bytes that the library has had in use at one time, in blocks of at least 64 KB: intermediate

@@ -29,6 +29,17 @@ pub fn set_machine_code(wanted: bool) {
     MACHINE_CODE.store(wanted, Ordering::Relaxed);
 }
 
+/// Whether loops over small values become machine code: `used`, `off` (by [`set_machine_code`]), `refused` (the
+/// system allows no memory with new instructions) or `unsupported` (by Ferrox, for this processor).
+pub fn machine_code() -> &'static str {
+    match MachineCode::is_possible() {
+        None => "unsupported",
+        Some(_) if !MACHINE_CODE.load(Ordering::Relaxed) => "off",
+        Some(true) => "used",
+        Some(false) => "refused",
+    }
+}
+
 impl SmallLoop {
     /// The loop, if it is one over numbers and small arrays.
     pub(in super::super) fn new(source: Loop<'_>) -> Option<Self> {
