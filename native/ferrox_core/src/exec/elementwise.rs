@@ -93,6 +93,38 @@ pub fn run(plan: &Plan, shape: &[usize], out: &mut [u8], sources: &[Source<'_>])
     streaming_stores::try_fill(out, size, plan.cost, head_length, |start, part| tiles.run(start, part))
 }
 
+/// Computes one element, given the bytes of each operand.
+///
+/// # Errors
+///
+/// The fault that the kernel found in it.
+#[inline]
+pub fn run_element(plan: &Plan, out: &mut [u8], elements: &[&[u8]]) -> Result<(), Fault> {
+    let mut operands = [Operand::Scalar(&[]); MAX_OPERANDS];
+    let mut buffers = [[0; MAX_ELEMENT_BYTES]; MAX_OPERANDS];
+    for (((operand, element), load), buffer) in
+        operands.iter_mut().zip(elements).zip(&plan.loads).zip(&mut buffers)
+    {
+        *operand = Operand::Slice(match load {
+            None => element,
+            Some(Conversion { lane, convert }) => {
+                convert(element, &mut buffer[..*lane]);
+                &buffer[..*lane]
+            }
+        });
+    }
+    let operands = &operands[..elements.len()];
+    match plan.store {
+        None => (plan.kernel)(out, operands),
+        Some(Conversion { lane, convert }) => {
+            let mut computed = [0; MAX_ELEMENT_BYTES];
+            (plan.kernel)(&mut computed[..lane], operands)?;
+            convert(&computed[..lane], out);
+            Ok(())
+        }
+    }
+}
+
 /// Returns whether the kernel can read all operands in place and write the result directly, and
 /// sets `operands` if it can.
 #[inline]

@@ -172,6 +172,23 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     }
 }
 
+/// Runs a computation on one element, which longer vectors don't make faster.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn dispatch_element<V: Vectorized>(v: V) -> V::Output {
+    match level() {
+        Level::Baseline => v.run_unfused(),
+        Level::V3 | Level::V4 => Avx2(()).run(v),
+    }
+}
+
+/// Runs a computation on one element.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub fn dispatch_element<V: Vectorized>(v: V) -> V::Output {
+    dispatch(v)
+}
+
 /// Runs a loop with the instructions of the compilation target.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]

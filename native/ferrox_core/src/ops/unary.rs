@@ -19,7 +19,7 @@ use crate::exec::elementwise::{self, Kernel, Operand, Plan, Source};
 use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, dispatch as vectorize, vector_cost};
 use crate::ops::math::f16_lookup::LookupTable;
-use crate::ops::math::f32_functions::{Arithmetic, SoftwareFma};
+use crate::ops::math::f32_functions::Arithmetic;
 use crate::ops::math::{
     Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_glibc,
 };
@@ -56,8 +56,9 @@ macro_rules! f32_function {
                 let $f = f32_functions::$function::<A>;
                 $many;
             }
-            fn compute_element(x: f64, _: f64) -> f64 {
-                f32_functions::$function::<SoftwareFma>(x)
+            #[inline(always)]
+            fn compute_element<A: Arithmetic>(x: f64, _: f64) -> f64 {
+                f32_functions::$function::<A>(x)
             }
         }
     };

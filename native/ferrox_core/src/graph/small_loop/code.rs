@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use super::super::kernel::Kernel;
 use super::super::operand::{REGISTER_BYTES, integer, word};
 use crate::exec::convert::Convert;
-use crate::exec::elementwise::{self, MAX_OPERANDS, Plan, Source};
+use crate::exec::elementwise::{self, MAX_OPERANDS, Plan};
 use crate::ops;
 use crate::ops::binary::{BinaryOp, IsFaulty, ScalarKernel};
 use crate::{DType, Error, Fault};
@@ -389,14 +389,15 @@ impl Checked {
 
 impl NumberCall {
     pub(super) fn run(&self, registers: &Registers) -> Result<u64, Error> {
-        let mut sources = [Source::Scalar(&[]); MAX_OPERANDS];
-        for (source, operand) in sources.iter_mut().zip(&self.operands) {
-            *source = Source::Dense { bytes: operand.bytes(registers), width: usize::from(operand.width) };
+        let mut elements: [&[u8]; MAX_OPERANDS] = [&[]; MAX_OPERANDS];
+        for (element, operand) in elements.iter_mut().zip(&self.operands) {
+            *element = operand.bytes(registers);
         }
         let mut out = [0; REGISTER_BYTES];
-        elementwise::run(&self.plan, &[1], &mut out[..self.plan.width], &sources[..self.operands.len()])
+        let width = self.plan.width;
+        elementwise::run_element(&self.plan, &mut out[..width], &elements[..self.operands.len()])
             .map_err(|fault| self.error(fault))?;
-        Ok(word(&out[..self.plan.width]))
+        Ok(word(&out[..width]))
     }
 
     #[cold]

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use crate::dtype::Lane;
 use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
 use crate::ops::math::f32_functions;
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SeparateRounding, SoftwareFma};
 use crate::{DType, Fault};
@@ -33,8 +33,8 @@ pub(in crate::ops) trait Function: 'static {
         scratch: &mut Scratch,
     );
 
-    /// Returns the result that `compute_chunk` gives with `HardwareFma`. This is slow.
-    fn compute_element(x: f64, y: f64) -> f64;
+    /// Returns the result that `compute_chunk` gives for one element.
+    fn compute_element<A: Arithmetic>(x: f64, y: f64) -> f64;
 }
 
 /// Memory that is kept between chunks, because filling it with zeros takes time.
@@ -105,8 +105,9 @@ impl Function for Pow {
         }
     }
 
-    fn compute_element(x: f64, y: f64) -> f64 {
-        f32_functions::pow::<SoftwareFma>(x, y)
+    #[inline(always)]
+    fn compute_element<A: Arithmetic>(x: f64, y: f64) -> f64 {
+        f32_functions::pow::<A>(x, y)
     }
 }
 
@@ -121,7 +122,8 @@ impl Function for Atan2 {
         }
     }
 
-    fn compute_element(y: f64, x: f64) -> f64 {
+    #[inline(always)]
+    fn compute_element<A: Arithmetic>(y: f64, x: f64) -> f64 {
         f32_functions::atan2(y, x)
     }
 }
@@ -187,15 +189,61 @@ impl<F: Function> Vectorized for F32FunctionLoop<'_, '_, F> {
             }
             for (i, result) in results.iter_mut().enumerate() {
                 if !f32_functions::rounding_is_certain(*result) {
-                    *result = F::compute_element(load(x[i]), load(y[i]));
+                    *result = F::compute_element::<SoftwareFma>(load(x[i]), load(y[i]));
                 }
             }
         });
     }
 }
 
+/// The elements for which a function is computed one by one: the memory of a chunk is filled in the time of
+/// some of them (`kernels`: exp of one element).
+const MAX_SINGLE_ELEMENTS: usize = 4;
+
+/// One element.
+struct F32Element<F> {
+    x: f64,
+    y: f64,
+    function: PhantomData<F>,
+}
+
+impl<F: Function> Vectorized for F32Element<F> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        F::compute_element::<HardwareFma>(self.x, self.y)
+    }
+
+    #[inline(always)]
+    fn run_unfused(self) -> f64 {
+        let result = F::compute_element::<SeparateRounding>(self.x, self.y);
+        if !F::FUSES || f32_functions::rounding_is_certain(result) {
+            return result;
+        }
+        F::compute_element::<SoftwareFma>(self.x, self.y)
+    }
+}
+
 fn tile<F: Function, const ROUNDED: bool>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
-    vectorize(F32FunctionLoop::<F> { out, rounded: ROUNDED, operands, function: PhantomData });
+    let width = if ROUNDED { 4 } else { 8 };
+    if out.len() > MAX_SINGLE_ELEMENTS * width {
+        vectorize(F32FunctionLoop::<F> { out, rounded: ROUNDED, operands, function: PhantomData });
+        return Ok(());
+    }
+    let element = |operand: Operand<'_>, k: usize| match operand {
+        Operand::Slice(bytes) => load(f32::view(bytes)[k]),
+        Operand::Scalar(bytes) => load(f32::view(bytes)[0]),
+    };
+    for (k, out) in out.chunks_exact_mut(width).enumerate() {
+        let (x, y) = (element(operands[0], k), element(operands[operands.len() - 1], k));
+        let result = dispatch_element(F32Element::<F> { x, y, function: PhantomData });
+        if ROUNDED {
+            out.copy_from_slice(&(result as f32).store());
+        } else {
+            out.copy_from_slice(&result.store());
+        }
+    }
     Ok(())
 }
 
