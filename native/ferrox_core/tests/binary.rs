@@ -715,6 +715,36 @@ fn powers_of_f32() {
     }
 }
 
+/// Powers and angles of a few f32, which are computed one by one, have the results of many.
+#[test]
+fn few_powers_and_angles_as_many() {
+    let mut random = Random(8);
+    let mut operand = || -> Vec<Number> {
+        let numbers = (0..6_000).map(|i| match i % 3 {
+            0 => random.unit() as f32,
+            1 => (random.unit() * 100.0) as f32,
+            _ => [0.0, -0.0, 1.0, -3.0, 2.0, f32::INFINITY, 0.5, 1e-45][random.below(8)],
+        });
+        numbers.map(|number| Number::Real(f64::from(number))).collect()
+    };
+    let operands = [operand(), operand()];
+    let compute = |op, range: std::ops::Range<usize>| {
+        let shape = [range.len()];
+        let [left, right] = [0, 1].map(|i| Source::new(F32, contiguous(&shape), &operands[i][range.clone()]));
+        output(F32, &shape, |out| binary(op, out, &left.buffer(), &right.buffer())).expect("supported")
+    };
+    for op in [BinaryOp::Pow, BinaryOp::Atan2] {
+        let many = compute(op, 0..6_000);
+        for start in (0..6_000).step_by(4) {
+            for (k, few) in compute(op, start..start + 1 + start / 4 % 4).into_iter().enumerate() {
+                let many = many[start + k];
+                let is_nan = [few, many].map(|bits| value(bits, F32).is_nan());
+                assert!(few == many || is_nan == [true; 2], "{}, {}", op.name(), start + k);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_single_faulty_element_is_found_wherever_it_is() {
     let mut random = Random(5);

@@ -6,6 +6,7 @@ use common::number::{Number, cast, to_floating, value};
 use common::real_functions::{acosh, asinh, atanh, erf, erf_inv, erfc};
 use common::{Bound, Random, Source, all_or_some_values, check, contiguous, output, views};
 use ferrox_core::DType::{self, *};
+use ferrox_core::exec::simd::{self, Level};
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Error, Output, Tensor};
 use num_complex::Complex;
@@ -291,6 +292,43 @@ fn sixteen_bits_by_table_as_without() {
     let mut random = Random(5);
     for view in views(&[300, 230]) {
         run(UnaryOp::Tanh, &Source::random(BF16, view, &mut random));
+    }
+}
+
+/// Functions of a few f32, which are computed one by one, have the results of many, with and without fused
+/// multiply-add.
+#[test]
+fn few_elements_as_many() {
+    let mut random = Random(6);
+    let numbers = (0..20_000).map(|i| match i % 4 {
+        0 => f32::from_bits(random.next() as u32),
+        1 => random.unit() as f32,
+        2 => (random.unit() * 100.0) as f32,
+        _ => [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::MAX, f32::MIN_POSITIVE, 1e-45][random.below(8)],
+    });
+    let arguments: Vec<u8> = numbers.flat_map(f32::to_ne_bytes).collect();
+    let compute = |op, bytes: &[u8]| {
+        let mut out = vec![0; bytes.len()];
+        let shape = [bytes.len() / 4];
+        let tensor = Tensor::new("test", F32, &shape, bytes).expect("sound");
+        unary(op, Output::new("test", F32, &shape, &mut out).expect("sound"), &tensor).expect("supported");
+        out
+    };
+    for level in [Level::V4, Level::Baseline] {
+        simd::limit(level);
+        for &op in UnaryOp::ALL.iter().filter(|&&op| is_function(op)) {
+            let many = compute(op, &arguments);
+            for (count, start) in [(1, 0), (2, 10_000), (3, 20_000), (4, 30_000), (5, 40_000)] {
+                let part = start..start + count * 4 * 2_000;
+                let few: Vec<u8> =
+                    arguments[part.clone()].chunks(4 * count).flat_map(|few| compute(op, few)).collect();
+                for (k, (few, many)) in few.chunks(4).zip(many[part].chunks(4)).enumerate() {
+                    let [few, many] = [few, many].map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+                    let is_same = few.to_bits() == many.to_bits() || few.is_nan() && many.is_nan();
+                    assert!(is_same, "{}, {count} elements, {level:?}, {k}: {few}, {many}", op.name());
+                }
+            }
+        }
     }
 }
 
