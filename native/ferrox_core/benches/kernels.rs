@@ -398,8 +398,13 @@ fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
 
 /// Pseudo-random indices below `n`, as s32.
 fn random_indices(n: usize) -> Vec<u8> {
+    random_indices_below(n, n)
+}
+
+fn random_indices_below(limit: usize, n: usize) -> Vec<u8> {
     let scattered = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    (0..n).flat_map(|i| i32::try_from(scattered(i) % n as u64).expect("small").to_ne_bytes()).collect()
+    let index = |i: usize| i32::try_from(scattered(i) % limit as u64).expect("small");
+    (0..n).flat_map(|i| index(i).to_ne_bytes()).collect()
 }
 
 #[divan::bench(args = SIZES)]
@@ -435,6 +440,18 @@ fn indexed_add_f32(bencher: Bencher, n: usize) {
     let (shape, indices) = ([n, 1], random_indices(n));
     let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
     run(bencher, DType::F32, (&[n], &[&[n], &[n]]), |out, x| {
+        indexed(Update::Add, out, &x[0], &indices, &x[1], &[0])
+    });
+}
+
+/// 2^20 elements of updates in rows of some length, to a target of 1,000 rows.
+#[divan::bench(args = [4, 8, 16, 32, 64, 128])]
+fn indexed_add_rows(bencher: Bencher, length: usize) {
+    let count = (1 << 20) / length;
+    let (shape, indices) = ([count, 1], random_indices_below(1_000, count));
+    let indices = Tensor::new("bench", DType::S32, &shape, &indices).expect("sound");
+    let target = [1_000, length];
+    run(bencher, DType::F32, (&target, &[&target, &[count, length]]), |out, x| {
         indexed(Update::Add, out, &x[0], &indices, &x[1], &[0])
     });
 }

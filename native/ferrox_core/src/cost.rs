@@ -458,6 +458,11 @@ pub(crate) const MAX_TOTALS_OF_ONE_THREAD: usize = 1 << 14;
 /// The number of totals up to which one thread adds all rows of updates.
 pub(crate) const MIN_ROW_TOTALS_TO_SHARE: usize = 1 << 10;
 
+/// The number of elements in a row of updates from which threads share rows whose totals stay in the cache:
+/// each reads all rows, and which of them are in its share can't be predicted, which takes the time of some
+/// elements. (`kernels`: indexed_add_rows.)
+pub(crate) const MIN_ROW_ELEMENTS_TO_SHARE: usize = 32;
+
 /// The number of totals up to which two threads add updates without partitioning them first.
 /// (`kernels`: indexed_add.)
 pub(crate) const MAX_UNPARTITIONED_TOTALS: usize = 1 << 21;

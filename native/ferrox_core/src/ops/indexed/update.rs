@@ -13,8 +13,8 @@ use super::{
 };
 use crate::cost::{
     self, DISCARDED_TOTALS, MAX_CACHED_TOTALS, MAX_TOTALS_OF_ONE_THREAD, MAX_TOTALS_PER_UPDATE,
-    MAX_UNPARTITIONED_TOTALS, MIN_ROW_TOTALS_TO_SHARE, SCATTER_COST, SORTED_UPDATE_COST,
-    SUMS_PER_UPDATE_TIME, TILE_ELEMENTS, Work,
+    MAX_UNPARTITIONED_TOTALS, MIN_ROW_ELEMENTS_TO_SHARE, MIN_ROW_TOTALS_TO_SHARE, SCATTER_COST,
+    SORTED_UPDATE_COST, SUMS_PER_UPDATE_TIME, TILE_ELEMENTS, Work,
 };
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{conversion, convert_all};
@@ -289,8 +289,8 @@ trait Total: Element + std::ops::Add<Output = Self> {
 type AddTotals<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
 
 /// Adds rows of updates, given as offsets and elements, of some number of elements each, to the totals of
-/// the elements from a first one on.
-type AddRows<L> = fn(&mut [<L as Lane>::Bytes], usize, (&[isize], &[u8]), usize);
+/// all elements, or of a part, given its first element.
+type AddRows<L> = fn(&mut [<L as Lane>::Bytes], Option<usize>, (&[isize], &[u8]), usize);
 
 impl Total for f64 {
     const EMPTY: f64 = -0.0;
@@ -337,11 +337,12 @@ impl Total for Complex<f64> {
 /// The number of elements of a window from which each is a row that is added at once.
 const MIN_ROW_ELEMENTS: usize = 4;
 
-/// Adds rows of updates to totals, which are those of the elements from `first` on. What is outside of
-/// them is left out.
+/// Adds rows of updates to totals: of all elements, or of a part of them. What is outside of the part is left
+/// out.
 struct AddRowsLoop<'a, T> {
     totals: &'a mut [<f64 as Lane>::Bytes],
-    first: usize,
+    /// The first element of the part.
+    part: Option<usize>,
     offsets: &'a [isize],
     updates: &'a [u8],
     /// The number of elements in a row.
@@ -354,25 +355,35 @@ impl<T: SmallFloat> Vectorized for AddRowsLoop<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let AddRowsLoop { totals, first, offsets, updates, size, .. } = self;
-        for (&offset, row) in offsets.iter().zip(T::view(updates).chunks_exact(size)) {
+        let AddRowsLoop { totals, part, offsets, updates, size, .. } = self;
+        let add = |totals: &mut [<f64 as Lane>::Bytes], row: &[T::Bytes]| {
+            for (total, &update) in totals.iter_mut().zip(row) {
+                f64::add_update(total, T::load(update).widen().store());
+            }
+        };
+        let rows = offsets.iter().zip(T::view(updates).chunks_exact(size));
+        let Some(first) = part else {
+            for (&offset, row) in rows {
+                add(&mut totals[offset as usize..], row);
+            }
+            return;
+        };
+        for (&offset, row) in rows {
             let offset = offset as usize;
             let skipped = first.saturating_sub(offset).min(size);
             let start = (offset + skipped).saturating_sub(first).min(totals.len());
-            for (total, &update) in totals[start..].iter_mut().zip(&row[skipped..]) {
-                f64::add_update(total, T::load(update).widen().store());
-            }
+            add(&mut totals[start..], &row[skipped..]);
         }
     }
 }
 
 fn add_rows<T: SmallFloat>(
     totals: &mut [<f64 as Lane>::Bytes],
-    first: usize,
+    part: Option<usize>,
     (offsets, updates): (&[isize], &[u8]),
     size: usize,
 ) {
-    simd::dispatch(AddRowsLoop::<T> { totals, first, offsets, updates, size, of: PhantomData });
+    simd::dispatch(AddRowsLoop::<T> { totals, part, offsets, updates, size, of: PhantomData });
 }
 
 struct AddTotalsLoop<'a, T> {
@@ -500,6 +511,9 @@ impl FloatTarget<'_> {
         let count = rows.count * self.window.size;
         let rows_loop = self.rows_loop::<L>(dtype);
         let (min_size, most) = match rows_loop {
+            Some(_) if self.window.size < MIN_ROW_ELEMENTS_TO_SHARE => {
+                (MAX_CACHED_TOTALS, parallel::threads())
+            }
             Some(_) => (MIN_ROW_TOTALS_TO_SHARE, parallel::threads()),
             None => (MAX_TOTALS_OF_ONE_THREAD, 2),
         };
@@ -523,7 +537,8 @@ impl FloatTarget<'_> {
                 };
                 let updates = &updates[start * row..][..offsets.len() * row];
                 if let Some(add_rows) = rows_loop {
-                    add_rows(&mut totals[..length], first, (offsets, updates), self.window.size);
+                    let part = (shares > 1).then_some(first);
+                    add_rows(&mut totals[..length], part, (offsets, updates), self.window.size);
                 } else {
                     if length > MAX_CACHED_TOTALS {
                         next.iter().for_each(|&offset| simd::prefetch(totals, slot(offset as usize)));
