@@ -426,6 +426,32 @@ fn cheap_values_are_computed_again() {
     assert!(results == 2 && program.contains("%6 f32[65536][8] = together("), "{program}");
 }
 
+/// Operations that read a cluster's values join it, also where another step needs one of these before.
+#[test]
+fn later_operations_join_a_cluster_before_it_is_needed() {
+    const ROWS: usize = 1 << 14;
+    let shape = [ROWS, 16];
+    let mut builder = Builder::default();
+    let [x, scale] = [&shape[..], &[1, 16]].map(|shape| builder.parameter(F32, shape));
+    let (binary, reduce) =
+        (Operation::Binary, |axes: &[usize]| Operation::Reduce(ReduceOp::Sum, Shape::from_slice(axes)));
+    let scaled = builder.add(binary(BinaryOp::Multiply), &[&x, &scale], F32, &shape);
+    let root = builder.add(Operation::Unary(UnaryOp::Sqrt, Math::Exact), &[&scaled], F32, &shape);
+    let sum = builder.add(reduce(&[0]), &[&root], F32, &[1, 16]);
+    // Needs the end of the cluster.
+    let inverse = builder.add(binary(BinaryOp::Divide), &[&scale, &sum], F32, &[1, 16]);
+    let square = builder.add(binary(BinaryOp::Multiply), &[&root, &scaled], F32, &shape);
+    let squares = builder.add(reduce(&[0]), &[&square], F32, &[1, 16]);
+    // Depends on the end of the cluster.
+    let result = builder.add(binary(BinaryOp::Add), &[&squares, &inverse], F32, &[1, 16]);
+    let region = builder.region(&[&result]);
+    let numbers = |count: usize| f32s(&(0..count).map(|i| (i % 1000) as f32 * 0.37).collect::<Vec<_>>());
+    let arguments = [numbers(ROWS * 16), numbers(16)];
+    let program = fused_alike(region, Vec::new(), &arguments.each_ref().map(|bytes| &bytes[..])).to_string();
+    assert_eq!(program.matches("= together(").count(), 1, "{program}");
+    assert!(!program.contains("f32[16384][16] = "), "{program}");
+}
+
 /// Operands whose rows are repeated after numbers of rows of which none divides the other, between them a
 /// reshape.
 #[test]

@@ -3,7 +3,8 @@
 //! Technique: steps are taken in order, and operations that a cluster can have are held back. An
 //! operation joins the clusters that its operands come from if all their operations still have the same
 //! rows then (`cluster` says what a row is). A cluster is added to the steps when another step needs
-//! one of its values, or when control flow follows. No clusters that are held back depend on each
+//! one of its values, or when control flow follows; before that, later operations that read its values and
+//! don't depend on that step join it. No clusters that are held back depend on each
 //! other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
 //! their operand in their place (`rows`). A fold of many rows becomes two: the cluster folds blocks of them
 //! to lanes (`ops::reduce::Accumulation`), and a step after it folds these.
@@ -14,7 +15,7 @@
 
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
@@ -36,6 +37,10 @@ use crate::tensor::byte_size;
 /// The maximum number of operations in a cluster, which bounds the time to find clusters.
 pub(super) const MAX_MEMBERS: usize = 64;
 
+/// The number of steps among which operations are looked for that can join a cluster before it is added to the
+/// steps, which bounds the time to find them.
+const MAX_STEPS_AHEAD: usize = 128;
+
 /// The maximum number of operations that are computed again for one value.
 const MAX_CHEAP_OPERATIONS: usize = 3;
 
@@ -56,8 +61,9 @@ fn fuse_with(region: &Region, all: bool) -> Region {
     let reads = reads(region);
     let slots = &Cell::new(region.slots);
     let again = if all { Vec::new() } else { read_by_clusters(region) };
-    let (steps, pending, views, cheap) = Default::default();
-    let mut fusion = Fusion { reads: &reads, all, slots, again: &again, steps, pending, views, cheap };
+    let (steps, pending, views, cheap, rest, taken) = Default::default();
+    let mut fusion =
+        Fusion { reads: &reads, all, slots, again: &again, steps, pending, views, cheap, rest, taken };
     fusion.run(&region.steps);
     let Fusion { steps, cheap, .. } = fusion;
     let region = Region { steps, slots: slots.get(), ..region.clone() };
@@ -127,6 +133,10 @@ struct Fusion<'a> {
     views: Vec<View>,
     /// The operations that can be computed again, of clusters that are no longer held back, by their slots.
     cheap: HashMap<Slot, Cheap>,
+    /// The steps from the current one on.
+    rest: &'a [Step],
+    /// The results of later operations that have joined clusters already.
+    taken: HashSet<Slot>,
 }
 
 /// An operation that is computed again rather than read.
@@ -203,17 +213,27 @@ struct Candidate {
     again: Option<Slot>,
 }
 
-impl Fusion<'_> {
-    fn run(&mut self, steps: &[Step]) {
-        for step in steps {
-            self.step(step);
+impl<'a> Fusion<'a> {
+    fn run(&mut self, steps: &'a [Step]) {
+        self.rest = steps;
+        while let [step, rest @ ..] = self.rest {
+            let is_taken = match step {
+                Step::Operation { outputs, .. } => {
+                    outputs.iter().any(|output| self.taken.remove(&output.slot))
+                }
+                _ => false,
+            };
+            if !is_taken {
+                self.step(step);
+            }
+            self.rest = rest;
         }
         self.flush_all();
     }
 
     fn inner(&self, steps: &[Step]) -> Vec<Step> {
-        let (inner, pending, views, cheap) = Default::default();
-        let mut fusion = Fusion { again: &[], steps: inner, pending, views, cheap, ..*self };
+        let (inner, pending, views, cheap, taken) = Default::default();
+        let mut fusion = Fusion { again: &[], steps: inner, pending, views, cheap, taken, ..*self };
         fusion.run(steps);
         fusion.steps
     }
@@ -241,6 +261,7 @@ impl Fusion<'_> {
                         return;
                     }
                 }
+                self.look_ahead(inputs);
                 self.flush_for(inputs);
                 self.steps.push(step.clone());
             }
@@ -303,6 +324,7 @@ impl Fusion<'_> {
             return true;
         }
         let Some(alone) = self.alone(candidate) else { return false };
+        self.look_ahead(&candidate.inputs);
         self.flush_owners(&candidate.inputs);
         if !self.join_again(candidate) {
             self.pending.push(alone);
@@ -409,6 +431,58 @@ impl Fusion<'_> {
         }
         self.pending.push(Pending { rows, candidates });
         true
+    }
+
+    /// Adds later operations to the clusters that operands of the current step come from, before these are added
+    /// to the steps: those that read a value of them, don't depend on this step, and can't fail.
+    fn look_ahead(&mut self, operands: &[Operand]) {
+        if self.all || self.owners(operands).is_empty() {
+            return;
+        }
+        let Some((Step::Operation { outputs, .. }, later)) = self.rest.split_first() else { return };
+        let mut missing: HashSet<Slot> = outputs.iter().map(|output| output.slot).collect();
+        for step in later.iter().take(MAX_STEPS_AHEAD) {
+            match step {
+                Step::Operation { operation, inputs, outputs } => {
+                    let is_taken = outputs.iter().any(|output| self.taken.contains(&output.slot));
+                    if !is_taken && !self.takes(operation, inputs, outputs, (operands, &missing)) {
+                        missing.extend(outputs.iter().map(|output| output.slot));
+                    }
+                }
+                Step::Fold { output, .. } => {
+                    missing.insert(output.slot);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Adds a later operation to the clusters that its operands come from, if it reads a value of those that
+    /// `operands` come from, and none that is missing; returns whether it is in one.
+    fn takes(
+        &mut self,
+        operation: &Operation,
+        inputs: &[Operand],
+        outputs: &[Target],
+        (operands, missing): (&[Operand], &HashSet<Slot>),
+    ) -> bool {
+        let [output] = outputs else { return false };
+        let is_missing = |operand: &Operand| match operand.place {
+            Place::Slot(slot) => missing.contains(&slot),
+            Place::Literal(_) => false,
+        };
+        if !operation.is_total(output.dtype) || inputs.iter().any(is_missing) {
+            return false;
+        }
+        let (owners, flushed) = (self.owners(inputs), self.owners(operands));
+        let candidate = Candidate::new(operation, inputs, output);
+        let takes = owners.iter().any(|owner| flushed.contains(owner))
+            && candidate.is_possible()
+            && self.merge(&owners, &candidate);
+        if takes {
+            self.taken.insert(output.slot);
+        }
+        takes
     }
 
     /// Adds what operands come from to the steps.
