@@ -7,7 +7,7 @@ use super::processor::{
     OTHER_WORD, Operand, SMALL, Size, THIRD_WORD, WORD,
 };
 use super::register_cache::{Cached, float};
-use super::translator::{Computed, Translator, location, memory};
+use super::translator::{Clamp, Computed, Translator, location, memory};
 use crate::ops::binary::BinaryOp;
 use crate::{DType, Kind};
 
@@ -321,19 +321,24 @@ impl Translator {
         self.assembler.load(WORD, base);
         for index in &bytes.indices {
             self.load_integer(OTHER_WORD, index.register, usize::from(index.width), index.is_signed);
-            let assembler = &mut self.assembler;
-            if index.is_signed {
-                assembler.constant(THIRD_WORD, 0);
-                assembler.test(OTHER_WORD, OTHER_WORD);
-                assembler.load_if(Condition::Negative, OTHER_WORD, THIRD_WORD);
-            }
-            assembler.constant(THIRD_WORD, index.last as u64);
-            assembler.integer(Integer::Compare, Size::Eight, OTHER_WORD, Operand::Gpr(THIRD_WORD));
-            assembler.load_if(Condition::Above, OTHER_WORD, THIRD_WORD);
-            assembler.multiply_by(OTHER_WORD, i32::try_from(index.stride).ok()?);
-            assembler.integer(Integer::Add, Size::Eight, WORD, Operand::Gpr(OTHER_WORD));
+            self.clamp(index.last as u64, index.is_signed);
+            self.assembler.multiply_by(OTHER_WORD, i32::try_from(index.stride).ok()?);
+            self.assembler.integer(Integer::Add, Size::Eight, WORD, Operand::Gpr(OTHER_WORD));
         }
         Some(distance)
+    }
+
+    /// Moves the index in `OTHER_WORD` between zero and the last one. One that is there already, as most are, takes
+    /// a comparison and a jump that is not taken.
+    fn clamp(&mut self, last: u64, is_signed: bool) {
+        let assembler = &mut self.assembler;
+        let clamp = Clamp { outside: assembler.label(), back: assembler.label(), last, is_signed };
+        assembler.constant(THIRD_WORD, last);
+        assembler.integer(Integer::Compare, Size::Eight, OTHER_WORD, Operand::Gpr(THIRD_WORD));
+        // A negative number is above all others.
+        assembler.jump_if(Condition::Above, clamp.outside);
+        assembler.bind(clamp.back);
+        self.clamps.push(clamp);
     }
 
     /// [`Self::address`] of a part that is written.

@@ -3,8 +3,8 @@
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Code, REGISTERS, Register};
 use super::processor::{
-    ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, Operand, REGISTER_MEMORY, RUN, SMALL,
-    THIRD_WORD, WORD,
+    ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY, RUN,
+    SMALL, THIRD_WORD, WORD,
 };
 use super::register_cache::{Cached, cached_numbers};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
@@ -16,6 +16,14 @@ pub(super) enum Computed {
     Float,
 }
 
+/// An index in `OTHER_WORD` that is moved into an array if it is outside.
+pub(super) struct Clamp {
+    pub(super) outside: Label,
+    pub(super) back: Label,
+    pub(super) last: u64,
+    pub(super) is_signed: bool,
+}
+
 /// Turns instructions of loops into those of the processor.
 pub(super) struct Translator {
     pub(super) assembler: Assembler,
@@ -25,6 +33,7 @@ pub(super) struct Translator {
     leave: Label,
     /// Places where the function ends, and its results there.
     exits: Vec<(Label, u64)>,
+    pub(super) clamps: Vec<Clamp>,
     pub(super) tensors: usize,
     pub(super) lengths: Vec<usize>,
     pub(super) small_bytes: usize,
@@ -42,6 +51,7 @@ impl Translator {
             labels,
             leave,
             exits: Vec::new(),
+            clamps: Vec::new(),
             tensors: arrays[0],
             lengths: vec![0; arrays[0] + arrays[1]],
             small_bytes,
@@ -63,12 +73,30 @@ impl Translator {
         self.assembler.bind(self.labels[codes.len()]);
         self.assembler.constant(WORD, outcome(END, codes.len()));
         self.leave();
+        self.finish_clamps();
         for (exit, result) in std::mem::take(&mut self.exits) {
             self.assembler.bind(exit);
             self.assembler.constant(WORD, result);
             self.assembler.jump(self.leave);
         }
         Some(())
+    }
+
+    /// Moves indices that are outside, after the code of all instructions.
+    fn finish_clamps(&mut self) {
+        for Clamp { outside, back, last, is_signed } in std::mem::take(&mut self.clamps) {
+            let assembler = &mut self.assembler;
+            assembler.bind(outside);
+            if is_signed {
+                assembler.test(OTHER_WORD, OTHER_WORD);
+                assembler.constant(OTHER_WORD, last);
+                assembler.constant(THIRD_WORD, 0);
+                assembler.load_if(Condition::Negative, OTHER_WORD, THIRD_WORD);
+            } else {
+                assembler.constant(OTHER_WORD, last);
+            }
+            assembler.jump(back);
+        }
     }
 
     /// The begin of the function. Its arguments: the address of an instruction to begin with, of the memory of
