@@ -397,6 +397,12 @@ fn pad_f32(bencher: Bencher, [rows, columns]: [usize; 2]) {
 }
 
 /// Pseudo-random indices below `n`, as s32.
+/// Numbers of elements around the one up to which a function is computed one by one.
+#[divan::bench(args = [1, 2, 4, 5, 8])]
+fn exp_few_f32(bencher: Bencher, n: usize) {
+    map(bencher, UnaryOp::Exp, DType::F32, n);
+}
+
 fn random_indices(n: usize) -> Vec<u8> {
     random_indices_below(n, n)
 }

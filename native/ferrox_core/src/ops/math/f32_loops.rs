@@ -196,8 +196,8 @@ impl<F: Function> Vectorized for F32FunctionLoop<'_, '_, F> {
     }
 }
 
-/// The elements for which a function is computed one by one: the memory of a chunk is filled in the time of
-/// some of them (`kernels`: exp of one element).
+/// The number of elements up to which a function is computed one by one: the memory of a chunk is filled in the
+/// time of some of them. (`kernels`: exp_few_f32.)
 const MAX_SINGLE_ELEMENTS: usize = 4;
 
 /// One element.

@@ -33,8 +33,8 @@ impl Executable {
     ///
     /// # Safety
     ///
-    /// The instructions are such a function, which keeps its ABI. With these arguments, it reads and
-    /// writes only what the caller of this function may, through `registers` and `context`.
+    /// The instructions are such a function, which keeps its ABI. With these arguments, it reads and writes only
+    /// what the caller of this function may, through `registers` and `context`.
     pub(super) unsafe fn call(
         &self,
         entry: usize,
@@ -43,8 +43,8 @@ impl Executable {
         left: i64,
     ) -> Option<u64> {
         let entry = self.0.get(entry..)?.as_ptr();
-        // SAFETY: function pointers and pointers to data have the same size, and the caller promises
-        // that there is such a function.
+        // SAFETY: function pointers and pointers to data have the same size, and the caller promises that there
+        // is such a function.
         let function = unsafe { std::mem::transmute::<*const u8, Function>(self.0.as_ptr()) };
         #[cfg(target_arch = "aarch64")]
         instruction_cache::begin();

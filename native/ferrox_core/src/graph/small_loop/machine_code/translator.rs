@@ -8,6 +8,7 @@ use super::processor::{
 };
 use super::register_cache::{Cached, cached_numbers};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
+
 /// Where a result is before it is stored.
 pub(super) enum Computed {
     /// In `WORD`.
@@ -18,7 +19,9 @@ pub(super) enum Computed {
 
 /// An index in `OTHER_WORD` that is moved into an array if it is outside.
 pub(super) struct Clamp {
+    /// Where it is moved.
     pub(super) outside: Label,
+    /// Where the code goes on.
     pub(super) back: Label,
     pub(super) last: u64,
     pub(super) is_signed: bool,
@@ -33,6 +36,7 @@ pub(super) struct Translator {
     leave: Label,
     /// Places where the function ends, and its results there.
     exits: Vec<(Label, u64)>,
+    /// The indices of arrays so far.
     pub(super) clamps: Vec<Clamp>,
     pub(super) tensors: usize,
     pub(super) lengths: Vec<usize>,
