@@ -204,8 +204,7 @@ defmodule Ferrox.Doctor do
   defp machine_code_problem("refused") do
     {:note,
      "the system refuses memory for machine code, as a security policy may have it: loops over " <>
-       "numbers in compiled functions are interpreted, some times slower; set config :ferrox, " <>
-       "machine_code: false if that is as it should be"}
+       "numbers in compiled functions are interpreted, some times slower"}
   end
 
   defp machine_code_problem("off") do

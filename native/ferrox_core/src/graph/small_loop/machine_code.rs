@@ -22,6 +22,7 @@ mod translator;
 mod vectors;
 
 use std::panic::resume_unwind;
+use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
@@ -45,7 +46,9 @@ pub(super) struct MachineCode {
 impl MachineCode {
     /// Whether the system allows memory with new instructions; `None` if there are none for this processor.
     pub(super) fn is_possible() -> Option<bool> {
-        cfg!(target_endian = "little").then(|| Executable::new(&[0; 4]).is_some())
+        // The system is asked once: this is part of each event of an operation.
+        static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| Executable::new(&[0; 4]).is_some());
+        cfg!(target_endian = "little").then(|| *IS_ALLOWED)
     }
 
     /// The machine code of a loop with some numbers of arrays that are only read and that are replaced, and
