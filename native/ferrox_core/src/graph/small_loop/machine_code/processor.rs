@@ -178,6 +178,26 @@ impl Assembler {
         self.labels[label.0]
     }
 
+    /// Compares two floats. Returns the condition that holds if the comparison is true.
+    pub(super) fn compare_floats(
+        &mut self,
+        comparison: Comparison,
+        float: Float,
+        [left, right]: [Fpr; 2],
+    ) -> Condition {
+        // Where one is not a number, it is not greater, but may count as less.
+        let (operands, condition) = match comparison {
+            Comparison::Equal => ([left, right], Condition::FloatsEqual),
+            Comparison::NotEqual => ([left, right], Condition::FloatsNotEqual),
+            Comparison::Less => ([right, left], FLOAT_GREATER),
+            Comparison::LessOrEqual => ([right, left], FLOAT_GREATER_OR_EQUAL),
+            Comparison::Greater => ([left, right], FLOAT_GREATER),
+            Comparison::GreaterOrEqual => ([left, right], FLOAT_GREATER_OR_EQUAL),
+        };
+        self.set_conditions(float, operands);
+        condition
+    }
+
     /// The bytes, with the distances of all jumps. `None` if a label is nowhere, or too far away.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
         for (at, label) in std::mem::take(&mut self.jumps) {

@@ -70,6 +70,10 @@ const STACK: Gpr = Gpr(31);
 /// A jump, without its distance.
 const B: u32 = 0x1400_0000;
 
+// The conditions that `set_conditions` leaves.
+pub(super) const FLOAT_GREATER: Condition = Condition::Greater;
+pub(super) const FLOAT_GREATER_OR_EQUAL: Condition = Condition::GreaterOrEqual;
+
 /// The condition that one of two floats was not a number.
 const UNORDERED: u32 = 0x6;
 
@@ -411,7 +415,7 @@ impl Assembler {
         let comparison = if op == Extreme::Max { Comparison::Greater } else { Comparison::Less };
         let condition = self.compare_floats(comparison, float, [to, other]);
         self.float_if(condition.code(), float, STEP_FLOAT, [to, other]);
-        self.compare_floats(Comparison::Equal, float, [to, to]);
+        self.set_conditions(float, [to, to]);
         self.float_if(UNORDERED, float, to, [to, STEP_FLOAT]);
     }
 
@@ -420,24 +424,9 @@ impl Assembler {
         self.instruction(0x1e20_0c00 | float.bits() | condition << 12 | registers(to.0, yes.0, no.0));
     }
 
-    /// Compares two floats. Returns the condition that holds if the comparison is true.
-    pub(in super::super) fn compare_floats(
-        &mut self,
-        comparison: Comparison,
-        float: Float,
-        [left, right]: [Fpr; 2],
-    ) -> Condition {
-        // Where one is not a number, none of the conditions but inequality holds.
-        let ([left, right], condition) = match comparison {
-            Comparison::Equal => ([left, right], Condition::FloatsEqual),
-            Comparison::NotEqual => ([left, right], Condition::FloatsNotEqual),
-            Comparison::Less => ([right, left], Condition::Greater),
-            Comparison::LessOrEqual => ([right, left], Condition::GreaterOrEqual),
-            Comparison::Greater => ([left, right], Condition::Greater),
-            Comparison::GreaterOrEqual => ([left, right], Condition::GreaterOrEqual),
-        };
+    /// FCMP. Where one float is not a number, none of the conditions but inequality holds.
+    pub(super) fn set_conditions(&mut self, float: Float, [left, right]: [Fpr; 2]) {
         self.instruction(0x1e20_2000 | float.bits() | registers(0, left.0, right.0));
-        condition
     }
 
     /// A signed integer of eight bytes as a float, with zeros after it.

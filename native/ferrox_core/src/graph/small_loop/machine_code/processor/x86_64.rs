@@ -4,9 +4,7 @@
 //! of instructions) and the opcodes of the instructions that the functions name. All of them are in the
 //! baseline of the architecture (SSE2).
 
-use super::{
-    Arithmetic, Assembler, Comparison, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size,
-};
+use super::{Arithmetic, Assembler, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -62,6 +60,10 @@ pub(in super::super) const FLOAT_CACHE: [Fpr; 13] = [
 
 /// Those of the registers above that a function leaves as they were.
 const SAVED: [Gpr; 6] = [RBX, RBP, R12, R13, R14, R15];
+
+// The conditions that `set_conditions` leaves.
+pub(super) const FLOAT_GREATER: Condition = Condition::Above;
+pub(super) const FLOAT_GREATER_OR_EQUAL: Condition = Condition::AboveOrEqual;
 
 // The numbers of conditions in opcodes that no comparison of integers leaves.
 const PARITY: u8 = 0xa;
@@ -385,35 +387,16 @@ impl Assembler {
     /// number, or if they are equal.
     pub(in super::super) fn extreme(&mut self, op: Extreme, float: Float, to: Fpr, other: Fpr) {
         let past = self.label();
-        self.unordered_compare(float, to, to);
+        self.set_conditions(float, [to, to]);
         self.jump_if_code(PARITY, past);
         let opcode = if op == Extreme::Max { 0x5f } else { 0x5d };
         self.instruction(Some(float.prefix()), Size::Four, &[0x0f, opcode], to.0, Operand::Fpr(other));
         self.bind(past);
     }
 
-    /// Compares two floats. Returns the condition that holds if the comparison is true.
-    pub(in super::super) fn compare_floats(
-        &mut self,
-        comparison: Comparison,
-        float: Float,
-        [left, right]: [Fpr; 2],
-    ) -> Condition {
-        // Where one is not a number, the first counts as below the second as well as equal to it.
-        let ([left, right], condition) = match comparison {
-            Comparison::Equal => ([left, right], Condition::FloatsEqual),
-            Comparison::NotEqual => ([left, right], Condition::FloatsNotEqual),
-            Comparison::Less => ([right, left], Condition::Above),
-            Comparison::LessOrEqual => ([right, left], Condition::AboveOrEqual),
-            Comparison::Greater => ([left, right], Condition::Above),
-            Comparison::GreaterOrEqual => ([left, right], Condition::AboveOrEqual),
-        };
-        self.unordered_compare(float, left, right);
-        condition
-    }
-
-    /// UCOMISS or UCOMISD.
-    fn unordered_compare(&mut self, float: Float, Fpr(left): Fpr, right: Fpr) {
+    /// UCOMISS or UCOMISD. Where one float is not a number, the first counts as below the second as well as equal
+    /// to it.
+    pub(super) fn set_conditions(&mut self, float: Float, [Fpr(left), right]: [Fpr; 2]) {
         self.instruction(float.vector_prefix(), Size::Four, &[0x0f, 0x2e], left, Operand::Fpr(right));
     }
 
