@@ -65,6 +65,29 @@ pub struct Plan {
     pub cost: Cost,
 }
 
+impl Plan {
+    /// Computes some elements of the result from operands of the kernel's types. `memory` has room for
+    /// results that are converted.
+    ///
+    /// # Errors
+    ///
+    /// The fault that the kernel found in an element.
+    #[inline]
+    pub fn compute(
+        &self,
+        size: usize,
+        out: &mut [u8],
+        operands: &[Operand<'_>],
+        memory: &mut [u8],
+    ) -> Result<(), Fault> {
+        let Some(Conversion { lane, convert }) = self.store else { return (self.kernel)(out, operands) };
+        let computed = &mut memory[..size * lane];
+        (self.kernel)(computed, operands)?;
+        convert(computed, out);
+        Ok(())
+    }
+}
+
 /// Computes `out`, a dense result of the given shape, in parallel if that pays.
 ///
 /// # Errors
@@ -105,24 +128,9 @@ pub fn run_element(plan: &Plan, out: &mut [u8], elements: &[&[u8]]) -> Result<()
     for (((operand, element), load), buffer) in
         operands.iter_mut().zip(elements).zip(&plan.loads).zip(&mut buffers)
     {
-        *operand = Operand::Slice(match load {
-            None => element,
-            Some(Conversion { lane, convert }) => {
-                convert(element, &mut buffer[..*lane]);
-                &buffer[..*lane]
-            }
-        });
+        *operand = Operand::Slice(converted(element, 1, *load, buffer));
     }
-    let operands = &operands[..elements.len()];
-    match plan.store {
-        None => (plan.kernel)(out, operands),
-        Some(Conversion { lane, convert }) => {
-            let mut computed = [0; MAX_ELEMENT_BYTES];
-            (plan.kernel)(&mut computed[..lane], operands)?;
-            convert(&computed[..lane], out);
-            Ok(())
-        }
-    }
+    plan.compute(1, out, &operands[..elements.len()], &mut [0; MAX_ELEMENT_BYTES])
 }
 
 /// Returns whether the kernel can read all operands in place and write the result directly, and
@@ -207,15 +215,6 @@ fn run_one_tile(
                 _ => unreachable!("broadcast tensors are gathered, and tiles make the others"),
             };
         }
-        let operands = &operands[..dense.len()];
-        match plan.store {
-            None => (plan.kernel)(out, operands),
-            Some(Conversion { lane, convert }) => {
-                let computed = &mut memory[..size * lane];
-                (plan.kernel)(computed, operands)?;
-                convert(computed, out);
-                Ok(())
-            }
-        }
+        plan.compute(size, out, &operands[..dense.len()], memory)
     })
 }

@@ -920,16 +920,7 @@ impl<'a> KernelLoop<'a> {
                 }
             };
         }
-        let operands = &operands[..self.operands.len()];
-        match &self.plan.store {
-            None => (self.plan.kernel)(out, operands),
-            Some(Conversion { lane, convert }) => {
-                let computed = take(&mut lanes, size * lane);
-                (self.plan.kernel)(computed, operands)?;
-                convert(computed, out);
-                Ok(())
-            }
-        }
+        self.plan.compute(size, out, &operands[..self.operands.len()], lanes)
     }
 }
 

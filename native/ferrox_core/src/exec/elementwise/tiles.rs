@@ -98,7 +98,7 @@ impl<'a> Tiles<'a> {
     /// `run` in the given memory: a tile of each operand as it is stored and of its conversion, and
     /// of the results of the kernel.
     fn run_in(&self, mut memory: &mut [u8], start: usize, out: &mut [u8]) -> Result<(), Fault> {
-        let Plan { kernel, loads, store, width, .. } = self.plan;
+        let Plan { loads, width, .. } = self.plan;
         // A power of two: dividing by it takes as long as a few elements.
         let elements = |bytes: usize| bytes >> width.trailing_zeros();
         let sources = &self.sources[..self.arity];
@@ -134,15 +134,7 @@ impl<'a> Tiles<'a> {
             {
                 *operand = self.fetch(source, *load, position, length, buffers);
             }
-            let operands = &operands[..sources.len()];
-            match store {
-                None => kernel(head, operands)?,
-                Some(Conversion { lane, convert }) => {
-                    let computed = &mut memory[..length * lane];
-                    kernel(computed, operands)?;
-                    convert(computed, head);
-                }
-            }
+            self.plan.compute(length, head, &operands[..sources.len()], memory)?;
             position += length;
         }
         Ok(())
