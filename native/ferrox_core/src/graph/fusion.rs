@@ -475,10 +475,11 @@ impl<'a> Fusion<'a> {
             return false;
         }
         let (owners, flushed) = (self.owners(inputs), self.owners(operands));
+        if !owners.iter().any(|owner| flushed.contains(owner)) {
+            return false;
+        }
         let candidate = Candidate::new(operation, inputs, output);
-        let takes = owners.iter().any(|owner| flushed.contains(owner))
-            && candidate.is_possible()
-            && self.merge(&owners, &candidate);
+        let takes = candidate.is_possible() && self.merge(&owners, &candidate);
         if takes {
             self.taken.insert(output.slot);
         }
