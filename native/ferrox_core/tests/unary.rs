@@ -263,23 +263,25 @@ fn every_view() {
     println!("unary, views: {compared} elements compared");
 }
 
+/// The results of an operation whose results have the type of its operands.
+fn results(op: UnaryOp, dtype: DType, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; bytes.len()];
+    let shape = [bytes.len() / dtype.width()];
+    let tensor = Tensor::new("test", dtype, &shape, bytes).expect("sound");
+    unary(op, Output::new("test", dtype, &shape, &mut out).expect("sound"), &tensor).expect("supported");
+    out
+}
+
 /// Functions of 16-bit types have the same results with and without a lookup table.
 #[test]
 fn sixteen_bits_by_table_as_without() {
     let arguments: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_ne_bytes).collect();
-    let compute = |op, dtype, bytes: &[u8]| {
-        let mut out = vec![0; bytes.len()];
-        let shape = [bytes.len() / 2];
-        let tensor = Tensor::new("test", dtype, &shape, bytes).expect("sound");
-        unary(op, Output::new("test", dtype, &shape, &mut out).expect("sound"), &tensor).expect("supported");
-        out
-    };
     for &op in UnaryOp::ALL.iter().filter(|&&op| is_function(op)) {
         for dtype in [F16, BF16] {
             // Half of the arguments, in parts that are too small for a table.
             let apart: Vec<u8> =
-                arguments.chunks(1_000).step_by(2).flat_map(|part| compute(op, dtype, part)).collect();
-            let whole = compute(op, dtype, &arguments);
+                arguments.chunks(1_000).step_by(2).flat_map(|part| results(op, dtype, part)).collect();
+            let whole = results(op, dtype, &arguments);
             let again: Vec<u8> = whole.chunks(1_000).step_by(2).flatten().copied().collect();
             for (k, (apart, whole)) in apart.chunks(2).zip(again.chunks(2)).enumerate() {
                 let [apart, whole] = [apart, whole].map(|b| u128::from(u16::from_ne_bytes([b[0], b[1]])));
@@ -307,21 +309,14 @@ fn few_elements_as_many() {
         _ => [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::MAX, f32::MIN_POSITIVE, 1e-45][random.below(8)],
     });
     let arguments: Vec<u8> = numbers.flat_map(f32::to_ne_bytes).collect();
-    let compute = |op, bytes: &[u8]| {
-        let mut out = vec![0; bytes.len()];
-        let shape = [bytes.len() / 4];
-        let tensor = Tensor::new("test", F32, &shape, bytes).expect("sound");
-        unary(op, Output::new("test", F32, &shape, &mut out).expect("sound"), &tensor).expect("supported");
-        out
-    };
     for level in [Level::V4, Level::Baseline] {
         simd::limit(level);
         for &op in UnaryOp::ALL.iter().filter(|&&op| is_function(op)) {
-            let many = compute(op, &arguments);
+            let many = results(op, F32, &arguments);
             for (count, start) in [(1, 0), (2, 10_000), (3, 20_000), (4, 30_000), (5, 40_000)] {
                 let part = start..start + count * 4 * 2_000;
                 let few: Vec<u8> =
-                    arguments[part.clone()].chunks(4 * count).flat_map(|few| compute(op, few)).collect();
+                    arguments[part.clone()].chunks(4 * count).flat_map(|few| results(op, F32, few)).collect();
                 for (k, (few, many)) in few.chunks(4).zip(many[part].chunks(4)).enumerate() {
                     let [few, many] = [few, many].map(|b| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
                     let is_same = few.to_bits() == many.to_bits() || few.is_nan() && many.is_nan();

@@ -172,6 +172,13 @@ pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
     }
 }
 
+/// Runs a loop with the instructions of the compilation target.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
+    if has_fma() { v.run() } else { v.run_unfused() }
+}
+
 /// Runs a computation on one element, which longer vectors don't make faster.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -187,13 +194,6 @@ pub fn dispatch_element<V: Vectorized>(v: V) -> V::Output {
 #[inline]
 pub fn dispatch_element<V: Vectorized>(v: V) -> V::Output {
     dispatch(v)
-}
-
-/// Runs a loop with the instructions of the compilation target.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-pub fn dispatch<V: Vectorized>(v: V) -> V::Output {
-    if has_fma() { v.run() } else { v.run_unfused() }
 }
 
 macro_rules! truncate {
