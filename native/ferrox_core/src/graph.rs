@@ -30,6 +30,7 @@ mod explain;
 mod fusion;
 mod kernel;
 mod liveness;
+mod machine_code;
 mod moves;
 mod operand;
 mod operation;
@@ -47,8 +48,8 @@ mod value;
 mod well_formed;
 
 pub use self::execution::{Execution, Host, Outcome, Wish};
+pub use self::machine_code::{machine_code, set_machine_code};
 pub use self::operation::{ConvOptions, Operation, Start, WindowOptions};
 pub use self::program::Program;
-pub use self::small_loop::{machine_code, set_machine_code};
 pub use self::times::Times;
 pub use self::value::Value;

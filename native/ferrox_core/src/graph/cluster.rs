@@ -10,11 +10,16 @@
 //! other rows, so that results are those of the operations one by one. Folds of all rows are computed beside
 //! them by blocks of a fixed number of rows, whose results another operation folds.
 
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "cluster/no_vector_kernel.rs")]
+mod vector_kernel;
+
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
+use self::vector_kernel::VectorKernel;
 use super::operand::{self, REGISTER_BYTES};
 use super::rows::{Extent, InputRows};
 use crate::cost::{
@@ -51,6 +56,8 @@ pub struct Cluster {
     pub(super) folds: Vec<RowsFold>,
     /// The cost of a row.
     pub(super) cost: Cost,
+    /// Members that machine code computes together, in their order.
+    pub(super) kernels: Vec<VectorKernel>,
 }
 
 /// A fold of the first axes or of all axes of a value.
@@ -169,7 +176,7 @@ impl Call {
 }
 
 /// Where the rows of a value are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Register {
     Input(usize),
     Buffer(usize),
@@ -214,6 +221,27 @@ impl Cluster {
             moved(&mut member.to);
         }
         self.folds.iter_mut().for_each(|fold| moved(&mut fold.operand));
+    }
+
+    /// Lets machine code compute members together where it can.
+    pub(super) fn compile(&mut self) {
+        self.kernels = VectorKernel::all(self);
+        // Values that are in registers of the processor only need no buffers.
+        let is_alone = |at: &usize| !self.kernels.iter().any(|kernel| kernel.members().contains(at));
+        let alone = self.members.iter().enumerate().filter(|(at, _)| is_alone(at));
+        let of_member = |member: &Member| {
+            let operands = member.operands.iter().map(|operand| operand.register);
+            operands.chain([member.to]).collect::<SmallVec<[Register; 4]>>()
+        };
+        let registers = alone.flat_map(|(_, member)| of_member(member));
+        let registers = registers.chain(self.folds.iter().map(|fold| fold.operand));
+        let used: HashSet<Register> = registers.collect();
+        for (index, width) in self.buffers.iter_mut().enumerate() {
+            let in_kernel = self.kernels.iter().any(|kernel| kernel.uses_buffer(index));
+            if !in_kernel && !used.contains(&Register::Buffer(index)) {
+                *width = 0;
+            }
+        }
     }
 
     /// The number of rows in a block: as many as the cache has room for in all registers.
@@ -292,7 +320,7 @@ impl Cluster {
 
     /// Computes the results from the bytes of the inputs.
     pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
-        let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, inputs)).collect();
+        let loops = self.loops(inputs, |_| true);
         let block = self.block_rows();
         self.with_copies(inputs, |inputs| {
             self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, outputs, |part| {
@@ -313,7 +341,7 @@ impl Cluster {
         let block = self.block_rows();
         let first: SmallVec<[&[u8]; 8]> =
             inputs.iter().enumerate().map(|(index, bytes)| trips.input(index, 0, bytes)).collect();
-        let loops: Loops<'_> = self.members.iter().map(|member| MemberLoop::new(member, &first)).collect();
+        let loops = self.loops(&first, |_| true);
         let has_number = |member: &Member| {
             member.operands.iter().any(|operand| match operand.register {
                 Register::Input(index) => matches!(trips.inputs[index], TripInput::Number(_)),
@@ -324,8 +352,7 @@ impl Cluster {
         let of_trips = (0..trips.count).map(|trip| -> Loops<'_> {
             let inputs = inputs.iter().enumerate().map(|(index, bytes)| trips.input(index, trip, bytes));
             let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
-            let varying = self.members.iter().zip(&varies).filter(|(_, varies)| **varies);
-            varying.map(|(member, _)| MemberLoop::new(member, &inputs)).collect()
+            self.loops(&inputs, |at| varies[at])
         });
         let of_trips = of_trips.collect();
         let loops = TripLoops { loops, varies, of_trips };
@@ -334,6 +361,19 @@ impl Cluster {
                 self.run_part_trips(&loops, inputs, block, part, trips)
             })
         })
+    }
+
+    /// How the members that are `wanted` are computed.
+    fn loops(&self, inputs: &[&[u8]], wanted: impl Fn(usize) -> bool) -> Loops<'_> {
+        let mut loops = Loops::new();
+        for (at, member) in self.members.iter().enumerate().filter(|(at, _)| wanted(*at)) {
+            loops.push(match self.kernels.iter().find(|kernel| kernel.members().contains(&at)) {
+                Some(kernel) if kernel.members().start == at => MemberLoop::Vectors(kernel),
+                Some(_) => MemberLoop::Computed,
+                None => MemberLoop::new(member, inputs),
+            });
+        }
+        loops
     }
 
     /// Calls `run` for parts of some rows, which threads share, or for all rows if that pays more.
@@ -498,6 +538,11 @@ impl Cluster {
         registers: &mut Registers<'_>,
         lanes: &mut [u8],
     ) -> Result<(), Box<Error>> {
+        match member_loop {
+            MemberLoop::Vectors(kernel) => return Ok(kernel.run(rows, registers)?),
+            MemberLoop::Computed => return Ok(()),
+            _ => {}
+        }
         let bytes = rows * member.elements * member.dtype.width();
         // The result is taken out, so that the operands can be borrowed beside it.
         let out = std::mem::take(registers.memory(member.to)?);
@@ -746,6 +791,10 @@ enum MemberLoop<'a> {
     },
     /// By [`Cluster::compute_tensors`].
     General,
+    /// With the next members.
+    Vectors(&'a VectorKernel),
+    /// With a member before.
+    Computed,
 }
 
 type Loops<'a> = SmallVec<[MemberLoop<'a>; 8]>;

@@ -226,7 +226,11 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
     let inputs: Vec<String> = cluster.inputs.iter().map(|input| operand(&input.operand)).collect();
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
-    for member in &cluster.members {
+    for (at, member) in cluster.members.iter().enumerate() {
+        let kernel = cluster.kernels.iter().find(|kernel| kernel.members().contains(&at));
+        if kernel.is_some_and(|kernel| kernel.members().start == at) {
+            writeln!(f, "          in one loop of machine code:")?;
+        }
         let operands = member.operands.iter().map(|operand| {
             let mut text = register(operand.register, cluster, outputs);
             match operand.extent {
@@ -250,7 +254,8 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
             _ => "",
         };
         let to = register(member.to, cluster, outputs);
-        writeln!(f, "          {to} = {} {fast}{name}({})", member.dtype, operands.join(", "))?;
+        let indentation = if kernel.is_some() { "  " } else { "" };
+        writeln!(f, "          {indentation}{to} = {} {fast}{name}({})", member.dtype, operands.join(", "))?;
     }
     for (fold, target) in cluster.folds.iter().zip(&outputs[cluster.outputs.len()..]) {
         let (name, from) = (fold.accumulation.op().name(), register(fold.operand, cluster, outputs));

@@ -839,7 +839,8 @@ impl Pending {
             members.push(Member { call, operands, dtype, elements, to });
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
-        let cluster = Cluster { rows: self.rows, inputs, members, buffers, outputs: widths, folds, cost };
+        let (rows, kernels) = (self.rows, Vec::new());
+        let cluster = Cluster { rows, inputs, members, buffers, outputs: widths, folds, cost, kernels };
         outputs.extend(lanes);
         let mut steps = vec![Step::Cluster { cluster: Box::new(cluster), outputs }];
         steps.extend(ends);

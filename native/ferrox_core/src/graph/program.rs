@@ -380,7 +380,9 @@ impl<'a> Assembler<'a> {
                     self.check(&input.operand)?;
                 }
                 let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
-                let (cluster, work) = ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));
+                let (mut cluster, work) =
+                    ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));
+                cluster.compile();
                 let call = ClusterCall { cluster, outputs, work };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())

@@ -50,7 +50,7 @@ impl RowLoop {
                 other => steps.push(other),
             }
         }
-        let (cluster, results) = cluster?;
+        let (mut cluster, results) = cluster?;
         // The position among the values of the loop that each result of the cluster has.
         let position =
             |slot: Slot| region.results.iter().position(|operand| operand.place == Place::Slot(slot));
@@ -91,6 +91,7 @@ impl RowLoop {
             .map(|&position| Some((initial.get(position)?.place, memories.get(position)?.clone())));
         let arrays = arrays.collect::<Option<Vec<_>>>()?;
         let (inputs, places) = inputs.into_iter().unzip();
+        cluster.compile();
         let work = cluster.work().max(1);
         let trips = usize::try_from(TRIPS_AT_ONCE_WORK / work).unwrap_or(MAX_TRIPS_AT_ONCE);
         let trips = trips.clamp(MIN_TRIPS_AT_ONCE, MAX_TRIPS_AT_ONCE);

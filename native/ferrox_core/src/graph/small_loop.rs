@@ -24,7 +24,6 @@ mod machine;
 mod machine_code;
 mod operations;
 
-pub use self::assembler::{machine_code, set_machine_code};
 pub(super) use self::code::{Arrays, Stop};
 pub(super) use self::homes::is_few;
 pub(super) use self::machine::{Output, SmallLoop, State};

@@ -1,7 +1,6 @@
 //! Which loops are over small values, and their instructions.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
+use super::super::machine_code::is_wanted;
 use super::super::operand::{Operand, Place, Slot};
 use super::super::source::{Branch, Clause, Loop, Region, Step, each, reads_from};
 use super::super::unrolling::MAX_UNROLLED_TRIPS;
@@ -19,26 +18,6 @@ const MAX_UNROLLED_CODES: usize = 512;
 
 /// The maximum depth of loops in loops.
 const MAX_DEPTH: usize = 8;
-
-/// Whether loops become machine code where they can.
-static MACHINE_CODE: AtomicBool = AtomicBool::new(true);
-
-/// Sets whether loops over small values of programs that are made from now on become machine code, on processors
-/// for which there is one, or are interpreted. Both give the same bits.
-pub fn set_machine_code(wanted: bool) {
-    MACHINE_CODE.store(wanted, Ordering::Relaxed);
-}
-
-/// Whether loops over small values become machine code: `used`, `off` (by [`set_machine_code`]), `refused` (the
-/// system allows no memory with new instructions) or `unsupported` (by Ferrox, for this processor).
-pub fn machine_code() -> &'static str {
-    match MachineCode::is_possible() {
-        None => "unsupported",
-        Some(_) if !MACHINE_CODE.load(Ordering::Relaxed) => "off",
-        Some(true) => "used",
-        Some(false) => "refused",
-    }
-}
 
 impl SmallLoop {
     /// The loop, if it is one over numbers and small arrays.
@@ -135,9 +114,8 @@ fn assemble(
     }
     assembler.repeat(condition, body, yields, &homes)?;
     let Assembler { mut codes, constants, tensors, small_bytes, .. } = assembler;
-    let is_wanted = MACHINE_CODE.load(Ordering::Relaxed);
     let arrays = [tensors.len(), replaced.len()];
-    let machine_code = if is_wanted { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
+    let machine_code = if is_wanted() { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
     let regions = [condition, number];
     Some(SmallLoop {
         regions,

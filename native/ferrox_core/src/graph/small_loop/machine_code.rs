@@ -11,10 +11,6 @@
 
 #![allow(unsafe_code, reason = "calls machine code with the addresses of what it reads and writes")]
 
-mod executable;
-#[cfg(target_arch = "aarch64")]
-mod instruction_cache;
-mod processor;
 mod register_cache;
 mod run;
 mod templates;
@@ -22,13 +18,12 @@ mod translator;
 mod vectors;
 
 use std::panic::resume_unwind;
-use std::sync::LazyLock;
 
 use smallvec::SmallVec;
 
-use self::executable::Executable;
 use self::run::{END, Failure, LOOK, Run, YIELD};
 use self::translator::Translator;
+use super::super::machine_code::executable::Executable;
 use super::code::{Code, Context, Stop, misplaced};
 use crate::Error;
 
@@ -44,13 +39,6 @@ pub(super) struct MachineCode {
 }
 
 impl MachineCode {
-    /// Whether the system allows memory with new instructions; `None` if there are none for this processor.
-    pub(super) fn is_possible() -> Option<bool> {
-        // The system is asked once: this is part of each event of an operation.
-        static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| Executable::new(&[0; 4]).is_some());
-        cfg!(target_endian = "little").then(|| *IS_ALLOWED)
-    }
-
     /// The machine code of a loop with some numbers of arrays that are only read and that are replaced, and
     /// with some bytes of small arrays; `None` if it is interpreted.
     pub(super) fn new(codes: &mut [Code], arrays: [usize; 2], small_bytes: usize) -> Option<Self> {

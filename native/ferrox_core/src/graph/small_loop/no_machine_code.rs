@@ -8,11 +8,6 @@ use crate::Error;
 pub(super) enum MachineCode {}
 
 impl MachineCode {
-    /// `None`: there is none for this processor.
-    pub(super) fn is_possible() -> Option<bool> {
-        None
-    }
-
     /// `None`: the loop is interpreted.
     pub(super) fn new(_: &mut [Code], _: [usize; 2], _: usize) -> Option<Self> {
         None

@@ -1,7 +1,7 @@
 //! Which numbers of a loop are in registers of the processor, besides their memory.
 
+use super::super::super::machine_code::processor::{CACHE, FLOAT_CACHE, Float, Fpr, Gpr};
 use super::super::code::{Code, REGISTERS};
-use super::processor::{CACHE, FLOAT_CACHE, Float, Fpr, Gpr};
 use crate::DType;
 
 /// The depth of loops from which on all instructions count the same.

@@ -1,11 +1,11 @@
 //! The templates of instructions on numbers.
 
-use super::super::super::operand::REGISTER_BYTES;
-use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
-use super::processor::{
+use super::super::super::machine_code::processor::{
     ARRAYS, Arithmetic, Comparison, Condition, Extreme, FLOAT, Float, Fpr, Gpr, Integer, OTHER_FLOAT,
     OTHER_WORD, Operand, SMALL, Size, THIRD_WORD, WORD,
 };
+use super::super::super::operand::REGISTER_BYTES;
+use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
 use super::register_cache::{Cached, float};
 use super::translator::{Clamp, Computed, Translator, location, memory};
 use crate::ops::binary::BinaryOp;

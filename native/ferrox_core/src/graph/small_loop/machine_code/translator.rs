@@ -1,11 +1,11 @@
 //! The function of a loop: its begin and end, its jumps, and calls of the interpreter's function.
 
-use super::super::super::operand::REGISTER_BYTES;
-use super::super::code::{Code, REGISTERS, Register};
-use super::processor::{
+use super::super::super::machine_code::processor::{
     ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY, RUN,
     SMALL, THIRD_WORD, WORD,
 };
+use super::super::super::operand::REGISTER_BYTES;
+use super::super::code::{Code, REGISTERS, Register};
 use super::register_cache::{Cached, cached_numbers};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
 

@@ -2,13 +2,13 @@
 //! and of copies. What follows the last vector is computed element by element.
 
 use super::super::super::kernel::Kernel;
+use super::super::super::machine_code::processor::{
+    Arithmetic, FLOAT, Float, Fpr, Gpr, OTHER_ADDRESS, OTHER_FLOAT, OTHER_WORD, Operand, SMALL, THIRD_FLOAT,
+    WORD,
+};
 use super::super::super::operation::Operation;
 use super::super::code::{
     Array, Bytes, Code, Copying, Destination, KernelCall, Location, Small, Typed, Write,
-};
-use super::processor::{
-    Arithmetic, FLOAT, Float, Fpr, Gpr, OTHER_ADDRESS, OTHER_FLOAT, OTHER_WORD, Operand, SMALL, THIRD_FLOAT,
-    WORD,
 };
 use super::register_cache::float;
 use super::templates::arithmetic;

@@ -10,26 +10,26 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use self::aarch64::*;
+pub(in crate::graph) use self::aarch64::*;
 #[cfg(target_arch = "x86_64")]
-pub(super) use self::x86_64::*;
+pub(in crate::graph) use self::x86_64::*;
 
 /// A general register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Gpr(u8);
+pub(in crate::graph) struct Gpr(u8);
 
 /// A register of floats or of a vector of 16 bytes. Of a float, it has the bytes in the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fpr(u8);
+pub(in crate::graph) struct Fpr(u8);
 
 // The registers for the steps of a template.
-pub(super) const FLOAT: Fpr = Fpr(0);
-pub(super) const OTHER_FLOAT: Fpr = Fpr(1);
-pub(super) const THIRD_FLOAT: Fpr = Fpr(2);
+pub(in crate::graph) const FLOAT: Fpr = Fpr(0);
+pub(in crate::graph) const OTHER_FLOAT: Fpr = Fpr(1);
+pub(in crate::graph) const THIRD_FLOAT: Fpr = Fpr(2);
 
 /// What an instruction reads or writes besides its first register.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operand {
+pub(in crate::graph) enum Operand {
     Gpr(Gpr),
     Fpr(Fpr),
     /// The memory at a register and a distance in bytes.
@@ -38,21 +38,21 @@ pub(super) enum Operand {
 
 /// The number of bytes that an integer instruction computes with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Size {
+pub(in crate::graph) enum Size {
     Four,
     Eight,
 }
 
 /// The type of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Float {
+pub(in crate::graph) enum Float {
     F32,
     F64,
 }
 
 /// A condition that a comparison has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(in crate::graph) enum Condition {
     Equal,
     NotEqual,
     /// Of unsigned integers, as the next three.
@@ -76,7 +76,7 @@ pub(super) enum Condition {
 
 /// A comparison of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(in crate::graph) enum Comparison {
     Equal,
     NotEqual,
     Less,
@@ -87,7 +87,7 @@ pub(super) enum Comparison {
 
 /// An operation on integers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Integer {
+pub(in crate::graph) enum Integer {
     Add,
     Subtract,
     And,
@@ -98,7 +98,7 @@ pub(super) enum Integer {
 
 /// An operation on floats.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Arithmetic {
+pub(in crate::graph) enum Arithmetic {
     Add,
     Subtract,
     Multiply,
@@ -109,18 +109,48 @@ pub(super) enum Arithmetic {
 
 /// One of two floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extreme {
+pub(in crate::graph) enum Extreme {
     Max,
     Min,
 }
 
+/// The elements of a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::graph) enum Element {
+    Float(Float),
+    /// A signed integer of four bytes.
+    Signed,
+    /// An unsigned integer of four bytes.
+    Unsigned,
+}
+
+/// An operation on the elements of two vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::graph) enum ElementOperation {
+    Add,
+    Subtract,
+    Multiply,
+    /// Of floats.
+    Divide,
+    And,
+    Or,
+    Xor,
+}
+
+/// What changes the signs of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::graph) enum Sign {
+    Negate,
+    Clear,
+}
+
 /// A place in the code that jumps go to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Label(usize);
+pub(in crate::graph) struct Label(usize);
 
 /// Instructions as bytes.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(in crate::graph) struct Assembler {
     bytes: Vec<u8>,
     /// Where labels are.
     labels: Vec<Option<usize>>,
@@ -130,7 +160,7 @@ pub(super) struct Assembler {
 
 impl Condition {
     /// The condition that holds where this one does not.
-    pub(super) fn not(self) -> Self {
+    pub(in crate::graph) fn not(self) -> Self {
         use Condition::*;
         match self {
             Equal => NotEqual,
@@ -153,7 +183,7 @@ impl Condition {
 
 impl Float {
     /// The number of bytes of an element.
-    pub(super) fn bytes(self) -> usize {
+    pub(in crate::graph) fn bytes(self) -> usize {
         match self {
             Float::F32 => 4,
             Float::F64 => 8,
@@ -161,25 +191,35 @@ impl Float {
     }
 }
 
+impl Element {
+    /// The number of bytes of an element.
+    pub(in crate::graph) fn bytes(self) -> usize {
+        match self {
+            Element::Float(float) => float.bytes(),
+            Element::Signed | Element::Unsigned => 4,
+        }
+    }
+}
+
 impl Assembler {
     /// A label that is not in the code yet.
-    pub(super) fn label(&mut self) -> Label {
+    pub(in crate::graph) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
     /// Puts a label here.
-    pub(super) fn bind(&mut self, label: Label) {
+    pub(in crate::graph) fn bind(&mut self, label: Label) {
         self.labels[label.0] = Some(self.bytes.len());
     }
 
     /// The distance of a label from the first byte.
-    pub(super) fn place(&self, label: Label) -> Option<usize> {
+    pub(in crate::graph) fn place(&self, label: Label) -> Option<usize> {
         self.labels[label.0]
     }
 
     /// Compares two floats. Returns the condition that holds if the comparison is true.
-    pub(super) fn compare_floats(
+    pub(in crate::graph) fn compare_floats(
         &mut self,
         comparison: Comparison,
         float: Float,
@@ -199,7 +239,7 @@ impl Assembler {
     }
 
     /// The bytes, with the distances of all jumps. `None` if a label is nowhere, or too far away.
-    pub(super) fn finish(mut self) -> Option<Vec<u8>> {
+    pub(in crate::graph) fn finish(mut self) -> Option<Vec<u8>> {
         for (at, label) in std::mem::take(&mut self.jumps) {
             let distance = self.place(label)? as i64 - at as i64;
             self.set_distance(at, distance)?;

@@ -7,25 +7,47 @@ use memmap2::{Mmap, MmapMut};
 #[cfg(target_arch = "aarch64")]
 use super::instruction_cache;
 
-/// A function made of instructions, with arguments where `processor::ARGUMENTS` has them.
+/// A function of a loop, with arguments where `processor::ARGUMENTS` has them.
 #[cfg(target_arch = "x86_64")]
 type Function = unsafe extern "sysv64" fn(*const u8, *mut u64, *mut (), i64) -> u64;
 #[cfg(target_arch = "aarch64")]
 type Function = unsafe extern "C" fn(*const u8, *mut u64, *mut (), i64) -> u64;
 
+/// A function on vectors, with arguments in `processor::POINTER_MEMORY` and `processor::ALL_BYTES`.
+#[cfg(target_arch = "x86_64")]
+type WideFunction = unsafe extern "sysv64" fn(*const u64, usize);
+#[cfg(target_arch = "aarch64")]
+type WideFunction = unsafe extern "C" fn(*const u64, usize);
+
 /// Instructions in memory of their own, which is never writable and executable at the same time.
 #[derive(Debug)]
-pub(super) struct Executable(Mmap);
+pub(in crate::graph) struct Executable(Mmap);
 
 impl Executable {
     /// `None` if the system allows no such memory.
-    pub(super) fn new(instructions: &[u8]) -> Option<Self> {
+    pub(in crate::graph) fn new(instructions: &[u8]) -> Option<Self> {
         let mut memory = MmapMut::map_anon(instructions.len()).ok()?;
         memory.get_mut(..instructions.len())?.copy_from_slice(instructions);
         let memory = memory.make_exec().ok()?;
         #[cfg(target_arch = "aarch64")]
         instruction_cache::synchronize(&memory);
         Some(Executable(memory))
+    }
+
+    /// Calls the function on vectors that begins with the first instruction.
+    ///
+    /// # Safety
+    ///
+    /// The instructions are such a function, which keeps its ABI. With these arguments, it reads and writes only
+    /// what the caller of this function may.
+    pub(in crate::graph) unsafe fn call_wide(&self, pointers: *const u64, bytes: usize) {
+        // SAFETY: function pointers and pointers to data have the same size, and the caller promises that there
+        // is such a function.
+        let function = unsafe { std::mem::transmute::<*const u8, WideFunction>(self.0.as_ptr()) };
+        #[cfg(target_arch = "aarch64")]
+        instruction_cache::begin();
+        // SAFETY: the caller promises what the function needs.
+        unsafe { function(pointers, bytes) };
     }
 
     /// Calls the function that begins with the first instruction. Its arguments are the address of the
@@ -35,7 +57,7 @@ impl Executable {
     ///
     /// The instructions are such a function, which keeps its ABI. With these arguments, it reads and writes only
     /// what the caller of this function may, through `registers` and `context`.
-    pub(super) unsafe fn call(
+    pub(in crate::graph) unsafe fn call(
         &self,
         entry: usize,
         registers: *mut u64,

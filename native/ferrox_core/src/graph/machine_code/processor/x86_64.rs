@@ -4,6 +4,9 @@
 //! of instructions) and the opcodes of the instructions that the functions name. All of them are in the
 //! baseline of the architecture (SSE2).
 
+mod avx2;
+
+pub(in crate::graph) use self::avx2::*;
 use super::{Arithmetic, Assembler, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size};
 
 const RAX: Gpr = Gpr(0);
@@ -25,24 +28,24 @@ const R15: Gpr = Gpr(15);
 
 // The registers for the steps of a template. The first one is that of a function's result, too; the second
 // one that of the counts of shifts.
-pub(in super::super) const WORD: Gpr = RAX;
-pub(in super::super) const OTHER_WORD: Gpr = RCX;
-pub(in super::super) const THIRD_WORD: Gpr = RDX;
-pub(in super::super) const OTHER_ADDRESS: Gpr = RDI;
+pub(in crate::graph) const WORD: Gpr = RAX;
+pub(in crate::graph) const OTHER_WORD: Gpr = RCX;
+pub(in crate::graph) const THIRD_WORD: Gpr = RDX;
+pub(in crate::graph) const OTHER_ADDRESS: Gpr = RDI;
 
 /// The registers of a function's arguments, by the System V ABI.
-pub(in super::super) const ARGUMENTS: [Gpr; 4] = [RDI, RSI, RDX, RCX];
+pub(in crate::graph) const ARGUMENTS: [Gpr; 4] = [RDI, RSI, RDX, RCX];
 
 // The registers of a run.
-pub(in super::super) const REGISTER_MEMORY: Gpr = RBX;
-pub(in super::super) const RUN: Gpr = RBP;
-pub(in super::super) const ARRAYS: Gpr = R13;
-pub(in super::super) const SMALL: Gpr = R14;
-pub(in super::super) const LEFT: Gpr = R15;
+pub(in crate::graph) const REGISTER_MEMORY: Gpr = RBX;
+pub(in crate::graph) const RUN: Gpr = RBP;
+pub(in crate::graph) const ARRAYS: Gpr = R13;
+pub(in crate::graph) const SMALL: Gpr = R14;
+pub(in crate::graph) const LEFT: Gpr = R15;
 
 // The registers that keep numbers.
-pub(in super::super) const CACHE: [Gpr; 6] = [R12, RSI, R8, R9, R10, R11];
-pub(in super::super) const FLOAT_CACHE: [Fpr; 13] = [
+pub(in crate::graph) const CACHE: [Gpr; 6] = [R12, RSI, R8, R9, R10, R11];
+pub(in crate::graph) const FLOAT_CACHE: [Fpr; 13] = [
     Fpr(3),
     Fpr(4),
     Fpr(5),
@@ -167,7 +170,7 @@ impl Assembler {
     // Functions.
 
     /// The begin of a function that calls others.
-    pub(in super::super) fn save_registers(&mut self) {
+    pub(in crate::graph) fn save_registers(&mut self) {
         for register in SAVED {
             self.instruction(None, Size::Four, &[0xff], 6, Operand::Gpr(register));
         }
@@ -176,7 +179,7 @@ impl Assembler {
     }
 
     /// The end of a function, before it returns.
-    pub(in super::super) fn restore_registers(&mut self) {
+    pub(in crate::graph) fn restore_registers(&mut self) {
         self.subtract_number(RSP, -8);
         for register in SAVED.into_iter().rev() {
             self.instruction(None, Size::Four, &[0x8f], 0, Operand::Gpr(register));
@@ -184,11 +187,11 @@ impl Assembler {
     }
 
     /// Calls the function whose address is in a register.
-    pub(in super::super) fn call(&mut self, register: Gpr) {
+    pub(in crate::graph) fn call(&mut self, register: Gpr) {
         self.instruction(None, Size::Four, &[0xff], 2, Operand::Gpr(register));
     }
 
-    pub(in super::super) fn return_(&mut self) {
+    pub(in crate::graph) fn return_(&mut self) {
         self.bytes.push(0xc3);
     }
 
@@ -199,12 +202,12 @@ impl Assembler {
         self.bytes.extend([0; 4]);
     }
 
-    pub(in super::super) fn jump(&mut self, label: Label) {
+    pub(in crate::graph) fn jump(&mut self, label: Label) {
         self.bytes.push(0xe9);
         self.distance(label);
     }
 
-    pub(in super::super) fn jump_if(&mut self, condition: Condition, label: Label) {
+    pub(in crate::graph) fn jump_if(&mut self, condition: Condition, label: Label) {
         // Floats of which one is not a number count as equal, with parity.
         match condition {
             Condition::FloatsEqual => {
@@ -227,14 +230,14 @@ impl Assembler {
     }
 
     /// Jumps to the address in a register.
-    pub(in super::super) fn jump_to(&mut self, register: Gpr) {
+    pub(in crate::graph) fn jump_to(&mut self, register: Gpr) {
         self.instruction(None, Size::Four, &[0xff], 4, Operand::Gpr(register));
     }
 
     // Integers.
 
     /// Eight bytes to a register.
-    pub(in super::super) fn load(&mut self, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load(&mut self, to: Gpr, from: Operand) {
         match from {
             Operand::Gpr(from) if from == to => {}
             Operand::Fpr(Fpr(from)) => {
@@ -245,7 +248,7 @@ impl Assembler {
     }
 
     /// An integer of some bytes to a register, filled with zeros.
-    pub(in super::super) fn load_unsigned(&mut self, bytes: usize, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load_unsigned(&mut self, bytes: usize, to: Gpr, from: Operand) {
         match bytes {
             1 => self.instruction(None, Size::Eight, &[0x0f, 0xb6], to.0, from),
             2 => self.instruction(None, Size::Eight, &[0x0f, 0xb7], to.0, from),
@@ -255,7 +258,7 @@ impl Assembler {
     }
 
     /// An integer of some bytes to a register, filled with copies of the sign.
-    pub(in super::super) fn load_signed(&mut self, bytes: usize, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load_signed(&mut self, bytes: usize, to: Gpr, from: Operand) {
         match bytes {
             1 => self.instruction(None, Size::Eight, &[0x0f, 0xbe], to.0, from),
             2 => self.instruction(None, Size::Eight, &[0x0f, 0xbf], to.0, from),
@@ -264,7 +267,7 @@ impl Assembler {
         }
     }
 
-    pub(in super::super) fn store(&mut self, bytes: usize, (base, distance): (Gpr, i32), from: Gpr) {
+    pub(in crate::graph) fn store(&mut self, bytes: usize, (base, distance): (Gpr, i32), from: Gpr) {
         let to = Operand::Memory(base, distance);
         match bytes {
             // All registers' low bytes have names with the prefix of a size of eight, which has no other
@@ -277,7 +280,7 @@ impl Assembler {
     }
 
     /// A number to a register. Conditions stay.
-    pub(in super::super) fn constant(&mut self, Gpr(to): Gpr, value: u64) {
+    pub(in crate::graph) fn constant(&mut self, Gpr(to): Gpr, value: u64) {
         let wide = u32::try_from(value).is_err();
         let rex = u8::from(wide) << 3 | to >> 3;
         if rex != 0 {
@@ -290,44 +293,44 @@ impl Assembler {
         }
     }
 
-    pub(in super::super) fn integer(&mut self, op: Integer, size: Size, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn integer(&mut self, op: Integer, size: Size, to: Gpr, from: Operand) {
         self.instruction(None, size, &[op.opcode()], to.0, from);
     }
 
-    pub(in super::super) fn multiply(&mut self, size: Size, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn multiply(&mut self, size: Size, to: Gpr, from: Operand) {
         self.instruction(None, size, &[0x0f, 0xaf], to.0, from);
     }
 
     /// The product of a register and a number, of eight bytes.
-    pub(in super::super) fn multiply_by(&mut self, to: Gpr, factor: i32) {
+    pub(in crate::graph) fn multiply_by(&mut self, to: Gpr, factor: i32) {
         self.instruction(None, Size::Eight, &[0x69], to.0, Operand::Gpr(to));
         self.bytes.extend(factor.to_le_bytes());
     }
 
     /// Subtracts a number from a register of eight bytes.
-    pub(in super::super) fn subtract_number(&mut self, to: Gpr, number: i32) {
+    pub(in crate::graph) fn subtract_number(&mut self, to: Gpr, number: i32) {
         self.instruction(None, Size::Eight, &[0x81], 5, Operand::Gpr(to));
         self.bytes.extend(number.to_le_bytes());
     }
 
     /// Shifts eight bytes by the count in `OTHER_WORD`, modulo 64, to the left, or to the right with zeros.
-    pub(in super::super) fn shift(&mut self, is_left: bool, to: Gpr) {
+    pub(in crate::graph) fn shift(&mut self, is_left: bool, to: Gpr) {
         self.instruction(None, Size::Eight, &[0xd3], if is_left { 4 } else { 5 }, Operand::Gpr(to));
     }
 
     /// Compares the bits that two registers of eight bytes have in common with zero.
-    pub(in super::super) fn test(&mut self, register: Gpr, other: Gpr) {
+    pub(in crate::graph) fn test(&mut self, register: Gpr, other: Gpr) {
         self.instruction(None, Size::Eight, &[0x85], other.0, Operand::Gpr(register));
     }
 
     /// Eight bytes to a register if a condition of integers holds.
-    pub(in super::super) fn load_if(&mut self, condition: Condition, to: Gpr, from: Gpr) {
+    pub(in crate::graph) fn load_if(&mut self, condition: Condition, to: Gpr, from: Gpr) {
         self.instruction(None, Size::Eight, &[0x0f, 0x40 | condition.code()], to.0, Operand::Gpr(from));
     }
 
     /// One in `WORD` or `OTHER_WORD` if a condition holds, zero if not. One of floats also changes
     /// `THIRD_WORD`.
-    pub(in super::super) fn set_if(&mut self, condition: Condition, to: Gpr) {
+    pub(in crate::graph) fn set_if(&mut self, condition: Condition, to: Gpr) {
         self.set_if_code(condition.code(), to);
         match condition {
             Condition::FloatsEqual => {
@@ -350,7 +353,7 @@ impl Assembler {
     // Floats.
 
     /// The first eight bytes of a register of floats, with zeros after them, or all of another one.
-    pub(in super::super) fn load_float(&mut self, Fpr(to): Fpr, from: Operand) {
+    pub(in crate::graph) fn load_float(&mut self, Fpr(to): Fpr, from: Operand) {
         match from {
             Operand::Fpr(Fpr(from)) if from == to => {}
             // MOVAPS.
@@ -362,30 +365,30 @@ impl Assembler {
     }
 
     /// One element, with zeros after it, from memory.
-    pub(in super::super) fn load_element(&mut self, float: Float, Fpr(to): Fpr, from: (Gpr, i32)) {
+    pub(in crate::graph) fn load_element(&mut self, float: Float, Fpr(to): Fpr, from: (Gpr, i32)) {
         let from = Operand::Memory(from.0, from.1);
         self.instruction(Some(float.prefix()), Size::Four, &[0x0f, 0x10], to, from);
     }
 
     /// The first eight bytes of a register of floats to memory.
-    pub(in super::super) fn store_float(&mut self, (base, distance): (Gpr, i32), Fpr(from): Fpr) {
+    pub(in crate::graph) fn store_float(&mut self, (base, distance): (Gpr, i32), Fpr(from): Fpr) {
         self.instruction(Some(0x66), Size::Four, &[0x0f, 0xd6], from, Operand::Memory(base, distance));
     }
 
     /// One element to memory.
-    pub(in super::super) fn store_element(&mut self, float: Float, to: (Gpr, i32), Fpr(from): Fpr) {
+    pub(in crate::graph) fn store_element(&mut self, float: Float, to: (Gpr, i32), Fpr(from): Fpr) {
         let to = Operand::Memory(to.0, to.1);
         self.instruction(Some(float.prefix()), Size::Four, &[0x0f, 0x11], from, to);
     }
 
     /// An operation on one element.
-    pub(in super::super) fn arithmetic(&mut self, op: Arithmetic, float: Float, Fpr(to): Fpr, from: Operand) {
+    pub(in crate::graph) fn arithmetic(&mut self, op: Arithmetic, float: Float, Fpr(to): Fpr, from: Operand) {
         self.instruction(Some(float.prefix()), Size::Four, &[0x0f, op.opcode()], to, from);
     }
 
     /// The greater or the lesser of `to` and `other`: `to` if that is not a number; `other` if that is not a
     /// number, or if they are equal.
-    pub(in super::super) fn extreme(&mut self, op: Extreme, float: Float, to: Fpr, other: Fpr) {
+    pub(in crate::graph) fn extreme(&mut self, op: Extreme, float: Float, to: Fpr, other: Fpr) {
         let past = self.label();
         self.set_conditions(float, [to, to]);
         self.jump_if_code(PARITY, past);
@@ -401,13 +404,13 @@ impl Assembler {
     }
 
     /// A signed integer of eight bytes as a float, with zeros after it.
-    pub(in super::super) fn integer_to_float(&mut self, float: Float, to: Fpr, from: Gpr) {
+    pub(in crate::graph) fn integer_to_float(&mut self, float: Float, to: Fpr, from: Gpr) {
         self.clear(to);
         self.instruction(Some(float.prefix()), Size::Eight, &[0x0f, 0x2a], to.0, Operand::Gpr(from));
     }
 
     /// A float of the type `from` as one of the other type, with zeros after it, in another register.
-    pub(in super::super) fn float_to_float(&mut self, from: Float, to: Fpr, operand: Operand) {
+    pub(in crate::graph) fn float_to_float(&mut self, from: Float, to: Fpr, operand: Operand) {
         self.clear(to);
         self.instruction(Some(from.prefix()), Size::Four, &[0x0f, 0x5a], to.0, operand);
     }
@@ -419,7 +422,7 @@ impl Assembler {
     // Vectors.
 
     /// An operation on vectors of 16 bytes.
-    pub(in super::super) fn vector_arithmetic(
+    pub(in crate::graph) fn vector_arithmetic(
         &mut self,
         op: Arithmetic,
         float: Float,
@@ -430,7 +433,7 @@ impl Assembler {
     }
 
     /// The first element as all elements of a vector.
-    pub(in super::super) fn repeat(&mut self, float: Float, register: Fpr) {
+    pub(in crate::graph) fn repeat(&mut self, float: Float, register: Fpr) {
         let operand = Operand::Fpr(register);
         match float {
             Float::F32 => {
@@ -442,12 +445,12 @@ impl Assembler {
     }
 
     /// A vector from memory.
-    pub(in super::super) fn load_vector(&mut self, Fpr(to): Fpr, (base, distance): (Gpr, i32)) {
+    pub(in crate::graph) fn load_vector(&mut self, Fpr(to): Fpr, (base, distance): (Gpr, i32)) {
         self.instruction(None, Size::Four, &[0x0f, 0x10], to, Operand::Memory(base, distance));
     }
 
     /// A vector to memory.
-    pub(in super::super) fn store_vector(&mut self, (base, distance): (Gpr, i32), Fpr(from): Fpr) {
+    pub(in crate::graph) fn store_vector(&mut self, (base, distance): (Gpr, i32), Fpr(from): Fpr) {
         self.instruction(None, Size::Four, &[0x0f, 0x11], from, Operand::Memory(base, distance));
     }
 }

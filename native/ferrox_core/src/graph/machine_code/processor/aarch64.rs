@@ -4,31 +4,34 @@
 //! each instruction is one word, with its opcode in the bits that the constants here have. All of them are in
 //! the baseline of the architecture (ARMv8.0-A).
 
+mod neon;
+
+pub(in crate::graph) use self::neon::*;
 use super::{
     Arithmetic, Assembler, Comparison, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size,
 };
 
 // The registers for the steps of a template. The first one is that of a function's result, too; the second
 // one that of the counts of shifts.
-pub(in super::super) const WORD: Gpr = Gpr(0);
-pub(in super::super) const OTHER_WORD: Gpr = Gpr(1);
-pub(in super::super) const THIRD_WORD: Gpr = Gpr(2);
-pub(in super::super) const OTHER_ADDRESS: Gpr = Gpr(3);
+pub(in crate::graph) const WORD: Gpr = Gpr(0);
+pub(in crate::graph) const OTHER_WORD: Gpr = Gpr(1);
+pub(in crate::graph) const THIRD_WORD: Gpr = Gpr(2);
+pub(in crate::graph) const OTHER_ADDRESS: Gpr = Gpr(3);
 
 /// The registers of a function's arguments, by the Procedure Call Standard for the Arm 64-bit Architecture.
-pub(in super::super) const ARGUMENTS: [Gpr; 4] = [Gpr(0), Gpr(1), Gpr(2), Gpr(3)];
+pub(in crate::graph) const ARGUMENTS: [Gpr; 4] = [Gpr(0), Gpr(1), Gpr(2), Gpr(3)];
 
 // The registers of a run.
-pub(in super::super) const REGISTER_MEMORY: Gpr = Gpr(19);
-pub(in super::super) const RUN: Gpr = Gpr(20);
-pub(in super::super) const ARRAYS: Gpr = Gpr(21);
-pub(in super::super) const SMALL: Gpr = Gpr(22);
-pub(in super::super) const LEFT: Gpr = Gpr(23);
+pub(in crate::graph) const REGISTER_MEMORY: Gpr = Gpr(19);
+pub(in crate::graph) const RUN: Gpr = Gpr(20);
+pub(in crate::graph) const ARRAYS: Gpr = Gpr(21);
+pub(in crate::graph) const SMALL: Gpr = Gpr(22);
+pub(in crate::graph) const LEFT: Gpr = Gpr(23);
 
 // The registers that keep numbers: those that a function may change.
-pub(in super::super) const CACHE: [Gpr; 12] =
+pub(in crate::graph) const CACHE: [Gpr; 12] =
     [Gpr(4), Gpr(5), Gpr(6), Gpr(7), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
-pub(in super::super) const FLOAT_CACHE: [Fpr; 20] = [
+pub(in crate::graph) const FLOAT_CACHE: [Fpr; 20] = [
     Fpr(3),
     Fpr(4),
     Fpr(5),
@@ -206,7 +209,7 @@ impl Assembler {
     // Functions.
 
     /// The begin of a function that calls others.
-    pub(in super::super) fn save_registers(&mut self) {
+    pub(in crate::graph) fn save_registers(&mut self) {
         for [first, second] in SAVED {
             // STP, to 16 bytes below the stack pointer, which moves there.
             self.instruction(0xa9bf_0000 | u32::from(second.0) << 10 | registers(first.0, STACK.0, 0));
@@ -214,7 +217,7 @@ impl Assembler {
     }
 
     /// The end of a function, before it returns.
-    pub(in super::super) fn restore_registers(&mut self) {
+    pub(in crate::graph) fn restore_registers(&mut self) {
         for [first, second] in SAVED.into_iter().rev() {
             // LDP, from the stack pointer, which moves 16 bytes up.
             self.instruction(0xa8c1_0000 | u32::from(second.0) << 10 | registers(first.0, STACK.0, 0));
@@ -222,35 +225,35 @@ impl Assembler {
     }
 
     /// Calls the function whose address is in a register.
-    pub(in super::super) fn call(&mut self, register: Gpr) {
+    pub(in crate::graph) fn call(&mut self, register: Gpr) {
         self.instruction(0xd63f_0000 | registers(0, register.0, 0));
     }
 
-    pub(in super::super) fn return_(&mut self) {
+    pub(in crate::graph) fn return_(&mut self) {
         self.instruction(0xd65f_0000 | registers(0, LINK.0, 0));
     }
 
     // Jumps.
 
-    pub(in super::super) fn jump(&mut self, label: Label) {
+    pub(in crate::graph) fn jump(&mut self, label: Label) {
         self.jumps.push((self.bytes.len(), label));
         self.instruction(B);
     }
 
-    pub(in super::super) fn jump_if(&mut self, condition: Condition, label: Label) {
+    pub(in crate::graph) fn jump_if(&mut self, condition: Condition, label: Label) {
         self.jumps.push((self.bytes.len(), label));
         self.instruction(0x5400_0000 | condition.code());
     }
 
     /// Jumps to the address in a register.
-    pub(in super::super) fn jump_to(&mut self, register: Gpr) {
+    pub(in crate::graph) fn jump_to(&mut self, register: Gpr) {
         self.instruction(0xd61f_0000 | registers(0, register.0, 0));
     }
 
     // Integers.
 
     /// Eight bytes to a register.
-    pub(in super::super) fn load(&mut self, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load(&mut self, to: Gpr, from: Operand) {
         match from {
             Operand::Gpr(from) if from == to => {}
             Operand::Gpr(_) => self.load_unsigned(8, to, from),
@@ -260,7 +263,7 @@ impl Assembler {
     }
 
     /// An integer of some bytes to a register, filled with zeros.
-    pub(in super::super) fn load_unsigned(&mut self, bytes: usize, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load_unsigned(&mut self, bytes: usize, to: Gpr, from: Operand) {
         let from = match from {
             Operand::Memory(base, distance) => {
                 return self.transfer(LOAD, bytes.ilog2(), to.0, (base, distance));
@@ -277,7 +280,7 @@ impl Assembler {
     }
 
     /// An integer of some bytes to a register, filled with copies of the sign.
-    pub(in super::super) fn load_signed(&mut self, bytes: usize, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn load_signed(&mut self, bytes: usize, to: Gpr, from: Operand) {
         match (bytes, from) {
             (8, _) => self.load(to, from),
             (_, Operand::Memory(base, distance)) => {
@@ -292,12 +295,12 @@ impl Assembler {
         }
     }
 
-    pub(in super::super) fn store(&mut self, bytes: usize, to: (Gpr, i32), from: Gpr) {
+    pub(in crate::graph) fn store(&mut self, bytes: usize, to: (Gpr, i32), from: Gpr) {
         self.transfer(STORE, bytes.ilog2(), from.0, to);
     }
 
     /// A number to a register. Conditions stay.
-    pub(in super::super) fn constant(&mut self, to: Gpr, value: u64) {
+    pub(in crate::graph) fn constant(&mut self, to: Gpr, value: u64) {
         // MOVZ of 16 bits, or MOVN of what is not zero but one in all bits before them; then MOVK of others.
         let is_negative = (value as i64) < 0;
         let (first, filling) = if is_negative { (0x9280_0000, 0xffff) } else { (0xd280_0000, 0) };
@@ -311,25 +314,25 @@ impl Assembler {
         }
     }
 
-    pub(in super::super) fn integer(&mut self, op: Integer, size: Size, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn integer(&mut self, op: Integer, size: Size, to: Gpr, from: Operand) {
         let from = self.in_register(from);
         let result = if let Integer::Compare = op { ZERO } else { to };
         self.instruction(op.opcode() | size.bits() | registers(result.0, to.0, from));
     }
 
-    pub(in super::super) fn multiply(&mut self, size: Size, to: Gpr, from: Operand) {
+    pub(in crate::graph) fn multiply(&mut self, size: Size, to: Gpr, from: Operand) {
         let from = self.in_register(from);
         self.instruction(0x1b00_7c00 | size.bits() | registers(to.0, to.0, from));
     }
 
     /// The product of a register and a number, of eight bytes.
-    pub(in super::super) fn multiply_by(&mut self, to: Gpr, factor: i32) {
+    pub(in crate::graph) fn multiply_by(&mut self, to: Gpr, factor: i32) {
         self.constant(STEP, i64::from(factor) as u64);
         self.multiply(Size::Eight, to, Operand::Gpr(STEP));
     }
 
     /// Subtracts a number from a register of eight bytes.
-    pub(in super::super) fn subtract_number(&mut self, to: Gpr, number: i32) {
+    pub(in crate::graph) fn subtract_number(&mut self, to: Gpr, number: i32) {
         match u32::try_from(number) {
             Ok(number) if number < 1 << 12 => {
                 self.instruction(0xf100_0000 | number << 10 | registers(to.0, to.0, 0));
@@ -344,23 +347,23 @@ impl Assembler {
     }
 
     /// Shifts eight bytes by the count in `OTHER_WORD`, modulo 64, to the left, or to the right with zeros.
-    pub(in super::super) fn shift(&mut self, is_left: bool, to: Gpr) {
+    pub(in crate::graph) fn shift(&mut self, is_left: bool, to: Gpr) {
         let opcode = if is_left { 0x9ac0_2000 } else { 0x9ac0_2400 };
         self.instruction(opcode | registers(to.0, to.0, OTHER_WORD.0));
     }
 
     /// Compares the bits that two registers of eight bytes have in common with zero.
-    pub(in super::super) fn test(&mut self, register: Gpr, other: Gpr) {
+    pub(in crate::graph) fn test(&mut self, register: Gpr, other: Gpr) {
         self.instruction(0xea00_0000 | registers(ZERO.0, register.0, other.0));
     }
 
     /// Eight bytes to a register if a condition of integers holds.
-    pub(in super::super) fn load_if(&mut self, condition: Condition, to: Gpr, from: Gpr) {
+    pub(in crate::graph) fn load_if(&mut self, condition: Condition, to: Gpr, from: Gpr) {
         self.instruction(0x9a80_0000 | condition.code() << 12 | registers(to.0, from.0, to.0));
     }
 
     /// One in a register if a condition holds, zero if not.
-    pub(in super::super) fn set_if(&mut self, condition: Condition, to: Gpr) {
+    pub(in crate::graph) fn set_if(&mut self, condition: Condition, to: Gpr) {
         // CSINC: zero, or one more than zero if the opposite condition does not hold.
         let opposite = condition.not().code();
         self.instruction(0x9a80_0400 | opposite << 12 | registers(to.0, ZERO.0, ZERO.0));
@@ -369,7 +372,7 @@ impl Assembler {
     // Floats.
 
     /// The first eight bytes of a register of floats, with zeros after them, or all of another one.
-    pub(in super::super) fn load_float(&mut self, to: Fpr, from: Operand) {
+    pub(in crate::graph) fn load_float(&mut self, to: Fpr, from: Operand) {
         match from {
             Operand::Fpr(from) if from == to => {}
             // ORR of a vector with itself.
@@ -380,22 +383,22 @@ impl Assembler {
     }
 
     /// One element, with zeros after it, from memory.
-    pub(in super::super) fn load_element(&mut self, float: Float, to: Fpr, from: (Gpr, i32)) {
+    pub(in crate::graph) fn load_element(&mut self, float: Float, to: Fpr, from: (Gpr, i32)) {
         self.transfer(OF_FLOATS | LOAD, float.bytes().ilog2(), to.0, from);
     }
 
     /// The first eight bytes of a register of floats to memory.
-    pub(in super::super) fn store_float(&mut self, to: (Gpr, i32), from: Fpr) {
+    pub(in crate::graph) fn store_float(&mut self, to: (Gpr, i32), from: Fpr) {
         self.transfer(OF_FLOATS | STORE, 3, from.0, to);
     }
 
     /// One element to memory.
-    pub(in super::super) fn store_element(&mut self, float: Float, to: (Gpr, i32), from: Fpr) {
+    pub(in crate::graph) fn store_element(&mut self, float: Float, to: (Gpr, i32), from: Fpr) {
         self.transfer(OF_FLOATS | STORE, float.bytes().ilog2(), from.0, to);
     }
 
     /// An operation on one element.
-    pub(in super::super) fn arithmetic(&mut self, op: Arithmetic, float: Float, to: Fpr, from: Operand) {
+    pub(in crate::graph) fn arithmetic(&mut self, op: Arithmetic, float: Float, to: Fpr, from: Operand) {
         let from = self.in_float_register(from);
         self.instruction(
             float.bits()
@@ -411,7 +414,7 @@ impl Assembler {
 
     /// The greater or the lesser of `to` and `other`: `to` if that is not a number; `other` if that is not a
     /// number, or if they are equal.
-    pub(in super::super) fn extreme(&mut self, op: Extreme, float: Float, to: Fpr, other: Fpr) {
+    pub(in crate::graph) fn extreme(&mut self, op: Extreme, float: Float, to: Fpr, other: Fpr) {
         let comparison = if op == Extreme::Max { Comparison::Greater } else { Comparison::Less };
         let condition = self.compare_floats(comparison, float, [to, other]);
         self.float_if(condition.code(), float, STEP_FLOAT, [to, other]);
@@ -430,12 +433,12 @@ impl Assembler {
     }
 
     /// A signed integer of eight bytes as a float, with zeros after it.
-    pub(in super::super) fn integer_to_float(&mut self, float: Float, to: Fpr, from: Gpr) {
+    pub(in crate::graph) fn integer_to_float(&mut self, float: Float, to: Fpr, from: Gpr) {
         self.instruction(0x9e22_0000 | float.bits() | registers(to.0, from.0, 0));
     }
 
     /// A float of the type `from` as one of the other type, with zeros after it, in another register.
-    pub(in super::super) fn float_to_float(&mut self, from: Float, to: Fpr, operand: Operand) {
+    pub(in crate::graph) fn float_to_float(&mut self, from: Float, to: Fpr, operand: Operand) {
         let operand = self.in_float_register(operand);
         let opcode = match from {
             Float::F32 => 0x1e22_c000,
@@ -447,7 +450,7 @@ impl Assembler {
     // Vectors.
 
     /// An operation on vectors of 16 bytes.
-    pub(in super::super) fn vector_arithmetic(&mut self, op: Arithmetic, float: Float, to: Fpr, from: Fpr) {
+    pub(in crate::graph) fn vector_arithmetic(&mut self, op: Arithmetic, float: Float, to: Fpr, from: Fpr) {
         self.instruction(
             float.bits()
                 | match op {
@@ -461,7 +464,7 @@ impl Assembler {
     }
 
     /// The first element as all elements of a vector.
-    pub(in super::super) fn repeat(&mut self, float: Float, register: Fpr) {
+    pub(in crate::graph) fn repeat(&mut self, float: Float, register: Fpr) {
         let opcode = match float {
             Float::F32 => 0x4e04_0400,
             Float::F64 => 0x4e08_0400,
@@ -470,12 +473,12 @@ impl Assembler {
     }
 
     /// A vector from memory.
-    pub(in super::super) fn load_vector(&mut self, to: Fpr, from: (Gpr, i32)) {
+    pub(in crate::graph) fn load_vector(&mut self, to: Fpr, from: (Gpr, i32)) {
         self.transfer(OF_FLOATS | OF_VECTORS | LOAD, 4, to.0, from);
     }
 
     /// A vector to memory.
-    pub(in super::super) fn store_vector(&mut self, to: (Gpr, i32), from: Fpr) {
+    pub(in crate::graph) fn store_vector(&mut self, to: (Gpr, i32), from: Fpr) {
         self.transfer(OF_FLOATS | OF_VECTORS | STORE, 4, from.0, to);
     }
 }

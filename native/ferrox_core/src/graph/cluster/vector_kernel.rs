@@ -1,0 +1,541 @@
+//! Vector kernels: members of a cluster that machine code computes together.
+//!
+//! Problem: each member of a cluster reads its operands from the cache and writes its result there, which takes
+//! longer than to add or to multiply. Technique: members in a row that have an instruction of the processor
+//! become one loop, in which the values of the next few elements go from member to member in vector registers;
+//! only results that something else reads are written. Results have the bits that the kernels of the members
+//! give. Limits: floats and integers of 32 bits, and f64; comparisons whose results only such members read.
+
+mod code;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
+use self::code::{Code, Elements, VECTOR_BYTES};
+use super::super::machine_code;
+use super::super::machine_code::processor::{Comparison, Element, ElementOperation, Extreme, Float, Sign};
+use super::super::rows::Extent;
+use super::{Call, Cluster, Member, MemberOperand, Register, Registers, misplaced};
+use crate::ops::binary::BinaryOp;
+use crate::ops::unary::{UnaryOp, is_fast};
+use crate::{DType, Error, Kind};
+
+/// The maximum number of members of a kernel.
+const MAX_MEMBERS: usize = 64;
+
+/// The maximum number of ends that are tried for a kernel.
+const MAX_TRIED_ENDS: usize = 16;
+
+/// The minimum number of vectors in a row for a kernel that is called for each row.
+const MIN_VECTORS_PER_ROW: usize = 8;
+
+/// The same for rows whose last elements don't fill a vector.
+const MIN_VECTORS_PER_UNEVEN_ROW: usize = 64;
+
+/// Members of a cluster that are computed together.
+#[derive(Clone, Debug)]
+pub(in crate::graph) struct VectorKernel {
+    members: Range<usize>,
+    arrays: Box<[Array]>,
+    numbers: Box<[Number]>,
+    /// The number of bytes in a row of each array.
+    row_bytes: usize,
+    /// Whether an operand is not the same for all elements of several rows.
+    by_rows: bool,
+    code: Arc<Code>,
+}
+
+/// An array that a kernel reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Array {
+    register: Register,
+    /// Whether each row is another one; if not, it has one row for all.
+    has_rows: bool,
+    is_written: bool,
+}
+
+/// A number that a kernel reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    /// The number one.
+    One(Element),
+    /// A number of some bytes, one for each row or for all.
+    Operand { register: Register, width: usize, has_rows: bool },
+    /// The count of a shift.
+    Count { register: Register, width: usize, has_rows: bool, is_left: bool },
+}
+
+/// What a kernel computes of each element.
+#[derive(Debug, Default)]
+struct Formula {
+    /// For each array, whether it is written.
+    written: Vec<bool>,
+    /// The number of numbers.
+    numbers: usize,
+    instructions: Vec<Instruction>,
+}
+
+#[derive(Debug)]
+struct Instruction {
+    operation: Operation,
+    element: Element,
+    operands: SmallVec<[Operand; 3]>,
+    /// The array that the value is written to.
+    stored: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operand {
+    Array(usize),
+    Number(usize),
+    /// The value of an instruction.
+    Value(usize),
+}
+
+/// What an instruction computes.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Arithmetic(ElementOperation),
+    Extreme(Extreme),
+    /// Of the first operand, by a count.
+    Shift {
+        is_left: bool,
+    },
+    /// Gives a truth: ones or zeros in all bits.
+    Compare(Comparison),
+    /// A truth as one or zero, given the number one.
+    Number,
+    /// The second or the third operand, by a truth.
+    Select,
+    SquareRoot(Float),
+    Sign(Sign, Float),
+    /// Floats of four bytes from signed integers.
+    ToFloats,
+}
+
+impl VectorKernel {
+    /// The kernels of a cluster, in the order of their members.
+    pub(super) fn all(cluster: &Cluster) -> Vec<Self> {
+        let mut kernels = Vec::new();
+        if !machine_code::is_wanted() || !Code::is_possible() {
+            return kernels;
+        }
+        let mut first = 0;
+        while first < cluster.members.len() {
+            first = match Self::longest(cluster, first) {
+                Some(kernel) => {
+                    let end = kernel.members.end;
+                    kernels.push(kernel);
+                    end
+                }
+                None => first + 1,
+            };
+        }
+        kernels
+    }
+
+    /// The kernel of as many members as possible, at least two, from one on.
+    fn longest(cluster: &Cluster, first: usize) -> Option<Self> {
+        let mut draft = Draft::new(cluster.members.get(first)?);
+        let members = cluster.members[first..].iter().take(MAX_MEMBERS);
+        let count = members.take_while(|member| draft.add(member, false).is_some()).count();
+        let ends = (first + 2..=first + count).rev().take(MAX_TRIED_ENDS);
+        ends.into_iter().find_map(|end| Self::new(cluster, first..end))
+    }
+
+    /// The kernel of some members, if they have one.
+    fn new(cluster: &Cluster, members: Range<usize>) -> Option<Self> {
+        let mut draft = Draft::new(cluster.members.get(members.start)?);
+        for at in members.clone() {
+            let member = cluster.members.get(at)?;
+            draft.add(member, is_read_later(cluster, at, members.end))?;
+        }
+        let Draft { elements, width, arrays, numbers, mut formula, by_rows, .. } = draft;
+        let row_bytes = elements.checked_mul(width)?;
+        let least = match row_bytes % VECTOR_BYTES {
+            _ if !by_rows => 0,
+            0 => MIN_VECTORS_PER_ROW,
+            _ => MIN_VECTORS_PER_UNEVEN_ROW,
+        };
+        // What has one row or one number is read for all rows: it may not be written for the first.
+        let is_changed = |register: Register| {
+            arrays.iter().any(|array: &Array| array.is_written && array.register == register)
+        };
+        let is_overwritten = arrays.iter().any(|array| !array.has_rows && is_changed(array.register))
+            || numbers.iter().any(|number| number.register().is_some_and(is_changed));
+        if row_bytes / VECTOR_BYTES < least || is_overwritten {
+            return None;
+        }
+        formula.written = arrays.iter().map(|array| array.is_written).collect();
+        formula.numbers = numbers.len();
+        let code = Arc::new(Code::new(&formula)?);
+        Some(VectorKernel {
+            members,
+            arrays: arrays.into(),
+            numbers: numbers.into(),
+            row_bytes,
+            by_rows,
+            code,
+        })
+    }
+
+    /// The members, by their numbers.
+    pub(in crate::graph) fn members(&self) -> Range<usize> {
+        self.members.clone()
+    }
+
+    /// Whether a buffer is read or written.
+    pub(super) fn uses_buffer(&self, index: usize) -> bool {
+        let register = Register::Buffer(index);
+        self.arrays.iter().any(|array| array.register == register)
+            || self.numbers.iter().any(|number| number.register() == Some(register))
+    }
+
+    /// Computes the members for some rows.
+    pub(super) fn run(&self, rows: usize, registers: &mut Registers<'_>) -> Result<(), Error> {
+        // What is written is taken out, so that the rest can be borrowed beside it.
+        let written = self.arrays.iter().filter(|array| array.is_written);
+        let mut taken: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
+        for array in written.clone() {
+            taken.push(std::mem::take(registers.memory(array.register)?));
+        }
+        let computed = self.compute(rows, registers, &mut taken);
+        for (array, taken) in written.zip(taken) {
+            *registers.memory(array.register)? = taken;
+        }
+        computed.ok_or_else(misplaced)
+    }
+
+    fn compute(&self, rows: usize, registers: &Registers<'_>, written: &mut [&mut [u8]]) -> Option<()> {
+        let (calls, call_rows) = if self.by_rows { (rows, 1) } else { (1, rows) };
+        let bytes = call_rows * self.row_bytes;
+        for call in 0..calls {
+            let mut written = written.iter_mut();
+            let mut arrays: SmallVec<[Elements<'_>; 8]> = SmallVec::new();
+            for array in &self.arrays {
+                let first = if array.has_rows { call * bytes } else { 0 };
+                arrays.push(if array.is_written {
+                    Elements::Written(written.next()?.get_mut(first..first + bytes)?)
+                } else {
+                    Elements::Read(registers.bytes(array.register).get(first..first + bytes)?)
+                });
+            }
+            let numbers = self.numbers.iter().map(|number| number.bits(registers, call));
+            let numbers = numbers.collect::<Option<SmallVec<[u64; 8]>>>()?;
+            self.code.run(&mut arrays, &numbers, bytes)?;
+        }
+        Some(())
+    }
+}
+
+/// Whether the result of a member of a kernel is read by something that is not in the kernel.
+fn is_read_later(cluster: &Cluster, at: usize, end: usize) -> bool {
+    let Some(&Member { to, .. }) = cluster.members.get(at) else { return true };
+    let Register::Buffer(_) = to else { return true };
+    if cluster.members[at + 1..end].iter().any(|later| later.to == to) {
+        return false;
+    }
+    for later in &cluster.members[end..] {
+        if later.operands.iter().any(|operand| operand.register == to) {
+            return true;
+        }
+        if later.to == to {
+            return false;
+        }
+    }
+    cluster.folds.iter().any(|fold| fold.operand == to)
+}
+
+impl Number {
+    fn register(&self) -> Option<Register> {
+        match *self {
+            Number::One(_) => None,
+            Number::Operand { register, .. } | Number::Count { register, .. } => Some(register),
+        }
+    }
+
+    /// The bits of the number for a row.
+    fn bits(&self, registers: &Registers<'_>, row: usize) -> Option<u64> {
+        let read = |register, width, has_rows| {
+            let first = if has_rows { row * width } else { 0 };
+            let mut word = [0; 8];
+            word.get_mut(..width)?.copy_from_slice(registers.bytes(register).get(first..first + width)?);
+            Some(u64::from_le_bytes(word))
+        };
+        match *self {
+            Number::One(Element::Float(Float::F32)) => Some(1_f32.to_bits().into()),
+            Number::One(Element::Float(Float::F64)) => Some(1_f64.to_bits()),
+            Number::One(_) => Some(1),
+            Number::Operand { register, width, has_rows } => read(register, width, has_rows),
+            // All bits are shifted out by any larger count.
+            Number::Count { register, width, has_rows, .. } => Some(read(register, width, has_rows)?.min(63)),
+        }
+    }
+}
+
+/// A kernel to which members are added.
+struct Draft {
+    /// The number of elements in a row.
+    elements: usize,
+    /// The number of bytes in an element.
+    width: usize,
+    arrays: Vec<Array>,
+    numbers: Vec<Number>,
+    formula: Formula,
+    by_rows: bool,
+    /// The values of registers that members have written.
+    values: HashMap<Register, usize>,
+    /// The values that are truths.
+    truths: Vec<usize>,
+}
+
+impl Draft {
+    /// A kernel without members, for rows as those of `member`.
+    fn new(member: &Member) -> Self {
+        Draft {
+            elements: member.elements,
+            width: member.operands.iter().map(|operand| operand.dtype.width()).max().unwrap_or(0),
+            arrays: Vec::new(),
+            numbers: Vec::new(),
+            formula: Formula::default(),
+            by_rows: false,
+            values: HashMap::new(),
+            truths: Vec::new(),
+        }
+    }
+
+    /// Adds a member, if it has instructions. Its result is written if it is `stored`.
+    fn add(&mut self, member: &Member, stored: bool) -> Option<()> {
+        if member.elements != self.elements {
+            return None;
+        }
+        let value = self.value(member)?;
+        if stored {
+            if self.truths.contains(&value) {
+                return None;
+            }
+            let array = self.array(member.to, true)?;
+            self.arrays[array].is_written = true;
+            self.formula.instructions[value].stored = Some(array);
+        }
+        self.values.insert(member.to, value);
+        Some(())
+    }
+
+    /// The instructions of a member. Returns the number of the one that has its value.
+    fn value(&mut self, member: &Member) -> Option<usize> {
+        match (&member.call, &member.operands[..]) {
+            (Call::Binary(op, _), [left, right]) => self.binary(*op, member.dtype, [left, right]),
+            (Call::Unary(op, math, _), [operand]) => {
+                let element = self.element(member.dtype)?;
+                let Element::Float(float) = element else { return None };
+                if operand.dtype != member.dtype {
+                    return None;
+                }
+                let from = self.operand(operand, element)?;
+                match op {
+                    UnaryOp::Negate => {
+                        Some(self.push(Operation::Sign(Sign::Negate, float), element, smallvec![from]))
+                    }
+                    UnaryOp::Abs => {
+                        Some(self.push(Operation::Sign(Sign::Clear, float), element, smallvec![from]))
+                    }
+                    UnaryOp::Sqrt => Some(self.push(Operation::SquareRoot(float), element, smallvec![from])),
+                    UnaryOp::Rsqrt if is_fast(*op, *math, member.dtype, operand.dtype) => {
+                        let root = self.push(Operation::SquareRoot(float), element, smallvec![from]);
+                        let one = self.number(Number::One(element));
+                        let divide = Operation::Arithmetic(ElementOperation::Divide);
+                        Some(self.push(divide, element, smallvec![one, Operand::Value(root)]))
+                    }
+                    _ => None,
+                }
+            }
+            (Call::Ternary("select", _), [truth, yes, no]) => {
+                let element = self.element(member.dtype)?;
+                let truth = Operand::Value(self.truth(truth)?);
+                if yes.dtype != member.dtype || no.dtype != member.dtype {
+                    return None;
+                }
+                let operands = smallvec![truth, self.operand(yes, element)?, self.operand(no, element)?];
+                Some(self.push(Operation::Select, element, operands))
+            }
+            (Call::Convert, [from]) => {
+                let element = self.element(member.dtype)?;
+                if let Some(truth) = self.truth(from) {
+                    return Some(self.number_of_truth(truth, element));
+                }
+                if (from.dtype, element) != (DType::S32, Element::Float(Float::F32)) {
+                    return None;
+                }
+                let from = self.operand(from, Element::Signed)?;
+                Some(self.push(Operation::ToFloats, element, smallvec![from]))
+            }
+            _ => None,
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, dtype: DType, [left, right]: [&MemberOperand; 2]) -> Option<usize> {
+        use ElementOperation::{Add, And, Divide, Multiply, Or, Subtract, Xor};
+        if let Some(comparison) = comparison(op) {
+            if left.dtype != right.dtype {
+                return None;
+            }
+            let element = self.element(left.dtype)?;
+            let operands = smallvec![self.operand(left, element)?, self.operand(right, element)?];
+            let truth = self.push(Operation::Compare(comparison), element, operands);
+            self.truths.push(truth);
+            return Some(truth);
+        }
+        let logical = match op {
+            BinaryOp::LogicalAnd => Some(And),
+            BinaryOp::LogicalOr => Some(Or),
+            BinaryOp::LogicalXor => Some(Xor),
+            _ => None,
+        };
+        if let Some(op) = logical {
+            let operands = smallvec![Operand::Value(self.truth(left)?), Operand::Value(self.truth(right)?)];
+            let float = if self.width == 4 { Float::F32 } else { Float::F64 };
+            let truth = self.push(Operation::Arithmetic(op), Element::Float(float), operands);
+            self.truths.push(truth);
+            return Some(truth);
+        }
+        let element = self.element(dtype)?;
+        if let BinaryOp::LeftShift | BinaryOp::RightShift = op {
+            if element != Element::Unsigned || left.dtype != dtype {
+                return None;
+            }
+            let is_left = op == BinaryOp::LeftShift;
+            let operands = smallvec![self.operand(left, element)?, self.count(right, is_left)?];
+            return Some(self.push(Operation::Shift { is_left }, element, operands));
+        }
+        let is_float = matches!(element, Element::Float(_));
+        let operation = match op {
+            BinaryOp::Add => Operation::Arithmetic(Add),
+            BinaryOp::Subtract => Operation::Arithmetic(Subtract),
+            BinaryOp::Multiply => Operation::Arithmetic(Multiply),
+            BinaryOp::Divide if is_float => Operation::Arithmetic(Divide),
+            BinaryOp::BitwiseAnd if !is_float => Operation::Arithmetic(And),
+            BinaryOp::BitwiseOr if !is_float => Operation::Arithmetic(Or),
+            BinaryOp::BitwiseXor if !is_float => Operation::Arithmetic(Xor),
+            BinaryOp::Max => Operation::Extreme(Extreme::Max),
+            BinaryOp::Min => Operation::Extreme(Extreme::Min),
+            _ => return None,
+        };
+        let operands = smallvec![self.term(left, dtype, element)?, self.term(right, dtype, element)?];
+        Some(self.push(operation, element, operands))
+    }
+
+    /// An operand of arithmetic: of the result's type, or a truth as a number of it.
+    fn term(&mut self, operand: &MemberOperand, dtype: DType, element: Element) -> Option<Operand> {
+        if let Some(truth) = self.truth(operand) {
+            return Some(Operand::Value(self.number_of_truth(truth, element)));
+        }
+        if operand.dtype == dtype { self.operand(operand, element) } else { None }
+    }
+
+    /// The elements of a type, if they have instructions and are as wide as others.
+    fn element(&self, dtype: DType) -> Option<Element> {
+        let element = match dtype {
+            DType::F32 => Element::Float(Float::F32),
+            DType::F64 => Element::Float(Float::F64),
+            DType::S32 => Element::Signed,
+            DType::U32 => Element::Unsigned,
+            _ => return None,
+        };
+        (element.bytes() == self.width).then_some(element)
+    }
+
+    /// The value of an operand that is a truth.
+    fn truth(&self, operand: &MemberOperand) -> Option<usize> {
+        let value = *self.values.get(&operand.register)?;
+        let is_truth = self.truths.contains(&value) && operand.dtype == DType::U8;
+        (is_truth && self.is_row(operand)).then_some(value)
+    }
+
+    fn number_of_truth(&mut self, truth: usize, element: Element) -> usize {
+        let one = self.number(Number::One(element));
+        self.push(Operation::Number, element, smallvec![Operand::Value(truth), one])
+    }
+
+    /// Whether each row of an operand has all elements.
+    fn is_row(&self, operand: &MemberOperand) -> bool {
+        operand.extent == Extent::Row || operand.extent == Extent::Element && self.elements == 1
+    }
+
+    /// An operand of some elements.
+    fn operand(&mut self, operand: &MemberOperand, element: Element) -> Option<Operand> {
+        let MemberOperand { register, dtype, .. } = *operand;
+        if dtype.width() != element.bytes() {
+            return None;
+        }
+        if let Some(&value) = self.values.get(&register) {
+            let is_number = !self.truths.contains(&value);
+            return (is_number && self.is_row(operand)).then_some(Operand::Value(value));
+        }
+        if self.is_row(operand) {
+            return self.array(register, true).map(Operand::Array);
+        }
+        let (width, one_element) = (dtype.width(), self.elements == 1);
+        match operand.extent {
+            Extent::SameRow | Extent::BlockRow if !one_element => {
+                self.by_rows = true;
+                self.array(register, false).map(Operand::Array)
+            }
+            Extent::Element => {
+                self.by_rows = true;
+                Some(self.number(Number::Operand { register, width, has_rows: true }))
+            }
+            _ => Some(self.number(Number::Operand { register, width, has_rows: false })),
+        }
+    }
+
+    /// The count of a shift: an unsigned number.
+    fn count(&mut self, operand: &MemberOperand, is_left: bool) -> Option<Operand> {
+        let MemberOperand { register, dtype, extent } = *operand;
+        let is_unsigned = dtype.kind() == Kind::Unsigned && !dtype.is_packed();
+        if !is_unsigned || extent != Extent::SameElement || self.values.contains_key(&register) {
+            return None;
+        }
+        let width = dtype.width();
+        Some(self.number(Number::Count { register, width, has_rows: false, is_left }))
+    }
+
+    /// The number of an array.
+    fn array(&mut self, register: Register, has_rows: bool) -> Option<usize> {
+        let mut arrays = self.arrays.iter();
+        if let Some(known) = arrays.position(|array| array.register == register && array.has_rows == has_rows)
+        {
+            return Some(known);
+        }
+        self.arrays.push(Array { register, has_rows, is_written: false });
+        Some(self.arrays.len() - 1)
+    }
+
+    fn number(&mut self, number: Number) -> Operand {
+        let known = self.numbers.iter().position(|known| *known == number);
+        Operand::Number(known.unwrap_or_else(|| {
+            self.numbers.push(number);
+            self.numbers.len() - 1
+        }))
+    }
+
+    fn push(&mut self, operation: Operation, element: Element, operands: SmallVec<[Operand; 3]>) -> usize {
+        self.formula.instructions.push(Instruction { operation, element, operands, stored: None });
+        self.formula.instructions.len() - 1
+    }
+}
+
+fn comparison(op: BinaryOp) -> Option<Comparison> {
+    Some(match op {
+        BinaryOp::Equal => Comparison::Equal,
+        BinaryOp::NotEqual => Comparison::NotEqual,
+        BinaryOp::Less => Comparison::Less,
+        BinaryOp::LessEqual => Comparison::LessOrEqual,
+        BinaryOp::Greater => Comparison::Greater,
+        BinaryOp::GreaterEqual => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}

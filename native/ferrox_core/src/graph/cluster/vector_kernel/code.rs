@@ -1,0 +1,282 @@
+//! The machine code of a vector kernel.
+//!
+//! Problem: the values of a kernel are in registers of the processor, of which there are few. Technique: the
+//! instructions are in order, so that a register is free again after the last instruction that reads its value
+//! (linear scan, Poletto and Sarkar 1999). Numbers that don't change have registers of their own as long as
+//! there are some left; others are loaded where they are read. Limits: a kernel with more values than registers
+//! has no code; it is divided.
+
+#![allow(unsafe_code, reason = "calls machine code with the addresses of what it reads and writes")]
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::super::super::machine_code::executable::Executable;
+use super::super::super::machine_code::processor::{
+    self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, WIDE_BYTES,
+    WIDE_REGISTERS, has_wide_vectors,
+};
+use super::{Formula, Instruction, Operand, Operation};
+
+/// The number of bytes in a vector.
+pub(super) const VECTOR_BYTES: usize = WIDE_BYTES;
+
+/// The maximum number of arrays that a kernel reads and writes.
+const MAX_ARRAYS: usize = POINTERS.len();
+
+/// A function that computes a formula for all elements of arrays.
+#[derive(Debug)]
+pub(super) struct Code {
+    executable: Executable,
+    /// For each array, whether it is written.
+    written: Box<[bool]>,
+    /// The number of numbers.
+    numbers: usize,
+}
+
+impl Code {
+    /// Whether there is such code on this processor.
+    pub(super) fn is_possible() -> bool {
+        cfg!(target_endian = "little") && has_wide_vectors()
+    }
+
+    /// `None` if there are too few registers, or no memory for instructions.
+    pub(super) fn new(formula: &Formula) -> Option<Self> {
+        if formula.written.len() > MAX_ARRAYS {
+            return None;
+        }
+        // What is left of the registers is for numbers.
+        let without_numbers = Translator::new(formula, 0)?;
+        let pinned = WIDE_REGISTERS.len() - without_numbers.most;
+        let Translator { assembler, .. } = Translator::new(formula, pinned)?;
+        let executable = Executable::new(&assembler.finish()?)?;
+        Some(Code { executable, written: formula.written.as_slice().into(), numbers: formula.numbers })
+    }
+
+    /// Computes some bytes of each array, given the arrays and numbers of the formula. `None` if they are others.
+    pub(super) fn run(&self, arrays: &mut [Elements<'_>], numbers: &[u64], bytes: usize) -> Option<()> {
+        let have_elements = |(array, &is_written): (&Elements<'_>, &bool)| {
+            array.fit(is_written) && array.bytes().len() >= bytes
+        };
+        if arrays.len() != self.written.len()
+            || numbers.len() != self.numbers
+            || !arrays.iter().zip(&self.written).all(have_elements)
+        {
+            return None;
+        }
+        let whole = bytes / VECTOR_BYTES * VECTOR_BYTES;
+        if whole > 0 {
+            let pointers = arrays.iter_mut().map(|array| array.pointer());
+            let arguments: SmallVec<[u64; 16]> = pointers.chain(numbers.iter().copied()).collect();
+            // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
+            // reads and writes the vectors of arrays up to `whole` bytes, which all of them have. What it writes
+            // is borrowed exclusively.
+            unsafe { self.executable.call_wide(arguments.as_ptr(), whole) };
+        }
+        if whole < bytes {
+            self.run_last(arrays, numbers, whole..bytes);
+        }
+        Some(())
+    }
+
+    /// Computes elements that don't fill a vector, in vectors that have zeros after them.
+    fn run_last(&self, arrays: &mut [Elements<'_>], numbers: &[u64], bytes: Range<usize>) {
+        let mut vectors = [[0_u8; VECTOR_BYTES]; MAX_ARRAYS];
+        for (vector, array) in vectors.iter_mut().zip(&*arrays) {
+            vector[..bytes.len()].copy_from_slice(&array.bytes()[bytes.clone()]);
+        }
+        let pointers = vectors.iter_mut().take(arrays.len()).map(|vector| vector.as_mut_ptr() as u64);
+        let arguments: SmallVec<[u64; 16]> = pointers.chain(numbers.iter().copied()).collect();
+        // SAFETY: as above, for one vector of each array.
+        unsafe { self.executable.call_wide(arguments.as_ptr(), VECTOR_BYTES) };
+        for (vector, array) in vectors.iter().zip(arrays) {
+            if let Elements::Written(array) = array {
+                array[bytes.clone()].copy_from_slice(&vector[..bytes.len()]);
+            }
+        }
+    }
+}
+
+/// The elements of an array of a formula.
+pub(super) enum Elements<'a> {
+    Read(&'a [u8]),
+    /// Written, and perhaps read before.
+    Written(&'a mut [u8]),
+}
+
+impl Elements<'_> {
+    fn fit(&self, is_written: bool) -> bool {
+        matches!(self, Elements::Written(_)) == is_written
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Elements::Read(bytes) => bytes,
+            Elements::Written(bytes) => bytes,
+        }
+    }
+
+    /// The address of the first byte.
+    fn pointer(&mut self) -> u64 {
+        match self {
+            Elements::Read(bytes) => bytes.as_ptr() as u64,
+            Elements::Written(bytes) => bytes.as_mut_ptr() as u64,
+        }
+    }
+}
+
+/// Turns a formula into instructions of the processor.
+struct Translator<'a> {
+    assembler: Assembler,
+    formula: &'a Formula,
+    free: Vec<Fpr>,
+    /// The most registers that were in use.
+    most: usize,
+    /// The registers of numbers that have some.
+    pinned: Vec<Option<Fpr>>,
+    /// The register of the value of each instruction so far.
+    values: Vec<Option<Fpr>>,
+    /// The last instruction that reads the value of each instruction.
+    last_reads: Vec<usize>,
+}
+
+/// A register that an operand is in, and whether it is free after the instruction.
+type Loaded = (Fpr, bool);
+
+impl<'a> Translator<'a> {
+    fn new(formula: &'a Formula, pinned: usize) -> Option<Self> {
+        let mut last_reads: Vec<usize> = (0..formula.instructions.len()).collect();
+        for (at, instruction) in formula.instructions.iter().enumerate() {
+            for operand in &instruction.operands {
+                if let Operand::Value(value) = *operand {
+                    *last_reads.get_mut(value)? = at;
+                }
+            }
+        }
+        let mut translator = Translator {
+            assembler: Assembler::default(),
+            formula,
+            free: WIDE_REGISTERS.iter().rev().copied().collect(),
+            most: 0,
+            pinned: vec![None; formula.numbers],
+            values: Vec::new(),
+            last_reads,
+        };
+        translator.function(pinned)?;
+        Some(translator)
+    }
+
+    fn function(&mut self, pinned: usize) -> Option<()> {
+        let formula = self.formula;
+        self.assembler.save_registers();
+        for (array, &pointer) in POINTERS.iter().take(formula.written.len()).enumerate() {
+            let (base, distance) = argument(array);
+            self.assembler.load(pointer, processor::Operand::Memory(base, distance));
+        }
+        for number in 0..formula.numbers.min(pinned) {
+            let register = self.take()?;
+            self.load_number(number, register)?;
+            self.pinned[number] = Some(register);
+        }
+        self.assembler.begin_wide();
+        let next = self.assembler.label();
+        self.assembler.bind(next);
+        for (at, instruction) in formula.instructions.iter().enumerate() {
+            self.instruction(at, instruction)?;
+        }
+        self.assembler.next_wide();
+        self.assembler.jump_if(Condition::Below, next);
+        self.assembler.end_wide();
+        self.assembler.restore_registers();
+        self.assembler.return_();
+        Some(())
+    }
+
+    fn take(&mut self) -> Option<Fpr> {
+        let register = self.free.pop()?;
+        self.most = self.most.max(WIDE_REGISTERS.len() - self.free.len());
+        Some(register)
+    }
+
+    /// Loads a number as the operand of the instructions that read it.
+    fn load_number(&mut self, number: usize, to: Fpr) -> Option<()> {
+        let place = argument(self.formula.written.len() + number);
+        let mut readers = self.formula.instructions.iter();
+        let reader = readers.find(|reader| reader.operands.contains(&Operand::Number(number)))?;
+        match reader.operation {
+            Operation::Shift { is_left } => self.assembler.wide_count(is_left, to, place),
+            _ => self.assembler.wide_number(reader.element, to, place),
+        }
+        Some(())
+    }
+
+    fn operand(&mut self, at: usize, operand: Operand) -> Option<Loaded> {
+        match operand {
+            Operand::Value(value) => Some(((*self.values.get(value)?)?, self.last_reads[value] == at)),
+            Operand::Number(number) => {
+                if let Some(register) = *self.pinned.get(number)? {
+                    return Some((register, false));
+                }
+                let register = self.take()?;
+                self.load_number(number, register)?;
+                Some((register, true))
+            }
+            Operand::Array(array) => {
+                let register = self.take()?;
+                self.assembler.wide_load(register, *POINTERS.get(array)?);
+                Some((register, true))
+            }
+        }
+    }
+
+    fn instruction(&mut self, at: usize, instruction: &Instruction) -> Option<()> {
+        let Instruction { operation, element, operands, stored } = instruction;
+        let mut loaded: SmallVec<[Loaded; 3]> = SmallVec::new();
+        for &operand in operands {
+            loaded.push(self.operand(at, operand)?);
+        }
+        for (index, operand) in loaded.iter().enumerate() {
+            // Several operands may be the same value.
+            if operand.1 && !loaded[..index].contains(operand) {
+                self.free.push(operand.0);
+            }
+        }
+        let to = self.take()?;
+        let assembler = &mut self.assembler;
+        let registers = |index: usize| loaded.get(index).map(|operand| operand.0);
+        let pair = || Some([registers(0)?, registers(1)?]);
+        match *operation {
+            Operation::Arithmetic(op) => assembler.wide_operation(op, *element, to, pair()?),
+            Operation::Extreme(op) => assembler.wide_extreme(op, *element, to, pair()?),
+            Operation::Shift { is_left } => {
+                let [from, count] = pair()?;
+                assembler.wide_shift(is_left, to, from, count);
+            }
+            Operation::Compare(comparison) => assembler.wide_comparison(comparison, *element, to, pair()?),
+            Operation::Number => {
+                assembler.wide_operation(ElementOperation::And, *element, to, pair()?);
+            }
+            Operation::Select => {
+                let operands = [registers(1)?, registers(2)?];
+                assembler.wide_select(*element, to, registers(0)?, operands);
+            }
+            Operation::SquareRoot(float) => assembler.wide_square_root(float, to, registers(0)?),
+            Operation::Sign(sign, float) => assembler.wide_sign(sign, float, to, registers(0)?),
+            Operation::ToFloats => assembler.wide_to_floats(to, registers(0)?),
+        }
+        if let Some(array) = *stored {
+            self.assembler.wide_store(*POINTERS.get(array)?, to);
+        }
+        if self.last_reads[at] == at {
+            self.free.push(to);
+        }
+        self.values.push(Some(to));
+        Some(())
+    }
+}
+
+/// The place of an argument.
+fn argument(index: usize) -> (Gpr, i32) {
+    (POINTER_MEMORY, (size_of::<u64>() * index) as i32)
+}
