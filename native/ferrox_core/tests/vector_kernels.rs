@@ -60,7 +60,17 @@ fn random_program(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
             let shape = [a.shape[0].max(b.shape[0]), a.shape[1].max(b.shape[1])];
             builder.add(Operation::Binary(op), &[a, b], to, &shape)
         };
-        let value = match random.below(if is_float { 16 } else { 13 }) {
+        let value = match random.below(if is_float { 18 } else { 15 }) {
+            13 if !is_float => builder.add(Operation::AsType, &[&a], dtype, &a.shape),
+            14 => {
+                let (min, max) = (random.pick(&values[1..4]).clone(), random.pick(&values[1..4]).clone());
+                let size = |axis: usize| a.shape[axis];
+                let fits = |bound: &Operand| (0..2).all(|axis| [1, size(axis)].contains(&bound.shape[axis]));
+                if !fits(&min) || !fits(&max) {
+                    continue;
+                }
+                builder.add(Operation::Clip, &[&a, &min, &max], dtype, &a.shape)
+            }
             0 | 1 => binary(BinaryOp::Add, &a, &b, dtype),
             2 => binary(BinaryOp::Subtract, &a, &b, dtype),
             3 | 4 => binary(BinaryOp::Multiply, &a, &b, dtype),
@@ -70,6 +80,11 @@ fn random_program(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
                 use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
                 let op = *random.pick(&[Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual]);
                 truths.push(binary(op, &a, &b, U8));
+                continue;
+            }
+            8 if truths.len() == 1 => {
+                let not = Operation::Unary(UnaryOp::LogicalNot, Math::Exact);
+                truths.push(builder.add(not, &[&truths[0]], U8, &truths[0].shape));
                 continue;
             }
             8 if truths.len() > 1 => {

@@ -62,6 +62,8 @@ struct Array {
 enum Number {
     /// The number one.
     One(Element),
+    /// What is true for all elements.
+    True,
     /// A number of some bytes, one for each row or for all.
     Operand { register: Register, width: usize, has_rows: bool },
     /// The count of a shift.
@@ -252,7 +254,7 @@ fn is_read_later(cluster: &Cluster, at: usize, end: usize) -> bool {
 impl Number {
     fn register(&self) -> Option<Register> {
         match *self {
-            Number::One(_) => None,
+            Number::One(_) | Number::True => None,
             Number::Operand { register, .. } | Number::Count { register, .. } => Some(register),
         }
     }
@@ -269,6 +271,7 @@ impl Number {
             Number::One(Element::Float(Float::F32)) => Some(1_f32.to_bits().into()),
             Number::One(Element::Float(Float::F64)) => Some(1_f64.to_bits()),
             Number::One(_) => Some(1),
+            Number::True => Some(u64::MAX),
             Number::Operand { register, width, has_rows } => read(register, width, has_rows),
             // All bits are shifted out by any larger count.
             Number::Count { register, width, has_rows, .. } => Some(read(register, width, has_rows)?.min(63)),
@@ -329,29 +332,12 @@ impl Draft {
     fn value(&mut self, member: &Member) -> Option<usize> {
         match (&member.call, &member.operands[..]) {
             (Call::Binary(op, _), [left, right]) => self.binary(*op, member.dtype, [left, right]),
-            (Call::Unary(op, math, _), [operand]) => {
-                let element = self.element(member.dtype)?;
-                let Element::Float(float) = element else { return None };
-                if operand.dtype != member.dtype {
-                    return None;
-                }
-                let from = self.operand(operand, element)?;
-                match op {
-                    UnaryOp::Negate => {
-                        Some(self.push(Operation::Sign(Sign::Negate, float), element, smallvec![from]))
-                    }
-                    UnaryOp::Abs => {
-                        Some(self.push(Operation::Sign(Sign::Clear, float), element, smallvec![from]))
-                    }
-                    UnaryOp::Sqrt => Some(self.push(Operation::SquareRoot(float), element, smallvec![from])),
-                    UnaryOp::Rsqrt if is_fast(*op, *math, member.dtype, operand.dtype) => {
-                        let root = self.push(Operation::SquareRoot(float), element, smallvec![from]);
-                        let one = self.number(Number::One(element));
-                        let divide = Operation::Arithmetic(ElementOperation::Divide);
-                        Some(self.push(divide, element, smallvec![one, Operand::Value(root)]))
-                    }
-                    _ => None,
-                }
+            (Call::Unary(UnaryOp::LogicalNot, ..), [operand]) => {
+                let operands = smallvec![Operand::Value(self.truth(operand)?), self.number(Number::True)];
+                Some(self.logical(ElementOperation::Xor, operands))
+            }
+            (Call::Unary(op, math, _), [operand]) if operand.dtype == member.dtype => {
+                self.unary(*op, is_fast(*op, *math, member.dtype, operand.dtype), operand)
             }
             (Call::Ternary("select", _), [truth, yes, no]) => {
                 let element = self.element(member.dtype)?;
@@ -361,6 +347,22 @@ impl Draft {
                 }
                 let operands = smallvec![truth, self.operand(yes, element)?, self.operand(no, element)?];
                 Some(self.push(Operation::Select, element, operands))
+            }
+            (Call::Ternary("clip", _), [x, min, max]) => {
+                let element = self.element(member.dtype)?;
+                if [x, min, max].iter().any(|operand| operand.dtype != member.dtype) {
+                    return None;
+                }
+                let operands = smallvec![self.operand(min, element)?, self.operand(x, element)?];
+                let raised = Operand::Value(self.push(Operation::Extreme(Extreme::Max), element, operands));
+                let operands = smallvec![self.operand(max, element)?, raised];
+                Some(self.push(Operation::Extreme(Extreme::Min), element, operands))
+            }
+            (Call::Convert, [from]) if from.dtype == member.dtype => {
+                let element = self.element(member.dtype)?;
+                let from = self.operand(from, element)?;
+                let copy = Operation::Arithmetic(ElementOperation::Or);
+                Some(self.push(copy, element, smallvec![from, from]))
             }
             (Call::Convert, [from]) => {
                 let element = self.element(member.dtype)?;
@@ -375,6 +377,33 @@ impl Draft {
             }
             _ => None,
         }
+    }
+
+    fn unary(&mut self, op: UnaryOp, is_fast: bool, operand: &MemberOperand) -> Option<usize> {
+        let element = self.element(operand.dtype)?;
+        let Element::Float(float) = element else { return None };
+        let from = self.operand(operand, element)?;
+        let operation = match op {
+            UnaryOp::Negate => Operation::Sign(Sign::Negate, float),
+            UnaryOp::Abs => Operation::Sign(Sign::Clear, float),
+            UnaryOp::Sqrt => Operation::SquareRoot(float),
+            UnaryOp::Rsqrt if is_fast => {
+                let root = self.push(Operation::SquareRoot(float), element, smallvec![from]);
+                let operands = smallvec![self.number(Number::One(element)), Operand::Value(root)];
+                let divide = Operation::Arithmetic(ElementOperation::Divide);
+                return Some(self.push(divide, element, operands));
+            }
+            _ => return None,
+        };
+        Some(self.push(operation, element, smallvec![from]))
+    }
+
+    /// A truth that is computed from others.
+    fn logical(&mut self, op: ElementOperation, operands: SmallVec<[Operand; 3]>) -> usize {
+        let float = if self.width == 4 { Float::F32 } else { Float::F64 };
+        let truth = self.push(Operation::Arithmetic(op), Element::Float(float), operands);
+        self.truths.push(truth);
+        truth
     }
 
     fn binary(&mut self, op: BinaryOp, dtype: DType, [left, right]: [&MemberOperand; 2]) -> Option<usize> {
@@ -397,10 +426,7 @@ impl Draft {
         };
         if let Some(op) = logical {
             let operands = smallvec![Operand::Value(self.truth(left)?), Operand::Value(self.truth(right)?)];
-            let float = if self.width == 4 { Float::F32 } else { Float::F64 };
-            let truth = self.push(Operation::Arithmetic(op), Element::Float(float), operands);
-            self.truths.push(truth);
-            return Some(truth);
+            return Some(self.logical(op, operands));
         }
         let element = self.element(dtype)?;
         if let BinaryOp::LeftShift | BinaryOp::RightShift = op {
