@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use self::code::{Code, Elements, VECTOR_BYTES};
+use self::code::{Code, Elements, VECTOR_BYTES, word};
 use super::super::machine_code;
 use super::super::machine_code::processor::{Comparison, Element, ElementOperation, Extreme, Float, Sign};
 use super::super::rows::Extent;
-use super::{Call, Cluster, Member, MemberOperand, Register, Registers, misplaced};
+use super::{Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced};
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::{UnaryOp, is_fast};
 use crate::{DType, Error, Kind};
@@ -29,11 +29,11 @@ const MAX_MEMBERS: usize = 64;
 /// The maximum number of ends that are tried for a kernel.
 const MAX_TRIED_ENDS: usize = 16;
 
-/// The minimum number of vectors in a row for a kernel that is called for each row.
-const MIN_VECTORS_PER_ROW: usize = 8;
+/// The minimum number of vectors of a call that computes some rows, not all.
+const MIN_VECTORS_PER_CALL: usize = 8;
 
-/// The same for rows whose last elements don't fill a vector.
-const MIN_VECTORS_PER_UNEVEN_ROW: usize = 64;
+/// The same for calls whose last elements don't fill a vector.
+const MIN_VECTORS_PER_UNEVEN_CALL: usize = 64;
 
 /// Members of a cluster that are computed together.
 #[derive(Clone, Debug)]
@@ -43,8 +43,8 @@ pub(in crate::graph) struct VectorKernel {
     numbers: Box<[Number]>,
     /// The number of bytes in a row of each array.
     row_bytes: usize,
-    /// Whether an operand is not the same for all elements of several rows.
-    by_rows: bool,
+    /// The number of rows of a call; `None` for all.
+    call_rows: Option<usize>,
     code: Arc<Code>,
 }
 
@@ -67,7 +67,7 @@ enum Number {
     /// A number of some bytes, one for each row or for all.
     Operand { register: Register, width: usize, has_rows: bool },
     /// The count of a shift.
-    Count { register: Register, width: usize, has_rows: bool, is_left: bool },
+    Count { register: Register, width: usize, is_left: bool },
 }
 
 /// What a kernel computes of each element.
@@ -157,10 +157,16 @@ impl VectorKernel {
         }
         let Draft { elements, width, arrays, numbers, mut formula, by_rows, .. } = draft;
         let row_bytes = elements.checked_mul(width)?;
-        let least = match row_bytes % VECTOR_BYTES {
-            _ if !by_rows => 0,
-            0 => MIN_VECTORS_PER_ROW,
-            _ => MIN_VECTORS_PER_UNEVEN_ROW,
+        let call_rows = match by_rows {
+            ByRows::No => None,
+            ByRows::Copies => Some(copies_of_row(elements)),
+            ByRows::One => Some(1),
+        };
+        let call_bytes = call_rows.unwrap_or(cluster.rows).checked_mul(row_bytes)?;
+        let least = match call_bytes % VECTOR_BYTES {
+            _ if call_rows.is_none() => 0,
+            0 => MIN_VECTORS_PER_CALL,
+            _ => MIN_VECTORS_PER_UNEVEN_CALL,
         };
         // What has one row or one number is read for all rows: it may not be written for the first.
         let is_changed = |register: Register| {
@@ -168,20 +174,14 @@ impl VectorKernel {
         };
         let is_overwritten = arrays.iter().any(|array| !array.has_rows && is_changed(array.register))
             || numbers.iter().any(|number| number.register().is_some_and(is_changed));
-        if row_bytes / VECTOR_BYTES < least || is_overwritten {
+        if call_bytes / VECTOR_BYTES < least || is_overwritten {
             return None;
         }
         formula.written = arrays.iter().map(|array| array.is_written).collect();
         formula.numbers = numbers.len();
         let code = Arc::new(Code::new(&formula)?);
-        Some(VectorKernel {
-            members,
-            arrays: arrays.into(),
-            numbers: numbers.into(),
-            row_bytes,
-            by_rows,
-            code,
-        })
+        let (arrays, numbers) = (arrays.into(), numbers.into());
+        Some(VectorKernel { members, arrays, numbers, row_bytes, call_rows, code })
     }
 
     /// The members, by their numbers.
@@ -212,24 +212,20 @@ impl VectorKernel {
     }
 
     fn compute(&self, rows: usize, registers: &Registers<'_>, written: &mut [&mut [u8]]) -> Option<()> {
-        let (calls, call_rows) = if self.by_rows { (rows, 1) } else { (1, rows) };
-        let bytes = call_rows * self.row_bytes;
-        for call in 0..calls {
-            let mut written = written.iter_mut();
-            let mut arrays: SmallVec<[Elements<'_>; 8]> = SmallVec::new();
-            for array in &self.arrays {
-                let first = if array.has_rows { call * bytes } else { 0 };
-                arrays.push(if array.is_written {
-                    Elements::Written(written.next()?.get_mut(first..first + bytes)?)
-                } else {
-                    Elements::Read(registers.bytes(array.register).get(first..first + bytes)?)
-                });
-            }
-            let numbers = self.numbers.iter().map(|number| number.bits(registers, call));
-            let numbers = numbers.collect::<Option<SmallVec<[u64; 8]>>>()?;
-            self.code.run(&mut arrays, &numbers, bytes)?;
+        let mut written = written.iter_mut();
+        let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
+        for array in &self.arrays {
+            let elements = if array.is_written {
+                Elements::Written(written.next()?)
+            } else {
+                Elements::Read(registers.bytes(array.register))
+            };
+            arrays.push(code::Array { elements, advances: array.has_rows });
         }
-        Some(())
+        let numbers = self.numbers.iter().map(|number| number.of(registers));
+        let numbers = numbers.collect::<Option<SmallVec<[code::Number<'_>; 8]>>>()?;
+        let call_rows = self.call_rows.unwrap_or(rows);
+        self.code.run(&mut arrays, &numbers, call_rows * self.row_bytes, rows * self.row_bytes)
     }
 }
 
@@ -259,24 +255,32 @@ impl Number {
         }
     }
 
-    /// The bits of the number for a row.
-    fn bits(&self, registers: &Registers<'_>, row: usize) -> Option<u64> {
-        let read = |register, width, has_rows| {
-            let first = if has_rows { row * width } else { 0 };
-            let mut word = [0; 8];
-            word.get_mut(..width)?.copy_from_slice(registers.bytes(register).get(first..first + width)?);
-            Some(u64::from_le_bytes(word))
-        };
-        match *self {
-            Number::One(Element::Float(Float::F32)) => Some(1_f32.to_bits().into()),
-            Number::One(Element::Float(Float::F64)) => Some(1_f64.to_bits()),
-            Number::One(_) => Some(1),
-            Number::True => Some(u64::MAX),
-            Number::Operand { register, width, has_rows } => read(register, width, has_rows),
+    /// The number of all calls, or those of each.
+    fn of<'r>(&self, registers: &'r Registers<'_>) -> Option<code::Number<'r>> {
+        let read = |register, width| registers.bytes(register).get(..width).map(word);
+        let bits = match *self {
+            Number::One(Element::Float(Float::F32)) => 1_f32.to_bits().into(),
+            Number::One(Element::Float(Float::F64)) => 1_f64.to_bits(),
+            Number::One(_) => 1,
+            Number::True => u64::MAX,
+            Number::Operand { register, width, has_rows: true } => {
+                return Some(code::Number::Each(registers.bytes(register), width));
+            }
+            Number::Operand { register, width, has_rows: false } => read(register, width)?,
             // All bits are shifted out by any larger count.
-            Number::Count { register, width, has_rows, .. } => Some(read(register, width, has_rows)?.min(63)),
-        }
+            Number::Count { register, width, .. } => read(register, width)?.min(63),
+        };
+        Some(code::Number::Same(bits))
     }
+}
+
+/// Whether a kernel is called for some rows after the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ByRows {
+    No,
+    /// For as many as there are copies of rows that are the same for all (`Cluster::with_copies`).
+    Copies,
+    One,
 }
 
 /// A kernel to which members are added.
@@ -288,7 +292,7 @@ struct Draft {
     arrays: Vec<Array>,
     numbers: Vec<Number>,
     formula: Formula,
-    by_rows: bool,
+    by_rows: ByRows,
     /// The values of registers that members have written.
     values: HashMap<Register, usize>,
     /// The values that are truths.
@@ -304,7 +308,7 @@ impl Draft {
             arrays: Vec::new(),
             numbers: Vec::new(),
             formula: Formula::default(),
-            by_rows: false,
+            by_rows: ByRows::No,
             values: HashMap::new(),
             truths: Vec::new(),
         }
@@ -507,11 +511,12 @@ impl Draft {
         let (width, one_element) = (dtype.width(), self.elements == 1);
         match operand.extent {
             Extent::SameRow | Extent::BlockRow if !one_element => {
-                self.by_rows = true;
+                let has_copies = operand.extent == Extent::SameRow && matches!(register, Register::Input(_));
+                self.by_rows = self.by_rows.max(if has_copies { ByRows::Copies } else { ByRows::One });
                 self.array(register, false).map(Operand::Array)
             }
             Extent::Element => {
-                self.by_rows = true;
+                self.by_rows = ByRows::One;
                 Some(self.number(Number::Operand { register, width, has_rows: true }))
             }
             _ => Some(self.number(Number::Operand { register, width, has_rows: false })),
@@ -526,7 +531,7 @@ impl Draft {
             return None;
         }
         let width = dtype.width();
-        Some(self.number(Number::Count { register, width, has_rows: false, is_left }))
+        Some(self.number(Number::Count { register, width, is_left }))
     }
 
     /// The number of an array.

@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 use super::super::super::machine_code::executable::Executable;
 use super::super::super::machine_code::processor::{
-    self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, WIDE_BYTES,
-    WIDE_REGISTERS, has_wide_vectors,
+    self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, POINTERS_OF_CALLEE,
+    WIDE_BYTES, WIDE_REGISTERS, has_wide_vectors,
 };
 use super::{Formula, Instruction, Operand, Operation};
 
@@ -54,64 +54,102 @@ impl Code {
         Some(Code { executable, written: formula.written.as_slice().into(), numbers: formula.numbers })
     }
 
-    /// Computes some bytes of each array, given the arrays and numbers of the formula. `None` if they are others.
-    pub(super) fn run(&self, arrays: &mut [Elements<'_>], numbers: &[u64], bytes: usize) -> Option<()> {
-        let have_elements = |(array, &is_written): (&Elements<'_>, &bool)| {
-            array.fit(is_written) && array.bytes().len() >= bytes
+    /// Computes some bytes of each array, given the arrays and numbers of the formula, by calls for at most
+    /// `call_bytes` of them. `None` if the arrays and numbers are others.
+    pub(super) fn run(
+        &self,
+        arrays: &mut [Array<'_>],
+        numbers: &[Number<'_>],
+        call_bytes: usize,
+        bytes: usize,
+    ) -> Option<()> {
+        if bytes == 0 {
+            return Some(());
+        }
+        let calls = bytes.div_ceil(call_bytes.max(1));
+        let fits = |(array, &is_written): (&Array<'_>, &bool)| {
+            let needed = if array.advances { bytes } else { call_bytes.min(bytes) };
+            let can_be_written = matches!(array.elements, Elements::Written(_));
+            can_be_written == is_written && array.bytes().len() >= needed
         };
+        let have_numbers = numbers.iter().all(|number| match number {
+            Number::Same(_) => true,
+            Number::Each(bytes, width) => bytes.len() / width >= calls,
+        });
         if arrays.len() != self.written.len()
             || numbers.len() != self.numbers
-            || !arrays.iter().zip(&self.written).all(have_elements)
+            || !arrays.iter().zip(&self.written).all(fits)
+            || !have_numbers
         {
             return None;
         }
-        let whole = bytes / VECTOR_BYTES * VECTOR_BYTES;
-        if whole > 0 {
-            let pointers = arrays.iter_mut().map(|array| array.pointer());
-            let arguments: SmallVec<[u64; 16]> = pointers.chain(numbers.iter().copied()).collect();
-            // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
-            // reads and writes the vectors of arrays up to `whole` bytes, which all of them have. What it writes
-            // is borrowed exclusively.
-            unsafe { self.executable.call_wide(arguments.as_ptr(), whole) };
-        }
-        if whole < bytes {
-            self.run_last(arrays, numbers, whole..bytes);
+        let pointers = arrays.iter_mut().map(Array::pointer);
+        let mut arguments: SmallVec<[u64; 20]> = pointers.chain(numbers.iter().map(Number::first)).collect();
+        for call in 0..calls {
+            let first = call * call_bytes;
+            let length = call_bytes.min(bytes - first);
+            for (argument, number) in arguments[arrays.len()..].iter_mut().zip(numbers) {
+                if let Number::Each(bytes, width) = number {
+                    *argument = word(&bytes[call * width..][..*width]);
+                }
+            }
+            let whole = length / VECTOR_BYTES * VECTOR_BYTES;
+            if whole > 0 {
+                // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
+                // reads and writes the vectors of arrays up to `whole` bytes, which all of them have from these
+                // addresses on. What it writes is borrowed exclusively.
+                unsafe { self.executable.call_wide(arguments.as_ptr(), whole) };
+            }
+            if whole < length {
+                self.run_last(arrays, &arguments[arrays.len()..], first, whole..length);
+            }
+            for (argument, array) in arguments.iter_mut().zip(&*arrays) {
+                *argument += if array.advances { call_bytes as u64 } else { 0 };
+            }
         }
         Some(())
     }
 
     /// Computes elements that don't fill a vector, in vectors that have zeros after them.
-    fn run_last(&self, arrays: &mut [Elements<'_>], numbers: &[u64], bytes: Range<usize>) {
+    fn run_last(&self, arrays: &mut [Array<'_>], numbers: &[u64], first: usize, range: Range<usize>) {
+        let place = |array: &Array<'_>| {
+            let first = if array.advances { first } else { 0 };
+            first + range.start..first + range.end
+        };
         let mut vectors = [[0_u8; VECTOR_BYTES]; MAX_ARRAYS];
         for (vector, array) in vectors.iter_mut().zip(&*arrays) {
-            vector[..bytes.len()].copy_from_slice(&array.bytes()[bytes.clone()]);
+            vector[..range.len()].copy_from_slice(&array.bytes()[place(array)]);
         }
         let pointers = vectors.iter_mut().take(arrays.len()).map(|vector| vector.as_mut_ptr() as u64);
-        let arguments: SmallVec<[u64; 16]> = pointers.chain(numbers.iter().copied()).collect();
+        let arguments: SmallVec<[u64; 20]> = pointers.chain(numbers.iter().copied()).collect();
         // SAFETY: as above, for one vector of each array.
         unsafe { self.executable.call_wide(arguments.as_ptr(), VECTOR_BYTES) };
         for (vector, array) in vectors.iter().zip(arrays) {
-            if let Elements::Written(array) = array {
-                array[bytes.clone()].copy_from_slice(&vector[..bytes.len()]);
+            let place = place(array);
+            if let Elements::Written(bytes) = &mut array.elements {
+                bytes[place].copy_from_slice(&vector[..range.len()]);
             }
         }
     }
 }
 
-/// The elements of an array of a formula.
+/// An array of a formula.
+pub(super) struct Array<'a> {
+    pub(super) elements: Elements<'a>,
+    /// Whether each call takes the next elements; if not, all take the first.
+    pub(super) advances: bool,
+}
+
+/// The elements of an array.
 pub(super) enum Elements<'a> {
     Read(&'a [u8]),
     /// Written, and perhaps read before.
     Written(&'a mut [u8]),
 }
 
-impl Elements<'_> {
-    fn fit(&self, is_written: bool) -> bool {
-        matches!(self, Elements::Written(_)) == is_written
-    }
-
+impl Array<'_> {
     fn bytes(&self) -> &[u8] {
-        match self {
+        match &self.elements {
             Elements::Read(bytes) => bytes,
             Elements::Written(bytes) => bytes,
         }
@@ -119,10 +157,35 @@ impl Elements<'_> {
 
     /// The address of the first byte.
     fn pointer(&mut self) -> u64 {
-        match self {
+        match &mut self.elements {
             Elements::Read(bytes) => bytes.as_ptr() as u64,
             Elements::Written(bytes) => bytes.as_mut_ptr() as u64,
         }
+    }
+}
+
+/// A number of a formula.
+pub(super) enum Number<'a> {
+    /// The bits of the same number for all calls.
+    Same(u64),
+    /// The numbers of calls, of some bytes each.
+    Each(&'a [u8], usize),
+}
+
+impl Number<'_> {
+    fn first(&self) -> u64 {
+        match self {
+            Number::Same(bits) => *bits,
+            Number::Each(..) => 0,
+        }
+    }
+}
+
+/// The bits of a number of at most eight bytes.
+pub(super) fn word(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
+        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
     }
 }
 
@@ -169,7 +232,10 @@ impl<'a> Translator<'a> {
 
     fn function(&mut self, pinned: usize) -> Option<()> {
         let formula = self.formula;
-        self.assembler.save_registers();
+        let saves = formula.written.len() > POINTERS_OF_CALLEE;
+        if saves {
+            self.assembler.save_registers();
+        }
         for (array, &pointer) in POINTERS.iter().take(formula.written.len()).enumerate() {
             let (base, distance) = argument(array);
             self.assembler.load(pointer, processor::Operand::Memory(base, distance));
@@ -188,7 +254,9 @@ impl<'a> Translator<'a> {
         self.assembler.next_wide();
         self.assembler.jump_if(Condition::Below, next);
         self.assembler.end_wide();
-        self.assembler.restore_registers();
+        if saves {
+            self.assembler.restore_registers();
+        }
         self.assembler.return_();
         Some(())
     }

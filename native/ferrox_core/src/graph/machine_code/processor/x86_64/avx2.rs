@@ -30,8 +30,12 @@ pub(in crate::graph) const WIDE_REGISTERS: [Fpr; 14] = [
     Fpr(13),
 ];
 
-/// Registers for addresses. Those that functions leave as they were are saved by `save_registers`.
+/// Registers for addresses.
 pub(in crate::graph) const POINTERS: [Gpr; 12] = [RCX, RDX, R8, R9, R10, R11, RBX, RBP, R12, R13, R14, R15];
+
+/// The number of these, from the first on, that a function need not leave as they were. `save_registers` saves
+/// the others.
+pub(in crate::graph) const POINTERS_OF_CALLEE: usize = 6;
 
 // The registers of the loop of a function on vectors: its arguments, and the distance of the next vectors.
 pub(in crate::graph) const POINTER_MEMORY: Gpr = RDI;
