@@ -203,14 +203,14 @@ defmodule Ferrox.Doctor do
 
   defp machine_code_problem("refused") do
     {:note,
-     "the system refuses memory for machine code, as a security policy may have it: loops over " <>
-       "numbers in compiled functions are interpreted, some times slower"}
+     "the system refuses memory for machine code, as a security policy may have it: compiled " <>
+       "functions are interpreted, those with loops over numbers some times slower"}
   end
 
   defp machine_code_problem("off") do
     {:note,
-     "loops over numbers in compiled functions are interpreted: take config :ferrox, " <>
-       "machine_code: false away to have machine code"}
+     "compiled functions are interpreted: take config :ferrox, machine_code: false away to " <>
+       "have machine code"}
   end
 
   defp machine_code_problem(_used_or_unsupported), do: nil

@@ -200,7 +200,7 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
 const THREADS: &str = "FERROX_TEST_THREADS";
 
 /// Runs the test `name` in processes of its own with 1, 2 and 4 threads, each of which calls `check`. The one
-/// with four interprets the loops that are machine code in the others.
+/// with four has no machine code.
 fn with_threads(name: &str, check: impl FnOnce()) {
     if let Ok(threads) = std::env::var(THREADS) {
         parallel::set_threads(threads.parse().expect("a number"));
@@ -213,7 +213,7 @@ fn with_threads(name: &str, check: impl FnOnce()) {
     }
 }
 
-/// A value that is made when loops become machine code, and one that is made when they don't.
+/// A value that is made with machine code, and one that is made without.
 fn with_and_without_machine_code<T>(make: impl Fn() -> T) -> [T; 2] {
     let with = make();
     set_machine_code(false);

@@ -32,7 +32,7 @@ use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, rank_a
 use crate::{promotion, term};
 
 /// Runs when the VM loads the library. `options` are the number of threads, or zero for one per core, and
-/// whether loops of compiled functions become machine code.
+/// whether compiled functions get machine code.
 pub fn load(env: Env<'_>, options: Term<'_>) -> bool {
     let Ok((threads, machine_code)) = options.decode::<(usize, bool)>() else { return false };
     parallel::set_threads(threads);

@@ -5,7 +5,7 @@ use ferrox_core::exec::threads::parallel;
 use ferrox_core::graph;
 
 /// The version of the library, the instruction set that its loops run with, the number of threads, whether
-/// loops of compiled functions become machine code, and whether the library has been built without
+/// compiled functions get machine code, and whether the library has been built without
 /// optimizations.
 #[rustler::nif]
 fn library() -> (&'static str, &'static str, usize, &'static str, bool) {
