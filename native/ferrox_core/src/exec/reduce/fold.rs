@@ -447,7 +447,9 @@ pub(in crate::exec) fn next_four_rows<'a, E>(
         return None;
     }
     *rows = all.get(4 * stride..).unwrap_or(&[]);
-    Some([0, 1, 2, 3].map(|i| &all[i * stride..][..length]))
+    // `map` would be a call: it is not inlined.
+    let row = |i: usize| &all[i * stride..][..length];
+    Some([row(0), row(1), row(2), row(3)])
 }
 
 /// Folds the leading elements of four rows in tiles, and prefetches the same elements of the next
