@@ -562,6 +562,32 @@ fn clusters_read_repeated_rows_and_parts_in_place() {
     assert!(!fused.to_string().contains("slice"), "{fused}");
 }
 
+/// Two rows of different lengths that begin one tensor, each the same for all rows.
+#[test]
+fn the_begin_of_a_row_is_not_the_row() {
+    let mut builder = Builder::default();
+    let (b, x, y) = (
+        builder.parameter(F32, &[10]),
+        builder.parameter(F32, &[4_000, 10]),
+        builder.parameter(F32, &[4_000, 5]),
+    );
+    let slice = Operation::Slice {
+        starts: vec![Start::At(0)],
+        lengths: Shape::from_slice(&[5]),
+        strides: Shape::from_slice(&[1]),
+    };
+    let begin = builder.add(slice, &[&b], F32, &[5]);
+    let whole = builder.add(add(), &[&x, &b], F32, &[4_000, 10]);
+    let sum = Operation::Reduce(ReduceOp::Sum, Shape::from_slice(&[1]));
+    let sums = builder.add(sum, &[&whole], F32, &[4_000, 1]);
+    let shifted = builder.add(add(), &[&y, &begin], F32, &[4_000, 5]);
+    let product = builder.add(Operation::Binary(BinaryOp::Multiply), &[&shifted, &sums], F32, &[4_000, 5]);
+    let arguments =
+        [10, 40_000, 20_000].map(|size| f32s(&(0..size).map(|i| (i % 97) as f32).collect::<Vec<_>>()));
+    let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+    fused_alike(builder.region(&[&product]), Vec::new(), &arguments);
+}
+
 /// Division by a number, of types that are converted and of one that is not.
 #[test]
 fn clusters_divide_by_numbers() {

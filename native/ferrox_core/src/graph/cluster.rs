@@ -125,6 +125,8 @@ pub(super) struct Input {
     pub(super) operand: operand::Operand,
     /// Its rows, unless all rows have the same.
     pub(super) rows: Option<InputRows>,
+    /// The number of bytes of what all rows have, or zero.
+    pub(super) same_bytes: usize,
 }
 
 /// An operation of a cluster.
@@ -791,9 +793,9 @@ enum MemberLoop<'a> {
     },
     /// By [`Cluster::compute_tensors`].
     General,
-    /// With the next members.
+    /// The first member of a kernel, which computes all of its members.
     Vectors(&'a VectorKernel),
-    /// With a member before.
+    /// Another member of a kernel: there is nothing left to do.
     Computed,
 }
 

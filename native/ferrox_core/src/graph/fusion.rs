@@ -787,7 +787,7 @@ impl Pending {
             let Target { slot, dtype, .. } = candidate.output;
             if let (Some(accumulation), [input]) = (&candidate.accumulation, &candidate.inputs[..]) {
                 // The operand is read at the end of each block, so that its register stays taken.
-                let register = registers.of(input, input, None);
+                let register = registers.of(input, input, None, 0);
                 let element_cost = ops::reduce::cost(input.dtype);
                 cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
                 let (op, lane, width) = (accumulation.op(), accumulation.lane(), accumulation.width());
@@ -814,7 +814,9 @@ impl Pending {
                 let layout = layout_of(input, views)?;
                 let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
                 let source = view_of(input, views).map_or(input, |view| &view.input);
-                let register = registers.of(input, source, rows);
+                let row_bytes =
+                    if extent == Extent::SameRow { row_elements * input.dtype.width() } else { 0 };
+                let register = registers.of(input, source, rows, row_bytes);
                 operands.push(MemberOperand { register, dtype: input.dtype, extent });
             }
             let used = inner_reads.get(&slot).copied().unwrap_or(0);
@@ -897,19 +899,28 @@ struct Registers {
 }
 
 impl Registers {
-    /// The register of an operand, which is read from these rows of `source` if it comes from outside.
-    fn of(&mut self, operand: &Operand, source: &Operand, rows: Option<InputRows>) -> Register {
+    /// The register of an operand, which is read from these rows of `source` if it comes from outside, or from
+    /// `row_bytes` bytes for each row.
+    fn of(
+        &mut self,
+        operand: &Operand,
+        source: &Operand,
+        rows: Option<InputRows>,
+        row_bytes: usize,
+    ) -> Register {
         if let Place::Slot(slot) = operand.place
             && let Some(&register) = self.places.get(&slot)
         {
             return register;
         }
-        let is_known = |Input { operand, rows: known }: &Input| {
+        // A row that all rows have is copied, and its copies are those of one length.
+        let same_bytes = if rows.is_none() { row_bytes } else { 0 };
+        let is_known = |Input { operand, rows: known, same_bytes: known_bytes }: &Input| {
             let is_same = operand.dtype == source.dtype && operand.shape == source.shape;
-            operand.place == source.place && is_same && *known == rows
+            operand.place == source.place && is_same && *known == rows && *known_bytes == same_bytes
         };
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
-            self.inputs.push(Input { operand: source.clone(), rows });
+            self.inputs.push(Input { operand: source.clone(), rows, same_bytes });
             self.inputs.len() - 1
         }))
     }

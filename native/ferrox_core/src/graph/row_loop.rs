@@ -58,7 +58,7 @@ impl RowLoop {
         let parameters = region.parameters.len();
         let mut yields: Vec<Operand> = Vec::new();
         let mut inputs = Vec::with_capacity(cluster.inputs.len());
-        for Input { operand, rows } in &cluster.inputs {
+        for Input { operand, rows, .. } in &cluster.inputs {
             inputs.push(match operand.place {
                 Place::Literal(_) => (TripInput::Fixed, Some(operand.place)),
                 Place::Slot(slot) if slot < parameters && arrays.contains(&slot) => {
