@@ -8,12 +8,13 @@ use std::collections::{HashMap, HashSet};
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::{Operation, Outputs};
 use super::source::{Branch, Clause, Region, ReverseLoop, Step, each};
-use crate::DType;
 use crate::cost::MAX_CONSTANT_BYTES;
 use crate::exec::elementwise::Source;
 use crate::layout;
 use crate::ops;
+use crate::ops::binary::BinaryOp;
 use crate::tensor::{Output, Tensor, byte_size};
+use crate::{DType, Kind};
 
 /// The regions with their constants as literals, which are added to `literals`.
 pub(super) fn fold(regions: &[Region], literals: &mut Vec<Vec<u8>>) -> Vec<Region> {
@@ -152,6 +153,7 @@ impl Folding<'_> {
         inputs: Vec<Operand>,
         output: DType,
     ) -> (Operation, Vec<Operand>) {
+        let inputs = self.in_type_of_result(operation, inputs, output);
         let Operation::Binary(op) = operation else { return (operation.clone(), inputs) };
         let is_packed = inputs.iter().any(|input| input.dtype.is_packed());
         let ([left, right], true, false) = (&inputs[..], operation.is_total(output), is_packed) else {
@@ -178,6 +180,41 @@ impl Folding<'_> {
             Operand { place, dtype, shape: inputs[index].shape.clone() }
         });
         (Operation::Binary(op), operands.into())
+    }
+
+    /// The operands, with numbers in the type of the result where that gives the same bits: those that
+    /// `select` and `clip` choose from, and the counts of shifts of unsigned integers.
+    fn in_type_of_result(
+        &mut self,
+        operation: &Operation,
+        mut inputs: Vec<Operand>,
+        output: DType,
+    ) -> Vec<Operand> {
+        let is_unsigned = output.kind() == Kind::Unsigned;
+        let converted = match operation {
+            Operation::Select | Operation::Clip => 1..3,
+            Operation::Binary(BinaryOp::LeftShift | BinaryOp::RightShift) if is_unsigned => 1..2,
+            _ => return inputs,
+        };
+        if output.is_packed() || inputs.len() < converted.end {
+            return inputs;
+        }
+        for operand in &mut inputs[converted] {
+            let Place::Literal(index) = operand.place else { continue };
+            if operand.dtype == output || operand.dtype.is_packed() || layout::size(&operand.shape) != Some(1)
+            {
+                continue;
+            }
+            let mut buffer = Default::default();
+            let number = self.literals.get(index).and_then(|number| {
+                ops::binary::exact(operand.dtype, number, output, &mut buffer).map(<[u8]>::to_vec)
+            });
+            if let Some(number) = number {
+                operand.place = Place::Literal(self.literal(number));
+                operand.dtype = output;
+            }
+        }
+        inputs
     }
 
     /// The number of a literal with some bytes.

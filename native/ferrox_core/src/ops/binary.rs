@@ -290,7 +290,8 @@ fn is_square(out: DType, base: DType, (dtype, exponent): (DType, Source<'_>)) ->
 }
 
 /// Converts a number to another type. Returns `None` if the type doesn't hold its value.
-fn exact<'b>(
+#[must_use]
+pub fn exact<'b>(
     dtype: DType,
     number: &[u8],
     to: DType,
