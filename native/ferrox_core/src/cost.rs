@@ -808,6 +808,12 @@ pub(crate) const MAX_LOOP_HISTORY_BYTES: usize = 1 << 28;
 /// --group programs`: softmax.)
 pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
 
+/// The minimum number of vectors of each call of a vector kernel that is called for some rows after the
+/// other, where rows are whole vectors, and where the last elements don't fill one: these are copied. A call
+/// takes the time of a few vectors. (`bin/bench --group programs`: layer norm, k-means step.)
+pub(crate) const MIN_KERNEL_VECTORS: usize = 8;
+pub(crate) const MIN_UNEVEN_KERNEL_VECTORS: usize = 64;
+
 /// The number of bytes in a block of rows of all values of a cluster: those that an operation reads and
 /// writes stay in the first-level cache, the others in the second-level cache. (`bin/bench --group
 /// programs`: adam, layer norm, softmax, mandelbrot.)

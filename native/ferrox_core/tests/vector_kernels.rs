@@ -6,7 +6,7 @@ use common::Random;
 use common::programs::{Builder, run};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::simd::has_fma;
-use ferrox_core::graph::source::{Operand, Region};
+use ferrox_core::graph::source::{Operand, Place, Region};
 use ferrox_core::graph::{Operation, Program, machine_code};
 use ferrox_core::layout::Shape;
 use ferrox_core::ops::binary::BinaryOp;
@@ -45,6 +45,12 @@ fn random_program(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
     let (mut values, mut truths, mut arguments) = (Vec::new(), Vec::new(), Vec::new());
     let shapes = [[rows, columns], [rows, columns], [rows, 1], [1, columns], [1, 1]];
     for shape in [[rows, columns], *random.pick(&shapes), *random.pick(&shapes), *random.pick(&shapes)] {
+        values.push(builder.parameter(dtype, &shape));
+        arguments.push(numbers(random, dtype, &shape));
+    }
+    // Sometimes more arrays and numbers than there are registers.
+    for _ in 0..[0, 0, 3, 9, 20][random.below(5)] {
+        let shape = *random.pick(&[[rows, columns], [1, 1], [1, 1]]);
         values.push(builder.parameter(dtype, &shape));
         arguments.push(numbers(random, dtype, &shape));
     }
@@ -113,7 +119,9 @@ fn random_program(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
                 binary(op, &a, &b, dtype)
             }
             12 if dtype == U32 => {
-                binary(*random.pick(&[BinaryOp::LeftShift, BinaryOp::RightShift]), &a, &count, dtype)
+                // Of one number too, whose shape is not that of the result.
+                let op = Operation::Binary(*random.pick(&[BinaryOp::LeftShift, BinaryOp::RightShift]));
+                builder.add(op, &[&a, &count], dtype, &[rows, columns])
             }
             12 if dtype == S32 => {
                 // A cluster goes on with another type of the same width.
@@ -192,5 +200,34 @@ fn vector_kernels_have_the_bits_of_their_operations() {
     println!("{with_kernels} programs have vector kernels");
     if machine_code() == "used" && has_fma() {
         assert!(with_kernels > count / 2, "{with_kernels}");
+    }
+}
+
+/// Numbers of other types: a program has no kernel for operations on them, but for such numbers in the code.
+#[test]
+fn numbers_of_other_types_are_converted_before() {
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &[5_003]);
+    let y = builder.parameter(U32, &[5_003]);
+    let literals: Vec<Vec<u8>> = [0_i32, 6, 5].iter().map(|number| number.to_ne_bytes().to_vec()).collect();
+    let number = |index| Operand { place: Place::Literal(index), dtype: S32, shape: Shape::new() };
+    let zero = number(0);
+    let clipped = builder.add(Operation::Clip, &[&x, &zero, &number(1)], F32, &[5_003]);
+    let is_less = builder.add(Operation::Binary(BinaryOp::Less), &[&x, &clipped], U8, &[5_003]);
+    let selected = builder.add(Operation::Select, &[&is_less, &clipped, &zero], F32, &[5_003]);
+    let shifted = builder.add(Operation::Binary(BinaryOp::LeftShift), &[&y, &number(2)], U32, &[5_003]);
+    let sum = builder.add(Operation::Binary(BinaryOp::Add), &[&shifted, &y], U32, &[5_003]);
+    let regions = [builder.region(&[&selected, &sum])];
+    let fused = Program::new(&regions, literals.clone()).expect("a program");
+    let plain = Program::without_fusion(&regions, literals).expect("a program");
+    let mut random = Random(7);
+    let arguments = [F32, U32].map(|dtype| numbers(&mut random, dtype, &[5_003]));
+    let arguments = [&arguments[0][..], &arguments[1][..]];
+    assert!(run(&fused, &arguments).expect("results") == run(&plain, &arguments).expect("results"));
+    if machine_code() == "used" && has_fma() {
+        for name in ["clip", "select", "left_shift"] {
+            let in_kernel = |line: &str| line.starts_with("            ") && line.contains(name);
+            assert!(fused.to_string().lines().any(in_kernel), "{fused}");
+        }
     }
 }

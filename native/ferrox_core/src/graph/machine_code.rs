@@ -31,8 +31,12 @@ pub fn machine_code() -> &'static str {
     }
 }
 
-/// Whether programs are to get machine code.
-pub(super) fn is_wanted() -> bool {
+/// Whether programs get machine code.
+pub(super) fn is_used() -> bool {
+    is_wanted() && is_possible() == Some(true)
+}
+
+fn is_wanted() -> bool {
     IS_WANTED.load(Ordering::Relaxed)
 }
 

@@ -1,4 +1,4 @@
-//! In the place of `vector_kernel` for other processors: there are none.
+//! Vector kernels on other processors: none.
 
 use std::ops::Range;
 

@@ -14,11 +14,12 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use self::code::{Code, Elements, VECTOR_BYTES, word};
+use self::code::{Code, Elements, MAX_ARRAYS, VECTOR_BYTES, word};
 use super::super::machine_code;
 use super::super::machine_code::processor::{Comparison, Element, ElementOperation, Extreme, Float, Sign};
 use super::super::rows::Extent;
 use super::{Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced};
+use crate::cost::{MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS};
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::{UnaryOp, is_fast};
 use crate::{DType, Error, Kind};
@@ -26,14 +27,8 @@ use crate::{DType, Error, Kind};
 /// The maximum number of members of a kernel.
 const MAX_MEMBERS: usize = 64;
 
-/// The maximum number of ends that are tried for a kernel.
-const MAX_TRIED_ENDS: usize = 16;
-
-/// The minimum number of vectors of a call that computes some rows, not all.
-const MIN_VECTORS_PER_CALL: usize = 8;
-
-/// The same for calls whose last elements don't fill a vector.
-const MIN_VECTORS_PER_UNEVEN_CALL: usize = 64;
+/// The number of ends that are tried for a kernel one by one; then its length is halved.
+const MAX_TRIED_ENDS: usize = 8;
 
 /// Members of a cluster that are computed together.
 #[derive(Clone, Debug)]
@@ -109,7 +104,7 @@ enum Operation {
     /// Gives a truth: ones or zeros in all bits.
     Compare(Comparison),
     /// A truth as one or zero, given the number one.
-    Number,
+    NumberOfTruth,
     /// The second or the third operand, by a truth.
     Select,
     SquareRoot(Float),
@@ -122,7 +117,7 @@ impl VectorKernel {
     /// The kernels of a cluster, in the order of their members.
     pub(super) fn all(cluster: &Cluster) -> Vec<Self> {
         let mut kernels = Vec::new();
-        if !machine_code::is_wanted() || !Code::is_possible() {
+        if !machine_code::is_used() || !Code::is_possible() {
             return kernels;
         }
         let mut first = 0;
@@ -141,40 +136,32 @@ impl VectorKernel {
 
     /// The kernel of as many members as possible, at least two, from one on.
     fn longest(cluster: &Cluster, first: usize) -> Option<Self> {
-        let mut draft = Draft::new(cluster.members.get(first)?);
+        let mut draft = Draft::new(cluster.rows, cluster.members.get(first)?);
         let members = cluster.members[first..].iter().take(MAX_MEMBERS);
-        let count = members.take_while(|member| draft.add(member, false).is_some()).count();
-        let ends = (first + 2..=first + count).rev().take(MAX_TRIED_ENDS);
-        ends.into_iter().find_map(|end| Self::new(cluster, first..end))
+        let is_result = |member: &Member| matches!(member.to, Register::Output(_));
+        let count = members.take_while(|member| draft.add(member, is_result(member)).is_some()).count();
+        let counts = (2..=count).rev().take(MAX_TRIED_ENDS);
+        let halves = (1..).map(|shift| count >> shift).take_while(|&count| count >= 2);
+        counts.chain(halves).find_map(|count| Self::new(cluster, first..first + count))
     }
 
     /// The kernel of some members, if they have one.
     fn new(cluster: &Cluster, members: Range<usize>) -> Option<Self> {
-        let mut draft = Draft::new(cluster.members.get(members.start)?);
+        let mut draft = Draft::new(cluster.rows, cluster.members.get(members.start)?);
         for at in members.clone() {
             let member = cluster.members.get(at)?;
             draft.add(member, is_read_later(cluster, at, members.end))?;
         }
-        let Draft { elements, width, arrays, numbers, mut formula, by_rows, .. } = draft;
-        let row_bytes = elements.checked_mul(width)?;
-        let call_rows = match by_rows {
-            ByRows::No => None,
-            ByRows::Copies => Some(copies_of_row(elements)),
-            ByRows::One => Some(1),
-        };
-        let call_bytes = call_rows.unwrap_or(cluster.rows).checked_mul(row_bytes)?;
-        let least = match call_bytes % VECTOR_BYTES {
-            _ if call_rows.is_none() => 0,
-            0 => MIN_VECTORS_PER_CALL,
-            _ => MIN_VECTORS_PER_UNEVEN_CALL,
-        };
-        // What has one row or one number is read for all rows: it may not be written for the first.
+        let row_bytes = draft.row_bytes();
+        let Draft { arrays, numbers, mut formula, call_rows, .. } = draft;
+        let call_rows = call_rows.count(row_bytes / draft.width.max(1));
+        // A kernel reads one row or one number for all rows: no earlier row may overwrite it.
         let is_changed = |register: Register| {
             arrays.iter().any(|array: &Array| array.is_written && array.register == register)
         };
         let is_overwritten = arrays.iter().any(|array| !array.has_rows && is_changed(array.register))
             || numbers.iter().any(|number| number.register().is_some_and(is_changed));
-        if call_bytes / VECTOR_BYTES < least || is_overwritten {
+        if is_overwritten {
             return None;
         }
         formula.written = arrays.iter().map(|array| array.is_written).collect();
@@ -274,17 +261,29 @@ impl Number {
     }
 }
 
-/// Whether a kernel is called for some rows after the other.
+/// How many rows a call of a kernel computes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ByRows {
-    No,
-    /// For as many as there are copies of rows that are the same for all (`Cluster::with_copies`).
+enum CallRows {
+    All,
+    /// As many as there are copies of rows that are the same for all (`Cluster::with_copies`).
     Copies,
     One,
 }
 
+impl CallRows {
+    /// The number of rows of some elements; `None` for all.
+    fn count(self, elements: usize) -> Option<usize> {
+        match self {
+            CallRows::All => None,
+            CallRows::Copies => Some(copies_of_row(elements)),
+            CallRows::One => Some(1),
+        }
+    }
+}
+
 /// A kernel to which members are added.
 struct Draft {
+    rows: usize,
     /// The number of elements in a row.
     elements: usize,
     /// The number of bytes in an element.
@@ -292,7 +291,7 @@ struct Draft {
     arrays: Vec<Array>,
     numbers: Vec<Number>,
     formula: Formula,
-    by_rows: ByRows,
+    call_rows: CallRows,
     /// The values of registers that members have written.
     values: HashMap<Register, usize>,
     /// The values that are truths.
@@ -301,17 +300,31 @@ struct Draft {
 
 impl Draft {
     /// A kernel without members, for rows as those of `member`.
-    fn new(member: &Member) -> Self {
+    fn new(rows: usize, member: &Member) -> Self {
         Draft {
+            rows,
             elements: member.elements,
             width: member.operands.iter().map(|operand| operand.dtype.width()).max().unwrap_or(0),
             arrays: Vec::new(),
             numbers: Vec::new(),
             formula: Formula::default(),
-            by_rows: ByRows::No,
+            call_rows: CallRows::All,
             values: HashMap::new(),
             truths: Vec::new(),
         }
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.elements.saturating_mul(self.width)
+    }
+
+    /// Has a call compute no more rows than these, if that is worth a call.
+    fn limit(&mut self, call_rows: CallRows) -> Option<()> {
+        self.call_rows = self.call_rows.max(call_rows);
+        let rows = self.call_rows.count(self.elements)?.min(self.rows);
+        let bytes = rows.saturating_mul(self.row_bytes());
+        let least = if bytes % VECTOR_BYTES == 0 { MIN_KERNEL_VECTORS } else { MIN_UNEVEN_KERNEL_VECTORS };
+        (bytes / VECTOR_BYTES >= least).then_some(())
     }
 
     /// Adds a member, if it has instructions. Its result is written if it is `stored`.
@@ -487,7 +500,7 @@ impl Draft {
 
     fn number_of_truth(&mut self, truth: usize, element: Element) -> usize {
         let one = self.number(Number::One(element));
-        self.push(Operation::Number, element, smallvec![Operand::Value(truth), one])
+        self.push(Operation::NumberOfTruth, element, smallvec![Operand::Value(truth), one])
     }
 
     /// Whether each row of an operand has all elements.
@@ -512,11 +525,11 @@ impl Draft {
         match operand.extent {
             Extent::SameRow | Extent::BlockRow if !one_element => {
                 let has_copies = operand.extent == Extent::SameRow && matches!(register, Register::Input(_));
-                self.by_rows = self.by_rows.max(if has_copies { ByRows::Copies } else { ByRows::One });
+                self.limit(if has_copies { CallRows::Copies } else { CallRows::One })?;
                 self.array(register, false).map(Operand::Array)
             }
             Extent::Element => {
-                self.by_rows = ByRows::One;
+                self.limit(CallRows::One)?;
                 Some(self.number(Number::Operand { register, width, has_rows: true }))
             }
             _ => Some(self.number(Number::Operand { register, width, has_rows: false })),
@@ -540,6 +553,9 @@ impl Draft {
         if let Some(known) = arrays.position(|array| array.register == register && array.has_rows == has_rows)
         {
             return Some(known);
+        }
+        if self.arrays.len() == MAX_ARRAYS {
+            return None;
         }
         self.arrays.push(Array { register, has_rows, is_written: false });
         Some(self.arrays.len() - 1)

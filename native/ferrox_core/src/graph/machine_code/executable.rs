@@ -19,6 +19,12 @@ type WideFunction = unsafe extern "sysv64" fn(*const u64, usize);
 #[cfg(target_arch = "aarch64")]
 type WideFunction = unsafe extern "C" fn(*const u64, usize);
 
+/// Has this processor see all instructions that are in memory.
+pub(in crate::graph) fn begin() {
+    #[cfg(target_arch = "aarch64")]
+    instruction_cache::begin();
+}
+
 /// Instructions in memory of their own, which is never writable and executable at the same time.
 #[derive(Debug)]
 pub(in crate::graph) struct Executable(Mmap);
@@ -34,7 +40,7 @@ impl Executable {
         Some(Executable(memory))
     }
 
-    /// Calls the function on vectors that begins with the first instruction.
+    /// Calls the function on vectors that begins with the first instruction, after [`begin`].
     ///
     /// # Safety
     ///
@@ -44,8 +50,6 @@ impl Executable {
         // SAFETY: function pointers and pointers to data have the same size, and the caller promises that there
         // is such a function.
         let function = unsafe { std::mem::transmute::<*const u8, WideFunction>(self.0.as_ptr()) };
-        #[cfg(target_arch = "aarch64")]
-        instruction_cache::begin();
         // SAFETY: the caller promises what the function needs.
         unsafe { function(pointers, bytes) };
     }
@@ -68,8 +72,7 @@ impl Executable {
         // SAFETY: function pointers and pointers to data have the same size, and the caller promises that there
         // is such a function.
         let function = unsafe { std::mem::transmute::<*const u8, Function>(self.0.as_ptr()) };
-        #[cfg(target_arch = "aarch64")]
-        instruction_cache::begin();
+        begin();
         // SAFETY: the caller promises what the function needs.
         Some(unsafe { function(entry, registers, context, left) })
     }

@@ -1,6 +1,6 @@
 //! Which loops are over small values, and their instructions.
 
-use super::super::machine_code::is_wanted;
+use super::super::machine_code::is_used;
 use super::super::operand::{Operand, Place, Slot};
 use super::super::source::{Branch, Clause, Loop, Region, Step, each, reads_from};
 use super::super::unrolling::MAX_UNROLLED_TRIPS;
@@ -115,7 +115,7 @@ fn assemble(
     assembler.repeat(condition, body, yields, &homes)?;
     let Assembler { mut codes, constants, tensors, small_bytes, .. } = assembler;
     let arrays = [tensors.len(), replaced.len()];
-    let machine_code = if is_wanted() { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
+    let machine_code = if is_used() { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
     let regions = [condition, number];
     Some(SmallLoop {
         regions,

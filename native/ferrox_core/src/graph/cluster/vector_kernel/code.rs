@@ -12,9 +12,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::super::super::machine_code::executable::Executable;
+use super::super::super::machine_code::executable::{self, Executable};
 use super::super::super::machine_code::processor::{
-    self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, POINTERS_OF_CALLEE,
+    self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, UNSAVED_POINTERS,
     WIDE_BYTES, WIDE_REGISTERS, has_wide_vectors,
 };
 use super::{Formula, Instruction, Operand, Operation};
@@ -23,7 +23,7 @@ use super::{Formula, Instruction, Operand, Operation};
 pub(super) const VECTOR_BYTES: usize = WIDE_BYTES;
 
 /// The maximum number of arrays that a kernel reads and writes.
-const MAX_ARRAYS: usize = POINTERS.len();
+pub(super) const MAX_ARRAYS: usize = POINTERS.len();
 
 /// A function that computes a formula for all elements of arrays.
 #[derive(Debug)]
@@ -83,8 +83,13 @@ impl Code {
         {
             return None;
         }
-        let pointers = arrays.iter_mut().map(Array::pointer);
-        let mut arguments: SmallVec<[u64; 20]> = pointers.chain(numbers.iter().map(Number::first)).collect();
+        let mut arguments: SmallVec<[u64; 20]> = SmallVec::from_elem(0, arrays.len() + numbers.len());
+        for (argument, number) in arguments[arrays.len()..].iter_mut().zip(numbers) {
+            if let Number::Same(bits) = number {
+                *argument = *bits;
+            }
+        }
+        executable::begin();
         for call in 0..calls {
             let first = call * call_bytes;
             let length = call_bytes.min(bytes - first);
@@ -95,6 +100,9 @@ impl Code {
             }
             let whole = length / VECTOR_BYTES * VECTOR_BYTES;
             if whole > 0 {
+                for (argument, array) in arguments.iter_mut().zip(&mut *arrays) {
+                    *argument = array.pointer(first);
+                }
                 // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
                 // reads and writes the vectors of arrays up to `whole` bytes, which all of them have from these
                 // addresses on. What it writes is borrowed exclusively.
@@ -102,9 +110,6 @@ impl Code {
             }
             if whole < length {
                 self.run_last(arrays, &arguments[arrays.len()..], first, whole..length);
-            }
-            for (argument, array) in arguments.iter_mut().zip(&*arrays) {
-                *argument += if array.advances { call_bytes as u64 } else { 0 };
             }
         }
         Some(())
@@ -155,11 +160,12 @@ impl Array<'_> {
         }
     }
 
-    /// The address of the first byte.
-    fn pointer(&mut self) -> u64 {
+    /// The address of the first byte of a call that begins at a distance.
+    fn pointer(&mut self, first: usize) -> u64 {
+        let first = if self.advances { first } else { 0 };
         match &mut self.elements {
-            Elements::Read(bytes) => bytes.as_ptr() as u64,
-            Elements::Written(bytes) => bytes.as_mut_ptr() as u64,
+            Elements::Read(bytes) => bytes[first..].as_ptr() as u64,
+            Elements::Written(bytes) => bytes[first..].as_mut_ptr() as u64,
         }
     }
 }
@@ -170,15 +176,6 @@ pub(super) enum Number<'a> {
     Same(u64),
     /// The numbers of calls, of some bytes each.
     Each(&'a [u8], usize),
-}
-
-impl Number<'_> {
-    fn first(&self) -> u64 {
-        match self {
-            Number::Same(bits) => *bits,
-            Number::Each(..) => 0,
-        }
-    }
 }
 
 /// The bits of a number of at most eight bytes.
@@ -232,7 +229,7 @@ impl<'a> Translator<'a> {
 
     fn function(&mut self, pinned: usize) -> Option<()> {
         let formula = self.formula;
-        let saves = formula.written.len() > POINTERS_OF_CALLEE;
+        let saves = formula.written.len() > UNSAVED_POINTERS;
         if saves {
             self.assembler.save_registers();
         }
@@ -270,10 +267,13 @@ impl<'a> Translator<'a> {
     /// Loads a number as the operand of the instructions that read it.
     fn load_number(&mut self, number: usize, to: Fpr) -> Option<()> {
         let place = argument(self.formula.written.len() + number);
+        let operand = Operand::Number(number);
         let mut readers = self.formula.instructions.iter();
-        let reader = readers.find(|reader| reader.operands.contains(&Operand::Number(number)))?;
+        let reader = readers.find(|reader| reader.operands.contains(&operand))?;
         match reader.operation {
-            Operation::Shift { is_left } => self.assembler.wide_count(is_left, to, place),
+            Operation::Shift { is_left } if reader.operands.get(1) == Some(&operand) => {
+                self.assembler.wide_count(is_left, to, place);
+            }
             _ => self.assembler.wide_number(reader.element, to, place),
         }
         Some(())
@@ -322,7 +322,7 @@ impl<'a> Translator<'a> {
                 assembler.wide_shift(is_left, to, from, count);
             }
             Operation::Compare(comparison) => assembler.wide_comparison(comparison, *element, to, pair()?),
-            Operation::Number => {
+            Operation::NumberOfTruth => {
                 assembler.wide_operation(ElementOperation::And, *element, to, pair()?);
             }
             Operation::Select => {

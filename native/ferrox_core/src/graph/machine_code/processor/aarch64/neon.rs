@@ -42,7 +42,7 @@ pub(in crate::graph) const POINTERS: [Gpr; 12] =
     [Gpr(3), Gpr(4), Gpr(5), Gpr(6), Gpr(7), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(12), Gpr(13), Gpr(14)];
 
 /// The number of these that a function need not leave as they were: all.
-pub(in crate::graph) const POINTERS_OF_CALLEE: usize = POINTERS.len();
+pub(in crate::graph) const UNSAVED_POINTERS: usize = POINTERS.len();
 
 // The registers of the loop of a function on vectors: its arguments, and the distance of the next vectors.
 pub(in crate::graph) const POINTER_MEMORY: Gpr = Gpr(0);

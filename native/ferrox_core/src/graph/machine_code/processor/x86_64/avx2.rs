@@ -35,7 +35,7 @@ pub(in crate::graph) const POINTERS: [Gpr; 12] = [RCX, RDX, R8, R9, R10, R11, RB
 
 /// The number of these, from the first on, that a function need not leave as they were. `save_registers` saves
 /// the others.
-pub(in crate::graph) const POINTERS_OF_CALLEE: usize = 6;
+pub(in crate::graph) const UNSAVED_POINTERS: usize = 6;
 
 // The registers of the loop of a function on vectors: its arguments, and the distance of the next vectors.
 pub(in crate::graph) const POINTER_MEMORY: Gpr = RDI;
