@@ -425,7 +425,7 @@ impl Draft {
 
     fn binary(&mut self, op: BinaryOp, dtype: DType, [left, right]: [&MemberOperand; 2]) -> Option<usize> {
         use ElementOperation::{Add, And, Divide, Multiply, Or, Subtract, Xor};
-        if let Some(comparison) = comparison(op) {
+        if let Some(comparison) = Comparison::of(op) {
             if left.dtype != right.dtype {
                 return None;
             }
@@ -573,16 +573,4 @@ impl Draft {
         self.formula.instructions.push(Instruction { operation, element, operands, stored: None });
         self.formula.instructions.len() - 1
     }
-}
-
-fn comparison(op: BinaryOp) -> Option<Comparison> {
-    Some(match op {
-        BinaryOp::Equal => Comparison::Equal,
-        BinaryOp::NotEqual => Comparison::NotEqual,
-        BinaryOp::Less => Comparison::Less,
-        BinaryOp::LessEqual => Comparison::LessOrEqual,
-        BinaryOp::Greater => Comparison::Greater,
-        BinaryOp::GreaterEqual => Comparison::GreaterOrEqual,
-        _ => return None,
-    })
 }

@@ -2,7 +2,8 @@
 //!
 //! Each processor's file names its registers and adds the instructions that templates use to [`Assembler`],
 //! all under the same names. Instructions have two operands, the first of which is replaced by the result,
-//! as on x86-64; a processor with three simply repeats the first one.
+//! as on x86-64; a processor with three simply repeats the first one. Those on wide vectors, as wide as the
+//! processor has them, have three (`avx2`, `neon`).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -13,6 +14,7 @@ mod x86_64;
 pub(in crate::graph) use self::aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(in crate::graph) use self::x86_64::*;
+use crate::ops::binary::BinaryOp;
 
 /// A general register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +180,21 @@ impl Condition {
             FloatsEqual => FloatsNotEqual,
             FloatsNotEqual => FloatsEqual,
         }
+    }
+}
+
+impl Comparison {
+    /// The comparison that an operation is.
+    pub(in crate::graph) fn of(op: BinaryOp) -> Option<Self> {
+        Some(match op {
+            BinaryOp::Equal => Comparison::Equal,
+            BinaryOp::NotEqual => Comparison::NotEqual,
+            BinaryOp::Less => Comparison::Less,
+            BinaryOp::LessEqual => Comparison::LessOrEqual,
+            BinaryOp::Greater => Comparison::Greater,
+            BinaryOp::GreaterEqual => Comparison::GreaterOrEqual,
+            _ => return None,
+        })
     }
 }
 

@@ -140,7 +140,7 @@ impl Translator {
 
     /// Compares two numbers, if the operation is a comparison. Returns the condition that holds if it is true.
     pub(super) fn compare(&mut self, by: NumberOperation, [a, b]: [Register; 2]) -> Option<Condition> {
-        let comparison = comparison(by.op)?;
+        let comparison = Comparison::of(by.op)?;
         if let Some(float) = float(by.dtype) {
             let operands = [self.float_register(a, FLOAT), self.float_register(b, OTHER_FLOAT)];
             return Some(self.assembler.compare_floats(comparison, float, operands));
@@ -357,18 +357,6 @@ impl Translator {
         self.assembler.load_unsigned(bytes, OTHER_WORD, Operand::Memory(WORD, distance));
         self.store(to, OTHER_WORD);
     }
-}
-
-fn comparison(op: BinaryOp) -> Option<Comparison> {
-    Some(match op {
-        BinaryOp::Equal => Comparison::Equal,
-        BinaryOp::NotEqual => Comparison::NotEqual,
-        BinaryOp::Less => Comparison::Less,
-        BinaryOp::LessEqual => Comparison::LessOrEqual,
-        BinaryOp::Greater => Comparison::Greater,
-        BinaryOp::GreaterEqual => Comparison::GreaterOrEqual,
-        _ => return None,
-    })
 }
 
 /// The operation of the processor on floats.
