@@ -5,7 +5,7 @@ mod common;
 
 use std::fmt::Display;
 
-use common::programs::{Builder, TestHost, add, f32s, host, literal, run, run_with};
+use common::programs::{Builder, TestHost, add, f32s, host, literal, run, run_with, without_nan};
 use common::{Random, process_of};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::threads::parallel;
@@ -1399,28 +1399,6 @@ fn the_first_error_of_a_loop_over_rows_is_reported() {
         let result = run(&program, &arguments);
         assert!(matches!(result, Err(Error::Element { op: found, .. }) if found == op), "{result:?}");
     }
-}
-
-/// Results in which NaN has no bits: which of two NaN an operation returns depends on the instructions. A result
-/// beyond the `dtypes` is a number of one of these types.
-fn without_nan(results: &Result<Vec<Vec<u8>>, Error>, dtypes: &[DType]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut results = results.clone();
-    for (index, bytes) in results.iter_mut().flatten().enumerate() {
-        let width = dtypes.get(index).map_or(bytes.len(), |dtype| dtype.width());
-        let is_float = dtypes.get(index).is_none_or(|dtype| [BF16, F32, F64].contains(dtype));
-        for element in bytes.chunks_exact_mut(width.max(1)).filter(|_| is_float) {
-            let is_nan = match element[..] {
-                [a, b] => half::bf16::from_ne_bytes([a, b]).is_nan(),
-                [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).is_nan(),
-                [a, b, c, d, e, f, g, h] => f64::from_ne_bytes([a, b, c, d, e, f, g, h]).is_nan(),
-                _ => false,
-            };
-            if is_nan {
-                element.fill(0xff);
-            }
-        }
-    }
-    results
 }
 
 /// A loop that doubles a tensor `trips` times.

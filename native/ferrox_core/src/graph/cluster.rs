@@ -125,7 +125,7 @@ pub(super) struct Input {
     pub(super) operand: operand::Operand,
     /// Its rows, unless all rows have the same.
     pub(super) rows: Option<InputRows>,
-    /// The number of bytes of what all rows have, or zero.
+    /// The number of bytes of the row that is the same for all; zero if there is none.
     pub(super) same_bytes: usize,
 }
 
@@ -229,21 +229,24 @@ impl Cluster {
     pub(super) fn compile(&mut self) {
         self.kernels = VectorKernel::all(self);
         // Values that are in registers of the processor only need no buffers.
-        let is_alone = |at: &usize| !self.kernels.iter().any(|kernel| kernel.members().contains(at));
-        let alone = self.members.iter().enumerate().filter(|(at, _)| is_alone(at));
-        let of_member = |member: &Member| {
-            let operands = member.operands.iter().map(|operand| operand.register);
-            operands.chain([member.to]).collect::<SmallVec<[Register; 4]>>()
-        };
-        let registers = alone.flat_map(|(_, member)| of_member(member));
-        let registers = registers.chain(self.folds.iter().map(|fold| fold.operand));
-        let used: HashSet<Register> = registers.collect();
+        let mut used: HashSet<Register> = self.kernels.iter().flat_map(VectorKernel::registers).collect();
+        used.extend(self.folds.iter().map(|fold| fold.operand));
+        for (at, member) in self.members.iter().enumerate() {
+            if self.kernel(at).is_none() {
+                used.extend(member.operands.iter().map(|operand| operand.register));
+                used.insert(member.to);
+            }
+        }
         for (index, width) in self.buffers.iter_mut().enumerate() {
-            let in_kernel = self.kernels.iter().any(|kernel| kernel.uses_buffer(index));
-            if !in_kernel && !used.contains(&Register::Buffer(index)) {
+            if !used.contains(&Register::Buffer(index)) {
                 *width = 0;
             }
         }
+    }
+
+    /// The kernel that a member belongs to.
+    pub(super) fn kernel(&self, member: usize) -> Option<&VectorKernel> {
+        self.kernels.iter().find(|kernel| kernel.members().contains(&member))
     }
 
     /// The number of rows in a block: as many as the cache has room for in all registers.
@@ -369,7 +372,7 @@ impl Cluster {
     fn loops(&self, inputs: &[&[u8]], wanted: impl Fn(usize) -> bool) -> Loops<'_> {
         let mut loops = Loops::new();
         for (at, member) in self.members.iter().enumerate().filter(|(at, _)| wanted(*at)) {
-            loops.push(match self.kernels.iter().find(|kernel| kernel.members().contains(&at)) {
+            loops.push(match self.kernel(at) {
                 Some(kernel) if kernel.members().start == at => MemberLoop::Vectors(kernel),
                 Some(_) => MemberLoop::Computed,
                 None => MemberLoop::new(member, inputs),

@@ -227,7 +227,7 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
     for (at, member) in cluster.members.iter().enumerate() {
-        let kernel = cluster.kernels.iter().find(|kernel| kernel.members().contains(&at));
+        let kernel = cluster.kernel(at);
         if kernel.is_some_and(|kernel| kernel.members().start == at) {
             writeln!(f, "          in one loop of machine code:")?;
         }

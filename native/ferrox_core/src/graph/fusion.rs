@@ -814,9 +814,9 @@ impl Pending {
                 let layout = layout_of(input, views)?;
                 let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
                 let source = view_of(input, views).map_or(input, |view| &view.input);
-                let row_bytes =
+                let same_bytes =
                     if extent == Extent::SameRow { row_elements * input.dtype.width() } else { 0 };
-                let register = registers.of(input, source, rows, row_bytes);
+                let register = registers.of(input, source, rows, same_bytes);
                 operands.push(MemberOperand { register, dtype: input.dtype, extent });
             }
             let used = inner_reads.get(&slot).copied().unwrap_or(0);
@@ -899,14 +899,14 @@ struct Registers {
 }
 
 impl Registers {
-    /// The register of an operand, which is read from these rows of `source` if it comes from outside, or from
-    /// `row_bytes` bytes for each row.
+    /// The register of an operand, which is read from these rows of `source` if it comes from outside;
+    /// `same_bytes` as in [`Input`].
     fn of(
         &mut self,
         operand: &Operand,
         source: &Operand,
         rows: Option<InputRows>,
-        row_bytes: usize,
+        same_bytes: usize,
     ) -> Register {
         if let Place::Slot(slot) = operand.place
             && let Some(&register) = self.places.get(&slot)
@@ -914,7 +914,6 @@ impl Registers {
             return register;
         }
         // A row that all rows have is copied, and its copies are those of one length.
-        let same_bytes = if rows.is_none() { row_bytes } else { 0 };
         let is_known = |Input { operand, rows: known, same_bytes: known_bytes }: &Input| {
             let is_same = operand.dtype == source.dtype && operand.shape == source.shape;
             operand.place == source.place && is_same && *known == rows && *known_bytes == same_bytes

@@ -129,3 +129,26 @@ pub fn f32s(values: &[f32]) -> Vec<u8> {
 pub fn add() -> Operation {
     Operation::Binary(BinaryOp::Add)
 }
+
+/// Results in which NaN has no bits: which of two NaN an operation returns depends on the instructions. A result
+/// beyond the `dtypes` is a number of one of these types.
+pub fn without_nan(results: &Result<Vec<Vec<u8>>, Error>, dtypes: &[DType]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut results = results.clone();
+    for (index, bytes) in results.iter_mut().flatten().enumerate() {
+        let width = dtypes.get(index).map_or(bytes.len(), |dtype| dtype.width());
+        let is_float =
+            dtypes.get(index).is_none_or(|dtype| [DType::BF16, DType::F32, DType::F64].contains(dtype));
+        for element in bytes.chunks_exact_mut(width.max(1)).filter(|_| is_float) {
+            let is_nan = match element[..] {
+                [a, b] => half::bf16::from_ne_bytes([a, b]).is_nan(),
+                [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).is_nan(),
+                [a, b, c, d, e, f, g, h] => f64::from_ne_bytes([a, b, c, d, e, f, g, h]).is_nan(),
+                _ => false,
+            };
+            if is_nan {
+                element.fill(0xff);
+            }
+        }
+    }
+    results
+}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Cluster, Registers};
+use super::{Cluster, Register, Registers};
 use crate::Error;
 
 /// Members of a cluster that are computed together.
@@ -20,9 +20,9 @@ impl VectorKernel {
         match *self {}
     }
 
-    /// Whether a buffer is read or written.
-    pub(super) fn uses_buffer(&self, _: usize) -> bool {
-        match *self {}
+    /// The registers of the cluster that are read or written.
+    pub(super) fn registers(&self) -> impl Iterator<Item = Register> {
+        std::iter::empty()
     }
 
     /// Computes the members for some rows.

@@ -14,9 +14,12 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use self::code::{Code, Elements, MAX_ARRAYS, VECTOR_BYTES, word};
+use self::code::{Code, Elements, MAX_ARRAYS, VECTOR_BYTES};
 use super::super::machine_code;
-use super::super::machine_code::processor::{Comparison, Element, ElementOperation, Extreme, Float, Sign};
+use super::super::machine_code::processor::{
+    Comparison, Element, ElementOperation, Extreme, Float, Sign, has_wide_vectors,
+};
+use super::super::operand::word;
 use super::super::rows::Extent;
 use super::{Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced};
 use crate::cost::{MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS};
@@ -117,7 +120,7 @@ impl VectorKernel {
     /// The kernels of a cluster, in the order of their members.
     pub(super) fn all(cluster: &Cluster) -> Vec<Self> {
         let mut kernels = Vec::new();
-        if !machine_code::is_used() || !Code::is_possible() {
+        if !machine_code::is_used() || !has_wide_vectors() {
             return kernels;
         }
         let mut first = 0;
@@ -153,8 +156,8 @@ impl VectorKernel {
             draft.add(member, is_read_later(cluster, at, members.end))?;
         }
         let row_bytes = draft.row_bytes();
-        let Draft { arrays, numbers, mut formula, call_rows, .. } = draft;
-        let call_rows = call_rows.count(row_bytes / draft.width.max(1));
+        let Draft { elements, arrays, numbers, mut formula, call_rows, .. } = draft;
+        let call_rows = call_rows.count(elements);
         // A kernel reads one row or one number for all rows: no earlier row may overwrite it.
         let is_changed = |register: Register| {
             arrays.iter().any(|array: &Array| array.is_written && array.register == register)
@@ -176,11 +179,10 @@ impl VectorKernel {
         self.members.clone()
     }
 
-    /// Whether a buffer is read or written.
-    pub(super) fn uses_buffer(&self, index: usize) -> bool {
-        let register = Register::Buffer(index);
-        self.arrays.iter().any(|array| array.register == register)
-            || self.numbers.iter().any(|number| number.register() == Some(register))
+    /// The registers of the cluster that are read or written.
+    pub(super) fn registers(&self) -> impl Iterator<Item = Register> {
+        let numbers = self.numbers.iter().filter_map(Number::register);
+        self.arrays.iter().map(|array| array.register).chain(numbers)
     }
 
     /// Computes the members for some rows.
@@ -482,11 +484,9 @@ impl Draft {
     /// The elements of a type, if they have instructions and are as wide as others.
     fn element(&self, dtype: DType) -> Option<Element> {
         let element = match dtype {
-            DType::F32 => Element::Float(Float::F32),
-            DType::F64 => Element::Float(Float::F64),
             DType::S32 => Element::Signed,
             DType::U32 => Element::Unsigned,
-            _ => return None,
+            _ => Element::Float(Float::of(dtype)?),
         };
         (element.bytes() == self.width).then_some(element)
     }

@@ -14,6 +14,7 @@ mod x86_64;
 pub(in crate::graph) use self::aarch64::*;
 #[cfg(target_arch = "x86_64")]
 pub(in crate::graph) use self::x86_64::*;
+use crate::DType;
 use crate::ops::binary::BinaryOp;
 
 /// A general register.
@@ -23,6 +24,21 @@ pub(in crate::graph) struct Gpr(u8);
 /// A register of floats or of a vector of 16 bytes. Of a float, it has the bytes in the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::graph) struct Fpr(u8);
+
+/// Registers of floats that a function may change, from one on.
+const fn float_registers<const COUNT: usize>(first: u8) -> [Fpr; COUNT] {
+    let [saved, end] = SAVED_FLOATS;
+    let mut registers = [Fpr(first); COUNT];
+    let (mut index, mut number) = (0, first);
+    while index < COUNT {
+        if number == saved {
+            number = end;
+        }
+        registers[index] = Fpr(number);
+        (index, number) = (index + 1, number + 1);
+    }
+    registers
+}
 
 // The registers for the steps of a template.
 pub(in crate::graph) const FLOAT: Fpr = Fpr(0);
@@ -199,6 +215,15 @@ impl Comparison {
 }
 
 impl Float {
+    /// The floats of a type.
+    pub(in crate::graph) fn of(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::F32 => Some(Float::F32),
+            DType::F64 => Some(Float::F64),
+            _ => None,
+        }
+    }
+
     /// The number of bytes of an element.
     pub(in crate::graph) fn bytes(self) -> usize {
         match self {
@@ -233,6 +258,17 @@ impl Assembler {
     /// The distance of a label from the first byte.
     pub(in crate::graph) fn place(&self, label: Label) -> Option<usize> {
         self.labels[label.0]
+    }
+
+    /// Begins the loop over wide vectors.
+    pub(in crate::graph) fn begin_wide(&mut self) {
+        self.constant(DISTANCE, 0);
+    }
+
+    /// Goes to the next wide vectors, and sets conditions: `Below` if there are some.
+    pub(in crate::graph) fn next_wide(&mut self) {
+        self.subtract_number(DISTANCE, -(WIDE_BYTES as i32));
+        self.integer(Integer::Compare, Size::Eight, DISTANCE, Operand::Gpr(ALL_BYTES));
     }
 
     /// Compares two floats. Returns the condition that holds if the comparison is true.

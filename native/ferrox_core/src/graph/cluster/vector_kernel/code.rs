@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use super::super::super::machine_code::executable::{self, Executable};
 use super::super::super::machine_code::processor::{
     self, Assembler, Condition, ElementOperation, Fpr, Gpr, POINTER_MEMORY, POINTERS, UNSAVED_POINTERS,
-    WIDE_BYTES, WIDE_REGISTERS, has_wide_vectors,
+    WIDE_BYTES, WIDE_REGISTERS,
 };
+use super::super::super::operand::word;
 use super::{Formula, Instruction, Operand, Operation};
 
 /// The number of bytes in a vector.
@@ -36,16 +37,8 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Whether there is such code on this processor.
-    pub(super) fn is_possible() -> bool {
-        cfg!(target_endian = "little") && has_wide_vectors()
-    }
-
     /// `None` if there are too few registers, or no memory for instructions.
     pub(super) fn new(formula: &Formula) -> Option<Self> {
-        if formula.written.len() > MAX_ARRAYS {
-            return None;
-        }
         // What is left of the registers is for numbers.
         let without_numbers = Translator::new(formula, 0)?;
         let pinned = WIDE_REGISTERS.len() - without_numbers.most;
@@ -176,14 +169,6 @@ pub(super) enum Number<'a> {
     Same(u64),
     /// The numbers of calls, of some bytes each.
     Each(&'a [u8], usize),
-}
-
-/// The bits of a number of at most eight bytes.
-pub(super) fn word(bytes: &[u8]) -> u64 {
-    match *bytes {
-        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-        _ => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
-    }
 }
 
 /// Turns a formula into instructions of the processor.

@@ -9,6 +9,7 @@ mod neon;
 pub(in crate::graph) use self::neon::*;
 use super::{
     Arithmetic, Assembler, Comparison, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size,
+    float_registers,
 };
 
 // The registers for the steps of a template. The first one is that of a function's result, too; the second
@@ -31,28 +32,11 @@ pub(in crate::graph) const LEFT: Gpr = Gpr(23);
 // The registers that keep numbers: those that a function may change.
 pub(in crate::graph) const CACHE: [Gpr; 12] =
     [Gpr(4), Gpr(5), Gpr(6), Gpr(7), Gpr(8), Gpr(9), Gpr(10), Gpr(11), Gpr(12), Gpr(13), Gpr(14), Gpr(15)];
-pub(in crate::graph) const FLOAT_CACHE: [Fpr; 20] = [
-    Fpr(3),
-    Fpr(4),
-    Fpr(5),
-    Fpr(6),
-    Fpr(7),
-    Fpr(16),
-    Fpr(17),
-    Fpr(18),
-    Fpr(19),
-    Fpr(20),
-    Fpr(21),
-    Fpr(22),
-    Fpr(23),
-    Fpr(24),
-    Fpr(25),
-    Fpr(26),
-    Fpr(27),
-    Fpr(28),
-    Fpr(29),
-    Fpr(30),
-];
+pub(in crate::graph) const FLOAT_CACHE: [Fpr; 20] = float_registers(3);
+
+/// The number of the first register of floats that a function leaves as it was, and that of the first one
+/// after these.
+pub(super) const SAVED_FLOATS: [u8; 2] = [8, 16];
 
 /// Pairs of registers that a function leaves as they were; the first one is the frame pointer and the link
 /// register.

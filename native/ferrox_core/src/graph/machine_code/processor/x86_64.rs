@@ -7,7 +7,10 @@
 mod avx2;
 
 pub(in crate::graph) use self::avx2::*;
-use super::{Arithmetic, Assembler, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size};
+use super::{
+    Arithmetic, Assembler, Condition, Extreme, Float, Fpr, Gpr, Integer, Label, Operand, Size,
+    float_registers,
+};
 
 const RAX: Gpr = Gpr(0);
 const RCX: Gpr = Gpr(1);
@@ -45,21 +48,11 @@ pub(in crate::graph) const LEFT: Gpr = R15;
 
 // The registers that keep numbers.
 pub(in crate::graph) const CACHE: [Gpr; 6] = [R12, RSI, R8, R9, R10, R11];
-pub(in crate::graph) const FLOAT_CACHE: [Fpr; 13] = [
-    Fpr(3),
-    Fpr(4),
-    Fpr(5),
-    Fpr(6),
-    Fpr(7),
-    Fpr(8),
-    Fpr(9),
-    Fpr(10),
-    Fpr(11),
-    Fpr(12),
-    Fpr(13),
-    Fpr(14),
-    Fpr(15),
-];
+pub(in crate::graph) const FLOAT_CACHE: [Fpr; 13] = float_registers(3);
+
+/// The number of the first register of floats that a function leaves as it was, and that of the first one
+/// after these: there is none.
+pub(super) const SAVED_FLOATS: [u8; 2] = [16, 16];
 
 /// Those of the registers above that a function leaves as they were.
 const SAVED: [Gpr; 6] = [RBX, RBP, R12, R13, R14, R15];

@@ -45,7 +45,8 @@ pub(super) fn cached_numbers(codes: &mut [Code]) -> Vec<Cached> {
     let mut uses = vec![Uses::default(); REGISTERS];
     for (code, depth) in codes.iter_mut().zip(depths) {
         let weight = 8_u64.pow(depth.min(MAX_COUNTED_DEPTH));
-        let kind = |dtype: DType| if float(dtype).is_some() { Numbers::Floats } else { Numbers::Integers };
+        let kind =
+            |dtype: DType| if Float::of(dtype).is_some() { Numbers::Floats } else { Numbers::Integers };
         let [read, written] = match code {
             Code::Binary { by, .. } => {
                 let result = if by.op.is_predicate() { Numbers::Integers } else { kind(by.dtype) };
@@ -83,13 +84,4 @@ pub(super) fn cached_numbers(codes: &mut [Code]) -> Vec<Cached> {
         cached[register] = cache.unwrap_or(Cached::No);
     }
     cached
-}
-
-/// The type of floats of the processor.
-pub(super) fn float(dtype: DType) -> Option<Float> {
-    match dtype {
-        DType::F32 => Some(Float::F32),
-        DType::F64 => Some(Float::F64),
-        _ => None,
-    }
 }

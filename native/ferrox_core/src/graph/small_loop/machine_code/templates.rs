@@ -6,7 +6,7 @@ use super::super::super::machine_code::processor::{
 };
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
-use super::register_cache::{Cached, float};
+use super::register_cache::Cached;
 use super::translator::{Clamp, Computed, Translator, location, memory};
 use crate::ops::binary::BinaryOp;
 use crate::{DType, Kind};
@@ -28,7 +28,7 @@ impl Translator {
                 Computed::Float => self.store_float(to, FLOAT),
             },
             Code::SquareRoot { dtype, from, to } => {
-                let float = float(dtype)?;
+                let float = Float::of(dtype)?;
                 self.load_float(FLOAT, from);
                 self.assembler.arithmetic(Arithmetic::SquareRoot, float, FLOAT, Operand::Fpr(FLOAT));
                 self.store_float(to, FLOAT);
@@ -141,7 +141,7 @@ impl Translator {
     /// Compares two numbers, if the operation is a comparison. Returns the condition that holds if it is true.
     pub(super) fn compare(&mut self, by: NumberOperation, [a, b]: [Register; 2]) -> Option<Condition> {
         let comparison = Comparison::of(by.op)?;
-        if let Some(float) = float(by.dtype) {
+        if let Some(float) = Float::of(by.dtype) {
             let operands = [self.float_register(a, FLOAT), self.float_register(b, OTHER_FLOAT)];
             return Some(self.assembler.compare_floats(comparison, float, operands));
         }
@@ -175,7 +175,7 @@ impl Translator {
             self.assembler.set_if(condition, WORD);
             return Some(Computed::Integer);
         }
-        match float(by.dtype) {
+        match Float::of(by.dtype) {
             Some(float) => self.compute_floats(by.op, float, operands).map(|()| Computed::Float),
             None => self.compute_integers(by, operands).map(|()| Computed::Integer),
         }
@@ -262,7 +262,7 @@ impl Translator {
 
     /// Converts a number, if there is a template for it.
     fn convert(&mut self, [from, to]: [DType; 2], register: Register) -> Option<Computed> {
-        match (float(from), float(to)) {
+        match (Float::of(from), Float::of(to)) {
             (Some(from), Some(to)) if from != to => {
                 let operand = self.float_operand(register);
                 self.assembler.float_to_float(from, FLOAT, operand);

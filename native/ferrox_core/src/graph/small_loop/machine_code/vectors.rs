@@ -10,7 +10,6 @@ use super::super::super::operation::Operation;
 use super::super::code::{
     Array, Bytes, Code, Copying, Destination, KernelCall, Location, Small, Typed, Write,
 };
-use super::register_cache::float;
 use super::templates::arithmetic;
 use super::translator::Translator;
 use crate::ops::unary::UnaryOp;
@@ -62,7 +61,7 @@ impl Translator {
     fn arithmetic(&mut self, KernelCall { kernel, operands, to, .. }: &KernelCall) -> Option<()> {
         let Kernel { operation, inputs, outputs, .. } = kernel;
         let ([output], &Destination::Small(to)) = (&outputs[..], to) else { return None };
-        let float = float(output.dtype)?;
+        let float = Float::of(output.dtype)?;
         let op = match operation {
             Operation::Binary(op) => arithmetic(*op)?,
             Operation::Unary(UnaryOp::Sqrt, _) => Arithmetic::SquareRoot,

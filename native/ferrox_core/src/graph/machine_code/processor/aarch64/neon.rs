@@ -4,7 +4,8 @@
 //! floating-point instructions that the functions name).
 
 use super::super::{
-    Assembler, Comparison, Element, ElementOperation, Extreme, Float, Fpr, Gpr, Integer, Operand, Sign, Size,
+    Assembler, Comparison, Element, ElementOperation, Extreme, Float, Fpr, Gpr, Operand, Sign,
+    float_registers,
 };
 use super::{LOAD, OF_FLOATS, OF_VECTORS, registers};
 
@@ -12,30 +13,7 @@ use super::{LOAD, OF_FLOATS, OF_VECTORS, registers};
 pub(in crate::graph) const WIDE_BYTES: usize = 16;
 
 /// The registers of vectors that a function may use.
-pub(in crate::graph) const WIDE_REGISTERS: [Fpr; 22] = [
-    Fpr(0),
-    Fpr(1),
-    Fpr(2),
-    Fpr(3),
-    Fpr(4),
-    Fpr(5),
-    Fpr(6),
-    Fpr(7),
-    Fpr(16),
-    Fpr(17),
-    Fpr(18),
-    Fpr(19),
-    Fpr(20),
-    Fpr(21),
-    Fpr(22),
-    Fpr(23),
-    Fpr(24),
-    Fpr(25),
-    Fpr(26),
-    Fpr(27),
-    Fpr(28),
-    Fpr(29),
-];
+pub(in crate::graph) const WIDE_REGISTERS: [Fpr; 22] = float_registers(0);
 
 /// Registers for addresses.
 pub(in crate::graph) const POINTERS: [Gpr; 12] =
@@ -47,7 +25,7 @@ pub(in crate::graph) const UNSAVED_POINTERS: usize = POINTERS.len();
 // The registers of the loop of a function on vectors: its arguments, and the distance of the next vectors.
 pub(in crate::graph) const POINTER_MEMORY: Gpr = Gpr(0);
 pub(in crate::graph) const ALL_BYTES: Gpr = Gpr(1);
-const DISTANCE: Gpr = Gpr(2);
+pub(in super::super) const DISTANCE: Gpr = Gpr(2);
 
 // The registers for the steps of an instruction that takes several.
 const STEP: Fpr = Fpr(30);
@@ -69,19 +47,6 @@ impl Assembler {
     /// An instruction on one vector.
     fn wide_of_one(&mut self, opcode: u32, Fpr(to): Fpr, Fpr(from): Fpr) {
         self.instruction(opcode | registers(to, from, 0));
-    }
-
-    // Loops.
-
-    /// Begins the loop over vectors.
-    pub(in crate::graph) fn begin_wide(&mut self) {
-        self.constant(DISTANCE, 0);
-    }
-
-    /// Goes to the next vectors, and sets conditions: `Below` if there are some.
-    pub(in crate::graph) fn next_wide(&mut self) {
-        self.subtract_number(DISTANCE, -(WIDE_BYTES as i32));
-        self.integer(Integer::Compare, Size::Eight, DISTANCE, Operand::Gpr(ALL_BYTES));
     }
 
     /// Ends the use of vectors: nothing, on this processor.

@@ -4,7 +4,7 @@
 //! prefix) and the opcodes of the instructions that the functions name.
 
 use super::super::{
-    Assembler, Comparison, Element, ElementOperation, Extreme, Float, Fpr, Gpr, Integer, Operand, Sign, Size,
+    Assembler, Comparison, Element, ElementOperation, Extreme, Float, Fpr, Gpr, Sign, float_registers,
 };
 use super::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI};
 use crate::exec::simd::{Level, level};
@@ -13,22 +13,7 @@ use crate::exec::simd::{Level, level};
 pub(in crate::graph) const WIDE_BYTES: usize = 32;
 
 /// The registers of vectors that a function may use.
-pub(in crate::graph) const WIDE_REGISTERS: [Fpr; 14] = [
-    Fpr(0),
-    Fpr(1),
-    Fpr(2),
-    Fpr(3),
-    Fpr(4),
-    Fpr(5),
-    Fpr(6),
-    Fpr(7),
-    Fpr(8),
-    Fpr(9),
-    Fpr(10),
-    Fpr(11),
-    Fpr(12),
-    Fpr(13),
-];
+pub(in crate::graph) const WIDE_REGISTERS: [Fpr; 14] = float_registers(0);
 
 /// Registers for addresses.
 pub(in crate::graph) const POINTERS: [Gpr; 12] = [RCX, RDX, R8, R9, R10, R11, RBX, RBP, R12, R13, R14, R15];
@@ -40,7 +25,7 @@ pub(in crate::graph) const UNSAVED_POINTERS: usize = 6;
 // The registers of the loop of a function on vectors: its arguments, and the distance of the next vectors.
 pub(in crate::graph) const POINTER_MEMORY: Gpr = RDI;
 pub(in crate::graph) const ALL_BYTES: Gpr = RSI;
-const DISTANCE: Gpr = RAX;
+pub(in super::super) const DISTANCE: Gpr = RAX;
 
 // The registers for the steps of an instruction that takes several.
 const STEP: Fpr = Fpr(14);
@@ -116,19 +101,6 @@ impl Assembler {
     /// An instruction on one vector.
     fn wide_of_one(&mut self, opcode: Opcode, to: Fpr, from: Wide) {
         self.vex(opcode, true, to.0, Fpr(0), from);
-    }
-
-    // Loops.
-
-    /// Begins the loop over vectors.
-    pub(in crate::graph) fn begin_wide(&mut self) {
-        self.constant(DISTANCE, 0);
-    }
-
-    /// Goes to the next vectors, and sets conditions: `Below` if there are some.
-    pub(in crate::graph) fn next_wide(&mut self) {
-        self.subtract_number(DISTANCE, -(WIDE_BYTES as i32));
-        self.integer(Integer::Compare, Size::Eight, DISTANCE, Operand::Gpr(ALL_BYTES));
     }
 
     /// Ends the use of vectors.
