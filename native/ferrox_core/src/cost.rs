@@ -811,7 +811,9 @@ pub(crate) const MAX_CLUSTER_ROW_BYTES: usize = 1 << 16;
 /// The minimum number of vectors of each call of a vector kernel that is called for some rows after the
 /// other, where rows are whole vectors, and where the last elements don't fill one: these are copied. A call
 /// takes the time of a few vectors. (`bin/bench --group programs`: layer norm, k-means step.)
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) const MIN_KERNEL_VECTORS: usize = 8;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) const MIN_UNEVEN_KERNEL_VECTORS: usize = 64;
 
 /// The number of bytes in a block of rows of all values of a cluster: those that an operation reads and
