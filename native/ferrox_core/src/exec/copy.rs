@@ -136,16 +136,10 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
     if each == 1 {
         repeat_row(elements, out);
     } else {
-        out.chunks_exact_mut(elements.len() * each).for_each(|out| repeat_each(elements, each, out));
+        out.chunks_exact_mut(elements.len() * each)
+            .for_each(|out| short_rows::repeat_each(elements, each, out));
     }
     true
-}
-
-/// Copies each element to `count` adjacent ones.
-pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) {
-    if !short_rows::try_repeat_each(elements, count, out) {
-        out.chunks_exact_mut(count).zip(elements).for_each(|(out, &element)| out.fill(element));
-    }
 }
 
 /// Fills `out` with copies of a row.

@@ -528,10 +528,13 @@ impl Cluster {
         })
     }
 
-    /// The number of bytes for conversions in a block.
+    /// The number of bytes for conversions and copies of elements in a block.
     fn lane_bytes(&self, loops: &[MemberLoop<'_>], block: usize) -> usize {
-        let lanes = self.members.iter().zip(loops);
-        lanes.map(|(member, member_loop)| member_loop.lane_bytes(block * member.elements)).max().unwrap_or(0)
+        let bytes = self.members.iter().zip(loops).map(|(member, member_loop)| match member_loop {
+            MemberLoop::Vectors(kernel) => kernel.repeated_bytes(block),
+            _ => member_loop.lane_bytes(block * member.elements),
+        });
+        bytes.max().unwrap_or(0)
     }
 
     /// Computes a member. The error is boxed: a large result would wait for what the kernel has stored.
@@ -544,7 +547,7 @@ impl Cluster {
         lanes: &mut [u8],
     ) -> Result<(), Box<Error>> {
         match member_loop {
-            MemberLoop::Vectors(kernel) => return Ok(kernel.run(rows, registers)?),
+            MemberLoop::Vectors(kernel) => return Ok(kernel.run(rows, registers, lanes)?),
             MemberLoop::Computed => return Ok(()),
             _ => {}
         }
@@ -986,7 +989,7 @@ fn copies_of_row(elements: usize) -> usize {
 /// Copies each element to `count` adjacent ones.
 fn repeat_elements(width: usize, elements: &[u8], count: usize, out: &mut [u8]) {
     dispatch!(width width, N => {
-        copy::repeat_each(elements.as_chunks::<N>().0, count, out.as_chunks_mut::<N>().0);
+        copy::short_rows::repeat_each(elements.as_chunks::<N>().0, count, out.as_chunks_mut::<N>().0);
     });
 }
 

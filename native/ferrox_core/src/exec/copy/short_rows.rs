@@ -177,14 +177,47 @@ pub fn copy_apart<const N: usize>(source: &[[u8; N]], length: usize, out: &mut [
     dispatch(CopyLoop { source, rows, length, out, pitch });
 }
 
-/// Copies each element to `count` adjacent ones, if these are few; returns whether it has.
-pub fn try_repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) -> bool {
-    let fits = count <= MAX_LENGTH && out.len() == elements.len() * count;
-    if fits {
-        let rows = Rows { first: 0, stride: 1, step: 0 };
-        dispatch(CopyLoop { source: elements, rows, length: count, out, pitch: count });
+/// Copies each element to `count` adjacent ones.
+pub fn repeat_each<const N: usize>(elements: &[[u8; N]], count: usize, out: &mut [[u8; N]]) {
+    dispatch(RepeatLoop { elements, count, out });
+}
+
+struct RepeatLoop<'a, const N: usize> {
+    elements: &'a [[u8; N]],
+    count: usize,
+    out: &'a mut [[u8; N]],
+}
+
+impl<const N: usize> Vectorized for RepeatLoop<'_, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.count {
+            0 => {}
+            1 => self.in_pieces::<1>(),
+            2 => self.in_pieces::<2>(),
+            3 => self.in_pieces::<3>(),
+            4..8 => self.in_pieces::<4>(),
+            _ => self.in_pieces::<8>(),
+        }
     }
-    fits
+}
+
+impl<const N: usize> RepeatLoop<'_, N> {
+    /// Writes at least as many copies as a piece has, one piece after the other, of which the last overlaps the
+    /// one before if they don't fit.
+    #[inline(always)]
+    fn in_pieces<const L: usize>(self) {
+        for (out, &element) in self.out.chunks_exact_mut(self.count).zip(self.elements) {
+            if let Some(last) = out.last_chunk_mut() {
+                *last = [element; L];
+            }
+            for piece in out.as_chunks_mut::<L>().0 {
+                *piece = [element; L];
+            }
+        }
+    }
 }
 
 /// Fills `out` with copies of a short row; returns whether it has.

@@ -25,8 +25,13 @@ impl VectorKernel {
         std::iter::empty()
     }
 
-    /// Computes the members for some rows.
-    pub(super) fn run(&self, _: usize, _: &mut Registers<'_>) -> Result<(), Error> {
+    /// The number of bytes that [`VectorKernel::run`] needs for copies of elements of some rows.
+    pub(super) fn repeated_bytes(&self, _: usize) -> usize {
+        match *self {}
+    }
+
+    /// Computes the members for some rows, given memory for copies of elements.
+    pub(super) fn run(&self, _: usize, _: &mut Registers<'_>, _: &mut [u8]) -> Result<(), Error> {
         match *self {}
     }
 }

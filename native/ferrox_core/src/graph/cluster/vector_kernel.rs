@@ -21,8 +21,11 @@ use super::super::machine_code::processor::{
 };
 use super::super::operand::word;
 use super::super::rows::Extent;
-use super::{Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced};
+use super::{
+    Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced, repeat_elements,
+};
 use crate::cost::{MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS};
+use crate::exec::elementwise::scratch::{aligned, take};
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::{UnaryOp, is_fast};
 use crate::{DType, Error, Kind};
@@ -39,8 +42,10 @@ pub(in crate::graph) struct VectorKernel {
     members: Range<usize>,
     arrays: Box<[Array]>,
     numbers: Box<[Number]>,
-    /// The number of bytes in a row of each array.
-    row_bytes: usize,
+    /// The number of elements in a row of each array.
+    elements: usize,
+    /// The number of bytes in an element.
+    width: usize,
     /// The number of rows of a call; `None` for all.
     call_rows: Option<usize>,
     code: Arc<Code>,
@@ -50,9 +55,19 @@ pub(in crate::graph) struct VectorKernel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Array {
     register: Register,
-    /// Whether each row is another one; if not, it has one row for all.
-    has_rows: bool,
+    rows: ArrayRows,
     is_written: bool,
+}
+
+/// The rows of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArrayRows {
+    /// Those of the register.
+    Each,
+    /// One row for all.
+    Same,
+    /// Copies of the one element that each row of the register has: rows are too short for a call each.
+    Repeated,
 }
 
 /// A number that a kernel reads.
@@ -155,15 +170,15 @@ impl VectorKernel {
             let member = cluster.members.get(at)?;
             draft.add(member, is_read_later(cluster, at, members.end))?;
         }
-        let row_bytes = draft.row_bytes();
-        let Draft { elements, arrays, numbers, mut formula, call_rows, .. } = draft;
+        let Draft { elements, width, arrays, numbers, mut formula, call_rows, .. } = draft;
         let call_rows = call_rows.count(elements);
-        // A kernel reads one row or one number for all rows: no earlier row may overwrite it.
+        // One row or one number for all rows is read again: no earlier row may overwrite it.
         let is_changed = |register: Register| {
             arrays.iter().any(|array: &Array| array.is_written && array.register == register)
         };
-        let is_overwritten = arrays.iter().any(|array| !array.has_rows && is_changed(array.register))
-            || numbers.iter().any(|number| number.register().is_some_and(is_changed));
+        let is_overwritten =
+            arrays.iter().any(|array| array.rows != ArrayRows::Each && is_changed(array.register))
+                || numbers.iter().any(|number| number.register().is_some_and(is_changed));
         if is_overwritten {
             return None;
         }
@@ -171,7 +186,7 @@ impl VectorKernel {
         formula.numbers = numbers.len();
         let code = Arc::new(Code::new(&formula)?);
         let (arrays, numbers) = (arrays.into(), numbers.into());
-        Some(VectorKernel { members, arrays, numbers, row_bytes, call_rows, code })
+        Some(VectorKernel { members, arrays, numbers, elements, width, call_rows, code })
     }
 
     /// The members, by their numbers.
@@ -185,36 +200,62 @@ impl VectorKernel {
         self.arrays.iter().map(|array| array.register).chain(numbers)
     }
 
-    /// Computes the members for some rows.
-    pub(super) fn run(&self, rows: usize, registers: &mut Registers<'_>) -> Result<(), Error> {
+    /// The number of bytes that [`VectorKernel::run`] needs for copies of elements of some rows.
+    pub(super) fn repeated_bytes(&self, rows: usize) -> usize {
+        let repeated = self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated);
+        repeated.count() * aligned(rows * self.row_bytes())
+    }
+
+    fn row_bytes(&self) -> usize {
+        self.elements * self.width
+    }
+
+    /// Computes the members for some rows, given memory for copies of elements.
+    pub(super) fn run(
+        &self,
+        rows: usize,
+        registers: &mut Registers<'_>,
+        memory: &mut [u8],
+    ) -> Result<(), Error> {
         // What is written is taken out, so that the rest can be borrowed beside it.
         let written = self.arrays.iter().filter(|array| array.is_written);
         let mut taken: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
         for array in written.clone() {
             taken.push(std::mem::take(registers.memory(array.register)?));
         }
-        let computed = self.compute(rows, registers, &mut taken);
+        let computed = self.compute(rows, registers, memory, &mut taken);
         for (array, taken) in written.zip(taken) {
             *registers.memory(array.register)? = taken;
         }
         computed.ok_or_else(misplaced)
     }
 
-    fn compute(&self, rows: usize, registers: &Registers<'_>, written: &mut [&mut [u8]]) -> Option<()> {
+    fn compute(
+        &self,
+        rows: usize,
+        registers: &Registers<'_>,
+        mut memory: &mut [u8],
+        written: &mut [&mut [u8]],
+    ) -> Option<()> {
         let mut written = written.iter_mut();
         let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
         for array in &self.arrays {
             let elements = if array.is_written {
                 Elements::Written(written.next()?)
+            } else if array.rows == ArrayRows::Repeated {
+                let repeated = take(&mut memory, rows * self.row_bytes());
+                let elements = registers.bytes(array.register).get(..rows * self.width)?;
+                repeat_elements(self.width, elements, self.elements, repeated);
+                Elements::Read(repeated)
             } else {
                 Elements::Read(registers.bytes(array.register))
             };
-            arrays.push(code::Array { elements, advances: array.has_rows });
+            arrays.push(code::Array { elements, advances: array.rows != ArrayRows::Same });
         }
         let numbers = self.numbers.iter().map(|number| number.of(registers));
         let numbers = numbers.collect::<Option<SmallVec<[code::Number<'_>; 8]>>>()?;
         let call_rows = self.call_rows.unwrap_or(rows);
-        self.code.run(&mut arrays, &numbers, call_rows * self.row_bytes, rows * self.row_bytes)
+        self.code.run(&mut arrays, &numbers, call_rows * self.row_bytes(), rows * self.row_bytes())
     }
 }
 
@@ -316,17 +357,18 @@ impl Draft {
         }
     }
 
-    fn row_bytes(&self) -> usize {
-        self.elements.saturating_mul(self.width)
-    }
-
-    /// Has a call compute no more rows than these, if that is worth a call.
-    fn limit(&mut self, call_rows: CallRows) -> Option<()> {
-        self.call_rows = self.call_rows.max(call_rows);
-        let rows = self.call_rows.count(self.elements)?.min(self.rows);
-        let bytes = rows.saturating_mul(self.row_bytes());
-        let least = if bytes % VECTOR_BYTES == 0 { MIN_KERNEL_VECTORS } else { MIN_UNEVEN_KERNEL_VECTORS };
-        (bytes / VECTOR_BYTES >= least).then_some(())
+    /// Has a call compute no more rows than these, if that is worth a call. Returns whether it is.
+    fn limit(&mut self, call_rows: CallRows) -> bool {
+        let call_rows = self.call_rows.max(call_rows);
+        let rows = call_rows.count(self.elements).unwrap_or(self.rows).min(self.rows);
+        let bytes = rows.saturating_mul(self.elements).saturating_mul(self.width);
+        let least =
+            if bytes.is_multiple_of(VECTOR_BYTES) { MIN_KERNEL_VECTORS } else { MIN_UNEVEN_KERNEL_VECTORS };
+        let is_worth_a_call = bytes / VECTOR_BYTES >= least;
+        if is_worth_a_call {
+            self.call_rows = call_rows;
+        }
+        is_worth_a_call
     }
 
     /// Adds a member, if it has instructions. Its result is written if it is `stored`.
@@ -339,7 +381,7 @@ impl Draft {
             if self.truths.contains(&value) {
                 return None;
             }
-            let array = self.array(member.to, true)?;
+            let array = self.array(member.to, ArrayRows::Each)?;
             self.arrays[array].is_written = true;
             self.formula.instructions[value].stored = Some(array);
         }
@@ -519,18 +561,20 @@ impl Draft {
             return (is_number && self.is_row(operand)).then_some(Operand::Value(value));
         }
         if self.is_row(operand) {
-            return self.array(register, true).map(Operand::Array);
+            return self.array(register, ArrayRows::Each).map(Operand::Array);
         }
         let (width, one_element) = (dtype.width(), self.elements == 1);
         match operand.extent {
             Extent::SameRow | Extent::BlockRow if !one_element => {
                 let has_copies = operand.extent == Extent::SameRow && matches!(register, Register::Input(_));
-                self.limit(if has_copies { CallRows::Copies } else { CallRows::One })?;
-                self.array(register, false).map(Operand::Array)
+                let is_worth_it = self.limit(if has_copies { CallRows::Copies } else { CallRows::One });
+                if is_worth_it { self.array(register, ArrayRows::Same).map(Operand::Array) } else { None }
             }
             Extent::Element => {
-                self.limit(CallRows::One)?;
-                Some(self.number(Number::Operand { register, width, has_rows: true }))
+                if self.limit(CallRows::One) {
+                    return Some(self.number(Number::Operand { register, width, has_rows: true }));
+                }
+                self.array(register, ArrayRows::Repeated).map(Operand::Array)
             }
             _ => Some(self.number(Number::Operand { register, width, has_rows: false })),
         }
@@ -548,16 +592,15 @@ impl Draft {
     }
 
     /// The number of an array.
-    fn array(&mut self, register: Register, has_rows: bool) -> Option<usize> {
+    fn array(&mut self, register: Register, rows: ArrayRows) -> Option<usize> {
         let mut arrays = self.arrays.iter();
-        if let Some(known) = arrays.position(|array| array.register == register && array.has_rows == has_rows)
-        {
+        if let Some(known) = arrays.position(|array| array.register == register && array.rows == rows) {
             return Some(known);
         }
         if self.arrays.len() == MAX_ARRAYS {
             return None;
         }
-        self.arrays.push(Array { register, has_rows, is_written: false });
+        self.arrays.push(Array { register, rows, is_written: false });
         Some(self.arrays.len() - 1)
     }
 
