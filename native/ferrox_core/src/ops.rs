@@ -38,6 +38,7 @@ pub mod pad;
 pub mod plan;
 pub mod reduce;
 pub mod result_type;
+pub mod scalar;
 pub mod shape;
 pub mod sort;
 pub mod supports;

@@ -7,7 +7,8 @@ use common::real_functions::{acosh, asinh, atanh, erf, erf_inv, erfc};
 use common::{Bound, Random, Source, all_or_some_values, check, contiguous, output, views};
 use ferrox_core::DType::{self, *};
 use ferrox_core::exec::simd::{self, Level};
-use ferrox_core::ops::unary::{UnaryOp, unary};
+use ferrox_core::ops::math::Math;
+use ferrox_core::ops::unary::{UnaryOp, plan, run_tensor, scalar_kernel, unary};
 use ferrox_core::{Error, Output, Tensor};
 use num_complex::Complex;
 
@@ -324,6 +325,55 @@ fn few_elements_as_many() {
                 }
             }
         }
+    }
+}
+
+/// Kernels of one element have the results of those of many, with and without fused multiply-add.
+#[test]
+fn one_element_as_many() {
+    let mut random = Random(7);
+    let floats: Vec<f64> = (0..4_000)
+        .map(|i| match i % 4 {
+            0 => f64::from(f32::from_bits(random.next() as u32)),
+            1 => random.unit(),
+            2 => random.unit() * 100.0,
+            _ => [0.0, -0.0, 1.0, -1.0, f64::INFINITY, 3e38, 1e-38, 1e-310, 0.5, 2.5][random.below(10)],
+        })
+        .collect();
+    for level in [Level::V4, Level::Baseline] {
+        simd::limit(level);
+        let mut kernels = 0;
+        for (&op, dtype, math) in UnaryOp::ALL
+            .iter()
+            .flat_map(|op| [F32, F64].map(|dtype| (op, dtype)))
+            .flat_map(|(op, dtype)| [Math::Exact, Math::Fast].map(|math| (op, dtype, math)))
+        {
+            let Some(kernel) = scalar_kernel(op, math, dtype) else { continue };
+            kernels += 1;
+            let bytes = |&x: &f64| {
+                if dtype == F32 { (x as f32).to_ne_bytes().to_vec() } else { x.to_ne_bytes().to_vec() }
+            };
+            let arguments: Vec<Vec<u8>> = floats.iter().map(bytes).collect();
+            let (all, shape) = (arguments.concat(), [floats.len()]);
+            let tensor = Tensor::new("test", dtype, &shape, &all).expect("sound");
+            let mut many = vec![0; all.len()];
+            let plan = plan(op, math, dtype, dtype).expect("supported");
+            let out = Output::new("test", dtype, &shape, &mut many).expect("sound");
+            run_tensor(op, plan, out, &tensor).expect("defined");
+            for (argument, many) in arguments.iter().zip(many.chunks(dtype.width())) {
+                let mut word = [0; 8];
+                word[..dtype.width()].copy_from_slice(argument);
+                let one = kernel(u64::from_ne_bytes(word), 0).to_ne_bytes();
+                let number = |bytes: &[u8]| match bytes {
+                    &[a, b, c, d] => f64::from(f32::from_ne_bytes([a, b, c, d])),
+                    _ => f64::from_ne_bytes(bytes.try_into().expect("eight bytes")),
+                };
+                let [x, one, many] = [argument, &one[..dtype.width()], many].map(number);
+                let is_same = one.to_bits() == many.to_bits() || one.is_nan() && many.is_nan();
+                assert!(is_same, "{} of {x} as {dtype}, {math:?}, {level:?}: {one}, {many}", op.name());
+            }
+        }
+        assert!(kernels > 90, "{kernels} kernels");
     }
 }
 

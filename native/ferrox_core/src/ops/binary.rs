@@ -15,7 +15,7 @@ mod scalar;
 use num_complex::Complex;
 
 use self::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-pub use self::scalar::{IsFaulty, ScalarKernel, scalar_kernel};
+pub use self::scalar::{IsFaulty, scalar_kernel};
 use crate::cost::{
     C64_POW_COST, COMPLEX_DIVIDE_COST, COMPLEX_MULTIPLY_COST, COMPLEX_POW_COST, Cost, F32_POW_COST,
     F64_POW_COST, FLOAT_REMAINDER_COST, INTEGER_DIVISION_COST, INTEGER_POW_BYTE_COST, MEMORY_BYTE_COST,

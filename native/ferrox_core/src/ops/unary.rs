@@ -24,6 +24,7 @@ use crate::ops::math::{
     Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_glibc,
 };
 use crate::ops::plan::{self, PlanCache};
+use crate::ops::scalar::{ScalarKernel, element_of, word_of};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
 
@@ -84,10 +85,12 @@ macro_rules! unary_ops {
             }
         }
 
-        /// The kernel of a function of floats and its cost, or `None` for other operations.
-        fn float_function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
+        /// The functions of floats.
+        mod functions {
+            use super::*;
+
             $(
-                struct $function;
+                pub(super) struct $function;
                 impl f64_functions::Function for $function {
                     #[inline(always)]
                     fn apply<A: Arithmetic>($x: f64) -> f64 { $f64 }
@@ -100,29 +103,48 @@ macro_rules! unary_ops {
                 f32_function!($function, $f32);
             )*
             $(
-                struct $real;
+                pub(super) struct $real;
                 impl f64_functions::Function for $real {
                     #[inline(always)]
                     fn apply<A: Arithmetic>($rx: f64) -> f64 { $rf64 }
                 }
                 f32_function!($real, $rf32);
             )*
+        }
+
+        /// The kernel of a function of floats and its cost, or `None` for other operations.
+        fn float_function(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 $(
-                    (UnaryOp::$real, Compute::Single) => (f32_loops::kernel::<$real>(out), vector_cost($rps)),
-                    (UnaryOp::$real, Compute::As(DType::F64)) => ((f64_functions::tile::<$real>, DType::F64), $rps64),
+                    (UnaryOp::$real, Compute::Single) => (f32_loops::kernel::<functions::$real>(out), vector_cost($rps)),
+                    (UnaryOp::$real, Compute::As(DType::F64)) => ((f64_functions::tile::<functions::$real>, DType::F64), $rps64),
                 )*
                 $(
-                    (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<$function>(out), vector_cost($ps)),
+                    (UnaryOp::$function, Compute::Single) => (f32_loops::kernel::<functions::$function>(out), vector_cost($ps)),
                     (UnaryOp::$function, Compute::As(DType::C128)) => {
-                        ((tile::<$function, Complex<f64>>, DType::C128), COMPLEX_FUNCTION_COST)
+                        ((tile::<functions::$function, Complex<f64>>, DType::C128), COMPLEX_FUNCTION_COST)
                     }
-                    (UnaryOp::$function, _) => ((f64_functions::tile::<$function>, DType::F64), $ps64),
+                    (UnaryOp::$function, _) => ((f64_functions::tile::<functions::$function>, DType::F64), $ps64),
                 )*
                 _ => return None,
             };
             Some((lane, kernel, Compute::As(result), cost))
+        }
+
+        /// The kernel of a function of one element, whose result has the same type.
+        fn scalar_function(op: UnaryOp, dtype: DType) -> Option<ScalarKernel> {
+            Some(match (op, dtype) {
+                $(
+                    (UnaryOp::$function, DType::F32) => f32_loops::scalar::<functions::$function>,
+                    (UnaryOp::$function, DType::F64) => f64_functions::scalar::<functions::$function>,
+                )*
+                $(
+                    (UnaryOp::$real, DType::F32) => f32_loops::scalar::<functions::$real>,
+                    (UnaryOp::$real, DType::F64) => f64_functions::scalar::<functions::$real>,
+                )*
+                _ => return None,
+            })
         }
     };
 }
@@ -299,22 +321,54 @@ pub fn is_fast(op: UnaryOp, math: Math, out: DType, input: DType) -> bool {
     math == Math::Fast && is_single && fast_kernel(op).is_some()
 }
 
-/// The kernel of `f32_fast` for an operation, and the cost of an element by vectors of 64 bytes.
-fn fast_kernel(op: UnaryOp) -> Option<(Kernel, Cost)> {
+/// The kernel of `f32_fast` for an operation, the cost of an element by vectors of 64 bytes, and the kernel of
+/// one element.
+fn fast_kernel(op: UnaryOp) -> Option<(Kernel, Cost, ScalarKernel)> {
     Some(match op {
-        UnaryOp::Exp => (f32_fast::kernel::<f32_fast::Exp>, 200),
-        UnaryOp::Log => (f32_fast::kernel::<f32_fast::Log>, 250),
-        UnaryOp::Tanh => (f32_fast::kernel::<f32_fast::Tanh>, 300),
-        UnaryOp::Sigmoid => (f32_fast::kernel::<f32_fast::Sigmoid>, 250),
-        UnaryOp::Erf => (f32_fast::kernel::<f32_fast::Erf>, 350),
-        UnaryOp::Rsqrt => (f32_fast::kernel::<f32_fast::Rsqrt>, 150),
+        UnaryOp::Exp => (f32_fast::kernel::<f32_fast::Exp>, 200, f32_fast::scalar::<f32_fast::Exp>),
+        UnaryOp::Log => (f32_fast::kernel::<f32_fast::Log>, 250, f32_fast::scalar::<f32_fast::Log>),
+        UnaryOp::Tanh => (f32_fast::kernel::<f32_fast::Tanh>, 300, f32_fast::scalar::<f32_fast::Tanh>),
+        UnaryOp::Sigmoid => {
+            (f32_fast::kernel::<f32_fast::Sigmoid>, 250, f32_fast::scalar::<f32_fast::Sigmoid>)
+        }
+        UnaryOp::Erf => (f32_fast::kernel::<f32_fast::Erf>, 350, f32_fast::scalar::<f32_fast::Erf>),
+        UnaryOp::Rsqrt => (f32_fast::kernel::<f32_fast::Rsqrt>, 150, f32_fast::scalar::<f32_fast::Rsqrt>),
         _ => return None,
     })
 }
 
+/// The kernel of an operation on one element of type f32 or f64, whose result has the same type: functions of
+/// floats, of which some of f64 have none, and those that round or take the sign.
+#[must_use]
+pub fn scalar_kernel(op: UnaryOp, math: Math, dtype: DType) -> Option<ScalarKernel> {
+    macro_rules! float {
+        ($F:ident) => {
+            match dtype {
+                DType::F32 => scalar::<$F, f32>,
+                DType::F64 => scalar::<$F, f64>,
+                _ => return None,
+            }
+        };
+    }
+    Some(match op {
+        _ if is_fast(op, math, dtype, dtype) => fast_kernel(op)?.2,
+        UnaryOp::Sign => float!(SignOf),
+        UnaryOp::Floor => float!(FloorOf),
+        UnaryOp::Ceil => float!(CeilOf),
+        UnaryOp::Round => float!(RoundOf),
+        UnaryOp::Sqrt if dtype == DType::F32 => scalar::<Root, f32>,
+        UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan if dtype == DType::F32 => scalar_trigonometric(op)?,
+        _ => scalar_function(op, dtype)?,
+    })
+}
+
+fn scalar<F: Unary<T>, T: Lane>(x: u64, _: u64) -> u64 {
+    word_of(F::apply(element_of(x)))
+}
+
 /// The plan of an operation for which [`is_fast`] holds.
 fn make_fast_plan(op: UnaryOp, input: DType) -> Option<Plan> {
-    let (kernel, cost) = fast_kernel(op)?;
+    let (kernel, cost, _) = fast_kernel(op)?;
     let load = Compute::As(DType::F32).load(input);
     let conversion = if load.is_some() { UNARY_CONVERSION_COST } else { 0 };
     let cost = vector_cost(cost) + conversion + sub_byte::cost(&[input]);
@@ -485,25 +539,27 @@ fn bit_count(op: UnaryOp, input: DType) -> Option<Kernel> {
     })
 }
 
-/// Sine, cosine and tangent. Large angles need an argument reduction that does not vectorize: a
-/// chunk with a large angle is computed by a slower loop.
-fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
-    macro_rules! angle {
-        ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {{
-            $(
-                struct $name;
-                f32_function!($name, $any, f32_functions::angle_is_small, $small);
-                impl Unary<f64> for $name {
-                    type Out = f64;
-                    #[inline(always)]
-                    fn apply($x: f64) -> f64 { $f64 }
-                }
-                impl Unary<Complex<f64>> for $name {
-                    type Out = Complex<f64>;
-                    #[inline(always)]
-                    fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
-                }
-            )*
+/// Declares functions of angles. Large angles need an argument reduction that does not vectorize: a chunk with a
+/// large angle is computed by a slower loop.
+macro_rules! trigonometric {
+    ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {
+        $(
+            struct $name;
+            f32_function!($name, $any, f32_functions::angle_is_small, $small);
+            impl Unary<f64> for $name {
+                type Out = f64;
+                #[inline(always)]
+                fn apply($x: f64) -> f64 { $f64 }
+            }
+            impl Unary<Complex<f64>> for $name {
+                type Out = Complex<f64>;
+                #[inline(always)]
+                fn apply(z: Complex<f64>) -> Complex<f64> { $complex(z) }
+            }
+        )*
+
+        /// The kernel of a function of angles and its cost, or `None` for other operations.
+        fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Compute, Cost)> {
             let lane = function_lane(out, input);
             let ((kernel, result), cost): ((Kernel, DType), Cost) = match (op, lane) {
                 _ if out.is_integer() => return None,
@@ -517,13 +573,22 @@ fn trigonometric(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kern
                 _ => return None,
             };
             Some((lane, kernel, Compute::As(result), cost))
-        }};
-    }
-    angle! {
-        Sin, sin, sin_any, |x| x.sin(), complex::sin;
-        Cos, cos, cos_any, |x| x.cos(), complex::cos;
-        Tan, tan, tan_any, |x| x.tan(), complex::tan;
-    }
+        }
+
+        /// The kernel of a function of one angle of type f32.
+        fn scalar_trigonometric(op: UnaryOp) -> Option<ScalarKernel> {
+            Some(match op {
+                $(UnaryOp::$name => f32_loops::scalar::<$name>,)*
+                _ => return None,
+            })
+        }
+    };
+}
+
+trigonometric! {
+    Sin, sin, sin_any, |x| x.sin(), complex::sin;
+    Cos, cos, cos_any, |x| x.cos(), complex::cos;
+    Tan, tan, tan_any, |x| x.tan(), complex::tan;
 }
 
 /// An operation on a lane.

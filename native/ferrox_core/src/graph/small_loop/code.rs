@@ -9,7 +9,8 @@ use super::super::operand::{REGISTER_BYTES, integer, word};
 use crate::exec::convert::Convert;
 use crate::exec::elementwise::{self, MAX_OPERANDS, Plan};
 use crate::ops;
-use crate::ops::binary::{BinaryOp, IsFaulty, ScalarKernel};
+use crate::ops::binary::{BinaryOp, IsFaulty};
+use crate::ops::scalar::ScalarKernel;
 use crate::{DType, Error, Fault};
 
 /// The number of registers, a power of two.
@@ -101,6 +102,12 @@ pub(super) enum Code {
     },
     SquareRoot {
         dtype: DType,
+        from: Register,
+        to: Register,
+    },
+    /// A function of a float.
+    Function {
+        kernel: ScalarKernel,
         from: Register,
         to: Register,
     },
@@ -621,6 +628,7 @@ impl Code {
                 (*to, registers.get(if truth.holds(registers) { *a } else { *b }))
             }
             Code::SquareRoot { dtype, from, to } => (*to, square_root(*dtype, registers.get(*from))),
+            Code::Function { kernel, from, to } => (*to, kernel(registers.get(*from), 0)),
             Code::Convert { convert, from, to, .. } => {
                 let mut bytes = [0; REGISTER_BYTES];
                 let bytes = &mut bytes[..usize::from(to.width)];
@@ -656,7 +664,9 @@ impl Code {
     /// The registers that are read, and those that are written.
     pub(super) fn registers(&mut self) -> [RegisterList<'_>; 2] {
         match self {
-            Code::Move { from, to } | Code::SquareRoot { from, to, .. } => [smallvec![from], smallvec![to]],
+            Code::Move { from, to } | Code::SquareRoot { from, to, .. } | Code::Function { from, to, .. } => {
+                [smallvec![from], smallvec![to]]
+            }
             Code::Binary { operands, to, .. } => [operands.iter_mut().collect(), smallvec![to]],
             Code::Checked(checked) => [checked.operands.iter_mut().collect(), smallvec![&mut checked.to]],
             Code::Call(call) => {

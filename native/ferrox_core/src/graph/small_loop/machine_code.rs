@@ -113,6 +113,8 @@ mod tests {
     use crate::DType;
     use crate::exec::convert;
     use crate::ops::binary::{BinaryOp, scalar_kernel};
+    use crate::ops::math::Math;
+    use crate::ops::unary::{self, UnaryOp};
 
     const DTYPES: [DType; 10] = [
         DType::U8,
@@ -201,7 +203,11 @@ mod tests {
             3 => {
                 let dtype = [DType::F32, DType::F64][random.below(2)];
                 let [from, to] = [(); 2].map(|()| register(random, dtype));
-                Code::SquareRoot { dtype, from, to }
+                let op = UnaryOp::ALL[random.below(UnaryOp::ALL.len())];
+                match unary::scalar_kernel(op, Math::Exact, dtype) {
+                    Some(kernel) if random.below(2) == 0 => Code::Function { kernel, from, to },
+                    _ => Code::SquareRoot { dtype, from, to },
+                }
             }
             4 | 5 => {
                 let width = dtype.width();

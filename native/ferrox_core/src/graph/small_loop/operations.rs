@@ -281,6 +281,7 @@ impl Assembler<'_> {
             Code::SquareRoot { dtype, from, .. } => {
                 self.value_of(from).map(|value| square_root(dtype, value))
             }
+            Code::Function { kernel, from, .. } => self.value_of(from).map(|value| kernel(value, 0)),
             Code::Checked(ref checked) => {
                 let [a, b] = checked.operands;
                 let values = self.value_of(a).zip(self.value_of(b));
@@ -361,7 +362,10 @@ impl Assembler<'_> {
                 Code::SquareRoot { dtype, from, to: 0 }
             }
             (Operation::Unary(op, math), &[a], &[from]) => {
-                call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)])
+                match ops::unary::scalar_kernel(*op, *math, from).filter(|_| from == out) {
+                    Some(kernel) => Code::Function { kernel, from: a, to: 0 },
+                    None => call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)]),
+                }
             }
             (Operation::AsType, &[from], &[dtype]) => match conversion(dtype, out) {
                 Some(convert) => {

@@ -1,5 +1,4 @@
-//! Binary operations on single elements, without tensors: what the loops of a program call
-//! (`graph::small_loop`). An element is the first bytes of a word.
+//! Binary operations on single elements.
 
 use super::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
 use super::{
@@ -7,39 +6,24 @@ use super::{
     Quotient, Remainder, RightShift, Subtract,
 };
 use crate::dtype::Lane;
+use crate::ops::math::f32_loops;
+use crate::ops::scalar::{ScalarKernel, element_of, word_of};
 use crate::{DType, Fault, Kind};
-
-/// An operation on two elements.
-pub type ScalarKernel = fn(u64, u64) -> u64;
 
 /// Whether an operation is not defined for a right operand.
 pub type IsFaulty = fn(u64) -> bool;
 
-/// The first element of a word.
-#[inline(always)]
-fn load<T: Lane>(word: u64) -> T {
-    T::load(T::view(&word.to_ne_bytes())[0])
-}
-
-/// A word with an element, and zeros.
-#[inline(always)]
-fn store<T: Lane>(element: T) -> u64 {
-    let mut bytes = [0; 8];
-    T::view_mut(&mut bytes)[0] = element.store();
-    u64::from_ne_bytes(bytes)
-}
-
 fn apply<F: Binary<T>, T: Lane>(left: u64, right: u64) -> u64 {
-    store(F::apply(load(left), load(right)))
+    word_of(F::apply(element_of(left), element_of(right)))
 }
 
 fn is_faulty<F: Binary<T>, T: Lane>(right: u64) -> bool {
-    F::faulty(load(right))
+    F::faulty(element_of(right))
 }
 
 /// An operation on truth values, which are one or zero.
 fn apply_truth<F: Binary<u8, Out = u8>>(left: u64, right: u64) -> u64 {
-    store(F::apply(u8::from(left != 0), u8::from(right != 0)))
+    word_of(F::apply(u8::from(left != 0), u8::from(right != 0)))
 }
 
 /// The kernel of an operation on two elements of a type, whose result has the type `out`: those that are
@@ -128,6 +112,8 @@ pub fn scalar_kernel(
         BinaryOp::RightShift => {
             return Some((integer!(apply, RightShift), signed!(RightShift)));
         }
+        BinaryOp::Pow if dtype == DType::F32 => f32_loops::scalar::<f32_loops::Pow>,
+        BinaryOp::Atan2 if dtype == DType::F32 => f32_loops::scalar::<f32_loops::Atan2>,
         BinaryOp::Min => real!(Min),
         BinaryOp::Max => real!(Max),
         BinaryOp::BitwiseAnd => ring!(BitwiseAnd),

@@ -15,7 +15,8 @@ use std::marker::PhantomData;
 use crate::Fault;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Operand};
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
+use crate::ops::scalar::{element_of, word_of};
 
 /// How `a * b + c` is computed and rounded.
 pub trait MultiplyAdd: 'static {
@@ -64,6 +65,30 @@ pub trait Function: 'static {
 pub fn kernel<F: Function>(out: &mut [u8], operands: &[Operand<'_>]) -> Result<(), Fault> {
     vectorize(FunctionLoop::<F> { out, operand: operands[0], function: PhantomData });
     Ok(())
+}
+
+/// Computes a function of one element.
+pub(in crate::ops) fn scalar<F: Function>(x: u64, _: u64) -> u64 {
+    word_of(dispatch_element(FunctionElement::<F> { x: element_of(x), function: PhantomData }))
+}
+
+struct FunctionElement<F> {
+    x: f32,
+    function: PhantomData<F>,
+}
+
+impl<F: Function> Vectorized for FunctionElement<F> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run(self) -> f32 {
+        F::any::<Fused>(self.x)
+    }
+
+    #[inline(always)]
+    fn run_unfused(self) -> f32 {
+        F::any::<Separate>(self.x)
+    }
 }
 
 struct FunctionLoop<'a, 'b, F> {

@@ -13,6 +13,7 @@ use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
 use crate::ops::math::f32_functions;
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SeparateRounding, SoftwareFma};
+use crate::ops::scalar::{element_of, word_of};
 use crate::{DType, Fault};
 
 /// An f32 as tensors store it.
@@ -245,6 +246,12 @@ fn tile<F: Function, const ROUNDED: bool>(out: &mut [u8], operands: &[Operand<'_
         }
     }
     Ok(())
+}
+
+/// Computes a function of one or two f32 for one element.
+pub(in crate::ops) fn scalar<F: Function>(x: u64, y: u64) -> u64 {
+    let [x, y] = [x, y].map(|word| f64::from(element_of::<f32>(word)));
+    word_of(dispatch_element(F32Element::<F> { x, y, function: PhantomData }) as f32)
 }
 
 /// Returns the kernel of a function whose results have the type `out`, and the type that it writes.

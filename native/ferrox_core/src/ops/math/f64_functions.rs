@@ -43,8 +43,9 @@ pub(in crate::ops) use self::logarithm::{acosh, asinh, atanh, log1p};
 use crate::Fault;
 use crate::dtype::Lane;
 use crate::exec::elementwise::Operand;
-use crate::exec::simd::{Vectorized, dispatch as vectorize};
+use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SoftwareFma};
+use crate::ops::scalar::{element_of, word_of};
 
 /// Cube root, for callers that aren't generic over fused multiply-add.
 #[inline(always)]
@@ -89,6 +90,30 @@ fn quotient<A: Arithmetic>((n, n_low): (f64, f64), (d, d_low): (f64, f64)) -> (f
 pub(in crate::ops) trait Function: 'static {
     /// Returns the value of the function.
     fn apply<A: Arithmetic>(x: f64) -> f64;
+}
+
+/// Computes a function of one element.
+pub(in crate::ops) fn scalar<F: Function>(x: u64, _: u64) -> u64 {
+    word_of(dispatch_element(F64Element::<F> { x: element_of(x), function: PhantomData }))
+}
+
+struct F64Element<F> {
+    x: f64,
+    function: PhantomData<F>,
+}
+
+impl<F: Function> Vectorized for F64Element<F> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        F::apply::<HardwareFma>(self.x)
+    }
+
+    #[inline(always)]
+    fn run_unfused(self) -> f64 {
+        F::apply::<SoftwareFma>(self.x)
+    }
 }
 
 struct F64FunctionLoop<'a, 'b, F> {

@@ -54,7 +54,7 @@ pub(super) fn cached_numbers(codes: &mut [Code]) -> Vec<Cached> {
             }
             Code::JumpIfBinary { by, .. } => [kind(by.dtype), Numbers::Any],
             Code::Convert { dtypes: [from, to], .. } => [kind(*from), kind(*to)],
-            Code::SquareRoot { .. } => [Numbers::Floats, Numbers::Floats],
+            Code::SquareRoot { .. } | Code::Function { .. } => [Numbers::Floats, Numbers::Floats],
             Code::Load(_) | Code::Store(_) | Code::JumpIf { .. } => [Numbers::Integers, Numbers::Any],
             Code::Move { .. } | Code::Select { .. } => [Numbers::Any, Numbers::Any],
             _ => continue,

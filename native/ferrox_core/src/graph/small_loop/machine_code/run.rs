@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::code::{Code, Context, misplaced};
 use crate::Error;
+use crate::ops::scalar::ScalarKernel;
 
 /// How the machine code of a loop ends: the low bits of its result, before the number of the next instruction.
 pub(super) const END: u64 = 0;
@@ -57,6 +58,26 @@ unsafe extern "sysv64" fn callee(run: *mut (), index: usize) -> u64 {
 unsafe extern "C" fn callee(run: *mut (), index: usize) -> u64 {
     // SAFETY: the caller promises it.
     unsafe { run_code(run, index) }
+}
+
+/// The address of the function that calls a kernel of numbers for machine code. Its arguments are the kernel and
+/// two numbers.
+pub(super) fn scalar_kernel_function() -> u64 {
+    call_scalar_kernel as *const () as u64
+}
+
+/// Calls a kernel of numbers, which does not panic, with its arguments and its result where machine code has them.
+#[allow(improper_ctypes_definitions, reason = "machine code only passes the address of the kernel on")]
+#[cfg(target_arch = "x86_64")]
+extern "sysv64" fn call_scalar_kernel(kernel: ScalarKernel, a: u64, b: u64) -> u64 {
+    kernel(a, b)
+}
+
+/// Calls a kernel of numbers, which does not panic, with its arguments and its result where machine code has them.
+#[allow(improper_ctypes_definitions, reason = "machine code only passes the address of the kernel on")]
+#[cfg(target_arch = "aarch64")]
+extern "C" fn call_scalar_kernel(kernel: ScalarKernel, a: u64, b: u64) -> u64 {
+    kernel(a, b)
 }
 
 /// Runs an instruction for machine code. Returns zero, or one after a failure.

@@ -70,7 +70,8 @@ impl Translator {
         for (at, code) in codes.iter().enumerate() {
             self.assembler.bind(self.labels[at]);
             let translated = self.jump(at, code).or_else(|| self.template(code));
-            if translated.or_else(|| self.array_template(at, code)).is_none() {
+            let translated = translated.or_else(|| self.array_template(at, code));
+            if translated.or_else(|| self.scalar_kernel(code)).is_none() {
                 self.call(at, code)?;
             }
         }
@@ -148,6 +149,25 @@ impl Translator {
         let label = self.assembler.label();
         self.exits.push((label, outcome(how, next)));
         label
+    }
+
+    /// Calls the kernel of an operation on numbers, if it has one.
+    fn scalar_kernel(&mut self, code: &Code) -> Option<()> {
+        let (kernel, operands, to) = match *code {
+            Code::Binary { by, operands, to } => (by.kernel, operands, to),
+            Code::Function { kernel, from, to } => (kernel, [from; 2], to),
+            _ => return None,
+        };
+        let [first, second, third, address] = ARGUMENTS;
+        // The second argument may replace a number that a register of the processor keeps.
+        self.load(third, operands[1]);
+        self.load(second, operands[0]);
+        self.assembler.constant(first, kernel as usize as u64);
+        self.assembler.constant(address, run::scalar_kernel_function());
+        self.assembler.call(address);
+        self.load_cached();
+        self.store(to, WORD);
+        Some(())
     }
 
     /// Lets the interpreter's function run an instruction.
