@@ -115,7 +115,13 @@ fn assemble(
     assembler.repeat(condition, body, yields, &homes)?;
     let Assembler { mut codes, constants, tensors, small_bytes, .. } = assembler;
     let arrays = [tensors.len(), replaced.len()];
-    let machine_code = if is_used() { MachineCode::new(&mut codes, arrays, small_bytes) } else { None };
+    let results = outputs.iter().filter_map(|(_, output)| match output {
+        LoopOutput::Elements(elements, ..) => Some(elements),
+        LoopOutput::Small(..) | LoopOutput::Unchanged(_) => None,
+    });
+    let results: Vec<Register> = results.flat_map(|elements| elements.iter().copied()).collect();
+    let machine_code =
+        if is_used() { MachineCode::new(&mut codes, &results, arrays, small_bytes) } else { None };
     let regions = [condition, number];
     Some(SmallLoop {
         regions,

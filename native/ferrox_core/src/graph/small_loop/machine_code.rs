@@ -2,16 +2,17 @@
 //!
 //! Problem: what runs an instruction of a loop must find out which one it is, and where its numbers are; for
 //! an operation on two numbers, this takes longer than the operation. Technique: instructions are translated
-//! one by one, by templates, as the BEAM's are (Larsson and Högberg 2021, "BeamAsm"). All numbers stay where
-//! the interpreter has them, in the memory of registers; those that are used most are in registers of the
-//! processor too, and what is computed is written to both. So the interpreter's function runs an instruction
-//! without a template, a loop can stop at any instruction, and the interpreter could go on from there.
+//! one by one, by templates, as the BEAM's are (Larsson and Högberg 2021, "BeamAsm"). Numbers are where the
+//! interpreter has them, in the memory of registers; those that gain most are in registers of the processor too
+//! (`register_allocation`), or only there from one instruction to another without a stop between them. So the
+//! interpreter's function runs an instruction without a template, a loop can stop where it jumps back, and the
+//! interpreter could go on from there.
 //! Limits: x86-64 and AArch64, with bytes in little-endian order. Elsewhere, and where the system allows no
 //! memory with new instructions, loops are interpreted.
 
 #![allow(unsafe_code, reason = "calls machine code with the addresses of what it reads and writes")]
 
-mod register_cache;
+mod register_allocation;
 mod run;
 mod templates;
 mod translator;
@@ -24,7 +25,7 @@ use smallvec::SmallVec;
 use self::run::{END, Failure, LOOK, Run, YIELD};
 use self::translator::Translator;
 use super::super::machine_code::executable::Executable;
-use super::code::{Code, Context, Stop, misplaced};
+use super::code::{Code, Context, Register, Stop, misplaced};
 use crate::Error;
 
 /// A loop as a function of machine code.
@@ -40,12 +41,18 @@ pub(super) struct MachineCode {
 
 impl MachineCode {
     /// The machine code of a loop with some numbers of arrays that are only read and that are replaced, and
-    /// with some bytes of small arrays; `None` if it is interpreted.
-    pub(super) fn new(codes: &mut [Code], arrays: [usize; 2], small_bytes: usize) -> Option<Self> {
+    /// with some bytes of small arrays; `None` if it is interpreted. After its end, `results` are read.
+    pub(super) fn new(
+        codes: &mut [Code],
+        results: &[Register],
+        arrays: [usize; 2],
+        small_bytes: usize,
+    ) -> Option<Self> {
         if cfg!(target_endian = "big") {
             return None;
         }
-        let Translator { assembler, labels, lengths, .. } = Translator::new(codes, arrays, small_bytes)?;
+        let Translator { assembler, labels, lengths, .. } =
+            Translator::new(codes, results, arrays, small_bytes)?;
         let places = labels.iter().map(|&label| assembler.place(label)).collect::<Option<_>>()?;
         let executable = Executable::new(&assembler.finish()?)?;
         Some(MachineCode { executable, places, lengths: lengths.into(), small_bytes })
@@ -106,8 +113,8 @@ mod tests {
 
     use super::super::super::operand::REGISTER_BYTES;
     use super::super::code::{
-        Array, Arrays, Bytes, Index, Load, NumberOperation, Part, REGISTERS, Register, Registers, Small,
-        Store, Truth, Typed,
+        Array, Arrays, Bytes, Index, Load, NumberOperation, Part, REGISTERS, Registers, Small, Store, Truth,
+        Typed,
     };
     use super::*;
     use crate::DType;
@@ -242,9 +249,14 @@ mod tests {
         }
     }
 
-    /// The numbers, small arrays and replaced arrays after instructions, which are interpreted or run by
+    /// The results, small arrays and replaced arrays after instructions, which are interpreted or run by
     /// `machine_code`.
-    fn after(codes: &[Code], machine_code: Option<&MachineCode>, seed: u64) -> (Vec<u64>, Vec<u8>, Vec<u8>) {
+    fn after(
+        codes: &[Code],
+        results: &[Register],
+        machine_code: Option<&MachineCode>,
+        seed: u64,
+    ) -> (Vec<u64>, Vec<u8>, Vec<u8>) {
         let random = &mut Random(seed);
         let mut registers = Registers::new();
         for number in 0..8 * DTYPES.len() {
@@ -282,8 +294,7 @@ mod tests {
                 }
             }
         }
-        let numbers = (0..8 * DTYPES.len()).map(|number| registers.get(number as Register));
-        (numbers.collect(), small, replaced)
+        (results.iter().map(|&register| registers.get(register)).collect(), small, replaced)
     }
 
     /// Random instructions on numbers of all types, with jumps forward, compared with the interpreter's.
@@ -294,11 +305,14 @@ mod tests {
             let random = &mut Random(seed);
             let count = random.below(30) + 1;
             let mut codes: Vec<Code> = (0..count).map(|at| random_code(random, at, count)).collect();
-            let machine_code = MachineCode::new(&mut codes, [1, 1], 80).expect("machine code");
+            // Others are in registers of the processor only, or have any value at the end.
+            let numbers = (0..8 * DTYPES.len()).map(|number| number as Register);
+            let results: Vec<Register> = numbers.filter(|_| random.below(4) == 0).collect();
+            let machine_code = MachineCode::new(&mut codes, &results, [1, 1], 80).expect("machine code");
             for run in 0..2 {
                 let seed = seed * 2 + run;
-                let expected = after(&codes, None, seed);
-                let values = after(&codes, Some(&machine_code), seed);
+                let expected = after(&codes, &results, None, seed);
+                let values = after(&codes, &results, Some(&machine_code), seed);
                 let differs = |number: &usize| values.0[*number] != expected.0[*number];
                 let numbers: Vec<usize> = (0..values.0.len()).filter(differs).collect();
                 assert!(values == expected, "{seed}, numbers {numbers:?}: {codes:#?}");

@@ -1,6 +1,6 @@
 //! In the place of `machine_code` for other processors: there is none.
 
-use super::code::{Code, Context, Stop};
+use super::code::{Code, Context, Register, Stop};
 use crate::Error;
 
 /// A loop as a function of machine code.
@@ -9,7 +9,7 @@ pub(super) enum MachineCode {}
 
 impl MachineCode {
     /// `None`: the loop is interpreted.
-    pub(super) fn new(_: &mut [Code], _: [usize; 2], _: usize) -> Option<Self> {
+    pub(super) fn new(_: &mut [Code], _: &[Register], _: [usize; 2], _: usize) -> Option<Self> {
         None
     }
 

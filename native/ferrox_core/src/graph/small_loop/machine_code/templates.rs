@@ -6,8 +6,8 @@ use super::super::super::machine_code::processor::{
 };
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
-use super::register_cache::Cached;
-use super::translator::{Clamp, Computed, Translator, location, memory};
+use super::register_allocation::Cached;
+use super::translator::{Clamp, Computed, Translator, memory};
 use crate::ops::binary::BinaryOp;
 use crate::{DType, Kind};
 
@@ -60,18 +60,18 @@ impl Translator {
     }
 
     /// A number as an operand of an integer instruction. One in a register of floats is read from memory.
-    fn operand(&self, register: Register) -> Operand {
+    fn operand(&mut self, register: Register) -> Operand {
         match self.cached(register) {
             Cached::Integer(cached) => Operand::Gpr(cached),
-            _ => memory(register),
+            _ => self.in_memory(register),
         }
     }
 
     /// A number as an operand of an instruction on floats.
-    fn float_operand(&self, register: Register) -> Operand {
+    fn float_operand(&mut self, register: Register) -> Operand {
         match self.cached(register) {
             Cached::Float(cached) => Operand::Fpr(cached),
-            _ => memory(register),
+            _ => self.in_memory(register),
         }
     }
 
@@ -107,14 +107,12 @@ impl Translator {
 
     /// Stores a number.
     pub(super) fn store(&mut self, to: Register, from: Gpr) {
-        self.assembler.store(REGISTER_BYTES, location(to), from);
-        self.cache(to, Operand::Gpr(from));
+        self.keep(to, Operand::Gpr(from));
     }
 
     /// Stores a number that is in a register of floats, with zeros after it in eight bytes.
     pub(super) fn store_float(&mut self, to: Register, from: Fpr) {
-        self.assembler.store_float(location(to), from);
-        self.cache(to, Operand::Fpr(from));
+        self.keep(to, Operand::Fpr(from));
     }
 
     /// Compares a number with zero; the condition `Equal` holds if it is false.

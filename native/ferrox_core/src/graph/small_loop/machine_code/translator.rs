@@ -4,9 +4,11 @@ use super::super::super::machine_code::processor::{
     ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY, RUN,
     SMALL, THIRD_WORD, WORD,
 };
+use smallvec::SmallVec;
+
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Code, REGISTERS, Register};
-use super::register_cache::{Cached, cached_numbers};
+use super::register_allocation::{Allocation, Cached};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
 
 /// Where a result is before it is stored.
@@ -30,7 +32,11 @@ pub(super) struct Clamp {
 /// Turns instructions of loops into those of the processor.
 pub(super) struct Translator {
     pub(super) assembler: Assembler,
-    cached: Vec<Cached>,
+    allocation: Allocation,
+    /// For each number, whether only a register of the processor has it, at this place of the code.
+    is_only_cached: Vec<bool>,
+    /// For each instruction, whether it has a template.
+    templates: Vec<bool>,
     /// The places of instructions, and of the end.
     pub(super) labels: Vec<Label>,
     leave: Label,
@@ -45,13 +51,32 @@ pub(super) struct Translator {
 
 impl Translator {
     /// The function of a loop, with labels in it. See `MachineCode::new`.
-    pub(super) fn new(codes: &mut [Code], arrays: [usize; 2], small_bytes: usize) -> Option<Self> {
+    pub(super) fn new(
+        codes: &mut [Code],
+        results: &[Register],
+        arrays: [usize; 2],
+        small_bytes: usize,
+    ) -> Option<Self> {
+        // Which instructions have a template does not depend on where their numbers are.
+        let Translator { templates, .. } = Self::translate(codes, Allocation::none(), arrays, small_bytes)?;
+        let allocation = Allocation::new(codes, &templates, results);
+        Self::translate(codes, allocation, arrays, small_bytes)
+    }
+
+    fn translate(
+        codes: &mut [Code],
+        allocation: Allocation,
+        arrays: [usize; 2],
+        small_bytes: usize,
+    ) -> Option<Self> {
         let mut assembler = Assembler::default();
         let labels = (0..=codes.len()).map(|_| assembler.label()).collect();
         let leave = assembler.label();
         let mut translator = Translator {
             assembler,
-            cached: cached_numbers(codes),
+            allocation,
+            is_only_cached: vec![false; REGISTERS],
+            templates: Vec::new(),
             labels,
             leave,
             exits: Vec::new(),
@@ -65,12 +90,13 @@ impl Translator {
     }
 
     /// The function of a loop.
-    fn function(&mut self, codes: &[Code]) -> Option<()> {
+    fn function(&mut self, codes: &mut [Code]) -> Option<()> {
         self.enter();
-        for (at, code) in codes.iter().enumerate() {
+        for (at, code) in codes.iter_mut().enumerate() {
             self.assembler.bind(self.labels[at]);
             let translated = self.jump(at, code).or_else(|| self.template(code));
             let translated = translated.or_else(|| self.array_template(at, code));
+            self.templates.push(translated.is_some());
             if translated.or_else(|| self.scalar_kernel(code)).is_none() {
                 self.call(at, code)?;
             }
@@ -125,18 +151,53 @@ impl Translator {
         self.assembler.return_();
     }
 
-    /// Loads the numbers that registers of the processor keep.
+    /// Loads the numbers that registers of the processor keep everywhere.
     fn load_cached(&mut self) {
-        (0..REGISTERS as Register).for_each(|register| self.cache(register, memory(register)));
+        for register in 0..REGISTERS as Register {
+            if !self.allocation.is_local(register) {
+                self.cache(register, memory(register));
+            }
+        }
     }
 
-    /// Where a number is besides memory.
+    /// The register of the processor that keeps a number.
     pub(super) fn cached(&self, register: Register) -> Cached {
-        self.cached[usize::from(register) % REGISTERS]
+        self.allocation.cached(register)
+    }
+
+    /// Stores a number in memory, unless only a register of the processor keeps it, and loads it into that.
+    pub(super) fn keep(&mut self, register: Register, from: Operand) {
+        if self.allocation.is_local(register) {
+            self.is_only_cached[usize::from(register) % REGISTERS] = true;
+        } else {
+            self.write(register, from);
+        }
+        self.cache(register, from);
+    }
+
+    /// Writes a number to memory.
+    fn write(&mut self, register: Register, from: Operand) {
+        match from {
+            Operand::Gpr(from) => self.assembler.store(REGISTER_BYTES, location(register), from),
+            Operand::Fpr(from) => self.assembler.store_float(location(register), from),
+            Operand::Memory(..) => {}
+        }
+    }
+
+    /// A number in memory, where it is written first if only a register of the processor has it.
+    pub(super) fn in_memory(&mut self, register: Register) -> Operand {
+        if std::mem::take(&mut self.is_only_cached[usize::from(register) % REGISTERS]) {
+            match self.cached(register) {
+                Cached::No => {}
+                Cached::Integer(from) => self.write(register, Operand::Gpr(from)),
+                Cached::Float(from) => self.write(register, Operand::Fpr(from)),
+            }
+        }
+        memory(register)
     }
 
     /// Loads a number into the register of the processor that keeps it, if there is one.
-    pub(super) fn cache(&mut self, register: Register, from: Operand) {
+    fn cache(&mut self, register: Register, from: Operand) {
         match self.cached(register) {
             Cached::No => {}
             Cached::Integer(to) => self.assembler.load(to, from),
@@ -166,14 +227,19 @@ impl Translator {
         self.assembler.constant(address, run::scalar_kernel_function());
         self.assembler.call(address);
         self.load_cached();
-        self.store(to, WORD);
+        self.keep(to, Operand::Gpr(WORD));
         Some(())
     }
 
     /// Lets the interpreter's function run an instruction.
-    fn call(&mut self, at: usize, code: &Code) -> Option<()> {
+    fn call(&mut self, at: usize, code: &mut Code) -> Option<()> {
         if code.is_jump() {
             return None;
+        }
+        let [read, written] = code.registers();
+        let written: SmallVec<[Register; 4]> = written.into_iter().map(|register| *register).collect();
+        for register in read {
+            self.in_memory(*register);
         }
         if let Code::Yield(_) = code {
             let exit = self.exit(YIELD, at + 1);
@@ -189,6 +255,10 @@ impl Translator {
         assembler.test(WORD, WORD);
         assembler.jump_if(Condition::NotEqual, failure);
         self.load_cached();
+        for register in written {
+            self.is_only_cached[usize::from(register) % REGISTERS] = false;
+            self.cache(register, memory(register));
+        }
         if let Code::Kernel(call) = code {
             self.count(at + 1, call.codes);
         }
