@@ -26,7 +26,7 @@ impl Row {
             kernel,
             any,
             plain: [F::plain::<Fused>, F::plain::<Separate>],
-            is_plain: F::is_plain,
+            is_plain: |x| F::PLAIN.contains_all(&[x.to_ne_bytes()]),
             exact,
         }
     }

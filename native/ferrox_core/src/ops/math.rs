@@ -7,6 +7,7 @@ pub mod f32_functions;
 pub(super) mod f32_loops;
 pub mod f64_functions;
 pub(super) mod f64_glibc;
+pub mod plain_range;
 
 /// How functions of f32 are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

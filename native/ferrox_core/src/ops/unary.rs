@@ -20,6 +20,7 @@ use crate::exec::memory::scratch;
 use crate::exec::simd::{Vectorized, dispatch as vectorize, vector_cost};
 use crate::ops::math::f16_lookup::LookupTable;
 use crate::ops::math::f32_functions::Arithmetic;
+use crate::ops::math::plain_range::PlainRange;
 use crate::ops::math::{
     Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_glibc,
 };
@@ -32,10 +33,10 @@ use crate::{DType, Error, Fault, dispatch};
 /// range.
 macro_rules! f32_function {
     ($name:ident, log) => {
-        f32_function!($name, log, |x| (0.0 < x) & (x < f32::INFINITY), log_regular);
+        f32_function!($name, log, PlainRange::finite_from(f32::from_bits(1)), log_regular);
     };
     ($name:ident, tanh) => {
-        f32_function!($name, tanh, |x| x.abs() <= f32_functions::TANH_REGULAR_LIMIT, tanh_regular);
+        f32_function!($name, tanh, PlainRange::up_to(f32_functions::TANH_REGULAR_LIMIT), tanh_regular);
     };
     ($name:ident, $function:ident) => {
         f32_function!($name, $function, |x, results, function| f32_loops::map_elements(x, results, function));
@@ -545,7 +546,7 @@ macro_rules! trigonometric {
     ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {
         $(
             struct $name;
-            f32_function!($name, $any, f32_functions::angle_is_small, $small);
+            f32_function!($name, $any, PlainRange::up_to_or_infinite(f32_functions::MAX_SMALL_ANGLE), $small);
             impl Unary<f64> for $name {
                 type Out = f64;
                 #[inline(always)]

@@ -16,6 +16,7 @@ use crate::Fault;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
+use crate::ops::math::plain_range::PlainRange;
 use crate::ops::scalar::{element_of, word_of};
 
 /// How `a * b + c` is computed and rounded.
@@ -49,8 +50,8 @@ impl MultiplyAdd for Separate {
 
 /// A function of f32.
 pub trait Function: 'static {
-    /// Whether [`Function::plain`] is right for an argument.
-    fn is_plain(x: f32) -> bool;
+    /// The arguments for which [`Function::plain`] is right.
+    const PLAIN: PlainRange;
     /// The function of plain arguments.
     fn plain<M: MultiplyAdd>(x: f32) -> f32;
     /// The function of any argument; the same as [`Function::plain`] for those.
@@ -120,8 +121,7 @@ impl<F: Function> FunctionLoop<'_, '_, F> {
             Operand::Scalar(input) => return out.fill(F::any::<M>(f32::load(f32::view(input)[0])).store()),
         };
         for (out, input) in out.chunks_mut(KERNEL_CHUNK_ELEMENTS).zip(input.chunks(KERNEL_CHUNK_ELEMENTS)) {
-            // The loop has no early exit, so that it vectorizes.
-            if input.iter().fold(true, |all, &x| all & F::is_plain(f32::load(x))) {
+            if F::PLAIN.contains_all(input) {
                 for (out, &x) in out.iter_mut().zip(input) {
                     *out = F::plain::<M>(f32::load(x)).store();
                 }
@@ -196,10 +196,7 @@ fn exp_any<M: MultiplyAdd>(x: f32) -> f32 {
 pub struct Exp;
 
 impl Function for Exp {
-    #[inline(always)]
-    fn is_plain(x: f32) -> bool {
-        x.abs() <= 87.0
-    }
+    const PLAIN: PlainRange = PlainRange::up_to(87.0);
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         exp_plain::<M>(x)
@@ -215,10 +212,7 @@ impl Function for Exp {
 pub struct Log;
 
 impl Function for Log {
-    #[inline(always)]
-    fn is_plain(x: f32) -> bool {
-        (f32::MIN_POSITIVE..f32::INFINITY).contains(&x)
-    }
+    const PLAIN: PlainRange = PlainRange::finite_from(f32::MIN_POSITIVE);
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         let (mantissa, exponent) = split_exponent(x);
@@ -275,10 +269,7 @@ fn log_of_parts<M: MultiplyAdd>(mantissa: f32, exponent: f32) -> f32 {
 pub struct Tanh;
 
 impl Function for Tanh {
-    #[inline(always)]
-    fn is_plain(x: f32) -> bool {
-        x.abs() <= 43.0
-    }
+    const PLAIN: PlainRange = PlainRange::up_to(43.0);
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         tanh_by::<M>(x, exp_plain::<M>(2.0 * x.abs()))
@@ -304,10 +295,7 @@ fn tanh_by<M: MultiplyAdd>(x: f32, power: f32) -> f32 {
 pub struct Sigmoid;
 
 impl Function for Sigmoid {
-    #[inline(always)]
-    fn is_plain(x: f32) -> bool {
-        x.abs() <= 87.0
-    }
+    const PLAIN: PlainRange = PlainRange::up_to(87.0);
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         sigmoid_by(x, exp_plain::<M>(-x.abs()))
@@ -335,10 +323,7 @@ fn sigmoid_by(x: f32, power: f32) -> f32 {
 pub struct Erf;
 
 impl Function for Erf {
-    #[inline(always)]
-    fn is_plain(_x: f32) -> bool {
-        true
-    }
+    const PLAIN: PlainRange = PlainRange::ALL;
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         let (square, magnitude) = (x * x, x.abs());
@@ -370,10 +355,7 @@ impl Function for Erf {
 pub struct Rsqrt;
 
 impl Function for Rsqrt {
-    #[inline(always)]
-    fn is_plain(_x: f32) -> bool {
-        true
-    }
+    const PLAIN: PlainRange = PlainRange::ALL;
     #[inline(always)]
     fn plain<M: MultiplyAdd>(x: f32) -> f32 {
         1.0 / x.sqrt()

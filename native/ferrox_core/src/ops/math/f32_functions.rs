@@ -388,7 +388,7 @@ pub const MAX_SMALL_ANGLE: f32 = 67108864.0;
 
 /// Returns whether [`sin`], [`cos`] and [`tan`] accept `x`. NaN and infinities count as small.
 ///
-/// A caller tests each chunk. If all angles are small it runs the vector loop, otherwise a scalar
+/// A caller tests each chunk (`plain_range`). If all angles are small it runs the vector loop, otherwise a scalar
 /// loop of [`sin_any`], [`cos_any`] or [`tan_any`]. Both loops give the same bits for small angles.
 #[inline(always)]
 #[must_use]

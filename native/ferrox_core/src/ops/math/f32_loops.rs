@@ -13,6 +13,7 @@ use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
 use crate::ops::math::f32_functions;
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, SeparateRounding, SoftwareFma};
+use crate::ops::math::plain_range::PlainRange;
 use crate::ops::scalar::{element_of, word_of};
 use crate::{DType, Fault};
 
@@ -54,18 +55,17 @@ pub(in crate::ops) fn map_elements(x: &[F32Bytes], results: &mut [f64], function
     }
 }
 
-/// Computes a function of one argument for each element, with `shorter` if all arguments are
-/// `plain`.
+/// Computes a function of one argument for each element, with `shorter` if all arguments are in the
+/// range `plain`.
 #[inline(always)]
 pub(in crate::ops) fn map_elements_or_plain(
     x: &[F32Bytes],
     results: &mut [f64],
     function: impl Fn(f64) -> f64,
-    plain: impl Fn(f32) -> bool,
+    plain: PlainRange,
     shorter: impl Fn(f64) -> f64,
 ) {
-    // The loop has no early exit, so that it vectorizes.
-    if x.iter().fold(true, |all, &x| all & plain(f32::load(x))) {
+    if plain.contains_all(x) {
         map_elements(x, results, shorter);
     } else {
         map_elements(x, results, function);
