@@ -531,7 +531,7 @@ impl Cluster {
     /// The number of bytes for conversions and copies of elements in a block.
     fn lane_bytes(&self, loops: &[MemberLoop<'_>], block: usize) -> usize {
         let bytes = self.members.iter().zip(loops).map(|(member, member_loop)| match member_loop {
-            MemberLoop::Vectors(kernel) => kernel.repeated_bytes(block),
+            MemberLoop::Vectors(kernel) => kernel.copied_bytes(block),
             _ => member_loop.lane_bytes(block * member.elements),
         });
         bytes.max().unwrap_or(0)

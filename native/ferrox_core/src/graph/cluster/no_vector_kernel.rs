@@ -26,7 +26,7 @@ impl VectorKernel {
     }
 
     /// The number of bytes that [`VectorKernel::run`] needs for copies of elements of some rows.
-    pub(super) fn repeated_bytes(&self, _: usize) -> usize {
+    pub(super) fn copied_bytes(&self, _: usize) -> usize {
         match *self {}
     }
 

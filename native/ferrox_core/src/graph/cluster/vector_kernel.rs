@@ -172,14 +172,11 @@ impl VectorKernel {
         }
         let Draft { elements, width, arrays, numbers, mut formula, call_rows, .. } = draft;
         let call_rows = call_rows.count(elements);
-        // One row or one number for all rows is read again: no earlier row may overwrite it.
+        // A row that is the same for all is read again: no earlier row may overwrite it. Numbers are copied before.
         let is_changed = |register: Register| {
             arrays.iter().any(|array: &Array| array.is_written && array.register == register)
         };
-        let is_overwritten =
-            arrays.iter().any(|array| array.rows != ArrayRows::Each && is_changed(array.register))
-                || numbers.iter().any(|number| number.register().is_some_and(is_changed));
-        if is_overwritten {
+        if arrays.iter().any(|array| array.rows == ArrayRows::Same && is_changed(array.register)) {
             return None;
         }
         formula.written = arrays.iter().map(|array| array.is_written).collect();
@@ -201,9 +198,13 @@ impl VectorKernel {
     }
 
     /// The number of bytes that [`VectorKernel::run`] needs for copies of elements of some rows.
-    pub(super) fn repeated_bytes(&self, rows: usize) -> usize {
-        let repeated = self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated);
-        repeated.count() * aligned(rows * self.row_bytes())
+    pub(super) fn copied_bytes(&self, rows: usize) -> usize {
+        let repeated = self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated).count();
+        let numbers = self.numbers.iter().map(|number| match number {
+            Number::Operand { width, has_rows: true, .. } => aligned(rows * width),
+            _ => 0,
+        });
+        repeated * aligned(rows * self.row_bytes()) + numbers.sum::<usize>()
     }
 
     fn row_bytes(&self) -> usize {
@@ -215,47 +216,62 @@ impl VectorKernel {
         &self,
         rows: usize,
         registers: &mut Registers<'_>,
-        memory: &mut [u8],
+        mut memory: &mut [u8],
     ) -> Result<(), Error> {
+        let repeated = self.repeated(rows, registers, &mut memory).ok_or_else(misplaced)?;
+        let numbers = self.numbers.iter().map(|number| number.of(rows, registers, &mut memory));
+        let numbers = numbers.collect::<Option<SmallVec<[_; 8]>>>().ok_or_else(misplaced)?;
         // What is written is taken out, so that the rest can be borrowed beside it.
         let written = self.arrays.iter().filter(|array| array.is_written);
         let mut taken: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
         for array in written.clone() {
             taken.push(std::mem::take(registers.memory(array.register)?));
         }
-        let computed = self.compute(rows, registers, memory, &mut taken);
+        let computed = self.compute(rows, registers, (&repeated, &numbers), &mut taken);
         for (array, taken) in written.zip(taken) {
             *registers.memory(array.register)? = taken;
         }
         computed.ok_or_else(misplaced)
     }
 
+    /// Copies of the elements of some rows, for each array that has such.
+    fn repeated<'m>(
+        &self,
+        rows: usize,
+        registers: &Registers<'_>,
+        memory: &mut &'m mut [u8],
+    ) -> Option<SmallVec<[&'m [u8]; 2]>> {
+        let mut repeated = SmallVec::new();
+        for array in self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated) {
+            let copies = take(memory, rows * self.row_bytes());
+            let elements = registers.bytes(array.register).get(..rows * self.width)?;
+            repeat_elements(self.width, elements, self.elements, copies);
+            repeated.push(&*copies);
+        }
+        Some(repeated)
+    }
+
     fn compute(
         &self,
         rows: usize,
         registers: &Registers<'_>,
-        mut memory: &mut [u8],
+        (repeated, numbers): (&[&[u8]], &[code::Number<'_>]),
         written: &mut [&mut [u8]],
     ) -> Option<()> {
-        let mut written = written.iter_mut();
+        let (mut repeated, mut written) = (repeated.iter(), written.iter_mut());
         let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
         for array in &self.arrays {
             let elements = if array.is_written {
                 Elements::Written(written.next()?)
             } else if array.rows == ArrayRows::Repeated {
-                let repeated = take(&mut memory, rows * self.row_bytes());
-                let elements = registers.bytes(array.register).get(..rows * self.width)?;
-                repeat_elements(self.width, elements, self.elements, repeated);
-                Elements::Read(repeated)
+                Elements::Read(repeated.next()?)
             } else {
                 Elements::Read(registers.bytes(array.register))
             };
             arrays.push(code::Array { elements, advances: array.rows != ArrayRows::Same });
         }
-        let numbers = self.numbers.iter().map(|number| number.of(registers));
-        let numbers = numbers.collect::<Option<SmallVec<[code::Number<'_>; 8]>>>()?;
         let call_rows = self.call_rows.unwrap_or(rows);
-        self.code.run(&mut arrays, &numbers, call_rows * self.row_bytes(), rows * self.row_bytes())
+        self.code.run(&mut arrays, numbers, call_rows * self.row_bytes(), rows * self.row_bytes())
     }
 }
 
@@ -285,8 +301,13 @@ impl Number {
         }
     }
 
-    /// The number of all calls, or those of each.
-    fn of<'r>(&self, registers: &'r Registers<'_>) -> Option<code::Number<'r>> {
+    /// The number of all calls, or copies of those of each, one for each row.
+    fn of<'m>(
+        &self,
+        rows: usize,
+        registers: &Registers<'_>,
+        memory: &mut &'m mut [u8],
+    ) -> Option<code::Number<'m>> {
         let read = |register, width| registers.bytes(register).get(..width).map(word);
         let bits = match *self {
             Number::One(Element::Float(Float::F32)) => 1_f32.to_bits().into(),
@@ -294,7 +315,9 @@ impl Number {
             Number::One(_) => 1,
             Number::True => u64::MAX,
             Number::Operand { register, width, has_rows: true } => {
-                return Some(code::Number::Each(registers.bytes(register), width));
+                let copies = take(memory, rows * width);
+                copies.copy_from_slice(registers.bytes(register).get(..rows * width)?);
+                return Some(code::Number::Each(copies, width));
             }
             Number::Operand { register, width, has_rows: false } => read(register, width)?,
             // All bits are shifted out by any larger count.
