@@ -387,6 +387,15 @@ impl Assembler<'_> {
                     }
                 }
             }
+            (Operation::Clip, &[number, min, max], dtypes)
+                if dtypes == [out; 3] && NumberOperation::new(BinaryOp::Max, out).is_some() =>
+            {
+                let [larger, smaller] =
+                    [BinaryOp::Max, BinaryOp::Min].map(|op| NumberOperation::new(op, out));
+                let operands = [min, number];
+                let raised = self.computed(Code::Binary { by: larger?, operands, to: 0 })?;
+                Code::Binary { by: smaller?, operands: [max, raised], to: 0 }
+            }
             (Operation::Clip, &[a, b, c], &[x, y, z]) => {
                 call(&ops::ternary::clip_plan(out, [x, y, z]).ok()?, &[(a, x), (b, y), (c, z)])
             }
