@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Mutex;
+
 use common::number::{Number, cast, to_floating, value};
 use common::real_functions::{acosh, asinh, atanh, erf, erf_inv, erfc};
 use common::{Bound, Random, Source, all_or_some_values, check, contiguous, output, views};
@@ -298,10 +300,14 @@ fn sixteen_bits_by_table_as_without() {
     }
 }
 
+/// Held by a test that limits the instruction set, which is the same for all tests.
+static LEVELS: Mutex<()> = Mutex::new(());
+
 /// Functions of a few f32, which are computed one by one, have the results of many, with and without fused
 /// multiply-add.
 #[test]
 fn few_elements_as_many() {
+    let _levels = LEVELS.lock().expect("no other test has failed");
     let mut random = Random(6);
     let numbers = (0..20_000).map(|i| match i % 4 {
         0 => f32::from_bits(random.next() as u32),
@@ -331,6 +337,7 @@ fn few_elements_as_many() {
 /// Kernels of one element have the results of those of many, with and without fused multiply-add.
 #[test]
 fn one_element_as_many() {
+    let _levels = LEVELS.lock().expect("no other test has failed");
     let mut random = Random(7);
     let floats: Vec<f64> = (0..4_000)
         .map(|i| match i % 4 {

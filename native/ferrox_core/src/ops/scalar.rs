@@ -3,7 +3,8 @@
 
 use crate::dtype::Lane;
 
-/// An operation on two elements. One on a single element ignores the second one.
+/// An operation on two elements. One on a single element ignores the second one. It is defined for all elements and
+/// does not panic: machine code calls it.
 pub type ScalarKernel = fn(u64, u64) -> u64;
 
 /// The element of a word.

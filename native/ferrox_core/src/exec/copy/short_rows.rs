@@ -1,4 +1,4 @@
-//! Copies of many rows of a few elements.
+//! Copies of many rows of a few elements, and rows that repeat one element.
 //!
 //! Problem: a call for each row, or a loop over its elements, takes longer than to move them.
 //! Technique: a separate loop for each length, whose rows the compiler unrolls. It vectorizes the loops
@@ -199,14 +199,15 @@ impl<const N: usize> Vectorized for RepeatLoop<'_, N> {
             2 => self.in_pieces::<2>(),
             3 => self.in_pieces::<3>(),
             4..8 => self.in_pieces::<4>(),
-            _ => self.in_pieces::<8>(),
+            8..16 => self.in_pieces::<8>(),
+            _ => self.in_pieces::<16>(),
         }
     }
 }
 
 impl<const N: usize> RepeatLoop<'_, N> {
-    /// Writes at least as many copies as a piece has, one piece after the other, of which the last overlaps the
-    /// one before if they don't fit.
+    /// Writes the copies piece by piece, of which the last overlaps the one before if they don't fit. There are at
+    /// least as many copies as a piece has.
     #[inline(always)]
     fn in_pieces<const L: usize>(self) {
         for (out, &element) in self.out.chunks_exact_mut(self.count).zip(self.elements) {

@@ -90,10 +90,11 @@ impl MachineCode {
         };
         let entry = *self.places.get(*next)?;
         // SAFETY: the translator makes such a function, which begins with `enter` and ends with `leave`, and
-        // calls nothing but `run_code`. It reads and writes numbers below `REGISTERS`, which `numbers` has;
-        // parts of arrays that lie within the lengths that have been compared, since indices are moved into
-        // them; and of `small`, within `small_bytes`. It has exclusive access to all of these through `run`,
-        // which nothing else uses until it returns, and which has the type that `run_code` expects.
+        // calls nothing but `run_code` and, with the kernels of `codes`, `call_scalar_kernel`. It reads and
+        // writes numbers below `REGISTERS`, which `numbers` has; parts of arrays that lie within the lengths that
+        // have been compared, since indices are moved into them; and of `small`, within `small_bytes`. It has
+        // exclusive access to all of these through `run`, which nothing else uses until it returns, and which
+        // has the type that `run_code` expects.
         let result = unsafe { self.executable.call(entry, numbers, (&raw mut run).cast(), left as i64) }?;
         *next = (result >> 2) as usize;
         Some(match (result & 3, run.failure) {
@@ -113,15 +114,15 @@ mod tests {
 
     use super::super::super::operand::REGISTER_BYTES;
     use super::super::code::{
-        Array, Arrays, Bytes, Index, Load, NumberOperation, Part, REGISTERS, Registers, Small, Store, Truth,
-        Typed,
+        Array, Arrays, Bytes, Checked, Index, Load, NumberOperation, Packing, Part, REGISTERS, Registers,
+        Small, Store, Truth, Typed,
     };
     use super::*;
-    use crate::DType;
     use crate::exec::convert;
     use crate::ops::binary::{BinaryOp, scalar_kernel};
     use crate::ops::math::Math;
     use crate::ops::unary::{self, UnaryOp};
+    use crate::{DType, Fault};
 
     const DTYPES: [DType; 10] = [
         DType::U8,
@@ -135,6 +136,10 @@ mod tests {
         DType::F32,
         DType::F64,
     ];
+
+    /// The numbers of trips so far, of one, and of all trips.
+    const COUNTER: [Register; 3] = [100, 101, 102];
+    const TRIPS: u64 = 3;
 
     struct Random(u64);
 
@@ -191,7 +196,23 @@ mod tests {
         let to = register(random, dtype);
         let operands = [(); 2].map(|()| register(random, dtype));
         let target = at + 1 + random.below(count - at);
-        match random.below(12) {
+        match random.below(14) {
+            // Instructions without a template, on integers: of two NaN, it is not defined which one an operation gives.
+            12 if dtype.is_integer() => {
+                let elements: Box<[Register]> = (0..3).map(|_| register(random, dtype)).collect();
+                let (width, small) = (dtype.width(), Small { at: 8, bytes: 3 * dtype.width() });
+                let packing = Box::new(Packing { elements, width, small });
+                if random.below(2) == 0 { Code::Pack(packing) } else { Code::Unpack(packing) }
+            }
+            13 if dtype.is_integer() => Code::Checked(Box::new(Checked {
+                op: BinaryOp::Quotient,
+                dtypes: [dtype; 2],
+                kernel: |a, b| if b == 0 { a } else { b },
+                is_faulty: |_| false,
+                fault: Fault::DivisionByZero,
+                operands,
+                to,
+            })),
             0 => Code::Move { from: operands[0], to },
             1 => {
                 let truth = Truth::new(register(random, dtype), dtype).expect("a number");
@@ -250,11 +271,11 @@ mod tests {
     }
 
     /// The results, small arrays and replaced arrays after instructions, which are interpreted or run by
-    /// `machine_code`.
+    /// `machine_code`, some of them at a time.
     fn after(
         codes: &[Code],
         results: &[Register],
-        machine_code: Option<&MachineCode>,
+        machine_code: Option<(&MachineCode, isize)>,
         seed: u64,
     ) -> (Vec<u64>, Vec<u8>, Vec<u8>) {
         let random = &mut Random(seed);
@@ -262,16 +283,27 @@ mod tests {
         for number in 0..8 * DTYPES.len() {
             registers.set(number as Register, random.number(DTYPES[number / 8]));
         }
+        for (register, value) in COUNTER.into_iter().zip([0, 1, TRIPS]) {
+            registers.set(register, value);
+        }
         let mut array = |length: usize| -> Vec<u8> { (0..length).map(|_| random.below(64) as u8).collect() };
         let (tensor, mut small, mut replaced) = (array(48), array(80), array(48));
         let mut arrays = Arrays { tensors: &[&tensor], replaced: &mut [&mut replaced] };
         let mut context = Context { registers: &mut registers, small: &mut small, arrays: &mut arrays };
         match machine_code {
-            Some(machine_code) => {
+            Some((machine_code, left)) => {
                 let mut next = 0;
-                let stop = machine_code.run(codes, &mut next, context, 1_000_000).expect("the arrays fit");
-                assert_eq!(stop, Ok(Stop::End));
+                let mut looks = 0;
+                loop {
+                    let Context { registers, small, arrays } = &mut context;
+                    let context = Context { registers, small, arrays };
+                    match machine_code.run(codes, &mut next, context, left).expect("the arrays fit") {
+                        Ok(Stop::Look) => looks += 1,
+                        stop => break assert_eq!(stop, Ok(Stop::End)),
+                    }
+                }
                 assert_eq!(next, codes.len());
+                assert!(left > 0 || looks == TRIPS - 1, "{looks} looks");
             }
             None => {
                 let mut next = 0;
@@ -297,7 +329,8 @@ mod tests {
         (results.iter().map(|&register| registers.get(register)).collect(), small, replaced)
     }
 
-    /// Random instructions on numbers of all types, with jumps forward, compared with the interpreter's.
+    /// Random instructions on numbers of all types, with jumps forward, in a loop of some trips, compared with the
+    /// interpreter's.
     #[test]
     fn machine_code_gives_the_bits_of_the_interpreter() {
         assert!(8 * DTYPES.len() < REGISTERS && size_of::<u64>() == REGISTER_BYTES);
@@ -305,6 +338,12 @@ mod tests {
             let random = &mut Random(seed);
             let count = random.below(30) + 1;
             let mut codes: Vec<Code> = (0..count).map(|at| random_code(random, at, count)).collect();
+            let [trip, one, trips] = COUNTER;
+            let by = |op| NumberOperation::new(op, DType::S32).expect("a kernel");
+            codes.push(Code::Binary { by: by(BinaryOp::Add), operands: [trip, one], to: trip });
+            let (kernel, _) = scalar_kernel(BinaryOp::Less, DType::U8, DType::S32).expect("a kernel");
+            let by = NumberOperation { op: BinaryOp::Less, dtype: DType::S32, kernel };
+            codes.push(Code::JumpIfBinary { by, operands: [trip, trips], expected: true, target: 0 });
             // Others are in registers of the processor only, or have any value at the end.
             let numbers = (0..8 * DTYPES.len()).map(|number| number as Register);
             let results: Vec<Register> = numbers.filter(|_| random.below(4) == 0).collect();
@@ -312,7 +351,8 @@ mod tests {
             for run in 0..2 {
                 let seed = seed * 2 + run;
                 let expected = after(&codes, &results, None, seed);
-                let values = after(&codes, &results, Some(&machine_code), seed);
+                let left = [0, 1_000_000][run as usize];
+                let values = after(&codes, &results, Some((&machine_code, left)), seed);
                 let differs = |number: &usize| values.0[*number] != expected.0[*number];
                 let numbers: Vec<usize> = (0..values.0.len()).filter(differs).collect();
                 assert!(values == expected, "{seed}, numbers {numbers:?}: {codes:#?}");

@@ -31,19 +31,22 @@ impl PlainRange {
     /// All numbers, infinities and NaN.
     pub const ALL: Self = PlainRange { mask: 0, shift: 0, last: 0 };
 
-    /// Numbers up to a magnitude.
+    /// Numbers up to a magnitude, which is not negative.
     pub const fn up_to(magnitude: f32) -> Self {
+        assert!(magnitude >= 0.0);
         PlainRange { mask: MAGNITUDE, shift: 0, last: bits(magnitude) }
     }
 
     /// Numbers up to a magnitude, infinities and NaN.
     pub const fn up_to_or_infinite(magnitude: f32) -> Self {
+        assert!(magnitude >= 0.0);
         // The sum overflows for infinities and NaN, and is negative.
         PlainRange { mask: MAGNITUDE, shift: EXPONENT_STEP, last: bits(magnitude) + EXPONENT_STEP }
     }
 
     /// Finite numbers from a positive one on.
     pub const fn finite_from(first: f32) -> Self {
+        assert!(first > 0.0);
         let numbers = bits(f32::INFINITY) - 1 - bits(first);
         PlainRange { mask: -1, shift: i32::MIN.wrapping_sub(bits(first)), last: i32::MIN + numbers }
     }
@@ -60,6 +63,15 @@ impl PlainRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::math::f32_functions::{MAX_SMALL_ANGLE, angle_is_small};
+
+    #[test]
+    fn small_angles_are_a_range() {
+        let range = PlainRange::up_to_or_infinite(MAX_SMALL_ANGLE);
+        for x in (0..=u32::MAX).step_by(1009).map(f32::from_bits) {
+            assert_eq!(range.contains_all(&[x.store()]), angle_is_small(x), "{x}");
+        }
+    }
 
     #[test]
     fn ranges_contain_what_their_names_say() {

@@ -3,9 +3,9 @@
 //! Problem: a number that goes through memory from one instruction to the next takes longer than the addition
 //! that gives it. Technique: registers are given to the numbers that gain most for the time that they keep one
 //! (priority-based coloring, Chow and Hennessy 1990). A number that only the instructions of one basic block
-//! write and read keeps a register from where it is written to where it is read last, and needs no memory. All
-//! others keep one everywhere, and are written to memory too, so that other functions find them there and a loop
-//! can stop.
+//! write and read keeps a register from where it is written to where it is read last, and needs no memory. Others
+//! that have a register keep it everywhere, and are written to memory too, so that other functions find them there
+//! and a loop can stop.
 
 use std::ops::Range;
 
@@ -25,6 +25,8 @@ pub(super) struct Allocation {
     cached: Vec<Cached>,
     /// For each number, whether only registers of the processor keep it.
     is_local: Vec<bool>,
+    /// The numbers that have a register everywhere.
+    pub(super) everywhere: Vec<Register>,
 }
 
 /// The register of the processor that keeps a number.
@@ -56,7 +58,9 @@ enum Numbers {
 #[derive(Clone, Debug)]
 enum Extent {
     Nowhere,
-    /// In one block only, from the instruction that writes it first to the one that reads it last.
+    /// In one block only, from the instruction that writes it first to the one that reads it last, which is not
+    /// part of the range: its result may have the same register, since a template keeps its result after it has
+    /// read all operands ([`Translator::keep`](super::translator::Translator::keep)).
     Block(usize, Range<usize>),
     Everywhere,
 }
@@ -64,7 +68,11 @@ enum Extent {
 impl Allocation {
     /// No number is in a register.
     pub(super) fn none() -> Self {
-        Allocation { cached: vec![Cached::No; REGISTERS], is_local: vec![false; REGISTERS] }
+        Allocation {
+            cached: vec![Cached::No; REGISTERS],
+            is_local: vec![false; REGISTERS],
+            everywhere: Vec::new(),
+        }
     }
 
     /// The registers of the numbers of a loop, of which those of `results` are read after its end. `templates`
@@ -95,6 +103,9 @@ impl Allocation {
             if let Some(cached) = cached {
                 allocation.cached[number] = cached;
                 allocation.is_local[number] = is_local;
+                if !is_local {
+                    allocation.everywhere.push(number as Register);
+                }
             }
         }
         allocation
@@ -139,7 +150,8 @@ fn extents(codes: &mut [Code], templates: &[bool], results: &[Register]) -> Vec<
     let mut block = 0;
     for (at, code) in codes.iter_mut().enumerate() {
         block += usize::from(is_target[at]);
-        // After these, the loop may stop, and then goes on without the registers of the processor.
+        // After these, the loop may stop, and then goes on without the registers of the processor. (It may stop at
+        // a jump back too, which writes no number.)
         let can_stop = matches!(code, Code::Kernel(_) | Code::Yield(_));
         let ends_block = can_stop || code.is_jump() || !templates.get(at).is_some_and(|&has_one| has_one);
         let [read, written] = code.registers();
@@ -175,7 +187,7 @@ impl Extent {
     }
 }
 
-/// How the instructions that have a template use the numbers of a loop.
+/// How instructions on numbers use the numbers of a loop.
 fn count_uses(codes: &mut [Code]) -> Vec<Uses> {
     let mut depths = vec![0_u32; codes.len()];
     for (at, code) in codes.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::super::super::machine_code::processor::{
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
 use super::register_allocation::Cached;
-use super::translator::{Clamp, Computed, Translator, memory};
+use super::translator::{Clamp, Computed, Kept, Translator, memory};
 use crate::ops::binary::BinaryOp;
 use crate::{DType, Kind};
 
@@ -107,12 +107,12 @@ impl Translator {
 
     /// Stores a number.
     pub(super) fn store(&mut self, to: Register, from: Gpr) {
-        self.keep(to, Operand::Gpr(from));
+        self.keep(to, Kept::Integer(from));
     }
 
     /// Stores a number that is in a register of floats, with zeros after it in eight bytes.
     pub(super) fn store_float(&mut self, to: Register, from: Fpr) {
-        self.keep(to, Operand::Fpr(from));
+        self.keep(to, Kept::Float(from));
     }
 
     /// Compares a number with zero; the condition `Equal` holds if it is false.

@@ -1,8 +1,9 @@
-//! The function of a loop: its begin and end, its jumps, and calls of the interpreter's function.
+//! The function of a loop: its begin and end, its jumps, and calls of kernels of numbers and of the interpreter's
+//! function.
 
 use super::super::super::machine_code::processor::{
-    ARGUMENTS, ARRAYS, Assembler, Condition, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY, RUN,
-    SMALL, THIRD_WORD, WORD,
+    ARGUMENTS, ARRAYS, Assembler, Condition, Fpr, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY,
+    RUN, SMALL, THIRD_WORD, WORD,
 };
 use smallvec::SmallVec;
 
@@ -10,6 +11,22 @@ use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Code, REGISTERS, Register};
 use super::register_allocation::{Allocation, Cached};
 use super::run::{self, END, FAILURE, LOOK, YIELD};
+
+/// The register of the processor that has a number before it is kept.
+#[derive(Clone, Copy)]
+pub(super) enum Kept {
+    Integer(Gpr),
+    Float(Fpr),
+}
+
+impl From<Kept> for Operand {
+    fn from(kept: Kept) -> Self {
+        match kept {
+            Kept::Integer(register) => Operand::Gpr(register),
+            Kept::Float(register) => Operand::Fpr(register),
+        }
+    }
+}
 
 /// Where a result is before it is stored.
 pub(super) enum Computed {
@@ -153,10 +170,9 @@ impl Translator {
 
     /// Loads the numbers that registers of the processor keep everywhere.
     fn load_cached(&mut self) {
-        for register in 0..REGISTERS as Register {
-            if !self.allocation.is_local(register) {
-                self.cache(register, memory(register));
-            }
+        for index in 0..self.allocation.everywhere.len() {
+            let register = self.allocation.everywhere[index];
+            self.cache(register, memory(register));
         }
     }
 
@@ -165,32 +181,34 @@ impl Translator {
         self.allocation.cached(register)
     }
 
-    /// Stores a number in memory, unless only a register of the processor keeps it, and loads it into that.
-    pub(super) fn keep(&mut self, register: Register, from: Operand) {
+    /// Stores a number in memory, unless only a register of the processor keeps it, and loads it into that. A
+    /// template does so once, after it has read its operands.
+    pub(super) fn keep(&mut self, register: Register, from: Kept) {
         if self.allocation.is_local(register) {
             self.is_only_cached[usize::from(register) % REGISTERS] = true;
         } else {
             self.write(register, from);
         }
-        self.cache(register, from);
+        self.cache(register, from.into());
     }
 
     /// Writes a number to memory.
-    fn write(&mut self, register: Register, from: Operand) {
+    fn write(&mut self, register: Register, from: Kept) {
         match from {
-            Operand::Gpr(from) => self.assembler.store(REGISTER_BYTES, location(register), from),
-            Operand::Fpr(from) => self.assembler.store_float(location(register), from),
-            Operand::Memory(..) => {}
+            Kept::Integer(from) => self.assembler.store(REGISTER_BYTES, location(register), from),
+            Kept::Float(from) => self.assembler.store_float(location(register), from),
         }
     }
 
-    /// A number in memory, where it is written first if only a register of the processor has it.
+    /// A number in memory, where it is written first if only a register of the processor has it. A template asks
+    /// for it where none of its own jumps goes past.
     pub(super) fn in_memory(&mut self, register: Register) -> Operand {
         if std::mem::take(&mut self.is_only_cached[usize::from(register) % REGISTERS]) {
             match self.cached(register) {
+                // Such a number has a register.
                 Cached::No => {}
-                Cached::Integer(from) => self.write(register, Operand::Gpr(from)),
-                Cached::Float(from) => self.write(register, Operand::Fpr(from)),
+                Cached::Integer(from) => self.write(register, Kept::Integer(from)),
+                Cached::Float(from) => self.write(register, Kept::Float(from)),
             }
         }
         memory(register)
@@ -227,7 +245,7 @@ impl Translator {
         self.assembler.constant(address, run::scalar_kernel_function());
         self.assembler.call(address);
         self.load_cached();
-        self.keep(to, Operand::Gpr(WORD));
+        self.keep(to, Kept::Integer(WORD));
         Some(())
     }
 
@@ -256,8 +274,10 @@ impl Translator {
         assembler.jump_if(Condition::NotEqual, failure);
         self.load_cached();
         for register in written {
-            self.is_only_cached[usize::from(register) % REGISTERS] = false;
-            self.cache(register, memory(register));
+            if self.allocation.is_local(register) {
+                self.is_only_cached[usize::from(register) % REGISTERS] = false;
+                self.cache(register, memory(register));
+            }
         }
         if let Code::Kernel(call) = code {
             self.count(at + 1, call.codes);
@@ -311,7 +331,7 @@ impl Translator {
 }
 
 /// The distance of a number from the address of the memory of registers.
-pub(super) fn location(register: Register) -> (Gpr, i32) {
+fn location(register: Register) -> (Gpr, i32) {
     (REGISTER_MEMORY, (usize::from(register) % REGISTERS * REGISTER_BYTES) as i32)
 }
 
