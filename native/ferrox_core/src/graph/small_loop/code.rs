@@ -10,7 +10,9 @@ use crate::exec::convert::Convert;
 use crate::exec::elementwise::{self, MAX_OPERANDS, Plan};
 use crate::ops;
 use crate::ops::binary::{BinaryOp, IsFaulty};
+use crate::ops::math::Math;
 use crate::ops::scalar::ScalarKernel;
+use crate::ops::unary::UnaryOp;
 use crate::{DType, Error, Fault};
 
 /// The number of registers, a power of two.
@@ -62,17 +64,6 @@ impl Registers {
     }
 }
 
-/// The square root of a number of type f32 or f64.
-#[inline]
-pub(super) fn square_root(dtype: DType, value: u64) -> u64 {
-    let bytes = value.to_ne_bytes();
-    if dtype == DType::F64 {
-        return u64::from_ne_bytes(f64::from_ne_bytes(bytes).sqrt().to_ne_bytes());
-    }
-    let [a, b, c, d, ..] = bytes;
-    word(&f32::from_ne_bytes([a, b, c, d]).sqrt().to_ne_bytes())
-}
-
 #[cold]
 pub(super) fn misplaced() -> Error {
     Error::Argument { op: "program", problem: "a loop is not well-formed".into() }
@@ -100,14 +91,8 @@ pub(super) enum Code {
         operands: [Register; 2],
         to: Register,
     },
-    SquareRoot {
-        dtype: DType,
-        from: Register,
-        to: Register,
-    },
-    /// A function of a float.
     Function {
-        kernel: ScalarKernel,
+        by: NumberFunction,
         from: Register,
         to: Register,
     },
@@ -161,6 +146,18 @@ pub(super) struct NumberOperation {
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         allow(dead_code, reason = "machine code is made of it")
     )]
+    pub(super) dtype: DType,
+    pub(super) kernel: ScalarKernel,
+}
+
+/// A function of a number of type f32 or f64, whose result has the same type.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "machine code is made of it")
+)]
+pub(super) struct NumberFunction {
+    pub(super) op: UnaryOp,
     pub(super) dtype: DType,
     pub(super) kernel: ScalarKernel,
 }
@@ -364,6 +361,13 @@ impl NumberOperation {
     pub(super) fn new(op: BinaryOp, dtype: DType) -> Option<Self> {
         let (kernel, None) = ops::binary::scalar_kernel(op, dtype, dtype)? else { return None };
         Some(NumberOperation { op, dtype, kernel })
+    }
+}
+
+impl NumberFunction {
+    /// A function that has a kernel of one number.
+    pub(super) fn new(op: UnaryOp, math: Math, dtype: DType) -> Option<Self> {
+        Some(NumberFunction { op, dtype, kernel: ops::unary::scalar_kernel(op, math, dtype)? })
     }
 }
 
@@ -627,8 +631,7 @@ impl Code {
             Code::Select { truth, operands: [a, b], to } => {
                 (*to, registers.get(if truth.holds(registers) { *a } else { *b }))
             }
-            Code::SquareRoot { dtype, from, to } => (*to, square_root(*dtype, registers.get(*from))),
-            Code::Function { kernel, from, to } => (*to, kernel(registers.get(*from), 0)),
+            Code::Function { by, from, to } => (*to, (by.kernel)(registers.get(*from), 0)),
             Code::Convert { convert, from, to, .. } => {
                 let mut bytes = [0; REGISTER_BYTES];
                 let bytes = &mut bytes[..usize::from(to.width)];
@@ -664,9 +667,7 @@ impl Code {
     /// The registers that are read, and those that are written.
     pub(super) fn registers(&mut self) -> [RegisterList<'_>; 2] {
         match self {
-            Code::Move { from, to } | Code::SquareRoot { from, to, .. } | Code::Function { from, to, .. } => {
-                [smallvec![from], smallvec![to]]
-            }
+            Code::Move { from, to } | Code::Function { from, to, .. } => [smallvec![from], smallvec![to]],
             Code::Binary { operands, to, .. } => [operands.iter_mut().collect(), smallvec![to]],
             Code::Checked(checked) => [checked.operands.iter_mut().collect(), smallvec![&mut checked.to]],
             Code::Call(call) => {

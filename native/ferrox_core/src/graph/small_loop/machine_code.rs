@@ -114,14 +114,14 @@ mod tests {
 
     use super::super::super::operand::REGISTER_BYTES;
     use super::super::code::{
-        Array, Arrays, Bytes, Checked, Index, Load, NumberOperation, Packing, Part, REGISTERS, Registers,
-        Small, Store, Truth, Typed,
+        Array, Arrays, Bytes, Checked, Index, Load, NumberFunction, NumberOperation, Packing, Part,
+        REGISTERS, Registers, Small, Store, Truth, Typed,
     };
     use super::*;
     use crate::exec::convert;
     use crate::ops::binary::{BinaryOp, scalar_kernel};
     use crate::ops::math::Math;
-    use crate::ops::unary::{self, UnaryOp};
+    use crate::ops::unary::UnaryOp;
     use crate::{DType, Fault};
 
     const DTYPES: [DType; 10] = [
@@ -232,10 +232,9 @@ mod tests {
                 let dtype = [DType::F32, DType::F64][random.below(2)];
                 let [from, to] = [(); 2].map(|()| register(random, dtype));
                 let op = UnaryOp::ALL[random.below(UnaryOp::ALL.len())];
-                match unary::scalar_kernel(op, Math::Exact, dtype) {
-                    Some(kernel) if random.below(2) == 0 => Code::Function { kernel, from, to },
-                    _ => Code::SquareRoot { dtype, from, to },
-                }
+                let by = NumberFunction::new(op, Math::Exact, dtype).filter(|_| random.below(2) == 0);
+                let by = by.or_else(|| NumberFunction::new(UnaryOp::Sqrt, Math::Exact, dtype));
+                Code::Function { by: by.expect("a kernel"), from, to }
             }
             4 | 5 => {
                 let width = dtype.width();

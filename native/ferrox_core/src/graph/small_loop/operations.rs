@@ -10,7 +10,7 @@ use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, integer, wo
 use super::super::operation::{Operation, Start};
 use super::code::{
     Array, Bytes, Checked, Code, Destination, Elements, Index, KernelCall, Load, Location, NumberCall,
-    NumberOperation, Part, Register, Store, Truth, Typed, Write, square_root,
+    NumberFunction, NumberOperation, Part, Register, Store, Truth, Typed, Write,
 };
 use super::homes::{Assembler, Home, Scope, is_few};
 use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
@@ -278,10 +278,7 @@ impl Assembler<'_> {
             Code::Binary { by, operands: [a, b], .. } => {
                 self.value_of(a).zip(self.value_of(b)).map(|(a, b)| (by.kernel)(a, b))
             }
-            Code::SquareRoot { dtype, from, .. } => {
-                self.value_of(from).map(|value| square_root(dtype, value))
-            }
-            Code::Function { kernel, from, .. } => self.value_of(from).map(|value| kernel(value, 0)),
+            Code::Function { by, from, .. } => self.value_of(from).map(|value| (by.kernel)(value, 0)),
             Code::Checked(ref checked) => {
                 let [a, b] = checked.operands;
                 let values = self.value_of(a).zip(self.value_of(b));
@@ -356,14 +353,9 @@ impl Assembler<'_> {
                 let by = NumberOperation::new(op, DType::U64)?;
                 Code::Binary { by, operands: [a, self.constant(mask)?], to: 0 }
             }
-            (Operation::Unary(UnaryOp::Sqrt, _), &[from], &[dtype])
-                if dtype == out && matches!(dtype, DType::F32 | DType::F64) =>
-            {
-                Code::SquareRoot { dtype, from, to: 0 }
-            }
             (Operation::Unary(op, math), &[a], &[from]) => {
-                match ops::unary::scalar_kernel(*op, *math, from).filter(|_| from == out) {
-                    Some(kernel) => Code::Function { kernel, from: a, to: 0 },
+                match NumberFunction::new(*op, *math, from).filter(|_| from == out) {
+                    Some(by) => Code::Function { by, from: a, to: 0 },
                     None => call(ops::unary::plan(*op, *math, out, from).ok()?, &[(a, from)]),
                 }
             }
@@ -387,17 +379,15 @@ impl Assembler<'_> {
                     }
                 }
             }
-            (Operation::Clip, &[number, min, max], dtypes)
-                if dtypes == [out; 3] && NumberOperation::new(BinaryOp::Max, out).is_some() =>
-            {
-                let [larger, smaller] =
-                    [BinaryOp::Max, BinaryOp::Min].map(|op| NumberOperation::new(op, out));
-                let operands = [min, number];
-                let raised = self.computed(Code::Binary { by: larger?, operands, to: 0 })?;
-                Code::Binary { by: smaller?, operands: [max, raised], to: 0 }
-            }
-            (Operation::Clip, &[a, b, c], &[x, y, z]) => {
-                call(&ops::ternary::clip_plan(out, [x, y, z]).ok()?, &[(a, x), (b, y), (c, z)])
+            (Operation::Clip, &[a, min, max], &[x, y, z]) => {
+                let by = |op| NumberOperation::new(op, out).filter(|_| [x, y, z] == [out; 3]);
+                match (by(BinaryOp::Max), by(BinaryOp::Min)) {
+                    (Some(larger), Some(smaller)) => {
+                        let raised = self.computed(Code::Binary { by: larger, operands: [min, a], to: 0 })?;
+                        Code::Binary { by: smaller, operands: [max, raised], to: 0 }
+                    }
+                    _ => call(&ops::ternary::clip_plan(out, [x, y, z]).ok()?, &[(a, x), (min, y), (max, z)]),
+                }
             }
             _ => return None,
         })

@@ -209,7 +209,7 @@ fn count_uses(codes: &mut [Code]) -> Vec<Uses> {
             }
             Code::JumpIfBinary { by, .. } => [kind(by.dtype), Numbers::Any],
             Code::Convert { dtypes: [from, to], .. } => [kind(*from), kind(*to)],
-            Code::SquareRoot { .. } | Code::Function { .. } => [Numbers::Floats, Numbers::Floats],
+            Code::Function { .. } => [Numbers::Floats, Numbers::Floats],
             Code::Load(_) | Code::Store(_) | Code::JumpIf { .. } => [Numbers::Integers, Numbers::Any],
             Code::Move { .. } | Code::Select { .. } => [Numbers::Any, Numbers::Any],
             _ => continue,

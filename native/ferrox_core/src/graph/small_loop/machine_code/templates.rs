@@ -5,10 +5,11 @@ use super::super::super::machine_code::processor::{
     OTHER_WORD, Operand, SMALL, Size, THIRD_WORD, WORD,
 };
 use super::super::super::operand::REGISTER_BYTES;
-use super::super::code::{Array, Bytes, Code, NumberOperation, Part, Register, Truth};
+use super::super::code::{Array, Bytes, Code, NumberFunction, NumberOperation, Part, Register, Truth};
 use super::register_allocation::Cached;
 use super::translator::{Clamp, Computed, Kept, Translator, memory};
 use crate::ops::binary::BinaryOp;
+use crate::ops::unary::UnaryOp;
 use crate::{DType, Kind};
 
 impl Translator {
@@ -27,7 +28,7 @@ impl Translator {
                 Computed::Integer => self.store(to, WORD),
                 Computed::Float => self.store_float(to, FLOAT),
             },
-            Code::SquareRoot { dtype, from, to } => {
+            Code::Function { by: NumberFunction { op: UnaryOp::Sqrt, dtype, .. }, from, to } => {
                 let float = Float::of(dtype)?;
                 self.load_float(FLOAT, from);
                 self.assembler.arithmetic(Arithmetic::SquareRoot, float, FLOAT, Operand::Fpr(FLOAT));

@@ -1,12 +1,12 @@
 //! The function of a loop: its begin and end, its jumps, and calls of kernels of numbers and of the interpreter's
 //! function.
 
+use smallvec::SmallVec;
+
 use super::super::super::machine_code::processor::{
     ARGUMENTS, ARRAYS, Assembler, Condition, Fpr, Gpr, LEFT, Label, OTHER_WORD, Operand, REGISTER_MEMORY,
     RUN, SMALL, THIRD_WORD, WORD,
 };
-use smallvec::SmallVec;
-
 use super::super::super::operand::REGISTER_BYTES;
 use super::super::code::{Code, REGISTERS, Register};
 use super::register_allocation::{Allocation, Cached};
@@ -234,7 +234,7 @@ impl Translator {
     fn scalar_kernel(&mut self, code: &Code) -> Option<()> {
         let (kernel, operands, to) = match *code {
             Code::Binary { by, operands, to } => (by.kernel, operands, to),
-            Code::Function { kernel, from, to } => (kernel, [from; 2], to),
+            Code::Function { by, from, to } => (by.kernel, [from; 2], to),
             _ => return None,
         };
         let [first, second, third, address] = ARGUMENTS;
