@@ -68,7 +68,7 @@ defmodule Ferrox do
   import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
   import Ferrox.Operands, only: [to_tensor: 2]
 
-  alias Ferrox.{Native, Numbers, Observer, Operands, Tensor, Type}
+  alias Ferrox.{Native, Numbers, Observer, Operands, Series, Tensor, Type}
 
   alias Ferrox.Ops.{
     Create,
@@ -2637,6 +2637,49 @@ defmodule Ferrox do
   """
   @spec stack([operand], keyword) :: Tensor.t()
   def stack(tensors, opts \\ []), do: Shapes.join(:stack, tensors, opts)
+
+  ## Explorer
+
+  @doc group: "Explorer"
+  @doc """
+  The series of Explorer as a tensor with one axis.
+
+  A series that is one piece of Arrow memory is not copied. Booleans become bools, dates and times
+  the integers that stand for them, and categories their numbers (u32); `Explorer.Series.iotype/1`
+  tells the type. Series of other elements, with elements that are nil, and empty ones raise.
+
+  ## Examples
+
+      iex> df = Explorer.DataFrame.new(a: [1.0, 2.0], b: [3.0, 4.0])
+      iex> Ferrox.from_series(df["a"])
+      #Ferrox.Tensor<
+        f64[2]
+        [1.0, 2.0]
+      >
+      iex> columns = for name <- Explorer.DataFrame.names(df), do: Ferrox.from_series(df[name])
+      iex> Ferrox.stack(columns, axis: 1) |> Ferrox.to_list()
+      [[1.0, 3.0], [2.0, 4.0]]
+
+  """
+  @spec from_series(struct) :: Tensor.t()
+  def from_series(series), do: Series.from_series(series)
+
+  @doc group: "Explorer"
+  @doc """
+  A tensor with one axis as a series of Explorer, which copies the elements into Arrow memory. A
+  bool becomes a boolean.
+
+  Series have integers of 8 to 64 bits, f32 and f64; other types raise.
+
+  ## Examples
+
+      iex> Ferrox.tensor([1, 2]) |> Ferrox.to_series() |> Explorer.Series.to_list()
+      [1, 2]
+
+  """
+  @spec to_series(Tensor.t()) :: struct
+  def to_series(%Tensor{} = tensor), do: Series.to_series(tensor)
+  def to_series(other), do: not_a_tensor!(other, :to_series)
 
   ## Nx
 

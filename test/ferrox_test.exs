@@ -5,7 +5,8 @@ defmodule FerroxTest do
   doctest Ferrox,
     except:
       [observe: 1, stats: 0, reset_stats: 0] ++
-        if(Code.ensure_loaded?(Nx), do: [], else: [from_nx: 1, to_nx: 1])
+        if(Code.ensure_loaded?(Nx), do: [], else: [from_nx: 1, to_nx: 1]) ++
+        if(Code.ensure_loaded?(Explorer), do: [], else: [from_series: 1, to_series: 1])
 
   doctest Ferrox.Tensor
 
