@@ -186,6 +186,29 @@ defmodule Ferrox.DoctorTest do
     assert text =~ ~r/#{here}$/
   end
 
+  test "FERROX_INSTRUCTION_SET limits what loops run with" do
+    code = """
+    {:ok, library} = Ferrox.Doctor.facts("mix rebuild").library
+    IO.write(library.instructions)
+    """
+
+    run = fn name ->
+      arguments = ["-pa", Application.app_dir(:ferrox, "ebin"), "-e", code]
+      env = [{"FERROX_INSTRUCTION_SET", name}]
+      {text, 0} = System.cmd("elixir", arguments, env: env, stderr_to_stdout: true)
+      text
+    end
+
+    here = run.(nil)
+    x86? = here =~ "x86-64"
+    assert run.("x86-64") == if(x86?, do: "x86-64 (SSE2)", else: here)
+    assert run.("x86-64-v4") == here
+
+    names = "x86-64, x86-64-v3, x86-64-v4"
+    assert run.("avx") =~ ~r/^FERROX_INSTRUCTION_SET must be one of #{names}, got: avx; /
+    assert String.ends_with?(run.("avx"), here)
+  end
+
   test "the self-test passes here, and says what is wrong elsewhere" do
     programs? = Code.ensure_loaded?(Nx)
     verdicts = SelfTest.run(programs?)

@@ -62,6 +62,11 @@ pub trait Vectorized {
 #[derive(Debug)]
 pub struct Aligned<T>(pub T);
 
+/// The environment variable that names the highest level that loops run at, read at the first call of
+/// [`level`]. Products of matrices of floats and Fourier transforms are other crates', which choose
+/// their instructions themselves.
+pub const LEVEL_VARIABLE: &str = "FERROX_INSTRUCTION_SET";
+
 /// A level of instruction sets; each level includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -73,6 +78,10 @@ pub enum Level {
     V4 = 3,
 }
 
+/// The levels of x86-64 by the names that the psABI gives them.
+const LEVEL_NAMES: [(&str, Level); 3] =
+    [("x86-64", Level::Baseline), ("x86-64-v3", Level::V3), ("x86-64-v4", Level::V4)];
+
 /// The level that loops run at, as a number; zero before it is detected.
 static CURRENT_LEVEL: AtomicU8 = AtomicU8::new(0);
 
@@ -82,13 +91,32 @@ static CURRENT_LEVEL: AtomicU8 = AtomicU8::new(0);
 pub fn level() -> Level {
     match CURRENT_LEVEL.load(Ordering::Relaxed) {
         0 => {
-            let detected = detect();
-            CURRENT_LEVEL.store(detected as u8, Ordering::Relaxed);
-            detected
+            let highest = highest();
+            CURRENT_LEVEL.store(highest as u8, Ordering::Relaxed);
+            highest
         }
         1 => Level::Baseline,
         2 => Level::V3,
         _ => Level::V4,
+    }
+}
+
+/// The highest level that the processor has and [`LEVEL_VARIABLE`] allows. A name that is none of a
+/// level is reported on the standard error, and limits nothing.
+#[cold]
+fn highest() -> Level {
+    let detected = detect();
+    let Some(name) = std::env::var_os(LEVEL_VARIABLE).filter(|name| !name.is_empty()) else {
+        return detected;
+    };
+    match LEVEL_NAMES.iter().find(|(known, _)| *known == name) {
+        Some((_, allowed)) => detected.min(*allowed),
+        None => {
+            let known = LEVEL_NAMES.map(|(known, _)| known).join(", ");
+            let name = name.display();
+            eprintln!("{LEVEL_VARIABLE} must be one of {known}, got: {name}; going on with {detected:?}");
+            detected
+        }
     }
 }
 
@@ -108,9 +136,10 @@ pub fn instruction_set() -> &'static str {
     }
 }
 
-/// Sets the level, for tests and measurements, but never above the level of the processor.
+/// Sets the level, for tests and measurements, but never above that of the processor or of
+/// [`LEVEL_VARIABLE`].
 pub fn limit(level: Level) {
-    CURRENT_LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
+    CURRENT_LEVEL.store(level.min(highest()) as u8, Ordering::Relaxed);
 }
 
 #[cfg(target_arch = "x86_64")]
