@@ -909,6 +909,25 @@ fn random_stores(random: &mut Random, builder: &mut Builder, values: &mut ArrayV
     }
 }
 
+#[test]
+fn the_condition_of_a_loop_may_be_its_value() {
+    let mut root = Builder::default();
+    let initial = vec![root.parameter(U8, &[])];
+    let end = root.repeat(initial);
+    let mut condition = Builder::default();
+    let value = condition.parameter(U8, &[]);
+    let mut body = Builder::default();
+    let number = body.parameter(U8, &[]);
+    let less = Operation::Binary(BinaryOp::Less);
+    let next = body.add(less, &[&literal(0, U8, &[]), &number], U8, &[]);
+    let regions = [root.region(&[&end[0]]), condition.region(&[&value]), body.region(&[&next])];
+    let program = Program::new(&regions, vec![vec![5]]).expect("a program");
+    assert!(program.to_string().contains("on registers"));
+    for start in [7, 1, 0] {
+        assert_same(&program, &[&[start]], &Ok(vec![vec![0]]), &[], &format_args!("from {start}"));
+    }
+}
+
 /// A loop over a counter, a number and two arrays.
 fn random_store_loop(random: &mut Random, inner: Option<usize>) -> [Region; 2] {
     let parameters = |builder: &mut Builder| {

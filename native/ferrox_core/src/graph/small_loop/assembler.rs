@@ -275,12 +275,13 @@ impl<'a> Assembler<'a> {
     /// The condition of a loop, and a jump, to be landed, if it is as expected.
     fn condition(&mut self, condition: usize, homes: &[Home], expected: bool) -> Option<usize> {
         let region = self.regions.get(condition)?;
+        let first = self.codes.len();
         let mut scope = self.scope(region, homes)?;
         self.guarded(|assembler| assembler.steps(&mut scope, &region.steps))?;
         let [result] = &region.results[..] else { return None };
         let jump = self.jump_if(&scope, result, expected)?;
-        // A comparison right before the jump, and which nothing else reads, is part of it.
-        if let [.., Code::Binary { by, operands, to }, Code::JumpIf { truth, .. }] = &self.codes[..]
+        // A comparison of the condition right before the jump, so that nothing else reads it, is part of it.
+        if let [.., Code::Binary { by, operands, to }, Code::JumpIf { truth, .. }] = &self.codes[first..]
             && by.op.is_predicate()
             && *to == truth.register
             && self.last_target < jump

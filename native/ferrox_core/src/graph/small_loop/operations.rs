@@ -407,8 +407,8 @@ impl Assembler<'_> {
         let is_modular = match op {
             Add | Subtract | Multiply | BitwiseAnd | BitwiseOr | BitwiseXor => true,
             // The number of bits stays the same number.
-            LeftShift => right == out || right.kind() == Kind::Unsigned && right.width() <= out.width(),
-            RightShift => left == out && right.kind() == Kind::Unsigned && right.width() <= out.width(),
+            LeftShift => right == out || right.kind() == Kind::Unsigned && right.embeds_in(out),
+            RightShift => left == out && right.kind() == Kind::Unsigned && right.embeds_in(out),
             _ => false,
         };
         if !is_modular || ![out, left, right].into_iter().all(is_integer) || [left, right] == [out; 2] {
