@@ -164,10 +164,11 @@ impl Prepared {
                     && contract[0][..] == [left.shape.len().wrapping_sub(1)]
                     && contract[1][..] == [0]
                     && left.shape.last() == right.shape.first();
-                let columns = |shape: &[usize]| shape.get(1..).and_then(layout::size);
-                match (left.shape.split_last(), columns(&right.shape)) {
-                    (Some((&k, rows)), Some(n)) if is_matmul => {
-                        let m = layout::size(rows).unwrap_or(0);
+                match (left.shape.split_last(), right.shape.split_first()) {
+                    (Some((&k, rows)), Some((_, columns)))
+                        if is_matmul && output.1.iter().eq(rows.iter().chain(columns)) =>
+                    {
+                        let [m, n] = [rows, columns].map(|shape| layout::size(shape).unwrap_or(0));
                         let strategy = ops::dot::strategy(output.0, [left.dtype, right.dtype], [m, k, n])?;
                         Prepared::Product(Box::new(strategy))
                     }

@@ -1,10 +1,10 @@
 //! What must hold of the regions of a program before anything else reads them: that they have the slots
-//! that steps write, and no more than can have a value, that parameters are not written, and that loops
-//! lead to later regions.
+//! that steps write, and no more than can have a value, that parameters are not written, that steps for
+//! when a slot has no value give it one, and that loops lead to later regions.
 //!
 //! The rest is checked where regions are ordered into instructions ([`super::program`]).
 
-use super::source::{Branch, Clause, Region, Slot, Step};
+use super::source::{Branch, Clause, Region, Slot, Step, each};
 use crate::Error;
 
 /// The name of programs in errors.
@@ -93,6 +93,11 @@ impl Walk {
             }
             Step::Unless { computed, steps } => {
                 self.slot(*computed)?;
+                if !writes(steps, *computed) {
+                    return Err(invalid(format!(
+                        "steps for when slot {computed} has no value don't write it"
+                    )));
+                }
                 self.steps(steps)
             }
             Step::While { condition, body, outputs, .. } => {
@@ -111,4 +116,21 @@ impl Walk {
             }
         }
     }
+}
+
+/// Whether steps, or those of their branches, write a slot.
+fn writes(steps: &[Step], slot: Slot) -> bool {
+    let mut writes = false;
+    each(steps, &mut |step| {
+        writes |= match step {
+            Step::Operation { outputs, .. } | Step::Call { outputs, .. } | Step::Cluster { outputs, .. } => {
+                outputs.iter().any(|output| output.slot == slot)
+            }
+            Step::Cond { outputs, .. } | Step::While { outputs, .. } => outputs.contains(&slot),
+            Step::ReverseLoop(reverse) => reverse.outputs.contains(&slot),
+            Step::Fold { output, .. } => output.slot == slot,
+            Step::Unless { .. } => false,
+        };
+    });
+    writes
 }

@@ -26,7 +26,7 @@ use crate::exec::reduce::argminmax::SignedBits;
 use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELEMENTS};
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
-use crate::layout::Shape;
+use crate::layout::{Shape, check_axes};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
@@ -217,10 +217,7 @@ impl AxisSplit {
     /// Where kept axes lie between reduced axes, all kept axes come first.
     fn new(op: &'static str, shape: &[usize], axes: &[usize]) -> Result<Self, Error> {
         let rank = shape.len();
-        if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
-            let problem = format!("axis {axis} is out of range for rank {rank}");
-            return Err(Error::Argument { op, problem });
-        }
+        check_axes(op, axes, rank)?;
         // Axes of size one count as neither.
         let is_reduced = |axis: &usize| axes.contains(axis) && shape[*axis] != 1;
         let is_kept = |axis: &usize| !axes.contains(axis) && shape[*axis] != 1;
