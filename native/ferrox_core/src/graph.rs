@@ -22,6 +22,7 @@
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
 
+mod branch_slots;
 mod cluster;
 mod constants;
 mod elementwise;

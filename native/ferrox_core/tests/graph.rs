@@ -910,6 +910,38 @@ fn random_stores(random: &mut Random, builder: &mut Builder, values: &mut ArrayV
 }
 
 #[test]
+fn what_each_branch_computes_for_itself_is_not_written() {
+    let mut root = Builder::default();
+    let (x, predicate) = (root.parameter(F32, &[100, 100]), root.parameter(U8, &[]));
+    let half = literal(0, F32, &[]);
+    let mut chain = x;
+    for _ in 0..4 {
+        chain = root.add(add(), &[&chain, &half], F32, &[100, 100]);
+    }
+    let common = std::mem::take(&mut root.steps);
+    let mut branch = |op| {
+        root.steps = common.clone();
+        let result = root.add(Operation::Binary(op), &[&chain, &half], F32, &[100, 100]);
+        Branch { steps: std::mem::take(&mut root.steps), results: vec![result] }
+    };
+    let (doubled, halved) = (branch(BinaryOp::Subtract), branch(BinaryOp::Multiply));
+    let slot = root.slot();
+    let clauses = vec![Clause { steps: vec![], predicate, branch: doubled }];
+    root.steps.push(Step::Cond { clauses, otherwise: halved, outputs: vec![slot] });
+    let result = Operand { place: Place::Slot(slot), dtype: F32, shape: Shape::from_slice(&[100, 100]) };
+    let mut regions = [root.clone().region(&[&result])];
+    let literals = vec![f32s(&[0.5])];
+    let text = Program::new(&regions, literals.clone()).expect("a program").to_string();
+    // Two clusters, of each of which one value is read.
+    assert!(text.contains("writes 80 KB"), "{text}");
+
+    // A step after the condition finds the end of the chain computed.
+    regions[0].results.push(chain.clone());
+    let text = Program::new(&regions, literals).expect("a program").to_string();
+    assert!(text.contains("writes 160 KB"), "{text}");
+}
+
+#[test]
 fn the_condition_of_a_loop_may_be_its_value() {
     let mut root = Builder::default();
     let initial = vec![root.parameter(U8, &[])];
