@@ -228,6 +228,53 @@ if Code.ensure_loaded?(Nx.Defn) do
       defp depth([_ | _] = terms), do: terms |> Enum.map(&depth/1) |> Enum.max()
       defp depth(_term), do: 0
 
+      # Conditions that share a chain: all their branches use it, or not the last ones.
+      defn shared_chain(x, n, opts \\ []) do
+        y = chain(x, opts)
+        other = if opts[:all?], do: y, else: x
+        a = if n > 0, do: y * 2, else: other + 1
+
+        b =
+          cond do
+            n > 1 -> y - 3
+            n > 2 -> y / 2
+            true -> other * 4
+          end
+
+        a + b
+      end
+
+      deftransformp chain(x, opts) do
+        Enum.reduce(1..opts[:length], x, &(&2 |> Nx.add(&1) |> Nx.abs()))
+      end
+
+      test "what all branches compute is computed after them, what some do maybe" do
+        for all? <- [true, false], n <- 0..3 do
+          chain = &shared_chain(&1, &2, all?: all?, length: 4)
+          args = [Nx.iota({300, 20}, type: :f32), n]
+          assert compiled(chain, args) == evaluated(chain, args)
+        end
+
+        shared? = fn all? ->
+          chain = &shared_chain(&1, &2, all?: all?, length: 4)
+          args = [Nx.template({300, 20}, :f32), Nx.template({}, :s32)]
+          explain = fn -> Ferrox.Defn.explain(chain, args) end
+          ExUnit.CaptureIO.capture_io(explain) =~ "has a value"
+        end
+
+        refute shared?.(true)
+        assert shared?.(false)
+      end
+
+      @tag timeout: 20_000
+      test "conditions that share a long chain take time in proportion to it" do
+        for all? <- [true, false] do
+          chain = &shared_chain(&1, &2, all?: all?, length: 4_000)
+          args = [Nx.tensor([1.0, 2.0]), 2]
+          assert compiled(chain, args) == evaluated(chain, args)
+        end
+      end
+
       # As many conditions inside of each other as `:depth`.
       defn conditions(x, opts \\ []) do
         if x > opts[:depth], do: Nx.sin(x) * opts[:depth], else: inner_conditions(x + 1, opts)

@@ -61,11 +61,13 @@ defmodule Ferrox.Defn.Lower do
   def program(container, parameters, hooks, math) do
     state = %{
       # Of the region: its steps in reverse order, the values of expressions, whether slots are computed
-      # always or maybe where the walk is, and the operations with their results. An expression that an
-      # earlier branch may have computed keeps its slot, so that no other operation's is taken for it.
+      # always or maybe where the walk is, those of them that were not when the branch around the walk
+      # began, and the operations with their results. An expression that an earlier branch may have
+      # computed keeps its slot, so that no other operation's is taken for it.
       code: [],
       values: %{},
       computed: %{},
+      gained: [],
       operations: %{},
       common?: true,
       slots: 0,
@@ -121,6 +123,7 @@ defmodule Ferrox.Defn.Lower do
           operations: %{},
           common?: true,
           computed: Map.new(operands, fn {slot, _} -> {slot, :always} end),
+          gained: [],
           slots: slots,
           depth: 0,
           parameters: operands,
@@ -323,10 +326,13 @@ defmodule Ferrox.Defn.Lower do
         {value, state}
 
       {value, marker, state} ->
-        values = Map.put(state.values, id, {value, marker})
-        {value, %{state | values: values, computed: Map.put(state.computed, marker, :always)}}
+        {value, gain(marker, %{state | values: Map.put(state.values, id, {value, marker})})}
     end
   end
+
+  # The state after a slot is computed.
+  defp gain(slot, %{computed: computed, gained: gained} = state),
+    do: %{state | computed: Map.put(computed, slot, :always), gained: [slot | gained]}
 
   # Adds the step for when no earlier branch has computed it. Its arguments come before it, each for
   # when it isn't computed, rather than inside of it: a branch that has computed the step has computed
@@ -343,21 +349,40 @@ defmodule Ferrox.Defn.Lower do
 
   # Adds the steps of `inner`, a branch of `state`, for when a slot is not computed.
   defp push_unless(slot, inner, %{common?: common?, code: code, depth: depth} = state) do
-    computed = maybe(inner.computed, state.computed) |> Map.put(slot, :always)
     unless_computed = {:unless, slot, Enum.reverse(inner.code)}
-    inner = %{inner | code: code, common?: common?, depth: depth, computed: computed}
-    push(unless_computed, inner)
+    computed = maybe(inner.gained, state.computed)
+    gained = inner.gained ++ state.gained
+
+    inner = %{
+      inner
+      | code: code,
+        common?: common?,
+        depth: depth,
+        computed: computed,
+        gained: gained
+    }
+
+    push(unless_computed, gain(slot, inner))
   end
 
   # The state at the start of a branch.
   defp branch(%{depth: depth}) when depth == @max_depth,
     do: unsupported("more than #{@max_depth} conditions inside of each other")
 
-  defp branch(state), do: %{state | code: [], depth: state.depth + 1}
+  defp branch(state), do: %{state | code: [], gained: [], depth: state.depth + 1}
 
-  # What is computed after some steps that may not have run.
-  defp maybe(inner, outer) do
-    Map.merge(Map.new(inner, fn {slot, _} -> {slot, :maybe} end), outer)
+  # What is computed after steps that may not have run, which compute these slots.
+  defp maybe(slots, computed), do: Enum.reduce(slots, computed, &Map.put_new(&2, &1, :maybe))
+
+  # What is computed after a condition: what the first predicate computes, which always runs, what all
+  # branches have computed at their ends, and maybe the rest. Which of these slots are new, too.
+  defp joined([first | _] = predicates, branches) do
+    gained = Enum.flat_map(predicates ++ branches, & &1.gained) |> Enum.uniq()
+    in_all? = fn slot -> Enum.all?(branches, &(&1.computed[slot] == :always)) end
+
+    computed = for slot <- gained, in_all?.(slot), into: first.computed, do: {slot, :always}
+
+    {maybe(gained, computed), gained}
   end
 
   defp push(step, %{steps: steps}) when steps >= @max_steps,
@@ -399,8 +424,7 @@ defmodule Ferrox.Defn.Lower do
         {target, push_unless(slot, fun.(target, %{branch(state) | common?: false}), state)}
 
       %{} ->
-        state = fun.(target, state)
-        {target, %{state | computed: Map.put(state.computed, slot, :always)}}
+        {target, gain(slot, fun.(target, state))}
     end
   end
 
@@ -610,32 +634,28 @@ defmodule Ferrox.Defn.Lower do
     before = state
 
     # A predicate is computed before all that follows it, a branch before nothing.
-    {clauses, {state, afterwards}} =
-      Enum.map_reduce(clauses, {state, []}, fn {predicate, body}, {state, afterwards} ->
+    {clauses, {state, parts}} =
+      Enum.map_reduce(clauses, {state, []}, fn {predicate, body}, {state, parts} ->
         {[operand], of_predicate} = lower_dense([predicate], branch(state))
-        {results, of_branch} = all_dense(body, %{of_predicate | code: []})
+        {results, of_branch} = all_dense(body, %{of_predicate | code: [], gained: []})
 
         clause = {Enum.reverse(of_predicate.code), operand, Enum.reverse(of_branch.code), results}
-
-        {clause,
-         {%{of_branch | computed: of_predicate.computed, depth: before.depth},
-          [of_branch.computed, of_predicate.computed | afterwards]}}
+        state = %{of_branch | computed: of_predicate.computed, depth: before.depth}
+        {clause, {state, [{of_predicate, of_branch} | parts]}}
       end)
 
     {last_results, of_last} = all_dense(last, branch(state))
-    afterwards = [of_last.computed | afterwards]
-
-    # The first predicate is always computed.
-    always = afterwards |> Enum.reverse() |> hd()
-    computed = Enum.reduce(afterwards, always, &maybe/2)
+    {predicates, branches} = Enum.unzip(parts)
+    {computed, gained} = joined(Enum.reverse(predicates), [of_last | branches])
 
     {targets, state} =
       targets(id, for({_, type, shape} <- last_results, do: {type, shape}), of_last)
 
     outputs = for {slot, _, _} <- targets, do: slot
     step = {:cond, clauses, {Enum.reverse(of_last.code), last_results}, outputs}
-    state = push(step, %{state | code: before.code, depth: before.depth, computed: computed})
-    structured(last, targets, state)
+    state = %{state | code: before.code, depth: before.depth}
+    state = %{state | computed: computed, gained: gained ++ before.gained}
+    structured(last, targets, push(step, state))
   end
 
   defp emit(:while, [initial, _arg, condition, body], _t, id, state) do
