@@ -17,9 +17,10 @@ use super::program::{ClusterCall, Fold, Instruction, Program};
 use super::reverse_loop::{Next, Progress};
 use super::row_loop::RowLoop;
 use super::small_loop::{self, Output as LoopOutput, SmallLoop, Stop};
-use super::source::Place;
+use super::source::{Operand, Place};
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
+use super::well_formed::invalid;
 use crate::cost::{INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
 use crate::exec::threads::parallel::Team;
@@ -580,6 +581,7 @@ fn run_kernel<H: Host>(
     host: &mut H,
 ) -> Result<(), Error> {
     let op = kernel.operation.name();
+    have_values(kernel.inputs.iter(), slots)?;
     if let (Some(slot), [memory]) = (kernel.over, &kernel.outputs[..]) {
         let mut value = std::mem::take(&mut slots[slot]);
         if let Value::Block(block) = &mut value
@@ -619,6 +621,20 @@ fn run_kernel<H: Host>(
         slots[memory.slot] = Value::Block(Arc::new(block));
     }
     Ok(())
+}
+
+/// Checks that operands have values. Which steps a run takes is not known before: that each branch gives the
+/// slots values that later steps read is up to whoever makes a program.
+#[inline]
+fn have_values<'o, B: AsRef<[u8]>>(
+    mut operands: impl Iterator<Item = &'o Operand>,
+    slots: &[Value<B>],
+) -> Result<(), Error> {
+    let is_empty = |operand: &&Operand| matches!(operand.place, Place::Slot(slot) if slots[slot].is_empty());
+    match operands.find(is_empty) {
+        None => Ok(()),
+        Some(operand) => Err(invalid(format!("{:?} has no value on the way that a run took", operand.place))),
+    }
 }
 
 /// The bytes of the operands of a kernel.
@@ -773,6 +789,7 @@ fn run_cluster<H: Host>(
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
+    have_values(cluster.inputs.iter().map(|input| &input.operand), slots)?;
     let blocks = write_blocks("program", outputs.iter(), kept, host, |results| {
         let inputs = cluster.inputs.iter().map(|input| context.bytes(input.operand.place, slots));
         cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results)
