@@ -5,8 +5,8 @@ defmodule Ferrox.Series do
   # Explorer is asked when a function is called, not when Ferrox is compiled: it is no dependency
   # of Ferrox, in any environment.
 
-  alias Ferrox.{Operands, Tensor}
   alias Ferrox.Promotion.Names
+  alias Ferrox.Tensor
 
   @compile {:no_warn_undefined, Explorer.Series}
 
@@ -81,7 +81,6 @@ defmodule Ferrox.Series do
     data =
       if :binary.referenced_byte_size(data) == byte_size(data), do: data, else: :binary.copy(data)
 
-    dtype = if type == :bool, do: :boolean, else: Operands.storage(type)
-    Explorer.Series.from_binary(data, dtype)
+    Explorer.Series.from_binary(data, if(type == :bool, do: :boolean, else: type))
   end
 end

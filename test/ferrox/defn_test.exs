@@ -266,13 +266,31 @@ if Code.ensure_loaded?(Nx.Defn) do
         assert shared?.(false)
       end
 
-      @tag timeout: 20_000
       test "conditions that share a long chain take time in proportion to it" do
         for all? <- [true, false] do
           chain = &shared_chain(&1, &2, all?: all?, length: 4_000)
           args = [Nx.tensor([1.0, 2.0]), 2]
           assert compiled(chain, args) == evaluated(chain, args)
+
+          [few, many] =
+            for length <- [500, 2_000] do
+              vars = [Nx.template({2}, :f32), Nx.template({}, :s32)]
+              shared = &shared_chain(&1, &2, all?: all?, length: length)
+              container = apply(Nx.Defn.debug_expr(shared), vars)
+              parameters = for var <- vars, do: {var.type, var.shape}
+              reductions(fn -> Lower.program(container, parameters, %{}, :exact) end)
+            end
+
+          assert many <= 6 * few
         end
+      end
+
+      # The work of a function, as the VM counts it: the same on every machine, but for a few percent.
+      defp reductions(fun) do
+        {:reductions, before} = Process.info(self(), :reductions)
+        fun.()
+        {:reductions, afterwards} = Process.info(self(), :reductions)
+        afterwards - before
       end
 
       # As many conditions inside of each other as `:depth`.

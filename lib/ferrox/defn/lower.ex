@@ -352,17 +352,8 @@ defmodule Ferrox.Defn.Lower do
     unless_computed = {:unless, slot, Enum.reverse(inner.code)}
     computed = maybe(inner.gained, state.computed)
     gained = inner.gained ++ state.gained
-
-    inner = %{
-      inner
-      | code: code,
-        common?: common?,
-        depth: depth,
-        computed: computed,
-        gained: gained
-    }
-
-    push(unless_computed, gain(slot, inner))
+    outer = %{code: code, common?: common?, depth: depth, computed: computed, gained: gained}
+    push(unless_computed, gain(slot, Map.merge(inner, outer)))
   end
 
   # The state at the start of a branch.
@@ -653,9 +644,9 @@ defmodule Ferrox.Defn.Lower do
 
     outputs = for {slot, _, _} <- targets, do: slot
     step = {:cond, clauses, {Enum.reverse(of_last.code), last_results}, outputs}
-    state = %{state | code: before.code, depth: before.depth}
-    state = %{state | computed: computed, gained: gained ++ before.gained}
-    structured(last, targets, push(step, state))
+    gained = gained ++ before.gained
+    outer = %{code: before.code, depth: before.depth, computed: computed, gained: gained}
+    structured(last, targets, push(step, Map.merge(state, outer)))
   end
 
   defp emit(:while, [initial, _arg, condition, body], _t, id, state) do
