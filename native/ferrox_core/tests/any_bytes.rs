@@ -1,4 +1,4 @@
-//! Programs and views of random bytes, which `fuzz/` has a fuzzer choose.
+//! Programs and views that random bytes choose.
 
 mod common;
 

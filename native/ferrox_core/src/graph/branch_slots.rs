@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target, each};
 
 /// The region with these slots split.
-pub(super) fn split(region: &Region) -> Region {
-    let mut region = region.clone();
+pub(super) fn split(mut region: Region) -> Region {
     let mut has_condition = false;
     each(&region.steps, &mut |step| has_condition |= matches!(step, Step::Cond { .. }));
     if !has_condition {
@@ -86,9 +85,11 @@ impl Splitting {
             }
             in_branches.push((branch, uses));
         }
-        let is_private = |slot: &Slot, uses: &[Uses]| in_writers[slot] == uses[*slot];
-        let private: HashSet<Slot> =
-            in_writers.keys().copied().filter(|slot| is_private(slot, &self.uses)).collect();
+        let private: HashSet<Slot> = in_writers
+            .into_iter()
+            .filter(|(slot, uses)| self.uses[*slot] == *uses)
+            .map(|(slot, _)| slot)
+            .collect();
         // The first branch that writes a slot keeps it.
         let mut kept = HashSet::new();
         for (branch, uses) in in_branches {

@@ -100,7 +100,7 @@ impl Program {
         assemble(regions, &literals, None)?;
         let regions = constants::fold(&unused::remove(regions), &mut literals);
         let regions = products::fold_transposes(&unused::without_unreached(regions));
-        let regions: Vec<Region> = regions.iter().map(branch_slots::split).collect();
+        let regions: Vec<Region> = regions.into_iter().map(branch_slots::split).collect();
         let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
         Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }

@@ -1,6 +1,5 @@
 //! A program of any bytes: of every step and operation, most with operands, options and results that
-//! fit each other, some with others. A fuzzer chooses the bytes (`fuzz/`), or a generator of random
-//! numbers (`tests/any_bytes.rs`).
+//! fit each other, some with others.
 
 use ferrox_core::DType::{self, *};
 use ferrox_core::cost::Work;

@@ -1,4 +1,4 @@
-//! Choices of types, shapes and options by the bytes that a fuzzer gives.
+//! Choices of types, shapes and options by given bytes.
 
 use ferrox_core::DType::{self, *};
 use ferrox_core::layout::Shape;
