@@ -612,6 +612,58 @@ fn clusters_divide_by_numbers() {
     assert_eq!(run(&zero, &[&numbers]), Err(Error::Element { op: "quotient", dtypes, fault }));
 }
 
+/// Arrays of ones, with a zero at one place.
+fn zero_at(place: usize, size: usize) -> Vec<u8> {
+    (0..size).flat_map(|at| i32::from(at != place).to_ne_bytes()).collect()
+}
+
+#[test]
+fn the_first_operation_that_fails_is_reported() {
+    let size = 20_000;
+    let divide = |builder: &mut Builder, op, a: &Operand, b: &Operand| {
+        builder.add(Operation::Binary(op), &[a, b], S32, &[size])
+    };
+    // The last row of the remainder fails, and the first one of the quotient in the same cluster.
+    let mut builder = Builder::default();
+    let [x, y, z] = [(); 3].map(|()| builder.parameter(S32, &[size]));
+    let remainder = divide(&mut builder, BinaryOp::Remainder, &x, &y);
+    let mut together = builder.clone();
+    let quotient = divide(&mut together, BinaryOp::Quotient, &remainder, &z);
+    let program = Program::new(&[together.region(&[&quotient])], Vec::new()).expect("a program");
+    assert_eq!(program.to_string().matches("together").count(), 1, "{program}");
+    let arguments = [zero_at(size, size), zero_at(size - 1, size), zero_at(0, size)];
+    let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+    let fails = |result: Result<Vec<Vec<u8>>, Error>, op: &str| {
+        assert!(matches!(result, Err(Error::Element { op: found, .. }) if found == op), "{result:?}");
+    };
+    with_threads("the_first_operation_that_fails_is_reported", || {
+        fails(run(&program, &arguments), "remainder")
+    });
+    // A sum, which nothing needs before the end, holds back the remainder, and a quotient that fails follows.
+    let sum = builder.add(add(), &[&remainder, &x], S32, &[size]);
+    let mut other = builder.clone();
+    let alone = divide(&mut other, BinaryOp::Quotient, &x, &z);
+    let twice = other.add(add(), &[&alone, &x], S32, &[size]);
+    let program = Program::new(&[other.region(&[&sum, &twice])], Vec::new()).expect("a program");
+    fails(run(&program, &arguments), "remainder");
+    // So does an element out of range, or a loop with effects.
+    let mut taken = builder.clone();
+    let take = taken.add(Operation::Take(0), &[&x, &literal(0, S32, &[1])], S32, &[1]);
+    let literals = vec![i32::MAX.to_ne_bytes().to_vec(), vec![1]];
+    let program = Program::new(&[taken.region(&[&sum, &take])], literals.clone()).expect("a program");
+    fails(run(&program, &arguments), "remainder");
+    let ends = builder.repeat(vec![literal(1, U8, &[])]);
+    let mut condition = Builder::default();
+    let going = condition.parameter(U8, &[]);
+    let mut body = Builder::default();
+    body.parameter(U8, &[]);
+    let next = Operand { place: Place::Slot(body.slot()), ..going.clone() };
+    let target = Target { slot: 1, dtype: U8, shape: Shape::new() };
+    body.steps.push(Step::Call { callback: 0, inputs: Vec::new(), outputs: vec![target] });
+    let regions = [builder.region(&[&sum, &ends[0]]), condition.region(&[&going]), body.region(&[&next])];
+    fails(run(&Program::new(&regions, literals).expect("a program"), &arguments), "remainder");
+}
+
 #[test]
 fn constants_are_computed_once_and_errors_stay() {
     let mut builder = Builder::default();

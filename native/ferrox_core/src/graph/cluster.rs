@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 
 use self::vector_kernel::VectorKernel;
 use super::operand::{self, REGISTER_BYTES};
+use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use crate::cost::{
     self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_SINGLE_ROW_ELEMENTS,
@@ -328,10 +329,30 @@ impl Cluster {
         let loops = self.loops(inputs, |_| true);
         let block = self.block_rows();
         self.with_copies(inputs, |inputs| {
-            self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, outputs, |part| {
-                self.run_part(&loops, inputs, block, part)
-            })
+            let mut run = |_, members: usize| {
+                self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, &mut *outputs, |part| {
+                    self.run_part(&loops[..members], inputs, block, part)
+                })
+            };
+            run(1, self.members.len()).or_else(|error| self.first_error(error, 1, run))
         })
+    }
+
+    /// The error of the first member that fails in the first trip in which one does, given the first error that a
+    /// block of rows came to. `run` computes some trips, in the last of them only the first members.
+    #[cold]
+    fn first_error(
+        &self,
+        error: Error,
+        trips: usize,
+        mut run: impl FnMut(usize, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let can_fail = |&at: &usize| self.members[at].can_fail();
+        let failing: SmallVec<[usize; 4]> = (0..self.members.len()).filter(can_fail).collect();
+        if failing.len() > 1 {
+            (1..=trips).try_for_each(|trips| failing.iter().try_for_each(|at| run(trips, at + 1)))?;
+        }
+        Err(error)
     }
 
     /// Computes the results of several trips of a loop, those of the last trip, all trips for some rows
@@ -362,9 +383,13 @@ impl Cluster {
         let of_trips = of_trips.collect();
         let loops = TripLoops { loops, varies, of_trips };
         self.with_copies(inputs, |inputs| {
-            self.in_parts(block, cost, outputs, |part| {
-                self.run_part_trips(&loops, inputs, block, part, trips)
-            })
+            let mut run = |count: usize, last_members: usize| {
+                self.in_parts(block, cost, &mut *outputs, |part| {
+                    self.run_part_trips(&loops, inputs, block, part, (trips, count, last_members))
+                })
+            };
+            let (count, all) = (trips.count, self.members.len());
+            run(count, all).or_else(|error| self.first_error(error, count, run))
         })
     }
 
@@ -467,15 +492,15 @@ impl Cluster {
         })
     }
 
-    /// Computes all trips of a part, one block after the other. What a trip computes of a block, the next
-    /// trip reads while it is in the cache.
+    /// Computes `count` of the trips of a part, in the last of them the first members only, one block after the
+    /// other. What a trip computes of a block, the next trip reads while it is in the cache.
     fn run_part_trips<'m>(
         &'m self,
         TripLoops { loops, varies, of_trips }: &TripLoops<'m>,
         inputs: &[&[u8]],
         block: usize,
         part: Part<'_>,
-        trips: Trips<'_>,
+        (trips, count, last_members): (Trips<'_>, usize, usize),
     ) -> Result<(), Error> {
         let buffered = |width: &usize| width * block;
         let buffers = self.buffers.iter().map(buffered);
@@ -496,9 +521,10 @@ impl Cluster {
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 self.begin_block(inputs, (part.first + done, rows), &mut block_inputs);
-                for (trip, of_trip) in of_trips.iter().enumerate() {
+                for (trip, of_trip) in of_trips.iter().enumerate().take(count) {
                     std::mem::swap(&mut next, &mut previous);
-                    let is_last = trip + 1 == trips.count;
+                    let is_last = trip + 1 == count;
+                    let members = if is_last { last_members } else { self.members.len() };
                     let results = if is_last { &mut outputs } else { &mut next };
                     let inputs = block_inputs.iter().enumerate();
                     let inputs = inputs.map(|(index, input)| match trips.inputs[index] {
@@ -512,7 +538,9 @@ impl Cluster {
                         outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
                     };
                     let mut of_trip = of_trip.iter();
-                    for ((member, member_loop), &varies) in self.members.iter().zip(loops).zip(varies) {
+                    for ((member, member_loop), &varies) in
+                        self.members.iter().zip(loops).zip(varies).take(members)
+                    {
                         let of_trip = if varies { of_trip.next() } else { None };
                         let member_loop = of_trip.unwrap_or(member_loop);
                         self.run_member(member, member_loop, rows, &mut registers, memory)
@@ -1001,6 +1029,14 @@ fn repeat_row(width: usize, row: &[u8], out: &mut [u8]) {
 }
 
 impl Member {
+    /// Whether there are operands for which it fails.
+    fn can_fail(&self) -> bool {
+        match self.call {
+            Call::Binary(op, _) => !Operation::Binary(op).is_total(self.dtype),
+            _ => false,
+        }
+    }
+
     #[cold]
     fn error(&self, fault: Fault) -> Error {
         let op = self.call.name();

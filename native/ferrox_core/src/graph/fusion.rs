@@ -4,8 +4,8 @@
 //! operation joins the clusters that its operands come from if all their operations still have the same
 //! rows then (`cluster` says what a row is). A cluster is added to the steps when another step needs
 //! one of its values, or when control flow follows; before that, later operations that read its values and
-//! don't depend on that step join it. No clusters that are held back depend on each
-//! other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
+//! don't depend on that step join it. A cluster that can fail is also added before a step that can fail, or
+//! that has effects or no end, as a loop may. No clusters that are held back depend on each other. Slices, transposes and reversals are held back too: a cluster that is the only reader reads
 //! their operand in their place (`rows`). A fold of many rows becomes two: the cluster folds blocks of them
 //! to lanes (`ops::reduce::Accumulation`), and a step after it folds these.
 //!
@@ -250,6 +250,9 @@ impl<'a> Fusion<'a> {
                     self.views.push(view);
                     return;
                 }
+                if !outputs.iter().all(|output| operation.is_total(output.dtype)) {
+                    self.flush_failing(inputs);
+                }
                 if let [output] = &outputs[..] {
                     let candidate = Candidate::new(operation, inputs, output);
                     let is_possible = candidate.is_possible();
@@ -265,17 +268,10 @@ impl<'a> Fusion<'a> {
                 self.flush_for(inputs);
                 self.steps.push(step.clone());
             }
-            Step::Fold { input, initial, .. } => {
-                self.flush_for(&[input.clone(), initial.clone()]);
-                self.steps.push(step.clone());
-            }
-            Step::While { initial, .. } => {
-                self.flush_for(initial);
-                self.steps.push(step.clone());
-            }
+            Step::Fold { input, initial, .. } => self.run_region(step, &[input.clone(), initial.clone()]),
+            Step::While { initial, .. } => self.run_region(step, initial),
             Step::ReverseLoop(reverse) => {
-                self.flush_for(&reverse.inputs().cloned().collect::<Vec<_>>());
-                self.steps.push(step.clone());
+                self.run_region(step, &reverse.inputs().cloned().collect::<Vec<_>>());
             }
             Step::Call { .. } | Step::Cluster { .. } => {
                 self.flush_all();
@@ -300,6 +296,13 @@ impl<'a> Fusion<'a> {
                 self.steps.push(Step::Unless { computed: *computed, steps });
             }
         }
+    }
+
+    /// Adds a step that runs regions, and reads some operands.
+    fn run_region(&mut self, step: &Step, operands: &[Operand]) {
+        self.flush_failing(&[]);
+        self.flush_for(operands);
+        self.steps.push(step.clone());
     }
 
     /// The numbers of the clusters that operands come from.
@@ -508,6 +511,19 @@ impl<'a> Fusion<'a> {
     fn flush_owners(&mut self, operands: &[Operand]) {
         for owner in self.owners(operands).into_iter().rev() {
             let pending = self.pending.remove(owner);
+            self.flush(pending);
+        }
+    }
+
+    /// Adds the cluster that can fail, of which there is at most one, before a step that can fail too: its error
+    /// is the first. A cluster that `operands` of the step come from stays, since the step may join it.
+    fn flush_failing(&mut self, operands: &[Operand]) {
+        let owners = self.owners(operands);
+        let fails = |(number, pending): (usize, &Pending)| pending.can_fail() && !owners.contains(&number);
+        if !self.all
+            && let Some(number) = self.pending.iter().enumerate().position(fails)
+        {
+            let pending = self.pending.remove(number);
             self.flush(pending);
         }
     }
@@ -747,6 +763,12 @@ impl Candidate {
 }
 
 impl Pending {
+    /// Whether an operation can fail when it runs.
+    fn can_fail(&self) -> bool {
+        let mut candidates = self.candidates.iter();
+        candidates.any(|Candidate { operation, output, .. }| !operation.is_total(output.dtype))
+    }
+
     fn produces(&self, slot: Slot) -> bool {
         self.candidates.iter().any(|candidate| candidate.output.slot == slot)
     }

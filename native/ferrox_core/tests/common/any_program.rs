@@ -1005,6 +1005,10 @@ impl AnyProgram {
                 Fate::Finished
             }
             (Ok(None), _) | (_, Ok(None)) => Fate::GivenUp,
+            (Err(expected @ (Error::Element { .. } | Error::Index { .. })), Err(got)) if !self.wrong => {
+                assert_eq!(expected, got, "another error");
+                Fate::Failed
+            }
             (Err(_), _) => Fate::Failed,
             (Ok(Some(_)), Err(_)) if self.wrong => Fate::Failed,
             (Ok(Some(_)), Err(error)) => panic!("only the program with fusion fails: {error}"),
