@@ -30,8 +30,10 @@ defmodule Ferrox.Defn do
   ## Cache
 
   Compiled functions are kept for the function, the types, shapes, names and vectorized axes of its
-  arguments, the names of its hooks, and `:math`. At most 1,000 are kept;
-  `config :ferrox, :compiler_cache_size` changes that. Functions capture values when they are made: a
+  arguments, the names of its hooks, and `:math`. At most 1,000 are kept, and of those that contain large
+  tensors as many as have 1 GiB of them; `config :ferrox, :compiler_cache_size` and
+  `:compiler_cache_bytes` change that. A function is compiled again after its own module was, but not
+  after another module was whose functions it calls: `clear_cache/0` forgets all. Functions capture values when they are made: a
   function that captures another number is another function, and is compiled again. The eighth time it
   logs a warning, which names the function and the value; pass such values as arguments.
 
@@ -118,6 +120,21 @@ defmodule Ferrox.Defn do
     end
   end
 
+  @doc """
+  Forgets all compiled functions.
+
+  A compiled function contains the functions of other modules that it called when it was compiled. Call
+  this after such a module was compiled again while the VM runs, as in IEx or Livebook.
+
+      iex> Nx.Defn.jit_apply(&Nx.sin/1, [0.0], compiler: Ferrox)
+      Nx.tensor(0.0)
+      iex> Ferrox.Defn.clear_cache()
+      :ok
+  """
+  @doc since: "0.1.0"
+  @spec clear_cache() :: :ok
+  defdelegate clear_cache, to: Cache, as: :clear
+
   @doc false
   @spec __partitions_options__(keyword) :: [keyword]
   def __partitions_options__(opts), do: List.duplicate(opts, opts[:max_concurrency] || 1)
@@ -139,24 +156,38 @@ defmodule Ferrox.Defn do
     hooks = opts |> Keyword.get(:hooks, %{}) |> Map.new()
     math = math(opts)
     fallback = fallback(opts)
-    rest = {templates(vars), hooks |> Map.keys() |> Enum.sort(), math}
+    rest = {templates(vars), hooks |> Map.keys() |> Enum.sort(), math, version(key)}
 
-    # A function that has captured expressions is no key, and compiled at each call.
     compiled =
-      if Expression.captured?(key) do
-        compile(key, vars, fun, hooks, math)
-      else
+      if Expression.key?(key) do
         Cache.fetch(:functions, {key, rest}, fn ->
           compiled = compile(key, vars, fun, hooks, math)
           {_, stack} = :erlang.process_info(self(), :current_stacktrace)
           Recompilation.note(key, rest, stack)
-          compiled
+          {compiled, bytes(compiled)}
         end)
+      else
+        compile(key, vars, fun, hooks, math)
       end
 
     case compiled do
       %Program{} = program -> fn [params] -> [Program.run(program, params, hooks)] end
       {:fallback, reason} -> fall_back(fallback, reason, key, vars, fun, opts)
+    end
+  end
+
+  defp bytes(%Program{bytes: bytes}), do: bytes
+  defp bytes({:fallback, _reason}), do: 0
+
+  # The version of the code of a function that is given by its name, which stays equal when its module is
+  # compiled again. Other functions belong to one version.
+  defp version(fun) do
+    with {:type, :external} <- :erlang.fun_info(fun, :type),
+         {:module, module} <- :erlang.fun_info(fun, :module),
+         true <- :erlang.module_loaded(module) do
+      module.module_info(:md5)
+    else
+      _ -> nil
     end
   end
 
@@ -214,7 +245,7 @@ defmodule Ferrox.Defn do
       native = Native.compile(program)
       duration = System.monotonic_time() - start
       :telemetry.execute([:ferrox, :compiler, :build], %{duration: duration}, %{function: key})
-      native
+      {native, Program.literal_bytes(program)}
     end)
   end
 

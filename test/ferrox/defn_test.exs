@@ -556,6 +556,77 @@ if Code.ensure_loaded?(Nx.Defn) do
         assert Cache.size(:programs) in 900..1_000
       end
 
+      test "keeps functions apart by the containers of their arguments" do
+        fun = fn x -> x |> Nx.Defn.Composite.flatten_list() |> Enum.reduce(&Nx.subtract/2) end
+        inputs = [{1, {2, 3}}, {{1, 2}, 3}, %{a: 1, b: 2, c: 3}]
+        fun_of_type = fn x -> if is_map(x), do: Nx.negate(fun.([x])), else: fun.([x]) end
+
+        assert for(input <- inputs, do: Nx.to_number(compiled(fun_of_type, [input]))) == [
+                 2,
+                 2,
+                 -2
+               ]
+
+        assert Cache.size(:functions) == 3
+      end
+
+      test "tells zeros from negative zeros" do
+        for _ <- 1..2, {zero, quotient} <- [{0.0, :infinity}, {-0.0, :neg_infinity}] do
+          assert Nx.to_number(compiled(fn x -> Nx.divide(x, zero) end, [1.0])) == quotient
+        end
+      end
+
+      test "compiles a function again after its module" do
+        module = Ferrox.DefnTest.Again
+
+        for n <- [1, 2] do
+          code = "defmodule #{module} do
+            import Nx.Defn
+            defn add(x), do: x + #{n}
+            def subtract(x), do: Nx.subtract(x, #{n})
+          end"
+
+          ExUnit.CaptureIO.capture_io(:stderr, fn -> Code.compile_string(code) end)
+          [add, subtract] = for name <- [:add, :subtract], do: Function.capture(module, name, 1)
+          assert Nx.to_number(compiled(add, [0])) == n
+          assert Nx.to_number(compiled(subtract, [0])) == -n
+          defaults = Nx.Defn.default_options(compiler: Ferrox)
+          assert Nx.to_number(add.(0)) == n
+          Nx.Defn.default_options(defaults)
+        end
+      end
+
+      test "bounds the bytes that compiled functions have captured" do
+        restart = fn ->
+          for cache <- [Cache.Functions, Cache.Programs] do
+            :ok = Supervisor.terminate_child(Ferrox.Supervisor, cache)
+            {:ok, _} = Supervisor.restart_child(Ferrox.Supervisor, cache)
+          end
+        end
+
+        Application.put_env(:ferrox, :compiler_cache_bytes, 100_000)
+        restart.()
+
+        on_exit(fn ->
+          Application.delete_env(:ferrox, :compiler_cache_bytes)
+          restart.()
+        end)
+
+        on_binary = &Nx.backend_copy(&1, Nx.BinaryBackend)
+        large = for n <- 1..20, do: on_binary.(Nx.broadcast(Nx.u8(n), {10_000}))
+
+        for tensor <- large do
+          assert compiled(fn x -> Nx.add(x, tensor)[0] end, [Nx.u8(1)]) == Nx.add(1, tensor[0])
+          assert Cache.size(:functions) <= 10 and Cache.size(:programs) <= 10
+        end
+
+        assert Cache.size(:functions) == 10
+        # One that is larger than all together may have is kept.
+        huge = on_binary.(Nx.iota({200_000}, type: :u8))
+        for _ <- 1..2, do: compiled(fn x -> Nx.add(x, huge) end, [1])
+        assert {Cache.size(:functions), Cache.size(:programs)} == {1, 1}
+      end
+
       test "keeps what is used when it is full" do
         used = fn x -> Nx.subtract(x, 1) end
         compiled(used, [1])
@@ -680,7 +751,7 @@ if Code.ensure_loaded?(Nx.Defn) do
         build = fn ->
           send(test, :built)
           Process.sleep(50)
-          :native
+          {:native, 0}
         end
 
         tasks =

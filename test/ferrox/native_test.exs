@@ -123,13 +123,13 @@ defmodule Ferrox.NativeTest do
       end
     end
 
-    Ferrox.Defn.Cache.fetch(:programs, :of_this_library, fn -> :old end)
+    Ferrox.Defn.Cache.fetch(:programs, :of_this_library, fn -> {:old, 0} end)
     task = Task.async(changes)
     outcome = Task.yield(task, 20_000) || Task.shutdown(task, :brutal_kill)
     :atomics.put(stop, 1, 1)
     assert {:ok, _} = outcome
     # A program of the library that was purged can't be run.
-    assert Ferrox.Defn.Cache.fetch(:programs, :of_this_library, fn -> :new end) == :new
+    assert Ferrox.Defn.Cache.fetch(:programs, :of_this_library, fn -> {:new, 0} end) == :new
     for {pid, monitor} <- callers, do: assert_receive({:DOWN, ^monitor, _, ^pid, :normal}, 5000)
     assert Ferrox.to_number(Ferrox.add(1, 2)) == 3
   end

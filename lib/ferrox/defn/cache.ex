@@ -1,8 +1,8 @@
 defmodule Ferrox.Defn.Cache do
   @moduledoc false
-  # What has been compiled, by key. The number of entries is bounded, and several processes that ask for
-  # the same key at once compile it once. There is one cache of functions, and one of native programs,
-  # which several functions may share.
+  # What has been compiled, by key. The number of entries is bounded, and the number of bytes that they
+  # keep. Several processes that ask for the same key at once compile it once. There is one cache of
+  # functions, and one of native programs, which several functions may share.
   #
   # Entries are read from an ETS table without a message. The process that owns it decides who compiles,
   # and which entries go: the oldest that has not been read since it was last spared (the clock, or
@@ -20,6 +20,7 @@ defmodule Ferrox.Defn.Cache do
 
   @caches [:functions, :programs]
   @default_size 1_000
+  @default_bytes 1_073_741_824
 
   @doc false
   @spec child_spec(cache) :: Supervisor.child_spec()
@@ -34,9 +35,10 @@ defmodule Ferrox.Defn.Cache do
   defp name(:programs), do: Ferrox.Defn.Cache.Programs
 
   @doc """
-  The value of a key. `compile` computes it if no process has; its exceptions are not kept.
+  The value of a key. `compile` computes it if no process has, and the number of bytes that it keeps;
+  its exceptions are not kept.
 
-      iex> Ferrox.Defn.Cache.fetch(:functions, :a_key, fn -> :compiled end)
+      iex> Ferrox.Defn.Cache.fetch(:functions, :a_key, fn -> {:compiled, 0} end)
       :compiled
       iex> Ferrox.Defn.Cache.fetch(:functions, :a_key, fn -> raise "it is there" end)
       :compiled
@@ -53,7 +55,7 @@ defmodule Ferrox.Defn.Cache do
   The number of entries.
 
       iex> Ferrox.Defn.Cache.clear()
-      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> :built end)
+      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> {:built, 0} end)
       iex> Ferrox.Defn.Cache.size(:programs)
       1
   """
@@ -68,7 +70,7 @@ defmodule Ferrox.Defn.Cache do
   @doc """
   Forgets all entries of all caches.
 
-      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> :built end)
+      iex> Ferrox.Defn.Cache.fetch(:programs, :a_key, fn -> {:built, 0} end)
       iex> Ferrox.Defn.Cache.clear()
       :ok
       iex> Ferrox.Defn.Cache.size(:programs)
@@ -82,7 +84,7 @@ defmodule Ferrox.Defn.Cache do
 
   defp lookup(name, key) do
     case :ets.lookup(name, key) do
-      [{_key, value, used}] ->
+      [{_key, value, used, _bytes}] ->
         :atomics.put(used, 1, 1)
         {:ok, value}
 
@@ -103,8 +105,8 @@ defmodule Ferrox.Defn.Cache do
         try do
           compile.()
         else
-          value ->
-            GenServer.call(server(name), {:done, token, {:ok, value}}, :infinity)
+          {value, bytes} ->
+            GenServer.call(server(name), {:done, token, {:ok, value, bytes}}, :infinity)
             value
         catch
           kind, reason ->
@@ -126,8 +128,17 @@ defmodule Ferrox.Defn.Cache do
   def init(cache) do
     if cache == :functions, do: Recompilation.start()
     table = :ets.new(name(cache), [:named_table, :protected, read_concurrency: true])
-    size = Application.get_env(:ferrox, :compiler_cache_size, @default_size)
-    {:ok, %{table: table, size: size, keys: :queue.new(), pending: %{}, keys_by_token: %{}}}
+
+    {:ok,
+     %{
+       table: table,
+       size: Application.get_env(:ferrox, :compiler_cache_size, @default_size),
+       max_bytes: Application.get_env(:ferrox, :compiler_cache_bytes, @default_bytes),
+       bytes: 0,
+       keys: :queue.new(),
+       pending: %{},
+       keys_by_token: %{}
+     }}
   end
 
   @impl GenServer
@@ -159,7 +170,7 @@ defmodule Ferrox.Defn.Cache do
   def handle_call(:clear, _from, state) do
     :ets.delete_all_objects(state.table)
     Recompilation.clear()
-    {:reply, :ok, %{state | keys: :queue.new()}}
+    {:reply, :ok, %{state | keys: :queue.new(), bytes: 0}}
   end
 
   @impl GenServer
@@ -186,10 +197,10 @@ defmodule Ferrox.Defn.Cache do
     end
   end
 
-  defp finish(key, {:ok, value}, waiting, state) do
+  defp finish(key, {:ok, value, bytes}, waiting, state) do
     Enum.each(waiting, &GenServer.reply(&1, {:ready, value}))
-    state = make_room(state)
-    :ets.insert(state.table, {key, value, :atomics.new(1, [])})
+    state = make_room(%{state | bytes: state.bytes + bytes})
+    :ets.insert(state.table, {key, value, :atomics.new(1, []), bytes})
     %{state | keys: :queue.in(key, state.keys)}
   end
 
@@ -202,20 +213,24 @@ defmodule Ferrox.Defn.Cache do
     state
   end
 
-  defp make_room(%{table: table, size: size, keys: keys} = state) do
-    if :ets.info(table, :size) < size, do: state, else: make_room(:queue.out(keys), state)
+  # Deletes entries until there is room for one more, whose bytes are counted already. The newest entry
+  # stays, however large it is.
+  defp make_room(%{table: table, keys: keys} = state) do
+    if :ets.info(table, :size) < state.size and state.bytes <= state.max_bytes,
+      do: state,
+      else: make_room(:queue.out(keys), state)
   end
 
   defp make_room({:empty, keys}, state), do: %{state | keys: keys}
 
   defp make_room({{:value, key}, keys}, state) do
     case :ets.lookup(state.table, key) do
-      [{_key, _value, used}] ->
+      [{_key, _value, used, bytes}] ->
         if :atomics.exchange(used, 1, 0) == 1 do
           make_room(%{state | keys: :queue.in(key, keys)})
         else
           :ets.delete(state.table, key)
-          make_room(%{state | keys: keys})
+          make_room(%{state | keys: keys, bytes: state.bytes - bytes})
         end
 
       [] ->

@@ -53,33 +53,35 @@ defmodule Ferrox.Defn.Expression do
     Enum.reverse(arguments)
   end
 
-  # The number of terms among which captured expressions are looked for.
+  # The number of captured terms that are looked at.
   @max_searched_terms 200
 
   @doc """
-  Whether a function has captured expressions.
+  Whether a function can be a key of a table.
 
-  Such a function can't be a key of a table: expressions share parts, and the VM copies and hashes a
-  term as if none were shared, which takes exponential time.
+  A function that has captured expressions can't: expressions share parts, and the VM copies and hashes a
+  term as if none were shared, which takes exponential time. One that has captured a negative zero can't
+  before OTP 27, where a table doesn't tell it from zero.
 
       iex> sum = Nx.Defn.debug_expr(&Nx.sum/1).(Nx.iota({3}))
-      iex> Ferrox.Defn.Expression.captured?(fn x -> Nx.add(x, sum) end)
-      true
-      iex> number = 3
-      iex> Ferrox.Defn.Expression.captured?(fn x -> Nx.add(x, number) end)
+      iex> Ferrox.Defn.Expression.key?(fn x -> Nx.add(x, sum) end)
       false
+      iex> number = 3
+      iex> Ferrox.Defn.Expression.key?(fn x -> Nx.add(x, number) end)
+      true
   """
-  @spec captured?(fun) :: boolean
-  def captured?(fun) do
+  @spec key?(fun) :: boolean
+  def key?(fun) do
     case :erlang.fun_info(fun, :env) do
-      {:env, []} -> false
+      {:env, []} -> true
       {:env, captured} -> search([captured], @max_searched_terms)
     end
   end
 
-  defp search([], _left), do: false
-  defp search(_terms, 0), do: false
-  defp search([%{__struct__: Nx.Defn.Expr} | _], _left), do: true
+  # Whether all terms can be in a key.
+  defp search([], _left), do: true
+  defp search(_terms, 0), do: true
+  defp search([%{__struct__: Nx.Defn.Expr} | _], _left), do: false
 
   defp search([%{} = map | terms], left), do: search(Map.values(map) ++ terms, left - 1)
 
@@ -91,6 +93,11 @@ defmodule Ferrox.Defn.Expression do
   defp search([fun | terms], left) when is_function(fun) do
     {:env, captured} = :erlang.fun_info(fun, :env)
     search([captured | terms], left - 1)
+  end
+
+  if :erlang.system_info(:otp_release) < ~c"27" do
+    defp search([float | terms], left) when is_float(float),
+      do: <<float::float>> != <<1::1, 0::63>> and search(terms, left - 1)
   end
 
   defp search([_other | terms], left), do: search(terms, left - 1)

@@ -39,8 +39,8 @@ defmodule Ferrox.Defn.Lower do
   @max_depth 32
 
   # What takes its arguments as they are needed, or isn't made of arguments alone.
-  @lazy [:cond, :while, :fun, :token, :attach_token, :io_call, :runtime_call, :optional, :block] ++
-          [:reduce, :window_reduce]
+  @lazy [:cond, :while, :fun, :token, :attach_token, :hook, :io_call, :runtime_call, :optional] ++
+          [:block, :reduce, :window_reduce]
 
   defmodule Unsupported do
     @moduledoc false
@@ -675,6 +675,17 @@ defmodule Ferrox.Defn.Lower do
     {structured_value(template, operands), marker, state}
   end
 
+  # Nx 0.13.0 has hooks under this name, and those of tokens have expressions of their own.
+  defp emit(:hook, [inner, {:token_hook, hooked, spec}, template, _ref], _t, id, state) do
+    {operands, state} = all_dense(inner, state)
+    {hooked_operands, state} = all_dense(hooked, state)
+    state = if io?(spec, state), do: io(spec, hooked, hooked_operands, state), else: state
+    {marker, state} = mark(id, state)
+    {structured_value(template, operands), marker, state}
+  end
+
+  defp emit(:hook, args, t, id, state), do: emit(:io_call, args, t, id, state)
+
   defp emit(:token, [token], _t, id, state) do
     # The first hook is the last of the list.
     state =
@@ -693,7 +704,8 @@ defmodule Ferrox.Defn.Lower do
     {{}, marker, state}
   end
 
-  defp emit(:runtime_call, [inner, fun, template, opts], _t, id, state) do
+  # In Nx 0.11, the function takes no options.
+  defp emit(:runtime_call, [inner, fun, template | opts], _t, id, state) do
     {operands, state} = all_dense(inner, state)
     leaves = Nx.Defn.Composite.flatten_list([template])
     {targets, state} = targets(id, Enum.map(leaves, &out/1), state)

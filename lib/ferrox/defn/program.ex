@@ -8,8 +8,8 @@ defmodule Ferrox.Defn.Program do
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn.Composite]}
 
-  @enforce_keys [:native, :parameters, :used, :output, :callbacks]
-  defstruct [:native, :parameters, :used, :output, :callbacks, :function]
+  @enforce_keys [:native, :parameters, :used, :output, :callbacks, :bytes]
+  defstruct [:native, :parameters, :used, :output, :callbacks, :bytes, :function]
 
   @type t :: %__MODULE__{
           native: reference,
@@ -17,6 +17,7 @@ defmodule Ferrox.Defn.Program do
           used: [boolean],
           output: term,
           callbacks: tuple,
+          bytes: non_neg_integer,
           function: term
         }
 
@@ -39,9 +40,17 @@ defmodule Ferrox.Defn.Program do
       parameters: parameters,
       used: used,
       output: Nx.Defn.Composite.traverse(container, &Nx.to_template/1),
-      callbacks: List.to_tuple(callbacks)
+      callbacks: List.to_tuple(callbacks),
+      bytes: literal_bytes(program)
     }
   end
+
+  @doc """
+  The number of bytes of the literals of what `Ferrox.Native.compile/1` takes, which the native program
+  keeps.
+  """
+  @spec literal_bytes({[tuple], [binary]}) :: non_neg_integer
+  def literal_bytes({_regions, literals}), do: literals |> Enum.map(&byte_size/1) |> Enum.sum()
 
   @doc """
   Runs a compiled function. The arguments are functions that give tensors, `hooks` the functions by
@@ -112,7 +121,7 @@ defmodule Ferrox.Defn.Program do
   end
 
   defp call({:runtime, fun, container, template, opts}, values, _hooks) do
-    result = fun.(fill(container, values), opts)
+    result = apply(fun, [fill(container, values) | opts])
 
     if not Nx.compatible?(template, result) do
       raise "expected the runtime_call function to match the given output template"

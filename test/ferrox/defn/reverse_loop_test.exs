@@ -3,7 +3,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     use Ferrox.DefnCase, async: true
 
     # Older releases differentiate the trips of a loop from the first to the last.
-    @reverses Version.match?("#{Application.spec(:nx, :vsn)}", ">= 0.13.0-dev")
+    @reverses Version.match?("#{Application.spec(:nx, :vsn)}", ">= 0.13.1-dev")
 
     defn recurrent(inputs, state, weights, bias, trips) do
       {_, state, _, _, _, _} =
