@@ -9,6 +9,7 @@ if Code.ensure_loaded?(Nx) do
 
         FERROX_CASES=100 mix test test/ferrox/differential_test.exs   # a longer run
         FERROX_SEED=1 mix test ...                                     # other data
+        FERROX_COMPILED=1 mix test ...                                 # each operation compiled
     """
 
     use ExUnit.CaseTemplate
@@ -65,10 +66,15 @@ if Code.ensure_loaded?(Nx) do
         if(Code.ensure_loaded?(Nx.Floating), do: [f8_e4m3fn: 8], else: [])
     end
 
-    @doc "The same tensor on Ferrox.Backend."
+    @doc "The backend that is compared: `Ferrox.Backend`, or `Ferrox.CompiledBackend`."
+    @spec backend() :: module
+    def backend,
+      do: if(System.get_env("FERROX_COMPILED"), do: Ferrox.CompiledBackend, else: Ferrox.Backend)
+
+    @doc "The same tensor on this backend."
     @spec on_ferrox(Nx.Tensor.t()) :: Nx.Tensor.t()
     def on_ferrox(%{data: %{state: state}} = tensor),
-      do: %{tensor | data: %Ferrox.Backend{state: state}}
+      do: %{tensor | data: struct!(backend(), state: state)}
 
     @doc "The elements of a tensor as numbers."
     @spec values(Nx.Tensor.t()) :: list
