@@ -829,6 +829,22 @@ pub(crate) const MIN_CLUSTER_FOLD_BLOCKS: usize = 4;
 /// adam.)
 pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 
+/// The number of bytes of a product's rows that a cluster computes at a time, with others from them: they stay in
+/// the second-level cache. (`bin/bench --group programs`: causal attention.)
+pub(crate) const JOINED_PRODUCT_BLOCK_BYTES: usize = 1 << 17;
+
+/// The minimum number of rows of a product that a cluster computes at a time, of which it computes multiples: a
+/// matrix is packed for these.
+pub(crate) const MIN_JOINED_PRODUCT_ROWS: usize = 16;
+
+/// The minimum number of bytes of a product that a cluster computes by rows, which would be written to memory
+/// otherwise. (`bin/bench --group programs`: attention.)
+pub(crate) const MIN_JOINED_PRODUCT_BYTES: usize = 1 << 18;
+
+/// The maximum number of elements of a matrix by which a cluster multiplies its rows: it is packed for each block
+/// of them.
+pub(crate) const MAX_JOINED_PRODUCT_MATRIX: usize = 1 << 17;
+
 /// The number of elements in the copies of a row that is the same for all rows of a cluster: a kernel reads
 /// them beside as many rows, and they must stay in the first-level cache. (`bin/bench --group programs`:
 /// k-means step, layer norm.)

@@ -13,6 +13,7 @@
 //! * `unrolling`: loops of a few trips that become the steps of these;
 //! * `products`: transposes that become axes of products of matrices;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
+//! * `joined_products`: products of matrices that clusters compute with their rows;
 //! * `kernel`, with `elementwise` and `moves`: operations that are prepared for their types and shapes;
 //! * `liveness`: where in a program a value dies;
 //! * `small_loop`: loops over numbers and small arrays, as code for a register machine;
@@ -29,6 +30,7 @@ mod elementwise;
 mod execution;
 mod explain;
 mod fusion;
+mod joined_products;
 mod kernel;
 mod liveness;
 mod machine_code;

@@ -612,6 +612,100 @@ fn clusters_divide_by_numbers() {
     assert_eq!(run(&zero, &[&numbers]), Err(Error::Element { op: "quotient", dtypes, fault }));
 }
 
+/// A product, operations on its rows, and perhaps a product of these, with the arguments.
+fn random_attention(random: &mut Random) -> (Region, Vec<Vec<u8>>) {
+    let dtype = *random.pick(&[F32, F32, F32, F64]);
+    let batch_rank = random.below(3);
+    let batch: Vec<usize> = (0..batch_rank).map(|_| random.below(3) + 1).collect();
+    let [m, n] = [(); 2].map(|()| random.below(250) + 40);
+    let [k, columns] = [(); 2].map(|()| *random.pick(&[1, 2, 17, 64, 90]));
+    let with = |sizes: &[usize]| [&batch[..], sizes].concat();
+    let axes = |axis: usize| Shape::from_elem(batch.len() + axis, 1);
+    let leading: Shape = (0..batch.len()).collect();
+    let dot = |right_axis: usize| Operation::Dot {
+        contract: [axes(1), axes(right_axis)],
+        batch: [leading.clone(), leading.clone()],
+    };
+    let mut builder = Builder::default();
+    let queries = builder.parameter(dtype, &with(&[m, k]));
+    let is_transposed = random.below(2) == 0;
+    let keys = builder.parameter(dtype, &with(&if is_transposed { [n, k] } else { [k, n] }));
+    let is_second_transposed = random.below(3) == 0;
+    let second = if is_second_transposed { [columns, n] } else { [n, columns] };
+    let values = builder.parameter(dtype, &with(&second));
+    let rows = with(&[m, n]);
+    let mask = match random.below(3) {
+        0 => builder.parameter(U8, &rows),
+        1 => builder.parameter(U8, &[m, n]),
+        _ => builder.parameter(U8, &[n]),
+    };
+    let scores = builder.add(dot(usize::from(is_transposed)), &[&queries, &keys], dtype, &rows);
+    let binary = Operation::Binary;
+    let scaled = builder.add(binary(BinaryOp::Divide), &[&scores, &literal(0, dtype, &[])], dtype, &rows);
+    let masked = builder.add(Operation::Select, &[&mask, &scaled, &literal(1, dtype, &[])], dtype, &rows);
+    let last = Shape::from_elem(rows.len() - 1, 1);
+    let of_rows = with(&[m, 1]);
+    let fold = |builder: &mut Builder, op, input: &Operand| {
+        builder.add(Operation::Reduce(op, last.clone()), &[input], dtype, &of_rows)
+    };
+    let rows_of =
+        |builder: &mut Builder, op, a: &Operand, b: &Operand| builder.add(binary(op), &[a, b], dtype, &rows);
+    let most = fold(&mut builder, ReduceOp::ReduceMax, &masked);
+    let shifted = rows_of(&mut builder, BinaryOp::Subtract, &masked, &most);
+    let exponential = Operation::Unary(UnaryOp::Exp, Math::Exact);
+    let weights = builder.add(exponential, &[&shifted], dtype, &rows);
+    let total = fold(&mut builder, ReduceOp::Sum, &weights);
+    let weights = rows_of(&mut builder, BinaryOp::Divide, &weights, &total);
+    let mut results = Vec::new();
+    match random.below(8) {
+        // What each of these reads is written.
+        0 => results.push(scores),
+        1 => results.push(weights.clone()),
+        2 => results.push(total),
+        _ => {}
+    }
+    results.push(match random.below(4) {
+        0 => weights,
+        _ => builder.add(
+            dot(usize::from(is_second_transposed)),
+            &[&weights, &values],
+            dtype,
+            &with(&[m, columns]),
+        ),
+    });
+    let parameters = builder.parameters.clone();
+    let arguments = parameters.iter().map(|(dtype, shape)| {
+        let elements = 0..shape.iter().product();
+        match dtype {
+            F32 => f32s(&elements.map(|_| random.unit() as f32).collect::<Vec<_>>()),
+            F64 => elements.flat_map(|_| random.unit().to_ne_bytes()).collect(),
+            _ => elements.map(|_| u8::from(random.below(4) > 0)).collect(),
+        }
+    });
+    let arguments = arguments.collect();
+    (builder.region(&results.iter().collect::<Vec<_>>()), arguments)
+}
+
+#[test]
+fn products_of_rows_in_clusters_have_the_bits_of_whole_products() {
+    with_threads("products_of_rows_in_clusters_have_the_bits_of_whole_products", || {
+        let mut counts = [0; 3];
+        for seed in 0..300 {
+            let (region, arguments) = random_attention(&mut Random(seed));
+            let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+            let numbers = |number: f64| match region.parameters[0].0 {
+                F32 => (number as f32).to_ne_bytes().to_vec(),
+                _ => number.to_ne_bytes().to_vec(),
+            };
+            let program = fused_alike(region.clone(), vec![numbers(8.0), numbers(-1e9)], &arguments);
+            let text = program.to_string();
+            counts[usize::from(text.contains("product ")) + usize::from(text.contains("dot(rows"))] += 1;
+        }
+        println!("clusters with no, one and two products: {counts:?}");
+        assert!(counts.iter().all(|&count| count >= 20), "{counts:?}");
+    });
+}
+
 /// Arrays of ones, with a zero at one place.
 fn zero_at(place: usize, size: usize) -> Vec<u8> {
     (0..size).flat_map(|at| i32::from(at != place).to_ne_bytes()).collect()

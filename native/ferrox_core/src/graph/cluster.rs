@@ -13,12 +13,15 @@
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "cluster/no_vector_kernel.rs")]
 mod vector_kernel;
 
+pub(super) mod products;
+
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
+use self::products::Product;
 use self::vector_kernel::VectorKernel;
 use super::operand::{self, REGISTER_BYTES};
 use super::operation::Operation;
@@ -55,6 +58,8 @@ pub struct Cluster {
     pub(super) outputs: Vec<usize>,
     /// Folds of rows, whose results come after the others.
     pub(super) folds: Vec<RowsFold>,
+    /// The number of a result, and the product whose left operand it is, which takes its place.
+    pub(super) product: Option<(usize, Box<Product>)>,
     /// The cost of a row.
     pub(super) cost: Cost,
     /// Members that machine code computes together, in their order.
@@ -128,6 +133,15 @@ pub(super) struct Input {
     pub(super) rows: Option<InputRows>,
     /// The number of bytes of the row that is the same for all; zero if there is none.
     pub(super) same_bytes: usize,
+    /// The product whose rows the input has, and whose left operand is the one from outside.
+    pub(super) product: Option<Box<Product>>,
+}
+
+impl Input {
+    /// An input that no member reads.
+    pub(super) fn whole(operand: operand::Operand) -> Self {
+        Input { operand, rows: None, same_bytes: 0, product: None }
+    }
 }
 
 /// An operation of a cluster.
@@ -313,9 +327,15 @@ impl Cluster {
         })
     }
 
-    /// Goes to the block of some rows from the row `first` on.
-    fn begin_block<'b>(&self, inputs: &[&'b [u8]], (first, rows): (usize, usize), to: &mut [BlockInput<'b>]) {
+    /// Goes to the block of some rows from the row `first` on. Products have rows from the row `origin` on.
+    fn begin_block<'b>(
+        &self,
+        inputs: &[&'b [u8]],
+        (origin, first, rows): (usize, usize, usize),
+        to: &mut [BlockInput<'b>],
+    ) {
         for ((input, &bytes), to) in self.inputs.iter().zip(inputs).zip(to) {
+            let first = if input.product.is_some() { first - origin } else { first };
             match (&input.rows, to) {
                 (Some(of), BlockInput::Gathered(out)) => of.gather(bytes, first, &mut out[..rows * of.width]),
                 (Some(of), to) => *to = BlockInput::InPlace(&bytes[of.start(first)..]),
@@ -329,10 +349,13 @@ impl Cluster {
         let loops = self.loops(inputs, |_| true);
         let block = self.block_rows();
         self.with_copies(inputs, |inputs| {
-            let mut run = |_, members: usize| {
-                self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, &mut *outputs, |part| {
+            let mut run = |_, members: usize| match self.product_rows() {
+                Some(rows) => self.in_product_parts(rows, &mut *outputs, |part| {
+                    self.run_product_part(&loops[..members], inputs, block, part)
+                }),
+                None => self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, &mut *outputs, |part| {
                     self.run_part(&loops[..members], inputs, block, part)
-                })
+                }),
             };
             run(1, self.members.len()).or_else(|error| self.first_error(error, 1, run))
         })
@@ -448,9 +471,14 @@ impl Cluster {
         part: Part<'_>,
     ) -> Result<(), Error> {
         let buffered = |width: &usize| width * block;
-        // Results that are too large to stay in a cache are computed in buffers too, and copied past it.
-        let is_streamed = |width: &usize| streaming_stores::is_large(width * self.rows);
-        let staged = self.outputs.iter().filter(|width| is_streamed(width)).map(buffered);
+        // Results that are too large to stay in a cache are computed in buffers too, and copied past it, but for
+        // the left operand of a product.
+        let result = self.product.as_ref().map(|(result, _)| *result);
+        let is_streamed = |(index, width): (usize, &usize)| {
+            result != Some(index) && streaming_stores::is_large(width * self.rows)
+        };
+        let staged = self.outputs.iter().enumerate().filter(|&output| is_streamed(output));
+        let staged = staged.map(|(_, width)| buffered(width));
         let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
         let lengths = self.buffers.iter().map(buffered).chain(staged).chain(states);
         let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
@@ -460,9 +488,9 @@ impl Cluster {
             let mut outputs = part.outputs.into_iter();
             let rows = outputs.by_ref().take(self.outputs.len());
             let outputs_of_rows = rows
-                .zip(&self.outputs)
-                .map(|(rest, width)| {
-                    let stage = is_streamed(width).then(|| take(&mut memory, buffered(width)));
+                .zip(self.outputs.iter().enumerate())
+                .map(|(rest, output)| {
+                    let stage = is_streamed(output).then(|| take(&mut memory, buffered(output.1)));
                     Rows { rest, stage }
                 })
                 .collect();
@@ -474,7 +502,7 @@ impl Cluster {
             let mut done = 0;
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
-                self.begin_block(inputs, (part.first + done, rows), &mut registers.inputs);
+                self.begin_block(inputs, (part.first, part.first + done, rows), &mut registers.inputs);
                 for (member, member_loop) in self.members.iter().zip(loops) {
                     self.run_member(member, member_loop, rows, &mut registers, memory)
                         .map_err(|error| *error)?;
@@ -520,7 +548,7 @@ impl Cluster {
             let mut done = 0;
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
-                self.begin_block(inputs, (part.first + done, rows), &mut block_inputs);
+                self.begin_block(inputs, (part.first, part.first + done, rows), &mut block_inputs);
                 for (trip, of_trip) in of_trips.iter().enumerate().take(count) {
                     std::mem::swap(&mut next, &mut previous);
                     let is_last = trip + 1 == count;

@@ -226,6 +226,18 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
     let inputs: Vec<String> = cluster.inputs.iter().map(|input| operand(&input.operand)).collect();
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
+    let product_rows = cluster.product_rows().unwrap_or(rows);
+    for (index, input) in cluster.inputs.iter().enumerate() {
+        if let Some(product) = &input.product {
+            let (left, right) =
+                (place(input.operand.place), place(cluster.inputs[product.right].operand.place));
+            let dtype = input.operand.dtype;
+            writeln!(
+                f,
+                "          product {index} = {dtype} dot({left}, {right}), {product_rows} rows at a time"
+            )?;
+        }
+    }
     for (at, member) in cluster.members.iter().enumerate() {
         let kernel = cluster.kernel(at);
         if kernel.is_some_and(|kernel| kernel.members().start == at) {
@@ -257,6 +269,14 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
         let indentation = if kernel.is_some() { "  " } else { "" };
         writeln!(f, "          {indentation}{to} = {} {fast}{name}({})", member.dtype, operands.join(", "))?;
     }
+    if let Some((result, product)) = &cluster.product {
+        let (to, right) = (&outputs[*result], place(cluster.inputs[product.right].operand.place));
+        writeln!(
+            f,
+            "          %{} = {} dot(rows, {right}), {product_rows} rows at a time",
+            to.slot, to.dtype
+        )?;
+    }
     for (fold, target) in cluster.folds.iter().zip(&outputs[cluster.outputs.len()..]) {
         let (name, from) = (fold.accumulation.op().name(), register(fold.operand, cluster, outputs));
         writeln!(
@@ -277,10 +297,14 @@ fn register(register: Register, cluster: &Cluster, outputs: &[Memory]) -> String
     let mut text = String::new();
     let written = match register {
         Register::Input(index) => match cluster.inputs.get(index) {
+            Some(Input { product: Some(_), .. }) => write!(text, "product {index}"),
             Some(input) => write!(text, "{}", place(input.operand.place)),
             None => write!(text, "input {index}"),
         },
         Register::Buffer(index) => write!(text, "buffer {index}"),
+        Register::Output(index) if cluster.product.as_ref().is_some_and(|(result, _)| *result == index) => {
+            write!(text, "rows")
+        }
         Register::Output(index) => match outputs.get(index) {
             Some(output) => write!(text, "%{}", output.slot),
             None => write!(text, "output {index}"),

@@ -864,7 +864,9 @@ impl Pending {
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
         let (rows, kernels) = (self.rows, Vec::new());
-        let cluster = Cluster { rows, inputs, members, buffers, outputs: widths, folds, cost, kernels };
+        let product = None;
+        let cluster =
+            Cluster { rows, inputs, members, buffers, outputs: widths, folds, product, cost, kernels };
         outputs.extend(lanes);
         let mut steps = vec![Step::Cluster { cluster: Box::new(cluster), outputs }];
         steps.extend(ends);
@@ -936,12 +938,12 @@ impl Registers {
             return register;
         }
         // A row that all rows have is copied, and its copies are those of one length.
-        let is_known = |Input { operand, rows: known, same_bytes: known_bytes }: &Input| {
+        let is_known = |Input { operand, rows: known, same_bytes: known_bytes, .. }: &Input| {
             let is_same = operand.dtype == source.dtype && operand.shape == source.shape;
             operand.place == source.place && is_same && *known == rows && *known_bytes == same_bytes
         };
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
-            self.inputs.push(Input { operand: source.clone(), rows, same_bytes });
+            self.inputs.push(Input { operand: source.clone(), rows, same_bytes, product: None });
             self.inputs.len() - 1
         }))
     }

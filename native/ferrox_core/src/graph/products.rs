@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
-use super::source::{Branch, Clause, Region, Step, reads};
+use super::source::{Region, Step, reads, with_inner};
 use crate::exec::gemm::strategy::Strategy;
 use crate::layout::{Layout, Shape, check_axes};
 use crate::ops;
@@ -31,30 +31,11 @@ struct Folding<'a> {
 
 impl Folding<'_> {
     fn steps(&self, steps: &[Step]) -> Vec<Step> {
-        let mut steps: Vec<Option<Step>> = steps.iter().map(|step| Some(self.inner(step))).collect();
+        let inner = |steps: &[Step]| self.steps(steps);
+        let mut steps: Vec<Option<Step>> = steps.iter().map(|step| Some(with_inner(step, &inner))).collect();
         self.fold_operands(&mut steps);
         self.fold_results(&mut steps);
         steps.into_iter().flatten().collect()
-    }
-
-    /// The step with its own lists of steps without such transposes.
-    fn inner(&self, step: &Step) -> Step {
-        let branch = |branch: &Branch| Branch { steps: self.steps(&branch.steps), ..branch.clone() };
-        match step {
-            Step::Cond { clauses, otherwise, outputs } => {
-                let clauses = clauses.iter().map(|clause| Clause {
-                    steps: self.steps(&clause.steps),
-                    predicate: clause.predicate.clone(),
-                    branch: branch(&clause.branch),
-                });
-                let clauses = clauses.collect();
-                Step::Cond { clauses, otherwise: branch(otherwise), outputs: outputs.clone() }
-            }
-            Step::Unless { computed, steps } => {
-                Step::Unless { computed: *computed, steps: self.steps(steps) }
-            }
-            _ => step.clone(),
-        }
     }
 
     /// Products read the operands of transposes, where all that read the transpose can.

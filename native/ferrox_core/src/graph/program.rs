@@ -4,6 +4,7 @@ use super::branch_slots;
 use super::cluster::Cluster;
 use super::constants;
 use super::fusion;
+use super::joined_products;
 use super::kernel::Kernel;
 use super::liveness::Deaths;
 use super::operand::Memory;
@@ -101,7 +102,8 @@ impl Program {
         let regions = constants::fold(&unused::remove(regions), &mut literals);
         let regions = products::fold_transposes(&unused::without_unreached(regions));
         let regions: Vec<Region> = regions.into_iter().map(branch_slots::split).collect();
-        let fused: Vec<Region> = regions.iter().map(fusion::fuse).collect();
+        let fused: Vec<Region> =
+            regions.iter().map(|region| joined_products::join(&fusion::fuse(region))).collect();
         Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
     }
 

@@ -182,6 +182,24 @@ pub(super) fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
     }
 }
 
+/// The step with other steps in its own lists, given those that are there.
+pub(super) fn with_inner(step: &Step, steps_of: &dyn Fn(&[Step]) -> Vec<Step>) -> Step {
+    let branch = |branch: &Branch| Branch { steps: steps_of(&branch.steps), ..branch.clone() };
+    match step {
+        Step::Cond { clauses, otherwise, outputs } => {
+            let clauses = clauses.iter().map(|clause| Clause {
+                steps: steps_of(&clause.steps),
+                predicate: clause.predicate.clone(),
+                branch: branch(&clause.branch),
+            });
+            let clauses = clauses.collect();
+            Step::Cond { clauses, otherwise: branch(otherwise), outputs: outputs.clone() }
+        }
+        Step::Unless { computed, steps } => Step::Unless { computed: *computed, steps: steps_of(steps) },
+        _ => step.clone(),
+    }
+}
+
 /// How often each slot of a region is read.
 pub(super) fn reads(region: &Region) -> Vec<usize> {
     reads_from(region, 0)
