@@ -831,7 +831,7 @@ pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 
 /// The number of bytes of a product's rows that a cluster computes at a time, with others from them: they stay in
 /// the second-level cache. (`bin/bench --group programs`: causal attention.)
-pub(crate) const JOINED_PRODUCT_BLOCK_BYTES: usize = 1 << 17;
+pub(crate) const JOINED_PRODUCT_BLOCK_BYTES: usize = 1 << 18;
 
 /// The minimum number of rows of a product that a cluster computes at a time, of which it computes multiples: a
 /// matrix is packed for these.
