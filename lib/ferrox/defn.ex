@@ -42,12 +42,27 @@ defmodule Ferrox.Defn do
 
   ## Telemetry
 
-    * `[:ferrox, :compiler, :compile]` - a function has been compiled. Measurements: `:duration`, in
-      native time units. Metadata: `:function`.
+  The compilation of a function is a span of `:telemetry.span/3`, which functions that are in the cache
+  don't have:
+
+    * `[:ferrox, :compile, :start]` - it begins. Measurements: `:monotonic_time` and `:system_time`, in
+      native time units. Metadata: `:function`, and `:telemetry_span_context`, which the events of a span
+      share.
+    * `[:ferrox, :compile, :stop]` - it is done. Measurements: `:duration` and `:monotonic_time`. Metadata
+      as before, and `:result`, which is `:program`, or `:fallback` if the function has no native form.
+    * `[:ferrox, :compile, :exception]` - the function, or its compilation, has raised, thrown or exited.
+      Measurements as with `:stop`. Metadata as with `:start`, and `:kind`, `:reason` and `:stacktrace`.
+
+  Single events:
+
+    * `[:ferrox, :compiler, :compile]` - a function has become a program. Measurements: `:duration`.
+      Metadata: `:function`.
     * `[:ferrox, :compiler, :build]` - a native program has been built, as no function before had the
       same. Measurements: `:duration`. Metadata: `:function`.
-    * `[:ferrox, :compiler, :fallback]` - a function has been passed to Nx's evaluator. Metadata:
-      `:function` and `:reason`, a text.
+    * `[:ferrox, :compiler, :fallback]` - a function has been passed to Nx's evaluator. Measurements:
+      `:count`, which is 1. Metadata: `:function` and `:reason`, a text.
+
+  Where the application `:telemetry` isn't loaded, there are none.
   """
 
   alias Ferrox.Backend
@@ -227,15 +242,13 @@ defmodule Ferrox.Defn do
   end
 
   defp compile(key, vars, fun, hooks, math) do
-    start = System.monotonic_time()
-    container = fun.(vars)
-    program = Program.compile(vars, container, hooks, math, &native(&1, key))
-    program = %{program | function: key}
-    duration = System.monotonic_time() - start
-    :telemetry.execute([:ferrox, :compiler, :compile], %{duration: duration}, %{function: key})
-    program
-  rescue
-    exception in Lower.Unsupported -> {:fallback, exception.message}
+    span(key, fn ->
+      start = System.monotonic_time()
+      container = fun.(vars)
+      program = Program.compile(vars, container, hooks, math, &native(&1, key))
+      emit(:compile, %{duration: System.monotonic_time() - start}, %{function: key})
+      %{program | function: key}
+    end)
   end
 
   # Functions of the same operations and literals share a native program.
@@ -243,8 +256,7 @@ defmodule Ferrox.Defn do
     Cache.fetch(:programs, program, fn ->
       start = System.monotonic_time()
       native = Native.compile(program)
-      duration = System.monotonic_time() - start
-      :telemetry.execute([:ferrox, :compiler, :build], %{duration: duration}, %{function: key})
+      emit(:build, %{duration: System.monotonic_time() - start}, %{function: key})
       {native, Program.literal_bytes(program)}
     end)
   end
@@ -253,8 +265,7 @@ defmodule Ferrox.Defn do
     do: raise(ArgumentError, "#{inspect(key)} has no native form: #{reason}")
 
   defp fall_back(:evaluator, reason, key, vars, fun, opts) do
-    metadata = %{function: key, reason: reason}
-    :telemetry.execute([:ferrox, :compiler, :fallback], %{count: 1}, metadata)
+    emit(:fallback, %{count: 1}, %{function: key, reason: reason})
     run = Nx.Defn.Evaluator.__compile__(key, vars, fun, opts)
 
     fn [params] ->
@@ -262,6 +273,36 @@ defmodule Ferrox.Defn do
       Default.run(run, [[params]])
     end
   end
+
+  # Compiles with the events of a span. What has no native form is no exception there.
+  defp span(key, compile) do
+    compile = fn ->
+      try do
+        {compile.(), :program}
+      rescue
+        exception in Lower.Unsupported -> {{:fallback, exception.message}, :fallback}
+      end
+    end
+
+    if telemetry?() do
+      metadata = %{function: key}
+
+      :telemetry.span([:ferrox, :compile], metadata, fn ->
+        {compiled, result} = compile.()
+        {compiled, Map.put(metadata, :result, result)}
+      end)
+    else
+      {compiled, _result} = compile.()
+      compiled
+    end
+  end
+
+  defp emit(name, measurements, metadata) do
+    if telemetry?(),
+      do: :telemetry.execute([:ferrox, :compiler, name], measurements, metadata)
+  end
+
+  defp telemetry?, do: Code.ensure_loaded?(:telemetry)
 
   defp on_ferrox(tensor), do: %{tensor | data: %Backend{state: Expression.data(tensor)}}
 end

@@ -20,9 +20,21 @@ if Code.ensure_loaded?(Nx.Defn) do
       do: Nx.Defn.jit_apply(fun, args, [compiler: Nx.Defn.Evaluator] ++ opts)
 
     defp events(name, fun) do
+      {result, events} = emitted([[:ferrox, :compiler, name]], fun)
+      {result, for({_event, measurements, metadata} <- events, do: {measurements, metadata})}
+    end
+
+    # The events of compilations, by their last name.
+    defp spans(fun) do
+      names = [:start, :stop, :exception]
+      {result, events} = emitted(for(name <- names, do: [:ferrox, :compile, name]), fun)
+      {result, for({[_, _, name], numbers, metadata} <- events, do: {name, numbers, metadata})}
+    end
+
+    defp emitted(events, fun) do
       test = self()
       id = make_ref()
-      :telemetry.attach(id, [:ferrox, :compiler, name], &__MODULE__.forward/4, {test, id})
+      :telemetry.attach_many(id, events, &__MODULE__.forward/4, {test, id})
 
       try do
         result = fun.()
@@ -32,12 +44,12 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
-    def forward(_event, measurements, metadata, {test, id}),
-      do: send(test, {id, measurements, metadata})
+    def forward(event, measurements, metadata, {test, id}),
+      do: send(test, {id, event, measurements, metadata})
 
     defp received(id) do
       receive do
-        {^id, measurements, metadata} -> [{measurements, metadata} | received(id)]
+        {^id, event, measurements, metadata} -> [{event, measurements, metadata} | received(id)]
       after
         0 -> []
       end
@@ -814,6 +826,70 @@ if Code.ensure_loaded?(Nx.Defn) do
           compiled(fun, [x])
         end
       end
+    end
+
+    describe "the span of a compilation" do
+      setup do: Cache.clear()
+
+      test "starts and stops once, and isn't there for a function in the cache" do
+        fun = fn x -> Nx.add(x, 1) end
+
+        {_, [start, stop]} = spans(fn -> for _ <- 1..2, do: compiled(fun, [1]) end)
+        assert {:start, numbers, %{function: ^fun, telemetry_span_context: context}} = start
+        assert Map.keys(numbers) == [:monotonic_time, :system_time]
+        assert {:stop, %{duration: duration, monotonic_time: stopped}, metadata} = stop
+        assert stopped - numbers.monotonic_time == duration and duration > 0
+        expected = %{function: fun, result: :program, telemetry_span_context: context}
+        assert metadata == expected
+      end
+
+      test "stops with a fallback where there is no native form" do
+        x = Nx.tensor([1, 2, 3], type: :u4)
+        fun = fn x -> Nx.reduce(x, Nx.tensor(0, type: :u4), fn a, b -> Nx.add(a, b) end) end
+
+        {_, events} =
+          spans(fn -> for _ <- 1..2, do: Nx.Defn.jit_apply(fun, [x], compiler: Ferrox) end)
+
+        assert [{:start, _, _}, {:stop, _, %{function: ^fun, result: :fallback}}] = events
+      end
+
+      test "ends with an exception that the function raises, each time" do
+        fun = fn x -> Nx.dot(x, Nx.iota({5})) end
+
+        run = fn ->
+          assert_raise ArgumentError, ~r/dot/, fn -> compiled(fun, [Nx.iota({3})]) end
+        end
+
+        {message, events} = spans(fn -> for(_ <- 1..2, do: run.()) |> hd() end)
+        assert [{:start, _, %{telemetry_span_context: context}}, exception | again] = events
+        assert [{:start, _, _}, {:exception, _, _}] = again
+        assert {:exception, %{duration: _, monotonic_time: _}, metadata} = exception
+        assert %{function: ^fun, kind: :error, telemetry_span_context: ^context} = metadata
+        assert metadata.reason == message
+        assert Enum.any?(metadata.stacktrace, &match?({__MODULE__, _, _, _}, &1))
+      end
+
+      test "ends with an exception that the function throws" do
+        {_, events} = spans(fn -> catch_throw(compiled(fn _x -> throw(:no) end, [1])) end)
+        assert [{:start, _, _}, {:exception, _, %{kind: :throw, reason: :no}}] = events
+      end
+    end
+
+    test "functions are compiled, and passed to the evaluator, without telemetry" do
+      script = """
+      {:ok, _} = Application.ensure_all_started(:ferrox)
+      true = :code.del_path(:telemetry)
+      :code.delete(:telemetry)
+      false = Code.ensure_loaded?(:telemetry)
+      add = fn a, b -> Nx.add(a, b) end
+      reduce = fn x -> Nx.reduce(x, Nx.tensor(0, type: :u4), add) end
+      x = Nx.tensor([1, 2, 3], type: :u4)
+      sum = Nx.Defn.jit_apply(fn x -> Nx.sum(x) end, [x], compiler: Ferrox)
+      reduced = Nx.Defn.jit_apply(reduce, [x], compiler: Ferrox)
+      IO.inspect({Nx.to_number(sum), Nx.to_number(reduced)})
+      """
+
+      assert Ferrox.ChildVM.run(script) == {"{6, 6}\n", 0}
     end
 
     test "explain/2 prints what is computed together, loops, and what is written in place" do
