@@ -83,6 +83,18 @@ defmodule Ferrox.NodesTest do
     assert kept(node, Ferrox.to_binary(tensor)) < 160_000
   end
 
+  test "a node that is killed is gone, with what it was asked for", %{unique: unique} do
+    {:ok, node, peer} = Nodes.start("ferrox_killed_#{unique}", [:ferrox])
+    monitor = Process.monitor(peer)
+    waiting = Task.async(fn -> catch_error(:erpc.call(node, Process, :sleep, [:infinity])) end)
+
+    assert :ok == Nodes.kill(node)
+    refute node in Node.list()
+    assert {:erpc, :noconnection} = Task.await(waiting)
+    assert_receive {:DOWN, ^monitor, :process, ^peer, _reason}, 5_000
+    assert :ok == Nodes.stop(peer)
+  end
+
   describe "mistakes" do
     test "a port in use is named", %{unique: unique} do
       {:ok, socket} = :gen_tcp.listen(0, ip: {127, 0, 0, 1})
