@@ -62,6 +62,7 @@ defmodule Ferrox.MixProject do
         "guides/training.livemd",
         "guides/clustering.livemd",
         "guides/compiling.livemd",
+        "examples/data/digits.md",
         "CHANGELOG.md",
         "SECURITY.md",
         "LICENSE"

@@ -56,4 +56,66 @@ defmodule Ferrox.DocsTest do
       assert is_binary(metadata[:group]), "#{name}/#{arity}"
     end
   end
+
+  # Pages of the documentation are found by the last part of their path alone. Other files are there
+  # if they are assets, under the names that these have in the documentation.
+  describe "links of the pages" do
+    @pages Mix.Project.config()[:docs][:extras]
+    @assets Mix.Project.config()[:docs][:assets]
+
+    test "are to pages whose names are their own" do
+      names = Enum.map(@pages, &Path.basename/1)
+      assert names -- Enum.uniq(names) == []
+    end
+
+    test "lead to pages, sections and assets that are there" do
+      links = for page <- @pages, {path, section} <- links(page), do: {page, path, section}
+      assert length(links) > 30
+
+      wrong =
+        for {page, path, section} <- links,
+            file = if(path == "", do: page, else: relative(page, path)),
+            not there?(file, path, section),
+            do: {page, path, section}
+
+      assert wrong == []
+    end
+
+    defp links(page) do
+      for [_, path | section] <- Regex.scan(~r/\]\(([^)#\s]*)(?:#([^)\s]+))?\)/, text(page)),
+          URI.parse(path).scheme == nil,
+          do: {path, List.first(section)}
+    end
+
+    # What is code has no links.
+    defp text(page),
+      do: page |> File.read!() |> String.replace(~r/^```.*?^```|`[^`\n]+`/ms, "")
+
+    defp relative(page, path),
+      do: page |> Path.dirname() |> Path.join(path) |> Path.expand("/") |> Path.relative_to("/")
+
+    defp there?(file, path, section) do
+      if file in @pages,
+        do: section == nil or section in sections(file),
+        else: section == nil and asset?(path) and File.regular?(file)
+    end
+
+    defp asset?(path) do
+      Enum.any?(@assets, fn {source, target} ->
+        String.starts_with?(path, target <> "/") and
+          File.regular?(Path.join(source, Path.relative_to(path, target)))
+      end)
+    end
+
+    # The identifiers of headings, as ex_doc makes them.
+    defp sections(page) do
+      for [_, heading] <- Regex.scan(~r/^##+ (.*)$/m, File.read!(page)) do
+        heading
+        |> String.downcase()
+        |> String.replace(~r/[^\w\s-]/u, "")
+        |> String.trim()
+        |> String.replace(~r/\s+/, "-")
+      end
+    end
+  end
 end
