@@ -1,6 +1,6 @@
 defmodule Ferrox.BackendGuideTest do
   # guides/backend.md: that its tables name every callback and every block, and
-  # types that the kernels take, and no others.
+  # types that the kernels take, and no others; and that its code runs.
   use ExUnit.Case, async: true
 
   alias Ferrox.{Fixtures, Native}
@@ -94,6 +94,26 @@ defmodule Ferrox.BackendGuideTest do
   end
 
   defp name(name), do: String.to_existing_atom(name)
+
+  if Code.ensure_loaded?(Nx) do
+    @tag :nx
+    test "its code sends tensors that every node with Nx can use" do
+      [send, serving] = Ferrox.Guide.blocks("guides/backend.md")
+      tensor = Nx.tensor([1, 2, 3], backend: Ferrox.Backend)
+
+      Process.register(self(), :collector)
+      Ferrox.Guide.run(send, node: node(), tensor: tensor)
+      assert_receive {:result, sent}
+
+      served = Ferrox.Guide.run(serving, serving: Nx.Serving.jit(&Nx.add(&1, 1)))
+      %{sum: sum} = served.distributed_postprocessing.(%{sum: tensor})
+
+      for result <- [sent, sum] do
+        assert %{data: %Nx.BinaryBackend{}} = result
+        assert Nx.to_list(result) == [1, 2, 3]
+      end
+    end
+  end
 
   if Code.ensure_loaded?(Nx.Block.Take) do
     test "names every block" do

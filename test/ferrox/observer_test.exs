@@ -2,7 +2,7 @@ defmodule Ferrox.ObserverTest do
   # What is observed concerns all processes.
   use ExUnit.Case, async: false
 
-  alias Ferrox.Native
+  alias Ferrox.{Guide, Native}
 
   doctest Ferrox, only: [observe: 1, stats: 0, reset_stats: 0]
 
@@ -233,12 +233,9 @@ defmodule Ferrox.ObserverTest do
 
   @tag :nx
   test "the code of the guide runs" do
-    text = File.read!("guides/observing.md")
-    blocks = for [_, block] <- Regex.scan(~r/```elixir\n(.*?)```/s, text), do: block
-
     printed =
-      for block <- blocks,
-          do: ExUnit.CaptureIO.capture_io(fn -> Code.eval_string(block) end)
+      for block <- Guide.blocks("guides/observing.md"),
+          do: ExUnit.CaptureIO.capture_io(fn -> Guide.run(block) end)
 
     assert [stats, "", explained] = printed
     assert stats =~ ~r/^dot: 1 calls, \d+ us, 1000000 bytes$/m

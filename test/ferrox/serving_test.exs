@@ -60,6 +60,7 @@ if Code.ensure_loaded?(Nx) do
     use ExUnit.Case, async: false
 
     alias Digits.{Data, Nodes, NxClassifier, Reader, Requests}
+    alias Ferrox.Guide
 
     @moduletag :nx
     # The VM warns of requests to a node that has gone away.
@@ -161,22 +162,54 @@ if Code.ensure_loaded?(Nx) do
       assert :erpc.call(client, Kernel, :inspect, [tensor]) =~ "#{digit}"
     end
 
-    test "the serving of the guide starts, and answers" do
-      guide = File.read!(Path.expand("../../guides/serving.md", __DIR__))
+    test "the code of the guide serves, connects nodes, and asks again", %{server: server} do
+      [module, child, partitions, nodes, retry, timeout] = Guide.blocks("guides/serving.md")
 
-      [_, module, child] =
-        Regex.run(~r/```elixir\n(defmodule.*?)```.*?```elixir\n(.*?)```/s, guide)
-
-      Code.eval_string(module)
-
+      Guide.run(module)
       params = {Nx.iota({64, 3}, type: :f32), Nx.tensor([1.0, 2.0, 3.0])}
       x = Nx.broadcast(Nx.tensor(-1.0e-3), {64})
-      [children, request] = String.split(child, "# In any process", parts: 2)
-      {_, bindings} = Code.eval_string(children, params: params)
-      start_supervised!(hd(bindings[:children]))
-      {answer, _} = Code.eval_string("# In any process" <> request, x: x)
+      batch = Nx.Batch.stack([x])
       expected = apply(MyApp.Model, :predict, [params, Nx.stack([x])])
-      assert Nx.to_number(Nx.all_close(answer, expected)) == 1
+      right? = &(Nx.to_number(Nx.all_close(&1, expected)) == 1)
+
+      [children, request] = String.split(child, "# In any process", parts: 2)
+      [served] = Guide.run(children, params: params)
+      start_supervised!(served, id: :served)
+      assert right?.(Guide.run("#" <> request, x: x))
+
+      # The nodes of the guide aren't there, another one is.
+      addresses = ~s([:"app@10.0.0.1", :"app@10.0.0.2"])
+      assert nodes =~ addresses
+      assert right?.(nodes |> String.replace(addresses, "[:\"#{server}\"]") |> Guide.run(x: x))
+
+      Guide.run("""
+      defmodule MyApp.Ask do
+        #{retry}
+        def predict_in_time(batch) do
+          #{timeout}
+        end
+      end
+      """)
+
+      assert right?.(apply(MyApp.Ask, :predict, [batch]))
+      assert {:ok, answer} = apply(MyApp.Ask, :predict_in_time, [batch])
+      assert right?.(answer)
+      stop_supervised!(:served)
+
+      # Nobody serves, until somebody does.
+      assert {:noproc, _} = catch_exit(apply(MyApp.Ask, :predict, [batch]))
+      later = Task.async(fn -> apply(MyApp.Ask, :predict, [batch, 100]) end)
+      Process.sleep(100)
+
+      fun = fn options ->
+        predict = Nx.Defn.jit(&apply(MyApp.Model, :predict, [params, &1]), options)
+        fn batch -> predict.(batch) end
+      end
+
+      start_supervised!(Guide.run(partitions, fun: fun), id: :partitions)
+      assert right?.(Task.await(later))
+      asked = for _ <- 1..20, do: Task.async(fn -> apply(MyApp.Ask, :predict, [batch]) end)
+      assert asked |> Task.await_many() |> Enum.all?(right?)
     end
 
     # A node doesn't know the servings of others at once.
