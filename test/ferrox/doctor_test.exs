@@ -212,7 +212,7 @@ defmodule Ferrox.DoctorTest do
   test "the self-test passes here, and says what is wrong elsewhere" do
     programs? = Code.ensure_loaded?(Nx)
     verdicts = SelfTest.run(programs?)
-    assert length(verdicts) == if(programs?, do: 11, else: 10)
+    assert length(verdicts) == if(programs?, do: 12, else: 11)
     for {family, verdict} <- verdicts, do: assert({family, verdict} == {family, :ok})
 
     assert SelfTest.judge(fn -> [{"a", 1, 1}, {"b", [1.0, 2.0], [1.0, 2.0 + 1.0e-14]}] end) == :ok

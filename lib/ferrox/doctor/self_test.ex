@@ -5,8 +5,10 @@ defmodule Ferrox.Doctor.SelfTest do
   #
   # A family is a list of `{what, got, expected}`. Lists of floats are compared with a tolerance.
 
+  import Bitwise
+
   alias Ferrox.Defn.Program
-  alias Ferrox.{Native, Numbers, Promotion, Tensor}
+  alias Ferrox.{Native, Numbers, Promotion, Random, Tensor}
 
   @compile {:no_warn_undefined, [Nx, Nx.Defn, Nx.Defn.Evaluator]}
 
@@ -30,6 +32,7 @@ defmodule Ferrox.Doctor.SelfTest do
     windows: "windows and convolutions",
     linalg: "linear algebra",
     fourier: "Fourier transforms",
+    random: "random numbers",
     promotion: "promotion",
     programs: "compiled programs"
   ]
@@ -340,6 +343,23 @@ defmodule Ferrox.Doctor.SelfTest do
     |> List.flatten()
   end
 
+  # Bits beside those of the generator, and numbers that JAX and Nx give for these keys.
+  defp cases(:random) do
+    parts = 500
+    drawn = fn {tensor, _next} -> Ferrox.to_flat_list(tensor) end
+    shuffled = Random.key(7) |> Random.shuffle(Ferrox.iota({10_000}))
+
+    [
+      {"split", Ferrox.to_list(Random.split(Random.key(1701), parts: parts)),
+       split([0, 1701], parts)},
+      {"uniform", drawn.(Random.uniform(Random.key(1701))), [0.9728643894195557]},
+      {"normal", drawn.(Random.normal(Random.key(42))), [1.3694695234298706]},
+      {"randint", drawn.(Random.randint(Random.key(1701), 1, 100, shape: {6}, type: :u32)),
+       [9, 20, 19, 6, 71, 15]},
+      {"shuffle", shuffled |> drawn.() |> Enum.sort(), Enum.to_list(0..9_999)}
+    ]
+  end
+
   defp cases(:promotion) do
     for {system, left, right, expected} <- [
           {:nx, {:u, 8}, {:s, 8}, {:s, 16}},
@@ -439,6 +459,33 @@ defmodule Ferrox.Doctor.SelfTest do
   end
 
   defp transpose(rows), do: Enum.zip_with(rows, & &1)
+
+  # The keys that a key is split into.
+  defp split(key, parts) do
+    pairs = for i <- 0..(parts - 1), do: threefry([i, i + parts], key)
+    {first, second} = Enum.unzip(pairs)
+    Enum.chunk_every(first ++ second, 2)
+  end
+
+  # Threefry-2x32 in 20 rounds, of Salmon, Moraes, Dror and Shaw: "Parallel random numbers: as easy as
+  # 1, 2, 3" (2011).
+  defp threefry([x, y], [k0, k1]) do
+    keys = [k0, k1, bxor(bxor(k0, k1), 0x1BD11BDA)]
+
+    Enum.reduce(0..4, {word(x + k0), word(y + k1)}, fn group, words ->
+      rotations = if rem(group, 2) == 0, do: [13, 15, 26, 6], else: [17, 29, 16, 24]
+      {x, y} = Enum.reduce(rotations, words, &mixed/2)
+      [first, second] = for i <- 1..2, do: Enum.at(keys, rem(group + i, 3))
+      {word(x + first), word(y + second + group + 1)}
+    end)
+  end
+
+  defp mixed(rotation, {x, y}) do
+    x = word(x + y)
+    {x, bxor(x, word(y <<< rotation) + (y >>> (32 - rotation)))}
+  end
+
+  defp word(integer), do: integer &&& 0xFFFF_FFFF
 
   # A matrix whose columns are multiplied.
   defp scaled(rows, factors) do

@@ -15,7 +15,7 @@ defmodule Mix.Tasks.Ferrox.Doctor do
       Nx         0.13.1: /app/_build/dev/lib/nx
       Backend    Ferrox.Backend
       Compiler   Nx.Defn.Evaluator
-      Self-test  all 11 families right, in 0.5 s
+      Self-test  all 12 families right, in 0.5 s
 
       note: the default compiler of defn is Nx.Defn.Evaluator: set config :nx, ...
 
