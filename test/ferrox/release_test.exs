@@ -101,6 +101,34 @@ defmodule Ferrox.ReleaseTest do
     end
   end
 
+  # Packs a library for a target that isn't looked at before.
+  defp packed(file) do
+    out = out()
+    target = if match?({:win32, _}, :os.type()), do: "windows", else: "apple"
+    target = Enum.find(targets(), &(&1 =~ target))
+    assert {_, 0} = release(["--out", out, "--target", target, "--library", file])
+    Path.join(out, archive_name(target))
+  end
+
+  test "the library of an archive is loaded, and tested" do
+    archive = packed(library())
+    assert {text, 0} = release(["--load", archive])
+    assert text =~ ~r/^Library    #{Regex.escape(@version)}, precompiled, /m
+    assert text =~ ~r/^Self-test  all \d+ families right/m
+    assert List.last(lines(text)) == "release: the library of #{archive} works here"
+  end
+
+  test "an archive of what is no library is refused" do
+    archive = packed(path("mix.exs"))
+    assert {text, 1} = release(["--load", archive])
+    assert List.last(lines(text)) =~ "release: the library of #{archive} "
+
+    File.write!(archive, "not an archive")
+    line = "release: #{archive} is not an archive of a library"
+    assert {text, 1} = release(["--load", archive])
+    assert lines(text) == [line]
+  end
+
   test "what can't be released gets one line" do
     out = out()
 
@@ -113,7 +141,8 @@ defmodule Ferrox.ReleaseTest do
           {["--target", hd(targets()), "--target", @linux_x86, "--library", path("mix.exs")],
            "--library takes one --target"},
           {["--checksums"], "there is no archive of version #{@version} in"},
-          {["--glibc"], "--glibc takes an argument"}
+          {["--glibc"], "--glibc takes an argument"},
+          {["--load", "no/such/archive"], "there is no file"}
         ] do
       assert {text, 1} = release(["--out", out | arguments])
       assert [line] = lines(text)
