@@ -87,13 +87,26 @@ defmodule Ferrox.MixProject do
   # Hex doesn't check which Elixir version a package needs: without the limits it would fetch an Nx
   # that doesn't compile on an older Elixir. No Nx release that Ferrox supports runs on Elixir 1.14.
   defp deps do
-    for {oldest, dependency} <- [
-          {"1.14.0", {:rustler_precompiled, "~> 0.8.2", runtime: false}},
-          {"1.15.0-dev", {:nx, nx(), optional: true}},
-          {"1.15.0-dev", {:ex_doc, "~> 0.34", only: :dev, runtime: false}}
-        ],
-        elixir?(oldest),
-        do: dependency
+    dependencies = [
+      {"1.14.0", {:rustler_precompiled, "~> 0.8.2", runtime: false}},
+      {"1.15.0-dev", {:nx, nx(), optional: true}},
+      {"1.15.0-dev", {:ex_doc, "~> 0.34", only: :dev, runtime: false}}
+    ]
+
+    for {oldest, dependency} <- dependencies ++ libraries(), elixir?(oldest), do: dependency
+  end
+
+  # What examples, notebooks and some tests need besides, which are left out otherwise.
+  defp libraries do
+    if System.get_env("FERROX_LIBRARIES", "") in ["", "0"] do
+      []
+    else
+      [
+        {"1.17.0-dev", {:axon, "~> 0.8", only: :test}},
+        {"1.17.0-dev", {:scholar, "~> 0.4", only: :test}},
+        {"1.17.0-dev", {:explorer, "~> 0.11", only: :test}}
+      ]
+    end
   end
 
   defp nx, do: if(elixir?("1.17.0-dev"), do: ">= 0.9.0", else: ">= 0.9.0 and < 0.11.0")
