@@ -68,7 +68,7 @@ defmodule Ferrox.MixProject do
         "LICENSE"
       ],
       assets: %{"guides/files" => "files", "bench/results" => "bench/results"},
-      groups_for_extras: [Notebooks: ~r"\.livemd$", Guides: ~r"^guides/"],
+      groups_for_extras: [Guides: ~r"^guides/.*\.md$", Notebooks: ~r"\.livemd$"],
       # It names modules that are hidden.
       skip_undefined_reference_warnings_on: ["CONTRIBUTING.md"],
       groups_for_modules: [
