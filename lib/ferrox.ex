@@ -252,6 +252,96 @@ defmodule Ferrox do
   @spec full(shape, operand, keyword) :: Tensor.t()
   def full(shape, number, opts \\ []), do: Create.full(shape, number, opts)
 
+  for {name, example} <- [zeros: [[0, 0, 0], [0, 0, 0]], ones: [[1, 1, 1], [1, 1, 1]]] do
+    @doc group: "Creation"
+    @doc """
+    A tensor of #{name}.
+
+    ## Options
+
+      * `:type` - s32 by default, under other systems than Nx's the default float, as that of `eye/2`
+      * `:promotion` - the system, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> Ferrox.#{name}({2, 3}) |> Ferrox.to_list()
+        #{inspect(example)}
+        iex> Ferrox.#{name}({2}, type: :f16).type
+        {:f, 16}
+        iex> Ferrox.#{name}({2}, promotion: :numpy).type
+        {:f, 64}
+
+    """
+    @spec unquote(name)(shape, keyword) :: Tensor.t()
+    def unquote(name)(shape, opts \\ []), do: Create.unquote(name)(shape, opts)
+
+    like = :"#{name}_like"
+
+    @doc group: "Creation"
+    @doc """
+    A tensor of #{name} with the shape of another one, and its type.
+
+    ## Options
+
+      * `:type` - that of the tensor by default
+      * `:promotion` - the system, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> Ferrox.#{like}(Ferrox.tensor([1.5, 2.5])) |> Ferrox.to_list()
+        #{inspect(Enum.map(Enum.take(hd(example), 2), &(&1 * 1.0)))}
+        iex> Ferrox.#{like}(Ferrox.tensor([1.5, 2.5]), type: :u8) |> Ferrox.to_list()
+        #{inspect(Enum.take(hd(example), 2))}
+
+    """
+    @spec unquote(like)(operand, keyword) :: Tensor.t()
+    def unquote(like)(tensor, opts \\ []), do: Create.unquote(like)(tensor, opts)
+  end
+
+  @doc group: "Creation"
+  @doc """
+  A tensor filled with one number, or a scalar, with the shape of another tensor and its type. A number that
+  does not fit the type raises; `fill/3` gives a type that both fit.
+
+  ## Options
+
+    * `:type` - that of the tensor by default
+    * `:promotion` - the system, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.full_like(Ferrox.iota({2, 2}), 7) |> Ferrox.to_list()
+      [[7, 7], [7, 7]]
+
+      iex> Ferrox.full_like(Ferrox.iota({2}), 0.5)
+      ** (ArgumentError) full_like: 0.5 does not fit s32; give a float :type, or as_type/2 to truncate
+
+  """
+  @spec full_like(operand, operand, keyword) :: Tensor.t()
+  def full_like(tensor, number, opts \\ []), do: Create.full_like(tensor, number, opts)
+
+  @doc group: "Creation"
+  @doc """
+  A tensor with a value, a number or a tensor that broadcasts to the shape, in place of all elements.
+
+  ## Options
+
+    * `:type` - by default that of the tensor and the value together
+    * `:promotion` - the system that chooses it, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.fill(Ferrox.iota({2, 2}), 5) |> Ferrox.to_list()
+      [[5, 5], [5, 5]]
+      iex> Ferrox.fill(Ferrox.iota({2, 2}), 0.5).type
+      {:f, 32}
+      iex> Ferrox.fill(Ferrox.iota({2, 2}), 5, type: :u8).type
+      {:u, 8}
+
+  """
+  @spec fill(operand, operand, keyword) :: Tensor.t()
+  def fill(tensor, value, opts \\ []), do: Create.fill(tensor, value, opts)
+
   @doc group: "Creation"
   @doc """
   Numbers at equal distances from `start` to `stop`, along a new last axis if these are tensors, which

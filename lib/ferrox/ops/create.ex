@@ -135,8 +135,7 @@ defmodule Ferrox.Ops.Create do
     opts = options!(opts, [:type, :promotion], :eye)
     shape = Shape.validate!(shape, :eye)
     mode = promotion!(opts, :eye)
-    facts = Promotion.facts(mode)
-    type = type_option(opts, mode, :eye) || if(facts.bool, do: facts.float, else: facts.int)
+    type = type_option(opts, mode, :eye) || default_type(mode)
 
     if tuple_size(shape) < 2 do
       raise ArgumentError, "eye expects a shape of at least two axes, got: #{inspect(shape)}"
@@ -145,11 +144,79 @@ defmodule Ferrox.Ops.Create do
     %Tensor{data: Native.eye(storage(type), shape), type: type, shape: shape}
   end
 
+  # Nx's functions without a type give integers, those of other libraries floats.
+  defp default_type(mode) do
+    facts = Promotion.facts(mode)
+    if facts.bool, do: facts.float, else: facts.int
+  end
+
   @doc "See `Ferrox.full/3`."
   @spec full(term, term, keyword) :: Tensor.t()
   def full(shape, number, opts) do
     opts = options!(opts, [:type, :promotion], :full)
     number |> tensor(opts) |> Shapes.broadcast(shape, [])
+  end
+
+  for {name, like, number} <- [{:zeros, :zeros_like, 0}, {:ones, :ones_like, 1}] do
+    @doc "See `Ferrox.#{name}/2`."
+    @spec unquote(name)(term, keyword) :: Tensor.t()
+    def unquote(name)(shape, opts) do
+      opts = options!(opts, [:type, :promotion], unquote(name))
+      mode = promotion!(opts, unquote(name))
+      shape = Shape.validate!(shape, unquote(name))
+      type = type_option(opts, mode, unquote(name)) || default_type(mode)
+      Shapes.broadcast(encode([unquote(number)], type, {}, unquote(name)), shape, [])
+    end
+
+    @doc "See `Ferrox.#{like}/2`."
+    @spec unquote(like)(term, keyword) :: Tensor.t()
+    def unquote(like)(tensor, opts), do: like(unquote(like), tensor, unquote(number), opts)
+  end
+
+  @doc "See `Ferrox.full_like/3`."
+  @spec full_like(term, term, keyword) :: Tensor.t()
+  def full_like(tensor, number, opts), do: like(:full_like, tensor, number, opts)
+
+  defp like(name, tensor, number, opts) do
+    opts = options!(opts, [:type, :promotion], name)
+    mode = promotion!(opts, name)
+    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, name)
+    given = type_option(opts, mode, name)
+    scalar = number |> Operands.check!(name) |> scalar!(given || tensor.type, name)
+    %{Shapes.broadcast(scalar, shape, []) | weak: tensor.weak and given == nil}
+  end
+
+  defp scalar!(%Tensor{shape: {}} = scalar, type, _name), do: Elementwise.cast(scalar, type)
+
+  defp scalar!(%Tensor{shape: shape}, _type, name) do
+    raise ArgumentError,
+          "#{name} expects a number or a scalar, got a tensor of shape #{inspect(shape)}; " <>
+            "Ferrox.broadcast/3 repeats one"
+  end
+
+  defp scalar!(number, type, name), do: encode([number], type, {}, name)
+
+  @doc "See `Ferrox.fill/3`."
+  @spec fill(term, term, keyword) :: Tensor.t()
+  def fill(tensor, value, opts) do
+    opts = options!(opts, [:type, :promotion], :fill)
+    mode = promotion!(opts, :fill)
+    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, :fill)
+
+    {value, weak} =
+      if type = type_option(opts, mode, :fill) do
+        {value |> Operands.tensor!(mode, :fill) |> Elementwise.cast(type), false}
+      else
+        {_tensor, value, type, weak} = Elementwise.together(mode, :select, :fill, tensor, value)
+        {Elementwise.cast(value, type), weak}
+      end
+
+    unless Shape.broadcast(value.shape, shape) == shape do
+      raise ArgumentError,
+            "fill: a value of shape #{inspect(value.shape)} does not broadcast to shape #{inspect(shape)}"
+    end
+
+    %{Shapes.broadcast(value, shape, []) | weak: weak}
   end
 
   @doc "See `Ferrox.linspace/3`."

@@ -4,6 +4,67 @@ defmodule Ferrox.Ops.CreateTest do
 
   alias Ferrox.{Complex, Promotion}
 
+  describe "zeros/2, ones/2 and those like a tensor" do
+    test "have the type of eye/2, or the given one" do
+      for system <- [:nx, :jax, :numpy, :array_api], name <- [:zeros, :ones] do
+        Promotion.with(system, fn ->
+          assert apply(Ferrox, name, [{2}]).type == Ferrox.eye(2).type
+        end)
+      end
+
+      for type <- real_types() ++ [:bool, {:c, 64}] do
+        ones = Ferrox.ones({3, 1}, type: type)
+        assert ones == Ferrox.as_type(Ferrox.full({3, 1}, 1), type)
+        assert Ferrox.zeros({3, 1}, type: type) == Ferrox.as_type(Ferrox.full({3, 1}, 0), type)
+        assert Ferrox.ones_like(Ferrox.zeros({3, 1}, type: type)) == ones
+        assert Ferrox.full_like(ones, 0) == Ferrox.zeros_like(ones)
+        assert Ferrox.full_like(ones, Ferrox.tensor(1.0)) == ones
+      end
+    end
+
+    test "stay weak under JAX, unless a type is given" do
+      Promotion.with(:jax, fn ->
+        assert Ferrox.ones_like(Ferrox.tensor(2)).weak
+        refute Ferrox.ones_like(Ferrox.tensor(2), type: :s64).weak
+        refute Ferrox.ones({2}).weak
+        assert Ferrox.fill(Ferrox.tensor(2), 3).weak
+        refute Ferrox.fill(Ferrox.iota({2}), 3).weak
+      end)
+    end
+
+    test "refuse what they can't hold" do
+      t = Ferrox.iota({2}, type: :u8)
+      raises("full_like: 300 does not fit u8", fn -> Ferrox.full_like(t, 300) end)
+      raises("full_like: :nan does not fit u8", fn -> Ferrox.full_like(t, :nan) end)
+      raises("a number or a scalar, got a tensor of shape {2}", fn -> Ferrox.full_like(t, t) end)
+      raises("zeros expects a shape", fn -> Ferrox.zeros({0}) end)
+
+      raises("ones expects a shape, a tuple of positive integers, got: 3", fn ->
+        Ferrox.ones(3)
+      end)
+
+      raises("zeros: unknown option :names", fn -> Ferrox.zeros({2}, names: [:x]) end)
+      raises("ones_like: expected a Ferrox.Tensor or a number", fn -> Ferrox.ones_like([1]) end)
+      assert Ferrox.full_like(3, 4) == Ferrox.tensor(4)
+    end
+  end
+
+  test "fill/3 has the type of both, and broadcasts" do
+    t = Ferrox.iota({2, 3}, type: :u8)
+    assert Ferrox.fill(t, Ferrox.tensor([1, 2, 3])) |> Ferrox.to_list() == [[1, 2, 3], [1, 2, 3]]
+    assert Ferrox.fill(t, -1).type == {:s, 16}
+    assert list(Ferrox.fill(t, true, promotion: :numpy)) == [1, 1, 1, 1, 1, 1]
+
+    assert Ferrox.fill(t, 0.5, promotion: :numpy).type ==
+             Ferrox.add(t, 0.5, promotion: :numpy).type
+
+    raises("fill: a value of shape {2} does not broadcast to shape {2, 3}", fn ->
+      Ferrox.fill(t, Ferrox.iota({2}))
+    end)
+
+    raises("fill: unknown option :names", fn -> Ferrox.fill(t, 1, names: [:x]) end)
+  end
+
   describe "linspace/3" do
     test "ends with the number that was given" do
       for n <- 2..200 do

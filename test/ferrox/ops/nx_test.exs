@@ -14,6 +14,11 @@ if Code.ensure_loaded?(Nx) do
     @types ~w(u8 s16 s32 u64 f32 f64 bf16)a
 
     @calls [
+      fill: [5],
+      fill: [300],
+      fill: [-1.5],
+      fill: [-1, [type: :u8]],
+      fill: [{:tensor, [7, 8, 9, 1]}],
       take_diagonal: [[offset: 1]],
       sort: [[axis: 1]],
       sort: [[axis: 0, direction: :desc]],
