@@ -2130,6 +2130,36 @@ defmodule Ferrox do
 
   @doc group: "Products"
   @doc """
+  The product of matrices, the last two axes; the axes before them are a batch, and are broadcast together, as
+  NumPy's `matmul`. A vector is a row at the left and a column at the right, and its axis of one isn't in the
+  result.
+
+  `dot/3` is the same for vectors and matrices. Of operands with more axes it gives the products of all pairs of
+  matrices.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([[1, 2], [3, 4]])
+      iex> Ferrox.matmul(a, Ferrox.tensor([1, 10])) |> Ferrox.to_list()
+      [21, 43]
+      iex> Ferrox.matmul(Ferrox.iota({5, 1, 2, 3}), Ferrox.iota({4, 3, 7})).shape
+      {5, 4, 2, 7}
+      iex> Ferrox.dot(Ferrox.iota({5, 1, 2, 3}), Ferrox.iota({4, 3, 7})).shape
+      {5, 1, 2, 4, 7}
+
+      iex> Ferrox.matmul(Ferrox.iota({2, 2}), 2)
+      ** (ArgumentError) matmul expects vectors, matrices or batches of them, got shapes {2, 2} and {}; Ferrox.multiply/3 takes scalars
+
+  """
+  @spec matmul(operand, operand, keyword) :: Tensor.t()
+  def matmul(left, right, opts \\ []), do: Dot.matmul(left, right, opts)
+
+  @doc group: "Products"
+  @doc """
   The products of each element of the left and each of the right operand, which are flattened.
 
   ## Options

@@ -15,7 +15,7 @@ defmodule Ferrox.Ops.Dot do
       {:nx, %Tensor{type: {kind, bits}, shape: {_, k}},
        %Tensor{type: {kind, bits}, shape: right_shape}}
       when bits >= 8 and elem(right_shape, 0) == k and tuple_size(right_shape) <= 2 ->
-        matmul(left, right)
+        matrices(left, right)
 
       {mode, _, _} ->
         dot_last(mode, left, right, opts)
@@ -23,7 +23,7 @@ defmodule Ferrox.Ops.Dot do
   end
 
   # Most products are of a matrix with a matrix or a vector of the same type.
-  defp matmul(
+  defp matrices(
          %Tensor{type: type, shape: {m, k}, data: left},
          %Tensor{shape: right_shape, data: right}
        ) do
@@ -47,6 +47,56 @@ defmodule Ferrox.Ops.Dot do
       {_, 0} -> Elementwise.binary(:multiply, left, right, opts)
       {m, n} -> contract(mode, {left, [m - 1], []}, {right, [max(n - 2, 0)], []})
     end
+  end
+
+  @doc "See `Ferrox.matmul/3`."
+  @spec matmul(term, term, keyword) :: Tensor.t()
+  def matmul(left, right, opts) do
+    mode = mode!(opts, :matmul)
+    [left, right] = for operand <- [left, right], do: Operands.tensor!(operand, mode, :matmul)
+    _ = Promotion.type_as(mode, :dot, :matmul, [left, right])
+    batch = matmul_batch!(left.shape, right.shape)
+
+    # Only batches of matrices on both sides are products of pairs; others are sums over the same axes as those
+    # of `dot/3`.
+    if tuple_size(right.shape) <= 2 or tuple_size(left.shape) == 1,
+      do: dot_last(mode, left, right, promotion: mode),
+      else: dot_matrices(with_batch(left, batch), with_batch(right, batch), mode)
+  end
+
+  # The axes of the batch that both operands are broadcast to.
+  defp matmul_batch!(left, right) do
+    if left == {} or right == {} do
+      raise ArgumentError,
+            "matmul expects vectors, matrices or batches of them, got shapes #{inspect(left)} and " <>
+              "#{inspect(right)}; Ferrox.multiply/3 takes scalars"
+    end
+
+    [left_axis, right_axis] = [tuple_size(left) - 1, max(tuple_size(right) - 2, 0)]
+
+    if elem(left, left_axis) != elem(right, right_axis) do
+      raise ArgumentError,
+            "matmul: axis #{left_axis} of shape #{inspect(left)} and axis #{right_axis} of shape " <>
+              "#{inspect(right)}, which are summed over, have different sizes"
+    end
+
+    [left_batch, right_batch] = for shape <- [left, right], do: batch(shape)
+
+    Shape.broadcast(left_batch, right_batch) ||
+      raise ArgumentError,
+            "matmul: the batches of shapes #{inspect(left)} and #{inspect(right)}, " <>
+              "#{inspect(left_batch)} and #{inspect(right_batch)}, don't broadcast together: each axis, " <>
+              "counted from the last, must be equal or one"
+  end
+
+  defp batch(shape), do: shape |> Tuple.to_list() |> Enum.drop(-2) |> List.to_tuple()
+
+  defp with_batch(%Tensor{shape: shape} = tensor, batch) do
+    sizes = Tuple.to_list(batch) ++ Enum.take(Tuple.to_list(shape), -2)
+
+    if length(sizes) == tuple_size(shape) and batch(shape) == batch,
+      do: tensor,
+      else: Shapes.broadcast(tensor, List.to_tuple(sizes), [])
   end
 
   @doc "The products of the matrices of two batches of the same shape."
