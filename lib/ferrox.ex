@@ -80,6 +80,7 @@ defmodule Ferrox do
     Index,
     NaN,
     Reduce,
+    Rounding,
     Search,
     Sort,
     Statistics,
@@ -979,9 +980,6 @@ defmodule Ferrox do
     ceil:
       {"The least integer that is not less.", "Ferrox.ceil(Ferrox.tensor([1.5, -1.5]))",
        [2.0, -1.0]},
-    round:
-      {"The nearest integer, halves away from zero.", "Ferrox.round(Ferrox.tensor([1.5, -2.5]))",
-       [2.0, -3.0]},
     bitwise_not:
       {"The integer with every bit inverted.", "Ferrox.bitwise_not(Ferrox.tensor([0, 5]))",
        [-1, -6]},
@@ -1057,6 +1055,38 @@ defmodule Ferrox do
     @spec unquote(name)(operand, keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []), do: Elementwise.unary(unquote(name), tensor, opts)
   end
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  The nearest integer, or the nearest number of so many decimals. Halves are rounded away from zero, as by
+  `Nx.round/1`, or to the even neighbour, as by NumPy's `round` and
+  `rint`.
+
+  Integers stay what they are, but for negative numbers of decimals, and wrap around there. Of floats with
+  decimals, the products with a power of ten are rounded, in 64 bits; what is so large that it has no such
+  decimals stays.
+
+  ## Options
+
+    * `:decimals` - how many there are after the point; 0 by default. Negative ones are before it: -2 rounds to
+      hundreds
+    * `:ties` - `:away` by default, or `:even`, for what is half way between two numbers
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.round(Ferrox.tensor([0.5, 1.5, -2.5])) |> Ferrox.to_list()
+      [1.0, 2.0, -3.0]
+      iex> Ferrox.round(Ferrox.tensor([0.5, 1.5, -2.5]), ties: :even) |> Ferrox.to_list()
+      [0.0, 2.0, -2.0]
+      iex> Ferrox.round(Ferrox.tensor([3.14159, 2.71828], type: :f64), decimals: 2) |> Ferrox.to_list()
+      [3.14, 2.72]
+      iex> Ferrox.round(Ferrox.tensor([1250, 1249]), decimals: -2) |> Ferrox.to_list()
+      [1300, 1200]
+
+  """
+  @spec round(operand, keyword) :: Tensor.t()
+  def round(tensor, opts \\ []), do: Rounding.round(tensor, opts)
 
   for {name, base} <- [log2: 2, log10: 10] do
     @doc group: "Elementwise, one operand"
