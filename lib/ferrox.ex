@@ -657,6 +657,35 @@ defmodule Ferrox do
 
   @doc group: "Reading"
   @doc """
+  The axes in a list.
+
+  ## Examples
+
+      iex> Ferrox.axes(Ferrox.iota({2, 3}))
+      [0, 1]
+
+  """
+  @spec axes(operand) :: [non_neg_integer]
+  def axes(tensor), do: tensor |> shape() |> Ferrox.Shape.all_axes()
+
+  @doc group: "Reading"
+  @doc """
+  The size of an axis.
+
+  ## Examples
+
+      iex> Ferrox.axis_size(Ferrox.iota({2, 3}), -1)
+      3
+
+      iex> Ferrox.axis_size(Ferrox.iota({2, 3}), 2)
+      ** (ArgumentError) axis_size: axis 2 is out of range for shape {2, 3}: its axes are -2 to 1
+
+  """
+  @spec axis_size(operand, axis) :: pos_integer
+  def axis_size(tensor, axis), do: Shapes.axis_size(tensor, axis)
+
+  @doc group: "Reading"
+  @doc """
   The number of bytes of the data, rounded up for types of 2 and 4 bits.
 
   ## Examples
@@ -2677,6 +2706,30 @@ defmodule Ferrox do
   """
   @spec array_split(operand, pos_integer | [pos_integer], keyword) :: [Tensor.t()]
   def array_split(tensor, parts, opts \\ []), do: Shapes.array_split(tensor, parts, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  The parts of a tensor with so many rows each, its first axis, as a stream. The parts are made when they are
+  asked for, without a copy, but for one that is filled up.
+
+  ## Options
+
+    * `:leftover` - where the last rows are fewer: `:repeat` by default, which fills them up with the first
+      rows, or `:discard`, which leaves them out
+
+  ## Examples
+
+      iex> for part <- Ferrox.to_batched(Ferrox.iota({5}), 2), do: Ferrox.to_list(part)
+      [[0, 1], [2, 3], [4, 0]]
+      iex> for part <- Ferrox.to_batched(Ferrox.iota({5}), 2, leftover: :discard), do: Ferrox.to_list(part)
+      [[0, 1], [2, 3]]
+
+      iex> Ferrox.to_batched(Ferrox.iota({2, 3}), 4)
+      ** (ArgumentError) to_batched: a part of shape {2, 3} must have from 1 to 2 rows, got: 4
+
+  """
+  @spec to_batched(operand, pos_integer, keyword) :: Enumerable.t()
+  def to_batched(tensor, batch_size, opts \\ []), do: Shapes.to_batched(tensor, batch_size, opts)
 
   @doc group: "Shapes"
   @doc """

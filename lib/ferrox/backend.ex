@@ -107,11 +107,10 @@ defmodule Ferrox.Backend do
 
   """
 
-  import Ferrox.Bits, only: [bound_size: 1]
   import Kernel, except: [inspect: 2]
 
   alias Ferrox.Backend.{Default, Fold, Fourier, LinAlg, Operations}
-  alias Ferrox.{Native, Numbers}
+  alias Ferrox.{Bits, Native, Numbers}
 
   # Ferrox compiles without Nx, and the releases of Nx have different callbacks. So the functions
   # below have no `@impl true`: the compiler would warn wherever a function isn't a callback.
@@ -191,34 +190,14 @@ defmodule Ferrox.Backend do
   @doc false
   @spec to_binary(tensor, non_neg_integer) :: bitstring
   def to_binary(%{type: {_, bits}, data: %{state: state}}, limit) do
-    if limit * bits == bit_size(state), do: state, else: slice_bits(state, 0, limit * bits)
+    if limit * bits == bit_size(state), do: state, else: Bits.slice(state, 0, limit * bits)
   end
 
   @doc false
   @spec to_batched(tensor, tensor, keyword) :: Enumerable.t()
-  def to_batched(%{shape: batch_shape, type: {_, bits}} = out, %{shape: shape} = tensor, opts) do
-    state = tensor.data.state
-    [batch_size, size] = Enum.map([batch_shape, shape], &elem(&1, 0))
+  def to_batched(%{shape: batch_shape, type: {_, bits}} = out, tensor, opts) do
     batch_bits = Native.size(batch_shape) * bits
-    full_batches = div(size, batch_size)
-    repeat? = rem(size, batch_size) != 0 and opts[:leftover] == :repeat
-
-    Stream.map(0..if(repeat?, do: full_batches, else: full_batches - 1)//1, fn
-      ^full_batches ->
-        # The last batch is filled up with elements from the start of the tensor.
-        leftover_bits = bit_size(state) - full_batches * batch_bits
-        leftover = slice_bits(state, full_batches * batch_bits, leftover_bits)
-        repeated = slice_bits(state, 0, batch_bits - leftover_bits)
-        put(out, <<leftover::bitstring, repeated::bitstring>>)
-
-      i ->
-        put(out, slice_bits(state, i * batch_bits, batch_bits))
-    end)
-  end
-
-  defp slice_bits(bits, start, length) do
-    <<_::bitstring-bound_size(start), slice::bitstring-bound_size(length), _::bitstring>> = bits
-    slice
+    tensor.data.state |> Bits.batches(batch_bits, opts[:leftover]) |> Stream.map(&put(out, &1))
   end
 
   @doc false

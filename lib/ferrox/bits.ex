@@ -1,6 +1,6 @@
 defmodule Ferrox.Bits do
   @moduledoc false
-  # Sizes in patterns of bitstrings.
+  # Sizes in patterns of bitstrings, and parts of one size.
 
   @doc """
   `size(variable)` in a pattern, for a variable that was bound before the pattern.
@@ -18,5 +18,43 @@ defmodule Ferrox.Bits do
     if Version.match?(System.version(), ">= 1.20.0-rc.0"),
       do: quote(do: size(^unquote(variable))),
       else: quote(do: size(unquote(variable)))
+  end
+
+  @doc """
+  The parts of a bitstring with so many bits each, as a stream. Fewer bits at the end are filled up with those at
+  the start, or with `leftover` other than `:repeat` left out.
+
+      iex> Enum.to_list(Ferrox.Bits.batches(<<1, 2, 3>>, 16, :repeat))
+      [<<1, 2>>, <<3, 1>>]
+      iex> Enum.to_list(Ferrox.Bits.batches(<<1, 2, 3>>, 16, :discard))
+      [<<1, 2>>]
+
+  """
+  @spec batches(bitstring, pos_integer, atom) :: Enumerable.t()
+  def batches(bits, size, leftover) do
+    full = div(bit_size(bits), size)
+    repeat? = leftover == :repeat and rem(bit_size(bits), size) != 0
+
+    Stream.map(0..if(repeat?, do: full, else: full - 1)//1, fn
+      ^full ->
+        rest = bit_size(bits) - full * size
+        <<slice(bits, full * size, rest)::bitstring, slice(bits, 0, size - rest)::bitstring>>
+
+      i ->
+        slice(bits, i * size, size)
+    end)
+  end
+
+  @doc """
+  So many bits from a start on, without a copy.
+
+      iex> Ferrox.Bits.slice(<<1, 2, 3>>, 8, 16)
+      <<2, 3>>
+
+  """
+  @spec slice(bitstring, non_neg_integer, non_neg_integer) :: bitstring
+  def slice(bits, start, length) do
+    <<_::bitstring-bound_size(start), slice::bitstring-bound_size(length), _::bitstring>> = bits
+    slice
   end
 end

@@ -4,7 +4,7 @@ defmodule Ferrox.Ops.Shape do
 
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, storage: 1, to_tensor: 2]
 
-  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
+  alias Ferrox.{Bits, Native, Operands, Promotion, Shape, Tensor}
   alias Ferrox.Ops.Elementwise
 
   @doc "See `Ferrox.reshape/2`."
@@ -269,6 +269,42 @@ defmodule Ferrox.Ops.Shape do
   defp along(%Tensor{shape: shape} = tensor, axis, start, length) do
     starts = List.replace_at(List.duplicate(0, tuple_size(shape)), axis, start)
     slice(tensor, starts, shape |> put_elem(axis, length) |> Tuple.to_list(), [])
+  end
+
+  @doc "See `Ferrox.to_batched/3`."
+  @spec to_batched(term, term, keyword) :: Enumerable.t()
+  def to_batched(tensor, batch_size, opts) do
+    opts = options!(opts, [:leftover], :to_batched)
+    %Tensor{shape: shape, data: data} = tensor = to_tensor(tensor, :to_batched)
+    leftover = Keyword.get(opts, :leftover, :repeat)
+
+    if shape == {},
+      do: raise(ArgumentError, "to_batched expects a tensor with axes, got a scalar")
+
+    unless is_integer(batch_size) and batch_size in 1..elem(shape, 0) do
+      raise ArgumentError,
+            "to_batched: a part of shape #{inspect(shape)} must have from 1 to #{elem(shape, 0)} rows, " <>
+              "got: #{inspect(batch_size)}"
+    end
+
+    unless leftover in [:repeat, :discard] do
+      raise ArgumentError,
+            "to_batched: :leftover must be :repeat or :discard, got: #{inspect(leftover)}"
+    end
+
+    row_bits = div(bit_size(data), elem(shape, 0))
+    batch = put_elem(shape, 0, batch_size)
+
+    data
+    |> Bits.batches(batch_size * row_bits, leftover)
+    |> Stream.map(&%{tensor | data: &1, shape: batch})
+  end
+
+  @doc "See `Ferrox.axis_size/2`."
+  @spec axis_size(term, term) :: pos_integer
+  def axis_size(tensor, axis) do
+    %Tensor{shape: shape} = to_tensor(tensor, :axis_size)
+    elem(shape, Shape.axis!(shape, axis, :axis_size))
   end
 
   @doc "See `Ferrox.roll/3`."

@@ -114,6 +114,20 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "to_batched gives the same parts" do
+      for type <- @types, {size, opts} <- [{2, []}, {3, []}, {2, [leftover: :discard]}] do
+        [ours, theirs] =
+          for module <- [Ferrox, Nx],
+              do:
+                {3, 2}
+                |> module.iota(type: type)
+                |> module.to_batched(size, opts)
+                |> Enum.to_list()
+
+        assert ours == Enum.map(theirs, &Ferrox.from_nx/1)
+      end
+    end
+
     defp arguments(module, arguments) do
       for argument <- arguments do
         case argument do

@@ -24,6 +24,28 @@ defmodule Ferrox.Ops.ShapeTest do
     end
   end
 
+  test "parts of so many rows, of every type" do
+    for type <- @types do
+      t = Ferrox.as_type(Ferrox.tensor([[1, 0, 0], [0, 1, 1], [1, 1, 0]]), type)
+      assert [a, b] = Enum.to_list(Ferrox.to_batched(t, 2))
+      assert {a, b} == {t[0..1], Ferrox.take(t, Ferrox.tensor([2, 0]))}
+      assert Ferrox.reverse(Ferrox.reverse(b)) == b
+      assert Enum.to_list(Ferrox.to_batched(t, 2, leftover: :discard)) == [a]
+      assert Enum.to_list(Ferrox.to_batched(t, 3)) == [t]
+      assert Enum.to_list(Ferrox.to_batched(t, 1)) == for(i <- 0..2, do: t[i..i])
+    end
+
+    raises("to_batched: a part of shape {3} must have from 1 to 3 rows, got: 0", fn ->
+      Ferrox.to_batched(Ferrox.iota({3}), 0)
+    end)
+
+    raises(":leftover must be :repeat or :discard, got: true", fn ->
+      Ferrox.to_batched(Ferrox.iota({3}), 2, leftover: true)
+    end)
+
+    raises("got a scalar", fn -> Ferrox.to_batched(1, 1) end)
+  end
+
   test "a shift may be of any size, and scalars stay" do
     t = Ferrox.iota({3})
     assert Ferrox.roll(t, 3 * 10 ** 30 + 1) == Ferrox.roll(t, 1)
