@@ -79,6 +79,7 @@ defmodule Ferrox do
     Elementwise,
     Index,
     NaN,
+    Pad,
     Reduce,
     Rounding,
     Search,
@@ -2663,7 +2664,62 @@ defmodule Ferrox do
 
   """
   @spec pad(operand, operand, [{integer, integer, non_neg_integer}], keyword) :: Tensor.t()
-  def pad(tensor, value, padding, opts \\ []), do: Shapes.pad(tensor, value, padding, opts)
+  def pad(tensor, value, padding, opts \\ []), do: Pad.pad(tensor, value, padding, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  The tensor with elements around it: for each axis `{low, high}`, how many stand before the first and after the
+  last. Negative ones remove elements.
+
+  They are all a value, a number or a scalar, or elements of the tensor:
+
+    * `:replicate` - the first and the last one, again and again: `a a | a b c | c c`
+    * `:reflect` - those from there on backwards, without the first and the last one: `c b | a b c | b a`
+    * `:mirror` - with these, too: `b a | a b c | c b`
+    * `:cyclic` - the tensor again: `b c | a b c | a b`
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type with a value, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> t = Ferrox.tensor([1, 2, 3])
+      iex> Ferrox.pad_outer(t, :replicate, [{2, 1}]) |> Ferrox.to_list()
+      [1, 1, 1, 2, 3, 3]
+      iex> Ferrox.pad_outer(t, :reflect, [{2, 3}]) |> Ferrox.to_list()
+      [3, 2, 1, 2, 3, 2, 1, 2]
+      iex> Ferrox.pad_outer(t, :mirror, [{2, 1}]) |> Ferrox.to_list()
+      [2, 1, 1, 2, 3, 3]
+      iex> Ferrox.pad_outer(t, :cyclic, [{2, -1}]) |> Ferrox.to_list()
+      [2, 3, 1, 2]
+      iex> Ferrox.pad_outer(t, 0, [{1, 1}]) |> Ferrox.to_list()
+      [0, 1, 2, 3, 0]
+
+      iex> Ferrox.pad_outer(Ferrox.iota({3}), :wrap, [{1, 1}])
+      ** (ArgumentError) pad_outer expects a number, a scalar, or one of :cyclic, :mirror, :reflect, :replicate, got: :wrap
+
+  """
+  @spec pad_outer(operand, operand | atom, [{integer, integer}], keyword) :: Tensor.t()
+  def pad_outer(tensor, value_or_kind, padding, opts \\ []),
+    do: Pad.outer(tensor, value_or_kind, padding, opts)
+
+  @doc group: "Shapes"
+  @doc """
+  `pad_outer/4` with `:reflect`.
+
+  ## Options
+
+    * `:padding_config` - `{low, high}` for each axis, required
+
+  ## Examples
+
+      iex> Ferrox.reflect(Ferrox.tensor([1, 2, 3]), padding_config: [{2, 1}]) |> Ferrox.to_list()
+      [3, 2, 1, 2, 3, 2]
+
+  """
+  @spec reflect(operand, keyword) :: Tensor.t()
+  def reflect(tensor, opts), do: Pad.reflect(tensor, opts)
 
   @doc group: "Shapes"
   @doc """

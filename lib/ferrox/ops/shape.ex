@@ -171,44 +171,6 @@ defmodule Ferrox.Ops.Shape do
     %{broadcast(%{tensor | shape: narrow}, wide, []) | shape: shape}
   end
 
-  @doc "See `Ferrox.pad/4`."
-  @spec pad(term, term, term, keyword) :: Tensor.t()
-  def pad(tensor, value, padding, opts) do
-    mode = Operands.chosen_mode!(opts, :pad)
-    %Tensor{shape: old} = tensor = Operands.tensor!(tensor, mode, :pad)
-
-    if is_struct(value, Tensor) and value.shape != {} do
-      raise ArgumentError,
-            "pad: the value must be a scalar, got a tensor of shape #{inspect(value.shape)}"
-    end
-
-    unless is_list(padding) and length(padding) == tuple_size(old) and
-             Enum.all?(padding, &padding?/1) do
-      raise ArgumentError,
-            "pad: the padding must be a list of {low, high, interior}, integers of which the last is not " <>
-              "negative, for each axis of shape #{inspect(old)}, got: #{inspect(padding)}"
-    end
-
-    sizes =
-      for {size, {low, high, interior}} <- Enum.zip(Tuple.to_list(old), padding),
-          do: size + (size - 1) * interior + low + high
-
-    if Enum.any?(sizes, &(&1 < 1)) do
-      raise ArgumentError,
-            "pad: nothing is left of shape #{inspect(old)} with padding #{inspect(padding)}"
-    end
-
-    shape = Shape.validate!(List.to_tuple(sizes), :pad)
-    {tensor, value, type, weak} = Elementwise.together(mode, :select, :pad, tensor, value)
-    data = Native.pad(storage(type), shape, padding, native(tensor), native(value))
-    %Tensor{data: data, type: type, shape: shape, weak: weak}
-  end
-
-  defp padding?({low, high, interior}),
-    do: is_integer(low) and is_integer(high) and is_integer(interior) and interior >= 0
-
-  defp padding?(_other), do: false
-
   @doc "See `Ferrox.split/3`."
   @spec split(term, term, keyword) :: {Tensor.t(), Tensor.t()}
   def split(tensor, split, opts) do

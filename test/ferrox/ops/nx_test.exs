@@ -38,6 +38,7 @@ if Code.ensure_loaded?(Nx) do
       reverse: [[axes: [1]]],
       tile: [[2, 1, 3]],
       pad: [0, [{1, 0, 1}, {-1, 2, 0}]],
+      reflect: [[padding_config: [{2, 1}, {0, 5}]]],
       split: [1, [axis: 1]],
       split: [0.5],
       slice_along_axis: [1, 2, [axis: 1]],
@@ -110,6 +111,21 @@ if Code.ensure_loaded?(Nx) do
             end
 
           assert ours == Ferrox.from_nx(theirs), "#{type} #{kernel_type}"
+        end
+      end
+    end
+
+    # Nx 0.9 has none.
+    if function_exported?(Nx, :pad_outer, 3) do
+      test "pad_outer gives the same" do
+        for type <- @types,
+            kind <- [:cyclic, :mirror, :reflect, :replicate, 7],
+            padding <- [[{2, 1}, {0, 0}], [{0, 4}, {5, 2}]] do
+          [ours, theirs] =
+            for module <- [Ferrox, Nx],
+                do: {2, 3} |> module.iota(type: type) |> module.pad_outer(kind, padding)
+
+          assert ours == Ferrox.from_nx(theirs)
         end
       end
     end

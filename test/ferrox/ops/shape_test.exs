@@ -46,6 +46,58 @@ defmodule Ferrox.Ops.ShapeTest do
     raises("got a scalar", fn -> Ferrox.to_batched(1, 1) end)
   end
 
+  test "elements around the tensor, of every type" do
+    for type <- @types do
+      t = Ferrox.as_type(Ferrox.tensor([[1, 0, 0], [0, 1, 1]]), type)
+      as = &Ferrox.as_type(Ferrox.tensor(&1), type)
+      outer = &Ferrox.pad_outer(t, &1, [{0, 0}, {&2, &3}])
+      assert outer.(:replicate, 1, 2) == as.([[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1]])
+      assert outer.(:reflect, 1, 2) == as.([[0, 1, 0, 0, 0, 1], [1, 0, 1, 1, 1, 0]])
+      assert outer.(:mirror, 1, -1) == as.([[1, 1, 0], [0, 0, 1]])
+      assert outer.(:cyclic, -1, 2) == as.([[0, 0, 1, 0], [1, 1, 0, 1]])
+      assert outer.(0, 1, 0) == Ferrox.pad(t, 0, [{0, 0, 0}, {1, 0, 0}])
+
+      assert Ferrox.reflect(t, padding_config: [{1, 0}, {0, 0}]) ==
+               as.([[0, 1, 1], [1, 0, 0], [0, 1, 1]])
+
+      assert Ferrox.pad_outer(t[0][0], :mirror, []) == t[0][0]
+    end
+
+    # Types are those of pad/4 with a value, and stay without one.
+    assert Ferrox.pad_outer(Ferrox.iota({2}), :nan, [{1, 0}]) |> list() == [:nan, 0.0, 1.0]
+    assert Ferrox.pad_outer(Ferrox.iota({2}), 0.5, [{1, 0}], promotion: :numpy).type == {:f, 64}
+    assert Ferrox.pad_outer(Ferrox.iota({2}), :cyclic, [{-2, 1}]) |> list() == [0]
+  end
+
+  test "padding that can't be is refused" do
+    t = Ferrox.iota({2, 3})
+
+    for wrong <- [[{1, 1}], [{1, 1}, {1, 1, 0}], [{1, 1}, {0.5, 1}], 1] do
+      raises(
+        "pad_outer: the padding must be a list of {low, high}, two integers for each axis",
+        fn ->
+          Ferrox.pad_outer(t, :mirror, wrong)
+        end
+      )
+
+      raises("pad_outer: the padding must be a list", fn -> Ferrox.pad_outer(t, 0, wrong) end)
+
+      raises("reflect: :padding_config must be", fn ->
+        Ferrox.reflect(t, padding_config: wrong)
+      end)
+    end
+
+    raises("pad_outer: nothing is left of shape {2, 3} with padding [{-1, -1}, {0, 0}]", fn ->
+      Ferrox.pad_outer(t, :mirror, [{-1, -1}, {0, 0}])
+    end)
+
+    raises("does not fit into memory", fn ->
+      Ferrox.pad_outer(t, :mirror, [{0, 2 ** 62}, {0, 2 ** 62}])
+    end)
+
+    raises("pad_outer: unknown option :kind", fn -> Ferrox.pad_outer(t, :mirror, [], kind: 1) end)
+  end
+
   test "a shift may be of any size, and scalars stay" do
     t = Ferrox.iota({3})
     assert Ferrox.roll(t, 3 * 10 ** 30 + 1) == Ferrox.roll(t, 1)
