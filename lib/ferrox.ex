@@ -82,6 +82,7 @@ defmodule Ferrox do
     Pad,
     Reduce,
     Rounding,
+    Scaled,
     Search,
     Sort,
     Statistics,
@@ -987,6 +988,29 @@ defmodule Ferrox do
       do: Elementwise.unquote(name)(left, right, opts)
   end
 
+  for {name, text, example} <- [
+        {:hypot, "The length of the hypotenuse of sides, `sqrt(left ** 2 + right ** 2)`",
+         {"[3, 6]", "[4, 8]", [5.0, 10.0]}},
+        {:logaddexp, "The logarithm of a sum of exponentials, `log(exp(left) + exp(right))`",
+         {"[0, -1000]", "[0, :neg_infinity]", [0.6931471824645996, -1000.0]}}
+      ] do
+    {left, right, result} = example
+
+    @doc group: "Elementwise, two operands"
+    @doc """
+    #{text}, which doesn't overflow or underflow where the result doesn't. A float, computed in 64 bits and
+    rounded once.
+    #{option}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor(#{left}), Ferrox.tensor(#{right})) |> Ferrox.to_list()
+        #{inspect(result)}
+
+    """
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []), do: Scaled.unquote(name)(left, right, opts)
+  end
+
   for {name, {text, code, result}} <- predicates do
     @doc group: "Elementwise, two operands"
     @doc String.trim(text) <>
@@ -1346,6 +1370,33 @@ defmodule Ferrox do
   """
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []), do: Reduce.mean(tensor, opts)
+
+  @doc group: "Reductions"
+  @doc """
+  The logarithm of the sum of the exponentials of the elements. It doesn't overflow or underflow where the
+  result doesn't.
+
+  The result is a float, as that of `divide/3`, computed in 64 bits and rounded once.
+
+  ## Options
+
+    * `:axes` - the axes to reduce; all by default
+    * `:keep_axes` - whether they stay, with size one; `false` by default
+    * `:exp_scaling_factor` - what the exponentials are multiplied with, a number or a tensor that broadcasts to
+      the shape. Elements with a factor of zero count for nothing, whatever they are
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.logsumexp(Ferrox.tensor([[1, 2], [1000, 1000]]), axes: [1]) |> Ferrox.to_list()
+      [2.3132617473602295, 1000.6931762695312]
+      iex> factor = Ferrox.tensor([3, -1])
+      iex> Ferrox.logsumexp(Ferrox.tensor([0, 0]), exp_scaling_factor: factor) |> Ferrox.to_number()
+      0.6931471824645996
+
+  """
+  @spec logsumexp(operand, keyword) :: Tensor.t()
+  def logsumexp(tensor, opts \\ []), do: Scaled.logsumexp(tensor, opts)
 
   @doc group: "Reductions"
   @doc """

@@ -95,22 +95,26 @@ defmodule Ferrox.Ops.Elementwise do
   Both operands as tensors, of which each has its own type, and the type that they have together by the
   rule of `op`, with whether it is weak. `name` is the function that was called, for errors.
   """
-  @spec together(Promotion.mode(), atom, atom, Tensor.t(), term) ::
+  @spec together(Promotion.mode(), atom, atom, term, term) ::
           {Tensor.t(), Tensor.t(), Type.t() | :bool, boolean}
   def together(mode, op, name, left, right) do
-    right = Operands.check!(right, name)
+    {left, right} = operands!(mode, name, left, right)
+    _ = Promotion.type_as(mode, op, name, [left, right])
     {_, type, weak, _} = Promotion.operation(mode, op, [left, right])
-    {left, number(right, type, name), type, weak}
+    {number(left, type, name), number(right, type, name), type, weak}
   end
 
-  # The operands, of which at least one is a tensor, and what the system computes for them.
+  # The operands, and what the system computes for them.
   defp promote(mode, op, left, right) do
-    {left, right} =
-      if is_struct(left, Tensor) or is_struct(right, Tensor),
-        do: {Operands.check!(left, op), Operands.check!(right, op)},
-        else: {Operands.tensor!(left, mode, op), Operands.tensor!(right, mode, op)}
-
+    {left, right} = operands!(mode, op, left, right)
     {left, right, Promotion.operation(mode, op, [left, right])}
+  end
+
+  # The operands, of which at least one is a tensor.
+  defp operands!(mode, name, left, right) do
+    if is_struct(left, Tensor) or is_struct(right, Tensor),
+      do: {Operands.check!(left, name), Operands.check!(right, name)},
+      else: {Operands.tensor!(left, mode, name), Operands.tensor!(right, mode, name)}
   end
 
   # A number as a scalar tensor. Its type is one that keeps its value and that operations with a result
@@ -195,19 +199,10 @@ defmodule Ferrox.Ops.Elementwise do
   # towards zero in one type, of floats in 64 bits, and where the quotient lies below that.
   defp floored(name, left, right, opts) do
     mode = mode!(opts, name)
-
-    [left, right] =
-      operands =
-      if is_struct(left, Tensor) or is_struct(right, Tensor),
-        do: [Operands.check!(left, name), Operands.check!(right, name)],
-        else: [Operands.tensor!(left, mode, name), Operands.tensor!(right, mode, name)]
-
-    _ = Promotion.type_as(mode, :remainder, name, operands)
-    {_, type, weak, _} = Promotion.operation(mode, :remainder, operands)
-
+    {left, right, type, weak} = together(mode, :remainder, name, left, right)
     Operands.ordered!(type, name)
     wide = if Type.float?(type), do: {:f, 64}, else: type
-    [left, right] = for x <- [left, right], do: x |> number(type, name) |> cast(wide)
+    [left, right] = for x <- [left, right], do: cast(x, wide)
     _ = Shape.broadcast!(left.shape, right.shape, name, left.type, right.type)
     remainder = step(:remainder, left, right)
     apart? = step(:not_equal, step(:less, remainder, 0), step(:less, right, 0))

@@ -130,6 +130,25 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "logsumexp is near Nx's" do
+      # Nx subtracts the largest element in the type of the tensor, which wraps around without a sign.
+      for type <- @types -- [:u8, :u64, :bf16],
+          opts <- [
+            [],
+            [axes: [1]],
+            [axes: [0], keep_axes: true],
+            [axes: [1], exp_scaling_factor: 2]
+          ] do
+        [ours, theirs] =
+          for module <- [Ferrox, Nx],
+              do: {2, 3} |> module.iota(type: type) |> module.logsumexp(opts)
+
+        theirs = Ferrox.from_nx(theirs)
+        assert {ours.type, ours.shape} == {theirs.type, theirs.shape}
+        assert Ferrox.to_number(Ferrox.all_close(ours, theirs, rtol: 1.0e-6)) == 1
+      end
+    end
+
     test "to_batched gives the same parts" do
       for type <- @types, {size, opts} <- [{2, []}, {3, []}, {2, [leftover: :discard]}] do
         [ours, theirs] =
