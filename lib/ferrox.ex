@@ -1564,6 +1564,27 @@ defmodule Ferrox do
 
   @doc group: "Statistics"
   @doc """
+  The most frequent element, of several the smallest. NaN is not equal to itself, and so never more frequent than
+  another element. The type stays.
+
+  ## Options
+
+    * `:axis` - the axis to reduce; by default all of the tensor
+    * `:keep_axis` - whether it stays, with size one; `false` by default
+
+  ## Examples
+
+      iex> Ferrox.mode(Ferrox.tensor([[3, 1, 3], [2, 1, 1]])) |> Ferrox.to_number()
+      1
+      iex> Ferrox.mode(Ferrox.tensor([[3, 1, 3], [2, 1, 1]]), axis: 1) |> Ferrox.to_list()
+      [3, 1]
+
+  """
+  @spec mode(operand, keyword) :: Tensor.t()
+  def mode(tensor, opts \\ []), do: Statistics.mode(tensor, opts)
+
+  @doc group: "Statistics"
+  @doc """
   The value below which a fraction of the sorted elements lies; NaN if there is one.
 
   The fraction is from 0 to 1, or a list or a vector of fractions, for which the result has a first axis.

@@ -6,7 +6,7 @@ defmodule Ferrox.Ops.Statistics do
   import Ferrox.Operands, only: [boolean!: 3, options!: 3, promotion!: 2]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.{Create, Elementwise, Index, Reduce, Sort}
+  alias Ferrox.Ops.{Create, Cumulative, Elementwise, Index, Reduce, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
   ## Spread
@@ -161,6 +161,45 @@ defmodule Ferrox.Ops.Statistics do
     case quantiles!(quantiles, whole, name) do
       fraction when is_float(fraction) -> at.(fraction)
       fractions -> Shapes.join(:stack, Enum.map(fractions, at), promotion: :nx)
+    end
+  end
+
+  @doc "See `Ferrox.mode/2`."
+  @spec mode(term, keyword) :: Tensor.t()
+  def mode(tensor, opts) do
+    opts = options!(opts, [:axis, :keep_axis], :mode)
+    %Tensor{shape: given} = tensor = Operands.to_tensor(tensor, :mode)
+    Operands.ordered!(tensor.type, :mode)
+    keep? = boolean!(opts, :keep_axis, :mode)
+    flat? = opts[:axis] == nil
+    %Tensor{shape: shape} = tensor = if flat?, do: Shapes.flatten(tensor), else: tensor
+    axis = Shape.axis!(shape, opts[:axis] || 0, :mode)
+    kept = Shape.reduce(given, if(flat?, do: Shape.all_axes(given), else: [axis]), keep?)
+
+    # The element at which a row of equal ones is longest, of several the first.
+    sorted = Sort.sort(tensor, axis: axis)
+    place = Create.iota(shape, axis: axis, type: {:s, 64}, promotion: :nx)
+    first = Elementwise.select(starts(sorted, axis), place, 0, promotion: :nx)
+    first = Cumulative.cumulative(:cumulative_max, first, axis: axis, promotion: :nx)
+    length = Elementwise.step(:subtract, place, first)
+    index = Reduce.arg_reduce(:argmax, :reduce_max, length, axis: axis, keep_axis: true)
+    %{Index.take_along_axis(sorted, index, axis: axis) | shape: kept}
+  end
+
+  # Whether another value than before begins at each of the sorted elements.
+  defp starts(%Tensor{shape: shape} = sorted, axis) do
+    stored = %{sorted | type: Operands.storage(sorted.type), weak: false}
+    size = elem(shape, axis)
+    start = Create.full(put_elem(shape, axis, 1), 1, type: {:u, 8}, promotion: :nx)
+
+    if size == 1 do
+      start
+    else
+      [before, here] =
+        for i <- [0, 1], do: Index.slice_along_axis(stored, i, size - 1, axis: axis)
+
+      differs = Elementwise.step(:not_equal, before, here)
+      Shapes.join(:concatenate, [start, differs], axis: axis, promotion: :nx)
     end
   end
 

@@ -25,6 +25,30 @@ defmodule Ferrox.Ops.SortTest do
 
     defp at(zero_one, x), do: Enum.find_index(zero_one, &(&1 == x))
 
+    test "find the most frequent element of every type, of several the smallest" do
+      for type <- real_types() ++ [:bool] do
+        t = Ferrox.as_type(Ferrox.tensor([[1, 0, 1], [0, 1, 0]]), type)
+        as = &Ferrox.as_type(Ferrox.tensor(&1), type)
+        assert Ferrox.mode(t, axis: 1) == as.([1, 0])
+        assert Ferrox.mode(t, axis: 0, keep_axis: true) == as.([[0, 0, 0]])
+        assert Ferrox.mode(t) == as.(0)
+        assert Ferrox.mode(t, keep_axis: true) == as.([[0]])
+        assert Ferrox.mode(t[0..0], axis: 0) == t[0]
+        assert Ferrox.mode(t[0][0]) == t[0][0]
+      end
+
+      t =
+        Ferrox.tensor([
+          [:nan, :nan, 2.0, :nan],
+          [:nan, 5.0, :infinity, :infinity],
+          [:nan, :nan, :nan, :nan]
+        ])
+
+      assert list(Ferrox.mode(t, axis: 1)) == [2.0, :infinity, :nan]
+      raises("mode is not defined for c64", fn -> Ferrox.mode(Complex.new(1, 2)) end)
+      raises("mode: axis 2 is out of range", fn -> Ferrox.mode(t, axis: 2) end)
+    end
+
     test "agree with Enum on random elements" do
       :rand.seed(:exsss, 39)
 
@@ -33,6 +57,9 @@ defmodule Ferrox.Ops.SortTest do
         t = Ferrox.tensor(numbers)
         assert list(Ferrox.sort(t)) == Enum.sort(numbers)
         assert list(Ferrox.unique(t)) == numbers |> Enum.sort() |> Enum.uniq()
+        frequencies = Enum.frequencies(numbers)
+        {number, _count} = Enum.max_by(Enum.sort(frequencies), &elem(&1, 1))
+        assert Ferrox.to_number(Ferrox.mode(t)) == number
         {values, counts} = Ferrox.unique_counts(t)
         assert Map.new(Enum.zip(list(values), list(counts))) == Enum.frequencies(numbers)
         {values, inverse} = Ferrox.unique_inverse(t)
