@@ -139,11 +139,7 @@ defmodule Ferrox.LinAlg do
     full? = boolean!(Keyword.put_new(opts, :full_matrices?, true), :full_matrices?, :svd)
     {%Tensor{} = tensor, type, batch, m, n} = matrix!(:svd, tensor, opts)
 
-    if Type.complex?(type) do
-      raise ArgumentError,
-            "svd is not defined for #{Type.to_string(type)}: the numbers must be real"
-    end
-
+    real!(:svd, type)
     k = min(m, n)
     {op, columns, rows} = if full?, do: {:svd, m, n}, else: {:thin_svd, k, k}
     shapes = [shape(batch, [m, columns]), shape(batch, [k]), shape(batch, [rows, n])]
@@ -467,6 +463,45 @@ defmodule Ferrox.LinAlg do
   end
 
   @doc """
+  How many singular values of real matrices can be told from zero: are above the largest times `:eps` times the
+  longer side. The result is a u32 or, under other systems than Nx's, the integer of an index.
+
+  ## Options
+
+    * `:eps` - the precision of the type by default, 1.2e-7 for f32, as in `pinv/2` and NumPy. Nx takes 1.0e-7 for
+      all types
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.LinAlg.matrix_rank(Ferrox.tensor([[1, 2], [2, 4]])) |> Ferrox.to_number()
+      1
+      iex> Ferrox.LinAlg.matrix_rank(Ferrox.tensor([[[1, 2], [3, 4]], [[0, 0], [0, 0]]])) |> Ferrox.to_list()
+      [2, 0]
+
+  """
+  @spec matrix_rank(operand, keyword) :: Tensor.t()
+  def matrix_rank(tensor, opts \\ []) do
+    opts = options!(opts, [:eps, :promotion], :matrix_rank)
+    {tensor, type, _batch, m, n} = matrix!(:matrix_rank, tensor, opts)
+    s = singular_values(:matrix_rank, tensor, type)
+    largest = Reduce.step(:reduce_max, s, axes: [-1], keep_axes: true)
+    limit = Elementwise.step(:multiply, largest, eps!(opts[:eps], type) * max(m, n))
+    above = Elementwise.cast(Elementwise.step(:greater, s, limit), {:u, 32})
+    facts = opts |> promotion!(:matrix_rank) |> Promotion.facts()
+    count = Reduce.step(:sum, above, axes: [-1])
+    Elementwise.cast(count, if(facts.bool, do: facts.index, else: {:u, 32}))
+  end
+
+  defp eps!(nil, type), do: precision(type)
+  defp eps!(eps, _type) when is_number(eps) and eps >= 0, do: eps
+
+  defp eps!(other, _type) do
+    raise ArgumentError,
+          "matrix_rank: :eps must be a number that is not negative, got: #{inspect(other)}"
+  end
+
+  @doc """
   The conjugates of the transposed matrices.
 
   ## Examples
@@ -491,6 +526,20 @@ defmodule Ferrox.LinAlg do
   defp transposed(%Tensor{shape: shape} = tensor) do
     rank = tuple_size(shape)
     Shapes.transpose(tensor, axes: Enum.to_list(0..(rank - 3)//1) ++ [rank - 1, rank - 2])
+  end
+
+  # Those of real matrices, the largest first.
+  defp singular_values(name, tensor, type) do
+    real!(name, type)
+    {_u, s, _vt} = svd(Elementwise.cast(tensor, type), full_matrices?: false, promotion: :nx)
+    s
+  end
+
+  defp real!(name, type) do
+    if Type.complex?(type) do
+      raise ArgumentError,
+            "#{name} is not defined for #{Type.to_string(type)}: the numbers must be real"
+    end
   end
 
   defp precision({:f, 64}), do: 2.0 ** -52

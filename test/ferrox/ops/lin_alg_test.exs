@@ -133,6 +133,14 @@ defmodule Ferrox.Ops.LinAlgTest do
     raises("fft is not defined for u8 under", fn -> FFT.fft(a, promotion: :array_api) end)
   end
 
+  test "a rank goes by the precision of the type" do
+    for {type, rank} <- [f64: 3, f32: 2, f16: 1, bf16: 1] do
+      t = Ferrox.make_diagonal(Ferrox.tensor([1.0, 1.0e-4, 1.0e-8], type: type))
+      assert LinAlg.matrix_rank(t) == Ferrox.tensor(rank, type: :u32)
+      assert LinAlg.matrix_rank(t, promotion: :jax) == Ferrox.tensor(rank, type: :s64)
+    end
+  end
+
   test "small values of a transform stay" do
     t = Ferrox.tensor([1.0e-12, 2.0e-12])
     assert Ferrox.to_list(Ferrox.real(FFT.fft(t))) |> Enum.all?(&(&1 != 0.0))
@@ -161,6 +169,12 @@ defmodule Ferrox.Ops.LinAlgTest do
     end)
 
     raises("svd is not defined for c64: the numbers must be real", fn -> LinAlg.svd(complex) end)
+    raises("matrix_rank is not defined for c64", fn -> LinAlg.matrix_rank(complex) end)
+
+    raises("matrix_rank: :eps must be a number that is not negative, got: -1", fn ->
+      LinAlg.matrix_rank(wide, eps: -1)
+    end)
+
     raises("qr: :mode must be", fn -> LinAlg.qr(wide, mode: :full) end)
 
     raises("solve: the right side of shape {3} does not go with", fn ->

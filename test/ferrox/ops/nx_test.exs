@@ -152,6 +152,13 @@ if Code.ensure_loaded?(Nx) do
       end
     end
 
+    test "matrix_rank gives the same" do
+      for matrix <- [[[1, 2], [3, 4]], [[1, 1, 1], [2, 2, 2], [8, 9, 10], [-2, 1, 5]]] do
+        theirs = Nx.LinAlg.matrix_rank(Nx.tensor(matrix, backend: Ferrox.Backend))
+        assert Ferrox.LinAlg.matrix_rank(Ferrox.tensor(matrix)) == Ferrox.from_nx(theirs)
+      end
+    end
+
     test "to_batched gives the same parts" do
       for type <- @types, {size, opts} <- [{2, []}, {3, []}, {2, [leftover: :discard]}] do
         [ours, theirs] =
