@@ -19,8 +19,8 @@ defmodule Ferrox.Random do
 
   import Ferrox.Operands, only: [options!: 3]
 
-  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.{Create, Cumulative, Elementwise, Index, Reduce, Search, Sort}
+  alias Ferrox.{LinAlg, Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Ops.{Create, Cumulative, Dot, Elementwise, Index, Reduce, Search, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @typedoc "A key: a u32 tensor of shape `{2}`."
@@ -183,14 +183,117 @@ defmodule Ferrox.Random do
 
     numbers =
       parts(key, type, shape, fn key, type, shape ->
-        uniform = uniform_float(key, type, after_minus_one(type), 1, shape)
-        root = :sqrt |> Elementwise.step(constant(2, type))
-        normal = Elementwise.step(:multiply, root, Elementwise.step(:erf_inv, uniform))
+        normal = normal_float(key, type, shape)
         scaled = Elementwise.step(:multiply, constant(standard_deviation, type), normal)
         Elementwise.step(:add, scaled, constant(mean, type))
       end)
 
     {numbers, next}
+  end
+
+  @doc """
+  Vectors of normally distributed numbers with means and covariances of their own, along the last axis.
+
+  ## Options
+
+    * `:shape` - how many vectors there are along the axes before the last one; `{}` by default
+    * `:type` - a real float type; by default that of the means and the covariance together
+    * `:method` - the factorization of the covariance: `:cholesky` by default, of a positive definite matrix;
+      `:eigh` and `:svd` take one whose eigenvalues may be zero, too. What isn't such a matrix gives NaN
+
+  ## Examples
+
+      iex> {mean, covariance} = {Ferrox.tensor([0, 10]), Ferrox.tensor([[1, 0], [0, 4]])}
+      iex> {tensor, _key} = Ferrox.Random.multivariate_normal(Ferrox.Random.key(12), mean, covariance, shape: {1000})
+      iex> {tensor.shape, tensor.type}
+      {{1000, 2}, {:f, 32}}
+      iex> tensor |> Ferrox.mean(axes: [0]) |> Ferrox.round() |> Ferrox.to_list()
+      [0.0, 10.0]
+
+  """
+  @spec multivariate_normal(key, operand, operand, keyword) :: {Tensor.t(), key}
+  def multivariate_normal(key, mean, covariance, opts \\ []) do
+    opts = options!(opts, [:shape, :type, :method], :multivariate_normal)
+    {key, next} = pair(key!(key, :multivariate_normal))
+    batch = Shape.validate!(Keyword.get(opts, :shape, {}), :multivariate_normal)
+    type = type!(opts, [mean, covariance], :divide, :multivariate_normal)
+    real_float!(type, :multivariate_normal)
+    method = method!(Keyword.get(opts, :method, :cholesky))
+
+    [mean, covariance] =
+      for t <- [mean, covariance], do: Operands.tensor!(t, :nx, :multivariate_normal)
+
+    size = covariance!(mean.shape, covariance.shape)
+    [mean, covariance] = for t <- [mean, covariance], do: Elementwise.cast(t, type)
+    shape = Tuple.insert_at(batch, tuple_size(batch), size)
+    numbers = key |> normal_float(type, shape) |> Shapes.reshape({:auto, size})
+    moved = Dot.dot_axes({numbers, [1], []}, {root(method, covariance), [1], []}, promotion: :nx)
+    {mean |> then(&Elementwise.step(:add, &1, moved)) |> Shapes.reshape(shape), next}
+  end
+
+  defp method!(method) when method in [:cholesky, :eigh, :svd], do: method
+
+  defp method!(other) do
+    raise ArgumentError,
+          "multivariate_normal: :method must be :cholesky, :eigh or :svd, got: #{inspect(other)}"
+  end
+
+  defp covariance!({size}, {size, size}), do: size
+
+  defp covariance!(mean, covariance) do
+    raise ArgumentError,
+          "multivariate_normal expects a vector of means and a square matrix of their covariances, got shapes " <>
+            "#{inspect(mean)} and #{inspect(covariance)}"
+  end
+
+  # A matrix whose product with its transpose is the covariance.
+  defp root(:cholesky, covariance), do: LinAlg.cholesky(covariance, promotion: :nx)
+
+  defp root(:eigh, covariance) do
+    {values, vectors} = LinAlg.eigh(covariance, promotion: :nx)
+    Elementwise.step(:multiply, vectors, Elementwise.step(:sqrt, values))
+  end
+
+  defp root(:svd, covariance) do
+    {vectors, values, _} = LinAlg.svd(covariance, promotion: :nx)
+    Elementwise.step(:multiply, vectors, Elementwise.step(:sqrt, values))
+  end
+
+  @doc """
+  Numbers of Gumbel's distribution, of location 0 and scale 1: the largest of many numbers of a normal or an
+  exponential distribution are distributed like this.
+
+  ## Options
+
+    * `:shape` - that of the tensor; `{}` by default
+    * `:type` - a real float type; f32 by default
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.gumbel(Ferrox.Random.key(1), shape: {2000})
+      iex> # The mean is Euler's constant.
+      iex> abs(Ferrox.to_number(Ferrox.mean(tensor)) - 0.5772) < 0.05
+      true
+
+  """
+  @spec gumbel(key, keyword) :: {Tensor.t(), key}
+  def gumbel(key, opts \\ []) do
+    {key, next, type, shape} = sample!(:gumbel, key, [1.0], opts)
+    real_float!(type, :gumbel)
+    {gumbel_float(key, type, shape), next}
+  end
+
+  defp gumbel_float(key, type, shape) do
+    least = %Tensor{data: Type.smallest_positive_normal_binary(type), type: type, shape: {}}
+    minus_log = &Elementwise.step(:negate, Elementwise.step(:log, &1))
+    key |> uniform_float(type, least, 1, shape) |> minus_log.() |> minus_log.()
+  end
+
+  defp real_float!(type, name) do
+    unless Type.float?(type) and not Type.complex?(type) do
+      raise ArgumentError,
+            "#{name}: :type must be a real float type, got: #{Promotion.Names.short(type)}"
+    end
   end
 
   @doc """
@@ -431,9 +534,7 @@ defmodule Ferrox.Random do
   # The indices in random order, those of larger weights sooner: sorted by numbers of Gumbel's distribution
   # that are moved by the logarithms of the weights.
   defp shuffled_by(key, %Tensor{type: type, shape: shape} = weights) do
-    least = %Tensor{data: Type.smallest_positive_normal_binary(type), type: type, shape: {}}
-    minus_log = &Elementwise.step(:negate, Elementwise.step(:log, &1))
-    gumbel = key |> uniform_float(type, least, 1, shape) |> minus_log.() |> minus_log.()
+    gumbel = gumbel_float(key, type, shape)
 
     moved =
       Elementwise.step(
@@ -527,6 +628,13 @@ defmodule Ferrox.Random do
     |> then(&Elementwise.step(:multiply, &1, Elementwise.step(:subtract, max, min)))
     |> then(&Elementwise.step(:add, &1, min))
     |> then(&Elementwise.step(:max, &1, min))
+  end
+
+  # Of mean 0 and standard deviation 1.
+  defp normal_float(key, type, shape) do
+    uniform = uniform_float(key, type, after_minus_one(type), 1, shape)
+    root = :sqrt |> Elementwise.step(constant(2, type))
+    Elementwise.step(:multiply, root, Elementwise.step(:erf_inv, uniform))
   end
 
   # The number that follows -1, towards zero.

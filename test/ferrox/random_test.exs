@@ -68,6 +68,49 @@ defmodule Ferrox.RandomTest do
     assert Ferrox.sort(all, axis: 1) == Ferrox.iota({2, 50})
   end
 
+  test "vectors have the covariances that they should have" do
+    covariance = Ferrox.tensor([[4.0, 1.0, 0.0], [1.0, 1.0, 0.5], [0.0, 0.5, 2.0]], type: :f64)
+    mean = Ferrox.tensor([1, 2, 3])
+
+    for method <- [:cholesky, :eigh, :svd] do
+      opts = [shape: {200, 100}, method: method]
+      {vectors, _key} = Random.multivariate_normal(Random.key(9), mean, covariance, opts)
+      assert {vectors.type, vectors.shape} == {{:f, 64}, {200, 100, 3}}
+      rows = Ferrox.reshape(vectors, {:auto, 3})
+
+      assert Ferrox.to_number(Ferrox.all_close(Ferrox.mean(rows, axes: [0]), mean, atol: 0.05)) ==
+               1
+
+      assert Ferrox.to_number(Ferrox.all_close(Ferrox.covariance(rows), covariance, atol: 0.1)) ==
+               1
+    end
+
+    # A line is no matter for eigenvalues of zero.
+    line = Ferrox.tensor([[1.0, 2.0], [2.0, 4.0]], type: :f64)
+
+    {vectors, _key} =
+      Random.multivariate_normal(Random.key(9), Ferrox.tensor([0, 0]), line,
+        shape: {50},
+        method: :svd
+      )
+
+    assert Ferrox.to_number(
+             Ferrox.all_close(vectors[[0..-1//1, 1]], Ferrox.multiply(vectors[[0..-1//1, 0]], 2))
+           ) == 1
+  end
+
+  test "numbers of Gumbel's distribution are spread as they should be" do
+    for type <- ~w(f16 bf16 f32 f64)a do
+      {tensor, _key} = Random.gumbel(Random.key(4), shape: {20_000}, type: type)
+      assert tensor.type == Ferrox.Type.normalize!(type)
+      assert_in_delta Ferrox.to_number(Ferrox.mean(Ferrox.as_type(tensor, :f64))), 0.5772, 0.05
+
+      assert_in_delta Ferrox.to_number(Ferrox.variance(Ferrox.as_type(tensor, :f64))),
+                      :math.pi() ** 2 / 6,
+                      0.1
+    end
+  end
+
   test "choices of every float type and of every type of elements" do
     for type <- ~w(f8 f8_e4m3fn f16 bf16 f32 f64)a, replace <- [true, false] do
       weights = Ferrox.tensor([0.5, 0.0, 1.5], type: type)
@@ -144,6 +187,28 @@ defmodule Ferrox.RandomTest do
       Random.normal(key, Ferrox.iota({3}), 1, shape: {2})
     end)
 
+    for type <- [:s32, :c64], do: raises("gumbel", fn -> Random.gumbel(key, type: type) end)
+
+    raises("gumbel: :type must be a real float type, got: c64", fn ->
+      Random.gumbel(key, type: :c64)
+    end)
+
+    {mean, covariance} = {Ferrox.iota({2}), Ferrox.eye(2)}
+
+    raises("multivariate_normal: :method must be :cholesky, :eigh or :svd, got: :lu", fn ->
+      Random.multivariate_normal(key, mean, covariance, method: :lu)
+    end)
+
+    for {mean, covariance} <- [{Ferrox.iota({3}), covariance}, {1, covariance}, {mean, mean}],
+        do:
+          raises("multivariate_normal expects a vector of means and a square matrix", fn ->
+            Random.multivariate_normal(key, mean, covariance)
+          end)
+
+    raises("multivariate_normal: :type must be a real float type, got: s32", fn ->
+      Random.multivariate_normal(key, mean, covariance, type: :s32)
+    end)
+
     raises("shuffle: axis 1", fn -> Random.shuffle(key, Ferrox.iota({2}), axis: 1) end)
     raises("unknown option :names", fn -> Random.uniform(key, names: [:x]) end)
   end
@@ -197,6 +262,28 @@ defmodule Ferrox.RandomTest do
               opts = [shape: shape, type: type]
               same!(Random.randint(key, 2, 100, opts), Nx.Random.randint(theirs, 2, 100, opts))
             end
+          end
+
+          for shape <- [{}, {5}, {2, 3}], type <- [:f16, :bf16, :f32, :f64] do
+            opts = [shape: shape, type: type]
+            # Nx takes types by their long names alone here.
+            nx_opts = [shape: shape, type: Ferrox.Type.normalize!(type)]
+            same!(Random.gumbel(key, opts), Nx.Random.gumbel(theirs, nx_opts))
+          end
+
+          mean = Ferrox.tensor([1.0, -2.0])
+          covariance = Ferrox.tensor([[2.0, 0.5], [0.5, 1.0]])
+          [nx_mean, nx_covariance] = for t <- [mean, covariance], do: Ferrox.to_nx(t)
+
+          for shape <- [{}, {5}, {2, 3}],
+              type <- [:f32, :f64],
+              method <- [:cholesky, :eigh, :svd] do
+            opts = [shape: shape, type: type, method: method]
+
+            same!(
+              Random.multivariate_normal(key, mean, covariance, opts),
+              Nx.Random.multivariate_normal(theirs, nx_mean, nx_covariance, opts)
+            )
           end
 
           tensor = Ferrox.iota({7, 3})
