@@ -71,6 +71,7 @@ defmodule Ferrox do
   alias Ferrox.{Native, Numbers, Observer, Operands, Series, Tensor, Type}
 
   alias Ferrox.Ops.{
+    Compare,
     Create,
     Cumulative,
     Diagonal,
@@ -1420,7 +1421,73 @@ defmodule Ferrox do
 
   """
   @spec all_close(operand, operand, keyword) :: Tensor.t()
-  def all_close(left, right, opts \\ []), do: Reduce.all_close(left, right, opts)
+  def all_close(left, right, opts \\ []), do: Compare.all_close(left, right, opts)
+
+  @doc group: "Elementwise, two operands"
+  @doc """
+  1 where the operands are equal within a tolerance, `|left - right| <= atol + rtol * |right|`, else 0: a u8,
+  under other systems than Nx's a bool. `all_close/3` tells it of all elements together.
+
+  Infinities are close to themselves alone. Distances of integers are exact.
+
+  ## Options
+
+    * `:rtol` - the relative tolerance; 1.0e-5 by default
+    * `:atol` - the absolute tolerance; 1.0e-8 by default
+    * `:equal_nan` - whether NaN equals NaN; `false` by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> a = Ferrox.tensor([1.0, 1.0e10, :nan])
+      iex> Ferrox.isclose(a, Ferrox.tensor([1.1, 1.000001e10, :nan])) |> Ferrox.to_list()
+      [0, 1, 0]
+      iex> Ferrox.isclose(a, 1, rtol: 0.5, equal_nan: true) |> Ferrox.to_list()
+      [1, 0, 0]
+
+  """
+  @spec isclose(operand, operand, keyword) :: Tensor.t()
+  def isclose(left, right, opts \\ []), do: Compare.isclose(left, right, opts)
+
+  @doc group: "Reductions"
+  @doc """
+  1 if both have the same shape and equal elements, else 0: a u8, under other systems than Nx's a bool. Nothing is
+  broadcast. Types may differ, and elements are compared exactly.
+
+  ## Options
+
+    * `:equal_nan` - whether NaN equals NaN; `false` by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.array_equal(Ferrox.tensor([1, 2]), Ferrox.tensor([1.0, 2.0])) |> Ferrox.to_number()
+      1
+      iex> Ferrox.array_equal(Ferrox.tensor([1, 1]), 1) |> Ferrox.to_number()
+      0
+
+  """
+  @spec array_equal(operand, operand, keyword) :: Tensor.t()
+  def array_equal(left, right, opts \\ []), do: Compare.array_equal(left, right, opts)
+
+  @doc group: "Reductions"
+  @doc """
+  How many elements aren't zero. NaN isn't zero.
+
+  ## Options
+
+    * `:axes` - the axes to reduce; all by default
+    * `:keep_axes` - whether they stay, with size one; `false` by default
+    * `:promotion` - the system that chooses the type of a count, which is that of an index
+
+  ## Examples
+
+      iex> Ferrox.count_nonzero(Ferrox.tensor([[0, 1, 7], [0, 0, 2]]), axes: [1]) |> Ferrox.to_list()
+      [2, 1]
+
+  """
+  @spec count_nonzero(operand, keyword) :: Tensor.t()
+  def count_nonzero(tensor, opts \\ []), do: Compare.count_nonzero(tensor, opts)
 
   for {name, op, adjective, example} <- [
         {:argmax, :reduce_max, "largest", [1, 0]},

@@ -32,8 +32,6 @@ defmodule Ferrox.NumPyGuideTest do
   # What NumPy gives for a = [3, 0.5, 2], b = [1, 2, 4] and m = [[1, 2], [3, 4]].
   @results %{
     "ptp(a)" => 2.5,
-    "count_nonzero(a)" => 3,
-    "isclose(a, b)" => [0, 0, 0],
     "union1d(a, b)" => [0.5, 1, 2, 3, 4],
     "intersect1d(a, b)" => [2],
     "setdiff1d(a, b)" => [0.5, 3],

@@ -73,32 +73,6 @@ defmodule Ferrox.Ops.Reduce do
     end
   end
 
-  @doc "See `Ferrox.all_close/3`."
-  @spec all_close(term, term, keyword) :: Tensor.t()
-  def all_close(left, right, opts) do
-    opts = options!(opts, [:rtol, :atol, :equal_nan, :promotion], :all_close)
-    mode = promotion!(opts, :all_close)
-    {relative, absolute} = {tolerance!(opts, :rtol, 1.0e-5), tolerance!(opts, :atol, 1.0e-8)}
-    equal_nan? = boolean!(opts, :equal_nan, :all_close)
-    operands = for operand <- [left, right], do: Operands.tensor!(operand, mode, :all_close)
-    [left, right] = operands
-    type = Promotion.type_as(mode, :equal, :all_close, operands)
-    Shape.broadcast!(left.shape, right.shape, :all_close, left.type, right.type)
-    data = Native.all_close({}, {relative, absolute, equal_nan?}, native(left), native(right))
-    %Tensor{data: data, type: type, shape: {}}
-  end
-
-  defp tolerance!(opts, key, default) do
-    case Keyword.get(opts, key, default) do
-      number when is_number(number) and number >= 0 ->
-        number * 1.0
-
-      other ->
-        raise ArgumentError,
-              "all_close: #{inspect(key)} must be a number that is not negative, got: #{inspect(other)}"
-    end
-  end
-
   @doc "The index of an extreme element: `name` is `:argmax` or `:argmin`, `op` the reduction."
   @spec arg_reduce(atom, atom, term, keyword) :: Tensor.t()
   def arg_reduce(name, op, tensor, opts) do
