@@ -65,7 +65,9 @@ defmodule Ferrox do
 
   """
 
-  import Kernel, except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1]
+  import Kernel,
+    except: [abs: 1, byte_size: 1, ceil: 1, floor: 1, max: 2, min: 2, round: 1, trunc: 1]
+
   import Ferrox.Operands, only: [to_tensor: 2]
 
   alias Ferrox.{Native, Numbers, Observer, Operands, Series, Tensor, Type}
@@ -1012,6 +1014,25 @@ defmodule Ferrox do
     def unquote(name)(left, right, opts \\ []), do: Scaled.unquote(name)(left, right, opts)
   end
 
+  for {name, op, what, example} <- [
+        {:fmax, :max, "larger", [1.0, 5.0, :nan]},
+        {:fmin, :min, "smaller", [1.0, 3.0, :nan]}
+      ] do
+    @doc group: "Elementwise, two operands"
+    @doc """
+    The #{what} one, and of NaN and a number the number, other than `#{op}/3`. NaN if both are.
+    #{option}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor([1, 5, :nan]), Ferrox.tensor([:nan, 3, :nan])) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(operand, operand, keyword) :: Tensor.t()
+    def unquote(name)(left, right, opts \\ []),
+      do: NaN.extreme(unquote(name), unquote(op), left, right, opts)
+  end
+
   for {name, {text, code, result}} <- predicates do
     @doc group: "Elementwise, two operands"
     @doc String.trim(text) <>
@@ -1142,6 +1163,63 @@ defmodule Ferrox do
   """
   @spec round(operand, keyword) :: Tensor.t()
   def round(tensor, opts \\ []), do: Rounding.round(tensor, opts)
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  The integer that is nearest towards zero. Integers stay what they are.
+  #{promotion}
+  ## Examples
+
+      iex> Ferrox.trunc(Ferrox.tensor([1.7, -1.7])) |> Ferrox.to_list()
+      [1.0, -1.0]
+
+  """
+  @spec trunc(operand, keyword) :: Tensor.t()
+  def trunc(tensor, opts \\ []), do: Rounding.trunc(tensor, opts)
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  The product of the number with itself. Integers wrap around.
+  #{promotion}
+  ## Examples
+
+      iex> Ferrox.square(Ferrox.tensor([-3, 4])) |> Ferrox.to_list()
+      [9, 16]
+
+  """
+  @spec square(operand, keyword) :: Tensor.t()
+  def square(tensor, opts \\ []), do: Elementwise.square(tensor, opts)
+
+  @doc group: "Elementwise, one operand"
+  @doc """
+  One over the number, a float. NumPy's of integers is an integer, and zero but for 1 and -1.
+  #{promotion}
+  ## Examples
+
+      iex> Ferrox.reciprocal(Ferrox.tensor([2, -4, 0])) |> Ferrox.to_list()
+      [0.5, -0.25, :infinity]
+
+  """
+  @spec reciprocal(operand, keyword) :: Tensor.t()
+  def reciprocal(tensor, opts \\ []), do: Elementwise.binary(:divide, 1, tensor, opts)
+
+  for {name, from, code, result} <- [
+        {:degrees, "radians", "[0.0, 3.141592653589793]", [0.0, 180.0]},
+        {:radians, "degrees", "[0, 180]", [0.0, 3.1415927410125732]}
+      ] do
+    @doc group: "Elementwise, one operand"
+    @doc """
+    An angle in #{from} in #{name}, a float, computed in 64 bits and rounded once.
+    #{promotion}
+    ## Examples
+
+        iex> Ferrox.#{name}(Ferrox.tensor(#{code})) |> Ferrox.to_list()
+        #{inspect(result)}
+
+    """
+    @spec unquote(name)(operand, keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: Elementwise.angle(unquote(name), tensor, opts)
+  end
 
   for {name, base} <- [log2: 2, log10: 10] do
     @doc group: "Elementwise, one operand"
@@ -1371,6 +1449,25 @@ defmodule Ferrox do
   """
   @spec mean(operand, keyword) :: Tensor.t()
   def mean(tensor, opts \\ []), do: Reduce.mean(tensor, opts)
+
+  @doc group: "Reductions"
+  @doc """
+  The sum of the diagonal of matrices, the last two axes; in NumPy they are the first two. It has the type of
+  `sum/2`.
+
+  ## Options
+
+    * `:offset` - the diagonal; 0 by default, positive ones are above it
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.trace(Ferrox.tensor([[1, 2], [3, 4]])) |> Ferrox.to_number()
+      5
+
+  """
+  @spec trace(operand, keyword) :: Tensor.t()
+  def trace(tensor, opts \\ []), do: Diagonal.trace(tensor, opts)
 
   @doc group: "Reductions"
   @doc """

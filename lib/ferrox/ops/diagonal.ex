@@ -5,7 +5,7 @@ defmodule Ferrox.Ops.Diagonal do
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, storage: 1, to_tensor: 2]
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
-  alias Ferrox.Ops.{Create, Elementwise}
+  alias Ferrox.Ops.{Create, Elementwise, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @doc "See `Ferrox.tri/3`."
@@ -47,11 +47,22 @@ defmodule Ferrox.Ops.Diagonal do
   @spec take(term, keyword) :: Tensor.t()
   def take(tensor, opts) do
     opts = options!(opts, [:offset], :take_diagonal)
-    %Tensor{shape: shape} = tensor = to_tensor(tensor, :take_diagonal)
-    {batch, rows, columns} = matrices!(shape, :take_diagonal)
+    taken(to_tensor(tensor, :take_diagonal), opts, :take_diagonal)
+  end
 
-    {first, count} =
-      diagonal!(rows, columns, integer!(opts, :offset, :take_diagonal), :take_diagonal)
+  @doc "See `Ferrox.trace/2`."
+  @spec trace(term, keyword) :: Tensor.t()
+  def trace(tensor, opts) do
+    opts = options!(opts, [:offset, :promotion], :trace)
+    mode = promotion!(opts, :trace)
+    diagonal = tensor |> Operands.tensor!(mode, :trace) |> taken(opts, :trace)
+    _ = Promotion.type_as(mode, :sum, :trace, [diagonal])
+    Reduce.reduce(:sum, diagonal, axes: [-1], promotion: mode)
+  end
+
+  defp taken(%Tensor{shape: shape} = tensor, opts, name) do
+    {batch, rows, columns} = matrices!(shape, name)
+    {first, count} = diagonal!(rows, columns, integer!(opts, :offset, name), name)
 
     # In a row of all elements of a matrix, those on a diagonal have the same distance.
     distance = columns + 1

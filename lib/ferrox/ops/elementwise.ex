@@ -232,6 +232,28 @@ defmodule Ferrox.Ops.Elementwise do
     cast(exact, type)
   end
 
+  @doc "See `Ferrox.square/2`."
+  @spec square(term, keyword) :: Tensor.t()
+  def square(tensor, opts) do
+    mode = mode!(opts, :square)
+    tensor = Operands.tensor!(tensor, mode, :square)
+    _ = Promotion.type_as(mode, :multiply, :square, [tensor, tensor])
+    binary(:multiply, tensor, tensor, promotion: mode)
+  end
+
+  @doc "An angle in the other unit, `:degrees` or `:radians`."
+  @spec angle(:degrees | :radians, term, keyword) :: Tensor.t()
+  def angle(name, tensor, opts) do
+    mode = mode!(opts, name)
+    tensor = Operands.tensor!(tensor, mode, name)
+    _ = Promotion.type_as(mode, :sin, name, [tensor])
+    {_, type, weak, _} = Promotion.operation(mode, :sin, [tensor])
+    Operands.ordered!(type, name)
+    factor = if name == :degrees, do: 180 / :math.pi(), else: :math.pi() / 180
+    converted = step(:multiply, cast(tensor, {:f, 64}), factor)
+    %{cast(converted, type) | weak: weak}
+  end
+
   @doc "See `Ferrox.complex/3`."
   @spec complex(term, term, keyword) :: Tensor.t()
   def complex(real, imag, opts) do

@@ -76,6 +76,32 @@ defmodule Ferrox.Ops.NaN do
   defp scalar(number, type),
     do: %Tensor{data: Numbers.encode([number], type, :nan_to_num), type: type, shape: {}}
 
+  @doc "The larger or the smaller one of two: `name` is the function, `op` the operation that gives NaN."
+  @spec extreme(:fmax | :fmin, :max | :min, term, term, keyword) :: Tensor.t()
+  def extreme(name, op, left, right, opts) do
+    mode = Operands.chosen_mode!(opts, name)
+    {left, right, type, weak} = Elementwise.together(mode, op, name, left, right)
+    Operands.ordered!(type, name)
+    shape = Shape.broadcast!(left.shape, right.shape, name, left.type, right.type)
+
+    [left, right] =
+      for t <- [left, right] do
+        t |> Elementwise.cast(type) |> stored() |> Shapes.broadcast(shape, [])
+      end
+
+    extreme = Elementwise.step(op, left, right)
+    extreme = or_other(or_other(extreme, left, right), right, left)
+    %{extreme | type: type, weak: weak}
+  end
+
+  # The other one where an operand is NaN.
+  defp or_other(extreme, operand, other) do
+    case nan?(operand) do
+      nil -> extreme
+      nan? -> Elementwise.select(nan?, other, extreme, promotion: :nx)
+    end
+  end
+
   @doc "A sum or an extreme: `name` is the function, `op` the reduction."
   @spec reduce(atom, atom, term, keyword) :: Tensor.t()
   def reduce(name, op, tensor, opts) do

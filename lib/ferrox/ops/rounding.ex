@@ -1,6 +1,6 @@
 defmodule Ferrox.Ops.Rounding do
   @moduledoc false
-  # Numbers rounded to decimals, with a choice for what is half way between two.
+  # Numbers rounded to decimals, with a choice for what is half way between two, and towards zero.
 
   import Ferrox.Operands, only: [options!: 3, promotion!: 2]
 
@@ -93,6 +93,29 @@ defmodule Ferrox.Ops.Rounding do
   defp integer(_tensor, type, zeros, _ties) do
     raise ArgumentError,
           "round: :decimals must be at least -18 for integers, got: #{-zeros} for #{Type.to_string(type)}"
+  end
+
+  @doc "See `Ferrox.trunc/2`."
+  @spec trunc(term, keyword) :: Tensor.t()
+  def trunc(tensor, opts) do
+    mode = Operands.chosen_mode!(opts, :trunc)
+    %Tensor{} = tensor = Operands.tensor!(tensor, mode, :trunc)
+    _ = Promotion.type_as(mode, :floor, :trunc, [tensor])
+    {_, type, weak, _} = Promotion.operation(mode, :floor, [tensor])
+    tensor = Elementwise.cast(tensor, type)
+
+    cond do
+      type == :bool or not Type.float?(type) ->
+        %{tensor | weak: weak}
+
+      Type.complex?(type) ->
+        raise ArgumentError, "trunc is not defined for #{Type.to_string(type)}"
+
+      true ->
+        [up, down] = for op <- [:ceil, :floor], do: Elementwise.step(op, tensor)
+        negative? = Elementwise.step(:less, tensor, 0)
+        %{Elementwise.select(negative?, up, down, promotion: :nx) | weak: weak}
+    end
   end
 
   defp scalar(number, type),
