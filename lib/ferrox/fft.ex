@@ -1,7 +1,7 @@
 defmodule Ferrox.FFT do
   @moduledoc since: "0.1.0"
   @moduledoc """
-  Discrete Fourier transforms of any length, along one axis or two.
+  Discrete Fourier transforms of any length, along one axis or two, and the frequencies of what they give.
 
   The functions have the names and options of Nx's. Transforms are computed in 64 bits and rounded once.
   Results are complex, but for `irfft/2`: c128 where the tensor's float has 64 bits, else c64. Integers
@@ -20,7 +20,8 @@ defmodule Ferrox.FFT do
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, storage: 1]
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.Elementwise
+  alias Ferrox.Ops.{Create, Elementwise}
+  alias Ferrox.Ops.Shape, as: Shapes
 
   options = """
 
@@ -92,6 +93,114 @@ defmodule Ferrox.FFT do
     @spec unquote(name)(Ferrox.operand(), keyword) :: Tensor.t()
     def unquote(name)(tensor, opts \\ []),
       do: transform2(unquote(name), unquote(op), tensor, opts)
+  end
+
+  for {name, text, count, example} <- [
+        {:fftfreq,
+         "The frequencies of the elements that `fft/2` gives for a length: zero, the positive ones, " <>
+           "then the negative ones", "`length`", [0.0, 0.25, -0.5, -0.25]},
+        {:rfftfreq,
+         "The frequencies of the elements that `rfft/2` gives for a length, from zero up",
+         "`div(length, 2) + 1`", [0.0, 0.25, 0.5]}
+      ] do
+    @doc """
+    #{text}, in cycles per unit of the distance between samples: #{count} numbers.
+
+    ## Options
+
+      * `:d` - the distance between samples; 1 by default
+      * `:type` - the default float of the system by default, f32 under Nx's
+      * `:promotion` - the system, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> Ferrox.FFT.#{name}(4) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(pos_integer, keyword) :: Tensor.t()
+    def unquote(name)(length, opts \\ []) do
+      opts = options!(opts, [:d, :type, :promotion], unquote(name))
+      frequencies(unquote(name), length, opts)
+    end
+  end
+
+  for {name, text, code, example} <- [
+        {:fftshift, "Moves frequency zero of a transform from the start of axes to their middle",
+         "[0, 1, 2, -2, -1]", [-2, -1, 0, 1, 2]},
+        {:ifftshift,
+         "The inverse of `fftshift/2`: moves frequency zero from the middle to the start",
+         "[-2, -1, 0, 1, 2]", [0, 1, 2, -2, -1]}
+      ] do
+    @doc """
+    #{text}. The type stays.
+
+    ## Options
+
+      * `:axes` - all by default
+
+    ## Examples
+
+        iex> Ferrox.FFT.#{name}(Ferrox.tensor(#{code})) |> Ferrox.to_list()
+        #{inspect(example)}
+
+    """
+    @spec unquote(name)(Ferrox.operand(), keyword) :: Tensor.t()
+    def unquote(name)(tensor, opts \\ []), do: shift(unquote(name), tensor, opts)
+  end
+
+  defp frequencies(name, length, opts) do
+    mode = promotion!(opts, name)
+    positive!(length, name)
+    distance = Keyword.get(opts, :d, 1)
+
+    unless is_number(distance) and distance != 0 do
+      raise ArgumentError,
+            "#{name}: :d must be a number other than zero, got: #{inspect(distance)}"
+    end
+
+    type = Operands.type_option(opts, mode, name) || Promotion.facts(mode).float
+
+    unless type != :bool and Type.float?(type) do
+      raise ArgumentError,
+            "#{name}: frequencies are floats, got type: #{Promotion.Names.short(type)}"
+    end
+
+    places =
+      if name == :rfftfreq,
+        do: Create.iota({div(length, 2) + 1}, type: {:s, 64}, promotion: :nx),
+        else: signed_places(length)
+
+    Elementwise.cast(
+      Elementwise.step(:divide, Elementwise.cast(places, {:f, 64}), length * distance),
+      type
+    )
+  end
+
+  defp positive!(length, _name) when is_integer(length) and length > 0, do: :ok
+
+  defp positive!(other, name) do
+    raise ArgumentError, "#{name}: the length must be a positive integer, got: #{inspect(other)}"
+  end
+
+  # From zero up, and from the middle on negative.
+  defp signed_places(length) do
+    half = div(length, 2)
+
+    -half
+    |> Create.arange(length - half, type: {:s, 64}, promotion: :nx)
+    |> then(&shift(:ifftshift, &1, []))
+  end
+
+  defp shift(name, tensor, opts) do
+    opts = options!(opts, [:axes], name)
+    %Tensor{shape: shape} = tensor = Operands.to_tensor(tensor, name)
+
+    for axis <- Shape.axes!(shape, opts[:axes], name), reduce: tensor do
+      tensor ->
+        half = div(elem(shape, axis), 2)
+        Shapes.roll(tensor, if(name == :fftshift, do: half, else: -half), axis: axis)
+    end
   end
 
   defp transform(name, tensor, opts) do

@@ -141,6 +141,37 @@ defmodule Ferrox.Ops.LinAlgTest do
     end
   end
 
+  test "frequencies have the default float of a system, and those of a transform" do
+    assert FFT.fftfreq(5).type == {:f, 32}
+    assert FFT.rfftfreq(5, promotion: :numpy).type == {:f, 64}
+    assert FFT.fftfreq(5, type: :f16).type == {:f, 16}
+    # A wave of 3 cycles in 8 samples of distance 0.5.
+    wave = Ferrox.cos(Ferrox.multiply(Ferrox.iota({8}), 2 * :math.pi() * 3 / 8))
+    place = wave |> FFT.rfft() |> Ferrox.abs() |> Ferrox.argmax() |> Ferrox.to_number()
+    assert Ferrox.to_number(FFT.rfftfreq(8, d: 0.5)[place]) == 0.75
+    raises("fftfreq: the length must be a positive integer, got: 0", fn -> FFT.fftfreq(0) end)
+
+    raises("rfftfreq: :d must be a number other than zero, got: 0", fn ->
+      FFT.rfftfreq(4, d: 0)
+    end)
+
+    raises("fftfreq: frequencies are floats, got type: s32", fn -> FFT.fftfreq(4, type: :s32) end)
+  end
+
+  test "shifts of every type are undone by their inverse" do
+    for type <- real_types() ++ [:bool, {:c, 64}], shape <- [{5}, {4, 3}] do
+      t = shape |> Ferrox.iota() |> Ferrox.remainder(2) |> Ferrox.as_type(type)
+      assert t |> FFT.fftshift() |> FFT.ifftshift() == t
+      assert t |> FFT.ifftshift(axes: [0]) |> FFT.fftshift(axes: [0]) == t
+    end
+
+    assert FFT.fftshift(3) == Ferrox.tensor(3)
+
+    raises("fftshift: axis 1 is out of range", fn -> FFT.fftshift(Ferrox.iota({2}), axes: [1]) end)
+
+    raises("ifftshift: unknown option :axis", fn -> FFT.ifftshift(Ferrox.iota({2}), axis: 1) end)
+  end
+
   test "small values of a transform stay" do
     t = Ferrox.tensor([1.0e-12, 2.0e-12])
     assert Ferrox.to_list(Ferrox.real(FFT.fft(t))) |> Enum.all?(&(&1 != 0.0))
