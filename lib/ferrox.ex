@@ -378,6 +378,30 @@ defmodule Ferrox do
 
   @doc group: "Creation"
   @doc """
+  Powers of a base with exponents at equal distances from `start` to `stop`, as those of `linspace/3`. They are
+  computed in 64 bits and rounded once.
+
+  ## Options
+
+    * `:n` - how many there are, required
+    * `:base` - 10 by default
+    * `:endpoint` - whether the power of `stop` is the last of them; `true` by default
+    * `:type` - by default that of a quotient of both, f32 for integers and floats
+    * `:promotion` - the system that chooses it, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.logspace(0, 3, n: 4) |> Ferrox.to_list()
+      [1.0, 10.0, 100.0, 1000.0]
+      iex> Ferrox.logspace(-1, 1, n: 3, base: 2) |> Ferrox.to_list()
+      [0.5, 1.0, 2.0]
+
+  """
+  @spec logspace(operand, operand, keyword) :: Tensor.t()
+  def logspace(start, stop, opts \\ []), do: Create.logspace(start, stop, opts)
+
+  @doc group: "Creation"
+  @doc """
   The integers from zero to before `stop`; see `arange/3`.
 
   ## Examples
@@ -1452,6 +1476,20 @@ defmodule Ferrox do
 
   @doc group: "Reductions"
   @doc """
+  The distance of the smallest and the largest element; NaN if there is one. The type is that of a difference:
+  integers wrap around.
+  #{axes_options}
+  ## Examples
+
+      iex> Ferrox.ptp(Ferrox.tensor([[4, 9], [2, 2]]), axes: [1]) |> Ferrox.to_list()
+      [5, 0]
+
+  """
+  @spec ptp(operand, keyword) :: Tensor.t()
+  def ptp(tensor, opts \\ []), do: Reduce.ptp(tensor, opts)
+
+  @doc group: "Reductions"
+  @doc """
   The sum of the diagonal of matrices, the last two axes; in NumPy they are the first two. It has the type of
   `sum/2`.
 
@@ -1676,6 +1714,27 @@ defmodule Ferrox do
   """
   @spec covariance(operand, keyword) :: Tensor.t()
   def covariance(tensor, opts \\ []), do: Statistics.covariance(tensor, opts)
+
+  @doc group: "Statistics"
+  @doc """
+  The correlation coefficients of the columns of matrices, the last two axes, whose rows are observations: the
+  covariances, divided by the standard deviations of both columns. They lie between -1 and 1, and are NaN for
+  a column of equal elements.
+
+  The result is a float, as that of `mean/2`, computed in 64 bits and rounded once.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.corrcoef(Ferrox.tensor([[1, 3], [2, 2], [3, 1]])) |> Ferrox.to_list()
+      [[1.0, -1.0], [-1.0, 1.0]]
+
+  """
+  @spec corrcoef(operand, keyword) :: Tensor.t()
+  def corrcoef(tensor, opts \\ []), do: Statistics.corrcoef(tensor, opts)
 
   @doc group: "Statistics"
   @doc """
@@ -2324,6 +2383,30 @@ defmodule Ferrox do
 
   @doc group: "Order"
   @doc """
+  The number of the bin that each value lies in, by a vector with the edges of the bins in ascending or descending
+  order: 0 before the first edge, 1 from there on, and so on. It is that of `searchsorted/3`, whose checks of
+  types hold here too, but an order that is neither raises.
+
+  ## Options
+
+    * `:right` - whether a value on an edge belongs to the bin before it, rather than to the one after it; `false`
+      by default
+    * `:promotion` - the system that chooses the type of an index, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> edges = Ferrox.tensor([0, 10, 20])
+      iex> Ferrox.digitize(Ferrox.tensor([-1, 0, 15, 20]), edges) |> Ferrox.to_list()
+      [0, 1, 2, 3]
+      iex> Ferrox.digitize(Ferrox.tensor([-1, 0, 15, 20]), edges, right: true) |> Ferrox.to_list()
+      [0, 0, 2, 2]
+
+  """
+  @spec digitize(operand, operand, keyword) :: Tensor.t()
+  def digitize(values, edges, opts \\ []), do: Search.digitize(values, edges, opts)
+
+  @doc group: "Order"
+  @doc """
   1 where an element is among some values, else 0: a u8, under other systems than Nx's a bool. The values
   are a tensor of any shape, and are compared exactly. NaN is never among them.
 
@@ -2470,6 +2553,46 @@ defmodule Ferrox do
   """
   @spec outer(operand, operand, keyword) :: Tensor.t()
   def outer(left, right, opts \\ []), do: Dot.outer(left, right, opts)
+
+  @doc group: "Products"
+  @doc """
+  The product of each element of the left and the whole of the right operand, in its place: blocks as large as
+  the right operand. The one with fewer axes has more of size one before them.
+
+  ## Options
+
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.kron(Ferrox.tensor([[1, 2], [3, 4]]), Ferrox.tensor([[1, 10]])) |> Ferrox.to_list()
+      [[1, 10, 2, 20], [3, 30, 4, 40]]
+
+  """
+  @spec kron(operand, operand, keyword) :: Tensor.t()
+  def kron(left, right, opts \\ []), do: Dot.kron(left, right, opts)
+
+  @doc group: "Products"
+  @doc """
+  The cross product of vectors of three elements along an axis, which is perpendicular to both. The other axes are
+  broadcast together.
+
+  ## Options
+
+    * `:axis` - the axis of both along which the vectors lie, and that of the result; the last one by default
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.cross(Ferrox.tensor([1, 2, 3]), Ferrox.tensor([[1, 0, 0], [0, 1, 0]])) |> Ferrox.to_list()
+      [[0, 3, -2], [-3, 0, 1]]
+
+      iex> Ferrox.cross(Ferrox.iota({2}), Ferrox.iota({3}))
+      ** (ArgumentError) cross: vectors have three elements, got axis -1 of shape {2}
+
+  """
+  @spec cross(operand, operand, keyword) :: Tensor.t()
+  def cross(left, right, opts \\ []), do: Dot.cross(left, right, opts)
 
   @doc group: "Products"
   @doc """
@@ -3132,6 +3255,30 @@ defmodule Ferrox do
   """
   @spec stack([operand], keyword) :: Tensor.t()
   def stack(tensors, opts \\ []), do: Shapes.join(:stack, tensors, opts)
+
+  for {name, what, example} <- [
+        {:vstack, "one upon the other, as rows: along the first axis, of vectors along a new one",
+         [[1, 2], [3, 4]]},
+        {:hstack, "side by side, as columns: along the second axis, vectors along the only one",
+         [1, 2, 3, 4]}
+      ] do
+    @doc group: "Shapes"
+    @doc """
+    Joins tensors #{what}. `concatenate/2` and `stack/2` join along any axis.
+
+    ## Options
+
+      * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+    ## Examples
+
+        iex> Ferrox.#{name}([Ferrox.tensor([1, 2]), Ferrox.tensor([3, 4])]) |> Ferrox.to_list()
+        #{inspect(example, charlists: :as_lists)}
+
+    """
+    @spec unquote(name)([operand], keyword) :: Tensor.t()
+    def unquote(name)(tensors, opts \\ []), do: Shapes.unquote(name)(tensors, opts)
+  end
 
   ## Explorer
 

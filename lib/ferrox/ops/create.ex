@@ -223,29 +223,52 @@ defmodule Ferrox.Ops.Create do
   @spec linspace(term, term, keyword) :: Tensor.t()
   def linspace(start, stop, opts) do
     opts = options!(opts, [:n, :type, :endpoint, :promotion], :linspace)
-    mode = promotion!(opts, :linspace)
-    endpoint? = Operands.boolean!(Keyword.put_new(opts, :endpoint, true), :endpoint, :linspace)
-    n = positive!(opts[:n], :n, :linspace)
-    ends = for number <- [start, stop], do: Operands.tensor!(number, mode, :linspace)
+    {spaced, type} = wide_linspace(:linspace, start, stop, opts)
+    Elementwise.cast(spaced, type)
+  end
+
+  @doc "See `Ferrox.logspace/3`."
+  @spec logspace(term, term, keyword) :: Tensor.t()
+  def logspace(start, stop, opts) do
+    opts = options!(opts, [:n, :base, :type, :endpoint, :promotion], :logspace)
+    base = Keyword.get(opts, :base, 10)
+
+    unless is_number(base) do
+      raise ArgumentError, "logspace: :base must be a number, got: #{inspect(base)}"
+    end
+
+    {exponents, type} = wide_linspace(:logspace, start, stop, opts)
+    base = encode([base], exponents.type, {}, :logspace)
+    Elementwise.cast(Elementwise.step(:pow, base, exponents), type)
+  end
+
+  # The numbers in 64 bits, and the type that they have in the end.
+  defp wide_linspace(name, start, stop, opts) do
+    mode = promotion!(opts, name)
+    endpoint? = Operands.boolean!(Keyword.put_new(opts, :endpoint, true), :endpoint, name)
+    n = positive!(opts[:n], :n, name)
+    ends = for number <- [start, stop], do: Operands.tensor!(number, mode, name)
     [%Tensor{shape: shape}, %Tensor{shape: stop_shape}] = ends
 
     if shape != stop_shape do
       raise ArgumentError,
-            "linspace: start and stop must have the same shape, got: #{inspect(shape)} and " <>
+            "#{name}: start and stop must have the same shape, got: #{inspect(shape)} and " <>
               inspect(stop_shape)
     end
 
-    together = Promotion.type_as(mode, :divide, :linspace, ends)
-    type = type_option(opts, mode, :linspace) || together
+    together = Promotion.type_as(mode, :divide, name, ends)
+    type = type_option(opts, mode, name) || together
     wide = Numbers.wide(together)
 
-    [start, stop] = for operand <- [start, stop], do: operand |> wide(wide) |> Shapes.new_axis(-1)
-    start |> spaced(stop, n, endpoint?, wide) |> Elementwise.cast(type)
+    [start, stop] =
+      for operand <- [start, stop], do: operand |> wide(wide, name) |> Shapes.new_axis(-1)
+
+    {spaced(start, stop, n, endpoint?, wide), type}
   end
 
   # Plain numbers are taken as they are.
-  defp wide(%Tensor{} = tensor, type), do: Elementwise.cast(tensor, type)
-  defp wide(number, type), do: encode([number], type, {}, :linspace)
+  defp wide(%Tensor{} = tensor, type, _name), do: Elementwise.cast(tensor, type)
+  defp wide(number, type, name), do: encode([number], type, {}, name)
 
   defp spaced(start, _stop, 1, _endpoint?, _type), do: start
 

@@ -2,7 +2,8 @@ defmodule Ferrox.Ops.Dot do
   @moduledoc false
   # Products of the direct API.
 
-  import Ferrox.Operands, only: [mode!: 2, native: 1, storage: 1]
+  import Ferrox.Operands,
+    only: [mode!: 2, native: 1, options!: 3, promotion!: 2, storage: 1]
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
   alias Ferrox.Ops.Elementwise
@@ -114,6 +115,62 @@ defmodule Ferrox.Ops.Dot do
     left = left |> Operands.tensor!(mode, :outer) |> Shapes.reshape({:auto, 1})
     right = right |> Operands.tensor!(mode, :outer) |> Shapes.reshape({1, :auto})
     Elementwise.binary(:multiply, left, right, promotion: mode)
+  end
+
+  @doc "See `Ferrox.kron/3`."
+  @spec kron(term, term, keyword) :: Tensor.t()
+  def kron(left, right, opts) do
+    mode = mode!(opts, :kron)
+    operands = for t <- [left, right], do: Operands.tensor!(t, mode, :kron)
+    _ = Promotion.type_as(mode, :multiply, :kron, operands)
+    rank = operands |> Enum.map(&tuple_size(&1.shape)) |> Enum.max()
+
+    [left_sizes, right_sizes] =
+      for %Tensor{shape: shape} <- operands,
+          do: List.duplicate(1, rank - tuple_size(shape)) ++ Tuple.to_list(shape)
+
+    # The axes of both one by one, so that each has size one beside the other's.
+    interleaved = fn tensor, sizes, place ->
+      %{
+        tensor
+        | shape: sizes |> Enum.flat_map(&List.insert_at([1], place, &1)) |> List.to_tuple()
+      }
+    end
+
+    [left, right] = operands
+    left = interleaved.(left, left_sizes, 0)
+    right = interleaved.(right, right_sizes, 1)
+    product = Elementwise.binary(:multiply, left, right, promotion: mode)
+    %{product | shape: left_sizes |> Enum.zip_with(right_sizes, &*/2) |> List.to_tuple()}
+  end
+
+  @doc "See `Ferrox.cross/3`."
+  @spec cross(term, term, keyword) :: Tensor.t()
+  def cross(left, right, opts) do
+    opts = options!(opts, [:axis, :promotion], :cross)
+    mode = promotion!(opts, :cross)
+    operands = for t <- [left, right], do: Operands.tensor!(t, mode, :cross)
+    given = Keyword.get(opts, :axis, -1)
+    type = Promotion.type_as(mode, :subtract, :cross, operands)
+
+    # The vectors lie along the last axis while they are multiplied.
+    [left, right] =
+      for %Tensor{shape: shape} = operand <- operands do
+        axis = Shape.axis!(shape, given, :cross)
+
+        if elem(shape, axis) != 3 do
+          raise ArgumentError,
+                "cross: vectors have three elements, got axis #{given} of shape #{inspect(shape)}"
+        end
+
+        operand |> Elementwise.cast(type) |> Shapes.moveaxis(axis, -1)
+      end
+
+    _ = Shape.broadcast!(left.shape, right.shape, :cross, left.type, right.type)
+    at = fn tensor, shift -> Shapes.roll(tensor, -shift, axis: -1) end
+    product = &Elementwise.step(:multiply, at.(left, &1), at.(right, &2))
+    cross = Elementwise.step(:subtract, product.(1, 2), product.(2, 1))
+    Shapes.moveaxis(cross, -1, given)
   end
 
   @doc "See `Ferrox.dot/7`; each side is `{operand, axes to sum over, axes of the batch}`."

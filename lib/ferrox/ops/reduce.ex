@@ -49,6 +49,26 @@ defmodule Ferrox.Ops.Reduce do
   defp mode!(opts, op),
     do: opts |> options!([:axes, :keep_axes, :promotion], op) |> promotion!(op)
 
+  @doc "See `Ferrox.ptp/2`."
+  @spec ptp(term, keyword) :: Tensor.t()
+  def ptp(tensor, opts) do
+    mode = mode!(opts, :ptp)
+    %Tensor{} = tensor = Operands.tensor!(tensor, mode, :ptp)
+    Operands.ordered!(tensor.type, :ptp)
+    type = Promotion.type_as(mode, :subtract, :ptp, [tensor, tensor])
+    tensor = Elementwise.cast(tensor, type)
+    kept = Keyword.take(opts, [:axes, :keep_axes])
+    {axes, shape} = Shape.reduction!(tensor.shape, kept, :ptp)
+
+    [most, least] =
+      for op <- [:reduce_max, :reduce_min] do
+        data = Native.reduce(op, type, shape, axes, native(tensor))
+        %Tensor{data: data, type: type, shape: shape}
+      end
+
+    Elementwise.step(:subtract, most, least)
+  end
+
   @doc "The mean: the sum, divided by the number of elements."
   @spec mean(term, keyword) :: Tensor.t()
   def mean(tensor, opts) do

@@ -149,6 +149,44 @@ defmodule Ferrox.Ops.Search do
     end
   end
 
+  @doc "See `Ferrox.digitize/3`."
+  @spec digitize(term, term, keyword) :: Tensor.t()
+  def digitize(values, edges, opts) do
+    opts = options!(opts, [:right, :promotion], :digitize)
+    mode = promotion!(opts, :digitize)
+    side = if Operands.boolean!(opts, :right, :digitize), do: :left, else: :right
+    edges = Operands.tensor!(edges, mode, :digitize)
+    {edges, values, _type, _weak} = Elementwise.together(mode, :select, :digitize, edges, values)
+    vector!(edges, "the edges", :digitize)
+    for operand <- [edges, values], do: Operands.ordered!(operand.type, :digitize)
+
+    index =
+      case order!(edges) do
+        :asc ->
+          before(edges, values, side)
+
+        :desc ->
+          after? = before(Shapes.reverse(edges, []), values, side)
+          Elementwise.step(:subtract, elem(edges.shape, 0), after?)
+      end
+
+    Elementwise.cast(index, Promotion.facts(mode).index)
+  end
+
+  defp order!(%Tensor{shape: {1}}), do: :asc
+
+  defp order!(%Tensor{shape: {size}} = edges) do
+    stored = %{edges | type: Operands.storage(edges.type), weak: false}
+    [first, second] = for i <- [0, 1], do: Shapes.slice(stored, [i], [size - 1], [])
+    all? = &(Reduce.step(:all, Elementwise.step(&1, first, second)).data == <<1>>)
+
+    cond do
+      all?.(:less_equal) -> :asc
+      all?.(:greater_equal) -> :desc
+      true -> raise ArgumentError, "digitize: the edges must be in ascending or descending order"
+    end
+  end
+
   @doc "See `Ferrox.isin/3`."
   @spec isin(term, term, keyword) :: Tensor.t()
   def isin(tensor, values, opts) do

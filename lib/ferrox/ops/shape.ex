@@ -398,6 +398,46 @@ defmodule Ferrox.Ops.Shape do
           "slice: #{name} #{inspect(value)} is out of range for axis #{axis} of shape #{inspect(shape)}"
   end
 
+  @doc "See `Ferrox.vstack/2`."
+  @spec vstack(term, keyword) :: Tensor.t()
+  def vstack(tensors, opts) do
+    rows = fn
+      %Tensor{shape: shape} = tensor when tuple_size(shape) < 2 -> reshape(tensor, {1, :auto})
+      tensor -> tensor
+    end
+
+    beside(:vstack, tensors, opts, rows, fn _shape -> 0 end)
+  end
+
+  @doc "See `Ferrox.hstack/2`."
+  @spec hstack(term, keyword) :: Tensor.t()
+  def hstack(tensors, opts) do
+    vectors = fn
+      %Tensor{shape: {}} = tensor -> reshape(tensor, {1})
+      tensor -> tensor
+    end
+
+    beside(:hstack, tensors, opts, vectors, &min(tuple_size(&1) - 1, 1))
+  end
+
+  # `concatenate`, where numbers count as they do there.
+  defp beside(name, [_ | _] = tensors, opts, prepare, axis) do
+    mode = Operands.chosen_mode!(opts, name)
+
+    if List.improper?(tensors) do
+      raise ArgumentError, "#{name}: the list of tensors is improper, got: #{inspect(tensors)}"
+    end
+
+    tensors = for tensor <- tensors, do: Operands.tensor!(tensor, mode, name)
+    [%Tensor{shape: shape} | _] = prepared = Enum.map(tensors, prepare)
+    join_as(:concatenate, prepared, axis.(shape), mode, name)
+  end
+
+  defp beside(name, other, _opts, _prepare, _axis) do
+    raise ArgumentError,
+          "#{name} expects a list of at least one tensor, got: #{inspect(other)}"
+  end
+
   @doc "Joins tensors, along an axis that they have or along a new one: `:concatenate` or `:stack`."
   @spec join(:concatenate | :stack, term, keyword) :: Tensor.t()
   def join(op, [_ | _] = tensors, opts) do
@@ -409,15 +449,24 @@ defmodule Ferrox.Ops.Shape do
       raise ArgumentError, "#{op}: the list of tensors is improper, got: #{inspect(tensors)}"
     end
 
-    {given, type, weak} = promote(mode, op, tensors)
+    join_as(op, tensors, axis, mode, op)
+  end
+
+  def join(op, other, _opts) do
+    raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
+  end
+
+  # `name` is the function that was called, for errors.
+  defp join_as(op, tensors, axis, mode, name) do
+    {given, type, weak} = promote(mode, op, name, tensors)
     tensors = if op == :stack, do: Enum.map(given, &new_axis(&1, axis)), else: given
     [%Tensor{shape: first} | _] = tensors
-    axis = Shape.axis!(first, axis, op)
+    axis = Shape.axis!(first, axis, name)
     dim = joined_dim(tensors, axis, put_elem(first, axis, 1), 0)
 
     unless dim do
       shapes = Enum.map_join(given, ", ", &inspect(&1.shape))
-      raise ArgumentError, "#{op}: shapes #{shapes} can't be joined along axis #{axis}"
+      raise ArgumentError, "#{name}: shapes #{shapes} can't be joined along axis #{axis}"
     end
 
     shape = put_elem(first, axis, dim)
@@ -425,13 +474,9 @@ defmodule Ferrox.Ops.Shape do
     %Tensor{data: data, type: type, shape: shape, weak: weak}
   end
 
-  def join(op, other, _opts) do
-    raise ArgumentError, "#{op} expects a list of at least one tensor, got: #{inspect(other)}"
-  end
-
   # The tensors in the type that they have together, this type, and whether it is weak.
-  defp promote(mode, op, tensors) do
-    tensors = for tensor <- tensors, do: Operands.tensor!(tensor, mode, op)
+  defp promote(mode, op, name, tensors) do
+    tensors = for tensor <- tensors, do: Operands.tensor!(tensor, mode, name)
     {_, type, weak, _} = Promotion.operation(mode, op, tensors)
     {for(tensor <- tensors, do: typed(tensor, type)), type, weak}
   end

@@ -6,7 +6,7 @@ defmodule Ferrox.Ops.Statistics do
   import Ferrox.Operands, only: [boolean!: 3, options!: 3, promotion!: 2]
 
   alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.{Create, Cumulative, Elementwise, Index, Reduce, Sort}
+  alias Ferrox.Ops.{Create, Cumulative, Diagonal, Dot, Elementwise, Index, Reduce, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
   ## Spread
@@ -63,18 +63,44 @@ defmodule Ferrox.Ops.Statistics do
   @spec covariance(term, keyword) :: Tensor.t()
   def covariance(tensor, opts) do
     opts = options!(opts, [:ddof, :promotion], :covariance)
-    mode = promotion!(opts, :covariance)
-    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, :covariance)
+    {covariance, type} = wide_covariance(:covariance, tensor, opts)
+    Elementwise.cast(covariance, type)
+  end
+
+  @doc "See `Ferrox.corrcoef/2`."
+  @spec corrcoef(term, keyword) :: Tensor.t()
+  def corrcoef(tensor, opts) do
+    opts = options!(opts, [:promotion], :corrcoef)
+    {covariance, type} = wide_covariance(:corrcoef, tensor, opts)
+    variance = Elementwise.part(:real, Diagonal.take(covariance, []))
+    deviation = Elementwise.step(:sqrt, variance)
+    by_row = Elementwise.step(:divide, covariance, Shapes.new_axis(deviation, -1))
+    by_both = Elementwise.step(:divide, by_row, Shapes.new_axis(deviation, -2))
+    Elementwise.cast(within_one(by_both), type)
+  end
+
+  # What rounding has moved past one is one, of complex numbers in both parts, which lie side by side.
+  defp within_one(%Tensor{type: {:c, 128} = type, shape: shape} = tensor) do
+    parts = %{tensor | type: {:f, 64}, shape: Tuple.insert_at(shape, tuple_size(shape), 2)}
+    %{within_one(parts) | type: type, shape: shape}
+  end
+
+  defp within_one(tensor), do: Elementwise.clip(tensor, -1, 1, promotion: :nx)
+
+  # In 64 bits, with the type in the end.
+  defp wide_covariance(name, tensor, opts) do
+    mode = promotion!(opts, name)
+    %Tensor{shape: shape} = tensor = Operands.tensor!(tensor, mode, name)
     rank = tuple_size(shape)
 
     if rank < 2 do
       raise ArgumentError,
-            "covariance expects a tensor of at least two axes, got shape #{inspect(shape)}"
+            "#{name} expects a tensor of at least two axes, got shape #{inspect(shape)}"
     end
 
-    type = Promotion.type_as(mode, :mean, :covariance, [tensor])
+    type = Promotion.type_as(mode, :mean, name, [tensor])
     count = elem(shape, rank - 2)
-    divisor = count - ddof!(opts, count, :covariance)
+    divisor = count - ddof!(opts, count, name)
 
     wide = Elementwise.cast(tensor, wide(type))
     sum = Reduce.step(:sum, wide, axes: [rank - 2], keep_axes: true)
@@ -85,10 +111,10 @@ defmodule Ferrox.Ops.Statistics do
 
     batch = Enum.to_list(0..(rank - 3)//1)
 
-    {mirrored, [rank - 2], batch}
-    |> Ferrox.Ops.Dot.dot_axes({distance, [rank - 2], batch}, promotion: :nx)
-    |> then(&Elementwise.step(:divide, &1, divisor))
-    |> Elementwise.cast(type)
+    product =
+      Dot.dot_axes({mirrored, [rank - 2], batch}, {distance, [rank - 2], batch}, promotion: :nx)
+
+    {Elementwise.step(:divide, product, divisor), type}
   end
 
   @doc "See `Ferrox.weighted_mean/3`."

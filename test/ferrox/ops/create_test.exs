@@ -122,6 +122,37 @@ defmodule Ferrox.Ops.CreateTest do
     end
   end
 
+  describe "logspace/3" do
+    test "has the powers of linspace/3, rounded once" do
+      exponents = Ferrox.linspace(-2, 3, n: 7, type: :f64)
+      powers = Ferrox.pow(2, exponents)
+      assert Ferrox.logspace(-2, 3, n: 7, base: 2, type: :f64) == powers
+      assert Ferrox.logspace(-2, 3, n: 7, base: 2) == Ferrox.as_type(powers, :f32)
+      assert Ferrox.logspace(-2, 3, n: 7, base: 2, promotion: :numpy) == powers
+      assert Ferrox.logspace(0, 2, n: 2, endpoint: false) |> Ferrox.to_list() == [1.0, 10.0]
+
+      assert Ferrox.logspace(0, 4, n: 5, type: :s32) |> Ferrox.to_list() == [
+               1,
+               10,
+               100,
+               1000,
+               10_000
+             ]
+    end
+
+    test "refuses what it can't do" do
+      raises("logspace: :base must be a number, got: :e", fn ->
+        Ferrox.logspace(0, 1, n: 2, base: :e)
+      end)
+
+      raises("logspace: :n must be a positive integer, got: nil", fn -> Ferrox.logspace(0, 1) end)
+
+      raises("logspace: start and stop must have the same shape", fn ->
+        Ferrox.logspace(0, Ferrox.iota({2}), n: 2)
+      end)
+    end
+  end
+
   describe "arange/3" do
     test "counts integers of every size" do
       last = 0xFFFF_FFFF_FFFF_FFFF

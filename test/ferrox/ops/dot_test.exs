@@ -74,4 +74,53 @@ defmodule Ferrox.Ops.DotTest do
 
     raises("matmul: unknown option :axes", fn -> Ferrox.matmul(1, 2, axes: [0]) end)
   end
+
+  test "cross/3 and kron/3 of every type" do
+    for type <- real_types() ++ [:bool, {:c, 64}] do
+      [a, b] = for data <- [[1, 1, 0], [1, 0, 1]], do: Ferrox.as_type(Ferrox.tensor(data), type)
+      kron = Ferrox.kron(a, b)
+      assert kron == Ferrox.flatten(Ferrox.outer(a, b))
+      assert Ferrox.kron(Ferrox.new_axis(a, 0), b) == Ferrox.new_axis(kron, 0)
+      # A cross product of products of zeros and ones, in what integers of the type are.
+      expected =
+        Ferrox.subtract(
+          Ferrox.as_type(Ferrox.tensor([1, 0, 0]), type),
+          Ferrox.as_type(Ferrox.tensor([0, 1, 1]), type)
+        )
+
+      assert Ferrox.cross(a, b) == expected
+    end
+
+    assert Ferrox.kron(2, 3) == Ferrox.tensor(6)
+    assert Ferrox.kron(2, Ferrox.iota({2})) |> list() == [0, 2]
+    big = Ferrox.tensor([2 ** 40, 3, 1], type: :s64)
+
+    assert list(Ferrox.cross(big, Ferrox.tensor([1, 2 ** 20 + 1, 0]))) == [
+             -(2 ** 20) - 1,
+             1,
+             2 ** 60 + 2 ** 40 - 3
+           ]
+
+    raises("cross: vectors have three elements, got axis 0 of shape {2, 3}", fn ->
+      Ferrox.cross(Ferrox.iota({2, 3}), Ferrox.iota({2, 3}), axis: 0)
+    end)
+
+    raises("cross: axis -1 is out of range for shape {}", fn -> Ferrox.cross(1, 2) end)
+
+    raises("cross: shapes {2, 3} of s32 and {5, 3} of s32", fn ->
+      Ferrox.cross(Ferrox.iota({2, 3}), Ferrox.iota({5, 3}))
+    end)
+
+    bools = Ferrox.tensor([true, false, true], type: :bool)
+
+    raises("cross is not defined for bool", fn ->
+      Ferrox.cross(bools, bools, promotion: :numpy)
+    end)
+
+    raises("kron is not defined for bool", fn ->
+      Ferrox.kron(bools, bools, promotion: :array_api)
+    end)
+
+    raises("kron: unknown option :axis", fn -> Ferrox.kron(1, 2, axis: 0) end)
+  end
 end

@@ -108,6 +108,39 @@ defmodule Ferrox.Ops.SearchTest do
       end
     end
 
+    test "have bins, of edges in both orders" do
+      for type <- real_types() ++ [:bool] do
+        values = Ferrox.as_type(Ferrox.tensor([[1], [0]]), type)
+        edges = Ferrox.as_type(Ferrox.tensor([0, 1]), type)
+        down = Ferrox.reverse(edges)
+        assert Ferrox.digitize(values, edges) == Ferrox.tensor([[2], [1]])
+        assert Ferrox.digitize(values, edges, right: true) == Ferrox.tensor([[1], [0]])
+        assert Ferrox.digitize(values, down) == Ferrox.tensor([[0], [1]])
+        assert Ferrox.digitize(values, down, right: true) == Ferrox.tensor([[1], [2]])
+      end
+
+      assert Ferrox.digitize(3, Ferrox.iota({2}), promotion: :numpy) ==
+               Ferrox.tensor(2, type: :s64)
+
+      assert Ferrox.digitize(Ferrox.tensor(3), 1.5 |> Ferrox.reshape({1})) == Ferrox.tensor(1)
+
+      for wrong <- [[0, 2, 1], [2.0, :nan, 1.0]],
+          do:
+            raises("digitize: the edges must be in ascending or descending order", fn ->
+              Ferrox.digitize(1, Ferrox.tensor(wrong))
+            end)
+
+      raises("digitize: the edges must be a vector, got shape {}", fn -> Ferrox.digitize(1, 2) end)
+
+      raises("digitize: :right must be a boolean", fn ->
+        Ferrox.digitize(1, Ferrox.iota({2}), right: 1)
+      end)
+
+      raises("digitize is not defined for c64", fn ->
+        Ferrox.digitize(Complex.new(1, 2), Ferrox.iota({2}))
+      end)
+    end
+
     test "compare all types exactly" do
       sorted = Ferrox.tensor([-1, 9_007_199_254_740_992, 9_007_199_254_740_993], type: :s64)
       last = Ferrox.tensor(18_446_744_073_709_551_615, type: :u64)

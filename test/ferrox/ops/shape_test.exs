@@ -98,6 +98,40 @@ defmodule Ferrox.Ops.ShapeTest do
     raises("pad_outer: unknown option :kind", fn -> Ferrox.pad_outer(t, :mirror, [], kind: 1) end)
   end
 
+  test "tensors one upon the other and side by side" do
+    for type <- @types -- [:bool] do
+      t = Ferrox.as_type(Ferrox.tensor([[1, 0, 0], [0, 1, 1]]), type)
+      assert Ferrox.vstack([t[0], t[1]]) == t
+      assert Ferrox.vstack([t[0..0], t[1]]) == t
+      assert Ferrox.hstack([t[0], t[1]]) == Ferrox.flatten(t)
+      assert Ferrox.hstack([t[[0..1, 0..1]], t[[0..1, 2..2]]]) == t
+    end
+
+    assert Ferrox.to_list(Ferrox.vstack([1, 2])) == [[1], [2]]
+    assert Ferrox.to_list(Ferrox.hstack([1, Ferrox.tensor([2, 3])])) == [1, 2, 3]
+
+    assert Ferrox.vstack([Ferrox.iota({2}), 0.5 |> Ferrox.broadcast({2})], promotion: :numpy).type ==
+             {:f, 64}
+
+    for name <- [:vstack, :hstack] do
+      raises("#{name} expects a list of at least one tensor, got: []", fn ->
+        apply(Ferrox, name, [[]])
+      end)
+
+      raises("#{name}: the list of tensors is improper", fn -> apply(Ferrox, name, [[1 | 2]]) end)
+
+      raises("#{name}: expected a Ferrox.Tensor or a number, got: :a", fn ->
+        apply(Ferrox, name, [[:a]])
+      end)
+
+      raises("#{name}: unknown option :axis", fn -> apply(Ferrox, name, [[1], [axis: 1]]) end)
+    end
+
+    raises("vstack: shapes {1, 2}, {1, 3} can't be joined along axis 0", fn ->
+      Ferrox.vstack([Ferrox.iota({2}), Ferrox.iota({3})])
+    end)
+  end
+
   test "a shift may be of any size, and scalars stay" do
     t = Ferrox.iota({3})
     assert Ferrox.roll(t, 3 * 10 ** 30 + 1) == Ferrox.roll(t, 1)

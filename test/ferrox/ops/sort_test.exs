@@ -110,6 +110,38 @@ defmodule Ferrox.Ops.SortTest do
       assert Ferrox.to_number(Ferrox.variance(bf16)) == 2.671875
     end
 
+    test "a coefficient of correlation is at most one, and NaN of what doesn't vary" do
+      :rand.seed(:exsss, 11)
+      t = Ferrox.tensor(for(_ <- 1..100, do: for(_ <- 1..3, do: :rand.normal())), type: :f64)
+      twice = Ferrox.concatenate([t, Ferrox.multiply(t, 1.0e-7), Ferrox.negate(t)], axis: 1)
+      coefficients = Ferrox.corrcoef(twice)
+      assert Ferrox.to_number(Ferrox.reduce_max(coefficients)) <= 1
+      assert Ferrox.to_number(Ferrox.reduce_min(coefficients)) >= -1
+
+      assert Ferrox.to_number(
+               Ferrox.all_close(Ferrox.take_diagonal(coefficients), 1, rtol: 1.0e-15)
+             ) == 1
+
+      assert_in_delta Ferrox.to_number(coefficients[[0, 3]]), 1, 1.0e-15
+      assert_in_delta Ferrox.to_number(coefficients[[0, 6]]), -1, 1.0e-15
+
+      assert [one, :nan, :nan, :nan] = list(Ferrox.corrcoef(Ferrox.tensor([[1, 5], [2, 5]])))
+      assert one == 1.0
+      assert Ferrox.corrcoef(Ferrox.iota({5, 4, 2})).shape == {5, 2, 2}
+      assert Ferrox.corrcoef(Ferrox.iota({4, 2}), promotion: :numpy).type == {:f, 64}
+    end
+
+    test "a distance of extremes has the type of a difference" do
+      for type <- real_types() ++ [:bool] do
+        t = Ferrox.as_type(Ferrox.tensor([[1, 0], [1, 1]]), type)
+        assert Ferrox.ptp(t) == Ferrox.subtract(Ferrox.reduce_max(t), Ferrox.reduce_min(t))
+        assert list(Ferrox.ptp(t, axes: [1], keep_axes: true)) == [1, 0]
+        assert Ferrox.ptp(t, axes: [1], keep_axes: true).shape == {2, 1}
+      end
+
+      assert Ferrox.to_number(Ferrox.ptp(Ferrox.tensor([1.0, :nan]))) == :nan
+    end
+
     test "have the type of a mean, of complex numbers a real one" do
       for {type, promotion, expected} <- [
             {:u8, :nx, {:f, 32}},
@@ -140,6 +172,18 @@ defmodule Ferrox.Ops.SortTest do
 
       raises("covariance expects a tensor of at least two axes", fn ->
         Ferrox.covariance(Ferrox.iota({2}))
+      end)
+
+      raises("corrcoef expects a tensor of at least two axes", fn ->
+        Ferrox.corrcoef(Ferrox.iota({2}))
+      end)
+
+      raises("corrcoef: unknown option :ddof", fn -> Ferrox.corrcoef(Ferrox.eye(2), ddof: 1) end)
+      raises("ptp is not defined for c64", fn -> Ferrox.ptp(Complex.new(1, 2)) end)
+      raises("ptp: axis 1 is out of range", fn -> Ferrox.ptp(Ferrox.iota({2}), axes: [1]) end)
+
+      raises("ptp is not defined for bool under system: :numpy", fn ->
+        Ferrox.ptp(Ferrox.tensor([true], type: :bool), promotion: :numpy)
       end)
 
       raises("percentile expects a number from 0 to 100", fn ->
