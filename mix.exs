@@ -74,7 +74,8 @@ defmodule Ferrox.MixProject do
       groups_for_modules: [
         Nx: [Ferrox.Backend, Ferrox.Defn],
         "The direct API": [Ferrox, Ferrox.LinAlg, Ferrox.FFT, Ferrox.Random],
-        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex, Ferrox.Npy, Ferrox.Npz],
+        "Tensors and types": [Ferrox.Tensor, Ferrox.Type, Ferrox.Complex],
+        Files: [Ferrox.Npy, Ferrox.Npz, Ferrox.Csv],
         Promotion: [~r"^Ferrox\.Promotion"],
         Ivy: [~r"^Ferrox\.Ivy"]
       ]

@@ -801,6 +801,38 @@ defmodule Ferrox do
   def save_npz!(tensors, path, opts \\ []),
     do: File.write!(path, Ferrox.Npz.encode!(tensors, opts))
 
+  @doc group: "Files"
+  @doc """
+  Reads a matrix from a file of text, with a row on each line; see `Ferrox.Csv`, which has the options in
+  `Ferrox.Csv.decode!/2`.
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_load_csv.csv")
+      iex> File.write!(path, "x,y\\n1,2\\n3,4\\n")
+      iex> Ferrox.load_csv!(path, skip_lines: 1) |> Ferrox.to_list()
+      [[1, 2], [3, 4]]
+
+  """
+  @spec load_csv!(Path.t(), keyword) :: Tensor.t()
+  def load_csv!(path, opts \\ []), do: path |> File.read!() |> Ferrox.Csv.decode!(opts)
+
+  @doc group: "Files"
+  @doc """
+  Writes a vector or a matrix to a file of text; see `Ferrox.Csv`, which has the options in
+  `Ferrox.Csv.encode!/2`.
+
+  ## Examples
+
+      iex> path = Path.join(System.tmp_dir!(), "ferrox_save_csv.csv")
+      iex> Ferrox.save_csv!(Ferrox.tensor([[1, 2], [3, 4]]), path, header: ["x", "y"])
+      iex> File.read!(path)
+      "x,y\\n1,2\\n3,4\\n"
+
+  """
+  @spec save_csv!(Tensor.t(), Path.t(), keyword) :: :ok
+  def save_csv!(tensor, path, opts \\ []), do: File.write!(path, Ferrox.Csv.encode!(tensor, opts))
+
   ## Observing
 
   @doc group: "Observing"

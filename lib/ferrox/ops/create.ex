@@ -5,7 +5,7 @@ defmodule Ferrox.Ops.Create do
   import Ferrox.Numbers, only: [is_64_bit: 1, is_number_term: 1]
   import Ferrox.Operands, only: [options!: 3, promotion!: 2, storage: 1, type_option: 3]
 
-  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor}
+  alias Ferrox.{Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
   alias Ferrox.Ops.Elementwise
   alias Ferrox.Ops.Shape, as: Shapes
   alias Ferrox.Promotion.Results
@@ -41,8 +41,9 @@ defmodule Ferrox.Ops.Create do
   defp encode(numbers, type, shape, op \\ :tensor),
     do: %Tensor{data: Numbers.encode(numbers, type, op), type: type, shape: shape}
 
-  # The type of a tensor of these numbers.
-  defp infer(mode, numbers) do
+  @doc "The type of a tensor of these numbers."
+  @spec infer(Promotion.mode(), [Numbers.number_term()]) :: Type.t() | :bool
+  def infer(mode, numbers) do
     facts = Promotion.facts(mode)
     literals = numbers |> Enum.map(&Results.literal(facts, &1)) |> Enum.uniq()
 
