@@ -17,7 +17,7 @@ defmodule Ferrox.LinAlg do
   import Ferrox.Operands, only: [boolean!: 3, native: 1, options!: 3, promotion!: 2, storage: 1]
 
   alias Ferrox.{Native, Operands, Promotion, Shape, Tensor, Type}
-  alias Ferrox.Ops.{Create, Dot, Elementwise, Reduce}
+  alias Ferrox.Ops.{Create, Diagonal, Dot, Elementwise, Reduce, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @typep operand :: Ferrox.operand()
@@ -117,6 +117,23 @@ defmodule Ferrox.LinAlg do
   end
 
   @doc """
+  The eigenvalues of a Hermitian matrix, of another one those of its Hermitian part: real numbers in ascending
+  order, as NumPy's, where `eigh/2` has Nx's order.
+
+  ## Examples
+
+      iex> Ferrox.LinAlg.eigvalsh(Ferrox.tensor([[2, 0], [0, -5]])) |> Ferrox.to_list()
+      [-5.0, 2.0]
+
+  """
+  @spec eigvalsh(operand, keyword) :: Tensor.t()
+  def eigvalsh(tensor, opts \\ []) do
+    {tensor, type} = square!(:eigvalsh, tensor, opts)
+    {values, _vectors} = tensor |> Elementwise.cast(type) |> eigh(promotion: :nx)
+    :real |> Elementwise.part(values) |> Elementwise.cast(real(type)) |> Sort.sort(axis: -1)
+  end
+
+  @doc """
   `{u, s, vt}`: the singular value decomposition of real matrices. `s` has the singular values, the largest
   first; the columns of `u` and the rows of `vt` are orthonormal, and `u * s * vt` is the matrix.
 
@@ -162,6 +179,39 @@ defmodule Ferrox.LinAlg do
     batch = shape |> Tuple.to_list() |> Enum.drop(-2) |> List.to_tuple()
     [determinant] = factor(:determinant, tensor, [{type, batch}])
     determinant
+  end
+
+  @doc """
+  `{sign, logarithm}`: the sign of the determinant of square matrices, of complex ones a number of magnitude 1,
+  and the logarithm of its magnitude, where the determinant itself may leave the range of floats. Of singular
+  matrices they are 0 and negative infinity.
+
+  The logarithm is real. It is computed in 64 bits, from a factorization in the type of the result.
+
+  ## Examples
+
+      iex> {sign, logarithm} = Ferrox.LinAlg.slogdet(Ferrox.tensor([[0, 1.0e-30], [1.0e-30, 0]]))
+      iex> {Ferrox.to_number(sign), Ferrox.to_number(logarithm)}
+      {-1.0, -138.1551055908203}
+
+  """
+  @spec slogdet(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def slogdet(tensor, opts \\ []) do
+    {%Tensor{shape: shape} = tensor, type} = square!(:slogdet, tensor, opts)
+    tensor = Elementwise.cast(tensor, type)
+    [p, _l, u] = factor(:lu, tensor, List.duplicate({type, shape}, 3))
+    # That of a permutation is 1 or -1.
+    sign = determinant(p, promotion: :nx)
+    diagonal = Diagonal.take(u, [])
+    magnitude = Elementwise.step(:abs, diagonal)
+    zero? = Elementwise.step(:equal, magnitude, 0)
+    signs = Elementwise.step(:divide, diagonal, magnitude)
+    signs = Elementwise.cast(Elementwise.select(zero?, 0, signs, promotion: :nx), type)
+    logarithms = Elementwise.step(:log, Elementwise.cast(magnitude, {:f, 64}))
+    sign = Elementwise.step(:multiply, sign, Reduce.step(:product, signs, axes: [-1]))
+
+    {Elementwise.cast(sign, type),
+     Elementwise.cast(Reduce.step(:sum, logarithms, axes: [-1]), real(type))}
   end
 
   # The results of a factorization, by their types and shapes.
@@ -354,7 +404,7 @@ defmodule Ferrox.LinAlg do
     axes = Shape.axes!(shape, opts[:axes], :norm)
     keep? = boolean!(opts, :keep_axes, :norm)
     wide = Ferrox.Numbers.wide(type)
-    result = if match?({:c, _}, type), do: {:f, div(elem(type, 1), 2)}, else: type
+    result = real(type)
 
     # Sizes of one for the axes, so that each kind of norm reduces them in its own order.
     kept = tensor |> Elementwise.cast(wide) |> norm_of(opts[:ord], axes)
@@ -420,6 +470,58 @@ defmodule Ferrox.LinAlg do
       Reduce.step(:sum, Elementwise.step(:multiply, scaled, scaled), axes: axes, keep_axes: true)
 
     Elementwise.step(:multiply, Elementwise.step(:sqrt, sum), scale)
+  end
+
+  @doc """
+  The condition number of matrices: how much larger the relative error of a solution may be than that of the
+  right side. It is infinite for singular matrices, and NaN if an element is.
+
+  ## Options
+
+    * `:ord` - the norm, as that of `norm/2` for matrices: by default 2, which with -2 is for real matrices of any
+      shape. The others are for square ones, of which singular ones raise: they have no inverse
+    * `:promotion` - the system that chooses the type, see `Ferrox.Promotion`
+
+  ## Examples
+
+      iex> Ferrox.LinAlg.cond(Ferrox.tensor([[4, 0], [0, 2]])) |> Ferrox.to_number()
+      2.0
+      iex> Ferrox.LinAlg.cond(Ferrox.tensor([[1, 2], [2, 4]]), ord: :inf)
+      ** (ArgumentError) can't solve for singular matrix
+
+  """
+  @spec cond(operand, keyword) :: Tensor.t()
+  def cond(tensor, opts \\ []) do
+    opts = options!(opts, [:ord, :promotion], :cond)
+    {tensor, type, _batch, _m, _n} = matrix!(:cond, tensor, opts)
+    tensor = Elementwise.cast(tensor, type)
+
+    case Keyword.get(opts, :ord) || 2 do
+      ord when ord in [2, -2] ->
+        ratio(tensor, type, ord)
+
+      ord ->
+        _ = square_shape!(:cond, tensor.shape)
+        norm = &norm(&1, ord: ord, axes: [-2, -1], promotion: :nx)
+        inverse = invert(tensor, promotion: :nx)
+        Elementwise.step(:multiply, norm.(tensor), norm.(inverse))
+    end
+  end
+
+  # Of the largest to the smallest singular value, or the other way round.
+  defp ratio(tensor, type, ord) do
+    s = singular_values(:cond, tensor, type)
+
+    [largest, smallest] = for op <- [:reduce_max, :reduce_min], do: Reduce.step(op, s, axes: [-1])
+
+    if ord == 2 do
+      ratio = Elementwise.step(:divide, largest, smallest)
+      # Of zeros alone there is none.
+      zero? = Elementwise.step(:equal, largest, 0)
+      Elementwise.cast(Elementwise.select(zero?, :infinity, ratio, promotion: :nx), type)
+    else
+      Elementwise.step(:divide, smallest, largest)
+    end
   end
 
   @doc """
@@ -541,6 +643,9 @@ defmodule Ferrox.LinAlg do
             "#{name} is not defined for #{Type.to_string(type)}: the numbers must be real"
     end
   end
+
+  defp real({:c, bits}), do: {:f, div(bits, 2)}
+  defp real(type), do: type
 
   defp precision({:f, 64}), do: 2.0 ** -52
   defp precision({:f, 32}), do: 2.0 ** -23

@@ -133,6 +133,31 @@ defmodule Ferrox.Ops.LinAlgTest do
     raises("fft is not defined for u8 under", fn -> FFT.fft(a, promotion: :array_api) end)
   end
 
+  test "the logarithm of a determinant has no range" do
+    for type <- ~w(f16 bf16 f32 f64 c64 c128)a do
+      t = Ferrox.multiply(Ferrox.eye({50, 50}, type: type), Ferrox.tensor(0.25, type: type))
+      {sign, logarithm} = LinAlg.slogdet(Ferrox.reverse(t, axes: [0]))
+      assert sign.type == t.type
+      # A reversal of 50 rows is one of 25 pairs.
+      assert Ferrox.to_number(Ferrox.real(sign)) == -1.0
+      assert logarithm.type == Ferrox.abs(t).type
+      assert_in_delta Ferrox.to_number(logarithm), 50 * :math.log(0.25), 0.3
+    end
+
+    {sign, logarithm} = LinAlg.slogdet(Ferrox.tensor([[1, 2], [2, 4]]))
+    assert {Ferrox.to_number(sign), Ferrox.to_number(logarithm)} == {0.0, :neg_infinity}
+    assert Ferrox.to_number(elem(LinAlg.slogdet(Ferrox.tensor([[:nan]])), 1)) == :nan
+  end
+
+  test "a condition number is infinite for singular matrices" do
+    assert Ferrox.to_number(LinAlg.cond(Ferrox.tensor([[0, 0], [0, 0]]))) == :infinity
+    assert Ferrox.to_number(LinAlg.cond(Ferrox.tensor([[1, 0], [0, 0]]))) == :infinity
+    assert Ferrox.to_number(LinAlg.cond(Ferrox.tensor([[1, 0], [0, 0]]), ord: -2)) == 0.0
+    assert Ferrox.to_number(LinAlg.cond(Ferrox.tensor([[1, :nan], [0, 1]]))) == :nan
+    assert Ferrox.shape(LinAlg.cond(Ferrox.iota({5, 3, 2, 4}))) == {5, 3}
+    assert LinAlg.cond(Ferrox.eye(2), promotion: :numpy).type == {:f, 64}
+  end
+
   test "a rank goes by the precision of the type" do
     for {type, rank} <- [f64: 3, f32: 2, f16: 1, bf16: 1] do
       t = Ferrox.make_diagonal(Ferrox.tensor([1.0, 1.0e-4, 1.0e-8], type: type))
@@ -183,7 +208,7 @@ defmodule Ferrox.Ops.LinAlgTest do
     wide = Ferrox.iota({2, 3})
     complex = Ferrox.tensor([[Complex.new(1, 2)]])
 
-    for name <- ~w(cholesky lu eigh determinant invert)a do
+    for name <- ~w(cholesky lu eigh determinant invert slogdet eigvalsh)a do
       raises("#{name} expects square matrices, got a tensor of shape {2, 3}", fn ->
         apply(LinAlg, name, [wide])
       end)
@@ -200,6 +225,12 @@ defmodule Ferrox.Ops.LinAlgTest do
     end)
 
     raises("svd is not defined for c64: the numbers must be real", fn -> LinAlg.svd(complex) end)
+
+    raises("cond is not defined for c64: the numbers must be real", fn -> LinAlg.cond(complex) end)
+
+    raises("cond expects square matrices, got", fn -> LinAlg.cond(wide, ord: 1) end)
+    raises("cond expects matrices, got", fn -> LinAlg.cond(Ferrox.iota({2})) end)
+    raises(":ord 3 is no norm", fn -> LinAlg.cond(Ferrox.eye(2), ord: 3) end)
     raises("matrix_rank is not defined for c64", fn -> LinAlg.matrix_rank(complex) end)
 
     raises("matrix_rank: :eps must be a number that is not negative, got: -1", fn ->
