@@ -2336,27 +2336,39 @@ defmodule Ferrox do
   @spec top_k(operand, keyword) :: {Tensor.t(), Tensor.t()}
   def top_k(tensor, opts \\ []), do: Sort.top_k(tensor, opts)
 
+  unique_axis = """
+
+    * `:axis` - the axis along which the parts lie; by default the tensor is flattened, and parts are elements
+  """
+
+  unique_options =
+    unique_axis <>
+      "  * `:promotion` - the system that chooses the type of an index, see `Ferrox.Promotion`\n"
+
   @doc group: "Order"
   @doc """
-  The values that the elements have, each once and in order. All NaN are one value.
+  The values that the elements have, or the parts along an axis, each once and in order: parts are in the order of
+  their first elements, then of their second ones, and so on. NaN is one value, and so is zero.
 
+  ## Options
+  #{unique_axis}
   ## Examples
 
       iex> Ferrox.unique(Ferrox.tensor([[3, 1], [3, 2]])) |> Ferrox.to_list()
       [1, 2, 3]
+      iex> Ferrox.unique(Ferrox.tensor([[3, 2], [1, 5], [3, 2], [3, 1]]), axis: 0) |> Ferrox.to_list()
+      [[1, 5], [3, 1], [3, 2]]
 
   """
-  @spec unique(operand) :: Tensor.t()
-  def unique(tensor), do: Sort.unique(tensor)
+  @spec unique(operand, keyword) :: Tensor.t()
+  def unique(tensor, opts \\ []), do: Sort.unique(tensor, opts)
 
   @doc group: "Order"
   @doc """
-  `{values, counts}`: those of `unique/1`, and how many elements have each.
+  `{values, counts}`: those of `unique/2`, and how many elements or parts are each.
 
   ## Options
-
-    * `:promotion` - the system that chooses the type of a count, which is that of an index
-
+  #{unique_options}
   ## Examples
 
       iex> {values, counts} = Ferrox.unique_counts(Ferrox.tensor([3, 1, 3]))
@@ -2369,17 +2381,35 @@ defmodule Ferrox do
 
   @doc group: "Order"
   @doc """
-  `{values, inverse}`: those of `unique/1`, and the index among them of each element.
+  `{values, indices}`: those of `unique/2`, and the index of the first element or part that is each; of elements,
+  in row-major order.
 
   ## Options
+  #{unique_options}
+  ## Examples
 
-    * `:promotion` - the system that chooses the type of the indices, see `Ferrox.Promotion`
+      iex> {values, indices} = Ferrox.unique_index(Ferrox.tensor([[7, 5], [5, 9]]))
+      iex> {Ferrox.to_list(values), Ferrox.to_list(indices)}
+      {[5, 7, 9], [1, 0, 3]}
 
+  """
+  @spec unique_index(operand, keyword) :: {Tensor.t(), Tensor.t()}
+  def unique_index(tensor, opts \\ []), do: Sort.unique_index(tensor, opts)
+
+  @doc group: "Order"
+  @doc """
+  `{values, inverse}`: those of `unique/2`, and the index among them of each element or part.
+
+  ## Options
+  #{unique_options}
   ## Examples
 
       iex> {values, inverse} = Ferrox.unique_inverse(Ferrox.tensor([[7, 5], [5, 9]]))
       iex> {Ferrox.to_list(values), Ferrox.to_list(inverse)}
       {[5, 7, 9], [[1, 0], [0, 2]]}
+      iex> {values, inverse} = Ferrox.unique_inverse(Ferrox.tensor([[7, 5], [5, 9], [7, 5]]), axis: 0)
+      iex> {Ferrox.to_list(values), Ferrox.to_list(inverse)}
+      {[[5, 9], [7, 5]], [1, 0, 1]}
 
   """
   @spec unique_inverse(operand, keyword) :: {Tensor.t(), Tensor.t()}

@@ -4,8 +4,8 @@ defmodule Ferrox.Ops.Sort do
 
   import Ferrox.Operands, only: [native: 1, options!: 3, promotion!: 2, to_tensor: 2]
 
-  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor}
-  alias Ferrox.Ops.{Create, Elementwise, Index}
+  alias Ferrox.{Native, Operands, Promotion, Shape, Tensor, Type}
+  alias Ferrox.Ops.{Create, Elementwise, Index, Reduce}
   alias Ferrox.Ops.Shape, as: Shapes
 
   @doc "See `Ferrox.sort/2`."
@@ -70,66 +70,121 @@ defmodule Ferrox.Ops.Sort do
     {Index.take_along_axis(tensor, indices, axis: axis), indices}
   end
 
-  @doc "See `Ferrox.unique/1`."
-  @spec unique(term) :: Tensor.t()
-  def unique(tensor) do
-    {_order, sorted, _mask, places} = groups(tensor, :unique)
-    Index.take(sorted, places, axis: 0)
+  @doc "See `Ferrox.unique/2`."
+  @spec unique(term, keyword) :: Tensor.t()
+  def unique(tensor, opts) do
+    opts = options!(opts, [:axis], :unique)
+    groups(to_tensor(tensor, :unique), opts, :unique).values
   end
 
   @doc "See `Ferrox.unique_counts/2`."
   @spec unique_counts(term, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_counts(tensor, opts) do
-    mode = Operands.chosen_mode!(opts, :unique_counts)
-    {_order, %Tensor{shape: {size}} = sorted, _mask, places} = groups(tensor, :unique_counts)
+    {groups, _shape, type} = unique!(:unique_counts, tensor, opts)
+    %{places: %Tensor{shape: {count}} = places, order: %Tensor{shape: {size}}} = groups
 
     # A group ends where the next one starts.
     ends = Shapes.join(:concatenate, [places, Create.tensor([size], type: {:s, 64})], [])
-    count = elem(places.shape, 0)
     ends = Shapes.slice(ends, [1], [count], [])
-    counts = Elementwise.step(:subtract, ends, places)
-    {Index.take(sorted, places, axis: 0), Elementwise.cast(counts, Promotion.facts(mode).index)}
+    {groups.values, Elementwise.cast(Elementwise.step(:subtract, ends, places), type)}
+  end
+
+  @doc "See `Ferrox.unique_index/2`."
+  @spec unique_index(term, keyword) :: {Tensor.t(), Tensor.t()}
+  def unique_index(tensor, opts) do
+    {groups, _shape, type} = unique!(:unique_index, tensor, opts)
+    # Equal ones have kept their order.
+    first = Index.take(groups.order, groups.places, axis: 0)
+    {groups.values, Elementwise.cast(first, type)}
   end
 
   @doc "See `Ferrox.unique_inverse/2`."
   @spec unique_inverse(term, keyword) :: {Tensor.t(), Tensor.t()}
   def unique_inverse(tensor, opts) do
-    mode = Operands.chosen_mode!(opts, :unique_inverse)
-    %Tensor{shape: shape} = tensor = to_tensor(tensor, :unique_inverse)
-    {order, sorted, mask, places} = groups(tensor, :unique_inverse)
+    {%{order: order} = groups, shape, type} = unique!(:unique_inverse, tensor, opts)
 
     # The number of the group of each sorted element, back where the element was.
-    started =
-      Native.cumulative(:cumulative_sum, 0, false, mask |> Elementwise.cast({:s, 64}) |> native())
-
-    group = Elementwise.step(:subtract, %{order | data: started}, 1)
+    wide = Elementwise.cast(groups.mask, {:s, 64})
+    started = %{wide | data: Native.cumulative(:cumulative_sum, 0, false, native(wide))}
+    group = Elementwise.step(:subtract, started, 1)
     inverse = Index.indexed(:indexed_put, order, Shapes.new_axis(order, 1), group, promotion: :nx)
-    inverse = Elementwise.cast(inverse, Promotion.facts(mode).index)
-    {Index.take(sorted, places, axis: 0), Shapes.reshape(inverse, shape)}
+    {groups.values, inverse |> Elementwise.cast(type) |> Shapes.reshape(shape)}
   end
 
-  # The indices that sort the elements, the sorted elements, where among them another value starts
-  # (1, else 0), and the places of these starts.
-  defp groups(tensor, name) do
-    %Tensor{} = tensor = to_tensor(tensor, name)
-    size = Native.size(tensor.shape)
-    flat = Shapes.reshape(tensor, {size})
-    data = Native.argsort({:s, 64}, 0, false, native(flat))
-    order = %Tensor{data: data, type: {:s, 64}, shape: {size}}
-    sorted = Index.take(flat, order, axis: 0)
-    mask = starts(sorted)
-    {order, sorted, mask, places(mask)}
+  # The groups of equal elements or parts, the shape of what they are of, and the type of an index.
+  defp unique!(name, tensor, opts) do
+    opts = options!(opts, [:axis, :promotion], name)
+    index = Promotion.facts(promotion!(opts, name)).index
+    tensor = to_tensor(tensor, name)
+    groups = groups(tensor, opts, name)
+    {groups, if(opts[:axis] == nil, do: tensor.shape, else: groups.order.shape), index}
   end
 
-  defp starts(%Tensor{shape: {1}}), do: Create.tensor([1], type: :u8)
+  # `:order` are the indices that sort the elements of a tensor, or its parts along an axis, `:mask` is where
+  # among the sorted ones another value starts (1, else 0), `:places` are the places of these starts, and
+  # `:values` the values there.
+  defp groups(%Tensor{shape: shape} = tensor, opts, name) do
+    Operands.ordered!(tensor.type, name)
+    axis = opts[:axis] && Shape.axis!(shape, opts[:axis], name)
+    parts = if axis, do: Shapes.moveaxis(tensor, axis, 0), else: Shapes.flatten(tensor)
+    size = elem(parts.shape, 0)
+    rows = Shapes.reshape(parts, {size, :auto})
+    keys = keys(rows)
+    order = order(keys)
+    mask = keys |> Index.take(order, axis: 0) |> starts()
+    places = places(mask)
+    values = Index.take(parts, Index.take(order, places, axis: 0), axis: 0)
+    values = if axis, do: Shapes.moveaxis(values, 0, axis), else: values
+    %{order: order, mask: mask, places: places, values: values}
+  end
 
-  defp starts(%Tensor{shape: {size}} = sorted) do
-    stored = %{sorted | type: Operands.storage(sorted.type), weak: false}
-    before = Shapes.slice(stored, [0], [size - 1], [])
-    differs = Elementwise.step(:not_equal, Shapes.slice(stored, [1], [size - 1], []), before)
-    # NaN are the last of the sorted elements, and count as one value.
-    number = Elementwise.step(:logical_not, Elementwise.step(:is_nan, before))
-    differs = Elementwise.step(:logical_and, differs, number)
+  # One zero and one NaN for all, which are one value.
+  defp keys(%Tensor{type: type} = rows) do
+    stored = %{rows | type: Operands.storage(type), weak: false}
+
+    if type != :bool and Type.float?(type) do
+      nan? = Elementwise.step(:is_nan, stored)
+      Elementwise.select(nan?, :nan, Elementwise.step(:add, stored, 0), promotion: :nx)
+    else
+      stored
+    end
+  end
+
+  # The indices that sort rows by their first elements, where those are equal by the second ones, and so on: as
+  # sorts keep the order of equal elements, the last elements come first.
+  defp order(%Tensor{shape: {_, columns}} = keys) do
+    Enum.reduce((columns - 2)..0//-1, sorting(column(keys, columns - 1)), fn i, order ->
+      sorting = keys |> column(i) |> Index.take(order, axis: 0) |> sorting()
+      Index.take(order, sorting, axis: 0)
+    end)
+  end
+
+  defp column(%Tensor{shape: {size, _}} = rows, i),
+    do: rows |> Shapes.slice([0, i], [size, 1], []) |> Shapes.reshape({size})
+
+  defp sorting(%Tensor{shape: shape} = vector),
+    do: %Tensor{
+      data: Native.argsort({:s, 64}, 0, false, native(vector)),
+      type: {:s, 64},
+      shape: shape
+    }
+
+  defp starts(%Tensor{shape: {1, _}}), do: Create.tensor([1], type: :u8)
+
+  defp starts(%Tensor{shape: {size, columns}, type: type} = sorted) do
+    [before, here] = for i <- [0, 1], do: Shapes.slice(sorted, [i, 0], [size - 1, columns], [])
+    differs = Elementwise.step(:not_equal, before, here)
+
+    differs =
+      if Type.float?(type) do
+        [a, b] = for rows <- [before, here], do: Elementwise.step(:is_nan, rows)
+        both? = Elementwise.step(:logical_and, a, b)
+        Elementwise.step(:greater, differs, both?)
+      else
+        differs
+      end
+
+    differs = Reduce.step(:any, differs, axes: [1])
     Shapes.join(:concatenate, [Create.tensor([1], type: :u8), differs], promotion: :nx)
   end
 

@@ -25,6 +25,54 @@ defmodule Ferrox.Ops.SortTest do
 
     defp at(zero_one, x), do: Enum.find_index(zero_one, &(&1 == x))
 
+    test "find equal parts of every type" do
+      for type <- real_types() ++ [:bool] do
+        t = Ferrox.as_type(Ferrox.tensor([[1, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 0]]), type)
+        as = &Ferrox.as_type(Ferrox.tensor(&1), type)
+        rows = as.([[0, 1, 0], [1, 0, 0], [1, 0, 1]])
+        assert Ferrox.unique(t, axis: 0) == rows
+        assert Ferrox.unique_counts(t, axis: 0) == {rows, Ferrox.tensor([1, 1, 2])}
+        assert Ferrox.unique_index(t, axis: 0) == {rows, Ferrox.tensor([1, 3, 0])}
+        assert Ferrox.unique_inverse(t, axis: 0) == {rows, Ferrox.tensor([2, 0, 2, 1])}
+        assert Ferrox.unique(Ferrox.transpose(t), axis: -1) == Ferrox.transpose(rows)
+        assert Ferrox.unique_index(t) == {as.([0, 1]), Ferrox.tensor([1, 0])}
+      end
+    end
+
+    test "agree with Enum on random rows" do
+      :rand.seed(:exsss, 41)
+
+      for n <- [1, 2, 9, 200], width <- [1, 2, 5] do
+        rows = for _ <- 1..n, do: for(_ <- 1..width, do: :rand.uniform(3))
+        {values, inverse} = Ferrox.unique_inverse(Ferrox.tensor(rows), axis: 0)
+        assert Ferrox.to_list(values) == rows |> Enum.sort() |> Enum.uniq()
+        assert Ferrox.to_list(Ferrox.take(values, inverse)) == rows
+        {_values, first} = Ferrox.unique_index(Ferrox.tensor(rows), axis: 0)
+
+        assert list(first) ==
+                 for(row <- Ferrox.to_list(values), do: Enum.find_index(rows, &(&1 == row)))
+      end
+    end
+
+    test "count zeros and NaN of parts as one value" do
+      nan = Ferrox.tensor(:nan, type: :f64)
+
+      t =
+        Ferrox.stack([
+          nan,
+          Ferrox.tensor(1.0, type: :f64),
+          Ferrox.negate(nan),
+          Ferrox.tensor(1.0, type: :f64)
+        ])
+
+      rows = Ferrox.stack([t, Ferrox.tensor([0.0, 2.0, -0.0, 2.0], type: :f64)], axis: 1)
+      assert {values, counts} = Ferrox.unique_counts(rows, axis: 0)
+      assert {list(values), list(counts)} == {[1.0, 2.0, :nan, 0.0], [2, 2]}
+      raises("unique is not defined for c64", fn -> Ferrox.unique(Complex.new(1, 2)) end)
+      raises("unique_index: axis 2 is out of range", fn -> Ferrox.unique_index(rows, axis: 2) end)
+      raises("unique: unknown option :axes", fn -> Ferrox.unique(rows, axes: [0]) end)
+    end
+
     test "find the most frequent element of every type, of several the smallest" do
       for type <- real_types() ++ [:bool] do
         t = Ferrox.as_type(Ferrox.tensor([[1, 0, 1], [0, 1, 0]]), type)
