@@ -2660,7 +2660,8 @@ defmodule Ferrox do
   @doc """
   Sums of products, by an equation with a letter for each axis of the operands and of the result, as NumPy's
   `einsum`: axes with the same letter go together, and those whose letter the result lacks are summed over.
-  Without `->`, the result has the letters that are there once, in alphabetical order.
+  `...` stands for all axes without a letter, which are broadcast together and are in the result, too. Without
+  `->`, the result has them, and then the letters that are there once, in alphabetical order.
 
   All operands are computed in the type that they have together.
 
@@ -2675,6 +2676,8 @@ defmodule Ferrox do
       [[7, 10], [15, 22]]
       iex> Ferrox.einsum("ii", [a]) |> Ferrox.to_number()
       5
+      iex> Ferrox.einsum("...ij,jk->...ik", [Ferrox.iota({5, 4, 2, 3}), Ferrox.iota({3, 6})]).shape
+      {5, 4, 2, 6}
 
       iex> Ferrox.einsum("ij,jk", [Ferrox.iota({2, 3}), Ferrox.iota({2, 3})])
       ** (ArgumentError) einsum: axis j of "ij,jk" has different sizes: 3, 2

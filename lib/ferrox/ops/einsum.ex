@@ -13,7 +13,15 @@ defmodule Ferrox.Ops.Einsum do
     mode = Operands.chosen_mode!(opts, :einsum)
     operands = for operand <- operands, do: Operands.tensor!(operand, mode, :einsum)
     {inputs, output} = parse!(equation)
+    count!(equation, inputs, operands)
+    {inputs, output} = named!(equation, inputs, output, operands)
     check!(equation, inputs, output, operands)
+
+    {inputs, operands} =
+      inputs
+      |> Enum.zip(operands)
+      |> Enum.map(&without_ones(&1, inputs, operands))
+      |> Enum.unzip()
 
     # One type from the beginning: that of the products of all operands.
     type = Promotion.type_as(mode, :dot, :einsum, operands)
@@ -36,57 +44,118 @@ defmodule Ferrox.Ops.Einsum do
           "einsum expects an equation and a list of tensors, got: #{inspect(equation)} and #{inspect(operands)}"
   end
 
-  # The labels of each operand and of the result, by default those that are there once, in order.
+  # The labels of each operand and of the result, which is nil where it isn't given.
   defp parse!(equation) do
     {left, output} =
       case equation |> String.replace(" ", "") |> String.split("->") do
         [left] -> {left, nil}
-        [left, right] -> {left, String.to_charlist(right)}
+        [left, right] -> {left, labels!(right, equation)}
         _ -> malformed!(equation)
       end
 
-    inputs = for labels <- String.split(left, ","), do: String.to_charlist(labels)
-    all = List.flatten(inputs)
-
-    unless Enum.all?(all ++ (output || []), &(&1 in ?a..?z or &1 in ?A..?Z)),
-      do: malformed!(equation)
-
-    once = for {label, 1} <- Enum.frequencies(all), do: label
-    {inputs, output || Enum.sort(once)}
+    {for(labels <- String.split(left, ","), do: labels!(labels, equation)), output}
   end
+
+  defp labels!(text, equation) do
+    labels = labels(text, equation)
+    if Enum.count(labels, &(&1 == :ellipsis)) > 1, do: malformed!(equation)
+    labels
+  end
+
+  defp labels("", _equation), do: []
+  defp labels("..." <> rest, equation), do: [:ellipsis | labels(rest, equation)]
+
+  defp labels(<<letter, rest::binary>>, equation) when letter in ?a..?z or letter in ?A..?Z,
+    do: [letter | labels(rest, equation)]
+
+  defp labels(_text, equation), do: malformed!(equation)
 
   @spec malformed!(String.t()) :: no_return
   defp malformed!(equation) do
     raise ArgumentError,
-          "einsum: expected an equation such as \"ij,jk->ik\", of letters for axes, got: #{inspect(equation)}"
+          "einsum: expected an equation such as \"ij,jk->ik\", of letters for axes and \"...\" for others, got: " <>
+            inspect(equation)
   end
 
-  defp check!(equation, inputs, output, operands) do
+  defp count!(equation, inputs, operands) do
     if length(inputs) != length(operands) do
       raise ArgumentError,
             "einsum: #{inspect(equation)} has #{length(inputs)} operands, got: #{length(operands)}"
     end
+  end
 
+  # The axes of an ellipsis have numbers in place of letters, -1 for the last one and so on, as those of all
+  # operands go together from the last one on. Where the result isn't given, it has them first, and the
+  # letters that are there once, in order.
+  defp named!(equation, inputs, output, operands) do
+    counts =
+      for {labels, %Tensor{shape: shape}} <- Enum.zip(inputs, operands) do
+        count = tuple_size(shape) - Enum.count(labels, &(&1 != :ellipsis))
+
+        if count < 0 or (count > 0 and :ellipsis not in labels) do
+          raise ArgumentError,
+                "einsum: #{inspect(text(labels))} does not name the axes of shape #{inspect(shape)}"
+        end
+
+        count
+      end
+
+    most = Enum.max(counts)
+
+    if most > 0 and output != nil and :ellipsis not in output do
+      raise ArgumentError,
+            "einsum: the result of #{inspect(equation)} must have the axes of \"...\", too: they aren't summed over"
+    end
+
+    inputs = Enum.zip_with(inputs, counts, &expanded/2)
+    once = for {label, 1} <- inputs |> Enum.concat() |> Enum.frequencies(), label > 0, do: label
+    {inputs, expanded(output || [:ellipsis | Enum.sort(once)], most)}
+  end
+
+  defp expanded(labels, count) do
+    Enum.flat_map(labels, fn
+      :ellipsis -> Enum.to_list(-count..-1//1)
+      label -> [label]
+    end)
+  end
+
+  defp text(labels), do: Enum.map_join(labels, &if(&1 == :ellipsis, do: "...", else: <<&1>>))
+
+  # Axes of an ellipsis with size one stand for as many elements as those of the other operands have.
+  defp without_ones({labels, %Tensor{shape: shape} = tensor}, inputs, operands) do
+    ones =
+      for {label, axis} <- Enum.with_index(labels),
+          label < 0 and elem(shape, axis) == 1 and
+            Enum.any?(Enum.zip(inputs, operands), &longer?(&1, label)),
+          do: {label, axis}
+
+    {gone, axes} = Enum.unzip(ones)
+    {labels -- gone, Shapes.squeeze(tensor, axes: axes)}
+  end
+
+  defp longer?({labels, %Tensor{shape: shape}}, label) do
+    axis = Enum.find_index(labels, &(&1 == label))
+    axis != nil and elem(shape, axis) > 1
+  end
+
+  defp check!(equation, inputs, output, operands) do
     if output != Enum.uniq(output) or output -- List.flatten(inputs) != [] do
       raise ArgumentError,
             "einsum: each letter of the result of #{inspect(equation)} must be there once, and in an operand"
     end
 
     sizes =
-      for {labels, %Tensor{shape: shape}} <- Enum.zip(inputs, operands) do
-        if length(labels) != tuple_size(shape) do
-          raise ArgumentError,
-                "einsum: #{inspect(List.to_string(labels))} does not name the axes of shape #{inspect(shape)}"
-        end
-
-        Enum.zip(labels, Tuple.to_list(shape))
-      end
+      for {labels, %Tensor{shape: shape}} <- Enum.zip(inputs, operands),
+          do: Enum.zip(labels, Tuple.to_list(shape))
 
     for {label, sizes} <- sizes |> List.flatten() |> Enum.group_by(&elem(&1, 0), &elem(&1, 1)),
-        length(Enum.uniq(sizes)) > 1 do
+        sizes = Enum.uniq(sizes),
+        length(if(label < 0, do: sizes -- [1], else: sizes)) > 1 do
+      axis = if label < 0, do: "#{label} of \"...\"", else: <<label>>
+
       raise ArgumentError,
-            "einsum: axis #{<<label>>} of #{inspect(equation)} has different sizes: " <>
-              Enum.map_join(Enum.uniq(sizes), ", ", &inspect/1)
+            "einsum: axis #{axis} of #{inspect(equation)} has different sizes: " <>
+              Enum.map_join(sizes, ", ", &inspect/1)
     end
   end
 
