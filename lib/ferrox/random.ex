@@ -22,6 +22,7 @@ defmodule Ferrox.Random do
   alias Ferrox.{LinAlg, Native, Numbers, Operands, Promotion, Shape, Tensor, Type}
   alias Ferrox.Ops.{Create, Cumulative, Dot, Elementwise, Index, Reduce, Search, Sort}
   alias Ferrox.Ops.Shape, as: Shapes
+  alias Ferrox.Random.Counts
 
   @typedoc "A key: a u32 tensor of shape `{2}`."
   @type key :: Tensor.t()
@@ -283,6 +284,165 @@ defmodule Ferrox.Random do
     {gumbel_float(key, type, shape), next}
   end
 
+  @doc """
+  Exponentially distributed numbers of scale 1: see `exponential/3`.
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.exponential(Ferrox.Random.key(5), shape: {2000})
+      iex> abs(Ferrox.to_number(Ferrox.mean(tensor)) - 1) < 0.05
+      true
+
+  """
+  @spec exponential(key, keyword) :: {Tensor.t(), key}
+  def exponential(key, opts \\ []), do: exponential(key, 1.0, opts)
+
+  @doc """
+  Exponentially distributed numbers, of which the scale is the mean: a number or a tensor that broadcasts to the
+  shape. They are computed in 64 bits, so that rare large ones are there, whatever the type is. Nx has no such
+  function.
+
+  ## Options
+
+    * `:shape` - that of the tensor; `{}` by default
+    * `:type` - a real float type; f32 by default
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.exponential(Ferrox.Random.key(5), Ferrox.tensor([1, 50]), shape: {1000, 2})
+      iex> tensor |> Ferrox.mean(axes: [0]) |> Ferrox.round(decimals: -1) |> Ferrox.to_list()
+      [0.0, 50.0]
+
+  """
+  @spec exponential(key, operand, keyword) :: {Tensor.t(), key}
+  def exponential(key, scale, opts) do
+    {key, next, type, shape} = sample!(:exponential, key, [scale], opts)
+    real_float!(type, :exponential)
+    scale = parameter!(scale, shape, :exponential, "the scale")
+    uniform = uniform_float(key, {:f, 64}, 0.0, 1.0, shape)
+    logarithm = Elementwise.step(:log1p, Elementwise.step(:negate, uniform))
+    numbers = Elementwise.step(:multiply, Elementwise.step(:negate, logarithm), scale)
+    {Elementwise.cast(numbers, type), next}
+  end
+
+  @doc """
+  How many events there are where `rate` are expected: integers of Poisson's distribution. The rate is a number or
+  a tensor that broadcasts to the shape. Nx has no such function.
+
+  ## Options
+
+    * `:shape` - that of the tensor; `{}` by default
+    * `:type` - an integer type; s32 by default. Numbers that it doesn't hold raise
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.poisson(Ferrox.Random.key(5), Ferrox.tensor([0, 3, 400]), shape: {9000, 3})
+      iex> tensor.type
+      {:s, 32}
+      iex> tensor |> Ferrox.mean(axes: [0]) |> Ferrox.round() |> Ferrox.to_list()
+      [0.0, 3.0, 400.0]
+
+  """
+  @spec poisson(key, operand, keyword) :: {Tensor.t(), key}
+  def poisson(key, rate, opts \\ []) do
+    {key, next, type, shape} = integers!(:poisson, key, opts)
+    rate = parameter!(rate, shape, :poisson, "the rate")
+    {key |> Counts.poisson(rate) |> fit_integers!(type, :poisson), next}
+  end
+
+  @doc """
+  How many of so many trials succeed, each with the same probability: integers of the binomial distribution.
+  Both are numbers or tensors that broadcast to the shape. Nx has no such function.
+
+  ## Options
+
+    * `:shape` - that of the tensor; `{}` by default
+    * `:type` - an integer type; s32 by default. Numbers that it doesn't hold raise
+
+  ## Examples
+
+      iex> {tensor, _key} = Ferrox.Random.binomial(Ferrox.Random.key(5), 10, 0.3, shape: {9000})
+      iex> {Ferrox.to_number(Ferrox.reduce_min(tensor)) >= 0, Ferrox.to_number(Ferrox.reduce_max(tensor)) <= 10}
+      {true, true}
+      iex> tensor |> Ferrox.mean() |> Ferrox.round(decimals: 1) |> Ferrox.to_number()
+      3.0
+
+  """
+  @spec binomial(key, operand, operand, keyword) :: {Tensor.t(), key}
+  def binomial(key, trials, probability, opts \\ []) do
+    {key, next, type, shape} = integers!(:binomial, key, opts)
+    trials = parameter!(trials, shape, :binomial, "the number of trials")
+    probability = parameter!(probability, shape, :binomial, "the probability")
+
+    for {number, what, limit} <- [
+          {trials, "the number of trials", 2.0 ** 53},
+          {probability, "the probability", 1.0}
+        ],
+        [most] = Ferrox.to_flat_list(Reduce.step(:reduce_max, number)),
+        most > limit do
+      raise ArgumentError, "binomial: #{what} must be at most #{limit}, got: #{most}"
+    end
+
+    unless Reduce.step(:all, Elementwise.step(:equal, trials, Elementwise.step(:floor, trials))).data ==
+             <<1>> do
+      raise ArgumentError, "binomial: the number of trials must be whole"
+    end
+
+    {key |> Counts.binomial(trials, probability) |> fit_integers!(type, :binomial), next}
+  end
+
+  # The key for the numbers, the key that is given back, the type and the shape.
+  defp integers!(name, key, opts) do
+    opts = options!(opts, [:shape, :type], name)
+    {key, next} = pair(key!(key, name))
+    shape = Shape.validate!(Keyword.get(opts, :shape, {}), name)
+    {key, next, integer_type!(type!(opts, [1], :select, name), name), shape}
+  end
+
+  defp integer_type!({kind, bits} = type, _name) when kind in [:s, :u] and bits >= 8, do: type
+
+  defp integer_type!(type, name) do
+    raise ArgumentError,
+          "#{name}: :type must be an integer type of at least 8 bits, got: #{Promotion.Names.short(type)}"
+  end
+
+  # A parameter of a distribution, in f64 and in the shape of the numbers.
+  defp parameter!(parameter, shape, name, what) do
+    parameter = Operands.check!(parameter, name)
+
+    if is_struct(parameter, Tensor) and parameter.type != :bool and Type.complex?(parameter.type),
+      do:
+        raise(
+          ArgumentError,
+          "#{name}: #{what} must be real, got: #{Promotion.Names.short(parameter.type)}"
+        )
+
+    number = parameter |> constant({:f, 64}) |> fit!(shape, name)
+
+    [least, most] =
+      for op <- [:reduce_min, :reduce_max], do: hd(Ferrox.to_flat_list(Reduce.step(op, number)))
+
+    # NaN and infinities are atoms.
+    unless is_float(least) and least >= 0 and is_float(most) do
+      raise ArgumentError,
+            "#{name}: #{what} must be finite and not negative, got from #{inspect(least)} to #{inspect(most)}"
+    end
+
+    Shapes.broadcast(number, shape, [])
+  end
+
+  defp fit_integers!(numbers, type, name) do
+    [most] = Ferrox.to_flat_list(Reduce.step(:reduce_max, numbers))
+    {_least, limit} = Numbers.integer_range(type)
+
+    if trunc(most) > limit do
+      raise ArgumentError,
+            "#{name}: #{trunc(most)} does not fit #{Promotion.Names.short(type)}; give a wider :type"
+    end
+
+    Elementwise.cast(numbers, type)
+  end
+
   defp gumbel_float(key, type, shape) do
     least = %Tensor{data: Type.smallest_positive_normal_binary(type), type: type, shape: {}}
     minus_log = &Elementwise.step(:negate, Elementwise.step(:log, &1))
@@ -316,12 +476,8 @@ defmodule Ferrox.Random do
     opts = options!(opts, [:shape, :type], :randint)
     {key, next} = pair(key!(key, :randint))
     shape = Shape.validate!(Keyword.get(opts, :shape, {}), :randint)
-    {kind, bits} = type = type!(opts, [min_value, max_value], :select, :randint)
-
-    unless kind in [:s, :u] and bits >= 8 do
-      raise ArgumentError,
-            "randint: :type must be an integer type of at least 8 bits, got: #{Promotion.Names.short(type)}"
-    end
+    type = type!(opts, [min_value, max_value], :select, :randint)
+    {_, bits} = type = integer_type!(type, :randint)
 
     [min, max] =
       for limit <- [min_value, max_value], do: limit |> constant(type) |> fit!(shape, :randint)

@@ -111,6 +111,151 @@ defmodule Ferrox.RandomTest do
     end
   end
 
+  # How many standard deviations counts are from those that are expected, by Pearson's test.
+  defp distance(counts, probability, n) do
+    expected = for k <- 0..(length(counts) + 20), do: n * probability.(k)
+    counts = counts ++ List.duplicate(0, length(expected) - length(counts))
+    {frequent, rare} = counts |> Enum.zip(expected) |> Enum.split_with(&(elem(&1, 1) >= 10))
+    {count, expected} = Enum.unzip(rare)
+    pairs = [{Enum.sum(count), Enum.sum(expected)} | frequent]
+    sum = for {count, expected} <- pairs, expected > 0, do: (count - expected) ** 2 / expected
+    (Enum.sum(sum) - length(sum)) / :math.sqrt(2 * length(sum))
+  end
+
+  defp log_factorial(n), do: Enum.reduce(1..n//1, 0.0, &(:math.log(&1) + &2))
+
+  test "numbers of Poisson's distribution are as frequent as they should be" do
+    n = 20_000
+
+    for rate <- [0.5, 4.0, 9.9, 10.0, 25.0, 150.0] do
+      {numbers, _key} = Random.poisson(Random.key(17), rate, shape: {n})
+      counts = list(Ferrox.bincount(numbers))
+      probability = &:math.exp(&1 * :math.log(rate) - rate - log_factorial(&1))
+      assert abs(distance(counts, probability, n)) < 3.5, "#{rate}"
+    end
+
+    {numbers, _key} = Random.poisson(Random.key(17), 1.0e9, shape: {n}, type: :s64)
+    numbers = Ferrox.as_type(numbers, :f64)
+    assert_in_delta Ferrox.to_number(Ferrox.mean(numbers)), 1.0e9, 4 * :math.sqrt(1.0e9 / n)
+    assert_in_delta Ferrox.to_number(Ferrox.variance(numbers)) / 1.0e9, 1, 0.05
+  end
+
+  test "numbers of the binomial distribution are as frequent as they should be" do
+    n = 20_000
+
+    for {trials, p} <- [
+          {1, 0.5},
+          {10, 0.3},
+          {10, 0.9},
+          {40, 0.25},
+          {40, 0.7},
+          {200, 0.1},
+          {500, 0.01}
+        ] do
+      {numbers, _key} = Random.binomial(Random.key(18), trials, p, shape: {n})
+      counts = list(Ferrox.bincount(numbers))
+      ways = &(log_factorial(trials) - log_factorial(&1) - log_factorial(trials - &1))
+      chance = &:math.exp(ways.(&1) + &1 * :math.log(p) + (trials - &1) * :math.log(1 - p))
+      probability = &if(&1 > trials, do: 0.0, else: chance.(&1))
+      assert length(counts) <= trials + 1
+      assert abs(distance(counts, probability, n)) < 3.5, "#{trials} #{p}"
+    end
+  end
+
+  test "exponentially distributed numbers are spread as they should be, with a long tail" do
+    {numbers, _key} = Random.exponential(Random.key(19), 2, shape: {200_000}, type: :f64)
+    assert_in_delta Ferrox.to_number(Ferrox.mean(numbers)), 2, 0.02
+    assert_in_delta Ferrox.to_number(Ferrox.variance(numbers)), 4, 0.1
+    assert_in_delta Ferrox.to_number(Ferrox.median(numbers)), 2 * :math.log(2), 0.02
+    assert Ferrox.to_number(Ferrox.reduce_min(numbers)) >= 0
+    # Of the 10 random bits that an f16 holds, the largest would be 6.9.
+    {numbers, _key} = Random.exponential(Random.key(19), shape: {200_000}, type: :f16)
+    assert Ferrox.to_number(Ferrox.reduce_max(numbers)) > 9
+  end
+
+  test "counts of what is sure, of both kinds together, and of every type" do
+    key = Random.key(20)
+    rates = Ferrox.tensor([0.0, 3.0, 10.0, 1000.0])
+    {numbers, next} = Random.poisson(key, rates, shape: {500, 4})
+    assert {numbers.type, numbers.shape} == {{:s, 32}, {500, 4}}
+    assert next == elem(Random.uniform(key), 1)
+    assert Random.poisson(key, rates, shape: {500, 4}) == {numbers, next}
+    means = Ferrox.to_list(Ferrox.mean(numbers, axes: [0]))
+
+    for {mean, rate} <- Enum.zip(means, list(rates)),
+        do: assert_in_delta(mean, rate, 0.2 * :math.sqrt(rate))
+
+    assert hd(means) == 0.0
+
+    {trials, chances} = {Ferrox.tensor([[0], [7], [3000]]), Ferrox.tensor([0.0, 0.5, 1.0])}
+    {numbers, _next} = Random.binomial(key, trials, chances, shape: {200, 3, 3})
+    for i <- 0..199, do: assert(list(numbers[[i, 0..2, 0]]) == [0, 0, 0])
+    for i <- 0..199, do: assert(list(numbers[[i, 0..2, 2]]) == [0, 7, 3000])
+    assert_in_delta Ferrox.to_number(Ferrox.mean(numbers[[0..199, 2, 1]])), 1500, 10
+
+    for type <- ~w(s8 u8 s16 u32 s64 u64)a do
+      type = Ferrox.Type.normalize!(type)
+      assert elem(Random.poisson(key, 5, type: type), 0).type == type
+      assert elem(Random.binomial(key, 5, 0.5, type: type), 0).type == type
+    end
+
+    for type <- ~w(f8 f16 bf16 f32 f64)a,
+        do:
+          assert(
+            elem(Random.exponential(key, 2, type: type), 0).type == Ferrox.Type.normalize!(type)
+          )
+  end
+
+  test "parameters that can't be are refused" do
+    key = Random.key(0)
+
+    for wrong <- [-1, :nan, :infinity, Ferrox.tensor([1, -2])] do
+      opts = [shape: {2}]
+
+      raises("poisson: the rate must be finite and not negative", fn ->
+        Random.poisson(key, wrong, opts)
+      end)
+
+      raises("exponential: the scale must be finite and not", fn ->
+        Random.exponential(key, wrong, opts)
+      end)
+
+      raises("binomial: the probability must be finite", fn ->
+        Random.binomial(key, 3, wrong, opts)
+      end)
+    end
+
+    raises("binomial: the probability must be at most 1.0, got: 1.5", fn ->
+      Random.binomial(key, 3, 1.5)
+    end)
+
+    raises("binomial: the number of trials must be whole", fn ->
+      Random.binomial(key, 2.5, 0.5)
+    end)
+
+    raises("binomial: the number of trials must be at most", fn ->
+      Random.binomial(key, 1.0e20, 0.5)
+    end)
+
+    raises(~r/poisson: \d+ does not fit s8; give a wider :type/, fn ->
+      Random.poisson(key, 500, type: :s8)
+    end)
+
+    raises("poisson: :type must be an integer type", fn -> Random.poisson(key, 5, type: :f32) end)
+
+    raises("exponential: :type must be a real float type", fn ->
+      Random.exponential(key, 1, type: :c64)
+    end)
+
+    raises("does not broadcast to the :shape {}", fn -> Random.poisson(key, Ferrox.iota({2})) end)
+
+    raises("poisson: the rate must be real, got: c64", fn ->
+      Random.poisson(key, Ferrox.tensor(Ferrox.Complex.new(1, 2)))
+    end)
+
+    raises("poisson expects a key", fn -> Random.poisson(1, 2) end)
+  end
+
   test "choices of every float type and of every type of elements" do
     for type <- ~w(f8 f8_e4m3fn f16 bf16 f32 f64)a, replace <- [true, false] do
       weights = Ferrox.tensor([0.5, 0.0, 1.5], type: type)
