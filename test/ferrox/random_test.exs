@@ -420,9 +420,11 @@ defmodule Ferrox.RandomTest do
           covariance = Ferrox.tensor([[2.0, 0.5], [0.5, 1.0]])
           [nx_mean, nx_covariance] = for t <- [mean, covariance], do: Ferrox.to_nx(t)
 
-          for shape <- [{}, {5}, {2, 3}],
-              type <- [:f32, :f64],
-              method <- [:cholesky, :eigh, :svd] do
+          # Nx 0.9 has eigenvectors and singular vectors of its own in a defn.
+          new? = Version.match?("#{Application.spec(:nx, :vsn)}", ">= 0.13.0")
+          methods = if new?, do: [:cholesky, :eigh, :svd], else: [:cholesky]
+
+          for shape <- [{}, {5}, {2, 3}], type <- [:f32, :f64], method <- methods do
             opts = [shape: shape, type: type, method: method]
 
             same!(
