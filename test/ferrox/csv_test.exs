@@ -136,12 +136,15 @@ defmodule Ferrox.CsvTest do
     end
   end
 
-  @tag :tmp_dir
-  test "files", %{tmp_dir: dir} do
-    path = Path.join(dir, "matrix.csv")
+  test "files" do
+    path =
+      Path.join(System.tmp_dir!(), "ferrox_csv_test_#{System.unique_integer([:positive])}.csv")
+
+    on_exit(fn -> File.rm(path) end)
     t = Ferrox.tensor([[0.1, 2.0]], type: :f64)
     assert Ferrox.save_csv!(t, path, header: ["a", "b"]) == :ok
     assert Ferrox.load_csv!(path, type: :f64, skip_lines: 1) == t
-    assert_raise File.Error, fn -> Ferrox.load_csv!(Path.join(dir, "none.csv")) end
+    File.rm!(path)
+    assert_raise File.Error, fn -> Ferrox.load_csv!(path) end
   end
 end
