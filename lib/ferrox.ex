@@ -328,7 +328,7 @@ defmodule Ferrox do
 
   @doc group: "Creation"
   @doc """
-  A tensor with a value, a number or a tensor that broadcasts to the shape, in place of all elements.
+  The tensor with a value in place of all its elements: a number, or a tensor that broadcasts to its shape.
 
   ## Options
 
@@ -1048,7 +1048,7 @@ defmodule Ferrox do
   end
 
   for {name, text, example} <- [
-        {:hypot, "The length of the hypotenuse of sides, `sqrt(left ** 2 + right ** 2)`",
+        {:hypot, "The length of the hypotenuse over two sides, `sqrt(left ** 2 + right ** 2)`",
          {"[3, 6]", "[4, 8]", [5.0, 10.0]}},
         {:logaddexp, "The logarithm of a sum of exponentials, `log(exp(left) + exp(right))`",
          {"[0, -1000]", "[0, :neg_infinity]", [0.6931471824645996, -1000.0]}}
@@ -1191,8 +1191,7 @@ defmodule Ferrox do
   @doc group: "Elementwise, one operand"
   @doc """
   The nearest integer, or the nearest number of so many decimals. Halves are rounded away from zero, as by
-  `Nx.round/1`, or to the even neighbour, as by NumPy's `round` and
-  `rint`.
+  `Nx.round/1`, or to the even neighbour, as by NumPy's `round` and `rint`.
 
   Integers stay what they are, but for negative numbers of decimals, and wrap around there. Of floats with
   decimals, the products with a power of ten are rounded, in 64 bits; what is so large that it has no such
@@ -1257,7 +1256,7 @@ defmodule Ferrox do
 
   """
   @spec reciprocal(operand, keyword) :: Tensor.t()
-  def reciprocal(tensor, opts \\ []), do: Elementwise.binary(:divide, 1, tensor, opts)
+  def reciprocal(tensor, opts \\ []), do: Elementwise.reciprocal(tensor, opts)
 
   for {name, from, code, result} <- [
         {:degrees, "radians", "[0.0, 3.141592653589793]", [0.0, 180.0]},
@@ -1265,7 +1264,7 @@ defmodule Ferrox do
       ] do
     @doc group: "Elementwise, one operand"
     @doc """
-    An angle in #{from} in #{name}, a float, computed in 64 bits and rounded once.
+    An angle that is given in #{from}, in #{name}: a float, computed in 64 bits and rounded once.
     #{promotion}
     ## Examples
 

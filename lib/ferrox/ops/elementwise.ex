@@ -241,6 +241,15 @@ defmodule Ferrox.Ops.Elementwise do
     binary(:multiply, tensor, tensor, promotion: mode)
   end
 
+  @doc "See `Ferrox.reciprocal/2`."
+  @spec reciprocal(term, keyword) :: Tensor.t()
+  def reciprocal(tensor, opts) do
+    mode = mode!(opts, :reciprocal)
+    tensor = Operands.tensor!(tensor, mode, :reciprocal)
+    _ = Promotion.type_as(mode, :divide, :reciprocal, [1, tensor])
+    binary(:divide, 1, tensor, promotion: mode)
+  end
+
   @doc "An angle in the other unit, `:degrees` or `:radians`."
   @spec angle(:degrees | :radians, term, keyword) :: Tensor.t()
   def angle(name, tensor, opts) do

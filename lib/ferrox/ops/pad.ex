@@ -19,7 +19,8 @@ defmodule Ferrox.Ops.Pad do
             "pad: the value must be a scalar, got a tensor of shape #{inspect(value.shape)}"
     end
 
-    unless is_list(padding) and length(padding) == tuple_size(old) and
+    unless is_list(padding) and not List.improper?(padding) and
+             length(padding) == tuple_size(old) and
              Enum.all?(padding, &padding?/1) do
       raise ArgumentError,
             "pad: the padding must be a list of {low, high, interior}, integers of which the last is not " <>
@@ -81,7 +82,8 @@ defmodule Ferrox.Ops.Pad do
   defp padding!(padding, shape, name, what) do
     pair? = &match?({low, high} when is_integer(low) and is_integer(high), &1)
 
-    unless is_list(padding) and length(padding) == tuple_size(shape) and Enum.all?(padding, pair?) do
+    unless is_list(padding) and not List.improper?(padding) and
+             length(padding) == tuple_size(shape) and Enum.all?(padding, pair?) do
       raise ArgumentError,
             "#{name}: #{what} must be a list of {low, high}, two integers for each axis of shape " <>
               "#{inspect(shape)}, got: #{inspect(padding)}"

@@ -156,6 +156,12 @@ defmodule Ferrox.Ops.ElementwiseTest do
       Ferrox.degrees(Ferrox.iota({2}), promotion: :array_api)
     end)
 
+    raises("reciprocal is not defined for s32 under system: :array_api", fn ->
+      Ferrox.reciprocal(Ferrox.iota({2}), promotion: :array_api)
+    end)
+
+    raises("reciprocal: unknown option :axis", fn -> Ferrox.reciprocal(2, axis: 1) end)
+
     raises("fmax: shapes {2} of s32 and {3} of s32", fn ->
       Ferrox.fmax(Ferrox.iota({2}), Ferrox.iota({3}))
     end)
