@@ -24,6 +24,9 @@ defmodule Ferrox.Random do
   alias Ferrox.Ops.Shape, as: Shapes
   alias Ferrox.Random.Counts
 
+  # Up to here every whole number is a float of 64 bits.
+  @whole 2 ** 53
+
   @typedoc "A key: a u32 tensor of shape `{2}`."
   @type key :: Tensor.t()
   @typep operand :: Ferrox.operand()
@@ -347,6 +350,7 @@ defmodule Ferrox.Random do
   def poisson(key, rate, opts \\ []) do
     {key, next, type, shape} = integers!(:poisson, key, opts)
     rate = parameter!(rate, shape, :poisson, "the rate")
+    at_most!(rate, @whole, :poisson, "the rate")
     {key |> Counts.poisson(rate) |> fit_integers!(type, :poisson), next}
   end
 
@@ -374,14 +378,8 @@ defmodule Ferrox.Random do
     trials = parameter!(trials, shape, :binomial, "the number of trials")
     probability = parameter!(probability, shape, :binomial, "the probability")
 
-    for {number, what, limit} <- [
-          {trials, "the number of trials", 2.0 ** 53},
-          {probability, "the probability", 1.0}
-        ],
-        [most] = Ferrox.to_flat_list(Reduce.step(:reduce_max, number)),
-        most > limit do
-      raise ArgumentError, "binomial: #{what} must be at most #{limit}, got: #{most}"
-    end
+    at_most!(trials, @whole, :binomial, "the number of trials")
+    at_most!(probability, 1, :binomial, "the probability")
 
     unless Reduce.step(:all, Elementwise.step(:equal, trials, Elementwise.step(:floor, trials))).data ==
              <<1>> do
@@ -389,6 +387,14 @@ defmodule Ferrox.Random do
     end
 
     {key |> Counts.binomial(trials, probability) |> fit_integers!(type, :binomial), next}
+  end
+
+  defp at_most!(number, limit, name, what) do
+    [most] = Ferrox.to_flat_list(Reduce.step(:reduce_max, number))
+
+    if most > limit do
+      raise ArgumentError, "#{name}: #{what} must be at most #{limit}, got: #{most}"
+    end
   end
 
   # The key for the numbers, the key that is given back, the type and the shape.

@@ -162,6 +162,24 @@ defmodule Ferrox.RandomTest do
     end
   end
 
+  test "large counts have the spread that they should have, to the last digit" do
+    n = 20_000
+    t = Ferrox.full({n}, 2 ** 50, type: :s64)
+
+    for {{numbers, _key}, variance} <- [
+          {Random.poisson(Random.key(21), 2 ** 50, shape: {n}, type: :s64), 2.0 ** 50},
+          {Random.binomial(Random.key(21), 2 ** 52, 0.25, shape: {n}, type: :s64),
+           0.75 * 2.0 ** 50}
+        ] do
+      apart =
+        Ferrox.divide(Ferrox.as_type(Ferrox.subtract(numbers, t), :f64), :math.sqrt(variance))
+
+      assert_in_delta Ferrox.to_number(Ferrox.mean(apart)), 0, 4 / :math.sqrt(n)
+      assert_in_delta Ferrox.to_number(Ferrox.variance(apart)), 1, 0.05
+      assert_in_delta Ferrox.to_number(Ferrox.mean(Ferrox.pow(apart, 4))), 3, 0.3
+    end
+  end
+
   test "exponentially distributed numbers are spread as they should be, with a long tail" do
     {numbers, _key} = Random.exponential(Random.key(19), 2, shape: {200_000}, type: :f64)
     assert_in_delta Ferrox.to_number(Ferrox.mean(numbers)), 2, 0.02
@@ -225,8 +243,12 @@ defmodule Ferrox.RandomTest do
       end)
     end
 
-    raises("binomial: the probability must be at most 1.0, got: 1.5", fn ->
+    raises("binomial: the probability must be at most 1, got: 1.5", fn ->
       Random.binomial(key, 3, 1.5)
+    end)
+
+    raises("poisson: the rate must be at most 9007199254740992, got: 1.0e20", fn ->
+      Random.poisson(key, 1.0e20, type: :u64)
     end)
 
     raises("binomial: the number of trials must be whole", fn ->

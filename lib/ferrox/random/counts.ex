@@ -5,8 +5,8 @@ defmodule Ferrox.Random.Counts do
   # Small expectations are counted: gaps between events are drawn, from the exponential or the geometric
   # distribution, until they are past the end. Others are drawn by transformed rejection (Hörmann 1993, PTRS
   # and BTRS): a proposal is accepted with the probability that the exact distribution says, so that nothing is
-  # approximated but logarithms of factorials, to the precision of f64. Elements that are not done go on with the
-  # next numbers of the key.
+  # approximated but its logarithm, to the precision of f64. Elements that are not done go on with the next numbers
+  # of the key.
 
   alias Ferrox.{Random, Tensor}
   alias Ferrox.Ops.{Create, Elementwise, Index, Reduce}
@@ -106,15 +106,9 @@ defmodule Ferrox.Random.Counts do
     a = step(:subtract, step(:multiply, b, 0.02483), 0.059)
     inverse = step(:add, step(:divide, 1.1328, step(:subtract, b, 3.4)), 1.1239)
     quick = step(:subtract, 0.9277, step(:divide, 3.6224, step(:subtract, b, 2.0)))
-    logarithm = step(:log, rate)
-
-    probability = fn k ->
-      step(:subtract, step(:subtract, step(:multiply, k, logarithm), rate), log_factorial(k))
-    end
-
     proposals = %{a: a, b: b, center: step(:add, rate, 0.43), scale: inverse, quick: quick}
     within? = &step(:greater_equal, &1, 0.0)
-    rejection(key, shape, proposals, within?, probability)
+    rejection(key, shape, proposals, within?, &log_poisson(&1, rate))
   end
 
   defp btrs(key, trials, probability, shape) do
@@ -126,17 +120,17 @@ defmodule Ferrox.Random.Counts do
     a = step(:add, a, step(:multiply, probability, 0.01))
     alpha = step(:multiply, step(:add, step(:divide, 5.1, b), 2.83), deviation)
     quick = step(:subtract, 0.92, step(:divide, 4.2, b))
-    odds = step(:log, step(:divide, probability, other))
     mode = step(:floor, step(:multiply, step(:add, trials, 1.0), probability))
-    rest = &log_factorial(step(:subtract, trials, &1))
-    highest = step(:add, log_factorial(mode), rest.(mode))
 
-    # In relation to that of the mode.
-    probability = fn k ->
-      moved = step(:multiply, step(:subtract, k, mode), odds)
-      factorials = step(:add, log_factorial(k), rest.(k))
-      step(:add, step(:subtract, highest, factorials), moved)
+    # Where successes and failures are numbers of Poisson's distribution, and their sum is known. What depends
+    # on the trials alone is the same for all.
+    logarithm = fn k ->
+      failures = log_poisson(step(:subtract, trials, k), step(:multiply, trials, other))
+      step(:add, log_poisson(k, mean), failures)
     end
+
+    highest = logarithm.(mode)
+    probability = &step(:subtract, logarithm.(&1), highest)
 
     proposals = %{a: a, b: b, center: step(:add, mean, 0.5), scale: alpha, quick: quick}
     within? = &step(:logical_and, step(:greater_equal, &1, 0.0), step(:less_equal, &1, trials))
@@ -178,30 +172,44 @@ defmodule Ferrox.Random.Counts do
       else: rejection(key, numbers, done?, proposals, within?, probability)
   end
 
-  # From here on Stirling's series has the precision of f64.
+  # The logarithm of the probability of a number of events. Large terms, as in `k * log(mean)`, would cancel each
+  # other: what is left of them is computed from the distance to the mean (Loader 2000).
+  defp log_poisson(%Tensor{} = number, mean) do
+    some = step(:max, number, 1.0)
+    apart = step(:divide, step(:subtract, some, mean), mean)
+    ratio = step(:multiply, step(:add, apart, 1.0), step(:log1p, apart))
+    deviance = step(:multiply, step(:subtract, ratio, apart), mean)
+    root = step(:multiply, step(:log, step(:multiply, some, 2 * :math.pi())), 0.5)
+    sum = step(:add, step(:add, deviance, root), stirling_error(some))
+    step(:negate, select(step(:equal, number, 0), mean, sum))
+  end
+
+  # What Stirling's formula leaves of the logarithm of a factorial. From here on its series has the precision of
+  # f64.
   @few 16
-  @logarithms 1..(@few - 1) |> Enum.scan(&*/2) |> Enum.map(&:math.log/1)
+  @errors for {logarithm, k} <-
+                1..(@few - 1)
+                |> Enum.scan(&*/2)
+                |> Enum.map(&:math.log/1)
+                |> Enum.with_index(1),
+              do: logarithm - (k + 0.5) * :math.log(k) + k - :math.log(2 * :math.pi()) / 2
 
-  defp log_factorial(%Tensor{shape: shape} = number) do
+  defp stirling_error(%Tensor{shape: shape} = number) do
     few? = step(:less, number, @few * 1.0)
-    table = Create.tensor([0.0 | @logarithms], type: :f64)
-    place = Elementwise.cast(step(:min, number, @few - 1.0), {:s, 64})
-    exact = Index.take(table, place, axis: 0)
+    table = Create.tensor(@errors, type: :f64)
+    place = step(:subtract, step(:min, number, @few - 1.0), 1.0)
+    exact = Index.take(table, Elementwise.cast(place, {:s, 64}), axis: 0)
 
-    number = select(few?, @few * 1.0, number)
     inverse = step(:divide, 1.0, number)
     square = step(:multiply, inverse, inverse)
+    zero = Create.zeros(shape, type: {:f, 64})
 
     series =
-      for coefficient <- [-1 / 1680, 1 / 1260, -1 / 360, 1 / 12],
-          reduce: Create.zeros(shape, type: {:f, 64}) do
+      for coefficient <- [-1 / 1680, 1 / 1260, -1 / 360, 1 / 12], reduce: zero do
         series -> step(:add, step(:multiply, series, square), coefficient)
       end
 
-    logarithm = step(:log, number)
-    power = step(:subtract, step(:multiply, step(:add, number, 0.5), logarithm), number)
-    power = step(:add, power, :math.log(2 * :math.pi()) / 2)
-    select(few?, exact, step(:add, power, step(:multiply, series, inverse)))
+    select(few?, exact, step(:multiply, series, inverse))
   end
 
   ## Steps
