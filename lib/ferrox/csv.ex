@@ -215,7 +215,6 @@ defmodule Ferrox.Csv do
     end
   end
 
-  @float ~r/\A([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?\z/
   @names for {name, number} <- [nan: :nan, inf: :infinity, infinity: :infinity],
              {sign, number} <- [{"", number}, {"+", number}, {"-", number}],
              into: %{},
@@ -233,7 +232,7 @@ defmodule Ferrox.Csv do
   end
 
   defp other_float!(field, line, column) do
-    case Regex.run(@float, field) do
+    case Regex.run(~r/\A([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?\z/, field) do
       [_, sign, whole, fraction | exponent] when whole != "" or fraction != "" ->
         exponent = List.first(exponent) || "0"
 
