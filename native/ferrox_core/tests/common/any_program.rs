@@ -1005,7 +1005,11 @@ impl AnyProgram {
                 Fate::Finished
             }
             (Ok(None), _) | (_, Ok(None)) => Fate::GivenUp,
-            (Err(expected @ (Error::Element { .. } | Error::Index { .. })), Err(got)) if !self.wrong => {
+            // Other errors are those of programs that Nx does not make.
+            (
+                Err(expected @ (Error::Element { .. } | Error::Index { .. })),
+                Err(got @ (Error::Element { .. } | Error::Index { .. })),
+            ) if !self.wrong => {
                 assert_eq!(expected, got, "another error");
                 Fate::Failed
             }
