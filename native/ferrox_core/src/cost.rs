@@ -837,6 +837,10 @@ pub(crate) const JOINED_PRODUCT_BLOCK_BYTES: usize = 1 << 18;
 /// matrix is packed for these.
 pub(crate) const MIN_JOINED_PRODUCT_ROWS: usize = 16;
 
+/// The number of blocks of rows that a product has at least, if these are not too small: threads share them.
+/// (`bin/bench --group programs`: k-means step.)
+pub(crate) const MIN_JOINED_PRODUCT_BLOCKS: usize = 16;
+
 /// The minimum number of bytes of a product that a cluster computes by rows, which would be written to memory
 /// otherwise. (`bin/bench --group programs`: attention.)
 pub(crate) const MIN_JOINED_PRODUCT_BYTES: usize = 1 << 18;

@@ -6,7 +6,7 @@
 
 use super::cluster::products::Product;
 use super::cluster::{Cluster, Input};
-use super::operand::{Operand, Place, Target};
+use super::operand::{Operand, Place, Slot, Target};
 use super::rows::InputRows;
 use super::source::{Region, Step, reads, with_inner};
 
@@ -46,8 +46,7 @@ impl Joining<'_> {
         else {
             return;
         };
-        let is_product = |step: &&mut Option<Step>| matches!(step, Some(Step::Operation { outputs, .. }) if outputs.iter().any(|output| output.slot == *slot));
-        let Some(step) = before.iter_mut().rev().find(is_product) else { return };
+        let Some(step) = before.iter_mut().rev().find(|step| writes(step, *slot)) else { return };
         let Some(Step::Operation { operation, inputs, outputs }) = step else { return };
         let right = cluster.inputs.len();
         let Some(product) = Product::of(operation, inputs, outputs, cluster.rows, right) else { return };
@@ -92,5 +91,13 @@ impl Joining<'_> {
             outputs[result] = target.clone();
             *next = None;
         }
+    }
+}
+
+/// Whether a step is an operation that writes a slot.
+fn writes(step: &Option<Step>, slot: Slot) -> bool {
+    match step {
+        Some(Step::Operation { outputs, .. }) => outputs.iter().any(|output| output.slot == slot),
+        _ => false,
     }
 }

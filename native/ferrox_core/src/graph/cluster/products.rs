@@ -17,8 +17,8 @@ use super::{Cluster, MemberLoop, Part};
 use crate::DType;
 use crate::Error;
 use crate::cost::{
-    Cost, JOINED_PRODUCT_BLOCK_BYTES, MAX_JOINED_PRODUCT_MATRIX, MIN_JOINED_PRODUCT_BYTES,
-    MIN_JOINED_PRODUCT_ROWS,
+    Cost, JOINED_PRODUCT_BLOCK_BYTES, MAX_JOINED_PRODUCT_MATRIX, MIN_JOINED_PRODUCT_BLOCKS,
+    MIN_JOINED_PRODUCT_BYTES, MIN_JOINED_PRODUCT_ROWS,
 };
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
 use crate::exec::gemm::matrix::{MatrixBytes, TypedMatrix};
@@ -152,7 +152,8 @@ impl Cluster {
         let result = self.product.iter().map(|(_, product)| product.left_row_bytes());
         let widest = inputs.chain(result).max()?.max(1);
         let m = self.products().next()?.matrix_rows();
-        let fitting = (JOINED_PRODUCT_BLOCK_BYTES / widest).max(MIN_JOINED_PRODUCT_ROWS);
+        let fitting = (JOINED_PRODUCT_BLOCK_BYTES / widest).min(self.rows / MIN_JOINED_PRODUCT_BLOCKS);
+        let fitting = fitting.max(MIN_JOINED_PRODUCT_ROWS);
         let even = m.div_ceil(m.div_ceil(fitting));
         Some(even.next_multiple_of(MIN_JOINED_PRODUCT_ROWS).min(m))
     }
