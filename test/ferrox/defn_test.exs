@@ -608,6 +608,8 @@ if Code.ensure_loaded?(Nx.Defn) do
         end
       end
 
+      # A function that captures another tensor each time is warned of.
+      @tag :capture_log
       test "bounds the bytes that compiled functions have captured" do
         restart = fn ->
           for cache <- [Cache.Functions, Cache.Programs] do

@@ -44,7 +44,8 @@ if Code.ensure_loaded?(Nx.Defn) do
                nx: [default_backend: Ferrox.Backend, default_defn_options: [compiler: Ferrox]]
              ]
 
-      assert [ferrox: [compiler_cache_size: 1_000]] = Guide.settings(cache)
+      assert [ferrox: [compiler_cache_size: 1_000, compiler_cache_bytes: 1_073_741_824]] =
+               Guide.settings(cache)
 
       with_defaults(fn ->
         Guide.run(defaults)
