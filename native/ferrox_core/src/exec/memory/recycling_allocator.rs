@@ -116,6 +116,16 @@ impl Recycler {
         pointer
     }
 
+    /// Calls `allocate`, and once more without kept blocks if it has failed.
+    fn try_twice(&self, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+        let pointer = allocate();
+        if !pointer.is_null() {
+            return pointer;
+        }
+        self.release();
+        allocate()
+    }
+
     /// Counts that an allocation is not in use any more.
     fn uncount(&self, size: usize) {
         if size >= MIN_KEPT_BLOCK_BYTES {
@@ -134,16 +144,11 @@ impl Recycler {
         }
         // SAFETY: the size of a block isn't zero.
         let system = || unsafe { if zeroed { System.alloc_zeroed(block) } else { System.alloc(block) } };
-        let pointer = system();
-        if !pointer.is_null() {
-            return (pointer, zeroed);
-        }
-        self.release();
-        (system(), zeroed)
+        (self.try_twice(system), zeroed)
     }
 
     /// Returns all kept blocks to the system.
-    fn release(&self) {
+    pub fn release(&self) {
         let Ok(mut free) = self.free.try_lock() else { return };
         while free.count > 0 {
             Self::free_oldest(&mut free);
@@ -170,16 +175,21 @@ unsafe impl GlobalAlloc for Recycler {
         let pointer = match block(layout) {
             // SAFETY: the caller's contract is the same.
             Some(block) => unsafe { self.obtain(block, false).0 },
-            // SAFETY: the caller's contract is the same.
-            None => unsafe { System.alloc(layout) },
+            None => self.try_twice(|| {
+                // SAFETY: the caller's contract is the same.
+                unsafe { System.alloc(layout) }
+            }),
         };
         self.count(pointer, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(block) = block(layout) else {
-            // SAFETY: the caller's contract is the same.
-            return self.count(unsafe { System.alloc_zeroed(layout) }, layout.size());
+            let pointer = self.try_twice(|| {
+                // SAFETY: the caller's contract is the same.
+                unsafe { System.alloc_zeroed(layout) }
+            });
+            return self.count(pointer, layout.size());
         };
         // SAFETY: the caller's contract is the same.
         let (pointer, zeroed) = unsafe { self.obtain(block, true) };
@@ -212,8 +222,10 @@ unsafe impl GlobalAlloc for Recycler {
             return std::ptr::null_mut();
         };
         let grown = match (block(layout), block(new)) {
-            // SAFETY: the system has allocated it with this layout.
-            (None, None) => unsafe { System.realloc(pointer, layout, size) },
+            (None, None) => self.try_twice(|| {
+                // SAFETY: the system has allocated it with this layout, and it stays where it can't grow.
+                unsafe { System.realloc(pointer, layout, size) }
+            }),
             (Some(old), Some(new)) if old == new => pointer,
             _ => {
                 // SAFETY: the caller's contract is the same.
@@ -255,6 +267,34 @@ mod tests {
             block(Layout::from_size_align(MIN_KEPT_BLOCK_BYTES, 2 * KEPT_BLOCK_ALIGN).expect("valid")),
             None
         );
+    }
+
+    #[test]
+    fn kept_blocks_are_released_where_memory_is_short() {
+        let recycler = Recycler::new();
+        let kept = Layout::from_size_align(MIN_KEPT_BLOCK_BYTES, 8).expect("valid");
+        let enormous = Layout::from_size_align(isize::MAX as usize - 4096, 8).expect("valid");
+        let small = Layout::from_size_align(8, 8).expect("valid");
+        // SAFETY: no size is zero.
+        let block = unsafe { recycler.alloc(small) };
+        for attempt in 0..3 {
+            // SAFETY: no size is zero, and the block is freed once, with its layout.
+            unsafe { recycler.dealloc(recycler.alloc(kept), kept) };
+            assert_eq!(recycler.free.lock().expect("no panic").count, 1);
+            // SAFETY: no size is zero. The small block stays where it is, since it can't grow.
+            let pointer = unsafe {
+                match attempt {
+                    0 => recycler.alloc(enormous),
+                    1 => recycler.alloc_zeroed(enormous),
+                    _ => recycler.realloc(block, small, enormous.size()),
+                }
+            };
+            // Without this, the compiler takes out the allocation, and thinks that it has succeeded.
+            assert!(std::hint::black_box(pointer).is_null());
+            assert_eq!(recycler.free.lock().expect("no panic").count, 0);
+        }
+        // SAFETY: the block has this layout, and is freed once.
+        unsafe { recycler.dealloc(block, small) };
     }
 
     #[test]
