@@ -181,6 +181,13 @@ pub(crate) const PACKED_ELEMENT_COST: Cost = 2_500;
 /// (test/ferrox/scheduling_test.exs.)
 pub const RESULT_BYTE_COST: Cost = 100;
 
+/// The cost of each byte of a value that is copied to new memory without other work. (As above.)
+pub const COPIED_BYTE_COST: Cost = 3 * RESULT_BYTE_COST;
+
+/// The cost of an axis of a tensor, of which there are thousands where it matters.
+/// (test/ferrox/scheduling_test.exs.)
+pub const AXIS_COST: Cost = 100_000;
+
 /// The cost of an element of a tensor that is broadcast to short rows, besides the operation.
 /// (test/ferrox/scheduling_test.exs.)
 pub const SHORT_ROW_ELEMENT_COST: Cost = 3_000;

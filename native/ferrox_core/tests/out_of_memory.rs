@@ -257,6 +257,61 @@ fn factorizations() {
     }
 }
 
+/// Factorizations of which vectors, and not only matrices, are large.
+fn long_sides() {
+    for (rows, scale) in [(20_000, 1.0), (20_000, 1e-3)] {
+        let mut tall = Data::random(F64, &[rows, 2]);
+        // Rows of other sizes are sorted.
+        for element in tall.bytes.as_chunks_mut::<8>().0.iter_mut().step_by(10) {
+            *element = (f64::from_ne_bytes(*element) * scale).powi(3).to_ne_bytes();
+        }
+        let shapes: [(_, &[usize]); 3] = [(F64, &[rows, 2]), (F64, &[2]), (F64, &[2, 2])];
+        check("svd of a tall matrix", shapes, |outs| linalg::svd(outs, &tall.see()?, NxAlgorithm::ThinSvd));
+    }
+    let n = 520;
+    let (matrix, lengths) = (Data::random(F64, &[n, n]), [n]);
+    let (square, a) = ([n, n], matrix.see().expect("the size"));
+    check("eigh of a large matrix", [(F64, &lengths[..]), (F64, &square)], |outs| {
+        linalg::eigh(outs, &a, 1e-10, NxAlgorithm::Current)
+    });
+    let shapes = [(F64, &square[..]), (F64, &lengths), (F64, &square)];
+    check("svd of a large matrix", shapes, |outs| linalg::svd(outs, &a, NxAlgorithm::Current));
+    check("lu of a large matrix", [(F64, &square[..]); 3], |outs| linalg::lu(outs, &a, NxAlgorithm::Current));
+    let scaled = Data::of(F64, &square, &{
+        let mut bytes = matrix.bytes.clone();
+        for row in bytes.chunks_exact_mut(8 * n).step_by(7) {
+            for element in row.as_chunks_mut::<8>().0 {
+                *element = (f64::from_ne_bytes(*element) * 1e200).to_ne_bytes();
+            }
+        }
+        bytes
+    });
+    check_one("determinant of a large matrix", F64, &[], |out| linalg::determinant(out, &scaled.see()?));
+}
+
+/// Operations on so many tensors or rows that what they know of each is large.
+fn many_parts() {
+    let one = Data::random(U8, &[1]);
+    let tensors: Vec<_> = (0..20_000).map(|_| one.see().expect("small")).collect();
+    check_one("concatenate of many tensors", U8, &[20_000], |out| concatenate(out, &tensors, 0));
+    let (image, filters) = (Data::random(F32, &[1, 1, 3, 3]), Data::random(F32, &[9000, 1, 2, 2]));
+    let axes = [0, 1, 2, 3];
+    let options = Options {
+        strides: &[1, 1],
+        padding: &[(0, 0); 2],
+        input_dilation: &[1, 1],
+        kernel_dilation: &[1, 1],
+        feature_groups: 1,
+        batch_groups: 1,
+        input_permutation: &axes,
+        kernel_permutation: &axes,
+        output_permutation: &axes,
+    };
+    check_one("conv with many filters", F32, &[1, 9000, 2, 2], |out| {
+        conv(out, &image.see()?, &filters.see()?, options)
+    });
+}
+
 fn windows() {
     let input = Data::random(F32, &[30, 4000]);
     let one = Data::random(F32, &[]);
@@ -428,9 +483,11 @@ fn transforms() {
 fn without_memory() {
     // Two threads may both find room for a buffer that only one of them gets.
     parallel::set_threads(1);
-    let all: [(&str, fn()); 7] = [
+    let all: [(&str, fn()); 9] = [
         ("products", products),
         ("factorizations", factorizations),
+        ("long_sides", long_sides),
+        ("many_parts", many_parts),
         ("windows", windows),
         ("orders", orders),
         ("elements", elements),

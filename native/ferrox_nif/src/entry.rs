@@ -154,6 +154,15 @@ pub fn bad_argument() -> rustler::Error {
     rustler::Error::BadArg
 }
 
+/// The name of the error `no_memory`.
+pub const NO_MEMORY: &str = "no_memory";
+
+/// The error for an argument that there is no memory to decode.
+#[cold]
+pub fn no_memory() -> rustler::Error {
+    rustler::Error::Atom(NO_MEMORY)
+}
+
 /// Calls `run` and returns its answer. Raises `badarg` if `run` can't decode an argument, and the
 /// error `nif_panicked` if it panics.
 ///
@@ -223,7 +232,8 @@ pub fn list_cell(term: Term<'_>) -> Option<(Term<'_>, Term<'_>)> {
     Some(unsafe { (Term::new(env, head.assume_init()), Term::new(env, tail.assume_init())) })
 }
 
-/// Makes a binary of `length` bytes that `fill` writes. Without enough memory the VM aborts.
+/// Makes a binary of `length` bytes that `fill` writes. Without enough memory the VM aborts: larger ones are
+/// made by `scheduling::allocate`.
 #[inline(always)]
 pub fn binary<'a, E>(
     env: Env<'a>,

@@ -28,7 +28,7 @@ use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 use crate::atom_table::AtomTable;
 use crate::entry::bad_argument;
 use crate::scheduling::{Call, Failure, family};
-use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, rank_and_size};
+use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, push, rank_and_size};
 use crate::{promotion, term};
 
 /// Runs when the VM loads the library. `options` are the number of threads, or zero for one per core, and
@@ -576,7 +576,7 @@ family!(slice, |call, shape: Dims, starts: Axes, lengths: Axes, strides: Axes, i
 family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: Term| {
     let mut operands = Vec::new();
     for input in elements(inputs) {
-        operands.push(input?.decode::<Operand>()?);
+        push(&mut operands, input?.decode::<Operand>()?)?;
         // Decoding many operands is long work too.
         if call.is_too_long(ops::shape::tensors_work(operands.len())) {
             return Ok(call.dirty());
@@ -584,7 +584,9 @@ family!(concatenate, |call, dtype: Type, shape: Dims, axis: usize, inputs: Term|
     }
     let work = ops::shape::concatenate_work(dtype.0, &shape.0, axis, operands.len());
     call.tensor(work, dtype.0, &shape.0, |out| {
-        let mut tensors = Vec::with_capacity(operands.len());
+        let error = |_| Error::TooLarge { op: call.op, dtype: dtype.0, shape: shape.0.to_vec() };
+        let mut tensors = Vec::new();
+        tensors.try_reserve_exact(operands.len()).map_err(error)?;
         for operand in operands.iter() {
             tensors.push(operand.tensor(call.op)?);
         }

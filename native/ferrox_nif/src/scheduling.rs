@@ -1,12 +1,13 @@
 //! A call of a NIF: the scheduler that it runs on, and its answer.
 
-use ferrox_core::cost::{self, RESULT_BYTE_COST, Work};
+use ferrox_core::cost::{self, AXIS_COST, RESULT_BYTE_COST, Work};
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
 use rustler::{Encoder, Env, NifResult, OwnedBinary, Term};
 
-use crate::entry::{bad_argument, binary};
+use crate::MEMORY;
+use crate::entry::{NO_MEMORY, bad_argument, binary};
 
 mod atoms {
     rustler::atoms! { dirty, error }
@@ -46,13 +47,18 @@ pub(crate) use family;
 pub enum Failure {
     /// An argument is a term of the wrong kind.
     BadArgument,
+    /// There is no memory to decode an argument.
+    NoMemory,
     /// The core returned an error.
     Operation(Box<Error>),
 }
 
 impl From<rustler::Error> for Failure {
-    fn from(_: rustler::Error) -> Self {
-        Failure::BadArgument
+    fn from(error: rustler::Error) -> Self {
+        match error {
+            rustler::Error::Atom(NO_MEMORY) => Failure::NoMemory,
+            _ => Failure::BadArgument,
+        }
     }
 }
 
@@ -75,8 +81,14 @@ pub fn answer<'a>(
     match compute(Call { env, op, scheduler }) {
         Ok(term) => Ok(term),
         Err(Failure::Operation(error)) => Ok(encode_error(env, &error)),
+        Err(Failure::NoMemory) => Ok(encode_error(env, &no_memory(op))),
         Err(Failure::BadArgument) => Err(bad_argument()),
     }
+}
+
+#[cold]
+fn no_memory(op: &'static str) -> Error {
+    Error::Argument { op, problem: "there is not enough memory for the arguments".into() }
 }
 
 #[cold]
@@ -108,6 +120,15 @@ pub struct Call<'a> {
 
 /// Picoseconds that a process may run before others do, as the VM counts.
 pub const TIMESLICE: Work = 1_000_000_000;
+
+/// The work of looking at the axes of a shape, where there are many.
+#[inline(always)]
+pub fn axes_work(shape: &[usize]) -> Work {
+    if shape.len() > MAX_FEW_AXES { cost::work(shape.len(), AXIS_COST) } else { 0 }
+}
+
+/// The number of axes whose work doesn't count.
+const MAX_FEW_AXES: usize = 64;
 
 /// Work that is left out of the count: the VM has one for the call itself.
 pub const UNNOTICED: Work = TIMESLICE / 200;
@@ -164,6 +185,7 @@ impl<'a> Call<'a> {
         fill: impl FnOnce(Output<'_>) -> Result<(), Error>,
     ) -> Result<Term<'a>, Failure> {
         let length = tensor::byte_size(self.op, dtype, shape)?;
+        let work = work.saturating_add(axes_work(shape));
         self.bytes(work, (dtype, shape), length, |bytes| fill(Output { dtype, shape, bytes }))
     }
 
@@ -250,5 +272,13 @@ impl<'a> Call<'a> {
 /// down then, but growing an empty binary returns false, at twice the price.
 pub fn allocate(length: usize) -> Option<OwnedBinary> {
     let mut binary = OwnedBinary::new(0);
-    (length <= isize::MAX as usize && binary.realloc(length)).then_some(binary)
+    if length > isize::MAX as usize {
+        return None;
+    }
+    if !binary.realloc(length) {
+        // The blocks that our allocator keeps may be the memory that the VM's lacks.
+        MEMORY.release();
+        return binary.realloc(length).then_some(binary);
+    }
+    Some(binary)
 }

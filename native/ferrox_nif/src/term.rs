@@ -9,7 +9,7 @@ use ferrox_core::{DType, Error, Kind, Tensor};
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 use crate::atom_table::AtomTable;
-use crate::entry::{Tuple, bad_argument, bytes, list_cell, natural};
+use crate::entry::{Tuple, bad_argument, bytes, list_cell, natural, no_memory};
 
 mod atoms {
     rustler::atoms! { u, s, f, bf, c, f8_e4m3fn, nil }
@@ -77,7 +77,7 @@ impl<'a> Decoder<'a> for Dims {
         if let Some([a, b]) = dims.array() {
             return Ok(Dims(two(a, b)?));
         }
-        dims.terms().map(size).collect::<NifResult<_>>().map(Dims)
+        shape(dims.terms().map(size)).map(Dims)
     }
 }
 
@@ -92,6 +92,17 @@ fn one(a: Term<'_>) -> NifResult<Shape> {
 #[inline(always)]
 fn two(a: Term<'_>, b: Term<'_>) -> NifResult<Shape> {
     Ok(Shape::from_buf_and_len([size(a)?, size(b)?, 0, 0], 2))
+}
+
+/// A shape of any rank.
+#[inline(always)]
+fn shape(sizes: impl Iterator<Item = NifResult<usize>>) -> NifResult<Shape> {
+    let mut shape = Shape::new();
+    for size in sizes {
+        shape.try_reserve(1).map_err(|_| no_memory())?;
+        shape.push(size?);
+    }
+    Ok(shape)
 }
 
 #[inline(always)]
@@ -130,12 +141,28 @@ pub fn elements<'a>(list: Term<'a>) -> impl Iterator<Item = NifResult<Term<'a>>>
     })
 }
 
+/// The elements of a list, decoded.
+pub fn list<'a, T>(list: Term<'a>, decode: impl Fn(Term<'a>) -> NifResult<T>) -> NifResult<Vec<T>> {
+    let mut items = Vec::new();
+    for element in elements(list) {
+        push(&mut items, decode(element?)?)?;
+    }
+    Ok(items)
+}
+
+/// Appends an item to a vector, if there is memory for it.
+pub fn push<T>(items: &mut Vec<T>, item: T) -> NifResult<()> {
+    items.try_reserve(1).map_err(|_| no_memory())?;
+    items.push(item);
+    Ok(())
+}
+
 /// A list with all its elements decoded. The lists of rustler panic at an improper list.
 pub struct List<T>(pub Vec<T>);
 
 impl<'a, T: Decoder<'a>> Decoder<'a> for List<T> {
     fn decode(term: Term<'a>) -> NifResult<Self> {
-        elements(term).map(|element| element?.decode()).collect::<NifResult<_>>().map(List)
+        list(term, |element| element.decode()).map(List)
     }
 }
 
@@ -164,7 +191,7 @@ impl<'a> Decoder<'a> for Axes {
         if rest.is_empty_list() {
             return Ok(Axes(two(a, b)?));
         }
-        elements(term).map(|element| size(element?)).collect::<NifResult<_>>().map(Axes)
+        shape(elements(term).map(|element| size(element?))).map(Axes)
     }
 }
 

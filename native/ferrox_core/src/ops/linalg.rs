@@ -545,8 +545,10 @@ pub fn eigh(
                 return Ok(found);
             }
             let (d, found) = eigh::eigh(&a)?;
-            let mut order: Vec<usize> = (0..n).collect();
-            order.sort_by(|&a, &b| d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])));
+            let mut order = matrix::vector(OP, 0..n)?;
+            order.sort_unstable_by(|&a, &b| {
+                d[b].abs().total_cmp(&d[a].abs()).then(d[b].total_cmp(&d[a])).then(a.cmp(&b))
+            });
             // The norm of the matrix `|A|` of magnitudes is at most `n` times the norm of `A`.
             let tiny = noise(n, n) * n as f64 * order.first().map_or(0.0, |&from| d[from].abs());
             for (index, &from) in order.iter().enumerate() {

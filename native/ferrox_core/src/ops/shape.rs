@@ -211,6 +211,9 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
     let inner: usize = out.shape[axis + 1..].iter().product::<usize>() * width;
     let row = total * inner;
     let mut parts = SmallVec::<[_; 4]>::new();
+    let (dtype, shape) = (out.dtype, out.shape);
+    let error = |_| Error::TooLarge { op: OP, dtype, shape: shape.to_vec() };
+    parts.try_reserve_exact(inputs.len()).map_err(error)?;
     for tensor in inputs {
         parts.push((copy::dense(OP, tensor)?, tensor.shape()[axis] * inner));
     }
@@ -243,10 +246,12 @@ pub fn concatenate(out: Output<'_>, inputs: &[Tensor<'_>], axis: usize) -> Resul
         copy_parts(start, head);
         copy_parts((first + rows.len()) / width, tail);
         dispatch!(width width, N => {
-            let parts = parts.iter().map(|(bytes, length)| {
+            let mut rest = SmallVec::<[_; 4]>::new();
+            rest.try_reserve_exact(parts.len()).map_err(error)?;
+            rest.extend(parts.iter().map(|(bytes, length)| {
                 (&bytes.as_chunks::<N>().0[first / row * length / N..], length / N)
-            });
-            join::<N>(&parts.collect::<SmallVec<[_; 4]>>(), rows.as_chunks_mut().0);
+            }));
+            join::<N>(&rest, rows.as_chunks_mut().0);
         });
         Ok(())
     };

@@ -186,7 +186,11 @@ impl Planes {
         let sections = self.sections::<T>((image, dtype), &mut memory, alone)?;
         let (filters, depth) = (T::view(filters), self.steps.len());
         let positions = columns(&self.lanes);
-        let mut rows: Vec<&mut [T::Bytes]> = T::view_mut(out).chunks_exact_mut(positions).collect();
+        let mut rows = Vec::new();
+        let refused = |shape: &[usize]| Error::TooLarge { op: OP, dtype, shape: shape.to_vec() };
+        let count = out.len() / size_of::<T>() / positions;
+        rows.try_reserve_exact(count).map_err(|_| refused(&[count, positions]))?;
+        rows.extend(T::view_mut(out).chunks_exact_mut(positions));
         let each = rows.len() / groups;
         let (size, cost) = (rows.len() * positions, indirect::cost(size_of::<T>(), depth));
         let target_parts = parallel::parts(cost::work(size, cost), alone);
@@ -204,10 +208,13 @@ impl Planes {
                     let right = &section.right[group * section.group_stride..];
                     for (i, lanes) in section.lanes.chunks(width).enumerate() {
                         let count = columns(lanes);
-                        let mut out = Vec::with_capacity(rows.len());
+                        let mut out = Vec::new();
+                        let shape = [rows.len(), count];
+                        out.try_reserve_exact(rows.len()).map_err(|_| refused(&shape))?;
                         for row in rows.iter_mut() {
                             out.extend(row.split_off_mut(..count));
                         }
+                        parts.try_reserve(1).map_err(|_| refused(&shape))?;
                         parts.push((
                             left,
                             &section.steps[..],

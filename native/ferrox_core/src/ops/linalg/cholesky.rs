@@ -30,7 +30,8 @@ const CHOLESKY_UPDATE_ROWS: usize = 128;
 pub fn cholesky<T: Scalar>(mut a: Matrix<T>, precision: Precision) -> Result<Matrix<T>, Error> {
     let n = a.rows;
     let unit = if precision == Precision::Single { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    let noise: Vec<f64> = (0..n).map(|i| (4.0 * unit * n as f64).sqrt() * a.at(i, i).re().sqrt()).collect();
+    let noise = (0..n).map(|i| (4.0 * unit * n as f64).sqrt() * a.at(i, i).re().sqrt());
+    let noise = matrix::vector(OP, noise)?;
     factor(&mut a, 0, n, precision, &noise)?;
     for i in 0..n {
         a.row_mut(i)[i + 1..].fill(T::ZERO);

@@ -7,7 +7,7 @@ use super::scaled::{exponent, scale_by_power_of_two};
 use crate::Error;
 use crate::exec::memory::filled;
 use crate::ops::linalg::lu::lu;
-use crate::ops::linalg::matrix::Matrix;
+use crate::ops::linalg::matrix::{Matrix, vector};
 
 const OP: &str = "determinant";
 
@@ -85,7 +85,7 @@ fn balance<T: Scalar>(a: &mut Matrix<T>) -> Result<i64, Error> {
     for (size, &value) in sizes.iter_mut().zip(&a.data) {
         *size = if value == T::ZERO { None } else { Some(exponent(value.abs())) };
     }
-    let (mut rows, mut columns) = (vec![0_i64; n], vec![0_i64; n]);
+    let (mut rows, mut columns) = (vector(OP, (0..n).map(|_| 0_i64))?, vector(OP, (0..n).map(|_| 0_i64))?);
     let mean = |sizes: &mut dyn Iterator<Item = i64>| {
         let (sum, count) = sizes.fold((0, 0), |(sum, count), size| (sum + size, count + 1));
         if count == 0 { 0 } else { sum / count }

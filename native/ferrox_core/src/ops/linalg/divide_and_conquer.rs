@@ -21,7 +21,9 @@ use crate::cost::{self, SECULAR_TERM_COST};
 use crate::exec::gemm::blocked::{Update, View};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::ops::linalg::matrix::{Matrix, divide, hypotenuse, max_abs, multiply, norm, rotate};
+use crate::ops::linalg::matrix::{
+    Matrix, divide, filled_vector, hypotenuse, max_abs, multiply, norm, rotate, vector,
+};
 
 /// The size up to which QL or QR steps are faster than divide and conquer.
 const DIVIDE_AND_CONQUER_LEAF_SIZE: usize = 32;
@@ -91,19 +93,24 @@ fn rotate_rows(rows: &mut Matrix<f64>, block: Range<usize>, [i, j]: [usize; 2], 
 /// the values, and returns them. A value is deflated, which means that it stays, if its component
 /// of `z` is negligible. If two values are almost equal, a rotation of their vectors makes the
 /// component of one of them zero. An index that `undeflated` holds already stays its first.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
 fn deflate(
+    op: &'static str,
     d: &mut [f64],
     z: &mut [f64],
     rho: f64,
     supports: &mut [Support],
     mut undeflated: Vec<usize>,
     mut rotate: impl FnMut(usize, usize, f64, f64),
-) -> Vec<usize> {
+) -> Result<Vec<usize>, Error> {
     let deflation_tolerance = deflation_tolerance(d, z);
     let stays = undeflated.first().copied();
-    let mut order: Vec<usize> =
-        (0..d.len()).filter(|&j| Some(j) != stays && rho * z[j].abs() > deflation_tolerance).collect();
-    order.sort_by(|&i, &j| d[i].total_cmp(&d[j]));
+    let mut order = vector(op, 0..d.len())?;
+    order.retain(|&j| Some(j) != stays && rho * z[j].abs() > deflation_tolerance);
+    order.sort_unstable_by(|&i, &j| d[i].total_cmp(&d[j]).then(i.cmp(&j)));
     for j in order {
         if let Some(&i) = undeflated.last().filter(|&&i| Some(i) != stays) {
             let length = hypotenuse(z[i], z[j]);
@@ -120,7 +127,7 @@ fn deflate(
         }
         undeflated.push(j);
     }
-    undeflated
+    Ok(undeflated)
 }
 
 /// The roots of the secular equation `1 + rho sum(z² / (poles - x))`, in ascending order.
@@ -163,10 +170,10 @@ fn solve<P: Poles>(
     supports: &[Support],
 ) -> Result<(VectorUpdate, SecularRoots), Error> {
     let k = undeflated.len();
-    let poles: Vec<f64> = undeflated.iter().map(|&j| d[j]).collect();
-    let z: Vec<f64> = undeflated.iter().map(|&j| z[j]).collect();
+    let poles = vector(op, undeflated.iter().map(|&j| d[j]))?;
+    let z = vector(op, undeflated.iter().map(|&j| z[j]))?;
     let mut distances = Matrix::zeros(op, k, k)?;
-    let mut values = vec![0.0; k];
+    let mut values = filled_vector(op, k, 0.0)?;
     let parts = distances.data.chunks_exact_mut(k).zip(&mut values).enumerate();
     parallel::try_each(k * k, SECULAR_TERM_COST, parts, |(i, (distances, value))| {
         *value = secular_root::<P>(i, &poles, &z, rho, distances);
@@ -175,9 +182,9 @@ fn solve<P: Poles>(
     for (&j, value) in undeflated.iter().zip(values) {
         d[j] = value;
     }
-    let z = recomputed_z::<P>(&poles, &z, &distances);
-    let mut order: Vec<usize> = (0..k).collect();
-    order.sort_by_key(|&j| supports[undeflated[j]]);
+    let z = recomputed_z::<P>(op, &poles, &z, &distances)?;
+    let mut order = vector(op, 0..k)?;
+    order.sort_unstable_by_key(|&j| (supports[undeflated[j]], j));
     let count = |half: Support| undeflated.iter().filter(|&&j| supports[j] != half).count();
     let half_counts = [count(Support::Second), count(Support::First)];
     Ok((
@@ -370,15 +377,21 @@ impl Vectorized for SecularTermsLoop<'_> {
 
 /// The `z` for which the computed roots are exact, by Löwner's formula: so the vectors are
 /// orthogonal even if roots are close to each other.
-fn recomputed_z<P: Poles>(d: &[f64], z: &[f64], distances: &Matrix<f64>) -> Vec<f64> {
-    let mut squares = vec![-1.0; d.len()];
+fn recomputed_z<P: Poles>(
+    op: &'static str,
+    d: &[f64],
+    z: &[f64],
+    distances: &Matrix<f64>,
+) -> Result<Vec<f64>, Error> {
+    let mut squares = filled_vector(op, d.len(), -1.0)?;
     for (i, (row, &from)) in distances.data.chunks_exact(d.len()).zip(d).enumerate() {
         let old = squares[i];
         vectorize(LownerLoop::<P> { squares: &mut squares, row, d, from, poles: PhantomData });
         squares[i] = old * row[i];
         cooperative_yield::after(cost::work(d.len(), SECULAR_TERM_COST));
     }
-    squares.iter().zip(z).map(|(square, z)| square.abs().sqrt().copysign(*z)).collect()
+    squares.iter_mut().zip(z).for_each(|(square, z)| *square = square.abs().sqrt().copysign(*z));
+    Ok(squares)
 }
 
 struct LownerLoop<'a, P> {

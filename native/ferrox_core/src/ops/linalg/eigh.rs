@@ -2,7 +2,8 @@
 //! and divide and conquer from there (LAPACK's `zheevd`).
 
 use super::matrix::{
-    Matrix, Scaling, descending_order, direction, max_abs, reflector, update_and_multiply, yield_after,
+    Matrix, Scaling, descending_order, direction, filled_vector, max_abs, reflector, update_and_multiply,
+    vector, yield_after,
 };
 use crate::Error;
 use crate::ops::linalg::divide_and_conquer::eigenvectors;
@@ -22,13 +23,13 @@ pub type Eigh<T> = (Vec<f64>, Matrix<T>);
 /// `Error::TooLarge` if there is no memory, `Error::Argument` if the steps don't converge.
 pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     let n = a.rows;
-    let sizes: Vec<f64> = (0..n).map(|i| max_abs(a.row(i))).collect();
+    let sizes = vector(OP, (0..n).map(|i| max_abs(a.row(i))))?;
     let max_abs = max_abs(&sizes);
     if max_abs == 0.0 || n == 0 {
-        return Ok((vec![0.0; n], Matrix::eye(OP, n, n)?));
+        return Ok((filled_vector(OP, n, 0.0)?, Matrix::eye(OP, n, n)?));
     }
     let scaling = Scaling::to_high(max_abs);
-    let order = descending_order(&sizes);
+    let order = descending_order(OP, &sizes)?;
     let mean = |x: T, y: T| (scaling.down(x) + scaling.down(y).conj()).scale(0.5);
     let mut h;
     if let Some(order) = &order {
@@ -57,7 +58,7 @@ pub fn eigh<T: Scalar>(a: &Matrix<T>) -> Result<Eigh<T>, Error> {
     }
     reflectors.apply_to_rows(OP, &mut vectors)?;
     if let Some(order) = order {
-        let mut row = vec![T::ZERO; n];
+        let mut row = filled_vector(OP, n, T::ZERO)?;
         for vector in vectors.data.chunks_exact_mut(n) {
             order.iter().zip(&*vector).for_each(|(&i, &value)| row[i] = value);
             vector.copy_from_slice(&row);
@@ -82,8 +83,8 @@ struct Tridiagonal<T> {
 /// reflection.
 fn tridiagonalize<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> {
     let n = a.rows;
-    let mut d = vec![0.0; n];
-    let mut off_diagonal = vec![T::ZERO; n];
+    let mut d = filled_vector(OP, n, 0.0)?;
+    let mut off_diagonal = filled_vector(OP, n, T::ZERO)?;
     let mut reflectors = Reflectors::new(OP, n - 1, n, 1)?;
     // The updated matrix is A - v wᴴ - w vᴴ; `old` holds v, w and their conjugates.
     let mut old = Matrix::<T>::zeros(OP, 4, n)?;
@@ -92,8 +93,8 @@ fn tridiagonalize<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> 
         let (v, w) = (old.row(0), old.row(1));
         // Only the upper triangle is stored; its rows are the conjugates of columns.
         let row = a.row(k).iter().zip(old.row(2).iter().zip(old.row(3))).skip(k);
-        let mut x: Vec<T> =
-            row.map(|(&a, (&v_conj, &w_conj))| (a - v[k] * w_conj - w[k] * v_conj).conj()).collect();
+        let column = row.map(|(&a, (&v_conj, &w_conj))| (a - v[k] * w_conj - w[k] * v_conj).conj());
+        let mut x = vector(OP, column)?;
         d[k] = x[0].re();
         let top = k + 1;
         let Some((first, _)) = x[1..].split_first() else { break };
@@ -135,8 +136,8 @@ fn tridiagonalize<T: Scalar>(mut a: Matrix<T>) -> Result<Tridiagonal<T>, Error> 
     }
     // Multiplying the columns of Q by phases makes the off-diagonal elements real.
     let mut phase = T::ONE;
-    let mut phases = vec![T::ONE; n];
-    let mut e = vec![0.0; n];
+    let mut phases = filled_vector(OP, n, T::ONE)?;
+    let mut e = filled_vector(OP, n, 0.0)?;
     for k in 0..n.saturating_sub(1) {
         let size = off_diagonal[k].abs();
         e[k] = if T::COMPLEX { size } else { off_diagonal[k].re() };

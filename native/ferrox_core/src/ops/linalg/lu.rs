@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::matrix::{Matrix, add_rows, add_scaled, divide, max_abs, noise, subtract_within, yield_after};
+use super::matrix::{
+    Matrix, add_rows, add_scaled, divide, max_abs, noise, subtract_within, vector, yield_after,
+};
 use super::scalar::{Precision, Scalar};
 use super::triangular::{Diagonal, back_substitution, forward_substitution};
 use crate::Error;
@@ -39,7 +41,7 @@ pub struct Lu<T> {
 /// `Error::TooLarge` if there is no memory.
 pub fn lu<T: Scalar>(a: Matrix<T>, precision: Precision) -> Result<Lu<T>, Error> {
     let n = a.rows;
-    let mut lu = Lu { rows: (0..n).collect(), packed: a, odd_permutation: false };
+    let mut lu = Lu { rows: vector(OP, 0..n)?, packed: a, odd_permutation: false };
     if n <= MAX_UNBLOCKED_LU_SIZE {
         lu.factor_unblocked(precision);
     } else {

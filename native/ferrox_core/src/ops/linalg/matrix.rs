@@ -2,7 +2,6 @@
 
 use num_complex::Complex;
 
-use crate::Error;
 use crate::cost::{self, MATRIX_PASS_ELEMENT_COST};
 use crate::exec::gemm::blocked::{self, Block, Right, Update, View};
 use crate::exec::memory::filled;
@@ -10,6 +9,7 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
 use crate::ops::linalg::scalar::Scalar;
 use crate::ops::math::complex;
+use crate::{DType, Error};
 
 /// A matrix in row-major order.
 #[derive(Clone, Debug)]
@@ -67,6 +67,32 @@ pub fn subtract_within<T: Scalar>(
         dtype: T::DTYPE,
         shape,
     })
+}
+
+/// A vector of these values.
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn vector<T>(op: &'static str, values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
+    let mut vector = Vec::new();
+    let shape = [values.len()];
+    vector.try_reserve_exact(shape[0]).map_err(|_| Error::TooLarge {
+        op,
+        dtype: DType::F64,
+        shape: shape.to_vec(),
+    })?;
+    vector.extend(values);
+    Ok(vector)
+}
+
+/// A vector of `length` copies of a value.
+///
+/// # Errors
+///
+/// As `vector`.
+pub fn filled_vector<T: Scalar>(op: &'static str, length: usize, value: T) -> Result<Vec<T>, Error> {
+    filled(op, T::DTYPE, &[length], length, value)
 }
 
 /// The number of rows and columns of the square blocks that a transpose reads and writes at once:
@@ -316,15 +342,19 @@ const GRADED_SIZE_RATIO: f64 = 1e4;
 ///
 /// A reflection mixes the remaining rows with the first of them. If the first is the largest, its
 /// rounding errors don't drown the others.
-pub fn descending_order(sizes: &[f64]) -> Option<Vec<usize>> {
+///
+/// # Errors
+///
+/// `Error::TooLarge` if there is no memory.
+pub fn descending_order(op: &'static str, sizes: &[f64]) -> Result<Option<Vec<usize>>, Error> {
     let max_abs = max_abs(sizes);
     let least = sizes.iter().copied().filter(|&size| size > 0.0).fold(max_abs, f64::min);
     if max_abs / GRADED_SIZE_RATIO <= least {
-        return None;
+        return Ok(None);
     }
-    let mut order: Vec<usize> = (0..sizes.len()).collect();
-    order.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]));
-    Some(order)
+    let mut order = vector(op, 0..sizes.len())?;
+    order.sort_unstable_by(|&a, &b| sizes[b].total_cmp(&sizes[a]).then(a.cmp(&b)));
+    Ok(Some(order))
 }
 
 /// The magnitude up to which an element of a matrix of norm one counts as the rounding error of a

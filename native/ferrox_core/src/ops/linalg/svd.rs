@@ -3,7 +3,8 @@
 //! and conquer from there (LAPACK's `dgesdd`).
 
 use super::matrix::{
-    Matrix, Scaling, add_rows, add_scaled, descending_order, max_abs, reflect_rows, reflector, yield_after,
+    Matrix, Scaling, add_rows, add_scaled, descending_order, filled_vector, max_abs, reflect_rows, reflector,
+    vector, yield_after,
 };
 use crate::Error;
 use crate::ops::linalg::divide_and_conquer::singular_vectors;
@@ -22,25 +23,26 @@ const OP: &str = "svd";
 /// `Error::TooLarge` if there is no memory, `Error::Argument` if the steps don't converge.
 pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     let (m, n) = (a.rows, a.columns);
-    let sizes: Vec<f64> = (0..m).map(|i| max_abs(a.row(i))).collect();
+    let sizes = vector(OP, (0..m).map(|i| max_abs(a.row(i))))?;
     let largest_of_all = max_abs(&sizes);
     if largest_of_all == 0.0 || n == 0 {
-        return Ok(Svd { u: Matrix::eye(OP, columns, m)?, s: vec![0.0; n], v: Matrix::eye(OP, n, n)? });
+        let (u, v) = (Matrix::eye(OP, columns, m)?, Matrix::eye(OP, n, n)?);
+        return Ok(Svd { u, s: filled_vector(OP, n, 0.0)?, v });
     }
     let scaling = Scaling::to_high(largest_of_all);
     let mut b = a.copy(OP)?;
     b.map(|value| scaling.down(value));
-    let mut column_sizes = vec![0.0; n];
+    let mut column_sizes = filled_vector(OP, n, 0.0)?;
     for row in b.data.chunks_exact(n) {
         column_sizes.iter_mut().zip(row).for_each(|(size, x): (&mut f64, _)| *size = size.max(x.abs()));
     }
-    let orders = [descending_order(&sizes), descending_order(&column_sizes)];
+    let orders = [descending_order(OP, &sizes)?, descending_order(OP, &column_sizes)?];
     if let [Some(rows), _] = &orders {
         let old = b.copy(OP)?;
         rows.iter().enumerate().for_each(|(i, &from)| b.row_mut(i).copy_from_slice(old.row(from)));
     }
     if let [_, Some(order)] = &orders {
-        let mut old = vec![0.0; n];
+        let mut old = filled_vector(OP, n, 0.0)?;
         for row in b.data.chunks_exact_mut(n) {
             old.copy_from_slice(row);
             row.iter_mut().zip(order).for_each(|(x, &from)| *x = old[from]);
@@ -64,7 +66,7 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     svd.s.iter_mut().for_each(|s| *s = scaling.up(*s));
     for (order, vectors) in orders.iter().zip([&mut svd.u, &mut svd.v]) {
         if let Some(order) = order {
-            undo_order(order, vectors);
+            undo_order(order, vectors)?;
         }
     }
     Ok(svd)
@@ -73,13 +75,13 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
 /// Reduces a matrix to bidiagonal form and solves that; the elements must be scaled.
 fn svd_by_bidiagonalization(mut a: Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     let (m, n) = (a.rows, a.columns);
-    let (mut d, mut e) = (vec![0.0; n], vec![0.0; n]);
+    let (mut d, mut e) = (filled_vector(OP, n, 0.0)?, filled_vector(OP, n, 0.0)?);
     let mut lefts = Reflectors::new(OP, n, m, 0)?;
     let mut rights = Reflectors::new(OP, n - 1, n, 1)?;
-    let mut along = vec![0.0; n];
+    let mut along = filled_vector(OP, n, 0.0)?;
     let beta = |first: f64, norm: f64| if first > 0.0 { -norm } else { norm };
     for k in 0..n {
-        let mut v: Vec<f64> = (k..m).map(|row| a.at(row, k)).collect();
+        let mut v = vector(OP, (k..m).map(|row| a.at(row, k)))?;
         d[k] = v[0];
         let is_reduced = v[1..].iter().all(|&v| v == 0.0);
         let left = if is_reduced { None } else { reflector(&mut v, beta) };
@@ -99,7 +101,7 @@ fn svd_by_bidiagonalization(mut a: Matrix<f64>, columns: usize) -> Result<Svd, E
         }
         let row = &mut a.row_mut(k)[k + 1..];
         add_scaled(row, along, -left_tau * v[0]);
-        let mut right = row.to_vec();
+        let mut right = vector(OP, row.iter().copied())?;
         e[k] = right[0];
         let is_reduced = right[1..].iter().all(|&v| v == 0.0);
         let found = if is_reduced { None } else { reflector(&mut right, beta) };
@@ -127,12 +129,13 @@ fn svd_by_bidiagonalization(mut a: Matrix<f64>, columns: usize) -> Result<Svd, E
 
 /// Restores the order that the components of vectors, which are rows, had before the matrix was
 /// sorted.
-fn undo_order(order: &[usize], vectors: &mut Matrix<f64>) {
-    let mut old = vec![0.0; order.len()];
+fn undo_order(order: &[usize], vectors: &mut Matrix<f64>) -> Result<(), Error> {
+    let mut old = filled_vector(OP, order.len(), 0.0)?;
     for row in vectors.data.chunks_exact_mut(order.len()) {
         old.copy_from_slice(row);
         order.iter().zip(&old).for_each(|(&to, &value)| row[to] = value);
     }
+    Ok(())
 }
 
 /// Sorts the singular values in descending order, and the vectors with them.
@@ -141,9 +144,9 @@ fn undo_order(order: &[usize], vectors: &mut Matrix<f64>) {
 ///
 /// `Error::TooLarge` if there is no memory.
 pub fn sort_descending(d: &mut [f64], u: &mut Matrix<f64>, v: &mut Matrix<f64>) -> Result<(), Error> {
-    let mut order: Vec<usize> = (0..d.len()).collect();
-    order.sort_by(|&a, &b| d[b].total_cmp(&d[a]));
-    let values: Vec<f64> = order.iter().map(|&k| d[k]).collect();
+    let mut order = vector(OP, 0..d.len())?;
+    order.sort_unstable_by(|&a, &b| d[b].total_cmp(&d[a]).then(a.cmp(&b)));
+    let values = vector(OP, order.iter().map(|&k| d[k]))?;
     d.copy_from_slice(&values);
     for matrix in [u, v] {
         let old = matrix.copy(OP)?;

@@ -8,7 +8,7 @@ use crate::ops::linalg::divide_and_conquer::{
 };
 use crate::ops::linalg::implicit_ql::is_negligible;
 use crate::ops::linalg::implicit_qr::diagonalize;
-use crate::ops::linalg::matrix::{Matrix, Scaling, UNDERFLOW_THRESHOLD, hypotenuse, max_abs};
+use crate::ops::linalg::matrix::{Matrix, Scaling, UNDERFLOW_THRESHOLD, hypotenuse, max_abs, vector};
 use crate::ops::linalg::rotations::RotatedMatrix;
 
 const OP: &str = "svd";
@@ -30,7 +30,7 @@ pub fn singular_vectors(d: &mut [f64], e: &[f64]) -> Result<[Matrix<f64>; 2], Er
         let end = (start + 1..n).find(|&i| is_negligible(e[i - 1], d[i - 1], d[i])).unwrap_or(n);
         let d = &mut d[start..end];
         let scaling = Scaling::to_unit(max_abs(d).max(max_abs(&e[start..end - 1])));
-        let e: Vec<f64> = e[start..end].iter().map(|&e| scaling.down(e)).collect();
+        let e = vector(OP, e[start..end].iter().map(|&e| scaling.down(e)))?;
         d.iter_mut().for_each(|d| *d = scaling.down(*d));
         solve_block(d, &e, &mut vectors, start, end - start)?;
         d.iter_mut().for_each(|d| *d = scaling.up(*d));
@@ -127,9 +127,9 @@ fn merge(
         let row = &v.row(block_start + j)[block_start..];
         if j <= middle { diagonal * row[middle] } else { superdiagonal * row[middle + 1] }
     };
-    let mut z: Vec<f64> = (0..n).map(|j| component(v, j)).collect();
+    let mut z = vector(OP, (0..n).map(|j| component(v, j)))?;
     let support_of = |j: usize| if j <= middle { Support::First } else { Support::Second };
-    let mut supports: Vec<Support> = (0..n).map(support_of).collect();
+    let mut supports = vector(OP, (0..n).map(support_of))?;
     // Each half has a vector that it maps to zero. A rotation of the two makes one of them a vector
     // that the row maps to zero as well.
     if columns > n {
@@ -164,10 +164,13 @@ fn merge(
             }
         }
     }
-    let undeflated = deflate(d, &mut z, 1.0, &mut supports, vec![middle], |i, j, c, s| {
+    let mut undeflated = vector(OP, 0..n)?;
+    undeflated.clear();
+    undeflated.push(middle);
+    let undeflated = deflate(OP, d, &mut z, 1.0, &mut supports, undeflated, |i, j, c, s| {
         rotate_rows(v, block_start..block_start + columns, [i, j], c, s);
         rotate_rows(u, block_start..block_start + n, [i, j], c, s);
-    });
+    })?;
     if undeflated.len() == 1 {
         // The row has no other component, so its length is the singular value.
         d[middle] = z[middle].abs();

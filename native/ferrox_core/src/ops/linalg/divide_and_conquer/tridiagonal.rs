@@ -5,7 +5,7 @@ use crate::ops::linalg::divide_and_conquer::{
     DIVIDE_AND_CONQUER_LEAF_SIZE, Eigenvalues, Support, deflate, rotate_rows, solve,
 };
 use crate::ops::linalg::implicit_ql::{implicit_ql, is_negligible};
-use crate::ops::linalg::matrix::{Matrix, Scaling, max_abs};
+use crate::ops::linalg::matrix::{Matrix, Scaling, max_abs, vector};
 use crate::ops::linalg::rotations::RotatedMatrix;
 
 const OP: &str = "eigh";
@@ -68,7 +68,7 @@ fn solve_block(
         let value = if j < middle { row[middle - 1] } else { row[middle] * off_diagonal.signum() };
         value * std::f64::consts::FRAC_1_SQRT_2
     });
-    let z = z.collect();
+    let z = vector(OP, z)?;
     merge(d, z, 2.0 * off_diagonal.abs(), rows, (block_start, middle))
 }
 
@@ -94,11 +94,13 @@ fn merge(
     (block_start, middle): (usize, usize),
 ) -> Result<(), Error> {
     let n = d.len();
-    let mut supports: Vec<Support> =
-        (0..n).map(|j| if j < middle { Support::First } else { Support::Second }).collect();
-    let undeflated = deflate(d, &mut z, rho, &mut supports, Vec::with_capacity(n), |i, j, c, s| {
+    let supports = (0..n).map(|j| if j < middle { Support::First } else { Support::Second });
+    let mut supports = vector(OP, supports)?;
+    let mut undeflated = vector(OP, 0..n)?;
+    undeflated.clear();
+    let undeflated = deflate(OP, d, &mut z, rho, &mut supports, undeflated, |i, j, c, s| {
         rotate_rows(rows, block_start..block_start + n, [i, j], c, s);
-    });
+    })?;
     if undeflated.is_empty() {
         return Ok(());
     }
