@@ -229,8 +229,14 @@ defmodule Ferrox.Native do
 
   @doc "Goes on with a run that waits, given the data that the function gave."
   @spec resume(reference, reference, tuple, [binary]) :: run
-  def resume(program, run, arguments, answers),
-    do: graph_resume_normal(program, run, arguments, answers) |> go_on(program, arguments)
+  def resume(program, run, arguments, answers) do
+    case graph_resume_normal(program, run, arguments, answers) do
+      # The library copies the answers, and these are too large for a normal scheduler.
+      :dirty -> graph_resume_dirty(program, run, arguments, answers)
+      answer -> answer
+    end
+    |> go_on(program, arguments)
+  end
 
   # A run that is too long for a normal scheduler goes on where it has paused.
   defp go_on({:paused, run}, program, arguments),

@@ -19,6 +19,43 @@ defmodule Ferrox.NativeTest do
              :dirty
   end
 
+  test "what a run of a program copies is left to a dirty scheduler, if it is large" do
+    {f32, size} = {{:f, 32}, 4_000_000}
+    large = {0, f32, {size}}
+    data = :binary.copy(<<1.5::float-32-native>>, size)
+
+    # A value of the program, which is also kept.
+    literal = put_elem(large, 0, -1)
+    constant = Native.compile({[{[], 0, [], [literal, literal]}], [data]})
+    assert {:paused, run} = Native.graph_run_normal(constant, {})
+
+    assert {:error, message} = Native.graph_resume_normal(constant, run, {}, [<<0>>])
+    assert message =~ "does not wait for a function"
+
+    assert {:paused, run} = Native.graph_run_normal(constant, {})
+    assert {:paused, run} = Native.graph_resume_normal(constant, run, {}, nil)
+    assert Native.graph_resume_dirty(constant, run, {}, nil) == [data, data]
+    assert Native.run(constant, {}) == [data, data]
+
+    # What a function of Elixir gives.
+    call = {:call, 7, [], [large]}
+    asks = Native.compile({[{[], 1, [call], [large, large]}], []})
+    assert {:call, run, 7, []} = Native.graph_run_normal(asks, {})
+    assert Native.graph_resume_normal(asks, run, {}, [data]) == :dirty
+    assert Native.resume(asks, run, {}, [data]) == [data, data]
+
+    # What it is given.
+    slots = for slot <- 0..1, do: put_elem(large, 0, slot)
+    [argument, reversed] = slots
+    reverse = {:run, {:reverse, [0]}, [argument], [reversed]}
+    gives = {:call, 8, [reversed], [{2, f32, {}}]}
+    regions = [{[{f32, {size}}], 3, [reverse, gives], [reversed, {2, f32, {}}]}]
+    gives = Native.compile({regions, []})
+    assert {:paused, run} = Native.graph_run_normal(gives, {data})
+    assert {:call, run, 8, [^data]} = Native.graph_resume_dirty(gives, run, {data}, nil)
+    assert Native.resume(gives, run, {data}, [<<0::32>>]) == [data, <<0::32>>]
+  end
+
   test "few rows with long right sides or large results are long work" do
     tensor = fn shape, size -> {{:f, 64}, shape, :binary.copy(<<1.0::float-64-native>>, size)} end
     right = tensor.({2, 200_000}, 400_000)

@@ -13,6 +13,8 @@ defmodule Ferrox.MemoryEdge do
   @u {:u, 8}
   # Bytes of the largest operand.
   @bytes 16_000_000
+  # The type and shape of such an operand.
+  @array {@f, {4_000_000}}
 
   # Families with what is called, given zeros.
   defp cases(data) do
@@ -98,18 +100,52 @@ defmodule Ferrox.MemoryEdge do
         Native.factor(:svd, results, 1.0e-10, identity(300))
       end,
       program: fn ->
-        shape = {4_000_000}
-
-        steps = [
-          {:run, {:sort, 0, false}, [{0, @f, shape}], [{1, @f, shape}]},
-          {:run, {:binary, :add}, [{0, @f, shape}, {1, @f, shape}], [{2, @f, shape}]}
-        ]
-
-        program = Native.compile({[{[{@f, shape}], 3, steps, [{2, @f, shape}]}], []})
-        Native.run(program, {data})
+        sort = {:run, {:sort, 0, false}, [value(0)], [value(1)]}
+        steps = [sort, {:run, {:binary, :add}, [value(0), value(1)], [value(2)]}]
+        run_program([{[@array], 3, steps, [value(2)]}], [], data)
+      end,
+      program_equal_results: fn ->
+        run_program([{[@array], 2, [to_matrix()], [matrix(1), matrix(1)]}], [], data)
+      end,
+      program_literal: fn ->
+        run_program([{[@array], 1, [], [{-1, @f, {4_000_000}}]}], [data], data)
+      end,
+      program_while: fn ->
+        # While the first element is less than one, one is added and the array is reversed.
+        one = {-1, @f, {}}
+        first = {:run, {:slice, [0], [1], [1]}, [value(0)], [{1, @f, {1}}]}
+        less = {:run, {:binary, :less}, [{1, @f, {1}}, one], [{2, @u, {1}}]}
+        all = {:run, {:reduce, :all, [0]}, [{2, @u, {1}}], [{3, @u, {}}]}
+        condition = {[@array], 4, [first, less, all], [{3, @u, {}}]}
+        add = {:run, {:binary, :add}, [value(0), one], [value(2)]}
+        body = {[@array], 3, [add, reverse(2)], [value(1)]}
+        loop = {:while, 1, 2, [value(0)], [1]}
+        regions = [{[@array], 2, [loop], [value(1)]}, condition, body]
+        run_program(regions, [<<1.0::float-32-native>>], data)
+      end,
+      program_call: fn ->
+        steps = [to_matrix(), {:call, 0, [matrix(1)], [value(2)]}]
+        program = program([{[@array], 3, steps, [matrix(1), value(2)]}], [])
+        {:call, run, 0, [_]} = Native.run(program, {data})
+        Native.resume(program, run, {data}, [data])
       end
     ]
   end
+
+  defp value(slot), do: {slot, @f, {4_000_000}}
+
+  # A matrix in a slot, too large for the memory that a thread has of its own, and the step that writes
+  # one into slot 1.
+  defp matrix(slot), do: {slot, @f, {3, 4_000_000}}
+  defp to_matrix, do: {:run, {:broadcast, [1]}, [value(0)], [matrix(1)]}
+
+  # A step that reverses the value of a slot into slot 1.
+  defp reverse(slot), do: {:run, {:reverse, [0]}, [value(slot)], [value(1)]}
+
+  defp program(regions, literals), do: Native.compile({regions, literals})
+
+  defp run_program(regions, literals, data),
+    do: Native.run(program(regions, literals), {data})
 
   defp identity(n), do: {@d, {n, n}, Native.eye(@d, {n, n})}
 

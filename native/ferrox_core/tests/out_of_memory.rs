@@ -13,7 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use common::Random;
 use ferrox_core::DType::{self, *};
+use ferrox_core::cost::Work;
 use ferrox_core::exec::threads::parallel;
+use ferrox_core::graph::source::{Operand, Place, Region, ReverseLoop, Step, Target};
+use ferrox_core::graph::{Execution, Host, Operation, Outcome, Program, Wish};
+use ferrox_core::layout::Shape;
 use ferrox_core::ops::all_close::{Tolerance, all_close};
 use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::cast::as_type;
@@ -23,10 +27,12 @@ use ferrox_core::ops::dot::{Side, dot};
 use ferrox_core::ops::fft::{Transform, fft, fft2};
 use ferrox_core::ops::indexed::{Update, gather, indexed, put_slice, take, take_along_axis};
 use ferrox_core::ops::linalg::{self, MatrixTransform, Method, NxAlgorithm, Triangular};
+use ferrox_core::ops::math::Math;
 use ferrox_core::ops::pad::{Padding, pad};
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak, arg_reduce, reduce};
 use ferrox_core::ops::shape::{broadcast, concatenate, reverse, transpose};
 use ferrox_core::ops::sort::{Direction, argsort, sort, top_k};
+use ferrox_core::ops::unary::UnaryOp;
 use ferrox_core::ops::window::{SlidingWindows, WindowOp, window};
 use ferrox_core::ops::window_elements::{Windows, window_elements};
 use ferrox_core::ops::window_scatter::{Choice, window_scatter};
@@ -312,6 +318,109 @@ fn many_parts() {
     });
 }
 
+/// A host of programs with the memory of this test.
+struct Plain;
+
+impl Host for Plain {
+    type Block = Vec<u8>;
+
+    fn allocate(&mut self, bytes: usize, _is_result: bool) -> Option<Vec<u8>> {
+        let mut block = Vec::new();
+        block.try_reserve_exact(bytes).ok()?;
+        block.resize(bytes, 0);
+        Some(block)
+    }
+
+    fn before(&mut self, _work: Work) -> Wish {
+        Wish::Continue
+    }
+}
+
+/// `check_one` of a program with one argument.
+fn check_program(
+    what: &str,
+    regions: &[Region],
+    literals: Vec<Vec<u8>>,
+    argument: &Data,
+    result: (DType, &[usize]),
+) {
+    let program = Program::new(regions, literals).unwrap_or_else(|error| panic!("{what}: {error}"));
+    check_one(what, result.0, result.1, |out| {
+        let arguments = [&argument.bytes[..]];
+        let mut execution = Execution::new(&program, &arguments)?;
+        let Outcome::Done(values) = execution.resume(&program, &arguments, &mut Plain)? else {
+            panic!("{what} pauses");
+        };
+        out.bytes.copy_from_slice(values[0].bytes(&arguments, program.literals()));
+        Ok(())
+    });
+}
+
+fn programs() {
+    let at = |slot, dtype, shape: &[usize]| Operand {
+        place: Place::Slot(slot),
+        dtype,
+        shape: Shape::from_slice(shape),
+    };
+    let to = |slot, dtype, shape: &[usize]| Target { slot, dtype, shape: Shape::from_slice(shape) };
+    let literal = |index, dtype| Operand { place: Place::Literal(index), dtype, shape: Shape::new() };
+    // The sums of the rows of a matrix.
+    let rows = Data::random(F32, &[20_000, 2]);
+    let add = Step::Operation {
+        operation: Operation::Binary(BinaryOp::Add),
+        inputs: vec![at(0, F32, &[]), at(1, F32, &[])],
+        outputs: vec![to(2, F32, &[])],
+    };
+    let body = Region {
+        parameters: vec![(F32, Shape::new()); 2],
+        slots: 3,
+        steps: vec![add.clone()],
+        results: vec![at(2, F32, &[])],
+    };
+    let fold = Step::Fold {
+        body: 1,
+        input: at(0, F32, &[20_000, 2]),
+        initial: literal(0, F32),
+        output: to(1, F32, &[20_000]),
+    };
+    let first = Region {
+        parameters: vec![(F32, Shape::from_slice(&[20_000, 2]))],
+        slots: 2,
+        steps: vec![fold],
+        results: vec![at(1, F32, &[20_000])],
+    };
+    check_program("fold", &[first, body.clone()], vec![vec![0; 4]], &rows, (F32, &[20_000]));
+    // The gradient of a loop of many trips.
+    let start = Data::random(F32, &[]);
+    let forward = Region {
+        parameters: vec![(F32, Shape::new())],
+        slots: 2,
+        steps: vec![Step::Operation {
+            operation: Operation::Unary(UnaryOp::Sin, Math::Exact),
+            inputs: vec![at(0, F32, &[])],
+            outputs: vec![to(1, F32, &[])],
+        }],
+        results: vec![at(1, F32, &[])],
+    };
+    let reverse = ReverseLoop {
+        forward: 1,
+        backward: 2,
+        trips: literal(0, S32),
+        initial: vec![at(0, F32, &[])],
+        gradients: vec![literal(1, F32)],
+        invariants: vec![],
+        outputs: vec![1],
+    };
+    let first = Region {
+        parameters: vec![(F32, Shape::new())],
+        slots: 2,
+        steps: vec![Step::ReverseLoop(Box::new(reverse))],
+        results: vec![at(1, F32, &[])],
+    };
+    let literals = vec![2000_i32.to_ne_bytes().to_vec(), 1_f32.to_ne_bytes().to_vec()];
+    check_program("gradient of a loop", &[first, forward, body], literals, &start, (F32, &[]));
+}
+
 fn windows() {
     let input = Data::random(F32, &[30, 4000]);
     let one = Data::random(F32, &[]);
@@ -483,11 +592,12 @@ fn transforms() {
 fn without_memory() {
     // Two threads may both find room for a buffer that only one of them gets.
     parallel::set_threads(1);
-    let all: [(&str, fn()); 9] = [
+    let all: [(&str, fn()); 10] = [
         ("products", products),
         ("factorizations", factorizations),
         ("long_sides", long_sides),
         ("many_parts", many_parts),
+        ("programs", programs),
         ("windows", windows),
         ("orders", orders),
         ("elements", elements),

@@ -5,20 +5,21 @@
 
 mod decode;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ferrox_core::cost::{MAX_KEPT_BLOCK_BYTES, Work};
+use ferrox_core::cost::{self, COPIED_BYTE_COST, MAX_KEPT_BLOCK_BYTES, Work};
 use ferrox_core::exec::memory::scratch;
 use ferrox_core::exec::threads::cooperative_yield::{self, PausingCall};
 use ferrox_core::exec::threads::parallel;
 use ferrox_core::graph::{Execution, Host, Outcome, Program, Times, Value, Wish};
 use ferrox_core::{DType, Error};
 use rustler::schedule::consume_timeslice;
-use rustler::{Encoder, Env, LocalPid, OwnedBinary, Resource, ResourceArc, Term};
+use rustler::{Encoder, Env, LocalPid, NifResult, OwnedBinary, Resource, ResourceArc, Term};
 
-use crate::entry::{Tuple, binary, bytes, nif, take_over as take_over_type};
-use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer};
-use crate::term::elements;
+use crate::entry::{Tuple, bad_argument, bytes, nif, take_over as take_over_type};
+use crate::scheduling::{Call, Failure, Scheduler, TIMESLICE, UNNOTICED, allocate, answer, copy};
+use crate::term::list;
 
 mod atoms {
     rustler::atoms! { call, paused, measured }
@@ -32,7 +33,20 @@ impl Resource for Compiled {}
 /// A run that has paused; taken out when it goes on.
 struct Paused {
     program: ResourceArc<Compiled>,
-    execution: Mutex<Option<Execution<Block>>>,
+    run: Mutex<Option<Run>>,
+}
+
+/// A run between two calls of NIFs.
+struct Run {
+    execution: Execution<Block>,
+    /// What the run has come to, if its values are yet to be copied.
+    outcome: Option<Outcome<Block>>,
+}
+
+impl Run {
+    fn new(execution: Execution<Block>) -> Self {
+        Run { execution, outcome: None }
+    }
 }
 
 #[rustler::resource_impl]
@@ -146,10 +160,14 @@ impl Vm<'_> {
     }
 }
 
+fn data(term: Term<'_>) -> NifResult<&[u8]> {
+    bytes(term).ok_or_else(bad_argument)
+}
+
 /// The bytes of the arguments, which are a tuple of binaries.
 fn arguments<'a>(terms: Term<'a>) -> Result<Vec<&'a [u8]>, Failure> {
     let tuple = Tuple::of(terms).ok_or(Failure::BadArgument)?;
-    tuple.terms().map(|term| bytes(term).ok_or(Failure::BadArgument)).collect()
+    Ok(tuple.terms().map(data).collect::<NifResult<_>>()?)
 }
 
 fn compile<'a>(call: Call<'a>, source: Term<'a>) -> Result<Term<'a>, Failure> {
@@ -167,7 +185,7 @@ fn start<'a>(call: Call<'a>, program: Term<'a>, terms: Term<'a>) -> Result<Term<
     let program: ResourceArc<Compiled> = program.decode()?;
     let arguments = arguments(terms)?;
     let execution = Execution::new(&program.0, &arguments)?;
-    go_on(call, &program, execution, &arguments, terms)
+    go_on(call, &program, Run::new(execution), &arguments, terms)
 }
 
 /// Runs as often as asked, up to the first pause or call, and measures the times of the instructions.
@@ -194,9 +212,10 @@ fn measure<'a>(
         times = execution.take_times().unwrap_or_else(|| Times::new(&program.0));
     }
     let execution = Execution::new(&program.0, &arguments)?.measured(times);
-    go_on(call, &program, execution, &arguments, terms)
+    go_on(call, &program, Run::new(execution), &arguments, terms)
 }
 
+/// Goes on with a run that has paused, or that waits for `answers`: the list of what a function gave.
 fn resume<'a>(
     call: Call<'a>,
     program: Term<'a>,
@@ -212,19 +231,26 @@ fn resume<'a>(
         return Err(refused("the run is of another program").into());
     }
     program.0.check_arguments(&arguments)?;
-    let execution = paused.execution.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut execution = execution.ok_or_else(|| refused("the run has gone on already"))?;
-    if answers.is_list() {
-        let mut blocks = Vec::new();
-        for answer in elements(answers) {
-            let bytes = bytes(answer?).ok_or(Failure::BadArgument)?;
+    let answers = if answers.is_list() { Some(list(answers, data)?) } else { None };
+    let lengths = answers.iter().flatten().map(|answer| answer.len());
+    if call.is_too_long(cost::work(lengths.fold(0, usize::saturating_add), COPIED_BYTE_COST)) {
+        return Ok(call.dirty());
+    }
+    let run = paused.run.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut run = run.ok_or_else(|| refused("the run has gone on already"))?;
+    if let Some(answers) = answers {
+        if run.outcome.is_some() {
+            return Err(refused("the run does not wait for a function").into());
+        }
+        let mut blocks = Vec::with_capacity(answers.len());
+        for bytes in answers {
             let mut block = scratch("program", DType::U8, &[bytes.len()], bytes.len())?;
             block.copy_from_slice(bytes);
             blocks.push(Block::Scratch(block));
         }
-        execution.answer(&program.0, blocks)?;
+        run.execution.answer(&program.0, blocks)?;
     }
-    go_on(call, &program, execution, &arguments, terms)
+    go_on(call, &program, run, &arguments, terms)
 }
 
 /// Runs to the end: the list of results, or `{:measured, text, results}` if times are measured; to a
@@ -232,72 +258,105 @@ fn resume<'a>(
 fn go_on<'a>(
     call: Call<'a>,
     compiled: &ResourceArc<Compiled>,
-    mut execution: Execution<Block>,
+    mut run: Run,
     arguments: &[&[u8]],
     terms: Term<'a>,
 ) -> Result<Term<'a>, Failure> {
     let (env, program) = (call.env, &compiled.0);
     let mut vm = Vm::new(call);
-    let outcome = execution.resume(program, arguments, &mut vm);
-    vm.end();
-    let paused = |execution| {
-        ResourceArc::new(Paused { program: compiled.clone(), execution: Mutex::new(Some(execution)) })
+    let outcome = match run.outcome.take() {
+        Some(outcome) => Ok(outcome),
+        None => run.execution.resume(program, arguments, &mut vm),
     };
-    match outcome? {
-        Outcome::Done(values) => {
-            let values = encode(env, program, terms, values)?;
-            Ok(match execution.take_times() {
+    let copying = outcome.as_ref().map_or(0, |outcome| match outcome {
+        Outcome::Done(values) | Outcome::Call { values, .. } => copying(program, values),
+        Outcome::Paused => 0,
+    });
+    let may_copy = vm.before(copying) == Wish::Continue;
+    let paused = |run| ResourceArc::new(Paused { program: compiled.clone(), run: Mutex::new(Some(run)) });
+    let answer = match outcome {
+        Ok(outcome @ (Outcome::Done(_) | Outcome::Call { .. })) if !may_copy => {
+            Ok((atoms::paused(), paused(Run { outcome: Some(outcome), ..run })).encode(env))
+        }
+        Ok(Outcome::Done(values)) => {
+            encode(env, program, terms, values).map(|values| match run.execution.take_times() {
                 None => values.encode(env),
                 Some(times) => (atoms::measured(), program.with_times(&times), values).encode(env),
             })
         }
-        Outcome::Paused => Ok((atoms::paused(), paused(execution)).encode(env)),
-        Outcome::Call { callback, values } => {
-            let values = encode(env, program, terms, values)?;
-            Ok((atoms::call(), paused(execution), callback, values).encode(env))
-        }
-    }
+        Ok(Outcome::Paused) => Ok((atoms::paused(), paused(run)).encode(env)),
+        Ok(Outcome::Call { callback, values }) => encode(env, program, terms, values)
+            .map(|values| (atoms::call(), paused(run), callback, values).encode(env)),
+        Err(error) => Err(error.into()),
+    };
+    vm.end();
+    answer
 }
 
-/// The values as binaries. Blocks that nothing else refers to are not copied.
+/// How often each block is among some values.
+fn uses(values: &[Value<Block>]) -> HashMap<*const Block, usize> {
+    let mut uses = HashMap::new();
+    for value in values {
+        if let Value::Block(block) = value {
+            *uses.entry(Arc::as_ptr(block)).or_default() += 1;
+        }
+    }
+    uses
+}
+
+/// The work of copying what `encode` copies.
+fn copying(program: &Program, values: &[Value<Block>]) -> Work {
+    let uses = uses(values);
+    let lengths = values.iter().map(|value| match value {
+        Value::Argument(_) => 0,
+        Value::Block(block) => match **block {
+            Block::Binary(_) if uses.get(&Arc::as_ptr(block)) == Some(&Arc::strong_count(block)) => 0,
+            _ => (**block).as_ref().len(),
+        },
+        other => other.bytes(&[], program.literals()).len(),
+    });
+    cost::work(lengths.fold(0, usize::saturating_add), COPIED_BYTE_COST)
+}
+
+/// The values as binaries. Binaries that nothing else refers to are not copied, and what is there several
+/// times is one term.
 fn encode<'a>(
     env: Env<'a>,
     program: &Program,
     arguments: Term<'a>,
     values: Vec<Value<Block>>,
 ) -> Result<Vec<Term<'a>>, Failure> {
-    let copy = |bytes: &[u8]| {
-        binary(env, bytes.len(), |out| {
-            out.copy_from_slice(bytes);
-            Ok::<(), Failure>(())
-        })
-    };
-    let mut shared: Vec<(*const Block, Term<'a>)> = Vec::new();
+    let mut uses = uses(&values);
+    let mut of_blocks: HashMap<*const Block, Term<'a>> = HashMap::new();
+    // A block becomes a term where it is used for the last time: then nothing else may refer to it.
     let mut terms = Vec::with_capacity(values.len());
     for value in values {
         terms.push(match value {
             Value::Argument(index) => {
-                Tuple::of(arguments).and_then(|tuple| tuple.terms().nth(index)).ok_or(Failure::BadArgument)?
+                let term = Tuple::of(arguments).and_then(|tuple| tuple.terms().nth(index));
+                Ok(term.ok_or(Failure::BadArgument)?)
             }
-            Value::Block(block) => match Arc::try_unwrap(block) {
-                Ok(Block::Binary(binary)) => binary.release(env).into(),
-                Ok(Block::Scratch(bytes)) => copy(&bytes)?,
-                Err(block) => {
-                    let address = Arc::as_ptr(&block);
-                    match shared.iter().find(|known| known.0 == address) {
-                        Some(&(_, term)) => term,
-                        None => {
-                            let term = copy((*block).as_ref())?;
-                            shared.push((address, term));
-                            term
-                        }
-                    }
+            Value::Block(block) => {
+                let address = Arc::as_ptr(&block);
+                let left = uses.entry(address).or_insert(1);
+                *left -= 1;
+                if *left == 0 {
+                    let term = match Arc::try_unwrap(block) {
+                        Ok(Block::Binary(binary)) => binary.release(env).into(),
+                        Ok(Block::Scratch(bytes)) => copy(env, "program", &bytes)?,
+                        Err(shared) => copy(env, "program", (*shared).as_ref())?,
+                    };
+                    of_blocks.insert(address, term);
                 }
-            },
-            other => copy(other.bytes(&[], program.literals()))?,
+                Err(address)
+            }
+            other => Ok(copy(env, "program", other.bytes(&[], program.literals()))?),
         });
     }
-    Ok(terms)
+    let terms = terms
+        .into_iter()
+        .map(|term| term.or_else(|block| of_blocks.get(&block).copied().ok_or(Failure::BadArgument)));
+    terms.collect()
 }
 
 nif!("graph_compile", DirtyCpu, |env, [source]| answer(env, "program", Scheduler::Dirty, |call| compile(

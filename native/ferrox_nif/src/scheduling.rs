@@ -269,6 +269,20 @@ impl<'a> Call<'a> {
 }
 
 /// Allocates a binary of any size; `None` without enough memory. `OwnedBinary::new` would take the VM
+/// A binary with a copy of some bytes.
+pub fn copy<'a>(env: Env<'a>, op: &'static str, bytes: &[u8]) -> Result<Term<'a>, Failure> {
+    if bytes.len() <= SMALL_BINARY {
+        return binary(env, bytes.len(), |out| {
+            out.copy_from_slice(bytes);
+            Ok(())
+        });
+    }
+    let error = || Error::TooLarge { op, dtype: DType::U8, shape: vec![bytes.len()] };
+    let mut binary = allocate(bytes.len()).ok_or_else(error)?;
+    binary.as_mut_slice().copy_from_slice(bytes);
+    Ok(binary.release(env).into())
+}
+
 /// down then, but growing an empty binary returns false, at twice the price.
 pub fn allocate(length: usize) -> Option<OwnedBinary> {
     let mut binary = OwnedBinary::new(0);

@@ -17,11 +17,11 @@ use super::program::{ClusterCall, Fold, Instruction, Program};
 use super::reverse_loop::{Next, Progress};
 use super::row_loop::RowLoop;
 use super::small_loop::{self, Output as LoopOutput, SmallLoop, Stop};
-use super::source::{Operand, Place};
+use super::source::Place;
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
 use super::well_formed::invalid;
-use crate::cost::{INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
+use crate::cost::{self, COPIED_BYTE_COST, INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
 use crate::exec::convert::Compute;
 use crate::exec::threads::parallel::Team;
 use crate::tensor::Output;
@@ -128,8 +128,8 @@ enum Task<B> {
     Body { spare: Vec<Value<B>> },
     /// The next region of a loop in reverse order follows, or the loop ends.
     Reverse(Progress<B>),
-    /// The next element of a fold follows.
-    Fold { element: usize, results: Vec<u8> },
+    /// The next element of a fold follows. The results of the rows before are at the start of the block.
+    Fold { element: usize, results: B },
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
@@ -192,7 +192,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 if !matches!(frame.task, Task::Program) && host.before(INSTRUCTION_WORK) == Wish::Pause {
                     return Ok(Outcome::Paused);
                 }
-                if let Some(results) = self.end_region(context, host)? {
+                if let Some(results) = self.end_region(context)? {
                     return Ok(Outcome::Done(results));
                 }
                 continue;
@@ -223,6 +223,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 }
                 Instruction::Jump(target) => frame.next = *target,
                 Instruction::JumpIfZero { predicate, dtype, target } => {
+                    has_value(*predicate, &frame.slots)?;
                     let is_zero = is_zero(*dtype, context.bytes(*predicate, &frame.slots));
                     frame.next = if is_zero { *target } else { frame.next + 1 };
                 }
@@ -232,14 +233,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                 }
                 Instruction::Copy { from, to } => {
                     frame.next += 1;
-                    frame.slots[*to] = value(*from, &frame.slots);
+                    frame.slots[*to] = value(*from, &frame.slots)?;
                 }
                 Instruction::While { condition, body, initial, .. } => {
                     let (condition, body) = (*condition, *body);
                     let [of_condition, of_body] =
                         [condition, body].map(|region| program.regions[region].slots);
                     let mut slots = Vec::with_capacity(of_condition);
-                    slots.extend(initial.iter().map(|&place| value(place, &frame.slots)));
+                    for &place in initial {
+                        slots.push(value(place, &frame.slots)?);
+                    }
                     slots.resize_with(of_condition, Value::default);
                     let mut spare = Vec::new();
                     spare.resize_with(of_body, Value::default);
@@ -265,32 +268,33 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     frame.next += 1;
                 }
                 Instruction::Reverse(reversal) => {
+                    has_value(reversal.trips.place, &frame.slots)?;
                     let trips = reversal.trips.read(context.bytes(reversal.trips.place, &frame.slots));
-                    let values =
-                        |places: &[Place]| places.iter().map(|&place| value(place, &frame.slots)).collect();
-                    let (initial, gradients) = (values(&reversal.initial), values(&reversal.gradients));
+                    let values = |places: &[Place]| -> Result<_, Error> {
+                        places.iter().map(|&place| value(place, &frame.slots)).collect()
+                    };
+                    let (initial, gradients) = (values(&reversal.initial)?, values(&reversal.gradients)?);
                     let progress = Progress::new(reversal, trips, initial, gradients);
                     self.reverse(context, progress, Vec::new())?;
                 }
                 Instruction::Fold(fold) => {
-                    let task = Task::Fold { element: 0, results: Vec::with_capacity(fold.output.bytes) };
-                    let mut slots = Vec::new();
-                    slots.resize_with(program.regions[fold.body].slots, Value::default);
                     if fold.count == 0 || fold.output.bytes == 0 {
                         return Err(Error::Argument { op: "reduce", problem: "has no elements".into() });
                     }
-                    begin_element(
-                        context,
-                        fold,
-                        0,
-                        value(fold.initial, &frame.slots),
-                        &frame.slots,
-                        &mut slots,
-                    );
+                    let Memory { bytes, is_result, .. } = fold.output;
+                    let results =
+                        host.allocate(bytes, is_result).ok_or_else(|| fold.output.refused("reduce"))?;
+                    let mut slots = Vec::new();
+                    slots.resize_with(program.regions[fold.body].slots, Value::default);
+                    has_value(fold.input, &frame.slots)?;
+                    let initial = value(fold.initial, &frame.slots)?;
+                    begin_element(context, fold, 0, initial, &frame.slots, &mut slots);
+                    let task = Task::Fold { element: 0, results };
                     self.frames.push(Frame { region: fold.body, next: 0, slots, task });
                 }
                 Instruction::Call { callback, inputs, .. } => {
-                    let values = inputs.iter().map(|&place| value(place, &frame.slots)).collect();
+                    let values = inputs.iter().map(|&place| value(place, &frame.slots));
+                    let values = values.collect::<Result<_, Error>>()?;
                     return Ok(Outcome::Call { callback: *callback, values });
                 }
             }
@@ -318,29 +322,22 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
         if sizes != expected {
             return Err(problem(format!("the function gave {sizes:?} bytes in place of {expected:?}")));
         }
-        for (&(slot, bytes), result) in outputs.iter().zip(results) {
-            let small = bytes <= MAX_SMALL_BYTES;
-            frame.slots[slot] =
-                if small { Value::small(result.as_ref()) } else { Value::Block(Arc::new(result)) };
+        for (&(slot, _), result) in outputs.iter().zip(results) {
+            frame.slots[slot] = Value::of(result);
         }
         frame.next += 1;
         Ok(())
     }
 
     /// Ends the region of the topmost frame; returns the results of the program at its end.
-    fn end_region<H: Host<Block = B>>(
-        &mut self,
-        context: &Context<'_>,
-        host: &mut H,
-    ) -> Result<Option<Vec<Value<B>>>, Error> {
+    fn end_region(&mut self, context: &Context<'_>) -> Result<Option<Vec<Value<B>>>, Error> {
         let Some(mut frame) = self.frames.pop() else { return Err(ended()) };
         let code = &context.program.regions[frame.region];
         match frame.task {
             Task::Program => {
                 let results = code.results.iter();
-                return Ok(Some(
-                    results.map(|result| take(result.place, result.is_last, &mut frame.slots)).collect(),
-                ));
+                let results = results.map(|result| take(result.place, result.is_last, &mut frame.slots));
+                return Ok(Some(results.collect::<Result<_, Error>>()?));
             }
             Task::Condition { mut spare } => {
                 let (outputs, body) = match self.waiting(context) {
@@ -348,6 +345,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     _ => return Err(ended()),
                 };
                 let [result] = &code.results[..] else { return Err(ended()) };
+                has_value(result.place, &frame.slots)?;
                 let is_zero = is_zero(result.dtype, context.bytes(result.place, &frame.slots));
                 if is_zero {
                     if let Some(parent) = self.frames.last_mut() {
@@ -372,7 +370,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     return Err(ended());
                 };
                 for (to, result) in spare.iter_mut().zip(&code.results) {
-                    *to = take(result.place, result.is_last, &mut frame.slots);
+                    *to = take(result.place, result.is_last, &mut frame.slots)?;
                 }
                 free_all(&mut frame.slots, &mut self.kept);
                 let task = Task::Condition { spare: frame.slots };
@@ -381,7 +379,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
             Task::Reverse(mut progress) => {
                 let results = code.results.iter();
                 let results = results.map(|result| take(result.place, result.is_last, &mut frame.slots));
-                progress.take(results.collect());
+                progress.take(results.collect::<Result<_, Error>>()?)?;
                 free_all(&mut frame.slots, &mut self.kept);
                 self.reverse(context, progress, frame.slots)?;
             }
@@ -390,20 +388,20 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
                     return Err(ended());
                 };
                 let [result] = &code.results[..] else { return Err(ended()) };
-                let mut accumulator = take(result.place, true, &mut frame.slots);
+                let mut accumulator = take(result.place, true, &mut frame.slots)?;
                 let next = element + 1;
                 if next.is_multiple_of(fold.count) {
-                    results
-                        .extend_from_slice(accumulator.bytes(context.arguments, &context.program.literals));
-                    if results.len() >= fold.output.bytes {
-                        let value = store("reduce", &fold.output, &results, host)?;
+                    let folded = accumulator.bytes(context.arguments, &context.program.literals);
+                    let end = next / fold.count * folded.len();
+                    results.as_mut()[end - folded.len()..end].copy_from_slice(folded);
+                    if end == fold.output.bytes {
                         if let Some(parent) = self.frames.last_mut() {
-                            parent.slots[fold.output.slot] = value;
+                            parent.slots[fold.output.slot] = Value::of(results);
                             parent.next += 1;
                         }
                         return Ok(None);
                     }
-                    accumulator = value(fold.initial, &parent.slots);
+                    accumulator = value(fold.initial, &parent.slots)?;
                 }
                 frame.slots.fill_with(Value::default);
                 begin_element(context, fold, next, accumulator, &parent.slots, &mut frame.slots);
@@ -424,11 +422,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
     ) -> Result<(), Error> {
         let Some((_, Instruction::Reverse(reversal))) = self.waiting(context) else { return Err(ended()) };
         let Some(parent) = self.frames.last_mut() else { return Err(ended()) };
-        match progress.next(reversal) {
+        match progress.next(reversal)? {
             Next::Run(region, values) => {
                 slots.clear();
                 slots.extend(values);
-                slots.extend(reversal.invariants.iter().map(|&place| value(place, &parent.slots)));
+                for &place in &reversal.invariants {
+                    slots.push(value(place, &parent.slots)?);
+                }
                 slots.resize_with(context.program.regions[region].slots, Value::default);
                 self.frames.push(Frame { region, next: 0, slots, task: Task::Reverse(progress) });
             }
@@ -470,18 +470,42 @@ impl Context<'_> {
     }
 }
 
-/// The value at a place, which stays there.
-fn value<B>(place: Place, slots: &[Value<B>]) -> Value<B> {
+// Which steps a run takes is not known before: that each branch gives the slots values that later steps
+// read is up to whoever makes a program.
+
+/// Checks that there is a value at a place.
+#[inline]
+fn has_value<B>(place: Place, slots: &[Value<B>]) -> Result<(), Error> {
     match place {
-        Place::Slot(slot) => slots[slot].clone(),
-        Place::Literal(index) => Value::Literal(index),
+        Place::Slot(slot) if matches!(slots[slot], Value::Empty) => {
+            Err(invalid(format!("{place:?} has no value on the way that a run took")))
+        }
+        _ => Ok(()),
     }
 }
 
+/// Checks that there are values at all places.
+#[inline]
+fn have_values<B>(mut places: impl Iterator<Item = Place>, slots: &[Value<B>]) -> Result<(), Error> {
+    places.try_for_each(|place| has_value(place, slots))
+}
+
+/// The value at a place, which stays there.
+fn value<B>(place: Place, slots: &[Value<B>]) -> Result<Value<B>, Error> {
+    has_value(place, slots)?;
+    Ok(match place {
+        Place::Slot(slot) => slots[slot].clone(),
+        Place::Literal(index) => Value::Literal(index),
+    })
+}
+
 /// The value at a place, which is emptied if this is its last use.
-fn take<B>(place: Place, is_last: bool, slots: &mut [Value<B>]) -> Value<B> {
+fn take<B>(place: Place, is_last: bool, slots: &mut [Value<B>]) -> Result<Value<B>, Error> {
     match place {
-        Place::Slot(slot) if is_last => std::mem::take(&mut slots[slot]),
+        Place::Slot(slot) if is_last => {
+            has_value(place, slots)?;
+            Ok(std::mem::take(&mut slots[slot]))
+        }
         _ => value(place, slots),
     }
 }
@@ -546,11 +570,7 @@ fn allocate<H: Host>(
     {
         return Ok(kept.swap_remove(index));
     }
-    host.allocate(memory.bytes, memory.is_result).map(Arc::new).ok_or_else(|| Error::TooLarge {
-        op,
-        dtype: memory.dtype,
-        shape: memory.shape.to_vec(),
-    })
+    host.allocate(memory.bytes, memory.is_result).map(Arc::new).ok_or_else(|| memory.refused(op))
 }
 
 /// Memory for results, which `write` has written.
@@ -581,7 +601,7 @@ fn run_kernel<H: Host>(
     host: &mut H,
 ) -> Result<(), Error> {
     let op = kernel.operation.name();
-    have_values(kernel.inputs.iter(), slots)?;
+    have_values(kernel.inputs.iter().map(|input| input.place), slots)?;
     if let (Some(slot), [memory]) = (kernel.over, &kernel.outputs[..]) {
         let mut value = std::mem::take(&mut slots[slot]);
         if let Value::Block(block) = &mut value
@@ -609,8 +629,7 @@ fn run_kernel<H: Host>(
     let mut blocks = SmallVec::<[H::Block; 3]>::new();
     for memory in &kernel.outputs {
         let block = host.allocate(memory.bytes, memory.is_result);
-        let shape = || memory.shape.to_vec();
-        blocks.push(block.ok_or_else(|| Error::TooLarge { op, dtype: memory.dtype, shape: shape() })?);
+        blocks.push(block.ok_or_else(|| memory.refused(op))?);
     }
     let mut outputs = Outputs::new();
     for (memory, block) in kernel.outputs.iter().zip(&mut blocks) {
@@ -621,20 +640,6 @@ fn run_kernel<H: Host>(
         slots[memory.slot] = Value::Block(Arc::new(block));
     }
     Ok(())
-}
-
-/// Checks that operands have values. Which steps a run takes is not known before: that each branch gives the
-/// slots values that later steps read is up to whoever makes a program.
-#[inline]
-fn have_values<'o, B: AsRef<[u8]>>(
-    mut operands: impl Iterator<Item = &'o Operand>,
-    slots: &[Value<B>],
-) -> Result<(), Error> {
-    let is_empty = |operand: &&Operand| matches!(operand.place, Place::Slot(slot) if slots[slot].is_empty());
-    match operands.find(is_empty) {
-        None => Ok(()),
-        Some(operand) => Err(invalid(format!("{:?} has no value on the way that a run took", operand.place))),
-    }
 }
 
 /// The bytes of the operands of a kernel.
@@ -673,7 +678,7 @@ fn finish_loop<H: Host>(
                 store("while", memory, &state.elements(elements, *width), host)?
             }
             LoopOutput::Small(part, memory) => store("while", memory, state.small(part.clone()), host)?,
-            LoopOutput::Unchanged(place) => value(*place, slots),
+            LoopOutput::Unchanged(place) => value(*place, slots)?,
         };
     }
     Ok(())
@@ -691,6 +696,11 @@ fn run_loop<H: Host>(
     let mut state = match paused.take() {
         Some(state) => state,
         None => {
+            have_values(small.places(), slots)?;
+            let copied = small.replaced.iter().fold(0, |sum: usize, array| sum.saturating_add(array.1.bytes));
+            if copied > 0 && host.before(cost::work(copied, COPIED_BYTE_COST)) == Wish::Pause {
+                return Ok(false);
+            }
             let memories = small.replaced.iter().map(|array| &array.1);
             let arrays = write_blocks("while", memories, kept, host, |blocks| {
                 for (block, &(place, _)) in blocks.iter_mut().zip(&small.replaced) {
@@ -731,10 +741,16 @@ fn run_rows<H: Host>(
     paused: &mut Option<PausedLoop<H::Block>>,
     host: &mut H,
 ) -> Result<bool, Error> {
-    let mut state = paused.take().unwrap_or_else(|| PausedLoop {
-        numbers: start(context, &rows.numbers, slots),
-        arrays: rows.arrays.iter().map(|&(place, _)| value(place, slots)).collect(),
-    });
+    let mut state = match paused.take() {
+        Some(state) => state,
+        None => {
+            let places = rows.numbers.places().chain(rows.places.iter().copied().flatten());
+            have_values(places, slots)?;
+            let arrays = rows.arrays.iter().map(|&(place, _)| value(place, slots));
+            let arrays = arrays.collect::<Result<_, Error>>()?;
+            PausedLoop { numbers: start(context, &rows.numbers, slots), arrays }
+        }
+    };
     let mut numbers = Vec::new();
     loop {
         if host.before(rows.work) == Wish::Pause {
@@ -789,7 +805,7 @@ fn run_cluster<H: Host>(
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
-    have_values(cluster.inputs.iter().map(|input| &input.operand), slots)?;
+    have_values(cluster.inputs.iter().map(|input| input.operand.place), slots)?;
     let blocks = write_blocks("program", outputs.iter(), kept, host, |results| {
         let inputs = cluster.inputs.iter().map(|input| context.bytes(input.operand.place, slots));
         cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results)

@@ -1,7 +1,7 @@
 //! The slots of regions, and what steps read from them and write to them.
 
-use crate::DType;
 use crate::layout::Shape;
+use crate::{DType, Error};
 
 /// The number of a slot of a region.
 pub type Slot = usize;
@@ -46,6 +46,14 @@ pub(super) struct Memory {
     pub(super) bytes: usize,
     /// Whether the value becomes a result of the program.
     pub(super) is_result: bool,
+}
+
+impl Memory {
+    /// The error of an operation without memory for this result.
+    #[cold]
+    pub(super) fn refused(&self, op: &'static str) -> Error {
+        Error::TooLarge { op, dtype: self.dtype, shape: self.shape.to_vec() }
+    }
 }
 
 /// The number of bytes of a number that is kept in a register.

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::operand::{Place, Slot, integer, word};
 use super::value::Value;
 use crate::cost::MAX_LOOP_HISTORY_BYTES;
+use crate::{DType, Error};
 
 /// A loop in reverse order, as [`super::source::ReverseLoop`] describes it.
 #[derive(Debug)]
@@ -82,16 +83,20 @@ impl<B> Progress<B> {
     }
 
     /// What comes next.
-    pub(super) fn next(&mut self, reversal: &Reversal) -> Next<B> {
+    ///
+    /// # Errors
+    ///
+    /// `Error::TooLarge` if there is no memory for the history.
+    pub(super) fn next(&mut self, reversal: &Reversal) -> Result<Next<B>, Error> {
         let Some((trip, mut values)) = self.history.pop().filter(|_| self.left > 0) else {
-            return Next::End(std::mem::take(&mut self.gradients));
+            return Ok(Next::End(std::mem::take(&mut self.gradients)));
         };
         self.trip = trip;
         let last = self.left - 1;
         if trip == last {
             self.forward = None;
             values.append(&mut self.gradients);
-            return Next::Run(reversal.backward, values);
+            return Ok(Next::Run(reversal.backward, values));
         }
         let room = self.most.saturating_sub(self.history.len());
         let (first, distance) = *self.forward.get_or_insert_with(|| {
@@ -102,19 +107,34 @@ impl<B> Progress<B> {
             (trip, distance)
         });
         if (trip - first).is_multiple_of(distance) {
-            self.history.push((trip, values.clone()));
+            self.keep(trip, values.clone())?;
         }
-        Next::Run(reversal.forward, values)
+        Ok(Next::Run(reversal.forward, values))
     }
 
     /// Takes the results of the region that `next` has let run.
-    pub(super) fn take(&mut self, results: Values<B>) {
+    ///
+    /// # Errors
+    ///
+    /// As `next`.
+    pub(super) fn take(&mut self, results: Values<B>) -> Result<(), Error> {
         if self.trip + 1 == self.left {
             self.gradients = results;
             self.left -= 1;
-        } else {
-            self.history.push((self.trip + 1, results));
+            return Ok(());
         }
+        self.keep(self.trip + 1, results)
+    }
+
+    fn keep(&mut self, trip: usize, values: Values<B>) -> Result<(), Error> {
+        let length = self.history.len();
+        self.history.try_reserve(1).map_err(|_| Error::TooLarge {
+            op: "while",
+            dtype: DType::U8,
+            shape: vec![length, size_of::<(usize, Values<B>)>()],
+        })?;
+        self.history.push((trip, values));
+        Ok(())
     }
 }
 
@@ -146,14 +166,14 @@ mod tests {
                 let values = Values::from_iter([number(0)]);
                 let mut progress = Progress::new(&reversal, trips, values, Values::new());
                 let (mut reversed, mut forward) = (Vec::new(), 0);
-                while let Next::Run(region, values) = progress.next(&reversal) {
+                while let Ok(Next::Run(region, values)) = progress.next(&reversal) {
                     let trip = word(values[0].bytes(&[], &[])) as usize;
                     if region == 2 {
                         reversed.push(trip);
-                        progress.take(Values::new());
+                        progress.take(Values::new()).expect("memory");
                     } else {
                         forward += 1;
-                        progress.take(Values::from_iter([number(trip + 1)]));
+                        progress.take(Values::from_iter([number(trip + 1)])).expect("memory");
                     }
                     assert!(
                         progress.history.len() <= most.max(1) + 1,

@@ -59,6 +59,14 @@ impl<B: AsRef<[u8]>> Value<B> {
         }
     }
 
+    /// A value with the bytes of a block, which is kept if they are more than a few.
+    pub(super) fn of(block: B) -> Self {
+        if block.as_ref().len() <= MAX_SMALL_BYTES {
+            return Value::small(block.as_ref());
+        }
+        Value::Block(Arc::new(block))
+    }
+
     /// Whether the slot has no value.
     pub(super) fn is_empty(&self) -> bool {
         matches!(self, Value::Empty)

@@ -288,6 +288,7 @@ impl Draw<'_> {
         } else {
             (vec![], values.clone())
         };
+        let mut inner = Vec::new();
         let clauses = (0..self.choices.below(2) + 1)
             .map(|_| {
                 let (test, _) = self.branch(builder, (vec![], values), depth, |this, values| {
@@ -296,15 +297,21 @@ impl Draw<'_> {
                 });
                 let Branch { steps: before, results: mut predicate } = test;
                 let predicate = predicate.swap_remove(0);
-                let (branch, _) = self.branch(builder, (steps.clone(), &common), depth, results);
+                let (branch, of_branch) = self.branch(builder, (steps.clone(), &common), depth, results);
+                inner.extend_from_slice(of_branch.get(values.len()..).unwrap_or_default());
                 Clause { steps: before, predicate, branch }
             })
             .collect();
-        let (otherwise, _) = self.branch(builder, (steps.clone(), &common), depth, results);
+        let (otherwise, of_branch) = self.branch(builder, (steps.clone(), &common), depth, results);
+        inner.extend_from_slice(of_branch.get(values.len()..).unwrap_or_default());
         let outputs: Vec<Slot> = types.iter().map(|_| builder.slot()).collect();
         let ends = outputs.iter().zip(types);
         values.extend(ends.map(|(&slot, (dtype, shape))| Operand { place: Place::Slot(slot), dtype, shape }));
         builder.steps.push(Step::Cond { clauses, otherwise, outputs });
+        if self.choices.wrong(4) {
+            // Values that only one branch gives.
+            values.append(&mut inner);
+        }
         // The first of these steps reads no value of the others, and may be needed again.
         if let (Some(step @ Step::Operation { outputs, .. }), 0) = (steps.first(), self.choices.below(2))
             && let Some(first) = outputs.first()

@@ -11,10 +11,10 @@ use ferrox_core::ops::reduce::TieBreak;
 use ferrox_core::ops::sort::Direction;
 use rustler::{NifResult, Term};
 
-use crate::entry::{Tuple, bad_argument, bytes};
+use crate::entry::{Tuple, bad_argument, bytes, no_memory};
 use crate::families::{Binary, Cumulative, Reduce, Scatter, Unary, Window};
 use crate::linalg::{Solver, factorization, solver, transform};
-use crate::term::{Axes, Dims, List, Type, elements};
+use crate::term::{Axes, Dims, List, Type, list};
 
 /// The maximum number of branches inside of each other, which the stack of a scheduler limits: 320 KB.
 /// `Ferrox.Defn.Lower` has it as `@max_depth`.
@@ -23,16 +23,19 @@ const MAX_DEPTH: usize = 32;
 /// The regions and literals of `{regions, literals}`.
 pub fn program(term: Term<'_>) -> NifResult<(Vec<Region>, Vec<Vec<u8>>)> {
     let [regions, literals] = tuple(term)?;
-    let literals = list(literals, |term| bytes(term).map(<[u8]>::to_vec).ok_or_else(bad_argument))?;
-    Ok((list(regions, region)?, literals))
+    Ok((list(regions, region)?, list(literals, literal)?))
 }
 
 fn tuple<const N: usize>(term: Term<'_>) -> NifResult<[Term<'_>; N]> {
     Tuple::of(term).and_then(Tuple::array).ok_or_else(bad_argument)
 }
 
-fn list<'a, T>(term: Term<'a>, decode: impl Fn(Term<'a>) -> NifResult<T>) -> NifResult<Vec<T>> {
-    elements(term).map(|element| decode(element?)).collect()
+fn literal(term: Term<'_>) -> NifResult<Vec<u8>> {
+    let bytes = bytes(term).ok_or_else(bad_argument)?;
+    let mut literal = Vec::new();
+    literal.try_reserve_exact(bytes.len()).map_err(|_| no_memory())?;
+    literal.extend_from_slice(bytes);
+    Ok(literal)
 }
 
 fn shape(term: Term<'_>) -> NifResult<Shape> {

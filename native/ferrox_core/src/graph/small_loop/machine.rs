@@ -67,6 +67,20 @@ impl SmallLoop {
         self.small_bytes
     }
 
+    /// The places of all values from the region around that the loop reads or hands on.
+    pub(in super::super) fn places(&self) -> impl Iterator<Item = Place> {
+        let unchanged = self.outputs.iter().filter_map(|(_, output)| match output {
+            Output::Unchanged(place) => Some(*place),
+            Output::Elements(..) | Output::Small(..) => None,
+        });
+        let inputs = self.inputs.iter().map(|input| input.0);
+        inputs
+            .chain(self.small_inputs.iter().map(|input| input.0))
+            .chain(self.tensors.iter().copied())
+            .chain(self.replaced.iter().map(|array| array.0))
+            .chain(unchanged)
+    }
+
     /// The state at the start, given the bytes of values.
     pub(in super::super) fn start<'b>(&self, bytes: impl Fn(Place) -> &'b [u8]) -> State {
         let mut registers = Registers::new();
