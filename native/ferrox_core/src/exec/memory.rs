@@ -47,6 +47,21 @@ pub(crate) fn filled<T: Copy>(
     try_filled(length, value).map_err(|_| Error::TooLarge { op, dtype, shape: shape.to_vec() })
 }
 
+/// Checks that there is memory for what another crate is about to allocate infallibly: without it, the
+/// process aborts.
+///
+/// The memory is free again when that crate allocates it; in between, another thread may take it. Nothing
+/// simple prevents that. To hold the memory meanwhile takes twice as much of it; to count what threads have
+/// looked for lets each look for the sum, but while one looks, another one doesn't find what it was
+/// promised; and nothing tells when a crate has allocated what it needs, so that the next thread could go on.
+///
+/// # Errors
+///
+/// If there is not enough memory.
+pub(crate) fn check_available(bytes: usize) -> Result<(), TryReserveError> {
+    Vec::<u8>::new().try_reserve_exact(bytes)
+}
+
 /// Allocates `length` copies of a value, pausing after every `BYTES_PER_PAUSE` bytes, for callers
 /// that don't know the tensor.
 ///

@@ -17,7 +17,7 @@ use crate::cost::{
 use crate::dtype::Lane;
 use crate::exec::convert::{Convert, conversion};
 use crate::exec::copy;
-use crate::exec::memory::{scratch, scratch_of};
+use crate::exec::memory::{check_available, scratch, scratch_of};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::{cooperative_yield, parallel, pool::lock};
 use crate::layout::{Layout, Shape};
@@ -450,7 +450,7 @@ fn plan(length: usize, direction: FftDirection) -> Option<Plan> {
     }
     // The tables of a plan take at most about this memory, and rustfft allocates them infallibly.
     let tables = length.checked_mul(8 * size_of::<Complex<f64>>())?;
-    Vec::<u8>::new().try_reserve_exact(tables).ok()?;
+    check_available(tables).ok()?;
     let mut planner = FftPlanner::new();
     let plan = match SixStepPlan::new(&mut planner, length, direction) {
         Some(plan) => Plan::SixStep(Arc::new(plan)),

@@ -17,6 +17,7 @@ use std::collections::TryReserveError;
 use std::ops::{Add, Range};
 
 use gemm_common::Parallelism;
+use gemm_common::cache::CACHE_INFO;
 use num_complex::Complex;
 
 use crate::DType;
@@ -26,7 +27,7 @@ use crate::cost::{
 };
 use crate::dtype::Lane;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget};
-use crate::exec::memory::try_filled;
+use crate::exec::memory::{check_available, try_filled};
 use crate::exec::simd::{self, CACHE_LINE_BYTES};
 use crate::exec::threads::cooperative_yield::pause;
 use crate::exec::threads::{cooperative_yield, parallel};
@@ -191,9 +192,7 @@ impl<T: Number> Operands<T> {
         parallel::try_each(m * n, cost, 0..grid.parts(), each)
     }
 
-    /// Checks that there is memory for the copies that gemm makes of the operands: it aborts the process
-    /// if there is not. The memory is free again when gemm allocates it; in between, another thread may
-    /// take it.
+    /// Checks that there is memory for the copies that gemm makes of the operands.
     ///
     /// # Errors
     ///
@@ -201,7 +200,10 @@ impl<T: Number> Operands<T> {
     fn check_memory(&self) -> Result<(), TryReserveError> {
         let [m, k, n] = self.sizes;
         let lines = m.saturating_add(n).saturating_add(2 * GEMM_PANEL_ELEMENTS);
-        Vec::<T>::new().try_reserve_exact(lines.saturating_mul(k))
+        let copies = lines.saturating_mul(k).saturating_mul(size_of::<T>());
+        // Each thread has a buffer for parts of large copies, which its first such product allocates.
+        let buffer = CACHE_INFO[1].cache_bytes;
+        check_available(if copies < buffer / 4 { copies } else { copies.saturating_add(buffer) })
     }
 
     /// The product of some rows and columns over some steps, added to the steps before.
