@@ -121,13 +121,15 @@ defmodule Ferrox.Native do
       [
         merge: 3,
         merge_number: 3,
-        result_type: 2,
+        result_type_normal: 2,
+        result_type_dirty: 2,
         promotion_systems: 0,
         promotion_types: 1,
         promotion_lattice: 1,
         promotion_concrete: 2,
         promotion_facts: 1,
-        operation: 3,
+        operation_normal: 3,
+        operation_dirty: 3,
         supports: 3,
         operations: 0,
         library: 0,
@@ -200,6 +202,26 @@ defmodule Ferrox.Native do
   @spec as_type(type, operand) :: bitstring
   def as_type(type, {_, shape, _} = input),
     do: call(:as_type, [type, shape, like(input, type, shape)]) |> data(type, shape)
+
+  ## Promotion
+
+  @doc "The result type of operands as a system has it."
+  @spec result_type(term, [term]) :: term
+  def result_type(mode, operands) do
+    case result_type_normal(mode, operands) do
+      :dirty -> result_type_dirty(mode, operands)
+      answer -> answer
+    end
+  end
+
+  @doc "What a system computes for an operation on operands."
+  @spec operation(term, atom, [term]) :: term
+  def operation(mode, op, operands) do
+    case operation_normal(mode, op, operands) do
+      :dirty -> operation_dirty(mode, op, operands)
+      answer -> answer
+    end
+  end
 
   ## Compiled programs
 

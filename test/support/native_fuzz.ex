@@ -91,13 +91,15 @@ defmodule Ferrox.NativeFuzz do
     merge: [:nx, @f, {:u, 8}],
     merge: [{:jax, 1}, :int, {:bf, 16}],
     merge_number: [:nx, @f, 3],
-    result_type: [:nx, [@f, 3, {:array, {:u, 8}}]],
-    result_type: [:numpy, [{:u, 8}, 3.5, {:array, {:s, 8}}, :bool]],
+    result_type_normal: [:nx, [@f, 3, {:array, {:u, 8}}]],
+    result_type_normal: [:numpy, [{:u, 8}, 3.5, {:array, {:s, 8}}, :bool]],
+    result_type_dirty: [:nx, [@f, 3, {:array, {:u, 8}}]],
     promotion_types: [:nx],
     promotion_lattice: [:jax],
     promotion_concrete: [:jax, :int],
     promotion_facts: [{:numpy, 0}],
-    operation: [:nx, :add, [@f, @f]],
+    operation_normal: [:nx, :add, [@f, @f]],
+    operation_dirty: [:nx, :add, [@f, @f]],
     supports: [:add, @f, [@f, @f]]
   ]
 

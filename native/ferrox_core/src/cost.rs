@@ -184,9 +184,18 @@ pub const RESULT_BYTE_COST: Cost = 100;
 /// The cost of each byte of a value that is copied to new memory without other work. (As above.)
 pub const COPIED_BYTE_COST: Cost = 3 * RESULT_BYTE_COST;
 
-/// The cost of an axis of a tensor, of which there are thousands where it matters.
-/// (test/ferrox/scheduling_test.exs.)
-pub const AXIS_COST: Cost = 100_000;
+/// The cost of an axis of a tensor that has many. (test/ferrox/scheduling_test.exs.)
+const AXIS_COST: Cost = 100_000;
+
+/// The number of axes whose cost doesn't count.
+const MAX_FEW_AXES: usize = 64;
+
+/// The work of looking at the axes of a shape, where there are many.
+#[inline(always)]
+#[must_use]
+pub fn axes_work(shape: &[usize]) -> Work {
+    if shape.len() > MAX_FEW_AXES { work(shape.len(), AXIS_COST) } else { 0 }
+}
 
 /// The cost of an element of a tensor that is broadcast to short rows, besides the operation.
 /// (test/ferrox/scheduling_test.exs.)
@@ -439,6 +448,10 @@ pub(crate) const LANES_PER_WINDOW_BLOCK: usize = 1 << 15;
 /// (`kernels`: gather.)
 pub(crate) const GATHER_COST: Cost = 700;
 
+/// The cost of a run of adjacent elements that are taken along an axis, besides the elements.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const TAKEN_RUN_COST: Cost = 20_000;
+
 /// The cost of reading a byte of a window at an index. (`kernels`: take.)
 pub(crate) const GATHERED_BYTE_COST: Cost = 50;
 
@@ -603,6 +616,9 @@ pub(crate) const CLIP_COST: Cost = 300;
 
 /// The cost of reading an element of the input or of a filter. (`kernels`: conv.)
 pub(crate) const CONV_READ_COST: Cost = 200;
+
+/// The cost of an image's channel in addition to its elements. (test/ferrox/scheduling_test.exs.)
+pub(crate) const CONV_CHANNEL_COST: Cost = 500_000;
 
 /// The cost of converting an element of the input or of a filter. (`kernels`: conv.)
 pub(crate) const CONV_CONVERT_COST: Cost = 2_000;

@@ -231,6 +231,25 @@ pub(crate) fn check_axes<'a>(
     Ok(())
 }
 
+/// For each axis of a tensor of some rank, whether it is among `axes`.
+#[must_use]
+pub(crate) fn among_axes<'a>(rank: usize, axes: impl IntoIterator<Item = &'a usize>) -> SmallVec<[bool; 8]> {
+    let mut among = SmallVec::from_elem(false, rank);
+    for &axis in axes {
+        if let Some(is_among) = among.get_mut(axis) {
+            *is_among = true;
+        }
+    }
+    among
+}
+
+/// The axes of a tensor of some rank that are not among `axes`.
+#[must_use]
+pub fn other_axes<'a>(rank: usize, axes: impl IntoIterator<Item = &'a usize>) -> Shape {
+    let among = among_axes(rank, axes);
+    (0..rank).filter(|&axis| !among[axis]).collect()
+}
+
 /// Merges adjacent axes that can be traversed as one axis, and drops axes of size one. The shape
 /// must have at least one element.
 #[must_use]

@@ -2,7 +2,7 @@
 
 mod indexed;
 
-use ferrox_core::cost::{self, Cost, Work};
+use ferrox_core::cost::{self, Cost, Work, axes_work};
 use ferrox_core::exec::convert;
 use ferrox_core::exec::elementwise::{Plan, Source};
 use ferrox_core::exec::threads::parallel;
@@ -375,11 +375,12 @@ fn reduce_of<'a>(
         });
     }
     let (input, axes): (Operand, Option<Axes>) = (input.decode()?, axes.decode()?);
-    let all_axes = 0..input.shape().len();
-    let axes: Shape = axes.map_or_else(|| all_axes.clone().collect(), |axes| Shape::from_slice(&axes));
-    let kept = all_axes.filter(|axis| !axes.contains(axis));
-    let shape: Shape = kept.map(|axis| input.shape()[axis]).collect();
-    let work = ops::reduce::scattered_work(from, input.size(), size(&shape));
+    let rank = input.shape().len();
+    let axes: Shape = axes.map_or_else(|| (0..rank).collect(), |axes| Shape::from_slice(&axes));
+    let kept = layout::other_axes(rank, &axes);
+    let shape: Shape = kept.iter().map(|&axis| input.shape()[axis]).collect();
+    let work = ops::reduce::scattered_work(from, input.size(), size(&shape))
+        .saturating_add(axes_work(input.shape()));
     call.tensor(work, dtype, &shape, |out| ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes))
 }
 
@@ -421,7 +422,9 @@ type Tolerances = (f64, f64, bool);
 
 family!(all_close, |call, shape: Dims, tolerances: Tolerances, left: Operand, right: Operand| {
     let (relative, absolute, equal_nan) = tolerances;
-    let work = ops::all_close::work([left.dtype(), right.dtype()], left.shape(), right.shape());
+    let work = ops::all_close::work([left.dtype(), right.dtype()], left.shape(), right.shape())
+        .saturating_add(axes_work(left.shape()))
+        .saturating_add(axes_work(right.shape()));
     call.tensor(work, DType::U8, &shape.0, |out| {
         let tolerance = Tolerance { relative, absolute, equal_nan };
         ops::all_close::all_close(out, &left.tensor(call.op)?, &right.tensor(call.op)?, tolerance)
@@ -438,7 +441,9 @@ family!(dot, |call,
               right_contract: Axes,
               right_batch: Axes| {
     let operands = [&left, &right].map(|operand| (operand.dtype(), operand.shape()));
-    let work = ops::dot::work(dtype.0, operands, &left_contract, &left_batch);
+    let work = ops::dot::work(dtype.0, operands, &left_contract, &left_batch)
+        .saturating_add(axes_work(left.shape()))
+        .saturating_add(axes_work(right.shape()));
     call.tensor(work, dtype.0, &shape.0, |out| {
         let (left, right) = (left.tensor(call.op)?, right.tensor(call.op)?);
         let left = Side { tensor: &left, contract: &left_contract, batch: &left_batch };
@@ -536,7 +541,8 @@ family!(conv, |call, dtype: Type, shape: Dims, input: Operand, kernel: Operand, 
         output_permutation: &permutations.2,
     };
     let operands = [&input, &kernel].map(|operand| (operand.dtype(), operand.shape()));
-    let work = ops::conv::work((dtype.0, &shape.0), operands, options.kernel_permutation);
+    let [of_input, of_kernel] = [options.input_permutation, options.kernel_permutation];
+    let work = ops::conv::work((dtype.0, &shape.0), operands, of_input, of_kernel);
     call.tensor(work, dtype.0, &shape.0, |out| {
         ops::conv::conv(out, &input.tensor(call.op)?, &kernel.tensor(call.op)?, options)
     })

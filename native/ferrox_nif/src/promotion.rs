@@ -14,14 +14,18 @@ use smallvec::SmallVec;
 use crate::atom_table::AtomTable;
 use crate::entry::{Tuple, natural, nif};
 use crate::families;
+use crate::scheduling::Scheduler;
 use crate::term::{Type, elements, type_terms};
 
 mod atoms {
     rustler::atoms! {
         error, mode, left, right, operand, empty, unknown, pair, alone, range, absent, array,
-        bool, int, float, complex, nil, undefined, types, values, adopt
+        bool, int, float, complex, nil, undefined, types, values, adopt, dirty
     }
 }
+
+/// The most operands that are decoded on a normal scheduler: they take a third of a millisecond.
+const MAX_OPERANDS: usize = 2_000;
 
 static SYSTEMS_BY_NAME: AtomTable<&System> = AtomTable::new();
 static NODES: AtomTable<Node> = AtomTable::new();
@@ -84,10 +88,12 @@ fn encode_result(env: Env<'_>, merged: Result<Node, Refusal>) -> Term<'_> {
     (atoms::error(), reason).encode(env)
 }
 
-/// The result of a NIF, or `{:error, argument}` with the name of an invalid argument.
+/// The result of a NIF, or `{:error, argument}` with the name of an invalid argument; or `:dirty`.
 #[inline(always)]
 fn answer<'a>(env: Env<'a>, result: Result<Term<'a>, Atom>) -> NifResult<Term<'a>> {
-    Ok(result.unwrap_or_else(|argument| (atoms::error(), argument).encode(env)))
+    Ok(result.unwrap_or_else(|argument| {
+        if argument == atoms::dirty() { argument.encode(env) } else { (atoms::error(), argument).encode(env) }
+    }))
 }
 
 /// Decodes a number. Terms that are not real numbers count as complex numbers: in Nx, types that
@@ -190,10 +196,19 @@ nif!("promotion_facts", Normal, |env, [mode]| {
 nif!("promotion_concrete", Normal, |env, [mode, node]| answer(env, concrete(mode, node)));
 nif!("merge", Normal, |env, [mode, left, right]| answer(env, merge(mode, left, right)));
 nif!("merge_number", Normal, |env, [mode, left, right]| answer(env, merge_number(mode, left, right)));
-nif!("result_type", Normal, |env, [mode, operands]| answer(env, result_type(mode, operands)));
-nif!("operation", Normal, |env, [mode, op, operands]| {
+nif!("result_type_normal", Normal, |env, [mode, operands]| {
+    answer(env, result_type(mode, operands, Scheduler::Normal))
+});
+nif!("result_type_dirty", DirtyCpu, |env, [mode, operands]| {
+    answer(env, result_type(mode, operands, Scheduler::Dirty))
+});
+nif!("operation_normal", Normal, |env, [mode, op, operands]| {
     let asked = families::operation(op)?;
-    answer(env, operation(mode, (asked, op), operands))
+    answer(env, operation(mode, (asked, op), operands, Scheduler::Normal))
+});
+nif!("operation_dirty", DirtyCpu, |env, [mode, op, operands]| {
+    let asked = families::operation(op)?;
+    answer(env, operation(mode, (asked, op), operands, Scheduler::Dirty))
 });
 
 /// The final type of a result: a weak type becomes the default type of its kind.
@@ -231,9 +246,9 @@ fn merge_number<'a>(mode: Term<'a>, left: Term<'a>, right: Term<'a>) -> Result<T
 /// The result type of a list of operands: types, `{:array, type}`, numbers, `{:complex, re, im}`,
 /// `{:int, sign}` for integers of more than 64 bits, booleans, and `nil`. The error is `:mode` or
 /// `:operand` for an invalid argument.
-fn result_type<'a>(mode: Term<'a>, operands: Term<'a>) -> Result<Term<'a>, Atom> {
+fn result_type<'a>(mode: Term<'a>, operands: Term<'a>, scheduler: Scheduler) -> Result<Term<'a>, Atom> {
     let mode = find_mode(mode)?;
-    let result = mode.result_type(decode_operands(mode, operands)?.iter().copied());
+    let result = mode.result_type(decode_operands(mode, operands, scheduler)?.iter().copied());
     Ok(encode_result(operands.get_env(), result))
 }
 
@@ -244,9 +259,10 @@ fn operation<'a>(
     mode: Term<'a>,
     (asked, op): (Operation, Term<'a>),
     operands: Term<'a>,
+    scheduler: Scheduler,
 ) -> Result<Term<'a>, Atom> {
     let (env, mode) = (op.get_env(), find_mode(mode)?);
-    let resolved = match asked.resolve(mode, &decode_operands(mode, operands)?) {
+    let resolved = match asked.resolve(mode, &decode_operands(mode, operands, scheduler)?) {
         Ok(resolved) => resolved,
         Err(Undefined::Operands(refusal)) => return Ok(encode_result(env, Err(refusal))),
         Err(Undefined::Type(node)) => {
@@ -266,10 +282,22 @@ fn operation<'a>(
     Ok((computed, concrete(resolved.result), weak, concrete(resolved.operand)).encode(env))
 }
 
-/// Returns `:operand` if a term of the list is no operand.
-fn decode_operands(mode: &Mode, operands: Term<'_>) -> Result<SmallVec<[PromotionOperand; 4]>, Atom> {
-    let decode = |element: NifResult<_>| operand(mode, element.ok()?);
-    elements(operands).map(|element| decode(element).ok_or_else(atoms::operand)).collect()
+/// Returns `:operand` if a term of the list is no operand, and `:dirty` if the list is too long for a normal
+/// scheduler.
+fn decode_operands(
+    mode: &Mode,
+    operands: Term<'_>,
+    scheduler: Scheduler,
+) -> Result<SmallVec<[PromotionOperand; 4]>, Atom> {
+    let mut decoded = SmallVec::new();
+    for element in elements(operands) {
+        if decoded.len() == MAX_OPERANDS && scheduler == Scheduler::Normal {
+            return Err(atoms::dirty());
+        }
+        decoded.try_reserve(1).map_err(|_| atoms::operand())?;
+        decoded.push(element.ok().and_then(|element| operand(mode, element)).ok_or_else(atoms::operand)?);
+    }
+    Ok(decoded)
 }
 
 fn operand(mode: &Mode, term: Term) -> Option<PromotionOperand> {

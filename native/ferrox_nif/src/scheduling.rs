@@ -1,6 +1,6 @@
 //! A call of a NIF: the scheduler that it runs on, and its answer.
 
-use ferrox_core::cost::{self, AXIS_COST, RESULT_BYTE_COST, Work};
+use ferrox_core::cost::{self, RESULT_BYTE_COST, Work, axes_work};
 use ferrox_core::exec::threads::{cooperative_yield, parallel};
 use ferrox_core::{DType, Error, Output, tensor};
 use rustler::schedule::consume_timeslice;
@@ -120,15 +120,6 @@ pub struct Call<'a> {
 
 /// Picoseconds that a process may run before others do, as the VM counts.
 pub const TIMESLICE: Work = 1_000_000_000;
-
-/// The work of looking at the axes of a shape, where there are many.
-#[inline(always)]
-pub fn axes_work(shape: &[usize]) -> Work {
-    if shape.len() > MAX_FEW_AXES { cost::work(shape.len(), AXIS_COST) } else { 0 }
-}
-
-/// The number of axes whose work doesn't count.
-const MAX_FEW_AXES: usize = 64;
 
 /// Work that is left out of the count: the VM has one for the call itself.
 pub const UNNOTICED: Work = TIMESLICE / 200;

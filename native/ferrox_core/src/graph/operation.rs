@@ -283,7 +283,7 @@ impl Operation {
         let shape_of = |index: usize| inputs.get(index).map_or(shape, |&(_, shape)| shape);
         let each = |cost: Cost| cost::work(size(shape), cost);
         let each_input = |cost: Cost| cost::work(size(input), cost);
-        Ok(match self {
+        let work = match self {
             Operation::Binary(op) => each(ops::binary::plan(*op, dtype, [from, dtype_of(1)])?.cost),
             Operation::Unary(op, math) => each(ops::unary::plan(*op, *math, dtype, from)?.cost),
             Operation::AsType => each(crate::exec::convert::cost(from, dtype)),
@@ -309,7 +309,8 @@ impl Operation {
             }
             Operation::Conv(options) => {
                 let operands = [(from, input), (dtype_of(1), shape_of(1))];
-                ops::conv::work((dtype, shape), operands, &options.permutations[1])
+                let [of_input, of_kernel, _] = &options.permutations;
+                ops::conv::work((dtype, shape), operands, of_input, of_kernel)
             }
             Operation::Window(op, windows) => ops::window::work(*op, dtype, input, windows.sliding()),
             Operation::WindowScatter(choice, windows) => {
@@ -323,7 +324,7 @@ impl Operation {
             Operation::Take(axis) => {
                 ops::indexed::take_work((from, input), size(shape_of(1)), *axis, size(shape))
             }
-            Operation::TakeAlongAxis(_) => ops::indexed::read_work(from, size(shape), size(shape)),
+            Operation::TakeAlongAxis(axis) => ops::indexed::take_along_work(from, shape, *axis),
             Operation::PutSlice(_) => {
                 let slice = (dtype_of(1), size(shape_of(1)));
                 ops::indexed::write_work(Update::Put, (from, size(input)), slice, dtype)
@@ -343,7 +344,9 @@ impl Operation {
                 Problem::Triangular(ops::linalg::right_size(input, size(shape_of(1)))).work(dtype, input)
             }
             Operation::Factor { problem, .. } => problem.work(from, input),
-        })
+        };
+        let shapes = outputs.iter().chain(inputs).map(|&(_, shape)| shape);
+        Ok(shapes.fold(work, |work, shape| work.saturating_add(cost::axes_work(shape))))
     }
 
     /// The estimated work of writing a part of the first operand over it, for operands of some types and

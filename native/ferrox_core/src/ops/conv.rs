@@ -13,8 +13,9 @@ use std::borrow::Cow;
 use num_complex::Complex;
 
 use crate::cost::{
-    self, CONV_CONVERT_COST, CONV_READ_COST, Cost, DIRECT_CONV_BYTE_COST, FLOAT_PATCH_BYTE_COST,
-    INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PATCH_SEGMENT_COST, PRODUCT_WRITE_COST, Work,
+    self, CONV_CHANNEL_COST, CONV_CONVERT_COST, CONV_READ_COST, Cost, DIRECT_CONV_BYTE_COST,
+    FLOAT_PATCH_BYTE_COST, INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PATCH_SEGMENT_COST,
+    PRODUCT_WRITE_COST, Work,
 };
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
@@ -75,6 +76,7 @@ pub struct Options<'a> {
 pub fn work(
     (out, shape): (DType, &[usize]),
     operands: [(DType, &[usize]); 2],
+    input_permutation: &[usize],
     kernel_permutation: &[usize],
 ) -> Work {
     let size = |shape: &[usize]| layout::size(shape).unwrap_or(usize::MAX);
@@ -89,8 +91,12 @@ pub fn work(
     } else {
         product_cost(out).saturating_mul(depth as Cost)
     };
+    let input = operands[0].1;
+    let images = input_permutation.iter().take(2).filter_map(|&axis| input.get(axis));
+    let channels = images.fold(1, |product: usize, &size| product.saturating_mul(size));
     cost::work(size(shape), result_cost.saturating_add(PRODUCT_WRITE_COST))
         .saturating_add(cost::work(read, CONV_READ_COST))
+        .saturating_add(cost::work(channels, CONV_CHANNEL_COST))
         .saturating_add(cost::work(converted, CONV_CONVERT_COST))
 }
 

@@ -13,7 +13,7 @@ use crate::exec::gemm::strategy::{Method, Strategy};
 use crate::exec::memory::scratch;
 use crate::exec::threads::parallel;
 use crate::exec::{convert, copy};
-use crate::layout::{Layout, Shape, check_axes, index_of};
+use crate::layout::{Layout, Shape, check_axes, index_of, other_axes};
 use crate::ops::cast::elements;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
@@ -152,7 +152,7 @@ impl Side<'_> {
     /// The axes that the result keeps.
     fn free(&self) -> Shape {
         let Side { contract, batch, .. } = self;
-        (0..self.tensor.rank()).filter(|axis| !contract.contains(axis) && !batch.contains(axis)).collect()
+        other_axes(self.tensor.rank(), contract.iter().chain(*batch))
     }
 }
 

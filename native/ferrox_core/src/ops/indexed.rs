@@ -15,14 +15,15 @@ pub use self::update::{
     Update, indexed, indexed_in_place, is_in_place, put_slice, put_slice_in_place, write_work,
 };
 use crate::cost::{
-    self, Cost, GATHER_COST, GATHERED_BYTE_COST, MIN_SOURCE_BYTES_TO_PREFETCH, SCATTER_COST, Work,
+    self, Cost, GATHER_COST, GATHERED_BYTE_COST, MIN_SOURCE_BYTES_TO_PREFETCH, SCATTER_COST, TAKEN_RUN_COST,
+    Work,
 };
 use crate::dtype::{Element, Lane};
 use crate::exec::copy;
 use crate::exec::memory::scratch_of;
 use crate::exec::simd::{self, Vectorized};
 use crate::exec::threads::{cooperative_yield, parallel};
-use crate::layout::{Layout, Shape, Strides, collapse, index_of};
+use crate::layout::{Layout, Shape, Strides, collapse, index_of, other_axes};
 use crate::ops::shape;
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, dispatch};
@@ -50,6 +51,17 @@ pub fn read_work(dtype: DType, elements: usize, rows: usize) -> Work {
 pub fn take_work((dtype, shape): (DType, &[usize]), indices: usize, axis: usize, elements: usize) -> Work {
     let rows = shape.iter().take(axis).fold(indices, |rows, &dim| rows.saturating_mul(dim));
     read_work(dtype, elements, rows)
+}
+
+/// The work of taking elements along an axis, to a result of some shape.
+#[must_use]
+pub fn take_along_work(dtype: DType, shape: &[usize], axis: usize) -> Work {
+    let product = |axes: &[usize]| axes.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
+    let elements = product(shape);
+    let after = product(shape.get(axis.saturating_add(1)..).unwrap_or_default());
+    let run = if after == 1 { shape.get(axis).copied().unwrap_or(1) } else { after };
+    let runs = cost::work(elements / run.max(1), TAKEN_RUN_COST);
+    read_work(dtype, elements, elements).saturating_add(runs)
 }
 
 /// The axes that are not indexed: the elements at each offset.
@@ -270,11 +282,6 @@ impl<'a, I: Element> OffsetLoop<'a, I> {
         }
         inside
     }
-}
-
-/// The axes of a tensor of some rank that are not in `axes`.
-fn other_axes(rank: usize, axes: &[usize]) -> Shape {
-    (0..rank).filter(|axis| !axes.contains(axis)).collect()
 }
 
 fn values_at<T: Copy>(values: &[T], axes: &[usize]) -> smallvec::SmallVec<[T; 4]> {

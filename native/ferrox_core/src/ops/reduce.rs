@@ -26,7 +26,7 @@ use crate::exec::reduce::argminmax::SignedBits;
 use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELEMENTS};
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
-use crate::layout::{Shape, check_axes};
+use crate::layout::{Shape, among_axes, check_axes, other_axes};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Kind, dispatch};
 
@@ -219,8 +219,9 @@ impl AxisSplit {
         let rank = shape.len();
         check_axes(op, axes, rank)?;
         // Axes of size one count as neither.
-        let is_reduced = |axis: &usize| axes.contains(axis) && shape[*axis] != 1;
-        let is_kept = |axis: &usize| !axes.contains(axis) && shape[*axis] != 1;
+        let among = among_axes(rank, axes);
+        let is_reduced = |axis: &usize| among[*axis] && shape[*axis] != 1;
+        let is_kept = |axis: &usize| !among[*axis] && shape[*axis] != 1;
         let first = (0..rank).find(is_reduced).unwrap_or(rank);
         let last = (0..rank).rfind(is_reduced).map_or(first, |last| last + 1);
         let [before, reduced, after] =
@@ -233,8 +234,8 @@ impl AxisSplit {
 
     /// The order of the kept axes, followed by the reduced axes.
     fn kept_axes_first(shape: &[usize], axes: &[usize]) -> Self {
-        let kept = (0..shape.len()).filter(|a| !axes.contains(a));
-        let order: Shape = kept.chain(axes.iter().copied()).collect();
+        let mut order = other_axes(shape.len(), axes);
+        order.extend_from_slice(axes);
         let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
         let (kept, reduced) = order.split_at(shape.len().saturating_sub(axes.len()));
         let sizes = ReductionSizes { before: product(kept), reduced: product(reduced), after: 1 };

@@ -1,5 +1,6 @@
 //! The NIFs of padding, sorts and operations with indices.
 
+use ferrox_core::cost::axes_work;
 use ferrox_core::ops;
 use ferrox_core::ops::indexed::{self, Update};
 use ferrox_core::ops::pad::Padding;
@@ -47,7 +48,8 @@ family!(top_k, |call, dtype: Type, shape: Dims, input: Operand| {
 });
 
 family!(gather, |call, shape: Dims, axes: Axes, input: Operand, indices: Operand| {
-    let work = indexed::read_work(input.dtype(), size(&shape.0), indices.size());
+    let work = indexed::read_work(input.dtype(), size(&shape.0), indices.size())
+        .saturating_add(axes_work(input.shape()));
     call.tensor(work, input.dtype(), &shape.0, |out| {
         indexed::gather(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, &axes)
     })
@@ -61,7 +63,7 @@ family!(take, |call, shape: Dims, axis: usize, input: Operand, indices: Operand|
 });
 
 family!(take_along_axis, |call, axis: usize, input: Operand, indices: Operand| {
-    let work = indexed::read_work(input.dtype(), indices.size(), indices.size());
+    let work = indexed::take_along_work(input.dtype(), indices.shape(), axis);
     call.tensor(work, input.dtype(), indices.shape(), |out| {
         indexed::take_along_axis(out, &input.tensor(call.op)?, &indices.tensor(call.op)?, axis)
     })
