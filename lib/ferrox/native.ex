@@ -23,6 +23,9 @@ defmodule Ferrox.Native do
   # More would be a mistake, and take the machine down.
   @max_threads 256
 
+  # Results of fewer bytes are made without asking how large they may be.
+  @least_max_result_bytes 1_000_000
+
   # The persistent term that says why the library couldn't be loaded.
   @load_error {__MODULE__, :load_error}
 
@@ -35,7 +38,7 @@ defmodule Ferrox.Native do
   def load do
     path = :filename.join(:code.priv_dir(:ferrox), ~c"native/ferrox_nif")
 
-    case :erlang.load_nif(path, {threads(), machine_code?()}) do
+    case :erlang.load_nif(path, {threads(), machine_code?(), max_result_bytes()}) do
       :ok ->
         # Where the module was purged before, what has been compiled belongs to a library that is gone.
         if Process.whereis(Ferrox.Defn.Cache.Programs), do: Ferrox.Defn.Cache.clear()
@@ -64,10 +67,26 @@ defmodule Ferrox.Native do
     end
   end
 
+  # Zero for any number.
+  defp max_result_bytes do
+    case Application.get_env(:ferrox, :max_result_bytes, :infinity) do
+      :infinity ->
+        0
+
+      bytes when is_integer(bytes) and bytes >= @least_max_result_bytes ->
+        bytes
+
+      other ->
+        wanted = "an integer from #{@least_max_result_bytes} on, or :infinity"
+        misconfigured(:max_result_bytes, wanted, other, :infinity)
+        0
+    end
+  end
+
   defp misconfigured(key, what, value, default) do
     IO.warn(
       "config :ferrox, #{inspect(key)} must be #{what}, got: #{inspect(value)}; " <>
-        "going on with #{default}",
+        "going on with #{inspect(default)}",
       []
     )
 

@@ -50,6 +50,23 @@ pub enum Error {
         /// The tensor's shape.
         shape: Vec<usize>,
     },
+    /// A result would be larger than results may be.
+    #[error(
+        "{op}: a result of type {dtype} and shape {} takes {bytes} bytes, and results may take {limit} at most",
+        ShapeDisplay(shape)
+    )]
+    Limit {
+        /// The operation, as Nx names it.
+        op: &'static str,
+        /// The result's type.
+        dtype: DType,
+        /// The result's shape.
+        shape: Vec<usize>,
+        /// The number of its bytes.
+        bytes: usize,
+        /// The most bytes of a result.
+        limit: usize,
+    },
     /// The operation is not defined on an element.
     #[error("{op} on {}: {fault}", join(dtypes.iter()))]
     Element {

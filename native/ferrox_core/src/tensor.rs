@@ -1,6 +1,8 @@
 //! Tensors that operations read (bytes with a type and a layout), and the memory for a result.
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::dtype::sub_byte;
 use crate::layout::{self, Layout};
@@ -39,6 +41,28 @@ pub fn byte_size(op: &'static str, dtype: DType, shape: &[usize]) -> Result<usiz
             (bytes <= isize::MAX as usize).then_some(if empty { 0 } else { bytes })
         })
         .ok_or_else(|| Error::TooLarge { op, dtype, shape: shape.to_vec() })
+}
+
+/// The most bytes of a result.
+static MAX_RESULT_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Limits the bytes of a result, and of each value of a program that is compiled from now on.
+pub fn set_max_result_bytes(limit: usize) {
+    MAX_RESULT_BYTES.store(limit, Relaxed);
+}
+
+/// Checks that a result is not larger than results may be.
+///
+/// # Errors
+///
+/// `Error::Limit` if it is.
+#[inline]
+pub fn check_result(op: &'static str, dtype: DType, shape: &[usize], bytes: usize) -> Result<(), Error> {
+    let limit = MAX_RESULT_BYTES.load(Relaxed);
+    if bytes > limit {
+        return Err(Error::Limit { op, dtype, shape: shape.to_vec(), bytes, limit });
+    }
+    Ok(())
 }
 
 impl<'a> Tensor<'a> {

@@ -22,7 +22,7 @@ use ferrox_core::ops::window_elements::Windows;
 use ferrox_core::ops::window_scatter::Choice;
 use ferrox_core::ops::{self, cast};
 use ferrox_core::promotion::{Mode, Node};
-use ferrox_core::{DType, Error, Output, Tensor};
+use ferrox_core::{DType, Error, Output, Tensor, tensor};
 use rustler::{Atom, Decoder, Encoder, Env, NifResult, Term};
 
 use crate::atom_table::AtomTable;
@@ -31,11 +31,14 @@ use crate::scheduling::{Call, Failure, family};
 use crate::term::{Axes, Dims, Elementwise, List, Operand, Type, elements, push, rank_and_size};
 use crate::{promotion, term};
 
-/// Runs when the VM loads the library. `options` are the number of threads, or zero for one per core, and
-/// whether compiled functions get machine code.
+/// Runs when the VM loads the library. `options` are the number of threads, or zero for one per core,
+/// whether compiled functions get machine code, and the most bytes of a result, zero for any number.
 pub fn load(env: Env<'_>, options: Term<'_>) -> bool {
-    let Ok((threads, machine_code)) = options.decode::<(usize, bool)>() else { return false };
+    let Ok((threads, machine_code, max_bytes)) = options.decode::<(usize, bool, usize)>() else {
+        return false;
+    };
     parallel::set_threads(threads);
+    tensor::set_max_result_bytes(if max_bytes == 0 { usize::MAX } else { max_bytes });
     graph::set_machine_code(machine_code);
     term::load(env) && promotion::load(env) && load_names(env) && OTHERS.fill_named(env, OTHER_OPERATIONS)
 }

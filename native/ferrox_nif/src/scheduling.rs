@@ -231,6 +231,7 @@ impl<'a> Call<'a> {
 
     /// Allocates a binary of any size.
     fn allocate(self, dtype: DType, shape: &[usize], length: usize) -> Result<OwnedBinary, Error> {
+        tensor::check_result(self.op, dtype, shape, length)?;
         allocate(length).ok_or_else(|| Error::TooLarge { op: self.op, dtype, shape: shape.to_vec() })
     }
 
@@ -259,7 +260,6 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Allocates a binary of any size; `None` without enough memory. `OwnedBinary::new` would take the VM
 /// A binary with a copy of some bytes.
 pub fn copy<'a>(env: Env<'a>, op: &'static str, bytes: &[u8]) -> Result<Term<'a>, Failure> {
     if bytes.len() <= SMALL_BINARY {
@@ -274,6 +274,7 @@ pub fn copy<'a>(env: Env<'a>, op: &'static str, bytes: &[u8]) -> Result<Term<'a>
     Ok(binary.release(env).into())
 }
 
+/// Allocates a binary of any size; `None` without enough memory. `OwnedBinary::new` would take the VM
 /// down then, but growing an empty binary returns false, at twice the price.
 pub fn allocate(length: usize) -> Option<OwnedBinary> {
     let mut binary = OwnedBinary::new(0);

@@ -19,7 +19,7 @@ use super::value::MAX_SMALL_BYTES;
 use super::well_formed::{self, OP, invalid};
 use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::layout;
-use crate::tensor::byte_size;
+use crate::tensor::{byte_size, check_result};
 use crate::{DType, Error, Kind};
 
 /// A program, ready to run any number of times.
@@ -93,8 +93,8 @@ impl Program {
     /// # Errors
     ///
     /// `Error::Argument` if slots, regions, numbers or sizes of values don't match each other,
-    /// `Error::UnsupportedType` if an operation has no kernel for its types, and `Error::TooLarge` if
-    /// the size of a value overflows.
+    /// `Error::UnsupportedType` if an operation has no kernel for its types, `Error::TooLarge` if the size
+    /// of a value overflows, and `Error::Limit` if it is more than results may have.
     pub fn new(regions: &[Region], mut literals: Vec<Vec<u8>>) -> Result<Self, Error> {
         well_formed::check(regions)?;
         // Checked as it is given: operations that are computed together are not seen one by one later.
@@ -284,6 +284,7 @@ impl<'a> Assembler<'a> {
     fn memory(&mut self, target: &Target) -> Result<Memory, Error> {
         let (slot, dtype, shape) = (target.slot, target.dtype, target.shape.clone());
         let bytes = byte_size(OP, dtype, &shape)?;
+        check_result(OP, dtype, &shape, bytes)?;
         self.define(slot, bytes)?;
         Ok(Memory { slot, dtype, shape, bytes, is_result: self.results[slot] && bytes > MAX_SMALL_BYTES })
     }
