@@ -181,6 +181,10 @@ pub(crate) const PACKED_ELEMENT_COST: Cost = 2_500;
 /// (test/ferrox/scheduling_test.exs.)
 pub const RESULT_BYTE_COST: Cost = 100;
 
+/// Results of programs with fewer bytes than this are in memory that the system has provided before.
+/// (test/ferrox/scheduling_test.exs.)
+pub(crate) const MIN_NEW_MEMORY_BYTES: usize = 1 << 14;
+
 /// The cost of each byte of a value that is copied to new memory without other work. (As above.)
 pub const COPIED_BYTE_COST: Cost = 3 * RESULT_BYTE_COST;
 

@@ -55,6 +55,7 @@ impl Kernel {
         let typed_inputs: Vec<Typed<'_>> =
             inputs.iter().map(|input| (input.dtype, &input.shape[..])).collect();
         let work = operation.work(&typed_outputs, &typed_inputs)?.saturating_add(INSTRUCTION_WORK);
+        let work = outputs.iter().fold(work, |work, memory| work.saturating_add(memory.work()));
         let prepared = Prepared::new(operation, &typed_outputs, inputs)?;
         Ok(Kernel { operation: operation.clone(), inputs: inputs.into(), outputs, work, prepared, over })
     }

@@ -1,5 +1,6 @@
 //! The slots of regions, and what steps read from them and write to them.
 
+use crate::cost::{self, MIN_NEW_MEMORY_BYTES, RESULT_BYTE_COST, Work};
 use crate::layout::Shape;
 use crate::{DType, Error};
 
@@ -49,6 +50,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// The work of the system, which provides large memory page by page.
+    pub(super) fn work(&self) -> Work {
+        if self.bytes < MIN_NEW_MEMORY_BYTES { 0 } else { cost::work(self.bytes, RESULT_BYTE_COST) }
+    }
+
     /// The error of an operation without memory for this result.
     #[cold]
     pub(super) fn refused(&self, op: &'static str) -> Error {

@@ -384,9 +384,11 @@ impl<'a> Assembler<'a> {
                 for input in &cluster.inputs {
                     self.check(&input.operand)?;
                 }
-                let outputs = outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
+                let outputs: Box<[Memory]> =
+                    outputs.iter().map(|target| self.memory(target)).collect::<Result<_, _>>()?;
                 let (mut cluster, work) =
                     ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));
+                let work = outputs.iter().fold(work, |work, memory| work.saturating_add(memory.work()));
                 cluster.compile();
                 let call = ClusterCall { cluster, outputs, work };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
