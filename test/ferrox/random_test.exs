@@ -275,7 +275,7 @@ defmodule Ferrox.RandomTest do
       Random.poisson(key, Ferrox.tensor(Ferrox.Complex.new(1, 2)))
     end)
 
-    raises("poisson expects a key", fn -> Random.poisson(1, 2) end)
+    raises("poisson expects a key", fn -> Random.poisson(Ferrox.iota({2}), 2) end)
   end
 
   test "choices of every float type and of every type of elements" do
