@@ -1190,7 +1190,7 @@ defmodule Ferrox do
 
   @doc group: "Elementwise, one operand"
   @doc """
-  The nearest integer, or the nearest number of so many decimals. Halves are rounded away from zero, as by
+  The nearest integer, or the nearest number with some decimals. Halves are rounded away from zero, as by
   `Nx.round/1`, or to the even neighbour, as by NumPy's `round` and `rint`.
 
   Integers stay what they are, but for negative numbers of decimals, and wrap around there. Of floats with
@@ -3188,7 +3188,7 @@ defmodule Ferrox do
 
   @doc group: "Shapes"
   @doc """
-  The parts of a tensor with so many rows each, its first axis, as a stream. The parts are made when they are
+  The parts of a tensor along its first axis with some number of rows each, as a stream. The parts are made when they are
   asked for, without a copy, but for one that is filled up.
 
   ## Options

@@ -21,7 +21,7 @@ defmodule Ferrox.Bits do
   end
 
   @doc """
-  The parts of a bitstring with so many bits each, as a stream. Fewer bits at the end are filled up with those at
+  The parts of a bitstring with some number of bits each, as a stream. Fewer bits at the end are filled up with those at
   the start, or with `leftover` other than `:repeat` left out.
 
       iex> Enum.to_list(Ferrox.Bits.batches(<<1, 2, 3>>, 16, :repeat))
@@ -46,7 +46,7 @@ defmodule Ferrox.Bits do
   end
 
   @doc """
-  So many bits from a start on, without a copy.
+  Some bits from a start on, without a copy.
 
       iex> Ferrox.Bits.slice(<<1, 2, 3>>, 8, 16)
       <<2, 3>>

@@ -355,7 +355,7 @@ defmodule Ferrox.Random do
   end
 
   @doc """
-  How many of so many trials succeed, each with the same probability: integers of the binomial distribution.
+  The number of trials that succeed, each with the same probability: integers of the binomial distribution.
   Both are numbers or tensors that broadcast to the shape. Nx has no such function.
 
   ## Options

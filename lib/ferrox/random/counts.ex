@@ -27,7 +27,7 @@ defmodule Ferrox.Random.Counts do
     )
   end
 
-  @doc "How many of so many trials succeed, with a probability for each; both of the same shape."
+  @doc "The numbers of trials that succeed, given those of all trials and the probabilities, of the same shape."
   @spec binomial(Random.key(), Tensor.t(), Tensor.t()) :: Tensor.t()
   def binomial(key, %Tensor{shape: shape} = trials, probability) do
     likely? = step(:greater, probability, 0.5)
