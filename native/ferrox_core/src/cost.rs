@@ -861,8 +861,8 @@ pub(crate) const CLUSTER_BLOCKS_PER_PART: usize = 4;
 pub(crate) const JOINED_PRODUCT_BLOCK_BYTES: usize = 1 << 18;
 
 /// The minimum number of rows of a product that a cluster computes at a time, of which it computes multiples: a
-/// matrix is packed for these.
-pub(crate) const MIN_JOINED_PRODUCT_ROWS: usize = 16;
+/// matrix is packed for each of these blocks.
+pub(crate) const MIN_JOINED_PRODUCT_ROWS: usize = 64;
 
 /// The number of blocks of rows that a product has at least, if these are not too small: threads share them.
 /// (`bin/bench --group programs`: k-means step.)
@@ -872,9 +872,9 @@ pub(crate) const MIN_JOINED_PRODUCT_BLOCKS: usize = 16;
 /// otherwise. (`bin/bench --group programs`: attention.)
 pub(crate) const MIN_JOINED_PRODUCT_BYTES: usize = 1 << 18;
 
-/// The maximum number of elements of a matrix by which a cluster multiplies its rows: it is packed for each block
-/// of them.
-pub(crate) const MAX_JOINED_PRODUCT_MATRIX: usize = 1 << 17;
+/// The maximum number of elements of a matrix that is packed for a block of a cluster's rows, for each element of
+/// the block that need not be written to memory.
+pub(crate) const MAX_PACKED_FOR_JOINED_ELEMENT: usize = 2;
 
 /// The number of elements in the copies of a row that is the same for all rows of a cluster: a kernel reads
 /// them beside as many rows, and they must stay in the first-level cache. (`bin/bench --group programs`:

@@ -17,7 +17,7 @@ use super::{Cluster, MemberLoop, Part};
 use crate::DType;
 use crate::Error;
 use crate::cost::{
-    Cost, JOINED_PRODUCT_BLOCK_BYTES, MAX_JOINED_PRODUCT_MATRIX, MIN_JOINED_PRODUCT_BLOCKS,
+    Cost, JOINED_PRODUCT_BLOCK_BYTES, MAX_PACKED_FOR_JOINED_ELEMENT, MIN_JOINED_PRODUCT_BLOCKS,
     MIN_JOINED_PRODUCT_BYTES, MIN_JOINED_PRODUCT_ROWS,
 };
 use crate::exec::elementwise::scratch::{aligned, take, with_kept};
@@ -113,14 +113,15 @@ impl Product {
         Strategy { sizes: [rows, k, n], ..self.strategy }
     }
 
-    /// Whether blocks of some rows give the results of whole matrices, in about as much time.
-    fn fits(&self, block: usize) -> bool {
+    /// Whether blocks of some rows give the results of whole matrices, and packing a matrix for each of them takes
+    /// no longer than what is saved: to write and read the block, whose rows have some bytes.
+    fn fits(&self, block: usize, row_bytes: usize) -> bool {
         let [m, k, n] = self.strategy.sizes;
         let sizes = [m, block, (m - 1) % block + 1];
         let adds_in_order =
             sizes.iter().all(|&rows| self.strategy_of(rows).adds_in_order([true, self.is_transposed]));
-        // A matrix is packed for each block.
-        adds_in_order && k.saturating_mul(n) <= MAX_JOINED_PRODUCT_MATRIX
+        let saved = block.saturating_mul(row_bytes / self.dtype.width());
+        adds_in_order && k.saturating_mul(n) <= saved.saturating_mul(MAX_PACKED_FOR_JOINED_ELEMENT)
     }
 
     /// Multiplies the rows `left`, of which the first is the row `first` of the cluster.
@@ -162,11 +163,14 @@ impl Cluster {
     pub(in crate::graph) fn products_fit(&self) -> bool {
         let Some(block) = self.product_rows() else { return true };
         let Some(m) = self.products().next().map(Product::matrix_rows) else { return true };
-        let is_large = |width: usize| self.rows.saturating_mul(width) >= MIN_JOINED_PRODUCT_BYTES;
+        let fits = |product: &Product, row_bytes: usize| {
+            product.matrix_rows() == m
+                && self.rows.saturating_mul(row_bytes) >= MIN_JOINED_PRODUCT_BYTES
+                && product.fits(block, row_bytes)
+        };
         self.folds.is_empty()
-            && self.products().all(|product| product.matrix_rows() == m && product.fits(block))
-            && self.input_products().all(|(_, product)| is_large(product.row_bytes()))
-            && self.product.iter().all(|(_, product)| is_large(product.left_row_bytes()))
+            && self.input_products().all(|(_, product)| fits(product, product.row_bytes()))
+            && self.product.iter().all(|(_, product)| fits(product, product.left_row_bytes()))
     }
 
     /// The number of bytes of a row of a result.
