@@ -293,11 +293,13 @@ fn go_on<'a>(
     answer
 }
 
-/// How often each block is among some values.
+/// How often each block that is referred to several times is among some values.
 fn uses(values: &[Value<Block>]) -> HashMap<*const Block, usize> {
     let mut uses = HashMap::new();
     for value in values {
-        if let Value::Block(block) = value {
+        if let Value::Block(block) = value
+            && Arc::strong_count(block) > 1
+        {
             *uses.entry(Arc::as_ptr(block)).or_default() += 1;
         }
     }
@@ -310,7 +312,7 @@ fn copying(program: &Program, values: &[Value<Block>]) -> Work {
     let lengths = values.iter().map(|value| match value {
         Value::Argument(_) => 0,
         Value::Block(block) => match **block {
-            Block::Binary(_) if uses.get(&Arc::as_ptr(block)) == Some(&Arc::strong_count(block)) => 0,
+            Block::Binary(_) if uses.get(&Arc::as_ptr(block)).unwrap_or(&1) == &Arc::strong_count(block) => 0,
             _ => (**block).as_ref().len(),
         },
         other => other.bytes(&[], program.literals()).len(),
@@ -338,17 +340,23 @@ fn encode<'a>(
             }
             Value::Block(block) => {
                 let address = Arc::as_ptr(&block);
-                let left = uses.entry(address).or_insert(1);
-                *left -= 1;
-                if *left == 0 {
+                let left = uses.get_mut(&address).map(|left| {
+                    *left -= 1;
+                    *left
+                });
+                if left.is_some_and(|left| left > 0) {
+                    Err(address)
+                } else {
                     let term = match Arc::try_unwrap(block) {
                         Ok(Block::Binary(binary)) => binary.release(env).into(),
                         Ok(Block::Scratch(bytes)) => copy(env, "program", &bytes)?,
                         Err(shared) => copy(env, "program", (*shared).as_ref())?,
                     };
-                    of_blocks.insert(address, term);
+                    if left.is_some() {
+                        of_blocks.insert(address, term);
+                    }
+                    Ok(term)
                 }
-                Err(address)
             }
             other => Ok(copy(env, "program", other.bytes(&[], program.literals()))?),
         });

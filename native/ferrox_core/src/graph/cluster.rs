@@ -437,29 +437,45 @@ impl Cluster {
         outputs: &'a mut [&mut [u8]],
         run: impl Fn(Part<'a>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
-        let outputs = outputs.iter_mut().map(|output| &mut **output);
         let parts = parallel::parts(cost::work(self.rows, cost), false);
         let part_rows = part_rows.min(self.rows.div_ceil(parts)).max(1);
         // A result of a fold belongs to one part.
         let part_rows = self.folds.first().map_or(part_rows, |fold| part_rows.next_multiple_of(fold.rows));
         if self.rows <= part_rows || !parallel::pays(self.rows, cost) {
+            let outputs = outputs.iter_mut().map(|output| &mut **output);
             return run(Part { first: 0, rows: self.rows, outputs: outputs.collect() });
         }
-        let mut parts: Vec<Part<'_>> = (0..self.rows)
-            .step_by(part_rows)
-            .map(|first| {
-                let rows = part_rows.min(self.rows - first);
-                Part { first, rows, outputs: SmallVec::new() }
-            })
-            .collect();
-        let rows = self.outputs.iter().map(|width| part_rows * width);
-        let folds = self.folds.iter().map(|fold| part_rows / fold.rows * fold.accumulation.result_bytes());
-        for (output, bytes) in outputs.zip(rows.chain(folds)) {
-            for (part, chunk) in parts.iter_mut().zip(output.chunks_mut(bytes)) {
-                part.outputs.push(chunk);
+        let parts = self.parts(outputs, |first| part_rows.min(self.rows - first));
+        parallel::try_each(self.rows, cost, parts.into_iter(), run)
+    }
+
+    /// The parts of all rows; `rows_from` gives the number of rows of the part that begins with a row.
+    fn parts<'a>(&self, outputs: &'a mut [&mut [u8]], rows_from: impl Fn(usize) -> usize) -> Vec<Part<'a>> {
+        let mut rests: SmallVec<[&'a mut [u8]; 4]> = outputs.iter_mut().map(|output| &mut **output).collect();
+        let mut parts = Vec::new();
+        let mut first = 0;
+        while first < self.rows {
+            let rows = rows_from(first);
+            let outputs = rests.iter_mut().enumerate().map(|(index, rest)| {
+                let (part, after) = std::mem::take(rest).split_at_mut(self.result_bytes(index, rows));
+                *rest = after;
+                part
+            });
+            parts.push(Part { first, rows, outputs: outputs.collect() });
+            first += rows;
+        }
+        parts
+    }
+
+    /// The number of bytes of a result, of those of rows or of a fold, for some rows from the start of a part on.
+    fn result_bytes(&self, result: usize, rows: usize) -> usize {
+        match result.checked_sub(self.outputs.len()) {
+            None => rows * self.result_row_bytes(result),
+            Some(fold) => {
+                let fold = &self.folds[fold];
+                rows.div_ceil(fold.rows) * fold.accumulation.result_bytes()
             }
         }
-        parallel::try_each(self.rows, cost, parts.into_iter(), run)
     }
 
     /// Computes a part, one block after the other.

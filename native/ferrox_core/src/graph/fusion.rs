@@ -24,7 +24,7 @@ use super::cluster::{
 };
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
-use super::source::{Branch, Clause, Operand, Place, Region, Slot, Step, Target, reads};
+use super::source::{Operand, Place, Region, Slot, Step, Target, reads, with_inner};
 use crate::DType;
 use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS};
 use crate::exec::convert;
@@ -238,10 +238,6 @@ impl<'a> Fusion<'a> {
         fusion.steps
     }
 
-    fn branch(&self, branch: &Branch) -> Branch {
-        Branch { steps: self.inner(&branch.steps), results: branch.results.clone() }
-    }
-
     fn step(&mut self, step: &Step) {
         match step {
             Step::Operation { operation, inputs, outputs } => {
@@ -277,23 +273,9 @@ impl<'a> Fusion<'a> {
                 self.flush_all();
                 self.steps.push(step.clone());
             }
-            Step::Cond { clauses, otherwise, outputs } => {
+            Step::Cond { .. } | Step::Unless { .. } => {
                 self.flush_all();
-                let clauses = clauses
-                    .iter()
-                    .map(|clause| Clause {
-                        steps: self.inner(&clause.steps),
-                        predicate: clause.predicate.clone(),
-                        branch: self.branch(&clause.branch),
-                    })
-                    .collect();
-                let otherwise = self.branch(otherwise);
-                self.steps.push(Step::Cond { clauses, otherwise, outputs: outputs.clone() });
-            }
-            Step::Unless { computed, steps } => {
-                self.flush_all();
-                let steps = self.inner(steps);
-                self.steps.push(Step::Unless { computed: *computed, steps });
+                self.steps.push(with_inner(step, &|steps| self.inner(steps)));
             }
         }
     }

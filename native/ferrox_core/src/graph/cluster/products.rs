@@ -174,7 +174,7 @@ impl Cluster {
     }
 
     /// The number of bytes of a row of a result.
-    pub(in crate::graph) fn result_row_bytes(&self, output: usize) -> usize {
+    pub(super) fn result_row_bytes(&self, output: usize) -> usize {
         match &self.product {
             Some((result, product)) if *result == output => product.row_bytes(),
             _ => self.outputs[output],
@@ -189,19 +189,7 @@ impl Cluster {
         run: impl Fn(Part<'a>) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let m = self.products().next().map_or(self.rows, Product::matrix_rows);
-        let mut rests: SmallVec<[&'a mut [u8]; 4]> = outputs.iter_mut().map(|output| &mut **output).collect();
-        let mut parts = Vec::new();
-        let mut first = 0;
-        while first < self.rows {
-            let rows = block.min(m - first % m);
-            let outputs = rests.iter_mut().enumerate().map(|(index, rest)| {
-                let (part, after) = std::mem::take(rest).split_at_mut(rows * self.result_row_bytes(index));
-                *rest = after;
-                part
-            });
-            parts.push(Part { first, rows, outputs: outputs.collect() });
-            first += rows;
-        }
+        let parts = self.parts(outputs, |first| block.min(m - first % m));
         parallel::try_each(self.rows, self.cost, parts.into_iter(), run)
     }
 
