@@ -151,7 +151,7 @@ defmodule Ferrox.FFT do
 
   defp frequencies(name, length, opts) do
     mode = promotion!(opts, name)
-    positive!(length, name)
+    Operands.positive!(length, "the length", name)
     distance = Keyword.get(opts, :d, 1)
 
     unless is_number(distance) and distance != 0 do
@@ -175,12 +175,6 @@ defmodule Ferrox.FFT do
       Elementwise.step(:divide, Elementwise.cast(places, {:f, 64}), length * distance),
       type
     )
-  end
-
-  defp positive!(length, _name) when is_integer(length) and length > 0, do: :ok
-
-  defp positive!(other, name) do
-    raise ArgumentError, "#{name}: the length must be a positive integer, got: #{inspect(other)}"
   end
 
   # From zero up, and from the middle on negative.
@@ -269,16 +263,8 @@ defmodule Ferrox.FFT do
     %Tensor{data: data, type: type, shape: shape}
   end
 
-  defp eps!(opts, name) do
-    case Keyword.get(opts, :eps, 0.0) do
-      eps when is_number(eps) and eps >= 0 ->
-        eps
-
-      other ->
-        raise ArgumentError,
-              "#{name}: :eps must be a number that is not negative, got: #{inspect(other)}"
-    end
-  end
+  defp eps!(opts, name),
+    do: opts |> Keyword.get(:eps, 0.0) |> Operands.not_negative!(":eps", name)
 
   defp length!(nil, default, _name), do: default
   defp length!(length, _default, _name) when is_integer(length) and length > 0, do: length

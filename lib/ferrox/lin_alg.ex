@@ -596,12 +596,7 @@ defmodule Ferrox.LinAlg do
   end
 
   defp eps!(nil, type), do: precision(type)
-  defp eps!(eps, _type) when is_number(eps) and eps >= 0, do: eps
-
-  defp eps!(other, _type) do
-    raise ArgumentError,
-          "matrix_rank: :eps must be a number that is not negative, got: #{inspect(other)}"
-  end
+  defp eps!(eps, _type), do: Operands.not_negative!(eps, ":eps", :matrix_rank)
 
   @doc """
   The conjugates of the transposed matrices.

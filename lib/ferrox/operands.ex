@@ -70,6 +70,22 @@ defmodule Ferrox.Operands do
     end
   end
 
+  @doc "A positive integer; `what` names it in the error."
+  @spec positive!(term, String.t(), atom) :: pos_integer
+  def positive!(integer, _what, _op) when is_integer(integer) and integer > 0, do: integer
+
+  def positive!(other, what, op),
+    do: raise(ArgumentError, "#{op}: #{what} must be a positive integer, got: #{inspect(other)}")
+
+  @doc "A number that is not negative; `what` names it in the error."
+  @spec not_negative!(term, String.t(), atom) :: number
+  def not_negative!(number, _what, _op) when is_number(number) and number >= 0, do: number
+
+  def not_negative!(other, what, op) do
+    raise ArgumentError,
+          "#{op}: #{what} must be a number that is not negative, got: #{inspect(other)}"
+  end
+
   @doc "A type that a tensor can have."
   @spec type!(term, atom) :: Type.t() | :bool
   def type!(:bool, _op), do: :bool

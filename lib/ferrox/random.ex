@@ -71,12 +71,7 @@ defmodule Ferrox.Random do
   @spec split(key, keyword) :: Tensor.t()
   def split(key, opts \\ []) do
     opts = options!(opts, [:parts], :split)
-    parts = Keyword.get(opts, :parts, 2)
-
-    unless is_integer(parts) and parts > 0 do
-      raise ArgumentError, "split: :parts must be a positive integer, got: #{inspect(parts)}"
-    end
-
+    parts = opts |> Keyword.get(:parts, 2) |> Operands.positive!(":parts", :split)
     bits(key!(key, :split), {parts, 2})
   end
 
@@ -631,13 +626,7 @@ defmodule Ferrox.Random do
     tensor = Operands.to_tensor(tensor, :choice)
     tensor = if opts[:axis] == nil, do: Shapes.flatten(tensor), else: tensor
     axis = Shape.axis!(tensor.shape, opts[:axis] || 0, :choice)
-    samples = Keyword.get(opts, :samples, 1)
-
-    unless is_integer(samples) and samples > 0 do
-      raise ArgumentError,
-            "choice: :samples must be a positive integer, got: #{inspect(samples)}"
-    end
-
+    samples = opts |> Keyword.get(:samples, 1) |> Operands.positive!(":samples", :choice)
     replace? = Operands.boolean!(Keyword.put_new(opts, :replace, true), :replace, :choice)
     {tensor, axis, samples, replace?}
   end

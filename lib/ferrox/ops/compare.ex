@@ -78,16 +78,8 @@ defmodule Ferrox.Ops.Compare do
     {left, right, type, {relative, absolute, equal_nan?}}
   end
 
-  defp tolerance!(opts, key, default, name) do
-    case Keyword.get(opts, key, default) do
-      number when is_number(number) and number >= 0 ->
-        number * 1.0
-
-      other ->
-        raise ArgumentError,
-              "#{name}: #{inspect(key)} must be a number that is not negative, got: #{inspect(other)}"
-    end
-  end
+  defp tolerance!(opts, key, default, name),
+    do: Operands.not_negative!(Keyword.get(opts, key, default), inspect(key), name) * 1.0
 
   @doc "See `Ferrox.array_equal/3`."
   @spec array_equal(term, term, keyword) :: Tensor.t()

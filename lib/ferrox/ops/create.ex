@@ -247,7 +247,7 @@ defmodule Ferrox.Ops.Create do
   defp wide_linspace(name, start, stop, opts) do
     mode = promotion!(opts, name)
     endpoint? = Operands.boolean!(Keyword.put_new(opts, :endpoint, true), :endpoint, name)
-    n = positive!(opts[:n], :n, name)
+    n = Operands.positive!(opts[:n], ":n", name)
     ends = for number <- [start, stop], do: Operands.tensor!(number, mode, name)
     [%Tensor{shape: shape}, %Tensor{shape: stop_shape}] = ends
 
@@ -286,13 +286,6 @@ defmodule Ferrox.Ops.Create do
     if endpoint?,
       do: Shapes.join(:concatenate, [spaced, stop], axis: axis, promotion: :nx),
       else: spaced
-  end
-
-  defp positive!(n, _name, _op) when is_integer(n) and n > 0, do: n
-
-  defp positive!(other, name, op) do
-    raise ArgumentError,
-          "#{op}: #{inspect(name)} must be a positive integer, got: #{inspect(other)}"
   end
 
   @doc "See `Ferrox.arange/3`."

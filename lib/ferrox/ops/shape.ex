@@ -154,9 +154,7 @@ defmodule Ferrox.Ops.Shape do
     %Tensor{shape: shape} = tensor = if opts[:axis] == nil, do: flatten(tensor), else: tensor
     axis = Shape.axis!(shape, opts[:axis] || 0, :repeat)
 
-    unless is_integer(times) and times > 0 do
-      raise ArgumentError, "repeat: times must be a positive integer, got: #{inspect(times)}"
-    end
+    times = Operands.positive!(times, "times", :repeat)
 
     {before, [size | rest]} = shape |> Tuple.to_list() |> Enum.split(axis)
     pairs = Enum.map(before, &{1, &1}) ++ [{1, size}, {times, 1}] ++ Enum.map(rest, &{1, &1})

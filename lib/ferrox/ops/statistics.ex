@@ -336,12 +336,7 @@ defmodule Ferrox.Ops.Statistics do
     opts = options!(opts, [:min_length, :promotion], :bincount)
     mode = promotion!(opts, :bincount)
     %Tensor{type: type} = tensor = Operands.tensor!(tensor, mode, :bincount)
-    least = Keyword.get(opts, :min_length, 1)
-
-    unless is_integer(least) and least > 0 do
-      raise ArgumentError,
-            "bincount: :min_length must be a positive integer, got: #{inspect(least)}"
-    end
+    least = opts |> Keyword.get(:min_length, 1) |> Operands.positive!(":min_length", :bincount)
 
     unless match?({kind, _} when kind in [:s, :u], type) do
       raise ArgumentError, "bincount expects integers, got: #{Promotion.Names.short(type)}"
@@ -379,12 +374,7 @@ defmodule Ferrox.Ops.Statistics do
     mode = promotion!(opts, :histogram)
     tensor = Operands.tensor!(tensor, mode, :histogram)
     type = Promotion.type_as(mode, :mean, :histogram, [tensor])
-    bins = Keyword.get(opts, :bins, 10)
-
-    unless is_integer(bins) and bins > 0 do
-      raise ArgumentError, "histogram: :bins must be a positive integer, got: #{inspect(bins)}"
-    end
-
+    bins = opts |> Keyword.get(:bins, 10) |> Operands.positive!(":bins", :histogram)
     Operands.ordered!(type, :histogram)
     flat = Elementwise.cast(Shapes.flatten(tensor), {:f, 64})
     {low, high} = range!(opts[:range], flat)

@@ -193,16 +193,8 @@ defmodule Ferrox.Ops.Window do
     axes
   end
 
-  defp group_size!(opts, key) do
-    case Keyword.get(opts, key, 1) do
-      size when is_integer(size) and size > 0 ->
-        size
-
-      other ->
-        raise ArgumentError,
-              "conv: #{inspect(key)} must be a positive integer, got: #{inspect(other)}"
-    end
-  end
+  defp group_size!(opts, key),
+    do: opts |> Keyword.get(key, 1) |> Operands.positive!(inspect(key), :conv)
 
   @doc "See `Ferrox.convolve/3`."
   @spec convolve(term, term, keyword) :: Tensor.t()

@@ -300,11 +300,16 @@ fn many_parts() {
     let one = Data::random(U8, &[1]);
     let tensors: Vec<_> = (0..20_000).map(|_| one.see().expect("small")).collect();
     check_one("concatenate of many tensors", U8, &[20_000], |out| concatenate(out, &tensors, 0));
-    let (image, filters) = (Data::random(F32, &[1, 1, 3, 3]), Data::random(F32, &[9000, 1, 2, 2]));
+    check_conv("conv with many filters", F32, [[1, 1, 3, 3], [9000, 1, 2, 2], [1, 9000, 2, 2]], 0);
+}
+
+/// Checks a convolution, given the shapes of the input, the kernel and the result.
+fn check_conv(name: &str, dtype: DType, [input, kernel, shape]: [[usize; 4]; 3], padding: i64) {
+    let (input, kernel) = (Data::random(dtype, &input), Data::random(dtype, &kernel));
     let axes = [0, 1, 2, 3];
     let options = Options {
         strides: &[1, 1],
-        padding: &[(0, 0); 2],
+        padding: &[(padding, padding); 2],
         input_dilation: &[1, 1],
         kernel_dilation: &[1, 1],
         feature_groups: 1,
@@ -313,9 +318,7 @@ fn many_parts() {
         kernel_permutation: &axes,
         output_permutation: &axes,
     };
-    check_one("conv with many filters", F32, &[1, 9000, 2, 2], |out| {
-        conv(out, &image.see()?, &filters.see()?, options)
-    });
+    check_one(name, dtype, &shape, |out| conv(out, &input.see()?, &kernel.see()?, options));
 }
 
 /// A host of programs with the memory of this test.
@@ -449,22 +452,7 @@ fn windows() {
         (S32, [2, 8, 40, 40], [16, 8, 3, 3], [2, 16, 38, 38], 0),
         (F32, [4, 2000, 3, 3], [2, 2000, 2, 2], [4, 2, 2, 2], 0),
     ] {
-        let (input, kernel) = (Data::random(dtype, &input), Data::random(dtype, &kernel));
-        let axes = [0, 1, 2, 3];
-        let options = Options {
-            strides: &[1, 1],
-            padding: &[(padding, padding); 2],
-            input_dilation: &[1, 1],
-            kernel_dilation: &[1, 1],
-            feature_groups: 1,
-            batch_groups: 1,
-            input_permutation: &axes,
-            kernel_permutation: &axes,
-            output_permutation: &axes,
-        };
-        check_one(&format!("conv of {dtype}"), dtype, &shape, |out| {
-            conv(out, &input.see()?, &kernel.see()?, options)
-        });
+        check_conv(&format!("conv of {dtype}"), dtype, [input, kernel, shape], padding);
     }
 }
 
