@@ -28,9 +28,9 @@ defmodule Ferrox.Backend do
     4. Functions have their accurate value where the formula of Nx or of the `complex` package loses
        digits: `Nx.expm1/1`, `Nx.log1p/1`, `Nx.cbrt/1` and `Nx.erf_inv/1` of f64, and all functions
        of complex numbers, whose special values and branch cuts are those of Annex G of the C
-       standard. Other functions may differ in the last place; `exp`, `log`, `pow` and the circular
-       functions of f64 are those of the C library, as on `Nx.BinaryBackend`. A zero keeps its sign
-       in odd functions and in `Nx.round/1`. `Nx.add/2` and the other arithmetic operations round
+       standard. Other functions may differ in the last place; `exp`, `log`, `pow`, `sin` and
+       `cos` of f64 have the results of glibc, as on `Nx.BinaryBackend` where Erlang runs on it. A zero
+       keeps its sign in odd functions and in `Nx.round/1`. `Nx.add/2` and the other arithmetic operations round
        once where an integer meets f32 or a narrower float; `Nx.BinaryBackend` also rounds to f64
        in between.
     5. An integer division by zero, a negative exponent of integers and a negative shift raise an

@@ -661,7 +661,7 @@ pub(crate) const OPERAND_CONVERT_BYTE_COST: Cost = 50;
 pub(crate) const F32_POW_COST: Cost = 2_500;
 
 /// The cost of a power or an arctangent of f64. (`kernels`: pow_f64.)
-pub(crate) const F64_POW_COST: Cost = 10_000;
+pub(crate) const F64_POW_COST: Cost = 4_000;
 
 /// The cost of a power of c64 whose operands are exact in f32. (No benchmark.)
 pub(crate) const C64_POW_COST: Cost = 6_000;
@@ -689,18 +689,18 @@ pub(crate) const COMPLEX_DIVIDE_COST: Cost = 400;
 /// The cost of a function of f16 or bf16 that is looked up. (`kernels`: tanh_bf16.)
 pub(crate) const F16_LOOKUP_COST: Cost = 300;
 
-/// The cost of an exponential of f64 by the loop of the GNU C library. (`kernels`: exp_f64.)
-pub(crate) const GLIBC_EXP_COST: Cost = 700;
+/// The cost of an exponential of f64. (`kernels`: exp_f64.)
+pub(crate) const F64_EXP_COST: Cost = 700;
 
-/// The cost of a logarithm of f64 by the loop of the GNU C library. (`kernels`: log_f64.)
-pub(crate) const GLIBC_LOG_COST: Cost = 900;
+/// The cost of a logarithm of f64. (`kernels`: log_f64.)
+pub(crate) const F64_LOG_COST: Cost = 900;
 
-/// The cost of a sine or cosine of f64 by the loop of the GNU C library. (`kernels`: sin_f64.)
-pub(crate) const GLIBC_SIN_COST: Cost = 2_000;
+/// The cost of a sine or cosine of f64. (`kernels`: sin_f64.)
+pub(crate) const F64_SINE_COST: Cost = 2_000;
 
-/// For fewer elements, calls of the C library are faster than the loop. (`kernels`: exp_f64,
+/// For fewer elements, functions of f64 are faster one by one than in chunks. (`kernels`: exp_f64,
 /// log_f64, sin_f64, pow_f64.)
-pub(crate) const MIN_ELEMENTS_FOR_GLIBC_LOOP: usize = 32;
+pub(crate) const MIN_ELEMENTS_FOR_F64_CHUNKS: usize = 32;
 
 // Linear algebra: ops/linalg.
 
@@ -750,14 +750,8 @@ pub(crate) const QUEUED_ROTATIONS_PER_COLUMN: usize = 128;
 /// The cost of converting an element before or after an operation. (`kernels`: exp.)
 pub(crate) const UNARY_CONVERSION_COST: Cost = 200;
 
-/// The cost of a call of a function of the C library. (`kernels`: exp_f64, log_f64.)
-pub(crate) const LIBRARY_CALL_COST: Cost = 8_000;
-
 /// The cost of a sine, cosine or tangent of an f32, by vectors of 64 bytes. (`kernels`: sin.)
 pub(crate) const F32_TRIGONOMETRIC_COST: Cost = 600;
-
-/// The cost of a sine, cosine or tangent of an f64. (`kernels`: sin_f64.)
-pub(crate) const F64_TRIGONOMETRIC_COST: Cost = 10_000;
 
 /// The cost of a function of a complex number. (No benchmark.)
 pub(crate) const COMPLEX_FUNCTION_COST: Cost = 40_000;

@@ -633,8 +633,7 @@ fn quotients_of_short_integers() {
     println!("binary, quotients: {compared} elements compared");
 }
 
-/// Compares powers of c64 with those of c128, which are computed element by element with functions
-/// of the C library.
+/// Compares powers of c64 with those of c128, which are computed element by element.
 #[test]
 fn powers_of_c64() {
     let (mut compared, mut random) = (0, Random(6));

@@ -5,38 +5,90 @@
 
 mod common;
 
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+
 use common::number::{Number, cast, landmarks, value};
 use common::{Random, Source, contiguous, output};
 use ferrox_core::DType::{self, *};
+use ferrox_core::ops::binary::{BinaryOp, binary};
 use ferrox_core::ops::math::f64_functions::cbrt;
 use ferrox_core::ops::unary::{UnaryOp, unary};
 use ferrox_core::{Output, Tensor};
 
-/// A line with the name of a function is followed by a line for each argument. This line has the
-/// bits of the argument and of the f64 nearest to the result. mpmath computed both with 400 bits.
+/// A line with the name of a function is followed by a line for each list of arguments. This line has
+/// the bits of the arguments and of the f64 nearest to the result, which mpmath computed with at least
+/// 400 bits.
 const EXACT: &str = include_str!("fixtures/f64_functions.txt");
 
 const FLOATS: [DType; 6] = [F8, F8E4M3FN, F16, BF16, F32, F64];
 
-fn compute(op: UnaryOp, arguments: &[f64]) -> Vec<f64> {
-    let bytes: Vec<u8> = arguments.iter().flat_map(|x| x.to_ne_bytes()).collect();
-    let (shape, mut out) = ([arguments.len()], vec![0; bytes.len()]);
-    let tensor = Tensor::new("test", F64, &shape, &bytes).expect("sound");
-    unary(op, Output::new("test", F64, &shape, &mut out).expect("sound"), &tensor).expect("supported");
-    out.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect()
+/// A function of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    Unary(UnaryOp),
+    Binary(BinaryOp),
 }
 
-/// The functions of `f64_functions`, with arguments and results.
-fn exact() -> Vec<(UnaryOp, Vec<(f64, f64)>)> {
-    let mut functions: Vec<(UnaryOp, Vec<(f64, f64)>)> = Vec::new();
+impl Function {
+    fn named(name: &str) -> Self {
+        let unary = UnaryOp::ALL.iter().find(|op| op.name() == name).map(|op| Function::Unary(*op));
+        let binary = || BinaryOp::ALL.iter().find(|op| op.name() == name).map(|op| Function::Binary(*op));
+        unary.or_else(binary).expect("a function")
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Function::Unary(op) => op.name(),
+            Function::Binary(op) => op.name(),
+        }
+    }
+
+    /// Computes the function for each list of arguments.
+    fn compute(self, arguments: &[Vec<f64>]) -> Vec<f64> {
+        let shape = [arguments.len()];
+        let sides: Vec<Vec<u8>> = (0..arguments.first().map_or(0, Vec::len))
+            .map(|side| arguments.iter().flat_map(|x| x[side].to_ne_bytes()).collect())
+            .collect();
+        let tensor = |side: usize| Tensor::new("test", F64, &shape, &sides[side]).expect("sound");
+        let mut out = vec![0; 8 * arguments.len()];
+        let output = Output::new("test", F64, &shape, &mut out).expect("sound");
+        match self {
+            Function::Unary(op) => unary(op, output, &tensor(0)),
+            Function::Binary(op) => binary(op, output, &tensor(0), &tensor(1)),
+        }
+        .expect("supported");
+        out.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect()
+    }
+
+    /// The largest distance of a result from the nearest f64, in numbers. Results of some functions
+    /// have the digits of Nx's documentation, with the errors of its formulas.
+    fn bound(self) -> u64 {
+        match self {
+            Function::Unary(UnaryOp::Erfc) => 3,
+            Function::Unary(
+                UnaryOp::Sinh | UnaryOp::Sigmoid | UnaryOp::Acosh | UnaryOp::Atanh | UnaryOp::Rsqrt,
+            ) => 2,
+            _ => 1,
+        }
+    }
+}
+
+fn compute(op: UnaryOp, arguments: &[f64]) -> Vec<f64> {
+    let arguments: Vec<_> = arguments.iter().map(|&x| vec![x]).collect();
+    Function::Unary(op).compute(&arguments)
+}
+
+/// The functions of the record, each with lists of arguments and results.
+fn exact() -> Vec<(Function, Vec<Vec<f64>>, Vec<f64>)> {
+    let mut functions: Vec<(Function, Vec<Vec<f64>>, Vec<f64>)> = Vec::new();
     for line in EXACT.lines() {
         let bits = |text| f64::from_bits(u64::from_str_radix(text, 16).expect("bits"));
-        match (line.split_once(' '), functions.last_mut()) {
-            (Some((x, y)), Some((_, pairs))) => pairs.push((bits(x), bits(y))),
-            _ => {
-                let op = UnaryOp::ALL.iter().find(|op| op.name() == line).expect("a function");
-                functions.push((*op, Vec::new()));
+        match (line.rsplit_once(' '), functions.last_mut()) {
+            (Some((arguments, result)), Some((_, all_arguments, results))) => {
+                all_arguments.push(arguments.split(' ').map(bits).collect());
+                results.push(bits(result));
             }
+            _ => functions.push((Function::named(line), Vec::new(), Vec::new())),
         }
     }
     functions
@@ -49,28 +101,17 @@ fn place(x: f64) -> i64 {
     if bits < 0 { i64::MIN - bits - 1 } else { bits }
 }
 
-/// The largest distance of a result from the nearest f64, in numbers. Results of some functions
-/// have the digits of Nx's documentation, with the errors of its formulas.
-fn bound(op: UnaryOp) -> u64 {
-    match op {
-        UnaryOp::Erfc => 3,
-        UnaryOp::Sinh | UnaryOp::Sigmoid | UnaryOp::Acosh | UnaryOp::Atanh | UnaryOp::Rsqrt => 2,
-        _ => 1,
-    }
-}
-
 #[test]
 fn near_the_exact_result() {
     let mut compared = 0;
-    for (op, pairs) in exact() {
-        let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-        for ((&x, expected), got) in x.iter().zip(expected).zip(compute(op, &x)) {
+    for (function, arguments, expected) in exact() {
+        for ((arguments, expected), got) in arguments.iter().zip(expected).zip(function.compute(&arguments)) {
             let apart = place(got).abs_diff(place(expected));
             let same_sign = got.is_sign_negative() == expected.is_sign_negative();
             assert!(
-                apart <= bound(op) && same_sign,
-                "{} of {x:e}: {got:e} for {expected:e}, {apart} apart",
-                op.name()
+                apart <= function.bound() && same_sign,
+                "{} of {arguments:?}: {got:e} for {expected:e}, {apart} apart",
+                function.name()
             );
             compared += 1;
         }
@@ -81,28 +122,30 @@ fn near_the_exact_result() {
 /// Most results are the nearest f64.
 #[test]
 fn nearly_all_are_the_nearest() {
-    for (op, pairs) in exact().into_iter().filter(|(op, _)| bound(*op) == 1) {
-        let (x, expected): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-        let different =
-            compute(op, &x).iter().zip(&expected).filter(|(got, expected)| got != expected).count();
-        assert!(20 * different <= x.len(), "{}: {different} of {} differ", op.name(), x.len());
+    for (function, arguments, expected) in exact().into_iter().filter(|(f, ..)| f.bound() == 1) {
+        let got = function.compute(&arguments);
+        let different = got.iter().zip(&expected).filter(|(got, expected)| got != expected).count();
+        println!("{}: {different} of {} differ", function.name(), got.len());
+        assert!(20 * different <= got.len(), "{}: {different} of {} differ", function.name(), got.len());
     }
 }
 
 #[test]
 fn alone_and_in_any_number_the_same() {
     let mut random = Random(1);
-    for (op, pairs) in exact() {
-        let mut x: Vec<f64> = pairs.iter().map(|&(x, _)| x).collect();
-        x.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0]);
-        let together = compute(op, &x);
+    for (function, mut arguments, _) in exact() {
+        let sides = arguments[0].len();
+        for x in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0] {
+            arguments.push(vec![x; sides]);
+        }
+        let together = function.compute(&arguments);
         for _ in 0..40 {
-            let start = random.below(x.len());
-            let end = start + 1 + random.below((x.len() - start).min(70));
-            let apart = compute(op, &x[start..end]);
-            for ((x, apart), together) in x[start..end].iter().zip(apart).zip(&together[start..]) {
+            let start = random.below(arguments.len());
+            let end = start + 1 + random.below((arguments.len() - start).min(70));
+            let apart = function.compute(&arguments[start..end]);
+            for ((x, apart), together) in arguments[start..end].iter().zip(apart).zip(&together[start..]) {
                 let same = apart.to_bits() == together.to_bits() || apart.is_nan() && together.is_nan();
-                assert!(same, "{} of {x:e}: {apart:e} or {together:e}", op.name());
+                assert!(same, "{} of {x:?}: {apart:e} or {together:e}", function.name());
             }
         }
     }
@@ -147,6 +190,14 @@ fn special_values_of_every_type() {
     let x = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN];
     let (e, log_2) = (std::f64::consts::E, std::f64::consts::LN_2);
     let expected = [
+        (Exp, [1.0, 1.0, e, 1.0 / e, INF, 0.0, NAN]),
+        (Log, [-INF, -INF, 0.0, NAN, INF, NAN, NAN]),
+        (Sin, [0.0, -0.0, 1f64.sin(), -1f64.sin(), NAN, NAN, NAN]),
+        (Cos, [1.0, 1.0, 1f64.cos(), 1f64.cos(), NAN, NAN, NAN]),
+        (Tan, [0.0, -0.0, 1f64.tan(), -1f64.tan(), NAN, NAN, NAN]),
+        (Asin, [0.0, -0.0, FRAC_PI_2, -FRAC_PI_2, NAN, NAN, NAN]),
+        (Acos, [FRAC_PI_2, FRAC_PI_2, 0.0, PI, NAN, NAN, NAN]),
+        (Atan, [0.0, -0.0, FRAC_PI_4, -FRAC_PI_4, FRAC_PI_2, -FRAC_PI_2, NAN]),
         (Expm1, [0.0, -0.0, e - 1.0, 1.0 / e - 1.0, INF, -1.0, NAN]),
         (Log1p, [0.0, -0.0, log_2, -INF, INF, NAN, NAN]),
         (Cbrt, [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN]),
@@ -181,7 +232,10 @@ fn special_values_of_every_type() {
         // The slope of these functions at zero is one, so small arguments are also the results.
         let [_, normal, smallest] = landmarks(dtype);
         for x in [normal, smallest, -normal, -smallest] {
-            for op in [Expm1, Log1p, Sinh, Tanh, Asinh, Atanh].into_iter().filter(|_| normal < 1e-3) {
+            for op in [Sin, Tan, Asin, Atan, Expm1, Log1p, Sinh, Tanh, Asinh, Atanh]
+                .into_iter()
+                .filter(|_| normal < 1e-3)
+            {
                 assert_eq!(run(op, dtype, x).to_bits(), x.to_bits(), "{} of {x:e} of {dtype}", op.name());
             }
         }

@@ -316,7 +316,7 @@ fn compare_with_record(results: &Results) {
         results.iter().zip(digests.iter().zip(record)).filter(|(_, (got, recorded))| got != recorded);
     let (mine, others): (Vec<_>, Vec<_>) = differ
         .map(|((what, dtype, _), _)| format!("{what} -> {dtype}"))
-        .partition(|what| !is_of_another_crate(what) && !is_of_other_c_library(what));
+        .partition(|what| !is_of_another_crate(what));
     println!("same bits as recorded: all but {}, of which none is Ferrox's own: {others:#?}", others.len());
     assert!(mine.is_empty(), "{} results differ from those in {file}: {mine:#?}", mine.len());
 }
@@ -324,20 +324,6 @@ fn compare_with_record(results: &Results) {
 /// Whether the result depends on the instructions that the crates gemm and rustfft choose.
 fn is_of_another_crate(what: &str) -> bool {
     what.starts_with("fft") || what.starts_with("gemm")
-}
-
-/// Whether the result depends on functions of f64 of a C library that is not the record's: glibc
-/// computes them with fused multiply-add where the processor has that.
-fn is_of_other_c_library(what: &str) -> bool {
-    const LIBRARY: [&str; 10] = ["exp", "log", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"];
-    /// Complex functions that call those.
-    const COMPLEX: [&str; 11] =
-        ["expm1", "log1p", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "cbrt", "phase"];
-    let function = what.split(' ').next().unwrap_or_default();
-    let is_complex = what.contains("c64") || what.contains("c128");
-    let calls_library = LIBRARY.contains(&function) && (is_complex || what.contains("f64"))
-        || COMPLEX.contains(&function) && is_complex;
-    calls_library && !(cfg!(all(target_os = "linux", target_env = "gnu")) && simd::has_fma())
 }
 
 /// The results as another process, with this number of threads, computes them.

@@ -26,7 +26,7 @@ use crate::exec::convert;
 use crate::exec::convert::{Compute, Conversion};
 use crate::exec::elementwise::{self, Kernel, MAX_ELEMENT_BYTES, Operand, Plan, Source, ValueNarrowing};
 use crate::exec::simd::{self, Vectorized, dispatch as vectorize, vector_cost};
-use crate::ops::math::{complex, f32_loops, f64_glibc};
+use crate::ops::math::{complex, f32_loops, f64_loops};
 use crate::ops::plan::{self, PlanCache};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error, Fault, dispatch};
@@ -641,7 +641,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         },
         BinaryOp::Pow => match compute {
             Compute::Single => return Some(f32_loops::kernel::<f32_loops::Pow>(out)),
-            Compute::As(DType::F64) => f64_glibc::pow_kernel().unwrap_or(tile::<Pow, f64>),
+            Compute::As(DType::F64) => f64_loops::kernel::<f64_loops::Pow>,
             Compute::As(DType::C64) => f32_loops::complex::pow,
             Compute::As(DType::C128) => tile::<Pow, Complex<f64>>,
             Compute::Wide => tile::<Pow, i128>,
@@ -651,7 +651,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
             _ => return None,
         },
         BinaryOp::Remainder => match compute {
-            Compute::As(DType::F64) => f64_glibc::remainder_kernel().unwrap_or(tile::<Remainder, f64>),
+            Compute::As(DType::F64) => f64_loops::kernel::<f64_loops::Remainder>,
             Compute::As(dtype) if dtype.is_integer() => division!(Remainder, dtype),
             _ => real!(Remainder),
         },
@@ -661,7 +661,7 @@ fn kernel(op: BinaryOp, compute: Compute, out: DType) -> Option<(Kernel, DType)>
         },
         BinaryOp::Atan2 => match compute {
             Compute::Single => return Some(f32_loops::kernel::<f32_loops::Atan2>(out)),
-            Compute::As(DType::F64) => tile::<Atan2, f64>,
+            Compute::As(DType::F64) => f64_loops::kernel::<f64_loops::Atan2>,
             Compute::As(DType::C128) => tile::<Atan2, Complex<f64>>,
             _ => return None,
         },
@@ -774,7 +774,6 @@ struct BitwiseXor;
 impl_binary!(BitwiseXor, a, b; u8, u16, u32, u64 => a ^ b);
 
 struct Atan2;
-impl_binary!(Atan2, a, b; f64 => a.atan2(b));
 
 /// The angle is defined for complex numbers without an imaginary part.
 impl Binary<Complex<f64>> for Atan2 {
@@ -783,7 +782,7 @@ impl Binary<Complex<f64>> for Atan2 {
     const LEFT_TOO: bool = true;
     #[inline(always)]
     fn apply(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
-        Complex::new(a.re.atan2(b.re), 0.0)
+        Complex::new(f64_loops::element::<f64_loops::Atan2>(a.re, b.re), 0.0)
     }
     #[inline(always)]
     fn faulty(operand: Complex<f64>) -> bool {
@@ -818,7 +817,6 @@ partial!(Remainder, Fault::DivisionByZero, r => r == 0; a, b => a.wrapping_rem(b
 impl_binary!(Remainder, a, b; f32, f64 => a % b);
 
 struct Pow;
-impl_binary!(Pow, a, b; f64 => a.powf(b));
 impl_binary!(Pow, a, b; Complex<f64> => complex::pow(a, b));
 
 /// Powers modulo 2^n by repeated squaring.

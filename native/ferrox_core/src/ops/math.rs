@@ -6,7 +6,7 @@ pub mod f32_fast;
 pub mod f32_functions;
 pub(super) mod f32_loops;
 pub mod f64_functions;
-pub(super) mod f64_glibc;
+pub(super) mod f64_loops;
 pub mod plain_range;
 
 /// How functions of f32 are evaluated.

@@ -1,16 +1,15 @@
 //! Elementwise operations on one tensor.
 //!
 //! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops
-//! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` or of the C
-//! library, for some of which `f64_glibc` has loops. With `Math::Fast`, some functions of f32 are
-//! those of `f32_fast`. Large tensors of f16 and bf16 are mapped by lookup tables.
+//! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` and `f64_loops`.
+//! With `Math::Fast`, some functions of f32 are those of `f32_fast`. Large tensors of f16 and bf16 are mapped by lookup tables.
 
 use num_complex::Complex;
 
 use crate::cost::{
-    BF16_UNARY_COST, COMPLEX_ABS_COST, COMPLEX_FUNCTION_COST, Cost, F32_TRIGONOMETRIC_COST,
-    F64_TRIGONOMETRIC_COST, LIBRARY_CALL_COST, LOGICAL_NOT_COST, MEMORY_BYTE_COST, PHASE_COST,
-    UNARY_CONVERSION_COST, UNARY_TEST_COST,
+    BF16_UNARY_COST, COMPLEX_ABS_COST, COMPLEX_FUNCTION_COST, Cost, F32_TRIGONOMETRIC_COST, F64_EXP_COST,
+    F64_LOG_COST, F64_SINE_COST, LOGICAL_NOT_COST, MEMORY_BYTE_COST, PHASE_COST, UNARY_CONVERSION_COST,
+    UNARY_TEST_COST,
 };
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Lane, sub_byte};
@@ -22,7 +21,7 @@ use crate::ops::math::f16_lookup::LookupTable;
 use crate::ops::math::f32_functions::Arithmetic;
 use crate::ops::math::plain_range::PlainRange;
 use crate::ops::math::{
-    Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_glibc,
+    Math, complex, f16_lookup, f32_fast, f32_functions, f32_loops, f64_functions, f64_loops,
 };
 use crate::ops::plan::{self, PlanCache};
 use crate::ops::scalar::{ScalarKernel, element_of, word_of};
@@ -173,18 +172,18 @@ unary_ops! {
         Tan, "tan";
     }
     functions {
-        Exp, "exp", exp, 450, |x| x.exp(), LIBRARY_CALL_COST, complex::exp;
+        Exp, "exp", exp, 450, |x| f64_loops::element::<f64_loops::Exp>(x, 0.0), F64_EXP_COST, complex::exp;
         Expm1, "expm1", expm1, 500, |x| f64_functions::expm1::<A>(x), vector_cost(1_500), complex::expm1;
-        Log, "log", log, 500, |x| x.ln(), LIBRARY_CALL_COST, complex::log;
+        Log, "log", log, 500, |x| f64_loops::element::<f64_loops::Log>(x, 0.0), F64_LOG_COST, complex::log;
         Log1p, "log1p", log1p, 650, |x| f64_functions::log1p::<A>(x), vector_cost(1_500), complex::log1p;
         Sqrt, "sqrt", sqrt, 100, |x| x.sqrt(), 200, complex::sqrt;
         Rsqrt, "rsqrt", rsqrt, 500, |x| 1.0 / x.sqrt(), 200, complex::rsqrt;
         Tanh, "tanh", tanh, 600, |x| f64_functions::tanh::<A>(x), vector_cost(2_000), complex::tanh;
         Sigmoid, "sigmoid", sigmoid, 550, |x| f64_functions::sigmoid::<A>(x), vector_cost(1_900), complex::sigmoid;
         Cbrt, "cbrt", cbrt, 650, |x| f64_functions::cbrt_by::<A>(x), vector_cost(1_400), complex::cbrt;
-        Asin, "asin", asin, 950, |x| x.asin(), LIBRARY_CALL_COST, complex::asin;
-        Acos, "acos", acos, 900, |x| x.acos(), LIBRARY_CALL_COST, complex::acos;
-        Atan, "atan", atan, 600, |x| x.atan(), LIBRARY_CALL_COST, complex::atan;
+        Asin, "asin", asin, 950, |x| f64_functions::asin::<A>(x), vector_cost(2_000), complex::asin;
+        Acos, "acos", acos, 900, |x| f64_functions::acos::<A>(x), vector_cost(2_100), complex::acos;
+        Atan, "atan", atan, 600, |x| f64_functions::atan::<A>(x), vector_cost(2_200), complex::atan;
         Sinh, "sinh", sinh, 600, |x| f64_functions::sinh::<A>(x), vector_cost(1_900), complex::sinh;
         Cosh, "cosh", cosh, 550, |x| f64_functions::cosh::<A>(x), vector_cost(1_100), complex::cosh;
         Asinh, "asinh", asinh, 1_100, |x| f64_functions::asinh::<A>(x), vector_cost(3_000), complex::asinh;
@@ -339,7 +338,7 @@ fn fast_kernel(op: UnaryOp) -> Option<(Kernel, Cost, ScalarKernel)> {
 }
 
 /// The kernel of an operation on one element of type f32 or f64, whose result has the same type: functions of
-/// floats, of which some of f64 have none, and those that round or take the sign.
+/// floats, and those that round or take the sign.
 #[must_use]
 pub fn scalar_kernel(op: UnaryOp, math: Math, dtype: DType) -> Option<ScalarKernel> {
     macro_rules! float {
@@ -358,7 +357,7 @@ pub fn scalar_kernel(op: UnaryOp, math: Math, dtype: DType) -> Option<ScalarKern
         UnaryOp::Ceil => float!(CeilOf),
         UnaryOp::Round => float!(RoundOf),
         UnaryOp::Sqrt if dtype == DType::F32 => scalar::<Root, f32>,
-        UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan if dtype == DType::F32 => scalar_trigonometric(op)?,
+        UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Tan => scalar_trigonometric(op, dtype)?,
         _ => scalar_function(op, dtype)?,
     })
 }
@@ -455,26 +454,15 @@ fn kernel(op: UnaryOp, out: DType, input: DType) -> Option<(Compute, Kernel, Com
         PopulationCount | CountLeadingZeros if input.is_integer() => same_lane(bit_count(op, input)?),
         BitwiseNot | PopulationCount | CountLeadingZeros => None,
         _ if out.is_integer() => None,
+        Sin | Cos | Tan => trigonometric(op, out, input),
         function => {
-            let plain = match op {
-                Sin | Cos | Tan => trigonometric(op, out, input)?,
-                _ => float_function(function, out, input)?,
+            let (load, kernel, store, cost) = float_function(function, out, input)?;
+            let kernel = match function {
+                Exp if load == Compute::As(DType::F64) => f64_loops::kernel::<f64_loops::Exp>,
+                Log if load == Compute::As(DType::F64) => f64_loops::kernel::<f64_loops::Log>,
+                _ => kernel,
             };
-            // The first call compares results with those of the C library, which only f64 needs.
-            if plain.0 != Compute::As(DType::F64) {
-                return Some(plain);
-            }
-            let library = match function {
-                Exp => f64_glibc::exp_kernel(),
-                Log => f64_glibc::log_kernel(),
-                Sin => f64_glibc::sin_kernel(),
-                Cos => f64_glibc::cos_kernel(),
-                _ => None,
-            };
-            match library {
-                Some((kernel, cost)) => Some((plain.0, kernel, plain.2, cost)),
-                None => Some(plain),
-            }
+            Some((load, kernel, store, cost))
         }
     }
 }
@@ -543,15 +531,10 @@ fn bit_count(op: UnaryOp, input: DType) -> Option<Kernel> {
 /// Declares functions of angles. Large angles need an argument reduction that does not vectorize: a chunk with a
 /// large angle is computed by a slower loop.
 macro_rules! trigonometric {
-    ($($name:ident, $small:ident, $any:ident, |$x:ident| $f64:expr, $complex:path;)*) => {
+    ($($name:ident, $small:ident, $any:ident, $f64_cost:expr, $complex:path;)*) => {
         $(
             struct $name;
             f32_function!($name, $any, PlainRange::up_to_or_infinite(f32_functions::MAX_SMALL_ANGLE), $small);
-            impl Unary<f64> for $name {
-                type Out = f64;
-                #[inline(always)]
-                fn apply($x: f64) -> f64 { $f64 }
-            }
             impl Unary<Complex<f64>> for $name {
                 type Out = Complex<f64>;
                 #[inline(always)]
@@ -569,17 +552,20 @@ macro_rules! trigonometric {
                     (UnaryOp::$name, Compute::As(DType::C128)) => {
                         ((tile::<$name, Complex<f64>>, DType::C128), COMPLEX_FUNCTION_COST)
                     }
-                    (UnaryOp::$name, _) => ((tile::<$name, f64>, DType::F64), F64_TRIGONOMETRIC_COST),
+                    (UnaryOp::$name, _) => ((f64_loops::kernel::<f64_loops::$name>, DType::F64), $f64_cost),
                 )*
                 _ => return None,
             };
             Some((lane, kernel, Compute::As(result), cost))
         }
 
-        /// The kernel of a function of one angle of type f32.
-        fn scalar_trigonometric(op: UnaryOp) -> Option<ScalarKernel> {
-            Some(match op {
-                $(UnaryOp::$name => f32_loops::scalar::<$name>,)*
+        /// The kernel of a function of one angle of type f32 or f64.
+        fn scalar_trigonometric(op: UnaryOp, dtype: DType) -> Option<ScalarKernel> {
+            Some(match (op, dtype) {
+                $(
+                    (UnaryOp::$name, DType::F32) => f32_loops::scalar::<$name>,
+                    (UnaryOp::$name, DType::F64) => f64_loops::scalar::<f64_loops::$name>,
+                )*
                 _ => return None,
             })
         }
@@ -587,9 +573,9 @@ macro_rules! trigonometric {
 }
 
 trigonometric! {
-    Sin, sin, sin_any, |x| x.sin(), complex::sin;
-    Cos, cos, cos_any, |x| x.cos(), complex::cos;
-    Tan, tan, tan_any, |x| x.tan(), complex::tan;
+    Sin, sin, sin_any, F64_SINE_COST, complex::sin;
+    Cos, cos, cos_any, F64_SINE_COST, complex::cos;
+    Tan, tan, tan_any, vector_cost(2_300), complex::tan;
 }
 
 /// An operation on a lane.

@@ -6,7 +6,7 @@ use super::{
     Quotient, Remainder, RightShift, Subtract,
 };
 use crate::dtype::Lane;
-use crate::ops::math::f32_loops;
+use crate::ops::math::{f32_loops, f64_loops};
 use crate::ops::scalar::{ScalarKernel, element_of, word_of};
 use crate::{DType, Fault, Kind};
 
@@ -113,7 +113,9 @@ pub fn scalar_kernel(
             return Some((integer!(apply, RightShift), signed!(RightShift)));
         }
         BinaryOp::Pow if dtype == DType::F32 => f32_loops::scalar::<f32_loops::Pow>,
+        BinaryOp::Pow if dtype == DType::F64 => f64_loops::scalar::<f64_loops::Pow>,
         BinaryOp::Atan2 if dtype == DType::F32 => f32_loops::scalar::<f32_loops::Atan2>,
+        BinaryOp::Atan2 if dtype == DType::F64 => f64_loops::scalar::<f64_loops::Atan2>,
         BinaryOp::Min => real!(Min),
         BinaryOp::Max => real!(Max),
         BinaryOp::BitwiseAnd => ring!(BitwiseAnd),

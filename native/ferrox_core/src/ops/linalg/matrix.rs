@@ -7,7 +7,7 @@ use crate::exec::gemm::blocked::{self, Block, Right, Update, View};
 use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
-use crate::ops::linalg::scalar::Scalar;
+use crate::ops::linalg::scalar::{Scalar, exponent_of_two};
 use crate::ops::math::complex;
 use crate::{DType, Error};
 
@@ -316,7 +316,7 @@ impl Scaling {
 
     fn to_exponent(exponent: i32, max_abs: f64) -> Self {
         let has_exponent = max_abs > 0.0 && max_abs.is_finite();
-        let exponent = if has_exponent { max_abs.log2().floor() as i32 - exponent } else { 0 };
+        let exponent = if has_exponent { exponent_of_two(max_abs) - exponent } else { 0 };
         let factors = |exponent: i32| [2f64.powi(exponent / 2), 2f64.powi(exponent - exponent / 2)];
         Scaling { down: factors(-exponent), up: factors(exponent) }
     }

@@ -1,6 +1,6 @@
 //! Numbers with a separate exponent, whose products neither over- nor underflow.
 
-use super::scalar::Scalar;
+use super::scalar::{Scalar, exponent_of_two};
 
 /// `mantissa * 2^exponent`
 #[derive(Clone, Copy, Debug)]
@@ -45,10 +45,9 @@ impl<T: Scalar> ScaledNumber<T> {
     }
 }
 
-/// The binary exponent of a number, up to rounding errors; zero if the number is zero or not
-/// finite.
+/// The binary exponent of a number; zero if the number is zero or not finite.
 pub fn exponent(size: f64) -> i64 {
-    if size > 0.0 && size.is_finite() { size.log2().floor() as i64 } else { 0 }
+    if size > 0.0 && size.is_finite() { i64::from(exponent_of_two(size)) } else { 0 }
 }
 
 /// A number times a power of two.

@@ -12,6 +12,7 @@
 mod double_double;
 mod inverse;
 mod power;
+mod real;
 
 use std::f64::consts::LN_2;
 
@@ -154,7 +155,7 @@ pub fn abs(z: C) -> f64 {
 /// The angle, from -pi to pi.
 #[inline]
 pub fn phase(z: C) -> f64 {
-    z.im.atan2(z.re)
+    real::atan2(z.im, z.re)
 }
 
 // Exponentials
@@ -167,13 +168,13 @@ fn times_exp(x: f64, factor: f64, c: f64) -> f64 {
     const EXP_SPLIT: f64 = 698.591796875;
     const EXP_OF_SPLIT: f64 = 2.480632822040546e303;
     if x <= 709.0 {
-        return x.exp() * factor * c;
+        return real::exp(x) * factor * c;
     }
     let once = c * EXP_OF_SPLIT * factor;
     if x <= 2.0 * EXP_SPLIT {
-        (x - EXP_SPLIT).exp() * once
+        real::exp(x - EXP_SPLIT) * once
     } else {
-        (x - 2.0 * EXP_SPLIT).exp() * (once * EXP_OF_SPLIT)
+        real::exp(x - 2.0 * EXP_SPLIT) * (once * EXP_OF_SPLIT)
     }
 }
 
@@ -182,14 +183,14 @@ fn times_exp(x: f64, factor: f64, c: f64) -> f64 {
 pub fn exp(z: C) -> C {
     let Complex { re: x, im: y } = z;
     if y == 0.0 {
-        return C::new(x.exp(), y);
+        return C::new(real::exp(x), y);
     }
     if !y.is_finite() && x.is_infinite() {
         return if x > 0.0 { C::new(x, f64::NAN) } else { C::new(0.0, 0f64.copysign(y)) };
     }
-    let (sin, cos) = (y.sin(), y.cos());
+    let (sin, cos) = real::sin_cos(y);
     if x <= 709.0 {
-        let r = x.exp();
+        let r = real::exp(x);
         return C::new(r * cos, r * sin);
     }
     C::new(times_exp(x, 1.0, cos), times_exp(x, 1.0, sin))
@@ -199,21 +200,21 @@ pub fn exp(z: C) -> C {
 pub fn expm1(z: C) -> C {
     let Complex { re: x, im: y } = z;
     if y == 0.0 {
-        return C::new(x.exp_m1(), y);
+        return C::new(real::expm1(x), y);
     }
     if !z.is_finite() || x > 100.0 {
         let w = exp(z);
         return C::new(w.re - 1.0, w.im);
     }
-    let (exp, cos) = (x.exp(), y.cos());
-    let im = exp * y.sin();
+    let (exp, (sin, cos)) = (real::exp(x), real::sin_cos(y));
+    let im = exp * sin;
     if cos < 0.0 {
         return C::new(exp * cos - 1.0, im);
     }
     // A difference of two terms that are zero where z is zero. The real part is zero along curves
     // through zero and the other multiples of 2 pi i.
-    let half = (0.5 * y).sin();
-    let (plus, minus) = (x.exp_m1() * cos, 2.0 * half * half);
+    let half = real::sin(0.5 * y);
+    let (plus, minus) = (real::expm1(x) * cos, 2.0 * half * half);
     let mut re = plus - minus;
     if re.abs() < 0.5 * minus && plus > 0.0 && y.abs() <= double_double::MAX_REDUCIBLE_ANGLE {
         re = exp_cos_m1(x, y, 0);
@@ -232,7 +233,7 @@ fn times_sinh_cosh(x: f64, of_sinh: f64, of_cosh: f64) -> (f64, f64) {
         let (sinh, cosh) = (times_exp(a, 0.5, of_sinh), times_exp(a, 0.5, of_cosh));
         return (if x < 0.0 { -sinh } else { sinh }, cosh);
     }
-    let m1 = a.exp_m1();
+    let m1 = real::expm1(a);
     let exp = m1 + 1.0;
     let sinh = 0.5 * (m1 + m1 / exp);
     (sinh.copysign(x) * of_sinh, 0.5 * (exp + 1.0 / exp) * of_cosh)
@@ -247,7 +248,8 @@ pub fn sinh(z: C) -> C {
     if !y.is_finite() && (x == 0.0 || x.is_infinite()) {
         return C::new(x, f64::NAN);
     }
-    let (re, im) = times_sinh_cosh(x, y.cos(), y.sin());
+    let (sin, cos) = real::sin_cos(y);
+    let (re, im) = times_sinh_cosh(x, cos, sin);
     C::new(re, im)
 }
 
@@ -265,7 +267,8 @@ pub fn cosh(z: C) -> C {
     if !y.is_finite() && x.is_infinite() {
         return C::new(f64::INFINITY, f64::NAN);
     }
-    let (im, re) = times_sinh_cosh(x, y.sin(), y.cos());
+    let (sin, cos) = real::sin_cos(y);
+    let (im, re) = times_sinh_cosh(x, sin, cos);
     C::new(re, im)
 }
 
@@ -279,15 +282,15 @@ pub fn tanh(z: C) -> C {
     if y == 0.0 && x.is_nan() || x == 0.0 && !y.is_finite() {
         return C::new(x, if y == 0.0 { y } else { f64::NAN });
     }
-    let (sin, cos) = (y.sin(), y.cos());
+    let (sin, cos) = real::sin_cos(y);
     if a > EXP_MINUS_NEGLIGIBLE_FROM && y.is_finite() {
         // The other term of the denominator, 2 cos(2 y) e^(-2 a), is negligible beside one.
-        let exp = (-a).exp();
+        let exp = real::exp(-a);
         return C::new(1f64.copysign(x), 4.0 * sin * cos * exp * exp);
     }
     // (sinh a cosh a + i sin y cos y) / (sinh^2 a + cos^2 y), where the numerator and the
     // denominator are multiplied by 4 e^(2 a).
-    let m1 = (2.0 * a).exp_m1();
+    let m1 = real::expm1(2.0 * a);
     let exp = m1 + 1.0;
     let denominator = m1 * m1 + 4.0 * exp * (cos * cos);
     C::new((m1 * (m1 + 2.0) / denominator).copysign(x), 4.0 * exp * (sin * cos) / denominator)
@@ -326,8 +329,8 @@ pub fn sigmoid(z: C) -> C {
         return C::new(if x > 0.0 { 1.0 } else { 0.0 }, 0f64.copysign(y));
     }
     let a = x.abs();
-    let (exp, m1) = ((-a).exp(), -(-a).exp_m1());
-    let (sin, cos_half) = (y.sin(), (0.5 * y).cos());
+    let (exp, m1) = (real::exp(-a), -real::expm1(-a));
+    let (sin, cos_half) = (real::sin(y), real::cos(0.5 * y));
     let square = cos_half * cos_half;
     // |1 + e^-z|^2, or |1 + e^z|^2 for negative x, is (1 - e)^2 + 4 e cos^2(y / 2) with e = e^-a.
     let denominator = m1 * m1 + 4.0 * exp * square;
@@ -336,7 +339,7 @@ pub fn sigmoid(z: C) -> C {
         return C::new((m1 + 2.0 * exp * square) / denominator, im);
     }
     // The real part is e (e + cos y) / |1 + e^z|^2, which is zero along curves between the poles.
-    let (plus, minus) = if exp < 0.5 { (exp, -y.cos()) } else { (2.0 * square, m1) };
+    let (plus, minus) = if exp < 0.5 { (exp, -real::cos(y)) } else { (2.0 * square, m1) };
     let mut sum = plus - minus;
     if sum.abs() < 0.5 * minus && y.abs() <= double_double::MAX_REDUCIBLE_ANGLE {
         sum = -exp * exp_cos_m1(a, y, 2);
@@ -361,30 +364,30 @@ fn log_abs(x: f64, y: f64) -> f64 {
     let square = x * x + y * y;
     if NORM_SQR_NEAR_ONE.contains(&square) {
         let ((a, b), (c, d)) = (two_product(x, x), two_product(y, y));
-        return 0.5 * double_double::sum([d, b, c, a, -1.0]).value().ln_1p();
+        return 0.5 * real::log1p(double_double::sum([d, b, c, a, -1.0]).value());
     }
     let exponent = scaling(x.abs().max(y.abs()));
     if exponent == 0 && square.is_finite() {
-        return 0.5 * square.ln();
+        return 0.5 * real::log(square);
     }
     let scaled = abs(C::new(scale_part(x, exponent), scale_part(y, exponent)));
-    scaled.ln() - f64::from(exponent) * LN_2
+    real::log(scaled) - f64::from(exponent) * LN_2
 }
 
 /// The principal logarithm of one plus the argument.
 pub fn log1p(z: C) -> C {
     let Complex { re: x, im: y } = z;
     if y == 0.0 && x > -1.0 {
-        return C::new(x.ln_1p(), y);
+        return C::new(real::log1p(x), y);
     }
-    let im = y.atan2(1.0 + x);
+    let im = real::atan2(y, 1.0 + x);
     let square = x * (2.0 + x) + y * y;
     if !(-0.5..2.0).contains(&square) {
         return C::new(log_abs(1.0 + x, y), im);
     }
     // |1 + z|^2 - 1, which is zero on a circle.
     let ((a, b), (c, d)) = (two_product(x, x), two_product(y, y));
-    C::new(0.5 * double_double::sum([d, b, c, a, 2.0 * x]).value().ln_1p(), im)
+    C::new(0.5 * real::log1p(double_double::sum([d, b, c, a, 2.0 * x]).value()), im)
 }
 
 // Roots
@@ -484,5 +487,6 @@ pub fn cbrt(z: C) -> C {
         return C::new(root, if y == 0.0 || x.is_infinite() { 0f64.copysign(y) } else { root / x * y / 3.0 });
     }
     let angle = phase(z) / 3.0;
-    C::new(root * angle.cos(), root * angle.sin())
+    let (sin, cos) = real::sin_cos(angle);
+    C::new(root * cos, root * sin)
 }

@@ -24,7 +24,7 @@
 //! [`rounding_is_certain`] is false for the result, which is the case for about one in a hundred
 //! thousand, it computes the result again with [`SoftwareFma`]. `atan2` uses no fused multiply-add.
 //!
-//! The functions of f64 elements are in `f64_functions`, or are those of the C library.
+//! The functions of f64 elements are in `f64_functions` and `f64_loops`.
 //!
 //! The coefficients are minimax fits, made for this file by Remez exchange in 60-digit arithmetic,
 //! for the interval and the relative error that the comment of each constant states.

@@ -11,8 +11,7 @@
 //!
 //! Everything here is plain arithmetic, as in `f32_functions`, and so has the same bits with every
 //! instruction set and every C library. The functions are generic over the implementation of fused
-//! multiply-add. Functions that are missing here are those of the C library; `f64_glibc` repeats
-//! the C library's own steps in loops.
+//! multiply-add. The functions that are missing here are in `f64_loops`.
 //!
 //! The arguments may be any f64. The sign and the payload of a NaN are unspecified.
 //!
@@ -28,6 +27,7 @@
 #![allow(clippy::float_cmp, reason = "special cases are single values")]
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
+pub(super) mod circular;
 mod erf;
 mod erf_inv;
 mod exponential;
@@ -36,6 +36,7 @@ mod roots;
 
 use std::marker::PhantomData;
 
+pub(in crate::ops) use self::circular::{acos, asin, atan};
 pub(in crate::ops) use self::erf::{erf, erfc};
 pub(in crate::ops) use self::erf_inv::erf_inv;
 pub(in crate::ops) use self::exponential::{cosh, expm1, sigmoid, sinh, tanh};
@@ -59,8 +60,8 @@ pub(in crate::ops) use self::roots::cbrt as cbrt_by;
 
 /// `ln(2)` as the sum of two numbers. The first one has 42 bits, so that its product with an
 /// exponent is exact.
-const LN_2_HIGH_42: f64 = 0.6931471805598903;
-const LN_2_LOW_42: f64 = 5.497923018708371e-14;
+pub(super) const LN_2_HIGH_42: f64 = 0.6931471805598903;
+pub(super) const LN_2_LOW_42: f64 = 5.497923018708371e-14;
 
 /// 2^-54. For smaller magnitudes, an odd function whose slope at zero is one returns its argument.
 /// The error functions have another slope.
@@ -72,7 +73,7 @@ const SUBNORMAL_SCALE: f64 = f64::from_bits((1023 + 200) << 52);
 /// Returns the rounded sum of `a` and `b`, and its rounding error, if `b` has no larger magnitude
 /// than `a`, or `a` is zero (Dekker's Fast2Sum).
 #[inline(always)]
-fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, (a - sum) + b)
 }
@@ -93,8 +94,14 @@ pub(in crate::ops) trait Function: 'static {
 }
 
 /// Computes a function of one element.
+#[inline]
+pub(in crate::ops) fn element<F: Function>(x: f64) -> f64 {
+    dispatch_element(F64Element::<F> { x, function: PhantomData })
+}
+
+/// The kernel of a function of one element.
 pub(in crate::ops) fn scalar<F: Function>(x: u64, _: u64) -> u64 {
-    word_of(dispatch_element(F64Element::<F> { x: element_of(x), function: PhantomData }))
+    word_of(element::<F>(element_of(x)))
 }
 
 struct F64Element<F> {

@@ -16,6 +16,7 @@ use crate::ops::linalg::factors::Svd;
 use crate::ops::linalg::matrix::Matrix;
 use crate::ops::linalg::scalar::Precision;
 use crate::ops::linalg::triangular::{Diagonal, back_substitution, forward_substitution};
+use crate::ops::math::f64_loops;
 
 const OP: &str = "svd";
 
@@ -167,7 +168,7 @@ fn weighted_sum(u: &Matrix<f64>, e: f64, z: &Matrix<f64>, f: f64) -> Result<Matr
 
 /// The cube root as Nx computes it.
 fn cube_root(value: f32) -> f32 {
-    f64::from(value).powf(1.0 / 3.0) as f32
+    f64_loops::element::<f64_loops::Pow>(f64::from(value), 1.0 / 3.0) as f32
 }
 
 /// `Nx.LinAlg.norm/2`

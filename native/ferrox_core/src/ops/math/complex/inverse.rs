@@ -3,7 +3,7 @@
 
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
-use crate::ops::math::complex::{C, abs, log_abs, rotated};
+use crate::ops::math::complex::{C, abs, log_abs, real, rotated};
 
 /// The rounding error of `FRAC_PI_2`.
 const HALF_PI_LOW: f64 = 6.123233995736766e-17;
@@ -36,16 +36,16 @@ fn asinh_quadrant(x: f64, y: f64) -> (f64, (f64, f64)) {
     // Whether x is not negligible beside the distance of y from one.
     let x_matters = x >= f64::EPSILON * (y - 1.0).abs();
     let re = if a >= 10.0 {
-        (a + (a * a - 1.0).sqrt()).ln()
+        real::log(a + (a * a - 1.0).sqrt())
     } else if y == 1.0 && x < f64::EPSILON * f64::EPSILON {
         x.sqrt()
     } else if x_matters {
         let m1 = half_excess(x, 1.0 + y, r) + half_excess(x, 1.0 - y, s);
-        (m1 + (m1 * (a + 1.0)).sqrt()).ln_1p()
+        real::log1p(m1 + (m1 * (a + 1.0)).sqrt())
     } else if y < 1.0 {
         x / ((1.0 - y) * (1.0 + y)).sqrt()
     } else {
-        ((y - 1.0) + ((y - 1.0) * (y + 1.0)).sqrt()).ln_1p()
+        real::log1p((y - 1.0) + ((y - 1.0) * (y + 1.0)).sqrt())
     };
     // The side is sqrt(a^2 - y^2).
     let side = if y == 1.0 && x < f64::EPSILON {
@@ -77,13 +77,13 @@ pub fn asinh(z: C) -> C {
         };
     }
     if a.max(b) > ONE_NEGLIGIBLE_ABOVE {
-        return C::new((log_abs(a, b) + LN_2).copysign(x), b.atan2(a).copysign(y));
+        return C::new((log_abs(a, b) + LN_2).copysign(x), real::atan2(b, a).copysign(y));
     }
     if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
         return z;
     }
     let (re, (opposite, adjacent)) = asinh_quadrant(a, b);
-    C::new(re.copysign(x), opposite.atan2(adjacent).copysign(y))
+    C::new(re.copysign(x), real::atan2(opposite, adjacent).copysign(y))
 }
 
 /// The principal inverse sine.
@@ -107,13 +107,13 @@ pub fn acos(z: C) -> C {
         };
     }
     if a.max(b) > ONE_NEGLIGIBLE_ABOVE {
-        return C::new(b.atan2(x), (log_abs(a, b) + LN_2).copysign(-y));
+        return C::new(real::atan2(b, x), (log_abs(a, b) + LN_2).copysign(-y));
     }
     if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
         return C::new(FRAC_PI_2 - (x - HALF_PI_LOW), -y);
     }
     let (im, (adjacent, opposite)) = asinh_quadrant(b, a);
-    C::new(opposite.atan2(adjacent.copysign(x)), im.copysign(-y))
+    C::new(real::atan2(opposite, adjacent.copysign(x)), im.copysign(-y))
 }
 
 /// The inverse hyperbolic cosine.
@@ -150,11 +150,11 @@ pub fn atanh(z: C) -> C {
     let distance = (a - 1.0) * (a - 1.0) + b * b;
     let re = if a == 1.0 && b < SQUARES_NEGLIGIBLE_BELOW {
         // Squares are negligible beside two.
-        (LN_2 - b.ln()) / 2.0
+        (LN_2 - real::log(b)) / 2.0
     } else {
-        (4.0 * a / distance).ln_1p() / 4.0
+        real::log1p(4.0 * a / distance) / 4.0
     };
-    let im = (2.0 * b).atan2((1.0 - a) * (1.0 + a) - b * b) / 2.0;
+    let im = real::atan2(2.0 * b, (1.0 - a) * (1.0 + a) - b * b) / 2.0;
     C::new(re.copysign(x), im.copysign(y))
 }
 

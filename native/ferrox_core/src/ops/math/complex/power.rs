@@ -7,7 +7,7 @@ use std::f64::consts::SQRT_2;
 use crate::ops::math::complex::double_double::{
     DoubleDouble, MAX_REDUCIBLE_ANGLE, expm1_small, multiple_of_ln_2, sin_cos,
 };
-use crate::ops::math::complex::{C, abs_scaled, divide, exp, scale, sqrt, times_exp};
+use crate::ops::math::complex::{C, abs_scaled, divide, exp, real, scale, sqrt, times_exp};
 
 /// Exponents that are integers of at most this magnitude are computed by repeated squaring.
 pub const MAX_INTEGER_EXPONENT: f64 = 64.0;
@@ -104,7 +104,7 @@ fn general_power(x: C, y: C) -> C {
     }
     let re = logarithm * y.re - angle * y.im;
     let im = angle * y.re + logarithm * y.im;
-    let (sin, cos) = (im.high.sin(), im.high.cos());
+    let (sin, cos) = real::sin_cos(im.high);
     let factor = 1.0 + re.low;
     let (sin, cos) = (sin + cos * im.low, cos - sin * im.low);
     C::new(times_exp(re.high, factor, cos), times_exp(re.high, factor, sin))
@@ -124,11 +124,11 @@ fn log(x: C) -> (DoubleDouble, DoubleDouble) {
     // one.
     let twos = [SQRT_2, 2.0 * SQRT_2, 4.0 * SQRT_2].iter().filter(|&&bound| norm_sqr.high > bound).count();
     let norm_sqr = norm_sqr.scale(1.0 / f64::from(1 << twos));
-    let twice = norm_sqr.high.ln();
+    let twice = real::log(norm_sqr.high);
     let rest = ((norm_sqr - 1.0.into()) + norm_sqr * expm1_small(-twice)).value();
     let twos = multiple_of_ln_2(f64::from(2 * exponent + twos as i32));
     let logarithm = (twos + twice.into() + rest.into()).scale(0.5);
-    let angle = x.im.atan2(x.re);
+    let angle = real::atan2(x.im, x.re);
     if angle.abs() < MIN_CORRECTED_ANGLE {
         return (logarithm, angle.into());
     }

@@ -1,18 +1,25 @@
 //! Sine and cosine of f64, with the steps of the IBM Accurate Mathematical Library as glibc has had
-//! them since 2.28. A multiple of `pi / 2` is subtracted from the angle, and the difference is the
-//! sum of two numbers. For the nearest multiple of 1/128 to this reduced angle, a table has the
-//! sine and the cosine. Short series give the sine and the cosine of the residual angle, and the
-//! addition theorem combines them. Small angles have a series without a table.
+//! them since 2.28, but for angles from 10^8 on, which `large_angle` reduces. A multiple of `pi / 2` is
+//! subtracted from the angle, and the difference is the sum of two numbers. For the nearest multiple of
+//! 1/128 to this reduced angle, a table has the sine and the cosine. Short series give the sine and the
+//! cosine of the residual angle, and the addition theorem combines them. Small angles have a series
+//! without a table.
 
+#![allow(
+    clippy::excessive_precision,
+    clippy::unreadable_literal,
+    reason = "coefficients are written as the shortest digits that give back the same f64"
+)]
+#![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
+
+use super::large_angle::{self, HALF_PI, HALF_PI_LOW};
+use super::{Chunks, Function, TableRows, replace_nans, row};
 use crate::dtype::Lane;
-use crate::exec::simd::Aligned;
-use crate::ops::math::f64_glibc::{
-    ChunkedOperands, GlibcFunction, KERNEL_CHUNK_ELEMENTS, ROUNDING_SHIFT, TableRows, replace_nans,
-};
+use crate::exec::elementwise::KERNEL_CHUNK_ELEMENTS;
+use crate::exec::simd::{Aligned, Vectorized};
+use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, ROUNDING_SHIFT, SoftwareFma};
 
-/// `pi / 2` as the sum of two numbers, and `2 / pi`.
-const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
-const HALF_PI_LOW: f64 = 6.123233995736766e-17;
+/// `2 / pi`.
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 
 /// `pi / 2` as the sum of four numbers. The products of the first ones with the multiples that
@@ -21,8 +28,8 @@ const HALF_PI_GLIBC_PARTS: [f64; 4] =
     [1.5707963407039642, -1.3909067564377153e-08, -4.97899623147991e-17, -1.9034889620193266e-25];
 
 /// Limits of the magnitude of an angle. Below the first one, nothing is subtracted. Below the
-/// second one, the reduced angle is the distance to `pi / 2`. From the third one on, the C library
-/// uses another reduction, and the loop gives NaN.
+/// second one, the reduced angle is the distance to `pi / 2`. From the third one on, the reduction is
+/// that of `large_angle`, and the loop gives NaN.
 const REDUCTION_LIMITS: [f64; 3] = [0.85546875, 2.4262638092041016, 105414336.0];
 
 /// The sine of a reduced angle of smaller magnitude is computed by a series of its own.
@@ -61,18 +68,32 @@ fn select(is: bool, yes: ReducedAngle, no: ReducedAngle) -> ReducedAngle {
     (if is { yes.0 } else { no.0 }, if is { yes.1 } else { no.1 }, if is { yes.2 } else { no.2 })
 }
 
+/// Returns `(r, r_low, k)` with `x = (k + 4n) pi / 2 + r + r_low` for some integer `n` and `|r| <= pi
+/// / 4`, or NaN if the magnitude of `x` reaches the last of [`REDUCTION_LIMITS`].
 #[inline(always)]
-fn reduce_angle<const COSINE: bool>(x: f64) -> ReducedAngle {
-    let a = x.abs();
+pub(super) fn reduce_angle<A: Arithmetic>(x: f64) -> (f64, f64, u64) {
     let q = HALF_PI_GLIBC_PARTS;
-    let shifted = x.mul_add(TWO_OVER_PI, ROUNDING_SHIFT);
+    let shifted = A::fma(x, TWO_OVER_PI, ROUNDING_SHIFT);
     let k = -(shifted - ROUNDING_SHIFT);
-    let y = k.mul_add(q[1], k.mul_add(q[0], x));
-    let upper = k.mul_add(q[2], y);
-    let far = k.mul_add(q[3], upper);
-    let far_rest = k.mul_add(q[2], y - upper) + k.mul_add(q[3], upper - far);
-    let quadrant = shifted.to_bits().wrapping_add(u64::from(COSINE));
-    let far = (far, far_rest, quadrant & 1 | (quadrant & 2) << 62);
+    let y = A::fma(k, q[1], A::fma(k, q[0], x));
+    let upper = A::fma(k, q[2], y);
+    let r = A::fma(k, q[3], upper);
+    let r_low = A::fma(k, q[2], y - upper) + A::fma(k, q[3], upper - r);
+    (if x.abs() < REDUCTION_LIMITS[2] { r } else { f64::NAN }, r_low, shifted.to_bits())
+}
+
+/// [`reduce_angle`] for any `x`.
+#[inline(always)]
+pub(super) fn reduce_any_angle<A: Arithmetic>(x: f64) -> (f64, f64, u64) {
+    if x.abs() < REDUCTION_LIMITS[2] { reduce_angle::<A>(x) } else { large_angle::reduce::<A>(x) }
+}
+
+/// Returns the reduced angle of the sine or the cosine, given that of [`reduce_angle`].
+#[inline(always)]
+fn reduce<const COSINE: bool>(x: f64, (r, r_low, k): (f64, f64, u64)) -> ReducedAngle {
+    let a = x.abs();
+    let quadrant = k.wrapping_add(u64::from(COSINE));
+    let far = (r, r_low, quadrant & 1 | (quadrant & 2) << 62);
     // The cosine of the angle is the sine of the difference between pi / 2 and the angle. The sine
     // of the angle is the cosine of the difference.
     let deficit = HALF_PI - a;
@@ -82,27 +103,30 @@ fn reduce_angle<const COSINE: bool>(x: f64) -> ReducedAngle {
         (deficit, HALF_PI_LOW, x.to_bits() & F64_SIGN_BIT | 1)
     };
     let itself = (x, 0.0, u64::from(COSINE));
-    let (rest, low, kind) =
-        select(a < REDUCTION_LIMITS[0], itself, select(a < REDUCTION_LIMITS[1], near, far));
-    (if a < REDUCTION_LIMITS[2] { rest } else { f64::NAN }, low, kind)
+    select(a < REDUCTION_LIMITS[0], itself, select(a < REDUCTION_LIMITS[1], near, far))
 }
 
 /// Returns the sine of `x + rest`, for a small angle.
 #[inline(always)]
-fn sine_by_series(x: f64, rest: f64) -> f64 {
+fn sine_by_series<A: Arithmetic>(x: f64, rest: f64) -> f64 {
     let c = SINE_SERIES;
     let square = x * x;
-    let p = square.mul_add(c[4], c[3]);
-    let p = square.mul_add(p, c[2]);
-    let p = square.mul_add(p, c[1]);
-    let p = square.mul_add(p, c[0]);
-    x + square.mul_add(p.mul_add(x, -(0.5 * rest)), rest)
+    let p = A::fma(square, c[4], c[3]);
+    let p = A::fma(square, p, c[2]);
+    let p = A::fma(square, p, c[1]);
+    let p = A::fma(square, p, c[0]);
+    x + A::fma(square, A::fma(p, x, -(0.5 * rest)), rest)
 }
 
 /// Returns the magnitude of the sine or the cosine of `x + rest`. The row belongs to the nearest
 /// multiple of 1/128, and has the value of the sine or the cosine there, and of its derivative.
 #[inline(always)]
-fn sine_with_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_low]: [f64; 4]) -> f64 {
+fn sine_with_row<A: Arithmetic>(
+    x: f64,
+    rest: f64,
+    kind: u64,
+    [value, value_low, slope, slope_low]: [f64; 4],
+) -> f64 {
     let is_cosine = kind & 1 != 0;
     let a = x.abs();
     let rest = f64::from_bits(rest.to_bits() ^ x.to_bits() & F64_SIGN_BIT);
@@ -110,44 +134,109 @@ fn sine_with_row(x: f64, rest: f64, kind: u64, [value, value_low, slope, slope_l
     let x = if is_cosine { x + rest } else { x };
     let rest = if is_cosine { 0.0 } else { rest };
     let square = x * x;
-    let (cube, p) = (x * square, square.mul_add(RESIDUAL_SINE[1], RESIDUAL_SINE[0]));
-    let sine = x + cube.mul_add(p, rest);
-    let sine = if is_cosine { cube.mul_add(p, x) } else { sine };
-    let p = square.mul_add(square.mul_add(RESIDUAL_COSINE[2], RESIDUAL_COSINE[1]), RESIDUAL_COSINE[0]);
-    let deficit = x.mul_add(rest, square * p);
-    let low = (-value).mul_add(deficit, sine.mul_add(slope_low, value_low));
-    value + slope.mul_add(sine, low)
+    let (cube, p) = (x * square, A::fma(square, RESIDUAL_SINE[1], RESIDUAL_SINE[0]));
+    let sine = x + A::fma(cube, p, rest);
+    let sine = if is_cosine { A::fma(cube, p, x) } else { sine };
+    let p = A::fma(square, A::fma(square, RESIDUAL_COSINE[2], RESIDUAL_COSINE[1]), RESIDUAL_COSINE[0]);
+    let deficit = A::fma(x, rest, square * p);
+    let low = A::fma(-value, deficit, A::fma(sine, slope_low, value_low));
+    value + A::fma(slope, sine, low)
 }
 
-/// Computes the sine or the cosine of each element.
+/// Returns the index of the table row of a reduced angle, in the low bits.
 #[inline(always)]
-pub(super) fn sine<const COSINE: bool, F: GlibcFunction>(chunks: ChunkedOperands<'_, F>) {
-    let mut rows = TableRows::new([0.0; 4]);
-    let Aligned((high, low, kinds)) = &mut Aligned((
-        [0.0; KERNEL_CHUNK_ELEMENTS],
-        [0.0; KERNEL_CHUNK_ELEMENTS],
-        [0; KERNEL_CHUNK_ELEMENTS],
-    ));
-    for (x, y, out) in chunks.into_chunks() {
-        let n = x.len();
-        let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
-        for (((high, low), kind), &x) in high.iter_mut().zip(&mut *low).zip(&mut *kinds).zip(x) {
-            (*high, *low, *kind) = reduce_angle::<COSINE>(f64::load(x));
+fn row_index(x: f64, kind: u64) -> u64 {
+    (x.abs() + ROUND_TO_128THS).to_bits() % 128 + 128 * (kind & 1)
+}
+
+/// Returns the sine or the cosine of a reduced angle, given its row.
+#[inline(always)]
+fn sine_of_reduced<A: Arithmetic>((x, low, kind): ReducedAngle, row: [f64; 4]) -> f64 {
+    let long = sine_with_row::<A>(x, low, kind, row).abs();
+    let short = sine_by_series::<A>(x, low).abs();
+    let is_cosine = kind & 1 != 0;
+    let is_short = !is_cosine & (x.abs() < SINE_SERIES_LIMIT);
+    let size = if is_short { short } else { long };
+    let sign = if is_cosine { 0 } else { x.to_bits() };
+    f64::from_bits(size.to_bits() | (sign ^ kind) & F64_SIGN_BIT)
+}
+
+/// Returns the sine or the cosine of a reduced angle.
+#[inline(always)]
+fn sine_of_any<A: Arithmetic>(angle: ReducedAngle) -> f64 {
+    sine_of_reduced::<A>(angle, row(&SINE_TABLE.0, row_index(angle.0, angle.2)))
+}
+
+/// The sine and the cosine of one angle, for which it is reduced once.
+pub(super) struct SineAndCosine(pub f64);
+
+impl SineAndCosine {
+    #[inline(always)]
+    fn compute<A: Arithmetic>(self) -> (f64, f64) {
+        let SineAndCosine(x) = self;
+        if x.abs() < REDUCTION_LIMITS[0] {
+            return (sine_of_any::<A>((x, 0.0, 0)), sine_of_any::<A>((x, 0.0, 1)));
         }
-        let needed = high.iter().zip(&*kinds);
-        let needed = needed.map(|(x, kind)| (x.abs() + ROUND_TO_128THS).to_bits() % 128 + 128 * (kind & 1));
-        let rows = rows.look_up(&SINE_TABLE.0, needed);
-        let reduced = high.iter().zip(&*low).zip(&*kinds);
-        for ((out, ((&x, &low), &kind)), &row) in out.iter_mut().zip(reduced).zip(rows) {
-            let long = sine_with_row(x, low, kind, row).abs();
-            let short = sine_by_series(x, low).abs();
-            let is_cosine = kind & 1 != 0;
-            let is_short = !is_cosine & (x.abs() < SINE_SERIES_LIMIT);
-            let size = if is_short { short } else { long };
-            let sign = if is_cosine { 0 } else { x.to_bits() };
-            *out = f64::from_bits(size.to_bits() | (sign ^ kind) & F64_SIGN_BIT).store();
+        let reduced = reduce_any_angle::<A>(x);
+        (sine_of_any::<A>(reduce::<false>(x, reduced)), sine_of_any::<A>(reduce::<true>(x, reduced)))
+    }
+}
+
+impl Vectorized for SineAndCosine {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run(self) -> (f64, f64) {
+        self.compute::<HardwareFma>()
+    }
+
+    #[inline(always)]
+    fn run_unfused(self) -> (f64, f64) {
+        self.compute::<SoftwareFma>()
+    }
+}
+
+/// The sine, or the cosine if `COSINE`.
+pub(in crate::ops) struct SineOrCosine<const COSINE: bool>;
+
+/// The sine.
+pub(in crate::ops) type Sin = SineOrCosine<false>;
+
+/// The cosine.
+pub(in crate::ops) type Cos = SineOrCosine<true>;
+
+impl<const COSINE: bool> Function for SineOrCosine<COSINE> {
+    #[inline(always)]
+    fn apply<A: Arithmetic>(x: f64, _: f64) -> f64 {
+        if x.abs() < REDUCTION_LIMITS[0] {
+            return sine_of_any::<A>((x, 0.0, u64::from(COSINE)));
         }
-        replace_nans::<F>(x, y, out);
+        sine_of_any::<A>(reduce::<COSINE>(x, reduce_any_angle::<A>(x)))
+    }
+
+    #[inline(always)]
+    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+        let mut rows = TableRows::new([0.0; 4]);
+        let Aligned((high, low, kinds)) = &mut Aligned((
+            [0.0; KERNEL_CHUNK_ELEMENTS],
+            [0.0; KERNEL_CHUNK_ELEMENTS],
+            [0; KERNEL_CHUNK_ELEMENTS],
+        ));
+        for (x, y, out) in chunks.into_chunks() {
+            let n = x.len();
+            let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
+            for (((high, low), kind), &x) in high.iter_mut().zip(&mut *low).zip(&mut *kinds).zip(x) {
+                let x = f64::load(x);
+                (*high, *low, *kind) = reduce::<COSINE>(x, reduce_angle::<A>(x));
+            }
+            let needed = high.iter().zip(&*kinds).map(|(&x, &kind)| row_index(x, kind));
+            let rows = rows.look_up(&SINE_TABLE.0, needed);
+            let reduced = high.iter().zip(&*low).zip(&*kinds);
+            for ((out, ((&x, &low), &kind)), &row) in out.iter_mut().zip(reduced).zip(rows) {
+                *out = sine_of_reduced::<A>((x, low, kind), row).store();
+            }
+            replace_nans::<Self>(x, y, out);
+        }
     }
 }
 
