@@ -279,7 +279,9 @@ fn mixed_widths_with_a_vector() {
     // Sums of these numbers depend on the order of addition.
     let mut fractions = || -> Vec<Number> { (0..997).map(|_| Number::Real(100.0 * random.unit())).collect() };
     for dtype in [BF16, F16, F8, F8E4M3FN, U8, S8, U16, S16, S4, F32, S32] {
-        for [m, k] in [[129, 203], [203, 129], [131, 9000], [2600, 150], [1, 9000], [9000, 1], [150, 128]] {
+        let long = [[129, 203], [203, 129], [131, 9000], [2600, 150], [1, 9000], [9000, 1], [150, 128]];
+        let short = [[1030, 64], [64, 1030], [300, 33], [33, 300], [900, 32], [900, 31]];
+        for [m, k] in long.into_iter().chain(short) {
             let shape = [2, m, k];
             let narrow = Source::new(dtype, contiguous(&shape), &fractions());
             let lane = if dtype == S32 { F64 } else { F32 };

@@ -54,9 +54,13 @@ pub fn rows(
         let start = memory.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
         let buffer = &mut memory[start..][..rows_per_group * row_pitch];
         for (group, out) in out.chunks_mut(rows_per_group * F32_BYTES).enumerate() {
-            let first = first + group * rows_per_group;
-            for (i, row) in buffer.chunks_exact_mut(row_pitch).take(out.len() / F32_BYTES).enumerate() {
-                matrix.load((first + i) * matrix.stride, &mut row[..length]);
+            let (first, rows) = (first + group * rows_per_group, out.len() / F32_BYTES);
+            if matrix.stride * F32_BYTES == length && length == row_pitch {
+                matrix.load(first * matrix.stride, &mut buffer[..rows * length]);
+            } else {
+                for (i, row) in buffer.chunks_exact_mut(row_pitch).take(rows).enumerate() {
+                    matrix.load((first + i) * matrix.stride, &mut row[..length]);
+                }
             }
             gemv::rows_alone::<f32>(row_pitch / F32_BYTES, buffer, vector, out);
         }
@@ -110,9 +114,9 @@ fn part(m: usize, k: usize) -> usize {
     (MIXED_PART_ELEMENTS / k).saturating_mul(m.div_ceil(ROWS_PER_CONVERSION)).max(1).next_multiple_of(64)
 }
 
-/// The minimum length of the dense rows or columns: a conversion call for each shorter one would
-/// take longer than the elements.
-const MIN_MIXED_LINE_ELEMENTS: usize = 128;
+/// The minimum length of the dense rows or columns that are multiplied with a vector, and with several
+/// rows: a conversion call for each shorter one would take longer than the elements.
+const MIN_MIXED_LINE_ELEMENTS: [usize; 2] = [32, 128];
 
 /// The minimum ratio of the elements of the matrix to the elements of the result, for several rows.
 const MIN_MIXED_SIZE_RATIO: usize = 8;
@@ -122,7 +126,8 @@ const MIN_MIXED_SIZE_RATIO: usize = 8;
 /// result and have several parts.
 #[must_use]
 pub fn pays([m, k, n]: [usize; 3]) -> bool {
-    k.min(n) >= MIN_MIXED_LINE_ELEMENTS && (m == 1 || m <= k / MIN_MIXED_SIZE_RATIO && n >= 2 * part(m, k))
+    let [for_vector, for_rows] = MIN_MIXED_LINE_ELEMENTS.map(|elements| k.min(n) >= elements);
+    if m == 1 { for_vector } else { for_rows && m <= k / MIN_MIXED_SIZE_RATIO && n >= 2 * part(m, k) }
 }
 
 /// `out = left * matrix` for matrices of `[m, k]` and `[k, n]`, in parts of several columns.
