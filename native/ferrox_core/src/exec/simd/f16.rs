@@ -1,8 +1,12 @@
 //! Floats of 16 bits in vectors: conversions of slices between f16 and f32, and vectors of f16 and
 //! bf16 that are computed with in f32.
 //!
-//! Processors with F16C convert f16 to f32 and back, and have no other instructions for f16.
+//! x86-64 processors with F16C convert f16 to f32 and back, and have no other instructions for f16. All
+//! AArch64 processors convert; what some of them compute in f16 isn't used, because the results here
+//! are those of f32, rounded.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use std::arch::asm;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as arch;
 
@@ -19,15 +23,21 @@ type SingleBytes = [u8; 4];
 #[must_use]
 pub fn widen_halves(from: &[HalfBytes], to: &mut [SingleBytes]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    match level() {
-        Level::Baseline => {}
+    let done = match level() {
+        Level::Baseline => 0,
         // SAFETY: as in `dispatch`.
-        Level::V3 => return unsafe { widen_v3(from, to) },
+        Level::V3 => unsafe { widen_v3(from, to) },
         // SAFETY: as in `dispatch`.
-        Level::V4 => return unsafe { widen_v4(from, to) },
-    }
-    let _ = (from, to);
-    0
+        Level::V4 => unsafe { widen_v4(from, to) },
+    };
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    let done = widen_neon(from, to);
+    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+    let done = {
+        let _ = (from, to);
+        0
+    };
+    done
 }
 
 /// Rounds the leading f32 that fill whole vectors to f16. Returns their number, which is zero on
@@ -35,15 +45,21 @@ pub fn widen_halves(from: &[HalfBytes], to: &mut [SingleBytes]) -> usize {
 #[must_use]
 pub fn round_to_halves(from: &[SingleBytes], to: &mut [HalfBytes]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    match level() {
-        Level::Baseline => {}
+    let done = match level() {
+        Level::Baseline => 0,
         // SAFETY: as in `dispatch`.
-        Level::V3 => return unsafe { round_v3(from, to) },
+        Level::V3 => unsafe { round_v3(from, to) },
         // SAFETY: as in `dispatch`.
-        Level::V4 => return unsafe { round_v4(from, to) },
-    }
-    let _ = (from, to);
-    0
+        Level::V4 => unsafe { round_v4(from, to) },
+    };
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    let done = round_neon(from, to);
+    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+    let done = {
+        let _ = (from, to);
+        0
+    };
+    done
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -83,6 +99,58 @@ convert_by_vectors!(round_v4, "avx512f", 16, SingleBytes, HalfBytes, |from, to| 
     to,
     arch::_mm512_cvtps_ph::<0>(arch::_mm512_loadu_ps(from))
 ));
+
+/// The number of f16 in a NEON vector.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+const NEON_HALVES: usize = 8;
+
+/// Defines a conversion by NEON, whose instructions `std::arch` has no stable functions for: of the
+/// elements at `from` to those at `to`, with three vectors.
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+macro_rules! convert_by_neon {
+    ($name:ident, $From:ty, $To:ty, $($instruction:literal),*) => {
+        fn $name(from: &[$From], to: &mut [$To]) -> usize {
+            let (from, to) = (from.as_chunks::<NEON_HALVES>().0, to.as_chunks_mut::<NEON_HALVES>().0);
+            for (from, to) in from.iter().zip(&mut *to) {
+                // SAFETY: both arrays are borrowed, and as long as the vectors. All AArch64 targets of
+                // Rust have NEON, and no instruction needs an alignment.
+                unsafe {
+                    asm!(
+                        $($instruction),*,
+                        from = in(reg) from.as_ptr(),
+                        to = in(reg) to.as_mut_ptr(),
+                        halves = out(vreg) _,
+                        low = out(vreg) _,
+                        high = out(vreg) _,
+                        options(nostack, preserves_flags),
+                    );
+                }
+            }
+            NEON_HALVES * from.len().min(to.len())
+        }
+    };
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+convert_by_neon!(
+    widen_neon,
+    HalfBytes,
+    SingleBytes,
+    "ldr {halves:q}, [{from}]",
+    "fcvtl {low:v}.4s, {halves:v}.4h",
+    "fcvtl2 {high:v}.4s, {halves:v}.8h",
+    "stp {low:q}, {high:q}, [{to}]"
+);
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+convert_by_neon!(
+    round_neon,
+    SingleBytes,
+    HalfBytes,
+    "ldp {low:q}, {high:q}, [{from}]",
+    "fcvtn {halves:v}.4h, {low:v}.4s",
+    "fcvtn2 {halves:v}.8h, {high:v}.4s",
+    "str {halves:q}, [{to}]"
+);
 
 /// The number of floats of 16 bits in a [`HalfVector`].
 #[cfg(target_arch = "x86_64")]
