@@ -259,17 +259,30 @@ pub(in crate::exec) fn striped<T: Lane, S: Sum<T>, const STRIPES: usize>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
-    // Sums in order take the time of their additions, one after the other, unless there are many sums.
-    if vector.len() < STRIPES {
-        return in_groups::<T, S, STRIPES, SHORT_ROWS_SIDE_BY_SIDE>(matrix, vector, stride, out);
-    }
-    in_groups::<T, S, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(matrix, vector, stride, out);
+    striped_of::<T, S, T::Bytes, STRIPES>(matrix, T::load, vector, stride, out);
 }
 
-/// [`striped`] with `ROWS` rows side by side.
+/// [`striped`] of rows with elements of another type, which `load` converts.
 #[inline(always)]
-fn in_groups<T: Lane, S: Sum<T>, const STRIPES: usize, const ROWS: usize>(
-    matrix: &[T::Bytes],
+pub(in crate::exec) fn striped_of<T: Lane, S: Sum<T>, B: Copy, const STRIPES: usize>(
+    matrix: &[B],
+    load: impl Fn(B) -> T + Copy,
+    vector: &[T::Bytes],
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
+    // Sums in order take the time of their additions, one after the other, unless there are many sums.
+    if vector.len() < STRIPES {
+        return in_groups::<T, S, B, STRIPES, SHORT_ROWS_SIDE_BY_SIDE>(matrix, load, vector, stride, out);
+    }
+    in_groups::<T, S, B, STRIPES, GEMV_ROWS_SIDE_BY_SIDE>(matrix, load, vector, stride, out);
+}
+
+/// [`striped_of`] with `ROWS` rows side by side.
+#[inline(always)]
+fn in_groups<T: Lane, S: Sum<T>, B: Copy, const STRIPES: usize, const ROWS: usize>(
+    matrix: &[B],
+    load: impl Fn(B) -> T + Copy,
     vector: &[T::Bytes],
     stride: usize,
     out: &mut [T::Bytes],
@@ -281,16 +294,18 @@ fn in_groups<T: Lane, S: Sum<T>, const STRIPES: usize, const ROWS: usize>(
     let (most, last) = matrix.split_at((grouped_rows * stride).min(matrix.len()));
     for (slots, rows) in groups.iter_mut().zip(most.chunks(ROWS * stride)) {
         let rows = std::array::from_fn(|i| &rows[i * stride..][..vector.len()]);
-        fold_side_by_side::<T, S, STRIPES, ROWS>(rows, vector, slots);
+        fold_side_by_side::<T, S, B, STRIPES, ROWS>(rows, load, vector, slots);
     }
     for (slot, row) in rest.iter_mut().zip(last.chunks(stride)) {
-        fold_side_by_side::<T, S, STRIPES, 1>([&row[..vector.len()]], vector, std::array::from_mut(slot));
+        let (rows, slot) = ([&row[..vector.len()]], std::array::from_mut(slot));
+        fold_side_by_side::<T, S, B, STRIPES, 1>(rows, load, vector, slot);
     }
 }
 
 #[inline(always)]
-fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
-    rows: [&[T::Bytes]; N],
+fn fold_side_by_side<T: Lane, S: Sum<T>, B: Copy, const STRIPES: usize, const N: usize>(
+    rows: [&[B]; N],
+    load: impl Fn(B) -> T + Copy,
     vector: &[T::Bytes],
     out: &mut [T::Bytes; N],
 ) {
@@ -302,7 +317,7 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
         for (i, vector) in chunks.iter().enumerate() {
             for (sums, row) in sums.iter_mut().zip(&row_chunks) {
                 for ((sum, &a), &b) in sums.iter_mut().zip(&row[i]).zip(vector) {
-                    *sum = sum.add_product(T::load(a), T::load(b));
+                    *sum = sum.add_product(load(a), T::load(b));
                 }
             }
         }
@@ -311,7 +326,7 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
             *total = fold_halves(stripes, S::add);
         }
     }
-    *out = with_rests::<T, S, STRIPES, N>(totals, rows, vector);
+    *out = with_rests::<T, S, B, STRIPES, N>(totals, rows, load, vector);
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use crate::dtype::Lane;
 use crate::exec::gemm::ring::{Ring, with_rests};
 use crate::exec::reduce::fold::{STRIPES, fold_halves};
 use crate::exec::simd::{FloatVector, InstructionSet, MulAddVector, Vectorized, prefetch_ahead};
@@ -142,7 +143,7 @@ impl<S: InstructionSet, T: FloatVector<S> + Ring, const LANES: usize, const VECT
                 totals[i] = fold_halves(lanes, Ring::add);
             }
             let rows = rows.map(|row| &row[line_offset..][..vector.len()]);
-            *out = with_rests::<T, T, STRIPES, ROWS>(totals, rows, vector);
+            *out = with_rests::<T, T, T::Bytes, STRIPES, ROWS>(totals, rows, Lane::load, vector);
         }
     }
 }

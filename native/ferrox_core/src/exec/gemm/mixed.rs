@@ -17,6 +17,7 @@ use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
 use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, add_rows, add_rows_of};
 use crate::exec::gemm::{blocked, gemv};
 use crate::exec::memory::try_filled;
+use crate::exec::reduce::fold::STRIPES;
 use crate::exec::simd::{CACHE_LINE_BYTES, Vectorized, dispatch as vectorize};
 use crate::exec::threads::parallel;
 
@@ -45,6 +46,13 @@ pub fn rows(
     out: &mut [u8],
     alone: bool,
 ) -> Result<(), TryReserveError> {
+    if matrix.dtype == DType::BF16 {
+        return parallel::try_fill(out, out.len() / F32_BYTES, cost(vector, alone), |first, out| {
+            let rows = &matrix.bytes[first * matrix.stride * matrix.width..];
+            vectorize(Bf16RowsLoop { rows, vector, stride: matrix.stride, out });
+            Ok(())
+        });
+    }
     // Rows that begin at a cache line are read faster.
     let (length, row_pitch) = (vector.len(), vector.len().next_multiple_of(CACHE_LINE_BYTES));
     let rows_per_group =
@@ -201,8 +209,7 @@ impl Vectorized for AddRowsLoop<'_> {
     }
 }
 
-/// Writes the sum of rows of bf16, which begin `stride` elements apart, each scaled by a factor. A bf16 is
-/// the upper half of an f32, so that it is converted in a register.
+/// Writes the sum of rows of bf16, which begin `stride` elements apart, each scaled by a factor.
 struct AddBf16RowsLoop<'a> {
     factors: &'a [u8],
     rows: &'a [u8],
@@ -217,10 +224,34 @@ impl Vectorized for AddBf16RowsLoop<'_> {
     fn run(self) {
         let AddBf16RowsLoop { factors, rows, stride, out } = self;
         let (factors, rows, out) = (f32::view(factors), rows.as_chunks::<2>().0, f32::view_mut(out));
-        let load = |bytes| f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16);
         for (block, out) in out.chunks_mut(COLUMNS_PER_PASS).enumerate() {
             out.fill(<f32 as Ring>::ZERO.store());
-            add_rows_of::<f32, [u8; 2]>(factors, &rows[block * COLUMNS_PER_PASS..], load, stride, out);
+            add_rows_of::<f32, [u8; 2]>(factors, &rows[block * COLUMNS_PER_PASS..], load_bf16, stride, out);
         }
     }
+}
+
+/// Multiplies rows of bf16, which begin `stride` elements apart, with a vector.
+struct Bf16RowsLoop<'a> {
+    rows: &'a [u8],
+    vector: &'a [u8],
+    stride: usize,
+    out: &'a mut [u8],
+}
+
+impl Vectorized for Bf16RowsLoop<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (rows, vector) = (self.rows.as_chunks::<2>().0, f32::view(self.vector));
+        let out = f32::view_mut(self.out);
+        gemv::striped_of::<f32, f32, [u8; 2], STRIPES>(rows, load_bf16, vector, self.stride, out);
+    }
+}
+
+/// The value of a bf16, which is the upper half of an f32: a vector is converted in a register.
+#[inline(always)]
+fn load_bf16(bytes: [u8; 2]) -> f32 {
+    f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16)
 }

@@ -143,18 +143,19 @@ impl<T: Ring> Sum<T> for T {
 
 /// The dot products of rows with a vector, given the totals of their stripes: adds the products of the
 /// elements after the last whole chunk of `STRIPES` elements, which no stripe has. Each row's are added in
-/// order, those of all rows side by side.
+/// order, those of all rows side by side. `load` converts the elements of the rows.
 #[inline(always)]
-pub(in crate::exec) fn with_rests<T: Lane, S: Sum<T>, const STRIPES: usize, const N: usize>(
+pub(in crate::exec) fn with_rests<T: Lane, S: Sum<T>, B: Copy, const STRIPES: usize, const N: usize>(
     mut totals: [S; N],
-    rows: [&[T::Bytes]; N],
+    rows: [&[B]; N],
+    load: impl Fn(B) -> T,
     vector: &[T::Bytes],
 ) -> [T::Bytes; N] {
     let rest = vector.as_chunks::<STRIPES>().1;
     let rows = rows.map(|row| &row[row.len() - rest.len()..]);
     for (i, &b) in rest.iter().enumerate() {
         for (total, row) in totals.iter_mut().zip(&rows) {
-            *total = total.add_product(T::load(row[i]), T::load(b));
+            *total = total.add_product(load(row[i]), T::load(b));
         }
     }
     totals.map(|total| total.element().store())
