@@ -22,7 +22,7 @@ use crate::exec::copy::transpose::{self, ROWS_PER_BLOCK};
 use crate::exec::gemm::gemv_simd;
 use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, Sum, sum_rows, with_rests};
 use crate::exec::memory::try_filled;
-use crate::exec::reduce::fold::{STRIPES, fold_halves, through_memory};
+use crate::exec::reduce::fold::{STRIPES, fold_halves_of_rows};
 #[cfg(target_arch = "x86_64")]
 use crate::exec::simd::{Avx2, Avx512, InstructionSet};
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
@@ -321,10 +321,7 @@ fn fold_side_by_side<T: Lane, S: Sum<T>, B: Copy, const STRIPES: usize, const N:
                 }
             }
         }
-        // Not by `map`, whose closure would be a function without the instruction set of this one.
-        for (total, stripes) in totals.iter_mut().zip(through_memory(sums)) {
-            *total = fold_halves(stripes, S::add);
-        }
+        totals = fold_halves_of_rows(sums, S::add);
     }
     *out = with_rests::<T, S, B, STRIPES, N>(totals, rows, load, vector);
 }

@@ -167,7 +167,7 @@ pub(in crate::exec) fn fold_chunks<'a, L: Copy, E: Copy, const STRIPES: usize>(
 /// Hides from the compiler how the stripes are used afterwards. Otherwise it keeps them in
 /// registers in the order in which they are summed up, which makes the loop slow.
 #[inline(always)]
-pub(in crate::exec) fn through_memory<T>(stripes: T) -> T {
+fn through_memory<T>(stripes: T) -> T {
     std::hint::black_box(stripes)
 }
 
@@ -178,15 +178,44 @@ pub(in crate::exec) fn fold_halves<L: Copy, const STRIPES: usize>(
     fold: impl Fn(L, L) -> L,
 ) -> L {
     const { assert!(STRIPES.is_power_of_two()) };
-    let mut half = STRIPES / 2;
-    while half > 0 {
+    fold_halves_down_to(&mut stripes, 1, fold);
+    stripes[0]
+}
+
+/// Folds stripes to fewer, the first ones, as [`fold_halves`] does. Their number is a power of two.
+#[inline(always)]
+fn fold_halves_down_to<L: Copy>(stripes: &mut [L], fewer: usize, fold: impl Fn(L, L) -> L) {
+    let mut half = stripes.len() / 2;
+    while half >= fewer {
         let (first, second) = stripes.split_at_mut(half);
         for (lane, &mut other) in first.iter_mut().zip(second) {
             *lane = fold(*lane, other);
         }
         half /= 2;
     }
-    stripes[0]
+}
+
+/// [`fold_halves`] of several rows of stripes: first within each row, by vectors, and then side by side.
+#[inline(always)]
+pub(in crate::exec) fn fold_halves_of_rows<L: Copy, const STRIPES: usize, const N: usize>(
+    rows: [[L; STRIPES]; N],
+    fold: impl Fn(L, L) -> L + Copy,
+) -> [L; N] {
+    /// The number of stripes from which on a row's are folded by vectors.
+    const BY_VECTORS: usize = 4;
+    const { assert!(STRIPES.is_power_of_two() && STRIPES >= BY_VECTORS) };
+    let mut rows = through_memory(rows);
+    for stripes in &mut rows {
+        fold_halves_down_to(stripes, BY_VECTORS, fold);
+    }
+    let mut rows = through_memory(rows);
+    let mut totals = [rows[0][0]; N];
+    // Not by `map`, whose closure would be a function without the instruction set of this one.
+    for (total, stripes) in totals.iter_mut().zip(&mut rows) {
+        fold_halves_down_to(&mut stripes[..BY_VECTORS], 1, fold);
+        *total = stripes[0];
+    }
+    totals
 }
 
 /// [`rows`] of bf16 in f64, with the same results.
