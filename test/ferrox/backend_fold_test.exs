@@ -40,6 +40,18 @@ if Code.ensure_loaded?(Nx) do
         assert Nx.to_number(Nx.reduce(on_ferrox([z]), 0, fn _, _ -> z end)) == z
       end
 
+      test "converts scalars of other types, after each element" do
+        tensor = on_ferrox([1.0, 0.75], type: :f16)
+        half = Nx.tensor(0.5, type: :f64)
+        sum = Nx.reduce(tensor, Nx.tensor(2048, type: :f16), &Nx.add(Nx.add(&1, half), &2))
+        assert {sum.type, Nx.to_number(sum)} == {{:f, 16}, 2052.0}
+        bytes = on_ferrox([1, 2], type: :u8)
+
+        assert Nx.to_number(
+                 Nx.reduce(bytes, Nx.tensor(0, type: :u8), &Nx.add(&1, Nx.add(&2, 255)))
+               ) == 1
+      end
+
       test "refuses anything else" do
         tensor = on_ferrox([1, 2, 3])
 

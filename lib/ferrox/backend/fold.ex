@@ -82,12 +82,26 @@ defmodule Ferrox.Backend.Fold do
     for <<row::bitstring-bound_size(row_bits) <- data>>, into: <<>> do
       folded =
         for <<element::bitstring-bound_size(bits) <- row>>, reduce: acc do
-          acc -> fun.(%{template | data: %{template.data | state: element}}, acc)
+          acc ->
+            converted(fun.(%{template | data: %{template.data | state: element}}, acc), out.type)
         end
 
       element_data(op, folded, out.type)
     end
   end
+
+  # What the function has returned. A scalar tensor is converted, where every number has a value in the
+  # result's type: Nx leaves that to backends.
+  defp converted(
+         %{type: {from, _} = type, shape: {}, data: %Ferrox.Backend{}} = scalar,
+         {to, _} = out
+       )
+       when type != out and (to == :c or from != :c) and (to not in [:s, :u] or from in [:s, :u]) do
+    state = Native.as_type(out, {type, {}, scalar.data.state})
+    %{scalar | type: out, data: %Ferrox.Backend{state: state}}
+  end
+
+  defp converted(other, _type), do: other
 
   # The data of what the function has returned: a scalar tensor of the result's type on any backend,
   # or a number.
