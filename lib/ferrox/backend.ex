@@ -64,7 +64,8 @@ defmodule Ferrox.Backend do
         does `Nx.irfft/2` of one element without a `:length`.
     14. If the updates of `Nx.indexed_add/4` or `Nx.indexed_put/4` are smaller than two or more axes
         of the target, they apply to the start of each of these axes; `Nx.BinaryBackend` applies
-        them to the same number of consecutive elements.
+        them to the same number of consecutive elements. The same goes for vectorized tensors with
+        `:axes`, whose updates `Nx.BinaryBackend` applies to one element each.
     15. Fourier transforms are right along every axis and for length one; on `Nx.BinaryBackend`
         transforms of real tensors of length one fail, and the axes before the last two are mixed
         up. Transforms along two axes round once.
@@ -353,8 +354,11 @@ defmodule Ferrox.Backend do
     @doc false
     @spec unquote(op)(tensor, tensor, tensor, tensor, keyword) :: tensor
     def unquote(op)(%{type: type} = out, target, indices, updates, opts) do
+      axes = opts[:axes]
+      shape = Operations.updates_shape(updates.shape, indices.shape, target.shape, axes)
       {target, indices, updates} = {operand(target), operand(indices), operand(updates)}
-      put(out, Native.indexed(unquote(op), type, opts[:axes], target, indices, updates))
+      updates = put_elem(updates, 1, shape)
+      put(out, Native.indexed(unquote(op), type, axes, target, indices, updates))
     end
   end
 

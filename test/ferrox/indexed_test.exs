@@ -94,6 +94,24 @@ if Code.ensure_loaded?(Nx) do
       assert Nx.to_list(put[0]) == Nx.to_list(t[0])
     end
 
+    test "vectorized tensors have updates along some axes" do
+      args = [
+        Nx.vectorize(Nx.iota({2, 2, 3}), :x),
+        Nx.tensor([[0], [2]]),
+        Nx.tensor([[10, 20], [30, 40]])
+      ]
+
+      for {fun, expected} <- [
+            {&Nx.indexed_put/4, [[[10, 1, 30], [20, 4, 40]], [[10, 7, 30], [20, 10, 40]]]},
+            {&Nx.indexed_add/4, [[[10, 1, 32], [23, 4, 45]], [[16, 7, 38], [29, 10, 51]]]}
+          ] do
+        assert Nx.to_list(Nx.devectorize(apply(fun, args ++ [[axes: [1]]]))) == expected
+        of_tensors = &fun.(&1, &2, &3, axes: [1])
+        compiled = Nx.Defn.jit_apply(of_tensors, args, compiler: Ferrox, fallback: :raise)
+        assert Nx.to_list(Nx.devectorize(compiled)) == expected
+      end
+    end
+
     test "a padding of another type gives the type of both" do
       padded = Nx.pad(Nx.tensor([1, 2], type: :u8), 0.5, [{1, 0, 1}])
       assert {padded.type, Nx.to_list(padded)} == {{:f, 32}, [0.5, 1.0, 0.5, 2.0]}

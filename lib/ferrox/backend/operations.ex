@@ -29,6 +29,24 @@ defmodule Ferrox.Backend.Operations do
     {window, opts[:padding], opts[:strides], dilations}
   end
 
+  @doc """
+  The shape of the updates of a tensor at some indices. Nx flattens those of vectorized tensors; they keep
+  this shape where it doesn't say which axes of the tensor were there.
+  """
+  @spec updates_shape(tuple, tuple, tuple, [non_neg_integer]) :: tuple
+  def updates_shape({size} = updates, {count, _}, shape, axes) when count > 0 do
+    others =
+      for axis <- Enum.to_list(0..(tuple_size(shape) - 1)//1) -- axes, do: elem(shape, axis)
+
+    cond do
+      others != [] and size == count * Enum.product(others) -> List.to_tuple([count | others])
+      match?([_], others) and rem(size, count) == 0 -> {count, div(size, count)}
+      true -> updates
+    end
+  end
+
+  def updates_shape(updates, _indices, _shape, _axes), do: updates
+
   @doc "The options of a convolution."
   @spec conv_options(keyword) :: tuple
   def conv_options(opts) do

@@ -566,8 +566,11 @@ defmodule Ferrox.Defn.Lower do
     do: run_dense({:gather, opts[:axes]}, [a, indices], t, id, state)
 
   defp emit(op, [a, indices, updates, opts], t, id, state)
-       when op in [:indexed_add, :indexed_put],
-       do: run_dense({op, opts[:axes]}, [a, indices, updates], t, id, state)
+       when op in [:indexed_add, :indexed_put] do
+    {[a, indices, {place, type, shape}], state} = lower_dense([a, indices, updates], state)
+    shape = Operations.updates_shape(shape, elem(indices, 2), elem(a, 2), opts[:axes])
+    run({op, opts[:axes]}, [a, indices, {place, type, shape}], out(t), id, state)
+  end
 
   defp emit(op, [a, opts], t, id, state) when op in [:sort, :argsort],
     do: run_dense({op, opts[:axis], opts[:direction] == :desc}, [a], t, id, state)
