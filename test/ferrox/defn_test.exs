@@ -435,7 +435,9 @@ if Code.ensure_loaded?(Nx.Defn) do
         for {fun, args} <- [
               {&Nx.quotient/2, [Nx.tensor([1, 2]), Nx.tensor([1, 0])]},
               {&Nx.remainder/2, [Nx.tensor([1, 2]), Nx.tensor([1, 0])]},
-              {&Nx.right_shift/2, [Nx.tensor([1, 2]), -1]}
+              {&Nx.right_shift/2, [Nx.tensor([1, 2]), -1]},
+              # Nx names an axis of a vectorized tensor twice.
+              {&Nx.broadcast(&1, {5, 3}, axes: [0]), [Nx.vectorize(Nx.iota({1, 5}), :x)]}
             ] do
           error = assert_raise ArgumentError, fn -> compiled(fun, args) end
           expected = assert_raise ArgumentError, fn -> evaluated(fun, args) end

@@ -232,9 +232,10 @@ defmodule Ferrox.Defn.Lower do
     {{_, type, sizes} = operand, state} = unwrap_or_dense(value, state)
     pairs = Enum.zip(Tuple.to_list(sizes), axes)
 
-    if Enum.all?(pairs, fn {size, axis} -> size in [1, elem(shape, axis)] end),
-      do: {broadcast(align(operand, axes, tuple_size(shape)), shape), state},
-      else: helper({:broadcast, axes}, [operand], {type, shape}, {:broadcast, id}, state)
+    if Enum.uniq(axes) == axes and
+         Enum.all?(pairs, fn {size, axis} -> size in [1, elem(shape, axis)] end),
+       do: {broadcast(align(operand, axes, tuple_size(shape)), shape), state},
+       else: helper({:broadcast, axes}, [operand], {type, shape}, {:broadcast, id}, state)
   end
 
   defp leaf(_op, _args, _expression, _state), do: nil
