@@ -230,8 +230,8 @@ defmodule Ferrox.NativeFuzz do
     # Some of these functions are no good ones.
     defp lower(seed) do
       {program, inputs} = Ferrox.DefnPrograms.random(seed, 8)
-      fun = &Ferrox.DefnPrograms.run(program, Tuple.to_list(&1))
-      Nx.Defn.compile(fun, [List.to_tuple(inputs)], compiler: Ferrox)
+      fun = &Ferrox.DefnPrograms.run(program, &1)
+      Nx.Defn.compile(fun, [inputs], compiler: Ferrox)
     rescue
       _ -> :none
     end

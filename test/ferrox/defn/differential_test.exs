@@ -9,28 +9,24 @@ if Code.ensure_loaded?(Nx.Defn) do
     @moduletag :nx
     # The compiler warns that one function is compiled for many captured programs.
     @moduletag :capture_log
-    @programs String.to_integer(System.get_env("FERROX_DEFN_PROGRAMS", "1000"))
-    @first String.to_integer(System.get_env("FERROX_DEFN_FIRST", "1"))
+    @programs String.to_integer(System.get_env("FERROX_CASES", "1000"))
+    @first String.to_integer(System.get_env("FERROX_SEED", "1"))
+
+    setup do
+      Nx.default_backend(Ferrox.Backend)
+      :ok
+    end
 
     @tag timeout: :infinity
     test "random programs have the bits of the evaluator" do
-      Nx.default_backend(Ferrox.Backend)
-
       counts =
         for seed <- @first..(@first + @programs - 1) do
           {program, inputs} = DefnPrograms.random(seed, 2 + rem(seed, 13))
-          fun = &DefnPrograms.run(program, Tuple.to_list(&1))
-          inputs = List.to_tuple(inputs)
-          compiled = outcome(fun, inputs, compiler: Ferrox, fallback: :raise)
 
-          compiled =
-            if changes_types?(compiled),
-              do: outcome(fun, inputs, compiler: Ferrox),
-              else: compiled
+          if difference(program, inputs) do
+            program = smallest(program, inputs)
+            {compiled, evaluated} = difference(program, inputs)
 
-          evaluated = outcome(fun, inputs, compiler: Nx.Defn.Evaluator)
-
-          if compiled != evaluated and numbers(compiled) !== numbers(evaluated) do
             flunk("""
             program #{seed}: #{inspect(program, limit: :infinity, pretty: true)}
             of #{inspect(inputs)}
@@ -39,7 +35,7 @@ if Code.ensure_loaded?(Nx.Defn) do
             """)
           end
 
-          elem(evaluated, 0)
+          elem(evaluate(program, inputs), 0)
         end
 
       if @programs > 1000, do: IO.puts("programs: #{inspect(Enum.frequencies(counts))}")
@@ -47,6 +43,31 @@ if Code.ensure_loaded?(Nx.Defn) do
       # Most programs have a result, and some raise.
       assert Enum.count(counts, &(&1 == :ok)) > div(@programs, 2)
     end
+
+    # The outcomes where they differ.
+    defp difference(program, inputs) do
+      compiled = outcome(program, inputs, compiler: Ferrox, fallback: :raise)
+
+      compiled =
+        if changes_types?(compiled),
+          do: outcome(program, inputs, compiler: Ferrox),
+          else: compiled
+
+      evaluated = evaluate(program, inputs)
+
+      if compiled != evaluated and numbers(compiled) !== numbers(evaluated),
+        do: {compiled, evaluated}
+    end
+
+    # A program with as few steps as possible that still differs.
+    defp smallest(program, inputs) do
+      case Enum.find(DefnPrograms.smaller(program), &difference(&1, inputs)) do
+        nil -> program
+        smaller -> smallest(smaller, inputs)
+      end
+    end
+
+    defp evaluate(program, inputs), do: outcome(program, inputs, compiler: Nx.Defn.Evaluator)
 
     # Some gradients of loops over integers that Nx writes have values of other types after a trip: only the
     # evaluator, which doesn't look at types, takes them.
@@ -56,7 +77,8 @@ if Code.ensure_loaded?(Nx.Defn) do
     defp changes_types?(_outcome), do: false
 
     # The result with its bits, or the exception.
-    defp outcome(fun, inputs, opts) do
+    defp outcome(program, inputs, opts) do
+      fun = &DefnPrograms.run(program, &1)
       {:ok, Nx.Defn.jit_apply(fun, [inputs], opts), hooks()}
     rescue
       exception ->
