@@ -8,7 +8,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     import Ferrox.DefnArguments
 
     # Operations whose arguments depend on each other are functions of this module.
-    @functions [
+    functions = [
       elementwise: [
         {Nx,
          ~w(exp expm1 log log1p sigmoid sin cos tan tanh asin acos atan sinh cosh asinh acosh)a ++
@@ -140,6 +140,21 @@ if Code.ensure_loaded?(Nx.Defn) do
         {Nx.Defn.Kernel, ~w(stop_grad)a, [:any]}
       ]
     ]
+
+    # Those that the release of Nx has.
+    there? = fn module, name, kinds ->
+      module == __MODULE__ or
+        (Code.ensure_loaded?(module) and function_exported?(module, name, length(kinds)))
+    end
+
+    @functions for {group, rows} <- functions,
+                   do:
+                     {group,
+                      for {module, names, kinds} <- rows,
+                          names = Enum.filter(names, &there?.(module, &1, kinds)),
+                          names != [] do
+                        {module, names, kinds}
+                      end}
 
     @weights [elementwise: 10, shape: 8, creation: 1, reduction: 5, window: 1, index: 2] ++
                [product: 1, linear: 1, random: 1, call: 1]

@@ -4,7 +4,7 @@ if Code.ensure_loaded?(Nx.Defn) do
     # types, shapes and containers, the same side effects in the same order, and the same errors.
     use ExUnit.Case, async: true
 
-    alias Ferrox.DefnPrograms
+    alias Ferrox.{DefnOperations, DefnPrograms}
 
     @moduletag :nx
     # The compiler warns that one function is compiled for many captured programs.
@@ -42,6 +42,18 @@ if Code.ensure_loaded?(Nx.Defn) do
 
       # Most programs have a result, and some raise.
       assert Enum.count(counts, &(&1 == :ok)) > div(@programs, 2)
+    end
+
+    # Which none would be if its arguments were drawn wrongly: programs leave out what raises.
+    test "programs may have each operation" do
+      inputs = {Nx.tensor([0.5, 1.0, 2.0]), Nx.iota({4, 3}), Nx.iota({2, 4, 3}, type: :f64), 3}
+
+      for operation <- DefnOperations.all() do
+        programs = for seed <- 1..100, do: {[{operation, seed, []}], 1, seed, true}
+        program = Enum.find(programs, &(elem(evaluate(&1, inputs), 0) == :ok))
+        assert program, "#{inspect(operation)} raises"
+        refute difference(program, inputs), "#{inspect(operation)} has other results"
+      end
     end
 
     # The outcomes where they differ.
