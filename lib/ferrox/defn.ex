@@ -108,7 +108,7 @@ defmodule Ferrox.Defn do
   """
   @spec explain(fun, [term], keyword) :: :ok
   def explain(fun, args, opts \\ []) do
-    vars = for arg <- args, do: if(is_number(arg), do: Nx.tensor(arg), else: arg)
+    vars = for arg <- args, do: Nx.Defn.Composite.traverse(arg, &Nx.to_tensor/1)
     container = apply(Nx.Defn.debug_expr(fun), vars)
     program = Program.compile(vars, container, :all, math(opts))
 

@@ -910,6 +910,7 @@ if Code.ensure_loaded?(Nx.Defn) do
       assert text =~ ~r/buffer 0 = f32 exp\(%0\)/
       assert text =~ ~r/# reads 80 KB, writes 400 bytes/
       assert print.(&count_to/1, [3]) =~ ~r/= while region 1 do region 2/
+      assert print.(fn {x, y} -> Nx.add(x, y) end, [{x, 2.5}]) =~ ~r/add\(%0 .*, %1 f32\)/
 
       # What is the same in every trip is computed before the loop.
       text = print.(&powers/2, [Nx.template({2, 3}, :f32), Nx.template({3, 3}, :f32)])
