@@ -392,6 +392,19 @@ if Code.ensure_loaded?(Nx.Defn) do
         assert messages() == [1.0, 2.0, 3.0]
       end
 
+      defn common(x, p) do
+        q = Nx.any(x)
+        r = Nx.any(observe(x, name: :first, fun: &first/1))
+        if p, do: q + r, else: q - r
+      end
+
+      test "happen in each branch, where the operation on what is hooked is another's" do
+        for p <- [1, 0], run <- [&compiled/2, &evaluated/2] do
+          run.(&common/2, [3, p])
+          assert messages() == [first: 3]
+        end
+      end
+
       test "of hooks given as an option are those of each call" do
         compiled(&two_hooks/1, [1])
         assert messages() == [first: 2, second: 4]

@@ -319,8 +319,8 @@ defmodule Ferrox.Defn.Lower do
   defp own?(marker, id, %{values: values}),
     do: marker in [values[{:slots, id}], values[{:slots, {:mark, id}}]]
 
-  # Adds the step. The marker is a slot that is computed when the step has run, or nil for what is
-  # looked up expression by expression.
+  # Adds the step. The marker is what is computed when the step has run: its slot, or `{:common, id, slot}`
+  # if it is that of another expression; or nil for what is looked up expression by expression.
   defp step(id, op, args, expression, state) do
     case emit(op, args, expression, id, state) do
       {value, nil, state} ->
@@ -420,14 +420,16 @@ defmodule Ferrox.Defn.Lower do
     end
   end
 
-  # Adds an operation with one result, on operands, unless it is there already (common subexpressions).
+  # Adds an operation with one result, on operands, unless it is there already (common subexpressions). It
+  # has a marker of its own then: where only the other one is computed, the side effects of its operands
+  # haven't happened.
   defp run(operation, inputs, {type, shape} = out, key, state) do
     common = {operation, inputs, out}
 
     with true <- state.common?,
          %{^common => {slot, _, _} = target} <- state.operations,
          %{^slot => :always} <- state.computed do
-      {target, slot, state}
+      {target, {:common, key, slot}, state}
     else
       _ ->
         {[{slot, _, _} = target], state} = targets(key, [{type, shape}], state)
