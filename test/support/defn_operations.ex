@@ -64,10 +64,17 @@ if Code.ensure_loaded?(Nx.Defn) do
       reduction: [
         {Nx, ~w(sum product mean)a, [:any, [axes: :axes, keep_axes: :boolean]]},
         {Nx, ~w(reduce_max reduce_min all any)a, [:real, [axes: :axes, keep_axes: :boolean]]},
+        {Nx, ~w(argmax argmin)a, [:real, [tie_break: {:of, [:low, :high]}]]},
+        # Without an axis, Nx gives vectorized tensors wrong shapes if axes are kept.
         {Nx, ~w(argmax argmin)a,
          [
            {:ranked, :real},
-           [axis: :axis, keep_axis: :boolean, tie_break: {:of, [:low, :high]}, type: :type]
+           [
+             axis: {:always, :axis},
+             keep_axis: :boolean,
+             tie_break: {:of, [:low, :high]},
+             type: :type
+           ]
          ]},
         {Nx, ~w(variance standard_deviation)a,
          [:any, [axes: :axes, keep_axes: :boolean, ddof: {:of, [0, 1]}]]},
