@@ -1630,6 +1630,31 @@ fn loops_run_their_trips_and_take_two_blocks() {
 }
 
 #[test]
+fn a_loop_that_is_not_written_out_leaves_no_constants() {
+    // Forty trips are too many, and the two of the second loop, whose counter comes last, get the same slots.
+    let size = 5000;
+    let ([mut root, condition, body], mut literals) = doubling(40, size);
+    literals.push(2_i32.to_ne_bytes().to_vec());
+    let mut less = Builder::default();
+    let i = less.parameter(S32, &[]);
+    less.parameter(F32, &[size]);
+    let few = less.add(Operation::Binary(BinaryOp::Less), &[&i, &literal(3, S32, &[])], U8, &[]);
+    let mut later = Builder::default();
+    let i = later.parameter(S32, &[]);
+    let x = later.parameter(F32, &[size]);
+    let twice = later.add(add(), &[&x, &x], F32, &[size]);
+    let next = later.add(add(), &[&i, &literal(1, S32, &[])], S32, &[]);
+    let outputs = vec![root.slots, root.slots + 1];
+    let initial = vec![literal(0, S32, &[]), root.results[0].clone()];
+    root.results[0].place = Place::Slot(outputs[1]);
+    root.slots += 2;
+    root.steps.push(Step::While { condition: 3, body: 4, initial, outputs });
+    let regions = [root, condition, body, less.region(&[&few]), later.region(&[&next, &twice])];
+    let program = Program::new(&regions, literals).expect("a program");
+    assert_eq!(run(&program, &[&f32s(&vec![1.0; size])]), Ok(vec![f32s(&vec![2_f32.powi(42); size])]));
+}
+
+#[test]
 fn a_program_that_pauses_before_each_operation_gives_the_same() {
     let (regions, literals) = doubling(10, 1000);
     let program = Program::new(&regions, literals).expect("a program");

@@ -39,9 +39,11 @@ impl Folding<'_> {
                 let places = values.iter().map(|value| value.place);
                 self.known.extend(outputs.iter().copied().zip(places));
             }
+            // What is known of its slots is not of those that get their numbers next.
             None => {
                 self.literals.truncate(before.0);
                 self.slots = before.1;
+                self.known.retain(|&slot, _| slot < before.1);
             }
         }
         trips.map(|(steps, _)| steps)
