@@ -77,6 +77,10 @@ if Code.ensure_loaded?(Nx.Defn) do
       Nx.Random.key(seed)
     end
 
+    def argument(:mean, values, _args), do: values |> pick() |> real() |> inexact() |> resize({3})
+
+    def argument(:covariance, _values, _args), do: Nx.add(Nx.eye(3), 0.25)
+
     def argument({:of, list}, _values, _args), do: Enum.random(list)
     def argument(:boolean, _values, _args), do: Enum.random([true, false])
     def argument(:type, _values, _args), do: Enum.random(real_types())

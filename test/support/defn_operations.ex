@@ -59,6 +59,7 @@ if Code.ensure_loaded?(Nx.Defn) do
         {Nx, ~w(linspace)a,
          [{:scalar, :float}, {:scalar, :float}, [n: {:always, 5}, endpoint: :boolean]]},
         {Nx, ~w(broadcast)a, [{:of, [0, 1, 2, -1, 0.5, 1.0e10]}, :shape]},
+        {Nx, ~w(fill)a, [:any, {:scalar, :real}]},
         {__MODULE__, ~w(captured)a, [:values]}
       ],
       reduction: [
@@ -90,7 +91,7 @@ if Code.ensure_loaded?(Nx.Defn) do
          ]},
         {Nx, ~w(top_k)a, [{:ranked, :real}, [k: :of_last]]},
         {Nx, ~w(all_close)a, [:real, {:like, :real}, [atol: 0.5, equal_nan: :boolean]]},
-        {Nx, ~w(covariance)a, [{:plane, :any}, [ddof: {:of, [0, 1]}]]},
+        {Nx, ~w(covariance)a, [:matrix, [ddof: {:of, [0, 1]}]]},
         {__MODULE__, ~w(fold)a, [:values]}
       ],
       window: [
@@ -135,9 +136,12 @@ if Code.ensure_loaded?(Nx.Defn) do
       ],
       random: [
         {Nx.Random, ~w(uniform normal gumbel)a, [:key, [shape: :shape, type: :float_type]]},
+        {Nx.Random, ~w(uniform normal)a, [:key, 0.5, 2.0, [shape: :shape, type: :float_type]]},
         {Nx.Random, ~w(randint)a, [:key, {:of, [0, -5]}, {:of, [3, 100]}, [shape: :shape]]},
         {Nx.Random, ~w(split)a, [:key, [parts: {:of, [2, 3]}]]},
         {Nx.Random, ~w(fold_in)a, [:key, {:of, [0, 7]}]},
+        {Nx.Random, ~w(multivariate_normal)a,
+         [:key, :mean, :covariance, [method: {:of, [:cholesky, :eigh, :svd]}]]},
         {Nx.Random, ~w(choice)a, [:key, {:ranked, {:few, :any}}, [samples: 3, axis: 0]]},
         {Nx.Random, ~w(shuffle)a,
          [:key, {:ranked, {:few, :any}}, [axis: {:of, [0, -1]}, independent: :boolean]]}

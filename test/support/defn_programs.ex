@@ -135,12 +135,12 @@ if Code.ensure_loaded?(Nx.Defn) do
     defp vectorized(%{shape: {size, _, _}} = tensor, 2),
       do: tensor |> Nx.vectorize(vector_name(size)) |> vectorized(1)
 
-    # Loops may have a trip for each entry.
-    defp vectorized(%{shape: shape} = tensor, _axes) when shape == {} or elem(shape, 0) > 100,
-      do: tensor
-
-    defp vectorized(%{shape: shape} = tensor, _axes),
-      do: Nx.vectorize(tensor, vector_name(elem(shape, 0)))
+    # Loops may have a trip for each entry, and operations the product of the entries of two tensors.
+    defp vectorized(%{shape: shape} = tensor, _axes) do
+      if shape == {} or elem(shape, 0) > 100 or Nx.flat_size(tensor) > 7000,
+        do: tensor,
+        else: Nx.vectorize(tensor, vector_name(elem(shape, 0)))
+    end
 
     ## Running
 
