@@ -1444,6 +1444,34 @@ fn an_array_is_not_read_while_it_is_replaced() {
     assert_eq!(run(&program, &[&argument]), Ok(vec![argument.clone()]));
 }
 
+#[test]
+fn numbers_in_a_wider_type_are_not_those_in_memory() {
+    // Two numbers that stay as they are, of which the body takes three as s64.
+    let mut condition = Builder::default();
+    let counter = condition.parameter(S32, &[]);
+    condition.parameter(S64, &[3]);
+    condition.parameter(U32, &[2]);
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&counter, &literal(2, S32, &[])], U8, &[]);
+    let mut body = Builder::default();
+    let counter = body.parameter(S32, &[]);
+    body.parameter(S64, &[3]);
+    let numbers = body.parameter(U32, &[2]);
+    let next = body.add(add(), &[&counter, &literal(1, S32, &[])], S32, &[]);
+    let wide = body.add(Operation::AsType, &[&numbers], S64, &[2]);
+    let taken = body.add(Operation::Take(0), &[&wide, &literal(3, S32, &[3])], S64, &[3]);
+    let mut root = Builder::default();
+    let [array, given] = [root.parameter(S64, &[3]), root.parameter(U32, &[2])];
+    let ends = root.repeat(vec![literal(0, S32, &[]), array, given]);
+    let regions =
+        [root.region(&[&ends[1]]), condition.region(&[&less]), body.region(&[&next, &taken, &numbers])];
+    let bytes = |numbers: &[i32]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>();
+    let wide = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>();
+    let literals = vec![bytes(&[0]), bytes(&[1]), bytes(&[2]), bytes(&[1, 0, 1])];
+    let program = Program::new(&regions, literals).expect("a program");
+    let results = run(&program, &[&wide(&[0; 3]), &bytes(&[8, 9])]);
+    assert_eq!(results, Ok(vec![wide(&[9, 8, 9])]));
+}
+
 /// A loop over arrays of these sizes and a counter, whose body is random, and its arguments.
 fn random_row_loop(seed: u64) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let random = &mut Random(seed);

@@ -89,7 +89,7 @@ fn assemble(
             if is_unchanged(body, position) {
                 outputs.push((slot, LoopOutput::Unchanged(place)));
                 let tensor = assembler.tensor(place);
-                assembler.same.push((elements.clone(), tensor));
+                assembler.same.push((elements.clone(), width, tensor));
             } else {
                 outputs.push((
                     slot,

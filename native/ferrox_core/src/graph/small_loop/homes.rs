@@ -76,8 +76,8 @@ pub(super) struct Assembler<'a> {
     pub(super) codes: Vec<Code>,
     pub(super) constants: Vec<(Register, u64)>,
     pub(super) tensors: Vec<Place>,
-    /// Elements that are in a tensor too.
-    pub(super) same: Vec<(Elements, usize)>,
+    /// Elements that are in a tensor too, with the bytes of each there.
+    pub(super) same: Vec<(Elements, usize, usize)>,
     /// The number of registers that are in use, from the first on, and the most so far.
     pub(super) used: usize,
     pub(super) most_used: usize,
@@ -202,7 +202,10 @@ impl Assembler<'_> {
         if let Place::Literal(_) = operand.place {
             return Some(Array::Tensor(self.tensor(operand.place)));
         }
-        if let Some(&(_, tensor)) = self.same.iter().find(|same| same.0 == elements) {
+        // A wider integer may be in the same register.
+        let width = operand.dtype.width();
+        let same = self.same.iter().find(|same| same.0 == elements && same.1 == width);
+        if let Some(&(_, _, tensor)) = same {
             return Some(Array::Tensor(tensor));
         }
         let packing = self.packing(&elements, operand.dtype)?;
