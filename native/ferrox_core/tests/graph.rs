@@ -1683,6 +1683,33 @@ fn a_loop_that_is_not_written_out_leaves_no_constants() {
 }
 
 #[test]
+fn a_loop_of_each_branch_may_give_the_same_slots() {
+    let size = 5000;
+    let ([_, condition, body], literals) = doubling(2, size);
+    let mut root = Builder::default();
+    let predicate = root.parameter(S32, &[]);
+    let x = root.parameter(F32, &[size]);
+    let y = root.add(add(), &[&x, &x], F32, &[size]);
+    let ends = root.repeat(vec![literal(0, S32, &[]), x.clone()]);
+    let Some(Step::While { condition: 1, body: 2, initial, outputs }) = root.steps.pop() else {
+        unreachable!("the loop")
+    };
+    let branch = |start: &Operand| {
+        let initial = vec![initial[0].clone(), start.clone()];
+        let steps = vec![Step::While { condition: 1, body: 2, initial, outputs: outputs.clone() }];
+        Branch { steps, results: vec![predicate.clone()] }
+    };
+    let clause = Clause { steps: Vec::new(), predicate: predicate.clone(), branch: branch(&x) };
+    let outputs = vec![root.slot()];
+    root.steps.push(Step::Cond { clauses: vec![clause], otherwise: branch(&y), outputs });
+    let program = Program::new(&[root.region(&[&ends[1]]), condition, body], literals).expect("a program");
+    for (predicate, expected) in [(1_i32, 4.0), (0, 8.0)] {
+        let results = run(&program, &[&predicate.to_ne_bytes(), &f32s(&vec![1.0; size])]);
+        assert_eq!(results, Ok(vec![f32s(&vec![expected; size])]));
+    }
+}
+
+#[test]
 fn a_program_that_pauses_before_each_operation_gives_the_same() {
     let (regions, literals) = doubling(10, 1000);
     let program = Program::new(&regions, literals).expect("a program");

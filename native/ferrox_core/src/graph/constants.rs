@@ -21,12 +21,18 @@ pub(super) fn fold(regions: &[Region], literals: &mut Vec<Vec<u8>>) -> Vec<Regio
     regions
         .iter()
         .map(|region| {
-            // The slots that a step asks for whether they have a value. Their operations stay.
+            // The slots that a step asks for whether they have a value, and those that loops in several
+            // branches give. Their operations and loops stay.
             let mut guarded = HashSet::new();
-            each(&region.steps, &mut |step| {
-                if let Step::Unless { computed, .. } = step {
+            let mut looped = HashSet::new();
+            each(&region.steps, &mut |step| match step {
+                Step::Unless { computed, .. } => {
                     guarded.insert(*computed);
                 }
+                Step::While { outputs, .. } => {
+                    guarded.extend(outputs.iter().filter(|&&output| !looped.insert(output)));
+                }
+                _ => {}
             });
             let slots = region.slots;
             let mut folding = Folding { regions, literals, guarded, slots, known: HashMap::new() };
