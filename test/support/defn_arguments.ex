@@ -110,10 +110,11 @@ if Code.ensure_loaded?(Nx.Defn) do
     def argument(:reflection, _values, args),
       do: for(_ <- axes(args), do: Enum.random([{0, 0}, {1, 0}, {0, 1}, {2, 1}]))
 
-    def argument(:window, _values, args) do
-      sizes = for size <- Tuple.to_list(tensor(args).shape), do: Enum.random(1..min(size, 3))
-      List.to_tuple(sizes)
-    end
+    def argument(:window, _values, args), do: window(tensor(args).shape, & &1)
+
+    # What Nx would not refuse if dilated by two, though it is larger than an axis.
+    def argument(:dilated_window, _values, args),
+      do: window(tensor(args).shape, &div(&1 + 1, 2))
 
     def argument(:strides, _values, args),
       do: Enum.random([1, 2, for(_ <- axes(args), do: Enum.random(1..2))])
@@ -142,6 +143,11 @@ if Code.ensure_loaded?(Nx.Defn) do
     end
 
     def argument(constant, _values, _args), do: constant
+
+    defp window(shape, part) do
+      sizes = for size <- Tuple.to_list(shape), do: Enum.random(1..min(part.(size), 3))
+      List.to_tuple(sizes)
+    end
 
     defp one_of?(count), do: :rand.uniform(count) == 1
     defp tensor(args), do: Enum.find(args, &is_struct(&1, Nx.Tensor))

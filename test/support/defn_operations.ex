@@ -98,7 +98,7 @@ if Code.ensure_loaded?(Nx.Defn) do
         {Nx, ~w(window_sum window_max window_min window_product window_mean)a,
          [
            :real,
-           :window,
+           :dilated_window,
            [strides: :strides, padding: :window_padding, window_dilations: :strides]
          ]},
         {__MODULE__, ~w(window_scatter window_fold conv)a, [:values]}
