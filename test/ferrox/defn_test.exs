@@ -502,6 +502,75 @@ if Code.ensure_loaded?(Nx.Defn) do
       end
     end
 
+    describe "long programs over large tensors" do
+      # A loop over rows, whose trips are computed together.
+      defn rows_forever(x) do
+        {x, _} =
+          while {x, i = 1}, i > 0 do
+            {x * 1.000001 + 0.5, i}
+          end
+
+        x
+      end
+
+      # A loop over tensors, with a product.
+      defn products_forever(x) do
+        {x, _} =
+          while {x, i = 1}, i > 0 do
+            {Nx.dot(x, x) / 1000, i}
+          end
+
+        x
+      end
+
+      for loop <- [:rows_forever, :products_forever] do
+        test "that never end can be killed, and give back their memory: #{loop}" do
+          x = Nx.broadcast(Nx.tensor(0.001, type: :f32), {1500, 1500})
+          fun = &apply(__MODULE__, unquote(loop), [&1])
+
+          kill = fn _ ->
+            {pid, monitor} = spawn_monitor(fn -> compiled(fun, [x]) end)
+            Process.sleep(40)
+            Process.exit(pid, :kill)
+            assert_receive {:DOWN, ^monitor, :process, ^pid, :killed}, 2_000
+          end
+
+          Enum.each(1..6, kill)
+          before = resident_bytes()
+          Enum.each(1..30, kill)
+
+          # The last runs may still have some tensors, and others are kept for the next one.
+          few = fn -> resident_bytes() - before < 10 * 1500 * 1500 * 4 end
+          assert before == nil or soon?(few, 50)
+
+          # A dirty scheduler can be had again.
+          task = Task.async(fn -> compiled(&count_to/1, [100_000]) end)
+          assert Nx.to_number(Task.await(task, 5_000)) == 100_000.0
+        end
+      end
+
+      defp soon?(_holds, 0), do: false
+
+      defp soon?(holds, tries) do
+        holds.() ||
+          (
+            Process.sleep(50)
+            soon?(holds, tries - 1)
+          )
+      end
+
+      # The memory of this VM, where the system says it.
+      defp resident_bytes do
+        case File.read("/proc/self/statm") do
+          {:ok, text} ->
+            text |> String.split() |> Enum.at(1) |> String.to_integer() |> Kernel.*(4096)
+
+          {:error, _} ->
+            nil
+        end
+      end
+    end
+
     describe "the option :math" do
       test "is :exact or :fast" do
         assert_raise ArgumentError, ~r/:math to be :exact or :fast, got: :fastest/, fn ->
