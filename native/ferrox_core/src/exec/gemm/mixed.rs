@@ -4,7 +4,8 @@
 //! Problem: converting the whole matrix first takes longer than multiplying it, and two or four
 //! times its memory.
 //! Technique: the matrix is converted part by part, and each part is multiplied while it is in the
-//! cache. A product with a vector has the same bits as if the whole matrix was converted first.
+//! cache; bf16 is converted in registers. A product with a vector has the same bits as if the whole
+//! matrix was converted first.
 
 use std::collections::TryReserveError;
 
