@@ -53,6 +53,10 @@ pub(crate) const MIN_WORK_PER_THREAD: Work = 27_500_000;
 /// (`bin/bench --group programs`.)
 pub(crate) const MIN_WORK_BEFORE_TEAM: Work = 50_000_000;
 
+/// The work of a program's next operations from which on it has a team from the first of them on.
+/// (`bin/bench --group programs`: attention, mlp train step.)
+pub(crate) const MIN_WORK_AHEAD_OF_TEAM: Work = 100_000_000;
+
 /// The minimum work of each thread that shares an operation of a program while it waits for it: some
 /// times what it takes to hand over the work and the data. (`bin/bench --group programs`: gru,
 /// generation.)

@@ -21,7 +21,9 @@ use super::source::Place;
 use super::times::Times;
 use super::value::{MAX_SMALL_BYTES, Value};
 use super::well_formed::invalid;
-use crate::cost::{self, COPIED_BYTE_COST, INSTRUCTION_WORK, MIN_WORK_BEFORE_TEAM, Work};
+use crate::cost::{
+    self, COPIED_BYTE_COST, INSTRUCTION_WORK, MIN_WORK_AHEAD_OF_TEAM, MIN_WORK_BEFORE_TEAM, Work,
+};
 use crate::exec::convert::Compute;
 use crate::exec::threads::parallel::Team;
 use crate::tensor::Output;
@@ -99,7 +101,7 @@ struct Frame<B> {
     task: Task<B>,
 }
 
-/// The team of threads of a program that has done some work.
+/// The team of threads of a program that has done some work, or has more ahead.
 #[derive(Default)]
 struct LazyTeam {
     work: Work,
@@ -107,6 +109,24 @@ struct LazyTeam {
 }
 
 impl LazyTeam {
+    /// The team of a run that goes on with these instructions. If their work is certain to be enough for a
+    /// team, the first of them has it.
+    fn ahead_of(instructions: &[Instruction]) -> Self {
+        let mut ahead: Work = 0;
+        for instruction in instructions {
+            match instruction {
+                Instruction::Kernel(kernel) => ahead = ahead.saturating_add(kernel.work),
+                Instruction::Cluster(call) => ahead = ahead.saturating_add(call.work),
+                Instruction::Free(_) | Instruction::Copy { .. } => {}
+                _ => break,
+            }
+            if ahead >= MIN_WORK_AHEAD_OF_TEAM {
+                return LazyTeam { work: MIN_WORK_BEFORE_TEAM, team: None };
+            }
+        }
+        LazyTeam::default()
+    }
+
     /// Called before some work.
     #[inline]
     fn before(&mut self, work: Work) {
@@ -180,7 +200,9 @@ impl<B: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Execution<B> {
 
     fn run<H: Host<Block = B>>(&mut self, context: &Context<'_>, host: &mut H) -> Result<Outcome<B>, Error> {
         let program = context.program;
-        let mut team = LazyTeam::default();
+        let ahead =
+            self.frames.last().and_then(|frame| program.regions[frame.region].instructions.get(frame.next..));
+        let mut team = LazyTeam::ahead_of(ahead.unwrap_or_default());
         loop {
             let Some(frame) = self.frames.last_mut() else { return Err(ended()) };
             let code = &program.regions[frame.region];
