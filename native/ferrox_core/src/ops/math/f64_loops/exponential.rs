@@ -91,11 +91,12 @@ fn exp_of_any<A: Arithmetic>(x: f64, tail: Option<f64>) -> f64 {
         return DOWN * A::fma(scale, p, scale);
     }
     // The result may be subnormal, and is rounded once: to a multiple of the least number, which is a
-    // rounding of this sum beside 1, and then there is nothing left to round.
+    // rounding of this sum beside 1, and then there is nothing left to round. glibc fuses nothing here.
     let scale = f64::from_bits(scale.wrapping_add(UP_BITS));
-    let mut result = A::fma(scale, p, scale);
+    let product = scale * p;
+    let mut result = scale + product;
     if result < 1.0 {
-        let low = A::fma(scale, p, scale - result);
+        let low = scale - result + product;
         let high = 1.0 + result;
         result = (high + (1.0 - high + result + low)) - 1.0;
     }
