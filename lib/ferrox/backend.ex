@@ -30,9 +30,9 @@ defmodule Ferrox.Backend do
        of complex numbers, whose special values and branch cuts are those of Annex G of the C
        standard. Other functions may differ in the last place; `exp`, `log`, `pow`, `sin` and
        `cos` of f64 have the results of glibc, as on `Nx.BinaryBackend` where Erlang runs on it. A zero
-       keeps its sign in odd functions and in `Nx.round/1`. `Nx.add/2` and the other arithmetic operations round
-       once where an integer meets f32 or a narrower float; `Nx.BinaryBackend` also rounds to f64
-       in between.
+       keeps its sign in odd functions and in `Nx.round/1`. `Nx.add/2` and the other arithmetic
+       operations round once where an integer meets f32 or a narrower float; `Nx.BinaryBackend` also
+       rounds to f64 in between.
     5. An integer division by zero, a negative exponent of integers and a negative shift raise an
        `ArgumentError` that says so. `Nx.sign/1` of complex numbers and `Nx.atan2/2` of numbers with
        an imaginary part also raise an `ArgumentError`.

@@ -561,12 +561,11 @@ if Code.ensure_loaded?(Nx.Defn) do
 
       # The memory of this VM, where the system says it.
       defp resident_bytes do
-        case File.read("/proc/self/statm") do
-          {:ok, text} ->
-            text |> String.split() |> Enum.at(1) |> String.to_integer() |> Kernel.*(4096)
-
-          {:error, _} ->
-            nil
+        with {:ok, status} <- File.read("/proc/self/status"),
+             [_, kb] <- Regex.run(~r/VmRSS:\s+(\d+) kB/, status) do
+          1024 * String.to_integer(kb)
+        else
+          _ -> nil
         end
       end
     end

@@ -53,8 +53,8 @@ pub(crate) const MIN_WORK_PER_THREAD: Work = 27_500_000;
 /// (`bin/bench --group programs`.)
 pub(crate) const MIN_WORK_BEFORE_TEAM: Work = 50_000_000;
 
-/// The work of a program's next operations from which on it has a team from the first of them on.
-/// (`bin/bench --group programs`: attention, mlp train step.)
+/// The work of a program's next operations from which on it has a team from the first of them on. (No
+/// benchmark: it was three products of one row with 768 x 768.)
 pub(crate) const MIN_WORK_AHEAD_OF_TEAM: Work = 100_000_000;
 
 /// The minimum work of each thread that shares an operation of a program while it waits for it: some

@@ -2,7 +2,8 @@
 //!
 //! Functions of f32 and narrower types are those of `f32_functions`, evaluated in f64 by the loops
 //! of `f32_loops`, and rounded once. Functions of f64 are those of `f64_functions` and `f64_loops`.
-//! With `Math::Fast`, some functions of f32 are those of `f32_fast`. Large tensors of f16 and bf16 are mapped by lookup tables.
+//! With `Math::Fast`, some functions of f32 are those of `f32_fast`. Large tensors of f16 and bf16 are
+//! mapped by lookup tables.
 
 use num_complex::Complex;
 

@@ -10,12 +10,12 @@
 use std::collections::TryReserveError;
 
 use crate::DType;
-use crate::cost::{COLUMNS_PER_PASS, Cost, MAX_CONVERTED_ELEMENTS, MIXED_ELEMENT_COST};
+use crate::cost::{Cost, MAX_CONVERTED_ELEMENTS, MIXED_ELEMENT_COST};
 use crate::dtype::Lane;
 use crate::exec::gemm::blocked::product_cost;
 use crate::exec::gemm::gemv::GEMV_ROWS_SIDE_BY_SIDE;
 use crate::exec::gemm::matrix::{MatrixBytes, ProductTarget, UnconvertedMatrix};
-use crate::exec::gemm::ring::{ROWS_PER_PASS, Ring, add_rows, add_rows_of};
+use crate::exec::gemm::ring::{ROWS_PER_PASS, add_rows, sum_rows_of};
 use crate::exec::gemm::{blocked, gemv};
 use crate::exec::memory::try_filled;
 use crate::exec::reduce::fold::STRIPES;
@@ -49,8 +49,8 @@ pub fn rows(
 ) -> Result<(), TryReserveError> {
     if matrix.dtype == DType::BF16 {
         return parallel::try_fill(out, out.len() / F32_BYTES, cost(vector, alone), |first, out| {
-            let rows = &matrix.bytes[first * matrix.stride * matrix.width..];
-            vectorize(Bf16RowsLoop { rows, vector, stride: matrix.stride, out });
+            let UnconvertedMatrix { bytes, width, stride, .. } = matrix;
+            vectorize(Bf16Loop::<true> { matrix: &bytes[first * stride * width..], vector, stride, out });
             Ok(())
         });
     }
@@ -90,9 +90,9 @@ pub fn columns(
 ) -> Result<(), TryReserveError> {
     if matrix.dtype == DType::BF16 {
         return gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
-            let start = first * matrix.stride + column;
-            let rows = &matrix.bytes[start * matrix.width..];
-            vectorize(AddBf16RowsLoop { factors, rows, stride: matrix.stride, out });
+            let UnconvertedMatrix { bytes, width, stride, .. } = matrix;
+            let matrix = &bytes[(first * stride + column) * width..];
+            vectorize(Bf16Loop::<false> { matrix, vector: factors, stride, out });
         });
     }
     gemv::in_chunks::<f32>(vector, out, cost(vector, alone), |first, factors, column, out| {
@@ -210,44 +210,26 @@ impl Vectorized for AddRowsLoop<'_> {
     }
 }
 
-/// Writes the sum of rows of bf16, which begin `stride` elements apart, each scaled by a factor.
-struct AddBf16RowsLoop<'a> {
-    factors: &'a [u8],
-    rows: &'a [u8],
-    stride: usize,
-    out: &'a mut [u8],
-}
-
-impl Vectorized for AddBf16RowsLoop<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let AddBf16RowsLoop { factors, rows, stride, out } = self;
-        let (factors, rows, out) = (f32::view(factors), rows.as_chunks::<2>().0, f32::view_mut(out));
-        for (block, out) in out.chunks_mut(COLUMNS_PER_PASS).enumerate() {
-            out.fill(<f32 as Ring>::ZERO.store());
-            add_rows_of::<f32, [u8; 2]>(factors, &rows[block * COLUMNS_PER_PASS..], load_bf16, stride, out);
-        }
-    }
-}
-
-/// Multiplies rows of bf16, which begin `stride` elements apart, with a vector.
-struct Bf16RowsLoop<'a> {
-    rows: &'a [u8],
+/// Multiplies a matrix of bf16, whose dense rows or columns begin `stride` elements apart, with a vector.
+struct Bf16Loop<'a, const BY_ROWS: bool> {
+    matrix: &'a [u8],
     vector: &'a [u8],
     stride: usize,
     out: &'a mut [u8],
 }
 
-impl Vectorized for Bf16RowsLoop<'_> {
+impl<const BY_ROWS: bool> Vectorized for Bf16Loop<'_, BY_ROWS> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let (rows, vector) = (self.rows.as_chunks::<2>().0, f32::view(self.vector));
+        let (matrix, vector) = (self.matrix.as_chunks::<2>().0, f32::view(self.vector));
         let out = f32::view_mut(self.out);
-        gemv::striped_of::<f32, f32, [u8; 2], STRIPES>(rows, load_bf16, vector, self.stride, out);
+        if BY_ROWS {
+            gemv::striped_of::<f32, f32, [u8; 2], STRIPES>(matrix, load_bf16, vector, self.stride, out);
+        } else {
+            sum_rows_of::<f32, [u8; 2]>(vector, matrix, load_bf16, self.stride, out);
+        }
     }
 }
 

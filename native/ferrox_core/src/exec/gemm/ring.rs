@@ -64,9 +64,21 @@ pub(in crate::exec) fn sum_rows<T: Ring>(
     stride: usize,
     out: &mut [T::Bytes],
 ) {
+    sum_rows_of::<T, T::Bytes>(factors, matrix, T::load, stride, out);
+}
+
+/// [`sum_rows`] of a matrix with elements of another type, which `load` converts.
+#[inline(always)]
+pub(in crate::exec) fn sum_rows_of<T: Ring, B: Copy>(
+    factors: &[T::Bytes],
+    matrix: &[B],
+    load: impl Fn(B) -> T + Copy,
+    stride: usize,
+    out: &mut [T::Bytes],
+) {
     for (block, out) in out.chunks_mut(COLUMNS_PER_PASS).enumerate() {
         out.fill(T::ZERO.store());
-        add_rows::<T>(factors, &matrix[block * COLUMNS_PER_PASS..], stride, out);
+        add_rows_of::<T, B>(factors, &matrix[block * COLUMNS_PER_PASS..], load, stride, out);
     }
 }
 
@@ -83,7 +95,7 @@ pub(in crate::exec) fn add_rows<T: Ring>(
 
 /// [`add_rows`] of a matrix with elements of another type, which `load` converts.
 #[inline(always)]
-pub(in crate::exec) fn add_rows_of<T: Ring, B: Copy>(
+fn add_rows_of<T: Ring, B: Copy>(
     factors: &[T::Bytes],
     matrix: &[B],
     load: impl Fn(B) -> T,

@@ -18,48 +18,41 @@ use crate::exec::simd::{Avx2, Avx512, InstructionSet, Level, level};
 type HalfBytes = [u8; 2];
 type SingleBytes = [u8; 4];
 
+/// Calls the conversion by the processor's vectors, if it has the instructions, and gives the number of
+/// converted elements.
+macro_rules! by_vectors {
+    ($from:ident, $to:ident, $v3:ident, $v4:ident, $neon:ident) => {{
+        #[cfg(target_arch = "x86_64")]
+        let done = match level() {
+            Level::Baseline => 0,
+            // SAFETY: as in `dispatch`.
+            Level::V3 => unsafe { $v3($from, $to) },
+            // SAFETY: as in `dispatch`.
+            Level::V4 => unsafe { $v4($from, $to) },
+        };
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        let done = $neon($from, $to);
+        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+        let done = {
+            let _ = ($from, $to);
+            0
+        };
+        done
+    }};
+}
+
 /// Converts the leading f16 that fill whole vectors to f32. Returns their number, which is zero on
 /// processors without the instructions.
 #[must_use]
 pub fn widen_halves(from: &[HalfBytes], to: &mut [SingleBytes]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    let done = match level() {
-        Level::Baseline => 0,
-        // SAFETY: as in `dispatch`.
-        Level::V3 => unsafe { widen_v3(from, to) },
-        // SAFETY: as in `dispatch`.
-        Level::V4 => unsafe { widen_v4(from, to) },
-    };
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    let done = widen_neon(from, to);
-    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-    let done = {
-        let _ = (from, to);
-        0
-    };
-    done
+    by_vectors!(from, to, widen_v3, widen_v4, widen_neon)
 }
 
 /// Rounds the leading f32 that fill whole vectors to f16. Returns their number, which is zero on
 /// processors without the instructions.
 #[must_use]
 pub fn round_to_halves(from: &[SingleBytes], to: &mut [HalfBytes]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    let done = match level() {
-        Level::Baseline => 0,
-        // SAFETY: as in `dispatch`.
-        Level::V3 => unsafe { round_v3(from, to) },
-        // SAFETY: as in `dispatch`.
-        Level::V4 => unsafe { round_v4(from, to) },
-    };
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    let done = round_neon(from, to);
-    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-    let done = {
-        let _ = (from, to);
-        0
-    };
-    done
+    by_vectors!(from, to, round_v3, round_v4, round_neon)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -7,8 +7,9 @@ use crate::exec::gemm::blocked::{self, Block, Right, Update, View};
 use crate::exec::memory::filled;
 use crate::exec::simd::{Vectorized, dispatch as vectorize};
 use crate::exec::threads::cooperative_yield;
-use crate::ops::linalg::scalar::{Scalar, exponent_of_two};
+use crate::ops::linalg::scalar::Scalar;
 use crate::ops::math::complex;
+use crate::ops::math::f64_functions::exponent_of_two;
 use crate::{DType, Error};
 
 /// A matrix in row-major order.

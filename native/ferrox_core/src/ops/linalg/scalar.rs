@@ -169,9 +169,3 @@ impl Precision {
         if self == Precision::Single { value.round_to_f32() } else { value }
     }
 }
-
-/// The binary exponent of a positive number.
-pub fn exponent_of_two(x: f64) -> i32 {
-    let of_normal = |x: f64| (x.to_bits() >> (f64::MANTISSA_DIGITS - 1)) as i32 - (f64::MAX_EXP - 1);
-    if x >= f64::MIN_POSITIVE { of_normal(x) } else { of_normal(x * 2f64.powi(64)) - 64 }
-}

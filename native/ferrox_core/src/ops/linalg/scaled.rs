@@ -1,6 +1,7 @@
 //! Numbers with a separate exponent, whose products neither over- nor underflow.
 
-use super::scalar::{Scalar, exponent_of_two};
+use super::scalar::Scalar;
+use crate::ops::math::f64_functions::exponent_of_two;
 
 /// `mantissa * 2^exponent`
 #[derive(Clone, Copy, Debug)]

@@ -78,6 +78,12 @@ pub(super) fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - sum) + b)
 }
 
+/// The binary exponent of a positive number.
+pub(in crate::ops) fn exponent_of_two(x: f64) -> i32 {
+    let of_normal = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
+    if x >= f64::MIN_POSITIVE { of_normal(x) } else { of_normal(x * 2f64.powi(64)) - 64 }
+}
+
 /// Returns the quotient of two unevaluated sums as an unevaluated sum.
 #[inline(always)]
 fn quotient<A: Arithmetic>((n, n_low): (f64, f64), (d, d_low): (f64, f64)) -> (f64, f64) {

@@ -39,8 +39,8 @@ pub(in crate::ops) trait Function: Sized + 'static {
     /// Computes the function of any arguments.
     fn apply<A: Arithmetic>(x: f64, y: f64) -> f64;
 
-    /// Computes the same results for all elements.
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>);
+    /// Computes the same results for all elements, on a processor with fused multiply-add.
+    fn compute_chunks(chunks: Chunks<'_, Self>);
 }
 
 /// The arguments and the results of a loop. A scalar argument has an empty slice in `x` or `y`, and
@@ -202,7 +202,7 @@ impl<F: Function> Vectorized for ChunkLoop<'_, '_, F> {
         }
         let [(x, scalar_x), (y, scalar_y)] = views(self.operands);
         let repeated = [scalar_x, scalar_y].map(|value| [value; KERNEL_CHUNK_ELEMENTS]);
-        F::compute_chunks::<HardwareFma>(Chunks {
+        F::compute_chunks(Chunks {
             x,
             y,
             repeated: [&repeated[0], &repeated[1]],
@@ -234,11 +234,11 @@ impl Function for Tan {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         for (x, y, out) in chunks.into_chunks() {
             for (out, &x) in out.iter_mut().zip(x) {
                 let x = f64::load(x);
-                *out = circular::tan::<A>(x, sine::reduce_angle::<A>(x)).store();
+                *out = circular::tan::<HardwareFma>(x, sine::reduce_angle::<HardwareFma>(x)).store();
             }
             replace_nans::<Self>(x, y, out);
         }
@@ -255,10 +255,10 @@ impl Function for Atan2 {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         for (y, x, out) in chunks.into_chunks() {
             for ((out, &y), &x) in out.iter_mut().zip(y).zip(x) {
-                *out = circular::atan2::<A>(f64::load(y), f64::load(x)).store();
+                *out = circular::atan2::<HardwareFma>(f64::load(y), f64::load(x)).store();
             }
         }
     }
@@ -274,10 +274,10 @@ impl Function for Remainder {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         for (x, y, out) in chunks.into_chunks() {
             for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-                *out = remainder::<A>(f64::load(x), f64::load(y)).store();
+                *out = remainder(f64::load(x), f64::load(y)).store();
             }
             replace_nans::<Self>(x, y, out);
         }
@@ -285,22 +285,17 @@ impl Function for Remainder {
 }
 
 /// Returns the exact remainder of `x` divided by `y`, with the sign of `x`, or NaN if the truncated
-/// quotient is not below 2^52 or [`Arithmetic::fma`] may not be exact.
+/// quotient is not below 2^52.
 #[inline(always)]
-fn remainder<A: Arithmetic>(x: f64, y: f64) -> f64 {
+fn remainder(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());
     // The count is too large by one if the quotient was rounded up to an integer.
     let count = (a / b).trunc();
-    let rest = A::fma(-count, b, a);
+    let rest = HardwareFma::fma(-count, b, a);
     let rest = if rest < 0.0 { rest + b } else { rest };
     let rest = if a < b { a } else { rest };
-    let exact = (a < EXACT_FMA_LIMIT) & (a > 1.0 / EXACT_FMA_LIMIT) | (a < b);
-    if (count < TWO_52) & exact { rest.copysign(x) } else { f64::NAN }
+    if count < TWO_52 { rest.copysign(x) } else { f64::NAN }
 }
-
-/// 2^900. Fused multiply-add that is made of other operations is exact for products whose magnitude
-/// is below this number and above its inverse.
-const EXACT_FMA_LIMIT: f64 = f64::from_bits((1023 + 900) << FRACTION_BITS);
 
 /// The number of bits of the fraction of an f64.
 const FRACTION_BITS: u32 = 52;

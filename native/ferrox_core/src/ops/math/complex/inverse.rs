@@ -4,9 +4,7 @@
 use std::f64::consts::{FRAC_PI_2, LN_2};
 
 use crate::ops::math::complex::{C, abs, log_abs, real, rotated};
-
-/// The rounding error of `FRAC_PI_2`.
-const HALF_PI_LOW: f64 = 6.123233995736766e-17;
+use crate::ops::math::f64_functions::circular::HALF_PI;
 
 /// Above `ONE_NEGLIGIBLE_ABOVE`, one is negligible beside squares. Below
 /// `SQUARES_NEGLIGIBLE_BELOW`, squares are negligible beside one.
@@ -110,7 +108,7 @@ pub fn acos(z: C) -> C {
         return C::new(real::atan2(b, x), (log_abs(a, b) + LN_2).copysign(-y));
     }
     if a.max(b) < SQUARES_NEGLIGIBLE_BELOW {
-        return C::new(FRAC_PI_2 - (x - HALF_PI_LOW), -y);
+        return C::new(FRAC_PI_2 - (x - HALF_PI[1]), -y);
     }
     let (im, (adjacent, opposite)) = asinh_quadrant(b, a);
     C::new(real::atan2(opposite, adjacent.copysign(x)), im.copysign(-y))

@@ -8,6 +8,7 @@ use crate::ops::math::complex::double_double::{
     DoubleDouble, MAX_REDUCIBLE_ANGLE, expm1_small, multiple_of_ln_2, sin_cos,
 };
 use crate::ops::math::complex::{C, abs_scaled, divide, exp, real, scale, sqrt, times_exp};
+use crate::ops::math::f64_functions::exponent_of_two;
 
 /// Exponents that are integers of at most this magnitude are computed by repeated squaring.
 pub const MAX_INTEGER_EXPONENT: f64 = 64.0;
@@ -46,9 +47,7 @@ pub fn pow(x: C, y: C) -> C {
 
 /// Returns the binary exponent of the larger part.
 fn exponent(z: C) -> i32 {
-    let of = |x: f64| (x.to_bits() >> 52) as i32 - 1023;
-    let greater = z.re.abs().max(z.im.abs());
-    if greater.is_normal() { of(greater) } else { of(greater * 2f64.powi(64)) - 64 }
+    exponent_of_two(z.re.abs().max(z.im.abs()))
 }
 
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use crate::ops::math::f64_functions::{IDENTITY_LIMIT, fast_two_sum, quotient};
 
 /// `pi`, `pi / 2`, `pi / 4` and `atan(1 / 2)` as sums of two numbers.
 const PI: [f64; 2] = [std::f64::consts::PI, 1.2246467991473532e-16];
-const HALF_PI: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17];
+pub(in crate::ops::math) const HALF_PI: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17];
 const QUARTER_PI: [f64; 2] = [std::f64::consts::FRAC_PI_4, 3.061616997868383e-17];
 const ATAN_OF_HALF: [f64; 2] = [0.4636476090008061, 2.2698777452961687e-17];
 

@@ -19,7 +19,7 @@ use super::{Chunks, FRACTION_BITS, Function, TableRows, replace_nans, row};
 use crate::dtype::Lane;
 use crate::exec::elementwise::KERNEL_CHUNK_ELEMENTS;
 use crate::exec::simd::Aligned;
-use crate::ops::math::f32_functions::{Arithmetic, INF, ROUNDING_SHIFT, TWO_52};
+use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, INF, ROUNDING_SHIFT, TWO_52};
 use crate::ops::math::f64_functions::{LN_2_HIGH_42, LN_2_LOW_42};
 
 // Exponentials
@@ -113,12 +113,13 @@ impl Function for Exp {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         let mut rows = TableRows::new([0; 2]);
         for (x, y, out) in chunks.into_chunks() {
-            let rows = rows.look_up(&EXP_TABLE.0, x.iter().map(|&x| exp_steps::<A>(f64::load(x)).to_bits()));
+            let rows = rows
+                .look_up(&EXP_TABLE.0, x.iter().map(|&x| exp_steps::<HardwareFma>(f64::load(x)).to_bits()));
             for ((out, &x), &row) in out.iter_mut().zip(x).zip(rows) {
-                *out = exp_with_row::<A>(f64::load(x), None, row).store();
+                *out = exp_with_row::<HardwareFma>(f64::load(x), None, row).store();
             }
             replace_nans::<Self>(x, y, out);
         }
@@ -247,7 +248,7 @@ impl Function for Log {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         let mut rows = TableRows::new([0; 2]);
         for (x, y, out) in chunks.into_chunks() {
             let rows = rows
@@ -256,7 +257,7 @@ impl Function for Log {
             for ((out, &x), &row) in out.iter_mut().zip(x).zip(rows) {
                 let x = f64::load(x);
                 any_near |= is_near_one(x);
-                let result = log_of_parts::<A>(split_significand(x, LOG_MIN_SIGNIFICAND), row);
+                let result = log_of_parts::<HardwareFma>(split_significand(x, LOG_MIN_SIGNIFICAND), row);
                 // A select between two results would be compiled so that rows are loaded one by one.
                 // Adding a positive zero changes nothing, because no result is a negative zero.
                 *out = (result + if is_positive_normal(x) { 0.0 } else { f64::NAN }).store();
@@ -264,7 +265,7 @@ impl Function for Log {
             if any_near {
                 for (out, &x) in out.iter_mut().zip(x) {
                     let x = f64::load(x);
-                    let (near, far) = (log_near::<A>(x), f64::load(*out));
+                    let (near, far) = (log_near::<HardwareFma>(x), f64::load(*out));
                     *out = if is_near_one(x) { near } else { far }.store();
                 }
             }
@@ -377,7 +378,7 @@ impl Function for Pow {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         let (mut log_rows, mut rows) = (TableRows::new([0.0; 4]), TableRows::new([0; 2]));
         let (Aligned(high), Aligned(low)) =
             (&mut Aligned([[0; 8]; KERNEL_CHUNK_ELEMENTS]), &mut Aligned([0.0; KERNEL_CHUNK_ELEMENTS]));
@@ -391,13 +392,15 @@ impl Function for Pow {
             {
                 let (x, y) = (f64::load(x), f64::load(y));
                 let parts = split_significand(x, POW_LOG_MIN_SIGNIFICAND);
-                let (product, rest) = times_log::<A>(parts, y, row);
+                let (product, rest) = times_log::<HardwareFma>(parts, y, row);
                 (*high, *low) = (if is_plain_power(x, y) { product } else { f64::NAN }.store(), rest);
             }
-            let rows =
-                rows.look_up(&EXP_TABLE.0, high.iter().map(|&x| exp_steps::<A>(f64::load(x)).to_bits()));
+            let rows = rows.look_up(
+                &EXP_TABLE.0,
+                high.iter().map(|&x| exp_steps::<HardwareFma>(f64::load(x)).to_bits()),
+            );
             for (((out, &high), &low), &row) in out.iter_mut().zip(&*high).zip(&*low).zip(rows) {
-                *out = exp_with_row::<A>(f64::load(high), Some(low), row).store();
+                *out = exp_with_row::<HardwareFma>(f64::load(high), Some(low), row).store();
             }
             replace_nans::<Self>(x, y, out);
         }

@@ -5,13 +5,10 @@
 //! before them adds multiples of four, and what comes after them too little to be seen.
 
 use crate::ops::math::f32_functions::Arithmetic;
+use crate::ops::math::f64_functions::circular::HALF_PI;
 use crate::ops::math::f64_functions::fast_two_sum;
 
 use super::FRACTION_BITS;
-
-/// `pi / 2` as the sum of two numbers.
-pub(super) const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
-pub(super) const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 
 /// The bits of `2 / pi` after 64 zeros: the first bit of the second number stands for 1/2.
 #[rustfmt::skip]
@@ -57,8 +54,9 @@ pub(super) fn reduce<A: Arithmetic>(x: f64) -> (f64, f64, u64) {
     let power = |bits: u32| f64::from_bits(u64::from(1023 - bits) << FRACTION_BITS);
     let turns = (digits >> 75) as f64 * power(53 + zeros);
     let turns_low = (digits << 53 >> 64) as f64 * power(53 + 64) * power(zeros);
-    let r = turns * HALF_PI;
-    let r_low = A::fma(turns, HALF_PI, -r) + A::fma(turns, HALF_PI_LOW, turns_low * HALF_PI);
+    let [high, low] = HALF_PI;
+    let r = turns * high;
+    let r_low = A::fma(turns, high, -r) + A::fma(turns, low, turns_low * high);
     let (r, r_low) = fast_two_sum(r, r_low);
     let quadrant = quadrant.wrapping_add(above);
     let negate = (above == 1) != x.is_sign_negative();

@@ -12,12 +12,12 @@
 )]
 #![allow(clippy::inline_always, reason = "the loops vectorize only when the whole function is in their body")]
 
-use super::large_angle::{self, HALF_PI, HALF_PI_LOW};
-use super::{Chunks, Function, TableRows, replace_nans, row};
+use super::{Chunks, Function, TableRows, large_angle, replace_nans, row};
 use crate::dtype::Lane;
 use crate::exec::elementwise::KERNEL_CHUNK_ELEMENTS;
 use crate::exec::simd::{Aligned, Vectorized};
 use crate::ops::math::f32_functions::{Arithmetic, HardwareFma, ROUNDING_SHIFT, SoftwareFma};
+use crate::ops::math::f64_functions::circular::HALF_PI;
 
 /// `2 / pi`.
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
@@ -96,11 +96,12 @@ fn reduce<const COSINE: bool>(x: f64, (r, r_low, k): (f64, f64, u64)) -> Reduced
     let far = (r, r_low, quadrant & 1 | (quadrant & 2) << 62);
     // The cosine of the angle is the sine of the difference between pi / 2 and the angle. The sine
     // of the angle is the cosine of the difference.
-    let deficit = HALF_PI - a;
+    let [half_pi, half_pi_low] = HALF_PI;
+    let deficit = half_pi - a;
     let near = if COSINE {
-        (deficit + HALF_PI_LOW, deficit - (deficit + HALF_PI_LOW) + HALF_PI_LOW, 0)
+        (deficit + half_pi_low, deficit - (deficit + half_pi_low) + half_pi_low, 0)
     } else {
-        (deficit, HALF_PI_LOW, x.to_bits() & F64_SIGN_BIT | 1)
+        (deficit, half_pi_low, x.to_bits() & F64_SIGN_BIT | 1)
     };
     let itself = (x, 0.0, u64::from(COSINE));
     select(a < REDUCTION_LIMITS[0], itself, select(a < REDUCTION_LIMITS[1], near, far))
@@ -215,7 +216,7 @@ impl<const COSINE: bool> Function for SineOrCosine<COSINE> {
     }
 
     #[inline(always)]
-    fn compute_chunks<A: Arithmetic>(chunks: Chunks<'_, Self>) {
+    fn compute_chunks(chunks: Chunks<'_, Self>) {
         let mut rows = TableRows::new([0.0; 4]);
         let Aligned((high, low, kinds)) = &mut Aligned((
             [0.0; KERNEL_CHUNK_ELEMENTS],
@@ -227,13 +228,13 @@ impl<const COSINE: bool> Function for SineOrCosine<COSINE> {
             let (high, low, kinds) = (&mut high[..n], &mut low[..n], &mut kinds[..n]);
             for (((high, low), kind), &x) in high.iter_mut().zip(&mut *low).zip(&mut *kinds).zip(x) {
                 let x = f64::load(x);
-                (*high, *low, *kind) = reduce::<COSINE>(x, reduce_angle::<A>(x));
+                (*high, *low, *kind) = reduce::<COSINE>(x, reduce_angle::<HardwareFma>(x));
             }
             let needed = high.iter().zip(&*kinds).map(|(&x, &kind)| row_index(x, kind));
             let rows = rows.look_up(&SINE_TABLE.0, needed);
             let reduced = high.iter().zip(&*low).zip(&*kinds);
             for ((out, ((&x, &low), &kind)), &row) in out.iter_mut().zip(reduced).zip(rows) {
-                *out = sine_of_reduced::<A>((x, low, kind), row).store();
+                *out = sine_of_reduced::<HardwareFma>((x, low, kind), row).store();
             }
             replace_nans::<Self>(x, y, out);
         }
