@@ -15,7 +15,7 @@ use num_complex::Complex;
 use crate::cost::{
     self, CONV_CHANNEL_COST, CONV_CONVERT_COST, CONV_READ_COST, Cost, DIRECT_CONV_BYTE_COST,
     FLOAT_PATCH_BYTE_COST, INTEGER_PATCH_BYTE_COST, PATCH_ELEMENT_COST, PATCH_SEGMENT_COST,
-    PRODUCT_WRITE_COST, Work,
+    PRODUCT_WRITE_COST, SEPARATED_BYTE_COST, Work,
 };
 use crate::error::ShapeDisplay;
 use crate::exec::convert::conversion;
@@ -94,7 +94,8 @@ pub fn work(
     let input = operands[0].1;
     let images = input_permutation.iter().take(2).filter_map(|&axis| input.get(axis));
     let channels = images.fold(1, |product: usize, &size| product.saturating_mul(size));
-    cost::work(size(shape), result_cost.saturating_add(PRODUCT_WRITE_COST))
+    let separated_cost = if out.is_complex() { SEPARATED_BYTE_COST * out.width() as Cost } else { 0 };
+    cost::work(size(shape), result_cost.saturating_add(PRODUCT_WRITE_COST + separated_cost))
         .saturating_add(cost::work(read, CONV_READ_COST))
         .saturating_add(cost::work(channels, CONV_CHANNEL_COST))
         .saturating_add(cost::work(converted, CONV_CONVERT_COST))
