@@ -179,6 +179,17 @@ benches! { SHARED, bencher, n: usize;
     share_erfc_f32 => map(bencher, UnaryOp::Erfc, DType::F32, n);
 }
 
+/// Rows around the shortest that are folded as columns.
+const SHORT_ROWS: [[usize; 2]; 4] = [[1024, 8], [1024, 16], [1024, 32], [1024, 63]];
+
+benches! { SHORT_ROWS, bencher, shape: [usize; 2];
+    sum_of_short_rows_f32 => reduced(bencher, ReduceOp::Sum, DType::F32, &shape, &[1]);
+    sum_of_short_rows_f64 => reduced(bencher, ReduceOp::Sum, DType::F64, &shape, &[1]);
+    max_of_short_rows_f32 => reduced(bencher, ReduceOp::ReduceMax, DType::F32, &shape, &[1]);
+    max_of_short_rows_f64 => reduced(bencher, ReduceOp::ReduceMax, DType::F64, &shape, &[1]);
+    max_of_short_rows_bf16 => reduced(bencher, ReduceOp::ReduceMax, DType::BF16, &shape, &[1]);
+}
+
 /// Reduces along axes of a tensor.
 fn reduced(bencher: Bencher, op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) {
     let kept: Vec<usize> =

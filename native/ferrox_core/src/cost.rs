@@ -349,6 +349,13 @@ pub(crate) const MIN_RIGHT_ELEMENTS_TO_WIDEN: usize = 64;
 /// max_of_columns.)
 pub(crate) const MIN_BYTES_FOR_COLUMN_PREFETCH: usize = 1 << 20;
 
+/// The smallest number of elements in a short row that is folded as a column. (`kernels`:
+/// sum_of_short_rows, max_of_short_rows.)
+pub(crate) const MIN_TRANSPOSED_ROW_ELEMENTS: usize = 16;
+
+/// The smallest number of such rows. (`kernels`: sum_of_short_rows.)
+pub(crate) const MIN_TRANSPOSED_ROWS: usize = 16;
+
 /// The smallest number of elements in a row whose minimum or maximum is found by integer keys;
 /// shorter rows are folded from left to right. (`kernels`: max_of_rows.)
 pub(crate) const MIN_ROW_ELEMENTS_FOR_MINMAX_KEYS: usize = 64;

@@ -280,6 +280,8 @@ struct FoldKernels {
     loops: FoldLoops,
     lane: DType,
     loops_for_type: LoopsForType,
+    /// Whether short rows are folded faster as columns.
+    transposes: bool,
     cost: Cost,
 }
 
@@ -293,12 +295,21 @@ impl FoldKernels {
             ReduceOp::All => (DType::U8, truth_loops::<AllOf>),
             ReduceOp::Any => (DType::U8, truth_loops::<AnyOf>),
         };
-        Some(FoldKernels { loops: loops_for_type(dtype)?, lane, loops_for_type, cost: cost(dtype) })
+        // Folds of integers and truths need not go from left to right, and other floats are widened or
+        // transposed more slowly than they are added. (`kernels`: sum_of_short_rows, max_of_short_rows.)
+        let transposes = match op {
+            ReduceOp::Sum | ReduceOp::Product => dtype == DType::F32,
+            ReduceOp::ReduceMax | ReduceOp::ReduceMin => dtype.is_float(),
+            ReduceOp::All | ReduceOp::Any => false,
+        };
+        let loops = loops_for_type(dtype)?;
+        Some(FoldKernels { loops, lane, loops_for_type, transposes, cost: cost(dtype) })
     }
 
     /// The loops that fold lanes further.
     fn for_lanes(self) -> Self {
-        FoldKernels { loops: (self.loops_for_type)(self.lane).unwrap_or(self.loops), ..self }
+        let loops = (self.loops_for_type)(self.lane).unwrap_or(self.loops);
+        FoldKernels { loops, transposes: false, ..self }
     }
 }
 
@@ -366,11 +377,12 @@ fn fold_all(
                 // The neutral element: a column loop over zero rows.
                 (kernels.loops.columns)(&[], 1, computed);
             } else if after == 1 {
-                (kernels.loops.rows)(
-                    &bytes[position * reduced * width..][..length * reduced * width],
-                    reduced,
-                    computed,
-                );
+                let rows = &bytes[position * reduced * width..][..length * reduced * width];
+                if kernels.transposes && fold::are_rows_short((length, reduced)) {
+                    fold::short_rows(kernels.loops.columns, rows, (length, reduced), computed);
+                } else {
+                    (kernels.loops.rows)(rows, reduced, computed);
+                }
             } else {
                 let first = position / after * reduced * after + column;
                 let last = first + (reduced - 1) * after + length;

@@ -11,10 +11,11 @@
 
 use std::marker::PhantomData;
 
-use crate::cost::MIN_BYTES_FOR_COLUMN_PREFETCH;
+use crate::cost::{MIN_BYTES_FOR_COLUMN_PREFETCH, MIN_TRANSPOSED_ROW_ELEMENTS, MIN_TRANSPOSED_ROWS};
 use crate::dtype::minifloat::BF16;
 use crate::dtype::{Element, Lane};
 use crate::exec::convert::{CastOf, Map, NarrowFloat};
+use crate::exec::copy::transpose::{self, ROWS_PER_BLOCK};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_ahead, prefetch_row};
 
 /// The number of stripes, accumulators side by side: enough vectors to hide the latency of an
@@ -428,6 +429,30 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop
             F::fold(L::load(lane), M::map(S::load(x))).store()
         });
     }
+}
+
+/// Whether some rows, of a number of elements, are many and short enough for [`short_rows`].
+#[inline]
+pub(crate) fn are_rows_short((rows, length): (usize, usize)) -> bool {
+    (MIN_TRANSPOSED_ROW_ELEMENTS..2 * STRIPES).contains(&length) && rows >= MIN_TRANSPOSED_ROWS
+}
+
+/// Folds short rows by a loop over columns, which gives the bits of [`rows`].
+///
+/// Problem: an element of a short row is folded after the one before it, and each waits for the last. Technique:
+/// blocks of rows are transposed, and the lanes of a vector fold elements of different rows.
+pub(crate) fn short_rows(
+    columns: FoldColumns,
+    elements: &[u8],
+    (rows, length): (usize, usize),
+    lanes: &mut [u8],
+) {
+    let (width, lane) = (elements.len() / (rows * length), lanes.len() / rows);
+    transpose::for_blocks_of_rows(width, elements, (rows, length, length), |block, elements| {
+        let end = (length - 1) * ROWS_PER_BLOCK + block.len();
+        let lanes = &mut lanes[block.start * lane..block.end * lane];
+        columns(&elements[..end * width], ROWS_PER_BLOCK, lanes);
+    });
 }
 
 /// Whether folds of columns of these elements should prefetch.
