@@ -259,9 +259,9 @@ pub(crate) const MIN_UNGATHERED_ROW_ELEMENTS: usize = 128;
 
 // Products: exec/gemm.
 
-/// The cost of a multiplication and addition of f32 in a blocked product, with vectors of 64 bytes.
-/// (`kernels`: dot.)
-pub(crate) const BLOCKED_F32_PRODUCT_COST: Cost = 10;
+/// The cost of a multiplication and addition of f32 in a blocked product, with vectors of 64 bytes: between
+/// that of processors with two units for such vectors, and with one. (`kernels`: dot.)
+pub(crate) const BLOCKED_F32_PRODUCT_COST: Cost = 16;
 
 /// The cost of a multiplication and addition in an indirect product, for each byte of an element,
 /// with vectors of 64 bytes. (`kernels`: conv.)
