@@ -259,8 +259,8 @@ pub(crate) const MIN_UNGATHERED_ROW_ELEMENTS: usize = 128;
 
 // Products: exec/gemm.
 
-/// The cost of a multiplication and addition of f32 in a blocked product, with vectors of 64 bytes: between
-/// that of processors with two units for such vectors, and with one. (`kernels`: dot.)
+/// The cost of a multiplication and addition of f32 in a blocked product, with vectors of 64 bytes.
+/// (`kernels`: dot.)
 pub(crate) const BLOCKED_F32_PRODUCT_COST: Cost = 16;
 
 /// The cost of a multiplication and addition in an indirect product, for each byte of an element,
@@ -820,6 +820,10 @@ pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 /// The number of bytes of a cluster's values from which an operand may be repeated after as many rows:
 /// blocks of rows end there. (`bin/bench --group programs`: resnet block, causal attention.)
 pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;
+
+/// The number of bytes of adjacent rows from which on a vector kernel reads them where they are, in place of a
+/// copy: each run takes a call. (`bin/bench --group programs`: heat.)
+pub(crate) const MIN_CLUSTER_RUN_BYTES: usize = 512;
 
 /// The maximum number of bytes that an operation of a program moves by loops that were made with the
 /// program, and the maximum number of stretches of them: more are moved by kernels that share them among

@@ -562,6 +562,36 @@ fn clusters_read_repeated_rows_and_parts_in_place() {
     assert!(!fused.to_string().contains("slice"), "{fused}");
 }
 
+/// A stencil: parts of one array, in runs of any length, beside an array that is read as a whole.
+#[test]
+fn clusters_read_runs_of_parts_in_place() {
+    let mut random = Random(9);
+    for [planes, rows, columns] in
+        [[1, 254, 254], [1, 90, 131], [1, 2_000, 128], [3, 40, 300], [5, 9, 129], [1, 130, 33], [2, 3, 5_000]]
+    {
+        let mut builder = Builder::default();
+        let whole = [planes + 2, rows + 2, columns + 2];
+        let shape = [planes, rows, columns];
+        let x = builder.parameter(F32, &whole);
+        let y = builder.parameter(F32, &shape);
+        let row = builder.parameter(F32, &[1, 1, columns]);
+        let mut sum = builder.add(Operation::Binary(BinaryOp::Multiply), &[&y, &row], F32, &shape);
+        for _ in 0..5 {
+            let starts = (0..3).map(|_| Start::At(random.below(3))).collect();
+            let (lengths, strides) = (Shape::from_slice(&shape), Shape::from_slice(&[1; 3]));
+            let part = builder.add(Operation::Slice { starts, lengths, strides }, &[&x], F32, &shape);
+            let op = Operation::Binary(*random.pick(&[BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Max]));
+            sum = builder.add(op, &[&sum, &part], F32, &shape);
+        }
+        let mut numbers =
+            |count: usize| f32s(&(0..count).map(|_| random.below(1_000) as f32).collect::<Vec<_>>());
+        let arguments = [numbers(whole.iter().product()), numbers(planes * rows * columns), numbers(columns)];
+        let arguments: Vec<&[u8]> = arguments.iter().map(|bytes| &bytes[..]).collect();
+        let fused = fused_alike(builder.region(&[&sum]), Vec::new(), &arguments);
+        assert!(!fused.to_string().contains("slice"), "{fused}");
+    }
+}
+
 /// Two rows of different lengths that begin one tensor, each the same for all rows.
 #[test]
 fn the_begin_of_a_row_is_not_the_row() {

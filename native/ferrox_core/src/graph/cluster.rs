@@ -135,12 +135,29 @@ pub(super) struct Input {
     pub(super) same_bytes: usize,
     /// The product whose rows the input has, and whose left operand is the one from outside.
     pub(super) product: Option<Box<Product>>,
+    /// Whether kernels read runs of rows where they are.
+    pub(super) in_runs: bool,
 }
 
 impl Input {
     /// An input that no member reads.
     pub(super) fn whole(operand: operand::Operand) -> Self {
-        Input { operand, rows: None, same_bytes: 0, product: None }
+        Input { operand, rows: None, same_bytes: 0, product: None, in_runs: false }
+    }
+
+    /// How many times the row that is the same for all rows of a block is copied, for kernels that read it beside
+    /// several rows; `None` if it is read in place.
+    fn row_copies(&self) -> Option<usize> {
+        let rows = self.rows.as_ref().filter(|rows| rows.are_one_in_block())?;
+        let copies = copies_of_row(rows.width / self.operand.dtype.width().max(1));
+        (copies > 1).then_some(copies)
+    }
+
+    /// The number of bytes of memory for the rows that are gathered or copied for a block of some rows.
+    fn gathered_bytes(&self, block: usize) -> Option<usize> {
+        let rows = self.rows.as_ref().filter(|_| !self.in_runs)?;
+        let count = if rows.is_gathered { block } else { self.row_copies()? };
+        Some(rows.width * count)
     }
 }
 
@@ -259,6 +276,25 @@ impl Cluster {
         }
     }
 
+    /// Lets kernels read long runs of rows where they are.
+    pub(super) fn read_in_runs(&mut self) {
+        for (index, input) in self.inputs.iter_mut().enumerate() {
+            let register = Register::Input(index);
+            let Some(rows) = input.rows.as_ref().filter(|rows| rows.have_long_runs()) else { continue };
+            let is_read =
+                |member: &Member| member.operands.iter().any(|operand| operand.register == register);
+            let in_kernel = |at: usize| self.kernels.iter().any(|kernel| kernel.members().contains(&at));
+            let by_kernels =
+                self.members.iter().enumerate().all(|(at, member)| !is_read(member) || in_kernel(at))
+                    && self.kernels.iter().all(|kernel| kernel.reads_rows_alone(register))
+                    && self.folds.iter().all(|fold| fold.operand != register);
+            if by_kernels {
+                self.kernels.iter_mut().for_each(|kernel| kernel.read_in_runs(register, rows));
+                input.in_runs = true;
+            }
+        }
+    }
+
     /// The kernel that a member belongs to.
     pub(super) fn kernel(&self, member: usize) -> Option<&VectorKernel> {
         self.kernels.iter().find(|kernel| kernel.members().contains(&member))
@@ -283,17 +319,16 @@ impl Cluster {
     fn gathered<'m: 'b, 'b>(&self, block: usize, memory: &mut &'m mut [u8]) -> SmallVec<[BlockInput<'b>; 8]> {
         self.inputs
             .iter()
-            .map(|input| match &input.rows {
-                Some(rows) if rows.is_gathered => BlockInput::Gathered(take(memory, rows.width * block)),
-                _ => BlockInput::InPlace(&[]),
+            .map(|input| match input.gathered_bytes(block) {
+                Some(bytes) => BlockInput::Gathered(take(memory, bytes)),
+                None => BlockInput::InPlace(&[]),
             })
             .collect()
     }
 
     /// The number of bytes that [`Cluster::gathered`] takes.
     fn gathered_bytes(&self, block: usize) -> usize {
-        let rows = self.inputs.iter().filter_map(|input| input.rows.as_ref());
-        rows.filter(|rows| rows.is_gathered).map(|rows| aligned(rows.width * block)).sum()
+        self.inputs.iter().filter_map(|input| input.gathered_bytes(block)).map(aligned).sum()
     }
 
     /// Calls `run` with the bytes of the inputs, of which those of one row that kernels read beside several rows
@@ -337,7 +372,14 @@ impl Cluster {
         for ((input, &bytes), to) in self.inputs.iter().zip(inputs).zip(to) {
             let first = if input.product.is_some() { first - origin } else { first };
             match (&input.rows, to) {
-                (Some(of), BlockInput::Gathered(out)) => of.gather(bytes, first, &mut out[..rows * of.width]),
+                (Some(of), BlockInput::Gathered(out)) if of.is_gathered => {
+                    of.gather(bytes, first, &mut out[..rows * of.width]);
+                }
+                (Some(of), BlockInput::Gathered(copies)) => {
+                    let row = &bytes[of.start(first)..][..of.width];
+                    copies.chunks_exact_mut(of.width).for_each(|copy| copy.copy_from_slice(row));
+                }
+                (Some(_), to) if input.in_runs => *to = BlockInput::InRuns(Run { bytes, first }),
                 (Some(of), to) => *to = BlockInput::InPlace(&bytes[of.start(first)..]),
                 (None, to) => *to = BlockInput::InPlace(bytes),
             }
@@ -690,7 +732,7 @@ impl Cluster {
                     let at = (index * at_once, out.len() / row_bytes);
                     let source = |operand: &MemberOperand| match operand.extent {
                         // As many copies of the row.
-                        Extent::SameRow => {
+                        Extent::SameRow | Extent::BlockRow => {
                             &registers.bytes(operand.register)[..at.1 * elements * operand.dtype.width()]
                         }
                         _ => self.rows(operand, elements, at, registers),
@@ -797,6 +839,17 @@ impl<'a> Registers<'a> {
         }
     }
 
+    /// What is read in runs.
+    fn run(&self, register: Register) -> Option<Run<'_>> {
+        match register {
+            Register::Input(index) => match self.inputs.get(index)? {
+                BlockInput::InRuns(run) => Some(*run),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The memory of a result.
     #[inline]
     fn memory(&mut self, register: Register) -> Result<&mut &'a mut [u8], Error> {
@@ -813,6 +866,14 @@ enum BlockInput<'a> {
     InPlace(&'a [u8]),
     /// Copied to memory that is kept from block to block.
     Gathered(&'a mut [u8]),
+    InRuns(Run<'a>),
+}
+
+/// All bytes of an input that is read in runs of rows, and the number of the block's first row.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    bytes: &'a [u8],
+    first: usize,
 }
 
 impl BlockInput<'_> {
@@ -821,6 +882,7 @@ impl BlockInput<'_> {
         match self {
             BlockInput::InPlace(bytes) => bytes,
             BlockInput::Gathered(bytes) => bytes,
+            BlockInput::InRuns(run) => run.bytes,
         }
     }
 }
@@ -982,7 +1044,7 @@ impl<'a> KernelLoop<'a> {
         }
         let rows_at_once = if repeated().next().is_none() {
             None
-        } else if repeated().all(|operand| operand.extent == Extent::SameRow) {
+        } else if repeated().all(|operand| operand.extent != Extent::Element) {
             Some(copies_of_row(member.elements))
         } else {
             (member.elements >= MIN_SINGLE_ROW_ELEMENTS).then_some(1)

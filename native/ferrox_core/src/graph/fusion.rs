@@ -925,7 +925,7 @@ impl Registers {
             operand.place == source.place && is_same && *known == rows && *known_bytes == same_bytes
         };
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
-            self.inputs.push(Input { operand: source.clone(), rows, same_bytes, product: None });
+            self.inputs.push(Input { rows, same_bytes, ..Input::whole(source.clone()) });
             self.inputs.len() - 1
         }))
     }

@@ -390,6 +390,7 @@ impl<'a> Assembler<'a> {
                     ((**cluster).clone(), cluster.work().saturating_add(INSTRUCTION_WORK));
                 let work = outputs.iter().fold(work, |work, memory| work.saturating_add(memory.work()));
                 cluster.compile();
+                cluster.read_in_runs();
                 let call = ClusterCall { cluster, outputs, work };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())

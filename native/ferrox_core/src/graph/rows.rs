@@ -4,7 +4,7 @@
 //! Others are gathered first, block by block, into memory that stays in the cache: parts of larger
 //! tensors, and rows that are repeated after short distances.
 
-use crate::cost::MIN_CLUSTER_PERIOD_BYTES;
+use crate::cost::{MIN_CLUSTER_PERIOD_BYTES, MIN_CLUSTER_RUN_BYTES};
 use crate::dispatch;
 use crate::layout::{self, Layout};
 
@@ -82,7 +82,7 @@ impl InputRows {
         // One element that several rows share is copied for each.
         rows.is_gathered |= rows.step() == 0 && row_elements == 1;
         let extent = match is_row {
-            true if !rows.is_gathered && rows.step() == 0 => Extent::BlockRow,
+            true if rows.are_one_in_block() => Extent::BlockRow,
             true => Extent::Row,
             false => Extent::Element,
         };
@@ -92,6 +92,11 @@ impl InputRows {
     /// Whether these are all rows of a tensor, one after the other.
     pub(super) fn are_adjacent(&self) -> bool {
         *self == InputRows::adjacent(self.width, self.places.size())
+    }
+
+    /// Whether all rows of a block are the same one.
+    pub(super) fn are_one_in_block(&self) -> bool {
+        !self.is_gathered && self.step() == 0
     }
 
     /// The number of rows at equal distances.
@@ -107,6 +112,16 @@ impl InputRows {
     /// The number of rows from a row on that are read in place together.
     pub(super) fn rows_in_place(&self, first: usize) -> usize {
         if self.is_gathered { usize::MAX } else { self.span() - first % self.span() }
+    }
+
+    /// Whether rows that have to be gathered are adjacent in long runs.
+    pub(super) fn have_long_runs(&self) -> bool {
+        self.is_gathered && self.step() != 0 && self.rows_in_run(0) * self.width >= MIN_CLUSTER_RUN_BYTES
+    }
+
+    /// The number of rows from a row on that are adjacent.
+    pub(super) fn rows_in_run(&self, first: usize) -> usize {
+        if self.step() == self.width as isize { self.span() - first % self.span() } else { 1 }
     }
 
     /// The first byte of a row.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::rows::InputRows;
 use super::{Cluster, Register, Registers};
 use crate::Error;
 
@@ -23,6 +24,16 @@ impl VectorKernel {
     /// The registers of the cluster that are read or written.
     pub(super) fn registers(&self) -> impl Iterator<Item = Register> {
         std::iter::empty()
+    }
+
+    /// Whether nothing else is read of a register than its rows.
+    pub(super) fn reads_rows_alone(&self, _: Register) -> bool {
+        match *self {}
+    }
+
+    /// Reads the rows of an input where they are, one run of them after the other.
+    pub(super) fn read_in_runs(&mut self, _: Register, _: &InputRows) {
+        match *self {}
     }
 
     /// The number of bytes that [`VectorKernel::run`] needs for copies of elements of some rows.

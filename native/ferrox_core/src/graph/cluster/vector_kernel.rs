@@ -20,7 +20,7 @@ use super::super::machine_code::processor::{
     Comparison, Element, ElementOperation, Extreme, Float, Sign, has_wide_vectors,
 };
 use super::super::operand::word;
-use super::super::rows::Extent;
+use super::super::rows::{Extent, InputRows};
 use super::{
     Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced, repeat_elements,
 };
@@ -48,6 +48,8 @@ pub(in crate::graph) struct VectorKernel {
     width: usize,
     /// The number of rows of a call; `None` for all.
     call_rows: Option<usize>,
+    /// The inputs that are read in runs, with their rows.
+    runs: Vec<(Register, InputRows)>,
     code: Arc<Code>,
 }
 
@@ -183,7 +185,20 @@ impl VectorKernel {
         formula.numbers = numbers.len();
         let code = Arc::new(Code::new(&formula)?);
         let (arrays, numbers) = (arrays.into(), numbers.into());
-        Some(VectorKernel { members, arrays, numbers, elements, width, call_rows, code })
+        Some(VectorKernel { members, arrays, numbers, elements, width, call_rows, runs: Vec::new(), code })
+    }
+
+    /// Whether nothing else is read of a register than its rows.
+    pub(super) fn reads_rows_alone(&self, register: Register) -> bool {
+        self.arrays.iter().all(|array| array.register != register || array.rows == ArrayRows::Each)
+            && self.numbers.iter().all(|number| number.register() != Some(register))
+    }
+
+    /// Reads the rows of an input where they are, one run of them after the other.
+    pub(super) fn read_in_runs(&mut self, register: Register, rows: &InputRows) {
+        if self.arrays.iter().any(|array| array.register == register) {
+            self.runs.push((register, rows.clone()));
+        }
     }
 
     /// The members, by their numbers.
@@ -251,6 +266,7 @@ impl VectorKernel {
         Some(repeated)
     }
 
+    /// Computes the rows of a block, those together that are adjacent in all inputs.
     fn compute(
         &self,
         rows: usize,
@@ -258,20 +274,36 @@ impl VectorKernel {
         (repeated, numbers): (&[&[u8]], &[code::Number<'_>]),
         written: &mut [&mut [u8]],
     ) -> Option<()> {
-        let (mut repeated, mut written) = (repeated.iter(), written.iter_mut());
-        let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
-        for array in &self.arrays {
-            let elements = if array.is_written {
-                Elements::Written(written.next()?)
-            } else if array.rows == ArrayRows::Repeated {
-                Elements::Read(repeated.next()?)
-            } else {
-                Elements::Read(registers.bytes(array.register))
-            };
-            arrays.push(code::Array { elements, advances: array.rows != ArrayRows::Same });
+        let runs = self.runs.iter().map(|(register, rows)| Some((rows, registers.run(*register)?)));
+        let runs = runs.collect::<Option<SmallVec<[_; 8]>>>()?;
+        let mut first = 0;
+        while first < rows {
+            let adjacent = runs.iter().map(|(rows, run)| rows.rows_in_run(run.first + first));
+            let count = adjacent.fold(rows - first, usize::min);
+            let start = first * self.row_bytes();
+            let (mut repeated, mut written) = (repeated.iter(), written.iter_mut());
+            let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
+            for array in &self.arrays {
+                let elements = if array.is_written {
+                    Elements::Written(written.next()?.get_mut(start..)?)
+                } else if array.rows == ArrayRows::Repeated {
+                    Elements::Read(repeated.next()?.get(start..)?)
+                } else if let Some(at) = self.runs.iter().position(|run| run.0 == array.register) {
+                    let (rows, run) = &runs[at];
+                    Elements::Read(run.bytes.get(rows.start(run.first + first)..)?)
+                } else {
+                    let start = if array.rows == ArrayRows::Same { 0 } else { start };
+                    Elements::Read(registers.bytes(array.register).get(start..)?)
+                };
+                arrays.push(code::Array { elements, advances: array.rows != ArrayRows::Same });
+            }
+            let numbers: SmallVec<[code::Number<'_>; 8]> =
+                numbers.iter().map(|number| number.at_row(first)).collect();
+            let call_rows = self.call_rows.unwrap_or(count);
+            self.code.run(&mut arrays, &numbers, call_rows * self.row_bytes(), count * self.row_bytes())?;
+            first += count;
         }
-        let call_rows = self.call_rows.unwrap_or(rows);
-        self.code.run(&mut arrays, numbers, call_rows * self.row_bytes(), rows * self.row_bytes())
+        Some(())
     }
 }
 
@@ -331,7 +363,7 @@ impl Number {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CallRows {
     All,
-    /// As many as there are copies of rows that are the same for all (`Cluster::with_copies`).
+    /// As many as there are copies of the same row (`copies_of_row`).
     Copies,
     One,
 }
@@ -589,7 +621,7 @@ impl Draft {
         let (width, one_element) = (dtype.width(), self.elements == 1);
         match operand.extent {
             Extent::SameRow | Extent::BlockRow if !one_element => {
-                let has_copies = operand.extent == Extent::SameRow && matches!(register, Register::Input(_));
+                let has_copies = matches!(register, Register::Input(_));
                 let is_worth_it = self.limit(if has_copies { CallRows::Copies } else { CallRows::One });
                 if is_worth_it { self.array(register, ArrayRows::Same).map(Operand::Array) } else { None }
             }

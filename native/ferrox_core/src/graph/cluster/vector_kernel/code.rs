@@ -34,6 +34,8 @@ pub(super) struct Code {
     written: Box<[bool]>,
     /// The number of numbers.
     numbers: usize,
+    /// Whether elements may be computed twice: no array is read that is written.
+    repeats: bool,
 }
 
 impl Code {
@@ -44,7 +46,13 @@ impl Code {
         let pinned = WIDE_REGISTERS.len() - without_numbers.most;
         let Translator { assembler, .. } = Translator::new(formula, pinned)?;
         let executable = Executable::new(&assembler.finish()?)?;
-        Some(Code { executable, written: formula.written.as_slice().into(), numbers: formula.numbers })
+        let mut operands = formula.instructions.iter().flat_map(|instruction| &instruction.operands);
+        let repeats = !operands.any(|operand| match *operand {
+            Operand::Array(array) => formula.written.get(array) == Some(&true),
+            _ => false,
+        });
+        let written = formula.written.as_slice().into();
+        Some(Code { executable, written, numbers: formula.numbers, repeats })
     }
 
     /// Computes some bytes of each array, given the arrays and numbers of the formula, by calls for at most
@@ -92,17 +100,25 @@ impl Code {
                 }
             }
             let whole = length / VECTOR_BYTES * VECTOR_BYTES;
-            if whole > 0 {
-                for (argument, array) in arguments.iter_mut().zip(&mut *arrays) {
-                    *argument = array.pointer(first);
+            let mut run = |from: usize, length: usize, arrays: &mut [Array<'_>]| {
+                for (argument, array) in arguments.iter_mut().zip(arrays) {
+                    *argument = array.pointer(first, from);
                 }
                 // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
-                // reads and writes the vectors of arrays up to `whole` bytes, which all of them have from these
+                // reads and writes the vectors of arrays up to `length` bytes, which all of them have from these
                 // addresses on. What it writes is borrowed exclusively.
-                unsafe { self.executable.call_wide(arguments.as_ptr(), whole) };
+                unsafe { self.executable.call_wide(arguments.as_ptr(), length) };
+            };
+            if whole > 0 {
+                run(0, whole, arrays);
             }
             if whole < length {
-                self.run_last(arrays, &arguments[arrays.len()..], first, whole..length);
+                if whole > 0 && self.repeats {
+                    // The last vector overlaps the one before.
+                    run(length - VECTOR_BYTES, VECTOR_BYTES, arrays);
+                } else {
+                    self.run_last(arrays, &arguments[arrays.len()..], first, whole..length);
+                }
             }
         }
         Some(())
@@ -153,9 +169,9 @@ impl Array<'_> {
         }
     }
 
-    /// The address of the first byte of a call that begins at a distance.
-    fn pointer(&mut self, first: usize) -> u64 {
-        let first = if self.advances { first } else { 0 };
+    /// The address of a byte of a call that begins at a distance.
+    fn pointer(&mut self, first: usize, byte: usize) -> u64 {
+        let first = byte + if self.advances { first } else { 0 };
         match &mut self.elements {
             Elements::Read(bytes) => bytes[first..].as_ptr() as u64,
             Elements::Written(bytes) => bytes[first..].as_mut_ptr() as u64,
@@ -169,6 +185,16 @@ pub(super) enum Number<'a> {
     Same(u64),
     /// The numbers of calls, of some bytes each.
     Each(&'a [u8], usize),
+}
+
+impl<'a> Number<'a> {
+    /// The numbers of the calls from a row on, each of which computes one row.
+    pub(super) fn at_row(&self, row: usize) -> Number<'a> {
+        match *self {
+            Number::Same(bits) => Number::Same(bits),
+            Number::Each(bytes, width) => Number::Each(&bytes[row * width..], width),
+        }
+    }
 }
 
 /// Turns a formula into instructions of the processor.
