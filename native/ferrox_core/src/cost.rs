@@ -822,8 +822,9 @@ pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;
 
 /// The number of bytes of adjacent rows from which on a vector kernel reads them where they are, in place of a
-/// copy: each run takes a call. (`bin/bench --group programs`: heat.)
-pub(crate) const MIN_CLUSTER_RUN_BYTES: usize = 512;
+/// copy: each run takes a call. (No benchmark: runs of 512 bytes of one input were slower, of 1,016 of five
+/// inputs faster.)
+pub(crate) const MIN_CLUSTER_RUN_BYTES: usize = 768;
 
 /// The maximum number of bytes that an operation of a program moves by loops that were made with the
 /// program, and the maximum number of stretches of them: more are moved by kernels that share them among
