@@ -397,7 +397,9 @@ impl Mode {
             .map(Ok)
             .reduce(|left, right| self.merge_operands(left?, right?).map(PromotionOperand::Type));
         match folded.ok_or(Refusal::Empty)?? {
-            PromotionOperand::Number(number) => (self.alone)(number).ok_or(Refusal::Alone(number)),
+            PromotionOperand::Number(number) => {
+                self.defined((self.alone)(number).ok_or(Refusal::Alone(number))?)
+            }
             PromotionOperand::Type(node) | PromotionOperand::Array(node) => self.defined(node),
             PromotionOperand::Absent => Err(Refusal::Absent),
         }

@@ -341,6 +341,10 @@ fn what_a_system_leaves_open_is_an_error() {
     assert_eq!(api.merge(s64, f32), Err(pair));
     let one = Number::Integer(1);
     assert_eq!(api.result_type([PromotionOperand::Number(one)]), Err(Refusal::Alone(one)));
+    // The default type of a number alone is a type that the system may not have.
+    let large = PromotionOperand::Number(Number::Integer(1 << 63));
+    assert_eq!(mode("ivy", 0).result_type([large]), Ok(DType::U64.into()));
+    assert_eq!(mode("ivy_torch", 0).result_type([large]), Err(Refusal::Unknown(DType::U64.into())));
 }
 
 #[test]
