@@ -1,10 +1,12 @@
-//! Programs and views that random bytes choose.
+//! Programs, views and promotions that random bytes choose. `bin/fuzz` chooses the bytes by what they reach.
 
 mod common;
 
+use std::path::Path;
+
 use common::Random;
 use common::any_program::{AnyProgram, Fate};
-use common::any_view;
+use common::{any_promotion, any_view};
 
 /// The number that an environment variable has, if it is set.
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -39,13 +41,40 @@ fn no_program_panics_and_fusion_keeps_the_bits() {
     assert!(count < 100 || fates[Fate::Finished as usize] * 3 > count, "{fates:?}");
 }
 
-#[test]
-fn views_have_their_elements() {
+/// Calls `compare` with random bytes, again and again.
+fn compare_random_bytes(compare: impl Fn(&[u8]) + std::panic::RefUnwindSafe) {
     let first = number("FERROX_SEED", 0);
     for seed in first..first + number("FERROX_CASES", 20_000) {
         let mut random = Random(seed);
         let bytes: Vec<u8> = (0..random.below(200)).map(|_| random.next() as u8).collect();
-        let compared = std::panic::catch_unwind(|| any_view::compare(&bytes));
+        let compared = std::panic::catch_unwind(|| compare(&bytes));
         assert!(compared.is_ok(), "FERROX_CASES=1 FERROX_SEED={seed}");
     }
+}
+
+#[test]
+fn views_have_their_elements() {
+    compare_random_bytes(any_view::compare);
+}
+
+#[test]
+fn promotion_systems_give_their_types() {
+    compare_random_bytes(any_promotion::compare);
+}
+
+/// Calls `compare` with the inputs that the fuzzer begins with.
+fn compare_seeds(target: &str, compare: impl Fn(&[u8])) {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
+    let seeds: Vec<_> = std::fs::read_dir(seeds).expect("a directory for each target").collect();
+    assert!(seeds.len() >= 50);
+    for seed in seeds {
+        compare(&std::fs::read(seed.unwrap().path()).unwrap());
+    }
+}
+
+#[test]
+fn seeds_of_the_fuzzer_hold() {
+    compare_seeds("programs", |bytes| _ = AnyProgram::of(bytes).compare());
+    compare_seeds("views", any_view::compare);
+    compare_seeds("promotion", any_promotion::compare);
 }

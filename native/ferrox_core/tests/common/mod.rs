@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "every family is a crate of its own and uses a part")]
 
 pub mod any_program;
+pub mod any_promotion;
 pub mod any_view;
 pub mod choices;
 pub mod exact;
