@@ -821,6 +821,10 @@ pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 /// blocks of rows end there. (`bin/bench --group programs`: resnet block, causal attention.)
 pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;
 
+/// The number of bytes from which on a result of a cluster takes the memory of an operand that nothing reads
+/// later: its rows are computed elsewhere and copied, block by block. (No benchmark: this saves memory.)
+pub(crate) const MIN_OVERWRITTEN_BYTES: usize = 1 << 16;
+
 /// The number of bytes of adjacent rows from which on a vector kernel reads them where they are, in place of a
 /// copy: each run takes a call. (No benchmark: runs of 512 bytes of one input were slower, of 1,016 of five
 /// inputs faster.)

@@ -132,6 +132,10 @@ impl Host for Vm<'_> {
         }
     }
 
+    fn can_be_result(block: &Block) -> bool {
+        matches!(block, Block::Binary(_))
+    }
+
     #[inline]
     fn before(&mut self, work: Work) -> Wish {
         let done = self.done.saturating_add(work);

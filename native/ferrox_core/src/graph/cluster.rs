@@ -23,12 +23,12 @@ use smallvec::SmallVec;
 
 use self::products::Product;
 use self::vector_kernel::VectorKernel;
-use super::operand::{self, REGISTER_BYTES};
+use super::operand::{self, Place, REGISTER_BYTES, Slot};
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use crate::cost::{
-    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_SINGLE_ROW_ELEMENTS,
-    Work,
+    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_OVERWRITTEN_BYTES,
+    MIN_SINGLE_ROW_ELEMENTS, Work,
 };
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::copy;
@@ -42,7 +42,7 @@ use crate::ops::binary::BinaryOp;
 use crate::ops::math::Math;
 use crate::ops::reduce::{Accumulation, ReduceOp, ReductionSizes, TieBreak};
 use crate::ops::unary::UnaryOp;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, byte_size};
 use crate::{DType, Error, Fault, dispatch};
 
 /// What a cluster computes.
@@ -225,6 +225,14 @@ pub(super) struct MemberOperand {
     pub(super) extent: Extent,
 }
 
+/// An input whose memory a result takes: the rows of the result are written over those of the input, block by
+/// block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overwritten {
+    pub(super) input: usize,
+    pub(super) output: usize,
+}
+
 thread_local! {
     /// The memory of the buffers of a thread's last cluster.
     static BUFFERS: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -235,6 +243,11 @@ thread_local! {
 impl Cluster {
     pub(super) fn work(&self) -> Work {
         cost::work(self.rows, self.cost)
+    }
+
+    /// Whether there are operands for which a member fails.
+    pub(super) fn can_fail(&self) -> bool {
+        self.members.iter().any(Member::can_fail)
     }
 
     /// Keeps a result, which nothing reads, in a buffer.
@@ -293,6 +306,33 @@ impl Cluster {
                 input.in_runs = true;
             }
         }
+    }
+
+    /// Inputs that results may be written over: each row of a large result over the same row of an input as large
+    /// that `dies`. After an error the inputs are read again, so that no member may fail.
+    pub(super) fn overwritten(&self, dies: impl Fn(Slot) -> bool) -> Box<[Overwritten]> {
+        let mut pairs: SmallVec<[Overwritten; 2]> = SmallVec::new();
+        if self.product_rows().is_some() || self.can_fail() {
+            return Box::default();
+        }
+        for (output, &width) in self.outputs.iter().enumerate() {
+            let bytes = width * self.rows;
+            let fits = |(index, input): (usize, &Input)| {
+                let Place::Slot(slot) = input.operand.place else { return false };
+                let mut same = self.inputs.iter().filter(|other| other.operand.place == input.operand.place);
+                input.rows.as_ref().is_some_and(|rows| rows.width == width && rows.are_adjacent())
+                    && byte_size("program", input.operand.dtype, &input.operand.shape) == Ok(bytes)
+                    && dies(slot)
+                    && same.nth(1).is_none()
+                    && pairs.iter().all(|pair| pair.input != index)
+            };
+            if bytes >= MIN_OVERWRITTEN_BYTES
+                && let Some(input) = self.inputs.iter().enumerate().position(fits)
+            {
+                pairs.push(Overwritten { input, output });
+            }
+        }
+        pairs.into_iter().collect()
     }
 
     /// The kernel that a member belongs to.
@@ -372,6 +412,7 @@ impl Cluster {
         for ((input, &bytes), to) in self.inputs.iter().zip(inputs).zip(to) {
             let first = if input.product.is_some() { first - origin } else { first };
             match (&input.rows, to) {
+                (_, BlockInput::Overwritten(_)) => {}
                 (Some(of), BlockInput::Gathered(out)) if of.is_gathered => {
                     of.gather(bytes, first, &mut out[..rows * of.width]);
                 }
@@ -386,8 +427,13 @@ impl Cluster {
         }
     }
 
-    /// Computes the results from the bytes of the inputs.
-    pub(super) fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), Error> {
+    /// Computes the results from the bytes of the inputs. Those of inputs that are overwritten are in `outputs`.
+    pub(super) fn run(
+        &self,
+        inputs: &[&[u8]],
+        overwritten: &[Overwritten],
+        outputs: &mut [&mut [u8]],
+    ) -> Result<(), Error> {
         let loops = self.loops(inputs, |_| true);
         let block = self.block_rows();
         self.with_copies(inputs, |inputs| {
@@ -396,7 +442,7 @@ impl Cluster {
                     self.run_product_part(&loops[..members], inputs, block, part)
                 }),
                 None => self.in_parts(block * CLUSTER_BLOCKS_PER_PART, self.cost, &mut *outputs, |part| {
-                    self.run_part(&loops[..members], inputs, block, part)
+                    self.run_part(&loops[..members], (inputs, overwritten), block, part)
                 }),
             };
             run(1, self.members.len()).or_else(|error| self.first_error(error, 1, run))
@@ -421,10 +467,12 @@ impl Cluster {
     }
 
     /// Computes the results of several trips of a loop, those of the last trip, all trips for some rows
-    /// before the next rows. `inputs` has the bytes of the first trip.
+    /// before the next rows. `inputs` has the bytes of the first trip, but for those of carried inputs whose
+    /// results are in `overwritten`: `outputs` has them.
     pub(super) fn run_trips(
         &self,
         inputs: &[&[u8]],
+        overwritten: &[usize],
         outputs: &mut [&mut [u8]],
         trips: Trips<'_>,
     ) -> Result<(), Error> {
@@ -450,7 +498,13 @@ impl Cluster {
         self.with_copies(inputs, |inputs| {
             let mut run = |count: usize, last_members: usize| {
                 self.in_parts(block, cost, &mut *outputs, |part| {
-                    self.run_part_trips(&loops, inputs, block, part, (trips, count, last_members))
+                    self.run_part_trips(
+                        &loops,
+                        (inputs, overwritten),
+                        block,
+                        part,
+                        (trips, count, last_members),
+                    )
                 })
             };
             let (count, all) = (trips.count, self.members.len());
@@ -524,32 +578,36 @@ impl Cluster {
     fn run_part(
         &self,
         loops: &[MemberLoop<'_>],
-        inputs: &[&[u8]],
+        (inputs, overwritten): (&[&[u8]], &[Overwritten]),
         block: usize,
         part: Part<'_>,
     ) -> Result<(), Error> {
         let buffered = |width: &usize| width * block;
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it, but for
-        // the left operand of a product.
+        // the left operand of a product. So are those whose memory an input still has.
         let result = self.product.as_ref().map(|(result, _)| *result);
-        let is_streamed = |(index, width): (usize, &usize)| {
-            result != Some(index) && streaming_stores::is_large(width * self.rows)
+        let is_over = |index: usize| overwritten.iter().any(|pair| pair.output == index);
+        let is_staged = |(index, width): (usize, &usize)| {
+            is_over(index) || (result != Some(index) && streaming_stores::is_large(width * self.rows))
         };
-        let staged = self.outputs.iter().enumerate().filter(|&output| is_streamed(output));
+        let staged = self.outputs.iter().enumerate().filter(|&output| is_staged(output));
         let staged = staged.map(|(_, width)| buffered(width));
         let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
         let lengths = self.buffers.iter().map(buffered).chain(staged).chain(states);
         let length = lengths.map(aligned).sum::<usize>() + self.gathered_bytes(block);
         with_kept(&BUFFERS, length + self.lane_bytes(loops, block), |mut memory| {
-            let block_inputs = self.gathered(block, &mut memory);
+            let mut block_inputs = self.gathered(block, &mut memory);
+            for pair in overwritten {
+                block_inputs[pair.input] = BlockInput::Overwritten(pair.output);
+            }
             let buffers = self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut outputs = part.outputs.into_iter();
             let rows = outputs.by_ref().take(self.outputs.len());
             let outputs_of_rows = rows
                 .zip(self.outputs.iter().enumerate())
                 .map(|(rest, output)| {
-                    let stage = is_streamed(output).then(|| take(&mut memory, buffered(output.1)));
-                    Rows { rest, stage }
+                    let stage = is_staged(output).then(|| take(&mut memory, buffered(output.1)));
+                    Rows { rest, stage, is_streamed: !is_over(output.0) }
                 })
                 .collect();
             let mut folds: SmallVec<[(&mut [u8], &mut [u8]); 2]> = outputs
@@ -583,7 +641,7 @@ impl Cluster {
     fn run_part_trips<'m>(
         &'m self,
         TripLoops { loops, varies, of_trips }: &TripLoops<'m>,
-        inputs: &[&[u8]],
+        (inputs, overwritten): (&[&[u8]], &[usize]),
         block: usize,
         part: Part<'_>,
         (trips, count, last_members): (Trips<'_>, usize, usize),
@@ -595,6 +653,13 @@ impl Cluster {
         let length = length + self.gathered_bytes(block) + self.lane_bytes(loops, block);
         with_kept(&BUFFERS, length, |mut memory| {
             let mut block_inputs = self.gathered(block, &mut memory);
+            for (input, of) in block_inputs.iter_mut().zip(trips.inputs) {
+                if let TripInput::Carried(output) = of
+                    && overwritten.contains(output)
+                {
+                    *input = BlockInput::Overwritten(*output);
+                }
+            }
             let mut buffers: SmallVec<[&mut [u8]; 16]> =
                 self.buffers.iter().map(|width| take(&mut memory, buffered(width))).collect();
             let mut next: SmallVec<[&mut [u8]; 4]> =
@@ -607,6 +672,11 @@ impl Cluster {
             while done < part.rows {
                 let rows = self.rows_of_block(block, part.first + done, part.first + part.rows);
                 self.begin_block(inputs, (part.first, part.first + done, rows), &mut block_inputs);
+                // What the first trip reads is as what a trip before it would have written.
+                for &output in overwritten {
+                    let bytes = rows * self.outputs[output];
+                    next[output][..bytes].copy_from_slice(&outputs[output][..bytes]);
+                }
                 for (trip, of_trip) in of_trips.iter().enumerate().take(count) {
                     std::mem::swap(&mut next, &mut previous);
                     let is_last = trip + 1 == count;
@@ -614,14 +684,19 @@ impl Cluster {
                     let results = if is_last { &mut outputs } else { &mut next };
                     let inputs = block_inputs.iter().enumerate();
                     let inputs = inputs.map(|(index, input)| match trips.inputs[index] {
-                        TripInput::Carried(output) if trip > 0 => &*previous[output],
+                        TripInput::Carried(output) if trip > 0 || overwritten.contains(&output) => {
+                            &*previous[output]
+                        }
                         _ => trips.input(index, trip, input.bytes()),
                     });
                     let inputs: SmallVec<[&[u8]; 8]> = inputs.collect();
                     let mut registers = Registers {
                         inputs: inputs.iter().map(|bytes| BlockInput::InPlace(bytes)).collect(),
                         buffers: buffers.iter_mut().map(|buffer| &mut **buffer).collect(),
-                        outputs: results.iter_mut().map(|rest| Rows { rest, stage: None }).collect(),
+                        outputs: results
+                            .iter_mut()
+                            .map(|rest| Rows { rest, stage: None, is_streamed: false })
+                            .collect(),
                     };
                     let mut of_trip = of_trip.iter();
                     for ((member, member_loop), &varies) in
@@ -833,7 +908,10 @@ impl<'a> Registers<'a> {
     #[inline]
     fn bytes(&self, register: Register) -> &[u8] {
         match register {
-            Register::Input(index) => self.inputs[index].bytes(),
+            Register::Input(index) => match &self.inputs[index] {
+                BlockInput::Overwritten(output) => &*self.outputs[*output].rest,
+                input => input.bytes(),
+            },
             Register::Buffer(index) => &*self.buffers[index],
             Register::Output(index) => self.outputs[index].bytes(),
         }
@@ -867,6 +945,8 @@ enum BlockInput<'a> {
     /// Copied to memory that is kept from block to block.
     Gathered(&'a mut [u8]),
     InRuns(Run<'a>),
+    /// Where the result with this number is not written yet.
+    Overwritten(usize),
 }
 
 /// All bytes of an input that is read in runs of rows, and the number of the block's first row.
@@ -877,12 +957,14 @@ struct Run<'a> {
 }
 
 impl BlockInput<'_> {
+    /// The bytes of an input that has memory of its own.
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
             BlockInput::InPlace(bytes) => bytes,
             BlockInput::Gathered(bytes) => bytes,
             BlockInput::InRuns(run) => run.bytes,
+            BlockInput::Overwritten(_) => &[],
         }
     }
 }
@@ -891,8 +973,10 @@ impl BlockInput<'_> {
 struct Rows<'a> {
     /// The rows from the first one of the block on.
     rest: &'a mut [u8],
-    /// A buffer for the block, if the rows are to be copied past the cache.
+    /// A buffer for the block, if the rows are copied from there.
     stage: Option<&'a mut [u8]>,
+    /// Whether they are copied past the cache.
+    is_streamed: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -909,8 +993,10 @@ impl<'a> Rows<'a> {
     /// Ends a block.
     fn advance(&mut self, length: usize) {
         let (rows, rest) = std::mem::take(&mut self.rest).split_at_mut(length);
-        if let Some(stage) = &self.stage {
-            streaming_stores::copy(&stage[..length], rows);
+        match &self.stage {
+            Some(stage) if self.is_streamed => streaming_stores::copy(&stage[..length], rows),
+            Some(stage) => rows.copy_from_slice(&stage[..length]),
+            None => {}
         }
         self.rest = rest;
     }

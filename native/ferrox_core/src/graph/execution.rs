@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::cluster::{TripInput, Trips};
+use super::cluster::{Overwritten, TripInput, Trips};
 use super::kernel::Kernel;
 use super::operand::Memory;
 use super::operation::Outputs;
@@ -40,6 +40,11 @@ pub trait Host {
     /// Allocates memory of any contents. `is_result` tells that the value will probably be a result of
     /// the program. Returns `None` if there is not enough memory.
     fn allocate(&mut self, bytes: usize, is_result: bool) -> Option<Self::Block>;
+
+    /// Whether a block can be a result of the program without a copy.
+    fn can_be_result(_block: &Self::Block) -> bool {
+        true
+    }
 
     /// Called before some work.
     fn before(&mut self, work: Work) -> Wish;
@@ -586,26 +591,42 @@ fn allocate<H: Host>(
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<Arc<H::Block>, Error> {
-    let fits = |block: &Arc<H::Block>| (**block).as_ref().len() == memory.bytes;
-    if !memory.is_result
-        && let Some(index) = kept.iter().rposition(fits)
-    {
+    let fits = |block: &Arc<H::Block>| {
+        (**block).as_ref().len() == memory.bytes && (!memory.is_result || H::can_be_result(block))
+    };
+    if let Some(index) = kept.iter().rposition(fits) {
         return Ok(kept.swap_remove(index));
     }
     host.allocate(memory.bytes, memory.is_result).map(Arc::new).ok_or_else(|| memory.refused(op))
 }
 
-/// Memory for results, which `write` has written.
+/// Takes the block of a value for a result that is written over it, if nothing else has the block.
+fn take_block<H: Host>(value: &mut Value<H::Block>, memory: &Memory) -> Option<Arc<H::Block>> {
+    let Value::Block(block) = value else { return None };
+    let is_free = Arc::get_mut(block).is_some() && (!memory.is_result || H::can_be_result(block));
+    match std::mem::take(value) {
+        Value::Block(block) if is_free => Some(block),
+        other => {
+            *value = other;
+            None
+        }
+    }
+}
+
+/// Memory for results, allocated where there is none yet, which `write` has written.
 fn write_blocks<'m, H: Host>(
     op: &'static str,
-    memories: impl Iterator<Item = &'m Memory>,
+    memories: impl Iterator<Item = (&'m Memory, Option<Arc<H::Block>>)>,
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
     write: impl FnOnce(&mut [&mut [u8]]) -> Result<(), Error>,
 ) -> Result<SmallVec<[Arc<H::Block>; 4]>, Error> {
     let mut blocks = SmallVec::<[Arc<H::Block>; 4]>::new();
-    for memory in memories {
-        blocks.push(allocate(op, memory, kept, host)?);
+    for (memory, block) in memories {
+        blocks.push(match block {
+            Some(block) => block,
+            None => allocate(op, memory, kept, host)?,
+        });
     }
     let results = blocks.iter_mut().map(|block| Some(Arc::get_mut(block)?.as_mut()));
     let mut results = results.collect::<Option<SmallVec<[&mut [u8]; 4]>>>().ok_or_else(ended)?;
@@ -723,7 +744,7 @@ fn run_loop<H: Host>(
             if copied > 0 && host.before(cost::work(copied, COPIED_BYTE_COST)) == Wish::Pause {
                 return Ok(false);
             }
-            let memories = small.replaced.iter().map(|array| &array.1);
+            let memories = small.replaced.iter().map(|array| (&array.1, None));
             let arrays = write_blocks("while", memories, kept, host, |blocks| {
                 for (block, &(place, _)) in blocks.iter_mut().zip(&small.replaced) {
                     block.copy_from_slice(context.bytes(place, slots));
@@ -768,9 +789,9 @@ fn run_rows<H: Host>(
         None => {
             let places = rows.numbers.places().chain(rows.places.iter().copied().flatten());
             have_values(places, slots)?;
-            let arrays = rows.arrays.iter().map(|&(place, _)| value(place, slots));
-            let arrays = arrays.collect::<Result<_, Error>>()?;
-            PausedLoop { numbers: start(context, &rows.numbers, slots), arrays }
+            let numbers = start(context, &rows.numbers, slots);
+            let arrays = rows.arrays.iter().map(|array| take(array.initial, array.is_last, slots));
+            PausedLoop { numbers, arrays: arrays.collect::<Result<_, Error>>()? }
         }
     };
     let mut numbers = Vec::new();
@@ -786,8 +807,14 @@ fn run_rows<H: Host>(
             rows.numbers.run_trips(&mut state.numbers, &tensors, rows.trips, &mut numbers, may_go_on);
         drop(tensors);
         if count > 0 {
-            let memories = rows.arrays.iter().map(|array| &array.1);
-            let blocks = write_blocks("while", memories, kept, host, |results| {
+            let mut overwritten = SmallVec::<[usize; 4]>::new();
+            let mut memories = SmallVec::<[_; 4]>::new();
+            for (index, (array, value)) in rows.arrays.iter().zip(&mut state.arrays).enumerate() {
+                let block = if array.is_overwritten { take_block::<H>(value, &array.memory) } else { None };
+                overwritten.extend(block.is_some().then_some(index));
+                memories.push((&array.memory, block));
+            }
+            let blocks = write_blocks("while", memories.into_iter(), kept, host, |results| {
                 let inputs =
                     rows.inputs.iter().zip(&rows.places).map(|(&input, &place)| match (input, place) {
                         (TripInput::Carried(index), _) => {
@@ -797,7 +824,8 @@ fn run_rows<H: Host>(
                         (_, None) => &[],
                     });
                 let trips = Trips { count, inputs: &rows.inputs, numbers: &numbers };
-                rows.cluster.run_trips(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results, trips)
+                let inputs = inputs.collect::<SmallVec<[&[u8]; 8]>>();
+                rows.cluster.run_trips(&inputs, &overwritten, results, trips)
             })?;
             for (array, block) in state.arrays.iter_mut().zip(blocks) {
                 free(std::mem::replace(array, Value::Block(block)), kept);
@@ -813,8 +841,8 @@ fn run_rows<H: Host>(
         }
     }
     finish_loop(&rows.numbers, &state.numbers, slots, host)?;
-    for ((_, memory), array) in rows.arrays.iter().zip(state.arrays) {
-        slots[memory.slot] = array;
+    for (array, value) in rows.arrays.iter().zip(state.arrays) {
+        slots[array.memory.slot] = value;
     }
     Ok(true)
 }
@@ -822,15 +850,26 @@ fn run_rows<H: Host>(
 /// Runs a cluster on values in slots, and puts its results into slots.
 fn run_cluster<H: Host>(
     context: &Context<'_>,
-    ClusterCall { cluster, outputs, .. }: &ClusterCall,
+    ClusterCall { cluster, outputs, overwritten, .. }: &ClusterCall,
     slots: &mut [Value<H::Block>],
     kept: &mut Vec<Arc<H::Block>>,
     host: &mut H,
 ) -> Result<(), Error> {
     have_values(cluster.inputs.iter().map(|input| input.operand.place), slots)?;
-    let blocks = write_blocks("program", outputs.iter(), kept, host, |results| {
+    let mut taken = SmallVec::<[Overwritten; 2]>::new();
+    let mut blocks = SmallVec::<[Option<Arc<H::Block>>; 4]>::new();
+    blocks.resize_with(outputs.len(), || None);
+    for pair in overwritten {
+        if let Place::Slot(slot) = cluster.inputs[pair.input].operand.place
+            && let Some(block) = take_block::<H>(&mut slots[slot], &outputs[pair.output])
+        {
+            blocks[pair.output] = Some(block);
+            taken.push(*pair);
+        }
+    }
+    let blocks = write_blocks("program", outputs.iter().zip(blocks), kept, host, |results| {
         let inputs = cluster.inputs.iter().map(|input| context.bytes(input.operand.place, slots));
-        cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), results)
+        cluster.run(&inputs.collect::<SmallVec<[&[u8]; 8]>>(), &taken, results)
     })?;
     for (memory, block) in outputs.iter().zip(blocks) {
         slots[memory.slot] = Value::Block(block);

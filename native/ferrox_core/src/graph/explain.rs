@@ -195,7 +195,7 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
             }
         }
         Instruction::Rows(rows) => {
-            let arrays = rows.arrays.iter().map(|array| array.1.slot);
+            let arrays = rows.arrays.iter().map(|array| array.memory.slot);
             let outputs: Vec<Slot> =
                 rows.numbers.outputs.iter().map(|output| output.0).chain(arrays).collect();
             let [condition, body] = rows.numbers.regions;
@@ -222,7 +222,8 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
     }
 }
 
-fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &ClusterCall) -> fmt::Result {
+fn write_cluster(f: &mut Formatter<'_>, call: &ClusterCall) -> fmt::Result {
+    let ClusterCall { cluster, outputs, overwritten, .. } = call;
     let inputs: Vec<String> = cluster.inputs.iter().map(|input| operand(&input.operand)).collect();
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
@@ -284,6 +285,10 @@ fn write_cluster(f: &mut Formatter<'_>, ClusterCall { cluster, outputs, .. }: &C
             "          %{} = {} {name}({from}) of {} rows each",
             target.slot, target.dtype, fold.rows
         )?;
+    }
+    for pair in overwritten {
+        let (to, over) = (&outputs[pair.output], place(cluster.inputs[pair.input].operand.place));
+        writeln!(f, "          %{} is written over {over} if nothing else has it", to.slot)?;
     }
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! A checked program: for each region flat instructions, whose jumps only go forward.
 
+use std::collections::HashSet;
+
 use super::branch_slots;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Overwritten};
 use super::constants;
 use super::fusion;
 use super::joined_products;
@@ -72,6 +74,8 @@ pub(super) struct ClusterCall {
     pub(super) cluster: Cluster,
     pub(super) outputs: Box<[Memory]>,
     pub(super) work: Work,
+    /// The inputs that results are written over, if nothing else has them.
+    pub(super) overwritten: Box<[Overwritten]>,
 }
 
 /// A fold with a region as its body.
@@ -209,6 +213,8 @@ struct Assembler<'a> {
     instructions: Vec<Instruction>,
     /// The slots whose values become results of the program.
     results: Vec<bool>,
+    /// The number of slots, the first ones, whose values are arguments of the program.
+    arguments: usize,
 }
 
 impl<'a> Assembler<'a> {
@@ -235,6 +241,7 @@ impl<'a> Assembler<'a> {
             bytes,
             instructions: Vec::new(),
             results,
+            arguments: if number == 0 { parameters.len() } else { 0 },
         };
         assembler.steps(0, &region.steps)?;
         let mut results = Vec::with_capacity(region.results.len());
@@ -244,7 +251,8 @@ impl<'a> Assembler<'a> {
             let is_last = !later.iter().any(|other| other.place == operand.place);
             results.push(RegionResult { place: operand.place, dtype: operand.dtype, is_last });
         }
-        let instructions = assembler.instructions;
+        let mut instructions = assembler.instructions;
+        provide_results(&mut instructions);
         Ok(Code { parameters: parameters.clone(), slots: region.slots, instructions, results })
     }
 
@@ -295,6 +303,11 @@ impl<'a> Assembler<'a> {
             self.free(block, index);
         }
         Ok(())
+    }
+
+    /// Whether a slot has a value of the run, which nothing reads after a step.
+    fn dies(&self, slot: Slot, position: (usize, usize)) -> bool {
+        slot >= self.arguments && self.deaths.after(position).any(|dead| dead == slot)
     }
 
     /// Frees the slots that die after a step.
@@ -372,7 +385,8 @@ impl<'a> Assembler<'a> {
                 }
                 let memories = self.loop_results(initial, outputs)?;
                 let regions = [*condition, *body];
-                if let Some(instruction) = self.whole_loop(regions, initial, outputs, &memories) {
+                let dies = |slot| self.dies(slot, position);
+                if let Some(instruction) = self.whole_loop(regions, initial, outputs, &memories, dies) {
                     self.instructions.push(instruction);
                     return Ok(());
                 }
@@ -391,7 +405,10 @@ impl<'a> Assembler<'a> {
                 let work = outputs.iter().fold(work, |work, memory| work.saturating_add(memory.work()));
                 cluster.compile();
                 cluster.read_in_runs();
-                let call = ClusterCall { cluster, outputs, work };
+                let dies =
+                    |slot| slot >= self.arguments && self.deaths.after(position).any(|dead| dead == slot);
+                let overwritten = cluster.overwritten(dies);
+                let call = ClusterCall { cluster, outputs, work, overwritten };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())
             }
@@ -469,13 +486,14 @@ impl<'a> Assembler<'a> {
         initial: &[Operand],
         outputs: &[Slot],
         memories: &[Memory],
+        dies: impl Fn(Slot) -> bool,
     ) -> Option<Instruction> {
         let (regions, literals) = (self.sources?, self.literals);
         let source = Loop { regions, literals, condition, body, initial, outputs, memories };
         if let Some(small) = SmallLoop::new(source) {
             return Some(Instruction::Small(Box::new(small)));
         }
-        Some(Instruction::Rows(Box::new(RowLoop::new(source)?)))
+        Some(Instruction::Rows(Box::new(RowLoop::new(source, dies)?)))
     }
 
     fn signature(&self, region: usize) -> Result<&'a Signature, Error> {
@@ -546,6 +564,36 @@ impl<'a> Assembler<'a> {
         let fold = Fold { body, input: place, initial: initial_place, width, count, output };
         self.instructions.push(Instruction::Fold(Box::new(fold)));
         Ok(())
+    }
+}
+
+/// Has the memory that a result of the program takes from an operand allocated as a result's.
+fn provide_results(instructions: &mut [Instruction]) {
+    let mut taken: HashSet<Slot> = HashSet::new();
+    let mut take = |memory: &mut Memory, from: Option<Place>| {
+        memory.is_result |= taken.contains(&memory.slot);
+        if let (true, Some(Place::Slot(slot))) = (memory.is_result, from) {
+            taken.insert(slot);
+        }
+    };
+    // Operands are computed by earlier instructions.
+    for instruction in instructions.iter_mut().rev() {
+        match instruction {
+            Instruction::Kernel(kernel) => kernel.outputs.iter_mut().for_each(|memory| take(memory, None)),
+            Instruction::Cluster(call) => {
+                let ClusterCall { cluster, outputs, overwritten, .. } = &mut **call;
+                for (output, memory) in outputs.iter_mut().enumerate() {
+                    let pair = overwritten.iter().find(|pair| pair.output == output);
+                    take(memory, pair.map(|pair| cluster.inputs[pair.input].operand.place));
+                }
+            }
+            Instruction::Rows(rows) => {
+                for array in &mut rows.arrays {
+                    take(&mut array.memory, (array.is_last && array.is_overwritten).then_some(array.initial));
+                }
+            }
+            _ => {}
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::operation::Operation;
 use super::rows::InputRows;
 use super::small_loop::{SmallLoop, is_few};
 use super::source::{Loop, Region, Step};
-use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
+use crate::cost::{MAX_TRIPS_AT_ONCE, MIN_OVERWRITTEN_BYTES, MIN_TRIPS_AT_ONCE, TRIPS_AT_ONCE_WORK, Work};
 use crate::layout;
 
 /// A loop over rows.
@@ -26,17 +26,29 @@ pub(super) struct RowLoop {
     pub(super) inputs: Vec<TripInput>,
     /// The place of each input of the cluster that does not change, in the region around.
     pub(super) places: Vec<Option<Place>>,
-    /// For each result of the cluster, the place of the array at the start, and its memory.
-    pub(super) arrays: Vec<(Place, Memory)>,
+    /// For each result of the cluster, the array that it is in the next trip.
+    pub(super) arrays: Vec<RowArray>,
     /// The number of trips that are computed at once.
     pub(super) trips: usize,
     /// The work of these.
     pub(super) work: Work,
 }
 
+/// An array that changes from trip to trip.
+#[derive(Debug)]
+pub(super) struct RowArray {
+    /// Where it is at the start.
+    pub(super) initial: Place,
+    /// Whether nothing else reads it there.
+    pub(super) is_last: bool,
+    pub(super) memory: Memory,
+    /// Whether new rows are written over the old ones, if nothing else has the memory.
+    pub(super) is_overwritten: bool,
+}
+
 impl RowLoop {
     /// The loop, if it is one over rows.
-    pub(super) fn new(source: Loop<'_>) -> Option<Self> {
+    pub(super) fn new(source: Loop<'_>, dies: impl Fn(Slot) -> bool) -> Option<Self> {
         let Loop { regions, body, initial, memories, .. } = source;
         let region = fusion::fuse_all(&with_copies(regions.get(body)?));
         let mut cluster = None;
@@ -86,17 +98,27 @@ impl RowLoop {
         }
         let rest = Region { steps, ..region };
         let numbers = SmallLoop::beside_arrays(source, &rest, &arrays, &yields)?;
-        let arrays = arrays
-            .iter()
-            .map(|&position| Some((initial.get(position)?.place, memories.get(position)?.clone())));
-        let arrays = arrays.collect::<Option<Vec<_>>>()?;
-        let (inputs, places) = inputs.into_iter().unzip();
+        let (inputs, places): (_, Vec<Option<Place>>) = inputs.into_iter().unzip();
+        let starts = arrays.iter().map(|&position| Some(initial.get(position)?.place));
+        let starts = starts.collect::<Option<Vec<Place>>>()?;
+        let read: Vec<Place> = numbers.places().chain(places.iter().copied().flatten()).collect();
+        let is_last = |place: Place| {
+            let mut uses = read.iter().chain(&starts).filter(|&&other| other == place);
+            matches!(place, Place::Slot(slot) if dies(slot)) && uses.nth(1).is_none()
+        };
+        let can_fail = cluster.can_fail();
+        let mut changing = Vec::with_capacity(starts.len());
+        for (&initial, &position) in starts.iter().zip(&arrays) {
+            let memory = memories.get(position)?.clone();
+            let is_overwritten = !can_fail && memory.bytes >= MIN_OVERWRITTEN_BYTES;
+            changing.push(RowArray { initial, is_last: is_last(initial), memory, is_overwritten });
+        }
         cluster.compile();
         let work = cluster.work().max(1);
         let trips = usize::try_from(TRIPS_AT_ONCE_WORK / work).unwrap_or(MAX_TRIPS_AT_ONCE);
         let trips = trips.clamp(MIN_TRIPS_AT_ONCE, MAX_TRIPS_AT_ONCE);
         let work = work.saturating_mul(trips as Work);
-        Some(RowLoop { numbers, cluster, inputs, places, arrays, trips, work })
+        Some(RowLoop { numbers, cluster, inputs, places, arrays: changing, trips, work })
     }
 }
 

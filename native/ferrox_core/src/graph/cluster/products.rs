@@ -214,7 +214,7 @@ impl Cluster {
                 values[index] = out;
             }
             let Some((result, product)) = &self.product else {
-                return self.run_part(loops, &values, block, Part { first, rows, outputs });
+                return self.run_part(loops, (&values, &[]), block, Part { first, rows, outputs });
             };
             let left = take(&mut memory, rows * product.left_row_bytes());
             let mut outputs = outputs;
@@ -222,7 +222,7 @@ impl Cluster {
             let mut outputs: SmallVec<[&mut [u8]; 4]> =
                 outputs.into_iter().map(|output| -> &mut [u8] { output }).collect();
             outputs[*result] = &mut *left;
-            self.run_part(loops, &values, block, Part { first, rows, outputs })?;
+            self.run_part(loops, (&values, &[]), block, Part { first, rows, outputs })?;
             product.multiply(left, first, inputs[product.right], out)
         })
     }
