@@ -354,7 +354,7 @@ pub fn solve(out: Output<'_>, a: &Tensor<'_>, b: &Tensor<'_>, method: Method) ->
             if method == Method::Lu {
                 return Ok([lu::lu(a, precision)?.solve(&b, precision)?]);
             }
-            let (q, r) = factor_qr(&a, n, 1e-10, precision, NxAlgorithm::V0_9)?;
+            let (q, r) = factor_qr(a, n, 1e-10, precision, NxAlgorithm::V0_9)?;
             b = q.adjoint(OP)?.times(OP, &b)?;
             b.map(|value| precision.round(value));
             triangular::back_substitution(r, &mut b)?;
@@ -459,7 +459,7 @@ pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, algorithm: NxAlgori
         check_shape(OP, &r, &batch_shape(a, &[columns, n]))?;
         let precision = precision(dtype, m.max(n));
         compute_batch::<T, 2>(OP, batch.count, Problem::Qr.cost(T::COMPLEX, m, n), [q, r], |i| {
-            let (q, r) = factor_qr(&batch.matrix::<T>(OP, i)?, columns, eps, precision, algorithm)?;
+            let (q, r) = factor_qr(batch.matrix::<T>(OP, i)?, columns, eps, precision, algorithm)?;
             Ok([q, r])
         })
     })
@@ -468,7 +468,7 @@ pub fn qr([q, r]: [Output<'_>; 2], a: &Tensor<'_>, eps: f64, algorithm: NxAlgori
 /// Factors a matrix with Nx's algorithm if its result is as accurate as the type allows, and with
 /// `qr::qr` otherwise.
 fn factor_qr<T: Scalar>(
-    a: &Matrix<T>,
+    a: Matrix<T>,
     columns: usize,
     eps: f64,
     precision: Precision,
@@ -484,12 +484,12 @@ fn factor_qr<T: Scalar>(
         return Ok((nan(a.rows, columns)?, nan(columns.min(a.rows), a.columns)?));
     }
     if precision == Precision::Single {
-        let (q, r) = nx_compat::householder::qr(a, columns, eps, precision, algorithm)?;
-        let bound = nx_compat::rounding_bound(a);
+        let (q, r) = nx_compat::householder::qr(&a, columns, eps, precision, algorithm)?;
+        let bound = nx_compat::rounding_bound(&a);
         let mut residual = q.times(OP, &r)?;
         residual.data.iter_mut().zip(&a.data).for_each(|(residual, &a)| *residual = *residual - a);
         let orthonormality_error = nx_compat::orthonormality_error(&q.adjoint(OP)?)?;
-        if nx_compat::is_within_rounding(&residual, a, bound)
+        if nx_compat::is_within_rounding(&residual, &a, bound)
             && orthonormality_error <= bound
             && norm_below_diagonal(&r)? <= bound * a.norm()
         {

@@ -18,12 +18,13 @@ use crate::Error;
 /// # Errors
 ///
 /// `Error::TooLarge` if there is no memory.
-pub fn qr<T: Scalar>(a: &Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, Error> {
+pub fn qr<T: Scalar>(a: Matrix<T>, columns: usize, eps: f64) -> Result<Qr<T>, Error> {
     const OP: &str = "qr";
     let (m, n) = (a.rows, a.columns);
-    let mut r = a.copy(OP)?;
+    // R takes the place of the matrix.
+    let mut r = a;
     // Scaled by a power of two, so that no square over- or underflows.
-    let magnitude = max_abs(&a.data);
+    let magnitude = max_abs(&r.data);
     let scaling = Scaling::to_high(magnitude);
     r.map(|value| scaling.down(value));
     // A complex column is reflected even if it has no rows below the diagonal, unless the matrix is

@@ -50,14 +50,15 @@ pub fn svd(a: &Matrix<f64>, columns: usize) -> Result<Svd, Error> {
     }
     let mut svd = if m > 2 * n {
         // R has the same singular values, and fewer rows.
-        let (q, r) = qr(&b, columns, 0.0)?;
+        let (q, r) = qr(b, columns, 0.0)?;
+        let mut u = q.transpose(OP)?;
+        drop(q);
         let mut square = Matrix::zeros(OP, n, n)?;
         square.data.copy_from_slice(&r.data[..n * n]);
+        drop(r);
         let inner = svd_by_bidiagonalization(square, n)?;
         // The first columns of Q are multiplied by the left vectors of R, the others stay.
-        let q = q.transpose(OP)?;
-        let rotated = inner.u.times(OP, &q.some_rows(OP, 0..n)?)?;
-        let mut u = q;
+        let rotated = inner.u.times(OP, &u.some_rows(OP, 0..n)?)?;
         u.data[..n * m].copy_from_slice(&rotated.data);
         Svd { u, ..inner }
     } else {
