@@ -252,7 +252,7 @@ impl<'a> Assembler<'a> {
             results.push(RegionResult { place: operand.place, dtype: operand.dtype, is_last });
         }
         let mut instructions = assembler.instructions;
-        provide_results(&mut instructions);
+        mark_overwritten_by_results(&mut instructions);
         Ok(Code { parameters: parameters.clone(), slots: region.slots, instructions, results })
     }
 
@@ -405,9 +405,7 @@ impl<'a> Assembler<'a> {
                 let work = outputs.iter().fold(work, |work, memory| work.saturating_add(memory.work()));
                 cluster.compile();
                 cluster.read_in_runs();
-                let dies =
-                    |slot| slot >= self.arguments && self.deaths.after(position).any(|dead| dead == slot);
-                let overwritten = cluster.overwritten(dies);
+                let overwritten = cluster.overwritten(|slot| self.dies(slot, position));
                 let call = ClusterCall { cluster, outputs, work, overwritten };
                 self.instructions.push(Instruction::Cluster(Box::new(call)));
                 Ok(())
@@ -567,8 +565,8 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// Has the memory that a result of the program takes from an operand allocated as a result's.
-fn provide_results(instructions: &mut [Instruction]) {
+/// Marks the memory of operands that results of the program are written over: it is allocated as that of results.
+fn mark_overwritten_by_results(instructions: &mut [Instruction]) {
     let mut taken: HashSet<Slot> = HashSet::new();
     let mut take = |memory: &mut Memory, from: Option<Place>| {
         memory.is_result |= taken.contains(&memory.slot);
