@@ -714,6 +714,60 @@ fn powers_of_f32() {
     }
 }
 
+/// Powers whose exponents are small multiples of 1/2 are correctly rounded, beside others and among themselves.
+#[test]
+fn powers_that_are_products() {
+    let mut random = Random(9);
+    let special = [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let mut bases: Vec<f64> = special.iter().map(|&base| f64::from(base)).collect();
+    bases.extend((0..990).map(|i| {
+        let size =
+            if i % 2 == 0 { 2_f64.powf(20.0 * random.unit()) } else { (1 + random.below(5000)) as f64 };
+        f64::from((if i % 3 == 0 { -size } else { size }) as f32)
+    }));
+    let compute = |dtype, pairs: &[(f64, f64)]| {
+        let shape = [pairs.len()];
+        let [left, right]: [Vec<Number>; 2] = [
+            pairs.iter().map(|pair| Number::Real(pair.0)).collect(),
+            pairs.iter().map(|pair| Number::Real(pair.1)).collect(),
+        ];
+        let [left, right] = [&left, &right].map(|numbers| Source::new(dtype, contiguous(&shape), numbers));
+        output(dtype, &shape, |out| binary(BinaryOp::Pow, out, &left.buffer(), &right.buffer()))
+            .expect("supported")
+    };
+    let check = |dtype, pairs: &[(f64, f64)]| {
+        for (&(base, exponent), bits) in pairs.iter().zip(compute(dtype, pairs)) {
+            let (got, expected) = (value(bits, dtype).re(), base.powf(exponent));
+            let expected = if dtype == F32 { f64::from(expected as f32) } else { expected };
+            let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
+            let near = dtype == F64 && (got - expected).abs() <= 2_f64.powi(-52) * expected.abs();
+            let undefined = got.is_nan() && expected.is_nan();
+            assert!(same || near || undefined, "{base:e} to {exponent}: {got:e}, {expected:e}");
+        }
+    };
+    let mut mixed = Vec::new();
+    for k in -34..=34 {
+        let exponent = f64::from(k) / 2.0;
+        let pairs: Vec<_> = bases.iter().map(|&base| (base, exponent)).collect();
+        check(F32, &pairs);
+        check(F64, &pairs);
+        mixed.extend(pairs.iter().map(|&(base, _)| (base, exponent)));
+        mixed.extend(pairs.iter().step_by(7).map(|&(base, _)| (base, exponent + 0.3)));
+    }
+    for i in (1..mixed.len()).rev() {
+        mixed.swap(i, random.below(i + 1));
+    }
+    let alone = |dtype, pair| compute(dtype, &[pair])[0];
+    for dtype in [F32, F64] {
+        for (&pair, bits) in mixed.iter().zip(compute(dtype, &mixed)) {
+            let both = [alone(dtype, pair), bits];
+            let are_nan = both.map(|bits| value(bits, dtype).is_nan());
+            assert!(both[0] == both[1] || are_nan == [true; 2], "{pair:?}");
+        }
+    }
+    println!("binary, powers that are products: {} compared", mixed.len());
+}
+
 /// Powers and angles of a few f32, which are computed one by one, have the results of many.
 #[test]
 fn few_powers_and_angles_as_many() {

@@ -275,10 +275,10 @@ fn counts_as_result_type(op: BinaryOp, out: DType, [left, right]: [DType; 2]) ->
     !op.is_predicate() && (left != right || matches!(op, BinaryOp::Pow | BinaryOp::Atan2)) && !out.is_packed()
 }
 
-/// Whether a power is a square that a product gives with the same bits: products are rounded to nearest,
-/// as powers of f32 and narrower floats are, and integers wrap around in both.
+/// Whether a power is a square that a product gives with the same bits: squares are correctly rounded in both,
+/// and integers wrap around in both.
 fn is_square(out: DType, base: DType, (dtype, exponent): (DType, Source<'_>)) -> bool {
-    if out != base || out.is_packed() || out.is_complex() || out == DType::F64 || dtype.is_complex() {
+    if out != base || out.is_packed() || out.is_complex() || dtype.is_complex() {
         return false;
     }
     let mut buffer = [0; MAX_ELEMENT_BYTES];

@@ -5,9 +5,11 @@
 //! both, because its code is long. Chunks without special cases take a shorter loop.
 
 pub(in crate::ops) mod complex;
+mod power;
 
 use std::marker::PhantomData;
 
+pub(in crate::ops) use self::power::Pow;
 use crate::dtype::Lane;
 use crate::exec::elementwise::{KERNEL_CHUNK_ELEMENTS, Kernel, Operand};
 use crate::exec::simd::{Vectorized, dispatch as vectorize, dispatch_element};
@@ -69,46 +71,6 @@ pub(in crate::ops) fn map_elements_or_plain(
         map_elements(x, results, shorter);
     } else {
         map_elements(x, results, function);
-    }
-}
-
-pub(in crate::ops) struct Pow;
-impl Function for Pow {
-    #[inline(always)]
-    fn compute_chunk<A: Arithmetic>(
-        x: &[F32Bytes],
-        y: &[F32Bytes],
-        results: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
-        let [exponents, highs, lows] = scratch.each_mut().map(|part| &mut part[..results.len()]);
-        // The work is split into two loops, because a processor overlaps only few iterations of a
-        // long loop.
-        for (((exponent, high), low), &x) in exponents.iter_mut().zip(&mut *highs).zip(&mut *lows).zip(x) {
-            let logarithm = f32_functions::log2::<A>(load(x));
-            (*exponent, *high, *low) = (logarithm.exponent, logarithm.high, logarithm.low);
-        }
-        let logarithms = || {
-            let parts = exponents.iter().zip(&*highs).zip(&*lows);
-            parts.map(|((&exponent, &high), &low)| f32_functions::Log2 { exponent, high, low })
-        };
-        let mut plain =
-            x.iter().fold(true, |all, &x| all & (0.0 < f32::load(x)) & (f32::load(x) < f32::INFINITY));
-        for ((result, logarithm), &y) in results.iter_mut().zip(logarithms()).zip(y) {
-            let (power, regular) = f32_functions::pow_regular::<A>(load(y), logarithm);
-            *result = power;
-            plain &= regular;
-        }
-        if !plain {
-            for (((result, &x), &y), logarithm) in results.iter_mut().zip(x).zip(y).zip(logarithms()) {
-                *result = f32_functions::pow_with_log2::<A>(load(x), load(y), logarithm);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn compute_element<A: Arithmetic>(x: f64, y: f64) -> f64 {
-        f32_functions::pow::<A>(x, y)
     }
 }
 

@@ -318,10 +318,29 @@ fn times_log<A: Arithmetic>(
 }
 
 /// Returns whether the loop computes the power of these numbers: `x` is positive and normal, and the
-/// magnitude of `y` is in [`POW_EXPONENT_RANGE`].
+/// magnitude of `y` is in [`POW_EXPONENT_RANGE`], and no exponent of [`simple_power`].
 #[inline(always)]
 fn is_plain_power(x: f64, y: f64) -> bool {
-    is_positive_normal(x) & (y.abs() >= POW_EXPONENT_RANGE[0]) & (y.abs() < POW_EXPONENT_RANGE[1])
+    let is_simple = (y == 2.0) | (y == -1.0) | (y == 0.5);
+    is_positive_normal(x)
+        & (y.abs() >= POW_EXPONENT_RANGE[0])
+        & (y.abs() < POW_EXPONENT_RANGE[1])
+        & !is_simple
+}
+
+/// The square, the inverse or the square root of `x`, which are correctly rounded, if that is its power.
+#[inline(always)]
+fn simple_power(x: f64, y: f64) -> Option<f64> {
+    if y == 2.0 {
+        Some(x * x)
+    } else if y == -1.0 {
+        Some(1.0 / x)
+    } else if y == 0.5 {
+        // The power of minus infinity is infinite, and that of -0 is 0.
+        Some(if x == -INF { INF } else { x.sqrt() + 0.0 })
+    } else {
+        None
+    }
 }
 
 /// Whether `y` is an integer, and whether it is an odd one.
@@ -341,6 +360,9 @@ impl Function for Pow {
         }
         if x.is_nan() || y.is_nan() {
             return x + y;
+        }
+        if let Some(power) = simple_power(x, y) {
+            return power;
         }
         let size = x.abs();
         if y.is_infinite() {
@@ -383,6 +405,13 @@ impl Function for Pow {
         let (Aligned(high), Aligned(low)) =
             (&mut Aligned([[0; 8]; KERNEL_CHUNK_ELEMENTS]), &mut Aligned([0.0; KERNEL_CHUNK_ELEMENTS]));
         for (x, y, out) in chunks.into_chunks() {
+            let exponent = f64::load(y[0]);
+            if simple_power(1.0, exponent).is_some() && y.iter().all(|&y| f64::load(y) == exponent) {
+                for (out, &x) in out.iter_mut().zip(x) {
+                    *out = simple_power(f64::load(x), exponent).unwrap_or(f64::NAN).store();
+                }
+                continue;
+            }
             let (high, low) = (&mut high[..x.len()], &mut low[..x.len()]);
             let log_rows = log_rows.look_up(
                 &POW_LOG_TABLE.0,
