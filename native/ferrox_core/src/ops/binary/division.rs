@@ -3,7 +3,8 @@
 //! Problem: processors divide integers one at a time, in ten cycles and more.
 //! Technique: a multiplication by a reciprocal that is rounded up, and two shifts, which give the quotient
 //! of every dividend (Granlund and Montgomery 1994, "Division by Invariant Integers using
-//! Multiplication", figure 4.1). The loops vectorize. Signs are those of the operands' magnitudes.
+//! Multiplication", figure 4.1). The loops vectorize. Signs are those of the operands' magnitudes. Powers of two
+//! take a shift alone, of a negative dividend after what rounds it towards zero (section 5).
 
 use std::marker::PhantomData;
 
@@ -33,6 +34,15 @@ pub trait Divisible: Lane {
 
     /// The remainder of that quotient.
     fn remainder(self, divisor: Self, reciprocal: Reciprocal<Self::Unsigned>) -> Self;
+
+    /// The quotient by `divisor`, rounded towards zero, if its magnitude is a power of two.
+    fn power_quotient(self, divisor: Self) -> Self;
+
+    /// The remainder of that quotient.
+    fn power_remainder(self, divisor: Self) -> Self;
+
+    /// Whether the magnitude of the number is a power of two.
+    fn is_power_of_two(self) -> bool;
 
     /// Whether the number is zero.
     fn is_zero(self) -> bool;
@@ -81,6 +91,21 @@ macro_rules! divisible {
             }
 
             #[inline(always)]
+            fn power_quotient(self, divisor: Self) -> Self {
+                self >> divisor.trailing_zeros()
+            }
+
+            #[inline(always)]
+            fn power_remainder(self, divisor: Self) -> Self {
+                self & (divisor - 1)
+            }
+
+            #[inline(always)]
+            fn is_power_of_two(self) -> bool {
+                <$unsigned>::is_power_of_two(self)
+            }
+
+            #[inline(always)]
             fn is_zero(self) -> bool {
                 self == 0
             }
@@ -107,6 +132,26 @@ macro_rules! divisible {
             }
 
             #[inline(always)]
+            fn power_quotient(self, divisor: Self) -> Self {
+                let mask = (divisor.unsigned_abs() - 1) as $signed;
+                let raised = self.wrapping_add((self >> (<$signed>::BITS - 1)) & mask);
+                let quotient = raised >> divisor.trailing_zeros();
+                if divisor < 0 { quotient.wrapping_neg() } else { quotient }
+            }
+
+            #[inline(always)]
+            fn power_remainder(self, divisor: Self) -> Self {
+                let mask = (divisor.unsigned_abs() - 1) as $signed;
+                let raised = self.wrapping_add((self >> (<$signed>::BITS - 1)) & mask);
+                self.wrapping_sub(raised & !mask)
+            }
+
+            #[inline(always)]
+            fn is_power_of_two(self) -> bool {
+                self.unsigned_abs().is_power_of_two()
+            }
+
+            #[inline(always)]
             fn is_zero(self) -> bool {
                 self == 0
             }
@@ -123,6 +168,9 @@ divisible! {
 /// An operation that divides.
 pub trait Division {
     fn apply<T: Divisible>(dividend: T, divisor: T, reciprocal: Reciprocal<T::Unsigned>) -> T;
+
+    /// The same for a divisor whose magnitude is a power of two.
+    fn apply_power<T: Divisible>(dividend: T, divisor: T) -> T;
 }
 
 impl Division for Quotient {
@@ -130,12 +178,22 @@ impl Division for Quotient {
     fn apply<T: Divisible>(dividend: T, divisor: T, reciprocal: Reciprocal<T::Unsigned>) -> T {
         dividend.quotient(divisor, reciprocal)
     }
+
+    #[inline(always)]
+    fn apply_power<T: Divisible>(dividend: T, divisor: T) -> T {
+        dividend.power_quotient(divisor)
+    }
 }
 
 impl Division for Remainder {
     #[inline(always)]
     fn apply<T: Divisible>(dividend: T, divisor: T, reciprocal: Reciprocal<T::Unsigned>) -> T {
         dividend.remainder(divisor, reciprocal)
+    }
+
+    #[inline(always)]
+    fn apply_power<T: Divisible>(dividend: T, divisor: T) -> T {
+        dividend.power_remainder(divisor)
     }
 }
 
@@ -167,8 +225,16 @@ impl<F: Division, T: Divisible> Vectorized for DivisionLoop<'_, F, T> {
 
     #[inline(always)]
     fn run(self) {
-        let (divisor, reciprocal) = (self.divisor, self.divisor.reciprocal());
-        for (out, &dividend) in T::view_mut(self.out).iter_mut().zip(T::view(self.dividends)) {
+        let divisor = self.divisor;
+        let elements = T::view_mut(self.out).iter_mut().zip(T::view(self.dividends));
+        if divisor.is_power_of_two() {
+            for (out, &dividend) in elements {
+                *out = F::apply_power(T::load(dividend), divisor).store();
+            }
+            return;
+        }
+        let reciprocal = divisor.reciprocal();
+        for (out, &dividend) in elements {
             *out = F::apply(T::load(dividend), divisor, reciprocal).store();
         }
     }
@@ -185,6 +251,10 @@ mod tests {
                 let (quotient, remainder) = (dividend / divisor, dividend % divisor);
                 assert_eq!(Divisible::quotient(dividend, divisor, divisor.reciprocal()), quotient);
                 assert_eq!(dividend.remainder(divisor, divisor.reciprocal()), remainder);
+                if Divisible::is_power_of_two(divisor) {
+                    assert_eq!(dividend.power_quotient(divisor), quotient);
+                    assert_eq!(dividend.power_remainder(divisor), remainder);
+                }
                 let (dividend, divisor) = (dividend as i8, divisor as i8);
                 let (quotient, remainder) = (dividend.wrapping_div(divisor), dividend.wrapping_rem(divisor));
                 assert_eq!(Divisible::quotient(dividend, divisor, divisor.reciprocal()), quotient);
@@ -211,6 +281,10 @@ mod tests {
                             let quotient = Divisible::quotient(dividend, divisor, reciprocal);
                             let got = (quotient, dividend.remainder(divisor, reciprocal));
                             assert_eq!(got, expected, "{dividend} by {divisor}");
+                            if Divisible::is_power_of_two(divisor) {
+                                let got = (dividend.power_quotient(divisor), dividend.power_remainder(divisor));
+                                assert_eq!(got, expected, "{dividend} by the power {divisor}");
+                            }
                         }
                     }
                 }
