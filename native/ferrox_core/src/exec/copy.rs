@@ -104,6 +104,13 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
     dispatch!(width width, N => gather_width::<N>(bytes, layout, start, out));
 }
 
+/// Copies elements at equal distances of `step` elements, from the one with the number `first` on.
+pub fn row(width: usize, bytes: &[u8], first: usize, step: isize, out: &mut [u8]) {
+    dispatch!(width width, N => {
+        strided::every(bytes.as_chunks::<N>().0, first, step, out.as_chunks_mut::<N>().0);
+    });
+}
+
 /// Copies a dense tensor that is broadcast from shape `from` to shape `to`, without making a
 /// layout, if all axes that repeat are before or after the other axes, as for a row or a column.
 /// Returns whether it has copied the tensor.
@@ -140,6 +147,29 @@ fn broadcast_dense_width<const N: usize>(bytes: &[u8], from: &[usize], to: &[usi
             .for_each(|out| short_rows::repeat_each(elements, each, out));
     }
     true
+}
+
+/// Copies a few bytes to as many. A copy of a number that is not known costs a call of the C library.
+#[inline]
+pub fn few(from: &[u8], to: &mut [u8]) {
+    /// Copies the first `N` and the last `N` bytes, which may overlap.
+    #[inline(always)]
+    fn ends<const N: usize>(from: &[u8], to: &mut [u8]) {
+        let last = to.len() - N;
+        to[..N].copy_from_slice(&from[..N]);
+        to[last..].copy_from_slice(&from[last..]);
+    }
+    let from = &from[..to.len()];
+    match to.len() {
+        0 => {}
+        1 => to[0] = from[0],
+        2..4 => ends::<2>(from, to),
+        4..8 => ends::<4>(from, to),
+        8..16 => ends::<8>(from, to),
+        16..32 => ends::<16>(from, to),
+        32..=64 => ends::<32>(from, to),
+        _ => to.copy_from_slice(from),
+    }
 }
 
 /// Fills `out` with copies of a row.

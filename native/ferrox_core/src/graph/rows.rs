@@ -5,7 +5,7 @@
 //! tensors, and rows that are repeated after short distances.
 
 use crate::cost::{MIN_CLUSTER_PERIOD_BYTES, MIN_CLUSTER_RUN_BYTES};
-use crate::dispatch;
+use crate::exec::copy;
 use crate::layout::{self, Layout};
 
 /// What of an operand belongs to a row of the result.
@@ -150,15 +150,9 @@ impl InputRows {
         }
         let at = |row: usize| (start as isize + row as isize * step) as usize;
         match width {
-            1 | 2 | 4 | 8 | 16 => dispatch!(width width, N => {
-                let out = out.as_chunks_mut::<N>().0;
-                if let (0, Some(element)) = (step, bytes[start..].first_chunk::<N>()) {
-                    return out.fill(*element);
-                }
-                for (row, out) in out.iter_mut().enumerate() {
-                    out.copy_from_slice(&bytes[at(row)..][..N]);
-                }
-            }),
+            1 | 2 | 4 | 8 | 16 if start.is_multiple_of(width) && step % width as isize == 0 => {
+                copy::row(width, bytes, start / width, step / width as isize, out);
+            }
             _ => {
                 for (row, out) in out.chunks_exact_mut(width).enumerate() {
                     out.copy_from_slice(&bytes[at(row)..][..width]);

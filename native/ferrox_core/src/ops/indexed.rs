@@ -98,7 +98,7 @@ impl Window {
             dispatch!(width width, N => read_elements::<N>(source, offsets, out));
         } else if self.is_dense() {
             for (slots, offset) in out.chunks_mut(bytes).zip(offsets) {
-                slots.copy_from_slice(&source[offset as usize * width..][..bytes]);
+                copy::few(&source[offset as usize * width..], slots);
             }
         } else {
             let mut layout = self.layout.clone();
@@ -116,7 +116,7 @@ impl Window {
             dispatch!(width width, N => write_elements::<N>(elements, offsets, out));
         } else if self.is_dense() {
             for (elements, offset) in elements.chunks(bytes.max(1)).zip(offsets) {
-                out[offset as usize * width..][..bytes].copy_from_slice(elements);
+                copy::few(elements, &mut out[offset as usize * width..][..bytes]);
             }
         } else {
             let mut layout = self.layout.clone();
