@@ -542,9 +542,8 @@ pub(crate) const WIDENED_ELEMENT_COST: Cost = 40;
 /// The cost of folding a row or a column, besides its elements. (test/ferrox/scheduling_test.exs.)
 pub(crate) const REDUCED_ROW_COST: Cost = 1_500;
 
-/// The cost of moving a byte of an element whose reduced axes aren't next to each other.
-/// (test/ferrox/scheduling_test.exs.)
-pub(crate) const SCATTERED_REDUCED_BYTE_COST: Cost = 600;
+/// The cost of moving a byte of an element of a view before it is folded. (test/ferrox/scheduling_test.exs.)
+pub(crate) const MOVED_REDUCED_BYTE_COST: Cost = 600;
 
 /// The cost of searching a row for its extreme, besides its elements. (`kernels`: argmax_of_rows.)
 pub(crate) const ARG_ROW_COST: Cost = 20_000;

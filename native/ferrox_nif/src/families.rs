@@ -382,8 +382,8 @@ fn reduce_of<'a>(
     let axes: Shape = axes.map_or_else(|| (0..rank).collect(), |axes| Shape::from_slice(&axes));
     let kept = layout::other_axes(rank, &axes);
     let shape: Shape = kept.iter().map(|&axis| input.shape()[axis]).collect();
-    let work = ops::reduce::scattered_work(from, input.size(), size(&shape))
-        .saturating_add(axes_work(input.shape()));
+    let work =
+        ops::reduce::work_of_view(op, from, input.shape(), &axes).saturating_add(axes_work(input.shape()));
     call.tensor(work, dtype, &shape, |out| ops::reduce::reduce(op, out, &input.tensor(call.op)?, &axes))
 }
 

@@ -153,8 +153,7 @@ impl Prepared {
             return Ok(Prepared::Unprepared);
         }
         Ok(match (operation, inputs) {
-            (Operation::Reduce(op, axes), [input]) => match ops::reduce::dense_sizes(*op, &input.shape, axes)
-            {
+            (Operation::Reduce(op, axes), [input]) => match ops::reduce::dense_sizes(&input.shape, axes) {
                 Some(sizes) if Some(sizes.results()) == layout::size(output.1) => {
                     Prepared::Reduce(*op, sizes)
                 }

@@ -299,7 +299,7 @@ impl Operation {
             Operation::Iota(_) => each(cost::IOTA_ELEMENT_COST),
             Operation::Eye => ops::create::eye_work(shape),
             Operation::Pad(_) => ops::pad::work((dtype, shape), (from, input)),
-            Operation::Reduce(_, axes) => ops::reduce::work_along(from, input, axes),
+            Operation::Reduce(op, axes) => ops::reduce::work_along(*op, from, input, axes),
             Operation::ArgReduce(..) => ops::reduce::arg_work(from, size(input), size(shape)),
             Operation::Cumulative(..) => each_input(ops::cumulative::cost(from)),
             Operation::AllClose(_) => ops::all_close::work([from, dtype_of(1)], input, shape_of(1)),

@@ -6,15 +6,13 @@
 mod accumulation;
 mod arg_reduce;
 
-use std::borrow::Cow;
-
 use num_complex::Complex;
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) use self::accumulation::Accumulation;
 pub use self::arg_reduce::{TieBreak, arg_cost, arg_name, arg_reduce, arg_reduce_dense, arg_work};
 use crate::cost::{
-    self, Cost, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, REDUCED_ROW_COST, SCATTERED_REDUCED_BYTE_COST,
+    self, Cost, MOVED_REDUCED_BYTE_COST, REDUCED_BYTE_COST, REDUCED_ELEMENT_COST, REDUCED_ROW_COST,
     TILE_ELEMENTS, WIDENED_ELEMENT_COST, WIDENED_F8_COST, Work,
 };
 use crate::dtype::minifloat::{BF16, F8, F8E4M3FN, F16};
@@ -27,7 +25,7 @@ use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELE
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
 use crate::layout::{Shape, among_axes, check_axes, other_axes};
-use crate::tensor::{Output, Tensor};
+use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Error, Kind, dispatch};
 
 named! {
@@ -60,25 +58,47 @@ pub fn work(dtype: DType, elements: usize, results: usize) -> Work {
     cost::work(elements, cost(dtype)).saturating_add(cost::work(results, REDUCED_ROW_COST))
 }
 
-/// The work of `reduce` along axes that aren't next to each other, whose elements are moved first.
-#[must_use]
-pub fn scattered_work(dtype: DType, elements: usize, results: usize) -> Work {
-    let moved = cost::work(elements, SCATTERED_REDUCED_BYTE_COST.saturating_mul(dtype.width() as Cost));
-    work(dtype, elements, results).saturating_add(moved)
-}
-
 /// The work of `reduce` along some axes of a shape.
 #[must_use]
-pub fn work_along(dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
-    let Ok(split) = AxisSplit::new("reduce", shape, axes) else { return 0 };
-    let work = if split.order.is_some() { scattered_work } else { work };
-    work(dtype, split.sizes.size(), split.sizes.results())
+pub fn work_along(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
+    match Split::of(op, dtype, shape, axes) {
+        Some(Split::Dense(sizes)) => work(dtype, sizes.size(), sizes.results()),
+        Some(Split::Moved { sizes, .. }) => {
+            work(dtype, sizes.size(), sizes.results()).saturating_add(work_of_moving(dtype, sizes.size()))
+        }
+        Some(Split::Stage(stage)) => {
+            let results = stage.shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
+            let elements = shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
+            let rest = work_along(op, stage.lane, &stage.shape, &stage.rest);
+            work(dtype, elements, results).saturating_add(rest)
+        }
+        None => 0,
+    }
 }
 
-/// The sizes of a fold along some axes of a shape; `None` if the elements come in another order.
-pub(crate) fn dense_sizes(op: ReduceOp, shape: &[usize], axes: &[usize]) -> Option<ReductionSizes> {
-    let split = AxisSplit::new(op.name(), shape, axes).ok()?;
-    split.order.is_none().then_some(split.sizes)
+/// The work of `reduce` along some axes of a tensor whose elements are moved first.
+#[must_use]
+pub fn work_of_view(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
+    let elements = shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
+    work_along(op, dtype, shape, axes).saturating_add(work_of_moving(dtype, elements))
+}
+
+/// The work of moving elements before they are folded.
+fn work_of_moving(dtype: DType, elements: usize) -> Work {
+    cost::work(elements, MOVED_REDUCED_BYTE_COST.saturating_mul(dtype.width() as Cost))
+}
+
+/// The sizes of a fold along some axes of a shape; `None` if other axes are between these.
+pub(crate) fn dense_sizes(shape: &[usize], axes: &[usize]) -> Option<ReductionSizes> {
+    match groups(shape, axes)?[..] {
+        [] => Some(ReductionSizes { before: shape.iter().product(), reduced: 1, after: 1 }),
+        [(first, last)] => {
+            let [before, reduced, after] =
+                [0..first, first..last, last..shape.len()].map(|axes| shape[axes].iter().product());
+            Some(ReductionSizes { before, reduced, after })
+        }
+        _ => None,
+    }
 }
 
 /// The fold along some axes of a shape, if its elements can come in parts and it has at least `least` blocks.
@@ -88,11 +108,7 @@ pub(crate) fn accumulation(
     axes: &[usize],
     least: usize,
 ) -> Option<Accumulation> {
-    let split = AxisSplit::new(op.name(), shape, axes).ok()?;
-    if split.order.is_some() {
-        return None;
-    }
-    Accumulation::new(op, dtype, split.sizes, least)
+    Accumulation::new(op, dtype, dense_sizes(shape, axes)?, least)
 }
 
 /// The cost of comparing an element without widening it.
@@ -107,20 +123,39 @@ const MIN_REDUCTION_BLOCK_ROWS: usize = 64;
 /// the order of sums.
 const MIN_PLANES_WITHOUT_BLOCKS: usize = 16;
 
+/// The number of groups of axes up to which a fold is one in stages. It fixes the order of sums.
+const MAX_STAGES: usize = 8;
+
 /// Folds the elements along `axes`, which are distinct; `out` has the other axes, and may have axes
-/// of size one in the place of `axes`.
+/// of size one in the place of `axes`. Axes that have others between them are folded one group of neighbours after
+/// the other, in the wider type of sums, unless there are few elements for a result, or many groups.
 ///
 /// # Errors
 ///
 /// `Error::UnsupportedType`, `Error::Argument` for an axis out of range, and
 /// `Error::TooLarge` if there is no memory for an intermediate result.
 pub fn reduce(op: ReduceOp, out: Output<'_>, input: &Tensor<'_>, axes: &[usize]) -> Result<(), Error> {
-    let name = op.name();
-    let split = AxisSplit::new(name, input.shape(), axes)?;
-    check_size(name, &out, input, split.sizes.results())?;
-    let bytes = split.dense(name, input)?;
-    let dtype = out.dtype;
-    out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), split.sizes, dtype, out))
+    let (name, dtype) = (op.name(), out.dtype);
+    check_axes(name, axes, input.rank())?;
+    match Split::of(op, input.dtype(), input.shape(), axes) {
+        Some(Split::Dense(sizes)) => {
+            check_size(name, &out, input, sizes.results())?;
+            let bytes = copy::dense(name, input)?;
+            out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), sizes, dtype, out))
+        }
+        Some(Split::Moved { sizes, order }) => {
+            check_size(name, &out, input, sizes.results())?;
+            let moved = input.view(input.layout().transpose(&order));
+            let bytes = copy::dense(name, &moved)?;
+            out.write(name, |out| reduce_dense(op, (input.dtype(), &bytes), sizes, dtype, out))
+        }
+        Some(Split::Stage(Stage { axes, lane, shape, rest })) => {
+            let mut lanes = scratch(name, lane, &shape, byte_size(name, lane, &shape)?)?;
+            reduce(op, Output::new(name, lane, &shape, &mut lanes)?, input, &axes)?;
+            reduce(op, out, &Tensor::new(name, lane, &shape, &lanes)?, &rest)
+        }
+        None => Err(Error::UnsupportedType { op: name, dtypes: vec![input.dtype()] }),
+    }
 }
 
 /// `reduce` of the middle axis of dense elements in whole bytes; `out` has a result of type `to`
@@ -206,51 +241,75 @@ fn check_size(op: &'static str, out: &Output<'_>, input: &Tensor<'_>, size: usiz
     Err(Error::Shape { op, shapes, problem: "differ in the axes that are kept".into() })
 }
 
-/// An order of the axes in which they collapse to `[before, reduced, after]`.
-struct AxisSplit {
-    /// `None` if the axes already have this order.
-    order: Option<Shape>,
-    sizes: ReductionSizes,
+/// How a shape is folded along some axes.
+pub(crate) enum Split {
+    /// At once.
+    Dense(ReductionSizes),
+    /// At once after a copy with this order of the axes: few elements for a result, from left to right, or axes in many
+    /// groups.
+    Moved { sizes: ReductionSizes, order: Shape },
+    /// Axes that have others between them, one group of neighbours after the other.
+    Stage(Stage),
 }
 
-impl AxisSplit {
-    /// Where kept axes lie between reduced axes, all kept axes come first.
-    fn new(op: &'static str, shape: &[usize], axes: &[usize]) -> Result<Self, Error> {
-        let rank = shape.len();
-        check_axes(op, axes, rank)?;
-        // Axes of size one count as neither.
-        let among = among_axes(rank, axes);
-        let is_reduced = |axis: &usize| among[*axis] && shape[*axis] != 1;
-        let is_kept = |axis: &usize| !among[*axis] && shape[*axis] != 1;
-        let first = (0..rank).find(is_reduced).unwrap_or(rank);
-        let last = (0..rank).rfind(is_reduced).map_or(first, |last| last + 1);
-        let [before, reduced, after] =
-            [0..first, first..last, last..rank].map(|axes| shape[axes].iter().product::<usize>());
-        if (first..last).any(|axis| is_kept(&axis)) {
-            return Ok(Self::kept_axes_first(shape, axes));
-        }
-        Ok(AxisSplit { order: None, sizes: ReductionSizes { before, reduced, after } })
-    }
+/// The fold of one of several groups of axes. It fixes the order of sums.
+pub(crate) struct Stage {
+    /// The axes.
+    pub(crate) axes: Shape,
+    /// The type of the results.
+    pub(crate) lane: DType,
+    /// The shape of the results: the other axes.
+    pub(crate) shape: Shape,
+    /// The axes of this shape that are folded afterwards.
+    pub(crate) rest: Shape,
+}
 
-    /// The order of the kept axes, followed by the reduced axes.
-    fn kept_axes_first(shape: &[usize], axes: &[usize]) -> Self {
+impl Split {
+    /// `None` if the axes are not axes of the shape, or the operation is not defined for the type.
+    pub(crate) fn of(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -> Option<Self> {
+        if let Some(sizes) = dense_sizes(shape, axes) {
+            return Some(Split::Dense(sizes));
+        }
+        let groups = groups(shape, axes)?;
+        let among = among_axes(shape.len(), axes);
         let mut order = other_axes(shape.len(), axes);
-        order.extend_from_slice(axes);
-        let product = |axes: &[usize]| axes.iter().map(|&axis| shape[axis]).product();
-        let (kept, reduced) = order.split_at(shape.len().saturating_sub(axes.len()));
-        let sizes = ReductionSizes { before: product(kept), reduced: product(reduced), after: 1 };
-        AxisSplit { sizes, order: Some(order) }
-    }
-
-    /// The dense elements in this order.
-    fn dense<'a>(&self, op: &'static str, input: &'a Tensor<'_>) -> Result<Cow<'a, [u8]>, Error> {
-        match &self.order {
-            None => copy::dense(op, input),
-            Some(order) => {
-                Ok(Cow::Owned(copy::dense(op, &input.view(input.layout().transpose(order)))?.into_owned()))
-            }
+        let kept = order.len();
+        order.extend((0..shape.len()).filter(|&axis| among[axis]));
+        let [before, reduced] = [&order[..kept], &order[kept..]]
+            .map(|axes| axes.iter().map(|&axis| shape[axis]).product::<usize>());
+        if reduced < fold::MIN_STRIPED_ELEMENTS || groups.len() > MAX_STAGES {
+            return Some(Split::Moved { sizes: ReductionSizes { before, reduced, after: 1 }, order });
         }
+        let size = |&(first, last): &(usize, usize)| shape[first..last].iter().product::<usize>();
+        // The larger group leaves fewer results.
+        let (first, last) = (groups.first()?, groups.last()?);
+        let &(first, last) = if size(first) >= size(last) { first } else { last };
+        let kept = || (0..shape.len()).filter(|&axis| !(first..last).contains(&axis) || !among[axis]);
+        Some(Split::Stage(Stage {
+            axes: (first..last).filter(|&axis| among[axis]).collect(),
+            lane: FoldKernels::new(op, dtype)?.lane,
+            shape: kept().map(|axis| shape[axis]).collect(),
+            rest: kept().enumerate().filter(|&(_, axis)| among[axis]).map(|(place, _)| place).collect(),
+        }))
     }
+}
+
+/// The first axis and the end of each group of neighbours among some axes, apart from axes of size one, which count
+/// as neither folded nor kept. `None` if they are not axes of the shape.
+fn groups(shape: &[usize], axes: &[usize]) -> Option<SmallVec<[(usize, usize); 2]>> {
+    check_axes("reduce", axes, shape.len()).ok()?;
+    let among = among_axes(shape.len(), axes);
+    let mut groups: SmallVec<[(usize, usize); 2]> = SmallVec::new();
+    let mut is_open = false;
+    for axis in (0..shape.len()).filter(|&axis| shape[axis] != 1) {
+        match groups.last_mut() {
+            Some((_, last)) if among[axis] && is_open => *last = axis + 1,
+            _ if among[axis] => groups.push((axis, axis + 1)),
+            _ => {}
+        }
+        is_open = among[axis];
+    }
+    Some(groups)
 }
 
 /// The sizes of a fold, and the conversion of its lanes to the result.

@@ -22,6 +22,9 @@ use crate::exec::simd::{Vectorized, dispatch as vectorize, prefetch, prefetch_ah
 /// addition.
 pub(crate) const STRIPES: usize = 32;
 
+/// The number of elements from which a row is folded in stripes; others are folded from left to right.
+pub(crate) const MIN_STRIPED_ELEMENTS: usize = 2 * STRIPES;
+
 /// The number of elements in a block of a long row; the results of blocks are folded afterwards.
 pub const REDUCTION_BLOCK_ELEMENTS: usize = 1 << 16;
 
@@ -105,7 +108,7 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop
 #[inline(always)]
 pub(crate) fn fold_row<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>>(row: &[S::Bytes]) -> L {
     // If the order makes no difference, the compiler chooses better stripes.
-    if F::ANY_ORDER || row.len() < 2 * STRIPES {
+    if F::ANY_ORDER || row.len() < MIN_STRIPED_ELEMENTS {
         return fold_left::<S, L, M, F>(F::start(), row);
     }
     let mut stripes = [F::start(); STRIPES];
@@ -244,7 +247,7 @@ impl<F: Fold<f64>> Vectorized for ReductionLoop<'_, Bf16RowFold<F>> {
 
 #[inline(always)]
 fn fold_bf16_row<F: Fold<f64>>(row: &[[u8; 2]]) -> f64 {
-    if row.len() < 2 * STRIPES {
+    if row.len() < MIN_STRIPED_ELEMENTS {
         return fold_left::<BF16, f64, CastOf, F>(F::start(), row);
     }
     let mut halves = [[F::start(); STRIPES / 2]; 2];
@@ -434,7 +437,7 @@ impl<S: Element, L: Lane, M: Map<S, L>, F: Fold<L>> Vectorized for ReductionLoop
 /// Whether some rows, of a number of elements, are many and short enough for [`short_rows`].
 #[inline]
 pub(crate) fn are_rows_short((rows, length): (usize, usize)) -> bool {
-    (MIN_TRANSPOSED_ROW_ELEMENTS..2 * STRIPES).contains(&length) && rows >= MIN_TRANSPOSED_ROWS
+    (MIN_TRANSPOSED_ROW_ELEMENTS..MIN_STRIPED_ELEMENTS).contains(&length) && rows >= MIN_TRANSPOSED_ROWS
 }
 
 /// Folds short rows by a loop over columns, which gives the bits of [`rows`].

@@ -43,7 +43,7 @@ impl Assembler<'_> {
 
     /// The sums along some axes, as f64.
     fn sums(&mut self, scope: &Scope, input: &Operand, axes: &[usize]) -> Option<Vec<Register>> {
-        let sizes = ops::reduce::dense_sizes(ReduceOp::Sum, &input.shape, axes)?;
+        let sizes = ops::reduce::dense_sizes(&input.shape, axes)?;
         let elements = self.widened(scope, input)?;
         let lines = lines([sizes.before, sizes.reduced, sizes.after]).into_iter();
         lines

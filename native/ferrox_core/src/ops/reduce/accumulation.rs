@@ -7,10 +7,7 @@
 
 use super::{FoldKernels, ReduceOp, ReductionSizes};
 use crate::DType;
-use crate::exec::reduce::fold::{FoldColumns, STRIPES};
-
-/// The number of elements from which a block of a row is folded in stripes.
-const MIN_STRIPED_ELEMENTS: usize = 2 * STRIPES;
+use crate::exec::reduce::fold::{FoldColumns, MIN_STRIPED_ELEMENTS, STRIPES};
 
 /// A reduction along the first axes of a tensor, or along all axes.
 #[derive(Clone, Debug)]

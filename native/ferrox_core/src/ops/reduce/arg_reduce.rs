@@ -14,8 +14,8 @@ use crate::exec::memory::scratch;
 use crate::exec::reduce::argminmax::ArgMinMaxSearch;
 use crate::exec::reduce::fold::REDUCTION_BLOCK_ELEMENTS;
 use crate::exec::threads::parallel;
-use crate::layout::Shape;
-use crate::ops::reduce::{AxisSplit, ReduceOp, ReductionSizes, check_size, compare_cost};
+use crate::layout::{Shape, check_axes};
+use crate::ops::reduce::{ReduceOp, ReductionSizes, check_size, compare_cost, dense_sizes};
 use crate::tensor::{Output, Tensor};
 use crate::{DType, Error};
 
@@ -68,11 +68,13 @@ pub fn arg_reduce(
 ) -> Result<(), Error> {
     let name = arg_name(op);
     let axes: Shape = axis.map_or_else(|| (0..input.rank()).collect(), |axis| Shape::from_slice(&[axis]));
-    let split = AxisSplit::new(name, input.shape(), &axes)?;
-    check_size(name, &out, input, split.sizes.results())?;
-    let bytes = split.dense(name, input)?;
+    check_axes(name, &axes, input.rank())?;
+    let sizes = dense_sizes(input.shape(), &axes)
+        .ok_or_else(|| Error::Argument { op: name, problem: "the axes have others between them".into() })?;
+    check_size(name, &out, input, sizes.results())?;
+    let bytes = copy::dense(name, input)?;
     let dtype = out.dtype;
-    out.write(name, |out| arg_reduce_dense(op, (input.dtype(), &bytes), split.sizes, tie_break, dtype, out))
+    out.write(name, |out| arg_reduce_dense(op, (input.dtype(), &bytes), sizes, tie_break, dtype, out))
 }
 
 /// The name of the operation that returns the index of the extreme that `op` returns.
