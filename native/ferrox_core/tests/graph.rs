@@ -650,6 +650,135 @@ fn results_are_written_over_operands_that_nothing_reads_later() {
     });
 }
 
+/// Conversions and scalings of a tensor that is only read by its slices.
+#[test]
+fn slices_are_taken_before_elementwise_operations() {
+    with_threads("slices_are_taken_before_elementwise_operations", || {
+        for seed in 0..150 {
+            let mut random = Random(seed);
+            let shape = *random.pick(&[[90, 70, 3], [3, 80, 90], [4, 20, 300]]);
+            let mut builder = Builder::default();
+            let mut value = builder.parameter(U8, &shape);
+            let image = small_numbers(&mut random, U8, &shape);
+            value = builder.add(Operation::AsType, &[&value], F32, &shape);
+            for _ in 0..random.below(3) {
+                let op = Operation::Binary(*random.pick(&[BinaryOp::Multiply, BinaryOp::Subtract]));
+                let operands = [value.clone(), literal(0, F32, &[])];
+                let [a, b] = if random.below(2) == 0 { [0, 1] } else { [1, 0] };
+                value = builder.add(op, &[&operands[a], &operands[b]], F32, &shape);
+            }
+            let axis = (0..3).min_by_key(|&axis| shape[axis]).expect("an axis");
+            // Slices of another shape of the tensor stay after the operations.
+            let is_reshaped = axis == 2 && random.below(3) == 0;
+            let whole = value.clone();
+            let shape = if is_reshaped { [shape[0] * shape[1], 1, shape[2]] } else { shape };
+            let value = Operand { shape: Shape::from_slice(&shape), ..value };
+            let mut sliced = Shape::from_slice(&shape);
+            sliced[axis] = 1;
+            let mut kept = sliced.clone();
+            kept.remove(axis);
+            let mut parts = Vec::new();
+            for at in 0..shape[axis] {
+                let mut starts = vec![Start::At(0); 3];
+                starts[axis] = Start::At(at);
+                let slice =
+                    Operation::Slice { starts, lengths: sliced.clone(), strides: Shape::from_elem(1, 3) };
+                let part = builder.add(slice, &[&value], F32, &sliced);
+                parts.push(Operand { shape: kept.clone(), ..part });
+            }
+            // Now and then the whole is a result too, so that nothing moves.
+            let is_read = random.below(4) == 0;
+            let mut sum = parts[0].clone();
+            for part in &parts[1..] {
+                sum = builder.add(add(), &[&sum, part], F32, &kept);
+            }
+            let results = if is_read { vec![&sum, &whole] } else { vec![&sum] };
+            let (literals, arguments) = (vec![f32s(&[0.3])], [&image[..]]);
+            let program = fused_alike(builder.region(&results), literals, &arguments).to_string();
+            let name = whole.shape.iter().map(|dim| format!("[{dim}]")).collect::<String>();
+            let is_converted_whole = program.lines().any(|line| line.contains(&format!("f32{name} = ")));
+            assert_eq!(is_converted_whole, is_read || is_reshaped, "{program}");
+        }
+    });
+}
+
+/// Factors for the columns of an image, whose elements are repeated for its channels.
+#[test]
+fn operands_of_short_rows_are_repeated_once() {
+    with_threads("operands_of_short_rows_are_repeated_once", || {
+        for seed in 0..150 {
+            let mut random = Random(seed);
+            let shape = *random.pick(&[[60, 50, 3], [40, 90, 4], [500, 7, 2]]);
+            let mut builder = Builder::default();
+            let x = builder.parameter(F32, &shape);
+            let dtype = *random.pick(&[F32, U8, BF16]);
+            let [a, b, c] = shape;
+            let shapes = [vec![1, b, 1], vec![b, 1], vec![1, 1, c], vec![a, 1, 1]];
+            let factors = &random.pick(&shapes)[..];
+            let y = builder.parameter(dtype, factors);
+            let product = builder.add(Operation::Binary(BinaryOp::Multiply), &[&x, &y], F32, &shape);
+            let sum = builder.add(add(), &[&y, &product], F32, &shape);
+            let arguments = [(F32, &shape[..]), (dtype, factors)]
+                .map(|(dtype, shape)| small_numbers(&mut random, dtype, shape));
+            let arguments = [&arguments[0][..], &arguments[1]];
+            let repeats = factors.len() >= 2 && factors[factors.len() - 2] == shape[1];
+            let text = if repeats { "= broadcast(%1" } else { "together" };
+            let program = fused_alike(builder.region(&[&sum]), Vec::new(), &arguments).to_string();
+            assert!(program.contains(text), "no {text:?} in {program}");
+        }
+    });
+}
+
+/// Folds along axes that have others between them: the first step is computed with what comes before.
+#[test]
+fn folds_along_axes_apart_are_computed_in_steps() {
+    with_threads("folds_along_axes_apart_are_computed_in_steps", || {
+        let mut in_clusters = 0;
+        for seed in 0..300 {
+            let mut random = Random(seed);
+            let (shape, axes) = *random.pick::<(&[usize], &[usize])>(&[
+                (&[6, 5, 20, 30], &[0, 2, 3]),
+                (&[70, 5, 20], &[0, 2]),
+                (&[40, 1, 9, 30], &[0, 3]),
+                (&[5, 6, 7, 8, 9], &[0, 2, 4]),
+                (&[2, 9, 3, 400], &[1, 3]),
+            ]);
+            let dtype = *random.pick(&[F32, F32, F64, BF16, S32, U8]);
+            let op = *random.pick(&[
+                ReduceOp::Sum,
+                ReduceOp::Sum,
+                ReduceOp::ReduceMax,
+                ReduceOp::ReduceMin,
+                ReduceOp::Product,
+                ReduceOp::Any,
+            ]);
+            let mut builder = Builder::default();
+            let x = builder.parameter(dtype, shape);
+            let doubled = builder.add(add(), &[&x, &x], dtype, shape);
+            let product = builder.add(Operation::Binary(BinaryOp::Multiply), &[&doubled, &x], dtype, shape);
+            let keeps = random.below(2) == 0;
+            let mut folded: Vec<usize> = shape.to_vec();
+            axes.iter().for_each(|&axis| folded[axis] = 1);
+            if !keeps {
+                folded =
+                    (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
+            }
+            let out = match op {
+                ReduceOp::Any => U8,
+                _ => dtype,
+            };
+            let fold = builder.add(Operation::Reduce(op, Shape::from_slice(axes)), &[&product], out, &folded);
+            let argument = small_numbers(&mut random, dtype, shape);
+            let program = fused_alike(builder.region(&[&fold]), Vec::new(), &[&argument]);
+            let text = program.to_string();
+            let folds = text.lines().filter(|line| line.contains(&format!("{}(buffer", op.name())));
+            in_clusters += folds.count();
+        }
+        println!("{in_clusters} folds in clusters");
+        assert!(in_clusters > 100, "{in_clusters}");
+    });
+}
+
 #[test]
 fn a_result_over_an_operand_takes_no_memory() {
     let shape = [300, 200];

@@ -8,7 +8,7 @@ use crate::{DType, Error};
 pub type Slot = usize;
 
 /// Where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// In a slot of the region.
     Slot(Slot),

@@ -12,8 +12,11 @@ use super::liveness::Deaths;
 use super::operand::Memory;
 use super::operation::Operation;
 use super::products;
+use super::reductions;
+use super::repetition;
 use super::reverse_loop::{Reversal, TripCount};
 use super::row_loop::RowLoop;
+use super::slices;
 use super::small_loop::SmallLoop;
 use super::source::{Branch, Clause, Loop, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
 use super::unused;
@@ -103,12 +106,17 @@ impl Program {
         well_formed::check(regions)?;
         // Checked as it is given: operations that are computed together are not seen one by one later.
         assemble(regions, &literals, None)?;
-        let regions = constants::fold(&unused::remove(regions), &mut literals);
-        let regions = products::fold_transposes(&unused::without_unreached(regions));
+        let regions: Vec<Region> =
+            unused::remove(regions).into_owned().into_iter().map(repetition::expand).collect();
+        let regions = constants::fold(&regions, &mut literals);
+        let regions = unused::without_unreached(regions).into_iter();
+        let regions: Vec<Region> = regions.map(slices::first).map(reductions::split).collect();
+        let regions = products::fold_transposes(&regions);
         let regions: Vec<Region> = regions.into_iter().map(branch_slots::split).collect();
         let fused: Vec<Region> =
             regions.iter().map(|region| joined_products::join(&fusion::fuse(region))).collect();
-        Ok(Program { regions: assemble(&fused, &literals, Some(&regions))?, literals })
+        let sources = Sources { operations: &regions, clusters: &fused };
+        Ok(Program { regions: assemble(&fused, &literals, Some(sources))?, literals })
     }
 
     /// [`Program::new`] with each step, constant and loop as it is, to compare with.
@@ -148,12 +156,12 @@ impl Program {
     }
 }
 
-/// Checks regions and orders them into instructions. If there are `sources`, the regions before fusion,
+/// Checks regions and orders them into instructions. If there are `sources`,
 /// loops over small values and over rows of arrays are instructions of their own.
 fn assemble(
     regions: &[Region],
     literals: &[Vec<u8>],
-    sources: Option<&[Region]>,
+    sources: Option<Sources<'_>>,
 ) -> Result<Vec<Code>, Error> {
     let signatures = regions.iter().map(Signature::of).collect::<Result<Vec<_>, Error>>()?;
     let mut is_condition = vec![false; regions.len()];
@@ -173,6 +181,15 @@ fn assemble(
             Assembler::region(number, region, deaths, &signatures, literals, sources)
         })
         .collect()
+}
+
+/// The regions of a program, which have the same numbers, parameters and results.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    /// With operations one by one.
+    operations: &'a [Region],
+    /// With operations in clusters.
+    clusters: &'a [Region],
 }
 
 /// The number of bytes of each parameter and each result of a region.
@@ -204,7 +221,7 @@ struct Assembler<'a> {
     signatures: &'a [Signature],
     literals: &'a [Vec<u8>],
     /// The regions before fusion, if their loops may be instructions of their own.
-    sources: Option<&'a [Region]>,
+    sources: Option<Sources<'a>>,
     deaths: Deaths,
     /// The number of blocks so far, counted as in [`Deaths`].
     blocks: usize,
@@ -224,7 +241,7 @@ impl<'a> Assembler<'a> {
         deaths: Deaths,
         signatures: &'a [Signature],
         literals: &'a [Vec<u8>],
-        sources: Option<&'a [Region]>,
+        sources: Option<Sources<'a>>,
     ) -> Result<Code, Error> {
         let Signature { parameters, .. } = &signatures[number];
         let mut bytes = vec![None; region.slots];
@@ -486,9 +503,13 @@ impl<'a> Assembler<'a> {
         memories: &[Memory],
         dies: impl Fn(Slot) -> bool,
     ) -> Option<Instruction> {
-        let (regions, literals) = (self.sources?, self.literals);
-        let source = Loop { regions, literals, condition, body, initial, outputs, memories };
-        if let Some(small) = SmallLoop::new(source) {
+        let (Sources { operations, clusters }, literals) = (self.sources?, self.literals);
+        let source = Loop { regions: operations, literals, condition, body, initial, outputs, memories };
+        let mut has_clusters = false;
+        each(&clusters.get(body)?.steps, &mut |step| has_clusters |= matches!(step, Step::Cluster { .. }));
+        let with_clusters =
+            if has_clusters { SmallLoop::new(Loop { regions: clusters, ..source }) } else { None };
+        if let Some(small) = with_clusters.or_else(|| SmallLoop::new(source)) {
             return Some(Instruction::Small(Box::new(small)));
         }
         Some(Instruction::Rows(Box::new(RowLoop::new(source, dies)?)))
