@@ -998,6 +998,14 @@ if Code.ensure_loaded?(Nx.Defn) do
       [before, inside] = String.split(text, "region 1(")
       assert before =~ "transpose" and not (inside =~ "transpose")
 
+      # A mean and a variance sum up the same, with and without the axis.
+      text = print.(fn x -> {Nx.mean(x, axes: [0]), Nx.variance(x, axes: [0])} end, [x])
+      assert length(String.split(text, "sum(%0")) == 2
+
+      # The gradient of a slice of neighbours pads by nothing.
+      gradient = fn x -> Nx.Defn.grad(x, &Nx.sum(Nx.exp(&1[0..-2//1]))) end
+      refute print.(gradient, [Nx.template({10}, :f32)]) =~ "pad("
+
       assert_raise ArgumentError, ~r/no native form/, fn ->
         Ferrox.Defn.explain(fn x -> Nx.reduce(x, x[0], &Nx.add/2) end, [Nx.template({3}, :u4)])
       end

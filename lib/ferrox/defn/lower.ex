@@ -227,6 +227,12 @@ defmodule Ferrox.Defn.Lower do
 
   defp leaf(:as_type, [%{type: type} = inner], %{type: type}, state), do: lower(inner, state)
 
+  # A pad by nothing, as gradients of slices have it.
+  defp leaf(:pad, [inner, %{data: %{op: :constant}}, paddings], expression, state) do
+    if inner.type == expression.type and Enum.all?(paddings, &(&1 == {0, 0, 0})),
+      do: lower(inner, state)
+  end
+
   defp leaf(:broadcast, [inner, shape, axes], %{data: %{id: id}}, state) do
     {value, state} = lower(inner, state)
     {{_, type, sizes} = operand, state} = unwrap_or_dense(value, state)
@@ -541,7 +547,14 @@ defmodule Ferrox.Defn.Lower do
        when op in [:sum, :product, :reduce_max, :reduce_min, :all, :any] do
     {[{_, _, shape}] = operands, state} = lower_dense([a], state)
     axes = opts[:axes] || Enum.to_list(0..(tuple_size(shape) - 1)//1)
-    run({:reduce, op, axes}, operands, out(t), id, state)
+    # Axes that are kept as ones make no other result: a mean and a variance have the same sum.
+    kept = for {dim, axis} <- Enum.with_index(Tuple.to_list(shape)), axis not in axes, do: dim
+    {type, shape} = out(t)
+
+    {{place, _, _}, slot, state} =
+      run({:reduce, op, axes}, operands, {type, List.to_tuple(kept)}, id, state)
+
+    {{place, type, shape}, slot, state}
   end
 
   defp emit(op, [a, opts], t, id, state) when op in [:argmax, :argmin] do
