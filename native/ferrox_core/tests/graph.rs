@@ -650,6 +650,82 @@ fn results_are_written_over_operands_that_nothing_reads_later() {
     });
 }
 
+/// Truths that are read and written beside floats and integers, and bytes as numbers.
+#[test]
+fn clusters_read_and_write_truths() {
+    with_threads("clusters_read_and_write_truths", || {
+        let mut in_kernels = 0;
+        for seed in 0..600 {
+            let mut random = Random(seed);
+            let shape: &[usize] =
+                random.pick::<&[usize]>(&[&[5_001], &[70, 90], &[700, 9], &[90, 50, 3], &[3, 2_000]]);
+            let dtype = *random.pick(&[F32, F32, S32, F64]);
+            let mut builder = Builder::default();
+            let mut arguments = Vec::new();
+            let mut parameter = |builder: &mut Builder, random: &mut Random, dtype, shape: &[usize]| {
+                let bytes = small_numbers(random, dtype, shape);
+                let thinned = bytes.iter().map(|&byte| if dtype == U8 && byte < 4 { 0 } else { byte });
+                arguments.push(thinned.collect::<Vec<u8>>());
+                builder.parameter(dtype, shape)
+            };
+            let mut numbers = vec![parameter(&mut builder, &mut random, dtype, shape)];
+            let mut truths = vec![parameter(&mut builder, &mut random, U8, shape)];
+            let last = shape[shape.len() - 1];
+            let mut column = shape.to_vec();
+            column[shape.len() - 1] = 1;
+            for other in [&[][..], &[last], &column] {
+                truths.push(parameter(&mut builder, &mut random, U8, other));
+            }
+            numbers.push(parameter(&mut builder, &mut random, dtype, &column));
+            for _ in 0..random.below(8) + 4 {
+                let (a, b) = (random.pick(&numbers).clone(), random.pick(&numbers).clone());
+                let truth = random.pick(&truths).clone();
+                match random.below(6) {
+                    0 | 1 => {
+                        let ops = [BinaryOp::Less, BinaryOp::Equal, BinaryOp::GreaterEqual];
+                        let op = Operation::Binary(*random.pick(&ops));
+                        truths.push(builder.add(op, &[&numbers[0], &a], U8, shape));
+                    }
+                    2 => {
+                        let ops = [BinaryOp::LogicalAnd, BinaryOp::LogicalOr, BinaryOp::LogicalXor];
+                        let op = Operation::Binary(*random.pick(&ops));
+                        truths.push(builder.add(op, &[&truths[0], &truth], U8, shape));
+                    }
+                    3 => {
+                        numbers.push(builder.add(Operation::Select, &[&truth, &numbers[0], &a], dtype, shape))
+                    }
+                    4 => numbers.push(builder.add(add(), &[&numbers[0], &truth], dtype, shape)),
+                    _ => numbers.push(builder.add(
+                        Operation::Binary(BinaryOp::Multiply),
+                        &[&numbers[0], &b],
+                        dtype,
+                        shape,
+                    )),
+                }
+                // The newest whole value comes first.
+                for values in [&mut numbers, &mut truths] {
+                    let newest = values.len() - 1;
+                    if *values[newest].shape == *shape && random.below(2) == 0 {
+                        values.swap(0, newest);
+                    }
+                }
+            }
+            let results: Vec<Operand> = [&numbers, &truths]
+                .into_iter()
+                .flat_map(|values| [values[0].clone(), values[values.len() - 1].clone()])
+                .collect();
+            let region = builder.region(&results.iter().collect::<Vec<_>>());
+            let arguments: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+            let program = fused_alike(region, Vec::new(), &arguments).to_string();
+            let is_select = |line: &str| line.starts_with("            ") && line.contains("select(%");
+            in_kernels += usize::from(program.lines().any(is_select));
+        }
+        println!("{in_kernels} programs whose machine code reads truths");
+        // Some processors have no machine code.
+        assert!(in_kernels == 0 || in_kernels > 100, "{in_kernels}");
+    });
+}
+
 /// Conversions and scalings of a tensor that is only read by its slices.
 #[test]
 fn slices_are_taken_before_elementwise_operations() {

@@ -4,7 +4,8 @@
 //! longer than to add or to multiply. Technique: members in a row that have an instruction of the processor
 //! become one loop, in which the values of the next few elements go from member to member in vector registers;
 //! only results that something else reads are written. Results have the bits that the kernels of the members
-//! give. Limits: floats and integers of 32 bits, and f64; comparisons whose results only such members read.
+//! give. Limits: floats and integers of 32 bits, and f64; beside elements of 32 bits bytes, which are truths that are
+//! read or written, or numbers that are read.
 
 mod code;
 
@@ -33,6 +34,9 @@ use crate::{DType, Error, Kind};
 /// The maximum number of members of a kernel.
 const MAX_MEMBERS: usize = 64;
 
+/// The number of bytes of an element beside which bytes are truths or numbers.
+const TRUTH_BYTES: usize = 4;
+
 /// The number of ends that are tried for a kernel one by one; then its length is halved.
 const MAX_TRIED_ENDS: usize = 8;
 
@@ -59,6 +63,8 @@ struct Array {
     register: Register,
     rows: ArrayRows,
     is_written: bool,
+    /// Whether elements are bytes.
+    has_bytes: bool,
 }
 
 /// The rows of an array.
@@ -79,6 +85,8 @@ enum Number {
     One(Element),
     /// What is true for all elements.
     True,
+    /// A byte as a truth, one for each row or for all.
+    Truth { register: Register, has_rows: bool },
     /// A number of some bytes, one for each row or for all.
     Operand { register: Register, width: usize, has_rows: bool },
     /// The count of a shift.
@@ -90,6 +98,8 @@ enum Number {
 struct Formula {
     /// For each array, whether it is written.
     written: Vec<bool>,
+    /// For each array, whether it has bytes.
+    has_bytes: Vec<bool>,
     /// The number of numbers.
     numbers: usize,
     instructions: Vec<Instruction>,
@@ -131,6 +141,8 @@ enum Operation {
     Sign(Sign, Float),
     /// Floats of four bytes from signed integers.
     ToFloats,
+    /// Whether bytes are not zero.
+    Truth,
 }
 
 impl VectorKernel {
@@ -182,6 +194,7 @@ impl VectorKernel {
             return None;
         }
         formula.written = arrays.iter().map(|array| array.is_written).collect();
+        formula.has_bytes = arrays.iter().map(|array| array.has_bytes).collect();
         formula.numbers = numbers.len();
         let code = Arc::new(Code::new(&formula)?);
         let (arrays, numbers) = (arrays.into(), numbers.into());
@@ -217,6 +230,7 @@ impl VectorKernel {
         let repeated = self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated).count();
         let numbers = self.numbers.iter().map(|number| match number {
             Number::Operand { width, has_rows: true, .. } => aligned(rows * width),
+            Number::Truth { has_rows: true, .. } => aligned(rows * self.width),
             _ => 0,
         });
         repeated * aligned(rows * self.row_bytes()) + numbers.sum::<usize>()
@@ -258,9 +272,10 @@ impl VectorKernel {
     ) -> Option<SmallVec<[&'m [u8]; 2]>> {
         let mut repeated = SmallVec::new();
         for array in self.arrays.iter().filter(|array| array.rows == ArrayRows::Repeated) {
-            let copies = take(memory, rows * self.row_bytes());
-            let elements = registers.bytes(array.register).get(..rows * self.width)?;
-            repeat_elements(self.width, elements, self.elements, copies);
+            let width = if array.has_bytes { 1 } else { self.width };
+            let copies = take(memory, rows * self.elements * width);
+            let elements = registers.bytes(array.register).get(..rows * width)?;
+            repeat_elements(width, elements, self.elements, copies);
             repeated.push(&*copies);
         }
         Some(repeated)
@@ -280,10 +295,10 @@ impl VectorKernel {
         while first < rows {
             let adjacent = runs.iter().map(|(rows, run)| rows.rows_in_run(run.first + first));
             let count = adjacent.fold(rows - first, usize::min);
-            let start = first * self.row_bytes();
             let (mut repeated, mut written) = (repeated.iter(), written.iter_mut());
             let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
             for array in &self.arrays {
+                let start = first * if array.has_bytes { self.elements } else { self.row_bytes() };
                 let elements = if array.is_written {
                     Elements::Written(written.next()?.get_mut(start..)?)
                 } else if array.rows == ArrayRows::Repeated {
@@ -295,7 +310,8 @@ impl VectorKernel {
                     let start = if array.rows == ArrayRows::Same { 0 } else { start };
                     Elements::Read(registers.bytes(array.register).get(start..)?)
                 };
-                arrays.push(code::Array { elements, advances: array.rows != ArrayRows::Same });
+                let (advances, has_bytes) = (array.rows != ArrayRows::Same, array.has_bytes);
+                arrays.push(code::Array { elements, advances, has_bytes });
             }
             let numbers: SmallVec<[code::Number<'_>; 8]> =
                 numbers.iter().map(|number| number.at_row(first)).collect();
@@ -329,7 +345,9 @@ impl Number {
     fn register(&self) -> Option<Register> {
         match *self {
             Number::One(_) | Number::True => None,
-            Number::Operand { register, .. } | Number::Count { register, .. } => Some(register),
+            Number::Operand { register, .. }
+            | Number::Count { register, .. }
+            | Number::Truth { register, .. } => Some(register),
         }
     }
 
@@ -352,6 +370,23 @@ impl Number {
                 return Some(code::Number::Each(copies, width));
             }
             Number::Operand { register, width, has_rows: false } => read(register, width)?,
+            Number::Truth { register, has_rows: true } => {
+                let width = TRUTH_BYTES;
+                let copies = take(memory, rows * width);
+                for (copy, &byte) in
+                    copies.chunks_exact_mut(width).zip(registers.bytes(register).get(..rows)?)
+                {
+                    copy.fill(if byte == 0 { 0 } else { u8::MAX });
+                }
+                return Some(code::Number::Each(copies, width));
+            }
+            Number::Truth { register, has_rows: false } => {
+                if read(register, 1)? == 0 {
+                    0
+                } else {
+                    u64::MAX
+                }
+            }
             // All bits are shifted out by any larger count.
             Number::Count { register, width, .. } => read(register, width)?.min(63),
         };
@@ -394,6 +429,8 @@ struct Draft {
     values: HashMap<Register, usize>,
     /// The values that are truths.
     truths: Vec<usize>,
+    /// The values of registers that are read as truths.
+    read_truths: HashMap<Register, usize>,
 }
 
 impl Draft {
@@ -402,13 +439,21 @@ impl Draft {
         Draft {
             rows,
             elements: member.elements,
-            width: member.operands.iter().map(|operand| operand.dtype.width()).max().unwrap_or(0),
+            width: member
+                .operands
+                .iter()
+                .map(|operand| operand.dtype)
+                .chain([member.dtype])
+                .map(DType::width)
+                .max()
+                .unwrap_or(0),
             arrays: Vec::new(),
             numbers: Vec::new(),
             formula: Formula::default(),
             call_rows: CallRows::All,
             values: HashMap::new(),
             truths: Vec::new(),
+            read_truths: HashMap::new(),
         }
     }
 
@@ -433,10 +478,11 @@ impl Draft {
         }
         let value = self.value(member)?;
         if stored {
-            if self.truths.contains(&value) {
-                return None;
-            }
-            let array = self.array(member.to, ArrayRows::Each)?;
+            let array = match self.truths.contains(&value) {
+                true if self.width == TRUTH_BYTES => self.bytes(member.to, ArrayRows::Each)?,
+                true => return None,
+                false => self.array(member.to, ArrayRows::Each)?,
+            };
             self.arrays[array].is_written = true;
             self.formula.instructions[value].stored = Some(array);
         }
@@ -482,8 +528,11 @@ impl Draft {
             }
             (Call::Convert, [from]) => {
                 let element = self.element(member.dtype)?;
-                if let Some(truth) = self.truth(from) {
+                if let Some(truth) = self.known_truth(from) {
                     return Some(self.number_of_truth(truth, element));
+                }
+                if from.dtype == DType::U8 {
+                    return self.number_of_byte(from, element);
                 }
                 if (from.dtype, element) != (DType::S32, Element::Float(Float::F32)) {
                     return None;
@@ -572,8 +621,11 @@ impl Draft {
 
     /// An operand of arithmetic: of the result's type, or a truth as a number of it.
     fn term(&mut self, operand: &MemberOperand, dtype: DType, element: Element) -> Option<Operand> {
-        if let Some(truth) = self.truth(operand) {
+        if let Some(truth) = self.known_truth(operand) {
             return Some(Operand::Value(self.number_of_truth(truth, element)));
+        }
+        if operand.dtype == DType::U8 {
+            return self.number_of_byte(operand, element).map(Operand::Value);
         }
         if operand.dtype == dtype { self.operand(operand, element) } else { None }
     }
@@ -588,11 +640,75 @@ impl Draft {
         (element.bytes() == self.width).then_some(element)
     }
 
-    /// The value of an operand that is a truth.
-    fn truth(&self, operand: &MemberOperand) -> Option<usize> {
+    /// The value of an operand that is a truth, computed or read.
+    fn truth(&mut self, operand: &MemberOperand) -> Option<usize> {
+        let MemberOperand { register, dtype, .. } = *operand;
+        if let Some(truth) = self.known_truth(operand) {
+            return Some(truth);
+        }
+        if dtype != DType::U8 || self.width != TRUTH_BYTES || self.values.contains_key(&register) {
+            return None;
+        }
+        if let Some(&truth) = self.read_truths.get(&register) {
+            return Some(truth);
+        }
+        let operand = match operand.extent {
+            Extent::Element if !self.is_row(operand) && self.limit(CallRows::One) => {
+                self.number(Number::Truth { register, has_rows: true })
+            }
+            Extent::SameElement => self.number(Number::Truth { register, has_rows: false }),
+            _ => Operand::Array(self.byte_array(operand)?),
+        };
+        // A number is a truth as it is.
+        let (operation, operands) = match operand {
+            Operand::Array(_) => (Operation::Truth, smallvec![operand]),
+            number => (Operation::Arithmetic(ElementOperation::Or), smallvec![number, number]),
+        };
+        let truth = self.push(operation, Element::Signed, operands);
+        self.truths.push(truth);
+        self.read_truths.insert(register, truth);
+        Some(truth)
+    }
+
+    /// The value of an operand that is a truth which a member has computed.
+    fn known_truth(&self, operand: &MemberOperand) -> Option<usize> {
         let value = *self.values.get(&operand.register)?;
         let is_truth = self.truths.contains(&value) && operand.dtype == DType::U8;
         (is_truth && self.is_row(operand)).then_some(value)
+    }
+
+    /// The value of a byte that is read, as a number.
+    fn number_of_byte(&mut self, operand: &MemberOperand, element: Element) -> Option<usize> {
+        if self.width != TRUTH_BYTES || self.values.contains_key(&operand.register) {
+            return None;
+        }
+        if operand.extent == Extent::SameElement || operand.extent == Extent::Element && !self.is_row(operand)
+        {
+            return None;
+        }
+        let byte = Operand::Array(self.byte_array(operand)?);
+        Some(match element {
+            Element::Float(_) => self.push(Operation::ToFloats, element, smallvec![byte]),
+            _ => self.push(Operation::Arithmetic(ElementOperation::Or), element, smallvec![byte, byte]),
+        })
+    }
+
+    /// The array of bytes that an operand is.
+    fn byte_array(&mut self, operand: &MemberOperand) -> Option<usize> {
+        let MemberOperand { register, extent, .. } = *operand;
+        let rows = match extent {
+            _ if self.is_row(operand) => ArrayRows::Each,
+            Extent::SameRow | Extent::BlockRow => {
+                let has_copies = matches!(register, Register::Input(_));
+                if !self.limit(if has_copies { CallRows::Copies } else { CallRows::One }) {
+                    return None;
+                }
+                ArrayRows::Same
+            }
+            Extent::Element => ArrayRows::Repeated,
+            _ => return None,
+        };
+        self.bytes(register, rows)
     }
 
     fn number_of_truth(&mut self, truth: usize, element: Element) -> usize {
@@ -646,8 +762,22 @@ impl Draft {
         Some(self.number(Number::Count { register, width, is_left }))
     }
 
-    /// The number of an array.
+    /// The number of an array of elements.
     fn array(&mut self, register: Register, rows: ArrayRows) -> Option<usize> {
+        self.array_of(register, rows, false)
+    }
+
+    /// The number of an array of bytes.
+    fn bytes(&mut self, register: Register, rows: ArrayRows) -> Option<usize> {
+        self.array_of(register, rows, true)
+    }
+
+    /// The number of an array. One whose register has elements of another width would be overwritten by it.
+    fn array_of(&mut self, register: Register, rows: ArrayRows, has_bytes: bool) -> Option<usize> {
+        let mut of_register = self.arrays.iter().filter(|array| array.register == register);
+        if of_register.any(|array| array.has_bytes != has_bytes) {
+            return None;
+        }
         let mut arrays = self.arrays.iter();
         if let Some(known) = arrays.position(|array| array.register == register && array.rows == rows) {
             return Some(known);
@@ -655,7 +785,7 @@ impl Draft {
         if self.arrays.len() == MAX_ARRAYS {
             return None;
         }
-        self.arrays.push(Array { register, rows, is_written: false });
+        self.arrays.push(Array { register, rows, is_written: false, has_bytes });
         Some(self.arrays.len() - 1)
     }
 

@@ -265,6 +265,11 @@ impl Assembler {
         self.constant(DISTANCE, 0);
     }
 
+    /// Goes on with an address to the next bytes, one for each element of four bytes.
+    pub(in crate::graph) fn next_bytes(&mut self, address: Gpr) {
+        self.subtract_number(address, -(WIDE_BYTES as i32 / 4));
+    }
+
     /// Goes to the next wide vectors, and sets conditions: `Below` if there are some.
     pub(in crate::graph) fn next_wide(&mut self) {
         self.subtract_number(DISTANCE, -(WIDE_BYTES as i32));

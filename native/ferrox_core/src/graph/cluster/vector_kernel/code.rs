@@ -32,6 +32,8 @@ pub(super) struct Code {
     executable: Executable,
     /// For each array, whether it is written.
     written: Box<[bool]>,
+    /// For each array, whether it has bytes.
+    has_bytes: Box<[bool]>,
     /// The number of numbers.
     numbers: usize,
     /// Whether elements may be computed twice: no array is read that is written.
@@ -51,12 +53,12 @@ impl Code {
             Operand::Array(array) => formula.written.get(array) == Some(&true),
             _ => false,
         });
-        let written = formula.written.as_slice().into();
-        Some(Code { executable, written, numbers: formula.numbers, repeats })
+        let (written, has_bytes) = (formula.written.as_slice().into(), formula.has_bytes.as_slice().into());
+        Some(Code { executable, written, has_bytes, numbers: formula.numbers, repeats })
     }
 
     /// Computes some bytes of each array, given the arrays and numbers of the formula, by calls for at most
-    /// `call_bytes` of them. `None` if the arrays and numbers are others.
+    /// `call_bytes` of them; of arrays of bytes a quarter as many. `None` if the arrays and numbers are others.
     pub(super) fn run(
         &self,
         arrays: &mut [Array<'_>],
@@ -69,10 +71,11 @@ impl Code {
         }
         let calls = bytes.div_ceil(call_bytes.max(1));
         let fits = |(array, &is_written): (&Array<'_>, &bool)| {
-            let needed = if array.advances { bytes } else { call_bytes.min(bytes) };
+            let needed = array.place(if array.advances { bytes } else { call_bytes.min(bytes) });
             let can_be_written = matches!(array.elements, Elements::Written(_));
             can_be_written == is_written && array.bytes().len() >= needed
         };
+        let have_widths = arrays.iter().map(|array| array.has_bytes).eq(self.has_bytes.iter().copied());
         let have_numbers = numbers.iter().all(|number| match number {
             Number::Same(_) => true,
             Number::Each(bytes, width) => bytes.len() / width >= calls,
@@ -81,6 +84,7 @@ impl Code {
             || numbers.len() != self.numbers
             || !arrays.iter().zip(&self.written).all(fits)
             || !have_numbers
+            || !have_widths
         {
             return None;
         }
@@ -105,8 +109,8 @@ impl Code {
                     *argument = array.pointer(first, from);
                 }
                 // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
-                // reads and writes the vectors of arrays up to `length` bytes, which all of them have from these
-                // addresses on. What it writes is borrowed exclusively.
+                // reads and writes the vectors of arrays up to `length` bytes, a quarter of it where they have bytes,
+                // which all of them have from these addresses on. What it writes is borrowed exclusively.
                 unsafe { self.executable.call_wide(arguments.as_ptr(), length) };
             };
             if whole > 0 {
@@ -128,11 +132,12 @@ impl Code {
     fn run_last(&self, arrays: &mut [Array<'_>], numbers: &[u64], first: usize, range: Range<usize>) {
         let place = |array: &Array<'_>| {
             let first = if array.advances { first } else { 0 };
-            first + range.start..first + range.end
+            array.place(first + range.start)..array.place(first + range.end)
         };
         let mut vectors = [[0_u8; VECTOR_BYTES]; MAX_ARRAYS];
         for (vector, array) in vectors.iter_mut().zip(&*arrays) {
-            vector[..range.len()].copy_from_slice(&array.bytes()[place(array)]);
+            let place = place(array);
+            vector[..place.len()].copy_from_slice(&array.bytes()[place]);
         }
         let pointers = vectors.iter_mut().take(arrays.len()).map(|vector| vector.as_mut_ptr() as u64);
         let arguments: SmallVec<[u64; 20]> = pointers.chain(numbers.iter().copied()).collect();
@@ -141,7 +146,8 @@ impl Code {
         for (vector, array) in vectors.iter().zip(arrays) {
             let place = place(array);
             if let Elements::Written(bytes) = &mut array.elements {
-                bytes[place].copy_from_slice(&vector[..range.len()]);
+                let length = place.len();
+                bytes[place].copy_from_slice(&vector[..length]);
             }
         }
     }
@@ -152,6 +158,8 @@ pub(super) struct Array<'a> {
     pub(super) elements: Elements<'a>,
     /// Whether each call takes the next elements; if not, all take the first.
     pub(super) advances: bool,
+    /// Whether elements are bytes, beside elements of four bytes.
+    pub(super) has_bytes: bool,
 }
 
 /// The elements of an array.
@@ -169,9 +177,14 @@ impl Array<'_> {
         }
     }
 
+    /// The place of what is at some distance in other arrays.
+    fn place(&self, distance: usize) -> usize {
+        if self.has_bytes { distance / 4 } else { distance }
+    }
+
     /// The address of a byte of a call that begins at a distance.
     fn pointer(&mut self, first: usize, byte: usize) -> u64 {
-        let first = byte + if self.advances { first } else { 0 };
+        let first = self.place(byte + if self.advances { first } else { 0 });
         match &mut self.elements {
             Elements::Read(bytes) => bytes[first..].as_ptr() as u64,
             Elements::Written(bytes) => bytes[first..].as_mut_ptr() as u64,
@@ -259,6 +272,11 @@ impl<'a> Translator<'a> {
         for (at, instruction) in formula.instructions.iter().enumerate() {
             self.instruction(at, instruction)?;
         }
+        for (&has_bytes, &pointer) in formula.has_bytes.iter().zip(&POINTERS) {
+            if has_bytes {
+                self.assembler.next_bytes(pointer);
+            }
+        }
         self.assembler.next_wide();
         self.assembler.jump_if(Condition::Below, next);
         self.assembler.end_wide();
@@ -302,8 +320,11 @@ impl<'a> Translator<'a> {
                 Some((register, true))
             }
             Operand::Array(array) => {
-                let register = self.take()?;
-                self.assembler.wide_load(register, *POINTERS.get(array)?);
+                let (register, pointer) = (self.take()?, *POINTERS.get(array)?);
+                match *self.formula.has_bytes.get(array)? {
+                    true => self.assembler.wide_load_bytes(register, pointer),
+                    false => self.assembler.wide_load(register, pointer),
+                }
                 Some((register, true))
             }
         }
@@ -343,9 +364,14 @@ impl<'a> Translator<'a> {
             Operation::SquareRoot(float) => assembler.wide_square_root(float, to, registers(0)?),
             Operation::Sign(sign, float) => assembler.wide_sign(sign, float, to, registers(0)?),
             Operation::ToFloats => assembler.wide_to_floats(to, registers(0)?),
+            Operation::Truth => assembler.wide_truths(to, registers(0)?),
         }
         if let Some(array) = *stored {
-            self.assembler.wide_store(*POINTERS.get(array)?, to);
+            let pointer = *POINTERS.get(array)?;
+            match *self.formula.has_bytes.get(array)? {
+                true => self.assembler.wide_store_truths(pointer, to),
+                false => self.assembler.wide_store(pointer, to),
+            }
         }
         if self.last_reads[at] == at {
             self.free.push(to);

@@ -66,6 +66,23 @@ impl Assembler {
         self.instruction(bits | registers(from.0, to.0, DISTANCE.0));
     }
 
+    /// The bytes at an address, one for each element, as integers of four bytes.
+    pub(in crate::graph) fn wide_load_bytes(&mut self, to: Fpr, from: Gpr) {
+        // LDR of four bytes, USHLL to eight and to sixteen.
+        self.instruction(0xbd40_0000 | registers(to.0, from.0, 0));
+        self.wide_of_one(0x2f08_a400, to, to);
+        self.wide_of_one(0x2f10_a400, to, to);
+    }
+
+    /// Truths of elements of four bytes as bytes, ones or zeros, to an address.
+    pub(in crate::graph) fn wide_store_truths(&mut self, to: Gpr, from: Fpr) {
+        // USHR by 31 bits, XTN to eight bytes and to four, STR.
+        self.wide_of_one(0x6f21_0400, STEP, from);
+        self.wide_of_one(0x0e61_2800, STEP, STEP);
+        self.wide_of_one(0x0e21_2800, STEP, STEP);
+        self.instruction(0xbd00_0000 | registers(STEP.0, to.0, 0));
+    }
+
     /// A number in all elements.
     pub(in crate::graph) fn wide_number(&mut self, element: Element, to: Fpr, from: (Gpr, i32)) {
         let float = if element.bytes() == 4 { Float::F32 } else { Float::F64 };
@@ -154,6 +171,12 @@ impl Assembler {
             // MVN.
             self.wide_of_one(0x6e20_5800, to, to);
         }
+    }
+
+    /// Ones in all bits of the integers that are not zero.
+    pub(in crate::graph) fn wide_truths(&mut self, to: Fpr, from: Fpr) {
+        // CMTST.
+        self.wide(0x4ea0_8c00, to, [from, from]);
     }
 
     /// The elements of `yes` where a comparison was true, those of `no` elsewhere.

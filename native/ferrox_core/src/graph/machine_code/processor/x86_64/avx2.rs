@@ -53,6 +53,8 @@ enum Wide {
     Register(Fpr),
     /// At an address and the distance of the loop.
     Elements(Gpr),
+    /// At an address.
+    Bytes(Gpr),
     /// At an address and a distance.
     Number(Gpr, i32),
 }
@@ -76,7 +78,10 @@ impl Assembler {
     /// An instruction with the VEX prefix: a register, or a part of the opcode in its place, and two operands.
     fn vex(&mut self, (prefix, map, opcode): Opcode, is_wide: bool, to: u8, Fpr(left): Fpr, right: Wide) {
         let base = match right {
-            Wide::Register(Fpr(base)) | Wide::Elements(Gpr(base)) | Wide::Number(Gpr(base), _) => base,
+            Wide::Register(Fpr(base))
+            | Wide::Elements(Gpr(base))
+            | Wide::Bytes(Gpr(base))
+            | Wide::Number(Gpr(base), _) => base,
         };
         // The high bits of registers, and all bits of the second one, are inverted.
         let high = u8::from(to < 8) << 7 | 1 << 6 | u8::from(base < 8) << 5;
@@ -86,6 +91,8 @@ impl Assembler {
             Wide::Register(_) => self.bytes.push(0xc0 | to | base),
             // A base, an index, and a distance of zero, which bases of some numbers need.
             Wide::Elements(_) => self.bytes.extend([0x44 | to, DISTANCE.0 << 3 | base, 0]),
+            // No index, which bases of some numbers need too.
+            Wide::Bytes(_) => self.bytes.extend([0x44 | to, 0x20 | base, 0]),
             Wide::Number(_, distance) => {
                 debug_assert!(base != 4, "a base that needs an index");
                 self.bytes.push(0x80 | to | base);
@@ -119,6 +126,23 @@ impl Assembler {
     /// A vector to the place of the next one at an address.
     pub(in crate::graph) fn wide_store(&mut self, to: Gpr, from: Fpr) {
         self.wide_of_one((NONE, MAP_0F, 0x11), from, Wide::Elements(to));
+    }
+
+    /// The bytes at an address, one for each element, as integers of four bytes.
+    pub(in crate::graph) fn wide_load_bytes(&mut self, to: Fpr, from: Gpr) {
+        // VPMOVZXBD.
+        self.wide_of_one((P66, MAP_0F38, 0x31), to, Wide::Bytes(from));
+    }
+
+    /// Truths of elements of four bytes as bytes, ones or zeros, to an address.
+    pub(in crate::graph) fn wide_store_truths(&mut self, to: Gpr, from: Fpr) {
+        // VEXTRACTI128 of the upper half, VPACKSSDW, VPACKSSWB, VPABSB and VMOVQ.
+        self.vex((P66, MAP_0F3A, 0x39), true, from.0, Fpr(0), Wide::Register(STEP));
+        self.bytes.push(1);
+        self.vex((P66, MAP_0F, 0x6b), false, STEP.0, from, Wide::Register(STEP));
+        self.vex((P66, MAP_0F, 0x63), false, STEP.0, STEP, Wide::Register(STEP));
+        self.vex((P66, MAP_0F38, 0x1c), false, STEP.0, Fpr(0), Wide::Register(STEP));
+        self.vex((P66, MAP_0F, 0xd6), false, STEP.0, Fpr(0), Wide::Bytes(to));
     }
 
     /// A number in all elements.
@@ -231,6 +255,13 @@ impl Assembler {
             self.all_bits(STEP);
             self.wide_operation(ElementOperation::Xor, element, to, [to, STEP]);
         }
+    }
+
+    /// Ones in all bits of the integers, none of them negative, that are not zero.
+    pub(in crate::graph) fn wide_truths(&mut self, to: Fpr, from: Fpr) {
+        self.wide_operation(ElementOperation::Xor, Element::Signed, STEP, [STEP, STEP]);
+        // VPCMPGTD.
+        self.wide((P66, MAP_0F, 0x66), to, from, STEP);
     }
 
     fn wide_float_comparison(&mut self, number: u8, float: Float, to: Fpr, [left, right]: [Fpr; 2]) {
