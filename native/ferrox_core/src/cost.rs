@@ -816,6 +816,10 @@ pub(crate) const SMALL_LOOP_CODE_WORK: Work = 2_000;
 /// programs`: chain.)
 pub(crate) const MIN_CLUSTER_BYTES: usize = 1 << 14;
 
+/// The same for operations that one call of machine code computes together, without blocks and buffers. (No benchmark:
+/// steps of an ordinary differential equation of 400 numbers, and of a descent along a gradient.)
+pub(crate) const MIN_SMALL_CLUSTER_BYTES: usize = 1 << 10;
+
 /// The number of bytes of a cluster's values from which an operand may be repeated after as many rows:
 /// blocks of rows end there. (`bin/bench --group programs`: resnet block, causal attention.)
 pub(crate) const MIN_CLUSTER_PERIOD_BYTES: usize = 1 << 13;

@@ -855,6 +855,90 @@ fn folds_along_axes_apart_are_computed_in_steps() {
     });
 }
 
+/// Loops over arrays of some kilobytes, whose elementwise operations are computed together.
+#[test]
+fn loops_over_small_arrays_have_clusters() {
+    let mut with_clusters = 0;
+    for seed in 0..400 {
+        let random = &mut Random(seed);
+        let size = *random.pick(&[256, 300, 511, 999, 1_000, 1_024]);
+        let dtype = *random.pick(&[F32, F32, F64, S32, U8]);
+        let shape = [size];
+        let trips = random.below(6) as i32;
+        let mut condition = Builder::default();
+        let counter = condition.parameter(S32, &[]);
+        for _ in 0..2 {
+            condition.parameter(dtype, &shape);
+        }
+        let less =
+            condition.add(Operation::Binary(BinaryOp::Less), &[&counter, &literal(2, S32, &[])], U8, &[]);
+        let mut body = Builder::default();
+        let counter = body.parameter(S32, &[]);
+        let mut values = vec![body.parameter(dtype, &shape), body.parameter(dtype, &shape)];
+        values.push(literal(3, dtype, &[]));
+        values.push(literal(4, dtype, &shape));
+        for _ in 0..random.below(12) + 3 {
+            let whole = |value: &&Operand| value.shape.len() == 1;
+            let wholes: Vec<Operand> = values.iter().filter(whole).cloned().collect();
+            let a = random.pick(&wholes).clone();
+            let b = random.pick(&values).clone();
+            let value = match random.below(8) {
+                // The array without its first element, and before it its last one.
+                0 => {
+                    let part = |start, length| Operation::Slice {
+                        starts: vec![Start::At(start)],
+                        lengths: Shape::from_slice(&[length]),
+                        strides: Shape::from_slice(&[1]),
+                    };
+                    let first = body.add(part(0, 1), &[&a], dtype, &[1]);
+                    let rest = body.add(part(1, size - 1), &[&a], dtype, &[size - 1]);
+                    let twice = body.add(add(), &[&rest, &rest], dtype, &[size - 1]);
+                    let rest = body.add(add(), &[&twice, &rest], dtype, &[size - 1]);
+                    body.add(Operation::Concatenate(0), &[&rest, &first], dtype, &shape)
+                }
+                1 => body.add(Operation::Sort(0, Direction::Ascending), &[&a], dtype, &shape),
+                _ => {
+                    let ops = [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Max];
+                    body.add(Operation::Binary(*random.pick(&ops)), &[&a, &b], dtype, &shape)
+                }
+            };
+            values.push(value);
+        }
+        let next = body.add(add(), &[&counter, &literal(1, S32, &[])], S32, &[]);
+        let is_whole = |value: &&Operand| value.shape.len() == 1;
+        let wholes: Vec<Operand> = values.iter().filter(is_whole).cloned().collect();
+        let results = [&next, &wholes[wholes.len() - 1], random.pick(&wholes)];
+        let mut root = Builder::default();
+        let initial = [root.parameter(dtype, &shape), root.parameter(dtype, &shape)];
+        let ends = root.repeat([vec![literal(0, S32, &[])], initial.to_vec()].concat());
+        let regions = [
+            root.region(&ends.iter().collect::<Vec<_>>()),
+            condition.region(&[&less]),
+            body.region(&results),
+        ];
+        let mut literals: Vec<Vec<u8>> =
+            [0, 1, trips].map(|number: i32| number.to_ne_bytes().to_vec()).to_vec();
+        literals.push(small_numbers(random, dtype, &[]));
+        literals.push(small_numbers(random, dtype, &shape));
+        let arguments = [(); 2].map(|()| small_numbers(random, dtype, &shape));
+        let arguments = [&arguments[0][..], &arguments[1]];
+        let [fast, interpreted] =
+            with_and_without_machine_code(|| Program::new(&regions, literals.clone()).expect("a program"));
+        let plain = Program::without_fusion(&regions, literals).expect("a program");
+        let text = fast.to_string();
+        with_clusters += usize::from(text.contains("together") && text.contains("small arrays"));
+        let expected = run(&plain, &arguments);
+        let dtypes = [S32, dtype, dtype];
+        assert_same(&fast, &arguments, &expected, &dtypes, &format_args!("loop {seed}: {regions:#?}"));
+        assert_same(&interpreted, &arguments, &expected, &dtypes, &format_args!("loop {seed}, interpreted"));
+    }
+    println!("{with_clusters} loops with clusters");
+    assert!(
+        with_clusters > 150 || cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))),
+        "{with_clusters}"
+    );
+}
+
 #[test]
 fn a_result_over_an_operand_takes_no_memory() {
     let shape = [300, 200];

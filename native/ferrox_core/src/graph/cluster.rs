@@ -27,8 +27,8 @@ use super::operand::{self, Place, REGISTER_BYTES, Slot};
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use crate::cost::{
-    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_OVERWRITTEN_BYTES,
-    MIN_SINGLE_ROW_ELEMENTS, Work,
+    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_CLUSTER_BYTES,
+    MIN_OVERWRITTEN_BYTES, MIN_SINGLE_ROW_ELEMENTS, Work,
 };
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::copy;
@@ -64,6 +64,8 @@ pub struct Cluster {
     pub(super) cost: Cost,
     /// Members that machine code computes together, in their order.
     pub(super) kernels: Vec<VectorKernel>,
+    /// Whether one call of a kernel computes all rows.
+    pub(super) runs_at_once: bool,
 }
 
 /// A fold of the first axes or of all axes of a value.
@@ -287,6 +289,46 @@ impl Cluster {
                 *width = 0;
             }
         }
+        self.runs_at_once = self.is_one_call();
+    }
+
+    /// Whether one call of machine code computes the whole cluster, whose values are small.
+    fn is_one_call(&self) -> bool {
+        let [kernel] = &self.kernels[..] else { return false };
+        let widths = self.inputs.iter().filter_map(|input| Some(input.rows.as_ref()?.width));
+        let mut widths = widths.chain(self.outputs.iter().copied());
+        if widths.any(|width| width.saturating_mul(self.rows) > MIN_CLUSTER_BYTES) {
+            return false;
+        }
+        let is_in_place = |input: &Input| {
+            let are_rows_in_place =
+                |rows: &InputRows| !rows.is_gathered && rows.rows_in_place(0) >= self.rows;
+            input.product.is_none() && !input.in_runs && input.rows.as_ref().is_none_or(are_rows_in_place)
+        };
+        kernel.members() == (0..self.members.len())
+            && kernel.is_one_call()
+            && self.folds.is_empty()
+            && self.product.is_none()
+            && self.inputs.iter().all(is_in_place)
+    }
+
+    /// Computes the results by one call of machine code, without blocks and buffers.
+    fn run_at_once<'b>(
+        &self,
+        kernel: &VectorKernel,
+        inputs: &[&'b [u8]],
+        outputs: &'b mut [&mut [u8]],
+    ) -> Result<(), Error> {
+        let in_place = self.inputs.iter().zip(inputs).map(|(input, bytes)| {
+            let start = input.rows.as_ref().map_or(0, |rows| rows.start(0));
+            BlockInput::InPlace(bytes.get(start..).unwrap_or_default())
+        });
+        let mut registers = Registers {
+            inputs: in_place.collect(),
+            buffers: SmallVec::new(),
+            outputs: outputs.iter_mut().map(|rest| Rows { rest, stage: None, is_streamed: false }).collect(),
+        };
+        kernel.run(self.rows, &mut registers, &mut [])
     }
 
     /// Lets kernels read long runs of rows where they are.
@@ -434,6 +476,11 @@ impl Cluster {
         overwritten: &[Overwritten],
         outputs: &mut [&mut [u8]],
     ) -> Result<(), Error> {
+        if self.runs_at_once
+            && let [kernel] = &self.kernels[..]
+        {
+            return self.run_at_once(kernel, inputs, outputs);
+        }
         let loops = self.loops(inputs, |_| true);
         let block = self.block_rows();
         self.with_copies(inputs, |inputs| {

@@ -26,7 +26,9 @@ use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use super::source::{Operand, Place, Region, Slot, Step, Target, reads, with_inner};
 use crate::DType;
-use crate::cost::{Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS};
+use crate::cost::{
+    Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS, MIN_SMALL_CLUSTER_BYTES,
+};
 use crate::exec::convert;
 use crate::layout::{self, Layout, Shape};
 use crate::ops;
@@ -178,6 +180,15 @@ impl View {
     fn step(self) -> Step {
         Step::Operation { operation: self.operation, inputs: vec![self.input], outputs: vec![self.output] }
     }
+}
+
+/// Whether a cluster, which is small, takes one call of machine code: small operations take less time one by one than in
+/// a cluster with blocks and buffers.
+fn is_one_call(steps: &[Step]) -> bool {
+    let [Step::Cluster { cluster, .. }] = steps else { return false };
+    let mut cluster = cluster.clone();
+    cluster.compile();
+    cluster.runs_at_once
 }
 
 /// The view that gives an operand its value, if one does.
@@ -332,7 +343,7 @@ impl<'a> Fusion<'a> {
 
     /// A cluster that begins with an operation.
     fn alone(&self, candidate: &Candidate) -> Option<Pending> {
-        if candidate.accumulation.is_some() || !self.all && candidate.bytes() < MIN_CLUSTER_BYTES {
+        if candidate.accumulation.is_some() || !self.all && candidate.bytes() < MIN_SMALL_CLUSTER_BYTES {
             return None;
         }
         let candidates = vec![candidate.clone()];
@@ -529,12 +540,14 @@ impl<'a> Fusion<'a> {
                 Some(_) => self.steps.push(view.step()),
             }
         }
-        if !self.again.is_empty() {
+        let is_small = pending.candidates.iter().all(|candidate| candidate.bytes() < MIN_CLUSTER_BYTES);
+        if !self.again.is_empty() && !is_small {
             self.note_cheap(&pending, &in_place);
         }
-        let pays = self.all || pending.candidates.len() > 1 || !in_place.is_empty();
+        let pays = self.all || pending.candidates.len() > 1 || !is_small && !in_place.is_empty();
         let slots = self.slots.get();
         let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
+        let steps = steps.filter(|steps| self.all || !is_small || is_one_call(steps));
         match steps {
             Some(steps) => {
                 // Folds have a slot for lanes.
@@ -845,10 +858,20 @@ impl Pending {
             members.push(Member { call, operands, dtype, elements, to });
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
-        let (rows, kernels) = (self.rows, Vec::new());
-        let product = None;
-        let cluster =
-            Cluster { rows, inputs, members, buffers, outputs: widths, folds, product, cost, kernels };
+        let (rows, kernels, product, runs_at_once) = (self.rows, Vec::new(), None, false);
+        let outputs_of_rows = widths;
+        let cluster = Cluster {
+            rows,
+            inputs,
+            members,
+            buffers,
+            outputs: outputs_of_rows,
+            folds,
+            product,
+            cost,
+            kernels,
+            runs_at_once,
+        };
         outputs.extend(lanes);
         let mut steps = vec![Step::Cluster { cluster: Box::new(cluster), outputs }];
         steps.extend(ends);

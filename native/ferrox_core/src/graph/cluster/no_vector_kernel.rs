@@ -31,6 +31,11 @@ impl VectorKernel {
         match *self {}
     }
 
+    /// Whether one call computes all rows, without copies of elements.
+    pub(super) fn is_one_call(&self) -> bool {
+        match *self {}
+    }
+
     /// Reads the rows of an input where they are, one run of them after the other.
     pub(super) fn read_in_runs(&mut self, _: Register, _: &InputRows) {
         match *self {}

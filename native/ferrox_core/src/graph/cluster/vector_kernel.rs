@@ -207,6 +207,15 @@ impl VectorKernel {
             && self.numbers.iter().all(|number| number.register() != Some(register))
     }
 
+    /// Whether one call computes all rows, without copies of elements.
+    pub(super) fn is_one_call(&self) -> bool {
+        let is_repeated = |array: &Array| array.rows == ArrayRows::Repeated;
+        let has_rows = |number: &Number| {
+            matches!(number, Number::Operand { has_rows: true, .. } | Number::Truth { has_rows: true, .. })
+        };
+        self.call_rows.is_none() && !self.arrays.iter().any(is_repeated) && !self.numbers.iter().any(has_rows)
+    }
+
     /// Reads the rows of an input where they are, one run of them after the other.
     pub(super) fn read_in_runs(&mut self, register: Register, rows: &InputRows) {
         if self.arrays.iter().any(|array| array.register == register) {

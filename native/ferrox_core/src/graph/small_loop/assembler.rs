@@ -216,6 +216,7 @@ fn late_reads(region: &Region) -> Vec<usize> {
         Step::Operation { operation, inputs, outputs } => {
             outputs.iter().any(|output| operation.is_update(output.dtype, inputs))
         }
+        Step::Cluster { .. } => false,
         _ => true,
     };
     let first = region.steps.iter().position(may_replace).unwrap_or(region.steps.len());
@@ -448,7 +449,8 @@ impl<'a> Assembler<'a> {
                 }
                 self.end_loop(scope, outputs, homes, initial)
             }
-            Step::ReverseLoop(_) | Step::Fold { .. } | Step::Cluster { .. } | Step::Call { .. } => None,
+            Step::Cluster { cluster, outputs } => self.cluster(scope, cluster, outputs),
+            Step::ReverseLoop(_) | Step::Fold { .. } | Step::Call { .. } => None,
         }
     }
 

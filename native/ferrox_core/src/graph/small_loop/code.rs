@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::cluster::Cluster;
 use super::super::kernel::Kernel;
 use super::super::operand::{REGISTER_BYTES, integer, word};
 use crate::exec::convert::Convert;
@@ -120,6 +121,8 @@ pub(super) enum Code {
     Pack(Box<Packing>),
     Unpack(Box<Packing>),
     Kernel(Box<KernelCall>),
+    /// Computes several operations on arrays.
+    Cluster(Box<ClusterCall>),
     /// A stop at which the registers are read.
     Yield(Box<[Register]>),
     Jump {
@@ -244,6 +247,19 @@ pub(super) struct KernelCall {
     pub(super) kernel: Kernel,
     pub(super) operands: SmallVec<[Location; MAX_OPERANDS]>,
     pub(super) to: Destination,
+    /// The number of instructions on registers that take as long.
+    pub(super) codes: isize,
+}
+
+/// A cluster of operations on arrays, which one call of machine code computes.
+#[derive(Debug)]
+pub(super) struct ClusterCall {
+    pub(super) cluster: Cluster,
+    pub(super) operands: SmallVec<[Location; 8]>,
+    /// The memory of all results.
+    pub(super) to: Small,
+    /// For each result, in their order, where it begins in this memory, and the number of its bytes.
+    pub(super) results: SmallVec<[(usize, usize); 4]>,
     /// The number of instructions on registers that take as long.
     pub(super) codes: isize,
 }
@@ -517,6 +533,24 @@ impl KernelCall {
     }
 }
 
+impl ClusterCall {
+    #[inline]
+    fn run(&self, context: &mut Context<'_, '_, '_>) -> Result<(), Error> {
+        let (operands, mut rest) = context.around(self.to).ok_or_else(misplaced)?;
+        let inputs: SmallVec<[&[u8]; 8]> =
+            self.operands.iter().map(|operand| operands.bytes(operand)).collect();
+        let mut results: SmallVec<[&mut [u8]; 4]> = SmallVec::new();
+        let mut at = 0;
+        for &(first, bytes) in &self.results {
+            let (result, after) =
+                std::mem::take(&mut rest).split_at_mut_checked(first - at + bytes).ok_or_else(misplaced)?;
+            results.push(&mut result[first - at..]);
+            (rest, at) = (after, first + bytes);
+        }
+        self.cluster.run(&inputs, &[], &mut results)
+    }
+}
+
 impl<'b> Context<'_, '_, 'b> {
     /// Lets a function write to an array of which parts are replaced, given the other values.
     #[inline]
@@ -647,12 +681,22 @@ impl Code {
             Code::Pack(packing) => return packing.pack(registers, small).ok_or_else(misplaced),
             Code::Unpack(packing) => return packing.unpack(registers, small).ok_or_else(misplaced),
             Code::Kernel(call) => return call.run(context),
+            Code::Cluster(call) => return call.run(context),
             Code::Yield(_) | Code::Jump { .. } | Code::JumpIf { .. } | Code::JumpIfBinary { .. } => {
                 return Err(misplaced());
             }
         };
         registers.set(to, value);
         Ok(())
+    }
+
+    /// The number of instructions on registers that a call of kernels takes as long as, after which a loop may stop.
+    pub(super) fn codes_of_call(&self) -> Option<isize> {
+        match self {
+            Code::Kernel(call) => Some(call.codes),
+            Code::Cluster(call) => Some(call.codes),
+            _ => None,
+        }
     }
 
     /// The instruction, with its result in a register.
@@ -693,6 +737,9 @@ impl Code {
                     Destination::Small(_) | Destination::Replaced(_) => SmallVec::new(),
                 };
                 [operands.collect(), to]
+            }
+            Code::Cluster(call) => {
+                [call.operands.iter_mut().flat_map(Location::registers).collect(), SmallVec::new()]
             }
             Code::Yield(registers) => [registers.iter_mut().collect(), SmallVec::new()],
             Code::Jump { .. } => Default::default(),

@@ -181,17 +181,13 @@ impl SmallLoop {
                     *position = next;
                     return Ok(Stop::Yield);
                 }
-                Code::Kernel(call) => {
-                    call.run(context)?;
-                    left -= call.codes;
+                code => {
+                    code.run(context)?;
+                    left -= code.codes_of_call().unwrap_or(0);
                     if left < 0 {
                         *position = next;
                         return Ok(Stop::Look);
                     }
-                    continue;
-                }
-                code => {
-                    code.run(context)?;
                     continue;
                 }
             };

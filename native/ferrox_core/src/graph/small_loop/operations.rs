@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::super::cluster::Cluster;
 use super::super::kernel::Kernel;
 use super::super::operand::{Memory, Operand, REGISTER_BYTES, Target, integer, word};
 use super::super::operation::{Operation, Start};
 use super::code::{
-    Array, Bytes, Checked, Code, Destination, Elements, Index, KernelCall, Load, Location, NumberCall,
-    NumberFunction, NumberOperation, Part, Register, Store, Truth, Typed, Write,
+    Array, Bytes, Checked, ClusterCall, Code, Destination, Elements, Index, KernelCall, Load, Location,
+    NumberCall, NumberFunction, NumberOperation, Part, Register, Small, Store, Truth, Typed, Write,
 };
 use super::homes::{Assembler, Home, Scope, is_few};
 use crate::cost::{INSTRUCTION_WORK, MAX_SMALL_LOOP_KERNEL_WORK, SMALL_LOOP_CODE_WORK};
@@ -149,6 +150,34 @@ impl Assembler<'_> {
         let codes = 1 + isize::try_from(work / SMALL_LOOP_CODE_WORK).ok()?;
         let is_small = work <= MAX_SMALL_LOOP_KERNEL_WORK;
         is_small.then(|| Code::Kernel(Box::new(KernelCall { kernel, operands, to, codes })))
+    }
+
+    /// Computes a cluster, if one call of machine code does, in little time.
+    pub(super) fn cluster(&mut self, scope: &mut Scope, cluster: &Cluster, outputs: &[Target]) -> Option<()> {
+        let mut cluster = cluster.clone();
+        cluster.compile();
+        let work = cluster.work();
+        if !cluster.runs_at_once || work > MAX_SMALL_LOOP_KERNEL_WORK {
+            return None;
+        }
+        let operands = cluster.inputs.iter().map(|input| self.location(scope, &input.operand));
+        let operands = operands.collect::<Option<SmallVec<[Location; 8]>>>()?;
+        // New memory, of one result after the other.
+        let mut memories: SmallVec<[Small; 4]> = SmallVec::new();
+        for Target { slot, dtype, shape } in outputs {
+            if self.needs_home(scope, *slot) || is_few(*dtype, shape) {
+                return None;
+            }
+            let small = self.small(*dtype, shape)?;
+            scope.homes[*slot] = Some(Home::Small(small));
+            memories.push(small);
+        }
+        let (first, last) = (memories.first()?, memories.last()?);
+        let to = Small { at: first.at, bytes: last.at + last.bytes - first.at };
+        let results = memories.iter().map(|small| (small.at - to.at, small.bytes)).collect();
+        let codes = 1 + isize::try_from(work / SMALL_LOOP_CODE_WORK).ok()?;
+        self.codes.push(Code::Cluster(Box::new(ClusterCall { cluster, operands, to, results, codes })));
+        Some(())
     }
 
     /// Forgets the earlier values of the arrays of which parts have been replaced since there were as many

@@ -152,7 +152,7 @@ fn extents(codes: &mut [Code], templates: &[bool], results: &[Register]) -> Vec<
         block += usize::from(is_target[at]);
         // After these, the loop may stop, and then goes on without the registers of the processor. (It may stop at
         // a jump back too, which writes no number.)
-        let can_stop = matches!(code, Code::Kernel(_) | Code::Yield(_));
+        let can_stop = code.codes_of_call().is_some() || matches!(code, Code::Yield(_));
         let ends_block = can_stop || code.is_jump() || !templates.get(at).is_some_and(|&has_one| has_one);
         let [read, written] = code.registers();
         for register in read {

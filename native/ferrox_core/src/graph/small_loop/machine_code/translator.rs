@@ -279,8 +279,8 @@ impl Translator {
                 self.cache(register, memory(register));
             }
         }
-        if let Code::Kernel(call) = code {
-            self.count(at + 1, call.codes);
+        if let Some(codes) = code.codes_of_call() {
+            self.count(at + 1, codes);
         }
         Some(())
     }
