@@ -252,7 +252,7 @@ impl Cluster {
         self.members.iter().any(Member::can_fail)
     }
 
-    /// Keeps a result, which nothing reads, in a buffer.
+    /// Keeps a result, which nothing reads, in a buffer. The cluster isn't compiled yet.
     pub(super) fn keep_in_buffer(&mut self, output: usize) {
         self.buffers.push(self.outputs.remove(output));
         let buffer = self.buffers.len() - 1;
@@ -274,6 +274,9 @@ impl Cluster {
 
     /// Lets machine code compute members together where it can.
     pub(super) fn compile(&mut self) {
+        if !self.kernels.is_empty() {
+            return;
+        }
         self.kernels = VectorKernel::all(self);
         // Values that are in registers of the processor only need no buffers.
         let mut used: HashSet<Register> = self.kernels.iter().flat_map(VectorKernel::registers).collect();

@@ -95,7 +95,8 @@ fn without_unread(mut region: Region) -> Region {
     let reads = reads(&region);
     let is_read = |target: &Target| reads[target.slot] > 0;
     region.steps.retain_mut(|step| match step {
-        Step::Cluster { cluster, outputs } => {
+        // A small one is compiled already, and computes nothing again.
+        Step::Cluster { cluster, outputs } if !cluster.runs_at_once => {
             for index in (0..cluster.outputs.len()).rev() {
                 if !is_read(&outputs[index]) {
                     cluster.keep_in_buffer(index);
@@ -182,13 +183,12 @@ impl View {
     }
 }
 
-/// Whether a cluster, which is small, takes one call of machine code: small operations take less time one by one than in
-/// a cluster with blocks and buffers.
-fn is_one_call(steps: &[Step]) -> bool {
-    let [Step::Cluster { cluster, .. }] = steps else { return false };
-    let mut cluster = cluster.clone();
+/// The step of a cluster, which is small, if it takes one call of machine code: small operations take less time one by
+/// one than in a cluster with blocks and buffers.
+fn one_call(mut steps: Vec<Step>) -> Option<Vec<Step>> {
+    let [Step::Cluster { cluster, .. }] = &mut steps[..] else { return None };
     cluster.compile();
-    cluster.runs_at_once
+    cluster.runs_at_once.then_some(steps)
 }
 
 /// The view that gives an operand its value, if one does.
@@ -208,7 +208,7 @@ fn layout_of(operand: &Operand, views: &[View]) -> Option<Layout> {
 /// A cluster that is held back.
 #[derive(Clone)]
 struct Pending {
-    rows: usize,
+    rows: Rows,
     candidates: Vec<Candidate>,
 }
 
@@ -346,9 +346,8 @@ impl<'a> Fusion<'a> {
         if candidate.accumulation.is_some() || !self.all && candidate.bytes() < MIN_SMALL_CLUSTER_BYTES {
             return None;
         }
-        let candidates = vec![candidate.clone()];
-        let rows = common_rows(&candidates, candidate, usize::MAX, &self.views)?;
-        Some(Pending { rows, candidates })
+        let rows = Rows::common(&[candidate], candidate, usize::MAX, &self.views)?;
+        Some(Pending { rows, candidates: vec![candidate.clone()] })
     }
 
     /// Adds an operation to a cluster that computes cheap operands again; returns whether there are any, and
@@ -414,17 +413,27 @@ impl<'a> Fusion<'a> {
     /// Adds an operation to some clusters together, given by ascending numbers; returns whether there is
     /// one, and they can be one with the operation.
     fn merge(&mut self, numbers: &[usize], candidate: &Candidate) -> bool {
-        let clusters = numbers.iter().map(|&number| &self.pending[number]);
-        let Some(most) = clusters.clone().map(|pending| pending.rows).min() else { return false };
-        let joined = clusters.flat_map(|pending| &pending.candidates);
-        let candidates: Vec<Candidate> = joined.chain([candidate]).cloned().collect();
-        if candidates.len() > MAX_MEMBERS {
+        let Some((&first, others)) = numbers.split_first() else { return false };
+        let clusters = || numbers.iter().map(|&number| &self.pending[number]);
+        let members: usize = clusters().map(|pending| pending.candidates.len()).sum();
+        if members >= MAX_MEMBERS {
             return false;
         }
-        let Some(rows) = common_rows(&candidates, candidate, most, &self.views) else { return false };
+        let kept = if others.is_empty() { self.pending[first].with(candidate, &self.views) } else { None };
+        let rows = kept.or_else(|| {
+            let most = clusters().map(|pending| pending.rows.count).min()?;
+            let together: Vec<&Candidate> =
+                clusters().flat_map(|pending| &pending.candidates).chain([candidate]).collect();
+            Rows::common(&together, candidate, most, &self.views)
+        });
+        let Some(rows) = rows else { return false };
+        let mut joined = Vec::new();
         for &number in numbers.iter().rev() {
-            self.pending.remove(number);
+            joined.push(self.pending.remove(number).candidates);
         }
+        let mut candidates = joined.pop().unwrap_or_default();
+        candidates.extend(joined.into_iter().rev().flatten());
+        candidates.push(candidate.clone());
         self.pending.push(Pending { rows, candidates });
         true
     }
@@ -547,7 +556,7 @@ impl<'a> Fusion<'a> {
         let pays = self.all || pending.candidates.len() > 1 || !is_small && !in_place.is_empty();
         let slots = self.slots.get();
         let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
-        let steps = steps.filter(|steps| self.all || !is_small || is_one_call(steps));
+        let steps = steps.and_then(|steps| if self.all || !is_small { Some(steps) } else { one_call(steps) });
         match steps {
             Some(steps) => {
                 // Folds have a slot for lanes.
@@ -586,30 +595,36 @@ impl<'a> Fusion<'a> {
     }
 }
 
-/// A number of rows up to `most` that all operations can have together, the last of which is `last`: the
-/// largest with which the fewest operands are gathered.
-fn common_rows(together: &[Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<usize> {
-    let produced: HashMap<Slot, Option<usize>> = together
-        .iter()
-        .map(|candidate| {
-            let is_rows = candidate.accumulation.is_none();
-            (candidate.output.slot, candidate.output_bytes().filter(|_| is_rows))
-        })
-        .collect();
-    let gathered = |rows| -> Option<usize> {
-        // All folds end their blocks together.
-        let mut folds = together.iter().filter(|candidate| candidate.accumulation.is_some());
-        if let Some(first) = folds.next() {
-            let block = first.folded_rows(rows)?;
-            if folds.any(|other| other.folded_rows(rows) != Some(block)) {
-                return None;
+/// The rows of a cluster.
+#[derive(Clone, Copy)]
+struct Rows {
+    count: usize,
+    /// The number of operands that are gathered.
+    gathered: usize,
+}
+
+impl Rows {
+    /// A number of rows up to `most` that all operations can have together, the last of which is `last`: the
+    /// largest with which the fewest operands are gathered.
+    fn common(together: &[&Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<Self> {
+        let produced: HashMap<Slot, Option<usize>> =
+            together.iter().map(|candidate| (candidate.output.slot, candidate.row_bytes())).collect();
+        let gathered = |rows| -> Option<usize> {
+            // All folds end their blocks together.
+            let mut folds = together.iter().filter(|candidate| candidate.accumulation.is_some());
+            if let Some(first) = folds.next() {
+                let block = first.folded_rows(rows)?;
+                if folds.any(|other| other.folded_rows(rows) != Some(block)) {
+                    return None;
+                }
             }
-        }
-        together.iter().map(|candidate| candidate.gathered(rows, &produced, views)).sum()
-    };
-    let possible = possible_rows(last.shape()).into_iter().filter(|&rows| rows <= most && rows > 1);
-    let fitting = possible.filter_map(|rows| Some((gathered(rows)?, rows)));
-    fitting.min_by_key(|&(gathered, rows)| (gathered, Reverse(rows))).map(|(_, rows)| rows)
+            let produced = |slot| produced.get(&slot).copied();
+            together.iter().map(|candidate| candidate.gathered(rows, produced, views)).sum()
+        };
+        let possible = possible_rows(last.shape()).into_iter().filter(|&rows| rows <= most && rows > 1);
+        let fitting = possible.filter_map(|count| Some(Rows { gathered: gathered(count)?, count }));
+        fitting.min_by_key(|rows| (rows.gathered, Reverse(rows.count)))
+    }
 }
 
 impl Candidate {
@@ -703,6 +718,11 @@ impl Candidate {
         self.inputs.iter().map(|input| input.dtype).chain([self.output.dtype])
     }
 
+    /// The number of bytes of the result, if it has rows.
+    fn row_bytes(&self) -> Option<usize> {
+        self.output_bytes().filter(|_| self.accumulation.is_none())
+    }
+
     /// The number of bytes of the result.
     fn output_bytes(&self) -> Option<usize> {
         byte_size(self.operation.name(), self.output.dtype, &self.output.shape).ok()
@@ -714,7 +734,7 @@ impl Candidate {
     fn gathered(
         &self,
         rows: usize,
-        produced: &HashMap<Slot, Option<usize>>,
+        produced: impl Fn(Slot) -> Option<Option<usize>>,
         views: &[View],
     ) -> Option<usize> {
         let shape = self.shape();
@@ -738,12 +758,12 @@ impl Candidate {
             let layout = layout_of(input, views)?;
             let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
             let produced = match input.place {
-                Place::Slot(slot) => produced.get(&slot),
+                Place::Slot(slot) => produced(slot),
                 Place::Literal(_) => None,
             };
             // The result of a fold of rows is not there before the end of the cluster.
             let bytes = byte_size(self.operation.name(), input.dtype, &input.shape).ok();
-            if produced.is_some_and(|produced| *produced != bytes) {
+            if produced.is_some_and(|produced| produced != bytes) {
                 return None;
             }
             // The rows of a value of the cluster are those of the block.
@@ -758,6 +778,21 @@ impl Candidate {
 }
 
 impl Pending {
+    /// The rows with another operation, if they are seen at once: those of the others, which are the most that there
+    /// can be, where nothing is gathered.
+    fn with(&self, candidate: &Candidate, views: &[View]) -> Option<Rows> {
+        let has_folds = |candidate: &Candidate| candidate.accumulation.is_some();
+        if self.rows.gathered != 0 || has_folds(candidate) || self.candidates.iter().any(has_folds) {
+            return None;
+        }
+        let produced = |slot| {
+            let mut candidates = self.candidates.iter();
+            Some(candidates.find(|candidate| candidate.output.slot == slot)?.row_bytes())
+        };
+        let gathered = candidate.gathered(self.rows.count, produced, views)?;
+        (gathered == 0).then_some(self.rows)
+    }
+
     /// Whether an operation can fail when it runs.
     fn can_fail(&self) -> bool {
         let mut candidates = self.candidates.iter();
@@ -799,7 +834,7 @@ impl Pending {
         let mut ends = Vec::new();
         for candidate in &self.candidates {
             let shape = candidate.shape();
-            let leading = leading_axes(shape, self.rows)?;
+            let leading = leading_axes(shape, self.rows.count)?;
             let row_elements: usize = shape[leading..].iter().product();
             let Target { slot, dtype, .. } = candidate.output;
             if let (Some(accumulation), [input]) = (&candidate.accumulation, &candidate.inputs[..]) {
@@ -809,7 +844,7 @@ impl Pending {
                 cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
                 let (op, lane, width) = (accumulation.op(), accumulation.lane(), accumulation.width());
                 let fold = RowsFold::new(accumulation.clone(), register, input.dtype, row_elements)?;
-                let shape: Shape = [self.rows.div_ceil(fold.rows), width].into_iter().collect();
+                let shape: Shape = [self.rows.count.div_ceil(fold.rows), width].into_iter().collect();
                 let target = Target { slot: slots + folds.len(), dtype: lane, shape };
                 let Target { dtype, shape, slot } = target.clone();
                 ends.push(Step::Operation {
@@ -858,7 +893,7 @@ impl Pending {
             members.push(Member { call, operands, dtype, elements, to });
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
-        let (rows, kernels, product, runs_at_once) = (self.rows, Vec::new(), None, false);
+        let (rows, kernels, product, runs_at_once) = (self.rows.count, Vec::new(), None, false);
         let outputs_of_rows = widths;
         let cluster = Cluster {
             rows,

@@ -44,9 +44,10 @@ impl Code {
     /// `None` if there are too few registers, or no memory for instructions.
     pub(super) fn new(formula: &Formula) -> Option<Self> {
         // What is left of the registers is for numbers.
-        let without_numbers = Translator::new(formula, 0)?;
-        let pinned = WIDE_REGISTERS.len() - without_numbers.most;
-        let Translator { assembler, .. } = Translator::new(formula, pinned)?;
+        let Translator { assembler, .. } = Translator::new(formula, formula.numbers).or_else(|| {
+            let without_numbers = Translator::new(formula, 0)?;
+            Translator::new(formula, WIDE_REGISTERS.len() - without_numbers.most)
+        })?;
         let executable = Executable::new(&assembler.finish()?)?;
         let mut operands = formula.instructions.iter().flat_map(|instruction| &instruction.operands);
         let repeats = !operands.any(|operand| match *operand {
