@@ -805,6 +805,23 @@ fn operands_of_short_rows_are_repeated_once() {
     });
 }
 
+/// One tensor that is read with two shapes, whose elements are repeated in two orders.
+#[test]
+fn a_tensor_is_repeated_for_each_of_its_shapes() {
+    let shape = [600, 2, 2, 2];
+    let mut builder = Builder::default();
+    let x = builder.parameter(F32, &shape);
+    let y = builder.parameter(F32, &[4]);
+    let [first, second] =
+        [[2, 1, 2], [2, 2, 1]].map(|shape| Operand { shape: Shape::from_slice(&shape), ..y.clone() });
+    let product = builder.add(Operation::Binary(BinaryOp::Multiply), &[&x, &first], F32, &shape);
+    let sum = builder.add(add(), &[&product, &second], F32, &shape);
+    let arguments = [f32s(&vec![1.0; 4_800]), f32s(&[1.0, 2.0, 4.0, 8.0])];
+    let arguments = [&arguments[0][..], &arguments[1]];
+    let program = fused_alike(builder.region(&[&sum]), Vec::new(), &arguments).to_string();
+    assert_eq!(program.matches("= broadcast(%1").count(), 2, "{program}");
+}
+
 /// Folds along axes that have others between them: the first step is computed with what comes before.
 #[test]
 fn folds_along_axes_apart_are_computed_in_steps() {

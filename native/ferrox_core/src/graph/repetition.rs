@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
 use super::source::{Branch, Clause, Region, Step};
+use crate::DType;
 use crate::cost::{MAX_REPEATED_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_RUN_BYTES, MIN_REPETITIONS};
 use crate::layout::Shape;
 use crate::tensor::byte_size;
@@ -24,8 +25,8 @@ pub(super) fn expand(region: Region) -> Region {
 struct Expansion<'a> {
     /// The number of slots of the region.
     slots: &'a mut usize,
-    /// The slots of what operands have been expanded to a shape.
-    known: HashMap<(Place, Shape), Slot>,
+    /// The slots of operands, of some place, type and shape, that have been expanded to a shape.
+    known: HashMap<(Place, DType, [Shape; 2]), Slot>,
 }
 
 impl Expansion<'_> {
@@ -71,7 +72,7 @@ impl Expansion<'_> {
     /// The operand, or what a broadcast, which is added to the steps, makes of it.
     fn operand(&mut self, operand: Operand, result: &Target, steps: &mut Vec<Step>) -> Operand {
         let Some(shape) = expanded(&operand, result) else { return operand };
-        let known = (operand.place, shape.clone());
+        let known = (operand.place, operand.dtype, [operand.shape.clone(), shape.clone()]);
         let slot = *self.known.entry(known).or_insert_with(|| {
             let to = *self.slots;
             *self.slots += 1;

@@ -6,11 +6,11 @@
 //! it with what comes after. Limits: every reader is a slice of known starts, and the slices together have no more
 //! elements than the tensor.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::{Operation, Start};
-use super::source::{Region, Step, reads};
+use super::source::{Region, Step, each, reads};
 use crate::cost::MIN_CLUSTER_BYTES;
 use crate::layout::{self, Shape};
 use crate::tensor::byte_size;
@@ -98,6 +98,13 @@ fn moved(region: &Region) -> HashMap<Slot, Moved> {
         return moved;
     }
     let mut reads = reads(region);
+    // Whether these have a value decides what runs.
+    let mut asked = HashSet::new();
+    each(&region.steps, &mut |step| {
+        if let Step::Unless { computed, .. } = step {
+            asked.insert(*computed);
+        }
+    });
     // An operation after the ones that it reads, so that a slice goes past several.
     for step in region.steps.iter().rev() {
         let Step::Operation { operation, inputs, outputs } = step else { continue };
@@ -106,7 +113,8 @@ fn moved(region: &Region) -> HashMap<Slot, Moved> {
         let size = layout::size(&output.shape).unwrap_or(0);
         let bytes = byte_size(operation.name(), output.dtype, &output.shape).unwrap_or(0);
         let Some(sliced) = sliced_operand(operation, inputs, output) else { continue };
-        if reads.get(output.slot) != Some(&count) || elements > size || bytes < MIN_CLUSTER_BYTES {
+        let is_read_otherwise = reads.get(output.slot) != Some(&count) || asked.contains(&output.slot);
+        if is_read_otherwise || elements > size || bytes < MIN_CLUSTER_BYTES {
             continue;
         }
         if let Place::Slot(slot) = inputs[sliced].place
