@@ -104,13 +104,6 @@ pub fn gather(width: usize, bytes: &[u8], layout: &Layout, start: usize, out: &m
     dispatch!(width width, N => gather_width::<N>(bytes, layout, start, out));
 }
 
-/// Copies elements at equal distances of `step` elements, from the one with the number `first` on.
-pub fn row(width: usize, bytes: &[u8], first: usize, step: isize, out: &mut [u8]) {
-    dispatch!(width width, N => {
-        strided::every(bytes.as_chunks::<N>().0, first, step, out.as_chunks_mut::<N>().0);
-    });
-}
-
 /// Copies a dense tensor that is broadcast from shape `from` to shape `to`, without making a
 /// layout, if all axes that repeat are before or after the other axes, as for a row or a column.
 /// Returns whether it has copied the tensor.

@@ -132,6 +132,9 @@ impl InputRows {
 
     /// Copies the rows from the row `first` on, as many as `out` has room for.
     pub(super) fn gather(&self, bytes: &[u8], mut first: usize, mut out: &mut [u8]) {
+        if let Some(elements) = self.elements() {
+            return copy::gather(self.width, bytes, &elements, first, out);
+        }
         let span = self.span();
         while !out.is_empty() {
             let rows = (span - first % span).min(out.len() / self.width);
@@ -141,6 +144,18 @@ impl InputRows {
         }
     }
 
+    /// Where the rows are in numbers of elements, if each is one that there are copies for.
+    fn elements(&self) -> Option<Layout> {
+        let Layout { shape, strides, offset } = &self.places;
+        let width = self.width as isize;
+        let is_whole = offset.is_multiple_of(self.width) && strides.iter().all(|stride| stride % width == 0);
+        (matches!(width, 1 | 2 | 4 | 8 | 16) && is_whole).then(|| Layout {
+            shape: shape.clone(),
+            strides: strides.iter().map(|stride| stride / width).collect(),
+            offset: offset / self.width,
+        })
+    }
+
     /// Copies rows at equal distances.
     fn gather_run(&self, bytes: &[u8], start: usize, out: &mut [u8]) {
         let (width, step) = (self.width, self.step());
@@ -148,16 +163,9 @@ impl InputRows {
             out.copy_from_slice(&bytes[start..][..out.len()]);
             return;
         }
-        let at = |row: usize| (start as isize + row as isize * step) as usize;
-        match width {
-            1 | 2 | 4 | 8 | 16 if start.is_multiple_of(width) && step % width as isize == 0 => {
-                copy::row(width, bytes, start / width, step / width as isize, out);
-            }
-            _ => {
-                for (row, out) in out.chunks_exact_mut(width).enumerate() {
-                    out.copy_from_slice(&bytes[at(row)..][..width]);
-                }
-            }
+        for (row, out) in out.chunks_exact_mut(width).enumerate() {
+            let at = (start as isize + row as isize * step) as usize;
+            out.copy_from_slice(&bytes[at..][..width]);
         }
     }
 

@@ -19,29 +19,6 @@ pub fn rows<const N: usize>(source: &[[u8; N]], layout: &Layout, start: usize, o
     }
 }
 
-/// Copies every `step`-th element from the one with the number `first` on, backwards if `step` is negative.
-pub fn every<const N: usize>(source: &[[u8; N]], first: usize, step: isize, out: &mut [[u8; N]]) {
-    if !out.is_empty() {
-        dispatch(RowLoop { source, first, step, out });
-    }
-}
-
-struct RowLoop<'a, const N: usize> {
-    source: &'a [[u8; N]],
-    first: usize,
-    step: isize,
-    out: &'a mut [[u8; N]],
-}
-
-impl<const N: usize> Vectorized for RowLoop<'_, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        row(self.source, self.first, self.step, self.out);
-    }
-}
-
 struct StridedRowsLoop<'a, const N: usize> {
     source: &'a [[u8; N]],
     layout: &'a Layout,
