@@ -403,6 +403,14 @@ impl Number {
     }
 }
 
+/// How a kernel reads an operand.
+enum Reading {
+    /// An array.
+    Rows(ArrayRows),
+    /// One number for each row, or for all.
+    Number { has_rows: bool },
+}
+
 /// How many rows a call of a kernel computes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum CallRows {
@@ -661,12 +669,9 @@ impl Draft {
         if let Some(&truth) = self.read_truths.get(&register) {
             return Some(truth);
         }
-        let operand = match operand.extent {
-            Extent::Element if !self.is_row(operand) && self.limit(CallRows::One) => {
-                self.number(Number::Truth { register, has_rows: true })
-            }
-            Extent::SameElement => self.number(Number::Truth { register, has_rows: false }),
-            _ => Operand::Array(self.byte_array(operand)?),
+        let operand = match self.reading(operand)? {
+            Reading::Number { has_rows } => self.number(Number::Truth { register, has_rows }),
+            Reading::Rows(rows) => Operand::Array(self.bytes(register, rows)?),
         };
         // A number is a truth as it is.
         let (operation, operands) = match operand {
@@ -691,33 +696,12 @@ impl Draft {
         if self.width != TRUTH_BYTES || self.values.contains_key(&operand.register) {
             return None;
         }
-        if operand.extent == Extent::SameElement || operand.extent == Extent::Element && !self.is_row(operand)
-        {
-            return None;
-        }
-        let byte = Operand::Array(self.byte_array(operand)?);
+        let Reading::Rows(rows) = self.reading(operand)? else { return None };
+        let byte = Operand::Array(self.bytes(operand.register, rows)?);
         Some(match element {
             Element::Float(_) => self.push(Operation::ToFloats, element, smallvec![byte]),
             _ => self.push(Operation::Arithmetic(ElementOperation::Or), element, smallvec![byte, byte]),
         })
-    }
-
-    /// The array of bytes that an operand is.
-    fn byte_array(&mut self, operand: &MemberOperand) -> Option<usize> {
-        let MemberOperand { register, extent, .. } = *operand;
-        let rows = match extent {
-            _ if self.is_row(operand) => ArrayRows::Each,
-            Extent::SameRow | Extent::BlockRow => {
-                let has_copies = matches!(register, Register::Input(_));
-                if !self.limit(if has_copies { CallRows::Copies } else { CallRows::One }) {
-                    return None;
-                }
-                ArrayRows::Same
-            }
-            Extent::Element => ArrayRows::Repeated,
-            _ => return None,
-        };
-        self.bytes(register, rows)
     }
 
     fn number_of_truth(&mut self, truth: usize, element: Element) -> usize {
@@ -740,23 +724,29 @@ impl Draft {
             let is_number = !self.truths.contains(&value);
             return (is_number && self.is_row(operand)).then_some(Operand::Value(value));
         }
-        if self.is_row(operand) {
-            return self.array(register, ArrayRows::Each).map(Operand::Array);
+        match self.reading(operand)? {
+            Reading::Number { has_rows } => {
+                Some(self.number(Number::Operand { register, width: dtype.width(), has_rows }))
+            }
+            Reading::Rows(rows) => self.array(register, rows).map(Operand::Array),
         }
-        let (width, one_element) = (dtype.width(), self.elements == 1);
+    }
+
+    /// How an operand that no member has computed is read, if that is worth a call of some rows.
+    fn reading(&mut self, operand: &MemberOperand) -> Option<Reading> {
+        if self.is_row(operand) {
+            return Some(Reading::Rows(ArrayRows::Each));
+        }
+        let one_element = self.elements == 1;
         match operand.extent {
             Extent::SameRow | Extent::BlockRow if !one_element => {
-                let has_copies = matches!(register, Register::Input(_));
+                let has_copies = matches!(operand.register, Register::Input(_));
                 let is_worth_it = self.limit(if has_copies { CallRows::Copies } else { CallRows::One });
-                if is_worth_it { self.array(register, ArrayRows::Same).map(Operand::Array) } else { None }
+                is_worth_it.then_some(Reading::Rows(ArrayRows::Same))
             }
-            Extent::Element => {
-                if self.limit(CallRows::One) {
-                    return Some(self.number(Number::Operand { register, width, has_rows: true }));
-                }
-                self.array(register, ArrayRows::Repeated).map(Operand::Array)
-            }
-            _ => Some(self.number(Number::Operand { register, width, has_rows: false })),
+            Extent::Element if self.limit(CallRows::One) => Some(Reading::Number { has_rows: true }),
+            Extent::Element => Some(Reading::Rows(ArrayRows::Repeated)),
+            _ => Some(Reading::Number { has_rows: false }),
         }
     }
 
