@@ -106,8 +106,7 @@ impl Program {
         well_formed::check(regions)?;
         // Checked as it is given: operations that are computed together are not seen one by one later.
         assemble(regions, &literals, None)?;
-        let regions: Vec<Region> =
-            unused::remove(regions).into_owned().into_iter().map(repetition::expand).collect();
+        let regions: Vec<Region> = unused::remove(regions).iter().map(repetition::expand).collect();
         let regions = constants::fold(&regions, &mut literals);
         let regions = unused::without_unreached(regions).into_iter();
         let regions: Vec<Region> = regions.map(slices::first).map(reductions::split).collect();
@@ -156,8 +155,8 @@ impl Program {
     }
 }
 
-/// Checks regions and orders them into instructions. If there are `sources`,
-/// loops over small values and over rows of arrays are instructions of their own.
+/// Checks regions and orders them into instructions. If there are `sources`, loops over small values and over
+/// rows of arrays are instructions of their own.
 fn assemble(
     regions: &[Region],
     literals: &[Vec<u8>],

@@ -5,68 +5,53 @@
 //! times, and the whole again for each row. Technique: a broadcast before the operation gives the operand the
 //! result's axes after those that repeat the whole, here `{1, columns, 3}`: what remains is read in long runs.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
-use super::source::{Branch, Clause, Region, Step};
+use super::source::{Region, Step, with_inner};
 use crate::DType;
 use crate::cost::{MAX_REPEATED_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_RUN_BYTES, MIN_REPETITIONS};
 use crate::layout::Shape;
 use crate::tensor::byte_size;
 
 /// The region with such broadcasts.
-pub(super) fn expand(region: Region) -> Region {
-    let Region { steps, mut slots, .. } = region;
-    let steps = Expansion { slots: &mut slots, known: HashMap::new() }.steps(steps);
-    Region { steps, slots, ..region }
+pub(super) fn expand(region: &Region) -> Region {
+    let slots = &Cell::new(region.slots);
+    let steps = Expansion { slots, known: HashMap::new() }.steps(&region.steps);
+    Region { steps, slots: slots.get(), ..region.clone() }
 }
 
 struct Expansion<'a> {
     /// The number of slots of the region.
-    slots: &'a mut usize,
+    slots: &'a Cell<usize>,
     /// The slots of operands, of some place, type and shape, that have been expanded to a shape.
     known: HashMap<(Place, DType, [Shape; 2]), Slot>,
 }
 
 impl Expansion<'_> {
-    fn steps(&mut self, steps: Vec<Step>) -> Vec<Step> {
+    fn steps(&mut self, steps: &[Step]) -> Vec<Step> {
         let mut expanded = Vec::with_capacity(steps.len());
         for step in steps {
             let step = match step {
-                Step::Operation { operation, inputs, outputs } => {
-                    let inputs = match (&operation, &outputs[..]) {
-                        (Operation::Binary(_) | Operation::Select | Operation::Clip, [result]) => inputs
-                            .into_iter()
-                            .map(|input| self.operand(input, result, &mut expanded))
-                            .collect(),
-                        _ => inputs,
-                    };
-                    Step::Operation { operation, inputs, outputs }
+                Step::Operation { operation, inputs, outputs }
+                    if matches!(operation, Operation::Binary(_) | Operation::Select | Operation::Clip)
+                        && let [result] = &outputs[..] =>
+                {
+                    let inputs =
+                        inputs.iter().map(|input| self.operand(input.clone(), result, &mut expanded));
+                    let inputs = inputs.collect();
+                    Step::Operation { operation: operation.clone(), inputs, outputs: outputs.clone() }
                 }
-                Step::Cond { clauses, otherwise, outputs } => {
-                    let clauses = clauses.into_iter().map(|clause| {
-                        let Clause { steps, predicate, branch } = clause;
-                        Clause { steps: self.inner(steps), predicate, branch: self.branch(branch) }
-                    });
-                    let clauses = clauses.collect();
-                    Step::Cond { clauses, otherwise: self.branch(otherwise), outputs }
-                }
-                Step::Unless { computed, steps } => Step::Unless { computed, steps: self.inner(steps) },
-                step => step,
+                // What a branch expands, which may not run, is not there for others.
+                step => with_inner(step, &|steps| {
+                    Expansion { slots: self.slots, known: self.known.clone() }.steps(steps)
+                }),
             };
             expanded.push(step);
         }
         expanded
-    }
-
-    /// The steps of a branch, which may not run: what they expand is not there for others.
-    fn inner(&mut self, steps: Vec<Step>) -> Vec<Step> {
-        Expansion { slots: self.slots, known: self.known.clone() }.steps(steps)
-    }
-
-    fn branch(&mut self, Branch { steps, results }: Branch) -> Branch {
-        Branch { steps: self.inner(steps), results }
     }
 
     /// The operand, or what a broadcast, which is added to the steps, makes of it.
@@ -74,8 +59,7 @@ impl Expansion<'_> {
         let Some(shape) = expanded(&operand, result) else { return operand };
         let known = (operand.place, operand.dtype, [operand.shape.clone(), shape.clone()]);
         let slot = *self.known.entry(known).or_insert_with(|| {
-            let to = *self.slots;
-            *self.slots += 1;
+            let to = self.slots.replace(self.slots.get() + 1);
             let first = shape.len() - operand.shape.len();
             let output = Target { slot: to, dtype: operand.dtype, shape: shape.clone() };
             steps.push(Step::Operation {
