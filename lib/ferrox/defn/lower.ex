@@ -548,13 +548,12 @@ defmodule Ferrox.Defn.Lower do
     {[{_, _, shape}] = operands, state} = lower_dense([a], state)
     axes = opts[:axes] || Enum.to_list(0..(tuple_size(shape) - 1)//1)
     # Axes that are kept as ones make no other result: a mean and a variance have the same sum.
-    kept = for {dim, axis} <- Enum.with_index(Tuple.to_list(shape)), axis not in axes, do: dim
-    {type, shape} = out(t)
+    kept = Shape.reduce(shape, axes, false)
 
-    {{place, _, _}, slot, state} =
-      run({:reduce, op, axes}, operands, {type, List.to_tuple(kept)}, id, state)
+    {{place, type, _}, slot, state} =
+      run({:reduce, op, axes}, operands, {t.type, kept}, id, state)
 
-    {{place, type, shape}, slot, state}
+    {{place, type, Expression.shape(t)}, slot, state}
   end
 
   defp emit(op, [a, opts], t, id, state) when op in [:argmax, :argmin] do

@@ -894,13 +894,12 @@ impl Pending {
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
         let (rows, kernels, product, runs_at_once) = (self.rows.count, Vec::new(), None, false);
-        let outputs_of_rows = widths;
         let cluster = Cluster {
             rows,
             inputs,
             members,
             buffers,
-            outputs: outputs_of_rows,
+            outputs: widths,
             folds,
             product,
             cost,

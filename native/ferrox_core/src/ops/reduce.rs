@@ -24,7 +24,7 @@ use crate::exec::reduce::argminmax::SignedBits;
 use crate::exec::reduce::fold::{Fold, FoldColumns, FoldRows, REDUCTION_BLOCK_ELEMENTS};
 use crate::exec::reduce::{argminmax, fold};
 use crate::exec::threads::parallel;
-use crate::layout::{Shape, among_axes, check_axes, other_axes};
+use crate::layout::{self, Shape, among_axes, check_axes, other_axes};
 use crate::tensor::{Output, Tensor, byte_size};
 use crate::{DType, Error, Kind, dispatch};
 
@@ -67,8 +67,7 @@ pub fn work_along(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -
             work(dtype, sizes.size(), sizes.results()).saturating_add(work_of_moving(dtype, sizes.size()))
         }
         Some(Split::Stage(stage)) => {
-            let results = stage.shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
-            let elements = shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
+            let [elements, results] = [shape, &stage.shape].map(elements_of);
             let rest = work_along(op, stage.lane, &stage.shape, &stage.rest);
             work(dtype, elements, results).saturating_add(rest)
         }
@@ -79,8 +78,12 @@ pub fn work_along(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -
 /// The work of `reduce` along some axes of a tensor whose elements are moved first.
 #[must_use]
 pub fn work_of_view(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -> Work {
-    let elements = shape.iter().fold(1, |size: usize, &dim| size.saturating_mul(dim));
-    work_along(op, dtype, shape, axes).saturating_add(work_of_moving(dtype, elements))
+    work_along(op, dtype, shape, axes).saturating_add(work_of_moving(dtype, elements_of(shape)))
+}
+
+/// The number of elements of a shape; the largest number if it overflows.
+fn elements_of(shape: &[usize]) -> usize {
+    layout::size(shape).unwrap_or(usize::MAX)
 }
 
 /// The work of moving elements before they are folded.
@@ -90,7 +93,12 @@ fn work_of_moving(dtype: DType, elements: usize) -> Work {
 
 /// The sizes of a fold along some axes of a shape; `None` if other axes are between these.
 pub(crate) fn dense_sizes(shape: &[usize], axes: &[usize]) -> Option<ReductionSizes> {
-    match groups(shape, axes)?[..] {
+    dense(shape, &groups(shape, axes)?)
+}
+
+/// The same, given the groups of neighbours among the axes.
+fn dense(shape: &[usize], groups: &[(usize, usize)]) -> Option<ReductionSizes> {
+    match *groups {
         [] => Some(ReductionSizes { before: shape.iter().product(), reduced: 1, after: 1 }),
         [(first, last)] => {
             let [before, reduced, after] =
@@ -267,10 +275,10 @@ pub(crate) struct Stage {
 impl Split {
     /// `None` if the axes are not axes of the shape, or the operation is not defined for the type.
     pub(crate) fn of(op: ReduceOp, dtype: DType, shape: &[usize], axes: &[usize]) -> Option<Self> {
-        if let Some(sizes) = dense_sizes(shape, axes) {
+        let groups = groups(shape, axes)?;
+        if let Some(sizes) = dense(shape, &groups) {
             return Some(Split::Dense(sizes));
         }
-        let groups = groups(shape, axes)?;
         let among = among_axes(shape.len(), axes);
         let mut order = other_axes(shape.len(), axes);
         let kept = order.len();

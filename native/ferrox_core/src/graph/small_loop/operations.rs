@@ -152,10 +152,8 @@ impl Assembler<'_> {
         is_small.then(|| Code::Kernel(Box::new(KernelCall { kernel, operands, to, codes })))
     }
 
-    /// Computes a cluster, if one call of machine code does, in little time.
+    /// Computes a cluster, if one call of machine code does, in little time. Those that one does are compiled already.
     pub(super) fn cluster(&mut self, scope: &mut Scope, cluster: &Cluster, outputs: &[Target]) -> Option<()> {
-        let mut cluster = cluster.clone();
-        cluster.compile();
         let work = cluster.work();
         if !cluster.runs_at_once || work > MAX_SMALL_LOOP_KERNEL_WORK {
             return None;
@@ -176,6 +174,7 @@ impl Assembler<'_> {
         let to = Small { at: first.at, bytes: last.at + last.bytes - first.at };
         let results = memories.iter().map(|small| (small.at - to.at, small.bytes)).collect();
         let codes = 1 + isize::try_from(work / SMALL_LOOP_CODE_WORK).ok()?;
+        let cluster = cluster.clone();
         self.codes.push(Code::Cluster(Box::new(ClusterCall { cluster, operands, to, results, codes })));
         Some(())
     }

@@ -321,11 +321,10 @@ fn times_log<A: Arithmetic>(
 /// magnitude of `y` is in [`POW_EXPONENT_RANGE`], and no exponent of [`simple_power`].
 #[inline(always)]
 fn is_plain_power(x: f64, y: f64) -> bool {
-    let is_simple = (y == 2.0) | (y == -1.0) | (y == 0.5);
     is_positive_normal(x)
         & (y.abs() >= POW_EXPONENT_RANGE[0])
         & (y.abs() < POW_EXPONENT_RANGE[1])
-        & !is_simple
+        & simple_power(x, y).is_none()
 }
 
 /// The square, the inverse or the square root of `x`, which are correctly rounded, if that is its power.
