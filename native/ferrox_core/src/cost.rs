@@ -833,6 +833,10 @@ pub(crate) const MIN_OVERWRITTEN_BYTES: usize = 1 << 16;
 /// inputs faster.)
 pub(crate) const MIN_CLUSTER_RUN_BYTES: usize = 768;
 
+/// The minimum number of adjacent bytes, in the mean, that a cluster copies from each part of an assembled value. (No
+/// benchmark: steps of the heat equation and of an Ising model, whose grids are moved by one place.)
+pub(crate) const MIN_ASSEMBLED_RUN_BYTES: usize = 128;
+
 /// The maximum number of bytes that an operation of a program moves by loops that were made with the
 /// program, and the maximum number of stretches of them: more are moved by kernels that share them among
 /// threads, or go by tiles. (`bin/bench --group programs`: GRU, generation.)

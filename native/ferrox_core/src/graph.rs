@@ -15,6 +15,7 @@
 //! * `slices`: slices before elementwise operations instead of after them;
 //! * `reductions`: folds along axes that have others between them, in steps;
 //! * `products`: transposes that become axes of products of matrices;
+//! * `views`: values that only have elements of others, `assembled` from them or one layout of one of them;
 //! * `fusion`: which operations are computed together, as a `cluster`, some rows at a time;
 //! * `joined_products`: products of matrices that clusters compute with their rows;
 //! * `kernel`, with `elementwise` and `moves`: operations that are prepared for their types and shapes;
@@ -26,6 +27,7 @@
 //! * `value`: the values of slots;
 //! * `execution`: a run, which can pause and go on.
 
+mod assembled;
 mod branch_slots;
 mod cluster;
 mod constants;
@@ -54,6 +56,7 @@ mod times;
 mod unrolling;
 mod unused;
 mod value;
+mod views;
 mod well_formed;
 
 pub use self::execution::{Execution, Host, Outcome, Wish};

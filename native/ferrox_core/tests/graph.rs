@@ -15,6 +15,7 @@ use ferrox_core::layout::{self, Shape};
 use ferrox_core::ops::binary::BinaryOp;
 use ferrox_core::ops::indexed::Update;
 use ferrox_core::ops::math::Math;
+use ferrox_core::ops::pad::Padding;
 use ferrox_core::ops::reduce::{ReduceOp, TieBreak};
 use ferrox_core::ops::sort::Direction;
 use ferrox_core::ops::unary::UnaryOp;
@@ -91,7 +92,11 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         };
         let (a, b, c) = (pick(random), pick(random), pick(random));
         let float = if a.dtype.is_float() { a.dtype } else { F32 };
-        let value = match random.below(14) {
+        let value = match random.below(16) {
+            14 | 15 if a.shape.iter().any(|&size| size > 1) => {
+                let number = builder.add(Operation::AsType, &[&c], a.dtype, &c.shape);
+                moved(random, &mut builder, &a, &number)
+            }
             10 if !a.shape.is_empty() => {
                 // Differences of neighbours along an axis.
                 let axis = random.below(a.shape.len());
@@ -195,6 +200,37 @@ fn random_program(seed: u64) -> (Region, Vec<Vec<u8>>) {
         results.push(random.pick(&values).clone());
     }
     (builder.region(&results.iter().collect::<Vec<_>>()), arguments)
+}
+
+/// A tensor whose elements are moved along an axis that has several: around, or with a number, if that is one, in the
+/// place of those that were there.
+fn moved(random: &mut Random, builder: &mut Builder, tensor: &Operand, number: &Operand) -> Operand {
+    let (shape, dtype) = (tensor.shape.clone(), tensor.dtype);
+    let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] > 1).collect();
+    let axis = *random.pick(&axes);
+    let distance = random.below(shape[axis] - 1) + 1;
+    let mut part = |start: usize, end: usize| {
+        let (mut starts, mut lengths) = (vec![Start::At(0); shape.len()], shape.clone());
+        (starts[axis], lengths[axis]) = (Start::At(start), end - start);
+        let strides = Shape::from_elem(1, shape.len());
+        builder.add(
+            Operation::Slice { starts, lengths: lengths.clone(), strides },
+            &[tensor],
+            dtype,
+            &lengths,
+        )
+    };
+    let rest = part(distance, shape[axis]);
+    if layout::size(&number.shape) == Some(1) {
+        let mut padding = vec![Padding { low: 0, high: 0, interior: 0 }; shape.len()];
+        let low = random.below(distance + 1);
+        padding[axis] = Padding { low: low as i64, high: (distance - low) as i64, interior: 0 };
+        let number = Operand { shape: Shape::new(), ..number.clone() };
+        return builder.add(Operation::Pad(padding), &[&rest, &number], dtype, &shape);
+    }
+    let first = part(0, distance);
+    let parts = if random.below(2) == 0 { [&rest, &first] } else { [&first, &rest] };
+    builder.add(Operation::Concatenate(axis), &parts, dtype, &shape)
 }
 
 /// The number of threads of a process that only computes.
@@ -775,6 +811,72 @@ fn slices_are_taken_before_elementwise_operations() {
             let is_converted_whole = program.lines().any(|line| line.contains(&format!("f32{name} = ")));
             assert_eq!(is_converted_whole, is_read || is_reshaped, "{program}");
         }
+    });
+}
+
+/// Grids that are moved, turned, padded and put side by side, and what is computed of their elements.
+#[test]
+fn clusters_assemble_concatenations_and_paddings() {
+    with_threads("clusters_assemble_concatenations_and_paddings", || {
+        let mut assembled = 0;
+        for seed in 0..150 {
+            let mut random = Random(seed);
+            let shapes: [&[usize]; 4] = [&[200, 300], &[30_000], &[20, 30, 64], &[3, 9000]];
+            let shape = *random.pick(&shapes);
+            let dtype = *random.pick(&[F32, F32, F64, U8, BF16, C64]);
+            let mut builder = Builder::default();
+            let (x, y) = (builder.parameter(dtype, shape), builder.parameter(dtype, shape));
+            let number = builder.parameter(dtype, &[]);
+            let arguments = [shape, shape, &[]].map(|shape| small_numbers(&mut random, dtype, shape));
+            let mut sum = builder.add(add(), &[&x, &y], dtype, shape);
+            let mut values = vec![x.clone(), y, sum.clone()];
+            for _ in 0..random.below(4) + 1 {
+                let mut from = random.pick(&values).clone();
+                if random.below(4) == 0 {
+                    let axes = Shape::from_elem(random.below(shape.len()), 1);
+                    from = builder.add(Operation::Reverse(axes), &[&from], dtype, shape);
+                }
+                let other = if random.below(2) == 0 { &number } else { &from };
+                let value = moved(&mut random, &mut builder, &from, other);
+                sum = builder.add(add(), &[&sum, &value], dtype, shape);
+                values.push(value);
+                // Rows of several elements.
+                if random.below(3) == 0 {
+                    let row = builder.add(
+                        Operation::Reduce(ReduceOp::Sum, Shape::from_elem(shape.len() - 1, 1)),
+                        &[&sum],
+                        dtype,
+                        &shape[..shape.len() - 1],
+                    );
+                    let shape = [&shape[..shape.len() - 1], &[1]].concat();
+                    let row = Operand { shape: Shape::from_slice(&shape), ..row };
+                    sum = builder.add(add(), &[&sum, &row], dtype, &sum.shape.clone());
+                }
+            }
+            // Side by side, and read by one cluster alone. Now and then one of them is assembled itself, or in rows of
+            // another length.
+            let axis = random.below(shape.len());
+            let mut wide = shape.to_vec();
+            wide[axis] *= 2;
+            let first = match random.below(3) {
+                0 => moved(&mut random, &mut builder, &x, &number),
+                1 => {
+                    let size = shape.iter().product();
+                    let flat = Operand { shape: Shape::from_elem(size, 1), ..x.clone() };
+                    let flat = moved(&mut random, &mut builder, &flat, &flat);
+                    Operand { shape: Shape::from_slice(shape), ..flat }
+                }
+                _ => x.clone(),
+            };
+            let both = builder.add(Operation::Concatenate(axis), &[&first, &sum], dtype, &wide);
+            let both = builder.add(add(), &[&both, &number], dtype, &wide);
+            // Now and then a moved value is a result itself.
+            let results = if random.below(3) == 0 { vec![&both, random.pick(&values)] } else { vec![&both] };
+            let arguments = arguments.each_ref().map(|bytes| &bytes[..]);
+            let program = fused_alike(builder.region(&results), Vec::new(), &arguments).to_string();
+            assembled += usize::from(program.contains(" | "));
+        }
+        assert!(assembled > 120, "only {assembled} programs, not those with runs of a few bytes");
     });
 }
 

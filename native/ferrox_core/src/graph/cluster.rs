@@ -18,11 +18,13 @@ pub(super) mod products;
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use self::products::Product;
 use self::vector_kernel::VectorKernel;
+use super::assembled::Assembled;
 use super::operand::{self, Place, REGISTER_BYTES, Slot};
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
@@ -135,6 +137,8 @@ pub(super) struct Input {
     pub(super) rows: Option<InputRows>,
     /// The number of bytes of the row that is the same for all; zero if there is none.
     pub(super) same_bytes: usize,
+    /// What the rows are assembled from, if they are; the operand is one of its sources.
+    pub(super) assembled: Option<AssembledInput>,
     /// The product whose rows the input has, and whose left operand is the one from outside.
     pub(super) product: Option<Box<Product>>,
     /// Whether kernels read runs of rows where they are.
@@ -144,7 +148,7 @@ pub(super) struct Input {
 impl Input {
     /// An input that no member reads.
     pub(super) fn whole(operand: operand::Operand) -> Self {
-        Input { operand, rows: None, same_bytes: 0, product: None, in_runs: false }
+        Input { operand, rows: None, same_bytes: 0, assembled: None, product: None, in_runs: false }
     }
 
     /// How many times the row that is the same for all rows of a block is copied, for kernels that read it beside
@@ -161,6 +165,14 @@ impl Input {
         let count = if rows.is_gathered { block } else { self.row_copies()? };
         Some(rows.width * count)
     }
+}
+
+/// An input whose rows are assembled.
+#[derive(Clone, Debug)]
+pub(super) struct AssembledInput {
+    pub(super) value: Arc<Assembled>,
+    /// The input that each source is.
+    pub(super) sources: SmallVec<[usize; 4]>,
 }
 
 /// An operation of a cluster.
@@ -339,6 +351,9 @@ impl Cluster {
         for (index, input) in self.inputs.iter_mut().enumerate() {
             let register = Register::Input(index);
             let Some(rows) = input.rows.as_ref().filter(|rows| rows.have_long_runs()) else { continue };
+            if input.assembled.is_some() {
+                continue;
+            }
             let is_read =
                 |member: &Member| member.operands.iter().any(|operand| operand.register == register);
             let in_kernel = |at: usize| self.kernels.iter().any(|kernel| kernel.members().contains(&at));
@@ -459,7 +474,14 @@ impl Cluster {
             match (&input.rows, to) {
                 (_, BlockInput::Overwritten(_)) => {}
                 (Some(of), BlockInput::Gathered(out)) if of.is_gathered => {
-                    of.gather(bytes, first, &mut out[..rows * of.width]);
+                    let out = &mut out[..rows * of.width];
+                    match &input.assembled {
+                        None => of.gather(bytes, first, out),
+                        Some(AssembledInput { value, sources }) => {
+                            let sources = sources.iter().map(|&source| inputs[source]);
+                            value.gather(&sources.collect::<SmallVec<[&[u8]; 4]>>(), first * of.width, out);
+                        }
+                    }
                 }
                 (Some(of), BlockInput::Gathered(copies)) => {
                     let row = &bytes[of.start(first)..][..of.width];

@@ -4,7 +4,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
-use super::cluster::{Call, Cluster, Input, Register};
+use super::cluster::{AssembledInput, Call, Cluster, Input, Register};
 use super::kernel::Kernel;
 use super::operand::{Memory, Operand, Place, Slot};
 use super::operation::Operation;
@@ -303,6 +303,11 @@ fn register(register: Register, cluster: &Cluster, outputs: &[Memory]) -> String
     let written = match register {
         Register::Input(index) => match cluster.inputs.get(index) {
             Some(Input { product: Some(_), .. }) => write!(text, "product {index}"),
+            Some(Input { assembled: Some(AssembledInput { sources, .. }), .. }) => {
+                let sources = sources.iter().filter_map(|&source| cluster.inputs.get(source));
+                let sources: Vec<String> = sources.map(|source| place(source.operand.place)).collect();
+                write!(text, "[{}]", sources.join(" | "))
+            }
             Some(input) => write!(text, "{}", place(input.operand.place)),
             None => write!(text, "input {index}"),
         },

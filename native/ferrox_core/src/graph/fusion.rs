@@ -16,21 +16,25 @@
 use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::assembled::Assembled;
 use super::cluster::{
-    Call, Cluster, Fold, Input, Member, MemberOperand, Register, RowsFold, leading_axes, possible_rows,
+    AssembledInput, Call, Cluster, Fold, Input, Member, MemberOperand, Register, RowsFold, leading_axes,
+    possible_rows,
 };
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use super::source::{Operand, Place, Region, Slot, Step, Target, reads, with_inner};
+use super::views::{Elements, View, Views};
 use crate::DType;
 use crate::cost::{
     Cost, MAX_CLUSTER_ROW_BYTES, MIN_CLUSTER_BYTES, MIN_CLUSTER_FOLD_BLOCKS, MIN_SMALL_CLUSTER_BYTES,
 };
 use crate::exec::convert;
-use crate::layout::{self, Layout, Shape};
+use crate::layout::{self, Shape};
 use crate::ops;
 use crate::ops::binary::BinaryOp;
 use crate::ops::reduce::Accumulation;
@@ -133,7 +137,7 @@ struct Fusion<'a> {
     again: &'a [bool],
     steps: Vec<Step>,
     pending: Vec<Pending>,
-    views: Vec<View>,
+    views: Views,
     /// The operations that can be computed again, of clusters that are no longer held back, by their slots.
     cheap: HashMap<Slot, Cheap>,
     /// The steps from the current one on.
@@ -150,59 +154,12 @@ struct Cheap {
     operations: usize,
 }
 
-/// An operation that is held back, and only rearranges its operand.
-#[derive(Clone)]
-struct View {
-    operation: Operation,
-    input: Operand,
-    output: Target,
-    /// The layout of the result in the memory of the operand.
-    layout: Layout,
-}
-
-impl View {
-    fn of(operation: &Operation, inputs: &[Operand], outputs: &[Target]) -> Option<Self> {
-        let ([input], [output]) = (inputs, outputs) else { return None };
-        layout::size(&input.shape)?;
-        // The columns of a large matrix are far apart: a transpose by tiles is faster than gathering them.
-        if let Operation::Transpose(axes) = operation
-            && axes.last().is_some_and(|&last| last + 1 != axes.len())
-        {
-            return None;
-        }
-        let layout = operation.view(&input.shape)?;
-        let is_valid = layout.shape == output.shape && input.dtype == output.dtype;
-        if !is_valid || input.dtype.is_packed() || layout::size(&output.shape).is_none_or(|size| size < 2) {
-            return None;
-        }
-        Some(View { operation: operation.clone(), input: input.clone(), output: output.clone(), layout })
-    }
-
-    fn step(self) -> Step {
-        Step::Operation { operation: self.operation, inputs: vec![self.input], outputs: vec![self.output] }
-    }
-}
-
 /// The step of a cluster, which is small, if it takes one call of machine code: small operations take less time one by
 /// one than in a cluster with blocks and buffers.
 fn one_call(mut steps: Vec<Step>) -> Option<Vec<Step>> {
     let [Step::Cluster { cluster, .. }] = &mut steps[..] else { return None };
     cluster.compile();
     cluster.runs_at_once.then_some(steps)
-}
-
-/// The view that gives an operand its value, if one does.
-fn view_of<'v>(operand: &Operand, views: &'v [View]) -> Option<&'v View> {
-    views.iter().find(|view| operand.place == Place::Slot(view.output.slot))
-}
-
-/// The layout in which an operand is read from memory; `None` if it would have to be copied.
-fn layout_of(operand: &Operand, views: &[View]) -> Option<Layout> {
-    match view_of(operand, views) {
-        None => Some(Layout::contiguous(&operand.shape)),
-        Some(view) if view.output.dtype.width() != operand.dtype.width() => None,
-        Some(view) => view.layout.reshape(&operand.shape),
-    }
 }
 
 /// A cluster that is held back.
@@ -242,6 +199,25 @@ impl<'a> Fusion<'a> {
         self.flush_all();
     }
 
+    /// Holds an operation back that is a view; returns whether it is one.
+    fn hold_back(&mut self, operation: &Operation, inputs: &[Operand], outputs: &[Target]) -> bool {
+        let reads = outputs.first().and_then(|output| self.reads.get(output.slot)).copied().unwrap_or(0);
+        // A loop over rows computes each row from the same row of the trip before.
+        let Some(view) = self.views.view((operation, inputs, outputs), reads, !self.all) else {
+            return false;
+        };
+        self.look_ahead(inputs);
+        self.flush_owners(inputs);
+        let is_assembled = matches!(view.elements(), Elements::Assembled(..));
+        for input in inputs {
+            if !is_assembled || self.views.read_through(input).is_none() {
+                self.finish_views(std::slice::from_ref(input));
+            }
+        }
+        self.views.push(view);
+        true
+    }
+
     fn inner(&self, steps: &[Step]) -> Vec<Step> {
         let (inner, pending, views, cheap, taken) = Default::default();
         let mut fusion = Fusion { again: &[], steps: inner, pending, views, cheap, taken, ..*self };
@@ -252,9 +228,7 @@ impl<'a> Fusion<'a> {
     fn step(&mut self, step: &Step) {
         match step {
             Step::Operation { operation, inputs, outputs } => {
-                if let Some(view) = View::of(operation, inputs, outputs) {
-                    self.flush_for(inputs);
-                    self.views.push(view);
+                if self.hold_back(operation, inputs, outputs) {
                     return;
                 }
                 if !outputs.iter().all(|output| operation.is_total(output.dtype)) {
@@ -501,13 +475,19 @@ impl<'a> Fusion<'a> {
     fn finish_views(&mut self, operands: &[Operand]) -> bool {
         let mut any = false;
         for operand in operands {
-            let view = |view: &View| operand.place == Place::Slot(view.output.slot);
-            if let Some(index) = self.views.iter().position(view) {
-                self.steps.push(self.views.remove(index).step());
-                any = true;
+            if let Place::Slot(slot) = operand.place {
+                any |= self.finish_view(slot);
             }
         }
         any
+    }
+
+    /// Adds the view of a slot to the steps, after those that it reads; returns whether there is one.
+    fn finish_view(&mut self, slot: Slot) -> bool {
+        let Some(view) = self.views.take(slot) else { return false };
+        self.finish_views(view.inputs());
+        self.steps.push(view.step());
+        true
     }
 
     fn flush_owners(&mut self, operands: &[Operand]) {
@@ -534,20 +514,17 @@ impl<'a> Fusion<'a> {
         for pending in std::mem::take(&mut self.pending) {
             self.flush(pending);
         }
-        self.steps.extend(std::mem::take(&mut self.views).into_iter().map(View::step));
+        for slot in self.views.slots() {
+            self.finish_view(slot);
+        }
     }
 
     fn flush(&mut self, pending: Pending) {
         let reads = pending.reads();
-        // The cluster reads views in place that nothing else reads.
-        let mut in_place = Vec::new();
-        for view in std::mem::take(&mut self.views) {
-            let slot = view.output.slot;
-            match reads.get(&slot) {
-                None => self.views.push(view),
-                read if read == self.reads.get(slot) => in_place.push(view),
-                Some(_) => self.steps.push(view.step()),
-            }
+        let count = |slot: Slot| reads.get(&slot).copied().unwrap_or(0);
+        let (in_place, steps) = self.views.read_by(count);
+        for slot in steps {
+            self.finish_view(slot);
         }
         let is_small = pending.candidates.iter().all(|candidate| candidate.bytes() < MIN_CLUSTER_BYTES);
         if !self.again.is_empty() && !is_small {
@@ -555,16 +532,21 @@ impl<'a> Fusion<'a> {
         }
         let pays = self.all || pending.candidates.len() > 1 || !is_small && !in_place.is_empty();
         let slots = self.slots.get();
-        let steps = if pays { pending.cluster((self.reads, slots), reads, &in_place) } else { None };
+        let steps = if pays { pending.cluster((self.reads, slots), &reads, &in_place) } else { None };
         let steps = steps.and_then(|steps| if self.all || !is_small { Some(steps) } else { one_call(steps) });
         match steps {
             Some(steps) => {
                 // Folds have a slot for lanes.
                 self.slots.set(slots + steps.len() - 1);
                 self.steps.extend(steps);
+                for slot in in_place.slots() {
+                    self.views.release(slot, reads.get(&slot).copied().unwrap_or(0));
+                }
             }
             None => {
-                self.steps.extend(in_place.into_iter().map(View::step));
+                for slot in in_place.slots() {
+                    self.finish_view(slot);
+                }
                 self.steps.extend(pending.candidates.into_iter().map(|candidate| Step::Operation {
                     operation: candidate.operation,
                     inputs: candidate.inputs,
@@ -575,10 +557,9 @@ impl<'a> Fusion<'a> {
     }
 
     /// Notes which operations of a cluster can be computed again by others.
-    fn note_cheap(&mut self, pending: &Pending, views: &[View]) {
+    fn note_cheap(&mut self, pending: &Pending, views: &Views) {
         for candidate in &pending.candidates {
-            let produced =
-                |slot: Slot| pending.produces(slot) || views.iter().any(|view| view.output.slot == slot);
+            let produced = |slot: Slot| pending.produces(slot) || views.has(slot);
             let operations = candidate.inputs.iter().map(|operand| match operand.place {
                 Place::Slot(slot) if let Some(cheap) = self.cheap.get(&slot) => Some(cheap.operations),
                 Place::Slot(slot) if produced(slot) => None,
@@ -606,7 +587,7 @@ struct Rows {
 impl Rows {
     /// A number of rows up to `most` that all operations can have together, the last of which is `last`: the
     /// largest with which the fewest operands are gathered.
-    fn common(together: &[&Candidate], last: &Candidate, most: usize, views: &[View]) -> Option<Self> {
+    fn common(together: &[&Candidate], last: &Candidate, most: usize, views: &Views) -> Option<Self> {
         let produced: HashMap<Slot, Option<usize>> =
             together.iter().map(|candidate| (candidate.output.slot, candidate.row_bytes())).collect();
         let gathered = |rows| -> Option<usize> {
@@ -735,7 +716,7 @@ impl Candidate {
         &self,
         rows: usize,
         produced: impl Fn(Slot) -> Option<Option<usize>>,
-        views: &[View],
+        views: &Views,
     ) -> Option<usize> {
         let shape = self.shape();
         let leading = leading_axes(shape, rows)?;
@@ -755,8 +736,7 @@ impl Candidate {
         let reads_rows =
             matches!(self.operation, Operation::AsType | Operation::Unary(..)) || self.folded().is_some();
         let gathered = self.inputs.iter().map(|input| {
-            let layout = layout_of(input, views)?;
-            let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
+            let (extent, rows) = views.rows(input, shape, leading)?;
             let produced = match input.place {
                 Place::Slot(slot) => produced(slot),
                 Place::Literal(_) => None,
@@ -780,7 +760,7 @@ impl Candidate {
 impl Pending {
     /// The rows with another operation, if they are seen at once: those of the others, which are the most that there
     /// can be, where nothing is gathered.
-    fn with(&self, candidate: &Candidate, views: &[View]) -> Option<Rows> {
+    fn with(&self, candidate: &Candidate, views: &Views) -> Option<Rows> {
         let has_folds = |candidate: &Candidate| candidate.accumulation.is_some();
         if self.rows.gathered != 0 || has_folds(candidate) || self.candidates.iter().any(has_folds) {
             return None;
@@ -821,8 +801,8 @@ impl Pending {
     fn cluster(
         &self,
         (reads, slots): (&[usize], usize),
-        inner_reads: HashMap<Slot, usize>,
-        views: &[View],
+        inner_reads: &HashMap<Slot, usize>,
+        views: &Views,
     ) -> Option<Vec<Step>> {
         let mut registers = Registers::default();
         let mut left = inner_reads.clone();
@@ -863,12 +843,16 @@ impl Pending {
             };
             let mut operands = SmallVec::new();
             for input in &candidate.inputs {
-                let layout = layout_of(input, views)?;
-                let (extent, rows) = InputRows::of(&layout, shape, leading, input.dtype.width())?;
-                let source = view_of(input, views).map_or(input, |view| &view.input);
+                let (extent, rows) = views.rows(input, shape, leading)?;
                 let same_bytes =
                     if extent == Extent::SameRow { row_elements * input.dtype.width() } else { 0 };
-                let register = registers.of(input, source, rows, same_bytes);
+                let register = match views.of(input).map(View::elements) {
+                    Some(Elements::Assembled(assembled, sources)) => {
+                        registers.assembled((assembled, sources), rows)?
+                    }
+                    Some(Elements::Of(source, _)) => registers.of(input, source, rows, same_bytes),
+                    None => registers.of(input, input, rows, same_bytes),
+                };
                 operands.push(MemberOperand { register, dtype: input.dtype, extent });
             }
             let used = inner_reads.get(&slot).copied().unwrap_or(0);
@@ -977,14 +961,45 @@ impl Registers {
             return register;
         }
         // A row that all rows have is copied, and its copies are those of one length.
-        let is_known = |Input { operand, rows: known, same_bytes: known_bytes, .. }: &Input| {
+        let is_known = |Input { operand, rows: known, same_bytes: known_bytes, assembled, .. }: &Input| {
             let is_same = operand.dtype == source.dtype && operand.shape == source.shape;
-            operand.place == source.place && is_same && *known == rows && *known_bytes == same_bytes
+            assembled.is_none()
+                && operand.place == source.place
+                && is_same
+                && *known == rows
+                && *known_bytes == same_bytes
         };
         Register::Input(self.inputs.iter().position(is_known).unwrap_or_else(|| {
             self.inputs.push(Input { rows, same_bytes, ..Input::whole(source.clone()) });
             self.inputs.len() - 1
         }))
+    }
+
+    /// The register of rows that are assembled from sources.
+    fn assembled(
+        &mut self,
+        (assembled, sources): (&Arc<Assembled>, &[Operand]),
+        rows: Option<InputRows>,
+    ) -> Option<Register> {
+        let is_known = |Input { assembled: known, rows: known_rows, .. }: &Input| {
+            known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.value, assembled)) && *known_rows == rows
+        };
+        if let Some(index) = self.inputs.iter().position(is_known) {
+            return Some(Register::Input(index));
+        }
+        let first = sources.first()?;
+        let whole = sources.iter().map(|source| {
+            self.inputs.push(Input::whole(source.clone()));
+            self.inputs.len() - 1
+        });
+        let sources = whole.collect();
+        let value = assembled.clone();
+        self.inputs.push(Input {
+            rows,
+            assembled: Some(AssembledInput { value, sources }),
+            ..Input::whole(first.clone())
+        });
+        Some(Register::Input(self.inputs.len() - 1))
     }
 
     fn output(&mut self, slot: Slot, width: usize) -> Register {

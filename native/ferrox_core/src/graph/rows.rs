@@ -41,6 +41,11 @@ impl InputRows {
         InputRows::new(width, width, &[rows], &[width as isize], 0)
     }
 
+    /// Rows of a value that is assembled for each block.
+    pub(super) fn gathered(width: usize, rows: usize) -> Self {
+        InputRows { is_gathered: true, ..InputRows::adjacent(width, rows) }
+    }
+
     /// Rows of `width` bytes, as far as the shape and the strides say, that belong to rows of `row_bytes`
     /// bytes.
     fn new(width: usize, row_bytes: usize, shape: &[usize], strides: &[isize], offset: usize) -> Self {
