@@ -872,6 +872,19 @@ pub(crate) const MIN_KERNEL_VECTORS: usize = 8;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(crate) const MIN_UNEVEN_KERNEL_VECTORS: usize = 64;
 
+/// The cost of an instruction of a vector kernel for a byte of an element, and that of a division or a square root. (No
+/// benchmark: `explain` with times, of chains of additions and of divisions.)
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) const VECTOR_BYTE_COST: Cost = 8;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) const VECTOR_DIVISION_BYTE_COST: Cost = 60;
+
+/// The cost of a byte that a vector kernel reads or writes, if all that the cluster reads and writes fits into the cache
+/// of a core, and the number of bytes up to which it does. (No benchmark: shortest paths between 128 points by Floyd and
+/// Warshall, for which a second thread cost more than it saved.)
+pub(crate) const CACHED_BYTE_COST: Cost = 10;
+pub(crate) const MAX_CACHED_CLUSTER_BYTES: usize = 1 << 19;
+
 /// The number of bytes in a block of rows of all values of a cluster: those that an operation reads and
 /// writes stay in the first-level cache, the others in the second-level cache. (`bin/bench --group
 /// programs`: adam, layer norm, softmax, mandelbrot.)

@@ -29,8 +29,9 @@ use super::operand::{self, Place, REGISTER_BYTES, Slot};
 use super::operation::Operation;
 use super::rows::{Extent, InputRows};
 use crate::cost::{
-    self, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost, MIN_CLUSTER_BYTES,
-    MIN_OVERWRITTEN_BYTES, MIN_SINGLE_ROW_ELEMENTS, Work,
+    self, CACHED_BYTE_COST, CLUSTER_BLOCK_BYTES, CLUSTER_BLOCKS_PER_PART, COPIED_ROW_ELEMENTS, Cost,
+    MAX_CACHED_CLUSTER_BYTES, MEMORY_BYTE_COST, MIN_CLUSTER_BYTES, MIN_OVERWRITTEN_BYTES,
+    MIN_SINGLE_ROW_ELEMENTS, Work,
 };
 use crate::exec::convert::{self, Conversion, Convert};
 use crate::exec::copy;
@@ -185,6 +186,8 @@ pub(super) struct Member {
     /// The number of elements in a row of the result.
     pub(super) elements: usize,
     pub(super) to: Register,
+    /// The cost of a row.
+    pub(super) cost: Cost,
 }
 
 #[derive(Clone, Debug)]
@@ -245,6 +248,8 @@ pub(super) struct MemberOperand {
 pub(super) struct Overwritten {
     pub(super) input: usize,
     pub(super) output: usize,
+    /// Whether rows are written there at once: machine code reads each element before it writes the new one.
+    pub(super) at_once: bool,
 }
 
 thread_local! {
@@ -305,6 +310,20 @@ impl Cluster {
             }
         }
         self.runs_at_once = self.is_one_call();
+        self.cost = self.compiled_cost();
+    }
+
+    /// The cost of a row with members in kernels.
+    fn compiled_cost(&self) -> Cost {
+        let arrays: Cost = self.kernels.iter().map(VectorKernel::array_bytes).sum();
+        let is_cached = arrays.saturating_mul(self.rows as Cost) <= MAX_CACHED_CLUSTER_BYTES as Cost;
+        let byte_cost = if is_cached { CACHED_BYTE_COST } else { MEMORY_BYTE_COST };
+        self.kernels.iter().fold(self.cost, |cost, kernel| {
+            let before: Cost = self.members[kernel.members()].iter().map(|member| member.cost).sum();
+            let after =
+                kernel.array_bytes().saturating_mul(byte_cost).saturating_add(kernel.instruction_cost());
+            cost.saturating_sub(before).saturating_add(after.min(before))
+        })
     }
 
     /// Whether one call of machine code computes the whole cluster, whose values are small.
@@ -320,11 +339,7 @@ impl Cluster {
                 |rows: &InputRows| !rows.is_gathered && rows.rows_in_place(0) >= self.rows;
             input.product.is_none() && !input.in_runs && input.rows.as_ref().is_none_or(are_rows_in_place)
         };
-        kernel.members() == (0..self.members.len())
-            && kernel.is_one_call()
-            && self.folds.is_empty()
-            && self.product.is_none()
-            && self.inputs.iter().all(is_in_place)
+        self.is_one_kernel() && kernel.is_one_call() && self.inputs.iter().all(is_in_place)
     }
 
     /// Computes the results by one call of machine code, without blocks and buffers.
@@ -389,10 +404,18 @@ impl Cluster {
             if bytes >= MIN_OVERWRITTEN_BYTES
                 && let Some(input) = self.inputs.iter().enumerate().position(fits)
             {
-                pairs.push(Overwritten { input, output });
+                let at_once = self.is_one_kernel()
+                    && self.kernels[0].can_overwrite(Register::Input(input), Register::Output(output));
+                pairs.push(Overwritten { input, output, at_once });
             }
         }
         pairs.into_iter().collect()
+    }
+
+    /// Whether one kernel computes all members, and nothing else is to be done.
+    fn is_one_kernel(&self) -> bool {
+        let [kernel] = &self.kernels[..] else { return false };
+        kernel.members() == (0..self.members.len()) && self.folds.is_empty() && self.product.is_none()
     }
 
     /// The kernel that a member belongs to.
@@ -654,14 +677,22 @@ impl Cluster {
         block: usize,
         part: Part<'_>,
     ) -> Result<(), Error> {
-        let buffered = |width: &usize| width * block;
         // Results that are too large to stay in a cache are computed in buffers too, and copied past it, but for
         // the left operand of a product. So are those whose memory an input still has.
         let result = self.product.as_ref().map(|(result, _)| *result);
-        let is_over = |index: usize| overwritten.iter().any(|pair| pair.output == index);
-        let is_staged = |(index, width): (usize, &usize)| {
-            is_over(index) || (result != Some(index) && streaming_stores::is_large(width * self.rows))
+        let over = |index: usize| overwritten.iter().find(|pair| pair.output == index);
+        let is_over = |index: usize| over(index).is_some();
+        let is_staged = |(index, width): (usize, &usize)| match over(index) {
+            Some(pair) => !pair.at_once,
+            None => result != Some(index) && streaming_stores::is_large(width * self.rows),
         };
+        // Where no value is kept for another member, rows need not stay in a cache.
+        let is_one_pass = self.is_one_kernel()
+            && !self.outputs.iter().enumerate().any(is_staged)
+            && self.gathered_bytes(1) == 0
+            && self.kernels.iter().all(|kernel| kernel.copied_bytes(part.rows) <= CLUSTER_BLOCK_BYTES);
+        let block = if is_one_pass { part.rows } else { block };
+        let buffered = |width: &usize| width * block;
         let staged = self.outputs.iter().enumerate().filter(|&output| is_staged(output));
         let staged = staged.map(|(_, width)| buffered(width));
         let states = self.folds.iter().map(|fold| fold.accumulation.state_bytes());
@@ -986,6 +1017,17 @@ impl<'a> Registers<'a> {
             },
             Register::Buffer(index) => &*self.buffers[index],
             Register::Output(index) => self.outputs[index].bytes(),
+        }
+    }
+
+    /// The result that is written over an input without a copy.
+    fn overwriting(&self, register: Register) -> Option<Register> {
+        let Register::Input(index) = register else { return None };
+        match self.inputs.get(index)? {
+            &BlockInput::Overwritten(output) if self.outputs[output].stage.is_none() => {
+                Some(Register::Output(output))
+            }
+            _ => None,
         }
     }
 

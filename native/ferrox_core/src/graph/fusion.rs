@@ -873,8 +873,9 @@ impl Pending {
                     }
                 }
             }
-            cost = cost.saturating_add(element_cost.saturating_mul(row_elements as Cost));
-            members.push(Member { call, operands, dtype, elements, to });
+            let row_cost = element_cost.saturating_mul(row_elements as Cost);
+            cost = cost.saturating_add(row_cost);
+            members.push(Member { call, operands, dtype, elements, to, cost: row_cost });
         }
         let Registers { inputs, buffers, outputs: widths, .. } = registers;
         let (rows, kernels, product, runs_at_once) = (self.rows.count, Vec::new(), None, false);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::rows::InputRows;
 use super::{Cluster, Register, Registers};
 use crate::Error;
+use crate::cost::Cost;
 
 /// Members of a cluster that are computed together.
 #[derive(Clone, Debug)]
@@ -33,6 +34,21 @@ impl VectorKernel {
 
     /// Whether one call computes all rows, without copies of elements.
     pub(super) fn is_one_call(&self) -> bool {
+        match *self {}
+    }
+
+    /// Whether a result may be written over the rows of an input without a copy.
+    pub(super) fn can_overwrite(&self, _: Register, _: Register) -> bool {
+        match *self {}
+    }
+
+    /// The number of bytes of arrays that a row reads and writes.
+    pub(super) fn array_bytes(&self) -> Cost {
+        match *self {}
+    }
+
+    /// The cost of the instructions for a row.
+    pub(super) fn instruction_cost(&self) -> Cost {
         match *self {}
     }
 

@@ -25,7 +25,9 @@ use super::super::rows::{Extent, InputRows};
 use super::{
     Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced, repeat_elements,
 };
-use crate::cost::{MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS};
+use crate::cost::{
+    Cost, MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS, VECTOR_BYTE_COST, VECTOR_DIVISION_BYTE_COST,
+};
 use crate::exec::elementwise::scratch::{aligned, take};
 use crate::ops::binary::BinaryOp;
 use crate::ops::unary::{UnaryOp, is_fast};
@@ -55,6 +57,8 @@ pub(in crate::graph) struct VectorKernel {
     /// The inputs that are read in runs, with their rows.
     runs: Vec<(Register, InputRows)>,
     code: Arc<Code>,
+    /// The cost of the instructions for a byte of an element.
+    byte_cost: Cost,
 }
 
 /// An array that a kernel reads or writes.
@@ -112,6 +116,18 @@ struct Instruction {
     operands: SmallVec<[Operand; 3]>,
     /// The array that the value is written to.
     stored: Option<usize>,
+}
+
+impl Instruction {
+    /// The cost for a byte of an element.
+    fn byte_cost(&self) -> Cost {
+        match self.operation {
+            Operation::Arithmetic(ElementOperation::Divide) | Operation::SquareRoot(_) => {
+                VECTOR_DIVISION_BYTE_COST
+            }
+            _ => VECTOR_BYTE_COST,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,8 +213,9 @@ impl VectorKernel {
         formula.has_bytes = arrays.iter().map(|array| array.has_bytes).collect();
         formula.numbers = numbers.len();
         let code = Arc::new(Code::new(&formula)?);
-        let (arrays, numbers) = (arrays.into(), numbers.into());
-        Some(VectorKernel { members, arrays, numbers, elements, width, call_rows, runs: Vec::new(), code })
+        let byte_cost = formula.instructions.iter().map(Instruction::byte_cost).sum();
+        let (arrays, numbers, runs) = (arrays.into(), numbers.into(), Vec::new());
+        Some(VectorKernel { members, arrays, numbers, elements, width, call_rows, runs, code, byte_cost })
     }
 
     /// Whether nothing else is read of a register than its rows.
@@ -214,6 +231,14 @@ impl VectorKernel {
             matches!(number, Number::Operand { has_rows: true, .. } | Number::Truth { has_rows: true, .. })
         };
         self.call_rows.is_none() && !self.arrays.iter().any(is_repeated) && !self.numbers.iter().any(has_rows)
+    }
+
+    /// Whether a result may be written over the rows of an input without a copy.
+    pub(super) fn can_overwrite(&self, input: Register, output: Register) -> bool {
+        let index = |register| self.arrays.iter().position(|array| array.register == register);
+        self.reads_rows_alone(input)
+            && matches!((index(input), index(output)), (Some(input), Some(output))
+                if self.code.can_overwrite(input, output))
     }
 
     /// Reads the rows of an input where they are, one run of them after the other.
@@ -243,6 +268,18 @@ impl VectorKernel {
             _ => 0,
         });
         repeated * aligned(rows * self.row_bytes()) + numbers.sum::<usize>()
+    }
+
+    /// The number of bytes of arrays that a row reads and writes.
+    pub(super) fn array_bytes(&self) -> Cost {
+        let advances = self.arrays.iter().filter(|array| array.rows != ArrayRows::Same);
+        let bytes = advances.map(|array| self.elements * if array.has_bytes { 1 } else { self.width });
+        bytes.sum::<usize>() as Cost
+    }
+
+    /// The cost of the instructions for a row.
+    pub(super) fn instruction_cost(&self) -> Cost {
+        self.byte_cost.saturating_mul(self.row_bytes() as Cost)
     }
 
     fn row_bytes(&self) -> usize {
@@ -290,6 +327,12 @@ impl VectorKernel {
         Some(repeated)
     }
 
+    /// The number of the array that is written over an array without a copy.
+    fn overwriting(&self, array: &Array, registers: &Registers<'_>) -> Option<usize> {
+        let output = registers.overwriting(array.register)?;
+        self.arrays.iter().position(|array| array.register == output)
+    }
+
     /// Computes the rows of a block, those together that are adjacent in all inputs.
     fn compute(
         &self,
@@ -308,7 +351,9 @@ impl VectorKernel {
             let mut arrays: SmallVec<[code::Array<'_>; 8]> = SmallVec::new();
             for array in &self.arrays {
                 let start = first * if array.has_bytes { self.elements } else { self.row_bytes() };
-                let elements = if array.is_written {
+                let elements = if let Some(by) = self.overwriting(array, registers) {
+                    Elements::Overwritten(by)
+                } else if array.is_written {
                     Elements::Written(written.next()?.get_mut(start..)?)
                 } else if array.rows == ArrayRows::Repeated {
                     Elements::Read(repeated.next()?.get(start..)?)

@@ -38,6 +38,10 @@ pub(super) struct Code {
     numbers: usize,
     /// Whether elements may be computed twice: no array is read that is written.
     repeats: bool,
+    /// For each array, the number of the last instruction that reads it.
+    last_reads: Box<[Option<usize>]>,
+    /// For each array, the number of the first instruction that writes it.
+    writes: Box<[Option<usize>]>,
 }
 
 impl Code {
@@ -55,7 +59,25 @@ impl Code {
             _ => false,
         });
         let (written, has_bytes) = (formula.written.as_slice().into(), formula.has_bytes.as_slice().into());
-        Some(Code { executable, written, has_bytes, numbers: formula.numbers, repeats })
+        let arrays = 0..formula.written.len();
+        let reads = |array: usize| {
+            let reads = |instruction: &Instruction| instruction.operands.contains(&Operand::Array(array));
+            formula.instructions.iter().rposition(reads)
+        };
+        let writes = |array: usize| {
+            formula.instructions.iter().position(|instruction| instruction.stored == Some(array))
+        };
+        let (last_reads, writes) = (arrays.clone().map(reads).collect(), arrays.map(writes).collect());
+        Some(Code { executable, written, has_bytes, numbers: formula.numbers, repeats, last_reads, writes })
+    }
+
+    /// Whether an array may be written over another one, each element over that of the same number.
+    pub(super) fn can_overwrite(&self, read: usize, written: usize) -> bool {
+        let [is_byte, other_is_byte] = [read, written].map(|array| self.has_bytes.get(array));
+        is_byte == other_is_byte
+            && self.written.get(read) == Some(&false)
+            && matches!((self.last_reads.get(read), self.writes.get(written)),
+                (Some(Some(read)), Some(Some(write))) if read <= write)
     }
 
     /// Computes some bytes of each array, given the arrays and numbers of the formula, by calls for at most
@@ -73,9 +95,20 @@ impl Code {
         let calls = bytes.div_ceil(call_bytes.max(1));
         let fits = |(array, &is_written): (&Array<'_>, &bool)| {
             let needed = array.place(if array.advances { bytes } else { call_bytes.min(bytes) });
-            let can_be_written = matches!(array.elements, Elements::Written(_));
-            can_be_written == is_written && array.bytes().len() >= needed
+            match &array.elements {
+                Elements::Read(elements) => !is_written && elements.len() >= needed,
+                Elements::Written(elements) => is_written && elements.len() >= needed,
+                &Elements::Overwritten(by) => {
+                    let by = arrays.get(by).filter(|by| matches!(by.elements, Elements::Written(_)));
+                    !is_written
+                        && by.is_some_and(|by| {
+                            (by.advances, by.has_bytes) == (array.advances, array.has_bytes)
+                        })
+                }
+            }
         };
+        let overwrites = arrays.iter().any(|array| matches!(array.elements, Elements::Overwritten(_)));
+        let repeats = self.repeats && !overwrites;
         let have_widths = arrays.iter().map(|array| array.has_bytes).eq(self.has_bytes.iter().copied());
         let have_numbers = numbers.iter().all(|number| match number {
             Number::Same(_) => true,
@@ -95,34 +128,54 @@ impl Code {
                 *argument = *bits;
             }
         }
+        let mut has_addresses = false;
         executable::begin();
         for call in 0..calls {
             let first = call * call_bytes;
             let length = call_bytes.min(bytes - first);
+            if !has_addresses {
+                for (argument, array) in arguments.iter_mut().zip(&mut *arrays) {
+                    *argument = array.address(first);
+                }
+                for (index, array) in arrays.iter().enumerate().filter(|_| overwrites) {
+                    if let Elements::Overwritten(by) = array.elements {
+                        arguments[index] = arguments[by];
+                    }
+                }
+                has_addresses = true;
+            }
             for (argument, number) in arguments[arrays.len()..].iter_mut().zip(numbers) {
                 if let Number::Each(bytes, width) = number {
                     *argument = word(&bytes[call * width..][..*width]);
                 }
             }
             let whole = length / VECTOR_BYTES * VECTOR_BYTES;
-            let mut run = |from: usize, length: usize, arrays: &mut [Array<'_>]| {
-                for (argument, array) in arguments.iter_mut().zip(arrays) {
-                    *argument = array.pointer(first, from);
-                }
-                // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
-                // reads and writes the vectors of arrays up to `length` bytes, a quarter of it where they have bytes,
-                // which all of them have from these addresses on. What it writes is borrowed exclusively.
-                unsafe { self.executable.call_wide(arguments.as_ptr(), length) };
-            };
             if whole > 0 {
-                run(0, whole, arrays);
+                // SAFETY: the translator makes such a function. It reads as many arguments as the formula has, and
+                // reads and writes the vectors of arrays up to `whole` bytes, a quarter of it where they have bytes,
+                // which all of them have from these addresses on. What it writes is borrowed exclusively.
+                unsafe { self.executable.call_wide(arguments.as_ptr(), whole) };
             }
             if whole < length {
-                if whole > 0 && self.repeats {
+                if whole > 0 && repeats {
                     // The last vector overlaps the one before.
-                    run(length - VECTOR_BYTES, VECTOR_BYTES, arrays);
+                    let last = length - VECTOR_BYTES;
+                    for (argument, array) in arguments.iter_mut().zip(&*arrays) {
+                        *argument += array.place(last) as u64;
+                    }
+                    // SAFETY: as above, for the last vector of each array.
+                    unsafe { self.executable.call_wide(arguments.as_ptr(), VECTOR_BYTES) };
+                    for (argument, array) in arguments.iter_mut().zip(&*arrays) {
+                        *argument -= array.place(last) as u64;
+                    }
                 } else {
                     self.run_last(arrays, &arguments[arrays.len()..], first, whole..length);
+                    has_addresses = false;
+                }
+            }
+            if call + 1 < calls {
+                for (argument, array) in arguments.iter_mut().zip(&*arrays) {
+                    *argument += if array.advances { array.place(call_bytes) as u64 } else { 0 };
                 }
             }
         }
@@ -138,7 +191,15 @@ impl Code {
         let mut vectors = [[0_u8; VECTOR_BYTES]; MAX_ARRAYS];
         for (vector, array) in vectors.iter_mut().zip(&*arrays) {
             let place = place(array);
-            vector[..place.len()].copy_from_slice(&array.bytes()[place]);
+            let bytes = match &array.elements {
+                Elements::Read(bytes) => bytes,
+                Elements::Written(bytes) => &**bytes,
+                &Elements::Overwritten(by) => match &arrays[by].elements {
+                    Elements::Written(bytes) => &**bytes,
+                    _ => &[],
+                },
+            };
+            vector[..place.len()].copy_from_slice(&bytes[place]);
         }
         let pointers = vectors.iter_mut().take(arrays.len()).map(|vector| vector.as_mut_ptr() as u64);
         let arguments: SmallVec<[u64; 20]> = pointers.chain(numbers.iter().copied()).collect();
@@ -168,27 +229,23 @@ pub(super) enum Elements<'a> {
     Read(&'a [u8]),
     /// Written, and perhaps read before.
     Written(&'a mut [u8]),
+    /// Read where the array with this number is written.
+    Overwritten(usize),
 }
 
 impl Array<'_> {
-    fn bytes(&self) -> &[u8] {
-        match &self.elements {
-            Elements::Read(bytes) => bytes,
-            Elements::Written(bytes) => bytes,
-        }
-    }
-
     /// The place of what is at some distance in other arrays.
     fn place(&self, distance: usize) -> usize {
         if self.has_bytes { distance / 4 } else { distance }
     }
 
-    /// The address of a byte of a call that begins at a distance.
-    fn pointer(&mut self, first: usize, byte: usize) -> u64 {
-        let first = self.place(byte + if self.advances { first } else { 0 });
+    /// The address of the first element of a call that begins at a distance, if the array has memory of its own.
+    fn address(&mut self, first: usize) -> u64 {
+        let first = self.place(if self.advances { first } else { 0 });
         match &mut self.elements {
             Elements::Read(bytes) => bytes[first..].as_ptr() as u64,
             Elements::Written(bytes) => bytes[first..].as_mut_ptr() as u64,
+            Elements::Overwritten(_) => 0,
         }
     }
 }
