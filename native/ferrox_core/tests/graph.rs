@@ -814,6 +814,33 @@ fn slices_are_taken_before_elementwise_operations() {
     });
 }
 
+/// Chains that begin with one tensor, or with another one of its shape.
+#[test]
+fn clusters_that_read_one_tensor_are_one() {
+    with_threads("clusters_that_read_one_tensor_are_one", || {
+        for seed in 0..50 {
+            let mut random = Random(seed);
+            let mut builder = Builder::default();
+            let shape = *random.pick(&[[30_000, 1], [300, 100]]);
+            let [x, y] = [(); 2].map(|()| builder.parameter(F32, &shape));
+            let arguments = [(); 2].map(|()| small_numbers(&mut random, F32, &shape));
+            let ends: Vec<Operand> = (0..3)
+                .map(|chain| {
+                    let first = if chain == 2 { &y } else { &x };
+                    let op = *random.pick(&[UnaryOp::Negate, UnaryOp::Exp, UnaryOp::Sqrt]);
+                    let value = builder.add(Operation::Unary(op, Math::Exact), &[first], F32, &shape);
+                    let op = *random.pick(&[BinaryOp::Add, BinaryOp::Max, BinaryOp::Divide]);
+                    builder.add(Operation::Binary(op), &[&value, first], F32, &shape)
+                })
+                .collect();
+            let arguments = arguments.each_ref().map(|bytes| &bytes[..]);
+            let region = builder.region(&ends.iter().collect::<Vec<_>>());
+            let program = fused_alike(region, Vec::new(), &arguments).to_string();
+            assert_eq!(program.matches("together").count(), 2, "{program}");
+        }
+    });
+}
+
 /// Grids that are moved, turned, padded and put side by side, and what is computed of their elements.
 #[test]
 fn clusters_assemble_concatenations_and_paddings() {

@@ -491,10 +491,21 @@ impl<'a> Fusion<'a> {
     }
 
     fn flush_owners(&mut self, operands: &[Operand]) {
-        for owner in self.owners(operands).into_iter().rev() {
-            let pending = self.pending.remove(owner);
-            self.flush(pending);
+        let owners = self.owners(operands).into_iter().rev();
+        let pending = owners.map(|owner| self.pending.remove(owner)).collect();
+        self.flush_together(pending);
+    }
+
+    /// Adds clusters, as one those that read a tensor in common.
+    fn flush_together(&mut self, all: Vec<Pending>) {
+        let mut together: Vec<Pending> = Vec::new();
+        for pending in all.into_iter().rev() {
+            match together.iter_mut().find(|other| other.shares_rows(&pending)) {
+                Some(other) => other.candidates.extend(pending.candidates),
+                None => together.push(pending),
+            }
         }
+        together.into_iter().for_each(|pending| self.flush(pending));
     }
 
     /// Adds the cluster that can fail, of which there is at most one, before a step that can fail too: its error
@@ -511,9 +522,8 @@ impl<'a> Fusion<'a> {
     }
 
     fn flush_all(&mut self) {
-        for pending in std::mem::take(&mut self.pending) {
-            self.flush(pending);
-        }
+        let pending = std::mem::take(&mut self.pending).into_iter().rev().collect();
+        self.flush_together(pending);
         for slot in self.views.slots() {
             self.finish_view(slot);
         }
@@ -777,6 +787,23 @@ impl Pending {
     fn can_fail(&self) -> bool {
         let mut candidates = self.candidates.iter();
         candidates.any(|Candidate { operation, output, .. }| !operation.is_total(output.dtype))
+    }
+
+    /// Whether two clusters, of which none reads a value of the other, have the same rows and read those of a tensor.
+    fn shares_rows(&self, other: &Pending) -> bool {
+        let has_folds = |pending: &Pending| pending.candidates.iter().any(|one| one.accumulation.is_some());
+        let tensors = |pending: &Pending| -> HashSet<Place> {
+            let operands = pending.candidates.iter().flat_map(|candidate| &candidate.inputs);
+            let has_rows = |operand: &&Operand| {
+                layout::size(&operand.shape).is_some_and(|size| size >= pending.rows.count.max(2))
+                    && matches!(operand.place, Place::Slot(slot) if !pending.produces(slot))
+            };
+            operands.filter(has_rows).map(|operand| operand.place).collect()
+        };
+        self.rows.count == other.rows.count
+            && self.candidates.len() + other.candidates.len() <= MAX_MEMBERS
+            && !(has_folds(self) && has_folds(other))
+            && !tensors(self).is_disjoint(&tensors(other))
     }
 
     fn produces(&self, slot: Slot) -> bool {
