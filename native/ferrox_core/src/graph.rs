@@ -11,6 +11,7 @@
 //! * `program`: the checked program, flat instructions;
 //! * `constants`: small values that depend on no argument, computed when the program is made;
 //! * `unrolling`: loops of a few trips that become the steps of these;
+//! * `vector_products`: matrices of loops that are multiplied with vectors, transposed before these;
 //! * `repetition`: small operands whose elements are repeated before an operation;
 //! * `slices`: slices before elementwise operations instead of after them;
 //! * `reductions`: folds along axes that have others between them, in steps;
@@ -56,6 +57,7 @@ mod times;
 mod unrolling;
 mod unused;
 mod value;
+mod vector_products;
 mod views;
 mod well_formed;
 

@@ -841,6 +841,74 @@ fn clusters_that_read_one_tensor_are_one() {
     });
 }
 
+/// A loop over a vector of `k` numbers, which is passed a matrix of `[m, k]` and the number of trips, and whose body
+/// multiplies the matrix with several vectors.
+fn random_descent(random: &mut Random, dtype: DType) -> ([Region; 3], Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let (m, k) = (*random.pick(&[70, 1000, 1500]), *random.pick(&[1, 20, 31, 32, 40]));
+    let shapes: [&[usize]; 2] = [&[m, k], &[k]];
+    let mut condition = Builder::default();
+    let i = condition.parameter(S32, &[]);
+    let trips = condition.parameter(S32, &[]);
+    shapes.iter().for_each(|shape| drop(condition.parameter(dtype, shape)));
+    let less = condition.add(Operation::Binary(BinaryOp::Less), &[&i, &trips], U8, &[]);
+    let mut body = Builder::default();
+    let (i, trips) = (body.parameter(S32, &[]), body.parameter(S32, &[]));
+    let [x, w] = shapes.map(|shape| body.parameter(dtype, shape));
+    let dot = |a: usize, b: usize| Operation::Dot {
+        contract: [Shape::from_elem(a, 1), Shape::from_elem(b, 1)],
+        batch: [Shape::new(), Shape::new()],
+    };
+    let tanh = || Operation::Unary(UnaryOp::Tanh, Math::Exact);
+    let mut end = w;
+    for _ in 0..random.below(3) + 1 {
+        let mut rows = body.add(dot(1, 0), &[&x, &end], dtype, &[m]);
+        if random.below(2) == 0 {
+            rows = body.add(tanh(), &[&rows], dtype, &[m]);
+        }
+        let sums = body.add(dot(0, 0), &[&rows, &x], dtype, &[k]);
+        end = body.add(tanh(), &[&sums], dtype, &[k]);
+    }
+    let next = body.add(add(), &[&i, &literal(1, S32, &[])], S32, &[]);
+    // Now and then the matrix changes.
+    let changes = random.below(4) == 0;
+    let same = if changes { body.add(tanh(), &[&x], dtype, shapes[0]) } else { x };
+    let mut root = Builder::default();
+    let all_trips = root.parameter(S32, &[]);
+    let initial = shapes.map(|shape| root.parameter(dtype, shape));
+    let ends = root.repeat([vec![literal(0, S32, &[]), all_trips], initial.to_vec()].concat());
+    let regions = [
+        root.region(&ends.iter().collect::<Vec<_>>()),
+        condition.region(&[&less]),
+        body.region(&[&next, &trips, &same, &end]),
+    ];
+    let literals = [0, 1].map(|number: i32| number.to_ne_bytes().to_vec()).to_vec();
+    let mut arguments = vec![(random.below(4) as i32).to_ne_bytes().to_vec()];
+    arguments.extend(shapes.map(|shape| small_numbers(random, dtype, shape)));
+    (regions, literals, arguments)
+}
+
+#[test]
+fn matrices_of_loops_are_transposed_once() {
+    with_threads("matrices_of_loops_are_transposed_once", || {
+        let mut transposed = 0;
+        for seed in 0..300 {
+            let random = &mut Random(seed);
+            let dtype = *random.pick(&[F32, F32, F64]);
+            let (regions, literals, arguments) = random_descent(random, dtype);
+            let arguments: Vec<&[u8]> = arguments.iter().map(|bytes| &bytes[..]).collect();
+            let fused = Program::new(&regions, literals.clone()).expect("a program");
+            let plain = Program::without_fusion(&regions, literals).expect("a program");
+            let expected = run(&plain, &arguments);
+            let dtypes = [S32, S32, dtype, dtype];
+            assert_same(&fused, &arguments, &expected, &dtypes, &format_args!("loop {seed}"));
+            let text = fused.to_string();
+            let before = text.split("while region").next().expect("what is before the loop");
+            transposed += usize::from(before.contains("transpose("));
+        }
+        assert!(transposed > 40, "{transposed} loops with transposed matrices");
+    });
+}
+
 /// Grids that are moved, turned, padded and put side by side, and what is computed of their elements.
 #[test]
 fn clusters_assemble_concatenations_and_paddings() {

@@ -26,7 +26,7 @@ pub(super) fn split(mut region: Region) -> Region {
 
 /// What a step does with a slot.
 #[derive(Clone, Copy)]
-enum Access {
+pub(super) enum Access {
     Read,
     Write,
 }
@@ -115,7 +115,7 @@ fn visit_branch(Branch { steps, results }: &mut Branch, see: &mut impl FnMut(&mu
 }
 
 /// Calls a function with each slot that steps read or write.
-fn visit(steps: &mut [Step], see: &mut impl FnMut(&mut Slot, Access)) {
+pub(super) fn visit(steps: &mut [Step], see: &mut impl FnMut(&mut Slot, Access)) {
     for step in steps {
         match step {
             Step::Operation { inputs, outputs, .. } | Step::Call { inputs, outputs, .. } => {
@@ -159,7 +159,7 @@ fn visit(steps: &mut [Step], see: &mut impl FnMut(&mut Slot, Access)) {
     }
 }
 
-fn operands(operands: &mut [Operand], see: &mut impl FnMut(&mut Slot, Access)) {
+pub(super) fn operands(operands: &mut [Operand], see: &mut impl FnMut(&mut Slot, Access)) {
     operands.iter_mut().for_each(|one| operand(one, see));
 }
 

@@ -21,6 +21,7 @@ use super::small_loop::SmallLoop;
 use super::source::{Branch, Clause, Loop, Operand, Place, Region, ReverseLoop, Slot, Step, Target, each};
 use super::unused;
 use super::value::MAX_SMALL_BYTES;
+use super::vector_products;
 use super::well_formed::{self, OP, invalid};
 use crate::cost::{INSTRUCTION_WORK, Work};
 use crate::layout;
@@ -108,7 +109,8 @@ impl Program {
         assemble(regions, &literals, None)?;
         let regions: Vec<Region> = unused::remove(regions).iter().map(repetition::expand).collect();
         let regions = constants::fold(&regions, &mut literals);
-        let regions = unused::without_unreached(regions).into_iter();
+        let regions = unused::without_unreached(regions);
+        let regions = vector_products::transpose_before_loops(regions).into_iter();
         let regions: Vec<Region> = regions.map(slices::first).map(reductions::split).collect();
         let regions = products::fold_transposes(&regions);
         let regions: Vec<Region> = regions.into_iter().map(branch_slots::split).collect();

@@ -111,6 +111,12 @@ pub fn columns<T: MatrixVectorLane>(
     })
 }
 
+/// Whether the product of a dense matrix of floats, of some rows and columns, with a vector has the bits of the product
+/// of its dense columns, each sum added up in the order of its terms, which takes less time.
+pub(crate) fn has_bits_of_columns([rows, columns]: [usize; 2]) -> bool {
+    columns < STRIPES.min(GEMV_CHUNK_FACTORS.start) && rows >= ROWS_PER_BLOCK
+}
+
 /// The cost of an element of the result; zero with `alone`, so that the work isn't shared.
 fn cost(vector: &[u8], alone: bool) -> Cost {
     if alone { 0 } else { GEMV_BYTE_COST * vector.len() as Cost }
