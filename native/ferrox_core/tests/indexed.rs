@@ -319,8 +319,11 @@ fn many_updates() {
 /// Enough rows of updates for several threads, whose shares of the target begin within rows.
 #[test]
 fn many_rows() {
-    for (rows, width, written) in [(37, 61, 61), (37, 61, 50), (1500, 4, 4), (5, 5, 5)] {
-        let updates = 300_000 / written;
+    let few =
+        [(40_000, 61, 61, 2_000), (2_000, 300, 300, 130), (2_000, 300, 290, 130), (90_000, 4, 4, 9_000)];
+    let many = [(37, 61, 61), (37, 61, 50), (1500, 4, 4), (5, 5, 5)];
+    let many = many.map(|(rows, width, written)| (rows, width, written, 300_000 / written));
+    for (rows, width, written, updates) in many.into_iter().chain(few) {
         let index_tensor: Vec<i128> = (0..updates as i128).map(|i| (i * i + 3 * i) % rows as i128).collect();
         let number = |i: usize| (i * 7919 % 100_003) as f64 / 7.0 - 7000.0;
         let targets: Vec<f32> = (0..rows * width).map(|i| number(i + 5) as f32).collect();

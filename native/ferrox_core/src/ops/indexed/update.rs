@@ -279,6 +279,11 @@ trait Total: Element + std::ops::Add<Output = Self> {
         None
     }
 
+    /// A loop that adds sorted rows of updates of a type to elements of this type; `None` for other types.
+    fn add_sorted_rows_loop(_dtype: DType) -> Option<AddSortedRows> {
+        None
+    }
+
     #[inline(always)]
     fn add_update(total: &mut Self::Bytes, update: Self::Bytes) {
         *total = (Self::load(*total) + Self::load(update).plus_zero()).store();
@@ -292,8 +297,20 @@ type AddTotals<L> = fn(&[u8], &[<L as Lane>::Bytes], &mut [u8]);
 /// all elements, or of a part, given its first element.
 type AddRows<L> = fn(&mut [<L as Lane>::Bytes], Option<usize>, (&[isize], &[u8]), usize);
 
+/// Adds rows of updates to elements, given as the last argument: the rows whose numbers the first has, of which those of
+/// one offset come one after the other, with the offset of each row, the updates, and the number of elements in a row.
+type AddSortedRows = fn(&[usize], &[isize], &[u8], usize, &mut [u8]);
+
 impl Total for f64 {
     const EMPTY: f64 = -0.0;
+
+    fn add_sorted_rows_loop(dtype: DType) -> Option<AddSortedRows> {
+        match dtype {
+            DType::F32 => Some(add_sorted_rows::<f32>),
+            DType::F64 => Some(add_sorted_rows::<f64>),
+            _ => None,
+        }
+    }
 
     fn add_rows_loop(dtype: DType) -> Option<AddRows<f64>> {
         match dtype {
@@ -386,6 +403,52 @@ fn add_rows<T: SmallFloat>(
     simd::dispatch(AddRowsLoop::<T> { totals, part, offsets, updates, size, of: PhantomData });
 }
 
+struct AddSortedRowsLoop<'a, T> {
+    order: &'a [usize],
+    offsets: &'a [isize],
+    updates: &'a [u8],
+    size: usize,
+    out: &'a mut [u8],
+    of: PhantomData<T>,
+}
+
+impl<T: SmallFloat> Vectorized for AddSortedRowsLoop<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AddSortedRowsLoop { order, offsets, updates, size, out, .. } = self;
+        let (updates, out) = (T::view(updates), T::view_mut(out));
+        for rows in order.chunk_by(|&a, &b| offsets[a] == offsets[b]) {
+            let Some(&first) = rows.first() else { continue };
+            let elements = out[offsets[first] as usize..][..size].chunks_mut(TOTALS_PER_TILE);
+            for (tile, elements) in elements.enumerate() {
+                let mut totals = [f64::EMPTY; TOTALS_PER_TILE];
+                let totals = &mut totals[..elements.len()];
+                for &row in rows {
+                    let updates = &updates[row * size + tile * TOTALS_PER_TILE..];
+                    for (total, &update) in totals.iter_mut().zip(updates) {
+                        *total += T::load(update).widen().plus_zero();
+                    }
+                }
+                for (element, &total) in elements.iter_mut().zip(&*totals) {
+                    *element = T::round(T::load(*element).widen() + total).store();
+                }
+            }
+        }
+    }
+}
+
+fn add_sorted_rows<T: SmallFloat>(
+    order: &[usize],
+    offsets: &[isize],
+    updates: &[u8],
+    size: usize,
+    out: &mut [u8],
+) {
+    simd::dispatch(AddSortedRowsLoop::<T> { order, offsets, updates, size, out, of: PhantomData });
+}
+
 struct AddTotalsLoop<'a, T> {
     elements: &'a [u8],
     totals: &'a [<f64 as Lane>::Bytes],
@@ -432,8 +495,37 @@ impl FloatTarget<'_> {
             if let Some(source) = self.source {
                 convert_all(self.from, source, self.to, size, out);
             }
-            self.add_sorted::<L>(&rows.offsets(0)?, &elements(self.op, updates, lane)?, lane, out)
+            let offsets = rows.offsets(0)?;
+            let has_one_type = self.from == self.to && updates.dtype() == self.to;
+            match self.rows_loop::<L>(updates.dtype()).and_then(|_| L::add_sorted_rows_loop(self.to)) {
+                Some(add) if has_one_type => {
+                    self.add_sorted_rows(add, &offsets, &copy::dense(self.op, updates)?, out)
+                }
+                _ => self.add_sorted::<L>(&offsets, &elements(self.op, updates, lane)?, lane, out),
+            }
         }
+    }
+
+    /// `add` with rows of updates sorted by their elements.
+    fn add_sorted_rows(
+        &self,
+        add: AddSortedRows,
+        offsets: &[isize],
+        updates: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let order = self.order(offsets)?;
+        let mut rest = &order[..];
+        while !rest.is_empty() {
+            // Rows of one offset stay together.
+            let is_last = |at: usize| rest.get(at).is_none_or(|&row| offsets[row] != offsets[rest[at - 1]]);
+            let end = (OFFSET_TILE_ROWS.min(rest.len())..).find(|&end| is_last(end)).unwrap_or(rest.len());
+            let (rows, after) = rest.split_at(end);
+            add(rows, offsets, updates, self.window.size, out);
+            self.window.yield_after(rows.len());
+            rest = after;
+        }
+        Ok(())
     }
 
     /// `add` with the updates sorted by their elements.
