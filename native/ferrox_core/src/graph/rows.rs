@@ -4,9 +4,10 @@
 //! Others are gathered first, block by block, into memory that stays in the cache: parts of larger
 //! tensors, and rows that are repeated after short distances.
 
-use crate::cost::{MIN_CLUSTER_PERIOD_BYTES, MIN_CLUSTER_RUN_BYTES};
+use crate::cost::{COPIED_ROW_ELEMENTS, MIN_CLUSTER_PERIOD_BYTES, MIN_CLUSTER_RUN_BYTES};
+use crate::dispatch;
 use crate::exec::copy;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, Shape};
 
 /// What of an operand belongs to a row of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +190,44 @@ impl InputRows {
             _ => Some("a part".into()),
         }
     }
+}
+
+/// The number of leading axes whose elements are the rows.
+pub(super) fn leading_axes(shape: &[usize], rows: usize) -> Option<usize> {
+    let mut product = 1;
+    for (axis, &size) in shape.iter().enumerate() {
+        if product == rows {
+            return Some(axis);
+        }
+        product *= size;
+    }
+    (product == rows).then_some(shape.len())
+}
+
+/// The numbers of rows that a shape can have, the largest first.
+pub(super) fn possible_rows(shape: &[usize]) -> Shape {
+    let mut products = Shape::new();
+    let mut product = 1;
+    for &size in shape {
+        product *= size;
+        if products.last() != Some(&product) {
+            products.push(product);
+        }
+    }
+    products.reverse();
+    products
+}
+
+/// The number of copies of a row of some elements, the same for all rows, that a kernel reads at once.
+pub(super) fn copies_of_row(elements: usize) -> usize {
+    (COPIED_ROW_ELEMENTS / elements.max(1)).max(1)
+}
+
+/// Copies each element to `count` adjacent ones.
+pub(super) fn repeat_elements(width: usize, elements: &[u8], count: usize, out: &mut [u8]) {
+    dispatch!(width width, N => {
+        copy::short_rows::repeat_each(elements.as_chunks::<N>().0, count, out.as_chunks_mut::<N>().0);
+    });
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::super::rows::InputRows;
-use super::{Cluster, Register, Registers};
+use super::registers::Registers;
+use super::{Cluster, Register};
 use crate::Error;
 use crate::cost::Cost;
 

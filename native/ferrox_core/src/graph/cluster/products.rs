@@ -13,7 +13,9 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::{Cluster, MemberLoop, Part};
+use super::Cluster;
+use super::member_loop::MemberLoop;
+use super::run::Part;
 use crate::DType;
 use crate::Error;
 use crate::cost::{

@@ -21,10 +21,9 @@ use super::super::machine_code::processor::{
     Comparison, Element, ElementOperation, Extreme, Float, Sign, has_wide_vectors,
 };
 use super::super::operand::word;
-use super::super::rows::{Extent, InputRows};
-use super::{
-    Call, Cluster, Member, MemberOperand, Register, Registers, copies_of_row, misplaced, repeat_elements,
-};
+use super::super::rows::{Extent, InputRows, copies_of_row, repeat_elements};
+use super::registers::Registers;
+use super::{Call, Cluster, Member, MemberOperand, Register, misplaced};
 use crate::cost::{
     Cost, MIN_KERNEL_VECTORS, MIN_UNEVEN_KERNEL_VECTORS, VECTOR_BYTE_COST, VECTOR_DIVISION_BYTE_COST,
 };
