@@ -1002,6 +1002,11 @@ if Code.ensure_loaded?(Nx.Defn) do
       text = print.(fn x -> {Nx.mean(x, axes: [0]), Nx.variance(x, axes: [0])} end, [x])
       assert length(String.split(text, "sum(%0")) == 2
 
+      # A grid that is moved by one place is not written to memory.
+      moved = fn x -> Nx.subtract(Nx.concatenate([x[1..-1//1], x[0..0]]), x) end
+      text = print.(moved, [x])
+      assert text =~ "subtract([%0 | %0], %0)" and not (text =~ "concatenate(")
+
       # The gradient of a slice of neighbours pads by nothing.
       gradient = fn x -> Nx.Defn.grad(x, &Nx.sum(Nx.exp(&1[0..-2//1]))) end
       refute print.(gradient, [Nx.template({10}, :f32)]) =~ "pad("
