@@ -224,7 +224,13 @@ fn write_instruction(f: &mut Formatter<'_>, index: usize, instruction: &Instruct
 
 fn write_cluster(f: &mut Formatter<'_>, call: &ClusterCall) -> fmt::Result {
     let ClusterCall { cluster, outputs, overwritten, .. } = call;
-    let inputs: Vec<String> = cluster.inputs.iter().map(|input| operand(&input.operand)).collect();
+    let mut inputs: Vec<String> = Vec::new();
+    for input in cluster.inputs.iter().filter(|input| input.assembled.is_none()) {
+        let text = operand(&input.operand);
+        if !inputs.contains(&text) {
+            inputs.push(text);
+        }
+    }
     let (rows, block) = (cluster.rows, cluster.block_rows());
     writeln!(f, "{} = together({}), {rows} rows, {block} at a time:", memories(outputs), inputs.join(", "))?;
     let product_rows = cluster.product_rows().unwrap_or(rows);
