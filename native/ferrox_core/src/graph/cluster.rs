@@ -334,10 +334,8 @@ impl Cluster {
     pub(super) fn read_in_runs(&mut self) {
         for (index, input) in self.inputs.iter_mut().enumerate() {
             let register = Register::Input(index);
-            let Some(rows) = input.rows.as_ref().filter(|rows| rows.have_long_runs()) else { continue };
-            if input.assembled.is_some() {
-                continue;
-            }
+            let is_part = |rows: &&InputRows| input.assembled.is_none() && rows.have_long_runs();
+            let Some(rows) = input.rows.as_ref().filter(is_part) else { continue };
             let is_read =
                 |member: &Member| member.operands.iter().any(|operand| operand.register == register);
             let in_kernel = |at: usize| self.kernels.iter().any(|kernel| kernel.members().contains(&at));

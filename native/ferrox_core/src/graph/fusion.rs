@@ -452,15 +452,19 @@ impl<'a> Fusion<'a> {
     }
 
     fn flush_owners(&mut self, operands: &[Operand]) {
-        let owners = self.owners(operands).into_iter().rev();
-        let pending = owners.map(|owner| self.pending.remove(owner)).collect();
-        self.flush_together(pending);
+        let is_read = |pending: &mut Pending| {
+            operands
+                .iter()
+                .any(|operand| matches!(operand.place, Place::Slot(slot) if pending.produces(slot)))
+        };
+        let ended = self.pending.extract_if(.., is_read).collect();
+        self.flush_together(ended);
     }
 
     /// Adds clusters, as one those that read a tensor in common.
     fn flush_together(&mut self, all: Vec<Pending>) {
         let mut together: Vec<Pending> = Vec::new();
-        for pending in all.into_iter().rev() {
+        for pending in all {
             match together.iter_mut().find(|other| other.shares_rows(&pending)) {
                 Some(other) => other.candidates.extend(pending.candidates),
                 None => together.push(pending),
@@ -483,8 +487,8 @@ impl<'a> Fusion<'a> {
     }
 
     fn flush_all(&mut self) {
-        let pending = std::mem::take(&mut self.pending).into_iter().rev().collect();
-        self.flush_together(pending);
+        let ended = std::mem::take(&mut self.pending);
+        self.flush_together(ended);
         for slot in self.views.slots() {
             self.finish_view(slot);
         }

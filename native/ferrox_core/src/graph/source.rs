@@ -4,6 +4,8 @@
 //! function, others are the conditions and bodies of loops. Its parameters are in its first slots.
 //! The branches of a condition belong to the region around them and write to its slots.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::cluster::Cluster;
 use super::operand::Memory;
 pub use super::operand::{Operand, Place, Slot, Target};
@@ -180,6 +182,27 @@ pub(super) fn each(steps: &[Step], visit: &mut impl FnMut(&Step)) {
             _ => {}
         }
     }
+}
+
+/// The regions that a step runs.
+pub(super) fn inner_regions(step: &Step) -> SmallVec<[usize; 2]> {
+    match step {
+        Step::While { condition, body, .. } => smallvec![*condition, *body],
+        Step::ReverseLoop(reverse) => smallvec![reverse.forward, reverse.backward],
+        Step::Fold { body, .. } => smallvec![*body],
+        _ => smallvec![],
+    }
+}
+
+/// For each region, the number of steps that run it, one that does so in two ways counted twice.
+pub(super) fn owners(regions: &[Region]) -> Vec<usize> {
+    let mut owners = vec![0; regions.len()];
+    for region in regions {
+        each(&region.steps, &mut |step| {
+            inner_regions(step).iter().for_each(|&inner| owners[inner] += 1);
+        });
+    }
+    owners
 }
 
 /// The step with other steps in its own lists, given those that are there.

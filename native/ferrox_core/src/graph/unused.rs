@@ -7,10 +7,8 @@
 
 use std::borrow::Cow;
 
-use smallvec::{SmallVec, smallvec};
-
 use super::operand::{Operand, Place, Slot, Target};
-use super::source::{Branch, Clause, Region, ReverseLoop, Step, each};
+use super::source::{Branch, Clause, Region, ReverseLoop, Step, each, inner_regions, owners};
 
 /// The maximum number of times that all steps are walked to find what is read. A program that needs more
 /// stays as it is.
@@ -41,7 +39,6 @@ struct Reads {
 impl Reads {
     /// What the regions read; `None` if a region belongs to several loops, or after [`MAX_WALKS`].
     fn of(regions: &[Region]) -> Option<Reads> {
-        let mut owners = vec![0; regions.len()];
         let mut reads = Reads {
             slots: regions.iter().map(|region| vec![false; region.slots]).collect(),
             results: regions.iter().map(|region| vec![false; region.results.len()]).collect(),
@@ -52,12 +49,11 @@ impl Reads {
         for (number, region) in regions.iter().enumerate().rev() {
             let mut has_effects = false;
             each(&region.steps, &mut |step| {
-                inner_regions(step).iter().for_each(|&inner| owners[inner] += 1);
                 has_effects |= reads.has_effects(step);
             });
             reads.has_effects[number] = has_effects;
         }
-        if owners.iter().any(|&owners| owners > 1) {
+        if owners(regions).iter().any(|&owners| owners > 1) {
             return None;
         }
         reads.results[0].fill(true);
@@ -386,16 +382,6 @@ impl Rewriting<'_> {
 
 fn of_kept<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
     all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(one, _)| one.clone()).collect()
-}
-
-/// The regions that a step runs.
-fn inner_regions(step: &Step) -> SmallVec<[usize; 2]> {
-    match step {
-        Step::While { condition, body, .. } => smallvec![*condition, *body],
-        Step::ReverseLoop(reverse) => smallvec![reverse.forward, reverse.backward],
-        Step::Fold { body, .. } => smallvec![*body],
-        _ => smallvec![],
-    }
 }
 
 /// The regions that the first one runs, numbered anew.

@@ -5,14 +5,14 @@
 //! loop, which carries both; products of a vector and columns have the same bits (`exec::gemm::gemv`).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use smallvec::smallvec;
 
 use super::branch_slots::{Access, operands, visit};
 use super::operand::{Operand, Place, Slot, Target};
 use super::operation::Operation;
-use super::source::{Region, Step, each, with_inner};
+use super::source::{Region, Step, owners, with_inner};
 use crate::DType;
 use crate::exec::gemm::gemv;
 use crate::exec::gemm::strategy::{Method, Strategy};
@@ -20,19 +20,11 @@ use crate::layout::Shape;
 
 /// The regions, with matrices of loops transposed before these.
 pub(super) fn transpose_before_loops(mut regions: Vec<Region>) -> Vec<Region> {
-    let mut owners = vec![0; regions.len()];
-    for region in &regions {
-        each(&region.steps, &mut |step| {
-            if let Step::While { condition, body, .. } = step {
-                [*condition, *body].iter().for_each(|&inner| owners[inner] += 1);
-            }
-        });
-    }
-    // The regions of loops come after the one around: inner loops are first.
-    for number in (0..regions.len()).rev() {
+    let owners = owners(&regions);
+    for number in 0..regions.len() {
         let steps = std::mem::take(&mut regions[number].steps);
-        let mut transposing =
-            Transposing { slots: regions[number].slots, owners: &owners, regions: &mut regions };
+        let slots = regions[number].slots;
+        let mut transposing = Transposing { slots, owners: &owners, regions: &mut regions };
         let steps = transposing.steps(steps);
         let slots = transposing.slots;
         (regions[number].steps, regions[number].slots) = (steps, slots);
@@ -43,7 +35,7 @@ pub(super) fn transpose_before_loops(mut regions: Vec<Region>) -> Vec<Region> {
 struct Transposing<'a> {
     /// The number of slots of the region around the loops.
     slots: usize,
-    /// For each region, the number of loops that it belongs to.
+    /// For each region, the number of steps that run it.
     owners: &'a [usize],
     regions: &'a mut [Region],
 }
@@ -54,7 +46,7 @@ impl Transposing<'_> {
         for step in steps {
             let step = match step {
                 Step::While { condition, body, mut initial, mut outputs } => {
-                    if condition != body && self.owners[condition] == 1 && self.owners[body] == 1 {
+                    if [condition, body].iter().all(|&inner| self.owners[inner] == 1) {
                         all.extend(self.before([condition, body], &mut initial, &mut outputs));
                     }
                     Step::While { condition, body, initial, outputs }
@@ -78,42 +70,42 @@ impl Transposing<'_> {
         outputs: &mut Vec<Slot>,
     ) -> Vec<Step> {
         let matrices = matrices(&self.regions[body]);
-        let before = self.regions[body].parameters.len();
+        if matrices.is_empty() {
+            return Vec::new();
+        }
         let mut steps = Vec::with_capacity(matrices.len());
-        for &slot in &matrices {
+        let mut added = Vec::with_capacity(matrices.len());
+        // The columns of each matrix, as an operand in the body.
+        let mut transposed: BTreeMap<Slot, Operand> = BTreeMap::new();
+        for slot in matrices {
             let (dtype, rows) = self.regions[body].parameters[slot].clone();
             let shape: Shape = rows.iter().copied().rev().collect();
-            let target = Target { slot: self.slots, dtype, shape: shape.clone() };
+            let columns = |slot| Operand { place: Place::Slot(slot), dtype, shape: shape.clone() };
+            transposed.insert(slot, columns(initial.len()));
+            steps.push(Step::Operation {
+                operation: Operation::Transpose(smallvec![1, 0]),
+                inputs: vec![Operand { shape: rows, ..initial[slot].clone() }],
+                outputs: vec![Target { slot: self.slots, dtype, shape: shape.clone() }],
+            });
+            initial.push(columns(self.slots));
             outputs.push(self.slots + 1);
             self.slots += 2;
-            let operation = Operation::Transpose(smallvec![1, 0]);
-            let inputs = vec![Operand { shape: rows.clone(), ..initial[slot].clone() }];
-            initial.push(Operand { place: Place::Slot(target.slot), dtype, shape });
-            steps.push(Step::Operation { operation, inputs, outputs: vec![target] });
+            added.push((dtype, shape));
         }
-        let added: Vec<(DType, Shape)> =
-            initial[before..].iter().map(|operand| (operand.dtype, operand.shape.clone())).collect();
         for number in [condition, body] {
             add_parameters(&mut self.regions[number], &added);
         }
         let body = &mut self.regions[body];
-        let carried = added.iter().enumerate().map(|(index, (dtype, shape))| Operand {
-            place: Place::Slot(before + index),
-            dtype: *dtype,
-            shape: shape.clone(),
-        });
-        let carried: Vec<Operand> = carried.collect();
-        let transposed: BTreeMap<Slot, &Operand> = matrices.into_iter().zip(&carried).collect();
         for step in &mut body.steps {
             if let Some(slot) = matrix(step, &body.parameters)
-                && let Some(&columns) = transposed.get(&slot)
+                && let Some(columns) = transposed.get(&slot)
                 && let Step::Operation { operation: Operation::Dot { contract, .. }, inputs, .. } = step
             {
                 inputs[0] = columns.clone();
                 contract[0] = smallvec![0];
             }
         }
-        body.results.extend(carried);
+        body.results.extend(transposed.into_values());
         steps
     }
 }
@@ -133,7 +125,7 @@ fn add_parameters(region: &mut Region, added: &[(DType, Shape)]) {
 }
 
 /// The parameters of a body that stay as they are, and that are multiplied with vectors as matrices of short rows.
-fn matrices(body: &Region) -> Vec<Slot> {
+fn matrices(body: &Region) -> BTreeSet<Slot> {
     let stays = |&slot: &Slot| {
         let (dtype, shape) = &body.parameters[slot];
         let stays = body.results.get(slot).is_some_and(|result| {
@@ -141,9 +133,7 @@ fn matrices(body: &Region) -> Vec<Slot> {
         });
         stays && matches!(shape[..], [rows, columns] if has_short_rows(*dtype, [rows, columns]))
     };
-    let mut known = HashSet::new();
-    let all = body.steps.iter().filter_map(|step| matrix(step, &body.parameters));
-    all.filter(stays).filter(|&slot| known.insert(slot)).collect()
+    body.steps.iter().filter_map(|step| matrix(step, &body.parameters)).filter(stays).collect()
 }
 
 /// The parameter that is the matrix, if a step multiplies one, row by row, with a vector.

@@ -86,10 +86,7 @@ impl Views {
             return None;
         }
         let elements = match (operation, inputs) {
-            (Operation::Concatenate(_) | Operation::Pad(_), _) => {
-                if !may_assemble {
-                    return None;
-                }
+            (Operation::Concatenate(_) | Operation::Pad(_), _) if may_assemble => {
                 self.assembled(operation, inputs, output)?
             }
             // The columns of a large matrix are far apart: a transpose by tiles is faster than gathering them.

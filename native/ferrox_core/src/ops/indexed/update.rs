@@ -403,6 +403,7 @@ fn add_rows<T: SmallFloat>(
     simd::dispatch(AddRowsLoop::<T> { totals, part, offsets, updates, size, of: PhantomData });
 }
 
+/// Adds rows of updates, sorted by their offsets, to elements: as [`AddSortedRows`].
 struct AddSortedRowsLoop<'a, T> {
     order: &'a [usize],
     offsets: &'a [isize],
