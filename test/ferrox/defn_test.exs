@@ -1006,6 +1006,7 @@ if Code.ensure_loaded?(Nx.Defn) do
       moved = fn x -> Nx.subtract(Nx.concatenate([x[1..-1//1], x[0..0]]), x) end
       text = print.(moved, [x])
       assert text =~ "subtract([%0 | %0], %0)" and not (text =~ "concatenate(")
+      assert text =~ "# reads 160 KB, writes 80 KB"
 
       # The gradient of a slice of neighbours pads by nothing.
       gradient = fn x -> Nx.Defn.grad(x, &Nx.sum(Nx.exp(&1[0..-2//1]))) end

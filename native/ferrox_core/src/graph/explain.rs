@@ -1,6 +1,7 @@
 //! A program as text: its instructions, the clusters and what they read and write, and where values
 //! die.
 
+use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter, Write};
 use std::time::Duration;
 
@@ -344,9 +345,17 @@ fn traffic(code: &Code) -> (usize, usize) {
                 (inputs.iter().map(operand_bytes).sum(), written(outputs))
             }
             Instruction::Cluster(call) => {
-                let inputs = call.cluster.inputs.iter().map(|input| {
-                    let of_rows = input.rows.as_ref().map(|rows| rows.width * call.cluster.rows);
-                    operand_bytes(&input.operand).min(of_rows.unwrap_or(usize::MAX))
+                let Cluster { inputs, rows: count, .. } = &call.cluster;
+                // Of sources the cluster reads what it assembles.
+                let assembled = inputs.iter().filter_map(|input| input.assembled.as_ref());
+                let sources: HashSet<usize> = assembled.flat_map(|input| &input.sources).copied().collect();
+                let inputs = inputs.iter().enumerate().map(|(index, input)| {
+                    let of_rows = input.rows.as_ref().map(|rows| rows.width * count);
+                    match of_rows {
+                        Some(bytes) if input.assembled.is_some() => bytes,
+                        None if sources.contains(&index) => 0,
+                        _ => operand_bytes(&input.operand).min(of_rows.unwrap_or(usize::MAX)),
+                    }
                 });
                 (inputs.sum::<usize>(), written(&call.outputs))
             }
